@@ -1,0 +1,83 @@
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int buf__reserve(struct buf *buf, size_t more)
+{
+	size_t capacity = buf->capacity ? buf->capacity : 256;
+	char *data;
+
+	if (more > (size_t)-1 / 4 - buf->len)
+		return -ENOMEM;
+	while (capacity < buf->len + more)
+		capacity *= 2;
+	if (capacity == buf->capacity)
+		return 0;
+	data = realloc(buf->data, capacity);
+	if (!data) {
+		buf->failed = true;
+		return -ENOMEM;
+	}
+	buf->data = data;
+	buf->capacity = capacity;
+	return 0;
+}
+
+int buf__append(struct buf *buf, const void *data, size_t len)
+{
+	int err = buf__reserve(buf, len);
+
+	if (err)
+		return err;
+	if (len)
+		memcpy(buf->data + buf->len, data, len);
+	buf->len += len;
+	return 0;
+}
+
+int buf__puts(struct buf *buf, const char *string)
+{
+	return buf__append(buf, string, strlen(string));
+}
+
+int buf__printf(struct buf *buf, const char *format, ...)
+{
+	va_list args;
+	int len, err;
+
+	va_start(args, format);
+	len = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (len < 0)
+		return -EINVAL;
+	err = buf__reserve(buf, (size_t)len + 1);
+	if (err)
+		return err;
+	va_start(args, format);
+	vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);
+	va_end(args);
+	buf->len += (size_t)len;
+	return 0;
+}
+
+void buf__consume(struct buf *buf, size_t len)
+{
+	memmove(buf->data, buf->data + len, buf->len - len);
+	buf->len -= len;
+}
+
+void buf__clear(struct buf *buf)
+{
+	buf->len = 0;
+	buf->failed = false;
+}
+
+void buf__free(struct buf *buf)
+{
+	free(buf->data);
+	*buf = (struct buf){};
+}

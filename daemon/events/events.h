@@ -1,0 +1,208 @@
+/* Events: the one vocabulary. What the socket streams is what a recording
+ * holds and what every exporter reads. docs/protocol.md is the written form.
+ *
+ * A typed event is borrowed: strings and arrays in it belong to whoever made
+ * it and stay valid until the call that hands it over returns.
+ * Threading: an encoder or a decoder belongs to one thread at a time.
+ * Units: times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
+ * Errors: -errno; -EBADMSG for a line that is not an event of this protocol.
+ */
+#ifndef CPROFD_EVENTS_H
+#define CPROFD_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EVENTS_MAJOR 1
+#define EVENTS_MINOR 0
+/* A longer line is refused by decoders and never made by encoders. */
+#define EVENTS_LINE_MAX (4u << 20)
+
+/* X(id, name): the "ev" of each event. */
+#define EVENT_KINDS(X) \
+	X(HELLO, "hello")           /* first line of every stream and recording */ \
+	X(SESSION, "session")       /* what is recorded, and how */ \
+	X(EPOCH, "epoch")           /* tables start afresh: ids below are new */ \
+	X(PROCESS, "process") \
+	X(THREAD, "thread") \
+	X(FUNCTIONS, "functions")   /* table rows, ids count up from 0 in an epoch */ \
+	X(FRAMES, "frames") \
+	X(STACKS, "stacks")         /* tree nodes; id 0 is the empty stack */ \
+	X(SAMPLES, "samples")       /* a batch */ \
+	X(THREAD_END, "thread_end") \
+	X(PROCESS_END, "process_end") \
+	X(LEDGER, "ledger")         /* running totals, about once a second and last */ \
+	X(GAP, "gap")               /* this client missed events here */ \
+	X(END, "end")               /* last line of a session */
+
+#define EVENT_ENUM(id, name) EVENT_##id,
+enum event_kind { EVENT_KINDS(EVENT_ENUM) EVENT_KIND_COUNT };
+#undef EVENT_ENUM
+
+enum function_kind { /* functions row "kind" */
+	FUNCTION_PYTHON = 0,
+	FUNCTION_NATIVE = 1,
+	FUNCTION_KERNEL = 2,
+	FUNCTION_NOTE = 3, /* a frame that says something: "(idle)", "(cut: ...)" */
+};
+
+struct event_hello {
+	unsigned major, minor;
+	const char *server;             /* "cprofd@0.1.0" */
+	const char *const *features;    /* NULL-terminated, or NULL */
+};
+
+struct event_session {
+	uint32_t id;
+	int32_t pid;
+	uint32_t rate;                  /* Hz asked for */
+	const char *mode;               /* "cpu" or "wall" */
+	uint64_t monotonic, boottime, realtime; /* ns, read together at the start */
+	const char *boot_id;
+	const char *command;            /* the target's command line, for people */
+	bool subprocesses, native, idle;
+};
+
+struct event_epoch {
+	uint32_t number;
+	uint64_t time;
+};
+
+struct event_process {
+	uint32_t id;                    /* serial in the epoch */
+	int32_t pid, parent;            /* parent: pid, 0 if not known */
+	uint64_t start;                 /* boottime ns of its start */
+	uint32_t exec;                  /* exec count: a new image is a new process row */
+	uint64_t time;                  /* when it was first seen */
+	const char *name;               /* command line, shortened */
+	const char *python;             /* "3.11.2", "3.14.0t"; "" when not a Python */
+};
+
+struct event_thread {
+	uint32_t id;
+	uint32_t process;               /* process row */
+	int32_t tid;
+	uint64_t start;                 /* boottime ns */
+	uint64_t time;                  /* monotonic: its time line begins here */
+	const char *name;
+};
+
+struct function_row {
+	const char *name;               /* qualified name where there is one */
+	const char *file;               /* "" when there is none */
+	uint32_t line;                  /* first line, 0: none */
+	const char *module;             /* ELF or JIT module; "" for Python */
+	uint8_t kind;                   /* enum function_kind */
+};
+
+struct frame_row {
+	uint32_t function;
+	int32_t offset;                 /* bytes into bytecode or function; < 0: entry */
+	uint32_t line, column;          /* column counts from 1; 0: none */
+};
+
+struct stack_row {
+	uint32_t parent;                /* stack id, 0: this frame is outermost */
+	uint32_t frame;
+};
+
+struct sample_row {
+	uint64_t time;                  /* the instant of the stack */
+	uint64_t wall;                  /* since the thread's previous sample (or its start) */
+	uint64_t cpu;                   /* its own CPU time in that span; wall - cpu is idle */
+	uint32_t thread, stack;
+	uint32_t class_id, unit, cause; /* 0: not determined */
+};
+
+struct event_rows {
+	uint32_t first;                 /* id of rows[0] */
+	uint32_t n;
+	const void *rows;               /* function_row, frame_row or stack_row */
+};
+
+struct event_samples {
+	uint32_t n;
+	const struct sample_row *rows;
+};
+
+struct event_ending {               /* thread_end, process_end */
+	uint32_t id;
+	uint64_t time;
+	uint64_t wall, cpu;             /* thread_end: idle tail since the last sample; CPU not yet told */
+};
+
+struct ledger_line {
+	const char *name;               /* of include/cprofd/loss.h; unknown names are kept */
+	uint64_t count;
+};
+
+struct event_ledger {
+	uint64_t time;
+	uint64_t samples;               /* records that became samples */
+	uint64_t whole;                 /* of these, complete to the outermost frame */
+	uint32_t n;
+	const struct ledger_line *lines;
+};
+
+struct event_gap {
+	uint64_t time;
+	uint64_t events, bytes;         /* dropped for this client */
+};
+
+struct event_end {
+	uint64_t time;
+	const char *reason;             /* "duration", "stopped", "exited", "failed" */
+	const char *detail;             /* a sentence for people, or "" */
+};
+
+struct event {
+	enum event_kind kind;
+	union {
+		struct event_hello hello;
+		struct event_session session;
+		struct event_epoch epoch;
+		struct event_process process;
+		struct event_thread thread;
+		struct event_rows rows;
+		struct event_samples samples;
+		struct event_ending ending;
+		struct event_ledger ledger;
+		struct event_gap gap;
+		struct event_end end;
+	};
+};
+
+/* Where events go: profile -> encoder, decoder -> exporter. Returns 0 or -errno;
+ * an error stops the producer, which hands it up. */
+struct event_sink {
+	int (*event)(struct event_sink *self, const struct event *event);
+};
+
+/* Encode: appends one line, '\n' included, to `out` (base/buf.h). */
+struct buf;
+int event__encode(const struct event *event, struct buf *ret_out);
+
+/* Decode: one line (without need of '\n' or NUL) to the sink. Unknown events
+ * and unknown keys are skipped (0). The decoder holds scratch memory only;
+ * bounds and order of ids are checked, so that a sink may trust them. */
+struct event_decoder;
+int event_decoder__new(struct event_decoder **ret);
+struct event_decoder *event_decoder__free(struct event_decoder *decoder); /* NULL */
+int event_decoder__line(struct event_decoder *decoder, const char *line, size_t len,
+			struct event_sink *sink);
+
+/* A recording: NDJSON lines, zstd-compressed in independent frames (events.h is
+ * also what `-f events` writes). The writer appends whole lines; what was
+ * flushed is readable even when the rest is cut off. fds are borrowed. */
+struct recording_writer;
+int recording_writer__new(int fd, bool compress, struct recording_writer **ret);
+int recording_writer__lines(struct recording_writer *writer, const char *lines, size_t len);
+int recording_writer__flush(struct recording_writer *writer);   /* ends a zstd frame */
+struct recording_writer *recording_writer__free(struct recording_writer *writer);
+
+/* Reads a recording (plain or zstd, told by its first bytes) into the sink.
+ * *ret_cut: true when it ends in the middle (what was whole was delivered). */
+int recording__read(int fd, struct event_sink *sink, bool *ret_cut);
+
+#endif

@@ -1,0 +1,30 @@
+/* Line tables of code objects: bytecode offset -> source position.
+ *
+ * Three formats (enum py_lines): co_lnotab of 3.8/3.9 (Objects/lnotab_notes.txt),
+ * the line table of 3.10 (PEP 626), the location table of 3.11+ (PEP 657,
+ * InternalDocs/code_objects.md, Objects/locations.md). Pure functions over (buffer, length); the bytes
+ * are the target's and may be anything. Threading: none kept.
+ */
+#ifndef CPROFD_NAME_LINES_H
+#define CPROFD_NAME_LINES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cprofd/pylayout.h"
+
+struct position {
+	/* 0: the code has no line there ("no line" is kept as such, never guessed). */
+	uint32_t line, end_line;
+	/* From 1 as in co_positions()+1, in UTF-8 bytes; 0: unknown (always before 3.11). */
+	uint32_t column, end_column;
+};
+
+/* The position of the instruction at byte `offset` (already in bytes for every
+ * version). offset < 0: the frame was entered and runs no instruction yet; the
+ * position is (firstlineno, 0). 0, -ERANGE: beyond the table (position zeroed);
+ * -EBADMSG: the table does not decode up to there (position zeroed). */
+int lines__position(enum py_lines format, const void *table, size_t len, uint32_t firstlineno,
+		    int32_t offset, struct position *ret);
+
+#endif

@@ -1,0 +1,72 @@
+/* The one file that knows which host a shared header is compiled for.
+ *
+ * The walkers of include/ are compiled twice: by clang for BPF, and by the C
+ * compiler for user space (tests, fuzzing, dump, check). They use only what is
+ * declared here: fixed-width types, host_read() and host_loop().
+ *
+ * host_read(dst, size, address): copy `size` bytes of the target's memory at
+ *   `address`; 0 or -errno. In BPF the target is the interrupted task, and the
+ *   read never faults a page in (-EFAULT instead). In user space it calls the
+ *   `struct host_reader` that is installed for this thread.
+ * host_loop(n, fn, ctx): calls fn(i, ctx) for i = 0..n-1 until it returns 1;
+ *   the number of calls made, or -errno.
+ */
+#ifndef CPROFD_HOST_H
+#define CPROFD_HOST_H
+
+#if defined(__bpf__)
+
+/* bpf/kernel.h (kernel types) and libbpf's helpers come first. */
+#define HOST_INLINE static __always_inline
+#define HOST_LOOP_FN static
+/* bpf_loop allows 1 << 23 rounds. */
+#define host_loop(n, fn, ctx) bpf_loop((n), (fn), (ctx), 0)
+#define host_read(dst, size, address) bpf_probe_read_user((dst), (size), (const void *)(address))
+/* Keeps clang from dropping a bound that the verifier must see. */
+#define host_barrier(var) asm volatile("" : "+r"(var))
+
+#else /* user space */
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t __u8;
+typedef uint16_t __u16;
+typedef uint32_t __u32;
+typedef int32_t __s32;
+typedef int64_t __s64;
+#ifndef _ASM_GENERIC_INT_LL64_H
+typedef unsigned long long __u64;
+#endif
+
+#define HOST_INLINE static inline
+#define HOST_LOOP_FN static
+#define host_barrier(var) ((void)0)
+
+/* Reads `size` bytes at `address` of a target; 0 or -errno (short is -EFAULT). */
+struct host_reader {
+	int (*read)(struct host_reader *self, void *dst, size_t size, uint64_t address);
+};
+
+/* The reader of the calling thread; set it before a walk. Not owned. */
+extern _Thread_local struct host_reader *host_reader_current;
+
+static inline long host_read(void *dst, size_t size, uint64_t address)
+{
+	return host_reader_current->read(host_reader_current, dst, size, address);
+}
+
+static inline long host_loop(uint32_t n, long (*fn)(uint32_t, void *), void *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (fn(i, ctx))
+			return i + 1;
+	return i;
+}
+
+#endif
+#endif

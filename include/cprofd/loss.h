@@ -1,0 +1,41 @@
+/* Every way to lose a sample or a frame: id, name, sentence.
+ *
+ * The kernel side counts by id, the daemon and the stream speak by name, the
+ * summary by sentence. New entries go at the end: ids are part of records.
+ * SAMPLE: no stack at all came out of a tick. FRAMES: a stack is incomplete.
+ * DETAIL: the stack is whole, a name or a line is not.
+ */
+#ifndef CPROFD_LOSS_H
+#define CPROFD_LOSS_H
+
+/* clang-format off */
+#define CPROFD_LOSSES(X) \
+	X(NONE,            DETAIL, "none",             "nothing was lost") \
+	X(TICK_MISSED,     SAMPLE, "tick_missed",      "the timer did not fire in time") \
+	X(RING_FULL,       SAMPLE, "ring_full",        "the ring buffer was full: the reader was too slow") \
+	X(PROCESS_UNKNOWN, SAMPLE, "process_unknown",  "the process was not identified yet") \
+	X(NO_SCRATCH,      SAMPLE, "no_scratch",       "no scratch space for this CPU") \
+	X(RECORD_BAD,      SAMPLE, "record_bad",       "a record did not have the form that the contract gives") \
+	X(TSTATE_READ,     FRAMES, "tstate_read",      "the thread state could not be read") \
+	X(TSTATE_SEARCH,   FRAMES, "tstate_search",    "the list of thread states was longer than the search") \
+	X(FRAME_READ,      FRAMES, "frame_read",       "a Python frame could not be read") \
+	X(FRAME_HALF,      FRAMES, "frame_half",       "a Python frame was half made") \
+	X(FRAME_CYCLE,     FRAMES, "frame_cycle",      "the chain of Python frames did not end") \
+	X(FRAME_DEPTH,     FRAMES, "frame_depth",      "the Python stack was deeper than the record") \
+	X(CODE_READ,       FRAMES, "code_read",        "a code object could not be read") \
+	X(CODE_DYING,      FRAMES, "code_dying",       "a frame's code object was being freed") \
+	X(PAGE_FAULT,      FRAMES, "page_fault",       "a page of the target was not resident") \
+	X(CODE_UNCAPTURED, DETAIL, "code_uncaptured",  "a code object was gone before its names were read") \
+	X(LINES_PARTIAL,   DETAIL, "lines_partial",    "a line table was not read whole yet: line unknown") \
+	X(LINES_BAD,       DETAIL, "lines_bad",        "a line table did not decode: line unknown") \
+	X(CAPTURE_LIMIT,   DETAIL, "capture_limit",    "more new code objects in one sample than are read at once") \
+	X(CHILD_MISSED,    SAMPLE, "child_missed",     "a child process ended before it was identified") \
+	X(CLIENT_GAP,      SAMPLE, "client_gap",       "the client read too slowly: events were dropped for it") \
+	X(DISK_FULL,       SAMPLE, "disk_full",        "the recording could not be written further")
+/* clang-format on */
+
+#define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,
+enum loss { CPROFD_LOSSES(CPROFD_LOSS_ENUM) LOSS_COUNT };
+#undef CPROFD_LOSS_ENUM
+
+#endif
