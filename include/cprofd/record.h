@@ -1,0 +1,190 @@
+/* The record contract: what the sampler (bpf/) writes into the ring buffer and
+ * collect reads. Every record is a struct record_header and then a fixed part
+ * of its kind; samples and codes go on with typed, length-prefixed parts, so
+ * that later work adds parts and not formats. A reader skips parts and records
+ * that it does not know, and trusts no length.
+ *
+ * Byte order and alignment are the machine's; all sizes are multiples of 8.
+ * Times: `time` is CLOCK_MONOTONIC ns (bpf_ktime_get_ns); `*_start` are
+ * CLOCK_BOOTTIME ns, as in /proc/PID/stat but finer.
+ */
+#ifndef CPROFD_RECORD_H
+#define CPROFD_RECORD_H
+
+#include "host.h"
+
+enum record_kind {
+	RECORD_SAMPLE = 1,  /* a tick on a thread of the target */
+	RECORD_CODE = 2,    /* a code object, copied at first sight */
+	RECORD_FORK = 3,    /* a new process (thread group) below the target */
+	RECORD_EXEC = 4,    /* a process got a new image */
+	RECORD_EXIT = 5,    /* a thread ended */
+	RECORD_CLONE = 6,   /* a new thread of a process of the target */
+	RECORD_FAULT = 7,   /* a page was not resident: please touch it */
+};
+
+/* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
+struct record_task {
+	__u32 tgid, tid;
+	__u64 process_start;
+	__u64 thread_start;
+	__u32 exec;         /* task->self_exec_id: counts execs, inherited by fork */
+	__u32 _pad;
+	char comm[16];      /* NUL-terminated unless 16 long */
+};
+_Static_assert(sizeof(struct record_task) == 48, "record_task");
+
+struct record_header {
+	__u32 size;         /* of the whole record */
+	__u16 kind;         /* enum record_kind */
+	__u16 cpu;
+	__u64 time;
+	struct record_task task;
+};
+_Static_assert(sizeof(struct record_header) == 64, "record_header");
+
+struct record_part {
+	__u16 kind;         /* enum record_part_kind */
+	__u16 loss;         /* enum loss: why this part is not whole, or 0 */
+	__u32 size;         /* of the part, this header included */
+};
+
+enum record_part_kind {
+	PART_PY_FRAMES = 1, /* struct part_py_frames; innermost frame first */
+	PART_NAME = 2,      /* struct part_string */
+	PART_QUALNAME = 3,
+	PART_FILE = 4,
+	PART_VARIABLES = 5, /* struct part_variables: names of locals */
+	PART_LINES = 6,     /* struct part_bytes: a piece of the line table */
+	/* 16.. native frames, kernel frames, values for rules, raw stack */
+};
+
+/* struct record_sample.flags */
+#define SAMPLE_IN_KERNEL 1u   /* the tick met the thread in the kernel */
+#define SAMPLE_NO_PYTHON 2u   /* this thread has no thread state */
+#define SAMPLE_HOLDS_GIL 4u   /* its thread state is the current one (3.8-3.11) or says so */
+
+struct record_sample {
+	struct record_header header;
+	__u64 cpu_time;     /* task->se.sum_exec_runtime, ns: exact, but brought up to date by the
+			     * scheduler only (each HZ tick and each switch) */
+	__u32 flags;
+	__u16 loss;         /* enum loss of the sample as a whole, or 0 */
+	__u16 parts;        /* count */
+	/* parts */
+};
+_Static_assert(sizeof(struct record_sample) == 80, "record_sample");
+
+struct py_frame {
+	__u64 code;         /* capture key: equals record_code.key of that code object */
+	__s32 offset;       /* bytes into the bytecode; < 0: entered, nothing run yet */
+	__u32 flags;
+};
+#define PY_FRAME_ENTRY 1u     /* native frames lie between this frame and the next (outer) one */
+#define PY_FRAME_TSTATE 2u    /* first (innermost) frame of a further thread state of this thread */
+#define PY_FRAME_GENERATOR 4u /* owned by a generator or coroutine */
+#define PY_FRAME_DYING 8u     /* being cleared as the sample was taken */
+#define PY_FRAME_STARTING 16u /* entered, its first instruction has not run */
+
+struct part_py_frames {
+	struct record_part part; /* loss != 0: cut at the outer end */
+	__u32 n;
+	__u32 _pad;
+	struct py_frame frames[];
+};
+
+/* A code object. The same key may come again (from another CPU, after an
+ * eviction, or in pieces): the content of equal keys is equal. */
+struct record_code {
+	struct record_header header;
+	__u64 key;
+	__u64 address;
+	__u32 first_line;
+	__u32 code_size;    /* bytes of bytecode */
+	__u32 code_flags;   /* co_flags */
+	__u32 arg_count;
+	__u32 lines_total;  /* bytes of the whole line table; pieces come as PART_LINES */
+	__u32 parts;
+	/* parts */
+};
+_Static_assert(sizeof(struct record_code) == 104, "record_code");
+
+/* A Python string as it lies in memory. */
+struct part_string {
+	struct record_part part;
+	__u32 length;       /* code points in the whole string */
+	__u8 kind;          /* bytes per code point: 1, 2, 4 */
+	__u8 ascii;
+	__u16 _pad;
+	__u8 data[];        /* part.size - sizeof: padded to 8; may hold less than length * kind */
+};
+
+struct part_bytes {
+	struct record_part part;
+	__u32 offset;       /* of this piece in the whole */
+	__u32 length;       /* bytes in this piece; the rest is padding */
+	__u8 data[];
+};
+
+/* Names of variables: `n` strings back to back, each a struct part_string. */
+struct part_variables {
+	struct record_part part;
+	__u32 n;            /* in this record */
+	__u32 total;        /* in the code object */
+	/* struct part_string, each padded to 8 */
+};
+
+struct record_fork {
+	struct record_header header; /* task: the child */
+	__u32 parent_tgid;
+	__u32 parent_exec;
+};
+
+struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
+	struct record_header header;
+	__u64 cpu_time;     /* EXIT: final sum_exec_runtime */
+	__u32 group_dead;   /* EXIT: the last thread of its process */
+	__s32 exit_code;
+	__u32 old_tid;      /* EXEC: the tid of the thread that called it */
+	__u32 _pad;
+};
+
+struct record_fault {
+	struct record_header header;
+	__u64 address;
+};
+
+/* Bounds of one record. */
+#define RECORD_PY_FRAMES_MAX 8192u   /* frames of one sample */
+#define RECORD_STRING_MAX 1024u      /* bytes kept of one string */
+#define RECORD_LINES_MAX 16384u      /* bytes of line table in one record */
+#define RECORD_VARIABLES_MAX 64u     /* names of variables kept of one code object */
+#define RECORD_VARIABLE_MAX 64u      /* bytes kept of one variable's name */
+#define RECORD_CODES_PER_TICK 64u    /* captures in one tick; further ones wait for the next */
+
+/* --- maps that the engine writes --- */
+
+/* Which image a process runs: the same in a forked child, new after exec. */
+struct image_key {
+	__u64 arg_start;    /* mm->arg_start: randomised by each exec, kept by fork */
+	__u64 exe_inode;    /* mm->exe_file's inode */
+};
+
+struct image;               /* bpf/sampler.bpf.c's `images` map: image_key -> struct image */
+#include "pylayout.h"
+struct image {
+	__u64 runtime;      /* address of _PyRuntime, 0: not a Python (samples without Python part) */
+	__u64 code_type;    /* address of PyCode_Type */
+	struct py_layout layout;
+};
+
+/* Counters that the sampler keeps, one slot per CPU (map `counts`). */
+struct sampler_counts {
+	__u64 ticks;        /* runs of the sampler */
+	__u64 samples;      /* records that went out */
+	__u64 captures;
+	__u64 bytes;
+	__u64 losses[32];   /* by enum loss */
+};
+
+#endif
