@@ -1,0 +1,103 @@
+/* The broker: the small privileged part. It loads BPF, opens perf events,
+ * authorises, opens /proc/PID/mem, maps and files, and passes the fds. It
+ * parses nothing that a target or a client wrote: no ELF, no Python, no
+ * requests. Everything else is the engine's, an unprivileged process for each
+ * client uid, at the other end of a SOCK_SEQPACKET socketpair.
+ *
+ * The list of messages is closed. Each is one datagram: struct broker_message,
+ * exactly sizeof() of it, and the fds that its kind names. A message of another
+ * size or kind ends the peer that sent it.
+ */
+#ifndef CPROFD_BROKER_H
+#define CPROFD_BROKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum broker_kind {
+	/* broker -> engine */
+	BROKER_CLIENT = 1,    /* a client connected. fds: its socket */
+	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, counts (maps), then those of PROCESS */
+	BROKER_PROCESS,       /* answer to PROCESS. fds: pidfd, /proc/PID/mem, /proc/PID/maps */
+	BROKER_FILE,          /* answer to FILE. fds: the file, read-only */
+	BROKER_THREADS,       /* answer to THREADS: how many threads have an event now */
+	/* engine -> broker */
+	BROKER_ATTACH = 32,   /* sample this process */
+	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or its target after exec */
+	BROKER_OPEN_FILE,     /* the file behind a mapping of a process of this session */
+	BROKER_RESUME,        /* start the session's events (after the images map is filled) */
+	BROKER_DETACH,        /* end a session: events are closed */
+};
+
+/* Why the broker refuses: each has a sentence and a hint (broker_error__sentence). */
+#define BROKER_ERRORS(X) \
+	X(OK, "done", "") \
+	X(NO_PROCESS, "no such process", "check the PID: it may have ended already") \
+	X(NOT_YOURS, "this process belongs to someone else, or may not be traced by you", \
+	  "run it with sudo, or attach to a process of your own") \
+	X(NO_BPF, "the kernel does not let this program load BPF", \
+	  "run with sudo; in a container CAP_BPF and CAP_PERFMON are needed") \
+	X(NO_BTF, "the kernel has no BTF (/sys/kernel/btf/vmlinux)", \
+	  "use a kernel built with CONFIG_DEBUG_INFO_BTF (6.1 or later)") \
+	X(NO_PERF, "perf events cannot be opened", "CAP_PERFMON is needed") \
+	X(VERIFIER, "the kernel's verifier refused the sampler", \
+	  "run `cprofd check --verbose` and report what it prints") \
+	X(NO_MEMORY, "out of memory", "") \
+	X(LIMIT, "too many sessions or processes for this user", "end some of them") \
+	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
+	X(INTERNAL, "something failed inside cprofd", "run with --verbose")
+#define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,
+enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };
+#undef BROKER_ENUM
+
+#define BROKER_FDS_MAX 8
+
+struct broker_message {
+	uint32_t kind;         /* enum broker_kind */
+	uint32_t token;        /* chosen by the asker, repeated in the answer */
+	uint32_t session;      /* broker's number of a session; in the answer to ATTACH first */
+	int32_t pid;           /* CLIENT: the client's pid; else the process */
+	uint32_t uid, gid;     /* CLIENT: SO_PEERCRED */
+	uint32_t error;        /* enum broker_error */
+	int32_t error_errno;   /* the errno behind it, or 0 */
+	/* ATTACH */
+	uint32_t rate;         /* Hz, 1..20000 */
+	uint32_t flags;        /* BROKER_* */
+	uint64_t ring_bytes;   /* size of the ring buffer, a power of two of pages */
+	/* OPEN_FILE: a mapping of `pid` */
+	uint64_t start, end;
+	/* answers about a process */
+	uint64_t process_start;/* boottime ns (from /proc/PID/stat, in clock ticks' precision) */
+	uint32_t threads;      /* threads that have an event */
+	uint32_t _pad;
+};
+
+#define BROKER_SUBPROCESSES 1u /* follow children */
+#define BROKER_KERNEL 2u       /* kernel stacks too */
+
+/* Sends one message and its fds (borrowed); -errno. */
+int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n);
+/* Receives one. *ret_n fds are the caller's to close. -EAGAIN; -EPIPE: the peer
+ * is gone; -EBADMSG: not a message (fds that came with it are closed). */
+int broker__receive(int channel, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n);
+
+const char *broker_error__sentence(enum broker_error error);
+const char *broker_error__hint(enum broker_error error);
+
+/* Runs the broker until its last engine is gone (listen_fd < 0) or until it is
+ * told to end. Returns the process's exit status.
+ *  listen_fd: a listening AF_UNIX socket (daemon), or -1
+ *  client_fd: the one client's socket (no daemon: attach of its own), or -1
+ * The engine is started by fork: engine__main(channel) of daemon/serve/. */
+struct broker_options {
+	int listen_fd;
+	int client_fd;
+	uid_t client_uid;      /* with client_fd: whom the engine runs as */
+	gid_t client_gid;
+	bool verbose;
+	int (*engine_main)(int channel); /* runs in the unprivileged child; its return is the exit status */
+};
+int broker__run(const struct broker_options *options);
+
+#endif
