@@ -166,8 +166,8 @@ struct record_fault {
 
 /* Which image a process runs: the same in a forked child, new after exec. */
 struct image_key {
-	__u64 arg_start;    /* mm->arg_start: randomised by each exec, kept by fork */
-	__u64 exe_inode;    /* mm->exe_file's inode */
+	__u64 arg_start;    /* mm->arg_start (/proc/PID/stat 48): randomised by each exec, kept by fork */
+	__u64 start_data;   /* mm->start_data (/proc/PID/stat 45): both lie in one cache line */
 };
 
 struct image;               /* bpf/sampler.bpf.c's `images` map: image_key -> struct image */
