@@ -1,0 +1,68 @@
+/* Collect: raw bytes of the ring -> checked records in the order of time.
+ *
+ * collector__record() checks and copies a record; collector__flush() hands on
+ * what was held, oldest first. RECORD_CODE and RECORD_FAULT need no order: they
+ * are handed on by collector__record() itself, so a code object is always known
+ * before the samples of its flush. No byte of a record is trusted: sizes, parts,
+ * counts and lengths are checked against the record before anything reads them;
+ * a record that fails is dropped, counted (LOSS_RECORD_BAD), and is no error.
+ * Kinds and parts that are not known are skipped.
+ *
+ * Memory: COLLECT_ARENA_MAX. When it is full, everything held is flushed early;
+ * what is older than a record already handed on comes late, never lost.
+ * Threading: one thread. Errors: -errno; an error of the sink is handed up.
+ */
+#ifndef CPROFD_COLLECT_H
+#define CPROFD_COLLECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cprofd/record.h"
+
+#define COLLECT_ARENA_MAX (4u << 20)
+
+/* Takes checked records: header.size bytes, borrowed for the call. Returns 0 or
+ * -errno, which stops the flush. NULL: this kind is skipped. */
+struct collect_sink {
+	int (*code)(struct collect_sink *self, const struct record_code *code);
+	int (*sample)(struct collect_sink *self, const struct record_sample *sample);
+	int (*fork)(struct collect_sink *self, const struct record_fork *fork);
+	int (*exec)(struct collect_sink *self, const struct record_event *exec);
+	int (*exit)(struct collect_sink *self, const struct record_event *exit);
+	int (*clone)(struct collect_sink *self, const struct record_event *clone);
+	int (*fault)(struct collect_sink *self, const struct record_fault *fault);
+};
+
+struct collect_counts {
+	uint64_t records;       /* good ones */
+	uint64_t bad;           /* LOSS_RECORD_BAD */
+	uint64_t late;          /* handed on after a younger one */
+	uint64_t early_flushes; /* the arena was full */
+};
+
+struct collector;
+/* The sink is borrowed and outlives the collector. */
+int collector__new(struct collect_sink *sink, struct collector **ret);
+struct collector *collector__free(struct collector *collector); /* NULL */
+int collector__record(struct collector *collector, const void *data, size_t len);
+/* Hands on all that is held with time <= up_to (UINT64_MAX: all). */
+int collector__flush(struct collector *collector, uint64_t up_to);
+void collector__counts(const struct collector *collector, struct collect_counts *ret);
+
+/* --- records (record.c): pure --- */
+
+/* 0, or -EBADMSG: `len` bytes at `data` (8-byte aligned) are not one record as
+ * record.h gives it. -ENOTSUP: a kind that is not known. */
+int record__check(const void *data, size_t len);
+
+/* The first part of this kind in a checked sample or code, or the next one
+ * after `after` (NULL: none left). */
+const struct record_part *record__part(const void *record, uint16_t kind);
+const struct record_part *record__part_after(const void *record, const struct record_part *after,
+					     uint16_t kind);
+
+/* Bytes of the string that are there; less than length * kind when it was cut. */
+size_t part_string__bytes(const struct part_string *string);
+
+#endif

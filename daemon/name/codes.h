@@ -1,0 +1,71 @@
+/* Codes: the registry of captured code objects.
+ *
+ * A code object comes as RECORD_CODE records, perhaps more than once and with
+ * its line table in pieces in any order. It is known by its capture key and, for
+ * the rest of the session, by its serial number (from 0, in order of arrival).
+ * Strings are kept once, in UTF-8. The keys are made from the target's bytes:
+ * the hash is seeded at random.
+ *
+ * Memory: CODES_BYTES_MAX for everything; beyond it a new code object is refused
+ * (-ENOSPC) until codes__retain() made room. Line tables longer than
+ * CODES_LINES_MAX are not kept (never whole).
+ * Threading: one thread. Errors: -errno.
+ */
+#ifndef CPROFD_NAME_CODES_H
+#define CPROFD_NAME_CODES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cprofd/pylayout.h"
+#include "cprofd/record.h"
+#include "name/lines.h"
+
+#define CODES_BYTES_MAX (8u << 20)
+#define CODES_LINES_MAX (1u << 20)
+#define CODE_NONE UINT32_MAX
+
+struct code_pieces; /* which parts of a line table have come */
+
+struct code {
+	uint64_t key;
+	const char *name;       /* qualified where the version has it; UTF-8 */
+	const char *file;
+	uint8_t *lines;         /* lines_total bytes; NULL: none came yet, or none kept */
+	struct code_pieces *pieces; /* NULL when whole or not begun */
+	uint32_t first_line;
+	uint32_t lines_total;
+	uint32_t code_size;
+	bool lines_whole;
+	bool named;             /* name and file came */
+	uint8_t format;         /* enum py_lines, 0: not known */
+};
+
+struct codes;
+int codes__new(struct codes **ret);
+struct codes *codes__free(struct codes *codes); /* NULL */
+
+/* Takes a checked record (collect.h). `format` is of the process that it came
+ * from. 0: *ret_serial is its serial; *ret_news: it is new, or knows more than
+ * before. -ENOSPC: refused. */
+int codes__add(struct codes *codes, const struct record_code *record, enum py_lines format,
+	       uint32_t *ret_serial, bool *ret_news);
+
+/* CODE_NONE: not captured. */
+uint32_t codes__find(const struct codes *codes, uint64_t key);
+/* Valid until the next codes__add() or codes__retain(). */
+const struct code *codes__get(const struct codes *codes, uint32_t serial);
+uint32_t codes__count(const struct codes *codes);
+size_t codes__bytes(const struct codes *codes);
+
+/* The position of bytecode `offset`. 0; -EAGAIN: the line table is not whole;
+ * -ERANGE, -EBADMSG as lines__position(). *ret is zeroed on error. */
+int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
+		    struct position *ret);
+
+/* Keeps only the code objects whose bit is set in `keep` (by serial) and gives
+ * them new serial numbers from 0, in the old order. */
+int codes__retain(struct codes *codes, const uint8_t *keep);
+
+#endif

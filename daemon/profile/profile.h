@@ -1,0 +1,127 @@
+/* Profile: checked records in order of time -> events (events.h).
+ *
+ * Holds the tables of the epoch (functions, frames, stack tree), the processes
+ * and threads, the batch of samples and the ledger. Strings of code objects live
+ * in name/codes.h only; tables hold numbers.
+ *
+ * Time of a thread: wall of a sample is the time since the thread's previous
+ * sample, of its first one since the thread's or the session's start, whichever
+ * is later. `cpu` is shared out from sum_exec_runtime, which is exact but
+ * advances only at scheduler ticks and switches: the samples between two advances
+ * get equal shares of it, never more than their wall; what does not fit goes to
+ * later ones. So sums of cpu and of wall are exact, thread_end included. A sample
+ * waits at most PROFILE_HOLD_NS for its thread's next advance.
+ *
+ * Memory: the tables' limits below start a new epoch; a frame whose code object
+ * does not come within two ticks is named "(name unknown)".
+ * Threading: one thread. Errors: -errno; the sink's are handed up.
+ */
+#ifndef CPROFD_PROFILE_H
+#define CPROFD_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cprofd/loss.h"
+#include "cprofd/pylayout.h"
+#include "cprofd/record.h"
+#include "events/events.h"
+
+#define PROFILE_HOLD_NS 50000000ull    /* a sample waits this long for its CPU time */
+#define PROFILE_BATCH_NS 100000000ull  /* samples go out at least this often */
+#define PROFILE_LEDGER_NS 1000000000ull
+
+/* Limits; 0 takes the default. */
+struct profile_options {
+	uint32_t rate;           /* Hz: what the ledger's missed ticks are counted by */
+	uint32_t stacks_max;     /* nodes of an epoch; 200,000 */
+	uint32_t bytes_max;      /* tables of an epoch; 16 MiB */
+	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
+	uint32_t pending_max;    /* samples that wait; 16,384 */
+};
+
+struct profile;
+/* The sink is borrowed and outlives the profile. No event before begin. */
+int profile__new(const struct profile_options *options, struct event_sink *sink,
+		 struct profile **ret);
+struct profile *profile__free(struct profile *profile); /* NULL */
+
+/* Emits session and epoch 0. Strings are copied. (hello is the server's.) */
+int profile__begin(struct profile *profile, const struct event_session *session);
+
+/* --- what the engine knows --- */
+
+/* A process, told before or after its first record; told again, it replaces.
+ * Starts are boottime ns; only 10 ms of them are compared, since /proc/PID/stat has no more. */
+struct profile_process {
+	uint32_t tgid;
+	uint32_t parent;         /* pid, 0: not known */
+	uint64_t process_start;
+	uint32_t exec;           /* with exec_known */
+	bool exec_known;         /* false: its image of now (/proc does not tell the count) */
+	uint8_t lines;           /* enum py_lines of its Python, 0: no Python */
+	const char *name;        /* NULL: its comm */
+	const char *python;      /* "3.11.2", "3.14.0t"; NULL or "": no Python */
+	uint64_t time;           /* monotonic: when it was seen */
+};
+int profile__process(struct profile *profile, const struct profile_process *process);
+
+/* A thread of a process that was told: it appears even if it is never sampled. */
+struct profile_thread {
+	uint32_t tgid, tid;
+	uint64_t process_start;
+	uint64_t thread_start;   /* boottime ns; 10 ms are compared */
+	uint64_t cpu_time;       /* sum_exec_runtime now: first number of /proc/PID/task/TID/schedstat */
+	bool cpu_known;
+	const char *name;        /* comm; NULL: not known */
+	uint64_t time;           /* monotonic: when it was listed */
+};
+int profile__thread_listed(struct profile *profile, const struct profile_thread *thread);
+
+/* The final CPU time of a living thread (same struct), read before profile__end()
+ * so that threads asleep since their last sample have exact sums. */
+int profile__thread_cpu(struct profile *profile, const struct profile_thread *thread);
+
+/* A process is gone (its pidfd says so) whether or not records told it. */
+int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t process_start,
+			  uint64_t time);
+
+/* --- records: from collect, in order of time --- */
+int profile__code(struct profile *profile, const struct record_code *code);
+int profile__sample(struct profile *profile, const struct record_sample *sample);
+int profile__fork(struct profile *profile, const struct record_fork *fork);
+int profile__exec(struct profile *profile, const struct record_event *exec);
+int profile__exit(struct profile *profile, const struct record_event *exit);
+int profile__clone(struct profile *profile, const struct record_event *clone);
+
+/* --- the ledger --- */
+
+/* The sampler's counters, summed over CPUs: totals since the start. A FRAMES
+ * loss that the sampler counts and a record shows is one loss (the larger count). */
+void profile__counts(struct profile *profile, const struct sampler_counts *sum);
+/* Adds to one line; collect's bad records, the engine's missed children ... */
+void profile__loss(struct profile *profile, enum loss loss, uint64_t count);
+
+/* --- time --- */
+
+/* After each flush of collect, every 20 ms or so: emits what is due. */
+int profile__tick(struct profile *profile, uint64_t now);
+/* Starts a new epoch; done by itself when the tables reach a limit. */
+int profile__rotate(struct profile *profile, uint64_t now);
+/* What a late joiner needs to go on from now: session, epoch, processes, threads
+ * (their time line begins at what was told last), functions, frames, stacks,
+ * ledger. Goes to `sink` alone. */
+int profile__replay(struct profile *profile, struct event_sink *sink);
+/* Everything that waits, thread_end of each living thread, process_end, ledger,
+ * end. Nothing may follow but replay and free. */
+int profile__end(struct profile *profile, uint64_t time, const char *reason, const char *detail);
+
+/* For progress and tests. */
+struct profile_totals {
+	uint64_t samples, whole, losses[LOSS_COUNT];
+	uint32_t epoch, processes, threads, functions, frames, stacks;
+	uint64_t bytes;          /* of tables and code objects */
+};
+void profile__totals(const struct profile *profile, struct profile_totals *ret);
+
+#endif
