@@ -17,7 +17,7 @@ SAN ?=
 ALL_CFLAGS = -std=gnu17 $(WARN) $(CFLAGS) $(SAN) $(PKG_CFLAGS)
 ALL_LIBS = $(PKG_LIBS) -lpthread
 
-BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -Iinclude -Ibpf
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -idirafter /usr/include/x86_64-linux-gnu -Iinclude -Ibpf
 
 SOURCES := $(filter-out daemon/main.c,$(wildcard daemon/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o)

@@ -1,0 +1,58 @@
+/* The kernel types that the programs touch, declared by hand: only the fields
+ * used, placed by CO-RE relocation on the running kernel (6.1 and later). */
+#ifndef CPROFD_BPF_KERNEL_H
+#define CPROFD_BPF_KERNEL_H
+
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <stddef.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#define EFAULT 14
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct mm_struct {
+	unsigned long arg_start, start_data;
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct thread_struct {
+	unsigned long fsbase;
+};
+
+struct atomic_int {
+	int counter;
+};
+
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
+
+struct task_struct {
+	int pid, tgid;
+	unsigned int flags;
+	__u32 self_exec_id;
+	int exit_code;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	struct mm_struct *mm;
+	__u64 start_boottime;
+	char comm[16];
+	struct sched_entity se;
+	struct thread_struct thread;
+};
+
+struct linux_binprm;
+
+#pragma clang attribute pop
+
+#endif

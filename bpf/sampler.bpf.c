@@ -1,0 +1,550 @@
+/* The sampler: what runs in the kernel.
+ *
+ * `sample` runs at each tick of a thread's cpu-clock event, on the thread that
+ * the tick interrupted, so nothing of it moves while it is walked. It looks up
+ * the image of the process, walks the Python frames, copies code objects that
+ * it meets for the first time, and sends one record. It never waits and never
+ * updates a shared hash map: what it remembers lies in plain arrays whose
+ * entries are single words, so that CPUs may race on them.
+ *
+ * `on_fork`, `on_exec`, `on_exit` follow the life of the target's processes.
+ */
+#include "kernel.h"
+#include "cprofd/record.h"
+
+#define CPUS_MAX_SHIFT 12
+
+/* --- maps --- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} ring SEC(".maps");
+
+/* Written by the engine: which layout an image has. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct image_key);
+	__type(value, struct image);
+} images SEC(".maps");
+
+/* Processes whose life is reported. Never in an engine's hands. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+/* One slot per CPU; the broker sets the number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sampler_counts);
+} counts SEC(".maps");
+
+const volatile __u32 follow_children = 0;
+const volatile __u32 ring_wakeup_bytes = 1 << 20;
+
+/* Keys of code objects whose record went out: sets of four words. A word is a key with its lowest
+ * bit saying `the first level does not suffice`. */
+#define SEEN_SETS 8192u
+__u64 seen[SEEN_SETS * 4];
+__u32 seen_turn;
+
+static __always_inline __u32 seen_set(__u64 key)
+{
+	return (__u32)(key >> 20) & (SEEN_SETS - 1);
+}
+
+static __always_inline int py_seen(__u64 key)
+{
+	__u32 i = seen_set(key) * 4;
+	__u64 k = key | 1;
+
+	if (i > SEEN_SETS * 4 - 4)
+		return 0;
+	if ((seen[i] | 1) == k)
+		return seen[i] & 1 ? 1 : 2;
+	if ((seen[i + 1] | 1) == k)
+		return seen[i + 1] & 1 ? 1 : 2;
+	if ((seen[i + 2] | 1) == k)
+		return seen[i + 2] & 1 ? 1 : 2;
+	if ((seen[i + 3] | 1) == k)
+		return seen[i + 3] & 1 ? 1 : 2;
+	return 0;
+}
+
+static __always_inline void seen_add(__u64 key, __u64 deep)
+{
+	__u32 i = seen_set(key) * 4;
+	__u64 word = deep ? key & ~1ull : key | 1;
+	__u32 way;
+
+	if (i > SEEN_SETS * 4 - 4)
+		return;
+	if ((seen[i] | 1) == (key | 1) || !seen[i])
+		way = 0;
+	else if ((seen[i + 1] | 1) == (key | 1) || !seen[i + 1])
+		way = 1;
+	else if ((seen[i + 2] | 1) == (key | 1) || !seen[i + 2])
+		way = 2;
+	else if ((seen[i + 3] | 1) == (key | 1) || !seen[i + 3])
+		way = 3;
+	else
+		way = seen_turn++ & 3;
+	i += way & 3;
+	if (i < SEEN_SETS * 4)
+		seen[i] = word;
+}
+
+#include "cprofd/pywalk.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct py_walk);
+} scratch SEC(".maps");
+
+/* The record of one code object while it is put together, and the line table that is on its way. */
+#define CAPTURE_BYTES 65536u
+struct capture {
+	__u64 pending_key;    /* a line table longer than one record goes on here */
+	__u32 pending_offset;
+	__u32 position;       /* bytes used of data */
+	__u64 source;         /* of the string in hand */
+	__u32 parts;
+	__u32 incomplete;     /* something could not be read: try again at the next sight */
+	__u8 raw[64];
+	__u8 data[CAPTURE_BYTES + 32768];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct capture);
+} captures SEC(".maps");
+
+/* Thread states found before, by tid. Only a hint: the walker proves it. */
+#define HINTS 4096u
+struct {
+	__u64 tid;
+	__u64 tstate;
+} hints[HINTS];
+
+/* --- helpers --- */
+
+static __always_inline void fill_task(struct record_task *to, struct task_struct *task)
+{
+	struct task_struct *leader = task->group_leader;
+
+	to->tgid = task->tgid;
+	to->tid = task->pid;
+	to->process_start = leader->start_boottime;
+	to->thread_start = task->start_boottime;
+	to->exec = task->self_exec_id;
+	to->_pad = 0;
+	__builtin_memcpy(to->comm, task->comm, 16);
+}
+
+static __always_inline void fill_header(struct record_header *header, __u16 kind, __u32 size, __u32 cpu,
+					struct task_struct *task)
+{
+	header->size = size;
+	header->kind = kind;
+	header->cpu = cpu;
+	header->time = bpf_ktime_get_ns();
+	fill_task(&header->task, task);
+}
+
+static __always_inline __u64 ring_flags(void)
+{
+	/* A wake-up costs the target 6-9 us; the reader looks every 20 ms by itself. */
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+									       : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
+{
+	if (loss < 32)
+		c->losses[loss]++;
+}
+
+/* --- code objects --- */
+
+/* Copies one Python string as a part; 0, or 1 when it could not be read. */
+static __always_inline int put_string(struct capture *cap, const struct py_layout *l, __u16 kind,
+				      __u64 string, __u32 max)
+{
+	__u32 at = cap->position, size, state, unit, padded;
+	struct part_string *part;
+	__u64 data, length;
+	long err;
+
+	if (at > CAPTURE_BYTES)
+		return 1;
+	if (!string || bpf_probe_read_user(cap->raw, 64, (void *)string)) {
+		cap->incomplete = 1;
+		return 1;
+	}
+	length = py_u64(cap->raw, 64, l->unicode_length);
+	state = py_u32(cap->raw, 64, l->unicode_state);
+	unit = (state >> l->state_kind_shift) & 7;
+	if (length >> 31 || (unit != 1 && unit != 2 && unit != 4))
+		return 1;
+	part = (struct part_string *)(cap->data + at);
+	part->kind = unit;
+	part->ascii = (state >> l->state_ascii_shift) & 1;
+	part->_pad = 0;
+	part->length = length;
+	data = string + (part->ascii ? l->unicode_ascii_data : l->unicode_compact_data);
+	size = length > max ? max : (__u32)length;
+	size *= unit;
+	if (size > max)
+		size = max;
+	host_barrier(size);
+	if (size > RECORD_STRING_MAX)
+		return 1;
+	err = size ? bpf_probe_read_user(part->data, size, (void *)data) : 0;
+	if (err) {
+		cap->incomplete = 1;
+		return 1;
+	}
+	padded = (size + 7) & ~7u;
+	part->part.kind = kind;
+	part->part.loss = 0;
+	part->part.size = sizeof(*part) + padded;
+	cap->position = at + sizeof(*part) + padded;
+	cap->parts++;
+	return 0;
+}
+
+struct variables_context {
+	struct capture *cap;
+	const struct py_layout *l;
+	__u64 items;
+	__u32 n;
+};
+
+static long put_variable(__u32 i, void *context)
+{
+	struct variables_context *v = context;
+	__u64 name = 0;
+
+	if (bpf_probe_read_user(&name, 8, (void *)(v->items + (__u64)i * 8)))
+		return 1;
+	if (put_string(v->cap, v->l, PART_NAME, name, RECORD_VARIABLE_MAX))
+		return 1;
+	v->n++;
+	return 0;
+}
+
+static __always_inline void put_variables(struct capture *cap, const struct py_layout *l, __u64 tuple)
+{
+	struct variables_context v = {.cap = cap, .l = l};
+	__u32 at = cap->position, parts = cap->parts, total;
+	struct part_variables *part;
+	__u64 size = 0;
+
+	if (at > CAPTURE_BYTES - 4096)
+		return;
+	if (!tuple || bpf_probe_read_user(&size, 8, (void *)(tuple + l->var_size)) || size >> 31)
+		return;
+	total = size;
+	part = (struct part_variables *)(cap->data + at);
+	part->part.kind = PART_VARIABLES;
+	part->part.loss = 0;
+	part->total = total;
+	cap->position = at + sizeof(*part);
+	v.items = tuple + l->tuple_items;
+	bpf_loop(total < RECORD_VARIABLES_MAX ? total : RECORD_VARIABLES_MAX, put_variable, &v, 0);
+	part->n = v.n;
+	part->part.size = cap->position - at;
+	cap->parts = parts + 1;
+}
+
+/* A piece of the line table from `offset` on; bytes left after it. */
+static __always_inline __u32 put_lines(struct capture *cap, const struct py_layout *l, __u64 table,
+				       __u32 total, __u32 offset)
+{
+	__u32 at = cap->position, size, padded;
+	struct part_bytes *part;
+
+	if (at > CAPTURE_BYTES || offset > total)
+		return 0;
+	size = total - offset;
+	if (size > RECORD_LINES_MAX)
+		size = RECORD_LINES_MAX;
+	host_barrier(size);
+	if (size > RECORD_LINES_MAX)
+		return 0;
+	part = (struct part_bytes *)(cap->data + at);
+	if (size && bpf_probe_read_user(part->data, size, (void *)(table + l->bytes_data + offset))) {
+		cap->incomplete = 1;
+		return total - offset;
+	}
+	padded = (size + 7) & ~7u;
+	part->part.kind = PART_LINES;
+	part->part.loss = 0;
+	part->part.size = sizeof(*part) + padded;
+	part->offset = offset;
+	part->length = size;
+	cap->position = at + sizeof(*part) + padded;
+	cap->parts++;
+	return total - offset - size;
+}
+
+struct capture_context {
+	struct py_walk *walk;
+	const struct image *image;
+	struct capture *cap;
+	struct sampler_counts *counts;
+	struct task_struct *task;
+	__u32 cpu;
+};
+
+/* Sends todo[i]. */
+static long capture_code(__u32 i, void *context)
+{
+	struct capture_context *c = context;
+	struct py_walk *walk = c->walk;
+	struct capture *cap = c->cap;
+	const struct py_layout *l = &c->image->layout;
+	struct record_code *record = (struct record_code *)cap->data;
+	struct py_todo *todo;
+	__u64 code, key, name, qualname, table, size = 0;
+	__u32 offset = 0, left, length;
+
+	if (i >= RECORD_CODES_PER_TICK)
+		return 1;
+	todo = &walk->todo[i];
+	code = todo->code;
+	key = todo->key;
+	if (bpf_probe_read_user(walk->code, PY_RAW_CODE, (void *)code)) {
+		count_loss(c->counts, LOSS_CODE_READ);
+		return 0;
+	}
+	cap->position = sizeof(*record);
+	cap->parts = 0;
+	cap->incomplete = 0;
+	table = py_u64(walk->code, PY_RAW_CODE, l->code_linetable);
+	if (!table || bpf_probe_read_user(&size, 8, (void *)(table + l->var_size)) || size >> 31) {
+		cap->incomplete = 1;
+		size = 0;
+	}
+	record->key = key;
+	record->address = code;
+	record->first_line = py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno);
+	record->code_flags = py_u32(walk->code, PY_RAW_CODE, l->code_flags);
+	record->arg_count = py_u32(walk->code, PY_RAW_CODE, l->code_argcount);
+	record->lines_total = size;
+	if (l->frames == PY_FRAMES_OBJECTS) {
+		__u64 bytes = 0;
+
+		bpf_probe_read_user(&bytes, 8,
+				    (void *)(py_u64(walk->code, PY_RAW_CODE, l->code_instructions) +
+					     l->var_size));
+		record->code_size = bytes;
+	} else {
+		record->code_size = 2 * py_u32(walk->code, PY_RAW_CODE, l->var_size);
+	}
+	if (cap->pending_key == key) {
+		offset = cap->pending_offset;
+	} else {
+		name = py_u64(walk->code, PY_RAW_CODE, l->code_name);
+		put_string(cap, l, PART_NAME, name, RECORD_STRING_MAX);
+		if (l->code_qualname != PY_ABSENT) {
+			qualname = py_u64(walk->code, PY_RAW_CODE, l->code_qualname);
+			if (qualname != name)
+				put_string(cap, l, PART_QUALNAME, qualname, RECORD_STRING_MAX);
+		}
+		put_string(cap, l, PART_FILE, py_u64(walk->code, PY_RAW_CODE, l->code_filename),
+			   RECORD_STRING_MAX);
+		put_variables(cap, l, py_u64(walk->code, PY_RAW_CODE, l->code_varnames));
+	}
+	left = put_lines(cap, l, table, size, offset);
+	record->parts = cap->parts;
+	length = cap->position;
+	host_barrier(length);
+	if (length > CAPTURE_BYTES)
+		return 0;
+	fill_header(&record->header, RECORD_CODE, length, c->cpu, c->task);
+	if (bpf_ringbuf_output(&ring, cap->data, length, BPF_RB_NO_WAKEUP)) {
+		count_loss(c->counts, LOSS_RING_FULL);
+		return 0;
+	}
+	c->counts->captures++;
+	c->counts->bytes += length;
+	if (cap->incomplete) {
+		count_loss(c->counts, LOSS_PAGE_FAULT);
+		return 0;
+	}
+	if (left) {
+		/* The rest comes with the next sight of this code on this CPU. */
+		cap->pending_key = key;
+		cap->pending_offset = size - left;
+		return 0;
+	}
+	if (cap->pending_key == key)
+		cap->pending_key = 0;
+	seen_add(key, 0);
+	if (todo->shallow && todo->shallow != key)
+		seen_add(todo->shallow, todo->deep);
+	return 0;
+}
+
+/* --- the tick --- */
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id(), size, slot;
+	struct sampler_counts *c = bpf_map_lookup_elem(&counts, &cpu);
+	struct py_walk *walk = bpf_map_lookup_elem(&scratch, &cpu);
+	struct record_sample *record;
+	struct part_py_frames *part;
+	struct image_key key = {};
+	struct image *image;
+	struct mm_struct *mm;
+
+	if (!c || !walk)
+		return 0;
+	c->ticks++;
+	mm = task->mm;
+	if (!mm)
+		return 0;
+	key.arg_start = mm->arg_start;
+	key.start_data = mm->start_data;
+	image = bpf_map_lookup_elem(&images, &key);
+	record = (struct record_sample *)walk->head;
+	part = (struct part_py_frames *)(walk->head + sizeof(*record) / 8);
+	record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
+	record->cpu_time = task->se.sum_exec_runtime;
+	record->loss = 0;
+	record->parts = 1;
+	walk->n = 0;
+	walk->loss = 0;
+	walk->n_todo = 0;
+	if (!image) {
+		record->loss = LOSS_PROCESS_UNKNOWN;
+		count_loss(c, LOSS_PROCESS_UNKNOWN);
+	} else if (image->runtime) {
+		slot = task->pid & (HINTS - 1);
+		walk->fsbase = task->thread.fsbase;
+		walk->hint = hints[slot].tid == (__u32)task->pid ? hints[slot].tstate : 0;
+		py_walk(walk, image);
+		if (!walk->n_tstates) {
+			record->flags |= SAMPLE_NO_PYTHON;
+		} else if (walk->tstates[0] != walk->hint) {
+			hints[slot].tid = (__u32)task->pid;
+			hints[slot].tstate = walk->tstates[0];
+		}
+		if (walk->holds_gil)
+			record->flags |= SAMPLE_HOLDS_GIL;
+		if (walk->loss)
+			count_loss(c, walk->loss);
+		if (walk->n_todo) {
+			struct capture *cap = bpf_map_lookup_elem(&captures, &cpu);
+			struct capture_context cc = {
+				.walk = walk, .image = image, .cap = cap, .counts = c, .task = task, .cpu = cpu};
+
+			if (cap)
+				bpf_loop(walk->n_todo, capture_code, &cc, 0);
+			if (walk->n_todo >= RECORD_CODES_PER_TICK)
+				count_loss(c, LOSS_CAPTURE_LIMIT);
+		}
+	} else {
+		record->flags |= SAMPLE_NO_PYTHON;
+	}
+	size = walk->n;
+	host_barrier(size);
+	if (size > RECORD_PY_FRAMES_MAX)
+		return 0;
+	part->n = size;
+	part->_pad = 0;
+	size = size * sizeof(struct py_frame);
+	part->part.kind = PART_PY_FRAMES;
+	part->part.loss = walk->loss;
+	part->part.size = sizeof(*part) + size;
+	size += sizeof(*record) + sizeof(*part);
+	fill_header(&record->header, RECORD_SAMPLE, size, cpu, task);
+	if (bpf_ringbuf_output(&ring, walk->head, size, ring_flags())) {
+		count_loss(c, LOSS_RING_FULL);
+		return 0;
+	}
+	c->samples++;
+	c->bytes += size;
+	return 0;
+}
+
+/* --- the life of processes --- */
+
+static __always_inline int is_target(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 tgid = child->tgid, one = 1;
+	struct record_fork fork = {};
+	struct record_event clone = {};
+
+	if (!is_target(parent->tgid))
+		return 0;
+	if (tgid == (__u32)parent->tgid) {
+		fill_header(&clone.header, RECORD_CLONE, sizeof(clone), bpf_get_smp_processor_id(), child);
+		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	if (!follow_children)
+		return 0;
+	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
+	fill_header(&fork.header, RECORD_FORK, sizeof(fork), bpf_get_smp_processor_id(), child);
+	fork.parent_tgid = parent->tgid;
+	fork.parent_exec = parent->self_exec_id;
+	bpf_ringbuf_output(&ring, &fork, sizeof(fork), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
+{
+	struct record_event event = {};
+
+	if (!is_target(task->tgid))
+		return 0;
+	fill_header(&event.header, RECORD_EXEC, sizeof(event), bpf_get_smp_processor_id(), task);
+	event.old_tid = old_pid;
+	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct record_event event = {};
+	__u32 tgid = task->tgid;
+	int dead;
+
+	if (!is_target(tgid))
+		return 0;
+	/* signal->live was counted down already when the tracepoint fires. */
+	dead = task->signal->live.counter == 0;
+	fill_header(&event.header, RECORD_EXIT, sizeof(event), bpf_get_smp_processor_id(), task);
+	event.cpu_time = task->se.sum_exec_runtime;
+	event.group_dead = dead;
+	event.exit_code = task->exit_code;
+	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	if (dead)
+		bpf_map_delete_elem(&targets, &tgid);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
