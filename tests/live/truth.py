@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Truth on targets whose legal stacks are known.
+
+For each interpreter and each target of tests/targets: run it, sample it with `cprofd attach -f
+events`, and hold every stack against the target's own source: a frame that calls must stand on a
+line that is marked `# call: <callee>`, and a leaf inside its function. What may call what, and
+from which line, is told by the source alone, not by cprofd.
+
+    truth.py [--samples N] [--rate HZ] [--only TARGET] [NAME ...]
+"""
+import argparse
+import ast
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+TARGETS = ["chains", "recursion", "generated", "generators"]
+GENERATED = re.compile(r"^([abc])_(\d+)$")
+
+
+class Source:
+    """What the source says: functions by qualified name, their lines, and who calls whom where."""
+
+    def __init__(self, path):
+        self.path = path
+        text = open(path).read()
+        self.calls = collections.defaultdict(set)
+        for number, line in enumerate(text.splitlines(), 1):
+            mark = re.search(r"# call: (.*)$", line)
+            if mark:
+                self.calls[number] = set(mark.group(1).split())
+        self.functions = {}
+        self.short = collections.defaultdict(list)
+        self._walk(ast.parse(text), "")
+        self.functions["<module>"] = (1, len(text.splitlines()))
+
+    def _walk(self, node, prefix):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min([child.lineno] + [d.lineno for d in child.decorator_list])
+                self.functions[prefix + child.name] = (first, child.end_lineno)
+                self.short[child.name].append(prefix + child.name)
+                self._walk(child, prefix + child.name + ".<locals>.")
+            elif isinstance(child, ast.ClassDef):
+                self._walk(child, prefix + child.name + ".")
+            else:
+                self._walk(child, prefix)
+
+    def names(self, name):
+        """Qualified names that a frame's name may stand for (before 3.11 code has none)."""
+        return [name] if name in self.functions else self.short.get(name, [])
+
+
+def problem(source, frames):
+    """Why this stack (outermost first: (name, file, line)) is not legal, or None."""
+    if not frames:
+        return "empty"
+    if frames[0][0] != "<module>" or frames[0][1] != source.path:
+        return "outermost frame is %s" % (frames[0],)
+    number = None
+    for i, (name, file, line) in enumerate(frames):
+        inner = frames[i + 1] if i + 1 < len(frames) else None
+        generated = GENERATED.match(name)
+        if generated or file == "<string>":
+            if file != "<string>" or line > 1:
+                return "generated frame in %s:%d" % (file, line)
+            if generated:
+                if number is not None and generated.group(2) != number:
+                    return "numbers mixed: %s in %s" % (name, number)
+                number = generated.group(2)
+                order = "abc".index(generated.group(1))
+                if order and (i == 0 or not frames[i - 1][0].startswith("ab"[order - 1] + "_")):
+                    return "%s called by %s" % (name, frames[i - 1][0])
+            elif name not in ("<listcomp>", "<module>"):
+                return "unknown generated frame %s" % name
+            elif name == "<listcomp>" and not frames[i - 1][0].startswith("c_"):
+                return "listcomp called by %s" % frames[i - 1][0]
+            elif name == "<module>" and (frames[i - 1][0] != "make" or inner):
+                return "exec called by %s, calls %s" % (frames[i - 1][0], inner)
+            continue
+        if file != source.path:
+            return "foreign frame %s (%s:%d)" % (name, file, line)
+        names = source.names(name)
+        if not names:
+            return "unknown function %s" % name
+        first, last = source.functions[names[0]]
+        if not first <= line <= last and not (name == "<module>" and line == 0):
+            return "%s at line %d, but it spans %d-%d" % (name, line, first, last)
+        if inner:
+            allowed = source.calls.get(line, set())
+            if inner[1] == "<string>":
+                wanted = {"generated"}
+                if name == "make" and inner[0] == "<module>":
+                    continue
+            else:
+                wanted = set(source.names(inner[0]))
+            if not wanted & allowed:
+                return "%s line %d calls %s, source allows %s" % (name, line, inner[0], sorted(allowed))
+    return None
+
+
+class Recording:
+    """An event stream, read with nothing but the written protocol."""
+
+    def __init__(self, path):
+        self.functions, self.frames, self.stacks = [], [], [(0, None)]
+        self.samples = []
+        self.ledger = {}
+        self.end = None
+        for line in open(path, errors="surrogateescape"):
+            self._event(json.loads(line))
+
+    def _event(self, e):
+        kind = e["ev"]
+        if kind == "functions":
+            self.functions += e["rows"]
+        elif kind == "frames":
+            self.frames += e["rows"]
+        elif kind == "stacks":
+            self.stacks += [tuple(r) for r in e["rows"]]
+        elif kind == "samples":
+            time = 0
+            for i, delta in enumerate(e["t"]):
+                time += delta
+                self.samples.append((time, e.get("thread", [0] * len(e["t"]))[i],
+                                     e.get("stack", [0] * len(e["t"]))[i]))
+        elif kind == "ledger":
+            self.ledger = e
+        elif kind == "epoch":
+            assert not self.samples, "more than one epoch"
+        elif kind == "end":
+            self.end = e
+
+    def stack(self, number):
+        frames = []
+        while number:
+            number, frame = self.stacks[number]
+            function, _, line, _ = self.frames[frame]
+            name, file = self.functions[function][:2]
+            frames.append((name, file, line))
+        return frames[::-1]
+
+
+def run(name, python, target, samples, rate, keep):
+    path = os.path.join(ROOT, "tests", "targets", target + ".py")
+    source = Source(path)
+    seconds = max(2.0, samples / rate * 1.15 + 0.5)
+    out = tempfile.NamedTemporaryFile(suffix=".events", delete=False)
+    process = subprocess.Popen([python, path], stdout=subprocess.PIPE)
+    assert process.stdout.readline().strip() == b"ready"
+    wrong = collections.Counter()
+    total = cut = 0
+    try:
+        # A busy neighbour takes ticks away: go on until there are enough.
+        while total < samples:
+            subprocess.run([CPROFD, "attach", str(process.pid), "-d", str(seconds), "-r", str(rate),
+                            "-f", "events", "-o", out.name], check=True, stdout=subprocess.DEVNULL,
+                           stderr=None if keep else subprocess.PIPE)
+            recording = Recording(out.name)
+            verdicts = {}
+            last = -1
+            for _, thread, stack in sorted(recording.samples):
+                total += 1
+                if stack not in verdicts:
+                    frames = recording.stack(stack)
+                    if any(f[0].startswith("(cut") or f[0].startswith("(no Python") for f in frames):
+                        verdicts[stack] = ("cut", frames, None)
+                    else:
+                        numbers = [int(GENERATED.match(f[0]).group(2)) for f in frames if GENERATED.match(f[0])]
+                        verdicts[stack] = (problem(source, frames), frames, numbers[0] if numbers else None)
+                why, frames, number = verdicts[stack]
+                if why == "cut":
+                    cut += 1
+                elif why is None and number is not None:
+                    if number < last:
+                        why = "number went back: %d after %d" % (number, last)
+                    last = max(last, number)
+                if why and why != "cut":
+                    wrong[re.sub(r"\d+", "N", why)] += 1
+                    if wrong[re.sub(r"\d+", "N", why)] <= 2:
+                        print("  illegal: %s\n    %s" % (why, " > ".join("%s:%d" % (f[0], f[2]) for f in frames)))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if not keep:
+            os.unlink(out.name)
+    illegal = sum(wrong.values())
+    ok = illegal == 0 and cut <= total * 0.001 and total >= samples
+    losses = {k: v for k, v in recording.ledger.get("losses", recording.ledger.get("loss", {})).items() if v} \
+        if recording.ledger else {}
+    print("%-8s %-11s %8d samples %6d stacks %4d illegal %5d cut (%.3f %%) %s %s" % (
+        name, target, total, len(recording.stacks), illegal, cut, 100.0 * cut / max(total, 1), losses,
+        "ok" if ok else "FAILED"), flush=True)
+    return ok
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--samples", type=int, default=5000)
+    parser.add_argument("--rate", type=int, default=9999)
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    pythons = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, check=True,
+                             universal_newlines=True).stdout.split("\n")
+    pythons = [p.split(None, 1) for p in pythons if p.strip()]
+    passed = failed = 0
+    for name, python in pythons:
+        if args.names and name not in args.names:
+            continue
+        for target in args.only or TARGETS:
+            try:
+                ok = run(name, python, target, args.samples, args.rate, args.keep)
+            except (subprocess.CalledProcessError, AssertionError) as e:
+                print("%-8s %-11s FAILED: %s %s" % (name, target, e, getattr(e, "stderr", b"") or b""))
+                ok = False
+            passed += ok
+            failed += not ok
+    print("%d passed, %d failed, 0 skipped" % (passed, failed))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
