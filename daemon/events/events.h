@@ -5,7 +5,8 @@
  * it and stay valid until the call that hands it over returns.
  * Threading: an encoder or a decoder belongs to one thread at a time.
  * Units: times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
- * Errors: -errno; -EBADMSG for a line that is not an event of this protocol.
+ * Errors: -errno; -EBADMSG for a line that is not an event of this protocol,
+ * -EPROTONOSUPPORT for a hello of another major version.
  */
 #ifndef CPROFD_EVENTS_H
 #define CPROFD_EVENTS_H
@@ -18,6 +19,10 @@
 #define EVENTS_MINOR 0
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
+/* Rows of one line; bounds what a line makes a decoder allocate. */
+#define EVENTS_ROWS_MAX (64u << 10)
+/* A longer string (in bytes) is cut by encoders, and ends in an ellipsis. */
+#define EVENTS_STRING_MAX (16u << 10)
 
 /* X(id, name): the "ev" of each event. */
 #define EVENT_KINDS(X) \
@@ -28,7 +33,7 @@
 	X(THREAD, "thread") \
 	X(FUNCTIONS, "functions")   /* table rows, ids count up from 0 in an epoch */ \
 	X(FRAMES, "frames") \
-	X(STACKS, "stacks")         /* tree nodes; id 0 is the empty stack */ \
+	X(STACKS, "stacks")         /* tree nodes from id 1; id 0 is the empty stack */ \
 	X(SAMPLES, "samples")       /* a batch */ \
 	X(THREAD_END, "thread_end") \
 	X(PROCESS_END, "process_end") \
@@ -152,7 +157,7 @@ struct event_gap {
 
 struct event_end {
 	uint64_t time;
-	const char *reason;             /* "duration", "stopped", "exited", "failed" */
+	const char *reason;             /* "duration", "stopped", "exited", "failed", "snapshot" */
 	const char *detail;             /* a sentence for people, or "" */
 };
 
@@ -179,13 +184,18 @@ struct event_sink {
 	int (*event)(struct event_sink *self, const struct event *event);
 };
 
-/* Encode: appends one line, '\n' included, to `out` (base/buf.h). */
+/* Encode: appends one line, '\n' included, to `out` (base/buf.h). A batch (rows,
+ * samples) too big for one line becomes several. -ERANGE: a number beyond
+ * INT64_MAX; -EMSGSIZE: too long and no batch. On error `out` is as before. */
 struct buf;
 int event__encode(const struct event *event, struct buf *ret_out);
 
 /* Decode: one line (without need of '\n' or NUL) to the sink. Unknown events
- * and unknown keys are skipped (0). The decoder holds scratch memory only;
- * bounds and order of ids are checked, so that a sink may trust them. */
+ * and unknown keys are skipped (0). The decoder holds scratch memory and the
+ * length of each table of the epoch; bounds and order of ids are checked, so
+ * that a sink may trust them: rows go on where their table ended, a row refers
+ * only to rows before it, a sample to a known thread and stack, a process or
+ * thread is the next one or a known one told anew (with a changed name). */
 struct event_decoder;
 int event_decoder__new(struct event_decoder **ret);
 struct event_decoder *event_decoder__free(struct event_decoder *decoder); /* NULL */
@@ -201,8 +211,10 @@ int recording_writer__lines(struct recording_writer *writer, const char *lines, 
 int recording_writer__flush(struct recording_writer *writer);   /* ends a zstd frame */
 struct recording_writer *recording_writer__free(struct recording_writer *writer);
 
-/* Reads a recording (plain or zstd, told by its first bytes) into the sink.
- * *ret_cut: true when it ends in the middle (what was whole was delivered). */
+/* Reads a recording (plain or zstd, told by its first bytes) from the fd's
+ * position into the sink, in constant memory. *ret_cut: true when it ends in the
+ * middle of a line or frame, or without an `end` event (what was whole was
+ * delivered). -EBADMSG: damaged. The sink's own error is handed up. */
 int recording__read(int fd, struct event_sink *sink, bool *ret_cut);
 
 #endif

@@ -1,0 +1,336 @@
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "events/events.h"
+#include "events/fields.h"
+
+/* Ids stay below this in one epoch, so that arithmetic on them cannot wrap. */
+#define IDS_MAX (1u << 30)
+
+struct event_decoder {
+	/* The next id of each table of this epoch, by the kind that fills it. */
+	uint32_t next[EVENT_KIND_COUNT];
+	struct buf scratch; /* rows of the event at hand */
+};
+
+static void start_epoch(struct event_decoder *decoder)
+{
+	int kind;
+
+	for (kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		decoder->next[kind] = event_rows_form[kind].base;
+}
+
+int event_decoder__new(struct event_decoder **ret)
+{
+	struct event_decoder *decoder = calloc(1, sizeof(*decoder));
+
+	if (!decoder)
+		return -ENOMEM;
+	start_epoch(decoder);
+	*ret = decoder;
+	return 0;
+}
+
+struct event_decoder *event_decoder__free(struct event_decoder *decoder)
+{
+	if (decoder)
+		buf__free(&decoder->scratch);
+	free(decoder);
+	return NULL;
+}
+
+static int read_integer(const json_t *value, int64_t min, int64_t max, int64_t *ret)
+{
+	if (!json_is_integer(value))
+		return -EBADMSG;
+	*ret = json_integer_value(value);
+	return *ret < min || *ret > max ? -EBADMSG : 0;
+}
+
+static int read_value(const json_t *value, const struct field *field, void *base)
+{
+	static const struct {
+		int64_t min, max;
+	} range[] = {
+		[FIELD_U8] = {0, UINT8_MAX},
+		[FIELD_U32] = {0, UINT32_MAX},
+		[FIELD_I32] = {INT32_MIN, INT32_MAX},
+		[FIELD_U64] = {0, INT64_MAX},
+	};
+	char *at = (char *)base + field->offset;
+	int64_t number = 0;
+
+	if (field->type == FIELD_STRING) {
+		if (value && !json_is_string(value))
+			return -EBADMSG;
+		*(const char **)at = value ? json_string_value(value) : "";
+	} else if (field->type == FIELD_BOOL) {
+		if (value && !json_is_boolean(value))
+			return -EBADMSG;
+		*(bool *)at = json_is_true(value);
+	} else if (value &&
+		   read_integer(value, range[field->type].min, range[field->type].max, &number)) {
+		return -EBADMSG;
+	} else if (field->type == FIELD_U8) {
+		*(uint8_t *)at = (uint8_t)number;
+	} else if (field->type == FIELD_U64) {
+		*(uint64_t *)at = (uint64_t)number;
+	} else { /* 32 bits, either sign */
+		*(uint32_t *)at = (uint32_t)number;
+	}
+	return !value && field->required ? -EBADMSG : 0;
+}
+
+/* Zeroed room for n items of `size` bytes. */
+static void *scratch(struct event_decoder *decoder, size_t n, size_t size)
+{
+	struct buf *buf = &decoder->scratch;
+
+	buf__clear(buf);
+	if (buf__reserve(buf, n * size + 1))
+		return NULL;
+	return memset(buf->data, 0, n * size + 1);
+}
+
+static int read_features(struct event_decoder *decoder, const json_t *line,
+			 struct event_hello *hello)
+{
+	const json_t *features = json_object_get(line, "features");
+	size_t i, n = json_array_size(features);
+	const char **names;
+
+	if (features && !json_is_array(features))
+		return -EBADMSG;
+	names = scratch(decoder, n + 1, sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		names[i] = json_string_value(json_array_get(features, i));
+		if (!names[i])
+			return -EBADMSG;
+	}
+	hello->features = names;
+	return 0;
+}
+
+static int read_losses(struct event_decoder *decoder, json_t *line, struct event_ledger *ledger)
+{
+	json_t *losses = json_object_get(line, "losses"), *value;
+	struct ledger_line *lines;
+	const char *name;
+	int64_t count;
+
+	if (losses && !json_is_object(losses))
+		return -EBADMSG;
+	lines = scratch(decoder, json_object_size(losses), sizeof(*lines));
+	if (!lines)
+		return -ENOMEM;
+	json_object_foreach(losses, name, value) {
+		if (read_integer(value, 0, INT64_MAX, &count))
+			return -EBADMSG;
+		lines[ledger->n++] = (struct ledger_line){name, (uint64_t)count};
+	}
+	ledger->lines = lines;
+	return 0;
+}
+
+static int read_row(const json_t *row, const struct field_list *fields, void *base)
+{
+	size_t i;
+
+	if (!json_is_array(row))
+		return -EBADMSG;
+	for (i = 0; i < fields->n; i++) /* beyond its end, json_array_get() is NULL */
+		if (read_value(json_array_get(row, i), &fields->fields[i], base))
+			return -EBADMSG;
+	return 0;
+}
+
+/* A row may refer only to what was there before it. */
+static bool row_refers_back(const struct event_decoder *decoder, enum event_kind kind, uint32_t id,
+			    const void *row)
+{
+	const struct frame_row *frame = row;
+	const struct stack_row *stack = row;
+
+	if (kind == EVENT_FRAMES)
+		return frame->function < decoder->next[EVENT_FUNCTIONS];
+	if (kind == EVENT_STACKS)
+		return stack->parent < id && stack->frame < decoder->next[EVENT_FRAMES];
+	return true;
+}
+
+static int read_rows(struct event_decoder *decoder, const json_t *line, struct event *event)
+{
+	const struct row_form *form = &event_rows_form[event->kind];
+	const json_t *rows = json_object_get(line, "rows");
+	uint32_t first = event->rows.first, i;
+	size_t n = json_array_size(rows);
+	char *row;
+
+	if (!json_is_array(rows) || n > EVENTS_ROWS_MAX || first != decoder->next[event->kind] ||
+	    n > IDS_MAX - first)
+		return -EBADMSG;
+	row = scratch(decoder, n, form->size);
+	if (!row)
+		return -ENOMEM;
+	event->rows.n = (uint32_t)n;
+	event->rows.rows = row;
+	for (i = 0; i < n; i++, row += form->size)
+		if (read_row(json_array_get(rows, i), &form->fields, row) ||
+		    !row_refers_back(decoder, event->kind, first + i, row))
+			return -EBADMSG;
+	decoder->next[event->kind] = first + event->rows.n;
+	return 0;
+}
+
+static int read_times(const json_t *times, struct sample_row *rows, size_t n)
+{
+	int64_t time = 0, delta;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (read_integer(json_array_get(times, i), INT64_MIN, INT64_MAX, &delta) ||
+		    __builtin_add_overflow(time, delta, &time) || time < 0)
+			return -EBADMSG;
+		rows[i].time = (uint64_t)time;
+	}
+	return 0;
+}
+
+static int read_column(const json_t *values, const struct field *column, struct sample_row *rows,
+		       size_t n)
+{
+	size_t i;
+
+	if (!values)
+		return 0;
+	if (json_array_size(values) != n)
+		return -EBADMSG;
+	for (i = 0; i < n; i++)
+		if (read_value(json_array_get(values, i), column, &rows[i]))
+			return -EBADMSG;
+	return 0;
+}
+
+static int read_samples(struct event_decoder *decoder, const json_t *line,
+			struct event_samples *samples)
+{
+	const json_t *times = json_object_get(line, "t");
+	size_t i, n = json_array_size(times);
+	struct sample_row *rows;
+
+	if (!json_is_array(times) || n > EVENTS_ROWS_MAX)
+		return -EBADMSG;
+	rows = scratch(decoder, n, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	if (read_times(times, rows, n))
+		return -EBADMSG;
+	for (i = 0; i < sample_columns.n; i++) {
+		const struct field *column = &sample_columns.fields[i];
+
+		if (read_column(json_object_get(line, column->key), column, rows, n))
+			return -EBADMSG;
+	}
+	for (i = 0; i < n; i++)
+		if (rows[i].thread >= decoder->next[EVENT_THREAD] ||
+		    rows[i].stack >= decoder->next[EVENT_STACKS])
+			return -EBADMSG;
+	samples->n = (uint32_t)n;
+	samples->rows = rows;
+	return 0;
+}
+
+/* A process or thread is the next one, or a known one told anew (its name changed). */
+static int admit(struct event_decoder *decoder, enum event_kind kind, uint32_t id)
+{
+	if (id > decoder->next[kind] || id >= IDS_MAX)
+		return -EBADMSG;
+	if (id == decoder->next[kind])
+		decoder->next[kind]++;
+	return 0;
+}
+
+/* What is left after the members with keys of their own. */
+static int read_rest(struct event_decoder *decoder, json_t *line, struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_HELLO:
+		if (event->hello.major != EVENTS_MAJOR)
+			return -EPROTONOSUPPORT;
+		return read_features(decoder, line, &event->hello);
+	case EVENT_SESSION:
+	case EVENT_EPOCH:
+		start_epoch(decoder);
+		return 0;
+	case EVENT_PROCESS:
+		return admit(decoder, EVENT_PROCESS, event->process.id);
+	case EVENT_THREAD:
+		if (event->thread.process >= decoder->next[EVENT_PROCESS])
+			return -EBADMSG;
+		return admit(decoder, EVENT_THREAD, event->thread.id);
+	case EVENT_FUNCTIONS:
+	case EVENT_FRAMES:
+	case EVENT_STACKS:
+		return read_rows(decoder, line, event);
+	case EVENT_SAMPLES:
+		return read_samples(decoder, line, &event->samples);
+	case EVENT_THREAD_END:
+		return event->ending.id < decoder->next[EVENT_THREAD] ? 0 : -EBADMSG;
+	case EVENT_PROCESS_END:
+		return event->ending.id < decoder->next[EVENT_PROCESS] ? 0 : -EBADMSG;
+	case EVENT_LEDGER:
+		return read_losses(decoder, line, &event->ledger);
+	case EVENT_GAP:
+	case EVENT_END:
+	case EVENT_KIND_COUNT:
+		break;
+	}
+	return 0;
+}
+
+static enum event_kind find_kind(const char *name)
+{
+	int kind = 0;
+
+	while (kind < EVENT_KIND_COUNT && strcmp(event_names[kind], name))
+		kind++;
+	return kind;
+}
+
+static void cleanup_json(json_t **json) { json_decref(*json); }
+
+int event_decoder__line(struct event_decoder *decoder, const char *line, size_t len,
+			struct event_sink *sink)
+{
+	_cleanup_(cleanup_json) json_t *json = NULL;
+	const struct field_list *list;
+	struct event event;
+	const char *name;
+	size_t i;
+	int err;
+
+	if (len > EVENTS_LINE_MAX)
+		return -EBADMSG;
+	json = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
+	name = json_string_value(json_object_get(json, "ev"));
+	if (!name)
+		return -EBADMSG;
+	memset(&event, 0, sizeof(event));
+	event.kind = find_kind(name);
+	if (event.kind == EVENT_KIND_COUNT)
+		return 0;
+	list = &event_fields[event.kind];
+	for (i = 0; i < list->n; i++)
+		if (read_value(json_object_get(json, list->fields[i].key), &list->fields[i],
+			       &event))
+			return -EBADMSG;
+	err = read_rest(decoder, json, &event);
+	return err ? err : sink->event(sink, &event);
+}

@@ -1,0 +1,234 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "events/events.h"
+#include "events/fields.h"
+#include "events/json.h"
+
+/* JSON readers hold integers in 63 bits at best (jansson: long long). */
+static int append_u64(struct buf *out, uint64_t value)
+{
+	return value > INT64_MAX ? -ERANGE : json__u64(out, value);
+}
+
+static int append_value(struct buf *out, const struct field *field, const void *base)
+{
+	const char *at = (const char *)base + field->offset;
+
+	switch (field->type) {
+	case FIELD_U8:
+		return json__u64(out, *(const uint8_t *)at);
+	case FIELD_U32:
+		return json__u64(out, *(const uint32_t *)at);
+	case FIELD_I32:
+		return json__i64(out, *(const int32_t *)at);
+	case FIELD_U64:
+		return append_u64(out, *(const uint64_t *)at);
+	case FIELD_BOOL:
+		return buf__puts(out, *(const bool *)at ? "true" : "false");
+	case FIELD_STRING:
+		return json__string(out, *(const char *const *)at);
+	}
+	return -EINVAL;
+}
+
+static int append_key(struct buf *out, const char *key)
+{
+	int err = buf__append(out, ",\"", 2);
+
+	if (!err)
+		err = buf__puts(out, key);
+	return err ? err : buf__append(out, "\":", 2);
+}
+
+static int append_features(struct buf *out, const struct event_hello *hello)
+{
+	const char *const *feature = hello->features;
+	int err = append_key(out, "features");
+	const char *separator = "[";
+
+	for (; !err && feature && *feature; feature++, separator = ",") {
+		err = buf__puts(out, separator);
+		if (!err)
+			err = json__string(out, *feature);
+	}
+	return err ? err : buf__puts(out, *separator == '[' ? "[]" : "]");
+}
+
+static int append_losses(struct buf *out, const struct event_ledger *ledger)
+{
+	int err = append_key(out, "losses");
+	uint32_t i;
+
+	if (!err)
+		err = buf__append(out, "{", 1);
+	for (i = 0; !err && i < ledger->n; i++) {
+		if (i)
+			err = buf__append(out, ",", 1);
+		if (!err)
+			err = json__string(out, ledger->lines[i].name);
+		if (!err)
+			err = buf__append(out, ":", 1);
+		if (!err)
+			err = append_u64(out, ledger->lines[i].count);
+	}
+	return err ? err : buf__append(out, "}", 1);
+}
+
+static int append_rows(struct buf *out, const struct event_rows *rows, const struct row_form *form)
+{
+	const char *row = rows->rows;
+	int err = append_key(out, "rows");
+	uint32_t i;
+	size_t j;
+
+	if (!err)
+		err = buf__append(out, "[", 1);
+	for (i = 0; !err && i < rows->n; i++, row += form->size) {
+		err = buf__puts(out, i ? ",[" : "[");
+		for (j = 0; !err && j < form->fields.n; j++) {
+			if (j)
+				err = buf__append(out, ",", 1);
+			if (!err)
+				err = append_value(out, &form->fields.fields[j], row);
+		}
+		if (!err)
+			err = buf__append(out, "]", 1);
+	}
+	return err ? err : buf__append(out, "]", 1);
+}
+
+static int append_times(struct buf *out, const struct event_samples *samples)
+{
+	uint64_t last = 0;
+	uint32_t i;
+	int err = append_key(out, "t");
+
+	for (i = 0; !err && i < samples->n; i++) {
+		uint64_t time = samples->rows[i].time;
+
+		if (time > INT64_MAX)
+			return -ERANGE;
+		err = buf__append(out, i ? "," : "[", 1);
+		if (!err)
+			err = json__i64(out, (int64_t)(time - last));
+		last = time;
+	}
+	return err ? err : buf__puts(out, samples->n ? "]" : "[]");
+}
+
+static uint64_t column_value(const struct field *column, const struct sample_row *row)
+{
+	const char *at = (const char *)row + column->offset;
+
+	return column->type == FIELD_U64 ? *(const uint64_t *)at : *(const uint32_t *)at;
+}
+
+/* A column that is zero throughout is left out. */
+static int append_column(struct buf *out, const struct event_samples *samples,
+			 const struct field *column)
+{
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < samples->n && !column_value(column, &samples->rows[i]); i++)
+		;
+	if (i == samples->n)
+		return 0;
+	err = append_key(out, column->key);
+	for (i = 0; !err && i < samples->n; i++) {
+		err = buf__append(out, i ? "," : "[", 1);
+		if (!err)
+			err = append_u64(out, column_value(column, &samples->rows[i]));
+	}
+	return err ? err : buf__append(out, "]", 1);
+}
+
+static int append_samples(struct buf *out, const struct event_samples *samples)
+{
+	int err = append_times(out, samples);
+	size_t i;
+
+	for (i = 0; !err && i < sample_columns.n; i++)
+		err = append_column(out, samples, &sample_columns.fields[i]);
+	return err;
+}
+
+static int append_event(struct buf *out, const struct event *event)
+{
+	const struct field_list *list = &event_fields[event->kind];
+	int err = buf__puts(out, "{\"ev\":\"");
+	size_t i;
+
+	if (!err)
+		err = buf__puts(out, event_names[event->kind]);
+	if (!err)
+		err = buf__append(out, "\"", 1);
+	for (i = 0; !err && i < list->n; i++) {
+		err = append_key(out, list->fields[i].key);
+		if (!err)
+			err = append_value(out, &list->fields[i], event);
+	}
+	if (!err && event_rows_form[event->kind].size)
+		err = append_rows(out, &event->rows, &event_rows_form[event->kind]);
+	else if (!err && event->kind == EVENT_HELLO)
+		err = append_features(out, &event->hello);
+	else if (!err && event->kind == EVENT_LEDGER)
+		err = append_losses(out, &event->ledger);
+	else if (!err && event->kind == EVENT_SAMPLES)
+		err = append_samples(out, &event->samples);
+	return err ? err : buf__append(out, "}\n", 2);
+}
+
+static uint32_t batch_rows(const struct event *event)
+{
+	if (event_rows_form[event->kind].size)
+		return event->rows.n;
+	return event->kind == EVENT_SAMPLES ? event->samples.n : 0;
+}
+
+/* Halves a batch that is too long for a line; -EMSGSIZE when it is no batch. */
+static int split_event(const struct event *event, struct event *ret_a, struct event *ret_b)
+{
+	size_t size = event_rows_form[event->kind].size;
+
+	*ret_a = *ret_b = *event;
+	if (size && event->rows.n > 1) {
+		ret_a->rows.n = event->rows.n / 2;
+		ret_b->rows.n -= ret_a->rows.n;
+		ret_b->rows.first += ret_a->rows.n;
+		ret_b->rows.rows = (const char *)event->rows.rows + size * ret_a->rows.n;
+		return 0;
+	}
+	if (event->kind == EVENT_SAMPLES && event->samples.n > 1) {
+		ret_a->samples.n = event->samples.n / 2;
+		ret_b->samples.n -= ret_a->samples.n;
+		ret_b->samples.rows += ret_a->samples.n;
+		return 0;
+	}
+	return -EMSGSIZE;
+}
+
+int event__encode(const struct event *event, struct buf *ret_out)
+{
+	size_t before = ret_out->len;
+	struct event a, b;
+	int err = 0;
+
+	if ((unsigned)event->kind >= EVENT_KIND_COUNT)
+		return -EINVAL;
+	if (batch_rows(event) <= EVENTS_ROWS_MAX)
+		err = append_event(ret_out, event);
+	if (!err && (ret_out->len == before || ret_out->len - before > EVENTS_LINE_MAX)) {
+		ret_out->len = before;
+		err = split_event(event, &a, &b);
+		if (!err)
+			err = event__encode(&a, ret_out);
+		if (!err)
+			err = event__encode(&b, ret_out);
+	}
+	if (err)
+		ret_out->len = before;
+	return err;
+}

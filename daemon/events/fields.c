@@ -1,0 +1,127 @@
+#include "events/fields.h"
+
+#define EVENT_NAME(id, name) [EVENT_##id] = name,
+const char *const event_names[EVENT_KIND_COUNT] = {EVENT_KINDS(EVENT_NAME)};
+
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+#define LIST(array) {array, N(array)}
+/* M: must be there; O: may be left out. */
+#define M(type, member, key) {key, FIELD_##type, true, offsetof(struct event, member)}
+#define O(type, member, key) {key, FIELD_##type, false, offsetof(struct event, member)}
+
+static const struct field hello[] = {
+	M(U32, hello.major, "major"),
+	M(U32, hello.minor, "minor"),
+	O(STRING, hello.server, "server"),
+};
+static const struct field session[] = {
+	M(U32, session.id, "id"),
+	M(I32, session.pid, "pid"),
+	M(U32, session.rate, "rate"),
+	O(STRING, session.mode, "mode"),
+	M(U64, session.monotonic, "monotonic"),
+	O(U64, session.boottime, "boottime"),
+	O(U64, session.realtime, "realtime"),
+	O(STRING, session.boot_id, "boot_id"),
+	O(STRING, session.command, "command"),
+	O(BOOL, session.subprocesses, "subprocesses"),
+	O(BOOL, session.native, "native"),
+	O(BOOL, session.idle, "idle"),
+};
+static const struct field epoch[] = {
+	M(U32, epoch.number, "number"),
+	M(U64, epoch.time, "time"),
+};
+static const struct field process[] = {
+	M(U32, process.id, "id"),
+	M(I32, process.pid, "pid"),
+	O(I32, process.parent, "parent"),
+	O(U64, process.start, "start"),
+	O(U32, process.exec, "exec"),
+	M(U64, process.time, "time"),
+	O(STRING, process.name, "name"),
+	O(STRING, process.python, "python"),
+};
+static const struct field thread[] = {
+	M(U32, thread.id, "id"),
+	M(U32, thread.process, "process"),
+	M(I32, thread.tid, "tid"),
+	O(U64, thread.start, "start"),
+	M(U64, thread.time, "time"),
+	O(STRING, thread.name, "name"),
+};
+static const struct field rows[] = {
+	M(U32, rows.first, "first"),
+};
+static const struct field ending[] = {
+	M(U32, ending.id, "id"),
+	M(U64, ending.time, "time"),
+	O(U64, ending.wall, "wall"),
+	O(U64, ending.cpu, "cpu"),
+};
+static const struct field ledger[] = {
+	M(U64, ledger.time, "time"),
+	M(U64, ledger.samples, "samples"),
+	M(U64, ledger.whole, "whole"),
+};
+static const struct field gap[] = {
+	M(U64, gap.time, "time"),
+	O(U64, gap.events, "events"),
+	O(U64, gap.bytes, "bytes"),
+};
+static const struct field end[] = {
+	M(U64, end.time, "time"),
+	O(STRING, end.reason, "reason"),
+	O(STRING, end.detail, "detail"),
+};
+
+const struct field_list event_fields[EVENT_KIND_COUNT] = {
+	[EVENT_HELLO] = LIST(hello),
+	[EVENT_SESSION] = LIST(session),
+	[EVENT_EPOCH] = LIST(epoch),
+	[EVENT_PROCESS] = LIST(process),
+	[EVENT_THREAD] = LIST(thread),
+	[EVENT_FUNCTIONS] = LIST(rows),
+	[EVENT_FRAMES] = LIST(rows),
+	[EVENT_STACKS] = LIST(rows),
+	[EVENT_THREAD_END] = LIST(ending),
+	[EVENT_PROCESS_END] = LIST(ending),
+	[EVENT_LEDGER] = LIST(ledger),
+	[EVENT_GAP] = LIST(gap),
+	[EVENT_END] = LIST(end),
+};
+
+static const struct field function_row[] = {
+	{"name", FIELD_STRING, true, offsetof(struct function_row, name)},
+	{"file", FIELD_STRING, true, offsetof(struct function_row, file)},
+	{"line", FIELD_U32, true, offsetof(struct function_row, line)},
+	{"module", FIELD_STRING, false, offsetof(struct function_row, module)},
+	{"kind", FIELD_U8, false, offsetof(struct function_row, kind)},
+};
+static const struct field frame_row[] = {
+	{"function", FIELD_U32, true, offsetof(struct frame_row, function)},
+	{"offset", FIELD_I32, true, offsetof(struct frame_row, offset)},
+	{"line", FIELD_U32, false, offsetof(struct frame_row, line)},
+	{"column", FIELD_U32, false, offsetof(struct frame_row, column)},
+};
+static const struct field stack_row[] = {
+	{"parent", FIELD_U32, true, offsetof(struct stack_row, parent)},
+	{"frame", FIELD_U32, true, offsetof(struct stack_row, frame)},
+};
+
+const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
+	[EVENT_FUNCTIONS] = {LIST(function_row), sizeof(struct function_row), 0},
+	[EVENT_FRAMES] = {LIST(frame_row), sizeof(struct frame_row), 0},
+	[EVENT_STACKS] = {LIST(stack_row), sizeof(struct stack_row), 1},
+};
+
+static const struct field columns[] = {
+	{"wall", FIELD_U64, false, offsetof(struct sample_row, wall)},
+	{"cpu", FIELD_U64, false, offsetof(struct sample_row, cpu)},
+	{"thread", FIELD_U32, false, offsetof(struct sample_row, thread)},
+	{"stack", FIELD_U32, false, offsetof(struct sample_row, stack)},
+	{"class", FIELD_U32, false, offsetof(struct sample_row, class_id)},
+	{"unit", FIELD_U32, false, offsetof(struct sample_row, unit)},
+	{"cause", FIELD_U32, false, offsetof(struct sample_row, cause)},
+};
+const struct field_list sample_columns = LIST(columns);

@@ -1,0 +1,42 @@
+/* The form of each event as data: encode.c writes and decode.c reads from the
+ * same tables, so that the two cannot differ. Private to this folder. */
+#ifndef CPROFD_EVENTS_FIELDS_H
+#define CPROFD_EVENTS_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "events/events.h"
+
+enum field_type { FIELD_U8, FIELD_U32, FIELD_I32, FIELD_U64, FIELD_BOOL, FIELD_STRING };
+
+struct field {
+	const char *key;     /* in a row: its place in the array has this meaning */
+	enum field_type type;
+	bool required;	     /* else 0, false or "" when it is left out */
+	uint16_t offset;
+};
+
+struct field_list {
+	const struct field *fields;
+	size_t n;
+};
+
+extern const char *const event_names[EVENT_KIND_COUNT];
+
+/* Members of an event with a key of their own; offsets are into struct event. */
+extern const struct field_list event_fields[EVENT_KIND_COUNT];
+
+/* Rows of the tables, arrays in this order; n = 0 for other kinds. */
+struct row_form {
+	struct field_list fields;
+	size_t size;
+	uint32_t base; /* id of the first row of an epoch */
+};
+extern const struct row_form event_rows_form[EVENT_KIND_COUNT];
+
+/* Columns of `samples` after "t"; offsets are into struct sample_row. */
+extern const struct field_list sample_columns;
+
+#endif

@@ -1,0 +1,273 @@
+/* A recording is the stream in a file. The writer ends a zstd frame at each
+ * flush; frames carry a checksum and stand alone, so a file that was cut, by a
+ * full disk or by SIGKILL, reads whole up to the last flush. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "events/events.h"
+
+#define CHUNK (128u << 10)
+#define LEVEL 3
+/* Bounds what a hostile file makes a reader allocate: 8 MB. Level 3 needs 2. */
+#define WINDOW_LOG_MAX 23
+
+struct recording_writer {
+	int fd;
+	int failed;	 /* first error: nothing is written behind a hole */
+	ZSTD_CCtx *zstd; /* NULL: plain */
+	bool in_frame;
+	size_t used; /* of out[] */
+	char out[CHUNK];
+};
+
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_out(struct recording_writer *writer)
+{
+	int err = write_all(writer->fd, writer->out, writer->used);
+
+	writer->used = 0;
+	return err;
+}
+
+static int write_plain(struct recording_writer *writer, const char *data, size_t len)
+{
+	int err = 0;
+
+	while (len && !err) {
+		size_t n = sizeof(writer->out) - writer->used;
+
+		n = n < len ? n : len;
+		memcpy(writer->out + writer->used, data, n);
+		writer->used += n;
+		data += n;
+		len -= n;
+		if (writer->used == sizeof(writer->out))
+			err = write_out(writer);
+	}
+	return err;
+}
+
+static int write_zstd(struct recording_writer *writer, const char *data, size_t len,
+		      ZSTD_EndDirective directive)
+{
+	ZSTD_inBuffer in = {data, len, 0};
+	size_t left;
+	int err;
+
+	do {
+		ZSTD_outBuffer out = {writer->out, sizeof(writer->out), writer->used};
+
+		left = ZSTD_compressStream2(writer->zstd, &out, &in, directive);
+		if (ZSTD_isError(left))
+			return -EIO;
+		writer->used = out.pos;
+		if (writer->used == sizeof(writer->out)) {
+			err = write_out(writer);
+			if (err)
+				return err;
+		}
+	} while (in.pos < in.size || (directive == ZSTD_e_end && left));
+	return 0;
+}
+
+int recording_writer__new(int fd, bool compress, struct recording_writer **ret)
+{
+	struct recording_writer *writer = malloc(sizeof(*writer));
+
+	if (!writer)
+		return -ENOMEM;
+	writer->fd = fd;
+	writer->failed = 0;
+	writer->in_frame = false;
+	writer->used = 0;
+	writer->zstd = compress ? ZSTD_createCCtx() : NULL;
+	if (compress &&
+	    (!writer->zstd ||
+	     ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, LEVEL)) ||
+	     ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))) {
+		recording_writer__free(writer);
+		return -ENOMEM;
+	}
+	*ret = writer;
+	return 0;
+}
+
+int recording_writer__lines(struct recording_writer *writer, const char *lines, size_t len)
+{
+	if (writer->failed || !len)
+		return writer->failed;
+	if (lines[len - 1] != '\n')
+		return -EINVAL;
+	writer->in_frame = true;
+	writer->failed = writer->zstd ? write_zstd(writer, lines, len, ZSTD_e_continue)
+				      : write_plain(writer, lines, len);
+	return writer->failed;
+}
+
+int recording_writer__flush(struct recording_writer *writer)
+{
+	if (writer->failed)
+		return writer->failed;
+	if (writer->zstd && writer->in_frame)
+		writer->failed = write_zstd(writer, NULL, 0, ZSTD_e_end);
+	writer->in_frame = false;
+	if (!writer->failed)
+		writer->failed = write_out(writer);
+	return writer->failed;
+}
+
+struct recording_writer *recording_writer__free(struct recording_writer *writer)
+{
+	if (writer)
+		ZSTD_freeCCtx(writer->zstd);
+	free(writer);
+	return NULL;
+}
+
+/* --- reading --- */
+
+struct reader {
+	struct event_sink watch; /* first: sees each event before the caller's sink */
+	struct event_sink *sink;
+	struct event_decoder *decoder;
+	ZSTD_DCtx *zstd;
+	struct buf line; /* the start of a line whose end is not read yet */
+	bool ended;	 /* the last event was `end` */
+	bool in_frame;
+	char in[CHUNK], out[CHUNK];
+};
+
+static int watch_event(struct event_sink *self, const struct event *event)
+{
+	struct reader *reader = (struct reader *)self;
+
+	reader->ended = event->kind == EVENT_END;
+	return reader->sink->event(reader->sink, event);
+}
+
+static int feed_line(struct reader *reader, const char *line, size_t len)
+{
+	return len ? event_decoder__line(reader->decoder, line, len, &reader->watch) : 0;
+}
+
+static int feed(struct reader *reader, const char *data, size_t len)
+{
+	const char *newline;
+	int err;
+
+	while ((newline = memchr(data, '\n', len))) {
+		size_t n = (size_t)(newline - data);
+
+		if (reader->line.len) {
+			err = buf__append(&reader->line, data, n);
+			if (!err)
+				err = feed_line(reader, reader->line.data, reader->line.len);
+			buf__clear(&reader->line);
+		} else {
+			err = feed_line(reader, data, n);
+		}
+		if (err)
+			return err;
+		data += n + 1;
+		len -= n + 1;
+	}
+	if (reader->line.len + len > EVENTS_LINE_MAX)
+		return -EBADMSG;
+	return buf__append(&reader->line, data, len);
+}
+
+static int feed_zstd(struct reader *reader, size_t len)
+{
+	ZSTD_inBuffer in = {reader->in, len, 0};
+	size_t left;
+	int err;
+
+	/* A full output buffer may hide more that is ready without further input. */
+	for (;;) {
+		ZSTD_outBuffer out = {reader->out, sizeof(reader->out), 0};
+
+		left = ZSTD_decompressStream(reader->zstd, &out, &in);
+		if (ZSTD_isError(left))
+			return -EBADMSG;
+		reader->in_frame = left != 0;
+		err = feed(reader, reader->out, out.pos);
+		if (err)
+			return err;
+		if (in.pos == in.size && out.pos < out.size)
+			return 0;
+	}
+}
+
+/* Bytes into reader->in, until it holds `least` or the file ends. */
+static ssize_t fill(struct reader *reader, int fd, size_t least)
+{
+	size_t have = 0;
+
+	while (have < least) {
+		ssize_t n = read(fd, reader->in + have, sizeof(reader->in) - have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		have += (size_t)n;
+	}
+	return (ssize_t)have;
+}
+
+static int read_all(struct reader *reader, int fd)
+{
+	static const unsigned char magic[4] = {0x28, 0xb5, 0x2f, 0xfd}; /* RFC 8878, 3.1.1 */
+	ssize_t n = fill(reader, fd, sizeof(magic));
+	bool zstd = n >= (ssize_t)sizeof(magic) && !memcmp(reader->in, magic, sizeof(magic));
+	int err = 0;
+
+	for (; n > 0 && !err; n = err ? 0 : fill(reader, fd, 1))
+		err = zstd ? feed_zstd(reader, (size_t)n) : feed(reader, reader->in, (size_t)n);
+	return err ? err : (int)n;
+}
+
+int recording__read(int fd, struct event_sink *sink, bool *ret_cut)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+	int err;
+
+	*ret_cut = false;
+	if (!reader)
+		return -ENOMEM;
+	reader->watch.event = watch_event;
+	reader->sink = sink;
+	reader->zstd = ZSTD_createDCtx();
+	err = event_decoder__new(&reader->decoder);
+	if (!err && (!reader->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(
+					      reader->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX))))
+		err = -ENOMEM;
+	if (!err)
+		err = read_all(reader, fd);
+	*ret_cut = !reader->ended || reader->in_frame || reader->line.len;
+	event_decoder__free(reader->decoder);
+	ZSTD_freeDCtx(reader->zstd);
+	buf__free(&reader->line);
+	free(reader);
+	return err;
+}

@@ -1,0 +1,41 @@
+/* What the tests of events share: sinks, and one decoded line. */
+#ifndef TESTS_EVENTS_UTIL_H
+#define TESTS_EVENTS_UTIL_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "events/events.h"
+
+/* Encodes all that it gets. */
+struct echo {
+	struct event_sink sink;
+	struct buf lines;
+	unsigned events;
+	int fail; /* returned instead when not 0 */
+};
+
+static inline int echo_event(struct event_sink *self, const struct event *event)
+{
+	struct echo *echo = (struct echo *)self;
+
+	echo->events++;
+	return echo->fail ? echo->fail : event__encode(event, &echo->lines);
+}
+
+#define ECHO_INIT {.sink = {echo_event}}
+
+static inline const char *echo_text(struct echo *echo)
+{
+	assert_int_equal(buf__append(&echo->lines, "", 1), 0);
+	echo->lines.len--;
+	return echo->lines.data;
+}
+
+#endif
