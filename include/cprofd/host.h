@@ -32,14 +32,7 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef uint8_t __u8;
-typedef uint16_t __u16;
-typedef uint32_t __u32;
-typedef int32_t __s32;
-typedef int64_t __s64;
-#ifndef _ASM_GENERIC_INT_LL64_H
-typedef unsigned long long __u64;
-#endif
+#include <linux/types.h>
 
 #define HOST_INLINE static inline
 #define HOST_LOOP_FN static
