@@ -21,7 +21,10 @@ enum broker_kind {
 	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, counts (maps), then those of PROCESS */
 	BROKER_PROCESS,       /* answer to PROCESS. fds: pidfd, /proc/PID/mem, /proc/PID/maps */
 	BROKER_FILE,          /* answer to FILE. fds: the file, read-only */
-	BROKER_THREADS,       /* answer to THREADS: how many threads have an event now */
+	BROKER_THREADS,       /* answer to RESUME: the events run; `threads` of them */
+	BROKER_DETACHED,      /* answer to DETACH: no record comes after it */
+	BROKER_CHILD,         /* after ATTACHED, with BROKER_SUBPROCESSES: `pid` is a descendant that ran
+			       * already and has events now. Ask for it with OPEN_PROCESS */
 	/* engine -> broker */
 	BROKER_ATTACH = 32,   /* sample this process */
 	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or its target after exec */
@@ -64,14 +67,25 @@ struct broker_message {
 	/* ATTACH */
 	uint32_t rate;         /* Hz, 1..20000 */
 	uint32_t flags;        /* BROKER_* */
-	uint64_t ring_bytes;   /* size of the ring buffer, a power of two of pages */
+	uint64_t ring_bytes;   /* size of the ring buffer, a power of two of pages; 0: BROKER_RING_BYTES.
+			        * ATTACHED: the size that it has */
 	/* OPEN_FILE: a mapping of `pid` */
 	uint64_t start, end;
 	/* answers about a process */
 	uint64_t process_start;/* boottime ns (from /proc/PID/stat, in clock ticks' precision) */
+	uint64_t arg_start, start_data; /* its struct image_key (include/cprofd/record.h) */
+	int32_t parent;        /* its parent's pid at that time */
 	uint32_t threads;      /* threads that have an event */
-	uint32_t _pad;
 };
+
+/* An answer repeats token and session of its question. When `error` is not OK it
+ * carries no fds. Messages to the engine are sent in order: an engine that asks
+ * without reading is not read from until it has read its answers. */
+
+#define BROKER_RING_BYTES (8u << 20)
+#define BROKER_RING_BYTES_MAX (256u << 20)
+#define BROKER_RATE_MAX 20000u
+#define BROKER_SESSIONS_MAX 16u /* of one uid */
 
 #define BROKER_SUBPROCESSES 1u /* follow children */
 #define BROKER_KERNEL 2u       /* kernel stacks too */

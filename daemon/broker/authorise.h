@@ -1,0 +1,30 @@
+/* Who may look into a process: the kernel says it. A helper takes the client's
+ * identity (uid, gid, groups, no capability) and opens /proc/PID/auxv, which asks
+ * the kernel for PTRACE_MODE_READ as perf_event_open does. */
+#ifndef CPROFD_BROKER_AUTHORISE_H
+#define CPROFD_BROKER_AUTHORISE_H
+
+#include <sys/types.h>
+
+struct identity {
+	uid_t uid;
+	gid_t gid;
+	gid_t *groups;        /* supplementary; malloc'd */
+	size_t n_groups;
+};
+
+/* Of the other end of a connected AF_UNIX socket, as the kernel kept it. */
+int identity__of_socket(int fd, struct identity *ret, pid_t *ret_pid);
+/* Of a user: its groups from the system's data base. */
+int identity__of_user(uid_t uid, gid_t gid, struct identity *ret);
+void identity__free(struct identity *identity);
+
+/* The helper runs while the caller goes on; begin: 0 or -errno. finish waits for
+ * it (two seconds at most): 0, -EACCES, -ESRCH, -ETIMEDOUT. uid 0 needs no helper. */
+struct authorisation {
+	pid_t helper;
+};
+int authorise__begin(const struct identity *identity, pid_t pid, struct authorisation *ret);
+int authorise__finish(struct authorisation *authorisation);
+
+#endif

@@ -1,0 +1,111 @@
+/* Messages between broker and engine: one datagram each, with its fds. */
+#include "broker/broker.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char *const sentences[] = {
+#define BROKER_SENTENCE(id, sentence, hint) [BROKER_ERROR_##id] = sentence,
+	BROKER_ERRORS(BROKER_SENTENCE)
+};
+
+static const char *const hints[] = {
+#define BROKER_HINT(id, sentence, hint) [BROKER_ERROR_##id] = hint,
+	BROKER_ERRORS(BROKER_HINT)
+};
+
+const char *broker_error__sentence(enum broker_error error)
+{
+	return (unsigned)error < BROKER_ERROR_COUNT ? sentences[error] : "an unknown error";
+}
+
+const char *broker_error__hint(enum broker_error error)
+{
+	return (unsigned)error < BROKER_ERROR_COUNT ? hints[error] : "";
+}
+
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int) * BROKER_FDS_MAX)];
+};
+
+int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n)
+{
+	struct iovec iov = {.iov_base = (void *)message, .iov_len = sizeof(*message)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	union control control = {};
+	struct cmsghdr *c;
+	ssize_t sent;
+
+	if (n > BROKER_FDS_MAX)
+		return -EINVAL;
+	if (n) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * n);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
+	}
+	do {
+		sent = sendmsg(channel, &msg, MSG_NOSIGNAL);
+	} while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	return sent == sizeof(*message) ? 0 : -EMSGSIZE;
+}
+
+/* Takes the fds of all control messages; more than BROKER_FDS_MAX cannot fit. */
+static unsigned take_fds(struct msghdr *msg, int fds[BROKER_FDS_MAX])
+{
+	struct cmsghdr *c;
+	unsigned n = 0, i, count;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < count; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (n < BROKER_FDS_MAX)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+int broker__receive(int channel, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n)
+{
+	struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
+	union control control;
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t got;
+	unsigned n;
+
+	*ret_n = 0;
+	do {
+		got = recvmsg(channel, &msg, MSG_CMSG_CLOEXEC);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	n = take_fds(&msg, fds);
+	if (got == sizeof(*ret) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+		*ret_n = n;
+		return 0;
+	}
+	while (n)
+		close(fds[--n]);
+	/* The end of the stream: an empty datagram looks the same, and is no message either. */
+	return got == 0 && !(msg.msg_flags & MSG_TRUNC) ? -EPIPE : -EBADMSG;
+}

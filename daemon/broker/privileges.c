@@ -1,0 +1,45 @@
+#include "broker/privileges.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {};
+
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
+{
+	uid_t ruid, euid, suid;
+	gid_t rgid, egid, sgid;
+	int cap;
+
+	/* Without CAP_SETPCAP the bounding set stays; no_new_privs makes it idle. */
+	for (cap = 0; cap <= 63; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0))
+			break;
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	if (setgroups(n_groups, groups) && geteuid() != uid)
+		return -errno;
+	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
+		return -errno;
+	if (drop_capabilities())
+		return -errno;
+	/* After the change of uid, which sets it anew. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return -errno;
+	if (getresuid(&ruid, &euid, &suid) || getresgid(&rgid, &egid, &sgid))
+		return -errno;
+	if (ruid != uid || euid != uid || suid != uid || rgid != gid || egid != gid || sgid != gid)
+		return -EPERM;
+	return 0;
+}

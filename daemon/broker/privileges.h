@@ -1,0 +1,16 @@
+/* Leaving privileges for good, in a forked child. */
+#ifndef CPROFD_BROKER_PRIVILEGES_H
+#define CPROFD_BROKER_PRIVILEGES_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Whom an engine of uid 0 runs as: fds are all it needs. */
+#define PRIVILEGES_NOBODY 65534u
+
+/* Becomes this user without any capability, for good: bounding and ambient sets
+ * empty, no_new_privs, not dumpable. Who has no privilege to begin with can only
+ * stay who they are. -EPERM: still somebody else, or still capable. */
+int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups);
+
+#endif

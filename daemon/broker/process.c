@@ -1,0 +1,305 @@
+#include "broker/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define KTHREAD_FLAG 0x00200000u /* PF_KTHREAD, linux/sched.h */
+
+static int read_text(const char *path, char *text, size_t size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	len = read(fd, text, size - 1);
+	if (len < 0)
+		return -errno;
+	if (!len)
+		return -ESRCH;
+	text[len] = 0;
+	return 0;
+}
+
+int process__stat(pid_t pid, struct process_stat *ret)
+{
+	char path[64], text[1024], *field, *save = NULL;
+	unsigned number;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	err = read_text(path, text, sizeof(text));
+	if (err)
+		return err;
+	*ret = (struct process_stat){};
+	/* The name of the process, in parentheses, may hold anything: begin after the last one. */
+	field = strrchr(text, ')');
+	if (!field)
+		return -EPROTO;
+	field = strtok_r(field + 1, " \n", &save);
+	for (number = 3; field; number++, field = strtok_r(NULL, " \n", &save)) {
+		switch (number) { /* proc(5) */
+		case 3:
+			ret->state = *field;
+			break;
+		case 4:
+			ret->parent = atoi(field);
+			break;
+		case 9:
+			ret->kernel_thread = strtoul(field, NULL, 10) & KTHREAD_FLAG;
+			break;
+		case 22:
+			ret->start_ticks = strtoull(field, NULL, 10);
+			break;
+		case 45:
+			ret->start_data = strtoull(field, NULL, 10);
+			break;
+		case 48:
+			ret->arg_start = strtoull(field, NULL, 10);
+			return 0;
+		}
+	}
+	return -EPROTO;
+}
+
+static int open_of(pid_t pid, const char *name, int *ret_fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*ret_fd >= 0)
+		return 0;
+	return errno == ENOENT ? -ESRCH : -errno;
+}
+
+int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_stat)
+{
+	struct process_fds fds = PROCESS_FDS_NONE;
+	int err;
+
+	if (pid <= 0)
+		return -ESRCH;
+	fds.pidfd = syscall(SYS_pidfd_open, pid, 0);
+	if (fds.pidfd < 0) /* EINVAL, ENOENT: the id of a thread */
+		return errno == EINVAL || errno == ENOENT ? -ESRCH : -errno;
+	err = process__stat(pid, ret_stat);
+	if (!err && ret_stat->kernel_thread)
+		err = -ENXIO;
+	if (!err && (ret_stat->state == 'Z' || ret_stat->state == 'X'))
+		err = -ESRCH;
+	if (!err)
+		err = open_of(pid, "mem", &fds.mem);
+	if (!err)
+		err = open_of(pid, "maps", &fds.maps);
+	if (err) {
+		process__close(&fds);
+		return err;
+	}
+	*ret = fds;
+	return 0;
+}
+
+int process__unchanged(pid_t pid, const struct process_fds *fds, const struct process_stat *stat)
+{
+	struct pollfd ended = {.fd = fds->pidfd, .events = POLLIN};
+	struct process_stat now;
+	char byte;
+	int err;
+
+	err = process__stat(pid, &now);
+	if (err)
+		return err;
+	/* As the pidfd did not end, the pid is still the process's, and so was the stat. */
+	if (poll(&ended, 1, 0) != 0)
+		return -ESRCH;
+	if (now.arg_start != stat->arg_start || now.start_data != stat->start_data)
+		return -ESTALE;
+	/* An fd of /proc/PID/mem reads nothing once its image was left by exec. */
+	if (pread(fds->mem, &byte, 1, (off_t)stat->arg_start) != 1)
+		return -ESTALE;
+	return 0;
+}
+
+void process__close(struct process_fds *fds)
+{
+	if (fds->pidfd >= 0)
+		close(fds->pidfd);
+	if (fds->mem >= 0)
+		close(fds->mem);
+	if (fds->maps >= 0)
+		close(fds->maps);
+	*fds = PROCESS_FDS_NONE;
+}
+
+bool process__is_descendant(pid_t pid, pid_t ancestor)
+{
+	struct process_stat stat;
+	unsigned depth;
+
+	for (depth = 0; depth < 4096 && pid > 1; depth++) {
+		if (pid == ancestor)
+			return true;
+		if (process__stat(pid, &stat))
+			return false;
+		pid = stat.parent;
+	}
+	return false;
+}
+
+struct pids {
+	pid_t *data;
+	size_t n, capacity;
+};
+
+static int pids__add(struct pids *pids, pid_t pid)
+{
+	size_t capacity = pids->capacity ? pids->capacity * 2 : 64;
+	pid_t *data;
+
+	if (pids->n == pids->capacity) {
+		data = realloc(pids->data, capacity * sizeof(*data));
+		if (!data)
+			return -ENOMEM;
+		pids->data = data;
+		pids->capacity = capacity;
+	}
+	pids->data[pids->n++] = pid;
+	return 0;
+}
+
+/* The numbers that name the entries of a folder of /proc. */
+static int list(const char *path, struct pids *pids)
+{
+	struct dirent *entry;
+	int err = 0;
+	DIR *dir;
+
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while (!err && (entry = readdir(dir)))
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			err = pids__add(pids, atoi(entry->d_name));
+	closedir(dir);
+	return err;
+}
+
+int process__threads(pid_t pid, pid_t **ret, size_t *ret_n)
+{
+	struct pids pids = {};
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	err = list(path, &pids);
+	if (err) {
+		free(pids.data);
+		return err;
+	}
+	*ret = pids.data;
+	*ret_n = pids.n;
+	return 0;
+}
+
+int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
+{
+	_cleanup_free_ pid_t *parents = NULL;
+	struct pids all = {}, found = {};
+	struct process_stat stat;
+	bool *below = NULL, more;
+	size_t i, j;
+	int err;
+
+	err = list("/proc", &all);
+	if (err)
+		goto out;
+	parents = calloc(all.n + 1, sizeof(*parents));
+	below = calloc(all.n + 1, sizeof(*below));
+	if (!parents || !below) {
+		err = -ENOMEM;
+		goto out;
+	}
+	for (i = 0; i < all.n; i++)
+		if (!process__stat(all.data[i], &stat) && stat.state != 'Z')
+			parents[i] = stat.parent;
+	/* A child may stand before its parent in the list: again until nothing is added. */
+	do {
+		more = false;
+		for (i = 0; i < all.n && !err; i++) {
+			if (below[i] || !parents[i])
+				continue;
+			for (j = 0; j < found.n && found.data[j] != parents[i]; j++)
+				;
+			if (parents[i] != pid && j == found.n)
+				continue;
+			below[i] = more = true;
+			err = pids__add(&found, all.data[i]);
+		}
+	} while (more && !err);
+	if (!err) {
+		*ret = take_ptr(found.data);
+		*ret_n = found.n;
+	}
+out:
+	free(below);
+	free(all.data);
+	free(found.data);
+	return err;
+}
+
+int process__open_file(pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
+{
+	_cleanup_close_ int handle = -1;
+	struct statx file;
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
+		 (unsigned long long)end);
+	/* To open a device can do something: see first what it is, and ask no file system. */
+	handle = open(path, O_PATH | O_CLOEXEC);
+	if (handle < 0)
+		return -errno;
+	if (statx(handle, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &file))
+		return -errno;
+	if (!S_ISREG(file.stx_mode))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
+enum broker_error process__error(int err)
+{
+	switch (err) {
+	case 0:
+		return BROKER_ERROR_OK;
+	case -ESRCH:
+	case -ESTALE:
+		return BROKER_ERROR_NO_PROCESS;
+	case -ENXIO:
+		return BROKER_ERROR_KERNEL_THREAD;
+	case -EPERM:
+	case -EACCES:
+		return BROKER_ERROR_NOT_YOURS;
+	case -ENOMEM:
+		return BROKER_ERROR_NO_MEMORY;
+	case -EMFILE:
+	case -ENFILE:
+	case -E2BIG:
+		return BROKER_ERROR_LIMIT;
+	default:
+		return BROKER_ERROR_INTERNAL;
+	}
+}

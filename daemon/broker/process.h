@@ -1,0 +1,53 @@
+/* A process as the broker sees it: through /proc and a pidfd. Only numbers that
+ * the kernel wrote are read here, nothing that lies in the target's memory. */
+#ifndef CPROFD_BROKER_PROCESS_H
+#define CPROFD_BROKER_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "broker/broker.h"
+
+struct process_stat {
+	char state;           /* 'R', 'S', 'Z'... */
+	pid_t parent;
+	bool kernel_thread;
+	uint64_t start_ticks; /* since boot, in units of 1/USER_HZ */
+	uint64_t start_data;  /* 0 without the right to trace the process */
+	uint64_t arg_start;
+};
+
+/* -ESRCH: no such process. */
+int process__stat(pid_t pid, struct process_stat *ret);
+
+/* What is kept of a process: all refer to this one process and this one image
+ * of it, whatever becomes of the pid. */
+struct process_fds {
+	int pidfd, mem, maps;
+};
+#define PROCESS_FDS_NONE ((struct process_fds){-1, -1, -1})
+
+/* Opens what is told of `pid`, as the broker (not as the client). */
+int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_stat);
+/* 0 when the process lives and still runs the image that `fds` and `stat` are
+ * of, -ESRCH or -ESTALE otherwise. Call it after the client was authorised: then
+ * what was authorised is what was opened. */
+int process__unchanged(pid_t pid, const struct process_fds *fds, const struct process_stat *stat);
+void process__close(struct process_fds *fds);
+
+/* Is `pid` below `ancestor`? Follows the parents, which the kernel changes when
+ * one of them ends: true is certain, false is not. */
+bool process__is_descendant(pid_t pid, pid_t ancestor);
+
+/* The threads of a process (ret: malloc'd), or all its living descendants. */
+int process__threads(pid_t pid, pid_t **ret, size_t *ret_n);
+int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n);
+
+/* The file behind a mapping, read-only. -EINVAL: not a regular file. */
+int process__open_file(pid_t pid, uint64_t start, uint64_t end, int *ret_fd);
+
+/* The error to tell for an errno of these functions. */
+enum broker_error process__error(int err);
+
+#endif

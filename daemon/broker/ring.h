@@ -1,0 +1,25 @@
+/* Rings and maps through fds that were handed over: what an engine does with
+ * them, without any capability. libbpf is seen in this folder only.
+ * Errors: -errno. Threading: one thread. */
+#ifndef CPROFD_BROKER_RING_H
+#define CPROFD_BROKER_RING_H
+
+#include <stddef.h>
+
+#include "cprofd/record.h"
+
+struct ring;
+/* `record` is called by ring__drain() with bytes that are valid during the call;
+ * what it returns other than 0 stops the drain. The fd is borrowed for the call. */
+int ring__new(int map_fd, int (*record)(void *ctx, const void *data, size_t len), void *ctx,
+	      struct ring **ret);
+struct ring *ring__free(struct ring *ring); /* NULL */
+/* All that is there: 0, or the callback's error. */
+int ring__drain(struct ring *ring);
+
+int images__put(int map_fd, const struct image_key *key, const struct image *image);
+int images__drop(int map_fd, const struct image_key *key);
+/* The sampler's counters, summed over CPUs. */
+int counts__read(int map_fd, struct sampler_counts *ret);
+
+#endif
