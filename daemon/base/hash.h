@@ -1,0 +1,57 @@
+/* Seeded hashing for tables whose keys come from a target, who may choose them
+ * so that they collide: each table draws its own seed at random. The mixing is
+ * wyhash's (a 64x64 -> 128 bit multiplication, folded). */
+#ifndef CPROFD_HASH_H
+#define CPROFD_HASH_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct hash_seed {
+	uint64_t a, b;
+};
+
+static inline int hash_seed__draw(struct hash_seed *seed)
+{
+	ssize_t len = getrandom(seed, sizeof(*seed), 0);
+
+	if (len != (ssize_t)sizeof(*seed))
+		return len < 0 ? -errno : -EIO;
+	/* A zero factor would absorb everything. */
+	seed->a |= 1;
+	seed->b |= 1;
+	return 0;
+}
+
+static inline uint64_t hash__mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t hash__pair(const struct hash_seed *seed, uint64_t x, uint64_t y)
+{
+	return hash__mix(hash__mix(x ^ seed->a, y ^ seed->b) ^ seed->b,
+			 0x9e3779b97f4a7c15ull ^ seed->a);
+}
+
+static inline uint64_t hash__bytes(const struct hash_seed *seed, const void *data, size_t len)
+{
+	const char *at = data;
+	uint64_t state = seed->a ^ len, word;
+
+	for (; len >= 8; at += 8, len -= 8) {
+		memcpy(&word, at, 8);
+		state = hash__mix(state ^ word, seed->b) ^ word;
+	}
+	word = 0;
+	if (len)
+		memcpy(&word, at, len);
+	return hash__pair(seed, state, word);
+}
+
+#endif

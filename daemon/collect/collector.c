@@ -1,0 +1,207 @@
+/* The collector: a bounded arena of records that wait for their turn. The ring
+ * is in order of reservation, which is nearly the order of time: CPUs differ by
+ * the length of one interrupt. So a sort is rare, and short. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/collect.h"
+
+#define ARENA_FIRST (128u << 10)
+
+struct held {
+	uint64_t time;
+	uint32_t offset; /* in the arena; ascending in order of arrival */
+};
+
+struct collector {
+	struct collect_sink *sink;
+	struct collect_counts counts;
+	char *arena;
+	size_t used, size;
+	struct held *held;
+	size_t n, capacity;
+	uint64_t newest; /* time of the youngest record handed on */
+};
+
+int collector__new(struct collect_sink *sink, struct collector **ret)
+{
+	struct collector *collector = calloc(1, sizeof(*collector));
+
+	if (!collector)
+		return -ENOMEM;
+	collector->sink = sink;
+	*ret = collector;
+	return 0;
+}
+
+struct collector *collector__free(struct collector *collector)
+{
+	if (collector) {
+		free(collector->arena);
+		free(collector->held);
+		free(collector);
+	}
+	return NULL;
+}
+
+void collector__counts(const struct collector *collector, struct collect_counts *ret)
+{
+	*ret = collector->counts;
+}
+
+static int hand_on(struct collector *collector, const void *record)
+{
+	const struct record_header *header = record;
+	struct collect_sink *sink = collector->sink;
+
+	switch (header->kind) {
+	case RECORD_CODE:
+		return sink->code ? sink->code(sink, record) : 0;
+	case RECORD_SAMPLE:
+		return sink->sample ? sink->sample(sink, record) : 0;
+	case RECORD_FORK:
+		return sink->fork ? sink->fork(sink, record) : 0;
+	case RECORD_EXEC:
+		return sink->exec ? sink->exec(sink, record) : 0;
+	case RECORD_EXIT:
+		return sink->exit ? sink->exit(sink, record) : 0;
+	case RECORD_CLONE:
+		return sink->clone ? sink->clone(sink, record) : 0;
+	case RECORD_FAULT:
+		return sink->fault ? sink->fault(sink, record) : 0;
+	}
+	return 0;
+}
+
+static int grow(void **array, size_t item, size_t *capacity, size_t want, size_t first)
+{
+	size_t fresh = *capacity ? *capacity : first;
+	void *data;
+
+	while (fresh < want)
+		fresh *= 2;
+	if (fresh == *capacity)
+		return 0;
+	data = realloc(*array, fresh * item);
+	if (!data)
+		return -ENOMEM;
+	*array = data;
+	*capacity = fresh;
+	return 0;
+}
+
+static int hold(struct collector *collector, const struct record_header *header)
+{
+	int err;
+
+	err = grow((void **)&collector->arena, 1, &collector->size,
+		   collector->used + header->size, ARENA_FIRST);
+	if (!err)
+		err = grow((void **)&collector->held, sizeof(*collector->held),
+			   &collector->capacity, collector->n + 1, 256);
+	if (err)
+		return err;
+	memcpy(collector->arena + collector->used, header, header->size);
+	collector->held[collector->n++] = (struct held){header->time, (uint32_t)collector->used};
+	collector->used += header->size;
+	return 0;
+}
+
+int collector__record(struct collector *collector, const void *data, size_t len)
+{
+	const struct record_header *header = data;
+	int err = record__check(data, len);
+
+	if (err) {
+		collector->counts.bad += err == -EBADMSG;
+		return 0;
+	}
+	if (header->size > COLLECT_ARENA_MAX) {
+		collector->counts.bad++;
+		return 0;
+	}
+	collector->counts.records++;
+	if (header->kind == RECORD_CODE || header->kind == RECORD_FAULT)
+		return hand_on(collector, data);
+	if (collector->used + header->size > COLLECT_ARENA_MAX) {
+		collector->counts.early_flushes++;
+		err = collector__flush(collector, UINT64_MAX);
+		if (err)
+			return err;
+	}
+	return hold(collector, header);
+}
+
+static int compare_held(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void sort(struct collector *collector)
+{
+	size_t i;
+
+	for (i = 1; i < collector->n; i++)
+		if (collector->held[i].time < collector->held[i - 1].time) {
+			qsort(collector->held, collector->n, sizeof(*collector->held),
+			      compare_held);
+			return;
+		}
+}
+
+/* Moves what is left to the front of the arena, in order of arrival. */
+static void compact(struct collector *collector, size_t done)
+{
+	size_t used = 0, i;
+
+	collector->n -= done;
+	memmove(collector->held, collector->held + done,
+		collector->n * sizeof(*collector->held));
+	if (!collector->n) {
+		collector->used = 0;
+		return;
+	}
+	/* Ascending offsets, so that no move overwrites what is still to be moved. */
+	for (i = 0; i < collector->n; i++) {
+		struct held *held = &collector->held[i];
+
+		held->time = held->offset;
+	}
+	qsort(collector->held, collector->n, sizeof(*collector->held), compare_held);
+	for (i = 0; i < collector->n; i++) {
+		struct held *held = &collector->held[i];
+		struct record_header *header = (void *)(collector->arena + held->offset);
+		uint32_t size = header->size;
+
+		held->time = header->time;
+		memmove(collector->arena + used, header, size);
+		held->offset = (uint32_t)used;
+		used += size;
+	}
+	collector->used = used;
+}
+
+int collector__flush(struct collector *collector, uint64_t up_to)
+{
+	size_t done = 0;
+	int err = 0;
+
+	sort(collector);
+	while (!err && done < collector->n && collector->held[done].time <= up_to) {
+		const struct held *held = &collector->held[done++];
+
+		if (held->time < collector->newest)
+			collector->counts.late++;
+		else
+			collector->newest = held->time;
+		err = hand_on(collector, collector->arena + held->offset);
+	}
+	compact(collector, done);
+	return err;
+}

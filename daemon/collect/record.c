@@ -1,0 +1,169 @@
+/* Checks of records: the one place that reads lengths which nobody checked. */
+#include <errno.h>
+#include <stdbool.h>
+
+#include "cprofd/loss.h"
+#include "collect/collect.h"
+
+static bool string_good(const struct part_string *string, size_t size)
+{
+	return size >= sizeof(*string) &&
+	       (string->kind == 1 || string->kind == 2 || string->kind == 4) &&
+	       (!string->ascii || string->kind == 1);
+}
+
+static bool frames_good(const struct part_py_frames *frames, size_t size)
+{
+	return size >= sizeof(*frames) && frames->n <= RECORD_PY_FRAMES_MAX &&
+	       frames->n <= (size - sizeof(*frames)) / sizeof(frames->frames[0]);
+}
+
+static bool bytes_good(const struct part_bytes *bytes, size_t size, uint32_t total)
+{
+	return size >= sizeof(*bytes) && bytes->length <= size - sizeof(*bytes) &&
+	       bytes->offset <= total && bytes->length <= total - bytes->offset;
+}
+
+static bool part_good(const struct record_part *part, size_t left)
+{
+	return left >= sizeof(*part) && part->size >= sizeof(*part) && part->size % 8 == 0 &&
+	       part->size <= left && part->loss < LOSS_COUNT;
+}
+
+static bool variables_good(const struct part_variables *variables, size_t size)
+{
+	const char *at = (const char *)(variables + 1);
+	size_t left;
+	uint32_t i;
+
+	if (size < sizeof(*variables) || variables->n > RECORD_VARIABLES_MAX)
+		return false;
+	left = size - sizeof(*variables);
+	for (i = 0; i < variables->n; i++) {
+		const struct record_part *part = (const void *)at;
+
+		if (!part_good(part, left) || !string_good((const void *)part, part->size))
+			return false;
+		at += part->size;
+		left -= part->size;
+	}
+	return true;
+}
+
+/* What follows the fixed part of a sample or a code. */
+static bool parts_good(const char *at, size_t left, uint32_t n, uint32_t lines_total)
+{
+	for (; n; n--) {
+		const struct record_part *part = (const void *)at;
+		bool good = true;
+
+		if (!part_good(part, left))
+			return false;
+		switch (part->kind) {
+		case PART_PY_FRAMES:
+			good = frames_good((const void *)part, part->size);
+			break;
+		case PART_NAME:
+		case PART_QUALNAME:
+		case PART_FILE:
+			good = string_good((const void *)part, part->size);
+			break;
+		case PART_LINES:
+			good = bytes_good((const void *)part, part->size, lines_total);
+			break;
+		case PART_VARIABLES:
+			good = variables_good((const void *)part, part->size);
+			break;
+		}
+		if (!good)
+			return false;
+		at += part->size;
+		left -= part->size;
+	}
+	return true;
+}
+
+static size_t fixed_size(uint16_t kind)
+{
+	switch (kind) {
+	case RECORD_SAMPLE:
+		return sizeof(struct record_sample);
+	case RECORD_CODE:
+		return sizeof(struct record_code);
+	case RECORD_FORK:
+		return sizeof(struct record_fork);
+	case RECORD_EXEC:
+	case RECORD_EXIT:
+	case RECORD_CLONE:
+		return sizeof(struct record_event);
+	case RECORD_FAULT:
+		return sizeof(struct record_fault);
+	}
+	return 0;
+}
+
+int record__check(const void *data, size_t len)
+{
+	const struct record_header *header = data;
+	const struct record_sample *sample = data;
+	const struct record_code *code = data;
+	size_t fixed;
+
+	if (len < sizeof(*header) || (uintptr_t)data % 8 || header->size > len ||
+	    header->size < sizeof(*header) || header->size % 8)
+		return -EBADMSG;
+	fixed = fixed_size(header->kind);
+	if (!fixed)
+		return -ENOTSUP;
+	if (header->size < fixed)
+		return -EBADMSG;
+	if (header->kind == RECORD_SAMPLE &&
+	    (sample->loss >= LOSS_COUNT ||
+	     !parts_good((const char *)(sample + 1), header->size - fixed, sample->parts, 0)))
+		return -EBADMSG;
+	if (header->kind == RECORD_CODE &&
+	    !parts_good((const char *)(code + 1), header->size - fixed, code->parts,
+			code->lines_total))
+		return -EBADMSG;
+	return 0;
+}
+
+static uint32_t parts_count(const struct record_header *header)
+{
+	if (header->kind == RECORD_SAMPLE)
+		return ((const struct record_sample *)header)->parts;
+	return header->kind == RECORD_CODE ? ((const struct record_code *)header)->parts : 0;
+}
+
+const struct record_part *record__part_after(const void *record, const struct record_part *after,
+					     uint16_t kind)
+{
+	const struct record_header *header = record;
+	const char *at = (const char *)record + fixed_size(header->kind);
+	bool passed = !after;
+	uint32_t n;
+
+	for (n = parts_count(header); n; n--) {
+		const struct record_part *part = (const void *)at;
+
+		if (passed && part->kind == kind)
+			return part;
+		if (part == after)
+			passed = true;
+		at += part->size;
+	}
+	return NULL;
+}
+
+const struct record_part *record__part(const void *record, uint16_t kind)
+{
+	return record__part_after(record, NULL, kind);
+}
+
+size_t part_string__bytes(const struct part_string *string)
+{
+	size_t room = string->part.size - sizeof(*string);
+	uint64_t whole = (uint64_t)string->length * string->kind;
+
+	return whole < room ? (size_t)whole : room - room % string->kind;
+}
