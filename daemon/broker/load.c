@@ -1,0 +1,159 @@
+#include "broker/load.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "sampler.skel.h"
+
+struct sampler {
+	struct sampler_bpf *skel;
+};
+
+static int print_all(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return vfprintf(stderr, format, args);
+}
+
+/* One slot for each CPU. */
+static const char *const per_cpu[] = {"counts", "scratch", "captures"};
+
+static int set_sizes(struct sampler_bpf *skel, const struct load_options *options)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct bpf_map *map;
+	size_t i;
+	int err;
+
+	if (cpus < 0)
+		return cpus;
+	for (i = 0; i < sizeof(per_cpu) / sizeof(*per_cpu); i++) {
+		map = bpf_object__find_map_by_name(skel->obj, per_cpu[i]);
+		if (!map)
+			return -ENOENT;
+		err = bpf_map__set_max_entries(map, (uint32_t)cpus);
+		if (err)
+			return err;
+	}
+	skel->rodata->follow_children = options->follow_children;
+	return bpf_map__set_max_entries(skel->maps.ring, options->ring_bytes
+								 ? (uint32_t)options->ring_bytes
+								 : BROKER_RING_BYTES);
+}
+
+/* Global variables of the programs are mapped into this process. An engine that
+ * is forked later, for another user, gets no copy of the mapping. */
+static int hide_from_children(struct sampler_bpf *skel)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
+	struct bpf_map *map;
+	const void *data;
+
+	bpf_object__for_each_map(map, skel->obj) {
+		data = bpf_map__initial_value(map, &size);
+		if (data && madvise((void *)data, (size + page - 1) & ~(page - 1), MADV_DONTFORK))
+			return -errno;
+	}
+	return 0;
+}
+
+static enum broker_error why(int err)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return BROKER_ERROR_NO_BTF;
+	switch (err) {
+	case -EPERM:
+		return BROKER_ERROR_NO_BPF;
+	case -ENOMEM:
+		return BROKER_ERROR_NO_MEMORY;
+	case -EACCES:
+	case -EINVAL:
+	case -E2BIG:
+		return BROKER_ERROR_VERIFIER;
+	default:
+		return BROKER_ERROR_INTERNAL;
+	}
+}
+
+int sampler__load(const struct load_options *options, struct sampler **ret,
+		  enum broker_error *ret_error)
+{
+	struct sampler *sampler = calloc(1, sizeof(*sampler));
+	int err;
+
+	*ret_error = BROKER_ERROR_OK;
+	if (!sampler) {
+		*ret_error = BROKER_ERROR_NO_MEMORY;
+		return -ENOMEM;
+	}
+	/* No rlimit is needed since 5.11, and to raise one takes CAP_SYS_RESOURCE. */
+	libbpf_set_memlock_rlim(0);
+	libbpf_set_print(options->verbose ? print_all : NULL);
+	sampler->skel = sampler_bpf__open();
+	err = sampler->skel ? 0 : -errno;
+	if (!err)
+		err = set_sizes(sampler->skel, options);
+	if (!err)
+		err = sampler_bpf__load(sampler->skel);
+	if (!err)
+		err = hide_from_children(sampler->skel);
+	if (!err) /* the lifecycle programs; `sample` is attached to each event */
+		err = sampler_bpf__attach(sampler->skel);
+	if (err) {
+		*ret_error = why(err);
+		sampler__free(sampler);
+		return err;
+	}
+	*ret = sampler;
+	return 0;
+}
+
+struct sampler *sampler__free(struct sampler *sampler)
+{
+	if (!sampler)
+		return NULL;
+	sampler_bpf__destroy(sampler->skel);
+	free(sampler);
+	return NULL;
+}
+
+int sampler__ring(const struct sampler *sampler)
+{
+	return bpf_map__fd(sampler->skel->maps.ring);
+}
+
+int sampler__images(const struct sampler *sampler)
+{
+	return bpf_map__fd(sampler->skel->maps.images);
+}
+
+int sampler__counts(const struct sampler *sampler)
+{
+	return bpf_map__fd(sampler->skel->maps.counts);
+}
+
+int sampler__program(const struct sampler *sampler)
+{
+	return bpf_program__fd(sampler->skel->progs.sample);
+}
+
+int sampler__add_target(struct sampler *sampler, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid, flags = 1;
+
+	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags, BPF_ANY);
+}
+
+bool sampler__is_target(const struct sampler *sampler, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid, flags;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags);
+}

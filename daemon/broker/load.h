@@ -1,0 +1,34 @@
+/* The door to libbpf: the sampler in the kernel, one instance for each session
+ * (its own ring, images and counts). */
+#ifndef CPROFD_BROKER_LOAD_H
+#define CPROFD_BROKER_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "broker/broker.h"
+
+struct load_options {
+	uint64_t ring_bytes;   /* 0: BROKER_RING_BYTES */
+	bool follow_children;
+	bool verbose;          /* libbpf may print to stderr */
+};
+
+struct sampler;
+/* Loads and attaches the lifecycle programs. *ret_error says what is missing. */
+int sampler__load(const struct load_options *options, struct sampler **ret,
+		  enum broker_error *ret_error);
+struct sampler *sampler__free(struct sampler *sampler); /* NULL */
+
+/* fds that the sampler owns. */
+int sampler__ring(const struct sampler *sampler);
+int sampler__images(const struct sampler *sampler);
+int sampler__counts(const struct sampler *sampler);
+int sampler__program(const struct sampler *sampler); /* for PERF_EVENT_IOC_SET_BPF */
+
+/* Processes whose life is reported. */
+int sampler__add_target(struct sampler *sampler, pid_t pid);
+bool sampler__is_target(const struct sampler *sampler, pid_t pid);
+
+#endif

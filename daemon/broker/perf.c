@@ -1,0 +1,181 @@
+#include "broker/perf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "broker/process.h"
+
+/* Rounds that begin anew when a thread appeared, and rounds in all. */
+#define ROUNDS_CLEAN 4
+#define ROUNDS_MAX 64
+
+static int open_event(pid_t tid, const struct perf_options *options)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = 1000000000u / options->rate,
+		.disabled = 1,
+		.inherit = 1,
+		/* A forked child is a process of its own, with its own word on whether it is sampled. */
+		.inherit_thread = !options->follow_children,
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, options->program)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static bool has(const struct perf_events *events, size_t from, pid_t tid)
+{
+	size_t i;
+
+	for (i = from; i < events->n; i++)
+		if (events->threads[i].tid == tid)
+			return true;
+	return false;
+}
+
+static int add(struct perf_events *events, pid_t tid, int fd)
+{
+	size_t capacity = events->capacity ? events->capacity * 2 : 32;
+	struct perf_thread *threads;
+
+	if (events->n == events->capacity) {
+		threads = realloc(events->threads, capacity * sizeof(*threads));
+		if (!threads)
+			return -ENOMEM;
+		events->threads = threads;
+		events->capacity = capacity;
+	}
+	events->threads[events->n++] = (struct perf_thread){.tid = tid, .fd = fd};
+	return 0;
+}
+
+static void close_from(struct perf_events *events, size_t from)
+{
+	while (events->n > from)
+		if (events->threads[--events->n].fd >= 0)
+			close(events->threads[events->n].fd);
+}
+
+static size_t count_from(const struct perf_events *events, size_t from)
+{
+	size_t i, n = 0;
+
+	for (i = from; i < events->n; i++)
+		n += events->threads[i].fd >= 0;
+	return n;
+}
+
+size_t perf_events__count(const struct perf_events *events)
+{
+	return count_from(events, 0);
+}
+
+/* One thread. `task` is the folder of the process's threads: a tid that was
+ * given to another process's thread in the meantime is not in it. */
+static int open_thread(struct perf_events *events, int task, pid_t tid,
+		       const struct perf_options *options)
+{
+	char name[16];
+	int fd, err;
+
+	fd = open_event(tid, options);
+	if (fd == -ESRCH) /* it ended; known, though: a leader stays in the list after its end */
+		return add(events, tid, -1);
+	if (fd < 0)
+		return fd;
+	snprintf(name, sizeof(name), "%d", tid);
+	if (faccessat(task, name, F_OK, 0)) {
+		close(fd);
+		return 0;
+	}
+	err = add(events, tid, fd);
+	if (err)
+		close(fd);
+	return err;
+}
+
+int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options)
+{
+	_cleanup_close_ int task = -1;
+	size_t from = events->n, n, i;
+	unsigned round;
+	char path[64];
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (task < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	for (round = 0; round < ROUNDS_MAX; round++) {
+		_cleanup_free_ pid_t *tids = NULL;
+		size_t fresh = 0;
+
+		err = process__threads(pid, &tids, &n);
+		if (err)
+			break;
+		for (i = 0; i < n; i++)
+			fresh += !has(events, from, tids[i]);
+		if (!fresh)
+			break;
+		if (round && round < ROUNDS_CLEAN)
+			close_from(events, from);
+		for (i = 0; i < n && !err; i++)
+			if (!has(events, from, tids[i]))
+				err = open_thread(events, task, tids[i], options);
+		if (err)
+			break;
+	}
+	if (!err && !count_from(events, from))
+		err = -ESRCH;
+	if (err)
+		close_from(events, from);
+	return err;
+}
+
+int perf_events__enable(struct perf_events *events)
+{
+	size_t i;
+
+	for (i = 0; i < events->n; i++)
+		if (events->threads[i].fd >= 0 &&
+		    ioctl(events->threads[i].fd, PERF_EVENT_IOC_ENABLE, 0))
+			return -errno;
+	return 0;
+}
+
+void perf_events__close(struct perf_events *events)
+{
+	close_from(events, 0);
+	free(events->threads);
+	*events = (struct perf_events){};
+}
+
+void perf__raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}

@@ -1,0 +1,266 @@
+#include "broker/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+#define NS_PER_TICK 10000000ull /* USER_HZ is 100 on every machine */
+
+void reply__fail(struct reply *reply, enum broker_error error, int err)
+{
+	reply__close(reply);
+	reply->message.error = error;
+	reply->message.error_errno = err < 0 ? -err : err;
+}
+
+void reply__close(struct reply *reply)
+{
+	unsigned i;
+
+	for (i = reply->borrowed; i < reply->n; i++)
+		close(reply->fds[i]);
+	reply->n = reply->borrowed = 0;
+}
+
+/* The process's fds go to the reply. */
+static void tell_process(struct reply *reply, pid_t pid, const struct process_stat *stat,
+			 struct process_fds *fds)
+{
+	struct broker_message *m = &reply->message;
+
+	m->pid = pid;
+	m->parent = stat->parent;
+	m->process_start = stat->start_ticks * NS_PER_TICK;
+	m->arg_start = stat->arg_start;
+	m->start_data = stat->start_data;
+	reply->fds[reply->n++] = fds->pidfd;
+	reply->fds[reply->n++] = fds->mem;
+	reply->fds[reply->n++] = fds->maps;
+	*fds = PROCESS_FDS_NONE;
+}
+
+/* The process and its image, open, if the client may read it. */
+static int open_authorised(pid_t pid, const struct identity *client, struct process_fds *ret,
+			   struct process_stat *ret_stat)
+{
+	struct authorisation authorisation;
+	int err;
+
+	err = process__open(pid, ret, ret_stat);
+	if (err)
+		return err;
+	err = authorise__begin(client, pid, &authorisation);
+	if (!err)
+		err = authorise__finish(&authorisation);
+	if (!err)
+		err = process__unchanged(pid, ret, ret_stat);
+	if (err)
+		process__close(ret);
+	return err;
+}
+
+static enum broker_error check_request(const struct broker_message *request)
+{
+	uint64_t ring = request->ring_bytes;
+
+	if (!request->rate || request->rate > BROKER_RATE_MAX)
+		return BROKER_ERROR_INTERNAL;
+	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL))
+		return BROKER_ERROR_INTERNAL;
+	if (ring && (ring < 4096 || ring > BROKER_RING_BYTES_MAX || (ring & (ring - 1))))
+		return BROKER_ERROR_INTERNAL;
+	return BROKER_ERROR_OK;
+}
+
+static struct sampler *take_sampler(const struct broker_message *request, struct sampler **spare,
+				    bool verbose, enum broker_error *ret_error, int *ret_err)
+{
+	struct load_options options = {
+		.ring_bytes = request->ring_bytes,
+		.follow_children = request->flags & BROKER_SUBPROCESSES,
+		.verbose = verbose,
+	};
+	struct sampler *sampler = NULL;
+
+	*ret_error = BROKER_ERROR_OK;
+	if (*spare && !options.follow_children &&
+	    (!options.ring_bytes || options.ring_bytes == BROKER_RING_BYTES))
+		return take_ptr(*spare);
+	*ret_err = sampler__load(&options, &sampler, ret_error);
+	return sampler;
+}
+
+/* Processes below the target that run already. Who may not be read is left out;
+ * who ended meanwhile too. */
+static int open_descendants(struct session *session, const struct identity *client,
+			    const struct perf_options *perf)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	struct process_fds fds;
+	struct process_stat stat;
+	size_t n, i;
+	int err;
+
+	err = process__descendants(session->target, &pids, &n);
+	if (err)
+		return err;
+	session->children = calloc(n + 1, sizeof(*session->children));
+	if (!session->children)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		if (open_authorised(pids[i], client, &fds, &stat))
+			continue;
+		process__close(&fds);
+		/* A child that was forked after the target got its events has inherited them, and
+		 * the sampler knows it. */
+		if (sampler__is_target(session->sampler, pids[i]))
+			continue;
+		if (sampler__add_target(session->sampler, pids[i]))
+			continue;
+		err = perf_events__open(&session->events, pids[i], perf);
+		if (err == -EMFILE || err == -ENOMEM)
+			return err;
+		if (!err)
+			session->children[session->n_children++] = pids[i];
+	}
+	return 0;
+}
+
+struct session *session__attach(const struct broker_message *request, const struct identity *client,
+				struct sampler **spare, bool verbose, struct reply *reply)
+{
+	struct process_fds fds = PROCESS_FDS_NONE;
+	struct authorisation authorisation = {};
+	struct session *session = NULL;
+	struct process_stat stat;
+	struct perf_options perf = {.rate = request->rate};
+	enum broker_error error;
+	int err = 0, denied;
+
+	error = check_request(request);
+	if (error)
+		goto fail;
+	err = process__open(request->pid, &fds, &stat);
+	if (err)
+		goto fail;
+	session = calloc(1, sizeof(*session));
+	if (!session) {
+		err = -ENOMEM;
+		goto fail;
+	}
+	session->target = request->pid;
+	session->rate = request->rate;
+	session->flags = request->flags;
+	/* The helper asks the kernel while BPF is loaded. */
+	err = authorise__begin(client, request->pid, &authorisation);
+	if (err)
+		goto fail;
+	session->sampler = take_sampler(request, spare, verbose, &error, &err);
+	denied = authorise__finish(&authorisation);
+	if (!denied)
+		denied = process__unchanged(request->pid, &fds, &stat);
+	if (denied) {
+		error = BROKER_ERROR_OK;
+		err = denied;
+	}
+	if (err || error)
+		goto fail;
+	err = sampler__add_target(session->sampler, session->target);
+	if (err)
+		goto fail;
+	perf.follow_children = request->flags & BROKER_SUBPROCESSES;
+	perf.program = sampler__program(session->sampler);
+	err = perf_events__open(&session->events, session->target, &perf);
+	if (err == -EPERM || err == -EACCES || err == -ENOENT || err == -EOPNOTSUPP)
+		error = BROKER_ERROR_NO_PERF;
+	if (!err && perf.follow_children)
+		err = open_descendants(session, client, &perf);
+	if (err)
+		goto fail;
+	reply->fds[0] = sampler__ring(session->sampler);
+	reply->fds[1] = sampler__images(session->sampler);
+	reply->fds[2] = sampler__counts(session->sampler);
+	reply->n = reply->borrowed = 3;
+	tell_process(reply, session->target, &stat, &fds);
+	reply->message.rate = request->rate;
+	reply->message.flags = request->flags;
+	reply->message.ring_bytes = request->ring_bytes ? request->ring_bytes : BROKER_RING_BYTES;
+	reply->message.threads = perf_events__count(&session->events);
+	return session;
+fail:
+	process__close(&fds);
+	reply__fail(reply, error ? error : process__error(err), err);
+	return session__free(session);
+}
+
+void session__open_process(struct session *session, const struct identity *client, pid_t pid,
+			   struct reply *reply)
+{
+	struct process_fds fds;
+	struct process_stat stat;
+	int err;
+
+	if (pid != session->target && !sampler__is_target(session->sampler, pid) &&
+	    !process__is_descendant(pid, session->target)) {
+		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
+		return;
+	}
+	err = open_authorised(pid, client, &fds, &stat);
+	if (err)
+		reply__fail(reply, process__error(err), err);
+	else
+		tell_process(reply, pid, &stat, &fds);
+}
+
+void session__open_file(struct session *session, const struct identity *client,
+			const struct broker_message *request, struct reply *reply)
+{
+	struct process_fds fds = PROCESS_FDS_NONE;
+	pid_t pid = request->pid;
+	struct process_stat stat;
+	int err, fd = -1;
+
+	if (pid != session->target && !sampler__is_target(session->sampler, pid) &&
+	    !process__is_descendant(pid, session->target)) {
+		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
+		return;
+	}
+	err = open_authorised(pid, client, &fds, &stat);
+	if (!err)
+		err = process__open_file(pid, request->start, request->end, &fd);
+	if (!err) /* the mapping was one of the image that the client may read */
+		err = process__unchanged(pid, &fds, &stat);
+	process__close(&fds);
+	reply->message.pid = pid;
+	reply->message.start = request->start;
+	reply->message.end = request->end;
+	if (err) {
+		if (fd >= 0)
+			close(fd);
+		reply__fail(reply, err == -ENOENT ? BROKER_ERROR_NO_PROCESS : process__error(err), err);
+		return;
+	}
+	reply->fds[reply->n++] = fd;
+}
+
+void session__resume(struct session *session, struct reply *reply)
+{
+	int err = perf_events__enable(&session->events);
+
+	reply->message.pid = session->target;
+	reply->message.threads = perf_events__count(&session->events);
+	if (err)
+		reply__fail(reply, BROKER_ERROR_NO_PERF, err);
+}
+
+struct session *session__free(struct session *session)
+{
+	if (!session)
+		return NULL;
+	perf_events__close(&session->events);
+	sampler__free(session->sampler);
+	free(session->children);
+	free(session);
+	return NULL;
+}

@@ -1,0 +1,43 @@
+/* A session: one sampler with its own ring, and the events of one target. */
+#ifndef CPROFD_BROKER_SESSION_H
+#define CPROFD_BROKER_SESSION_H
+
+#include "broker/authorise.h"
+#include "broker/broker.h"
+#include "broker/load.h"
+#include "broker/perf.h"
+#include "broker/process.h"
+
+struct session {
+	uint32_t id;
+	pid_t target;
+	uint32_t rate, flags;
+	struct sampler *sampler;
+	struct perf_events events;
+	pid_t *children;      /* descendants that ran already: to be told after ATTACHED */
+	size_t n_children;
+};
+
+/* Each request's result: the answer (token and session are filled in by the
+ * caller) and the fds to send with it. `fds` are owned by the reply unless
+ * `borrowed` of them, the first ones, belong to the session. */
+struct reply {
+	struct broker_message message;
+	int fds[BROKER_FDS_MAX];
+	unsigned n, borrowed;
+};
+void reply__fail(struct reply *reply, enum broker_error error, int err);
+void reply__close(struct reply *reply);
+
+/* `spare`: a sampler with default sizes that was loaded before, or NULL. It is
+ * taken (and set to NULL) when it fits. NULL on failure: reply says why. */
+struct session *session__attach(const struct broker_message *request, const struct identity *client,
+				struct sampler **spare, bool verbose, struct reply *reply);
+void session__open_process(struct session *session, const struct identity *client, pid_t pid,
+			   struct reply *reply);
+void session__open_file(struct session *session, const struct identity *client,
+			const struct broker_message *request, struct reply *reply);
+void session__resume(struct session *session, struct reply *reply);
+struct session *session__free(struct session *session); /* NULL; closes all events */
+
+#endif
