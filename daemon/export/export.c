@@ -1,0 +1,76 @@
+#include "export/export.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "events/events.h"
+#include "export/formats.h"
+
+const struct exporter exporters[] = {
+	{"speedscope", ".speedscope.json",
+	 "for speedscope.app: a time line for each thread, in nanoseconds", export__speedscope},
+	{"collapsed", ".collapsed.txt",
+	 "a line for each stack and its CPU time in microseconds (flamegraph.pl --countname=us, gprof2dot)",
+	 export__collapsed},
+	{"events", ".cprof", "the recording itself, from which every other format can be made",
+	 export__events},
+	{},
+};
+
+static const struct {
+	const char *alias, *name;
+} aliases[] = {{"raw", "collapsed"}};
+
+const struct exporter *exporter__find(const char *format)
+{
+	const struct exporter *exporter;
+	size_t i;
+
+	for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+		if (!strcmp(format, aliases[i].alias))
+			format = aliases[i].name;
+	for (exporter = exporters; exporter->name; exporter++)
+		if (!strcmp(format, exporter->name))
+			return exporter;
+	return NULL;
+}
+
+int export__run(const char *format, int recording_fd, const struct export_options *options,
+		FILE *out, struct export_report *ret)
+{
+	const struct exporter *exporter = exporter__find(format);
+	int err;
+
+	*ret = (struct export_report){};
+	if (!exporter)
+		return -ENOENT;
+	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
+		return -errno;
+	errno = 0;
+	err = exporter->run(recording_fd, options, out, ret);
+	if (!err && fflush(out))
+		err = errno ? -errno : -EIO;
+	return err;
+}
+
+/* A copy, compressed or not as it is. */
+int export__events(int recording_fd, const struct export_options *options, FILE *out,
+		   struct export_report *ret)
+{
+	_cleanup_free_ char *chunk = malloc(1 << 16);
+	ssize_t n;
+
+	if (!chunk)
+		return -ENOMEM;
+	while ((n = read(recording_fd, chunk, 1 << 16)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (fwrite(chunk, 1, (size_t)n, out) != (size_t)n)
+			return errno ? -errno : -EIO;
+	}
+	return 0;
+}

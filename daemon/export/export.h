@@ -1,0 +1,58 @@
+/* Exporters: pure functions of a recording (events/events.h) into a file that
+ * somebody else's program opens.
+ *
+ * Owner: the caller owns the fd and the FILE; a report is plain data.
+ * Threading: none kept; one export belongs to one thread.
+ * Memory: tables of the recording plus, for formats that show the order of time,
+ * 8 bytes a sample.
+ * Errors: -errno; -EBADMSG for a damaged recording (what was read is not written),
+ * -ENOENT for a format or a thread that is not there.
+ */
+#ifndef CPROFD_EXPORT_H
+#define CPROFD_EXPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Default bound of a speedscope file: V8 holds no string over 512 MB, and Chrome
+ * needs several times the file to show it. */
+#define EXPORT_BYTES_MAX 150000000ull
+
+struct export_options {
+	bool lines;             /* frames are lines; false: functions */
+	bool idle;              /* waiting time shows the stack that waits, where it is known */
+	bool thread_names;      /* collapsed: the thread is a frame (py-spy's -t) */
+	const char *thread;     /* NULL: all; digits: the tid; else the name */
+	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
+	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
+};
+
+struct export_report {
+	uint64_t samples;       /* that went into the file */
+	uint32_t threads;
+	uint64_t wall, cpu;     /* ns, sums over the threads shown */
+	uint64_t bin;           /* ns: samples were merged within bins of this length; 0: not */
+	uint64_t folded_below;  /* ns: stacks lighter than this were folded into their callers; 0: not */
+	bool cut;               /* the recording ends in the middle */
+};
+
+struct exporter {
+	const char *name;       /* of -f */
+	const char *extension;  /* of a default file name, with its dot */
+	const char *description; /* one sentence for --help */
+	int (*run)(int recording_fd, const struct export_options *options, FILE *out,
+		   struct export_report *ret);
+};
+
+/* All formats, ended by a NULL name. */
+extern const struct exporter exporters[];
+
+/* By name or by py-spy's alias; NULL when there is none. */
+const struct exporter *exporter__find(const char *format);
+
+/* Reads the recording from its start when the fd can seek, else from where it is. */
+int export__run(const char *format, int recording_fd, const struct export_options *options,
+		FILE *out, struct export_report *ret);
+
+#endif

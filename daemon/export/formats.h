@@ -1,0 +1,16 @@
+/* The functions of the table of formats. Private to this folder. */
+#ifndef CPROFD_EXPORT_FORMATS_H
+#define CPROFD_EXPORT_FORMATS_H
+
+#include <stdio.h>
+
+#include "export/export.h"
+
+int export__speedscope(int recording_fd, const struct export_options *options, FILE *out,
+		       struct export_report *ret);
+int export__collapsed(int recording_fd, const struct export_options *options, FILE *out,
+		      struct export_report *ret);
+int export__events(int recording_fd, const struct export_options *options, FILE *out,
+		   struct export_report *ret);
+
+#endif

@@ -1,0 +1,25 @@
+/* Byte strings -> dense ids 0, 1, 2 ... in order of first sight. The one table of
+ * this folder: frames, stack nodes and threads are each a key with an id.
+ * Zero-initialised is empty. Errors: -ENOMEM. */
+#ifndef CPROFD_EXPORT_INTERN_H
+#define CPROFD_EXPORT_INTERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct intern {
+	struct buf keys;     /* all keys, one after another */
+	struct buf ends;     /* size_t for each id: where its key ends */
+	uint32_t n;
+	uint32_t *slots;     /* id + 1, 0: free */
+	uint32_t slots_mask; /* their number - 1 */
+};
+
+int intern__id(struct intern *intern, const void *key, size_t len, uint32_t *ret);
+/* Valid until the next intern__id(). */
+const void *intern__key(const struct intern *intern, uint32_t id, size_t *ret_len);
+void intern__free(struct intern *intern);
+
+#endif

@@ -1,0 +1,177 @@
+#include "export/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+struct cursor {
+	const struct slice *slice, *end;
+	uint64_t time; /* where the next slice begins */
+};
+
+struct merge {
+	const struct model *model;
+	const uint32_t *fold;
+	uint64_t *sums;	 /* of the stacks in this bin, by node */
+	uint32_t *order; /* stacks in this bin, as they came */
+	uint32_t n;
+	struct merge_visitor *visitor;
+};
+
+int merge__new(const struct model *model, const uint32_t *fold, struct merge **ret)
+{
+	struct merge *merge = calloc(1, sizeof(*merge));
+
+	if (!merge)
+		return -ENOMEM;
+	merge->model = model;
+	merge->fold = fold;
+	merge->sums = calloc(model->nodes.n, sizeof(*merge->sums));
+	merge->order = calloc(model->nodes.n, sizeof(*merge->order));
+	if (!merge->sums || !merge->order) {
+		merge__free(merge);
+		return -ENOMEM;
+	}
+	*ret = merge;
+	return 0;
+}
+
+struct merge *merge__free(struct merge *merge)
+{
+	if (merge) {
+		free(merge->sums);
+		free(merge->order);
+	}
+	free(merge);
+	return NULL;
+}
+
+static void add(struct merge *merge, uint32_t stack, uint64_t ns)
+{
+	if (!merge->sums[stack])
+		merge->order[merge->n++] = stack;
+	merge->sums[stack] += ns;
+}
+
+static void end_bin(struct merge *merge)
+{
+	uint32_t i;
+
+	for (i = 0; i < merge->n; i++) {
+		uint32_t stack = merge->order[i];
+
+		merge->visitor->slice(merge->visitor, stack, merge->sums[stack]);
+		merge->sums[stack] = 0;
+	}
+	merge->n = 0;
+}
+
+/* Slices that begin before `until`. */
+static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
+{
+	for (; cursor->slice < cursor->end && cursor->time < until; cursor->slice++) {
+		uint64_t ns = slice_ns(cursor->slice);
+
+		add(merge, merge->fold[cursor->slice->stack], ns);
+		cursor->time += ns;
+	}
+}
+
+/* Folding makes neighbours equal that were not. */
+static void run_neighbours(struct merge *merge, struct cursor *cursor)
+{
+	for (; cursor->slice < cursor->end; cursor->slice++) {
+		uint32_t stack = merge->fold[cursor->slice->stack];
+
+		if (merge->n && merge->order[0] != stack)
+			end_bin(merge);
+		add(merge, stack, slice_ns(cursor->slice));
+	}
+	end_bin(merge);
+}
+
+static void run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uint64_t bin)
+{
+	for (;;) {
+		uint64_t next = UINT64_MAX, until;
+		uint32_t i;
+
+		for (i = 0; i < n; i++)
+			if (cursors[i].slice < cursors[i].end && cursors[i].time < next)
+				next = cursors[i].time;
+		if (next == UINT64_MAX)
+			return;
+		until = bin == MERGE_BIN_ALL ? UINT64_MAX : (next / bin + 1) * bin;
+		for (i = 0; i < n; i++)
+			take(merge, &cursors[i], until);
+		end_bin(merge);
+	}
+}
+
+static struct cursor cursor_of(const struct model *model, const struct model_thread *thread)
+{
+	const struct slice *slices = (const struct slice *)thread->slices.data;
+	uint64_t from = model__from(model);
+
+	return (struct cursor){
+		.slice = slices,
+		.end = slices + thread->slices.len / sizeof(*slices),
+		.time = thread->begin > from ? thread->begin - from : 0,
+	};
+}
+
+int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_t n, uint64_t bin,
+	       struct merge_visitor *visitor)
+{
+	_cleanup_free_ struct cursor *cursors = calloc(n + 1, sizeof(*cursors));
+	uint32_t i;
+
+	if (!cursors)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		cursors[i] = cursor_of(merge->model, threads[i]);
+	merge->visitor = visitor;
+	if (bin)
+		run_bins(merge, cursors, n, bin);
+	else
+		run_neighbours(merge, cursors);
+	return 0;
+}
+
+int merge__subtree_ns(const struct model *model, struct model_thread *const *threads, uint32_t n,
+		      uint64_t **ret)
+{
+	uint64_t *ns = calloc(model->nodes.n, sizeof(*ns));
+	uint32_t i, node;
+
+	if (!ns)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		const struct slice *slice = (const struct slice *)threads[i]->slices.data;
+		const struct slice *end = slice + threads[i]->slices.len / sizeof(*slice);
+
+		for (; slice < end; slice++)
+			ns[slice->stack] += slice_ns(slice);
+	}
+	for (node = model->nodes.n - 1; node > MODEL_ROOT; node--)
+		ns[model__node(model, node).parent] += ns[node];
+	*ret = ns;
+	return 0;
+}
+
+void merge__fold(const struct model *model, const uint64_t *subtree_ns, uint64_t below,
+		 uint32_t *ret_fold)
+{
+	uint32_t node;
+
+	ret_fold[MODEL_ROOT] = MODEL_ROOT;
+	for (node = 1; node < model->nodes.n; node++) {
+		uint32_t parent = model__node(model, node).parent;
+
+		if (subtree_ns[node] >= below || node == model->folded)
+			ret_fold[node] = node;
+		else
+			ret_fold[node] = parent == MODEL_ROOT ? model->folded : ret_fold[parent];
+	}
+}

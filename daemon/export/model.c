@@ -1,0 +1,326 @@
+#include "export/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+/* Beyond 3 months a time is nonsense, and sums of such times would wrap. */
+#define SPAN_MAX (1ull << 53)
+
+/* --- processes and threads --- */
+
+static int replace(char **string, const char *with)
+{
+	char *copy = strdup(with);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*string);
+	*string = copy;
+	return 0;
+}
+
+/* The id of the epoch `local` means `id` here. */
+static int map(struct buf *epoch, uint32_t local, uint32_t id)
+{
+	if (local < LENGTH(*epoch, uint32_t)) {
+		ITEM(*epoch, uint32_t, local) = id;
+		return 0;
+	}
+	return buf__append(epoch, &id, sizeof(id));
+}
+
+/* `time` since the session's start, which a recording without `session` has at
+ * its first time. */
+static uint64_t since_start(struct model *model, uint64_t time)
+{
+	uint64_t since;
+
+	if (!model->begun) {
+		model->origin = time;
+		model->begun = true;
+	}
+	since = time > model->origin ? time - model->origin : 0;
+	if (since < SPAN_MAX && since > model->finish)
+		model->finish = since;
+	return since;
+}
+
+static int on_process(struct model *model, const struct event_process *event)
+{
+	const uint64_t key[] = {(uint32_t)event->pid, event->start, event->exec};
+	const struct model_process fresh = {.pid = event->pid};
+	uint32_t id;
+	int err = intern__id(&model->process_keys, key, sizeof(key), &id);
+
+	if (!err && id == LENGTH(model->processes, struct model_process))
+		err = buf__append(&model->processes, &fresh, sizeof(fresh));
+	if (!err)
+		err = map(&model->epoch_processes, event->id, id);
+	return err ? err : replace(&model__process(model, id)->name, event->name);
+}
+
+static int add_thread(struct model *model, const struct event_thread *event, uint32_t id,
+		      uint32_t process, uint64_t time)
+{
+	struct model_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread || buf__append(&model->threads, &thread, sizeof(thread))) {
+		free(thread);
+		return -ENOMEM;
+	}
+	thread->id = id;
+	thread->process = process;
+	thread->tid = event->tid;
+	thread->begin = thread->clock = time;
+	return 0;
+}
+
+static int on_thread(struct model *model, const struct event_thread *event)
+{
+	uint32_t process = ITEM(model->epoch_processes, uint32_t, event->process), id;
+	const uint64_t key[] = {process, (uint32_t)event->tid, event->start};
+	bool renamed = event->id < LENGTH(model->epoch_threads, uint32_t);
+	uint64_t time = since_start(model, event->time);
+	int err = intern__id(&model->thread_keys, key, sizeof(key), &id);
+
+	if (!err && time > SPAN_MAX)
+		err = -EBADMSG;
+	if (!err && id == LENGTH(model->threads, struct model_thread *))
+		err = add_thread(model, event, id, process, time);
+	else if (!err && !renamed) /* of a new epoch: it goes on from here */
+		err = timeline__tell(model, model__thread(model, id), time);
+	if (!err)
+		err = map(&model->epoch_threads, event->id, id);
+	return err ? err : replace(&model__thread(model, id)->name, event->name);
+}
+
+/* --- time --- */
+
+/* With -i, or in wall mode, a sample that was taken where the thread waited says
+ * so by its cause: the time goes to that stack, under an (idle) leaf. */
+static int waiting_stack(struct model *model, const struct sample_row *row, uint32_t stack,
+			 uint32_t *ret)
+{
+	*ret = MODEL_ROOT;
+	if (!row->cause || !row->stack || !(model->options->idle || model->wall_mode))
+		return 0;
+	return projection__node(model, stack, model__node(model, model->idle).frame, ret);
+}
+
+static int on_samples(struct model *model, const struct event_samples *samples)
+{
+	const struct sample_row *row = samples->rows;
+	uint32_t i, waiting;
+	int err = 0;
+
+	for (i = 0; i < samples->n && !err; i++, row++) {
+		uint32_t id = ITEM(model->epoch_threads, uint32_t, row->thread);
+		uint32_t stack = ITEM(model->epoch_stacks, uint32_t, row->stack);
+		struct model_thread *thread = model__thread(model, id);
+		uint64_t time = since_start(model, row->time);
+
+		if (time > SPAN_MAX || row->wall > SPAN_MAX || row->cpu > SPAN_MAX)
+			return -EBADMSG;
+		if (thread->ended)
+			continue;
+		thread->samples += time >= model->options->from &&
+				   (!model->options->to || time <= model->options->to);
+		err = waiting_stack(model, row, stack, &waiting);
+		if (!err)
+			err = timeline__sample(model, thread, time, row->wall, row->cpu,
+					       row->stack ? stack : model->no_stack, waiting);
+	}
+	return err;
+}
+
+static int on_thread_end(struct model *model, const struct event_ending *event)
+{
+	uint32_t id = ITEM(model->epoch_threads, uint32_t, event->id);
+	struct model_thread *thread = model__thread(model, id);
+	uint64_t time = since_start(model, event->time);
+	int err;
+
+	if (time > SPAN_MAX || event->wall > SPAN_MAX || event->cpu > SPAN_MAX)
+		return -EBADMSG;
+	if (thread->ended)
+		return 0;
+	err = timeline__sample(model, thread, time, event->wall, event->cpu, model->not_sampled,
+			       MODEL_ROOT);
+	thread->ended = true;
+	thread->finish = thread->clock;
+	return err;
+}
+
+/* --- the session --- */
+
+static int on_session(struct model *model, const struct event_session *event)
+{
+	int err = replace(&model->mode, event->mode);
+
+	if (model->begun)
+		return 0; /* told again to a late joiner */
+	model->begun = true;
+	model->origin = event->monotonic;
+	model->realtime = event->realtime;
+	model->pid = event->pid;
+	model->rate = event->rate;
+	model->period = 1000000000 / (event->rate ? event->rate : 999);
+	model->wall_mode = !strcmp(event->mode, "wall");
+	return err ? err : replace(&model->command, event->command);
+}
+
+static int start_epoch(struct model *model)
+{
+	const uint32_t root = MODEL_ROOT;
+
+	buf__clear(&model->epoch_functions);
+	buf__clear(&model->epoch_frames);
+	buf__clear(&model->epoch_stacks);
+	buf__clear(&model->epoch_processes);
+	buf__clear(&model->epoch_threads);
+	return buf__append(&model->epoch_stacks, &root, sizeof(root));
+}
+
+static int on_ledger(struct model *model, const struct event_ledger *event)
+{
+	uint32_t i, id;
+	int err = 0;
+
+	since_start(model, event->time);
+	model->samples = event->samples;
+	model->whole = event->whole;
+	for (i = 0; i < event->n && !err; i++) {
+		const char *name = event->lines[i].name;
+
+		err = intern__id(&model->loss_names, name, strlen(name) + 1, &id);
+		if (!err && id == LENGTH(model->loss_counts, uint64_t))
+			err = buf__append(&model->loss_counts, &event->lines[i].count,
+					  sizeof(uint64_t));
+		if (!err)
+			ITEM(model->loss_counts, uint64_t, id) = event->lines[i].count;
+	}
+	return err;
+}
+
+static int on_end(struct model *model, const struct event_end *event)
+{
+	int err = replace(&model->reason, event->reason);
+
+	since_start(model, event->time);
+	return err ? err : replace(&model->detail, event->detail);
+}
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct model *model = (struct model *)self;
+
+	switch (event->kind) {
+	case EVENT_SESSION:
+		return on_session(model, &event->session) ?: start_epoch(model);
+	case EVENT_EPOCH:
+		return start_epoch(model);
+	case EVENT_PROCESS:
+		return on_process(model, &event->process);
+	case EVENT_THREAD:
+		return on_thread(model, &event->thread);
+	case EVENT_FUNCTIONS:
+		return projection__functions(model, &event->rows);
+	case EVENT_FRAMES:
+		return projection__frames(model, &event->rows);
+	case EVENT_STACKS:
+		return projection__stacks(model, &event->rows);
+	case EVENT_SAMPLES:
+		return on_samples(model, &event->samples);
+	case EVENT_THREAD_END:
+		return on_thread_end(model, &event->ending);
+	case EVENT_LEDGER:
+		return on_ledger(model, &event->ledger);
+	case EVENT_GAP:
+		model->gap_events += event->gap.events;
+		return 0;
+	case EVENT_END:
+		return on_end(model, &event->end);
+	default:
+		return 0;
+	}
+}
+
+int model__init(struct model *model, const struct export_options *options)
+{
+	uint32_t root;
+	int err;
+
+	*model = (struct model){.sink = {on_event}, .options = options, .period = 1000000000 / 999};
+	err = projection__node(model, UINT32_MAX, UINT32_MAX, &root) ?: start_epoch(model);
+	err = err ?: projection__note(model, "(idle)", &model->idle);
+	err = err ?: projection__note(model, "(not recorded)", &model->not_recorded);
+	err = err ?: projection__note(model, "(not sampled)", &model->not_sampled);
+	err = err ?: projection__note(model, "(no stack)", &model->no_stack);
+	err = err ?: projection__note(model, "(folded)", &model->folded);
+	err = err ?: replace(&model->mode, "") ?: replace(&model->command, "");
+	return err ?: replace(&model->reason, "") ?: replace(&model->detail, "");
+}
+
+static bool passes(const struct model *model, const struct model_thread *thread)
+{
+	const char *want = model->options->thread;
+	char *end;
+	long tid;
+
+	if (!want)
+		return true;
+	tid = strtol(want, &end, 10);
+	return (*want && !*end && tid == thread->tid) || !strcmp(want, thread->name);
+}
+
+int model__read(struct model *model, int recording_fd)
+{
+	int err = recording__read(recording_fd, &model->sink, &model->cut);
+	uint32_t i, shown = 0;
+
+	for (i = 0; i < model__threads(model) && !err; i++) {
+		struct model_thread *thread = model__thread(model, i);
+
+		err = timeline__finish(model, thread);
+		if (thread->finish > model->finish)
+			model->finish = thread->finish;
+		thread->shown = passes(model, thread) && thread->begin <= model__to(model);
+		model__process(model, thread->process)->shown += thread->shown;
+		shown += thread->shown;
+	}
+	return err ? err : shown || !model->options->thread ? 0 : -ENOENT;
+}
+
+void model__free(struct model *model)
+{
+	struct intern *interns[] = {&model->loss_names, &model->functions, &model->frames,
+				    &model->nodes, &model->process_keys, &model->thread_keys};
+	struct buf *bufs[] = {&model->loss_counts, &model->columns, &model->processes,
+			      &model->threads, &model->epoch_functions, &model->epoch_frames,
+			      &model->epoch_stacks, &model->epoch_processes, &model->epoch_threads,
+			      &model->scratch};
+	size_t i;
+
+	for (i = 0; i < LENGTH(model->processes, struct model_process); i++)
+		free(model__process(model, (uint32_t)i)->name);
+	for (i = 0; i < model__threads(model); i++) {
+		struct model_thread *thread = model__thread(model, (uint32_t)i);
+
+		buf__free(&thread->slices);
+		free(thread->name);
+		free(thread);
+	}
+	for (i = 0; i < sizeof(interns) / sizeof(interns[0]); i++)
+		intern__free(interns[i]);
+	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+		buf__free(bufs[i]);
+	free(model->mode);
+	free(model->command);
+	free(model->reason);
+	free(model->detail);
+}

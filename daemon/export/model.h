@@ -1,0 +1,129 @@
+/* What all exporters need of a recording: its threads, a tree of stacks in the
+ * projection asked for (functions or lines), and each thread's time, cut into
+ * slices without a hole. Private to this folder.
+ *
+ * Times here are ns since the session's start. A thread's time line runs from
+ * `begin` to `finish`; the slices of it add up to that length exactly. A slice
+ * is a stretch of time with one stack: a sample gives its CPU time to its own
+ * stack and the rest of its wall time, before it, to (idle). Idle stretches
+ * shorter than a sampling period are carried over until they add up to one.
+ *
+ * Errors: -errno. Threading: none kept.
+ */
+#ifndef CPROFD_EXPORT_MODEL_H
+#define CPROFD_EXPORT_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "events/events.h"
+#include "export/export.h"
+#include "export/intern.h"
+
+#define MODEL_ROOT 0u /* stack node: no frame */
+
+struct model_process {
+	int32_t pid;
+	uint32_t shown; /* threads of it */
+	char *name;
+};
+
+struct model_thread {
+	uint32_t id; /* in the order of first sight */
+	uint32_t process;
+	int32_t tid;
+	char *name;
+	bool shown;	       /* passes the filter */
+	bool ended;
+	uint64_t begin, clock; /* told up to here */
+	uint64_t finish;       /* ended: then */
+	uint64_t carry;	       /* idle not given out yet; as int64_t: negative is owed */
+	uint64_t wall, cpu;    /* within the window */
+	uint64_t samples;
+	struct buf slices;     /* struct slice, when the model keeps them */
+};
+
+/* Nodes of the tree of stacks; a parent's id is below its children's. */
+struct model_node {
+	uint32_t parent, frame;
+};
+
+/* A frame as it is shown; no two are equal. */
+struct model_frame {
+	const char *name, *file; /* file: the module for want of one */
+	uint32_t line, column;	 /* 0: none */
+};
+
+struct model {
+	struct event_sink sink;
+	const struct export_options *options;
+	/* Called for each slice in order; NULL: they are kept in the threads. */
+	int (*slice)(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns);
+	void *ctx;
+
+	/* session */
+	int32_t pid;
+	uint32_t rate;
+	uint64_t origin, realtime, finish, period;
+	bool begun, wall_mode, cut;
+	char *mode, *command, *reason, *detail;
+	uint64_t samples, whole, gap_events; /* ledger */
+	struct intern loss_names;
+	struct buf loss_counts; /* uint64_t */
+
+	struct intern functions, frames, nodes, process_keys, thread_keys;
+	struct buf columns;   /* uint32_t for each frame */
+	struct buf processes; /* struct model_process */
+	struct buf threads;   /* struct model_thread * */
+	uint32_t idle, not_recorded, not_sampled, no_stack, folded; /* stacks of one note each */
+
+	/* ids of the epoch -> ids here */
+	struct buf epoch_functions, epoch_frames, epoch_stacks, epoch_processes, epoch_threads;
+	struct buf scratch;
+};
+
+int model__init(struct model *model, const struct export_options *options);
+/* Reads it all. -ENOENT: no thread passes the filter. */
+int model__read(struct model *model, int recording_fd);
+void model__free(struct model *model);
+
+struct model_node model__node(const struct model *model, uint32_t stack);
+struct model_frame model__frame(const struct model *model, uint32_t frame);
+struct model_process *model__process(const struct model *model, uint32_t process);
+struct model_thread *model__thread(const struct model *model, uint32_t i);
+uint32_t model__threads(const struct model *model);
+/* Processes with a thread that is shown. */
+uint32_t model__processes_shown(const struct model *model);
+/* The threads shown, for people: the attached process first, its main thread
+ * first, then by CPU time. Owned by the caller. */
+int model__order(const struct model *model, struct model_thread ***ret, uint32_t *ret_n);
+/* The stretch of time that is shown. */
+uint64_t model__from(const struct model *model);
+uint64_t model__to(const struct model *model);
+void model__report(const struct model *model, struct export_report *ret);
+
+/* 12 bytes a sample. */
+struct slice {
+	uint32_t stack, low, high;
+};
+static inline uint64_t slice_ns(const struct slice *slice)
+{
+	return (uint64_t)slice->high << 32 | slice->low;
+}
+
+/* projection.c: tables of an epoch. */
+int projection__functions(struct model *model, const struct event_rows *rows);
+int projection__frames(struct model *model, const struct event_rows *rows);
+int projection__stacks(struct model *model, const struct event_rows *rows);
+int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint32_t *ret);
+int projection__note(struct model *model, const char *words, uint32_t *ret);
+
+/* timeline.c: a thread's time, event by event. `waiting`: the stack that the time
+ * without CPU goes to; MODEL_ROOT: (idle). */
+int timeline__tell(struct model *model, struct model_thread *thread, uint64_t time);
+int timeline__sample(struct model *model, struct model_thread *thread, uint64_t time, uint64_t wall,
+		     uint64_t cpu, uint32_t stack, uint32_t waiting);
+int timeline__finish(struct model *model, struct model_thread *thread);
+
+#endif

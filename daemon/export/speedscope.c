@@ -1,0 +1,229 @@
+/* speedscope's file format (https://www.speedscope.app/file-format-schema.json),
+ * one `sampled` profile for each thread. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "events/json.h"
+#include "export/formats.h"
+#include "export/speedscope.h"
+
+struct writer {
+	struct merge_visitor visitor;
+	struct speedscope *file;
+	struct buf text;
+	uint32_t *path;	     /* frames of a stack, innermost first */
+	uint32_t path_max;
+	const char *separator;
+	uint64_t total;
+	int err;
+};
+
+static void flush_text(struct writer *writer, size_t least)
+{
+	if (writer->err || writer->text.len < least)
+		return;
+	if (fwrite(writer->text.data, 1, writer->text.len, writer->file->out) != writer->text.len)
+		writer->err = errno ? -errno : -EIO;
+	buf__clear(&writer->text);
+}
+
+static void put(struct writer *writer, int err)
+{
+	if (!writer->err)
+		writer->err = err;
+}
+
+static void write_stack(struct merge_visitor *self, uint32_t stack, uint64_t ns)
+{
+	struct writer *writer = (struct writer *)self;
+	uint32_t depth = 0;
+
+	for (; stack != MODEL_ROOT && !writer->err; depth++) {
+		struct model_node node = model__node(writer->file->model, stack);
+
+		if (depth == writer->path_max) {
+			uint32_t max = depth ? depth * 2 : 256;
+			uint32_t *path = realloc(writer->path, max * sizeof(*path));
+
+			if (!path) {
+				writer->err = -ENOMEM;
+				return;
+			}
+			writer->path = path;
+			writer->path_max = max;
+		}
+		writer->path[depth] = writer->file->number[node.frame];
+		stack = node.parent;
+	}
+	put(writer, buf__puts(&writer->text, writer->separator));
+	put(writer, buf__puts(&writer->text, "["));
+	while (depth--) {
+		put(writer, json__u64(&writer->text, writer->path[depth]));
+		put(writer, buf__puts(&writer->text, depth ? "," : ""));
+	}
+	put(writer, buf__puts(&writer->text, "]"));
+	writer->separator = ",";
+	writer->total += ns;
+	flush_text(writer, 1 << 16);
+}
+
+static void write_weight(struct merge_visitor *self, uint32_t stack, uint64_t ns)
+{
+	struct writer *writer = (struct writer *)self;
+
+	put(writer, buf__puts(&writer->text, writer->separator));
+	put(writer, json__u64(&writer->text, ns));
+	writer->separator = ",";
+	flush_text(writer, 1 << 16);
+}
+
+/* One of the two arrays of a profile; `before` and `after`: time of which the
+ * thread was not there, an empty stack. */
+static void write_array(struct writer *writer, const char *key, struct model_thread *const *threads,
+			uint32_t n, uint64_t bin, uint64_t before, uint64_t after)
+{
+	put(writer, buf__printf(&writer->text, "\"%s\":[", key));
+	writer->separator = "";
+	if (before)
+		writer->visitor.slice(&writer->visitor, MODEL_ROOT, before);
+	put(writer, merge__run(writer->file->merge, threads, n, bin, &writer->visitor));
+	if (after)
+		writer->visitor.slice(&writer->visitor, MODEL_ROOT, after);
+	put(writer, buf__puts(&writer->text, "]"));
+}
+
+static uint64_t slices_ns(const struct model_thread *thread)
+{
+	const struct slice *slice = (const struct slice *)thread->slices.data;
+	uint64_t n = thread->slices.len / sizeof(*slice), ns = 0;
+
+	for (; n--; slice++)
+		ns += slice_ns(slice);
+	return ns;
+}
+
+static void write_profile(struct writer *writer, const char *name,
+			  struct model_thread *const *threads, uint32_t n, uint64_t bin,
+			  uint64_t before, uint64_t ns, uint64_t after)
+{
+	uint64_t end = before + ns + after;
+
+	put(writer, buf__puts(&writer->text, "{\"type\":\"sampled\",\"name\":"));
+	put(writer, json__string(&writer->text, name));
+	put(writer, buf__printf(&writer->text,
+				",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%llu,\n",
+				(unsigned long long)end));
+	writer->visitor.slice = write_stack;
+	write_array(writer, "samples", threads, n, bin, before, after);
+	put(writer, buf__puts(&writer->text, ",\n"));
+	writer->visitor.slice = write_weight;
+	write_array(writer, "weights", threads, n, bin, before, after);
+	put(writer, buf__puts(&writer->text, "}"));
+	flush_text(writer, 0);
+}
+
+static int thread_title(const struct speedscope *file, const struct model_thread *thread, struct buf *ret)
+{
+	const struct model_process *process = model__process(file->model, thread->process);
+	int err = 0;
+
+	buf__clear(ret);
+	if (model__processes_shown(file->model) > 1)
+		err = buf__printf(ret, "%s (%d) ", process->name, process->pid);
+	err = err ?: buf__printf(ret, "%s (%d)", thread->name, thread->tid);
+	return err ?: buf__append(ret, "", 1);
+}
+
+/* Where the thread's slices begin in the file. */
+static uint64_t begin_of(const struct speedscope *file, const struct model_thread *thread)
+{
+	uint64_t from = model__from(file->model);
+
+	return thread->begin > from ? thread->begin - from : 0;
+}
+
+static int write_profiles(struct speedscope *file)
+{
+	struct writer writer = {.file = file, .separator = ""};
+	struct buf title = {};
+	uint64_t all = 0;
+	uint32_t i;
+
+	for (i = 0; i < file->n; i++)
+		all += slices_ns(file->threads[i]);
+	if (file->n > 1) {
+		write_profile(&writer, "all threads", file->threads, file->n, speedscope_bin_all(file->bin),
+			      0, all, 0);
+		put(&writer, buf__puts(&writer.text, ",\n"));
+	}
+	for (i = 0; i < file->n; i++) {
+		struct model_thread *thread = file->threads[i];
+		uint64_t ns = slices_ns(thread), begin = begin_of(file, thread);
+
+		put(&writer, thread_title(file, thread, &title));
+		if (!writer.err)
+			write_profile(&writer, title.data, &thread, 1, file->bin, begin, ns,
+				      file->to - begin - ns);
+		put(&writer, buf__puts(&writer.text, i + 1 < file->n ? ",\n" : "\n"));
+	}
+	put(&writer, buf__puts(&writer.text, "]}\n"));
+	flush_text(&writer, 0);
+	buf__free(&writer.text);
+	buf__free(&title);
+	free(writer.path);
+	return writer.err;
+}
+
+static int write_file(struct speedscope *file)
+{
+	uint32_t i;
+
+	file->to = model__to(file->model) - model__from(file->model);
+	for (i = 0; i < file->n; i++) {
+		uint64_t end = begin_of(file, file->threads[i]) + slices_ns(file->threads[i]);
+
+		file->to = end > file->to ? end : file->to;
+	}
+	if (fwrite(file->head.data, 1, file->head.len, file->out) != file->head.len)
+		return errno ? -errno : -EIO;
+	return write_profiles(file);
+}
+
+static int allocate(struct speedscope *file)
+{
+	file->fold = calloc(file->model->nodes.n, sizeof(uint32_t));
+	file->cost = calloc(file->model->nodes.n, sizeof(uint64_t));
+	file->number = calloc(file->model->frames.n, sizeof(uint32_t));
+	file->frames = calloc(file->model->frames.n, sizeof(uint32_t));
+	if (!file->fold || !file->cost || !file->number || !file->frames)
+		return -ENOMEM;
+	return merge__new(file->model, file->fold, &file->merge);
+}
+
+int export__speedscope(int recording_fd, const struct export_options *options, FILE *out,
+		       struct export_report *ret)
+{
+	struct model model;
+	struct speedscope file = {.model = &model, .options = options, .out = out};
+	int err = model__init(&model, options);
+
+	err = err ?: model__read(&model, recording_fd);
+	err = err ?: model__order(&model, &file.threads, &file.n);
+	err = err ?: allocate(&file);
+	err = err ?: merge__subtree_ns(&model, file.threads, file.n, &file.subtree_ns);
+	err = err ?: speedscope__fit(&file) ?: write_file(&file);
+	model__report(&model, ret);
+	ret->bin = file.bin;
+	ret->folded_below = file.below;
+	merge__free(file.merge);
+	free(file.threads);
+	free(file.subtree_ns);
+	free(file.fold);
+	free(file.cost);
+	free(file.number);
+	free(file.frames);
+	buf__free(&file.head);
+	model__free(&model);
+	return err;
+}

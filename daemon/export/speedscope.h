@@ -1,0 +1,40 @@
+/* The parts of the speedscope exporter: what the file holds (fit), what comes
+ * before the profiles (head), the profiles. Private to this folder. */
+#ifndef CPROFD_EXPORT_SPEEDSCOPE_H
+#define CPROFD_EXPORT_SPEEDSCOPE_H
+
+#include "export/merge.h"
+#include "export/model.h"
+
+#define MS 1000000ull
+#define S 1000000000ull
+
+struct speedscope {
+	const struct model *model;
+	const struct export_options *options;
+	FILE *out;
+	struct model_thread **threads;
+	uint32_t n;
+	uint64_t *subtree_ns;
+	uint32_t *fold;	  /* node -> node */
+	uint32_t *number; /* frame -> its place in the file; UINT32_MAX: not used */
+	uint32_t *frames; /* the reverse */
+	uint32_t frames_n;
+	uint64_t *cost;	  /* bytes of the node's array */
+	struct merge *merge;
+	uint64_t bin, below, to; /* to: where each thread's profile ends */
+	struct buf head;  /* all but the profiles */
+};
+
+/* Numbers the frames, chooses bin and fold so that the file keeps its bound, and
+ * leaves `head` written. */
+int speedscope__fit(struct speedscope *file);
+int speedscope__head(struct speedscope *file);
+
+/* "all threads" would change stack at each slice without a bin. */
+static inline uint64_t speedscope_bin_all(uint64_t bin)
+{
+	return bin > 10 * MS ? bin : 10 * MS;
+}
+
+#endif

@@ -1,0 +1,142 @@
+/* A sample is an array of frame numbers, so a deep stack costs hundreds of bytes
+ * each time it is met. The size of the file is computed before a byte of it is
+ * written, for bins of growing length, and the first that fits is taken; only
+ * when even one bin is too much, light stacks are folded into their callers. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "export/speedscope.h"
+
+static const uint64_t bins[] = {0,	 5 * MS, 10 * MS, 20 * MS, 50 * MS, 100 * MS,
+				200 * MS, 500 * MS, S,	  2 * S,   5 * S,   10 * S,
+				30 * S,	 60 * S, 600 * S, MERGE_BIN_ALL};
+
+static unsigned digits(uint64_t n)
+{
+	unsigned count = 1;
+
+	while (n >= 10) {
+		n /= 10;
+		count++;
+	}
+	return count;
+}
+
+/* --- which frames, by what number: the heaviest get the shortest --- */
+
+static int compare_use(const void *left, const void *right, void *arg)
+{
+	const uint64_t *use = arg;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	if (use[a] != use[b])
+		return use[a] > use[b] ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static int number_frames(struct speedscope *file)
+{
+	uint32_t nodes = file->model->nodes.n, frames = file->model->frames.n, i;
+	_cleanup_free_ uint64_t *use = calloc(frames, sizeof(*use));
+	_cleanup_free_ uint64_t *slices = calloc(nodes, sizeof(*slices));
+
+	if (!use || !slices)
+		return -ENOMEM;
+	for (i = 0; i < file->n; i++) {
+		const struct slice *slice = (const struct slice *)file->threads[i]->slices.data;
+		uint64_t n = file->threads[i]->slices.len / sizeof(*slice);
+
+		for (; n--; slice++)
+			slices[file->fold[slice->stack]]++;
+	}
+	for (i = nodes - 1; i > MODEL_ROOT; i--) {
+		struct model_node node = model__node(file->model, i);
+
+		use[node.frame] += slices[i];
+		slices[node.parent] += slices[i];
+	}
+	file->frames_n = 0;
+	for (i = 0; i < frames; i++)
+		if (use[i])
+			file->frames[file->frames_n++] = i;
+	qsort_r(file->frames, file->frames_n, sizeof(uint32_t), compare_use, use);
+	memset(file->number, 0xff, frames * sizeof(uint32_t));
+	for (i = 0; i < file->frames_n; i++)
+		file->number[file->frames[i]] = i;
+	file->cost[MODEL_ROOT] = 0;
+	for (i = 1; i < nodes; i++) {
+		struct model_node node = model__node(file->model, i);
+
+		file->cost[i] = file->cost[node.parent] + digits(file->number[node.frame]) + 1;
+	}
+	return 0;
+}
+
+/* --- how big would it be --- */
+
+struct measure {
+	struct merge_visitor visitor;
+	const uint64_t *cost;
+	uint64_t bytes;
+};
+
+static void measure_slice(struct merge_visitor *self, uint32_t stack, uint64_t ns)
+{
+	struct measure *measure = (struct measure *)self;
+
+	measure->bytes += measure->cost[stack] + 2 + digits(ns) + 1;
+}
+
+static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
+{
+	struct measure measure = {{measure_slice}, file->cost, 0};
+	int err = 0;
+	uint32_t i;
+
+	for (i = 0; i < file->n && !err; i++) {
+		const struct model_thread *thread = file->threads[i];
+
+		err = merge__run(file->merge, &file->threads[i], 1, bin, &measure.visitor);
+		measure.bytes += 300 + 6 * strlen(thread->name) +
+				 6 * strlen(model__process(file->model, thread->process)->name);
+	}
+	if (file->n > 1 && !err)
+		err = merge__run(file->merge, file->threads, file->n, speedscope_bin_all(bin),
+				 &measure.visitor);
+	*ret = measure.bytes + file->head.len + 500;
+	return err;
+}
+
+static int fit_bins(struct speedscope *file, uint64_t max, bool *ret_fits)
+{
+	uint64_t bytes = 0;
+	size_t i;
+	int err = number_frames(file);
+
+	*ret_fits = false;
+	for (i = 0; i < sizeof(bins) / sizeof(bins[0]) && !err && !*ret_fits; i++) {
+		file->bin = bins[i];
+		err = speedscope__head(file) ?: measure_all(file, file->bin, &bytes);
+		*ret_fits = bytes <= max;
+	}
+	return err;
+}
+
+/* Chooses bin and fold; what cannot fit at all is written as small as it gets. */
+int speedscope__fit(struct speedscope *file)
+{
+	uint64_t max = file->options->max_bytes ? file->options->max_bytes : EXPORT_BYTES_MAX;
+	bool fits = false;
+	int err = 0;
+
+	while (!err && !fits) {
+		merge__fold(file->model, file->subtree_ns, file->below, file->fold);
+		err = fit_bins(file, max, &fits);
+		if (fits || file->below > file->subtree_ns[MODEL_ROOT])
+			break;
+		file->below = file->below ? file->below * 2 : file->model->period;
+	}
+	return err;
+}

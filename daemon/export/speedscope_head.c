@@ -1,0 +1,132 @@
+/* The part of a speedscope file before the profiles: frames, and a `cprofd` key
+ * that speedscope ignores. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "events/json.h"
+#include "export/speedscope.h"
+
+static int put_frame(struct buf *out, const struct model_frame *frame)
+{
+	int err = buf__puts(out, "{\"name\":") ?: json__string(out, frame->name);
+
+	if (frame->file[0])
+		err = err ?: buf__puts(out, ",\"file\":") ?: json__string(out, frame->file);
+	if (frame->line)
+		err = err ?: buf__puts(out, ",\"line\":") ?: json__u64(out, frame->line);
+	if (frame->column)
+		err = err ?: buf__puts(out, ",\"col\":") ?: json__u64(out, frame->column);
+	return err ?: buf__puts(out, "}");
+}
+
+static int put_string(struct buf *out, const char *key, const char *value)
+{
+	return buf__printf(out, ",\"%s\":", key) ?: json__string(out, value);
+}
+
+static int put_number(struct buf *out, const char *key, uint64_t value)
+{
+	return buf__printf(out, ",\"%s\":%llu", key, (unsigned long long)value);
+}
+
+static int put_losses(struct buf *out, const struct model *model)
+{
+	const uint64_t *counts = (const uint64_t *)model->loss_counts.data;
+	int err = buf__puts(out, ",\"losses\":{");
+	uint32_t i;
+
+	for (i = 0; i < model->loss_names.n; i++) {
+		size_t len;
+
+		err = err ?: buf__puts(out, i ? "," : "");
+		err = err ?: json__string(out, intern__key(&model->loss_names, i, &len));
+		err = err ?: buf__puts(out, ":") ?: json__u64(out, counts[i]);
+	}
+	return err ?: buf__puts(out, "}");
+}
+
+static int put_merged(struct buf *out, const struct speedscope *file)
+{
+	int err = buf__puts(out, ",\"merged\":{\"neighbours\":true");
+
+	if (file->bin == MERGE_BIN_ALL)
+		err = err ?: buf__puts(out, ",\"bin_ns\":null");
+	else if (file->bin)
+		err = err ?: put_number(out, "bin_ns", file->bin);
+	if (file->n > 1 && file->bin != MERGE_BIN_ALL)
+		err = err ?: put_number(out, "all_threads_bin_ns",
+					speedscope_bin_all(file->bin));
+	if (file->below)
+		err = err ?: put_number(out, "folded_below_ns", file->below);
+	return err ?: buf__puts(out, "}");
+}
+
+/* The key that speedscope ignores: what was recorded, lost and merged. */
+static int put_about(struct buf *out, const struct speedscope *file)
+{
+	const struct model *model = file->model;
+	time_t seconds = (time_t)(model->realtime / S);
+	struct tm tm;
+	char started[32] = "";
+	int err = buf__printf(out, "\"cprofd\":{\"pid\":%d", model->pid);
+
+	if (model->realtime && gmtime_r(&seconds, &tm))
+		strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	err = err ?: put_string(out, "command", model->command);
+	err = err ?: put_string(out, "started", started);
+	err = err ?: put_number(out, "rate", model->rate);
+	err = err ?: put_string(out, "mode", model->mode);
+	err = err ?: put_string(out, "frames", file->options->lines ? "lines" : "functions");
+	if (file->options->from || file->options->to)
+		err = err ?: buf__printf(out, ",\"window_ns\":[%llu,%llu]",
+					 (unsigned long long)model__from(model),
+					 (unsigned long long)model__to(model));
+	err = err ?: put_number(out, "samples", model->samples);
+	err = err ?: put_number(out, "whole", model->whole);
+	err = err ?: put_losses(out, model);
+	if (model->gap_events)
+		err = err ?: put_number(out, "gap_events", model->gap_events);
+	err = err ?: buf__printf(out, ",\"cut\":%s", model->cut ? "true" : "false");
+	err = err ?: put_string(out, "reason", model->reason);
+	err = err ?: put_string(out, "detail", model->detail);
+	return err ?: put_merged(out, file) ?: buf__puts(out, "},\n");
+}
+
+/* The main thread of the attached process, else the first. */
+static uint32_t active_profile(const struct speedscope *file)
+{
+	uint32_t i;
+
+	for (i = 0; i < file->n; i++)
+		if (file->threads[i]->tid == file->model->pid)
+			break;
+	return (i == file->n ? 0 : i) + (file->n > 1);
+}
+
+int speedscope__head(struct speedscope *file)
+{
+	struct buf *out = &file->head;
+	char pid[16];
+	int err;
+	uint32_t i;
+
+	buf__clear(out);
+	snprintf(pid, sizeof(pid), " (%d)", file->model->pid);
+	err = buf__puts(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\""
+			     ",\"exporter\":\"cprofd@" CPROFD_VERSION "\",\"name\":");
+	err = err ?: json__string(out, file->model->command);
+	if (!err && out->data[out->len - 1] == '"') { /* the pid goes inside the quotes */
+		out->len--;
+		err = buf__puts(out, pid) ?: buf__puts(out, "\"");
+	}
+	err = err ?: buf__printf(out, ",\"activeProfileIndex\":%u,\n", active_profile(file));
+	err = err ?: put_about(out, file) ?: buf__puts(out, "\"shared\":{\"frames\":[\n");
+	for (i = 0; i < file->frames_n; i++) {
+		struct model_frame frame = model__frame(file->model, file->frames[i]);
+
+		err = err ?: put_frame(out, &frame);
+		err = err ?: buf__puts(out, i + 1 < file->frames_n ? ",\n" : "\n");
+	}
+	return err ?: buf__puts(out, "]},\n\"profiles\":[\n");
+}

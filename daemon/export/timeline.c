@@ -1,0 +1,109 @@
+/* A thread's time, event by event: every nanosecond from its begin lands in one
+ * slice. Sums are exact; the picture may lag behind by less than one period. */
+#include "export/model.h"
+
+static int emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)
+{
+	struct slice *last = NULL, next;
+
+	if (!ns)
+		return 0;
+	if (model->slice)
+		return model->slice(model, thread, stack, ns);
+	if (thread->slices.len)
+		last = (struct slice *)(thread->slices.data + thread->slices.len) - 1;
+	if (last && last->stack == stack) {
+		ns += slice_ns(last);
+		last->low = (uint32_t)ns;
+		last->high = (uint32_t)(ns >> 32);
+		return 0;
+	}
+	next = (struct slice){stack, (uint32_t)ns, (uint32_t)(ns >> 32)};
+	return buf__append(&thread->slices, &next, sizeof(next));
+}
+
+/* Length of [from, to) inside the window. */
+static uint64_t inside(const struct model *model, uint64_t from, uint64_t to)
+{
+	uint64_t low = model->options->from;
+	uint64_t high = model->options->to ? model->options->to : UINT64_MAX;
+
+	from = from < low ? low : from;
+	to = to > high ? high : to;
+	return to > from ? to - from : 0;
+}
+
+/* Idle time is given out when it has added up to a period. */
+static int idle(struct model *model, struct model_thread *thread, uint64_t ns)
+{
+	uint64_t due;
+
+	thread->carry += ns;
+	due = thread->carry;
+	if ((int64_t)due < (int64_t)model->period)
+		return 0;
+	thread->carry = 0;
+	return emit(model, thread, model->idle, due);
+}
+
+/* Time of which nothing is known, up to `time`. */
+static int missing(struct model *model, struct model_thread *thread, uint64_t time)
+{
+	uint64_t ns;
+
+	if (time <= thread->clock)
+		return 0;
+	ns = inside(model, thread->clock, time);
+	thread->clock = time;
+	thread->wall += ns;
+	return emit(model, thread, model->not_recorded, ns);
+}
+
+int timeline__tell(struct model *model, struct model_thread *thread, uint64_t time)
+{
+	return thread->ended ? 0 : missing(model, thread, time);
+}
+
+int timeline__sample(struct model *model, struct model_thread *thread, uint64_t time, uint64_t wall,
+		     uint64_t cpu, uint32_t stack, uint32_t waiting)
+{
+	uint64_t from = time > wall ? time - wall : 0, start, shown, ran, waited;
+	int err = missing(model, thread, from);
+
+	if (err)
+		return err;
+	from = thread->clock;
+	time = time > from ? time : from;
+	start = time > cpu ? time - cpu : 0; /* it ran in [start, time) */
+	thread->clock = time;
+	shown = inside(model, from, time);
+	ran = inside(model, start, time);
+	thread->wall += shown;
+	thread->cpu += ran;
+	if (ran > shown) { /* more CPU than wall: the clocks' grain, idle time makes up for it */
+		thread->carry -= ran - shown;
+		waited = 0;
+	} else {
+		waited = shown - ran;
+	}
+	if (waiting != MODEL_ROOT && waited)
+		err = emit(model, thread, waiting, waited);
+	else if (waited || (int64_t)thread->carry > 0)
+		err = idle(model, thread, waited);
+	return err ? err : emit(model, thread, stack, ran);
+}
+
+int timeline__finish(struct model *model, struct model_thread *thread)
+{
+	uint64_t ns = 0, due;
+
+	if (!thread->ended) {
+		thread->finish = model->finish > thread->clock ? model->finish : thread->clock;
+		ns = inside(model, thread->clock, thread->finish);
+		thread->clock = thread->finish;
+		thread->wall += ns;
+	}
+	due = thread->carry + ns;
+	thread->carry = (int64_t)due > 0 ? 0 : due;
+	return (int64_t)due > 0 ? emit(model, thread, model->idle, due) : 0;
+}

@@ -1,0 +1,93 @@
+/* What exporters ask of a model that was read: its threads in an order for
+ * people, the stretch of time shown, the totals. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "export/model.h"
+
+struct model_process *model__process(const struct model *model, uint32_t process)
+{
+	return (struct model_process *)model->processes.data + process;
+}
+
+struct model_thread *model__thread(const struct model *model, uint32_t i)
+{
+	return ((struct model_thread **)model->threads.data)[i];
+}
+
+uint32_t model__threads(const struct model *model)
+{
+	return (uint32_t)(model->threads.len / sizeof(struct model_thread *));
+}
+
+uint32_t model__processes_shown(const struct model *model)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < model->processes.len / sizeof(struct model_process); i++)
+		n += model__process(model, i)->shown > 0;
+	return n;
+}
+
+uint64_t model__from(const struct model *model) { return model->options->from; }
+
+uint64_t model__to(const struct model *model)
+{
+	uint64_t to = model->options->to;
+
+	to = to && to < model->finish ? to : model->finish;
+	return to > model->options->from ? to : model->options->from;
+}
+
+static int compare(const void *left, const void *right, void *arg)
+{
+	const struct model_thread *a = *(struct model_thread *const *)left;
+	const struct model_thread *b = *(struct model_thread *const *)right;
+	const struct model *model = arg;
+	const struct model_process *pa = model__process(model, a->process);
+	const struct model_process *pb = model__process(model, b->process);
+
+	if (a->process != b->process) {
+		if ((pa->pid == model->pid) != (pb->pid == model->pid))
+			return pa->pid == model->pid ? -1 : 1;
+		return a->process < b->process ? -1 : 1;
+	}
+	if ((a->tid == pa->pid) != (b->tid == pb->pid))
+		return a->tid == pa->pid ? -1 : 1;
+	if (a->cpu != b->cpu)
+		return a->cpu > b->cpu ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+int model__order(const struct model *model, struct model_thread ***ret, uint32_t *ret_n)
+{
+	uint32_t i, n = model__threads(model);
+	struct model_thread **order = calloc(n + 1, sizeof(*order));
+
+	if (!order)
+		return -ENOMEM;
+	*ret_n = 0;
+	for (i = 0; i < n; i++)
+		if (model__thread(model, i)->shown)
+			order[(*ret_n)++] = model__thread(model, i);
+	qsort_r(order, *ret_n, sizeof(*order), compare, (void *)model);
+	*ret = order;
+	return 0;
+}
+
+void model__report(const struct model *model, struct export_report *ret)
+{
+	uint32_t i;
+
+	*ret = (struct export_report){.cut = model->cut};
+	for (i = 0; i < model__threads(model); i++) {
+		const struct model_thread *thread = model__thread(model, i);
+
+		if (!thread->shown)
+			continue;
+		ret->threads++;
+		ret->samples += thread->samples;
+		ret->wall += thread->wall;
+		ret->cpu += thread->cpu;
+	}
+}
