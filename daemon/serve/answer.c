@@ -1,0 +1,54 @@
+#include "serve/answer.h"
+
+#include <errno.h>
+
+static int append(const char *data, size_t len, void *out)
+{
+	return buf__append(out, data, len) ? -1 : 0;
+}
+
+static int put(struct buf *out, json_t *line)
+{
+	size_t before = out->len;
+	int err = json_dump_callback(line, append, out, JSON_COMPACT) ? -ENOMEM : 0;
+
+	if (!err)
+		err = buf__puts(out, "\n");
+	if (err)
+		out->len = before;
+	json_decref(line);
+	return err;
+}
+
+static json_t *begin(bool has_id, uint64_t id, bool ok)
+{
+	json_t *line = json_object();
+
+	json_object_set_new(line, "ev", json_string("answer"));
+	if (has_id)
+		json_object_set_new(line, "id", json_integer((json_int_t)id));
+	json_object_set_new(line, "ok", json_boolean(ok));
+	return line;
+}
+
+int answer__ok(struct buf *out, bool has_id, uint64_t id, json_t *json)
+{
+	json_t *line = begin(has_id, id, true);
+
+	if (json)
+		json_object_update(line, json);
+	json_decref(json);
+	return put(out, line);
+}
+
+int answer__refused(struct buf *out, bool has_id, uint64_t id, const struct refusal *refusal)
+{
+	json_t *line = begin(has_id, id, false);
+	json_t *error = json_string(refusal->error);
+
+	/* A quoted name may be cut within a character: words without it are better than none. */
+	json_object_set_new(line, "error", error ? error : json_string("the request was refused"));
+	json_object_set_new(line, "hint", json_string(refusal->hint));
+	json_object_set_new(line, "code", json_string(refusal->code));
+	return put(out, line);
+}

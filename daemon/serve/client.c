@@ -1,0 +1,319 @@
+/* A client: its lines in, its outbox out. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/answer.h"
+#include "serve/engine.h"
+
+#define READ_BYTES (16u << 10)
+/* A client that asks without reading the answers is not read from. */
+#define ANSWERS_MAX (256u << 10)
+
+static void close_fds(struct client *client)
+{
+	while (client->n_fds)
+		close(client->fds[--client->n_fds]);
+}
+
+void client__die(struct engine *engine, struct client *client)
+{
+	struct session *session = client->session;
+
+	if (client->dead)
+		return;
+	client->dead = true;
+	client->session = NULL;
+	engine__unwatch(engine, &client->watch);
+	for (struct session *s = engine->sessions; s; s = s->next) {
+		bool owned = s->owner == client;
+
+		if (owned)
+			s->owner = NULL;
+		if (owned || s == session)
+			session__abandoned(engine, s);
+	}
+}
+
+void client__free(struct client *client)
+{
+	close_fds(client);
+	snapshot__drop(&client->snapshot);
+	chunk__unref(client->farewell);
+	outbox__free(&client->outbox);
+	buf__free(&client->in);
+	free(client);
+}
+
+/* --- out --- */
+
+static void add(struct engine *engine, struct client *client, struct chunk *chunk)
+{
+	if (chunk && outbox__add(&client->outbox, chunk))
+		client__die(engine, client); /* out of memory: a hole in a stream is worse than its end */
+}
+
+void client__say(struct engine *engine, struct client *client, const struct buf *lines)
+{
+	struct chunk *chunk = NULL;
+
+	if (client->dead)
+		return;
+	if (lines->failed || chunk__new(lines->data, lines->len, 0, &chunk)) {
+		client__die(engine, client);
+		return;
+	}
+	add(engine, client, chunk);
+	chunk__unref(chunk);
+}
+
+void client__stream(struct engine *engine, struct client *client, struct chunk *chunk)
+{
+	if (client->dead)
+		return;
+	if (!client->lagging && client->outbox.bytes + chunk__len(chunk) > SERVE_QUEUE_MAX)
+		client->lagging = true;
+	if (client->lagging) {
+		client->gap_events += chunk__events(chunk);
+		client->gap_bytes += chunk__len(chunk);
+		return;
+	}
+	add(engine, client, chunk);
+}
+
+struct encoder {
+	struct event_sink sink;
+	struct buf out;
+};
+
+static int encode(struct event_sink *self, const struct event *event)
+{
+	return event__encode(event, &((struct encoder *)self)->out);
+}
+
+void client__replay(struct engine *engine, struct client *client)
+{
+	struct encoder encoder = {.sink.event = encode};
+
+	if (profile__replay(client->session->profile, &encoder.sink))
+		client__die(engine, client);
+	else
+		client__say(engine, client, &encoder.out);
+	buf__free(&encoder.out);
+}
+
+/* It read all that was queued: what it missed is told, then it is led on. */
+static void end_gap(struct engine *engine, struct client *client)
+{
+	struct event gap = {.kind = EVENT_GAP,
+			    .gap = {.time = engine__now(),
+				    .events = client->gap_events,
+				    .bytes = client->gap_bytes}};
+	struct buf line = {};
+
+	client->lagging = false;
+	client->gap_events = client->gap_bytes = 0;
+	if (event__encode(&gap, &line))
+		line.failed = true;
+	client__say(engine, client, &line);
+	buf__free(&line);
+	if (client->farewell) {
+		add(engine, client, client->farewell);
+		client->farewell = chunk__unref(client->farewell);
+	} else if (client->session) {
+		client__replay(engine, client);
+	}
+}
+
+static bool reads(const struct client *client)
+{
+	return !client->eof && (client->lagging || client->outbox.bytes < SERVE_QUEUE_MAX + ANSWERS_MAX) &&
+	       (client->session || client->outbox.bytes < ANSWERS_MAX);
+}
+
+void client__flush(struct engine *engine, struct client *client)
+{
+	int err = 0;
+	bool wait = false;
+
+	while (!client->dead) {
+		err = outbox__write(&client->outbox, client->watch.fd);
+		if (err || !client->lagging)
+			break;
+		end_gap(engine, client);
+	}
+	if (client->dead)
+		return;
+	if (err && err != -EAGAIN) {
+		client__die(engine, client);
+		return;
+	}
+	wait = err == -EAGAIN;
+	if (client->eof && !wait && !client->session && client->snapshot.into < 0 && !client->n_fds) {
+		bool owns = false;
+
+		for (struct session *s = engine->sessions; s; s = s->next)
+			owns |= s->owner == client;
+		if (!owns) { /* said all, told all */
+			client__die(engine, client);
+			return;
+		}
+	}
+	engine__watch(engine, &client->watch, (reads(client) ? EPOLLIN : 0u) | (wait ? EPOLLOUT : 0u));
+}
+
+/* --- in --- */
+
+static void refuse_line(struct engine *engine, struct client *client, const char *code, const char *error,
+			const char *hint)
+{
+	const struct request none = {};
+	struct refusal refusal;
+
+	refusal__set(&refusal, code, hint, "%s", error);
+	command__refuse(engine, client, &none, &refusal);
+}
+
+static void too_long(struct engine *engine, struct client *client)
+{
+	refuse_line(engine, client, "TOO_LONG", "a request has at most 65536 bytes: this line is skipped", "");
+}
+
+static void take_lines(struct engine *engine, struct client *client)
+{
+	size_t done = 0;
+
+	while (!client->dead) {
+		const char *start = client->in.data + done;
+		size_t left = client->in.len - done;
+		const char *end = left ? memchr(start, '\n', left) : NULL;
+		size_t len = end ? (size_t)(end - start) : left;
+
+		if (!end) {
+			if (len > SERVE_REQUEST_MAX) {
+				if (!client->skipping)
+					too_long(engine, client);
+				client->skipping = true;
+				done = client->in.len;
+			} else if (client->skipping) {
+				done = client->in.len;
+			}
+			break;
+		}
+		done += len + 1;
+		if (client->skipping)
+			client->skipping = false;
+		else if (len > SERVE_REQUEST_MAX)
+			too_long(engine, client);
+		else if (len && !(len == 1 && *start == '\r'))
+			command__line(engine, client, start, len);
+	}
+	if (!client->dead)
+		buf__consume(&client->in, done);
+}
+
+static void take_fds(struct client *client, struct msghdr *message)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		size_t n;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+			if (client->n_fds < CLIENT_FDS_MAX)
+				client->fds[client->n_fds++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+static ssize_t receive(struct client *client)
+{
+	char control[CMSG_SPACE(sizeof(int) * 16)] __attribute__((aligned(8)));
+	struct iovec iov = {.iov_len = READ_BYTES};
+	struct msghdr message = {.msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof(control)};
+	ssize_t n;
+
+	if (buf__reserve(&client->in, READ_BYTES)) {
+		errno = ENOMEM;
+		return -1;
+	}
+	iov.iov_base = client->in.data + client->in.len;
+	n = recvmsg(client->watch.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n > 0)
+		client->in.len += (size_t)n;
+	if (n >= 0)
+		take_fds(client, &message);
+	return n;
+}
+
+static void ready(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct client *client = (struct client *)watch;
+	ssize_t n;
+
+	if (client->dead)
+		return;
+	if (events & EPOLLIN && reads(client)) {
+		n = receive(client);
+		if (n < 0 && errno != EAGAIN && errno != EINTR) {
+			client__die(engine, client);
+			return;
+		}
+		if (n > 0)
+			take_lines(engine, client);
+		if (n == 0 && !client->dead) {
+			client->eof = true;
+			if (client->in.len && !client->skipping)
+				refuse_line(engine, client, "HALF", "the last request has no end",
+					    "a request is a line: end it with a newline");
+			buf__clear(&client->in);
+			close_fds(client);
+		}
+	}
+	/* Half closed is fine: who only listens goes on. Gone altogether: */
+	if (!client->dead && events & (EPOLLHUP | EPOLLERR) && (client->eof || !(events & EPOLLIN))) {
+		client__die(engine, client);
+		return;
+	}
+	if (!client->dead)
+		client__flush(engine, client);
+}
+
+int client__new(struct engine *engine, int fd)
+{
+	struct client *client = calloc(1, sizeof(*client));
+	struct buf hello = {};
+	int flags = fcntl(fd, F_GETFL), err;
+
+	if (!client || flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+		free(client);
+		close(fd);
+		return -ENOMEM;
+	}
+	client->watch = (struct watch){.fd = fd, .ready = ready};
+	client->snapshot = (struct snapshot){.from = -1, .into = -1};
+	client->next = engine->clients;
+	engine->clients = client;
+	err = engine__watch(engine, &client->watch, EPOLLIN);
+	if (err) {
+		client__die(engine, client);
+		return err;
+	}
+	if (buf__puts(&hello, engine->hello) == 0)
+		client__say(engine, client, &hello);
+	buf__free(&hello);
+	client__flush(engine, client);
+	return 0;
+}

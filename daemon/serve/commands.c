@@ -1,0 +1,194 @@
+/* What a client asks for. */
+#include <errno.h>
+#include <string.h>
+
+#include "cprofd/loss.h"
+#include "serve/answer.h"
+#include "serve/engine.h"
+
+void command__refuse(struct engine *engine, struct client *client, const struct request *request,
+		     const struct refusal *refusal)
+{
+	struct buf line = {};
+
+	if (answer__refused(&line, request->has_id, request->id, refusal))
+		line.failed = true;
+	client__say(engine, client, &line);
+	buf__free(&line);
+}
+
+/* Takes `json`. */
+static void answer(struct engine *engine, struct client *client, const struct request *request, json_t *json)
+{
+	struct buf line = {};
+
+	if (answer__ok(&line, request->has_id, request->id, json))
+		line.failed = true;
+	client__say(engine, client, &line);
+	buf__free(&line);
+}
+
+/* --- numbers of the engine --- */
+
+static json_t *describe(const struct engine *engine, const struct session *session)
+{
+	struct profile_totals totals;
+
+	profile__totals(session->profile, &totals);
+	return json_pack("{s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:b, s:b}", "session", (json_int_t)session->id,
+			 "pid", (json_int_t)session->request.pid, "rate", (json_int_t)session->request.rate,
+			 "mode", session->request.wall ? "wall" : "cpu", "since", (json_int_t)session->begun,
+			 "samples", (json_int_t)totals.samples, "subscribers",
+			 (json_int_t)session__subscribers(engine, session), "subprocesses",
+			 session->request.subprocesses, "spool", session->spool != NULL);
+}
+
+static json_t *list_sessions(const struct engine *engine)
+{
+	json_t *sessions = json_array();
+
+	for (const struct session *s = engine->sessions; s; s = s->next)
+		if (s->state == SESSION_RUNNING)
+			json_array_append_new(sessions, describe(engine, s));
+	return json_pack("{s:o}", "sessions", sessions);
+}
+
+static json_t *list_losses(const struct engine *engine)
+{
+#define NAME(id, kind, name, sentence) [LOSS_##id] = name,
+	static const char *const names[] = {CPROFD_LOSSES(NAME)};
+#undef NAME
+	uint64_t sums[LOSS_COUNT] = {};
+	json_t *losses = json_object();
+
+	for (const struct session *s = engine->sessions; s; s = s->next) {
+		struct profile_totals totals;
+
+		if (s->state != SESSION_RUNNING)
+			continue;
+		profile__totals(s->profile, &totals);
+		for (int i = 1; i < LOSS_COUNT; i++)
+			sums[i] += totals.losses[i];
+	}
+	for (int i = 1; i < LOSS_COUNT; i++)
+		if (sums[i])
+			json_object_set_new(losses, names[i], json_integer((json_int_t)sums[i]));
+	return losses;
+}
+
+static json_t *make_status(const struct engine *engine)
+{
+	uint64_t samples = 0, rate = 0, tables = 0;
+	unsigned sessions = 0;
+
+	for (const struct session *s = engine->sessions; s; s = s->next) {
+		struct profile_totals totals;
+		uint64_t age = engine__now() - s->begun;
+
+		if (s->state != SESSION_RUNNING)
+			continue;
+		profile__totals(s->profile, &totals);
+		samples += totals.samples;
+		tables += totals.bytes;
+		if (age)
+			rate += (uint64_t)((double)totals.samples * 1e9 / (double)age);
+		sessions++;
+	}
+	return json_pack("{s:{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}}", "status", "version", CPROFD_VERSION,
+			 "clients", (json_int_t)engine->n_clients, "sessions", (json_int_t)sessions, "samples",
+			 (json_int_t)samples, "samples_per_second", (json_int_t)rate, "pss_bytes",
+			 (json_int_t)proc__own_memory(), "queued_bytes", (json_int_t)chunk__memory(),
+			 "table_bytes", (json_int_t)tables, "losses", list_losses(engine));
+}
+
+/* --- commands that name a session --- */
+
+static void subscribe(struct engine *engine, struct client *client, const struct request *request,
+		      struct session *session)
+{
+	struct refusal refusal;
+
+	if (client->session) {
+		refusal__set(&refusal, "SUBSCRIBED", "open another connection, or unsubscribe first",
+			     "this connection streams session %u", client->session->id);
+		command__refuse(engine, client, request, &refusal);
+		return;
+	}
+	answer(engine, client, request, json_pack("{s:I}", "session", (json_int_t)session->id));
+	session__subscribe(engine, session, client);
+}
+
+static void unsubscribe(struct engine *engine, struct client *client, const struct request *request)
+{
+	struct session *session = client->session;
+	struct refusal refusal;
+
+	if (!session || (request->session && session->id != request->session)) {
+		refusal__set(&refusal, "NOT_SUBSCRIBED", "", "this connection streams no such session");
+		command__refuse(engine, client, request, &refusal);
+		return;
+	}
+	client->session = NULL;
+	client->lagging = false;
+	client->gap_events = client->gap_bytes = 0;
+	answer(engine, client, request, NULL);
+	session__abandoned(engine, session);
+}
+
+static void on_session(struct engine *engine, struct client *client, const struct request *request)
+{
+	struct session *session = session__find(engine, request->session);
+	struct refusal refusal;
+
+	if (!session) {
+		refusal__set(&refusal, "NO_SESSION", "the request sessions lists those that run",
+			     "there is no session %u", request->session);
+		command__refuse(engine, client, request, &refusal);
+	} else if (request->kind == REQUEST_SUBSCRIBE) {
+		subscribe(engine, client, request, session);
+	} else if (request->kind == REQUEST_SNAPSHOT) {
+		snapshot__begin(engine, client, request, session);
+	} else {
+		answer(engine, client, request, NULL);
+		session__stop(engine, session, "stopped", "");
+	}
+}
+
+static void attach(struct engine *engine, struct client *client, const struct request *request)
+{
+	struct refusal refusal = {};
+
+	if (request->stream && client->session)
+		refusal__set(&refusal, "SUBSCRIBED", "open another connection, or ask with \"stream\":false",
+			     "this connection streams session %u", client->session->id);
+	else if (session__new(engine, client, request, &refusal) == 0)
+		return;
+	command__refuse(engine, client, request, &refusal);
+}
+
+void command__line(struct engine *engine, struct client *client, const char *line, size_t len)
+{
+	struct request request;
+	struct refusal refusal;
+
+	if (request__parse(line, len, &request, &refusal)) {
+		command__refuse(engine, client, &request, &refusal);
+		return;
+	}
+	switch (request.kind) {
+	case REQUEST_ATTACH:
+		attach(engine, client, &request);
+		break;
+	case REQUEST_UNSUBSCRIBE:
+		unsubscribe(engine, client, &request);
+		break;
+	case REQUEST_SESSIONS:
+		answer(engine, client, &request, list_sessions(engine));
+		break;
+	case REQUEST_STATUS:
+		answer(engine, client, &request, make_status(engine));
+		break;
+	default:
+		on_session(engine, client, &request);
+	}
+}

@@ -1,0 +1,143 @@
+/* A session's ring -> collect -> profile -> lines. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "serve/engine.h"
+
+static struct session *of(struct collect_sink *sink)
+{
+	return (struct session *)((char *)sink - offsetof(struct session, collect_sink));
+}
+
+static int on_code(struct collect_sink *self, const struct record_code *code)
+{
+	return profile__code(of(self)->profile, code);
+}
+
+static int on_sample(struct collect_sink *self, const struct record_sample *sample)
+{
+	return profile__sample(of(self)->profile, sample);
+}
+
+static int on_fork(struct collect_sink *self, const struct record_fork *fork)
+{
+	return profile__fork(of(self)->profile, fork);
+}
+
+static int on_exec(struct collect_sink *self, const struct record_event *exec)
+{
+	return profile__exec(of(self)->profile, exec);
+}
+
+static int on_exit(struct collect_sink *self, const struct record_event *exit)
+{
+	return profile__exit(of(self)->profile, exit);
+}
+
+static int on_clone(struct collect_sink *self, const struct record_event *clone)
+{
+	return profile__clone(of(self)->profile, clone);
+}
+
+/* A page that the sampler could not read in an interrupt: reading it here makes it
+ * resident, and the next sample whole. */
+static int on_fault(struct collect_sink *self, const struct record_fault *fault)
+{
+	struct tracee *tracee = tracee__find(of(self), (int32_t)fault->header.task.tgid);
+	char byte;
+
+	if (tracee && tracee->mem >= 0 && (int64_t)fault->address >= 0)
+		(void)!pread(tracee->mem, &byte, 1, (off_t)fault->address);
+	return 0;
+}
+
+static int on_event(struct event_sink *sink, const struct event *event)
+{
+	struct session *session = (struct session *)((char *)sink - offsetof(struct session, sink));
+
+	session->pending_events++;
+	return event__encode(event, &session->pending);
+}
+
+static int on_record(void *ctx, const void *data, size_t len)
+{
+	struct session *session = ctx;
+	const struct record_header *header = data;
+	int err;
+
+	if (len >= sizeof(*header) && header->size <= len &&
+	    (header->kind == RECORD_FORK || header->kind == RECORD_EXEC || header->kind == RECORD_EXIT) &&
+	    record__check(data, len) == 0)
+		tracee__record(session->engine, session, header);
+	err = collector__record(session->collector, data, len);
+	if (err && !session->error)
+		session->error = err;
+	return 0; /* the ring is emptied whatever becomes of the records */
+}
+
+static void ring_ready(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct session *session = (struct session *)((char *)watch - offsetof(struct session, ring_watch));
+
+	/* Woken by fork, exec, the end of a tracee, or a ring that fills: no tick to wait for. */
+	if (session->state == SESSION_RUNNING)
+		ring__drain(session->ring);
+}
+
+int drain__open(struct session *session, int ring_fd)
+{
+	const struct profile_options options = {.rate = session->request.rate};
+	int err;
+
+	session->collect_sink = (struct collect_sink){.code = on_code,
+						      .sample = on_sample,
+						      .fork = on_fork,
+						      .exec = on_exec,
+						      .exit = on_exit,
+						      .clone = on_clone,
+						      .fault = on_fault};
+	session->sink.event = on_event;
+	err = collector__new(&session->collect_sink, &session->collector);
+	if (!err)
+		err = profile__new(&options, &session->sink, &session->profile);
+	if (!err)
+		err = ring__new(ring_fd, on_record, session, &session->ring);
+	if (err)
+		return err;
+	session->ring_watch = (struct watch){.fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 3), .ready = ring_ready};
+	/* Edge-triggered: the timer empties the ring, this only wakes. */
+	return engine__watch(session->engine, &session->ring_watch, EPOLLIN | EPOLLET);
+}
+
+void drain__counts(struct session *session)
+{
+	struct collect_counts counts;
+	struct sampler_counts sum;
+
+	if (counts__read(session->counts, &sum) == 0)
+		profile__counts(session->profile, &sum);
+	collector__counts(session->collector, &counts);
+	if (counts.bad > session->bad_told)
+		profile__loss(session->profile, LOSS_RECORD_BAD, counts.bad - session->bad_told);
+	session->bad_told = counts.bad;
+}
+
+void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
+{
+	int err = ring__drain(session->ring);
+
+	if (!err)
+		err = collector__flush(session->collector, up_to);
+	if (err && !session->error)
+		session->error = err;
+}
+
+void drain__close(struct session *session)
+{
+	engine__unwatch(session->engine, &session->ring_watch);
+	session->ring = ring__free(session->ring);
+	session->collector = collector__free(session->collector);
+	session->profile = profile__free(session->profile);
+}

@@ -1,0 +1,261 @@
+/* The engine's loop. */
+#include "serve/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+uint64_t engine__now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint32_t engine__token(struct engine *engine)
+{
+	if (++engine->last_token == 0)
+		++engine->last_token;
+	return engine->last_token;
+}
+
+int engine__ask(struct engine *engine, const struct broker_message *message)
+{
+	struct broker_message *asks;
+	int err = engine->n_asks ? -EAGAIN : broker__send(engine->channel, message, NULL, 0);
+
+	if (err == -EPIPE)
+		engine->broker_gone = true;
+	if (err != -EAGAIN)
+		return err;
+	/* The broker is behind. Processes and sessions are bounded, so is this. */
+	asks = reallocarray(engine->asks, engine->n_asks + 1, sizeof(*asks));
+	if (!asks)
+		return -ENOMEM;
+	engine->asks = asks;
+	asks[engine->n_asks++] = *message;
+	return 0;
+}
+
+static void ask_again(struct engine *engine)
+{
+	size_t done = 0;
+
+	while (done < engine->n_asks) {
+		int err = broker__send(engine->channel, &engine->asks[done], NULL, 0);
+
+		if (err == -EAGAIN)
+			break;
+		engine->broker_gone |= err == -EPIPE;
+		done++;
+	}
+	engine->n_asks -= done;
+	memmove(engine->asks, engine->asks + done, engine->n_asks * sizeof(*engine->asks));
+}
+
+int engine__watch(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+	int op = watch->events == UINT32_MAX ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+	/* Without events a hang-up is still told; UINT32_MAX in `events` cannot be asked for and
+	 * marks a watch that is registered. */
+	if (epoll_ctl(engine->epoll, op, watch->fd, &event) < 0)
+		return -errno;
+	watch->events = UINT32_MAX;
+	return 0;
+}
+
+void engine__unwatch(struct engine *engine, struct watch *watch)
+{
+	if (watch->fd < 0)
+		return;
+	if (watch->events)
+		epoll_ctl(engine->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+	close(watch->fd);
+	watch->fd = -1;
+	watch->events = 0;
+}
+
+/* --- the broker --- */
+
+static void answered(struct engine *engine, const struct broker_message *message, int *fds, unsigned n)
+{
+	for (struct session *s = engine->sessions; s; s = s->next) {
+		bool mine = s->broker ? s->broker == message->session
+				      : message->kind == BROKER_ATTACHED && s->token == message->token;
+
+		if (mine && s->state != SESSION_DONE) {
+			session__answered(engine, s, message, fds, n);
+			return;
+		}
+	}
+}
+
+static void accept_client(struct engine *engine, int *fd)
+{
+	static const char full[] = "{\"ev\":\"answer\",\"ok\":false,\"error\":\"too many connections of this user\","
+				   "\"hint\":\"close some of them\",\"code\":\"LIMIT\"}\n";
+
+	engine->served = true;
+	if (engine->n_clients >= SERVE_CLIENTS_MAX) {
+		send(*fd, engine->hello, strlen(engine->hello), MSG_NOSIGNAL | MSG_DONTWAIT);
+		send(*fd, full, sizeof(full) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		return;
+	}
+	engine->n_clients++;
+	client__new(engine, take_fd(fd));
+}
+
+static void channel_ready(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	for (int round = 0; round < 64 && !engine->broker_gone; round++) {
+		int fds[BROKER_FDS_MAX];
+		struct broker_message message;
+		unsigned n = 0;
+		int err;
+
+		for (unsigned i = 0; i < BROKER_FDS_MAX; i++)
+			fds[i] = -1;
+		err = broker__receive(engine->channel, &message, fds, &n);
+		if (err == -EAGAIN)
+			return;
+		if (err) {
+			engine->broker_gone = true;
+			return;
+		}
+		if (message.kind == BROKER_CLIENT && n == 1)
+			accept_client(engine, &fds[0]);
+		else
+			answered(engine, &message, fds, n);
+		for (unsigned i = 0; i < n; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+	}
+}
+
+/* --- the loop --- */
+
+static void bury(struct engine *engine)
+{
+	for (struct client **at = &engine->clients; *at;) {
+		struct client *client = *at;
+
+		if (!client->dead) {
+			at = &client->next;
+			continue;
+		}
+		*at = client->next;
+		engine->n_clients--;
+		client__free(client);
+	}
+	for (struct session **at = &engine->sessions; *at;) {
+		struct session *session = *at;
+
+		if (session->state != SESSION_DONE) {
+			at = &session->next;
+			continue;
+		}
+		*at = session->next;
+		engine->n_sessions--;
+		session__bury(engine, session);
+	}
+}
+
+/* Work that no descriptor tells of. *ret_wait: ms until there is more, -1: none. */
+static void work(struct engine *engine, int *ret_wait)
+{
+	uint64_t now = engine__now(), next = UINT64_MAX;
+	bool more = false;
+
+	if (engine->n_asks) {
+		ask_again(engine);
+		if (engine->n_asks)
+			next = now + 1000000;
+	}
+	for (struct session *s = engine->sessions; s; s = s->next)
+		tracee__retry(engine, s, now, &next);
+	for (struct client *c = engine->clients; c; c = c->next)
+		if (!c->dead && c->snapshot.into >= 0)
+			more |= snapshot__step(engine, c);
+	if (more || next <= now)
+		*ret_wait = 0;
+	else if (next == UINT64_MAX)
+		*ret_wait = -1;
+	else
+		*ret_wait = (int)((next - now) / 1000000 + 1);
+}
+
+static bool is_over(const struct engine *engine)
+{
+	return engine->broker_gone || (engine->served && !engine->clients && !engine->sessions);
+}
+
+static int loop(struct engine *engine)
+{
+	struct epoll_event events[64];
+	int wait = -1;
+
+	while (!is_over(engine)) {
+		int n = epoll_wait(engine->epoll, events, 64, wait);
+
+		if (n < 0 && errno != EINTR)
+			return 1;
+		for (int i = 0; i < n; i++) {
+			struct watch *watch = events[i].data.ptr;
+
+			if (watch->fd >= 0) /* not removed in this round */
+				watch->ready(engine, watch, events[i].events);
+		}
+		work(engine, &wait);
+		bury(engine);
+	}
+	return 0;
+}
+
+static void make_hello(struct engine *engine)
+{
+	static const char *const features[] = {"snapshot-fd", "status", NULL};
+	struct event hello = {.kind = EVENT_HELLO,
+			      .hello = {.major = EVENTS_MAJOR,
+					.minor = EVENTS_MINOR,
+					.server = "cprofd@" CPROFD_VERSION,
+					.features = features}};
+	struct buf line = {};
+
+	if (event__encode(&hello, &line) == 0)
+		snprintf(engine->hello, sizeof(engine->hello), "%.*s", (int)line.len, line.data);
+	buf__free(&line);
+}
+
+int engine__main(int channel)
+{
+	struct engine engine = {.channel = channel, .started = engine__now()};
+	int status = 1;
+
+	signal(SIGPIPE, SIG_IGN);
+	fcntl(channel, F_SETFL, fcntl(channel, F_GETFL) | O_NONBLOCK);
+	make_hello(&engine);
+	engine.epoll = epoll_create1(EPOLL_CLOEXEC);
+	engine.channel_watch = (struct watch){.fd = channel, .ready = channel_ready};
+	if (engine.epoll >= 0 && engine__watch(&engine, &engine.channel_watch, EPOLLIN) == 0)
+		status = loop(&engine);
+	for (struct client *c = engine.clients; c; c = c->next)
+		client__die(&engine, c);
+	for (struct session *s = engine.sessions; s; s = s->next)
+		s->state = SESSION_DONE;
+	bury(&engine);
+	if (engine.epoll >= 0)
+		close(engine.epoll);
+	free(engine.asks);
+	return status;
+}

@@ -1,0 +1,237 @@
+/* Inside of the engine: who holds what. Private to daemon/serve/.
+ *
+ * engine 1-n clients, 1-n sessions; a session 1-n processes. A client streams at
+ * most one session. All belong to the one thread of the loop; what dies during a
+ * round of it is freed at the round's end, since events for it may still wait.
+ */
+#ifndef CPROFD_SERVE_ENGINE_H
+#define CPROFD_SERVE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "base/buf.h"
+#include "broker/broker.h"
+#include "broker/ring.h"
+#include "collect/collect.h"
+#include "cprofd/record.h"
+#include "events/events.h"
+#include "profile/profile.h"
+#include "serve/outbox.h"
+#include "serve/request.h"
+#include "serve/serve.h"
+#include "serve/spool.h"
+
+struct engine;
+
+/* A descriptor in the loop. */
+struct watch {
+	int fd;
+	uint32_t events;
+	void (*ready)(struct engine *engine, struct watch *watch, uint32_t events);
+};
+
+/* --- client.c --- */
+
+#define CLIENT_FDS_MAX 4
+
+/* A snapshot on its way into a client's file. */
+struct snapshot {
+	int from, into;                 /* into < 0: none */
+	uint64_t offset, len, bytes;
+	struct chunk *tail;
+	bool has_id;
+	uint64_t id;
+};
+
+struct client {
+	struct watch watch;
+	struct client *next;
+	bool dead;
+	bool eof;                       /* it will send no more */
+	bool skipping;                  /* within a line that was too long */
+	struct buf in;
+	int fds[CLIENT_FDS_MAX];        /* came along requests, in order */
+	unsigned n_fds;
+	struct outbox outbox;
+	struct session *session;        /* streams here; NULL: none */
+	/* A client that reads too slowly: nothing is queued until its outbox is empty. */
+	bool lagging;
+	uint64_t gap_events, gap_bytes;
+	struct chunk *farewell;         /* the session's last lines, which come after the gap */
+	struct snapshot snapshot;
+};
+
+int client__new(struct engine *engine, int fd);
+void client__die(struct engine *engine, struct client *client);
+void client__free(struct client *client);
+/* A line to this client alone. */
+void client__say(struct engine *engine, struct client *client, const struct buf *lines);
+/* Live events: queued, or counted as a gap when its queue is full. */
+void client__stream(struct engine *engine, struct client *client, struct chunk *chunk);
+/* Queues the session's tables. */
+void client__replay(struct engine *engine, struct client *client);
+/* Writes what can be written, ends a gap, sets what the loop waits for. */
+void client__flush(struct engine *engine, struct client *client);
+
+/* --- requests of clients: commands.c, snapshot.c --- */
+void command__line(struct engine *engine, struct client *client, const char *line, size_t len);
+void command__refuse(struct engine *engine, struct client *client, const struct request *request,
+		     const struct refusal *refusal);
+void snapshot__begin(struct engine *engine, struct client *client, const struct request *request,
+		     struct session *session);
+/* A piece of it; false: done, or none. */
+bool snapshot__step(struct engine *engine, struct client *client);
+void snapshot__drop(struct snapshot *snapshot);
+
+/* --- tracees.c: the processes of a session --- */
+
+enum tracee_state {
+	TRACEE_FORKED,                 /* runs its parent's image: nothing to identify */
+	TRACEE_ASKED,                  /* OPEN_PROCESS is on its way */
+	TRACEE_TRYING,                 /* not a Python yet: tried again */
+	TRACEE_KNOWN,
+};
+
+struct tracee {
+	struct watch watch;             /* pidfd; fd < 0: none yet */
+	struct session *session;
+	struct tracee *next;
+	enum tracee_state state;
+	bool dead;                      /* ended */
+	bool pidfd_told;                /* dead, and its pidfd said so: the profile is told in order */
+	bool list;                      /* ran before: its threads are listed once it is known */
+	uint64_t ended;                 /* monotonic ns */
+	int32_t pid, parent;
+	uint64_t start;                 /* boottime ns */
+	uint32_t exec;
+	bool exec_known;
+	struct image_key key;
+	int mem, maps;
+	uint32_t token;                 /* ASKED: of the question */
+	uint64_t until, next_try;       /* TRYING: monotonic ns */
+	uint64_t pause;
+	struct image image;
+	char python[24];
+};
+
+struct tracee *tracee__new(struct session *session, int32_t pid);
+struct tracee *tracee__find(struct session *session, int32_t pid);
+void tracee__free(struct engine *engine, struct tracee *tracee);
+/* Takes the fds of ATTACHED or PROCESS (pidfd, mem, maps). */
+void tracee__open(struct engine *engine, struct tracee *tracee, const struct broker_message *message,
+		   const int fds[3]);
+/* The records that cannot wait for their order: fork, exec, end. */
+void tracee__record(struct engine *engine, struct session *session, const struct record_header *header);
+void tracee__answered(struct engine *engine, struct session *session,
+		       const struct broker_message *message, const int *fds, unsigned n);
+/* Identifies what is due, frees what ended; at the end of a round. *ret_next: lowered to when there is
+ * more to do (monotonic ns). */
+void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next);
+/* Tells the profile who it is. */
+int tracee__tell(struct tracee *tracee);
+/* Tells the profile of those whose end lies before `up_to`, since all their records were handed on. */
+void tracee__tell_ends(struct session *session, uint64_t up_to);
+bool tracee__any_alive(struct session *session);
+
+/* --- session.c --- */
+
+enum session_state {
+	SESSION_ATTACHING,              /* ATTACH is on its way */
+	SESSION_IDENTIFYING,            /* fds are there */
+	SESSION_RESUMING,               /* RESUME is on its way */
+	SESSION_RUNNING,
+	SESSION_DETACHING,              /* DETACH is on its way; what waits is drained then */
+	SESSION_DONE,
+};
+
+struct session {
+	struct watch timer, ring_watch;
+	struct session *next;
+	struct engine *engine;
+	uint32_t id;                    /* what clients know it by */
+	uint32_t broker;                /* the broker's number; 0: none */
+	uint32_t token;
+	enum session_state state;
+	struct request request;
+	struct client *owner;           /* who attached; NULL: gone */
+	int images, counts;             /* map fds */
+	struct ring *ring;
+	struct collect_sink collect_sink;
+	struct collector *collector;
+	struct event_sink sink;
+	struct profile *profile;
+	struct buf pending;             /* encoded, not published yet */
+	unsigned pending_events;
+	struct spool *spool;
+	struct tracee *tracees;
+	unsigned n_tracees;
+	uint64_t begun, deadline;       /* monotonic ns; deadline 0: none */
+	uint64_t counts_due, spool_due;
+	uint64_t bad_told;              /* collect's bad records told to the profile so far */
+	const char *reason;             /* of its end */
+	char detail[160];
+	int error;                      /* a stage failed */
+};
+
+/* Asks the broker; the answer to `client` comes when it is attached. */
+int session__new(struct engine *engine, struct client *client, const struct request *request,
+		 struct refusal *ret_refusal);
+struct session *session__find(struct engine *engine, uint32_t id);
+/* An answer of the broker that names this session (by token or by number). */
+void session__answered(struct engine *engine, struct session *session,
+		       const struct broker_message *message, const int *fds, unsigned n);
+void session__subscribe(struct engine *engine, struct session *session, struct client *client);
+void session__stop(struct engine *engine, struct session *session, const char *reason, const char *detail);
+/* The attach did not come to be: tells the owner. */
+void session__refuse(struct engine *engine, struct session *session, const struct refusal *refusal);
+/* What was encoded since: to the clients and the spool. */
+void session__publish(struct engine *engine, struct session *session);
+/* Ends it when no one is left who wants it. */
+void session__abandoned(struct engine *engine, struct session *session);
+unsigned session__subscribers(const struct engine *engine, const struct session *session);
+void session__bury(struct engine *engine, struct session *session);
+/* Goes on after its first process was identified or refused. */
+void session__identified(struct engine *engine, struct session *session);
+
+/* --- drain.c: ring -> collect -> profile --- */
+int drain__open(struct session *session, int ring_fd);
+/* Everything that is in the ring; hands on what is older than `up_to`. */
+void drain__run(struct engine *engine, struct session *session, uint64_t up_to);
+void drain__counts(struct session *session);
+void drain__close(struct session *session);
+
+/* --- proc.c: what /proc tells to anyone --- */
+void proc__threads(struct session *session, const struct tracee *tracee, bool end);
+/* Its command line, spaces between; its comm when it has none. Any bytes. */
+void proc__command(int32_t pid, char *ret, size_t size);
+bool proc__alive(int32_t pid, uint64_t start);
+void proc__boot_id(char *ret, size_t size);
+uint64_t proc__own_memory(void); /* PSS, bytes */
+
+/* --- engine.c --- */
+
+struct engine {
+	int channel, epoll;
+	struct watch channel_watch;
+	struct client *clients;
+	struct session *sessions;
+	unsigned n_clients, n_sessions;
+	uint32_t last_session, last_token;
+	uint64_t started;
+	struct broker_message *asks;    /* wait until the channel takes them */
+	size_t n_asks;
+	bool served;                    /* there was a client once */
+	bool broker_gone;
+	char hello[256];
+};
+
+uint64_t engine__now(void); /* CLOCK_MONOTONIC ns */
+uint32_t engine__token(struct engine *engine);
+int engine__ask(struct engine *engine, const struct broker_message *message);
+/* Adds, changes (same fd, other events) or removes (events 0) a watch. */
+int engine__watch(struct engine *engine, struct watch *watch, uint32_t events);
+void engine__unwatch(struct engine *engine, struct watch *watch); /* and closes its fd */
+
+#endif

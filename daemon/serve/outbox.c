@@ -1,0 +1,218 @@
+#include "serve/outbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define IOV 32
+/* Bytes written to one client before the others have their turn. */
+#define TURN (4u << 20)
+
+struct chunk {
+	unsigned refs, events;
+	int fd;              /* -1: data[] */
+	uint64_t from, len;
+	char data[];
+};
+
+static uint64_t memory;
+
+int chunk__new(const char *data, size_t len, unsigned events, struct chunk **ret)
+{
+	struct chunk *chunk = malloc(sizeof(*chunk) + len);
+
+	if (!chunk)
+		return -ENOMEM;
+	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = len};
+	memcpy(chunk->data, data, len);
+	memory += sizeof(*chunk) + len;
+	*ret = chunk;
+	return 0;
+}
+
+int chunk__new_file(int fd, uint64_t from, uint64_t len, struct chunk **ret)
+{
+	struct chunk *chunk = malloc(sizeof(*chunk));
+	int copy = dup(fd);
+
+	if (!chunk || copy < 0) {
+		int err = chunk ? -errno : -ENOMEM;
+
+		if (copy >= 0)
+			close(copy);
+		free(chunk);
+		return err;
+	}
+	*chunk = (struct chunk){.refs = 1, .fd = copy, .from = from, .len = len};
+	memory += sizeof(*chunk);
+	*ret = chunk;
+	return 0;
+}
+
+struct chunk *chunk__ref(struct chunk *chunk)
+{
+	chunk->refs++;
+	return chunk;
+}
+
+struct chunk *chunk__unref(struct chunk *chunk)
+{
+	if (!chunk || --chunk->refs)
+		return NULL;
+	memory -= sizeof(*chunk);
+	if (chunk->fd >= 0)
+		close(chunk->fd);
+	else
+		memory -= chunk->len;
+	free(chunk);
+	return NULL;
+}
+
+size_t chunk__len(const struct chunk *chunk)
+{
+	return chunk->len;
+}
+
+const char *chunk__data(const struct chunk *chunk)
+{
+	return chunk->data;
+}
+
+unsigned chunk__events(const struct chunk *chunk)
+{
+	return chunk->events;
+}
+
+uint64_t chunk__memory(void)
+{
+	return memory;
+}
+
+static struct outbox_item *item(struct outbox *outbox, size_t i)
+{
+	return &outbox->items[(outbox->first + i) % outbox->capacity];
+}
+
+static int grow(struct outbox *outbox)
+{
+	size_t capacity = outbox->capacity ? outbox->capacity * 2 : 16;
+	struct outbox_item *items = calloc(capacity, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	for (size_t i = 0; i < outbox->n; i++)
+		items[i] = *item(outbox, i);
+	free(outbox->items);
+	outbox->items = items;
+	outbox->capacity = capacity;
+	outbox->first = 0;
+	return 0;
+}
+
+int outbox__add(struct outbox *outbox, struct chunk *chunk)
+{
+	int err = outbox->n == outbox->capacity ? grow(outbox) : 0;
+
+	if (err)
+		return err;
+	*item(outbox, outbox->n++) = (struct outbox_item){.chunk = chunk__ref(chunk)};
+	if (chunk->fd < 0)
+		outbox->bytes += chunk->len;
+	return 0;
+}
+
+static void drop_first(struct outbox *outbox)
+{
+	chunk__unref(item(outbox, 0)->chunk);
+	outbox->first = (outbox->first + 1) % outbox->capacity;
+	outbox->n--;
+}
+
+/* `n` bytes of memory chunks at the front went out. */
+static void advance(struct outbox *outbox, size_t n)
+{
+	outbox->bytes -= n;
+	while (n) {
+		struct outbox_item *at = item(outbox, 0);
+		size_t left = at->chunk->len - at->done;
+
+		if (n < left) {
+			at->done += n;
+			return;
+		}
+		n -= left;
+		drop_first(outbox);
+	}
+}
+
+static ssize_t write_memory(struct outbox *outbox, int fd)
+{
+	struct iovec iov[IOV];
+	struct msghdr message = {.msg_iov = iov};
+
+	for (size_t i = 0; i < outbox->n && message.msg_iovlen < IOV; i++) {
+		struct outbox_item *at = item(outbox, i);
+
+		if (at->chunk->fd >= 0)
+			break;
+		iov[message.msg_iovlen++] = (struct iovec){at->chunk->data + at->done,
+							   at->chunk->len - at->done};
+	}
+	ssize_t n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n > 0)
+		advance(outbox, (size_t)n);
+	return n;
+}
+
+static ssize_t write_file(struct outbox *outbox, int fd)
+{
+	struct outbox_item *at = item(outbox, 0);
+	off_t offset = (off_t)(at->chunk->from + at->done);
+	ssize_t n = sendfile(fd, at->chunk->fd, &offset, at->chunk->len - at->done);
+
+	if (n == 0) { /* shorter than it was: promised bytes are missing, the stream cannot go on */
+		errno = EIO;
+		return -1;
+	}
+	if (n > 0) {
+		at->done += (uint64_t)n;
+		if (at->done == at->chunk->len)
+			drop_first(outbox);
+	}
+	return n;
+}
+
+int outbox__write(struct outbox *outbox, int fd)
+{
+	size_t written = 0;
+
+	while (outbox->n) {
+		ssize_t n;
+
+		if (item(outbox, 0)->chunk->len == item(outbox, 0)->done) {
+			drop_first(outbox);
+			continue;
+		}
+		n = item(outbox, 0)->chunk->fd >= 0 ? write_file(outbox, fd) : write_memory(outbox, fd);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		written += (size_t)n;
+		if (written >= TURN)
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+void outbox__free(struct outbox *outbox)
+{
+	while (outbox->n)
+		drop_first(outbox);
+	free(outbox->items);
+	*outbox = (struct outbox){};
+}

@@ -1,0 +1,153 @@
+/* What /proc tells to anyone: threads, names, the process's own size. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "serve/engine.h"
+
+#define NS_PER_S 1000000000ull
+
+/* Reads a small file: bytes, NUL-terminated; -errno. */
+static ssize_t slurp(const char *path, char *ret, size_t size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+
+	if (n < 0)
+		return -errno;
+	ret[n] = '\0';
+	return n;
+}
+
+static uint64_t ticks_to_ns(uint64_t ticks)
+{
+	static long hz;
+
+	if (!hz)
+		hz = sysconf(_SC_CLK_TCK);
+	return ticks / (uint64_t)hz * NS_PER_S + ticks % (uint64_t)hz * (NS_PER_S / (uint64_t)hz);
+}
+
+/* Start of a task (boottime ns), from the text of its stat file. */
+static bool parse_start(const char *stat, uint64_t *ret)
+{
+	const char *at = strrchr(stat, ')'); /* a comm may hold anything, ')' too */
+	uint64_t ticks;
+
+	if (!at)
+		return false;
+	/* field 22, starttime, is the 20th after the comm */
+	if (sscanf(at + 1, " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+		   &ticks) != 1)
+		return false;
+	*ret = ticks_to_ns(ticks);
+	return true;
+}
+
+static void tell_thread(struct session *session, const struct tracee *tracee, int tid, bool end)
+{
+	char path[96], text[1024], comm[32] = "";
+	struct profile_thread thread = {.tgid = (uint32_t)tracee->pid,
+					.tid = (uint32_t)tid,
+					.process_start = tracee->start,
+					.name = comm,
+					.time = engine__now()};
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", tracee->pid, tid);
+	if (slurp(path, text, sizeof(text)) < 0 || !parse_start(text, &thread.thread_start))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", tracee->pid, tid);
+	n = slurp(path, comm, sizeof(comm));
+	if (n > 0 && comm[n - 1] == '\n')
+		comm[n - 1] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", tracee->pid, tid);
+	if (slurp(path, text, sizeof(text)) > 0)
+		thread.cpu_known = sscanf(text, "%" SCNu64, (uint64_t *)&thread.cpu_time) == 1;
+	if (end)
+		profile__thread_cpu(session->profile, &thread);
+	else
+		profile__thread_listed(session->profile, &thread);
+}
+
+void proc__threads(struct session *session, const struct tracee *tracee, bool end)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", tracee->pid);
+	dir = opendir(path);
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			tell_thread(session, tracee, atoi(entry->d_name), end);
+	closedir(dir);
+}
+
+void proc__command(int32_t pid, char *ret, size_t size)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	n = slurp(path, ret, size);
+	if (n <= 0) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		n = slurp(path, ret, size);
+	}
+	if (n <= 0) {
+		*ret = '\0';
+		return;
+	}
+	while (n && (ret[n - 1] == '\0' || ret[n - 1] == '\n'))
+		ret[--n] = '\0';
+	for (ssize_t i = 0; i < n; i++)
+		if ((unsigned char)ret[i] < ' ')
+			ret[i] = ' ';
+}
+
+bool proc__alive(int32_t pid, uint64_t start)
+{
+	char path[64], text[1024];
+	const char *at;
+	uint64_t now = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (slurp(path, text, sizeof(text)) <= 0 || !parse_start(text, &now))
+		return false;
+	at = strrchr(text, ')');
+	if (at[1] == ' ' && (at[2] == 'Z' || at[2] == 'X'))
+		return false;
+	return !start || now / 10000000 == start / 10000000;
+}
+
+void proc__boot_id(char *ret, size_t size)
+{
+	ssize_t n = slurp("/proc/sys/kernel/random/boot_id", ret, size);
+
+	if (n < 0)
+		n = 0;
+	while (n && ret[n - 1] == '\n')
+		n--;
+	ret[n] = '\0';
+}
+
+uint64_t proc__own_memory(void)
+{
+	char text[4096];
+	const char *at;
+
+	if (slurp("/proc/self/smaps_rollup", text, sizeof(text)) > 0 && (at = strstr(text, "\nPss:")))
+		return strtoull(at + 5, NULL, 10) * 1024;
+	if (slurp("/proc/self/statm", text, sizeof(text)) > 0 && (at = strchr(text, ' ')))
+		return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+	return 0;
+}

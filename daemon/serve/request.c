@@ -1,0 +1,230 @@
+#include "serve/request.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "serve/serve.h"
+
+/* jansson parses recursively, up to 2,048 levels; a request has one. Looked at
+ * before it parses, so that a line costs no more stack than its keys need. */
+#define DEPTH_MAX 4
+
+static const char *const kinds[] = {
+#define NAME(id, name) [REQUEST_##id] = name,
+	REQUEST_KINDS(NAME)
+#undef NAME
+};
+
+static const char *const natives[] = {"full", "leaf", "off"};
+static const char *const modes[] = {"cpu", "wall"};
+
+const char *request_native__name(enum request_native native)
+{
+	return natives[native];
+}
+
+void refusal__set(struct refusal *refusal, const char *code, const char *hint, const char *format,
+		  ...)
+{
+	va_list args;
+
+	refusal->code = code;
+	snprintf(refusal->hint, sizeof(refusal->hint), "%s", hint);
+	va_start(args, format);
+	vsnprintf(refusal->error, sizeof(refusal->error), format, args);
+	va_end(args);
+}
+
+/* --- keys of a request: one table --- */
+
+enum type { BOOL, UINT, CHOICE };
+
+struct key {
+	const char *name;
+	enum type type;
+	size_t offset;
+	unsigned kinds;                 /* bits of enum request_kind that take it */
+	unsigned needed;                /* of these, that must have it */
+	uint64_t min, max;              /* UINT; CHOICE: max is the number of choices */
+	const char *const *choices;
+	const char *hint;
+};
+
+#define BIT(id) (1u << REQUEST_##id)
+#define AT(member) offsetof(struct request, member)
+
+static const struct key keys[] = {
+	{"session", UINT, AT(session), BIT(STOP) | BIT(SUBSCRIBE) | BIT(UNSUBSCRIBE) | BIT(SNAPSHOT),
+	 BIT(STOP) | BIT(SUBSCRIBE) | BIT(SNAPSHOT), 1, UINT32_MAX, NULL,
+	 "the answer to attach gives a session's number; the request sessions lists them"},
+	{"fd", BOOL, AT(fd), BIT(SNAPSHOT), 0, 0, 0, NULL, ""},
+	{"pid", UINT, AT(pid), BIT(ATTACH), BIT(ATTACH), 1, INT32_MAX, NULL,
+	 "a process id, as ps shows it"},
+	{"rate", UINT, AT(rate), BIT(ATTACH), 0, 1, 20000, NULL, "samples a second: 1 to 20000"},
+	{"duration_ms", UINT, AT(duration_ms), BIT(ATTACH), 0, 0, 1000ull * 86400 * 3660, NULL,
+	 "milliseconds; 0: until stopped"},
+	{"mode", CHOICE, AT(wall), BIT(ATTACH), 0, 0, 2, modes, "\"cpu\" or \"wall\""},
+	{"native", CHOICE, AT(native), BIT(ATTACH), 0, 0, 3, natives, "\"full\", \"leaf\" or \"off\""},
+	{"subprocesses", BOOL, AT(subprocesses), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"idle", BOOL, AT(idle), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"kernel", BOOL, AT(kernel), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"gil", BOOL, AT(gil), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"stream", BOOL, AT(stream), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"spool", BOOL, AT(spool), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"keep", BOOL, AT(keep), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"starting", BOOL, AT(starting), BIT(ATTACH), 0, 0, 0, NULL, ""},
+};
+
+static int refuse(struct refusal *refusal, const char *code, const char *key, const char *what,
+		  const char *hint)
+{
+	refusal__set(refusal, code, hint, "\"%s\" %s", key, what);
+	return -EBADMSG;
+}
+
+static int choice(const struct key *key, const char *string)
+{
+	for (int i = 0; i < (int)key->max; i++)
+		if (strcmp(string, key->choices[i]) == 0)
+			return i;
+	return -1;
+}
+
+static int take(const struct key *key, const json_t *value, struct request *request,
+		struct refusal *refusal)
+{
+	void *at = (char *)request + key->offset;
+	long long number;
+	int which;
+
+	switch (key->type) {
+	case BOOL:
+		if (!json_is_boolean(value))
+			return refuse(refusal, "BAD_VALUE", key->name, "is not true or false", key->hint);
+		*(bool *)at = json_is_true(value);
+		return 0;
+	case UINT:
+		number = json_is_integer(value) ? json_integer_value(value) : -1;
+		if (number < (long long)key->min || number > (long long)key->max) {
+			refusal__set(refusal, "BAD_VALUE", key->hint, "\"%s\" is not an integer from %llu to %llu",
+				     key->name, (unsigned long long)key->min, (unsigned long long)key->max);
+			return -EBADMSG;
+		}
+		if (key->max > UINT32_MAX)
+			*(uint64_t *)at = (uint64_t)number;
+		else
+			*(uint32_t *)at = (uint32_t)number;
+		return 0;
+	case CHOICE:
+		which = json_is_string(value) ? choice(key, json_string_value(value)) : -1;
+		if (which < 0)
+			return refuse(refusal, "BAD_VALUE", key->name, "is none of its values", key->hint);
+		if (key->choices == modes)
+			request->wall = which;
+		else
+			request->native = (enum request_native)which;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+/* Depth of nesting, strings left out. Only a bound: jansson judges the syntax. */
+static bool too_deep(const char *line, size_t len)
+{
+	int depth = 0;
+	bool string = false;
+
+	for (size_t i = 0; i < len; i++) {
+		char c = line[i];
+
+		if (string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				string = false;
+		} else if (c == '"') {
+			string = true;
+		} else if (c == '{' || c == '[') {
+			if (++depth > DEPTH_MAX)
+				return true;
+		} else if (c == '}' || c == ']') {
+			depth--;
+		}
+	}
+	return false;
+}
+
+static void cleanup_json(json_t **json)
+{
+	json_decref(*json);
+}
+
+static int find_kind(const json_t *root, struct request *request, struct refusal *refusal)
+{
+	const char *name = json_string_value(json_object_get(root, "req"));
+	const json_t *id = json_object_get(root, "id");
+
+	if (id) {
+		long long number = json_is_integer(id) ? json_integer_value(id) : -1;
+
+		if (number < 0 || number > 1ll << 53)
+			return refuse(refusal, "BAD_VALUE", "id", "is not an integer from 0 to 2^53", "");
+		request->id = (uint64_t)number;
+		request->has_id = true;
+	}
+	if (!name)
+		return refuse(refusal, "NO_REQ", "req", "is missing or not a string",
+			      "a request looks like {\"req\":\"status\",\"id\":1}");
+	for (unsigned i = 0; i < REQUEST_KIND_COUNT; i++)
+		if (strcmp(name, kinds[i]) == 0) {
+			request->kind = (enum request_kind)i;
+			return 0;
+		}
+	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, sessions, status",
+		     "there is no request \"%.40s\"", name);
+	return -EBADMSG;
+}
+
+int request__parse(const char *line, size_t len, struct request *ret, struct refusal *ret_refusal)
+{
+	_cleanup_(cleanup_json) json_t *root = NULL;
+	json_error_t error;
+	int err;
+
+	*ret = (struct request){.rate = 999, .stream = true};
+	*ret_refusal = (struct refusal){};
+	if (len > SERVE_REQUEST_MAX) {
+		refusal__set(ret_refusal, "TOO_LONG", "", "a request has at most %u bytes", SERVE_REQUEST_MAX);
+		return -EBADMSG;
+	}
+	if (too_deep(line, len)) {
+		refusal__set(ret_refusal, "BAD_JSON", "one flat JSON object a line", "the request is nested too deeply");
+		return -EBADMSG;
+	}
+	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
+	if (!json_is_object(root)) {
+		refusal__set(ret_refusal, "BAD_JSON", "one flat JSON object a line", "this is not a JSON object%s%s",
+			     root ? "" : ": ", root ? "" : error.text);
+		return -EBADMSG;
+	}
+	err = find_kind(root, ret, ret_refusal);
+	for (size_t i = 0; !err && i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct key *key = &keys[i];
+		const json_t *value;
+
+		if (!(key->kinds & 1u << ret->kind))
+			continue; /* keys that a request does not take are skipped like unknown ones */
+		value = json_object_get(root, key->name);
+		if (value)
+			err = take(key, value, ret, ret_refusal);
+		else if (key->needed & 1u << ret->kind)
+			err = refuse(ret_refusal, "MISSING", key->name, "is missing", key->hint);
+	}
+	if (!err && !ret->stream)
+		ret->spool = true;
+	return err;
+}

@@ -1,0 +1,62 @@
+/* Requests: one line of a client -> a checked struct (docs/protocol.md). Pure:
+ * a buffer and a length, any bytes. What is wrong comes back as a refusal in
+ * words. Threading: none kept.
+ */
+#ifndef CPROFD_SERVE_REQUEST_H
+#define CPROFD_SERVE_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REQUEST_KINDS(X) \
+	X(ATTACH, "attach") \
+	X(STOP, "stop") \
+	X(SUBSCRIBE, "subscribe") \
+	X(UNSUBSCRIBE, "unsubscribe") \
+	X(SNAPSHOT, "snapshot") \
+	X(SESSIONS, "sessions") \
+	X(STATUS, "status")
+
+#define REQUEST_ENUM(id, name) REQUEST_##id,
+enum request_kind { REQUEST_KINDS(REQUEST_ENUM) REQUEST_KIND_COUNT };
+#undef REQUEST_ENUM
+
+enum request_native { REQUEST_NATIVE_FULL, REQUEST_NATIVE_LEAF, REQUEST_NATIVE_OFF };
+
+struct request {
+	enum request_kind kind;
+	bool has_id;
+	uint64_t id;            /* the client's own; valid after a refusal too, when has_id */
+	uint32_t session;       /* stop, subscribe, snapshot; unsubscribe: 0 is "mine" */
+	bool fd;                /* snapshot: a descriptor came along */
+	/* attach */
+	int32_t pid;
+	uint32_t rate;          /* Hz */
+	uint64_t duration_ms;   /* 0: until stopped */
+	bool wall;              /* mode */
+	enum request_native native;
+	bool subprocesses, idle, kernel, gil;
+	bool stream;            /* the asker is subscribed */
+	bool spool;             /* a recording is kept, for snapshot */
+	bool keep;              /* goes on when its clients are gone */
+	bool starting;          /* the process may not be a Python yet: wait for its exec */
+};
+
+/* Why a request is refused. `error` and `hint` are sentences for people, `code`
+ * is for programs. */
+struct refusal {
+	const char *code;
+	char error[256];
+	char hint[160];
+};
+
+void refusal__set(struct refusal *refusal, const char *code, const char *hint, const char *format,
+		  ...) __attribute__((format(printf, 4, 5)));
+
+/* 0, or -EBADMSG with *ret_refusal filled. `line` needs neither '\n' nor NUL. */
+int request__parse(const char *line, size_t len, struct request *ret, struct refusal *ret_refusal);
+
+const char *request_native__name(enum request_native native);
+
+#endif

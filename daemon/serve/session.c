@@ -1,0 +1,437 @@
+/* A session: from attach to its end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve/answer.h"
+#include "serve/engine.h"
+
+/* A record's time is taken before it is in the ring: what is younger than this waits a round. */
+#define SETTLE_NS 3000000ull
+#define COUNTS_NS 500000000ull
+#define SPOOL_NS 1000000000ull
+
+struct session *session__find(struct engine *engine, uint32_t id)
+{
+	for (struct session *s = engine->sessions; s; s = s->next)
+		if (s->id == id && (s->state == SESSION_RUNNING || s->state == SESSION_DETACHING))
+			return s;
+	return NULL;
+}
+
+int session__new(struct engine *engine, struct client *client, const struct request *request,
+		 struct refusal *ret_refusal)
+{
+	struct broker_message message = {.kind = BROKER_ATTACH,
+					 .token = engine__token(engine),
+					 .pid = request->pid,
+					 .rate = request->rate,
+					 .flags = (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
+						  (request->kernel ? BROKER_KERNEL : 0),
+					 .ring_bytes = SERVE_RING_BYTES};
+	struct session *session;
+	int err;
+
+	if (engine->n_sessions >= SERVE_SESSIONS_MAX) {
+		refusal__set(ret_refusal, "LIMIT", "stop one of them", "there are %u sessions of this user already",
+			     engine->n_sessions);
+		return -EDQUOT;
+	}
+	session = calloc(1, sizeof(*session));
+	err = session ? engine__ask(engine, &message) : -ENOMEM;
+	if (err) {
+		free(session);
+		refusal__set(ret_refusal, "INTERNAL", "", "the broker cannot be asked: %s", strerror(-err));
+		return err;
+	}
+	session->engine = engine;
+	session->id = ++engine->last_session;
+	session->token = message.token;
+	session->request = *request;
+	session->owner = client;
+	session->timer.fd = session->ring_watch.fd = session->images = session->counts = -1;
+	session->next = engine->sessions;
+	engine->sessions = session;
+	engine->n_sessions++;
+	return 0;
+}
+
+void session__bury(struct engine *engine, struct session *session)
+{
+	while (session->tracees)
+		tracee__free(engine, session->tracees);
+	drain__close(session);
+	engine__unwatch(engine, &session->timer);
+	if (session->images >= 0)
+		close(session->images);
+	if (session->counts >= 0)
+		close(session->counts);
+	spool__free(session->spool);
+	buf__free(&session->pending);
+	free(session);
+}
+
+unsigned session__subscribers(const struct engine *engine, const struct session *session)
+{
+	unsigned n = 0;
+
+	for (struct client *c = engine->clients; c; c = c->next)
+		n += c->session == session;
+	return n;
+}
+
+/* --- its way out --- */
+
+static void detach(struct engine *engine, struct session *session)
+{
+	struct broker_message message = {.kind = BROKER_DETACH,
+					 .token = engine__token(engine),
+					 .session = session->broker,
+					 .pid = session->request.pid};
+
+	session->token = message.token;
+	if (!session->broker || engine__ask(engine, &message))
+		session->state = SESSION_DONE;
+	else
+		session->state = SESSION_DETACHING;
+}
+
+void session__refuse(struct engine *engine, struct session *session, const struct refusal *refusal)
+{
+	if (session->owner) {
+		command__refuse(engine, session->owner, &session->request, refusal);
+		client__flush(engine, session->owner);
+	}
+	session->owner = NULL;
+	session->profile = profile__free(session->profile); /* nothing is told at its end */
+	detach(engine, session);
+}
+
+void session__stop(struct engine *engine, struct session *session, const char *reason, const char *detail)
+{
+	if (session->state != SESSION_RUNNING)
+		return;
+	session->reason = reason;
+	snprintf(session->detail, sizeof(session->detail), "%s", detail);
+	detach(engine, session);
+	if (session->state == SESSION_DONE) { /* the broker is gone: end what is there */
+		session->state = SESSION_DETACHING;
+		session__answered(engine, session, &(struct broker_message){.kind = BROKER_DETACHED}, NULL, 0);
+	}
+}
+
+void session__abandoned(struct engine *engine, struct session *session)
+{
+	if (session->owner || session->request.keep || session__subscribers(engine, session))
+		return;
+	switch (session->state) {
+	case SESSION_RUNNING:
+		session__stop(engine, session, "stopped", "its clients are gone");
+		break;
+	case SESSION_ATTACHING: /* the broker's number is not known yet: its answer ends it */
+	case SESSION_DETACHING:
+	case SESSION_DONE:
+		break;
+	default:
+		detach(engine, session);
+	}
+}
+
+/* --- what it says --- */
+
+static void spool_lines(struct session *session, const char *data, size_t len)
+{
+	if (session->spool && !spool__error(session->spool) && spool__lines(session->spool, data, len) &&
+	    !session->reason)
+		profile__loss(session->profile, LOSS_DISK_FULL, 1);
+}
+
+void session__publish(struct engine *engine, struct session *session)
+{
+	struct chunk *chunk = NULL;
+
+	if (!session->pending.len)
+		return;
+	spool_lines(session, session->pending.data, session->pending.len);
+	if (chunk__new(session->pending.data, session->pending.len, session->pending_events, &chunk) && !session->error)
+		session->error = -ENOMEM;
+	buf__clear(&session->pending);
+	session->pending_events = 0;
+	if (!chunk)
+		return;
+	for (struct client *c = engine->clients; c; c = c->next) {
+		if (c->session != session)
+			continue;
+		client__stream(engine, c, chunk);
+		client__flush(engine, c);
+	}
+	chunk__unref(chunk);
+}
+
+/* The last lines; they reach a lagging client too, after its gap. */
+static void say_farewell(struct engine *engine, struct session *session)
+{
+	struct buf *lines = &session->pending;
+	size_t from = lines->len;
+	struct chunk *last = NULL;
+
+	/* `end` is the last line: all of it that a client needs who missed the rest. */
+	while (from > 0 && (from == lines->len || lines->data[from - 1] != '\n'))
+		from--;
+	if (lines->len)
+		chunk__new(lines->data + from, lines->len - from, 1, &last);
+	session__publish(engine, session);
+	for (struct client *c = engine->clients; c; c = c->next) {
+		if (c->session != session)
+			continue;
+		c->session = NULL;
+		if (c->lagging && last)
+			c->farewell = chunk__ref(last);
+		client__flush(engine, c);
+	}
+	chunk__unref(last);
+}
+
+static void finish(struct engine *engine, struct session *session)
+{
+	if (session->profile && session->reason) {
+		int err;
+
+		drain__run(engine, session, UINT64_MAX);
+		drain__counts(session);
+		tracee__tell_ends(session, UINT64_MAX);
+		for (struct tracee *p = session->tracees; p; p = p->next)
+			if (!p->dead)
+				proc__threads(session, p, true);
+		err = profile__end(session->profile, engine__now(), session->reason, session->detail);
+		if (err && !session->error)
+			session->error = err;
+		say_farewell(engine, session);
+	}
+	session->owner = NULL;
+	session->state = SESSION_DONE;
+}
+
+/* --- its way in --- */
+
+static void read_clocks(struct event_session *ret)
+{
+	const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
+	uint64_t *const to[] = {&ret->monotonic, &ret->boottime, &ret->realtime};
+
+	for (int i = 0; i < 3; i++) {
+		struct timespec now;
+
+		clock_gettime(clocks[i], &now);
+		*to[i] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	}
+}
+
+static void session_tick(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct session *session = (struct session *)watch; /* its first member */
+	uint64_t now = engine__now(), expirations, len;
+
+	(void)!read(watch->fd, &expirations, sizeof(expirations));
+	if (session->state != SESSION_RUNNING)
+		return;
+	drain__run(engine, session, now - SETTLE_NS);
+	tracee__tell_ends(session, now - SETTLE_NS);
+	if (now >= session->counts_due) {
+		drain__counts(session);
+		session->counts_due = now + COUNTS_NS;
+	}
+	if (!session->error)
+		session->error = profile__tick(session->profile, now);
+	session__publish(engine, session);
+	if (session->spool && now >= session->spool_due) {
+		spool__flush(session->spool, &len);
+		session->spool_due = now + SPOOL_NS;
+	}
+	if (session->error)
+		session__stop(engine, session, "failed", strerror(-session->error));
+	else if (session->deadline && now >= session->deadline)
+		session__stop(engine, session, "duration", "");
+	else if (!tracee__any_alive(session))
+		session__stop(engine, session, "exited", "the process ended");
+}
+
+static int start_timer(struct session *session)
+{
+	const struct itimerspec period = {.it_interval.tv_nsec = SERVE_DRAIN_NS,
+					  .it_value.tv_nsec = SERVE_DRAIN_NS};
+
+	session->timer = (struct watch){.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+					.ready = session_tick};
+	if (session->timer.fd < 0 || timerfd_settime(session->timer.fd, 0, &period, NULL) < 0)
+		return -errno;
+	return engine__watch(session->engine, &session->timer, EPOLLIN);
+}
+
+static void internal_error(struct engine *engine, struct session *session, const char *what, int err)
+{
+	struct refusal refusal;
+
+	refusal__set(&refusal, "INTERNAL", "run with --verbose", "%s: %s", what, strerror(-err));
+	session__refuse(engine, session, &refusal);
+}
+
+/* Its fds are there: who is it? */
+static void attached(struct engine *engine, struct session *session, const struct broker_message *message,
+		     const int *fds)
+{
+	struct tracee *tracee;
+	int err;
+
+	session->broker = message->session;
+	session->state = SESSION_IDENTIFYING;
+	session->images = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+	session->counts = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
+	err = session->images < 0 || session->counts < 0 ? -errno : drain__open(session, fds[0]);
+	tracee = err ? NULL : tracee__new(session, message->pid);
+	if (!tracee) {
+		internal_error(engine, session, "the session cannot be set up", err ? err : -ENOMEM);
+		return;
+	}
+	if (!session->owner && !session->request.keep) { /* nobody waits for it any more */
+		detach(engine, session);
+		return;
+	}
+	tracee->parent = message->parent;
+	tracee__open(engine, tracee, message, fds + 3);
+}
+
+/* The first process is known: its tables are told, then its events run. */
+void session__identified(struct engine *engine, struct session *session)
+{
+	const struct request *request = &session->request;
+	struct broker_message resume = {.kind = BROKER_RESUME,
+					.token = engine__token(engine),
+					.session = session->broker,
+					.pid = request->pid};
+	char command[1024], boot_id[64];
+	struct event_session event = {.id = session->id,
+				      .pid = request->pid,
+				      .rate = request->rate,
+				      .mode = request->wall ? "wall" : "cpu",
+				      .boot_id = boot_id,
+				      .command = command,
+				      .subprocesses = request->subprocesses,
+				      .native = request->native != REQUEST_NATIVE_OFF,
+				      .idle = request->idle};
+	int err;
+
+	proc__command(request->pid, command, sizeof(command));
+	proc__boot_id(boot_id, sizeof(boot_id));
+	read_clocks(&event);
+	session->begun = event.monotonic;
+	if (request->spool) {
+		err = spool__new(&session->spool);
+		if (err) {
+			internal_error(engine, session, "the recording cannot be spooled", err);
+			return;
+		}
+		spool_lines(session, engine->hello, strlen(engine->hello));
+	}
+	err = profile__begin(session->profile, &event);
+	if (!err) {
+		tracee__tell(session->tracees);
+		proc__threads(session, session->tracees, false);
+		session->token = resume.token;
+		session->state = SESSION_RESUMING;
+		err = engine__ask(engine, &resume);
+	}
+	if (err)
+		internal_error(engine, session, "the session cannot begin", err);
+}
+
+static void resumed(struct engine *engine, struct session *session)
+{
+	const struct request *request = &session->request;
+	struct client *owner = session->owner;
+	struct buf line = {};
+	int err = start_timer(session);
+
+	if (err) {
+		internal_error(engine, session, "no timer", err);
+		return;
+	}
+	session->state = SESSION_RUNNING;
+	if (request->duration_ms)
+		session->deadline = session->begun + request->duration_ms * 1000000u;
+	if (owner) {
+		if (answer__ok(&line, request->has_id, request->id,
+			       json_pack("{s:I}", "session", (json_int_t)session->id)))
+			line.failed = true;
+		client__say(engine, owner, &line);
+		buf__free(&line);
+		if (request->stream && !owner->dead && !owner->session)
+			owner->session = session;
+	}
+	session__publish(engine, session);
+	if (owner && !owner->dead)
+		client__flush(engine, owner);
+	session__abandoned(engine, session);
+}
+
+static void refused_by_broker(struct engine *engine, struct session *session,
+			      const struct broker_message *message)
+{
+	static const char *const codes[] = {
+#define NAME(id, sentence, hint) [BROKER_ERROR_##id] = #id,
+		BROKER_ERRORS(NAME)
+#undef NAME
+	};
+	enum broker_error error = (enum broker_error)message->error;
+	struct refusal refusal;
+
+	refusal__set(&refusal, (unsigned)error < BROKER_ERROR_COUNT ? codes[error] : "INTERNAL",
+		     broker_error__hint(error), "%s%s%s", broker_error__sentence(error),
+		     message->error_errno ? ": " : "", message->error_errno ? strerror(message->error_errno) : "");
+	session__refuse(engine, session, &refusal);
+}
+
+void session__answered(struct engine *engine, struct session *session,
+		       const struct broker_message *message, const int *fds, unsigned n)
+{
+	switch (message->kind) {
+	case BROKER_ATTACHED:
+		if (session->state != SESSION_ATTACHING)
+			break;
+		if (message->error != BROKER_ERROR_OK || n != 6)
+			refused_by_broker(engine, session, message);
+		else
+			attached(engine, session, message, fds);
+		break;
+	case BROKER_THREADS:
+		if (session->state != SESSION_RESUMING)
+			break;
+		if (message->error != BROKER_ERROR_OK)
+			refused_by_broker(engine, session, message);
+		else
+			resumed(engine, session);
+		break;
+	case BROKER_DETACHED:
+		if (session->state == SESSION_DETACHING)
+			finish(engine, session);
+		break;
+	case BROKER_PROCESS:
+	case BROKER_CHILD:
+		tracee__answered(engine, session, message, fds, n);
+		break;
+	default:
+		break;
+	}
+}
+
+void session__subscribe(struct engine *engine, struct session *session, struct client *client)
+{
+	session__publish(engine, session); /* the others get what was before, the new one the tables of now */
+	client->session = session;
+	client__replay(engine, client);
+}

@@ -1,0 +1,198 @@
+/* A snapshot: what was recorded so far, from the spool; into the client's file
+ * in pieces, or as bytes behind the answer, under the socket's back-pressure. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "serve/answer.h"
+#include "serve/engine.h"
+
+#define PIECE (256u << 10)
+
+void snapshot__drop(struct snapshot *snapshot)
+{
+	if (snapshot->from >= 0)
+		close(snapshot->from);
+	if (snapshot->into >= 0)
+		close(snapshot->into);
+	chunk__unref(snapshot->tail);
+	*snapshot = (struct snapshot){.from = -1, .into = -1};
+}
+
+/* `end`, as a zstd frame of its own. */
+static int make_tail(struct chunk **ret)
+{
+	struct event event = {.kind = EVENT_END, .end = {engine__now(), "snapshot", "the session goes on"}};
+	_cleanup_close_ int fd = memfd_create("cprofd-snapshot", MFD_CLOEXEC);
+	struct recording_writer *writer = NULL;
+	struct buf line = {};
+	char data[1024];
+	ssize_t n = 0;
+	int err = fd < 0 ? -errno : recording_writer__new(fd, true, &writer);
+
+	if (!err)
+		err = event__encode(&event, &line);
+	if (!err)
+		err = recording_writer__lines(writer, line.data, line.len);
+	if (!err)
+		err = recording_writer__flush(writer);
+	recording_writer__free(writer);
+	buf__free(&line);
+	if (!err) {
+		n = pread(fd, data, sizeof(data), 0);
+		err = n < 0 ? -errno : chunk__new(data, (size_t)n, 0, ret);
+	}
+	return err;
+}
+
+static void answer(struct engine *engine, struct client *client, bool has_id, uint64_t id, uint64_t bytes)
+{
+	struct buf line = {};
+
+	if (answer__ok(&line, has_id, id, json_pack("{s:I}", "bytes", (json_int_t)bytes)))
+		line.failed = true;
+	client__say(engine, client, &line);
+	buf__free(&line);
+}
+
+static void refuse(struct engine *engine, struct client *client, bool has_id, uint64_t id, const char *code,
+		   const char *error, const char *hint)
+{
+	const struct request request = {.has_id = has_id, .id = id};
+	struct refusal refusal;
+
+	refusal__set(&refusal, code, hint, "%s", error);
+	command__refuse(engine, client, &request, &refusal);
+}
+
+static int take_first(struct client *client)
+{
+	int fd = client->fds[0];
+
+	memmove(client->fds, client->fds + 1, sizeof(int) * --client->n_fds);
+	return fd;
+}
+
+static bool is_writable_file(int fd)
+{
+	struct stat stat;
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH) && fstat(fd, &stat) == 0 &&
+	       S_ISREG(stat.st_mode);
+}
+
+static int queue(struct client *client, int from, uint64_t len, struct chunk *tail)
+{
+	struct chunk *file = NULL;
+	int err = chunk__new_file(from, 0, len, &file);
+
+	if (!err)
+		err = outbox__add(&client->outbox, file);
+	if (!err)
+		err = outbox__add(&client->outbox, tail);
+	chunk__unref(file);
+	return err;
+}
+
+void snapshot__begin(struct engine *engine, struct client *client, const struct request *request,
+		     struct session *session)
+{
+	_cleanup_close_ int into = request->fd && client->n_fds ? take_first(client) : -1;
+	struct chunk *tail = NULL;
+	uint64_t len = 0;
+
+	if (!session->spool) {
+		refuse(engine, client, request->has_id, request->id, "NO_SPOOL", "this session keeps no recording",
+		       "attach with \"spool\":true");
+		return;
+	}
+	if (request->fd && into < 0) {
+		refuse(engine, client, request->has_id, request->id, "NO_FD", "no file descriptor came along",
+		       "pass one with SCM_RIGHTS, or leave \"fd\" out");
+		return;
+	}
+	if (client->snapshot.into >= 0) {
+		refuse(engine, client, request->has_id, request->id, "BUSY", "a snapshot is being written",
+		       "wait for its answer");
+		return;
+	}
+	if (into >= 0 && !is_writable_file(into)) {
+		refuse(engine, client, request->has_id, request->id, "BAD_FD",
+		       "the descriptor is not a regular file that may be written",
+		       "pass a regular file, or none for a stream");
+		return;
+	}
+	session__publish(engine, session);
+	spool__flush(session->spool, &len); /* after an error: what there is */
+	if (make_tail(&tail)) {
+		refuse(engine, client, request->has_id, request->id, "INTERNAL", "out of memory", "");
+		return;
+	}
+	if (into >= 0) {
+		client->snapshot = (struct snapshot){.from = fcntl(spool__fd(session->spool), F_DUPFD_CLOEXEC, 3),
+						     .into = take_fd(&into),
+						     .len = len,
+						     .bytes = len + chunk__len(tail),
+						     .tail = tail,
+						     .has_id = request->has_id,
+						     .id = request->id};
+		return;
+	}
+	answer(engine, client, request->has_id, request->id, len + chunk__len(tail));
+	if (!client->dead && queue(client, spool__fd(session->spool), len, tail))
+		client__die(engine, client);
+	chunk__unref(tail);
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_piece(struct snapshot *snapshot)
+{
+	static char piece[PIECE];
+	uint64_t left = snapshot->len - snapshot->offset;
+	ssize_t n;
+
+	if (!left)
+		return write_all(snapshot->into, chunk__data(snapshot->tail), chunk__len(snapshot->tail));
+	n = pread(snapshot->from, piece, left < PIECE ? left : PIECE, (off_t)snapshot->offset);
+	if (n <= 0)
+		return n ? -errno : -EIO;
+	snapshot->offset += (uint64_t)n;
+	return write_all(snapshot->into, piece, (size_t)n);
+}
+
+bool snapshot__step(struct engine *engine, struct client *client)
+{
+	struct snapshot *snapshot = &client->snapshot;
+	bool more = snapshot->offset < snapshot->len;
+	int err = write_piece(snapshot);
+
+	if (!err && more)
+		return true;
+	if (err)
+		refuse(engine, client, snapshot->has_id, snapshot->id, "WRITE_FAILED", strerror(-err), "");
+	else
+		answer(engine, client, snapshot->has_id, snapshot->id, snapshot->bytes);
+	snapshot__drop(snapshot);
+	client__flush(engine, client);
+	return false;
+}

@@ -1,0 +1,108 @@
+#include "serve/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "events/events.h"
+
+struct spool {
+	int fd;
+	int error;
+	uint64_t flushed;
+	struct recording_writer *writer;
+};
+
+/* Unlinked from the beginning; where O_TMPFILE is unknown (overlay, NFS), a moment later. */
+static int open_in(const char *folder)
+{
+	char path[4096];
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+		return -errno;
+	if (snprintf(path, sizeof(path), "%s/cprofd-XXXXXX", folder) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	return fd;
+}
+
+static int open_file(void)
+{
+	const char *folders[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/var/tmp", "/tmp"};
+	int fd = -ENOENT;
+
+	for (size_t i = 0; fd < 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (folders[i] && folders[i][0] == '/')
+			fd = open_in(folders[i]);
+	return fd;
+}
+
+int spool__new(struct spool **ret)
+{
+	_cleanup_free_ struct spool *spool = calloc(1, sizeof(*spool));
+	int err;
+
+	if (!spool)
+		return -ENOMEM;
+	spool->fd = open_file();
+	if (spool->fd < 0)
+		return spool->fd;
+	err = recording_writer__new(spool->fd, true, &spool->writer);
+	if (err) {
+		close(spool->fd);
+		return err;
+	}
+	*ret = take_ptr(spool);
+	return 0;
+}
+
+struct spool *spool__free(struct spool *spool)
+{
+	if (!spool)
+		return NULL;
+	recording_writer__free(spool->writer);
+	close(spool->fd);
+	free(spool);
+	return NULL;
+}
+
+int spool__lines(struct spool *spool, const char *lines, size_t len)
+{
+	if (!spool->error)
+		spool->error = recording_writer__lines(spool->writer, lines, len);
+	return spool->error;
+}
+
+int spool__flush(struct spool *spool, uint64_t *ret_len)
+{
+	struct stat stat;
+
+	if (!spool->error)
+		spool->error = recording_writer__flush(spool->writer);
+	if (!spool->error && fstat(spool->fd, &stat) < 0)
+		spool->error = -errno;
+	if (!spool->error)
+		spool->flushed = (uint64_t)stat.st_size;
+	*ret_len = spool->flushed;
+	return spool->error;
+}
+
+int spool__fd(const struct spool *spool)
+{
+	return spool->fd;
+}
+
+int spool__error(const struct spool *spool)
+{
+	return spool->error;
+}

@@ -1,0 +1,18 @@
+/* Spool: a session's recording in an unlinked file, as far as it went. Errors:
+ * -errno; after the first (a full disk) nothing is added and what was flushed stays. */
+#ifndef CPROFD_SERVE_SPOOL_H
+#define CPROFD_SERVE_SPOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct spool;
+int spool__new(struct spool **ret);
+struct spool *spool__free(struct spool *spool); /* NULL */
+int spool__lines(struct spool *spool, const char *lines, size_t len);
+/* Ends a frame: what is there now is readable by itself. *ret_len: bytes of the file. */
+int spool__flush(struct spool *spool, uint64_t *ret_len);
+int spool__fd(const struct spool *spool);
+int spool__error(const struct spool *spool);
+
+#endif

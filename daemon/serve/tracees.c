@@ -1,0 +1,370 @@
+/* The processes of a session: who is a Python, and which. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve/engine.h"
+
+#define MS 1000000ull
+/* A program that just began is in its dynamic loader: its interpreter is looked for this long. */
+#define STARTING_NS (2000 * MS)
+#define PAUSE_FIRST (1 * MS)
+#define PAUSE_LAST (100 * MS)
+
+struct tracee *tracee__find(struct session *session, int32_t pid)
+{
+	for (struct tracee *p = session->tracees; p; p = p->next)
+		if (p->pid == pid && !p->dead)
+			return p;
+	return NULL;
+}
+
+struct tracee *tracee__new(struct session *session, int32_t pid)
+{
+	struct tracee *tracee = session->n_tracees < SERVE_PROCESSES_MAX ? calloc(1, sizeof(*tracee)) : NULL;
+
+	if (!tracee)
+		return NULL;
+	tracee->session = session;
+	tracee->pid = pid;
+	tracee->state = TRACEE_ASKED;
+	tracee->watch.fd = tracee->mem = tracee->maps = -1;
+	tracee->next = session->tracees;
+	session->tracees = tracee;
+	session->n_tracees++;
+	return tracee;
+}
+
+static void close_image(struct tracee *tracee)
+{
+	if (tracee->mem >= 0)
+		close(tracee->mem);
+	if (tracee->maps >= 0)
+		close(tracee->maps);
+	tracee->mem = tracee->maps = -1;
+}
+
+/* Its image leaves the map when nobody else runs it. */
+static void drop_image(struct tracee *tracee)
+{
+	struct session *session = tracee->session;
+	struct image_key *key = &tracee->key;
+
+	if (!key->arg_start)
+		return;
+	for (struct tracee *p = session->tracees; p; p = p->next)
+		if (p != tracee && !p->dead && memcmp(&p->key, key, sizeof(*key)) == 0)
+			return;
+	images__drop(session->images, key);
+}
+
+void tracee__free(struct engine *engine, struct tracee *tracee)
+{
+	struct session *session = tracee->session;
+
+	for (struct tracee **at = &session->tracees; *at; at = &(*at)->next)
+		if (*at == tracee) {
+			*at = tracee->next;
+			session->n_tracees--;
+			break;
+		}
+	engine__unwatch(engine, &tracee->watch);
+	close_image(tracee);
+	free(tracee);
+}
+
+/* --- to the profile --- */
+
+int tracee__tell(struct tracee *tracee)
+{
+	char name[256];
+	struct profile_process told = {.tgid = (uint32_t)tracee->pid,
+				       .parent = (uint32_t)tracee->parent,
+				       .process_start = tracee->start,
+				       .exec = tracee->exec,
+				       .exec_known = tracee->exec_known,
+				       .lines = tracee->image.runtime ? tracee->image.layout.lines : 0,
+				       .name = name,
+				       .python = tracee->python,
+				       .time = engine__now()};
+
+	proc__command(tracee->pid, name, sizeof(name));
+	return profile__process(tracee->session->profile, &told);
+}
+
+void tracee__tell_ends(struct session *session, uint64_t up_to)
+{
+	for (struct tracee *p = session->tracees; p; p = p->next) {
+		if (!p->dead || !p->pidfd_told || p->ended > up_to)
+			continue;
+		profile__process_gone(session->profile, (uint32_t)p->pid, p->start, p->ended);
+		p->pidfd_told = false;
+	}
+}
+
+static void end(struct engine *engine, struct tracee *tracee)
+{
+	struct session *session = tracee->session;
+
+	if (tracee->dead)
+		return;
+	if ((tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING) &&
+	    session->state == SESSION_RUNNING)
+		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
+	tracee->dead = true;
+	tracee->ended = engine__now();
+	drop_image(tracee);
+	engine__unwatch(engine, &tracee->watch);
+	close_image(tracee);
+}
+
+bool tracee__any_alive(struct session *session)
+{
+	bool alive = false;
+
+	for (struct tracee *p = session->tracees; p; p = p->next)
+		if (!p->dead && p->watch.fd >= 0)
+			return true;
+	/* Only forked ones, whose end a lost record may have told. */
+	for (struct tracee *p = session->tracees; p; p = p->next) {
+		if (p->dead)
+			continue;
+		if (proc__alive(p->pid, p->start))
+			alive = true;
+		else
+			end(session->engine, p);
+	}
+	return alive;
+}
+
+/* --- identification --- */
+
+static void refuse_first(struct engine *engine, struct tracee *tracee, const struct refusal *refusal)
+{
+	if (tracee->session->state == SESSION_IDENTIFYING)
+		session__refuse(engine, tracee->session, refusal);
+}
+
+static void settled(struct engine *engine, struct tracee *tracee)
+{
+	struct session *session = tracee->session;
+	int err = images__put(session->images, &tracee->key, &tracee->image);
+
+	tracee->state = TRACEE_KNOWN;
+	if (err) {
+		struct refusal refusal;
+
+		refusal__set(&refusal, "INTERNAL", "", "the sampler cannot be told of the process: %s",
+			     strerror(-err));
+		if (!session->error)
+			session->error = err;
+		refuse_first(engine, tracee, &refusal);
+	} else if (session->state == SESSION_IDENTIFYING) {
+		session__identified(engine, session);
+	} else {
+		tracee__tell(tracee);
+		if (tracee->list)
+			proc__threads(session, tracee, false);
+		tracee->list = false;
+	}
+}
+
+/* A process that is no Python, or none that is known here: its time counts, its frames are not there. */
+static void settle_without(struct engine *engine, struct tracee *tracee)
+{
+	tracee->image = (struct image){};
+	tracee->python[0] = '\0';
+	settled(engine, tracee);
+}
+
+static int identify(struct tracee *tracee, struct refusal *refusal)
+{
+	refusal__set(refusal, "NOT_PYTHON", "", "not yet");
+	return -EAGAIN;
+}
+
+static void try_now(struct engine *engine, struct tracee *tracee, uint64_t now)
+{
+	struct refusal refusal = {};
+	bool first = tracee->session->state == SESSION_IDENTIFYING;
+	int err = identify(tracee, &refusal);
+
+	if (err == 0) {
+		settled(engine, tracee);
+	} else if (err == -EAGAIN && now < tracee->until && !(first && tracee->session->request.starting)) {
+		tracee->pause = tracee->pause ? tracee->pause * 2 : PAUSE_FIRST;
+		if (tracee->pause > PAUSE_LAST)
+			tracee->pause = PAUSE_LAST;
+		tracee->next_try = now + tracee->pause;
+	} else if (first && !tracee->session->request.starting) {
+		refuse_first(engine, tracee, &refusal);
+	} else {
+		settle_without(engine, tracee);
+	}
+}
+
+static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct tracee *tracee = (struct tracee *)watch; /* its first member */
+	struct refusal refusal;
+
+	if (tracee->session->state == SESSION_IDENTIFYING) {
+		refusal__set(&refusal, "NO_PROCESS", "", "the process ended before it was identified");
+		refuse_first(engine, tracee, &refusal);
+	}
+	end(engine, tracee);
+	tracee->pidfd_told = true;
+}
+
+void tracee__open(struct engine *engine, struct tracee *tracee, const struct broker_message *message,
+		   const int fds[3])
+{
+	uint64_t now = engine__now(), age = 0;
+	struct timespec boottime;
+
+	if (tracee->watch.fd < 0) {
+		tracee->watch.fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+		tracee->watch.ready = pidfd_ready;
+		engine__watch(engine, &tracee->watch, EPOLLIN);
+	}
+	tracee->mem = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+	tracee->maps = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
+	if (!tracee->start)
+		tracee->start = message->process_start;
+	tracee->key = (struct image_key){.arg_start = message->arg_start, .start_data = message->start_data};
+	clock_gettime(CLOCK_BOOTTIME, &boottime);
+	/* After an exec the age says nothing: the image is young. */
+	if (!tracee->exec_known)
+		age = (uint64_t)boottime.tv_sec * 1000000000u + (uint64_t)boottime.tv_nsec - tracee->start;
+	tracee->until = age < STARTING_NS ? now + STARTING_NS - age : 0;
+	tracee->state = TRACEE_TRYING;
+	tracee->pause = 0;
+	try_now(engine, tracee, now);
+}
+
+static void ask(struct engine *engine, struct tracee *tracee)
+{
+	struct broker_message message = {.kind = BROKER_OPEN_PROCESS,
+					 .token = engine__token(engine),
+					 .session = tracee->session->broker,
+					 .pid = tracee->pid};
+
+	tracee->state = TRACEE_ASKED;
+	tracee->token = message.token;
+	close_image(tracee);
+	if (engine__ask(engine, &message))
+		end(engine, tracee);
+}
+
+/* --- what the kernel tells --- */
+
+static void forked(struct session *session, const struct record_fork *fork)
+{
+	const struct record_task *task = &fork->header.task;
+	struct tracee *parent = tracee__find(session, (int32_t)fork->parent_tgid);
+	struct tracee *child;
+
+	if (!session->request.subprocesses || tracee__find(session, (int32_t)task->tgid))
+		return;
+	child = tracee__new(session, (int32_t)task->tgid);
+	if (!child)
+		return; /* the profile knows it by its records; only an exec of it goes unseen */
+	child->state = TRACEE_FORKED;
+	child->parent = (int32_t)fork->parent_tgid;
+	child->start = task->process_start;
+	child->exec = task->exec;
+	child->exec_known = true;
+	if (!parent)
+		return;
+	child->key = parent->key;
+	child->image = parent->image;
+	memcpy(child->python, parent->python, sizeof(child->python));
+}
+
+static void executed(struct engine *engine, struct session *session, const struct record_task *task)
+{
+	struct tracee *tracee = tracee__find(session, (int32_t)task->tgid);
+
+	if (!tracee)
+		tracee = tracee__new(session, (int32_t)task->tgid);
+	if (!tracee) {
+		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
+		return;
+	}
+	if (!tracee->start)
+		tracee->start = task->process_start;
+	drop_image(tracee);
+	tracee->key = (struct image_key){};
+	tracee->exec = task->exec;
+	tracee->exec_known = true;
+	ask(engine, tracee);
+}
+
+void tracee__record(struct engine *engine, struct session *session, const struct record_header *header)
+{
+	struct tracee *tracee;
+
+	switch (header->kind) {
+	case RECORD_FORK:
+		forked(session, (const struct record_fork *)header);
+		break;
+	case RECORD_EXEC:
+		if (session->state == SESSION_RUNNING)
+			executed(engine, session, &header->task);
+		break;
+	case RECORD_EXIT:
+		tracee = tracee__find(session, (int32_t)header->task.tgid);
+		if (((const struct record_event *)header)->group_dead && tracee)
+			end(engine, tracee);
+		break;
+	}
+}
+
+/* --- what the broker tells --- */
+
+void tracee__answered(struct engine *engine, struct session *session,
+		       const struct broker_message *message, const int *fds, unsigned n)
+{
+	struct tracee *tracee = tracee__find(session, message->pid);
+
+	if (message->kind == BROKER_CHILD) {
+		if (!tracee)
+			tracee = tracee__new(session, message->pid);
+		if (!tracee)
+			return;
+		tracee->list = true;
+		ask(engine, tracee);
+		return;
+	}
+	if (!tracee || tracee->state != TRACEE_ASKED || tracee->token != message->token)
+		return; /* it ended, or ran another program since */
+	if (message->error != BROKER_ERROR_OK || n != 3) {
+		end(engine, tracee);
+		return;
+	}
+	tracee->parent = message->parent;
+	tracee__open(engine, tracee, message, fds);
+}
+
+void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next)
+{
+	struct tracee *next;
+
+	for (struct tracee *p = session->tracees; p; p = next) {
+		next = p->next;
+		if (p->dead && !p->pidfd_told) {
+			tracee__free(engine, p);
+			continue;
+		}
+		if (p->dead || p->state != TRACEE_TRYING ||
+		    (session->state != SESSION_IDENTIFYING && session->state != SESSION_RUNNING))
+			continue;
+		if (p->next_try <= now)
+			try_now(engine, p, now);
+		if (p->state == TRACEE_TRYING && p->next_try < *ret_next)
+			*ret_next = p->next_try;
+	}
+}

@@ -1,0 +1,44 @@
+/* Any bytes as requests: each line is taken or refused in words that are an
+ * answer again. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/answer.h"
+#include "serve/request.h"
+
+static void one(const char *line, size_t len)
+{
+	struct request request;
+	struct refusal refusal;
+	struct buf out = {};
+
+	if (request__parse(line, len, &request, &refusal)) {
+		if (!refusal.code || !refusal.error[0] ||
+		    answer__refused(&out, request.has_id, request.id, &refusal))
+			abort();
+		if (out.len < 2 || out.data[out.len - 1] != '\n' || memchr(out.data, '\n', out.len - 1))
+			abort();
+	} else if (request.kind == REQUEST_ATTACH &&
+		   (request.pid < 1 || request.rate < 1 || request.rate > 20000)) {
+		abort();
+	}
+	buf__free(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	while (size) {
+		const uint8_t *end = memchr(data, '\n', size);
+		size_t len = end ? (size_t)(end - data) : size;
+		char *line = malloc(len ? len : 1); /* of its own: reading beyond it is seen */
+
+		memcpy(line, data, len);
+		one(line, len);
+		free(line);
+		data += len + (end != NULL);
+		size -= len + (end != NULL);
+	}
+	return 0;
+}
