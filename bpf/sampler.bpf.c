@@ -48,8 +48,7 @@ struct {
 const volatile __u32 follow_children = 0;
 const volatile __u32 ring_wakeup_bytes = 1 << 20;
 
-/* Keys of code objects whose record went out: sets of four words. A word is a key with its lowest
- * bit saying `the first level does not suffice`. */
+/* Keys of code objects whose record went out: sets of four. */
 #define SEEN_SETS 8192u
 __u64 seen[SEEN_SETS * 4];
 __u32 seen_turn;
@@ -62,42 +61,25 @@ static __always_inline __u32 seen_set(__u64 key)
 static __always_inline int py_seen(__u64 key)
 {
 	__u32 i = seen_set(key) * 4;
-	__u64 k = key | 1;
 
 	if (i > SEEN_SETS * 4 - 4)
 		return 0;
-	if ((seen[i] | 1) == k)
-		return seen[i] & 1 ? 1 : 2;
-	if ((seen[i + 1] | 1) == k)
-		return seen[i + 1] & 1 ? 1 : 2;
-	if ((seen[i + 2] | 1) == k)
-		return seen[i + 2] & 1 ? 1 : 2;
-	if ((seen[i + 3] | 1) == k)
-		return seen[i + 3] & 1 ? 1 : 2;
-	return 0;
+	return seen[i] == key || seen[i + 1] == key || seen[i + 2] == key || seen[i + 3] == key;
 }
 
-static __always_inline void seen_add(__u64 key, __u64 deep)
+static __always_inline void seen_add(__u64 key)
 {
-	__u32 i = seen_set(key) * 4;
-	__u64 word = deep ? key & ~1ull : key | 1;
-	__u32 way;
+	__u32 i = seen_set(key) * 4, way;
 
 	if (i > SEEN_SETS * 4 - 4)
 		return;
-	if ((seen[i] | 1) == (key | 1) || !seen[i])
-		way = 0;
-	else if ((seen[i + 1] | 1) == (key | 1) || !seen[i + 1])
-		way = 1;
-	else if ((seen[i + 2] | 1) == (key | 1) || !seen[i + 2])
-		way = 2;
-	else if ((seen[i + 3] | 1) == (key | 1) || !seen[i + 3])
-		way = 3;
-	else
-		way = seen_turn++ & 3;
-	i += way & 3;
-	if (i < SEEN_SETS * 4)
-		seen[i] = word;
+	for (way = 0; way < 4; way++) {
+		if (!seen[i + way] || seen[i + way] == key) {
+			seen[i + way] = key;
+			return;
+		}
+	}
+	seen[i + (seen_turn++ & 3)] = key;
 }
 
 #include "cprofd/pywalk.h"
@@ -134,6 +116,7 @@ struct {
 struct {
 	__u64 tid;
 	__u64 tstate;
+	__u64 until;
 } hints[HINTS];
 
 /* --- helpers --- */
@@ -391,9 +374,7 @@ static long capture_code(__u32 i, void *context)
 	}
 	if (cap->pending_key == key)
 		cap->pending_key = 0;
-	seen_add(key, 0);
-	if (todo->shallow && todo->shallow != key)
-		seen_add(todo->shallow, todo->deep);
+	seen_add(key);
 	return 0;
 }
 
@@ -436,16 +417,19 @@ int sample(struct bpf_perf_event_data *ctx)
 	} else if (image->runtime) {
 		slot = task->pid & (HINTS - 1);
 		walk->fsbase = task->thread.fsbase;
+		walk->now = bpf_ktime_get_ns();
+		walk->salt = py_mix(task->group_leader->start_boottime, (__u32)task->tgid |
+				    (__u64)task->self_exec_id << 32);
 		walk->hint = hints[slot].tid == (__u32)task->pid ? hints[slot].tstate : 0;
+		walk->hint_until = hints[slot].until;
 		py_walk(walk, image);
-		if (!walk->n_tstates) {
+		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
-		} else if (walk->tstates[0] != walk->hint) {
+		if (walk->hint_until != hints[slot].until) {
 			hints[slot].tid = (__u32)task->pid;
 			hints[slot].tstate = walk->tstates[0];
+			hints[slot].until = walk->hint_until;
 		}
-		if (walk->holds_gil)
-			record->flags |= SAMPLE_HOLDS_GIL;
 		if (walk->loss)
 			count_loss(c, walk->loss);
 		if (walk->n_todo) {

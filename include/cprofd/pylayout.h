@@ -56,6 +56,7 @@ enum py_lines {
 	X(tstate, native_thread_id)/* 3.11+ */ \
 	X(tstate, status)          /* 3.12+: _status bit field, u32 */ \
 	X(tstate, frame)           /* 3.8-3.10 frame; 3.11/3.12 cframe; 3.13+ current_frame */ \
+	X(tstate, datastack_chunk) /* 3.11+: _PyStackChunk *, where the newest piece of the data stack begins */ \
 	X(cframe, current_frame)   /* 3.11/3.12 */ \
 	X(frame, back)             /* f_back, or previous */ \
 	X(frame, code)             /* f_code, or f_executable */ \

@@ -8,22 +8,28 @@
  * and an offset.
  *
  * What is proven at each sample, since the target runs on:
- *  - A thread state is taken only when it is a member of its interpreter's
- *    list now (prev->next == it, or the head) and its thread_id is ours: a
- *    freed one that still looks whole is not.
+ *  - A thread state is taken when its thread_id is ours and it has a frame, else
+ *    the interpreters' lists are searched: a freed one has no frame.
  *  - A code object is known by a *key*, never by its address: on 3.12+ from
  *    co_version, which the interpreter never gives twice (Objects/codeobject.c,
  *    _PyCode_New); before that from the words of the object that a new one at
- *    the same place would change (`shallow`), and for code that no file holds
- *    (exec, templates: "<string>") from the content of its names and line
- *    table as well (`deep`), because such objects are freed and made again at
- *    the same addresses all the way down.
+ *    the same place would change, and for code that no file holds (exec,
+ *    templates: "<string>") from the content of its names and line table as
+ *    well, because such objects are freed and made again at the same addresses
+ *    all the way down.
+ *  - Proving a key costs a read for each frame, most of a walk. So a slot for
+ *    each code address keeps the key and the time of its last proof. Code of
+ *    no file is proven at every sight; code of a file again after
+ *    PY_PROOF_NS, and at every sight once its slot was found to have changed.
  *  - A chain must end where the interpreter lets one end: with an entry frame
  *    (3.11) or a shim (3.12+). One that ends elsewhere was being linked and is
  *    reported as FRAME_HALF.
  *
- * The host says what it has seen: py_seen(key) before this header is included
- * in BPF; in user space nothing is.
+ * Frames of 3.11+ lie one above the other on the thread's data stack, so a page
+ * of it is read at once and most frames cost no read of their own.
+ *
+ * The host says which keys were captured: py_seen(key), defined before this
+ * header is included in BPF; in user space none is.
  */
 #ifndef CPROFD_PYWALK_H
 #define CPROFD_PYWALK_H
@@ -38,38 +44,61 @@
 #define PY_THREADS_MAX 65536u   /* thread states looked through for ours */
 #define PY_RAW_FRAME 128u
 #define PY_RAW_CODE 192u
-#define PY_RAW_TSTATE 256u
+#define PY_RAW_TSTATE 304u
 
-enum py_seen { PY_NEW = 0, PY_SEEN = 1, PY_SEEN_DEEP = 2 };
+#define PY_WINDOW 8192u         /* bytes of the data stack, read at once */
+#define PY_SETS 512u            /* of four slots */
+#define PY_PROOF_NS (1ull << 25) /* 34 ms */
 
 struct py_todo {                /* a code object to capture */
 	__u64 code;             /* address */
 	__u64 key;
-	__u64 shallow;          /* its first-level key, 0: none (3.12+) */
-	__u64 deep;             /* 1: the first level does not suffice */
 };
+
+/* The last proof of a code object. `tag` is the address, mixed reversibly with the process, without
+ * the bits that chose the set; `until` counts units of PY_PROOF_NS / 8: the key holds until then,
+ * PY_EACH_SIGHT: prove it at each sight. */
+struct py_slot {
+	__u64 tag_until;        /* tag << 24 | until */
+	__u64 key;
+};
+#define PY_UNTIL_BITS 24
+#define PY_UNTIL_MASK ((1ull << PY_UNTIL_BITS) - 1)
+#define PY_UNTIL_UNIT_SHIFT 22
+#define PY_EACH_SIGHT 0ull
 
 struct py_walk {
 	/* in */
 	__u64 fsbase;
 	__u64 hint;             /* thread state found for this thread before, or 0 */
+	__u64 hint_until;       /* ns: till then the process has one interpreter */
+	__u64 now;              /* CLOCK_MONOTONIC ns */
+	__u64 salt;             /* of the process: equal addresses of two processes differ */
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
 	__u64 interp;
 	__u64 candidate;        /* search */
 	__u64 tstates[PY_TSTATES_MAX];
 	__u64 first_frames[PY_TSTATES_MAX];
+	__u64 chunks[PY_TSTATES_MAX]; /* where the newest piece of its data stack begins, 0: not known */
 	__u32 n_tstates, next_tstate;
 	__u32 n;                /* frames found */
 	__u32 n_todo;
 	__u32 flags;            /* PY_FRAME_* for the next frame */
 	__u16 loss;             /* enum loss: where the walk was cut */
 	__u8 closed;            /* the last frame was an entry: the chain may end */
-	__u8 holds_gil;
+	__u8 _pad0;
 	__u64 fault;            /* address that was not readable */
+	__u64 chunk;            /* of the thread state that is walked */
+	__u64 window;           /* address of memory[0], 0: nothing read */
+	__u32 window_end;       /* bytes of it that are there */
+	__u32 _pad;
+	/* The window, room for a frame that sticks out of it, and a frame read by itself. */
+	__u8 memory[PY_WINDOW + 2 * PY_RAW_FRAME];
 	__u8 raw[PY_RAW_TSTATE];
 	__u8 code[PY_RAW_CODE];
 	struct py_todo todo[RECORD_CODES_PER_TICK];
+	struct py_slot slots[PY_SETS * 4];
 	__u64 head[12];         /* room for the record's head: a record is sent without a copy */
 	struct py_frame frames[RECORD_PY_FRAMES_MAX];
 };
@@ -80,9 +109,9 @@ struct py_walk_context {
 };
 
 #if !defined(__bpf__)
-HOST_INLINE enum py_seen py_seen(__u64 key)
+HOST_INLINE int py_seen(__u64 key)
 {
-	return PY_NEW;
+	return 0;
 }
 #endif
 
@@ -127,23 +156,15 @@ HOST_INLINE long py_read64(struct py_walk *walk, __u64 address, __u64 *ret)
 
 /* --- thread states --- */
 
-/* Reads a thread state into raw and checks that it is a living one of ours. */
+/* Does the thread state found before still serve? Reads it into raw. One that was freed has lost its
+ * frames (PyThreadState_Clear), so only one with a frame is taken without a search. */
 HOST_INLINE int py_tstate_check(struct py_walk *walk, const struct image *image, __u64 tstate)
 {
 	const struct py_layout *l = &image->layout;
-	__u64 prev, link;
 
-	if (host_read(walk->raw, PY_RAW_TSTATE, tstate)) {
-		walk->fault = tstate;
+	if (host_read(walk->raw, PY_RAW_TSTATE, tstate))
 		return 0;
-	}
-	if (py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) != walk->fsbase)
-		return 0;
-	walk->interp = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_interp);
-	prev = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_prev);
-	if (py_read64(walk, prev ? prev + l->tstate_next : walk->interp + l->threads_head, &link))
-		return 0;
-	return link == tstate;
+	return py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase;
 }
 
 /* The innermost frame of the thread state in raw. */
@@ -167,6 +188,7 @@ HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, 
 	if (i >= PY_TSTATES_MAX)
 		return;
 	walk->tstates[i] = tstate;
+	walk->chunks[i] = py_u64(walk->raw, PY_RAW_TSTATE, image->layout.tstate_datastack_chunk);
 	walk->first_frames[i] = py_tstate_frame(walk, image);
 	walk->n_tstates = i + 1;
 }
@@ -212,48 +234,58 @@ HOST_LOOP_FN long py_search_interpreter(__u32 i, void *context)
 	return 0;
 }
 
-/* Finds the thread states of this OS thread, the active one first. */
+/* All thread states of this OS thread, the active one first. */
+HOST_INLINE void py_search_tstates(struct py_walk_context *c, __u64 head)
+{
+	struct py_walk *walk = c->walk;
+	const struct py_layout *l = &c->image->layout;
+	__u64 current = 0;
+	__u32 i;
+
+	walk->n_tstates = 0;
+	walk->interp = head;
+	host_loop(PY_INTERPRETERS_MAX, py_search_interpreter, c);
+	if (walk->n_tstates < 2 || l->tstate_current == ~0u ||
+	    py_read64(walk, c->image->runtime + l->tstate_current, &current))
+		return;
+	/* The one that runs comes first; the lists have the newest first already, which is the inner
+	 * one when an interpreter runs another. */
+	for (i = 1; i < PY_TSTATES_MAX; i++) {
+		if (i < walk->n_tstates && walk->tstates[i] == current) {
+			__u64 frame = walk->first_frames[i], chunk = walk->chunks[i];
+
+			walk->tstates[i] = walk->tstates[0];
+			walk->first_frames[i] = walk->first_frames[0];
+			walk->chunks[i] = walk->chunks[0];
+			walk->tstates[0] = current;
+			walk->first_frames[0] = frame;
+			walk->chunks[0] = chunk;
+		}
+	}
+}
+
+/* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
+ * thread state found before. That there is one is looked at every PY_PROOF_NS. */
 HOST_INLINE void py_find_tstates(struct py_walk_context *c)
 {
 	struct py_walk *walk = c->walk;
 	const struct image *image = c->image;
-	const struct py_layout *l = &image->layout;
 	__u64 heads[2] = {}; /* interpreters.head, interpreters.main: the newest, the oldest */
-	__u64 current = 0;
 
-	if (host_read(heads, sizeof(heads), image->runtime + l->interpreters_head)) {
-		walk->fault = image->runtime + l->interpreters_head;
+	if (walk->hint && walk->hint_until > walk->now && py_tstate_check(walk, image, walk->hint)) {
+		py_tstate_add(walk, image, walk->hint);
+		if (walk->first_frames[0])
+			return;
+	}
+	walk->hint_until = 0;
+	if (host_read(heads, sizeof(heads), image->runtime + image->layout.interpreters_head)) {
+		walk->fault = image->runtime + image->layout.interpreters_head;
 		walk->loss = LOSS_TSTATE_READ;
 		return;
 	}
-	if (l->tstate_current != ~0u)
-		py_read64(walk, image->runtime + l->tstate_current, &current);
-	/* One interpreter, and a thread state that still stands: the usual case. */
-	if (heads[0] == heads[1] && walk->hint &&
-	    (!current || current == walk->hint || l->tstate_current == ~0u) &&
-	    py_tstate_check(walk, image, walk->hint)) {
-		py_tstate_add(walk, image, walk->hint);
-	} else {
-		walk->interp = heads[0];
-		host_loop(PY_INTERPRETERS_MAX, py_search_interpreter, c);
-		/* The one that runs comes first; the list has the newest first already,
-		 * which is the inner one when an interpreter runs another. */
-		if (walk->n_tstates > 1 && current) {
-			__u32 i;
-
-			for (i = 1; i < PY_TSTATES_MAX; i++) {
-				if (i < walk->n_tstates && walk->tstates[i] == current) {
-					__u64 frame = walk->first_frames[i];
-
-					walk->tstates[i] = walk->tstates[0];
-					walk->first_frames[i] = walk->first_frames[0];
-					walk->tstates[0] = current;
-					walk->first_frames[0] = frame;
-				}
-			}
-		}
-	}
-	walk->holds_gil = walk->n_tstates && current && walk->tstates[0] == current;
+	py_search_tstates(c, heads[0]);
+	if (heads[0] == heads[1] && walk->n_tstates == 1)
+		walk->hint_until = walk->now + PY_PROOF_NS;
 }
 
 /* --- code objects --- */
@@ -300,18 +332,14 @@ HOST_INLINE __u64 py_code_deep(struct py_walk *walk, const struct py_layout *l, 
 	return py_mix(h, table[3]);
 }
 
-HOST_INLINE void py_todo_add(struct py_walk *walk, __u64 code, __u64 key, __u64 shallow, __u64 deep)
+HOST_INLINE void py_todo_add(struct py_walk *walk, __u64 code, __u64 key)
 {
 	__u32 i = walk->n_todo;
-	struct py_todo *todo;
 
 	if (i >= RECORD_CODES_PER_TICK)
 		return;
-	todo = &walk->todo[i];
-	todo->code = code;
-	todo->key = key;
-	todo->shallow = shallow;
-	todo->deep = deep;
+	walk->todo[i].code = code;
+	walk->todo[i].key = key;
 	walk->n_todo = i + 1;
 }
 
@@ -331,26 +359,29 @@ HOST_INLINE int py_code_lives(struct py_walk *walk, const struct image *image)
 	return refcnt != 0 && refcnt >> 32 == 0;
 }
 
-/* The key of the code object at `code`; 0 when it is none (loss says why). */
-HOST_INLINE __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code)
+/* Does a file hold the code whose file name is the string at `filename`? Then what it points to is
+ * shared with a module that keeps it. Frozen modules are as good as files. */
+HOST_INLINE int py_from_file(const struct py_layout *l, __u64 filename)
+{
+	char start[8] = {};
+
+	if (host_read(start, sizeof(start), filename + l->unicode_ascii_data))
+		return 0;
+	if (start[0] == '/')
+		return 1;
+	return start[0] == '<' && start[1] == 'f' && start[2] == 'r' && start[3] == 'o' &&
+	       start[4] == 'z' && start[5] == 'e' && start[6] == 'n' && start[7] == ' ';
+}
+
+/* Proves the key of the code object at `code` anew; 0 when it is none (loss says why).
+ * *ret_file: see py_from_file. */
+HOST_INLINE __u64 py_code_prove(struct py_walk *walk, const struct image *image, __u64 code,
+				int *ret_file)
 {
 	const struct py_layout *l = &image->layout;
-	__u64 shallow, key, deep = 0;
-	enum py_seen seen;
+	__u64 key, filename;
 	__u32 version = 0;
 
-	if (l->code_version != PY_ABSENT) {
-		if (host_read(&version, sizeof(version), code + l->code_version)) {
-			walk->fault = code;
-			walk->loss = LOSS_CODE_READ;
-			return 0;
-		}
-		if (version) {
-			key = py_mix(py_mix(image->runtime, code), version) | 1;
-			if (py_seen(key) != PY_NEW)
-				return key;
-		}
-	}
 	if (host_read(walk->code, PY_RAW_CODE, code)) {
 		walk->fault = code;
 		walk->loss = LOSS_CODE_READ;
@@ -360,50 +391,132 @@ HOST_INLINE __u64 py_code_key(struct py_walk *walk, const struct image *image, _
 		walk->loss = LOSS_CODE_DYING;
 		return 0;
 	}
-	if (version) {
-		py_todo_add(walk, code, key, 0, 0);
-		return key;
-	}
-	shallow = py_mix(image->runtime, code);
-	shallow = py_mix(shallow, py_u64(walk->code, PY_RAW_CODE, l->code_name));
-	shallow = py_mix(shallow, py_u64(walk->code, PY_RAW_CODE, l->code_filename));
-	shallow = py_mix(shallow, py_u64(walk->code, PY_RAW_CODE, l->code_linetable));
-	shallow = py_mix(shallow, py_u64(walk->code, PY_RAW_CODE, l->var_size));
-	shallow = py_mix(shallow, py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno) |
-					  (__u64)py_u32(walk->code, PY_RAW_CODE, l->code_flags) << 32);
-	shallow |= 1;
-	seen = py_seen(shallow);
-	if (seen == PY_SEEN)
-		return shallow;
-	if (seen == PY_NEW) {
-		/* Is it from a file? Then it shares names with a module that keeps them. */
-		__u64 filename = py_u64(walk->code, PY_RAW_CODE, l->code_filename);
-		__u8 first = 0;
+	filename = py_u64(walk->code, PY_RAW_CODE, l->code_filename);
+	*ret_file = py_from_file(l, filename);
+	key = py_mix(walk->salt, code);
+	if (l->code_version != PY_ABSENT)
+		version = py_u32(walk->code, PY_RAW_CODE, l->code_version);
+	if (version)
+		return py_mix(key, version) | 1;
+	key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->code_name));
+	key = py_mix(key, filename);
+	key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->code_linetable));
+	key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->var_size));
+	key = py_mix(key, py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno) |
+				  (__u64)py_u32(walk->code, PY_RAW_CODE, l->code_flags) << 32);
+	if (!*ret_file)
+		key = py_code_deep(walk, l, key);
+	return key | 1;
+}
 
-		host_read(&first, 1, filename + l->unicode_ascii_data);
-		deep = first != '/';
-		if (!deep) {
-			py_todo_add(walk, code, shallow, shallow, 0);
-			return shallow;
+/* The key of the code object at `code`, from its slot or proven; 0 when it is none. */
+HOST_INLINE __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code)
+{
+	__u64 mixed, tag, key, until, now = walk->now >> PY_UNTIL_UNIT_SHIFT & PY_UNTIL_MASK;
+	struct py_slot *set, *slot;
+	__u32 index, version = 0;
+	int file = 0;
+
+	/* 43 bits of address; the steps are reversible, so tag and set together are exact. */
+	mixed = (code >> 4 ^ walk->salt) & ((1ull << 43) - 1);
+	mixed ^= mixed >> 22;
+	mixed = mixed * 0x9e3779b97f5ull & ((1ull << 43) - 1);
+	index = (mixed >> 34 & (PY_SETS - 1)) * 4;
+	tag = mixed & ((1ull << 34) - 1);
+	if (index > PY_SETS * 4 - 4)
+		return 0;
+	set = &walk->slots[index];
+	if (set[0].tag_until >> PY_UNTIL_BITS == tag)
+		slot = &set[0];
+	else if (set[1].tag_until >> PY_UNTIL_BITS == tag)
+		slot = &set[1];
+	else if (set[2].tag_until >> PY_UNTIL_BITS == tag)
+		slot = &set[2];
+	else if (set[3].tag_until >> PY_UNTIL_BITS == tag)
+		slot = &set[3];
+	else
+		slot = NULL;
+	if (slot && slot->key) {
+		until = slot->tag_until & PY_UNTIL_MASK;
+		if (until > now)
+			return slot->key;
+		if (image->layout.code_version != PY_ABSENT &&
+		    !host_read(&version, sizeof(version), code + image->layout.code_version) &&
+		    version && (py_mix(py_mix(walk->salt, code), version) | 1) == slot->key) {
+			if (until != PY_EACH_SIGHT)
+				slot->tag_until = tag << PY_UNTIL_BITS | ((now + 8) & PY_UNTIL_MASK);
+			return slot->key;
 		}
 	}
-	key = py_code_deep(walk, l, shallow) | 1;
-	if (seen != PY_SEEN_DEEP || py_seen(key) == PY_NEW)
-		py_todo_add(walk, code, key, shallow, 1);
+	key = py_code_prove(walk, image, code, &file);
+	if (!key)
+		return 0;
+	until = file ? (now + 8) & PY_UNTIL_MASK : PY_EACH_SIGHT;
+	if (slot && slot->key) {
+		/* Once changed, never trusted again unseen. */
+		if (slot->key != key || (slot->tag_until & PY_UNTIL_MASK) == PY_EACH_SIGHT)
+			until = PY_EACH_SIGHT;
+	} else {
+		slot = &set[walk->now >> 10 & 3];
+	}
+	if (!py_seen(key)) {
+		/* Until it is captured, each sight tries again. */
+		slot->key = 0;
+		py_todo_add(walk, code, key);
+		return key;
+	}
+	slot->tag_until = tag << PY_UNTIL_BITS | until;
+	slot->key = key;
 	return key;
 }
 
 /* --- frames --- */
 
-/* The offset of the instruction in a frame of 3.11+: a pointer into the bytecode. */
-HOST_INLINE __s32 py_offset_pointer(struct py_walk *walk, const struct py_layout *l, __u64 code)
+/* Where in memory[] the frame at `address` lies; ~0u when it cannot be read. */
+HOST_INLINE __u32 py_frame_fetch(struct py_walk *walk, const struct py_layout *l, __u64 address)
 {
-	__u64 pointer = py_u64(walk->raw, PY_RAW_FRAME, l->frame_lasti);
+	__u64 offset = address - walk->window, below = address - walk->chunk;
+	__u32 size = l->frame_size, at;
+
+	if (size > PY_RAW_FRAME)
+		return ~0u;
+	if (offset < PY_WINDOW && offset + size <= walk->window_end)
+		return offset;
+	/* A frame of the newest chunk: everything from here down to the chunk's start is the thread's
+	 * own stack of frames, and resident. Others (a generator's, an older chunk's, the frame objects
+	 * of 3.8-3.10) are read alone. A read that faults would cost more than all the rest. */
+	if (walk->chunk && below < (1u << 20)) {
+		at = below < PY_WINDOW ? (__u32)below : PY_WINDOW;
+		host_barrier(at);
+		size += at;
+		host_barrier(size);
+		if (size <= PY_WINDOW + PY_RAW_FRAME && at <= PY_WINDOW &&
+		    !host_read(walk->memory, size, address - at)) {
+			walk->window = address - at;
+			walk->window_end = size;
+			return at;
+		}
+		walk->chunk = 0;
+		size = l->frame_size;
+		host_barrier(size);
+	}
+	if (size > PY_RAW_FRAME || host_read(walk->memory + PY_WINDOW + PY_RAW_FRAME, size, address))
+		return ~0u;
+	return PY_WINDOW + PY_RAW_FRAME;
+}
+
+#define PY_MEMORY sizeof(((struct py_walk *)0)->memory)
+
+/* The offset of the instruction in a frame of 3.11+: a pointer into the bytecode. */
+HOST_INLINE __s32 py_offset_pointer(struct py_walk *walk, const struct py_layout *l, __u32 at,
+				    __u64 code)
+{
+	__u64 pointer = py_u64(walk->memory, PY_MEMORY, at + l->frame_lasti);
 	__u64 start = code + l->code_instructions;
 
 	if (l->flags & PY_TLBC && l->frame_tlbc_index != PY_ABSENT) {
 		/* The thread's own copy of the bytecode; entry 0 is co_code_adaptive. */
-		__s32 index = (__s32)py_u32(walk->raw, PY_RAW_FRAME, l->frame_tlbc_index);
+		__s32 index = (__s32)py_u32(walk->memory, PY_MEMORY, at + l->frame_tlbc_index);
 		__u64 array = 0, copy = 0;
 
 		if (index > 0 && !py_read64(walk, code + l->code_tlbc, &array) && array &&
@@ -422,7 +535,7 @@ HOST_LOOP_FN long py_walk_frame(__u32 i, void *context)
 	const struct py_layout *l = &image->layout;
 	struct py_frame *out;
 	__u64 code, back, key;
-	__u32 flags = walk->flags, n = walk->n;
+	__u32 flags = walk->flags, n = walk->n, at;
 	__s32 offset;
 
 	if (!walk->frame) {
@@ -431,14 +544,15 @@ HOST_LOOP_FN long py_walk_frame(__u32 i, void *context)
 			walk->loss = LOSS_FRAME_HALF;
 		return 1;
 	}
-	if (host_read(walk->raw, PY_RAW_FRAME, walk->frame)) {
+	at = py_frame_fetch(walk, l, walk->frame);
+	if (at > PY_WINDOW + PY_RAW_FRAME) {
 		walk->fault = walk->frame;
 		walk->loss = LOSS_FRAME_READ;
 		return 1;
 	}
-	back = py_u64(walk->raw, PY_RAW_FRAME, l->frame_back);
+	back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
 	if (l->owner_native_first &&
-	    py_u8(walk->raw, PY_RAW_FRAME, l->frame_owner) >= l->owner_native_first) {
+	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) >= l->owner_native_first) {
 		/* A shim: native code entered the interpreter here. */
 		if (n > 0 && n <= RECORD_PY_FRAMES_MAX)
 			walk->frames[n - 1].flags |= PY_FRAME_ENTRY;
@@ -450,7 +564,7 @@ HOST_LOOP_FN long py_walk_frame(__u32 i, void *context)
 		walk->loss = LOSS_FRAME_DEPTH;
 		return 1;
 	}
-	code = py_u64(walk->raw, PY_RAW_FRAME, l->frame_code);
+	code = py_u64(walk->memory, PY_MEMORY, at + l->frame_code);
 	if (l->flags & PY_TAGGED_REFS)
 		code &= ~7ull;
 	key = py_code_key(walk, image, code);
@@ -465,16 +579,16 @@ HOST_LOOP_FN long py_walk_frame(__u32 i, void *context)
 		return 1;
 	}
 	if (l->lasti == PY_LASTI_POINTER) {
-		offset = py_offset_pointer(walk, l, code);
+		offset = py_offset_pointer(walk, l, at, code);
 	} else {
-		offset = (__s32)py_u32(walk->raw, PY_RAW_FRAME, l->frame_lasti);
+		offset = (__s32)py_u32(walk->memory, PY_MEMORY, at + l->frame_lasti);
 		if (l->lasti == PY_LASTI_UNITS && offset > 0)
 			offset *= 2;
 	}
 	if (l->frames == PY_FRAMES_OBJECTS) {
 		flags |= PY_FRAME_ENTRY;
 	} else if (l->frame_is_entry != PY_ABSENT) {
-		walk->closed = py_u8(walk->raw, PY_RAW_FRAME, l->frame_is_entry) != 0;
+		walk->closed = py_u8(walk->memory, PY_MEMORY, at + l->frame_is_entry) != 0;
 		if (walk->closed)
 			flags |= PY_FRAME_ENTRY;
 	} else {
@@ -492,7 +606,7 @@ HOST_LOOP_FN long py_walk_frame(__u32 i, void *context)
 	return 0;
 }
 
-/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase and hint set.
+/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, now and salt set.
  * After: frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
 HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image)
 {
@@ -506,11 +620,14 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image)
 	walk->loss = 0;
 	walk->closed = 1;
 	walk->fault = 0;
+	walk->window = 0;
+	walk->window_end = 0;
 	py_find_tstates(&c);
 	for (i = 0; i < PY_TSTATES_MAX; i++) {
 		if (i >= walk->n_tstates || walk->loss)
 			break;
 		walk->frame = walk->first_frames[i];
+		walk->chunk = walk->chunks[i];
 		walk->closed = 1;
 		walk->flags = i && walk->n ? PY_FRAME_TSTATE : 0;
 		host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_frame, &c);

@@ -62,7 +62,6 @@ enum record_part_kind {
 /* struct record_sample.flags */
 #define SAMPLE_IN_KERNEL 1u   /* the tick met the thread in the kernel */
 #define SAMPLE_NO_PYTHON 2u   /* this thread has no thread state */
-#define SAMPLE_HOLDS_GIL 4u   /* its thread state is the current one (3.8-3.11) or says so */
 
 struct record_sample {
 	struct record_header header;

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""What cprofd costs, beside an empty BPF program and py-spy, on a real Numba compile.
+
+    bench.py [--python PATH] [--pairs N] [--seconds S] [PART ...]
+
+Parts: bpf (BPF time a sample), target (the target's CPU a compile against an empty program,
+interleaved), own (cprofd's own CPU a sample, PSS and memlock), lost (records lost at 9999 Hz),
+flat (memory over minutes), start (attach to first sample), pyspy. Without parts: all but flat.
+All figures are of this run on this machine; a ratio is of medians over interleaved pairs.
+"""
+import argparse
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, "build")
+CPROFD = os.environ.get("CPROFD", os.path.join(BUILD, "cprofd"))
+TICK = os.sysconf("SC_CLK_TCK")
+OURS = {"sample", "on_fork", "on_exec", "on_exit"}
+
+
+class Target:
+    """The Numba loop; collects (time of arrival, CPU seconds) of each compile."""
+
+    def __init__(self, python):
+        self.process = subprocess.Popen([python, os.path.join(ROOT, "tests/targets/numba_loop.py")],
+                                        stdout=subprocess.PIPE, universal_newlines=True)
+        assert self.process.stdout.readline().strip() == "ready"
+        self.compiles = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.compiles.append((time.monotonic(), float(line)))
+
+    def between(self, start, end):
+        """CPU seconds of the compiles that lay wholly within."""
+        inside = [c for c in self.compiles if start <= c[0] <= end]
+        return [cpu for _, cpu in inside[1:]]
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def bpftool(kind):
+    return json.loads(subprocess.check_output(["bpftool", "-j", kind, "show"]))
+
+
+def programs():
+    return {p["id"]: p for p in bpftool("prog") if p.get("name") in OURS}
+
+
+def tree(pid):
+    pids, todo = [], [pid]
+    while todo:
+        p = todo.pop()
+        pids.append(p)
+        try:
+            todo += [int(c) for c in open("/proc/%d/task/%d/children" % (p, p)).read().split()]
+        except OSError:
+            pass
+    return pids
+
+
+def cpu_of(pids):
+    total = 0
+    for p in pids:
+        try:
+            fields = open("/proc/%d/stat" % p).read().rsplit(")", 1)[1].split()
+            total += int(fields[11]) + int(fields[12])
+        except OSError:
+            pass
+    return total / TICK
+
+
+def pss_of(pids):
+    total = 0
+    for p in pids:
+        try:
+            total += int(re.search(r"^Pss:\s+(\d+)", open("/proc/%d/smaps_rollup" % p).read(), re.M).group(1))
+        except OSError:
+            pass
+    return total * 1024
+
+
+def start_cprofd(pid, rate, seconds, out="/dev/null", maps_before=()):
+    return subprocess.Popen([CPROFD, "attach", str(pid), "-r", str(rate), "-d", str(seconds), "-f", "events",
+                             "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
+
+
+def out_file():
+    return os.path.join(tempfile.mkdtemp(prefix="cprofd-bench-"), "bench.cprof")
+
+
+def finish(process):
+    _, words = process.communicate()
+    if process.returncode:
+        sys.exit("cprofd failed: %s" % words)
+    return words
+
+
+def part_bpf(target, args):
+    subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
+    try:
+        for rate in (999, 9999):
+            p = start_cprofd(target.process.pid, rate, args.seconds + 2, out_file())
+            time.sleep(2)
+            before = programs()
+            time.sleep(args.seconds)
+            after = programs()
+            finish(p)
+            ns = runs = 0
+            for i, prog in after.items():
+                ns += prog.get("run_time_ns", 0) - before.get(i, {}).get("run_time_ns", 0)
+                if prog["name"] == "sample":
+                    runs += prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0)
+            print("bpf     %5d Hz: %.2f us a sample (%d samples)" % (rate, ns / runs / 1000, runs), flush=True)
+    finally:
+        subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
+
+
+def part_target(target, args):
+    for rate in args.rates or (999, 9999):
+        ratios, empties, ours = [], [], []
+        for pair in range(args.pairs):
+            medians = {}
+            for which in (("empty", "cprofd") if pair % 2 else ("cprofd", "empty")):
+                if which == "empty":
+                    p = subprocess.Popen([os.path.join(BUILD, "tools/bench/empty"),
+                                          os.path.join(BUILD, "tools/bench/empty.bpf.o"), str(target.process.pid),
+                                          str(rate), str(args.seconds + 1)], stdout=subprocess.PIPE)
+                    p.stdout.readline()
+                else:
+                    p = start_cprofd(target.process.pid, rate, args.seconds + 1, out_file())
+                    time.sleep(0.5)
+                start = time.monotonic()
+                time.sleep(args.seconds)
+                end = time.monotonic()
+                p.wait()
+                medians[which] = statistics.median(target.between(start, end))
+            empties.append(medians["empty"])
+            ours.append(medians["cprofd"])
+            ratios.append(medians["cprofd"] / medians["empty"])
+        print("target  %5d Hz: %.4fx CPU a compile of an empty program's (%d pairs, quartiles %.4f-%.4f; %.1f ms, %.1f ms)" % (
+            rate, statistics.median(ratios), len(ratios), *statistics.quantiles(ratios, n=4)[::2],
+            1000 * statistics.median(ours), 1000 * statistics.median(empties)), flush=True)
+
+
+def part_own(target, args):
+    for rate in (999, 9999):
+        maps_before = {m["id"] for m in bpftool("map")}
+        subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
+        p = start_cprofd(target.process.pid, rate, args.seconds + 4, out_file())
+        time.sleep(3)
+        pids = tree(p.pid)
+        cpu, before = cpu_of(pids), programs()
+        time.sleep(args.seconds)
+        cpu, after = cpu_of(pids) - cpu, programs()
+        pss = pss_of(pids)
+        memlock = sum(m.get("bytes_memlock", 0) for m in bpftool("map") if m["id"] not in maps_before)
+        subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
+        finish(p)
+        runs = sum(prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0) for i, prog in after.items()
+                   if prog["name"] == "sample")
+        print("own     %5d Hz: %.2f us CPU a sample (%d samples); PSS %.1f MB in %d processes + %.1f MB memlock = %.1f MB" % (
+            rate, cpu / runs * 1e6, runs, pss / 1e6, len(pids), memlock / 1e6, (pss + memlock) / 1e6), flush=True)
+
+
+def part_flat(target, args):
+    maps_before = {m["id"] for m in bpftool("map")}
+    p = start_cprofd(target.process.pid, 999, args.minutes * 60 + 5, out_file())
+    time.sleep(5)
+    sizes = []
+    for _ in range(args.minutes * 6):
+        pids = tree(p.pid)
+        sizes.append((pss_of(pids) + sum(m.get("bytes_memlock", 0) for m in bpftool("map")
+                                         if m["id"] not in maps_before)) / 1e6)
+        time.sleep(10)
+    finish(p)
+    after_first = sizes[6:]
+    print("flat      999 Hz: first %.1f MB, after a minute %.1f MB, last %.1f MB; min %.1f, max %.1f over %d minutes" % (
+        sizes[0], after_first[0], sizes[-1], min(after_first), max(after_first), args.minutes), flush=True)
+
+
+def part_lost(target, args):
+    p = start_cprofd(target.process.pid, 9999, 60, out_file())
+    words = finish(p)
+    print("lost     9999 Hz, 60 s:\n" + "\n".join("    " + w for w in words.splitlines()), flush=True)
+
+
+def part_start(target, args):
+    spans = []
+    for _ in range(10):
+        start = time.monotonic_ns()
+        p = subprocess.Popen([CPROFD, "attach", str(target.process.pid), "-r", "999", "-d", "1", "--stream"],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
+        first = None
+        for line in p.stdout:
+            e = json.loads(line)
+            if e["ev"] == "samples" and first is None:
+                first = e["t"][0]
+        p.wait()
+        spans.append((first - start) / 1e6)
+    print("start: attach to first sample %.0f ms median, %.0f-%.0f (10 runs)" % (
+        statistics.median(spans), min(spans), max(spans)), flush=True)
+
+
+def part_pyspy(target, args):
+    venv = os.path.join(BUILD, "bench-venv")
+    spy = os.path.join(venv, "bin/py-spy")
+    if not os.path.exists(spy):
+        subprocess.check_call([sys.executable, "-m", "venv", venv])
+        subprocess.check_call([os.path.join(venv, "bin/pip"), "-q", "install", "py-spy"])
+    for name, extra in (("py-spy", []), ("py-spy --nonblocking", ["--nonblocking"])):
+        out = out_file()
+        start = time.monotonic()
+        p = subprocess.Popen([spy, "record", "-p", str(target.process.pid), "-r", "999", "-d", str(args.seconds), "-f",
+                              "raw", "-o", out] + extra, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        cpu, pss = 0, 0
+        while p.poll() is None:
+            cpu, pss = max(cpu, cpu_of([p.pid])), max(pss, pss_of([p.pid]))
+            time.sleep(0.2)
+        end = time.monotonic()
+        samples = sum(int(line.rsplit(" ", 1)[1]) for line in open(out))
+        during = target.between(start, end)
+        wall = [b[0] - a[0] for a, b in zip(target.compiles, target.compiles[1:]) if a[0] >= start and b[0] <= end]
+        time.sleep(3)
+        rest_start = time.monotonic()
+        time.sleep(args.seconds)
+        rest = [b[0] - a[0] for a, b in zip(target.compiles, target.compiles[1:]) if a[0] >= rest_start]
+        print("%s 999 Hz: own CPU %.0f us a sample (%d samples), RSS %.0f MB; target: %.1f ms CPU a compile, wall %.2fx" % (
+            name, cpu / max(samples, 1) * 1e6, samples, pss / 1e6, 1000 * statistics.median(during),
+            statistics.median(wall) / statistics.median(rest)), flush=True)
+
+
+PARTS = {"bpf": part_bpf, "target": part_target, "own": part_own, "lost": part_lost, "start": part_start,
+         "pyspy": part_pyspy, "flat": part_flat}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default="/usr/bin/python3", help="a Python that has Numba")
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("--minutes", type=int, default=10)
+    parser.add_argument("--rates", type=int, action="append")
+    parser.add_argument("parts", nargs="*", choices=list(PARTS) + [[]])
+    args = parser.parse_args()
+    target = Target(args.python)
+    try:
+        print("target: %s, PID %d" % (subprocess.check_output(
+            [args.python, "-c", "import sys,numba;print('CPython %d.%d.%d' % sys.version_info[:3], 'Numba', numba.__version__)"],
+            universal_newlines=True).strip(), target.process.pid))
+        for part in args.parts or [p for p in PARTS if p != "flat"]:
+            PARTS[part](target, args)
+    finally:
+        target.close()
+
+
+main()
