@@ -93,8 +93,6 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 		*ret_error = BROKER_ERROR_NO_MEMORY;
 		return -ENOMEM;
 	}
-	/* No rlimit is needed since 5.11, and to raise one takes CAP_SYS_RESOURCE. */
-	libbpf_set_memlock_rlim(0);
 	libbpf_set_print(options->verbose ? print_all : NULL);
 	sampler->skel = sampler_bpf__open();
 	err = sampler->skel ? 0 : -errno;

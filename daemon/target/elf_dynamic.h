@@ -1,0 +1,50 @@
+/* Dynamic symbols of an ELF image as it lies in a target's memory: found from
+ * the ELF header at its base through PT_DYNAMIC and the symbol hash tables. They
+ * survive strip, need no file, and are what the target's own loader used.
+ *
+ * All of it is the target's to forge: every address goes through the reader,
+ * every walk has a bound, and what does not fit together is a named problem.
+ */
+#ifndef CPROFD_TARGET_ELF_DYNAMIC_H
+#define CPROFD_TARGET_ELF_DYNAMIC_H
+
+#include <stdint.h>
+
+#include "cprofd/host.h"
+
+#define ELF_PROBLEMS(X) \
+	X(NONE, "no problem") \
+	X(NOT_ELF, "there is no 64-bit little-endian ELF header at its start") \
+	X(HEADER, "its program headers cannot be read") \
+	X(NO_LOAD, "no segment of it is loaded from the start of the file") \
+	X(NO_DYNAMIC, "it has no dynamic section (a static executable?)") \
+	X(DYNAMIC, "its dynamic section cannot be read or does not end") \
+	X(NO_HASH, "its dynamic section names no symbol table, string table or hash table") \
+	X(HASH, "its symbol hash table does not fit together") \
+	X(SYMBOL, "a symbol or its name cannot be read")
+#define ELF_PROBLEM_ENUM(id, sentence) ELF_PROBLEM_##id,
+enum elf_problem { ELF_PROBLEMS(ELF_PROBLEM_ENUM) ELF_PROBLEM_COUNT };
+#undef ELF_PROBLEM_ENUM
+const char *elf_problem__sentence(enum elf_problem problem);
+
+struct elf_dynamic {
+	struct host_reader *reader; /* borrowed */
+	uint64_t base;         /* where its first byte is mapped */
+	uint64_t bias;         /* added to the file's addresses */
+	uint64_t symbols, strings, strings_size;
+	uint64_t gnu_hash, hash; /* 0: not there */
+};
+
+struct elf_symbol {
+	uint64_t address, size;
+	uint8_t type;          /* STT_* */
+};
+
+/* 0, or -EBADMSG with *ret_problem. */
+int elf_dynamic__open(struct host_reader *reader, uint64_t base, struct elf_dynamic *ret,
+		      enum elf_problem *ret_problem);
+/* A symbol defined in this image. -ENOENT: none; -EBADMSG with *ret_problem. */
+int elf_dynamic__lookup(const struct elf_dynamic *elf, const char *name, struct elf_symbol *ret,
+			enum elf_problem *ret_problem);
+
+#endif

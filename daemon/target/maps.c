@@ -1,0 +1,204 @@
+#include "target/maps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct cursor {
+	const char *at, *end;
+	bool bad;
+};
+
+static uint64_t number(struct cursor *c, unsigned base, uint64_t max)
+{
+	const char *from = c->at;
+	uint64_t value = 0;
+	unsigned digit;
+
+	for (; c->at < c->end; c->at++) {
+		char ch = *c->at;
+
+		if (ch >= '0' && ch <= '9')
+			digit = (unsigned)(ch - '0');
+		else if (base == 16 && ch >= 'a' && ch <= 'f')
+			digit = (unsigned)(ch - 'a' + 10);
+		else
+			break;
+		if (value > (max - digit) / base) {
+			c->bad = true;
+			return 0;
+		}
+		value = value * base + digit;
+	}
+	if (c->at == from)
+		c->bad = true;
+	return value;
+}
+
+static void expect(struct cursor *c, char ch)
+{
+	if (c->at < c->end && *c->at == ch)
+		c->at++;
+	else
+		c->bad = true;
+}
+
+static uint32_t flag(struct cursor *c, char yes, char no, uint32_t bit)
+{
+	char ch = c->at < c->end ? *c->at++ : 0;
+
+	if (ch != yes && ch != no)
+		c->bad = true;
+	return ch == yes ? bit : 0;
+}
+
+/* start-end perms offset major:minor inode   path */
+static bool parse_line(const char *line, size_t len, struct mapping *m)
+{
+	static const char deleted[] = " (deleted)";
+	struct cursor c = {.at = line, .end = line + len};
+	size_t cut = sizeof(deleted) - 1;
+
+	*m = (struct mapping){};
+	m->start = number(&c, 16, UINT64_MAX);
+	expect(&c, '-');
+	m->end = number(&c, 16, UINT64_MAX);
+	expect(&c, ' ');
+	m->flags |= flag(&c, 'r', '-', MAPPING_READ);
+	m->flags |= flag(&c, 'w', '-', MAPPING_WRITE);
+	m->flags |= flag(&c, 'x', '-', MAPPING_EXEC);
+	m->flags |= flag(&c, 's', 'p', MAPPING_SHARED);
+	expect(&c, ' ');
+	m->offset = number(&c, 16, UINT64_MAX);
+	expect(&c, ' ');
+	m->major = (uint32_t)number(&c, 16, UINT32_MAX);
+	expect(&c, ':');
+	m->minor = (uint32_t)number(&c, 16, UINT32_MAX);
+	expect(&c, ' ');
+	m->inode = number(&c, 10, UINT64_MAX);
+	if (c.bad || m->end <= m->start || (c.at < c.end && *c.at != ' '))
+		return false;
+	while (c.at < c.end && *c.at == ' ')
+		c.at++;
+	len = (size_t)(c.end - c.at);
+	m->path = c.at;
+	if (len > cut && !memcmp(c.end - cut, deleted, cut)) {
+		m->flags |= MAPPING_DELETED;
+		len -= cut;
+	}
+	m->path_len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len;
+	return true;
+}
+
+int maps__parse(const char *text, size_t len, struct maps *ret)
+{
+	const char *at = text, *end = text + len, *newline;
+	struct mapping *items = NULL, *grown;
+	size_t capacity = 0;
+	uint64_t last = 0;
+
+	*ret = (struct maps){};
+	for (; at < end; at = newline + 1) {
+		newline = memchr(at, '\n', (size_t)(end - at));
+		if (!newline) {
+			ret->truncated = true;
+			break;
+		}
+		if (ret->n == capacity) {
+			capacity = capacity ? capacity * 2 : 256;
+			grown = realloc(items, capacity * sizeof(*items));
+			if (!grown) {
+				free(items);
+				*ret = (struct maps){};
+				return -ENOMEM;
+			}
+			items = grown;
+		}
+		/* The kernel writes a page at a time: between two pages the target may map and
+		 * unmap, and what was told before may come again. */
+		if (parse_line(at, (size_t)(newline - at), &items[ret->n]) &&
+		    items[ret->n].start >= last)
+			last = items[ret->n++].end;
+		else
+			ret->bad++;
+	}
+	ret->items = items;
+	return 0;
+}
+
+int maps__read(int fd, struct maps *ret)
+{
+	size_t capacity = 256u << 10, len = 0;
+	char *text = malloc(capacity), *grown;
+	ssize_t got;
+	int err;
+
+	*ret = (struct maps){};
+	if (!text)
+		return -ENOMEM;
+	/* One offset for all holders of this fd: begin at the beginning. */
+	if (lseek(fd, 0, SEEK_SET) < 0) {
+		err = -errno;
+		goto fail;
+	}
+	for (;;) {
+		if (len == capacity) {
+			err = -EFBIG;
+			if (capacity >= MAPS_TEXT_MAX)
+				goto fail;
+			err = -ENOMEM;
+			grown = realloc(text, capacity * 2);
+			if (!grown)
+				goto fail;
+			text = grown;
+			capacity *= 2;
+		}
+		got = read(fd, text + len, capacity - len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		len += (size_t)got;
+	}
+	err = got < 0 ? -errno : len ? 0 : -ESRCH;
+	if (!err)
+		err = maps__parse(text, len, ret);
+	if (err)
+		goto fail;
+	ret->text = text;
+	return 0;
+fail:
+	free(text);
+	return err;
+}
+
+void maps__free(struct maps *maps)
+{
+	free(maps->items);
+	free(maps->text);
+	*maps = (struct maps){};
+}
+
+const struct mapping *maps__find(const struct maps *maps, uint64_t address)
+{
+	size_t low = 0, high = maps->n, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (address >= maps->items[mid].end)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < maps->n && address >= maps->items[low].start ? &maps->items[low] : NULL;
+}
+
+const char *mapping__name(const struct mapping *mapping, size_t *ret_len)
+{
+	const char *slash = mapping->path_len ? memrchr(mapping->path, '/', mapping->path_len) : NULL;
+	const char *name = slash ? slash + 1 : mapping->path;
+
+	*ret_len = mapping->path_len - (size_t)(name - mapping->path);
+	return name;
+}

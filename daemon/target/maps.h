@@ -1,0 +1,48 @@
+/* The mappings of a process: the text of /proc/PID/maps -> a table. Pure over a
+ * buffer; the paths in it are whatever the target called its files.
+ */
+#ifndef CPROFD_TARGET_MAPS_H
+#define CPROFD_TARGET_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAPPING_READ 1u
+#define MAPPING_WRITE 2u
+#define MAPPING_EXEC 4u
+#define MAPPING_SHARED 8u
+#define MAPPING_DELETED 16u /* the path ended in " (deleted)", which was cut off */
+
+struct mapping {
+	uint64_t start, end;
+	uint64_t offset;      /* in the file */
+	uint64_t inode;       /* 0: no file */
+	uint32_t major, minor;
+	uint32_t flags;
+	uint32_t path_len;
+	const char *path;     /* into the text, not NUL-terminated; "[heap]" and such too.
+			       * A newline in it is "\012", as the kernel wrote it */
+};
+
+struct maps {
+	struct mapping *items; /* in the order of addresses, without overlaps */
+	size_t n;
+	size_t bad;           /* lines that were no mapping, or not in order */
+	bool truncated;       /* the text ended in the middle of a line */
+	char *text;           /* owned, after maps__read */
+};
+
+#define MAPS_TEXT_MAX (32u << 20)
+
+/* `text` is borrowed: it outlives `ret`. -ENOMEM is the only error. */
+int maps__parse(const char *text, size_t len, struct maps *ret);
+/* Reads an fd of /proc/PID/maps from its beginning. -ESRCH: the image is gone. */
+int maps__read(int fd, struct maps *ret);
+void maps__free(struct maps *maps);
+
+const struct mapping *maps__find(const struct maps *maps, uint64_t address); /* or NULL */
+/* The name after the last '/'. */
+const char *mapping__name(const struct mapping *mapping, size_t *ret_len);
+
+#endif

@@ -1,0 +1,66 @@
+#include "target/process.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static const char *const sentences[] = {
+#define TARGET_SENTENCE(id, sentence) [TARGET_PROBLEM_##id] = sentence,
+	TARGET_PROBLEMS(TARGET_SENTENCE)
+};
+
+const char *target_problem__sentence(enum target_problem_kind kind)
+{
+	return (unsigned)kind < TARGET_PROBLEM_COUNT ? sentences[kind] : "an unknown problem";
+}
+
+static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
+{
+	struct target_process *process =
+		(struct target_process *)((char *)self - offsetof(struct target_process, reader));
+	size_t done = 0;
+	ssize_t got;
+
+	/* The kernel's half of the address space, and what pread takes for negative. */
+	if (address >> 63 || address + size < address)
+		return -EFAULT;
+	while (done < size) {
+		got = pread(process->mem, (char *)dst + done, size - done, (off_t)(address + done));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return -EFAULT;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+int target_process__init(struct target_process *process, pid_t pid, int mem, int maps_fd,
+			 struct image_key key)
+{
+	*process = (struct target_process){
+		.reader = {.read = read_mem},
+		.pid = pid,
+		.mem = mem,
+		.maps_fd = maps_fd,
+		.key = key,
+	};
+	return maps__read(maps_fd, &process->maps);
+}
+
+int target_process__refresh(struct target_process *process)
+{
+	struct maps maps;
+	int err;
+
+	err = maps__read(process->maps_fd, &maps);
+	if (err)
+		return err;
+	maps__free(&process->maps);
+	process->maps = maps;
+	return 0;
+}
+
+void target_process__free(struct target_process *process)
+{
+	maps__free(&process->maps);
+}

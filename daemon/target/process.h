@@ -1,0 +1,58 @@
+/* A process of the target, through the fds that the broker passed: what image it
+ * runs, and which CPython that is. Nothing here opens a path or needs privileges;
+ * all bytes read are the target's and may be anything.
+ * Threading: one thread at a time for each struct target_process.
+ */
+#ifndef CPROFD_TARGET_PROCESS_H
+#define CPROFD_TARGET_PROCESS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cprofd/record.h"
+#include "target/maps.h"
+
+struct target_process {
+	struct host_reader reader; /* over `mem`; -EFAULT for what cannot be read */
+	pid_t pid;
+	int mem, maps_fd;          /* borrowed: /proc/PID/mem, /proc/PID/maps */
+	struct image_key key;      /* as the broker told it */
+	struct maps maps;
+};
+
+/* Reads the mappings. -ESRCH: the process ended or runs another image now. */
+int target_process__init(struct target_process *process, pid_t pid, int mem, int maps_fd,
+			 struct image_key key);
+/* Reads them again. */
+int target_process__refresh(struct target_process *process);
+void target_process__free(struct target_process *process);
+
+/* X(id, sentence): why a process cannot be walked as a Python. */
+#define TARGET_PROBLEMS(X) \
+	X(NONE, "no problem") \
+	X(NOT_PYTHON, "no CPython was found in this process") \
+	X(GONE, "the process ended, or runs another program now") \
+	X(NO_SYMBOL, "its Python lacks a symbol that is needed") \
+	X(NO_VERSION, "it looks like a Python, but its version could not be read") \
+	X(UNSUPPORTED, "this version of Python is not supported (3.8 to 3.15 are)") \
+	X(LAYOUT, "the layout of this Python could not be told") \
+	X(STARTING, "its Python has not started yet")
+#define TARGET_PROBLEM_ENUM(id, sentence) TARGET_PROBLEM_##id,
+enum target_problem_kind { TARGET_PROBLEMS(TARGET_PROBLEM_ENUM) TARGET_PROBLEM_COUNT };
+#undef TARGET_PROBLEM_ENUM
+const char *target_problem__sentence(enum target_problem_kind kind);
+
+struct target_problem {
+	enum target_problem_kind kind;
+	char detail[192];          /* what was met: a version, a module, a symbol; or "" */
+};
+
+/* Finds the CPython: where its runtime lies and how it is laid out. `version`
+ * becomes "3.11.2", "3.14.0t". 0 or -errno with *ret_problem: -ENOENT not a
+ * Python, -ENOTSUP refused by name, -EBADMSG does not fit together, -ESRCH gone,
+ * -EAGAIN try again in some ms. *ret_key is set in every case. */
+int target__identify(struct target_process *process, struct image *ret_image,
+		     struct image_key *ret_key, char version[32],
+		     struct target_problem *ret_problem);
+
+#endif

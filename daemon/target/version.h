@@ -1,0 +1,16 @@
+/* The version of a Python without a symbol that tells it (before 3.11): the text
+ * that Py_GetVersion made at the start, "3.8.18 (default, ...) \n[GCC 12.2.0]",
+ * kept in a static buffer. Pure. */
+#ifndef CPROFD_TARGET_VERSION_H
+#define CPROFD_TARGET_VERSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Finds that text in `data`: *ret_hex as PY_VERSION_HEX (0x030812f0). false: not there. */
+bool version__find(const char *data, size_t len, uint32_t *ret_hex);
+/* "3.8.18", "3.15.0a2", "3.14.0t". */
+void version__format(uint32_t hex, bool free_threaded, char ret[32]);
+
+#endif
