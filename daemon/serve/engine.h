@@ -113,7 +113,7 @@ struct tracee {
 	uint64_t until, next_try;       /* TRYING: monotonic ns */
 	uint64_t pause;
 	struct image image;
-	char python[24];
+	char python[32];
 };
 
 struct tracee *tracee__new(struct session *session, int32_t pid);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "serve/engine.h"
+#include "target/process.h"
 
 #define MS 1000000ull
 /* A program that just began is in its dynamic loader: its interpreter is looked for this long. */
@@ -180,10 +181,38 @@ static void settle_without(struct engine *engine, struct tracee *tracee)
 	settled(engine, tracee);
 }
 
+/* 0; -EAGAIN: not yet, perhaps; others: no. */
 static int identify(struct tracee *tracee, struct refusal *refusal)
 {
-	refusal__set(refusal, "NOT_PYTHON", "", "not yet");
-	return -EAGAIN;
+	static const char *const codes[] = {
+#define NAME(id, sentence) [TARGET_PROBLEM_##id] = #id,
+		TARGET_PROBLEMS(NAME)
+#undef NAME
+	};
+	static const char *const hints[TARGET_PROBLEM_COUNT] = {
+		[TARGET_PROBLEM_NOT_PYTHON] = "when a child of it is the Python, attach to that one, or add --subprocesses",
+		[TARGET_PROBLEM_UNSUPPORTED] = "run the program with a CPython from 3.8 to 3.15",
+		[TARGET_PROBLEM_STARTING] = "try again in a moment",
+	};
+	struct target_problem problem = {};
+	struct target_process process;
+	struct image_key key;
+	int err = target_process__init(&process, tracee->pid, tracee->mem, tracee->maps, tracee->key);
+
+	if (err)
+		problem.kind = err == -ESRCH ? TARGET_PROBLEM_GONE : TARGET_PROBLEM_NOT_PYTHON;
+	else
+		err = target__identify(&process, &tracee->image, &key, tracee->python, &problem);
+	target_process__free(&process);
+	if (!err)
+		return 0;
+	if ((unsigned)problem.kind >= TARGET_PROBLEM_COUNT || problem.kind == TARGET_PROBLEM_NONE)
+		problem.kind = TARGET_PROBLEM_NOT_PYTHON;
+	refusal__set(refusal, codes[problem.kind], hints[problem.kind] ? hints[problem.kind] : "", "%s%s%s%s",
+		     target_problem__sentence(problem.kind), problem.detail[0] ? " (" : "", problem.detail,
+		     problem.detail[0] ? ")" : "");
+	/* In its loader a program is no Python yet, and half an interpreter is mapped. */
+	return err == -ENOTSUP || err == -ESRCH ? err : -EAGAIN;
 }
 
 static void try_now(struct engine *engine, struct tracee *tracee, uint64_t now)
