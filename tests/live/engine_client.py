@@ -1,0 +1,172 @@
+"""A client of cprofd's socket for tests: stdlib only."""
+import array
+import json
+import os
+import socket
+import subprocess
+import time
+
+CPROFD = os.environ.get("CPROFD", "build/cprofd")
+
+
+class Refused(Exception):
+    def __init__(self, answer):
+        super().__init__(f"{answer.get('code')}: {answer.get('error')}")
+        self.answer = answer
+        self.code = answer.get("code")
+
+
+class Client:
+    """One connection. Raw lines of events are kept as they came, in order."""
+
+    def __init__(self, path, timeout=20):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.data = b""
+        self.events = []          # raw lines that are no answers
+        self.last_id = 0
+        self.hello = json.loads(self.line())
+
+    def close(self):
+        self.socket.close()
+
+    def line(self):
+        while b"\n" not in self.data:
+            more = self.socket.recv(1 << 20)
+            if not more:
+                raise EOFError("the server closed the connection")
+            self.data += more
+        line, _, self.data = self.data.partition(b"\n")
+        return line
+
+    def read(self, n):
+        while len(self.data) < n:
+            more = self.socket.recv(1 << 20)
+            if not more:
+                raise EOFError("the server closed the connection")
+            self.data += more
+        out, self.data = self.data[:n], self.data[n:]
+        return out
+
+    def answer(self):
+        """The next answer; events before it are kept."""
+        while True:
+            line = self.line()
+            if line.startswith(b'{"ev":"answer"'):
+                return json.loads(line)
+            self.events.append(line)
+
+    def request(self, req, fds=(), **keys):
+        self.last_id += 1
+        line = json.dumps({"req": req, "id": self.last_id, **keys}).encode() + b"\n"
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        self.socket.sendmsg([line], ancillary)
+        answer = self.answer()
+        assert answer.get("id") == self.last_id, answer
+        if not answer["ok"]:
+            raise Refused(answer)
+        return answer
+
+    def until_end(self):
+        """Raw lines up to and with `end`."""
+        while not self.events or not self.events[-1].startswith(b'{"ev":"end"'):
+            line = self.line()
+            if not line.startswith(b'{"ev":"answer"'):
+                self.events.append(line)
+        return self.events
+
+
+class Tables:
+    """Decodes a stream of event lines: tables by id, and samples as words."""
+
+    def __init__(self):
+        self.clear()
+        self.samples, self.kinds, self.gaps, self.session = [], [], [], None
+        self.whole_stacks = []
+
+    def clear(self):
+        self.processes, self.threads = {}, {}
+        self.functions, self.frames, self.stacks = [], [], [None]
+
+    def feed(self, line):
+        event = json.loads(line)
+        kind = event["ev"]
+        self.kinds.append(kind)
+        if kind == "session":
+            self.session = event
+        elif kind == "epoch":
+            self.clear()
+        elif kind == "process":
+            self.processes[event["id"]] = event
+        elif kind == "thread":
+            self.threads[event["id"]] = event
+        elif kind in ("functions", "frames", "stacks"):
+            table = getattr(self, kind)
+            assert event["first"] == len(table), f"{kind}: row {event['first']} after {len(table)}"
+            table += event["rows"]
+        elif kind == "samples":
+            self.batch(event)
+        elif kind == "gap":
+            self.gaps.append(event)
+        elif kind == "ledger":
+            self.ledger = event
+        elif kind == "end":
+            self.end = event
+        return event
+
+    def batch(self, event):
+        n, time = len(event["t"]), 0
+        zeros = [0] * n
+        for i in range(n):
+            time += event["t"][i]
+            thread = self.threads[event.get("thread", zeros)[i]]
+            self.samples.append((thread["tid"], time, event.get("wall", zeros)[i], event.get("cpu", zeros)[i],
+                                 self.words(event.get("stack", zeros)[i])))
+
+    def words(self, stack):
+        """(function name, line) from the outermost frame to the leaf."""
+        out = []
+        while stack:
+            stack, frame = self.stacks[stack][:2]
+            row = self.frames[frame]
+            out.append((self.functions[row[0]][0], row[2] if len(row) > 2 else 0))
+        return tuple(reversed(out))
+
+
+def decode(lines):
+    tables = Tables()
+    for line in lines:
+        tables.feed(line)
+    return tables
+
+
+class Daemon:
+    """`cprofd serve` on a socket of its own."""
+
+    def __init__(self, folder, env=None):
+        self.path = os.path.join(folder, "socket")
+        self.process = subprocess.Popen([CPROFD, "serve", "--socket", self.path], env=env)
+        deadline = time.monotonic() + 10
+        while not os.path.exists(self.path):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("cprofd serve did not start")
+            time.sleep(0.02)
+
+    def connect(self, **keys):
+        return Client(self.path, **keys)
+
+    def engines(self):
+        """pids of the daemon's children that run."""
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
+            return [int(pid) for pid in f.read().split()]
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return False
+        return True
