@@ -10,7 +10,9 @@
  * advances only at scheduler ticks and switches: the samples between two advances
  * get equal shares of it, never more than their wall; what does not fit goes to
  * later ones. So sums of cpu and of wall are exact, thread_end included. A sample
- * waits at most PROFILE_HOLD_NS for its thread's next advance.
+ * waits at most PROFILE_HOLD_NS for its thread's next advance; then it gets one
+ * period on account, which that advance pays back. A thread that sleeps until the
+ * end needs profile__thread_cpu() for that.
  *
  * Memory: the tables' limits below start a new epoch; a frame whose code object
  * does not come within two ticks is named "(name unknown)".
@@ -46,12 +48,14 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 		 struct profile **ret);
 struct profile *profile__free(struct profile *profile); /* NULL */
 
-/* Emits session and epoch 0. Strings are copied. (hello is the server's.) */
+/* Emits session and epoch 0. Strings are copied. (hello is the server's.)
+ * Everything below comes after it. */
 int profile__begin(struct profile *profile, const struct event_session *session);
 
 /* --- what the engine knows --- */
 
-/* A process, told before or after its first record; told again, it replaces.
+/* A process, told before or after its first record; told again, it replaces
+ * (after an exec: once profile__exec() had its record).
  * Starts are boottime ns; only 10 ms of them are compared, since /proc/PID/stat has no more. */
 struct profile_process {
 	uint32_t tgid;

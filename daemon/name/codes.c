@@ -1,0 +1,479 @@
+/* The registry of code objects: an array by serial number, an open-addressing
+ * index by key, and an arena for strings and line tables. File names repeat in
+ * every code object of a file, so they are kept once; qualified names hardly do. */
+#include "name/codes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/hash.h"
+#include "collect/collect.h"
+#include "name/text.h"
+
+#define PIECES_MAX 64
+#define INDEX_FIRST 1024u
+
+/* Which bytes of a line table are there: ranges, ascending, apart from each other. */
+struct code_pieces {
+	unsigned n;
+	struct {
+		uint32_t from, to;
+	} range[PIECES_MAX];
+};
+
+/* An open-addressing table of numbers + 1; 0 is free. */
+struct index {
+	uint32_t *slots;
+	uint32_t capacity, n; /* capacity: a power of two */
+};
+
+struct codes {
+	struct hash_seed seed;
+	struct arena arena;
+	struct code *codes;
+	uint32_t n, capacity;
+	struct index by_key;
+	const char **files;
+	uint32_t n_files, files_capacity;
+	struct index by_file;
+	size_t pieces_bytes;
+	struct buf scratch;
+};
+
+static int index__reserve(struct index *index, uint64_t (*hash)(const struct codes *, uint32_t),
+			  const struct codes *codes)
+{
+	uint32_t capacity = index->capacity ? index->capacity * 2 : INDEX_FIRST, i, at;
+	uint32_t *slots;
+
+	if (index->n + 1 <= index->capacity / 4 * 3)
+		return 0;
+	slots = calloc(capacity, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (i = 0; i < index->n; i++) {
+		at = (uint32_t)hash(codes, i) & (capacity - 1);
+		while (slots[at])
+			at = (at + 1) & (capacity - 1);
+		slots[at] = i + 1;
+	}
+	free(index->slots);
+	index->slots = slots;
+	index->capacity = capacity;
+	return 0;
+}
+
+static void index__add(struct index *index, uint64_t hash)
+{
+	uint32_t at = (uint32_t)hash & (index->capacity - 1);
+
+	while (index->slots[at])
+		at = (at + 1) & (index->capacity - 1);
+	index->slots[at] = ++index->n;
+}
+
+static uint64_t hash_key(const struct codes *codes, uint32_t serial)
+{
+	return hash__pair(&codes->seed, codes->codes[serial].key, 0);
+}
+
+static uint64_t hash_file(const struct codes *codes, uint32_t i)
+{
+	return hash__bytes(&codes->seed, codes->files[i], strlen(codes->files[i]));
+}
+
+int codes__new(struct codes **ret)
+{
+	struct codes *codes = calloc(1, sizeof(*codes));
+	int err;
+
+	if (!codes)
+		return -ENOMEM;
+	err = hash_seed__draw(&codes->seed);
+	if (err) {
+		free(codes);
+		return err;
+	}
+	*ret = codes;
+	return 0;
+}
+
+static void free_contents(struct codes *codes)
+{
+	uint32_t i;
+
+	for (i = 0; i < codes->n; i++)
+		free(codes->codes[i].pieces);
+	free(codes->codes);
+	free(codes->by_key.slots);
+	free(codes->files);
+	free(codes->by_file.slots);
+	arena__free(&codes->arena);
+	buf__free(&codes->scratch);
+}
+
+struct codes *codes__free(struct codes *codes)
+{
+	if (codes)
+		free_contents(codes);
+	free(codes);
+	return NULL;
+}
+
+uint32_t codes__count(const struct codes *codes) { return codes->n; }
+
+const struct code *codes__get(const struct codes *codes, uint32_t serial)
+{
+	return &codes->codes[serial];
+}
+
+size_t codes__bytes(const struct codes *codes)
+{
+	return codes->arena.bytes + codes->pieces_bytes +
+	       (size_t)codes->capacity * sizeof(*codes->codes) +
+	       (size_t)codes->files_capacity * sizeof(*codes->files) +
+	       ((size_t)codes->by_key.capacity + codes->by_file.capacity) * sizeof(uint32_t);
+}
+
+uint32_t codes__find(const struct codes *codes, uint64_t key)
+{
+	const struct index *index = &codes->by_key;
+	uint32_t at, serial;
+
+	if (!index->capacity)
+		return CODE_NONE;
+	at = (uint32_t)hash__pair(&codes->seed, key, 0) & (index->capacity - 1);
+	for (; (serial = index->slots[at]); at = (at + 1) & (index->capacity - 1))
+		if (codes->codes[serial - 1].key == key)
+			return serial - 1;
+	return CODE_NONE;
+}
+
+static int reserve_item(void **array, size_t item, uint32_t n, uint32_t *capacity)
+{
+	uint32_t fresh = *capacity ? *capacity + *capacity / 2 : 256;
+	void *data;
+
+	if (n < *capacity)
+		return 0;
+	data = realloc(*array, (size_t)fresh * item);
+	if (!data)
+		return -ENOMEM;
+	*array = data;
+	*capacity = fresh;
+	return 0;
+}
+
+static int keep_text(struct codes *codes, const char *text, size_t len, const char **ret)
+{
+	char *copy = arena__take(&codes->arena, len + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	*ret = copy;
+	return 0;
+}
+
+static int keep_file(struct codes *codes, const char *text, size_t len, const char **ret)
+{
+	struct index *index = &codes->by_file;
+	uint64_t hash = hash__bytes(&codes->seed, text, len);
+	uint32_t at, found;
+	int err;
+
+	err = index__reserve(index, hash_file, codes);
+	if (!err)
+		err = reserve_item((void **)&codes->files, sizeof(*codes->files), codes->n_files,
+				   &codes->files_capacity);
+	if (err)
+		return err;
+	for (at = (uint32_t)hash & (index->capacity - 1); (found = index->slots[at]);
+	     at = (at + 1) & (index->capacity - 1))
+		if (!strncmp(codes->files[found - 1], text, len) && !codes->files[found - 1][len]) {
+			*ret = codes->files[found - 1];
+			return 0;
+		}
+	err = keep_text(codes, text, len, ret);
+	if (err)
+		return err;
+	codes->files[codes->n_files++] = *ret;
+	index__add(index, hash);
+	return 0;
+}
+
+/* The string as UTF-8 without NUL in codes->scratch. */
+static int decode(struct codes *codes, const struct part_string *string)
+{
+	size_t bytes = part_string__bytes(string), i;
+	struct buf *out = &codes->scratch;
+	bool cut = bytes < (uint64_t)string->length * string->kind;
+	int err;
+
+	buf__clear(out);
+	err = text__from_unicode(string->data, bytes, string->kind, string->ascii, out);
+	if (!err && cut)
+		err = buf__puts(out, "…");
+	for (i = 0; !err && i < out->len; i++)
+		if (!out->data[i])
+			out->data[i] = '\x7f'; /* no end of a C string; shown as a control too */
+	return err ? err : buf__reserve(out, 1); /* data is never NULL */
+}
+
+static int take_names(struct codes *codes, struct code *code, const struct record_code *record)
+{
+	const struct record_part *name = record__part(record, PART_QUALNAME);
+	const struct record_part *file = record__part(record, PART_FILE);
+	const char *name_text, *file_text;
+	int err;
+
+	if (!name)
+		name = record__part(record, PART_NAME);
+	if (!name || !file || name->loss || file->loss)
+		return 0;
+	err = decode(codes, (const struct part_string *)name);
+	if (err == -EBADMSG)
+		return 0; /* not a string: this code object stays without a name */
+	if (!err)
+		err = keep_text(codes, codes->scratch.data, codes->scratch.len, &name_text);
+	if (err)
+		return err;
+	err = decode(codes, (const struct part_string *)file);
+	if (err == -EBADMSG)
+		return 0;
+	if (!err)
+		err = keep_file(codes, codes->scratch.data, codes->scratch.len, &file_text);
+	if (err)
+		return err;
+	code->name = name_text;
+	code->file = file_text;
+	code->named = true;
+	return 0;
+}
+
+/* Adds [from, to); ranges that touch become one. A piece too many is dropped. */
+static void pieces__add(struct code_pieces *pieces, uint32_t from, uint32_t to)
+{
+	unsigned first = 0, last;
+
+	while (first < pieces->n && pieces->range[first].to < from)
+		first++;
+	last = first;
+	while (last < pieces->n && pieces->range[last].from <= to) {
+		if (pieces->range[last].from < from)
+			from = pieces->range[last].from;
+		if (pieces->range[last].to > to)
+			to = pieces->range[last].to;
+		last++;
+	}
+	if (first == last && pieces->n == PIECES_MAX)
+		return;
+	memmove(&pieces->range[first + 1], &pieces->range[last],
+		(pieces->n - last) * sizeof(pieces->range[0]));
+	pieces->n = pieces->n - (last - first) + 1;
+	pieces->range[first].from = from;
+	pieces->range[first].to = to;
+}
+
+static void drop_pieces(struct codes *codes, struct code *code)
+{
+	if (code->pieces)
+		codes->pieces_bytes -= sizeof(*code->pieces);
+	free(code->pieces);
+	code->pieces = NULL;
+}
+
+static int take_piece(struct codes *codes, struct code *code, const struct part_bytes *piece)
+{
+	struct code_pieces *pieces;
+
+	if (!code->lines && code->lines_total) {
+		code->lines = (uint8_t *)arena__take(&codes->arena, code->lines_total);
+		if (!code->lines)
+			return -ENOMEM;
+	}
+	if (piece->length)
+		memcpy(code->lines + piece->offset, piece->data, piece->length);
+	if (piece->length == code->lines_total) {
+		code->lines_whole = true;
+		drop_pieces(codes, code);
+		return 0;
+	}
+	if (!code->pieces) {
+		code->pieces = calloc(1, sizeof(*code->pieces));
+		if (!code->pieces)
+			return -ENOMEM;
+		codes->pieces_bytes += sizeof(*code->pieces);
+	}
+	pieces = code->pieces;
+	pieces__add(pieces, piece->offset, piece->offset + piece->length);
+	if (pieces->n == 1 && !pieces->range[0].from && pieces->range[0].to == code->lines_total) {
+		code->lines_whole = true;
+		drop_pieces(codes, code);
+	}
+	return 0;
+}
+
+static int take_lines(struct codes *codes, struct code *code, const struct record_code *record)
+{
+	const struct record_part *part = NULL;
+	int err = 0;
+
+	/* 0 in the first record: the table's length could not be read then. */
+	if (!code->lines_total && record->lines_total) {
+		code->lines_total = record->lines_total;
+		code->lines_whole = false;
+	}
+	if (code->lines_total != record->lines_total || code->lines_total > CODES_LINES_MAX)
+		return 0;
+	while (!err && !code->lines_whole &&
+	       (part = record__part_after(record, part, PART_LINES)))
+		if (!part->loss)
+			err = take_piece(codes, code, (const struct part_bytes *)part);
+	return err;
+}
+
+/* The most that this record can make the registry grow by. */
+static size_t growth(const struct code *code, const struct record_code *record)
+{
+	size_t bytes = 0;
+
+	if (!code || !code->named)
+		bytes += 2 * ARENA_CHUNK;
+	if ((!code || !code->lines) && record->lines_total <= CODES_LINES_MAX)
+		bytes += record->lines_total;
+	return bytes;
+}
+
+static int append(struct codes *codes, const struct record_code *record, uint32_t *ret_serial)
+{
+	struct code *code;
+	int err;
+
+	err = reserve_item((void **)&codes->codes, sizeof(*codes->codes), codes->n,
+			   &codes->capacity);
+	if (!err)
+		err = index__reserve(&codes->by_key, hash_key, codes);
+	if (err)
+		return err;
+	code = &codes->codes[codes->n];
+	*code = (struct code){
+		.key = record->key,
+		.name = "",
+		.file = "",
+		.first_line = record->first_line,
+		.lines_total = record->lines_total,
+		.code_size = record->code_size,
+	};
+	*ret_serial = codes->n++;
+	index__add(&codes->by_key, hash_key(codes, *ret_serial));
+	return 0;
+}
+
+/* Only co_lnotab is ever empty; another table of 0 bytes was not readable. */
+static bool lines_known(const struct code *code)
+{
+	return code->lines_whole && code->format &&
+	       (code->lines_total || code->format == PY_LINES_LNOTAB);
+}
+
+int codes__add(struct codes *codes, const struct record_code *record, enum py_lines format,
+	       uint32_t *ret_serial, bool *ret_news)
+{
+	uint32_t serial = codes__find(codes, record->key);
+	struct code *code = serial == CODE_NONE ? NULL : &codes->codes[serial];
+	int err;
+
+	*ret_news = false;
+	if (code && code->named && lines_known(code) &&
+	    (code->lines_total || !record->lines_total)) {
+		*ret_serial = serial;
+		return 0;
+	}
+	if (codes__bytes(codes) + growth(code, record) > CODES_BYTES_MAX)
+		return -ENOSPC;
+	if (!code) {
+		err = append(codes, record, &serial);
+		if (err)
+			return err;
+		code = &codes->codes[serial];
+	}
+	*ret_serial = serial;
+	*ret_news = true;
+	if (!code->format)
+		code->format = (uint8_t)format;
+	err = code->named ? 0 : take_names(codes, code, record);
+	return err ? err : take_lines(codes, code, record);
+}
+
+int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
+		    struct position *ret)
+{
+	const struct code *code = &codes->codes[serial];
+
+	*ret = (struct position){};
+	if (offset >= 0 && !lines_known(code))
+		return -EAGAIN;
+	return lines__position(code->format, code->lines, code->lines ? code->lines_total : 0,
+			       code->first_line, offset, ret);
+}
+
+/* Copies one code object, strings and line table included. */
+static int copy(struct codes *to, const struct code *from)
+{
+	struct code *code;
+	int err;
+
+	err = reserve_item((void **)&to->codes, sizeof(*to->codes), to->n, &to->capacity);
+	if (!err)
+		err = index__reserve(&to->by_key, hash_key, to);
+	if (err)
+		return err;
+	code = &to->codes[to->n];
+	*code = *from;
+	code->pieces = NULL;
+	if (from->named)
+		err = keep_text(to, from->name, strlen(from->name), &code->name);
+	if (!err && from->named)
+		err = keep_file(to, from->file, strlen(from->file), &code->file);
+	if (!err && from->lines) {
+		code->lines = (uint8_t *)arena__take(&to->arena, from->lines_total);
+		if (!code->lines)
+			return -ENOMEM;
+		memcpy(code->lines, from->lines, from->lines_total);
+	}
+	if (err)
+		return err;
+	to->n++;
+	index__add(&to->by_key, hash_key(to, to->n - 1));
+	return 0;
+}
+
+int codes__retain(struct codes *codes, const uint8_t *keep)
+{
+	struct codes fresh = {.seed = codes->seed};
+	uint32_t i, kept = 0;
+	int err = 0;
+
+	for (i = 0; !err && i < codes->n; i++)
+		if (keep[i / 8] & (1u << i % 8))
+			err = copy(&fresh, &codes->codes[i]);
+	if (err) {
+		free_contents(&fresh);
+		return err;
+	}
+	for (i = 0; i < codes->n; i++)
+		if (keep[i / 8] & (1u << i % 8)) {
+			fresh.codes[kept++].pieces = codes->codes[i].pieces;
+			codes->codes[i].pieces = NULL;
+			if (fresh.codes[kept - 1].pieces)
+				fresh.pieces_bytes += sizeof(struct code_pieces);
+		}
+	free_contents(codes);
+	*codes = fresh;
+	return 0;
+}

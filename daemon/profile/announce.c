@@ -1,0 +1,125 @@
+/* Processes and threads as events. Ids are given when a row is told, so that
+ * they count up in the order of the stream. */
+#include "profile/internal.h"
+
+static int tell_process(const struct process *process, struct event_sink *sink)
+{
+	const struct event event = {
+		.kind = EVENT_PROCESS,
+		.process = {
+			.id = process->id,
+			.pid = (int32_t)process->tgid,
+			.parent = (int32_t)process->parent,
+			.start = process->start,
+			.exec = process->exec,
+			.time = process->time,
+			.name = process->name ? process->name : process->comm,
+			.python = process->python,
+		},
+	};
+
+	return sink->event(sink, &event);
+}
+
+static int tell_thread(const struct thread *thread, struct event_sink *sink)
+{
+	const struct event event = {
+		.kind = EVENT_THREAD,
+		.thread = {
+			.id = thread->id,
+			.process = thread->process->id,
+			.tid = (int32_t)thread->tid,
+			.start = thread->start,
+			.time = thread->told,
+			.name = thread->comm,
+		},
+	};
+
+	return sink->event(sink, &event);
+}
+
+static int tell_end(struct event_sink *sink, enum event_kind kind, uint32_t id, uint64_t time,
+		    uint64_t wall, uint64_t cpu)
+{
+	const struct event event = {
+		.kind = kind,
+		.ending = {.id = id, .time = time, .wall = wall, .cpu = cpu},
+	};
+
+	return sink->event(sink, &event);
+}
+
+int announce__new(struct profile *profile, bool changes)
+{
+	struct process *process;
+	struct thread *thread;
+	int err = 0;
+
+	if (!changes && profile->next_process == profile->tasks.n_processes &&
+	    profile->next_thread == profile->tasks.n_threads)
+		return 0;
+	for (process = profile->tasks.processes; !err && process; process = process->next) {
+		if (process->ended || (process->id != ID_NONE && !(changes && process->changed)))
+			continue;
+		if (process->id == ID_NONE)
+			process->id = profile->next_process++;
+		process->changed = false;
+		err = tell_process(process, profile->sink);
+	}
+	for (thread = profile->tasks.threads; !err && thread; thread = thread->next) {
+		if (thread->ended || (thread->id != ID_NONE && !(changes && thread->changed)))
+			continue;
+		if (thread->id == ID_NONE)
+			thread->id = profile->next_thread++;
+		thread->changed = false;
+		err = tell_thread(thread, profile->sink);
+	}
+	return err;
+}
+
+int announce__process_end(struct profile *profile, struct process *process)
+{
+	if (!process->ending || process->ended || process->living || process->id == ID_NONE)
+		return 0;
+	life__process_settled(profile, process);
+	process->ended = true;
+	profile->tasks.n_ended++;
+	return tell_end(profile->sink, EVENT_PROCESS_END, process->id, process->end_time, 0, 0);
+}
+
+int announce__thread_end(struct profile *profile, struct thread *thread, const struct item *item)
+{
+	int err;
+
+	thread->ended = true;
+	memo__forget(&thread->memo, &profile->tasks);
+	profile->ledger.missed_ended += ledger__missed(profile, thread);
+	profile->tasks.n_ended++;
+	thread->process->living--;
+	err = tell_end(profile->sink, EVENT_THREAD_END, thread->id, item->row.time, item->row.wall,
+		       item->row.cpu);
+	return err ? err : announce__process_end(profile, thread->process);
+}
+
+/* Those that ended in this epoch as well, since ids are without holes. */
+int announce__replay(const struct profile *profile, struct event_sink *sink)
+{
+	const struct process *process;
+	const struct thread *thread;
+	int err = 0;
+
+	for (process = profile->tasks.processes; !err && process; process = process->next)
+		if (process->id != ID_NONE)
+			err = tell_process(process, sink);
+	for (thread = profile->tasks.threads; !err && thread; thread = thread->next)
+		if (thread->id != ID_NONE)
+			err = tell_thread(thread, sink);
+	for (thread = profile->tasks.threads; !err && thread; thread = thread->next)
+		if (thread->id != ID_NONE && thread->ended)
+			err = tell_end(sink, EVENT_THREAD_END, thread->id, thread->told, 0, 0);
+	for (process = profile->tasks.processes; !err && process; process = process->next)
+		if (process->id != ID_NONE && process->ended)
+			err = tell_end(sink, EVENT_PROCESS_END, process->id, process->end_time, 0,
+				       0);
+	return err;
+}

@@ -1,0 +1,107 @@
+/* What the files of daemon/profile/ share. The way of a sample:
+ *   sample.c  record -> thread, stack node, wall    -> queue.c, waits there
+ *   cpu.c     gives the waiting samples of a thread their CPU time
+ *   queue.c   tells those at the front that have all they need, in batches
+ *   tables.c, tell.c  the rows that must be told before them */
+#ifndef CPROFD_PROFILE_INTERNAL_H
+#define CPROFD_PROFILE_INTERNAL_H
+
+#include "profile/profile.h"
+#include "profile/tables.h"
+#include "profile/tasks.h"
+
+#define BATCH_ROWS 512u
+#define MEMO_DEPTH 512u            /* frames remembered of a thread */
+#define MEMO_BYTES (1u << 20)      /* ... of all threads */
+
+/* What waits to be told: a sample, or the end of its thread. */
+struct item {
+	struct sample_row row;     /* an end: time, wall, cpu */
+	struct thread *thread;
+	uint32_t next;             /* items from here to the thread's next one that waits; 0: none */
+	bool end, waits;           /* waits: for its CPU time */
+};
+
+/* A ring; items have numbers that only grow. */
+struct queue {
+	struct item *items;
+	uint64_t first, end;
+	uint32_t capacity;         /* a power of two */
+};
+
+struct ledger {
+	uint64_t samples, whole;
+	uint64_t own[LOSS_COUNT];    /* found out in user space */
+	uint64_t shown[LOSS_COUNT];  /* by records */
+	struct sampler_counts kernel;
+	uint64_t missed_ended;       /* ticks that threads ended missed */
+};
+
+struct profile {
+	struct profile_options options;
+	struct event_sink *sink;
+	struct event_session session;
+	bool begun, ended, rotate_due;
+	uint32_t epoch;
+	uint64_t epoch_time;
+	uint32_t next_process, next_thread; /* ids */
+	struct codes *codes;
+	struct tables tables;
+	struct tasks tasks;
+	struct queue queue;
+	struct ledger ledger;
+	uint64_t batch_time, ledger_time; /* when they went out last */
+	uint64_t no_room_time;            /* codes were full */
+	uint8_t lines;                    /* enum py_lines told last */
+	struct sample_row rows[BATCH_ROWS];
+};
+
+/* queue.c */
+uint32_t queue__length(const struct queue *queue);
+struct item *queue__item(const struct queue *queue, uint64_t number);
+/* Appends; when the queue is full, everything in it is told first. */
+int profile__push(struct profile *profile, const struct item *item, uint64_t *ret_number);
+/* Ends the waits that are due at `now` (all: every one), on account. */
+void profile__release(struct profile *profile, uint64_t now, bool all);
+/* Tells rows, and the items at the front that are ready (give_up: all of them). */
+int profile__drain(struct profile *profile, bool give_up);
+
+/* cpu.c */
+void cpu__wait(struct profile *profile, struct thread *thread, uint64_t number);
+void cpu__seen(struct profile *profile, struct thread *thread, uint64_t cpu_time, uint64_t now);
+void cpu__release(struct profile *profile, struct thread *thread, bool on_account);
+/* The thread is over: what was seen last and thread->cpu_final go to samples that
+ * wait and to the tail of `wall` ns, whose part is returned. */
+uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wall);
+
+/* sample.c */
+bool profile__full(const struct profile *profile);
+
+/* life.c. A NULL process or thread: out of memory. No thread is asked for in a
+ * process that ended. */
+struct process *life__process(struct profile *profile, const struct record_header *header);
+struct thread *life__add_thread(struct profile *profile, struct process *process, uint32_t tid,
+				uint64_t start, uint64_t time);
+struct process *life__add_process(struct profile *profile, uint32_t tgid, uint64_t start,
+				  uint64_t time);
+struct thread *life__thread(struct profile *profile, struct process *process,
+			    const struct record_header *header);
+void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time);
+void life__end_process(struct profile *profile, struct process *process, uint64_t time);
+void life__process_settled(struct profile *profile, struct process *process);
+/* Queues the ends that are due. */
+int life__settle(struct profile *profile, uint64_t now, bool all);
+
+/* announce.c */
+/* Tells processes and threads that are new (changes: and what changed). */
+int announce__new(struct profile *profile, bool changes);
+int announce__thread_end(struct profile *profile, struct thread *thread, const struct item *item);
+int announce__process_end(struct profile *profile, struct process *process);
+int announce__replay(const struct profile *profile, struct event_sink *sink);
+
+/* ledger.c */
+int ledger__tell(const struct profile *profile, struct event_sink *sink, uint64_t time);
+uint64_t ledger__loss(const struct profile *profile, enum loss loss);
+uint64_t ledger__missed(const struct profile *profile, const struct thread *thread);
+
+#endif

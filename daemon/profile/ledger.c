@@ -1,0 +1,73 @@
+/* The ledger: what was lost, and why. A loss can be seen in up to two places: by
+ * the sampler's counters and by the records that it sent. Those are the same
+ * loss, so the larger count holds; what user space found is added. */
+#include "profile/internal.h"
+
+#define LOSS_NAME(id, kind, name, sentence) [LOSS_##id] = name,
+static const char *const names[LOSS_COUNT] = {CPROFD_LOSSES(LOSS_NAME)};
+#undef LOSS_NAME
+
+/* Ticks that this thread's CPU time asked for and no sample shows. */
+uint64_t ledger__missed(const struct profile *profile, const struct thread *thread)
+{
+	unsigned __int128 due = (unsigned __int128)thread->cpu_used * profile->options.rate;
+	uint64_t ticks = (uint64_t)(due / 1000000000u);
+
+	return ticks > thread->samples ? ticks - thread->samples : 0;
+}
+
+static uint64_t ticks_missed(const struct profile *profile)
+{
+	const struct sampler_counts *kernel = &profile->ledger.kernel;
+	uint64_t missed = profile->ledger.missed_ended, unsent;
+	const struct thread *thread;
+
+	for (thread = profile->tasks.threads; thread; thread = thread->next)
+		if (!thread->ended)
+			missed += ledger__missed(profile, thread);
+	/* These did fire: their losses have lines of their own. */
+	unsent = kernel->ticks > kernel->samples ? kernel->ticks - kernel->samples : 0;
+	return missed > unsent ? missed - unsent : 0;
+}
+
+uint64_t ledger__loss(const struct profile *profile, enum loss loss)
+{
+	const struct ledger *ledger = &profile->ledger;
+	uint64_t seen = ledger->shown[loss];
+	size_t n = sizeof(ledger->kernel.losses) / sizeof(ledger->kernel.losses[0]);
+
+	if ((size_t)loss < n && ledger->kernel.losses[loss] > seen)
+		seen = ledger->kernel.losses[loss];
+	if (loss == LOSS_TICK_MISSED)
+		seen += ticks_missed(profile);
+	return seen + ledger->own[loss];
+}
+
+int ledger__tell(const struct profile *profile, struct event_sink *sink, uint64_t time)
+{
+	struct ledger_line lines[LOSS_COUNT];
+	struct event event = {.kind = EVENT_LEDGER};
+	enum loss loss;
+
+	event.ledger.time = time;
+	event.ledger.samples = profile->ledger.samples;
+	event.ledger.whole = profile->ledger.whole;
+	event.ledger.lines = lines;
+	for (loss = LOSS_NONE + 1; loss < LOSS_COUNT; loss++) {
+		uint64_t count = ledger__loss(profile, loss);
+
+		if (count)
+			lines[event.ledger.n++] = (struct ledger_line){names[loss], count};
+	}
+	return sink->event(sink, &event);
+}
+
+void profile__counts(struct profile *profile, const struct sampler_counts *sum)
+{
+	profile->ledger.kernel = *sum;
+}
+
+void profile__loss(struct profile *profile, enum loss loss, uint64_t count)
+{
+	profile->ledger.own[loss] += count;
+}

@@ -1,0 +1,266 @@
+/* The life of processes and threads: from records, and from what the engine
+ * tells. An end is told PROFILE_HOLD_NS after it came, so that samples which
+ * were on their way still belong to their thread. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/internal.h"
+
+static void take_comm(struct process *process, struct thread *thread, const char comm[16])
+{
+	if (!strncmp(thread->comm, comm, 16))
+		return;
+	memcpy(thread->comm, comm, 16);
+	thread->changed = true;
+	if (thread->tid == process->tgid) {
+		memcpy(process->comm, comm, 16);
+		process->changed = true;
+	}
+}
+
+void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time)
+{
+	if (thread->ending)
+		return;
+	thread->ending = true;
+	thread->end_time = time > thread->last ? time : thread->last;
+	profile->tasks.n_ending++;
+}
+
+void life__end_process(struct profile *profile, struct process *process, uint64_t time)
+{
+	struct thread *thread;
+
+	if (process->ending)
+		return;
+	process->ending = true;
+	process->end_time = time > process->time ? time : process->time;
+	profile->tasks.n_ending++; /* it may have no thread whose end would tell it */
+	for (thread = profile->tasks.threads; thread; thread = thread->next)
+		if (thread->process == process)
+			life__end_thread(profile, thread, time);
+}
+
+/* The thread's time line begins with its start, or the session's if that is later. */
+struct thread *life__add_thread(struct profile *profile, struct process *process, uint32_t tid,
+				uint64_t start, uint64_t time)
+{
+	const struct event_session *session = &profile->session;
+	struct thread *thread = tasks__add_thread(&profile->tasks, process, tid, start);
+	uint64_t age;
+
+	if (!thread)
+		return NULL;
+	thread->begin = session->monotonic;
+	if (start > session->boottime) {
+		age = start - session->boottime;
+		thread->begin += age;
+		if (thread->begin > time)
+			thread->begin = time > session->monotonic ? time : session->monotonic;
+		thread->cpu_known = true; /* from 0 */
+	}
+	thread->last = thread->told = thread->begin;
+	return thread;
+}
+
+struct process *life__add_process(struct profile *profile, uint32_t tgid, uint64_t start,
+				  uint64_t time)
+{
+	struct process *process = tasks__add_process(&profile->tasks, tgid, start);
+
+	if (process)
+		process->time = time > profile->session.monotonic ? time
+								  : profile->session.monotonic;
+	return process;
+}
+
+struct thread *life__thread(struct profile *profile, struct process *process,
+			    const struct record_header *header)
+{
+	const struct record_task *task = &header->task;
+	struct thread *thread = tasks__find_thread(&profile->tasks, process, task->tid,
+						   task->thread_start);
+
+	if (!thread) {
+		thread = life__add_thread(profile, process, task->tid, task->thread_start, header->time);
+		if (thread && process->ending)
+			life__end_thread(profile, thread, header->time);
+	}
+	if (thread)
+		take_comm(process, thread, task->comm);
+	return thread;
+}
+
+/* A process went from one image to another: a new row for it and its thread,
+ * which goes on with the CPU time of the thread that called exec. */
+static struct process *change_image(struct profile *profile, struct process *old,
+				    const struct record_header *header, uint32_t old_tid,
+				    uint64_t cpu_time)
+{
+	const struct record_task *task = &header->task;
+	struct process *process = life__add_process(profile, task->tgid, task->process_start,
+					      header->time);
+	struct thread *thread, *before;
+
+	if (!process)
+		return NULL;
+	process->exec = task->exec;
+	process->exec_known = true;
+	thread = life__add_thread(profile, process, task->tid, task->thread_start, header->time);
+	if (!thread)
+		return process;
+	take_comm(process, thread, task->comm);
+	if (header->time > thread->begin)
+		thread->begin = thread->last = thread->told = header->time;
+	thread->cpu_known = cpu_time != 0;
+	thread->cpu_seen = cpu_time;
+	if (!old)
+		return process;
+	process->parent = old->parent;
+	for (before = profile->tasks.threads; before; before = before->next)
+		if (before->process == old && !before->ended && before->tid == old_tid) {
+			before->cpu_final = cpu_time;
+			if (!cpu_time) {
+				thread->cpu_known = before->cpu_known;
+				thread->cpu_seen = before->cpu_seen;
+				thread->cpu_rough = true;
+			}
+		}
+	life__end_process(profile, old, header->time);
+	return process;
+}
+
+struct process *life__process(struct profile *profile, const struct record_header *header)
+{
+	const struct record_task *task = &header->task;
+	struct process *process = tasks__find_process(&profile->tasks, task->tgid,
+						      task->process_start, task->exec, true);
+	struct process *newer;
+
+	if (process) {
+		if (!process->exec_known) {
+			process->exec = task->exec;
+			process->exec_known = true;
+		}
+		return process;
+	}
+	process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, 0, false);
+	if (process && !process->ending && process->exec < task->exec) /* its record was lost */
+		return change_image(profile, process, header, task->tid, 0);
+	newer = process;
+	process = life__add_process(profile, task->tgid, task->process_start, header->time);
+	if (!process)
+		return NULL;
+	process->exec = task->exec;
+	process->exec_known = true;
+	memcpy(process->comm, task->comm, 16);
+	if (newer) /* this record is of an image that is over */
+		life__end_process(profile, process, header->time);
+	return process;
+}
+
+int profile__exec(struct profile *profile, const struct record_event *exec)
+{
+	const struct record_task *task = &exec->header.task;
+	struct process *process = tasks__find_process(&profile->tasks, task->tgid,
+						      task->process_start, 0, false);
+
+	if (process && process->exec_known && process->exec == task->exec)
+		return 0; /* a sample of the new image came first */
+	if (process && process->ending)
+		process = NULL;
+	return change_image(profile, process, &exec->header, exec->old_tid, exec->cpu_time)
+		       ? 0
+		       : -ENOMEM;
+}
+
+int profile__fork(struct profile *profile, const struct record_fork *fork)
+{
+	struct process *child = life__process(profile, &fork->header), *parent;
+
+	if (child && child->ended)
+		return 0;
+	if (!child || !life__thread(profile, child, &fork->header))
+		return -ENOMEM;
+	child->parent = fork->parent_tgid;
+	child->changed = true;
+	for (parent = profile->tasks.processes; parent; parent = parent->next)
+		if (parent->tgid == fork->parent_tgid && parent != child && !parent->ended &&
+		    (!parent->exec_known || parent->exec == fork->parent_exec))
+			break;
+	if (!parent || child->name)
+		return 0;
+	child->lines = parent->lines;
+	memcpy(child->python, parent->python, sizeof(child->python));
+	child->name = parent->name ? strdup(parent->name) : NULL;
+	return parent->name && !child->name ? -ENOMEM : 0;
+}
+
+int profile__clone(struct profile *profile, const struct record_event *clone)
+{
+	struct process *process = life__process(profile, &clone->header);
+
+	if (process && process->ended)
+		return 0;
+	return process && life__thread(profile, process, &clone->header) ? 0 : -ENOMEM;
+}
+
+int profile__exit(struct profile *profile, const struct record_event *exit)
+{
+	struct process *process = life__process(profile, &exit->header);
+	struct thread *thread;
+
+	if (process && process->ended)
+		return 0;
+	thread = process ? life__thread(profile, process, &exit->header) : NULL;
+	if (!thread)
+		return -ENOMEM;
+	if (!thread->end_queued)
+		thread->cpu_final = exit->cpu_time;
+	life__end_thread(profile, thread, exit->header.time);
+	if (exit->group_dead)
+		life__end_process(profile, process, exit->header.time);
+	return 0;
+}
+
+void life__process_settled(struct profile *profile, struct process *process)
+{
+	if (!process->settled)
+		profile->tasks.n_ending--;
+	process->settled = true;
+}
+
+int life__settle(struct profile *profile, uint64_t now, bool all)
+{
+	struct process *process;
+	struct thread *thread;
+	uint64_t number;
+	int err;
+
+	if (!profile->tasks.n_ending)
+		return 0;
+	err = announce__new(profile, false);
+	for (thread = profile->tasks.threads; !err && thread; thread = thread->next) {
+		struct item item = {.thread = thread, .end = true};
+
+		if (!thread->ending || thread->end_queued ||
+		    !(all || now >= thread->end_time + PROFILE_HOLD_NS))
+			continue;
+		item.row.time = thread->end_time;
+		item.row.wall = thread->end_time - thread->last;
+		item.row.cpu = cpu__finish(profile, thread, item.row.wall);
+		thread->last = thread->end_time;
+		thread->end_queued = true;
+		profile->tasks.n_ending--;
+		err = profile__push(profile, &item, &number);
+	}
+	for (process = profile->tasks.processes; !err && process; process = process->next) {
+		if (!process->ending || process->settled ||
+		    !(all || now >= process->end_time + PROFILE_HOLD_NS))
+			continue;
+		life__process_settled(profile, process);
+		err = announce__process_end(profile, process);
+	}
+	return err;
+}

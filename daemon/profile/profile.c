@@ -1,0 +1,244 @@
+#include "profile/profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/internal.h"
+
+/* After codes were full, an epoch lasts at least this long. */
+#define NO_ROOM_NS 10000000000ull
+
+int profile__new(const struct profile_options *options, struct event_sink *sink,
+		 struct profile **ret)
+{
+	struct profile *profile = calloc(1, sizeof(*profile));
+	int err;
+
+	if (!profile)
+		return -ENOMEM;
+	profile->options = *options;
+	if (!profile->options.stacks_max)
+		profile->options.stacks_max = 200000;
+	if (!profile->options.bytes_max)
+		profile->options.bytes_max = 16u << 20;
+	if (!profile->options.ended_max)
+		profile->options.ended_max = 2048;
+	if (!profile->options.pending_max)
+		profile->options.pending_max = 16384;
+	profile->sink = sink;
+	tasks__init(&profile->tasks);
+	err = codes__new(&profile->codes);
+	if (!err)
+		err = tables__init(&profile->tables, profile->codes, profile->ledger.own);
+	if (err) {
+		profile__free(profile);
+		return err;
+	}
+	*ret = profile;
+	return 0;
+}
+
+struct profile *profile__free(struct profile *profile)
+{
+	if (!profile)
+		return NULL;
+	free((char *)profile->session.mode);
+	free((char *)profile->session.boot_id);
+	free((char *)profile->session.command);
+	free(profile->queue.items);
+	tasks__free(&profile->tasks);
+	tables__free(&profile->tables);
+	codes__free(profile->codes);
+	free(profile);
+	return NULL;
+}
+
+static int tell_session(const struct profile *profile, struct event_sink *sink)
+{
+	const struct event event = {.kind = EVENT_SESSION, .session = profile->session};
+
+	return sink->event(sink, &event);
+}
+
+static int tell_epoch(const struct profile *profile, struct event_sink *sink)
+{
+	const struct event event = {
+		.kind = EVENT_EPOCH,
+		.epoch = {.number = profile->epoch, .time = profile->epoch_time},
+	};
+
+	return sink->event(sink, &event);
+}
+
+int profile__begin(struct profile *profile, const struct event_session *session)
+{
+	struct event_session *own = &profile->session;
+	int err;
+
+	if (profile->begun)
+		return -EINVAL;
+	*own = *session;
+	own->mode = strdup(session->mode ? session->mode : "");
+	own->boot_id = strdup(session->boot_id ? session->boot_id : "");
+	own->command = strdup(session->command ? session->command : "");
+	if (!own->mode || !own->boot_id || !own->command)
+		return -ENOMEM;
+	profile->begun = true;
+	profile->epoch_time = profile->batch_time = profile->ledger_time = session->monotonic;
+	err = tell_session(profile, profile->sink);
+	return err ? err : tell_epoch(profile, profile->sink);
+}
+
+int profile__code(struct profile *profile, const struct record_code *code)
+{
+	const struct record_task *task = &code->header.task;
+	const struct process *process = tasks__find_process(
+		&profile->tasks, task->tgid, task->process_start, task->exec, true);
+	enum py_lines lines = process && process->lines ? process->lines : profile->lines;
+	uint32_t serial;
+	bool news;
+	int err;
+
+	err = codes__add(profile->codes, code, lines, &serial, &news);
+	if (err == -ENOSPC) {
+		/* Its frames will be CODE_UNCAPTURED until a new epoch makes room. */
+		if (code->header.time - profile->epoch_time > NO_ROOM_NS)
+			profile->rotate_due = true;
+		return 0;
+	}
+	if (!err && news)
+		tables__code_news(&profile->tables, code->key, serial);
+	return err;
+}
+
+/* Code objects that no stack of this epoch has make room for others. */
+static int retain_codes(struct profile *profile)
+{
+	const struct tables *tables = &profile->tables;
+	uint8_t *keep;
+	uint32_t i;
+	int err;
+
+	if (!profile->rotate_due && codes__bytes(profile->codes) < CODES_BYTES_MAX / 4 * 3)
+		return 0;
+	keep = calloc(codes__count(profile->codes) / 8 + 1, 1);
+	if (!keep)
+		return -ENOMEM;
+	for (i = 0; i < tables->n_functions; i++)
+		if (tables->functions[i].state == FUNCTION_NAMED)
+			keep[tables->functions[i].code / 8] |= 1u << tables->functions[i].code % 8;
+	err = codes__retain(profile->codes, keep);
+	free(keep);
+	return err;
+}
+
+int profile__rotate(struct profile *profile, uint64_t now)
+{
+	int err;
+
+	profile__release(profile, now, true);
+	err = profile__drain(profile, true);
+	if (!err)
+		err = retain_codes(profile);
+	if (err)
+		return err;
+	profile->rotate_due = false;
+	tables__clear(&profile->tables);
+	tasks__renew(&profile->tasks);
+	profile->next_process = profile->next_thread = 0;
+	profile->epoch++;
+	profile->epoch_time = now;
+	err = tell_epoch(profile, profile->sink);
+	return err ? err : announce__new(profile, false);
+}
+
+int profile__tick(struct profile *profile, uint64_t now)
+{
+	int err;
+
+	profile->tables.tick++;
+	err = life__settle(profile, now, false);
+	profile__release(profile, now, false);
+	if (!err && (profile->rotate_due || profile__full(profile)))
+		err = profile__rotate(profile, now);
+	if (!err && (now - profile->batch_time >= PROFILE_BATCH_NS ||
+		     queue__length(&profile->queue) >= 2 * BATCH_ROWS)) {
+		profile->batch_time = now;
+		err = profile__drain(profile, false);
+	}
+	if (!err && now - profile->ledger_time >= PROFILE_LEDGER_NS) {
+		profile->ledger_time = now;
+		err = announce__new(profile, true);
+		if (!err)
+			err = ledger__tell(profile, profile->sink, now);
+	}
+	return err;
+}
+
+int profile__replay(struct profile *profile, struct event_sink *sink)
+{
+	int err;
+
+	if (!profile->begun)
+		return -EINVAL;
+	err = tell_session(profile, sink);
+	if (!err)
+		err = tell_epoch(profile, sink);
+	if (!err)
+		err = announce__replay(profile, sink);
+	if (!err)
+		err = tables__replay(&profile->tables, sink);
+	return err ? err : ledger__tell(profile, sink, profile->ledger_time);
+}
+
+static int tell_end(struct profile *profile, uint64_t time, const char *reason, const char *detail)
+{
+	const struct event event = {
+		.kind = EVENT_END,
+		.end = {.time = time, .reason = reason, .detail = detail ? detail : ""},
+	};
+
+	return profile->sink->event(profile->sink, &event);
+}
+
+int profile__end(struct profile *profile, uint64_t time, const char *reason, const char *detail)
+{
+	struct process *process;
+	int err;
+
+	if (!profile->begun || profile->ended)
+		return -EINVAL;
+	profile->ended = true;
+	for (process = profile->tasks.processes; process; process = process->next)
+		life__end_process(profile, process, time);
+	err = life__settle(profile, time, true);
+	if (!err)
+		err = announce__new(profile, true);
+	if (!err)
+		err = profile__drain(profile, true);
+	if (!err)
+		err = ledger__tell(profile, profile->sink, time);
+	return err ? err : tell_end(profile, time, reason, detail);
+}
+
+void profile__totals(const struct profile *profile, struct profile_totals *ret)
+{
+	enum loss loss;
+
+	*ret = (struct profile_totals){
+		.samples = profile->ledger.samples,
+		.whole = profile->ledger.whole,
+		.epoch = profile->epoch,
+		.processes = profile->tasks.n_processes,
+		.threads = profile->tasks.n_threads,
+		.functions = profile->tables.n_functions,
+		.frames = profile->tables.n_frames,
+		.stacks = profile->tables.n_stacks,
+		.bytes = tables__bytes(&profile->tables) + codes__bytes(profile->codes) +
+			 profile->tasks.bytes + profile->tasks.memo_bytes +
+			 (uint64_t)profile->queue.capacity * sizeof(struct item),
+	};
+	for (loss = LOSS_NONE; loss < LOSS_COUNT; loss++)
+		ret->losses[loss] = ledger__loss(profile, loss);
+}

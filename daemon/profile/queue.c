@@ -1,0 +1,106 @@
+/* Samples and thread ends on their way out, in order. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "profile/internal.h"
+
+#define QUEUE_FIRST 256u
+
+uint32_t queue__length(const struct queue *queue)
+{
+	return (uint32_t)(queue->end - queue->first);
+}
+
+struct item *queue__item(const struct queue *queue, uint64_t number)
+{
+	return &queue->items[number & (queue->capacity - 1)];
+}
+
+static int grow(struct queue *queue)
+{
+	struct queue fresh = *queue;
+	uint64_t number;
+
+	fresh.capacity = queue->capacity ? queue->capacity * 2 : QUEUE_FIRST;
+	fresh.items = malloc((size_t)fresh.capacity * sizeof(*fresh.items));
+	if (!fresh.items)
+		return -ENOMEM;
+	for (number = queue->first; number < queue->end; number++)
+		*queue__item(&fresh, number) = *queue__item(queue, number);
+	free(queue->items);
+	*queue = fresh;
+	return 0;
+}
+
+int profile__push(struct profile *profile, const struct item *item, uint64_t *ret_number)
+{
+	struct queue *queue = &profile->queue;
+	int err = 0;
+
+	if (queue__length(queue) >= profile->options.pending_max) {
+		profile__release(profile, 0, true);
+		err = profile__drain(profile, true);
+	}
+	if (!err && queue__length(queue) == queue->capacity)
+		err = grow(queue);
+	if (err)
+		return err;
+	*queue__item(queue, queue->end) = *item;
+	*ret_number = queue->end++;
+	return 0;
+}
+
+void profile__release(struct profile *profile, uint64_t now, bool all)
+{
+	struct queue *queue = &profile->queue;
+	uint64_t number;
+
+	for (number = queue->first; number < queue->end; number++) {
+		const struct item *item = queue__item(queue, number);
+
+		if (!all && (now < PROFILE_HOLD_NS || item->row.time > now - PROFILE_HOLD_NS))
+			break;
+		if (item->waits) /* older ones of its thread wait no more */
+			cpu__release(profile, item->thread, true);
+	}
+}
+
+static int tell_batch(struct profile *profile, uint32_t *n)
+{
+	struct event event = {.kind = EVENT_SAMPLES};
+
+	event.samples.n = *n;
+	event.samples.rows = profile->rows;
+	*n = 0;
+	return event.samples.n ? profile->sink->event(profile->sink, &event) : 0;
+}
+
+int profile__drain(struct profile *profile, bool give_up)
+{
+	struct queue *queue = &profile->queue;
+	uint32_t n = 0;
+	int err;
+
+	err = announce__new(profile, false);
+	if (!err)
+		err = tables__tell(&profile->tables, profile->sink, give_up);
+	for (; !err && queue->first < queue->end; queue->first++) {
+		struct item *item = queue__item(queue, queue->first);
+		struct thread *thread = item->thread;
+
+		if (item->waits || item->row.stack > profile->tables.told_stacks)
+			break;
+		thread->told = item->row.time > thread->told ? item->row.time : thread->told;
+		if (item->end) {
+			err = tell_batch(profile, &n);
+			if (!err)
+				err = announce__thread_end(profile, thread, item);
+			continue;
+		}
+		item->row.thread = thread->id;
+		profile->rows[n++] = item->row;
+		if (n == BATCH_ROWS)
+			err = tell_batch(profile, &n);
+	}
+	return err ? err : tell_batch(profile, &n);
+}

@@ -1,0 +1,351 @@
+#include "profile/tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS_FIRST 256u
+
+int tables__init(struct tables *tables, struct codes *codes, uint64_t *losses)
+{
+	*tables = (struct tables){.codes = codes, .losses = losses};
+	return hash_seed__draw(&tables->seed);
+}
+
+void tables__free(struct tables *tables)
+{
+	free(tables->functions);
+	free(tables->by_key.slots);
+	free(tables->frames);
+	free(tables->frame_states);
+	free(tables->by_frame.slots);
+	free(tables->stacks);
+	free(tables->by_stack.slots);
+}
+
+void tables__clear(struct tables *tables)
+{
+	tables__free(tables);
+	*tables = (struct tables){
+		.codes = tables->codes,
+		.seed = tables->seed,
+		.losses = tables->losses,
+		.tick = tables->tick,
+	};
+}
+
+uint64_t tables__bytes(const struct tables *tables)
+{
+	uint64_t slots = (uint64_t)tables->by_key.capacity + tables->by_frame.capacity +
+			 tables->by_stack.capacity;
+
+	return (uint64_t)tables->functions_capacity * sizeof(*tables->functions) +
+	       (uint64_t)tables->frames_capacity * (sizeof(*tables->frames) + 1) +
+	       (uint64_t)tables->stacks_capacity * sizeof(*tables->stacks) +
+	       slots * sizeof(uint32_t);
+}
+
+static uint64_t hash_function(const struct tables *tables, uint32_t i)
+{
+	return hash__pair(&tables->seed, tables->functions[i].key, 1);
+}
+
+static uint64_t hash_frame(const struct tables *tables, uint32_t i)
+{
+	return hash__pair(&tables->seed, tables->frames[i].function,
+			  (uint32_t)tables->frames[i].offset);
+}
+
+static uint64_t hash_stack(const struct tables *tables, uint32_t i)
+{
+	return hash__pair(&tables->seed, tables->stacks[i].parent, tables->stacks[i].frame);
+}
+
+/* Room for row n and its slot. */
+static int reserve(struct tables *tables, struct slots *slots, uint32_t n,
+		   uint64_t (*hash)(const struct tables *, uint32_t))
+{
+	uint32_t capacity = slots->capacity ? slots->capacity * 2 : SLOTS_FIRST, i, at;
+	uint32_t *fresh;
+
+	if (n + 1 <= slots->capacity / 4 * 3)
+		return 0;
+	fresh = calloc(capacity, sizeof(*fresh));
+	if (!fresh)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		if (hash == hash_function && !tables->functions[i].key)
+			continue; /* not to be found */
+		at = (uint32_t)hash(tables, i) & (capacity - 1);
+		while (fresh[at])
+			at = (at + 1) & (capacity - 1);
+		fresh[at] = i + 1;
+	}
+	free(slots->slots);
+	slots->slots = fresh;
+	slots->capacity = capacity;
+	return 0;
+}
+
+static void enter(struct slots *slots, uint64_t hash, uint32_t row)
+{
+	uint32_t at = (uint32_t)hash & (slots->capacity - 1);
+
+	while (slots->slots[at])
+		at = (at + 1) & (slots->capacity - 1);
+	slots->slots[at] = row + 1;
+}
+
+static int widen(void **array, size_t item, uint32_t capacity)
+{
+	void *data = realloc(*array, item * capacity);
+
+	if (!data)
+		return -ENOMEM;
+	*array = data;
+	return 0;
+}
+
+static uint32_t more(uint32_t capacity) { return capacity ? capacity + capacity / 2 : 256; }
+
+static int add_function(struct tables *tables, const struct function *function)
+{
+	uint32_t capacity = more(tables->functions_capacity);
+	int err;
+
+	if (tables->n_functions == tables->functions_capacity) {
+		err = widen((void **)&tables->functions, sizeof(*function), capacity);
+		if (err)
+			return err;
+		tables->functions_capacity = capacity;
+	}
+	err = reserve(tables, &tables->by_key, tables->n_functions, hash_function);
+	if (err)
+		return err;
+	tables->functions[tables->n_functions++] = *function;
+	if (function->key)
+		enter(&tables->by_key, hash_function(tables, tables->n_functions - 1),
+		      tables->n_functions - 1);
+	return 0;
+}
+
+static struct function *find_function(const struct tables *tables, uint64_t key)
+{
+	const struct slots *slots = &tables->by_key;
+	uint32_t at, row;
+
+	if (!slots->capacity || !key)
+		return NULL;
+	at = (uint32_t)hash__pair(&tables->seed, key, 1) & (slots->capacity - 1);
+	for (; (row = slots->slots[at]); at = (at + 1) & (slots->capacity - 1))
+		if (tables->functions[row - 1].key == key)
+			return &tables->functions[row - 1];
+	return NULL;
+}
+
+static bool named(const struct tables *tables, uint32_t serial)
+{
+	return serial != CODE_NONE && codes__get(tables->codes, serial)->named;
+}
+
+/* Key 0 has no code object: one function that is never named. */
+static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
+{
+	struct function *found = find_function(tables, key), fresh = {.key = key};
+	uint32_t note;
+	int err;
+
+	if (found) {
+		*ret = (uint32_t)(found - tables->functions);
+		return 0;
+	}
+	if (!key) {
+		err = tables__note(tables, NOTE_UNKNOWN, &note);
+		*ret = err ? 0 : tables->frames[note].function;
+		return err;
+	}
+	fresh.code = codes__find(tables->codes, key);
+	fresh.since = tables->tick;
+	fresh.note = NOTE_UNKNOWN;
+	if (named(tables, fresh.code)) {
+		fresh.state = FUNCTION_NAMED;
+	} else {
+		fresh.state = FUNCTION_WAITING;
+		fresh.code = 0;
+	}
+	*ret = tables->n_functions;
+	return add_function(tables, &fresh);
+}
+
+static int add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state)
+{
+	uint32_t capacity = more(tables->frames_capacity);
+	int err;
+
+	if (tables->n_frames == tables->frames_capacity) {
+		err = widen((void **)&tables->frames, sizeof(*row), capacity);
+		if (!err)
+			err = widen((void **)&tables->frame_states, 1, capacity);
+		if (err)
+			return err;
+		tables->frames_capacity = capacity;
+	}
+	err = reserve(tables, &tables->by_frame, tables->n_frames, hash_frame);
+	if (err)
+		return err;
+	tables->frames[tables->n_frames] = *row;
+	tables->frame_states[tables->n_frames++] = state;
+	enter(&tables->by_frame, hash_frame(tables, tables->n_frames - 1), tables->n_frames - 1);
+	return 0;
+}
+
+/* Fills in the line, if it is known by now. */
+static enum frame_state locate(const struct tables *tables, struct frame_row *row)
+{
+	const struct function *function = &tables->functions[row->function];
+	struct position position;
+	int err;
+
+	if (function->state == FUNCTION_WAITING)
+		return FRAME_WAITING;
+	if (function->state != FUNCTION_NAMED)
+		return FRAME_KNOWN; /* nothing is to be known */
+	err = codes__position(tables->codes, function->code, row->offset, &position);
+	if (err)
+		return err == -EAGAIN ? FRAME_WAITING : FRAME_BAD;
+	row->line = position.line;
+	row->column = position.column;
+	return FRAME_KNOWN;
+}
+
+static uint32_t find_frame(struct tables *tables, uint32_t function, int32_t offset)
+{
+	const struct slots *slots = &tables->by_frame;
+	uint32_t at, row;
+
+	if (!slots->capacity)
+		return UINT32_MAX;
+	at = (uint32_t)hash__pair(&tables->seed, function, (uint32_t)offset) &
+	     (slots->capacity - 1);
+	for (; (row = slots->slots[at]); at = (at + 1) & (slots->capacity - 1))
+		if (tables->frames[row - 1].function == function &&
+		    tables->frames[row - 1].offset == offset &&
+		    tables->frame_states[row - 1] != FRAME_REPLACED)
+			return row - 1;
+	return UINT32_MAX;
+}
+
+/* Counts a use of a frame that lacks something. */
+static bool count_lacks(struct tables *tables, uint32_t frame)
+{
+	struct function *function = &tables->functions[tables->frames[frame].function];
+
+	if (function->state == FUNCTION_WAITING)
+		function->code++;
+	else if (function->state == FUNCTION_UNKNOWN ||
+		 (function->state == FUNCTION_NOTED && function->note == NOTE_UNKNOWN))
+		tables->losses[LOSS_CODE_UNCAPTURED]++;
+	else if (tables->frame_states[frame] == FRAME_WAITING)
+		tables->frames[frame].line++;
+	else if (tables->frame_states[frame] == FRAME_PARTIAL)
+		tables->losses[LOSS_LINES_PARTIAL]++;
+	else if (tables->frame_states[frame] == FRAME_BAD)
+		tables->losses[LOSS_LINES_BAD]++;
+	else
+		return true;
+	return false;
+}
+
+int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t *ret_frame,
+		  bool *ret_clean)
+{
+	struct frame_row row = {.offset = offset};
+	enum frame_state state;
+	uint32_t frame;
+	int err;
+
+	err = function_of(tables, key, &row.function);
+	if (err)
+		return err;
+	frame = find_frame(tables, row.function, offset);
+	if (frame != UINT32_MAX && tables->frame_states[frame] == FRAME_PARTIAL &&
+	    locate(tables, &row) != FRAME_WAITING) {
+		/* It was told without a line, which is known now: a new row. */
+		tables->frame_states[frame] = FRAME_REPLACED;
+		frame = UINT32_MAX;
+		row.line = row.column = 0;
+	}
+	if (frame == UINT32_MAX) {
+		frame = tables->n_frames;
+		state = locate(tables, &row);
+		err = add_frame(tables, &row, state);
+		if (err)
+			return err;
+	}
+	*ret_clean = count_lacks(tables, frame);
+	*ret_frame = frame;
+	return 0;
+}
+
+int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame)
+{
+	struct function function = {.state = FUNCTION_NOTED, .note = note};
+	struct frame_row row = {.offset = -1};
+	int err;
+
+	if (!tables->note_frames[note]) {
+		row.function = tables->n_functions;
+		err = add_function(tables, &function);
+		if (!err)
+			err = add_frame(tables, &row, FRAME_KNOWN);
+		if (err)
+			return err;
+		tables->note_frames[note] = tables->n_frames;
+	}
+	*ret_frame = tables->note_frames[note] - 1;
+	return 0;
+}
+
+int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
+{
+	struct slots *slots = &tables->by_stack;
+	uint64_t hash = hash__pair(&tables->seed, parent, frame);
+	uint32_t at, row, capacity;
+	int err;
+
+	err = reserve(tables, slots, tables->n_stacks, hash_stack);
+	if (err)
+		return err;
+	for (at = (uint32_t)hash & (slots->capacity - 1); (row = slots->slots[at]);
+	     at = (at + 1) & (slots->capacity - 1))
+		if (tables->stacks[row - 1].parent == parent &&
+		    tables->stacks[row - 1].frame == frame) {
+			*ret_stack = row;
+			return 0;
+		}
+	if (tables->n_stacks == tables->stacks_capacity) {
+		capacity = more(tables->stacks_capacity);
+		err = widen((void **)&tables->stacks, sizeof(*tables->stacks), capacity);
+		if (err)
+			return err;
+		tables->stacks_capacity = capacity;
+	}
+	tables->stacks[tables->n_stacks++] = (struct stack_row){parent, frame};
+	slots->slots[at] = tables->n_stacks;
+	*ret_stack = tables->n_stacks;
+	return 0;
+}
+
+void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial)
+{
+	struct function *function = find_function(tables, key);
+
+	if (!function || !named(tables, serial))
+		return;
+	if (function->state == FUNCTION_WAITING) {
+		function->state = FUNCTION_NAMED;
+		function->code = serial;
+	} else if (function->state == FUNCTION_UNKNOWN) {
+		function->key = 0; /* was told as unknown: the next sight is a new row */
+	}
+}

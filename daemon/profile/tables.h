@@ -1,0 +1,91 @@
+/* The tables of an epoch: functions, frames, the stack tree. Rows are told once
+ * and in order; a row whose names or lines are still on their way holds up those
+ * behind it for at most TABLES_PATIENCE ticks, and is then told as unknown.
+ * Inside daemon/profile/ only. */
+#ifndef CPROFD_PROFILE_TABLES_H
+#define CPROFD_PROFILE_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "cprofd/loss.h"
+#include "events/events.h"
+#include "name/codes.h"
+
+#define TABLES_PATIENCE 2u
+
+enum function_state {
+	FUNCTION_NOTED,   /* says something itself: .note */
+	FUNCTION_NAMED,   /* .code is its serial */
+	FUNCTION_WAITING, /* its code object has not come yet */
+	FUNCTION_UNKNOWN, /* ... and was given up */
+};
+
+struct function {
+	uint64_t key;     /* capture key; 0 once it finds nothing any more */
+	uint32_t code;    /* NAMED: serial. WAITING: sample frames that want it */
+	uint32_t since;   /* tick of its first sight */
+	uint16_t note;    /* enum note */
+	uint8_t state;    /* enum function_state */
+};
+
+enum frame_state {
+	FRAME_KNOWN,
+	FRAME_WAITING,    /* for its line table; row.line counts the sample frames that want it */
+	FRAME_PARTIAL,    /* told without a line: LOSS_LINES_PARTIAL */
+	FRAME_BAD,        /* LOSS_LINES_BAD */
+	FRAME_REPLACED,   /* finds nothing any more */
+};
+
+/* "(cut: ...)" of a loss is NOTE_CUT + loss. */
+enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_UNKNOWN, NOTE_CUT, NOTE_COUNT = NOTE_CUT + LOSS_COUNT };
+
+struct slots {
+	uint32_t *slots;    /* row number + 1; 0: free */
+	uint32_t capacity;  /* a power of two */
+};
+
+struct tables {
+	struct codes *codes;
+	struct hash_seed seed;
+	uint64_t *losses;   /* by enum loss: where DETAIL losses are counted */
+	uint32_t tick;
+
+	struct function *functions;
+	uint32_t n_functions, functions_capacity, told_functions;
+	struct slots by_key;
+
+	struct frame_row *frames;
+	uint8_t *frame_states;
+	uint32_t n_frames, frames_capacity, told_frames;
+	struct slots by_frame;
+	uint32_t note_frames[NOTE_COUNT]; /* frame + 1 */
+
+	struct stack_row *stacks;  /* [i] is stack id i + 1 */
+	uint32_t n_stacks, stacks_capacity, told_stacks;
+	struct slots by_stack;
+};
+
+int tables__init(struct tables *tables, struct codes *codes, uint64_t *losses);
+void tables__free(struct tables *tables);
+/* A new epoch; the memory is given back. */
+void tables__clear(struct tables *tables);
+uint64_t tables__bytes(const struct tables *tables);
+
+/* The frame of a code object at an offset; counts what it lacks. *ret_clean: it
+ * lacks nothing and may be remembered. */
+int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t *ret_frame,
+		  bool *ret_clean);
+int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame);
+int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
+
+/* A code object came, or more of it. */
+void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial);
+
+/* Tells all rows that are ready (patience: give up waiting now). */
+int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up);
+/* Tells again what was told, from the start. */
+int tables__replay(const struct tables *tables, struct event_sink *sink);
+
+#endif

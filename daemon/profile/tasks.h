@@ -1,0 +1,99 @@
+/* Processes and threads of a session. Those that ended stay until the epoch is
+ * over: a late joiner must meet every id of it. Inside daemon/profile/ only. */
+#ifndef CPROFD_PROFILE_TASKS_H
+#define CPROFD_PROFILE_TASKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cprofd/record.h"
+
+#define TASKS_BUCKETS 1024u
+#define ID_NONE UINT32_MAX
+#define PYTHON_LEN 24
+
+struct process {
+	struct process *next;        /* in order of arrival */
+	struct process *same_bucket;
+	uint64_t start;              /* boottime */
+	uint64_t time;               /* monotonic: first seen */
+	uint64_t end_time;
+	char *name;                  /* told by the engine; NULL: comm */
+	uint32_t id;                 /* in the epoch; ID_NONE: not told yet */
+	uint32_t tgid, parent, exec;
+	uint32_t living;             /* threads without their thread_end */
+	uint8_t lines;               /* enum py_lines */
+	bool exec_known, changed, ending, settled, ended;
+	char python[PYTHON_LEN];
+	char comm[17];
+};
+
+/* One remembered frame of a thread's previous stack. */
+struct memo_frame {
+	uint64_t code;
+	int32_t offset;
+	uint32_t stack;              /* the node that ends in this frame */
+};
+
+struct memo {
+	uint32_t n, capacity, base;  /* base: the node below frames[0] */
+	struct memo_frame *frames;   /* outermost first */
+};
+
+struct thread {
+	struct thread *next;
+	struct thread *same_bucket;
+	struct process *process;
+	uint64_t start;              /* boottime */
+	uint64_t begin;              /* monotonic: its time line */
+	uint64_t last;               /* wall is given up to here */
+	uint64_t told;               /* ... and told up to here */
+	uint64_t end_time;           /* with ending */
+	/* CPU time (cpu.c) */
+	uint64_t cpu_seen;           /* newest sum_exec_runtime */
+	uint64_t cpu_used;           /* in the session: cpu_seen - baseline */
+	uint64_t cpu_final;          /* told by its exit, or 0 */
+	uint64_t carry;              /* known, not given to a sample yet */
+	uint64_t ahead;              /* given to samples before it was known */
+	uint64_t waiting_first, waiting_last; /* queue numbers of samples that wait */
+	uint32_t waiting;
+	uint64_t samples;
+	struct memo memo;
+	uint32_t id, tid;
+	bool cpu_known;              /* cpu_seen is valid */
+	bool cpu_rough;              /* the baseline may be older than `begin` */
+	bool start_rough;            /* 10 ms of it */
+	bool changed, ending, end_queued, ended;
+	char comm[17];
+};
+
+struct tasks {
+	struct process *processes, **processes_end;
+	struct thread *threads, **threads_end;
+	struct process *process_buckets[TASKS_BUCKETS];
+	struct thread *thread_buckets[TASKS_BUCKETS];
+	uint32_t n_processes, n_threads, n_ended;
+	uint32_t n_ending;           /* ends that are not queued yet */
+	uint64_t bytes;              /* of the rows */
+	uint64_t memo_bytes;
+};
+
+void tasks__init(struct tasks *tasks);
+void tasks__free(struct tasks *tasks);
+
+/* Do two boottime starts, one of them perhaps from /proc, mean the same? */
+bool tasks__same_start(uint64_t a, uint64_t b);
+
+/* exec_known false: the one that runs now. NULL: not known. */
+struct process *tasks__find_process(const struct tasks *tasks, uint32_t tgid, uint64_t start,
+				    uint32_t exec, bool exec_known);
+struct process *tasks__add_process(struct tasks *tasks, uint32_t tgid, uint64_t start);
+struct thread *tasks__find_thread(const struct tasks *tasks, const struct process *process,
+				  uint32_t tid, uint64_t start);
+struct thread *tasks__add_thread(struct tasks *tasks, struct process *process, uint32_t tid,
+				 uint64_t start);
+/* Forgets the ended ones and takes the ids of all others (a new epoch). */
+void tasks__renew(struct tasks *tasks);
+void memo__forget(struct memo *memo, struct tasks *tasks);
+
+#endif

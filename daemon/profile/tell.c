@@ -1,0 +1,170 @@
+/* The tables as events. Rows go out in order, in pieces that fit a line. */
+#include "profile/tables.h"
+
+#define FUNCTIONS_A_LINE 64u
+#define ROWS_A_LINE 4096u
+
+static const char *const notes[NOTE_COUNT] = {
+	[NOTE_NO_PYTHON] = "(no Python)",
+	[NOTE_NO_FRAME] = "(no Python frame)",
+	[NOTE_UNKNOWN] = "(name unknown)",
+#define CUT(id, kind, name, sentence) [NOTE_CUT + LOSS_##id] = "(cut: " sentence ")",
+	CPROFD_LOSSES(CUT)
+#undef CUT
+};
+
+static struct function_row function_row(const struct tables *tables,
+					const struct function *function)
+{
+	struct function_row row = {.file = "", .module = "", .kind = FUNCTION_PYTHON};
+	const struct code *code;
+
+	if (function->state == FUNCTION_NAMED) {
+		code = codes__get(tables->codes, function->code);
+		row.name = code->name;
+		row.file = code->file;
+		row.line = code->first_line;
+		return row;
+	}
+	row.name = notes[function->note];
+	row.kind = FUNCTION_NOTE;
+	return row;
+}
+
+static int tell_functions(const struct tables *tables, struct event_sink *sink, uint32_t first,
+			  uint32_t end)
+{
+	struct function_row rows[FUNCTIONS_A_LINE];
+	struct event event = {.kind = EVENT_FUNCTIONS};
+	int err = 0;
+
+	event.rows.rows = rows;
+	for (; !err && first < end; first += event.rows.n) {
+		event.rows.first = first;
+		for (event.rows.n = 0;
+		     event.rows.n < FUNCTIONS_A_LINE && first + event.rows.n < end; event.rows.n++)
+			rows[event.rows.n] =
+				function_row(tables, &tables->functions[first + event.rows.n]);
+		err = sink->event(sink, &event);
+	}
+	return err;
+}
+
+/* Frames or stacks: `rows` is row 0, whose id is `base`. */
+static int tell_rows(struct event_sink *sink, enum event_kind kind, const void *rows, size_t size,
+		     uint32_t first, uint32_t end, uint32_t base)
+{
+	struct event event = {.kind = kind};
+	int err = 0;
+
+	for (; !err && first < end; first += event.rows.n) {
+		event.rows.first = first + base;
+		event.rows.n = end - first < ROWS_A_LINE ? end - first : ROWS_A_LINE;
+		event.rows.rows = (const char *)rows + first * size;
+		err = sink->event(sink, &event);
+	}
+	return err;
+}
+
+static void give_up_function(struct tables *tables, struct function *function)
+{
+	tables->losses[LOSS_CODE_UNCAPTURED] += function->code;
+	function->code = CODE_NONE;
+	function->state = FUNCTION_UNKNOWN;
+}
+
+/* How many functions can be told now. */
+static uint32_t functions_ready(struct tables *tables, bool give_up)
+{
+	uint32_t i = tables->told_functions;
+
+	for (; i < tables->n_functions; i++) {
+		struct function *function = &tables->functions[i];
+
+		if (function->state != FUNCTION_WAITING)
+			continue;
+		if (!give_up && tables->tick - function->since < TABLES_PATIENCE)
+			break;
+		give_up_function(tables, function);
+	}
+	return i;
+}
+
+/* A frame that waited: its line is known now, or never will be. */
+static bool settle_frame(struct tables *tables, uint32_t frame, bool give_up)
+{
+	struct frame_row *row = &tables->frames[frame];
+	const struct function *function = &tables->functions[row->function];
+	uint32_t uses = row->line;
+	struct position position;
+	int err;
+
+	row->line = 0;
+	tables->frame_states[frame] = FRAME_KNOWN;
+	if (function->state != FUNCTION_NAMED)
+		return true; /* counted by its function */
+	err = codes__position(tables->codes, function->code, row->offset, &position);
+	if (!err) {
+		row->line = position.line;
+		row->column = position.column;
+	} else if (err != -EAGAIN) {
+		tables->losses[LOSS_LINES_BAD] += uses;
+		tables->frame_states[frame] = FRAME_BAD;
+	} else if (give_up || tables->tick - function->since >= TABLES_PATIENCE) {
+		tables->losses[LOSS_LINES_PARTIAL] += uses;
+		tables->frame_states[frame] = FRAME_PARTIAL;
+	} else {
+		row->line = uses;
+		tables->frame_states[frame] = FRAME_WAITING;
+		return false;
+	}
+	return true;
+}
+
+static uint32_t frames_ready(struct tables *tables, uint32_t functions, bool give_up)
+{
+	uint32_t i = tables->told_frames;
+
+	for (; i < tables->n_frames; i++) {
+		if (tables->frames[i].function >= functions)
+			break;
+		if (tables->frame_states[i] == FRAME_WAITING && !settle_frame(tables, i, give_up))
+			break;
+	}
+	return i;
+}
+
+int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up)
+{
+	uint32_t functions = functions_ready(tables, give_up);
+	uint32_t frames = frames_ready(tables, functions, give_up);
+	uint32_t stacks = tables->told_stacks;
+	int err;
+
+	while (stacks < tables->n_stacks && tables->stacks[stacks].frame < frames)
+		stacks++;
+	err = tell_functions(tables, sink, tables->told_functions, functions);
+	if (!err)
+		err = tell_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames),
+				tables->told_frames, frames, 0);
+	if (!err)
+		err = tell_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks),
+				tables->told_stacks, stacks, 1);
+	tables->told_functions = functions;
+	tables->told_frames = frames;
+	tables->told_stacks = stacks;
+	return err;
+}
+
+int tables__replay(const struct tables *tables, struct event_sink *sink)
+{
+	int err = tell_functions(tables, sink, 0, tables->told_functions);
+
+	if (!err)
+		err = tell_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames), 0,
+				tables->told_frames, 0);
+	if (!err)
+		err = tell_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks), 0,
+				tables->told_stacks, 1);
+	return err;
+}
