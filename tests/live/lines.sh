@@ -1,0 +1,54 @@
+#!/bin/sh
+# Line tables: our decoder against each interpreter found (pythons.sh), on every
+# code object of its standard library. Exit code 1 on any difference.
+#
+#	tests/live/lines.sh [NAME...]     only these, e.g. 3.11.7
+#
+# CHECK_CFLAGS: how to build the checker, e.g. with sanitizers.
+set -u
+here=$(dirname "$0")
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+check="$work/lines_check"
+
+# The decoder alone: it needs nothing else of the tree.
+${CC:-gcc} -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror ${CHECK_CFLAGS:--O2} \
+	-I"$root/include" -I"$root/daemon" \
+	"$root/tests/tools/lines_check.c" "$root/daemon/name/lines.c" -o "$check" || exit 1
+
+"$here/pythons.sh" >"$work/pythons"
+[ -s "$work/pythons" ] || { echo "lines: no CPython found" >&2; exit 1; }
+
+# name, label, interpreter and its arguments
+compare()
+{
+	label=$1
+	shift
+	# A failing oracle must fail the test, though the checker is last in the pipe.
+	{ "$@" || echo "$?" >"$work/oracle-failed"; } | "$check" >"$work/result"
+	status=$?
+	if [ -e "$work/oracle-failed" ]; then
+		rm "$work/oracle-failed"
+		status=1
+	fi
+	[ "$status" = 0 ] && verdict=ok || verdict=FAILED
+	echo "$label: $(cat "$work/result") $verdict"
+	[ "$status" = 0 ] || failed=1
+}
+
+failed=0 ran=0
+while read -r name path; do
+	if [ $# -gt 0 ]; then
+		case " $* " in *" $name "*) ;; *) continue ;; esac
+	fi
+	ran=$((ran + 1))
+	compare "$name ($path)" "$path" -I "$here/lines_oracle.py"
+	# Tables stripped of their columns use other forms.
+	case "$name" in
+	3.8* | 3.9* | 3.10*) ;;
+	*) compare "$name no_debug_ranges" "$path" -I -X no_debug_ranges "$here/lines_oracle.py" json asyncio ;;
+	esac
+done <"$work/pythons"
+[ "$ran" -gt 0 ] || { echo "lines: none of '$*' was found" >&2; exit 1; }
+exit "$failed"
