@@ -110,6 +110,7 @@ struct broker_options {
 	uid_t client_uid;      /* with client_fd: whom the engine runs as */
 	gid_t client_gid;
 	bool verbose;
+	uint32_t expect_flags; /* BROKER_* of the first ATTACH, if known: what is loaded ahead fits it */
 	int (*engine_main)(int channel); /* runs in the unprivileged child; its return is the exit status */
 };
 int broker__run(const struct broker_options *options);

@@ -15,6 +15,7 @@
 
 struct sampler {
 	struct sampler_bpf *skel;
+	struct load_options options;
 };
 
 static int print_all(enum libbpf_print_level level, const char *format, va_list args)
@@ -24,6 +25,11 @@ static int print_all(enum libbpf_print_level level, const char *format, va_list 
 
 /* One slot for each CPU. */
 static const char *const per_cpu[] = {"counts", "scratch", "captures"};
+
+static uint64_t ring_bytes(const struct load_options *options)
+{
+	return options->ring_bytes ? options->ring_bytes : BROKER_RING_BYTES;
+}
 
 static int set_sizes(struct sampler_bpf *skel, const struct load_options *options)
 {
@@ -43,9 +49,7 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 			return err;
 	}
 	skel->rodata->follow_children = options->follow_children;
-	return bpf_map__set_max_entries(skel->maps.ring, options->ring_bytes
-								 ? (uint32_t)options->ring_bytes
-								 : BROKER_RING_BYTES);
+	return bpf_map__set_max_entries(skel->maps.ring, (uint32_t)ring_bytes(options));
 }
 
 /* Global variables of the programs are mapped into this process. An engine that
@@ -93,6 +97,7 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 		*ret_error = BROKER_ERROR_NO_MEMORY;
 		return -ENOMEM;
 	}
+	sampler->options = *options;
 	libbpf_set_print(options->verbose ? print_all : NULL);
 	sampler->skel = sampler_bpf__open();
 	err = sampler->skel ? 0 : -errno;
@@ -111,6 +116,12 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 	}
 	*ret = sampler;
 	return 0;
+}
+
+bool sampler__fits(const struct sampler *sampler, const struct load_options *options)
+{
+	return ring_bytes(&sampler->options) == ring_bytes(options) &&
+	       sampler->options.follow_children == options->follow_children;
 }
 
 struct sampler *sampler__free(struct sampler *sampler)

@@ -19,6 +19,8 @@ struct sampler;
 /* Loads and attaches the lifecycle programs. *ret_error says what is missing. */
 int sampler__load(const struct load_options *options, struct sampler **ret,
 		  enum broker_error *ret_error);
+/* Was it loaded with these options? */
+bool sampler__fits(const struct sampler *sampler, const struct load_options *options);
 struct sampler *sampler__free(struct sampler *sampler); /* NULL */
 
 /* fds that the sampler owns. */

@@ -84,8 +84,7 @@ static struct sampler *take_sampler(const struct broker_message *request, struct
 	struct sampler *sampler = NULL;
 
 	*ret_error = BROKER_ERROR_OK;
-	if (*spare && !options.follow_children &&
-	    (!options.ring_bytes || options.ring_bytes == BROKER_RING_BYTES))
+	if (*spare && sampler__fits(*spare, &options))
 		return take_ptr(*spare);
 	*ret_err = sampler__load(&options, &sampler, ret_error);
 	return sampler;

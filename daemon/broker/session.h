@@ -29,7 +29,7 @@ struct reply {
 void reply__fail(struct reply *reply, enum broker_error error, int err);
 void reply__close(struct reply *reply);
 
-/* `spare`: a sampler with default sizes that was loaded before, or NULL. It is
+/* `spare`: a sampler that was loaded before, or NULL. It is
  * taken (and set to NULL) when it fits. NULL on failure: reply says why. */
 struct session *session__attach(const struct broker_message *request, const struct identity *client,
 				struct sampler **spare, bool verbose, struct reply *reply);

@@ -1,0 +1,210 @@
+/* The broker's loop: new clients, requests of engines, the end of engines. */
+#include "broker/broker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "broker/engine.h"
+#include "broker/perf.h"
+
+#define ENGINES_MAX 256u
+
+struct broker {
+	const struct broker_options *options;
+	struct engine *engines;
+	unsigned n_engines;
+	/* A sampler that waits for its session. To load one takes the kernel's verifier longer
+	 * than all the rest of an attach. */
+	struct sampler *spare;
+	int signals;
+	bool stop;
+	int status;            /* of the engine that ended last */
+};
+
+static void load_spare(struct broker *broker)
+{
+	struct load_options options = {
+		.verbose = broker->options->verbose,
+		.follow_children = broker->options->expect_flags & BROKER_SUBPROCESSES,
+	};
+	enum broker_error error;
+
+	/* When it fails, the session that needs it will say why. */
+	if (!broker->spare)
+		sampler__load(&options, &broker->spare, &error);
+}
+
+static void end_engine(struct broker *broker, struct engine **slot, bool now)
+{
+	struct engine *engine = *slot;
+
+	*slot = engine->next;
+	broker->n_engines--;
+	broker->status = engine__end(engine, now);
+}
+
+/* `client` is moved. */
+static int engine_for(struct broker *broker, struct identity *client, struct engine **ret)
+{
+	struct engine *engine;
+	int err;
+
+	for (engine = broker->engines; engine; engine = engine->next) {
+		if (engine->client.uid == client->uid) {
+			identity__free(client);
+			*ret = engine;
+			return 0;
+		}
+	}
+	if (broker->n_engines == ENGINES_MAX)
+		return -EUSERS;
+	err = engine__start(client, broker->options->engine_main, &engine);
+	if (err)
+		return err;
+	engine->next = broker->engines;
+	broker->engines = engine;
+	broker->n_engines++;
+	*ret = engine;
+	return 0;
+}
+
+static int add_client(struct broker *broker, int fd, struct identity *identity, pid_t pid)
+{
+	/* The groups stay with the engine that takes them. */
+	struct identity who = {.uid = identity->uid, .gid = identity->gid};
+	struct engine *engine;
+	int err;
+
+	err = engine_for(broker, identity, &engine);
+	if (!err)
+		err = engine__give_client(engine, fd, pid, &who);
+	identity__free(identity);
+	return err;
+}
+
+static void accept_client(struct broker *broker)
+{
+	int fd = accept4(broker->options->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct identity identity;
+	pid_t pid;
+
+	if (fd < 0)
+		return;
+	/* Whoever cannot be served finds the connection closed. */
+	if (!identity__of_socket(fd, &identity, &pid)) {
+		add_client(broker, fd, &identity, pid);
+		load_spare(broker);
+	}
+	close(fd);
+}
+
+/* One request of each engine in turn: nobody can keep the others waiting. */
+static void serve_engines(struct broker *broker, const struct pollfd *polled)
+{
+	struct engine **slot = &broker->engines;
+	const struct pollfd *p = polled;
+	int err;
+
+	while (*slot) {
+		struct engine *engine = *slot;
+
+		err = 0;
+		if (p->revents)
+			err = p->revents & (POLLIN | POLLOUT) ?
+				engine__serve(engine, &broker->spare, broker->options->verbose) : -EPIPE;
+		p++;
+		if (err && err != -EAGAIN)
+			end_engine(broker, slot, err == -EBADMSG);
+		else
+			slot = &engine->next;
+	}
+}
+
+static int run(struct broker *broker)
+{
+	struct pollfd *polled;
+	struct engine *engine;
+	bool listens;
+	nfds_t n;
+
+	polled = calloc(2 + ENGINES_MAX, sizeof(*polled));
+	if (!polled)
+		return -ENOMEM;
+	while (!broker->stop && (broker->options->listen_fd >= 0 || broker->engines)) {
+		n = 0;
+		listens = broker->options->listen_fd >= 0;
+		polled[n++] = (struct pollfd){.fd = broker->signals, .events = POLLIN};
+		polled[n++] = (struct pollfd){.fd = broker->options->listen_fd, .events = POLLIN};
+		for (engine = broker->engines; engine; engine = engine->next)
+			polled[n++] = (struct pollfd){
+				.fd = engine->channel,
+				.events = engine->stalled ? POLLOUT : POLLIN,
+			};
+		if (poll(polled, n, -1) < 0 && errno != EINTR)
+			break;
+		if (polled[0].revents)
+			broker->stop = true;
+		/* Engines first: a new one has no place in `polled`. */
+		serve_engines(broker, polled + 2);
+		if (listens && polled[1].revents)
+			accept_client(broker);
+	}
+	free(polled);
+	return 0;
+}
+
+/* SIGTERM ends the broker, and in the daemon SIGINT. Below a client, Ctrl-C is
+ * the client's: it ends the recording, and then its engine and the broker end. */
+static int open_signals(bool daemon)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	if (daemon) {
+		sigaddset(&set, SIGINT);
+	} else {
+		signal(SIGINT, SIG_IGN);
+		signal(SIGQUIT, SIG_IGN);
+	}
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int broker__run(const struct broker_options *options)
+{
+	struct broker broker = {.options = options};
+	struct identity identity;
+	int err = 0;
+
+	perf__raise_fd_limit();
+	broker.signals = open_signals(options->listen_fd >= 0);
+	if (broker.signals < 0)
+		return 1;
+	if (options->client_fd >= 0) {
+		err = identity__of_user(options->client_uid, options->client_gid, &identity);
+		if (!err)
+			err = add_client(&broker, options->client_fd, &identity, getppid());
+		close(options->client_fd);
+	}
+	/* While the client makes up its request. */
+	if (!err)
+		load_spare(&broker);
+	if (!err)
+		err = run(&broker);
+	while (broker.engines)
+		end_engine(&broker, &broker.engines, false);
+	sampler__free(broker.spare);
+	close(broker.signals);
+	if (err)
+		return 1;
+	return options->listen_fd < 0 ? broker.status : 0;
+}

@@ -1,0 +1,258 @@
+#include "broker/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker/privileges.h"
+
+#define CHANNEL 3
+
+/* --- the child --- */
+
+static void default_signals(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	/* Ctrl-C goes to the client, which tells its engine to finish. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int enter(int channel, const struct identity *client, int (*engine_main)(int channel))
+{
+	struct rlimit no_core = {};
+	int err;
+
+	default_signals();
+	if (channel != CHANNEL && dup2(channel, CHANNEL) < 0)
+		return 125;
+	if (fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) || close_range(CHANNEL + 1, ~0u, 0))
+		return 125;
+	setrlimit(RLIMIT_CORE, &no_core);
+	if (client->uid)
+		err = privileges__become(client->uid, client->gid, client->groups, client->n_groups);
+	else
+		err = privileges__become(PRIVILEGES_NOBODY, PRIVILEGES_NOBODY, NULL, 0);
+	if (err)
+		return 126;
+	return engine_main(CHANNEL);
+}
+
+/* --- the broker's side --- */
+
+int engine__start(struct identity *client, int (*engine_main)(int channel), struct engine **ret)
+{
+	struct engine *engine = calloc(1, sizeof(*engine));
+	int pair[2];
+	int err;
+
+	if (!engine)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		err = -errno;
+		free(engine);
+		return err;
+	}
+	fflush(NULL);
+	engine->pid = fork();
+	if (!engine->pid) {
+		/* Not exit(): the broker's own handlers and buffers are none of its business. */
+		int status = enter(pair[1], client, engine_main);
+
+		fflush(NULL);
+		_exit(status);
+	}
+	close(pair[1]);
+	engine->channel = pair[0];
+	engine->pidfd = engine->pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, engine->pid, 0);
+	if (engine->pidfd < 0) {
+		err = -errno;
+		if (engine->pid > 0)
+			engine__end(engine, true);
+		else {
+			close(engine->channel);
+			free(engine);
+		}
+		return err;
+	}
+	engine->client = *client;
+	*client = (struct identity){};
+	*ret = engine;
+	return 0;
+}
+
+static int send_now(struct engine *engine, const struct broker_message *message, const int *fds,
+		    unsigned n)
+{
+	int err = broker__send(engine->channel, message, fds, n);
+
+	/* Too many fds in flight, or no room: what was asked for is not answered, which an engine
+	 * cannot live with. */
+	return err ? -EPIPE : 0;
+}
+
+/* 0, -EAGAIN: it has to read first, -EPIPE. */
+static int writable(const struct engine *engine)
+{
+	struct pollfd out = {.fd = engine->channel, .events = POLLOUT};
+
+	if (poll(&out, 1, 0) != 1)
+		return -EAGAIN;
+	return out.revents & POLLOUT ? 0 : -EPIPE;
+}
+
+int engine__give_client(struct engine *engine, int client, pid_t pid, const struct identity *identity)
+{
+	struct broker_message message = {
+		.kind = BROKER_CLIENT,
+		.pid = pid,
+		.uid = identity->uid,
+		.gid = identity->gid,
+	};
+
+	int err = writable(engine);
+
+	return err ? err : broker__send(engine->channel, &message, &client, 1);
+}
+
+static struct session **slot_of(struct engine *engine, uint32_t id)
+{
+	size_t i;
+
+	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
+		if (engine->sessions[i] && engine->sessions[i]->id == id)
+			return &engine->sessions[i];
+	return NULL;
+}
+
+static int attach(struct engine *engine, const struct broker_message *request, struct reply *reply,
+		  struct sampler **spare, bool verbose)
+{
+	struct broker_message child;
+	struct session *session;
+	size_t i;
+	int err;
+
+	reply->message.kind = BROKER_ATTACHED;
+	reply->message.pid = request->pid;
+	for (i = 0; i < BROKER_SESSIONS_MAX && engine->sessions[i]; i++)
+		;
+	if (i == BROKER_SESSIONS_MAX) {
+		reply__fail(reply, BROKER_ERROR_LIMIT, EMFILE);
+		return send_now(engine, &reply->message, NULL, 0);
+	}
+	session = session__attach(request, &engine->client, spare, verbose, reply);
+	if (!session)
+		return send_now(engine, &reply->message, NULL, 0);
+	session->id = ++engine->last_session;
+	engine->sessions[i] = session;
+	reply->message.session = session->id;
+	err = send_now(engine, &reply->message, reply->fds, reply->n);
+	for (i = 0; i < session->n_children && !err; i++) {
+		child = (struct broker_message){
+			.kind = BROKER_CHILD,
+			.token = request->token,
+			.session = session->id,
+			.pid = session->children[i],
+		};
+		err = send_now(engine, &child, NULL, 0);
+	}
+	return err;
+}
+
+int engine__serve(struct engine *engine, struct sampler **spare, bool verbose)
+{
+	int unexpected[BROKER_FDS_MAX], err;
+	struct broker_message request;
+	struct session **slot = NULL;
+	struct reply reply = {};
+	unsigned n;
+
+	err = writable(engine);
+	engine->stalled = err == -EAGAIN;
+	if (!err)
+		err = broker__receive(engine->channel, &request, unexpected, &n);
+	if (err)
+		return err;
+	if (n) { /* no request has fds */
+		while (n)
+			close(unexpected[--n]);
+		return -EBADMSG;
+	}
+	reply.message.token = request.token;
+	reply.message.session = request.session;
+	if (request.kind == BROKER_ATTACH) {
+		err = attach(engine, &request, &reply, spare, verbose);
+		reply__close(&reply);
+		return err;
+	}
+	/* A session that ended while the engine asked is nobody's mistake. */
+	slot = slot_of(engine, request.session);
+	if (!slot)
+		reply__fail(&reply, BROKER_ERROR_NO_PROCESS, ESRCH);
+	reply.message.pid = request.pid;
+	switch (request.kind) {
+	case BROKER_OPEN_PROCESS:
+		reply.message.kind = BROKER_PROCESS;
+		if (slot)
+			session__open_process(*slot, &engine->client, request.pid, &reply);
+		break;
+	case BROKER_OPEN_FILE:
+		reply.message.kind = BROKER_FILE;
+		if (slot)
+			session__open_file(*slot, &engine->client, &request, &reply);
+		break;
+	case BROKER_RESUME:
+		reply.message.kind = BROKER_THREADS;
+		if (slot)
+			session__resume(*slot, &reply);
+		break;
+	case BROKER_DETACH:
+		reply.message.kind = BROKER_DETACHED;
+		if (slot)
+			*slot = session__free(*slot);
+		break;
+	default:
+		return -EBADMSG;
+	}
+	err = send_now(engine, &reply.message, reply.fds, reply.n);
+	reply__close(&reply);
+	return err;
+}
+
+int engine__end(struct engine *engine, bool now)
+{
+	struct pollfd ended = {.fd = engine->pidfd, .events = POLLIN};
+	int status = 0;
+	size_t i;
+
+	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
+		session__free(engine->sessions[i]);
+	close(engine->channel);
+	/* With its channel closed it ends by itself, when it is well. */
+	if (engine->pidfd < 0 || poll(&ended, 1, now ? 0 : 2000) != 1)
+		kill(engine->pid, SIGKILL);
+	while (waitpid(engine->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (engine->pidfd >= 0)
+		close(engine->pidfd);
+	identity__free(&engine->client);
+	free(engine);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

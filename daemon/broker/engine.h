@@ -1,0 +1,36 @@
+/* An engine: the unprivileged process of one client uid, and what the broker
+ * holds for it. */
+#ifndef CPROFD_BROKER_ENGINE_H
+#define CPROFD_BROKER_ENGINE_H
+
+#include <stdbool.h>
+
+#include "broker/authorise.h"
+#include "broker/session.h"
+
+struct engine {
+	struct engine *next;
+	struct identity client; /* on whose behalf; its first client's groups */
+	pid_t pid;
+	int pidfd;
+	int channel;
+	bool stalled;          /* it does not read: it is not read from */
+	uint32_t last_session;
+	struct session *sessions[BROKER_SESSIONS_MAX];
+};
+
+/* Forks. The child has stdin to stderr and its channel, nothing else, and is the
+ * client (nobody for uid 0) without capabilities. `client` is moved into *ret. */
+int engine__start(struct identity *client, int (*engine_main)(int channel), struct engine **ret);
+
+/* Hands a client's socket over; borrowed. */
+int engine__give_client(struct engine *engine, int client, pid_t pid, const struct identity *identity);
+
+/* Answers one request. -EPIPE, -EBADMSG: the engine has to go. */
+int engine__serve(struct engine *engine, struct sampler **spare, bool verbose);
+
+/* Ends it with all of its sessions; its exit status. Without `now` it has two
+ * seconds to end by itself once its channel is closed. */
+int engine__end(struct engine *engine, bool now);
+
+#endif
