@@ -3,7 +3,7 @@
  * `sample` runs at each tick of a thread's cpu-clock event, on the thread that
  * the tick interrupted, so nothing of it moves while it is walked. It looks up
  * the image of the process, walks the Python frames, copies code objects that
- * it meets for the first time, and sends one record. It never waits and never
+ * it meets for the first time, and writes one record. It never waits and never
  * updates a shared hash map: what it remembers lies in plain arrays whose
  * entries are single words, so that CPUs may race on them.
  *
@@ -46,7 +46,6 @@ struct {
 } counts SEC(".maps");
 
 const volatile __u32 follow_children = 0;
-const volatile __u32 ring_wakeup_bytes = 1 << 20;
 
 /* Keys of code objects whose record went out: sets of four. */
 #define SEEN_SETS 8192u
@@ -83,6 +82,16 @@ static __always_inline void seen_add(__u64 key)
 }
 
 #include "cprofd/pywalk.h"
+
+/* Samples: one ring per CPU, written in place and read through mmap. The one writer is the tick, which
+ * does not nest on a CPU; no lock, no copy, no wake-up (the reader looks every 20 ms). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct sample_ring);
+} samples SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -135,20 +144,13 @@ static __always_inline void fill_task(struct record_task *to, struct task_struct
 }
 
 static __always_inline void fill_header(struct record_header *header, __u16 kind, __u32 size, __u32 cpu,
-					struct task_struct *task)
+					__u64 time, struct task_struct *task)
 {
 	header->size = size;
 	header->kind = kind;
 	header->cpu = cpu;
-	header->time = bpf_ktime_get_ns();
+	header->time = time;
 	fill_task(&header->task, task);
-}
-
-static __always_inline __u64 ring_flags(void)
-{
-	/* A wake-up costs the target 6-9 us; the reader looks every 20 ms by itself. */
-	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes ? BPF_RB_FORCE_WAKEUP
-									       : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
@@ -287,6 +289,7 @@ struct capture_context {
 	struct capture *cap;
 	struct sampler_counts *counts;
 	struct task_struct *task;
+	__u64 time;
 	__u32 cpu;
 };
 
@@ -355,7 +358,7 @@ static long capture_code(__u32 i, void *context)
 	host_barrier(length);
 	if (length > CAPTURE_BYTES)
 		return 0;
-	fill_header(&record->header, RECORD_CODE, length, c->cpu, c->task);
+	fill_header(&record->header, RECORD_CODE, length, c->cpu, c->time, c->task);
 	if (bpf_ringbuf_output(&ring, cap->data, length, BPF_RB_NO_WAKEUP)) {
 		count_loss(c->counts, LOSS_RING_FULL);
 		return 0;
@@ -387,42 +390,51 @@ int sample(struct bpf_perf_event_data *ctx)
 	__u32 cpu = bpf_get_smp_processor_id(), size, slot;
 	struct sampler_counts *c = bpf_map_lookup_elem(&counts, &cpu);
 	struct py_walk *walk = bpf_map_lookup_elem(&scratch, &cpu);
+	struct sample_ring *samples_ring = bpf_map_lookup_elem(&samples, &cpu);
 	struct record_sample *record;
 	struct part_py_frames *part;
 	struct image_key key = {};
+	struct py_out *out;
 	struct image *image;
 	struct mm_struct *mm;
+	__u64 head, time;
 
-	if (!c || !walk)
+	if (!c || !walk || !samples_ring)
 		return 0;
 	c->ticks++;
 	mm = task->mm;
 	if (!mm)
 		return 0;
+	head = samples_ring->head;
+	if (head + sizeof(struct py_out) - samples_ring->tail > SAMPLE_RING_BYTES) {
+		count_loss(c, LOSS_RING_FULL);
+		return 0;
+	}
+	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
+	time = bpf_ktime_get_ns();
 	key.arg_start = mm->arg_start;
 	key.start_data = mm->start_data;
 	image = bpf_map_lookup_elem(&images, &key);
-	record = (struct record_sample *)walk->head;
-	part = (struct part_py_frames *)(walk->head + sizeof(*record) / 8);
-	record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
+	record = (struct record_sample *)out->head;
+	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
 	record->cpu_time = task->se.sum_exec_runtime;
+	record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
 	record->loss = 0;
 	record->parts = 1;
 	walk->n = 0;
 	walk->loss = 0;
-	walk->n_todo = 0;
 	if (!image) {
 		record->loss = LOSS_PROCESS_UNKNOWN;
 		count_loss(c, LOSS_PROCESS_UNKNOWN);
 	} else if (image->runtime) {
 		slot = task->pid & (HINTS - 1);
 		walk->fsbase = task->thread.fsbase;
-		walk->now = bpf_ktime_get_ns();
-		walk->salt = py_mix(task->group_leader->start_boottime, (__u32)task->tgid |
-				    (__u64)task->self_exec_id << 32);
+		walk->now = time;
+		walk->salt = py_mix(task->group_leader->start_boottime,
+				    (__u32)task->tgid | (__u64)task->self_exec_id << 32);
 		walk->hint = hints[slot].tid == (__u32)task->pid ? hints[slot].tstate : 0;
 		walk->hint_until = hints[slot].until;
-		py_walk(walk, image);
+		py_walk(walk, image, out);
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
 		if (walk->hint_until != hints[slot].until) {
@@ -433,11 +445,15 @@ int sample(struct bpf_perf_event_data *ctx)
 		if (walk->loss)
 			count_loss(c, walk->loss);
 		if (walk->n_todo) {
-			struct capture *cap = bpf_map_lookup_elem(&captures, &cpu);
-			struct capture_context cc = {
-				.walk = walk, .image = image, .cap = cap, .counts = c, .task = task, .cpu = cpu};
+			struct capture_context cc = {.walk = walk,
+						     .image = image,
+						     .cap = bpf_map_lookup_elem(&captures, &cpu),
+						     .counts = c,
+						     .task = task,
+						     .time = time,
+						     .cpu = cpu};
 
-			if (cap)
+			if (cc.cap)
 				bpf_loop(walk->n_todo, capture_code, &cc, 0);
 			if (walk->n_todo >= RECORD_CODES_PER_TICK)
 				count_loss(c, LOSS_CAPTURE_LIMIT);
@@ -445,24 +461,19 @@ int sample(struct bpf_perf_event_data *ctx)
 	} else {
 		record->flags |= SAMPLE_NO_PYTHON;
 	}
-	size = walk->n;
-	host_barrier(size);
-	if (size > RECORD_PY_FRAMES_MAX)
-		return 0;
-	part->n = size;
+	size = walk->n * (__u32)sizeof(struct py_frame);
+	part->n = walk->n;
 	part->_pad = 0;
-	size = size * sizeof(struct py_frame);
 	part->part.kind = PART_PY_FRAMES;
 	part->part.loss = walk->loss;
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
-	fill_header(&record->header, RECORD_SAMPLE, size, cpu, task);
-	if (bpf_ringbuf_output(&ring, walk->head, size, ring_flags())) {
-		count_loss(c, LOSS_RING_FULL);
-		return 0;
-	}
+	fill_header(&record->header, RECORD_SAMPLE, size, cpu, time, task);
 	c->samples++;
 	c->bytes += size;
+	/* The head moves last, in one store: a reader sees whole records only. */
+	asm volatile("" ::: "memory");
+	*(volatile __u64 *)&samples_ring->head = head + size;
 	return 0;
 }
 
@@ -483,14 +494,16 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!is_target(parent->tgid))
 		return 0;
 	if (tgid == (__u32)parent->tgid) {
-		fill_header(&clone.header, RECORD_CLONE, sizeof(clone), bpf_get_smp_processor_id(), child);
+		fill_header(&clone.header, RECORD_CLONE, sizeof(clone), bpf_get_smp_processor_id(),
+			    bpf_ktime_get_ns(), child);
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
 		return 0;
 	}
 	if (!follow_children)
 		return 0;
 	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
-	fill_header(&fork.header, RECORD_FORK, sizeof(fork), bpf_get_smp_processor_id(), child);
+	fill_header(&fork.header, RECORD_FORK, sizeof(fork), bpf_get_smp_processor_id(),
+			    bpf_ktime_get_ns(), child);
 	fork.parent_tgid = parent->tgid;
 	fork.parent_exec = parent->self_exec_id;
 	bpf_ringbuf_output(&ring, &fork, sizeof(fork), BPF_RB_FORCE_WAKEUP);
@@ -504,7 +517,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 
 	if (!is_target(task->tgid))
 		return 0;
-	fill_header(&event.header, RECORD_EXEC, sizeof(event), bpf_get_smp_processor_id(), task);
+	fill_header(&event.header, RECORD_EXEC, sizeof(event), bpf_get_smp_processor_id(),
+		    bpf_ktime_get_ns(), task);
 	event.old_tid = old_pid;
 	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
 	return 0;
@@ -521,7 +535,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	/* signal->live was counted down already when the tracepoint fires. */
 	dead = task->signal->live.counter == 0;
-	fill_header(&event.header, RECORD_EXIT, sizeof(event), bpf_get_smp_processor_id(), task);
+	fill_header(&event.header, RECORD_EXIT, sizeof(event), bpf_get_smp_processor_id(),
+		    bpf_ktime_get_ns(), task);
 	event.cpu_time = task->se.sum_exec_runtime;
 	event.group_dead = dead;
 	event.exit_code = task->exit_code;

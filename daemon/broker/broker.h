@@ -18,7 +18,7 @@
 enum broker_kind {
 	/* broker -> engine */
 	BROKER_CLIENT = 1,    /* a client connected. fds: its socket */
-	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, counts (maps), then those of PROCESS */
+	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, counts, samples (maps), then those of PROCESS */
 	BROKER_PROCESS,       /* answer to PROCESS. fds: pidfd, /proc/PID/mem, /proc/PID/maps */
 	BROKER_FILE,          /* answer to FILE. fds: the file, read-only */
 	BROKER_THREADS,       /* answer to RESUME: the events run; `threads` of them */

@@ -24,7 +24,7 @@ static int print_all(enum libbpf_print_level level, const char *format, va_list 
 }
 
 /* One slot for each CPU. */
-static const char *const per_cpu[] = {"counts", "scratch", "captures"};
+static const char *const per_cpu[] = {"counts", "scratch", "captures", "samples"};
 
 static uint64_t ring_bytes(const struct load_options *options)
 {
@@ -141,6 +141,11 @@ int sampler__ring(const struct sampler *sampler)
 int sampler__images(const struct sampler *sampler)
 {
 	return bpf_map__fd(sampler->skel->maps.images);
+}
+
+int sampler__samples(const struct sampler *sampler)
+{
+	return bpf_map__fd(sampler->skel->maps.samples);
 }
 
 int sampler__counts(const struct sampler *sampler)

@@ -27,6 +27,7 @@ struct sampler *sampler__free(struct sampler *sampler); /* NULL */
 int sampler__ring(const struct sampler *sampler);
 int sampler__images(const struct sampler *sampler);
 int sampler__counts(const struct sampler *sampler);
+int sampler__samples(const struct sampler *sampler); /* struct sample_ring per CPU */
 int sampler__program(const struct sampler *sampler); /* for PERF_EVENT_IOC_SET_BPF */
 
 /* Processes whose life is reported. */

@@ -4,9 +4,13 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct ring {
 	struct ring_buffer *buffer;
+	struct sample_ring *samples; /* one per CPU, shared with the sampler */
+	size_t samples_len;
+	unsigned cpus;
 	int (*record)(void *ctx, const void *data, size_t len);
 	void *ctx;
 };
@@ -18,19 +22,38 @@ static int on_record(void *ctx, void *data, size_t len)
 	return ring->record(ring->ctx, data, len);
 }
 
-int ring__new(int map_fd, int (*record)(void *ctx, const void *data, size_t len), void *ctx,
-	      struct ring **ret)
+static int map_samples(struct ring *ring, int fd)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+	void *samples;
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	if (info.value_size != sizeof(struct sample_ring))
+		return -EINVAL;
+	ring->samples_len = (size_t)info.max_entries * sizeof(struct sample_ring);
+	samples = mmap(NULL, ring->samples_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (samples == MAP_FAILED)
+		return -errno;
+	ring->samples = samples;
+	ring->cpus = info.max_entries;
+	return 0;
+}
+
+int ring__new(int ring_fd, int samples_fd, int (*record)(void *ctx, const void *data, size_t len),
+	      void *ctx, struct ring **ret)
 {
 	struct ring *ring = malloc(sizeof(*ring));
+	int err;
 
 	if (!ring)
 		return -ENOMEM;
 	*ring = (struct ring){.record = record, .ctx = ctx};
-	ring->buffer = ring_buffer__new(map_fd, on_record, ring, NULL);
-	if (!ring->buffer) {
-		int err = errno ? -errno : -ENOMEM;
-
-		free(ring);
+	ring->buffer = ring_buffer__new(ring_fd, on_record, ring, NULL);
+	err = ring->buffer ? map_samples(ring, samples_fd) : errno ? -errno : -ENOMEM;
+	if (err) {
+		ring__free(ring);
 		return err;
 	}
 	*ret = ring;
@@ -39,17 +62,42 @@ int ring__new(int map_fd, int (*record)(void *ctx, const void *data, size_t len)
 
 struct ring *ring__free(struct ring *ring)
 {
-	if (ring)
-		ring_buffer__free(ring->buffer);
+	if (!ring)
+		return NULL;
+	if (ring->samples)
+		munmap(ring->samples, ring->samples_len);
+	ring_buffer__free(ring->buffer);
 	free(ring);
 	return NULL;
 }
 
+/* What one CPU wrote since the last time. */
+static int drain_cpu(struct ring *ring, struct sample_ring *cpu)
+{
+	uint64_t head = __atomic_load_n(&cpu->head, __ATOMIC_ACQUIRE), tail = cpu->tail;
+	int err = 0;
+
+	while (!err && tail != head) {
+		const struct record_header *header =
+			(const void *)(cpu->data + tail % SAMPLE_RING_BYTES);
+		uint32_t size = header->size;
+
+		if (size < sizeof(*header) || size > SAMPLE_RECORD_MAX || size > head - tail)
+			size = (uint32_t)(head - tail); /* never written so: let the check refuse it */
+		err = ring->record(ring->ctx, header, size);
+		tail += size;
+	}
+	__atomic_store_n(&cpu->tail, tail, __ATOMIC_RELEASE);
+	return err;
+}
+
 int ring__drain(struct ring *ring)
 {
-	int n = ring_buffer__consume(ring->buffer);
+	int n = ring_buffer__consume(ring->buffer), err = n < 0 ? n : 0;
 
-	return n < 0 ? n : 0;
+	for (unsigned i = 0; i < ring->cpus && !err; i++)
+		err = drain_cpu(ring, &ring->samples[i]);
+	return err;
 }
 
 int images__put(int map_fd, const struct image_key *key, const struct image *image)

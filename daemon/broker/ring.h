@@ -10,8 +10,9 @@
 
 struct ring;
 /* `record` is called by ring__drain() with bytes that are valid during the call;
- * what it returns other than 0 stops the drain. The fd is borrowed for the call. */
-int ring__new(int map_fd, int (*record)(void *ctx, const void *data, size_t len), void *ctx,
+ * what it returns other than 0 stops the drain. `ring_fd` is the ring buffer of code objects and
+ * events, `samples_fd` the per-CPU rings of samples (record.h); both are borrowed for the call. */
+int ring__new(int ring_fd, int samples_fd, int (*record)(void *ctx, const void *data, size_t len), void *ctx,
 	      struct ring **ret);
 struct ring *ring__free(struct ring *ring); /* NULL */
 /* All that is there: 0, or the callback's error. */

@@ -86,7 +86,7 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 		ring__drain(session->ring);
 }
 
-int drain__open(struct session *session, int ring_fd)
+int drain__open(struct session *session, int ring_fd, int samples_fd)
 {
 	const struct profile_options options = {.rate = session->request.rate};
 	int err;
@@ -103,7 +103,7 @@ int drain__open(struct session *session, int ring_fd)
 	if (!err)
 		err = profile__new(&options, &session->sink, &session->profile);
 	if (!err)
-		err = ring__new(ring_fd, on_record, session, &session->ring);
+		err = ring__new(ring_fd, samples_fd, on_record, session, &session->ring);
 	if (err)
 		return err;
 	session->ring_watch = (struct watch){.fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 3), .ready = ring_ready};

@@ -196,7 +196,7 @@ void session__bury(struct engine *engine, struct session *session);
 void session__identified(struct engine *engine, struct session *session);
 
 /* --- drain.c: ring -> collect -> profile --- */
-int drain__open(struct session *session, int ring_fd);
+int drain__open(struct session *session, int ring_fd, int samples_fd);
 /* Everything that is in the ring; hands on what is older than `up_to`. */
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to);
 void drain__counts(struct session *session);

@@ -292,7 +292,7 @@ static void attached(struct engine *engine, struct session *session, const struc
 	session->state = SESSION_IDENTIFYING;
 	session->images = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
 	session->counts = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
-	err = session->images < 0 || session->counts < 0 ? -errno : drain__open(session, fds[0]);
+	err = session->images < 0 || session->counts < 0 ? -errno : drain__open(session, fds[0], fds[3]);
 	tracee = err ? NULL : tracee__new(session, message->pid);
 	if (!tracee) {
 		internal_error(engine, session, "the session cannot be set up", err ? err : -ENOMEM);
@@ -303,7 +303,7 @@ static void attached(struct engine *engine, struct session *session, const struc
 		return;
 	}
 	tracee->parent = message->parent;
-	tracee__open(engine, tracee, message, fds + 3);
+	tracee__open(engine, tracee, message, fds + 4);
 }
 
 /* The first process is known: its tables are told, then its events run. */
@@ -403,7 +403,7 @@ void session__answered(struct engine *engine, struct session *session,
 	case BROKER_ATTACHED:
 		if (session->state != SESSION_ATTACHING)
 			break;
-		if (message->error != BROKER_ERROR_OK || n != 6)
+		if (message->error != BROKER_ERROR_OK || n != 7)
 			refused_by_broker(engine, session, message);
 		else
 			attached(engine, session, message, fds);

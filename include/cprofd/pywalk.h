@@ -28,6 +28,9 @@
  * Frames of 3.11+ lie one above the other on the thread's data stack, so a page
  * of it is read at once and most frames cost no read of their own.
  *
+ * The hot path (py_walk_hot) takes a frame that lies in that page and whose code
+ * has a fresh proof; all others, and all that is rare, go through py_walk_one.
+ *
  * The host says which keys were captured: py_seen(key), defined before this
  * header is included in BPF; in user space none is.
  */
@@ -55,17 +58,22 @@ struct py_todo {                /* a code object to capture */
 	__u64 key;
 };
 
-/* The last proof of a code object. `tag` is the address, mixed reversibly with the process, without
- * the bits that chose the set; `until` counts units of PY_PROOF_NS / 8: the key holds until then,
- * PY_EACH_SIGHT: prove it at each sight. */
+/* The last proof of a code object. `word` is its address mixed with the process (43 bits, exact),
+ * PY_EACH_SIGHT, and the time until which it holds (20 bits, in units of PY_PROOF_NS / 8, modulo). */
 struct py_slot {
-	__u64 tag_until;        /* tag << 24 | until */
-	__u64 key;
+	__u64 word;
+	__u64 key;              /* 0: an empty slot */
 };
-#define PY_UNTIL_BITS 24
-#define PY_UNTIL_MASK ((1ull << PY_UNTIL_BITS) - 1)
-#define PY_UNTIL_UNIT_SHIFT 22
-#define PY_EACH_SIGHT 0ull
+#define PY_TAG_SHIFT 21
+#define PY_EACH_SIGHT (1ull << 20)
+#define PY_UNTIL_MASK (PY_EACH_SIGHT - 1)
+#define PY_UNTIL_SHIFT 22
+
+/* Where frames go: the record that is sent, so that nothing is copied. */
+struct py_out {
+	__u64 head[12];         /* struct record_sample and struct part_py_frames */
+	struct py_frame frames[RECORD_PY_FRAMES_MAX];
+};
 
 struct py_walk {
 	/* in */
@@ -91,7 +99,7 @@ struct py_walk {
 	__u64 fault;            /* address that was not readable */
 	__u64 chunk;            /* of the thread state that is walked */
 	__u64 window;           /* address of memory[0], 0: nothing read */
-	__u32 window_end;       /* bytes of it that are there */
+	__u32 window_end;       /* a frame that begins before this offset is there whole */
 	__u32 _pad;
 	/* The window, room for a frame that sticks out of it, and a frame read by itself. */
 	__u8 memory[PY_WINDOW + 2 * PY_RAW_FRAME];
@@ -99,14 +107,20 @@ struct py_walk {
 	__u8 code[PY_RAW_CODE];
 	struct py_todo todo[RECORD_CODES_PER_TICK];
 	struct py_slot slots[PY_SETS * 4];
-	__u64 head[12];         /* room for the record's head: a record is sent without a copy */
-	struct py_frame frames[RECORD_PY_FRAMES_MAX];
 };
 
 struct py_walk_context {
 	struct py_walk *walk;
 	const struct image *image;
+	struct py_out *out;
 };
+
+/* A function apart: verified once in BPF. */
+#if defined(__bpf__)
+#define PY_APART __attribute__((noinline))
+#else
+#define PY_APART static __attribute__((noinline))
+#endif
 
 #if !defined(__bpf__)
 HOST_INLINE int py_seen(__u64 key)
@@ -409,64 +423,60 @@ HOST_INLINE __u64 py_code_prove(struct py_walk *walk, const struct image *image,
 	return key | 1;
 }
 
+HOST_INLINE __u64 py_code_tag(const struct py_walk *walk, __u64 code)
+{
+	return (code >> 4 ^ walk->salt) & ((1ull << 43) - 1);
+}
+
+HOST_INLINE __u32 py_code_set(__u64 tag)
+{
+	return ((tag ^ tag >> 9 ^ tag >> 18) & (PY_SETS - 1)) * 4;
+}
+
+/* Does the slot hold this code object, proven lately? */
+HOST_INLINE int py_slot_holds(const struct py_slot *slot, __u64 tag, __u64 now)
+{
+	return slot->word >> 20 == tag << 1 && ((slot->word - now) & PY_UNTIL_MASK) - 1 < 8;
+}
+
 /* The key of the code object at `code`, from its slot or proven; 0 when it is none. */
 HOST_INLINE __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code)
 {
-	__u64 mixed, tag, key, until, now = walk->now >> PY_UNTIL_UNIT_SHIFT & PY_UNTIL_MASK;
-	struct py_slot *set, *slot;
-	__u32 index, version = 0;
+	__u64 now = walk->now >> PY_UNTIL_SHIFT, tag = py_code_tag(walk, code), key, word;
+	__u32 index = py_code_set(tag), i, version = 0;
+	struct py_slot *slot = NULL;
 	int file = 0;
 
-	/* 43 bits of address; the steps are reversible, so tag and set together are exact. */
-	mixed = (code >> 4 ^ walk->salt) & ((1ull << 43) - 1);
-	mixed ^= mixed >> 22;
-	mixed = mixed * 0x9e3779b97f5ull & ((1ull << 43) - 1);
-	index = (mixed >> 34 & (PY_SETS - 1)) * 4;
-	tag = mixed & ((1ull << 34) - 1);
 	if (index > PY_SETS * 4 - 4)
 		return 0;
-	set = &walk->slots[index];
-	if (set[0].tag_until >> PY_UNTIL_BITS == tag)
-		slot = &set[0];
-	else if (set[1].tag_until >> PY_UNTIL_BITS == tag)
-		slot = &set[1];
-	else if (set[2].tag_until >> PY_UNTIL_BITS == tag)
-		slot = &set[2];
-	else if (set[3].tag_until >> PY_UNTIL_BITS == tag)
-		slot = &set[3];
-	else
-		slot = NULL;
-	if (slot && slot->key) {
-		until = slot->tag_until & PY_UNTIL_MASK;
-		if (until > now)
+	word = tag << PY_TAG_SHIFT | ((now + 8) & PY_UNTIL_MASK);
+	for (i = 0; i < 4; i++)
+		if (walk->slots[index + i].word >> PY_TAG_SHIFT == tag && walk->slots[index + i].key)
+			slot = &walk->slots[index + i];
+	if (slot) {
+		if (py_slot_holds(slot, tag, now))
 			return slot->key;
 		if (image->layout.code_version != PY_ABSENT &&
 		    !host_read(&version, sizeof(version), code + image->layout.code_version) &&
 		    version && (py_mix(py_mix(walk->salt, code), version) | 1) == slot->key) {
-			if (until != PY_EACH_SIGHT)
-				slot->tag_until = tag << PY_UNTIL_BITS | ((now + 8) & PY_UNTIL_MASK);
+			slot->word = word | (slot->word & PY_EACH_SIGHT);
 			return slot->key;
 		}
 	}
 	key = py_code_prove(walk, image, code, &file);
 	if (!key)
 		return 0;
-	until = file ? (now + 8) & PY_UNTIL_MASK : PY_EACH_SIGHT;
-	if (slot && slot->key) {
-		/* Once changed, never trusted again unseen. */
-		if (slot->key != key || (slot->tag_until & PY_UNTIL_MASK) == PY_EACH_SIGHT)
-			until = PY_EACH_SIGHT;
-	} else {
-		slot = &set[walk->now >> 10 & 3];
-	}
-	if (!py_seen(key)) {
-		/* Until it is captured, each sight tries again. */
-		slot->key = 0;
-		py_todo_add(walk, code, key);
-		return key;
-	}
-	slot->tag_until = tag << PY_UNTIL_BITS | until;
+	/* Code of no file, and what has changed once, is proven at each sight. */
+	if (!file || (slot && (slot->key != key || slot->word & PY_EACH_SIGHT)))
+		word |= PY_EACH_SIGHT;
+	if (!slot)
+		slot = &walk->slots[index + (walk->now >> 10 & 3)];
+	slot->word = word;
 	slot->key = key;
+	if (!py_seen(key)) {
+		slot->key = 0; /* until it is captured, each sight tries again */
+		py_todo_add(walk, code, key);
+	}
 	return key;
 }
 
@@ -480,7 +490,7 @@ HOST_INLINE __u32 py_frame_fetch(struct py_walk *walk, const struct py_layout *l
 
 	if (size > PY_RAW_FRAME)
 		return ~0u;
-	if (offset < PY_WINDOW && offset + size <= walk->window_end)
+	if (offset < walk->window_end && offset < PY_WINDOW)
 		return offset;
 	/* A frame of the newest chunk: everything from here down to the chunk's start is the thread's
 	 * own stack of frames, and resident. Others (a generator's, an older chunk's, the frame objects
@@ -493,7 +503,7 @@ HOST_INLINE __u32 py_frame_fetch(struct py_walk *walk, const struct py_layout *l
 		if (size <= PY_WINDOW + PY_RAW_FRAME && at <= PY_WINDOW &&
 		    !host_read(walk->memory, size, address - at)) {
 			walk->window = address - at;
-			walk->window_end = size;
+			walk->window_end = at + 1;
 			return at;
 		}
 		walk->chunk = 0;
@@ -526,18 +536,77 @@ HOST_INLINE __s32 py_offset_pointer(struct py_walk *walk, const struct py_layout
 	return (__s32)(pointer - start);
 }
 
-/* One frame; 1 when the chain ends. */
-HOST_LOOP_FN long py_walk_frame(__u32 i, void *context)
+HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s32 offset, __u32 flags)
 {
-	struct py_walk_context *c = context;
-	struct py_walk *walk = c->walk;
-	const struct image *image = c->image;
+	__u32 n = walk->n;
+
+	if (n >= RECORD_PY_FRAMES_MAX)
+		return 0;
+	out->frames[n].code = key;
+	out->frames[n].offset = offset;
+	out->frames[n].flags = flags | walk->flags | (offset < 0 ? PY_FRAME_STARTING : 0);
+	walk->flags = 0;
+	walk->n = n + 1;
+	return 1;
+}
+
+/* The usual frame: 1 when it was taken. */
+HOST_INLINE int py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out,
+			    __u64 now)
+{
 	const struct py_layout *l = &image->layout;
-	struct py_frame *out;
+	__u64 at = walk->frame - walk->window, code, tag;
+	const __u8 *raw;
+	__u32 index, flags = 0;
+	__u8 closed = 0;
+
+	if (at >= walk->window_end || at >= PY_WINDOW)
+		return 0;
+	raw = walk->memory + at;
+	code = *(const __u64 *)(raw + (l->frame_code & 127)) & ~7ull;
+	tag = py_code_tag(walk, code);
+	index = py_code_set(tag);
+	if (index > PY_SETS * 4 - 4)
+		return 0;
+	if (!py_slot_holds(&walk->slots[index], tag, now)) {
+		index++;
+		if (!py_slot_holds(&walk->slots[index], tag, now)) {
+			index++;
+			if (!py_slot_holds(&walk->slots[index], tag, now)) {
+				index++;
+				if (!py_slot_holds(&walk->slots[index], tag, now))
+					return 0;
+			}
+		}
+	}
+	if (l->frame_is_entry != PY_ABSENT) {
+		closed = raw[l->frame_is_entry & 127] != 0;
+		if (closed)
+			flags = PY_FRAME_ENTRY;
+	} else if (raw[l->frame_owner & 127] >= l->owner_native_first) {
+		return 0;
+	}
+	if (!py_put(walk, out, walk->slots[index].key,
+		    (__s32)(*(const __u64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions),
+		    flags))
+		return 0;
+	walk->closed = closed;
+	walk->frame = *(const __u64 *)(raw + (l->frame_back & 127));
+	return 1;
+}
+
+/* Any frame; 1 when the chain ends. */
+PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	const struct py_layout *l;
 	__u64 code, back, key;
-	__u32 flags = walk->flags, n = walk->n, at;
+	__u32 flags = 0, n, at;
 	__s32 offset;
 
+	if (!walk || !image || !out)
+		return 1;
+	l = &image->layout;
+	n = walk->n;
 	if (!walk->frame) {
 		/* 3.11+: a chain ends below an entry frame or a shim, else it was half linked. */
 		if (l->frames != PY_FRAMES_OBJECTS && !walk->closed && !walk->loss)
@@ -555,18 +624,12 @@ HOST_LOOP_FN long py_walk_frame(__u32 i, void *context)
 	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) >= l->owner_native_first) {
 		/* A shim: native code entered the interpreter here. */
 		if (n > 0 && n <= RECORD_PY_FRAMES_MAX)
-			walk->frames[n - 1].flags |= PY_FRAME_ENTRY;
+			out->frames[n - 1].flags |= PY_FRAME_ENTRY;
 		walk->closed = 1;
 		walk->frame = back;
 		return 0;
 	}
-	if (n >= RECORD_PY_FRAMES_MAX) {
-		walk->loss = LOSS_FRAME_DEPTH;
-		return 1;
-	}
-	code = py_u64(walk->memory, PY_MEMORY, at + l->frame_code);
-	if (l->flags & PY_TAGGED_REFS)
-		code &= ~7ull;
+	code = py_u64(walk->memory, PY_MEMORY, at + l->frame_code) & ~7ull; /* a stack reference's tag */
 	key = py_code_key(walk, image, code);
 	if (!key) {
 		/* 3.11 clears the innermost frame before it unlinks it: that call is over. */
@@ -585,40 +648,50 @@ HOST_LOOP_FN long py_walk_frame(__u32 i, void *context)
 		if (l->lasti == PY_LASTI_UNITS && offset > 0)
 			offset *= 2;
 	}
+	walk->closed = 0;
 	if (l->frames == PY_FRAMES_OBJECTS) {
-		flags |= PY_FRAME_ENTRY;
+		flags = PY_FRAME_ENTRY;
 	} else if (l->frame_is_entry != PY_ABSENT) {
 		walk->closed = py_u8(walk->memory, PY_MEMORY, at + l->frame_is_entry) != 0;
 		if (walk->closed)
-			flags |= PY_FRAME_ENTRY;
-	} else {
-		walk->closed = 0;
+			flags = PY_FRAME_ENTRY;
 	}
-	if (offset < 0)
-		flags |= PY_FRAME_STARTING;
-	out = &walk->frames[n];
-	out->code = key;
-	out->offset = offset;
-	out->flags = flags;
-	walk->flags = 0;
-	walk->n = n + 1;
+	if (!py_put(walk, out, key, offset, flags)) {
+		walk->loss = LOSS_FRAME_DEPTH;
+		return 1;
+	}
 	walk->frame = back;
 	return 0;
 }
 
-/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, now and salt set.
- * After: frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
-HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image)
+/* Up to four usual frames and any one: each return of a function costs 10-20 ns where returns are
+ * hardened (SRSO), so a round of the loop does more than one frame. */
+HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
 {
-	struct py_walk_context c = {.walk = walk, .image = image};
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	const struct image *image = c->image;
+	struct py_out *out = c->out;
+	__u64 now = walk->now >> PY_UNTIL_SHIFT;
+
+	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) &&
+	    py_walk_hot(walk, image, out, now) && py_walk_hot(walk, image, out, now) &&
+	    py_walk_hot(walk, image, out, now) && py_walk_hot(walk, image, out, now))
+		return 0;
+	return py_walk_one(walk, image, out) & 1;
+}
+
+/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, hint_until,
+ * now and salt set. After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
+HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
 	__u32 i;
 
 	walk->n = 0;
 	walk->n_todo = 0;
 	walk->n_tstates = 0;
-	walk->flags = 0;
 	walk->loss = 0;
-	walk->closed = 1;
 	walk->fault = 0;
 	walk->window = 0;
 	walk->window_end = 0;
@@ -630,7 +703,7 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image)
 		walk->chunk = walk->chunks[i];
 		walk->closed = 1;
 		walk->flags = i && walk->n ? PY_FRAME_TSTATE : 0;
-		host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_frame, &c);
+		host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
 		if (walk->frame && !walk->loss)
 			walk->loss = LOSS_FRAME_CYCLE;
 	}

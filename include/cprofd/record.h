@@ -161,6 +161,22 @@ struct record_fault {
 #define RECORD_VARIABLE_MAX 64u      /* bytes kept of one variable's name */
 #define RECORD_CODES_PER_TICK 64u    /* captures in one tick; further ones wait for the next */
 
+/* --- the ring of samples of one CPU (map `samples`, mmapped by the engine) --- */
+
+#define SAMPLE_RING_BYTES (1u << 19)
+#define SAMPLE_RECORD_MAX (96u + RECORD_PY_FRAMES_MAX * 16u)
+
+/* head and tail count bytes and never wrap; a record begins at data[count % SAMPLE_RING_BYTES] and is
+ * contiguous: the last one runs on past the ring's end. The writer moves head after the record is
+ * whole, the reader moves tail after it has copied it. */
+struct sample_ring {
+	__u64 head;
+	__u64 _pad0[7];
+	__u64 tail;
+	__u64 _pad1[7];
+	__u8 data[SAMPLE_RING_BYTES + SAMPLE_RECORD_MAX];
+};
+
 /* --- maps that the engine writes --- */
 
 /* Which image a process runs: the same in a forked child, new after exec. */

@@ -22,6 +22,7 @@
 #include "broker/load.h"
 #include "broker/perf.h"
 #include "broker/process.h"
+#include "broker/ring.h"
 #include "cprofd/loss.h"
 #include "cprofd/record.h"
 #include "target/process.h"
@@ -44,7 +45,7 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static int on_record(void *ctx, void *data, size_t size)
+static int on_record(void *ctx, const void *data, size_t size)
 {
 	const struct record_sample *sample = data;
 	const struct record_header *header = data;
@@ -138,7 +139,7 @@ int main(int argc, char **argv)
 	struct perf_events events = {};
 	struct process_fds fds = PROCESS_FDS_NONE;
 	struct process_stat stat;
-	struct ring_buffer *ring = NULL;
+	struct ring *ring = NULL;
 	struct sampler *sampler = NULL;
 	enum broker_error error;
 	double begin, secs, end;
@@ -192,25 +193,25 @@ int main(int argc, char **argv)
 		err = identify(sampler, pid, &fds, &stat);
 	if (!err)
 		err = perf_events__enable(&events);
-	ring = err ? NULL : ring_buffer__new(sampler__ring(sampler), on_record, NULL, NULL);
-	if (!ring) {
-		fprintf(stderr, "cannot attach: %s\n", strerror(err ? -err : errno));
+	if (!err)
+		err = ring__new(sampler__ring(sampler), sampler__samples(sampler), on_record, NULL, &ring);
+	if (err) {
+		fprintf(stderr, "cannot attach: %s\n", strerror(-err));
 		return 1;
 	}
 	fprintf(stderr, "%zu threads run after %.1f ms\n", perf_events__count(&events), now_ms() - begin);
 	for (end = now_ms() + secs * 1e3; now_ms() < end && !err;) {
 		usleep(20000);
-		err = ring_buffer__consume(ring);
-		err = err < 0 ? err : 0;
+		err = ring__drain(ring);
 	}
 	perf_events__close(&events);
-	ring_buffer__consume(ring);
+	ring__drain(ring);
 	if (out)
 		fclose(out);
 	else
 		print_kinds();
 	print_counts(sampler__counts(sampler));
-	ring_buffer__free(ring);
+	ring__free(ring);
 	sampler__free(sampler);
 	process__close(&fds);
 	return err ? 1 : 0;
