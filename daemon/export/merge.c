@@ -17,6 +17,8 @@ struct merge {
 	uint32_t *order; /* stacks in this bin, as they came */
 	uint32_t n;
 	struct merge_visitor *visitor;
+	uint32_t last;	 /* given out when another stack follows */
+	uint64_t last_ns;
 };
 
 int merge__new(const struct model *model, const uint32_t *fold, struct merge **ret)
@@ -54,6 +56,21 @@ static void add(struct merge *merge, uint32_t stack, uint64_t ns)
 	merge->sums[stack] += ns;
 }
 
+static void give_last(struct merge *merge)
+{
+	if (merge->last_ns)
+		merge->visitor->slice(merge->visitor, merge->last, merge->last_ns);
+	merge->last_ns = 0;
+}
+
+static void give(struct merge *merge, uint32_t stack, uint64_t ns)
+{
+	if (stack != merge->last)
+		give_last(merge);
+	merge->last = stack;
+	merge->last_ns += ns;
+}
+
 static void end_bin(struct merge *merge)
 {
 	uint32_t i;
@@ -61,7 +78,7 @@ static void end_bin(struct merge *merge)
 	for (i = 0; i < merge->n; i++) {
 		uint32_t stack = merge->order[i];
 
-		merge->visitor->slice(merge->visitor, stack, merge->sums[stack]);
+		give(merge, stack, merge->sums[stack]);
 		merge->sums[stack] = 0;
 	}
 	merge->n = 0;
@@ -78,19 +95,6 @@ static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
 	}
 }
 
-/* Folding makes neighbours equal that were not. */
-static void run_neighbours(struct merge *merge, struct cursor *cursor)
-{
-	for (; cursor->slice < cursor->end; cursor->slice++) {
-		uint32_t stack = merge->fold[cursor->slice->stack];
-
-		if (merge->n && merge->order[0] != stack)
-			end_bin(merge);
-		add(merge, stack, slice_ns(cursor->slice));
-	}
-	end_bin(merge);
-}
-
 static void run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uint64_t bin)
 {
 	for (;;) {
@@ -102,7 +106,7 @@ static void run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, ui
 				next = cursors[i].time;
 		if (next == UINT64_MAX)
 			return;
-		until = bin == MERGE_BIN_ALL ? UINT64_MAX : (next / bin + 1) * bin;
+		until = (next / bin + 1) * bin;
 		for (i = 0; i < n; i++)
 			take(merge, &cursors[i], until);
 		end_bin(merge);
@@ -135,7 +139,9 @@ int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_
 	if (bin)
 		run_bins(merge, cursors, n, bin);
 	else
-		run_neighbours(merge, cursors);
+		for (; cursors->slice < cursors->end; cursors->slice++)
+			give(merge, merge->fold[cursors->slice->stack], slice_ns(cursors->slice));
+	give_last(merge);
 	return 0;
 }
 

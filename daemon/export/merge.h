@@ -7,8 +7,6 @@
 
 #include "export/model.h"
 
-#define MERGE_BIN_ALL UINT64_MAX /* one bin for all the time */
-
 struct merge_visitor {
 	void (*slice)(struct merge_visitor *self, uint32_t stack, uint64_t ns);
 };

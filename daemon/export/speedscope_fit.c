@@ -1,7 +1,7 @@
 /* A sample is an array of frame numbers, so a deep stack costs hundreds of bytes
  * each time it is met. The size of the file is computed before a byte of it is
- * written, for bins of growing length, and the first that fits is taken; only
- * when even one bin is too much, light stacks are folded into their callers. */
+ * written, for bins of several lengths, and the shortest that fits is taken; when
+ * the longest is too much, light stacks are folded into their callers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "export/speedscope.h"
 
-static const uint64_t bins[] = {0,	 5 * MS, 10 * MS, 20 * MS, 50 * MS, 100 * MS,
-				200 * MS, 500 * MS, S,	  2 * S,   5 * S,   10 * S,
-				30 * S,	 60 * S, 600 * S, MERGE_BIN_ALL};
+static const uint64_t bins[] = {0,	  5 * MS,   10 * MS, 20 * MS, 50 * MS, 100 * MS,
+				200 * MS, 500 * MS, S,	     2 * S,   5 * S,   10 * S};
+#define BIN_LAST (sizeof(bins) / sizeof(bins[0]) - 1)
 
 static unsigned digits(uint64_t n)
 {
@@ -109,22 +109,35 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 	return err;
 }
 
-static int fit_bins(struct speedscope *file, uint64_t max, bool *ret_fits)
+/* The shortest bin up to `last` that fits; sizes fall as bins grow. */
+static int fit_bins(struct speedscope *file, uint64_t max, size_t last, bool *ret_fits)
 {
+	size_t low = 0, high = last, try = last;
 	uint64_t bytes = 0;
-	size_t i;
 	int err = number_frames(file);
 
 	*ret_fits = false;
-	for (i = 0; i < sizeof(bins) / sizeof(bins[0]) && !err && !*ret_fits; i++) {
-		file->bin = bins[i];
+	while (!err) {
+		file->bin = bins[try];
 		err = speedscope__head(file) ?: measure_all(file, file->bin, &bytes);
-		*ret_fits = bytes <= max;
+		if (bytes <= max) {
+			*ret_fits = true;
+			high = try;
+		} else if (!*ret_fits) {
+			return err;
+		} else {
+			low = try + 1;
+		}
+		if (low == high)
+			break;
+		try = low + (high - low) / 2;
 	}
-	return err;
+	file->bin = bins[high];
+	return err ? err : speedscope__head(file);
 }
 
-/* Chooses bin and fold; what cannot fit at all is written as small as it gets. */
+/* Chooses bin and fold; what cannot fit at all is written as small as it gets.
+ * Folding begins before the order of time is lost altogether. */
 int speedscope__fit(struct speedscope *file)
 {
 	uint64_t max = file->options->max_bytes ? file->options->max_bytes : EXPORT_BYTES_MAX;
@@ -133,7 +146,7 @@ int speedscope__fit(struct speedscope *file)
 
 	while (!err && !fits) {
 		merge__fold(file->model, file->subtree_ns, file->below, file->fold);
-		err = fit_bins(file, max, &fits);
+		err = fit_bins(file, max, BIN_LAST, &fits);
 		if (fits || file->below > file->subtree_ns[MODEL_ROOT])
 			break;
 		file->below = file->below ? file->below * 2 : file->model->period;

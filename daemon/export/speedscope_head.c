@@ -50,11 +50,9 @@ static int put_merged(struct buf *out, const struct speedscope *file)
 {
 	int err = buf__puts(out, ",\"merged\":{\"neighbours\":true");
 
-	if (file->bin == MERGE_BIN_ALL)
-		err = err ?: buf__puts(out, ",\"bin_ns\":null");
-	else if (file->bin)
+	if (file->bin)
 		err = err ?: put_number(out, "bin_ns", file->bin);
-	if (file->n > 1 && file->bin != MERGE_BIN_ALL)
+	if (file->n > 1)
 		err = err ?: put_number(out, "all_threads_bin_ns",
 					speedscope_bin_all(file->bin));
 	if (file->below)

@@ -78,6 +78,8 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 	thread->clock = time;
 	shown = inside(model, from, time);
 	ran = inside(model, start, time);
+	if (cpu > time && !model->options->from)
+		ran += cpu - time; /* the same grain at the very beginning */
 	thread->wall += shown;
 	thread->cpu += ran;
 	if (ran > shown) { /* more CPU than wall: the clocks' grain, idle time makes up for it */

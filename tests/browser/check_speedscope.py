@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""What a speedscope file says, read without any code of this project.
+
+check_speedscope.py --schema FILE...   the official schema (of npm's speedscope) and the invariants
+check_speedscope.py --totals FILE      JSON: of each profile its name, total, and self/total of each frame
+
+Exit code 77: --schema is not possible here (what is missing is said)."""
+import collections
+import json
+import pathlib
+import sys
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+SCHEMA = "build/npm/node_modules/speedscope/dist/release/file-format-schema.json"
+SCHEMA_BYTES_MAX = 20_000_000  # python3-jsonschema takes minutes for more
+
+
+def totals(file):
+    """(name, total, {frame: [self, total]}) of each profile; a frame counts once in a stack."""
+    frames = file["shared"]["frames"]
+    for profile in file["profiles"]:
+        times = collections.defaultdict(lambda: [0, 0])
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            if stack:
+                times[stack[-1]][0] += weight
+            for frame in set(stack):
+                times[frame][1] += weight
+        yield profile["name"], sum(profile["weights"]), {
+            i: (frames[i]["name"], *t) for i, t in times.items()}
+
+
+def invariants(file):
+    frames = file["shared"]["frames"]
+    shown = [(f["name"], f.get("file"), f.get("line")) for f in frames]
+    assert len(set(shown)) == len(shown), "a frame is twice in the table"
+    used, ends = set(), set()
+    for profile in file["profiles"]:
+        samples, weights = profile["samples"], profile["weights"]
+        name = profile["name"]
+        assert profile["type"] == "sampled" and profile["unit"] == "nanoseconds", name
+        assert len(samples) == len(weights), f"{name}: samples and weights differ in number"
+        assert all(w > 0 for w in weights), f"{name}: a weight is not positive"
+        assert sum(weights) == profile["endValue"] - profile["startValue"], f"{name}: weights do not add up"
+        assert profile["startValue"] == 0, name
+        assert all(a != b for a, b in zip(samples, samples[1:])), f"{name}: equal neighbours"
+        for stack in samples:
+            used.update(stack)
+        if name != "all threads":
+            ends.add(profile["endValue"])
+    assert len(ends) <= 1, "threads end at different times"
+    assert used == set(range(len(frames))), "frames that nothing uses, or the reverse"
+    assert 0 <= file["activeProfileIndex"] < max(len(file["profiles"]), 1)
+
+
+def schema_of():
+    path = TREE / SCHEMA
+    try:
+        import jsonschema
+    except ImportError:
+        sys.exit(missing("python3-jsonschema is not installed"))
+    if not path.exists():
+        sys.exit(missing(f"{SCHEMA} is not there: tests/browser/run.sh installs it"))
+    schema = json.loads(path.read_text())
+    return jsonschema.Draft7Validator(schema)
+
+
+def missing(what):
+    print(f"skipped: {what}", file=sys.stderr)
+    return 77
+
+
+def main():
+    mode, paths = sys.argv[1], sys.argv[2:]
+    if mode == "--totals":
+        with open(paths[0], encoding="utf-8") as stream:
+            file = json.load(stream)
+        json.dump([{"name": name, "total": total, "frames": list(frames.values())}
+                   for name, total, frames in totals(file)], sys.stdout)
+        return 0
+    validator = schema_of()
+    for path in paths:
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+        file = json.loads(text)
+        invariants(file)
+        if len(text) <= SCHEMA_BYTES_MAX:
+            validator.validate(file)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
