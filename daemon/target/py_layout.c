@@ -1,0 +1,123 @@
+#include "target/py_layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "target/py_tables.h"
+
+/* Larger than _PyRuntimeState and PyInterpreterState of any version: 3.15's
+ * interpreter, with its static objects, takes some 400 KB. */
+#define OFFSET32_MAX (1u << 20)
+
+/* The walker reads a frame at once into so many bytes (PY_RAW_FRAME). */
+#define FRAME_BYTES_MAX 128u
+
+static const struct py_table *find(uint32_t version_hex, bool free_threaded)
+{
+	size_t i;
+
+	for (i = 0; i < py_tables_n; i++) {
+		const struct py_table *t = &py_tables[i];
+
+		if (version_hex >= t->first && version_hex <= t->last &&
+		    free_threaded == !!(t->layout.flags & PY_FREE_THREADED))
+			return t;
+	}
+	return NULL;
+}
+
+/* The release level is the low byte's high half: 0xa, 0xb, 0xc, and 0xf for final. */
+static bool is_final(uint32_t version_hex)
+{
+	return (version_hex & 0xf0) == 0xf0;
+}
+
+int py_layout__from_table(uint32_t version_hex, bool free_threaded, struct py_layout *ret)
+{
+	const struct py_table *t = find(version_hex, free_threaded);
+
+	if (!t || !is_final(version_hex))
+		return -ENOENT;
+	*ret = t->layout;
+	ret->version = version_hex >> 8;
+	return 0;
+}
+
+static uint64_t word_at(const uint8_t *bytes, size_t position)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes + position, sizeof(word));
+	return word;
+}
+
+/* Stores what the target tells for one member; false when it cannot be true. */
+static bool take(struct py_layout *layout, const struct py_told *told, uint64_t value)
+{
+	uint8_t *member = (uint8_t *)layout + told->member;
+	uint32_t value32 = (uint32_t)value;
+	uint16_t value16 = (uint16_t)value;
+
+	/* Only the owner of a frame is a byte; all else is an int or wider. */
+	if (value % 4 && told->member != offsetof(struct py_layout, frame_owner))
+		return false;
+	if (told->width == sizeof(value32)) {
+		if (value >= OFFSET32_MAX)
+			return false;
+		memcpy(member, &value32, sizeof(value32));
+	} else {
+		if (value >= PY_ABSENT)
+			return false;
+		memcpy(member, &value16, sizeof(value16));
+	}
+	return true;
+}
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Up to the end of the last field that the walker reads. */
+static uint32_t frame_size(const struct py_layout *l)
+{
+	uint32_t end = max_u32(l->frame_back, max_u32(l->frame_code, l->frame_lasti)) + 8u;
+
+	end = max_u32(end, l->frame_owner + 1u);
+	if (l->frame_tlbc_index != PY_ABSENT)
+		end = max_u32(end, l->frame_tlbc_index + 4u);
+	return (end + 7u) & ~7u;
+}
+
+int py_layout__from_debug_offsets(const void *buf, size_t len, struct py_layout *ret)
+{
+	/* _Py_DebugOffsets begins alike in all versions: cookie, version, free_threaded. */
+	enum { COOKIE = 0, VERSION = 8, FREE_THREADED = 16, HEAD_BYTES = 24 };
+	const uint8_t *bytes = buf;
+	const struct py_table *t;
+	uint64_t version, free_threaded;
+	struct py_layout layout;
+	uint32_t i;
+
+	if (len < HEAD_BYTES || memcmp(bytes + COOKIE, "xdebugpy", 8))
+		return -ENOEXEC;
+	version = word_at(bytes, VERSION);
+	free_threaded = word_at(bytes, FREE_THREADED);
+	if (version > UINT32_MAX || free_threaded > 1)
+		return -ENOEXEC;
+	t = find((uint32_t)version, free_threaded != 0);
+	if (!t || !t->n_told || !is_final((uint32_t)version))
+		return -ENOTSUP;
+	if (len < t->debug_size)
+		return -ENOEXEC;
+	layout = t->layout;
+	for (i = 0; i < t->n_told; i++)
+		if (!take(&layout, &t->told[i], word_at(bytes, t->told[i].position)))
+			return -ERANGE;
+	layout.frame_size = frame_size(&layout);
+	if (layout.frame_size > FRAME_BYTES_MAX)
+		return -ERANGE;
+	layout.version = (uint32_t)version >> 8;
+	*ret = layout;
+	return 0;
+}

@@ -1,0 +1,35 @@
+/* The generated tables of CPython's layouts (py_tables.c). Internal to this
+ * folder: use py_layout.h.
+ */
+#ifndef CPROFD_TARGET_PY_TABLES_H
+#define CPROFD_TARGET_PY_TABLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cprofd/pylayout.h"
+
+/* One number in the target's _Py_DebugOffsets, and the member of struct
+ * py_layout that it is a value for. */
+struct py_told {
+	uint16_t position; /* bytes from the start of _Py_DebugOffsets; a u64 is there */
+	uint16_t member;   /* bytes from the start of struct py_layout */
+	uint8_t width;     /* of the member: 2 or 4 */
+};
+
+#define TOLD16(position, member) {position, offsetof(struct py_layout, member), 2}
+#define TOLD32(position, member) {position, offsetof(struct py_layout, member), 4}
+
+/* One layout. `layout.version` is 0: whoever copies it fills in the target's. */
+struct py_table {
+	uint32_t first, last; /* PY_VERSION_HEX of the oldest and the newest version served */
+	uint32_t debug_size;  /* sizeof(_Py_DebugOffsets), 0 before 3.13 */
+	uint32_t n_told;
+	const struct py_told *told;
+	struct py_layout layout;
+};
+
+extern const struct py_table py_tables[];
+extern const size_t py_tables_n;
+
+#endif

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""Makes daemon/target/py_tables.c from CPython's headers, or compares with it.
+
+    tables.py --check [DIR...]   compare what the headers found say (make tables-check)
+    tables.py --write [DIR...]   make the file anew; needs every line of sources.txt
+
+DIR is a folder that holds Python.h. Without any: $CPROFD_HEADERS (separated by
+colons), pyenv's versions, /usr/include/python3.*, /usr/local/include/python3.*.
+
+Exit: 0 equal or written, 1 different, 2 nothing could be compared.
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
+OUTPUT = os.path.join(TREE, "daemon/target/py_tables.c")
+SOURCES = os.path.join(HERE, "sources.txt")
+MINORS = range(8, 16)
+ENUMS = {
+    "frames": ["PY_FRAMES_OBJECTS", "PY_FRAMES_CFRAME", "PY_FRAMES_CURRENT"],
+    "lasti": ["PY_LASTI_BYTES", "PY_LASTI_UNITS", "PY_LASTI_POINTER"],
+    "lines": ["PY_LINES_LNOTAB", "PY_LINES_LINETABLE", "PY_LINES_LOCATIONS"],
+}
+FLAGS = ["PY_FREE_THREADED", "PY_TAGGED_REFS", "PY_TLBC", "PY_COMPACT_UNICODE_40"]
+WORDS = ["interpreters_head", "tstate_current", "threads_head", "frame_size"]
+BYTES = ["owner_native_first", "state_kind_shift", "state_compact_shift", "state_ascii_shift"]
+
+
+class Failure(Exception):
+    pass
+
+
+def offset_fields():
+    """The fields of PY_LAYOUT_FIELDS, in order: the header is the list."""
+    with open(os.path.join(TREE, "include/cprofd/pylayout.h")) as f:
+        return ["_".join(m) for m in re.findall(r"\bX\((\w+), (\w+)\)\s*(?:/\*.*?\*/)?\s*\\?\n", f.read())
+                if m != ("group", "field")]
+
+
+def default_directories():
+    if os.environ.get("CPROFD_HEADERS"):
+        return os.environ["CPROFD_HEADERS"].split(":")
+    pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    return [d for pattern in (pyenv + "/versions/*/include/python3.*", "/usr/include/python3.*",
+                              "/usr/local/include/python3.*")
+            for d in sorted(glob.glob(pattern))]
+
+
+def header_version(directory):
+    """((3, 13, 5), is_final, free-threaded build) as the headers have it, or None."""
+    try:
+        with open(os.path.join(directory, "patchlevel.h")) as f:
+            text = f.read()
+        with open(os.path.join(directory, "pyconfig.h")) as f:
+            config = f.read()
+    except OSError:
+        return None
+    number = {k: re.search(r"#define PY_%s_VERSION\s+(\d+)" % k, text) for k in ("MAJOR", "MINOR", "MICRO")}
+    if not all(number.values()):
+        return None
+    version = tuple(int(number[k].group(1)) for k in ("MAJOR", "MINOR", "MICRO"))
+    final = "#define PY_RELEASE_LEVEL        PY_RELEASE_LEVEL_FINAL" in text
+    return version, final, bool(re.search(r"^#define Py_GIL_DISABLED 1", config, re.M))
+
+
+def probe(directory, free_threaded):
+    """What probe.c prints for these headers: {key: number}."""
+    with tempfile.TemporaryDirectory() as scratch:
+        program = os.path.join(scratch, "probe")
+        # Debian's pyconfig.h includes <x86_64-linux-gnu/python3.N/pyconfig.h>: hence the last one.
+        command = [os.environ.get("CC", "gcc"), "-std=gnu17", "-w", "-O1", "-I" + directory,
+                   "-I" + directory + "/internal", "-I" + directory + "/internal/mimalloc",
+                   "-idirafter", os.path.dirname(directory)]
+        if free_threaded and not header_version(directory)[2]:
+            command.append("-DPy_GIL_DISABLED=1")
+        built = subprocess.run(command + [os.path.join(HERE, "probe.c"), "-o", program],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if built.returncode:
+            raise Failure("%s: the probe does not compile:\n%s" % (directory, built.stdout[:2000]))
+        lines = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout
+    pairs = (line.rsplit(" ", 1) for line in lines.splitlines())
+    return {key: int(value) for key, value in pairs}
+
+
+def wrap(items, indent):
+    lines, line = [], indent
+    for item in items:
+        width = len((line + " " + item).expandtabs(8))
+        if width > 100 and line.strip():
+            lines.append(line.rstrip())
+            line = indent
+        line += item + " "
+    return "\n".join(lines + [line.rstrip()])
+
+
+def told_body(found):
+    """The positions of fields in _Py_DebugOffsets."""
+    entries = []
+    for key, position in found.items():
+        if key.startswith("debug ") and key != "debug size":
+            name = key[len("debug "):]
+            entries.append("%s(%d, %s)," % ("TOLD32" if name in WORDS else "TOLD16", position, name))
+    return wrap(entries, "\t")
+
+
+def layout_body(found, fields):
+    """The initializers of a struct py_layout, without its version."""
+    items = [".%s = %s," % (k, names[found[k] - 1]) for k, names in ENUMS.items()]
+    flags = " | ".join(name for bit, name in enumerate(FLAGS) if found["flags"] >> bit & 1)
+    items.append(".flags = %s," % (flags or "0"))
+    for key in WORDS:
+        items.append(".%s = %s," % (key, "~0u" if found[key] == 0xffffffff else found[key]))
+    items += [".%s = %d," % (key, found[key]) for key in BYTES]
+    for key in fields:
+        if key in found and not 0 <= found[key] < 0xffff:
+            raise Failure("%s does not fit: %d" % (key, found[key]))
+        items.append(".%s = %s," % (key, found.get(key, "PY_ABSENT")))
+    unknown = [k for k in found if not k.startswith("debug ") and
+               k not in fields + WORDS + BYTES + list(ENUMS) + ["flags", "version"]]
+    if unknown:
+        raise Failure("probe.c prints what struct py_layout has not: " + ", ".join(unknown))
+    return wrap(items, "\t\t\t")
+
+
+class Row:
+    """One layout that a range of versions has."""
+
+    def __init__(self, found, fields, free_threaded, minor):
+        self.layout, self.told = layout_body(found, fields), told_body(found)
+        self.debug_size = found.get("debug size", 0)
+        self.free_threaded, self.minor = free_threaded, minor
+        self.versions = []
+        self.first = self.last = 0
+
+    def same(self, other):
+        return (self.layout, self.told, self.debug_size) == (other.layout, other.told, other.debug_size)
+
+    def body(self):
+        """What is compared: all but the provenance and the range."""
+        return ("\t\t.debug_size = %d,\n" % self.debug_size + self.layout_text(), self.told)
+
+    def layout_text(self):
+        return "\t\t.layout = {\n%s\n\t\t},\n" % self.layout
+
+
+def name_of(minor, free_threaded):
+    return "3_%d%s" % (minor, "t" if free_threaded else "")
+
+
+def collect(directories):
+    """{(minor, free_threaded): {(version, is_own_headers): Row}} and {version name: directory}"""
+    fields, rows, seen = offset_fields(), {}, {}
+    for directory in directories:
+        directory = directory.rstrip("/")
+        known = header_version(directory)
+        if not known or known[0][0] != 3 or known[0][1] not in MINORS:
+            continue
+        version, final, own = known
+        if not os.path.isdir(directory + "/internal"):
+            continue
+        if not final:
+            print("%s: %d.%d.%d is a pre-release, skipped" % ((directory,) + version))
+            continue
+        name = "%d.%d.%d" % version + ("t" if own else "")
+        if name in seen:
+            continue
+        seen[name] = directory
+        for free_threaded in (True,) if own else (False, True) if version[1] >= 13 else (False,):
+            row = Row(probe(directory, free_threaded), fields, free_threaded, version[1])
+            rows.setdefault((version[1], free_threaded), {})[(version, own)] = row
+    return rows, seen
+
+
+def ranges(minor, found):
+    """Neighbours with one layout become a row. Versions between two rows are in none."""
+    rows = []
+    for (version, own), row in sorted(found.items()):
+        if rows and rows[-1].same(row):
+            rows[-1].versions.append(version)
+            continue
+        if rows and version == rows[-1].versions[-1]:
+            raise Failure("3.%d: two sets of headers of one version differ" % minor)
+        row.versions.append(version)
+        rows.append(row)
+    for i, row in enumerate(rows):
+        first = 0 if i == 0 else row.versions[0][2]
+        last = 0xff if i == len(rows) - 1 else row.versions[-1][2]
+        row.first = 3 << 24 | minor << 16 | first << 8 | 0xf0
+        row.last = 3 << 24 | minor << 16 | last << 8 | 0xff
+    return rows
+
+
+def sources():
+    with open(SOURCES) as f:
+        lines = [line.split(None, 1) for line in f if line.strip() and not line.startswith("#")]
+    return {name: text.strip() for name, text in lines}
+
+
+HEAD = """/* Where things are inside each CPython: made from its headers by
+ * tools/offsets/tables.py --write, compared by make tables-check. Not edited.
+ *
+ * The headers that were read:
+%s
+ *
+ * A row serves the final releases from `first` to `last`. The rows of one minor
+ * version end with its newest final release, whatever that will be: a layout is
+ * frozen with the first release candidate. Pre-releases have no row.
+ */
+#include "target/py_tables.h"
+
+/* clang-format off */
+"""
+
+
+def text_of(all_rows, names):
+    out = [HEAD % "\n".join(" *   %-9s %s" % (name, names[name]) for name in names)]
+    told = {}
+    for row in all_rows:
+        if row.told and row.told not in told:
+            told[row.told] = "told_" + name_of(row.minor, row.free_threaded)
+            if list(told.values()).count(told[row.told]) > 1:
+                told[row.told] += "_%d" % row.versions[0][2]
+            out.append("/* Where _Py_DebugOffsets of %s tells them. */\nstatic const struct py_told %s[] = {\n%s\n};\n"
+                       % (name_of(row.minor, row.free_threaded).replace("_", "."), told[row.told], row.told))
+    out.append("const struct py_table py_tables[] = {")
+    for row in all_rows:
+        out.append("\t/* %s: read from the headers of %s */\n\t{\n\t\t.first = 0x%08x,\n\t\t.last = 0x%08x,"
+                   % (name_of(row.minor, row.free_threaded).replace("_", "."),
+                      ", ".join("%d.%d.%d" % v for v in sorted(set(row.versions))), row.first, row.last))
+        if row.told:
+            out.append("\t\t.told = %s,\n\t\t.n_told = sizeof(%s) / sizeof(%s[0])," % ((told[row.told],) * 3))
+        out.append(row.body()[0] + "\t},")
+    out.append("};\n/* clang-format on */\n\nconst size_t py_tables_n = sizeof(py_tables) / sizeof(py_tables[0]);\n")
+    return "\n".join(out)
+
+
+def write(rows, seen):
+    names = sources()
+    missing = [n for n in names if n not in seen]
+    extra = [n for n in seen if n not in names]
+    if missing or extra:
+        raise Failure("sources.txt and the headers found differ: missing %s, not listed %s" % (missing, extra))
+    all_rows = [row for (minor, _), found in sorted(rows.items()) for row in ranges(minor, found)]
+    with open(OUTPUT, "w") as f:
+        f.write(text_of(all_rows, names))
+    print("%d rows from %d sets of headers" % (len(all_rows), len(seen)))
+    return 0
+
+
+def committed():
+    """[(first, last, free_threaded, layout text, told text)] of the committed file."""
+    with open(OUTPUT) as f:
+        text = f.read()
+    told = dict(re.findall(r"static const struct py_told (\w+)\[\] = \{\n(.*?)\n\};", text, re.S))
+    for block in re.findall(r"^\t\{\n(.*?)^\t\},$", text, re.S | re.M):
+        first, last = (int(re.search(r"\.%s = (0x\w+)" % k, block).group(1), 16) for k in ("first", "last"))
+        name = re.search(r"\.told = (\w+)", block)
+        body = block[block.index("\t\t.debug_size"):]
+        yield first, last, "PY_FREE_THREADED" in block, body, told[name.group(1)] if name else ""
+
+
+def check(rows, seen):
+    table, bad, good = list(committed()), 0, 0
+    for (minor, free_threaded), found in sorted(rows.items()):
+        for (version, own), row in sorted(found.items()):
+            name = "%d.%d.%d" % version + ("t" if free_threaded else "")
+            hexed = version[0] << 24 | version[1] << 16 | version[2] << 8 | 0xf0
+            serving = [r for r in table if r[0] <= hexed <= r[1] and r[2] == free_threaded]
+            if len(serving) == 1 and serving[0][3:] == row.body():
+                good += 1
+                continue
+            bad += 1
+            print("%s: %s (%s)" % (name, "the committed table differs from its headers" if serving
+                                   else "no row serves it", seen.get(name.rstrip("t") if not own else name)))
+    without = [n for n in sources() if n not in seen]
+    if without:
+        print("not compared, no headers here: " + ", ".join(without))
+    print("%d layouts equal, %d different" % (good, bad))
+    return 1 if bad else 0 if good else 2
+
+
+def main(arguments):
+    if not arguments or arguments[0] not in ("--check", "--write"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        rows, seen = collect(arguments[1:] or default_directories())
+        return write(rows, seen) if arguments[0] == "--write" else check(rows, seen)
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
