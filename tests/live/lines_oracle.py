@@ -35,11 +35,11 @@ UNIT = 2
 
 
 def caches_by_opcode():
-    """How many cache units follow each opcode; the table has had two shapes."""
+    """How many cache units follow each opcode: a list, a dict by name (3.13), a frozendict (3.15)."""
     caches = getattr(opcode, "_inline_cache_entries", None)
     if caches is None:
         return [0] * 256
-    if isinstance(caches, dict):
+    if hasattr(caches, "get"):
         caches = [caches.get(dis.opname[op], 0) for op in range(256)]
     return [caches[op] if op < len(caches) else 0 for op in range(256)]
 
@@ -112,7 +112,8 @@ def library_files(folders):
         for path, folders, files in os.walk(os.path.join(root, folder)):
             folders[:] = sorted(set(folders) - {"site-packages", "dist-packages", "__pycache__"})
             for file in sorted(files):
-                if file.endswith(".py"):
+                # Debian's sitecustomize.py may be a link to nowhere.
+                if file.endswith(".py") and os.path.exists(os.path.join(path, file)):
                     yield os.path.join(path, file)
 
 
