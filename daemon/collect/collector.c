@@ -160,6 +160,8 @@ static void compact(struct collector *collector, size_t done)
 {
 	size_t used = 0, i;
 
+	if (!done)
+		return;
 	collector->n -= done;
 	memmove(collector->held, collector->held + done,
 		collector->n * sizeof(*collector->held));

@@ -1,0 +1,375 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "collect/collect.h"
+#include "records.h"
+
+/* Notes what it gets: kind and time. */
+struct noted {
+	struct collect_sink sink;
+	struct {
+		uint16_t kind;
+		uint64_t time;
+		uint32_t tid;
+	} got[20000];
+	unsigned n;
+	int fail;
+};
+
+static int note(struct collect_sink *self, const void *record)
+{
+	struct noted *noted = (struct noted *)self;
+	const struct record_header *header = record;
+
+	noted->got[noted->n].kind = header->kind;
+	noted->got[noted->n].tid = header->task.tid;
+	noted->got[noted->n++].time = header->time;
+	return noted->fail;
+}
+
+static int note_code(struct collect_sink *s, const struct record_code *r) { return note(s, r); }
+static int note_sample(struct collect_sink *s, const struct record_sample *r) { return note(s, r); }
+static int note_fork(struct collect_sink *s, const struct record_fork *r) { return note(s, r); }
+static int note_event(struct collect_sink *s, const struct record_event *r) { return note(s, r); }
+static int note_fault(struct collect_sink *s, const struct record_fault *r) { return note(s, r); }
+
+static struct noted noted;
+static struct collector *collector;
+static struct rec rec;
+static struct record_task task;
+
+static int set_up(void **state)
+{
+	memset(&noted, 0, sizeof(noted));
+	noted.sink = (struct collect_sink){note_code,  note_sample, note_fork, note_event,
+					   note_event, note_event,  note_fault};
+	task = rec_task(10, 11, 1, 5000, "python3");
+	return collector__new(&noted.sink, &collector);
+}
+
+static int tear_down(void **state)
+{
+	collector = collector__free(collector);
+	return 0;
+}
+
+static struct collect_counts counts(void)
+{
+	struct collect_counts c;
+
+	collector__counts(collector, &c);
+	return c;
+}
+
+static void take(void) { assert_int_equal(collector__record(collector, rec.data, rec.size), 0); }
+
+static void take_sample(uint64_t time)
+{
+	struct py_frame frames[3] = {{.code = 1}, {.code = 2}, {.code = 3}};
+
+	rec_sample(&rec, time, &task, 0);
+	rec_frames(&rec, 0, frames, 3);
+	take();
+}
+
+static void samples_come_in_order_of_time(void **state)
+{
+	const uint64_t times[] = {50, 10, 40, 40, 20, 60, 30};
+	unsigned i;
+
+	for (i = 0; i < 7; i++) {
+		task.tid = 100 + i;
+		take_sample(times[i]);
+	}
+	assert_int_equal(noted.n, 0);
+	assert_int_equal(collector__flush(collector, 40), 0);
+	assert_int_equal(noted.n, 5);
+	assert_int_equal(noted.got[0].time, 10);
+	assert_int_equal(noted.got[1].time, 20);
+	assert_int_equal(noted.got[2].time, 30);
+	/* Of equal times, the one that came first. */
+	assert_int_equal(noted.got[3].tid, 102);
+	assert_int_equal(noted.got[4].tid, 103);
+	/* What stayed is still there, and what comes now goes between. */
+	take_sample(55);
+	assert_int_equal(collector__flush(collector, UINT64_MAX), 0);
+	assert_int_equal(noted.n, 8);
+	assert_int_equal(noted.got[5].time, 50);
+	assert_int_equal(noted.got[6].time, 55);
+	assert_int_equal(noted.got[7].time, 60);
+	assert_int_equal(counts().records, 8);
+	assert_int_equal(counts().late, 0);
+	assert_int_equal(counts().bad, 0);
+}
+
+static void a_late_record_is_handed_on_and_counted(void **state)
+{
+	take_sample(100);
+	assert_int_equal(collector__flush(collector, 100), 0);
+	take_sample(90);
+	assert_int_equal(collector__flush(collector, 100), 0);
+	assert_int_equal(noted.n, 2);
+	assert_int_equal(counts().late, 1);
+}
+
+static void codes_come_before_samples(void **state)
+{
+	take_sample(10);
+	rec_code_whole(&rec, 99, &task, 7, "f", "f.py", 1);
+	take();
+	rec_begin(&rec, RECORD_FAULT, sizeof(struct record_fault), 98, &task);
+	take();
+	assert_int_equal(collector__flush(collector, 10), 0);
+	assert_int_equal(noted.n, 3);
+	assert_int_equal(noted.got[0].kind, RECORD_CODE);
+	assert_int_equal(noted.got[1].kind, RECORD_FAULT);
+	assert_int_equal(noted.got[2].kind, RECORD_SAMPLE);
+}
+
+static void every_kind_reaches_its_function(void **state)
+{
+	rec_event(&rec, RECORD_CLONE, 1, &task);
+	take();
+	rec_fork(&rec, 2, &task, 9, 1);
+	take();
+	rec_event(&rec, RECORD_EXEC, 3, &task);
+	take();
+	rec_event(&rec, RECORD_EXIT, 4, &task);
+	take();
+	assert_int_equal(collector__flush(collector, 9), 0);
+	assert_int_equal(noted.n, 4);
+	assert_int_equal(noted.got[0].kind, RECORD_CLONE);
+	assert_int_equal(noted.got[1].kind, RECORD_FORK);
+	assert_int_equal(noted.got[2].kind, RECORD_EXEC);
+	assert_int_equal(noted.got[3].kind, RECORD_EXIT);
+}
+
+static void a_full_arena_flushes_early_and_loses_nothing(void **state)
+{
+	static struct py_frame frames[100];
+	unsigned i, n = 3 * COLLECT_ARENA_MAX / (80 + 16 + sizeof(frames));
+
+	for (i = 0; i < n; i++) {
+		rec_sample(&rec, i ^ 1, &task, 0);
+		rec_frames(&rec, 0, frames, 100);
+		take();
+	}
+	assert_true(counts().early_flushes >= 2);
+	assert_int_equal(collector__flush(collector, UINT64_MAX), 0);
+	assert_int_equal(noted.n, n);
+	assert_true(counts().late <= counts().early_flushes);
+}
+
+static void an_error_of_the_sink_is_handed_up(void **state)
+{
+	take_sample(1);
+	take_sample(2);
+	noted.fail = -ENOSPC;
+	assert_int_equal(collector__flush(collector, 9), -ENOSPC);
+	assert_int_equal(noted.n, 1);
+	noted.fail = 0;
+	assert_int_equal(collector__flush(collector, 9), 0);
+	assert_int_equal(noted.n, 2);
+}
+
+static void refuse(void)
+{
+	uint64_t bad = counts().bad;
+
+	take();
+	assert_int_equal(collector__flush(collector, UINT64_MAX), 0);
+	assert_int_equal(counts().bad, bad + 1);
+	assert_int_equal(noted.n, 0);
+}
+
+static struct record_part *good_sample(void)
+{
+	struct py_frame frames[3] = {{.code = 1}};
+
+	rec_sample(&rec, 1, &task, 0);
+	rec_frames(&rec, 0, frames, 3);
+	return (void *)(rec.data + sizeof(struct record_sample));
+}
+
+static void bad_samples_are_counted(void **state)
+{
+	struct record_sample *sample = (void *)rec.data;
+	struct part_py_frames *part;
+
+	good_sample();
+	sample->header.size += 8; /* beyond the bytes */
+	refuse();
+	good_sample();
+	sample->header.size -= 4;
+	refuse();
+	good_sample();
+	sample->header.size = 0;
+	refuse();
+	good_sample();
+	sample->header.size = 64; /* only a header */
+	refuse();
+	good_sample();
+	sample->header.size -= 8; /* the part is cut */
+	refuse();
+	good_sample();
+	sample->parts = 2;
+	refuse();
+	good_sample();
+	sample->parts = UINT16_MAX;
+	refuse();
+	good_sample();
+	sample->loss = LOSS_COUNT;
+	refuse();
+	good_sample()->size = 0;
+	refuse();
+	good_sample()->size = 4;
+	refuse();
+	good_sample()->size = UINT32_MAX & ~7u;
+	refuse();
+	good_sample()->size -= 8; /* fewer bytes than its frames need */
+	refuse();
+	good_sample()->loss = LOSS_COUNT;
+	refuse();
+	part = (void *)good_sample();
+	part->n = 4;
+	refuse();
+	part = (void *)good_sample();
+	part->n = UINT32_MAX;
+	refuse();
+	part = (void *)good_sample();
+	part->n = 0x10000000; /* n * 16 wraps */
+	refuse();
+}
+
+static void bad_codes_are_counted(void **state)
+{
+	struct part_variables *variables;
+	struct part_string *string;
+	struct part_bytes *bytes;
+	unsigned i;
+
+	for (i = 0; i < 7; i++) {
+		rec_code(&rec, 1, &task, 7, 1, 64);
+		rec_string(&rec, PART_NAME, "name");
+		string = (void *)(rec.data + sizeof(struct record_code));
+		bytes = (void *)(rec.data + rec.size);
+		rec_lines(&rec, rec_table, 0, 64);
+		if (i == 0)
+			string->kind = 3;
+		if (i == 1)
+			string->kind = 0;
+		if (i == 2)
+			string->part.size = 8;
+		if (i == 3)
+			bytes->length = 65;
+		if (i == 4)
+			bytes->offset = 1; /* 1 + 64 > lines_total */
+		if (i == 5)
+			bytes->offset = UINT32_MAX;
+		if (i == 6) {
+			variables = (void *)bytes;
+			variables->part.kind = PART_VARIABLES;
+			variables->n = 2;
+		}
+		refuse();
+	}
+	rec_code(&rec, 1, &task, 7, 1, 0);
+	((struct record_code *)rec.data)->parts = 1;
+	refuse();
+}
+
+static void every_cut_of_a_record_is_bad(void **state)
+{
+	char *copy;
+	uint32_t len;
+
+	rec_code_whole(&rec, 1, &task, 7, "name", "file.py", 1);
+	for (len = 0; len < rec.size; len++) {
+		copy = malloc(len ? len : 1); /* its own bounds, for the sanitizer */
+		memcpy(copy, rec.data, len);
+		assert_int_equal(record__check(copy, len), -EBADMSG);
+		free(copy);
+	}
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	assert_int_equal(record__check(rec.data + 1, rec.size), -EBADMSG);
+}
+
+static void unknown_kinds_and_parts_are_skipped(void **state)
+{
+	struct record_header *header = (void *)rec.data;
+	struct py_frame frame = {.code = 9};
+
+	good_sample();
+	header->kind = 99;
+	take();
+	assert_int_equal(counts().bad, 0);
+	rec_sample(&rec, 1, &task, 0);
+	rec_part(&rec, 77, 0, sizeof(struct record_part), 40);
+	rec_frames(&rec, 0, &frame, 1);
+	take();
+	assert_int_equal(counts().bad, 0);
+	assert_int_equal(counts().records, 1);
+	assert_ptr_equal(record__part(rec.data, PART_PY_FRAMES),
+			 rec.data + sizeof(struct record_sample) + 48);
+}
+
+static void parts_of_one_kind_follow_each_other(void **state)
+{
+	const struct record_part *part;
+	const struct part_bytes *bytes;
+
+	rec_code(&rec, 1, &task, 7, 1, 64);
+	rec_lines(&rec, rec_table, 0, 16);
+	rec_string(&rec, PART_NAME, "x");
+	rec_lines(&rec, rec_table, 16, 48);
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	part = record__part(rec.data, PART_LINES);
+	bytes = (const void *)part;
+	assert_int_equal(bytes->length, 16);
+	part = record__part_after(rec.data, part, PART_LINES);
+	bytes = (const void *)part;
+	assert_int_equal(bytes->length, 48);
+	assert_null(record__part_after(rec.data, part, PART_LINES));
+	assert_null(record__part(rec.data, PART_FILE));
+}
+
+static void a_string_tells_what_is_there(void **state)
+{
+	const struct part_string *string;
+
+	rec_code(&rec, 1, &task, 7, 1, 0);
+	rec_string_raw(&rec, PART_NAME, "abcdefgh", 3, 2, 0, 6);
+	string = (const void *)record__part(rec.data, PART_NAME);
+	assert_int_equal(part_string__bytes(string), 6);
+	rec_code(&rec, 1, &task, 7, 1, 0);
+	rec_string_raw(&rec, PART_NAME, "abcdefgh", UINT32_MAX, 4, 0, 8);
+	string = (const void *)record__part(rec.data, PART_NAME);
+	assert_int_equal(part_string__bytes(string), 8);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(samples_come_in_order_of_time),
+		TEST(a_late_record_is_handed_on_and_counted),
+		TEST(codes_come_before_samples),
+		TEST(every_kind_reaches_its_function),
+		TEST(a_full_arena_flushes_early_and_loses_nothing),
+		TEST(an_error_of_the_sink_is_handed_up),
+		TEST(bad_samples_are_counted),
+		TEST(bad_codes_are_counted),
+		TEST(every_cut_of_a_record_is_bad),
+		TEST(unknown_kinds_and_parts_are_skipped),
+		TEST(parts_of_one_kind_follow_each_other),
+		TEST(a_string_tells_what_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
