@@ -15,15 +15,9 @@
 
 #include "base/cleanup.h"
 #include "target/elf_dynamic.h"
-#include "target/version.h"
-#if __has_include("target/py_layout.h")
 #include "target/py_layout.h"
-#else /* until the tables are there: every version is refused */
-#define py_layout__from_table(version, free_threaded, ret) ((void)(ret), -ENOTSUP)
-#define py_layout__from_debug_offsets(data, len, ret) ((void)(data), -ENOTSUP)
-#endif
+#include "target/version.h"
 
-#define DEBUG_OFFSETS_BYTES 2048u
 #define DATA_MAX (32u << 20)
 
 static int problem(struct target_problem *ret, enum target_problem_kind kind, int err,
@@ -161,7 +155,7 @@ static bool tell_version(struct target_process *p, const struct found *found, ui
 static int make_layout(struct target_process *p, uint64_t runtime, uint32_t hex, bool debug_offsets,
 		       bool free_threaded, struct py_layout *ret)
 {
-	char head[DEBUG_OFFSETS_BYTES];
+	char head[PY_DEBUG_OFFSETS_MAX];
 
 	if (!debug_offsets)
 		return py_layout__from_table(hex, free_threaded, ret);
@@ -192,8 +186,9 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 		return problem_text(ret_problem, TARGET_PROBLEM_NOT_PYTHON, -ENOENT, "");
 	}
 	if (!tell_version(p, &found, &hex, &debug_offsets, &free_threaded))
-		return problem(ret_problem, TARGET_PROBLEM_NO_VERSION, -EAGAIN, found.module->path,
-			       found.module->path_len);
+		return problem(ret_problem,
+			       found.has_runtime ? TARGET_PROBLEM_STARTING : TARGET_PROBLEM_NO_VERSION,
+			       -EAGAIN, found.module->path, found.module->path_len);
 	version__format(hex, free_threaded, version);
 	if (!found.has_runtime || hex >> 16 < 0x0308 || hex >> 24 != 3)
 		return problem_text(ret_problem, TARGET_PROBLEM_UNSUPPORTED, -ENOTSUP, version);

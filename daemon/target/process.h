@@ -36,7 +36,7 @@ void target_process__free(struct target_process *process);
 	X(NO_VERSION, "it looks like a Python, but its version could not be read") \
 	X(UNSUPPORTED, "this version of Python is not supported (3.8 to 3.15 are)") \
 	X(LAYOUT, "the layout of this Python could not be told") \
-	X(STARTING, "its Python has not started yet")
+	X(STARTING, "its Python has not started yet, or its version could not be read")
 #define TARGET_PROBLEM_ENUM(id, sentence) TARGET_PROBLEM_##id,
 enum target_problem_kind { TARGET_PROBLEMS(TARGET_PROBLEM_ENUM) TARGET_PROBLEM_COUNT };
 #undef TARGET_PROBLEM_ENUM
