@@ -53,7 +53,7 @@ struct thread *life__add_thread(struct profile *profile, struct process *process
 	if (!thread)
 		return NULL;
 	thread->begin = session->monotonic;
-	if (start > session->boottime) {
+	if (start >= session->boottime) {
 		age = start - session->boottime;
 		thread->begin += age;
 		if (thread->begin > time)
