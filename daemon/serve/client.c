@@ -98,10 +98,15 @@ void client__replay(struct engine *engine, struct client *client)
 {
 	struct encoder encoder = {.sink.event = encode};
 
-	if (profile__replay(client->session->profile, &encoder.sink))
+	struct chunk *chunk = NULL;
+
+	/* Tables are not shared: without a bound, clients that do not read could hold many of them. */
+	if (chunk__memory() > SERVE_MEMORY_MAX ||
+	    profile__replay(client->session->profile, &encoder.sink) || chunk__take(&encoder.out, 0, &chunk))
 		client__die(engine, client);
 	else
-		client__say(engine, client, &encoder.out);
+		add(engine, client, chunk);
+	chunk__unref(chunk);
 	buf__free(&encoder.out);
 }
 

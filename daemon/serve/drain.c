@@ -41,15 +41,13 @@ static int on_clone(struct collect_sink *self, const struct record_event *clone)
 	return profile__clone(of(self)->profile, clone);
 }
 
-/* A page that the sampler could not read in an interrupt: reading it here makes it
- * resident, and the next sample whole. */
 static int on_fault(struct collect_sink *self, const struct record_fault *fault)
 {
-	struct tracee *tracee = tracee__find(of(self), (int32_t)fault->header.task.tgid);
-	char byte;
+	struct session *session = of(self);
+	struct tracee *tracee = tracee__find(session, (int32_t)fault->header.task.tgid);
 
-	if (tracee && tracee->mem >= 0 && (int64_t)fault->address >= 0)
-		(void)!pread(tracee->mem, &byte, 1, (off_t)fault->address);
+	if (tracee)
+		tracee__touch(session->engine, tracee, fault->address);
 	return 0;
 }
 

@@ -200,6 +200,27 @@ static bool is_over(const struct engine *engine)
 	return engine->broker_gone || (engine->served && !engine->clients && !engine->sessions);
 }
 
+/* Nothing is left to do, but the broker may be handing over a client at this moment: from here on
+ * it cannot, and asks a new engine; one that is here already is told. */
+static void leave(struct engine *engine)
+{
+	static const char bye[] = "{\"ev\":\"answer\",\"ok\":false,\"error\":\"the engine was just ending\","
+				  "\"hint\":\"connect again\",\"code\":\"TRY_AGAIN\"}\n";
+	struct broker_message message;
+	int fds[BROKER_FDS_MAX];
+	unsigned n;
+
+	shutdown(engine->channel, SHUT_RD);
+	while (broker__receive(engine->channel, &message, fds, &n) == 0)
+		for (unsigned i = 0; i < n; i++) {
+			if (message.kind == BROKER_CLIENT) {
+				send(fds[i], engine->hello, strlen(engine->hello), MSG_NOSIGNAL | MSG_DONTWAIT);
+				send(fds[i], bye, sizeof(bye) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+			}
+			close(fds[i]);
+		}
+}
+
 static int loop(struct engine *engine)
 {
 	struct epoll_event events[64];
@@ -219,6 +240,7 @@ static int loop(struct engine *engine)
 		work(engine, &wait);
 		bury(engine);
 	}
+	leave(engine);
 	return 0;
 }
 

@@ -101,6 +101,7 @@ struct tracee {
 	enum tracee_state state;
 	bool dead;                      /* ended */
 	bool pidfd_told;                /* dead, and its pidfd said so: the profile is told in order */
+	bool root;                      /* the one that was attached to */
 	bool list;                      /* ran before: its threads are listed once it is known */
 	uint64_t ended;                 /* monotonic ns */
 	int32_t pid, parent;
@@ -109,7 +110,7 @@ struct tracee {
 	bool exec_known;
 	struct image_key key;
 	int mem, maps;
-	uint32_t token;                 /* ASKED: of the question */
+	uint32_t token;                 /* of the last question; FORKED, not 0: its memory was asked for */
 	uint64_t until, next_try;       /* TRYING: monotonic ns */
 	uint64_t pause;
 	struct image image;
@@ -124,6 +125,8 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 		   const int fds[3]);
 /* The records that cannot wait for their order: fork, exec, end. */
 void tracee__record(struct engine *engine, struct session *session, const struct record_header *header);
+/* Touches a page that was not resident in an interrupt: the next sample is whole. */
+void tracee__touch(struct engine *engine, struct tracee *tracee, uint64_t address);
 void tracee__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n);
 /* Identifies what is due, frees what ended; at the end of a round. *ret_next: lowered to when there is
@@ -192,7 +195,7 @@ void session__publish(struct engine *engine, struct session *session);
 void session__abandoned(struct engine *engine, struct session *session);
 unsigned session__subscribers(const struct engine *engine, const struct session *session);
 void session__bury(struct engine *engine, struct session *session);
-/* Goes on after its first process was identified or refused. */
+/* Goes on after its root was identified: tells of all that is known, and resumes. */
 void session__identified(struct engine *engine, struct session *session);
 
 /* --- drain.c: ring -> collect -> profile --- */

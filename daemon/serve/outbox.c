@@ -15,22 +15,36 @@ struct chunk {
 	unsigned refs, events;
 	int fd;              /* -1: data[] */
 	uint64_t from, len;
-	char data[];
+	char *data;
 };
 
 static uint64_t memory;
 
-int chunk__new(const char *data, size_t len, unsigned events, struct chunk **ret)
+int chunk__take(struct buf *lines, unsigned events, struct chunk **ret)
 {
-	struct chunk *chunk = malloc(sizeof(*chunk) + len);
+	struct chunk *chunk = malloc(sizeof(*chunk));
+	char *fit;
 
 	if (!chunk)
 		return -ENOMEM;
-	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = len};
-	memcpy(chunk->data, data, len);
-	memory += sizeof(*chunk) + len;
+	fit = realloc(lines->data, lines->len ? lines->len : 1);
+	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = lines->len};
+	chunk->data = fit ? fit : lines->data;
+	*lines = (struct buf){};
+	memory += sizeof(*chunk) + chunk->len;
 	*ret = chunk;
 	return 0;
+}
+
+int chunk__new(const char *data, size_t len, unsigned events, struct chunk **ret)
+{
+	struct buf copy = {};
+	int err = buf__append(&copy, data, len);
+
+	if (!err)
+		err = chunk__take(&copy, events, ret);
+	buf__free(&copy);
+	return err;
 }
 
 int chunk__new_file(int fd, uint64_t from, uint64_t len, struct chunk **ret)
@@ -67,6 +81,7 @@ struct chunk *chunk__unref(struct chunk *chunk)
 		close(chunk->fd);
 	else
 		memory -= chunk->len;
+	free(chunk->data);
 	free(chunk);
 	return NULL;
 }

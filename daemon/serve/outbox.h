@@ -9,9 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 struct chunk;
-/* Lines (of `events` events), copied. */
+/* Lines (of `events` events): copied, or the buffer's own memory (empty then; left as it is on error). */
 int chunk__new(const char *data, size_t len, unsigned events, struct chunk **ret);
+int chunk__take(struct buf *lines, unsigned events, struct chunk **ret);
 /* `len` bytes of a file from `from`; the fd is duplicated. */
 int chunk__new_file(int fd, uint64_t from, uint64_t len, struct chunk **ret);
 struct chunk *chunk__ref(struct chunk *chunk);

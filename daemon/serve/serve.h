@@ -14,6 +14,7 @@
 #define SERVE_PROCESSES_MAX 1024        /* identified or being so, a session */
 #define SERVE_REQUEST_MAX (64u << 10)   /* bytes of a request's line */
 #define SERVE_QUEUE_MAX (8u << 20)      /* bytes of live events that wait for one client */
+#define SERVE_MEMORY_MAX (256u << 20)   /* bytes that wait for all clients: beyond it nobody joins */
 #define SERVE_DRAIN_NS 20000000ull      /* a session's ring is drained this often */
 #define SERVE_RING_BYTES (8u << 20)     /* of each session's ring */
 

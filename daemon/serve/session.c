@@ -302,11 +302,11 @@ static void attached(struct engine *engine, struct session *session, const struc
 		detach(engine, session);
 		return;
 	}
+	tracee->root = tracee->list = true;
 	tracee->parent = message->parent;
 	tracee__open(engine, tracee, message, fds + 4);
 }
 
-/* The first process is known: its tables are told, then its events run. */
 void session__identified(struct engine *engine, struct session *session)
 {
 	const struct request *request = &session->request;
@@ -340,8 +340,11 @@ void session__identified(struct engine *engine, struct session *session)
 	}
 	err = profile__begin(session->profile, &event);
 	if (!err) {
-		tracee__tell(session->tracees);
-		proc__threads(session, session->tracees, false);
+		for (struct tracee *t = session->tracees; t && !err; t = t->next)
+			if (t->state == TRACEE_KNOWN && !t->dead)
+				err = tracee__tell(t);
+	}
+	if (!err) {
 		session->token = resume.token;
 		session->state = SESSION_RESUMING;
 		err = engine__ask(engine, &resume);

@@ -92,8 +92,14 @@ int tracee__tell(struct tracee *tracee)
 				       .python = tracee->python,
 				       .time = engine__now()};
 
+	int err;
+
 	proc__command(tracee->pid, name, sizeof(name));
-	return profile__process(tracee->session->profile, &told);
+	err = profile__process(tracee->session->profile, &told);
+	if (!err && tracee->list)
+		proc__threads(tracee->session, tracee, false);
+	tracee->list = false;
+	return err;
 }
 
 void tracee__tell_ends(struct session *session, uint64_t up_to)
@@ -143,9 +149,15 @@ bool tracee__any_alive(struct session *session)
 
 /* --- identification --- */
 
+/* The root, and the session waits for it. */
+static bool is_awaited(const struct tracee *tracee)
+{
+	return tracee->root && tracee->session->state == SESSION_IDENTIFYING;
+}
+
 static void refuse_first(struct engine *engine, struct tracee *tracee, const struct refusal *refusal)
 {
-	if (tracee->session->state == SESSION_IDENTIFYING)
+	if (is_awaited(tracee))
 		session__refuse(engine, tracee->session, refusal);
 }
 
@@ -163,13 +175,10 @@ static void settled(struct engine *engine, struct tracee *tracee)
 		if (!session->error)
 			session->error = err;
 		refuse_first(engine, tracee, &refusal);
-	} else if (session->state == SESSION_IDENTIFYING) {
+	} else if (is_awaited(tracee)) {
 		session__identified(engine, session);
-	} else {
+	} else if (session->state != SESSION_IDENTIFYING) { /* else it is told with the root */
 		tracee__tell(tracee);
-		if (tracee->list)
-			proc__threads(session, tracee, false);
-		tracee->list = false;
 	}
 }
 
@@ -218,7 +227,7 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 static void try_now(struct engine *engine, struct tracee *tracee, uint64_t now)
 {
 	struct refusal refusal = {};
-	bool first = tracee->session->state == SESSION_IDENTIFYING;
+	bool first = is_awaited(tracee);
 	int err = identify(tracee, &refusal);
 
 	if (err == 0) {
@@ -240,7 +249,7 @@ static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t eve
 	struct tracee *tracee = (struct tracee *)watch; /* its first member */
 	struct refusal refusal;
 
-	if (tracee->session->state == SESSION_IDENTIFYING) {
+	if (is_awaited(tracee)) {
 		refusal__set(&refusal, "NO_PROCESS", "", "the process ended before it was identified");
 		refuse_first(engine, tracee, &refusal);
 	}
@@ -274,18 +283,33 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	try_now(engine, tracee, now);
 }
 
-static void ask(struct engine *engine, struct tracee *tracee)
+static int ask_fds(struct engine *engine, struct tracee *tracee)
 {
 	struct broker_message message = {.kind = BROKER_OPEN_PROCESS,
 					 .token = engine__token(engine),
 					 .session = tracee->session->broker,
 					 .pid = tracee->pid};
 
-	tracee->state = TRACEE_ASKED;
 	tracee->token = message.token;
+	return engine__ask(engine, &message);
+}
+
+static void ask(struct engine *engine, struct tracee *tracee)
+{
+	tracee->state = TRACEE_ASKED;
 	close_image(tracee);
-	if (engine__ask(engine, &message))
+	if (ask_fds(engine, tracee))
 		end(engine, tracee);
+}
+
+void tracee__touch(struct engine *engine, struct tracee *tracee, uint64_t address)
+{
+	char byte;
+
+	if (tracee->mem >= 0 && (int64_t)address >= 0)
+		(void)!pread(tracee->mem, &byte, 1, (off_t)address);
+	else if (tracee->state == TRACEE_FORKED && !tracee->token)
+		ask_fds(engine, tracee);
 }
 
 /* --- what the kernel tells --- */
@@ -368,8 +392,14 @@ void tracee__answered(struct engine *engine, struct session *session,
 		ask(engine, tracee);
 		return;
 	}
-	if (!tracee || tracee->state != TRACEE_ASKED || tracee->token != message->token)
+	if (!tracee || tracee->token != message->token ||
+	    (tracee->state != TRACEE_ASKED && tracee->state != TRACEE_FORKED))
 		return; /* it ended, or ran another program since */
+	if (tracee->state == TRACEE_FORKED) {
+		if (n == 3 && tracee->mem < 0)
+			tracee->mem = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+		return;
+	}
 	if (message->error != BROKER_ERROR_OK || n != 3) {
 		end(engine, tracee);
 		return;

@@ -24,8 +24,9 @@ import itertools
 for i in itertools.count():
     name = "f%d_" % i + "x" * 800
     space = {}
-    exec("def %s(n):\\n    s = 0\\n    for j in range(n):\\n        s += j\\n    return s\\n" % name, space)
-    space[name](20000)
+    code = "def %s(n):\\n    s = 0\\n    for j in range(n):\\n        s += j\\n    return s\\n" % name
+    exec(compile(code, "/" + "y" * 900 + str(i), "exec"), space)
+    space[name](4000)
 """
 
 STEADY = """
@@ -148,7 +149,7 @@ def test_twenty_clients(daemon):
     with Target(CHURN) as a, Target(STEADY) as b, Target(SLEEP) as c:
         owners = [daemon.connect() for _ in range(3)]
         sessions = [owner.request("attach", pid=t.pid, rate=rate)["session"]
-                    for owner, t, rate in zip(owners, (a, b, c), (4000, 999, 999))]
+                    for owner, t, rate in zip(owners, (a, b, c), (8000, 999, 999))]
         readers = [[Reader(owner)] for owner in owners]
         stalled = raw_stall(daemon, sessions[0])
         for i in range(16):
@@ -189,7 +190,7 @@ def test_twenty_clients(daemon):
 def test_gap_goes_on(daemon):
     with Target(CHURN) as target:
         owner = daemon.connect()
-        session = owner.request("attach", pid=target.pid, rate=4000)["session"]
+        session = owner.request("attach", pid=target.pid, rate=8000)["session"]
         reader = Reader(owner)
         stalled = raw_stall(daemon, session)
         control = daemon.connect()
@@ -197,7 +198,7 @@ def test_gap_goes_on(daemon):
         while control.request("status")["status"]["queued_bytes"] < 7 << 20:
             assert time.monotonic() - started < 60, "the queue did not fill"
             time.sleep(0.2)
-        time.sleep(2)
+        time.sleep(5)
         late = Reader(stalled)
         time.sleep(3)
         control.request("stop", session=session)
@@ -414,6 +415,12 @@ def test_vanishing_client(daemon):
         wait_sessions(control, 0)
 
 
+def enough(tables, rate):
+    """The samples that the CPU time of the threads gives at that rate."""
+    cpu = sum(sample[3] for sample in tables.samples)
+    return len(tables.samples) > 0.7 * cpu * rate / 1e9 > 10
+
+
 def test_second_attach(daemon):
     with Target(STEADY) as target:
         a, b = daemon.connect(), daemon.connect()
@@ -422,10 +429,10 @@ def test_second_attach(daemon):
         assert first != second
         reader_a, reader_b = Reader(a), Reader(b)
         tables = decode(reader_b.lines())
-        assert tables.end["reason"] == "duration" and len(tables.samples) > 500, len(tables.samples)
+        assert tables.end["reason"] == "duration" and enough(tables, 999)
         daemon.connect().request("stop", session=first)
         other = decode(reader_a.lines())
-        assert len(other.samples) > 250 and other.session["rate"] == 499
+        assert enough(other, 499) and other.session["rate"] == 499
         # the session that went on was not disturbed
         assert other.end["reason"] == "stopped"
 
