@@ -31,12 +31,14 @@ expect()
 
 sleep 60 & of_root=$!
 as_user sleep 60 & of_user=$!
-# Readable by nobody but root: the kernel keeps such a process from its own user.
-install -m 0711 "$(command -v sleep)" "$work/sleep"
+# As ssh-agent and gpg-agent do: PR_SET_DUMPABLE 0.
+as_user /usr/bin/python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(60)' & hidden=$!
+# A setuid program is its owner's, whoever started it.
 chmod 711 "$work"
-as_user "$work/sleep" 60 & hidden=$!
+install -m 4755 "$(command -v sleep)" "$work/sleep"
+as_user "$work/sleep" 60 & setuid=$!
 sh -c 'sleep 60 & sleep 60 & wait' & parent=$!
-pids="$of_root $of_user $hidden $parent"
+pids="$of_root $of_user $hidden $setuid $parent"
 sleep 0.3
 pids="$pids $(cat /proc/$parent/task/$parent/children 2>/dev/null)"
 
@@ -45,7 +47,8 @@ expect "root, a user's process" 0 "RESUME: ok" $of_user
 expect "a user, its own process" 0 "RESUME: ok" -f -u $uid $of_user
 expect "a user, root's process" 1 "belongs to someone else" -u $uid $of_root
 expect "a user, pid 1" 1 "belongs to someone else" -u $uid 1
-expect "a user, a program that it may not read" 1 "belongs to someone else" -u $uid $hidden
+expect "a user, a process that hides" 1 "belongs to someone else" -u $uid $hidden
+expect "a user, a setuid program" 1 "belongs to someone else" -u $uid $setuid
 expect "root, children that run already" 0 "^child" -s $parent
 expect "no such process" 1 "no such process" 999999999
 expect "a kernel thread" 1 "kernel thread" 2
