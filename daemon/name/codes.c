@@ -10,79 +10,38 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/slots.h"
 #include "collect/collect.h"
+#include "name/pieces.h"
 #include "name/text.h"
-
-#define PIECES_MAX 64
-#define INDEX_FIRST 1024u
-
-/* Which bytes of a line table are there: ranges, ascending, apart from each other. */
-struct code_pieces {
-	unsigned n;
-	struct {
-		uint32_t from, to;
-	} range[PIECES_MAX];
-};
-
-/* An open-addressing table of numbers + 1; 0 is free. */
-struct index {
-	uint32_t *slots;
-	uint32_t capacity, n; /* capacity: a power of two */
-};
 
 struct codes {
 	struct hash_seed seed;
 	struct arena arena;
 	struct code *codes;
 	uint32_t n, capacity;
-	struct index by_key;
+	struct slots by_key;
 	const char **files;
 	uint32_t n_files, files_capacity;
-	struct index by_file;
+	struct slots by_file;
 	size_t pieces_bytes;
 	struct buf scratch;
 };
 
-static int index__reserve(struct index *index, uint64_t (*hash)(const struct codes *, uint32_t),
-			  const struct codes *codes)
+static bool hash_key(const void *holder, uint32_t serial, uint64_t *ret)
 {
-	uint32_t capacity = index->capacity ? index->capacity * 2 : INDEX_FIRST, i, at;
-	uint32_t *slots;
+	const struct codes *codes = holder;
 
-	if (index->n + 1 <= index->capacity / 4 * 3)
-		return 0;
-	slots = calloc(capacity, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (i = 0; i < index->n; i++) {
-		at = (uint32_t)hash(codes, i) & (capacity - 1);
-		while (slots[at])
-			at = (at + 1) & (capacity - 1);
-		slots[at] = i + 1;
-	}
-	free(index->slots);
-	index->slots = slots;
-	index->capacity = capacity;
-	return 0;
+	*ret = hash__pair(&codes->seed, codes->codes[serial].key, 0);
+	return true;
 }
 
-static void index__add(struct index *index, uint64_t hash)
+static bool hash_file(const void *holder, uint32_t i, uint64_t *ret)
 {
-	uint32_t at = (uint32_t)hash & (index->capacity - 1);
+	const struct codes *codes = holder;
 
-	while (index->slots[at])
-		at = (at + 1) & (index->capacity - 1);
-	index->slots[at] = ++index->n;
-}
-
-static uint64_t hash_key(const struct codes *codes, uint32_t serial)
-{
-	return hash__pair(&codes->seed, codes->codes[serial].key, 0);
-}
-
-static uint64_t hash_file(const struct codes *codes, uint32_t i)
-{
-	return hash__bytes(&codes->seed, codes->files[i], strlen(codes->files[i]));
+	*ret = hash__bytes(&codes->seed, codes->files[i], strlen(codes->files[i]));
+	return true;
 }
 
 int codes__new(struct codes **ret)
@@ -140,31 +99,14 @@ size_t codes__bytes(const struct codes *codes)
 
 uint32_t codes__find(const struct codes *codes, uint64_t key)
 {
-	const struct index *index = &codes->by_key;
+	const struct slots *slots = &codes->by_key;
 	uint32_t at, serial;
 
-	if (!index->capacity)
-		return CODE_NONE;
-	at = (uint32_t)hash__pair(&codes->seed, key, 0) & (index->capacity - 1);
-	for (; (serial = index->slots[at]); at = (at + 1) & (index->capacity - 1))
-		if (codes->codes[serial - 1].key == key)
-			return serial - 1;
+	for (at = slots__first(slots, hash__pair(&codes->seed, key, 0));
+	     slots__row(slots, at, &serial); at = slots__next(slots, at))
+		if (codes->codes[serial].key == key)
+			return serial;
 	return CODE_NONE;
-}
-
-static int reserve_item(void **array, size_t item, uint32_t n, uint32_t *capacity)
-{
-	uint32_t fresh = *capacity ? *capacity + *capacity / 2 : 256;
-	void *data;
-
-	if (n < *capacity)
-		return 0;
-	data = realloc(*array, (size_t)fresh * item);
-	if (!data)
-		return -ENOMEM;
-	*array = data;
-	*capacity = fresh;
-	return 0;
 }
 
 static int keep_text(struct codes *codes, const char *text, size_t len, const char **ret)
@@ -181,28 +123,27 @@ static int keep_text(struct codes *codes, const char *text, size_t len, const ch
 
 static int keep_file(struct codes *codes, const char *text, size_t len, const char **ret)
 {
-	struct index *index = &codes->by_file;
+	struct slots *slots = &codes->by_file;
 	uint64_t hash = hash__bytes(&codes->seed, text, len);
 	uint32_t at, found;
 	int err;
 
-	err = index__reserve(index, hash_file, codes);
-	if (!err)
-		err = reserve_item((void **)&codes->files, sizeof(*codes->files), codes->n_files,
-				   &codes->files_capacity);
-	if (err)
-		return err;
-	for (at = (uint32_t)hash & (index->capacity - 1); (found = index->slots[at]);
-	     at = (at + 1) & (index->capacity - 1))
-		if (!strncmp(codes->files[found - 1], text, len) && !codes->files[found - 1][len]) {
-			*ret = codes->files[found - 1];
+	for (at = slots__first(slots, hash); slots__row(slots, at, &found);
+	     at = slots__next(slots, at)) {
+		*ret = codes->files[found];
+		if (!strncmp(*ret, text, len) && !(*ret)[len])
 			return 0;
-		}
-	err = keep_text(codes, text, len, ret);
+	}
+	err = slots__reserve(slots, codes->n_files, hash_file, codes);
+	if (!err)
+		err = array__reserve((void **)&codes->files, sizeof(*codes->files), codes->n_files,
+				     &codes->files_capacity);
+	if (!err)
+		err = keep_text(codes, text, len, ret);
 	if (err)
 		return err;
-	codes->files[codes->n_files++] = *ret;
-	index__add(index, hash);
+	codes->files[codes->n_files] = *ret;
+	slots__enter(slots, hash, codes->n_files++);
 	return 0;
 }
 
@@ -255,30 +196,6 @@ static int take_names(struct codes *codes, struct code *code, const struct recor
 	return 0;
 }
 
-/* Adds [from, to); ranges that touch become one. A piece too many is dropped. */
-static void pieces__add(struct code_pieces *pieces, uint32_t from, uint32_t to)
-{
-	unsigned first = 0, last;
-
-	while (first < pieces->n && pieces->range[first].to < from)
-		first++;
-	last = first;
-	while (last < pieces->n && pieces->range[last].from <= to) {
-		if (pieces->range[last].from < from)
-			from = pieces->range[last].from;
-		if (pieces->range[last].to > to)
-			to = pieces->range[last].to;
-		last++;
-	}
-	if (first == last && pieces->n == PIECES_MAX)
-		return;
-	memmove(&pieces->range[first + 1], &pieces->range[last],
-		(pieces->n - last) * sizeof(pieces->range[0]));
-	pieces->n = pieces->n - (last - first) + 1;
-	pieces->range[first].from = from;
-	pieces->range[first].to = to;
-}
-
 static void drop_pieces(struct codes *codes, struct code *code)
 {
 	if (code->pieces)
@@ -311,7 +228,7 @@ static int take_piece(struct codes *codes, struct code *code, const struct part_
 	}
 	pieces = code->pieces;
 	pieces__add(pieces, piece->offset, piece->offset + piece->length);
-	if (pieces->n == 1 && !pieces->range[0].from && pieces->range[0].to == code->lines_total) {
+	if (pieces__whole(pieces, code->lines_total)) {
 		code->lines_whole = true;
 		drop_pieces(codes, code);
 	}
@@ -349,19 +266,29 @@ static size_t growth(const struct code *code, const struct record_code *record)
 	return bytes;
 }
 
+static int reserve_code(struct codes *codes)
+{
+	int err = array__reserve((void **)&codes->codes, sizeof(*codes->codes), codes->n,
+				 &codes->capacity);
+
+	return err ? err : slots__reserve(&codes->by_key, codes->n, hash_key, codes);
+}
+
+/* Makes codes[n], which was filled in, the newest. */
+static void enter_code(struct codes *codes)
+{
+	slots__enter(&codes->by_key, hash__pair(&codes->seed, codes->codes[codes->n].key, 0),
+		     codes->n);
+	codes->n++;
+}
+
 static int append(struct codes *codes, const struct record_code *record, uint32_t *ret_serial)
 {
-	struct code *code;
-	int err;
+	int err = reserve_code(codes);
 
-	err = reserve_item((void **)&codes->codes, sizeof(*codes->codes), codes->n,
-			   &codes->capacity);
-	if (!err)
-		err = index__reserve(&codes->by_key, hash_key, codes);
 	if (err)
 		return err;
-	code = &codes->codes[codes->n];
-	*code = (struct code){
+	codes->codes[codes->n] = (struct code){
 		.key = record->key,
 		.name = "",
 		.file = "",
@@ -369,8 +296,8 @@ static int append(struct codes *codes, const struct record_code *record, uint32_
 		.lines_total = record->lines_total,
 		.code_size = record->code_size,
 	};
-	*ret_serial = codes->n++;
-	index__add(&codes->by_key, hash_key(codes, *ret_serial));
+	*ret_serial = codes->n;
+	enter_code(codes);
 	return 0;
 }
 
@@ -426,11 +353,8 @@ int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
 static int copy(struct codes *to, const struct code *from)
 {
 	struct code *code;
-	int err;
+	int err = reserve_code(to);
 
-	err = reserve_item((void **)&to->codes, sizeof(*to->codes), to->n, &to->capacity);
-	if (!err)
-		err = index__reserve(&to->by_key, hash_key, to);
 	if (err)
 		return err;
 	code = &to->codes[to->n];
@@ -448,8 +372,7 @@ static int copy(struct codes *to, const struct code *from)
 	}
 	if (err)
 		return err;
-	to->n++;
-	index__add(&to->by_key, hash_key(to, to->n - 1));
+	enter_code(to);
 	return 0;
 }
 

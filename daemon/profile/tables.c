@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS_FIRST 256u
-
 int tables__init(struct tables *tables, struct codes *codes, uint64_t *losses)
 {
 	*tables = (struct tables){.codes = codes, .losses = losses};
@@ -45,87 +43,46 @@ uint64_t tables__bytes(const struct tables *tables)
 	       slots * sizeof(uint32_t);
 }
 
-static uint64_t hash_function(const struct tables *tables, uint32_t i)
+static bool hash_function(const void *holder, uint32_t i, uint64_t *ret)
 {
-	return hash__pair(&tables->seed, tables->functions[i].key, 1);
+	const struct tables *tables = holder;
+
+	*ret = hash__pair(&tables->seed, tables->functions[i].key, 1);
+	return tables->functions[i].key != 0;
 }
 
-static uint64_t hash_frame(const struct tables *tables, uint32_t i)
+static bool hash_frame(const void *holder, uint32_t i, uint64_t *ret)
 {
-	return hash__pair(&tables->seed, tables->frames[i].function,
+	const struct tables *tables = holder;
+
+	*ret = hash__pair(&tables->seed, tables->frames[i].function,
 			  (uint32_t)tables->frames[i].offset);
+	return tables->frame_states[i] != FRAME_REPLACED;
 }
 
-static uint64_t hash_stack(const struct tables *tables, uint32_t i)
+static bool hash_stack(const void *holder, uint32_t i, uint64_t *ret)
 {
-	return hash__pair(&tables->seed, tables->stacks[i].parent, tables->stacks[i].frame);
+	const struct tables *tables = holder;
+
+	*ret = hash__pair(&tables->seed, tables->stacks[i].parent, tables->stacks[i].frame);
+	return true;
 }
-
-/* Room for row n and its slot. */
-static int reserve(struct tables *tables, struct slots *slots, uint32_t n,
-		   uint64_t (*hash)(const struct tables *, uint32_t))
-{
-	uint32_t capacity = slots->capacity ? slots->capacity * 2 : SLOTS_FIRST, i, at;
-	uint32_t *fresh;
-
-	if (n + 1 <= slots->capacity / 4 * 3)
-		return 0;
-	fresh = calloc(capacity, sizeof(*fresh));
-	if (!fresh)
-		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		if (hash == hash_function && !tables->functions[i].key)
-			continue; /* not to be found */
-		at = (uint32_t)hash(tables, i) & (capacity - 1);
-		while (fresh[at])
-			at = (at + 1) & (capacity - 1);
-		fresh[at] = i + 1;
-	}
-	free(slots->slots);
-	slots->slots = fresh;
-	slots->capacity = capacity;
-	return 0;
-}
-
-static void enter(struct slots *slots, uint64_t hash, uint32_t row)
-{
-	uint32_t at = (uint32_t)hash & (slots->capacity - 1);
-
-	while (slots->slots[at])
-		at = (at + 1) & (slots->capacity - 1);
-	slots->slots[at] = row + 1;
-}
-
-static int widen(void **array, size_t item, uint32_t capacity)
-{
-	void *data = realloc(*array, item * capacity);
-
-	if (!data)
-		return -ENOMEM;
-	*array = data;
-	return 0;
-}
-
-static uint32_t more(uint32_t capacity) { return capacity ? capacity + capacity / 2 : 256; }
 
 static int add_function(struct tables *tables, const struct function *function)
 {
-	uint32_t capacity = more(tables->functions_capacity);
+	uint64_t hash;
 	int err;
 
-	if (tables->n_functions == tables->functions_capacity) {
-		err = widen((void **)&tables->functions, sizeof(*function), capacity);
-		if (err)
-			return err;
-		tables->functions_capacity = capacity;
-	}
-	err = reserve(tables, &tables->by_key, tables->n_functions, hash_function);
+	err = array__reserve((void **)&tables->functions, sizeof(*function), tables->n_functions,
+			     &tables->functions_capacity);
+	if (!err)
+		err = slots__reserve(&tables->by_key, tables->n_functions, hash_function, tables);
 	if (err)
 		return err;
-	tables->functions[tables->n_functions++] = *function;
-	if (function->key)
-		enter(&tables->by_key, hash_function(tables, tables->n_functions - 1),
-		      tables->n_functions - 1);
+	tables->functions[tables->n_functions] = *function;
+	if (hash_function(tables, tables->n_functions, &hash))
+		slots__enter(&tables->by_key, hash, tables->n_functions);
+	tables->n_functions++;
 	return 0;
 }
 
@@ -134,12 +91,10 @@ static struct function *find_function(const struct tables *tables, uint64_t key)
 	const struct slots *slots = &tables->by_key;
 	uint32_t at, row;
 
-	if (!slots->capacity || !key)
-		return NULL;
-	at = (uint32_t)hash__pair(&tables->seed, key, 1) & (slots->capacity - 1);
-	for (; (row = slots->slots[at]); at = (at + 1) & (slots->capacity - 1))
-		if (tables->functions[row - 1].key == key)
-			return &tables->functions[row - 1];
+	for (at = slots__first(slots, hash__pair(&tables->seed, key, 1));
+	     key && slots__row(slots, at, &row); at = slots__next(slots, at))
+		if (tables->functions[row].key == key)
+			return &tables->functions[row];
 	return NULL;
 }
 
@@ -179,23 +134,22 @@ static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 
 static int add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state)
 {
-	uint32_t capacity = more(tables->frames_capacity);
+	uint32_t capacity = tables->frames_capacity;
+	uint64_t hash;
 	int err;
 
-	if (tables->n_frames == tables->frames_capacity) {
-		err = widen((void **)&tables->frames, sizeof(*row), capacity);
-		if (!err)
-			err = widen((void **)&tables->frame_states, 1, capacity);
-		if (err)
-			return err;
-		tables->frames_capacity = capacity;
-	}
-	err = reserve(tables, &tables->by_frame, tables->n_frames, hash_frame);
+	err = array__reserve((void **)&tables->frame_states, 1, tables->n_frames, &capacity);
+	if (!err)
+		err = array__reserve((void **)&tables->frames, sizeof(*row), tables->n_frames,
+				     &tables->frames_capacity);
+	if (!err)
+		err = slots__reserve(&tables->by_frame, tables->n_frames, hash_frame, tables);
 	if (err)
 		return err;
 	tables->frames[tables->n_frames] = *row;
-	tables->frame_states[tables->n_frames++] = state;
-	enter(&tables->by_frame, hash_frame(tables, tables->n_frames - 1), tables->n_frames - 1);
+	tables->frame_states[tables->n_frames] = (uint8_t)state;
+	hash_frame(tables, tables->n_frames, &hash);
+	slots__enter(&tables->by_frame, hash, tables->n_frames++);
 	return 0;
 }
 
@@ -223,15 +177,12 @@ static uint32_t find_frame(struct tables *tables, uint32_t function, int32_t off
 	const struct slots *slots = &tables->by_frame;
 	uint32_t at, row;
 
-	if (!slots->capacity)
-		return UINT32_MAX;
-	at = (uint32_t)hash__pair(&tables->seed, function, (uint32_t)offset) &
-	     (slots->capacity - 1);
-	for (; (row = slots->slots[at]); at = (at + 1) & (slots->capacity - 1))
-		if (tables->frames[row - 1].function == function &&
-		    tables->frames[row - 1].offset == offset &&
-		    tables->frame_states[row - 1] != FRAME_REPLACED)
-			return row - 1;
+	for (at = slots__first(slots, hash__pair(&tables->seed, function, (uint32_t)offset));
+	     slots__row(slots, at, &row); at = slots__next(slots, at))
+		if (tables->frames[row].function == function &&
+		    tables->frames[row].offset == offset &&
+		    tables->frame_states[row] != FRAME_REPLACED)
+			return row;
 	return UINT32_MAX;
 }
 
@@ -310,29 +261,24 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 {
 	struct slots *slots = &tables->by_stack;
 	uint64_t hash = hash__pair(&tables->seed, parent, frame);
-	uint32_t at, row, capacity;
+	uint32_t at, row;
 	int err;
 
-	err = reserve(tables, slots, tables->n_stacks, hash_stack);
-	if (err)
-		return err;
-	for (at = (uint32_t)hash & (slots->capacity - 1); (row = slots->slots[at]);
-	     at = (at + 1) & (slots->capacity - 1))
-		if (tables->stacks[row - 1].parent == parent &&
-		    tables->stacks[row - 1].frame == frame) {
-			*ret_stack = row;
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
+	     at = slots__next(slots, at))
+		if (tables->stacks[row].parent == parent && tables->stacks[row].frame == frame) {
+			*ret_stack = row + 1;
 			return 0;
 		}
-	if (tables->n_stacks == tables->stacks_capacity) {
-		capacity = more(tables->stacks_capacity);
-		err = widen((void **)&tables->stacks, sizeof(*tables->stacks), capacity);
-		if (err)
-			return err;
-		tables->stacks_capacity = capacity;
-	}
-	tables->stacks[tables->n_stacks++] = (struct stack_row){parent, frame};
-	slots->slots[at] = tables->n_stacks;
-	*ret_stack = tables->n_stacks;
+	err = slots__reserve(slots, tables->n_stacks, hash_stack, tables);
+	if (!err)
+		err = array__reserve((void **)&tables->stacks, sizeof(*tables->stacks),
+				     tables->n_stacks, &tables->stacks_capacity);
+	if (err)
+		return err;
+	tables->stacks[tables->n_stacks] = (struct stack_row){parent, frame};
+	slots__enter(slots, hash, tables->n_stacks);
+	*ret_stack = ++tables->n_stacks;
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/slots.h"
 #include "cprofd/loss.h"
 #include "events/events.h"
 #include "name/codes.h"
@@ -40,11 +41,6 @@ enum frame_state {
 
 /* "(cut: ...)" of a loss is NOTE_CUT + loss. */
 enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_UNKNOWN, NOTE_CUT, NOTE_COUNT = NOTE_CUT + LOSS_COUNT };
-
-struct slots {
-	uint32_t *slots;    /* row number + 1; 0: free */
-	uint32_t capacity;  /* a power of two */
-};
 
 struct tables {
 	struct codes *codes;

@@ -1,0 +1,86 @@
+/* An open-addressing index over the rows of an array that its holder keeps: a
+ * slot is a row number + 1. The holder compares; rows are never removed. */
+#ifndef CPROFD_SLOTS_H
+#define CPROFD_SLOTS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct slots {
+	uint32_t *slots;    /* 0: free */
+	uint32_t capacity;  /* a power of two, or 0 */
+};
+
+#define SLOTS_FIRST 256u
+
+/* The hash of a row; false: the row is not to be found, it gets no slot. */
+typedef bool slots_hash(const void *holder, uint32_t row, uint64_t *ret_hash);
+
+static inline void slots__enter(struct slots *slots, uint64_t hash, uint32_t row)
+{
+	uint32_t at = (uint32_t)hash & (slots->capacity - 1);
+
+	while (slots->slots[at])
+		at = (at + 1) & (slots->capacity - 1);
+	slots->slots[at] = row + 1;
+}
+
+/* Room for row `n`: at most three quarters are in use. */
+static inline int slots__reserve(struct slots *slots, uint32_t n, slots_hash *hash,
+				 const void *holder)
+{
+	struct slots fresh = {.capacity = slots->capacity ? slots->capacity * 2 : SLOTS_FIRST};
+	uint64_t value;
+	uint32_t row;
+
+	if (n + 1 <= slots->capacity / 4 * 3)
+		return 0;
+	fresh.slots = calloc(fresh.capacity, sizeof(*fresh.slots));
+	if (!fresh.slots)
+		return -ENOMEM;
+	for (row = 0; row < n; row++)
+		if (hash(holder, row, &value))
+			slots__enter(&fresh, value, row);
+	free(slots->slots);
+	*slots = fresh;
+	return 0;
+}
+
+/* for (at = slots__first(s, hash); slots__row(s, at, &row); at = slots__next(s, at)) */
+static inline uint32_t slots__first(const struct slots *slots, uint64_t hash)
+{
+	return (uint32_t)hash & (slots->capacity - 1);
+}
+
+static inline uint32_t slots__next(const struct slots *slots, uint32_t at)
+{
+	return (at + 1) & (slots->capacity - 1);
+}
+
+static inline bool slots__row(const struct slots *slots, uint32_t at, uint32_t *ret_row)
+{
+	if (!slots->capacity || !slots->slots[at])
+		return false;
+	*ret_row = slots->slots[at] - 1;
+	return true;
+}
+
+/* Room for item `n` of a growing array. */
+static inline int array__reserve(void **array, size_t item, uint32_t n, uint32_t *capacity)
+{
+	uint32_t fresh = *capacity ? *capacity + *capacity / 2 : 256;
+	void *data;
+
+	if (n < *capacity)
+		return 0;
+	data = realloc(*array, item * fresh);
+	if (!data)
+		return -ENOMEM;
+	*array = data;
+	*capacity = fresh;
+	return 0;
+}
+
+#endif

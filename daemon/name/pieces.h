@@ -1,0 +1,47 @@
+/* Which bytes of a line table have come: ranges, in any order, perhaps again.
+ * Inside daemon/name/ only. */
+#ifndef CPROFD_NAME_PIECES_H
+#define CPROFD_NAME_PIECES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The longest table that is kept comes in 64 pieces of RECORD_LINES_MAX. */
+#define PIECES_MAX 64
+
+struct code_pieces {
+	unsigned n;
+	struct {
+		uint32_t from, to;
+	} range[PIECES_MAX]; /* ascending, apart from each other */
+};
+
+/* Adds [from, to). One range too many is dropped: it may come again. */
+static inline void pieces__add(struct code_pieces *pieces, uint32_t from, uint32_t to)
+{
+	unsigned first = 0, last;
+
+	while (first < pieces->n && pieces->range[first].to < from)
+		first++;
+	for (last = first; last < pieces->n && pieces->range[last].from <= to; last++) {
+		if (pieces->range[last].from < from)
+			from = pieces->range[last].from;
+		if (pieces->range[last].to > to)
+			to = pieces->range[last].to;
+	}
+	if (first == last && pieces->n == PIECES_MAX)
+		return;
+	memmove(&pieces->range[first + 1], &pieces->range[last],
+		(pieces->n - last) * sizeof(pieces->range[0]));
+	pieces->n = pieces->n - (last - first) + 1;
+	pieces->range[first].from = from;
+	pieces->range[first].to = to;
+}
+
+static inline bool pieces__whole(const struct code_pieces *pieces, uint32_t total)
+{
+	return pieces->n == 1 && !pieces->range[0].from && pieces->range[0].to == total;
+}
+
+#endif
