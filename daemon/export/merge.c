@@ -6,7 +6,8 @@
 #include "base/cleanup.h"
 
 struct cursor {
-	const struct slice *slice, *end;
+	const struct slice *slice;
+	size_t left;   /* slices */
 	uint64_t time; /* where the next slice begins */
 };
 
@@ -87,7 +88,7 @@ static void end_bin(struct merge *merge)
 /* Slices that begin before `until`. */
 static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
 {
-	for (; cursor->slice < cursor->end && cursor->time < until; cursor->slice++) {
+	for (; cursor->left && cursor->time < until; cursor->slice++, cursor->left--) {
 		uint64_t ns = slice_ns(cursor->slice);
 
 		add(merge, merge->fold[cursor->slice->stack], ns);
@@ -102,7 +103,7 @@ static void run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, ui
 		uint32_t i;
 
 		for (i = 0; i < n; i++)
-			if (cursors[i].slice < cursors[i].end && cursors[i].time < next)
+			if (cursors[i].left && cursors[i].time < next)
 				next = cursors[i].time;
 		if (next == UINT64_MAX)
 			return;
@@ -120,7 +121,7 @@ static struct cursor cursor_of(const struct model *model, const struct model_thr
 
 	return (struct cursor){
 		.slice = slices,
-		.end = slices + thread->slices.len / sizeof(*slices),
+		.left = thread->slices.len / sizeof(*slices),
 		.time = thread->begin > from ? thread->begin - from : 0,
 	};
 }
@@ -139,7 +140,7 @@ int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_
 	if (bin)
 		run_bins(merge, cursors, n, bin);
 	else
-		for (; cursors->slice < cursors->end; cursors->slice++)
+		for (; cursors->left; cursors->slice++, cursors->left--)
 			give(merge, merge->fold[cursors->slice->stack], slice_ns(cursors->slice));
 	give_last(merge);
 	return 0;
@@ -155,9 +156,9 @@ int merge__subtree_ns(const struct model *model, struct model_thread *const *thr
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
 		const struct slice *slice = (const struct slice *)threads[i]->slices.data;
-		const struct slice *end = slice + threads[i]->slices.len / sizeof(*slice);
+		size_t left = threads[i]->slices.len / sizeof(*slice);
 
-		for (; slice < end; slice++)
+		for (; left--; slice++)
 			ns[slice->stack] += slice_ns(slice);
 	}
 	for (node = model->nodes.n - 1; node > MODEL_ROOT; node--)

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Profiles in the real speedscope in a real browser.
+#
+#   tests/browser/run.sh [--hour] [FILE.speedscope.json ...]
+#
+# Without FILE, synthetic profiles are made. --hour adds an hour at 999 Hz of one thread and of four, which takes minutes.
+# What it needs comes from apt (chromium, python3-jsonschema, npm; as root, when missing) and npm (speedscope, into
+# build/npm). Prints "N passed, N failed, N skipped"; pictures are in build/artifacts.
+set -eu
+cd "$(dirname "$0")/../.."
+SPEEDSCOPE=1.25.0
+site=build/npm/node_modules/speedscope/dist/release
+made=build/browser
+mkdir -p build/artifacts build/npm $made
+
+skip() {
+	echo "skipped: $1" >&2
+	echo "0 passed, 0 failed, 1 skipped"
+	exit 0
+}
+
+need() { # COMMAND PACKAGE
+	command -v "$1" >/dev/null && return
+	[ "$(id -u)" = 0 ] && apt-get install -y -q --no-install-recommends "$2" >build/artifacts/apt.log 2>&1 ||
+		skip "$1 is missing (apt-get install $2)"
+}
+
+need chromium chromium
+need npm npm
+need cc gcc
+# Debian's own python, which Debian's packages are for.
+python=$(command -v /usr/bin/python3 || echo python3)
+$python -c 'import jsonschema' 2>/dev/null || { [ "$(id -u)" = 0 ] &&
+	apt-get install -y -q --no-install-recommends python3-jsonschema >build/artifacts/apt.log 2>&1; } ||
+	skip "python3-jsonschema is missing"
+grep -qs "\"version\": \"$SPEEDSCOPE\"" build/npm/node_modules/speedscope/package.json ||
+	npm install --silent --no-fund --no-audit --ignore-scripts --prefix build/npm speedscope@$SPEEDSCOPE >build/artifacts/npm.log 2>&1 ||
+	skip "npm could not install speedscope (build/artifacts/npm.log)"
+
+hour=
+[ "${1-}" != --hour ] || { hour=1; shift; }
+if [ $# = 0 ] || [ -n "$hour" ]; then
+	${CC:-cc} -std=gnu17 -O2 -D_GNU_SOURCE -DCPROFD_VERSION='"test"' -Iinclude -Idaemon tests/tools/make_recording.c \
+		daemon/base/buf.c daemon/events/*.c daemon/export/*.c $(pkg-config --cflags --libs jansson libzstd) -o $made/make_recording
+fi
+make_profile() { # NAME ARGS...
+	name=$1; shift
+	$made/make_recording "$@" -f speedscope -o "$made/$name.speedscope.json" >"$made/$name.truth.json"
+	files="$files $made/$name.speedscope.json"
+}
+if [ $# = 0 ]; then
+	files=
+	make_profile one-thread -t 1 -s 5 -d 20
+	make_profile threads -t 5 -s 10 -d 30 -e 3
+	make_profile lines -t 3 -s 5 -d 20 -l
+	[ -z "$hour" ] || { make_profile hour -t 1 -s 3600 -d 60 -e 600; make_profile hour-threads -t 4 -s 3600 -d 60 -e 600; }
+	set -- $files
+fi
+$python tests/browser/check_speedscope.py --schema "$@" || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+exec $python tests/browser/speedscope_test.py --site $site --artifacts build/artifacts --seconds "$([ -n "$hour" ] && echo 600 || echo 60)" "$@"
