@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 struct slots {
-	uint32_t *slots;    /* 0: free */
-	uint32_t capacity;  /* a power of two, or 0 */
+	uint32_t *slots;   /* 0: free */
+	uint32_t capacity; /* a power of two, or 0 */
 };
 
 #define SLOTS_FIRST 256u

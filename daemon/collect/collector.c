@@ -96,8 +96,8 @@ static int hold(struct collector *collector, const struct record_header *header)
 {
 	int err;
 
-	err = grow((void **)&collector->arena, 1, &collector->size,
-		   collector->used + header->size, ARENA_FIRST);
+	err = grow((void **)&collector->arena, 1, &collector->size, collector->used + header->size,
+		   ARENA_FIRST);
 	if (!err)
 		err = grow((void **)&collector->held, sizeof(*collector->held),
 			   &collector->capacity, collector->n + 1, 256);
@@ -163,8 +163,7 @@ static void compact(struct collector *collector, size_t done)
 	if (!done)
 		return;
 	collector->n -= done;
-	memmove(collector->held, collector->held + done,
-		collector->n * sizeof(*collector->held));
+	memmove(collector->held, collector->held + done, collector->n * sizeof(*collector->held));
 	if (!collector->n) {
 		collector->used = 0;
 		return;

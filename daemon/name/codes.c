@@ -82,7 +82,10 @@ struct codes *codes__free(struct codes *codes)
 	return NULL;
 }
 
-uint32_t codes__count(const struct codes *codes) { return codes->n; }
+uint32_t codes__count(const struct codes *codes)
+{
+	return codes->n;
+}
 
 const struct code *codes__get(const struct codes *codes, uint32_t serial)
 {
@@ -161,7 +164,7 @@ static int decode(struct codes *codes, const struct part_string *string)
 		err = buf__puts(out, "…");
 	for (i = 0; !err && i < out->len; i++)
 		if (!out->data[i])
-			out->data[i] = '\x7f'; /* no end of a C string; shown as a control too */
+			out->data[i] = '\x7f';	 /* no end of a C string; shown as a control too */
 	return err ? err : buf__reserve(out, 1); /* data is never NULL */
 }
 
@@ -247,8 +250,7 @@ static int take_lines(struct codes *codes, struct code *code, const struct recor
 	}
 	if (code->lines_total != record->lines_total || code->lines_total > CODES_LINES_MAX)
 		return 0;
-	while (!err && !code->lines_whole &&
-	       (part = record__part_after(record, part, PART_LINES)))
+	while (!err && !code->lines_whole && (part = record__part_after(record, part, PART_LINES)))
 		if (!part->loss)
 			err = take_piece(codes, code, (const struct part_bytes *)part);
 	return err;

@@ -6,16 +6,17 @@ static int tell_process(const struct process *process, struct event_sink *sink)
 {
 	const struct event event = {
 		.kind = EVENT_PROCESS,
-		.process = {
-			.id = process->id,
-			.pid = (int32_t)process->tgid,
-			.parent = (int32_t)process->parent,
-			.start = process->start,
-			.exec = process->exec,
-			.time = process->time,
-			.name = process->name ? process->name : process->comm,
-			.python = process->python,
-		},
+		.process =
+			{
+				.id = process->id,
+				.pid = (int32_t)process->tgid,
+				.parent = (int32_t)process->parent,
+				.start = process->start,
+				.exec = process->exec,
+				.time = process->time,
+				.name = process->name ? process->name : process->comm,
+				.python = process->python,
+			},
 	};
 
 	return sink->event(sink, &event);
@@ -25,14 +26,15 @@ static int tell_thread(const struct thread *thread, struct event_sink *sink)
 {
 	const struct event event = {
 		.kind = EVENT_THREAD,
-		.thread = {
-			.id = thread->id,
-			.process = thread->process->id,
-			.tid = (int32_t)thread->tid,
-			.start = thread->start,
-			.time = thread->told,
-			.name = thread->comm,
-		},
+		.thread =
+			{
+				.id = thread->id,
+				.process = thread->process->id,
+				.tid = (int32_t)thread->tid,
+				.start = thread->start,
+				.time = thread->told,
+				.name = thread->comm,
+			},
 	};
 
 	return sink->event(sink, &event);

@@ -14,7 +14,10 @@
  * pays back. So the sum of cpu is always cpu_used, plus what is ahead. */
 #include "profile/internal.h"
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
 
 static struct item *next_waiting(const struct queue *queue, uint64_t *number)
 {

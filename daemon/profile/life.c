@@ -70,8 +70,8 @@ struct process *life__add_process(struct profile *profile, uint32_t tgid, uint64
 	struct process *process = tasks__add_process(&profile->tasks, tgid, start);
 
 	if (process)
-		process->time = time > profile->session.monotonic ? time
-								  : profile->session.monotonic;
+		process->time =
+			time > profile->session.monotonic ? time : profile->session.monotonic;
 	return process;
 }
 
@@ -79,11 +79,12 @@ struct thread *life__thread(struct profile *profile, struct process *process,
 			    const struct record_header *header)
 {
 	const struct record_task *task = &header->task;
-	struct thread *thread = tasks__find_thread(&profile->tasks, process, task->tid,
-						   task->thread_start);
+	struct thread *thread =
+		tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start);
 
 	if (!thread) {
-		thread = life__add_thread(profile, process, task->tid, task->thread_start, header->time);
+		thread = life__add_thread(profile, process, task->tid, task->thread_start,
+					  header->time);
 		if (thread && process->ending)
 			life__end_thread(profile, thread, header->time);
 	}
@@ -92,42 +93,66 @@ struct thread *life__thread(struct profile *profile, struct process *process,
 	return thread;
 }
 
-/* A process went from one image to another: a new row for it and its thread,
- * which goes on with the CPU time of the thread that called exec. */
+/* The row of just this image, which the engine may have told already. */
+static struct process *find_image(const struct profile *profile, const struct record_task *task)
+{
+	struct process *process = tasks__find_process(&profile->tasks, task->tgid,
+						      task->process_start, task->exec, true);
+
+	return process && process->exec_known ? process : NULL;
+}
+
+/* The thread that called exec goes on, under the name of the first thread. */
+static void hand_over(struct profile *profile, struct process *old, uint32_t old_tid,
+		      struct thread *thread, uint64_t cpu_time)
+{
+	struct thread *before = profile->tasks.threads;
+
+	while (before && (before->process != old || before->ended || before->tid != old_tid))
+		before = before->next;
+	thread->cpu_known = cpu_time != 0;
+	thread->cpu_seen = cpu_time;
+	if (!before)
+		return;
+	before->cpu_final = cpu_time;
+	if (!cpu_time) {
+		thread->cpu_known = before->cpu_known;
+		thread->cpu_seen = before->cpu_seen;
+		thread->cpu_rough = true;
+	}
+}
+
+/* A process went from `old` (NULL: not known) to another image: a new row for it
+ * and for its thread. */
 static struct process *change_image(struct profile *profile, struct process *old,
 				    const struct record_header *header, uint32_t old_tid,
 				    uint64_t cpu_time)
 {
 	const struct record_task *task = &header->task;
-	struct process *process = life__add_process(profile, task->tgid, task->process_start,
-					      header->time);
-	struct thread *thread, *before;
+	struct process *process = find_image(profile, task);
+	struct thread *thread;
 
+	if (!process)
+		process = life__add_process(profile, task->tgid, task->process_start, header->time);
 	if (!process)
 		return NULL;
 	process->exec = task->exec;
 	process->exec_known = true;
-	thread = life__add_thread(profile, process, task->tid, task->thread_start, header->time);
-	if (!thread)
-		return process;
+	thread = tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start);
+	if (!thread) {
+		thread = life__add_thread(profile, process, task->tid, task->thread_start,
+					  header->time);
+		if (!thread)
+			return NULL;
+		if (header->time > thread->begin)
+			thread->begin = thread->last = thread->told = header->time;
+		hand_over(profile, old, old_tid, thread, cpu_time);
+	}
 	take_comm(process, thread, task->comm);
-	if (header->time > thread->begin)
-		thread->begin = thread->last = thread->told = header->time;
-	thread->cpu_known = cpu_time != 0;
-	thread->cpu_seen = cpu_time;
-	if (!old)
-		return process;
-	process->parent = old->parent;
-	for (before = profile->tasks.threads; before; before = before->next)
-		if (before->process == old && !before->ended && before->tid == old_tid) {
-			before->cpu_final = cpu_time;
-			if (!cpu_time) {
-				thread->cpu_known = before->cpu_known;
-				thread->cpu_seen = before->cpu_seen;
-				thread->cpu_rough = true;
-			}
-		}
-	life__end_process(profile, old, header->time);
+	if (old) {
+		process->parent = process->parent ? process->parent : old->parent;
+		life__end_process(profile, old, header->time);
+	}
 	return process;
 }
 
@@ -163,16 +188,15 @@ struct process *life__process(struct profile *profile, const struct record_heade
 int profile__exec(struct profile *profile, const struct record_event *exec)
 {
 	const struct record_task *task = &exec->header.task;
-	struct process *process = tasks__find_process(&profile->tasks, task->tgid,
-						      task->process_start, 0, false);
+	struct process *process, *old = NULL;
 
-	if (process && process->exec_known && process->exec == task->exec)
-		return 0; /* a sample of the new image came first */
-	if (process && process->ending)
-		process = NULL;
-	return change_image(profile, process, &exec->header, exec->old_tid, exec->cpu_time)
-		       ? 0
-		       : -ENOMEM;
+	for (process = profile->tasks.processes; process; process = process->next)
+		if (process->tgid == task->tgid && !process->ending &&
+		    tasks__same_start(process->start, task->process_start) &&
+		    !(process->exec_known && process->exec >= task->exec))
+			old = process;
+	return change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time) ? 0
+											: -ENOMEM;
 }
 
 int profile__fork(struct profile *profile, const struct record_fork *fork)

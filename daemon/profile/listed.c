@@ -7,9 +7,8 @@
 
 int profile__process(struct profile *profile, const struct profile_process *told)
 {
-	struct process *process = tasks__find_process(&profile->tasks, told->tgid,
-						      told->process_start, told->exec,
-						      told->exec_known);
+	struct process *process = tasks__find_process(
+		&profile->tasks, told->tgid, told->process_start, told->exec, told->exec_known);
 	char *name = told->name ? strdup(told->name) : NULL;
 
 	if (told->name && !name)
@@ -39,8 +38,8 @@ int profile__process(struct profile *profile, const struct profile_process *told
 static struct thread *find(struct profile *profile, const struct profile_thread *told,
 			   struct process **ret_process)
 {
-	*ret_process = tasks__find_process(&profile->tasks, told->tgid, told->process_start, 0,
-					   false);
+	*ret_process =
+		tasks__find_process(&profile->tasks, told->tgid, told->process_start, 0, false);
 	return *ret_process ? tasks__find_thread(&profile->tasks, *ret_process, told->tid,
 						 told->thread_start)
 			    : NULL;
@@ -82,11 +81,13 @@ int profile__thread_cpu(struct profile *profile, const struct profile_thread *to
 int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t process_start,
 			  uint64_t time)
 {
-	struct process *process = tasks__find_process(&profile->tasks, tgid, process_start, 0,
-						      false);
+	struct process *process;
+	int err = -ESRCH;
 
-	if (!process)
-		return -ESRCH;
-	life__end_process(profile, process, time);
-	return 0;
+	for (process = profile->tasks.processes; process; process = process->next)
+		if (process->tgid == tgid && tasks__same_start(process->start, process_start)) {
+			life__end_process(profile, process, time); /* of each image */
+			err = 0;
+		}
+	return err;
 }

@@ -93,8 +93,8 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 int profile__code(struct profile *profile, const struct record_code *code)
 {
 	const struct record_task *task = &code->header.task;
-	const struct process *process = tasks__find_process(
-		&profile->tasks, task->tgid, task->process_start, task->exec, true);
+	const struct process *process = tasks__find_process(&profile->tasks, task->tgid,
+							    task->process_start, task->exec, true);
 	enum py_lines lines = process && process->lines ? process->lines : profile->lines;
 	uint32_t serial;
 	bool news;

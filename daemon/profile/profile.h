@@ -55,7 +55,7 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 /* --- what the engine knows --- */
 
 /* A process, told before or after its first record; told again, it replaces
- * (after an exec: once profile__exec() had its record).
+ * (after an exec: with exec_known, or once profile__exec() had its record).
  * Starts are boottime ns; only 10 ms of them are compared, since /proc/PID/stat has no more. */
 struct profile_process {
 	uint32_t tgid;

@@ -72,8 +72,7 @@ static int find_stack(struct profile *profile, struct memo *memo, uint32_t base,
 		/* A frame that lacks something is counted each time that it is met. */
 		remember = remember && clean && i < keep;
 		if (remember)
-			memo->frames[memo->n++] =
-				(struct memo_frame){at->code, at->offset, stack};
+			memo->frames[memo->n++] = (struct memo_frame){at->code, at->offset, stack};
 	}
 	*ret = stack;
 	return 0;
@@ -100,7 +99,8 @@ static int place(struct profile *profile, struct thread *thread, const struct re
 	if (loss)
 		err = note(profile, NOTE_CUT + loss, ret_stack);
 	else if (!n)
-		err = note(profile, sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON : NOTE_NO_FRAME,
+		err = note(profile,
+			   sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON : NOTE_NO_FRAME,
 			   ret_stack);
 	if (!err && n)
 		err = find_stack(profile, &thread->memo, *ret_stack, part->frames, n, ret_stack);

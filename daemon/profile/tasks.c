@@ -6,9 +6,15 @@
 /* USER_HZ is 100 on every architecture that this project knows. */
 #define PROC_TICK_NS 10000000ull
 
-static uint32_t bucket(uint32_t pid) { return (pid ^ pid / TASKS_BUCKETS) % TASKS_BUCKETS; }
+static uint32_t bucket(uint32_t pid)
+{
+	return (pid ^ pid / TASKS_BUCKETS) % TASKS_BUCKETS;
+}
 
-bool tasks__same_start(uint64_t a, uint64_t b) { return a / PROC_TICK_NS == b / PROC_TICK_NS; }
+bool tasks__same_start(uint64_t a, uint64_t b)
+{
+	return a / PROC_TICK_NS == b / PROC_TICK_NS;
+}
 
 void tasks__init(struct tasks *tasks)
 {

@@ -4,12 +4,11 @@
 #define FUNCTIONS_A_LINE 64u
 #define ROWS_A_LINE 4096u
 
-static const char *const notes[NOTE_COUNT] = {
-	[NOTE_NO_PYTHON] = "(no Python)",
-	[NOTE_NO_FRAME] = "(no Python frame)",
-	[NOTE_UNKNOWN] = "(name unknown)",
+static const char *const notes[NOTE_COUNT] = {[NOTE_NO_PYTHON] = "(no Python)",
+					      [NOTE_NO_FRAME] = "(no Python frame)",
+					      [NOTE_UNKNOWN] = "(name unknown)",
 #define CUT(id, kind, name, sentence) [NOTE_CUT + LOSS_##id] = "(cut: " sentence ")",
-	CPROFD_LOSSES(CUT)
+					      CPROFD_LOSSES(CUT)
 #undef CUT
 };
 

@@ -15,10 +15,13 @@ struct way {
 	struct buf line;
 };
 
-static struct way *way_of(struct collect_sink *self) { return (struct way *)self; }
+static struct way *way_of(struct collect_sink *self)
+{
+	return (struct way *)self;
+}
 
 #define HAND_ON(name, type)                                                                        \
-	static int take_##name(struct collect_sink *self, const struct type *record)                 \
+	static int take_##name(struct collect_sink *self, const struct type *record)               \
 	{                                                                                          \
 		return profile__##name(way_of(self)->profile, record);                             \
 	}
@@ -73,8 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		.rate = 999, .stacks_max = 50, .ended_max = 4, .pending_max = 16};
 	struct profile_process process = {.tgid = 1, .lines = 1, .name = "x", .python = "3.8"};
 	struct profile_thread thread = {.tgid = 1, .tid = 1, .cpu_known = true};
-	struct way way = {.collect = {take_code, take_sample, take_fork, take_exec,
-				  take_exit, take_clone}};
+	struct way way = {
+		.collect = {take_code, take_sample, take_fork, take_exec, take_exit, take_clone}};
 	struct collector *collector = NULL;
 	uint64_t now = 0;
 
@@ -114,8 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		data += chunk;
 		len -= chunk;
 	}
-	if (collector__flush(collector, UINT64_MAX) ||
-	    profile__replay(way.profile, &way.events) ||
+	if (collector__flush(collector, UINT64_MAX) || profile__replay(way.profile, &way.events) ||
 	    profile__end(way.profile, now, "stopped", NULL))
 		abort();
 	profile__free(way.profile);

@@ -157,8 +157,8 @@ static inline void book_samples(struct book *book, const struct event_samples *s
 		thread->time->samples++;
 		if (row->cpu > row->wall)
 			thread->time->over += row->cpu - row->wall;
-		*to = (struct book_sample){row->time, row->wall, row->cpu, thread->tid, row->stack,
-					   book->epoch};
+		*to = (struct book_sample){row->time,	row->wall,  row->cpu,
+					   thread->tid, row->stack, book->epoch};
 	}
 }
 
@@ -295,8 +295,9 @@ static inline const char *book_stack(const struct book *book, uint32_t stack)
 		const struct frame_row *frame = &book->frames[book->stacks[stack].frame];
 		const struct book_function *function = &book->functions[frame->function];
 		char one[128];
-		int len = snprintf(one, sizeof(one), function->kind == FUNCTION_NOTE ? "%s" : "%s:%u",
-				   function->name, frame->line);
+		int len =
+			snprintf(one, sizeof(one), function->kind == FUNCTION_NOTE ? "%s" : "%s:%u",
+				 function->name, frame->line);
 
 		if (text[at])
 			text[--at] = ';';

@@ -122,17 +122,17 @@ static inline void rec_lines(struct rec *rec, const uint8_t *table, uint32_t off
 
 /* A whole code object with a PEP 626 table: offset 2i is line first_line + i. */
 #define REC_LINES 32u
-static const uint8_t rec_table[2 * REC_LINES] = {
-	2, 0, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1,
-	2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1};
+static const uint8_t rec_table[2 * REC_LINES] = {2, 0, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1,
+						 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1,
+						 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1,
+						 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1};
 
 static inline struct record_code *rec_code_whole(struct rec *rec, uint64_t time,
 						 const struct record_task *task, uint64_t key,
 						 const char *name, const char *file,
 						 uint32_t first_line)
 {
-	struct record_code *code =
-		rec_code(rec, time, task, key, first_line, sizeof(rec_table));
+	struct record_code *code = rec_code(rec, time, task, key, first_line, sizeof(rec_table));
 
 	rec_string(rec, PART_NAME, name);
 	rec_string(rec, PART_FILE, file);

@@ -155,8 +155,7 @@ static void pieces_come_in_any_order(void **state)
 			assert_int_equal(line_at(serial, 4, &line), missing ? -EAGAIN : 0);
 			assert_int_equal(line, missing ? 0 : 102);
 		}
-		assert_memory_equal(codes__get(codes, serial)->lines, rec_table,
-				    sizeof(rec_table));
+		assert_memory_equal(codes__get(codes, serial)->lines, rec_table, sizeof(rec_table));
 	}
 }
 

@@ -32,11 +32,26 @@ static int note(struct collect_sink *self, const void *record)
 	return noted->fail;
 }
 
-static int note_code(struct collect_sink *s, const struct record_code *r) { return note(s, r); }
-static int note_sample(struct collect_sink *s, const struct record_sample *r) { return note(s, r); }
-static int note_fork(struct collect_sink *s, const struct record_fork *r) { return note(s, r); }
-static int note_event(struct collect_sink *s, const struct record_event *r) { return note(s, r); }
-static int note_fault(struct collect_sink *s, const struct record_fault *r) { return note(s, r); }
+static int note_code(struct collect_sink *s, const struct record_code *r)
+{
+	return note(s, r);
+}
+static int note_sample(struct collect_sink *s, const struct record_sample *r)
+{
+	return note(s, r);
+}
+static int note_fork(struct collect_sink *s, const struct record_fork *r)
+{
+	return note(s, r);
+}
+static int note_event(struct collect_sink *s, const struct record_event *r)
+{
+	return note(s, r);
+}
+static int note_fault(struct collect_sink *s, const struct record_fault *r)
+{
+	return note(s, r);
+}
 
 static struct noted noted;
 static struct collector *collector;
@@ -66,7 +81,10 @@ static struct collect_counts counts(void)
 	return c;
 }
 
-static void take(void) { assert_int_equal(collector__record(collector, rec.data, rec.size), 0); }
+static void take(void)
+{
+	assert_int_equal(collector__record(collector, rec.data, rec.size), 0);
+}
 
 static void take_sample(uint64_t time)
 {

@@ -581,6 +581,41 @@ static void processes_fork_exec_and_exit(void **state)
 	assert_string_equal(book->losses, "tick_missed=46 process_unknown=1 code_uncaptured=5 ");
 }
 
+/* The engine reads an image's name before the record of its exec was handed on. */
+static void an_image_may_be_told_before_its_exec(void **state)
+{
+	struct profile_process told = {
+		.tgid = 10,
+		.process_start = task.process_start,
+		.exec = 1,
+		.exec_known = true,
+		.lines = PY_LINES_LOCATIONS,
+		.name = "python3 y.py",
+		.python = "3.12.1",
+		.time = T0 + 50 * MS,
+	};
+
+	sample(T0 + 10 * MS, 0);
+	tick(T0 + 20 * MS);
+	assert_int_equal(profile__process(profile, &told), 0);
+	sample(T0 + 40 * MS, 0);
+	task.exec = 1;
+	rec_event(&rec, RECORD_EXEC, T0 + 45 * MS, &task)->old_tid = 10;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	sample(T0 + 60 * MS, 0);
+	tick(T0 + 200 * MS);
+	assert_int_equal(book->n_processes, 2);
+	assert_true(book->process_ended[0]);
+	assert_string_equal(book->process_names[0], "python3 x.py");
+	assert_string_equal(book->process_names[1], "python3 y.py");
+	assert_int_equal(profile__process_gone(profile, 10, task.process_start, T0 + 210 * MS), 0);
+	tick(T0 + 400 * MS);
+	assert_true(book->process_ended[1]);
+	end(T0 + 500 * MS);
+	assert_int_equal(book->n_threads, 2);
+	assert_int_equal(book->samples[2].wall, 15 * MS);
+}
+
 static void threads_come_and_go(void **state)
 {
 	struct record_task t = rec_task(10, 0, 0, task.process_start, "w");
@@ -658,8 +693,8 @@ static void random_step(uint32_t i)
 
 static void a_late_joiner_sees_what_others_see(void **state)
 {
-	const struct profile_options options[] = {
-		{.rate = 2000}, {.rate = 2000, .stacks_max = 300}};
+	const struct profile_options options[] = {{.rate = 2000},
+						  {.rate = 2000, .stacks_max = 300}};
 	struct book *joiner;
 	struct wire side;
 	unsigned round;
@@ -781,6 +816,7 @@ int main(void)
 		TEST(the_ledger_counts_each_loss_once),
 		TEST(the_newest_name_counts),
 		TEST(processes_fork_exec_and_exit),
+		TEST(an_image_may_be_told_before_its_exec),
 		TEST(threads_come_and_go),
 		TEST(a_late_joiner_sees_what_others_see),
 		TEST(memory_is_flat),
