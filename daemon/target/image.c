@@ -3,7 +3,8 @@
  * The modules are the ELF files whose first byte is mapped. The executable is
  * asked first, as the loader does: a copy relocation may have moved a library's
  * variable into it; then what is named like a Python, then the rest. The module
- * that defines _PyRuntime is the Python.
+ * that defines _PyRuntime is the Python. When none does, a Python may have been
+ * linked into the executable without being exported: its data tells (data_scan.h).
  */
 #include "target/process.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "target/data_scan.h"
 #include "target/elf_dynamic.h"
 #include "target/py_layout.h"
 #include "target/version.h"
@@ -64,41 +66,34 @@ static unsigned rank(const struct mapping *m, const struct mapping *executable)
 
 struct found {
 	const struct mapping *module;
+	uint64_t runtime;      /* 0: it has Py_GetVersion only, as before 3.7 */
+	bool exports;          /* symbols can be looked up in `elf` */
 	struct elf_dynamic elf;
-	struct elf_symbol runtime;
-	bool has_runtime; /* else: it has Py_GetVersion only, as before 3.7 */
 };
 
-static bool look(struct target_process *p, const struct mapping *m, struct found *ret)
+static uint64_t exported(const struct found *found, const char *name)
 {
 	enum elf_problem elf_problem;
-	struct elf_symbol old;
+	struct elf_symbol symbol;
 
-	if (elf_dynamic__open(&p->reader, m->start, &ret->elf, &elf_problem))
-		return false;
-	ret->module = m;
-	ret->has_runtime = !elf_dynamic__lookup(&ret->elf, "_PyRuntime", &ret->runtime, &elf_problem);
-	return ret->has_runtime || !elf_dynamic__lookup(&ret->elf, "Py_GetVersion", &old, &elf_problem);
+	if (!found->exports || elf_dynamic__lookup(&found->elf, name, &symbol, &elf_problem))
+		return 0;
+	return symbol.address;
 }
 
-static bool find_python(struct target_process *p, struct found *ret)
+static bool has_symbols(struct target_process *p, const struct mapping *m, struct found *ret)
 {
-	/* The executable's data begins at start_data: mapped from its file. */
-	const struct mapping *executable = maps__find(&p->maps, p->key.start_data);
-	unsigned wanted;
-	size_t i;
+	enum elf_problem elf_problem;
 
-	for (wanted = 0; wanted < 3; wanted++)
-		for (i = 0; i < p->maps.n; i++)
-			if (is_module(&p->maps.items[i]) &&
-			    rank(&p->maps.items[i], executable) == wanted &&
-			    look(p, &p->maps.items[i], ret))
-				return true;
-	return false;
+	*ret = (struct found){.module = m};
+	ret->exports = !elf_dynamic__open(&p->reader, m->start, &ret->elf, &elf_problem);
+	ret->runtime = exported(ret, "_PyRuntime");
+	return ret->runtime || exported(ret, "Py_GetVersion");
 }
 
-/* Looks for the version's text in the writable part of the module, .bss included. */
-static bool scan_version(struct target_process *p, const struct mapping *module, uint32_t *ret)
+/* Calls `fn` for the writable parts of a module, .bss included, until one returns true. */
+static bool each_data(struct target_process *p, const struct mapping *module,
+		      bool (*fn)(const struct data_area *area, void *ctx), void *ctx)
 {
 	const struct mapping *m = module, *end = p->maps.items + p->maps.n;
 	uint64_t last = 0;
@@ -106,21 +101,88 @@ static bool scan_version(struct target_process *p, const struct mapping *module,
 	for (; m < end; m++) {
 		_cleanup_free_ char *data = NULL;
 		bool bss = !m->inode && m->start == last && !m->path_len;
+		size_t len = m->end - m->start;
 
 		if (m != module && is_module(m) && same_file(m, module) && m->start != last)
 			break; /* mapped a second time */
 		if (!same_file(m, module) && !bss)
 			continue;
 		last = m->end;
-		if (!(m->flags & MAPPING_WRITE) || m->end - m->start > DATA_MAX)
+		if (!(m->flags & MAPPING_WRITE) || len > DATA_MAX)
 			continue;
-		data = malloc(m->end - m->start);
-		if (!data || p->reader.read(&p->reader, data, m->end - m->start, m->start))
+		data = malloc(len);
+		if (!data || p->reader.read(&p->reader, data, len, m->start))
 			continue;
-		if (version__find(data, m->end - m->start, ret))
+		if (fn(&(struct data_area){.bytes = data, .len = len, .address = m->start}, ctx))
 			return true;
 	}
 	return false;
+}
+
+static bool area_runtime(const struct data_area *area, void *ctx)
+{
+	struct found *found = ctx;
+
+	found->runtime = data_scan__runtime(area);
+	return found->runtime != 0;
+}
+
+/* A Python that was linked in and exports nothing shows itself since 3.13. */
+static bool has_mark(struct target_process *p, const struct mapping *m, struct found *ret)
+{
+	*ret = (struct found){.module = m};
+	return each_data(p, m, area_runtime, ret);
+}
+
+static bool find_python(struct target_process *p, struct found *ret)
+{
+	/* The executable's data begins at start_data: mapped from its file. */
+	const struct mapping *executable = maps__find(&p->maps, p->key.start_data);
+	static const struct {
+		unsigned rank;
+		bool (*look)(struct target_process *p, const struct mapping *m, struct found *ret);
+	} ways[] = {{0, has_symbols}, {1, has_symbols}, {2, has_symbols}, {0, has_mark}, {1, has_mark}};
+	size_t i, way;
+
+	for (way = 0; way < sizeof(ways) / sizeof(*ways); way++)
+		for (i = 0; i < p->maps.n; i++)
+			if (is_module(&p->maps.items[i]) &&
+			    rank(&p->maps.items[i], executable) == ways[way].rank &&
+			    ways[way].look(p, &p->maps.items[i], ret))
+				return true;
+	return false;
+}
+
+static bool area_version(const struct data_area *area, void *ctx)
+{
+	return version__find(area->bytes, area->len, ctx);
+}
+
+struct type_search {
+	struct host_reader *reader;
+	const struct py_layout *layout;
+	uint64_t address;
+};
+
+static bool area_code_type(const struct data_area *area, void *ctx)
+{
+	struct type_search *s = ctx;
+	/* PyVarObject: the object's head and ob_size; then tp_name (Include/cpython/object.h). */
+	uint32_t type = s->layout->object_type, name = type + 16;
+
+	s->address = data_scan__type(area, s->reader, type, name, "code");
+	return s->address != 0;
+}
+
+static uint64_t find_code_type(struct target_process *p, const struct found *found,
+			       const struct py_layout *layout)
+{
+	struct type_search search = {.reader = &p->reader, .layout = layout};
+
+	search.address = exported(found, "PyCode_Type");
+	if (!search.address)
+		each_data(p, found->module, area_code_type, &search);
+	return search.address;
 }
 
 /* 3.13+: the runtime begins with its own description. 3.11+ have Py_Version. */
@@ -131,25 +193,21 @@ static bool tell_version(struct target_process *p, const struct found *found, ui
 		char cookie[8];
 		uint64_t version, free_threaded;
 	} head;
-	struct elf_symbol symbol;
-	enum elf_problem elf_problem;
-	uint64_t word;
+	uint64_t py_version = exported(found, "Py_Version"), word;
 
 	*ret_debug_offsets = *ret_free_threaded = false;
-	if (found->has_runtime &&
-	    !p->reader.read(&p->reader, &head, sizeof(head), found->runtime.address) &&
+	if (found->runtime && !p->reader.read(&p->reader, &head, sizeof(head), found->runtime) &&
 	    !memcmp(head.cookie, "xdebugpy", 8)) {
 		*ret_debug_offsets = true;
 		*ret_hex = (uint32_t)head.version;
 		*ret_free_threaded = head.free_threaded != 0;
 		return true;
 	}
-	if (!elf_dynamic__lookup(&found->elf, "Py_Version", &symbol, &elf_problem) &&
-	    !p->reader.read(&p->reader, &word, sizeof(word), symbol.address) && word) {
+	if (py_version && !p->reader.read(&p->reader, &word, sizeof(word), py_version) && word) {
 		*ret_hex = (uint32_t)word;
 		return true;
 	}
-	return scan_version(p, found->module, ret_hex);
+	return each_data(p, found->module, area_version, ret_hex);
 }
 
 static int make_layout(struct target_process *p, uint64_t runtime, uint32_t hex, bool debug_offsets,
@@ -168,8 +226,6 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 		     char version[32], struct target_problem *ret_problem)
 {
 	bool debug_offsets, free_threaded;
-	struct elf_symbol code_type;
-	enum elf_problem elf_problem;
 	struct found found;
 	uint32_t hex = 0;
 	uint64_t word;
@@ -187,20 +243,20 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 	}
 	if (!tell_version(p, &found, &hex, &debug_offsets, &free_threaded))
 		return problem(ret_problem,
-			       found.has_runtime ? TARGET_PROBLEM_STARTING : TARGET_PROBLEM_NO_VERSION,
+			       found.runtime ? TARGET_PROBLEM_STARTING : TARGET_PROBLEM_NO_VERSION,
 			       -EAGAIN, found.module->path, found.module->path_len);
 	version__format(hex, free_threaded, version);
-	if (!found.has_runtime || hex >> 16 < 0x0308 || hex >> 24 != 3)
+	if (!found.runtime || hex >> 16 < 0x0308 || hex >> 24 != 3)
 		return problem_text(ret_problem, TARGET_PROBLEM_UNSUPPORTED, -ENOTSUP, version);
-	if (elf_dynamic__lookup(&found.elf, "PyCode_Type", &code_type, &elf_problem))
-		return problem_text(ret_problem, TARGET_PROBLEM_NO_SYMBOL, -EBADMSG, "PyCode_Type");
-	err = make_layout(p, found.runtime.address, hex, debug_offsets, free_threaded,
+	err = make_layout(p, found.runtime, hex, debug_offsets, free_threaded,
 			  &ret_image->layout);
 	if (err == -ENOTSUP || err == -ENOENT)
 		return problem_text(ret_problem, TARGET_PROBLEM_UNSUPPORTED, -ENOTSUP, version);
 	if (err)
 		return problem_text(ret_problem, TARGET_PROBLEM_LAYOUT, -EBADMSG, version);
-	ret_image->runtime = found.runtime.address;
-	ret_image->code_type = code_type.address;
+	ret_image->code_type = find_code_type(p, &found, &ret_image->layout);
+	if (!ret_image->code_type)
+		return problem_text(ret_problem, TARGET_PROBLEM_NO_SYMBOL, -EBADMSG, "PyCode_Type");
+	ret_image->runtime = found.runtime;
 	return 0;
 }

@@ -72,6 +72,7 @@ while read -r name path; do
 	stop
 done < "$work/old"
 start sh -c 'echo up; exec sleep 60'
+sleep 0.3 # the exec
 refused "$pid" "no CPython"
 stop
 refused 2 "kernel thread"

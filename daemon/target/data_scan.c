@@ -1,0 +1,73 @@
+#include "target/data_scan.h"
+
+#include <string.h>
+
+#define NAMES_MAX 16384u /* names read; CPython has some 300 static types */
+
+static uint64_t word(const struct data_area *area, size_t at)
+{
+	uint64_t value;
+
+	memcpy(&value, area->bytes + at, sizeof(value));
+	return value;
+}
+
+uint64_t data_scan__runtime(const struct data_area *area)
+{
+	uint64_t version;
+	size_t at;
+
+	for (at = 0; at + 24 <= area->len; at += 8) {
+		if (memcmp(area->bytes + at, "xdebugpy", 8))
+			continue;
+		version = word(area, at + 8);
+		if (version >> 24 == 3 && (version >> 16 & 0xff) >= 13)
+			return area->address + at;
+	}
+	return 0;
+}
+
+static int is_named(struct host_reader *reader, uint64_t address, const char *name)
+{
+	char text[32];
+	size_t len = strlen(name) + 1;
+
+	return len <= sizeof(text) && !reader->read(reader, text, len, address) &&
+	       !memcmp(text, name, len);
+}
+
+/* Calls for each object that says it is of type `type`: the first named `name`. */
+static uint64_t named_of_type(const struct data_area *area, struct host_reader *reader,
+			      uint64_t type, uint32_t type_offset, uint32_t name_offset,
+			      const char *name)
+{
+	unsigned names = 0;
+	size_t at;
+
+	for (at = 0; at + name_offset + 8 <= area->len && names < NAMES_MAX; at += 8) {
+		if (word(area, at + type_offset) != type)
+			continue;
+		names++;
+		if (is_named(reader, word(area, at + name_offset), name))
+			return area->address + at;
+	}
+	return 0;
+}
+
+uint64_t data_scan__type(const struct data_area *area, struct host_reader *reader,
+			 uint32_t type_offset, uint32_t name_offset, const char *name)
+{
+	size_t at;
+
+	if (type_offset >= 64 || name_offset >= 128 || type_offset % 8 || name_offset % 8 ||
+	    name_offset <= type_offset)
+		return 0;
+	for (at = 0; at + name_offset + 8 <= area->len; at += 8) {
+		if (word(area, at + type_offset) != area->address + at)
+			continue;
+		if (is_named(reader, word(area, at + name_offset), "type"))
+			return named_of_type(area, reader, area->address + at, type_offset, name_offset,
+					     name);
+	}
+	return 0;
+}
