@@ -383,6 +383,26 @@ static long capture_code(__u32 i, void *context)
 
 /* --- the tick --- */
 
+static __always_inline void fill_registers(__u64 *to, struct bpf_perf_event_data *ctx)
+{
+	to[0] = ctx->regs.r15;
+	to[1] = ctx->regs.r14;
+	to[2] = ctx->regs.r13;
+	to[3] = ctx->regs.r12;
+	to[4] = ctx->regs.rbp;
+	to[5] = ctx->regs.rbx;
+	to[6] = ctx->regs.r11;
+	to[7] = ctx->regs.r10;
+	to[8] = ctx->regs.r9;
+	to[9] = ctx->regs.r8;
+	to[10] = ctx->regs.rax;
+	to[11] = ctx->regs.rcx;
+	to[12] = ctx->regs.rdx;
+	to[13] = ctx->regs.rsi;
+	to[14] = ctx->regs.rdi;
+	to[15] = 0;
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
@@ -441,6 +461,10 @@ int sample(struct bpf_perf_event_data *ctx)
 			hints[slot].tid = (__u32)task->pid;
 			hints[slot].tstate = walk->tstates[0];
 			hints[slot].until = walk->hint_until;
+		}
+		if (walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
+			fill_registers(walk->registers, ctx);
+			py_walk_repair(walk, image, out);
 		}
 		if (walk->loss)
 			count_loss(c, walk->loss);

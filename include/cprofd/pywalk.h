@@ -47,9 +47,10 @@
 #define PY_THREADS_MAX 65536u   /* thread states looked through for ours */
 #define PY_RAW_FRAME 128u
 #define PY_RAW_CODE 192u
-#define PY_RAW_TSTATE 304u
+#define PY_RAW_TSTATE 320u
 
 #define PY_WINDOW 8192u         /* bytes of the data stack, read at once */
+#define PY_STACK_WORDS 64u      /* locals and stack of a frame that a repair looks through */
 #define PY_SETS 512u            /* of four slots */
 #define PY_PROOF_NS (1ull << 25) /* 34 ms */
 
@@ -88,8 +89,12 @@ struct py_walk {
 	__u64 candidate;        /* search */
 	__u64 tstates[PY_TSTATES_MAX];
 	__u64 first_frames[PY_TSTATES_MAX];
-	__u64 chunks[PY_TSTATES_MAX]; /* where the newest piece of its data stack begins, 0: not known */
-	__u32 n_tstates, next_tstate;
+	/* Where the newest piece of its data stack begins (0: not known), and its first free byte. */
+	__u64 chunks[PY_TSTATES_MAX], tops[PY_TSTATES_MAX];
+	__u64 cframes[PY_TSTATES_MAX]; /* 3.11, 3.12: the _PyCFrame in front */
+	__u64 callers[PY_TSTATES_MAX]; /* 3.11, 3.12: the _PyCFrame of the eval loop that called this one */
+	__u32 n_tstates;
+	__u32 first;            /* which of tstates[] comes first */
 	__u32 n;                /* frames found */
 	__u32 n_todo;
 	__u32 flags;            /* PY_FRAME_* for the next frame */
@@ -97,7 +102,8 @@ struct py_walk {
 	__u8 closed;            /* the last frame was an entry: the chain may end */
 	__u8 _pad0;
 	__u64 fault;            /* address that was not readable */
-	__u64 chunk;            /* of the thread state that is walked */
+	__u64 chunk, top, caller; /* of the thread state that is walked */
+	__u64 leaf;             /* what py_repair knows of the innermost link */
 	__u64 window;           /* address of memory[0], 0: nothing read */
 	__u32 window_end;       /* a frame that begins before this offset is there whole */
 	__u32 _pad;
@@ -105,6 +111,8 @@ struct py_walk {
 	__u8 memory[PY_WINDOW + 2 * PY_RAW_FRAME];
 	__u8 raw[PY_RAW_TSTATE];
 	__u8 code[PY_RAW_CODE];
+	__u64 registers[16];    /* of the thread, for py_repair */
+	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
 	struct py_slot slots[PY_SETS * 4];
 };
@@ -181,29 +189,30 @@ HOST_INLINE int py_tstate_check(struct py_walk *walk, const struct image *image,
 	return py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase;
 }
 
-/* The innermost frame of the thread state in raw. */
-HOST_INLINE __u64 py_tstate_frame(struct py_walk *walk, const struct image *image)
-{
-	__u64 frame = py_u64(walk->raw, PY_RAW_TSTATE, image->layout.tstate_frame);
-
-	if (image->layout.frames == PY_FRAMES_CFRAME && frame) {
-		if (py_read64(walk, frame + image->layout.cframe_current_frame, &frame)) {
-			walk->loss = LOSS_TSTATE_READ;
-			return 0;
-		}
-	}
-	return frame;
-}
-
+/* Takes the thread state in raw. */
 HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, __u64 tstate)
 {
+	const struct py_layout *l = &image->layout;
+	__u64 frame = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_frame);
+	__u64 front = frame, cframe[2] = {}; /* current_frame, previous: next to each other in both versions */
 	__u32 i = walk->n_tstates;
 
 	if (i >= PY_TSTATES_MAX)
 		return;
+	if (l->frames == PY_FRAMES_CFRAME && frame) {
+		if (host_read(cframe, sizeof(cframe), frame + l->cframe_current_frame)) {
+			walk->fault = frame;
+			walk->loss = LOSS_TSTATE_READ;
+			return;
+		}
+		frame = cframe[0];
+	}
 	walk->tstates[i] = tstate;
-	walk->chunks[i] = py_u64(walk->raw, PY_RAW_TSTATE, image->layout.tstate_datastack_chunk);
-	walk->first_frames[i] = py_tstate_frame(walk, image);
+	walk->first_frames[i] = frame;
+	walk->cframes[i] = front;
+	walk->callers[i] = cframe[1];
+	walk->chunks[i] = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_datastack_chunk);
+	walk->tops[i] = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_datastack_chunk + 8);
 	walk->n_tstates = i + 1;
 }
 
@@ -264,18 +273,9 @@ HOST_INLINE void py_search_tstates(struct py_walk_context *c, __u64 head)
 		return;
 	/* The one that runs comes first; the lists have the newest first already, which is the inner
 	 * one when an interpreter runs another. */
-	for (i = 1; i < PY_TSTATES_MAX; i++) {
-		if (i < walk->n_tstates && walk->tstates[i] == current) {
-			__u64 frame = walk->first_frames[i], chunk = walk->chunks[i];
-
-			walk->tstates[i] = walk->tstates[0];
-			walk->first_frames[i] = walk->first_frames[0];
-			walk->chunks[i] = walk->chunks[0];
-			walk->tstates[0] = current;
-			walk->first_frames[0] = frame;
-			walk->chunks[0] = chunk;
-		}
-	}
+	for (i = 0; i < PY_TSTATES_MAX; i++)
+		if (i < walk->n_tstates && walk->tstates[i] == current)
+			walk->first = i;
 }
 
 /* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
@@ -495,7 +495,7 @@ HOST_INLINE __u32 py_frame_fetch(struct py_walk *walk, const struct py_layout *l
 	/* A frame of the newest chunk: everything from here down to the chunk's start is the thread's
 	 * own stack of frames, and resident. Others (a generator's, an older chunk's, the frame objects
 	 * of 3.8-3.10) are read alone. A read that faults would cost more than all the rest. */
-	if (walk->chunk && below < (1u << 20)) {
+	if (walk->chunk && below < walk->top - walk->chunk) {
 		at = below < PY_WINDOW ? (__u32)below : PY_WINDOW;
 		host_barrier(at);
 		size += at;
@@ -595,6 +595,27 @@ HOST_INLINE int py_walk_hot(struct py_walk *walk, const struct image *image, str
 	return 1;
 }
 
+/* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
+ * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, and the truth is that
+ * the call has not begun. Goes back to the caller's frame; 0 when there is none to go to. */
+HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
+{
+	__u64 frame;
+
+	if (walk->n || !walk->caller)
+		return 0;
+	if (py_read64(walk, walk->caller + l->cframe_current_frame, &frame) || !frame) {
+		walk->loss = LOSS_FRAME_HALF;
+		walk->caller = 0;
+		return 0;
+	}
+	walk->caller = 0;
+	walk->frame = frame;
+	walk->loss = 0;
+	walk->closed = 1;
+	return 1;
+}
+
 /* Any frame; 1 when the chain ends. */
 PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
@@ -608,6 +629,8 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	l = &image->layout;
 	n = walk->n;
 	if (!walk->frame) {
+		if (n == 0 && l->frames == PY_FRAMES_CFRAME && py_uncall(walk, l))
+			return 0;
 		/* 3.11+: a chain ends below an entry frame or a shim, else it was half linked. */
 		if (l->frames != PY_FRAMES_OBJECTS && !walk->closed && !walk->loss)
 			walk->loss = LOSS_FRAME_HALF;
@@ -617,8 +640,11 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	if (at > PY_WINDOW + PY_RAW_FRAME) {
 		walk->fault = walk->frame;
 		walk->loss = LOSS_FRAME_READ;
-		return 1;
+		return !py_uncall(walk, l);
 	}
+	/* A frame above the stack's top is over; the pop of 3.11 comes just before it is unlinked. */
+	if (n == 0 && walk->frame > walk->top && walk->frame - walk->top < PY_WINDOW && py_uncall(walk, l))
+		return 0;
 	back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
 	if (l->owner_native_first &&
 	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) >= l->owner_native_first) {
@@ -632,14 +658,14 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	code = py_u64(walk->memory, PY_MEMORY, at + l->frame_code) & ~7ull; /* a stack reference's tag */
 	key = py_code_key(walk, image, code);
 	if (!key) {
-		/* 3.11 clears the innermost frame before it unlinks it: that call is over. */
-		if (n == 0 && walk->loss == LOSS_CODE_DYING && back) {
+		if (n == 0 && walk->loss == LOSS_CODE_DYING && back && walk->frame <= walk->top) {
+			/* 3.11 clears the innermost frame before it unlinks it: that call is over. */
 			walk->loss = 0;
 			walk->closed = 0;
 			walk->frame = back;
 			return 0;
 		}
-		return 1;
+		return !py_uncall(walk, l);
 	}
 	if (l->lasti == PY_LASTI_POINTER) {
 		offset = py_offset_pointer(walk, l, at, code);
@@ -695,18 +721,129 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct
 	walk->fault = 0;
 	walk->window = 0;
 	walk->window_end = 0;
+	walk->first = 0;
 	py_find_tstates(&c);
 	for (i = 0; i < PY_TSTATES_MAX; i++) {
-		if (i >= walk->n_tstates || walk->loss)
+		__u32 t = i ? i - (i <= walk->first) : walk->first; /* `first`, then the others in order */
+
+		if (i >= walk->n_tstates || t >= PY_TSTATES_MAX || walk->loss)
 			break;
-		walk->frame = walk->first_frames[i];
-		walk->chunk = walk->chunks[i];
+		walk->frame = walk->first_frames[t];
+		walk->chunk = walk->chunks[t];
+		walk->top = walk->tops[t];
+		walk->caller = walk->callers[t];
 		walk->closed = 1;
 		walk->flags = i && walk->n ? PY_FRAME_TSTATE : 0;
 		host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
 		if (walk->frame && !walk->loss)
 			walk->loss = LOSS_FRAME_CYCLE;
 	}
+}
+
+/* --- repair: links that a register still holds --- */
+
+/* Is there a frame at `address` whose code object is known? Its owner and back, too. */
+HOST_INLINE int py_is_frame(struct py_walk *walk, const struct image *image, __u64 address,
+			    __u64 *ret_back, __u8 *ret_owner)
+{
+	const struct py_layout *l = &image->layout;
+	const __u32 at = PY_WINDOW + PY_RAW_FRAME;
+	__u32 size = l->frame_size;
+	__u64 key;
+
+	host_barrier(size);
+	if (address & 7 || !address || size > PY_RAW_FRAME ||
+	    host_read(walk->memory + at, size, address))
+		return 0;
+	*ret_back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
+	*ret_owner = py_u8(walk->memory, PY_MEMORY, at + l->frame_owner);
+	if (l->owner_native_first && *ret_owner >= l->owner_native_first)
+		return 1;
+	key = py_code_key(walk, image, py_u64(walk->memory, PY_MEMORY, at + l->frame_code) & ~7ull);
+	walk->loss = LOSS_NONE;
+	return key && py_seen(key);
+}
+
+/* A register as the frame that the generator at walk->frame goes back to: its stack holds the
+ * generator, an object that begins just before its frame. */
+HOST_LOOP_FN long py_repair_generator(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	__u64 back, address;
+	__u32 w;
+	__u8 owner;
+
+	if (i >= 16)
+		return 1;
+	address = walk->registers[i];
+	if (address == walk->leaf || !py_is_frame(walk, c->image, address, &back, &owner))
+		return 0;
+	if (c->image->layout.owner_native_first && owner >= c->image->layout.owner_native_first) {
+		/* A shim: native code resumed it. Only if no frame turns up. */
+		__u8 ignored;
+
+		if (!walk->frame && py_is_frame(walk, c->image, back, &back, &ignored))
+			walk->frame = address;
+		return 0;
+	}
+	if (host_read(walk->words, sizeof(walk->words), address + c->image->layout.frame_locals))
+		return 0;
+	for (w = 0; w < PY_STACK_WORDS; w++) {
+		if (walk->leaf - (walk->words[w] & ~7ull) - 1 < 127) {
+			walk->frame = address;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* A register as the _PyCFrame of the eval loop that is entering another. */
+HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	__u64 frame, back;
+	__u8 owner;
+
+	if (i >= 16)
+		return 1;
+	if (walk->registers[i] & 7 || walk->registers[i] - walk->leaf > (1u << 20) ||
+	    walk->registers[i] == walk->leaf ||
+	    host_read(&frame, sizeof(frame),
+		      walk->registers[i] + c->image->layout.cframe_current_frame) ||
+	    !py_is_frame(walk, c->image, frame, &back, &owner))
+		return 0;
+	walk->frame = frame;
+	return 1;
+}
+
+/* Some builds store in an order that leaves the innermost link in a register alone for an instant: a
+ * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
+ * before it knows its predecessor. With the thread's registers the walk goes on, where the register is
+ * proven to be that link. Call after py_walk() with a loss and n <= 1; 1 when the walk went on. */
+HOST_INLINE int py_walk_repair(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
+	__u16 loss = walk->loss;
+
+	walk->frame = 0;
+	walk->leaf = 0;
+	if (walk->n == 1 && loss == LOSS_FRAME_HALF) {
+		walk->leaf = walk->first_frames[walk->first & (PY_TSTATES_MAX - 1)];
+		host_loop(16, py_repair_generator, &c);
+	} else if (walk->n == 0 && image->layout.frames == PY_FRAMES_CFRAME) {
+		walk->leaf = walk->cframes[walk->first & (PY_TSTATES_MAX - 1)];
+		host_loop(16, py_repair_cframe, &c);
+	}
+	walk->loss = loss;
+	if (!walk->frame)
+		return 0;
+	walk->loss = LOSS_NONE;
+	walk->closed = 0;
+	walk->caller = 0;
+	host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
+	return 1;
 }
 
 #endif
