@@ -61,6 +61,8 @@ struct thread *life__add_thread(struct profile *profile, struct process *process
 		thread->cpu_known = true; /* from 0 */
 	}
 	thread->last = thread->told = thread->begin;
+	if (process->ending) /* a thread never outlives its process */
+		life__end_thread(profile, thread, time);
 	return thread;
 }
 
@@ -82,12 +84,9 @@ struct thread *life__thread(struct profile *profile, struct process *process,
 	struct thread *thread =
 		tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start);
 
-	if (!thread) {
+	if (!thread)
 		thread = life__add_thread(profile, process, task->tid, task->thread_start,
 					  header->time);
-		if (thread && process->ending)
-			life__end_thread(profile, thread, header->time);
-	}
 	if (thread)
 		take_comm(process, thread, task->comm);
 	return thread;
@@ -138,6 +137,8 @@ static struct process *change_image(struct profile *profile, struct process *old
 		return NULL;
 	process->exec = task->exec;
 	process->exec_known = true;
+	if (process->ended)
+		return process; /* a record that comes again, or far too late */
 	thread = tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start);
 	if (!thread) {
 		thread = life__add_thread(profile, process, task->tid, task->thread_start,

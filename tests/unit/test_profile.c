@@ -616,6 +616,31 @@ static void an_image_may_be_told_before_its_exec(void **state)
 	assert_int_equal(book->samples[2].wall, 15 * MS);
 }
 
+/* No thread outlives its process, whatever comes late: the fuzzer found one that did. */
+static void a_record_for_an_ended_image_changes_nothing(void **state)
+{
+	unsigned i;
+
+	task.exec = 1;
+	rec_event(&rec, RECORD_EXEC, T0 + 10 * MS, &task);
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__process_gone(profile, 10, task.process_start, T0 + 20 * MS), 0);
+	for (i = 0; i < 2; i++) { /* ending, ended */
+		task.tid++;
+		rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task);
+		assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+		task.tid++;
+		rec_event(&rec, RECORD_CLONE, T0 + 30 * MS, &task);
+		assert_int_equal(profile__clone(profile, (void *)rec.data), 0);
+		tick(T0 + (i + 1) * 300 * MS);
+	}
+	assert_true(book->process_ended[0] && book->process_ended[1]);
+	assert_int_equal(profile__rotate(profile, now), 0);
+	assert_int_equal(book->n_processes, 0);
+	assert_int_equal(book->n_threads, 0);
+	end(T0 + 1000 * MS);
+}
+
 static void threads_come_and_go(void **state)
 {
 	struct record_task t = rec_task(10, 0, 0, task.process_start, "w");
@@ -817,6 +842,7 @@ int main(void)
 		TEST(the_newest_name_counts),
 		TEST(processes_fork_exec_and_exit),
 		TEST(an_image_may_be_told_before_its_exec),
+		TEST(a_record_for_an_ended_image_changes_nothing),
 		TEST(threads_come_and_go),
 		TEST(a_late_joiner_sees_what_others_see),
 		TEST(memory_is_flat),
