@@ -13,7 +13,12 @@ static struct session *of(struct collect_sink *sink)
 
 static int on_code(struct collect_sink *self, const struct record_code *code)
 {
-	return profile__code(of(self)->profile, code);
+	struct session *session = of(self);
+	struct tracee *tracee = tracee__find(session, (int32_t)code->header.task.tgid);
+
+	if (tracee)
+		touch__code(session->engine, tracee, code);
+	return profile__code(session->profile, code);
 }
 
 static int on_sample(struct collect_sink *self, const struct record_sample *sample)
@@ -47,7 +52,7 @@ static int on_fault(struct collect_sink *self, const struct record_fault *fault)
 	struct tracee *tracee = tracee__find(session, (int32_t)fault->header.task.tgid);
 
 	if (tracee)
-		tracee__touch(session->engine, tracee, fault->address);
+		touch__page(session->engine, tracee, fault->address);
 	return 0;
 }
 

@@ -111,7 +111,7 @@ struct tracee {
 	struct image_key key;
 	int mem, maps;
 	uint32_t token;                 /* of the last question; FORKED, not 0: its memory was asked for */
-	uint64_t until, next_try;       /* TRYING: monotonic ns */
+	uint64_t began, until, next_try; /* TRYING: monotonic ns */
 	uint64_t pause;
 	struct image image;
 	char python[32];
@@ -125,8 +125,8 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 		   const int fds[3]);
 /* The records that cannot wait for their order: fork, exec, end. */
 void tracee__record(struct engine *engine, struct session *session, const struct record_header *header);
-/* Touches a page that was not resident in an interrupt: the next sample is whole. */
-void tracee__touch(struct engine *engine, struct tracee *tracee, uint64_t address);
+/* A forked child runs its parent's image, but its pages are its own: asks for its fds, once. */
+void tracee__ask_memory(struct engine *engine, struct tracee *tracee);
 void tracee__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n);
 /* Identifies what is due, frees what ended; at the end of a round. *ret_next: lowered to when there is
@@ -137,6 +137,11 @@ int tracee__tell(struct tracee *tracee);
 /* Tells the profile of those whose end lies before `up_to`, since all their records were handed on. */
 void tracee__tell_ends(struct session *session, uint64_t up_to);
 bool tracee__any_alive(struct session *session);
+
+/* --- touch.c: pages that an interrupt could not read --- */
+void touch__page(struct engine *engine, struct tracee *tracee, uint64_t address);
+/* What a captured code object lacks. */
+void touch__code(struct engine *engine, struct tracee *tracee, const struct record_code *code);
 
 /* --- session.c --- */
 

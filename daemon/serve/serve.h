@@ -16,7 +16,7 @@
 #define SERVE_QUEUE_MAX (8u << 20)      /* bytes of live events that wait for one client */
 #define SERVE_MEMORY_MAX (256u << 20)   /* bytes that wait for all clients: beyond it nobody joins */
 #define SERVE_DRAIN_NS 20000000ull      /* a session's ring is drained this often */
-#define SERVE_RING_BYTES (8u << 20)     /* of each session's ring */
+#define SERVE_RING_BYTES (4u << 20)     /* of each session: code objects and the life of processes */
 
 /* Runs until the broker is gone, or until nothing is left to serve. `channel`
  * (SOCK_SEQPACKET, broker.h's messages) is the caller's to close. Needs no

@@ -12,6 +12,8 @@
 #define MS 1000000ull
 /* A program that just began is in its dynamic loader: its interpreter is looked for this long. */
 #define STARTING_NS (2000 * MS)
+/* An interpreter shows within this; who ended later and showed none was not missed. */
+#define SHOWS_NS (100 * MS)
 #define PAUSE_FIRST (1 * MS)
 #define PAUSE_LAST (100 * MS)
 
@@ -118,8 +120,9 @@ static void end(struct engine *engine, struct tracee *tracee)
 
 	if (tracee->dead)
 		return;
-	if ((tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING) &&
-	    session->state == SESSION_RUNNING)
+	if (session->state == SESSION_RUNNING &&
+	    (tracee->state == TRACEE_ASKED ||
+	     (tracee->state == TRACEE_TRYING && engine__now() < tracee->began + SHOWS_NS)))
 		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	tracee->dead = true;
 	tracee->ended = engine__now();
@@ -280,6 +283,7 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	tracee->until = age < STARTING_NS ? now + STARTING_NS - age : 0;
 	tracee->state = TRACEE_TRYING;
 	tracee->pause = 0;
+	tracee->began = now;
 	try_now(engine, tracee, now);
 }
 
@@ -302,13 +306,9 @@ static void ask(struct engine *engine, struct tracee *tracee)
 		end(engine, tracee);
 }
 
-void tracee__touch(struct engine *engine, struct tracee *tracee, uint64_t address)
+void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
 {
-	char byte;
-
-	if (tracee->mem >= 0 && (int64_t)address >= 0)
-		(void)!pread(tracee->mem, &byte, 1, (off_t)address);
-	else if (tracee->state == TRACEE_FORKED && !tracee->token)
+	if (tracee->state == TRACEE_FORKED && !tracee->token)
 		ask_fds(engine, tracee);
 }
 
