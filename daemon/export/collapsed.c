@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "export/formats.h"
 #include "export/model.h"
 
@@ -19,22 +20,25 @@ struct sum_key {
 	uint32_t thread, stack;
 };
 
-static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)
+static int add_ns(struct sums *sums, uint32_t thread, uint32_t stack, uint64_t ns)
 {
-	struct sums *sums = model->ctx;
-	const struct sum_key key = {thread->id, stack};
+	const struct sum_key key = {thread, stack};
 	const uint64_t none = 0;
 	uint32_t id;
-	int err;
+	int err = intern__id(&sums->keys, &key, sizeof(key), &id);
 
-	if (!model->options->idle && (stack == model->idle || stack == model->not_recorded))
-		return 0;
-	err = intern__id(&sums->keys, &key, sizeof(key), &id);
 	if (!err && id * sizeof(none) == sums->ns.len)
 		err = buf__append(&sums->ns, &none, sizeof(none));
 	if (!err)
 		((uint64_t *)sums->ns.data)[id] += ns;
 	return err;
+}
+
+static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)
+{
+	if (!model->options->idle && (stack == model->idle || stack == model->not_recorded))
+		return 0;
+	return add_ns(model->ctx, thread->id, stack, ns);
 }
 
 /* One frame's words: what would end the frame or the line is replaced. */
@@ -96,71 +100,71 @@ static int put_stack(struct buf *out, const struct model *model, uint32_t stack,
 	return err;
 }
 
-/* Without -t, threads and images of a process that have a stack in common make
- * one line: the lines of equal text are found by their text. */
-static int fold_lines(struct model *model, struct sums *sums, struct intern *lines, struct buf *ns)
+/* Without -t, threads of a process that have a stack in common make one line. */
+static int join_threads(const struct model *model, const struct sums *sums, struct sums *ret)
 {
-	const uint64_t none = 0;
-	struct buf text = {}, path = {};
-	uint32_t i, id;
+	const struct sum_key *key = (const struct sum_key *)sums->keys.keys.data;
+	const uint64_t *ns = (const uint64_t *)sums->ns.data;
+	_cleanup_free_ uint32_t *first = NULL; /* thread of each process that stands for it */
+	uint32_t i;
 	int err = 0;
 
+	first = calloc(model->process_keys.n + 1, sizeof(*first));
+	if (!first)
+		return -ENOMEM;
+	for (i = model__threads(model); i--;)
+		first[model__thread(model, i)->process] = i;
 	for (i = 0; i < sums->keys.n && !err; i++) {
-		struct sum_key key = ((struct sum_key *)sums->keys.keys.data)[i];
-		struct model_thread *thread = model__thread(model, key.thread);
+		const struct model_thread *thread = model__thread(model, key[i].thread);
+		uint32_t line = model->options->thread_names ? thread->id : first[thread->process];
 
-		if (!thread->shown)
+		if (thread->shown)
+			err = add_ns(ret, line, key[i].stack, ns[i]);
+	}
+	return err;
+}
+
+static int write_lines(const struct model *model, const struct sums *sums, FILE *out)
+{
+	const struct sum_key *key = (const struct sum_key *)sums->keys.keys.data;
+	uint64_t before = 0, total = 0, us;
+	struct buf text = {}, path = {};
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < sums->keys.n && !err; i++, before = total) {
+		total += ((const uint64_t *)sums->ns.data)[i];
+		us = total / 1000 - before / 1000;
+		if (!us)
 			continue;
 		buf__clear(&text);
-		err = put_roots(&text, model, thread) ?: put_stack(&text, model, key.stack, &path);
-		err = err ?: intern__id(lines, text.data, text.len, &id);
-		if (!err && id * sizeof(none) == ns->len)
-			err = buf__append(ns, &none, sizeof(none));
-		if (!err)
-			((uint64_t *)ns->data)[id] += ((uint64_t *)sums->ns.data)[i];
+		err = put_roots(&text, model, model__thread(model, key[i].thread));
+		err = err ?: put_stack(&text, model, key[i].stack, &path);
+		err = err ?: buf__printf(&text, "%llu\n", (unsigned long long)us);
+		if (!err && fwrite(text.data, 1, text.len, out) != text.len)
+			err = errno ? -errno : -EIO;
 	}
 	buf__free(&text);
 	buf__free(&path);
 	return err;
 }
 
-static int write_lines(const struct intern *lines, const struct buf *ns, FILE *out)
-{
-	uint64_t before = 0, total = 0, us;
-	uint32_t i;
-
-	for (i = 0; i < lines->n; i++) {
-		size_t len;
-		const char *text = intern__key(lines, i, &len);
-
-		total += ((const uint64_t *)ns->data)[i];
-		us = total / 1000 - before / 1000;
-		before = total;
-		if (us && (fwrite(text, 1, len, out) != len ||
-			   fprintf(out, "%llu\n", (unsigned long long)us) < 0))
-			return errno ? -errno : -EIO;
-	}
-	return 0;
-}
-
 int export__collapsed(int recording_fd, const struct export_options *options, FILE *out,
 		      struct export_report *ret)
 {
 	struct model model;
-	struct sums sums = {};
-	struct intern lines = {};
-	struct buf ns = {};
+	struct sums threads = {}, lines = {};
 	int err = model__init(&model, options);
 
 	model.slice = add_slice;
-	model.ctx = &sums;
+	model.ctx = &threads;
 	err = err ?: model__read(&model, recording_fd);
-	err = err ?: fold_lines(&model, &sums, &lines, &ns) ?: write_lines(&lines, &ns, out);
+	err = err ?: join_threads(&model, &threads, &lines) ?: write_lines(&model, &lines, out);
 	model__report(&model, ret);
-	intern__free(&lines);
-	intern__free(&sums.keys);
-	buf__free(&sums.ns);
-	buf__free(&ns);
+	intern__free(&threads.keys);
+	intern__free(&lines.keys);
+	buf__free(&threads.ns);
+	buf__free(&lines.ns);
 	model__free(&model);
 	return err;
 }

@@ -37,21 +37,25 @@ static void keeps_contract(struct count *count, const struct event *event)
 	switch (event->kind) {
 	case EVENT_SESSION:
 	case EVENT_EPOCH:
-		count->functions = count->frames = count->stacks = count->threads = count->processes = 0;
+		count->functions = count->frames = count->stacks = count->threads =
+			count->processes = 0;
 		break;
 	case EVENT_PROCESS:
 		must(event->process.id <= count->processes);
 		count->processes += event->process.id == count->processes;
 		break;
 	case EVENT_THREAD:
-		must(event->thread.id <= count->threads && event->thread.process < count->processes);
+		must(event->thread.id <= count->threads &&
+		     event->thread.process < count->processes);
 		count->threads += event->thread.id == count->threads;
 		break;
 	case EVENT_FUNCTIONS:
 		must(event->rows.first == count->functions);
 		count->functions += event->rows.n;
 		for (i = 0; i < event->rows.n; i++, function++)
-			must(strlen(function->name) + strlen(function->file) + strlen(function->module) < EVENTS_LINE_MAX);
+			must(strlen(function->name) + strlen(function->file) +
+				     strlen(function->module) <
+			     EVENTS_LINE_MAX);
 		break;
 	case EVENT_FRAMES:
 		must(event->rows.first == count->frames);
@@ -69,7 +73,8 @@ static void keeps_contract(struct count *count, const struct event *event)
 		for (i = 0; i < event->samples.n; i++) {
 			const struct sample_row *row = &event->samples.rows[i];
 
-			must(row->thread < count->threads && row->stack <= count->stacks && row->time <= INT64_MAX);
+			must(row->thread < count->threads && row->stack <= count->stacks &&
+			     row->time <= INT64_MAX);
 		}
 		break;
 	default:
@@ -92,7 +97,8 @@ static int first_event(struct event_sink *self, const struct event *event)
 
 		must(newline != NULL);
 		must(event_decoder__line(count->again, count->first.data + at,
-					 (size_t)(newline - count->first.data) - at, &count->sink) == 0);
+					 (size_t)(newline - count->first.data) - at,
+					 &count->sink) == 0);
 		at = (size_t)(newline - count->first.data) + 1;
 	}
 	count->sink.event = first_event;

@@ -1,6 +1,7 @@
-/* make_recording [-t THREADS] [-s SECONDS] [-r RATE] [-d DEPTH] [-e EPOCH_SECONDS] [-f FORMAT] [-m MAX_BYTES] [-l] -o FILE
- * A synthetic recording (zstd), or what an exporter makes of it; -l: lines.
- * Prints the truth about it as JSON: of each thread its begin, wall, cpu, and CPU by leaf function. */
+/* make_recording [-t THREADS] [-s SECONDS] [-r RATE] [-d DEPTH] [-e EPOCH_SECONDS] [-f FORMAT] [-m
+ * MAX_BYTES] [-l] -o FILE A synthetic recording (zstd), or what an exporter makes of it; -l: lines.
+ * Prints the truth about it as JSON: of each thread its begin, wall, cpu, and CPU by leaf function.
+ */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -39,9 +40,10 @@ static void print_truth(const struct synthetic *s)
 		const struct synthetic_thread *thread = &s->truth[i];
 		const char *separator = "";
 
-		printf("%s{\"tid\":%u,\"begin\":%" PRIu64 ",\"end\":%" PRIu64 ",\"wall\":%" PRIu64 ",\"cpu\":%" PRIu64
-		       ",\"samples\":%" PRIu64 ",\"self\":{",
-		       i ? ",\n" : "", 4242 + i, thread->begin, thread->end, thread->wall, thread->cpu, thread->samples);
+		printf("%s{\"tid\":%u,\"begin\":%" PRIu64 ",\"end\":%" PRIu64 ",\"wall\":%" PRIu64
+		       ",\"cpu\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"self\":{",
+		       i ? ",\n" : "", 4242 + i, thread->begin, thread->end, thread->wall,
+		       thread->cpu, thread->samples);
 		for (f = 0; f < SYNTHETIC_FUNCTIONS; f++)
 			if (thread->self[f]) {
 				synthetic_name(f, name);
@@ -53,7 +55,8 @@ static void print_truth(const struct synthetic *s)
 	printf("]\n");
 }
 
-static int export_to(const char *format, int fd, const struct export_options *options, const char *path)
+static int export_to(const char *format, int fd, const struct export_options *options,
+		     const char *path)
 {
 	struct export_report report;
 	FILE *out = fopen(path, "we");
@@ -68,7 +71,8 @@ static int export_to(const char *format, int fd, const struct export_options *op
 
 int main(int argc, char **argv)
 {
-	static struct synthetic s = {.threads = 1, .rate = 999, .seconds = 10, .depth = 60, .seed = 1};
+	static struct synthetic s = {
+		.threads = 1, .rate = 999, .seconds = 10, .depth = 60, .seed = 1};
 	struct file_sink file = {.sink = {write_event}};
 	struct export_options options = {};
 	const char *format = NULL, *path = NULL;
@@ -76,16 +80,35 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "t:s:r:d:e:f:m:lo:")) != -1) {
 		switch (option) {
-		case 't': s.threads = (uint32_t)atoi(optarg); break;
-		case 's': s.seconds = (uint32_t)atoi(optarg); break;
-		case 'r': s.rate = (uint32_t)atoi(optarg); break;
-		case 'd': s.depth = (uint32_t)atoi(optarg); break;
-		case 'e': s.epoch_seconds = (uint32_t)atoi(optarg); break;
-		case 'f': format = optarg; break;
-		case 'm': options.max_bytes = strtoull(optarg, NULL, 10); break;
-		case 'l': options.lines = true; break;
-		case 'o': path = optarg; break;
-		default: return 2;
+		case 't':
+			s.threads = (uint32_t)atoi(optarg);
+			break;
+		case 's':
+			s.seconds = (uint32_t)atoi(optarg);
+			break;
+		case 'r':
+			s.rate = (uint32_t)atoi(optarg);
+			break;
+		case 'd':
+			s.depth = (uint32_t)atoi(optarg);
+			break;
+		case 'e':
+			s.epoch_seconds = (uint32_t)atoi(optarg);
+			break;
+		case 'f':
+			format = optarg;
+			break;
+		case 'm':
+			options.max_bytes = strtoull(optarg, NULL, 10);
+			break;
+		case 'l':
+			options.lines = true;
+			break;
+		case 'o':
+			path = optarg;
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (!path || s.threads < 1 || s.depth < 2 || s.depth > SYNTHETIC_DEPTH)

@@ -16,19 +16,19 @@
 #include "events/events.h"
 
 #define SYNTHETIC_FUNCTIONS 600
-#define SYNTHETIC_CALLEES 5  /* of each function */
-#define SYNTHETIC_LINES 2    /* that it calls from */
+#define SYNTHETIC_CALLEES 5 /* of each function */
+#define SYNTHETIC_LINES 2   /* that it calls from */
 #define SYNTHETIC_CHILDREN (SYNTHETIC_CALLEES * SYNTHETIC_LINES)
 #define SYNTHETIC_DEPTH 100
 #define SYNTHETIC_BATCH 200
 #define SYNTHETIC_ORIGIN 5000000000000ull
 
 struct synthetic_thread {
-	uint64_t begin, end;                /* ns since the session's start */
+	uint64_t begin, end; /* ns since the session's start */
 	uint64_t wall, cpu, samples;
 	uint64_t self[SYNTHETIC_FUNCTIONS]; /* CPU ns by leaf function */
 	uint64_t clock;
-	uint32_t stack[SYNTHETIC_DEPTH];    /* node ids */
+	uint32_t stack[SYNTHETIC_DEPTH]; /* node ids */
 	uint32_t functions[SYNTHETIC_DEPTH];
 	uint32_t depth;
 };
@@ -36,7 +36,7 @@ struct synthetic_thread {
 struct synthetic {
 	/* given */
 	uint32_t threads, rate, seconds, depth;
-	uint32_t epoch_seconds;             /* 0: one epoch */
+	uint32_t epoch_seconds; /* 0: one epoch */
 	unsigned seed;
 	struct event_sink *sink;
 	/* the truth */
@@ -67,7 +67,8 @@ static inline void synthetic_event(struct synthetic *s, const struct event *even
 
 static inline void synthetic_name(uint32_t function, char name[64])
 {
-	snprintf(name, 64, "%s_%u", function % 3 ? "Pass.run_on_function" : "llvm::Pass::run", function);
+	snprintf(name, 64, "%s_%u", function % 3 ? "Pass.run_on_function" : "llvm::Pass::run",
+		 function);
 }
 
 static inline void synthetic_tables(struct synthetic *s)
@@ -82,9 +83,9 @@ static inline void synthetic_tables(struct synthetic *s)
 		bool native = i % 3 == 0;
 
 		synthetic_name(i, names[i]);
-		functions[i] = (struct function_row){names[i], native ? "" : "/usr/lib/python3/compiler.py",
-						     native ? 0 : 10 + i * 10,
-						     native ? "/usr/lib/libLLVM-14.so.1" : "", native};
+		functions[i] = (struct function_row){
+			names[i], native ? "" : "/usr/lib/python3/compiler.py",
+			native ? 0 : 10 + i * 10, native ? "/usr/lib/libLLVM-14.so.1" : "", native};
 	}
 	for (i = 0; i < SYNTHETIC_FUNCTIONS * SYNTHETIC_LINES; i++) {
 		uint32_t f = i / SYNTHETIC_LINES, line = i % SYNTHETIC_LINES;
@@ -98,11 +99,13 @@ static inline void synthetic_tables(struct synthetic *s)
 	synthetic_event(s, &event);
 }
 
-static inline void synthetic_thread_event(struct synthetic *s, uint32_t i, uint32_t id, uint64_t time)
+static inline void synthetic_thread_event(struct synthetic *s, uint32_t i, uint32_t id,
+					  uint64_t time)
 {
 	char name[16];
-	const struct event event = {.kind = EVENT_THREAD,
-				    .thread = {id, 0, 4242 + (int32_t)i, 90 + i, SYNTHETIC_ORIGIN + time, name}};
+	const struct event event = {
+		.kind = EVENT_THREAD,
+		.thread = {id, 0, 4242 + (int32_t)i, 90 + i, SYNTHETIC_ORIGIN + time, name}};
 
 	snprintf(name, sizeof(name), i ? "worker-%u" : "python3", i);
 	synthetic_event(s, &event);
@@ -110,7 +113,8 @@ static inline void synthetic_thread_event(struct synthetic *s, uint32_t i, uint3
 
 static inline void synthetic_flush(struct synthetic *s)
 {
-	struct event event = {.kind = EVENT_STACKS, .rows = {s->nodes - s->new_n, s->new_n, s->new_rows}};
+	struct event event = {.kind = EVENT_STACKS,
+			      .rows = {s->nodes - s->new_n, s->new_n, s->new_rows}};
 
 	if (s->new_n)
 		synthetic_event(s, &event);
@@ -129,8 +133,9 @@ static inline void synthetic_epoch(struct synthetic *s, uint64_t time)
 
 	synthetic_flush(s);
 	synthetic_event(s, &event);
-	event = (struct event){.kind = EVENT_PROCESS,
-			       .process = {0, 4242, 1, 77, 0, SYNTHETIC_ORIGIN, "python3 compile.py", "3.11.2"}};
+	event = (struct event){
+		.kind = EVENT_PROCESS,
+		.process = {0, 4242, 1, 77, 0, SYNTHETIC_ORIGIN, "python3 compile.py", "3.11.2"}};
 	synthetic_event(s, &event);
 	for (i = 0; i < s->threads; i++) {
 		synthetic_thread_event(s, i, i, s->truth[i].clock);
@@ -146,15 +151,17 @@ static inline void synthetic_push(struct synthetic *s, struct synthetic_thread *
 	uint32_t parent = thread->depth ? thread->stack[thread->depth - 1] : 0;
 	uint32_t child = synthetic_random(s, synthetic_random(s, 3) ? 3 : SYNTHETIC_CHILDREN);
 	uint32_t caller = thread->depth ? thread->functions[thread->depth - 1] : 0;
-	uint32_t function = thread->depth ? (caller * 7 + 13 + child / SYNTHETIC_LINES * 31) % SYNTHETIC_FUNCTIONS : 0;
+	uint32_t function = thread->depth ? (caller * 7 + 13 + child / SYNTHETIC_LINES * 31) %
+						    SYNTHETIC_FUNCTIONS
+					  : 0;
 	uint32_t *node = &s->children[parent][child];
 
 	if (!*node) {
 		if (s->new_n == 4096 || s->nodes >= 4000000)
 			synthetic_flush(s);
 		*node = s->nodes;
-		s->new_rows[s->new_n++] =
-			(struct stack_row){parent, function * SYNTHETIC_LINES + child % SYNTHETIC_LINES};
+		s->new_rows[s->new_n++] = (struct stack_row){
+			parent, function * SYNTHETIC_LINES + child % SYNTHETIC_LINES};
 		memset(s->children[s->nodes++], 0, sizeof(*s->children));
 	}
 	thread->functions[thread->depth] = function;
@@ -167,7 +174,8 @@ static inline void synthetic_walk(struct synthetic *s, struct synthetic_thread *
 
 	if (!synthetic_random(s, 4) && thread->depth)
 		return; /* the same stack again */
-	pop = synthetic_random(s, 100) ? 1 + synthetic_random(s, 4) : 1 + synthetic_random(s, s->depth);
+	pop = synthetic_random(s, 100) ? 1 + synthetic_random(s, 4)
+				       : 1 + synthetic_random(s, s->depth);
 	thread->depth = thread->depth > pop ? thread->depth - pop : 0;
 	want = s->depth / 2 + synthetic_random(s, s->depth / 2);
 	do
@@ -181,9 +189,13 @@ static inline void synthetic_sample(struct synthetic *s, uint32_t i, uint64_t ti
 	uint64_t wall = time - thread->clock, cpu;
 
 	synthetic_walk(s, thread);
-	cpu = wall > 3000000000ull / s->rate ? 1000000000ull / s->rate : wall - synthetic_random(s, 2000);
-	s->batch[s->batch_n++] = (struct sample_row){.time = SYNTHETIC_ORIGIN + time, .wall = wall, .cpu = cpu,
-						     .thread = i, .stack = thread->stack[thread->depth - 1]};
+	cpu = wall > 3000000000ull / s->rate ? 1000000000ull / s->rate
+					     : wall - synthetic_random(s, 2000);
+	s->batch[s->batch_n++] = (struct sample_row){.time = SYNTHETIC_ORIGIN + time,
+						     .wall = wall,
+						     .cpu = cpu,
+						     .thread = i,
+						     .stack = thread->stack[thread->depth - 1]};
 	thread->self[thread->functions[thread->depth - 1]] += cpu;
 	thread->cpu += cpu;
 	thread->clock = time;
@@ -194,8 +206,9 @@ static inline void synthetic_sample(struct synthetic *s, uint32_t i, uint64_t ti
 
 static inline void synthetic_end_thread(struct synthetic *s, uint32_t i, uint64_t time)
 {
-	const struct event event = {.kind = EVENT_THREAD_END,
-				    .ending = {i, SYNTHETIC_ORIGIN + time, time - s->truth[i].clock, 0}};
+	const struct event event = {
+		.kind = EVENT_THREAD_END,
+		.ending = {i, SYNTHETIC_ORIGIN + time, time - s->truth[i].clock, 0}};
 
 	synthetic_flush(s);
 	synthetic_event(s, &event);
@@ -204,7 +217,8 @@ static inline void synthetic_end_thread(struct synthetic *s, uint32_t i, uint64_
 	s->truth[i].wall = time - s->truth[i].begin;
 }
 
-static inline bool synthetic_runs(const struct synthetic *s, uint32_t i, uint64_t time, uint64_t length)
+static inline bool synthetic_runs(const struct synthetic *s, uint32_t i, uint64_t time,
+				  uint64_t length)
 {
 	const struct synthetic_thread *thread = &s->truth[i];
 
@@ -219,8 +233,10 @@ static inline bool synthetic_runs(const struct synthetic *s, uint32_t i, uint64_
 static inline void synthetic_run(struct synthetic *s)
 {
 	const char *const features[] = {NULL};
-	struct event event = {.kind = EVENT_HELLO, .hello = {EVENTS_MAJOR, EVENTS_MINOR, "synthetic@0", features}};
-	uint64_t length = s->seconds * 1000000000ull, tick = 1000000000ull / s->rate, time, samples = 0;
+	struct event event = {.kind = EVENT_HELLO,
+			      .hello = {EVENTS_MAJOR, EVENTS_MINOR, "synthetic@0", features}};
+	uint64_t length = s->seconds * 1000000000ull, tick = 1000000000ull / s->rate, time,
+		 samples = 0;
 	uint32_t i, early = s->threads > 2 ? s->threads - 2 : UINT32_MAX;
 	const struct ledger_line losses[] = {{"tick_missed", 3}, {"frame_half", 1}};
 
@@ -230,8 +246,9 @@ static inline void synthetic_run(struct synthetic *s)
 		abort();
 	synthetic_event(s, &event);
 	event = (struct event){.kind = EVENT_SESSION,
-			       .session = {1, 4242, s->rate, "cpu", SYNTHETIC_ORIGIN, SYNTHETIC_ORIGIN + 5,
-					   1760000000000000000, "a-boot-id", "python3 compile.py", false, true, false}};
+			       .session = {1, 4242, s->rate, "cpu", SYNTHETIC_ORIGIN,
+					   SYNTHETIC_ORIGIN + 5, 1760000000000000000, "a-boot-id",
+					   "python3 compile.py", false, true, false}};
 	synthetic_event(s, &event);
 	if (early != UINT32_MAX)
 		s->truth[early].begin = s->truth[early].clock = length / 4;
@@ -242,7 +259,8 @@ static inline void synthetic_run(struct synthetic *s)
 				synthetic_sample(s, i, time - synthetic_random(s, 1000));
 		if (early != UINT32_MAX && !s->truth[early].end && time > length / 4 * 3)
 			synthetic_end_thread(s, early, time);
-		if ((s->epoch_seconds && time / 1000000000 / s->epoch_seconds >= s->epoch) || s->nodes > 4000000)
+		if ((s->epoch_seconds && time / 1000000000 / s->epoch_seconds >= s->epoch) ||
+		    s->nodes > 4000000)
 			synthetic_epoch(s, time);
 	}
 	for (i = 0; i < s->threads; i++) {
@@ -250,14 +268,19 @@ static inline void synthetic_run(struct synthetic *s)
 			synthetic_end_thread(s, i, length);
 		samples += s->truth[i].samples;
 	}
-	event = (struct event){.kind = EVENT_LEDGER,
-			       .ledger = {SYNTHETIC_ORIGIN + length, samples, samples - 1, 2, losses}};
+	event = (struct event){
+		.kind = EVENT_LEDGER,
+		.ledger = {SYNTHETIC_ORIGIN + length, samples, samples - 1, 2, losses}};
 	synthetic_event(s, &event);
-	event = (struct event){.kind = EVENT_END, .end = {SYNTHETIC_ORIGIN + length, "duration", ""}};
+	event = (struct event){.kind = EVENT_END,
+			       .end = {SYNTHETIC_ORIGIN + length, "duration", ""}};
 	synthetic_event(s, &event);
 	free(s->children);
 }
 
-static inline void synthetic_free(struct synthetic *s) { free(s->truth); }
+static inline void synthetic_free(struct synthetic *s)
+{
+	free(s->truth);
+}
 
 #endif

@@ -29,7 +29,10 @@ static inline int echo_event(struct event_sink *self, const struct event *event)
 	return echo->fail ? echo->fail : event__encode(event, &echo->lines);
 }
 
-#define ECHO_INIT {.sink = {echo_event}}
+#define ECHO_INIT                                                                                  \
+	{                                                                                          \
+		.sink = { echo_event }                                                             \
+	}
 
 static inline const char *echo_text(struct echo *echo)
 {

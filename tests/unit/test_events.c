@@ -7,12 +7,12 @@
 #include "events_util.h"
 #include "events/json.h"
 
-#define SETUP \
-	"{\"ev\":\"epoch\",\"number\":1,\"time\":5}\n" \
-	"{\"ev\":\"process\",\"id\":0,\"pid\":10,\"time\":5}\n" \
-	"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":10,\"time\":5}\n" \
-	"{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"f\",\"f.py\",1,\"\",0]]}\n" \
-	"{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,2,7,3]]}\n" \
+#define SETUP                                                                                      \
+	"{\"ev\":\"epoch\",\"number\":1,\"time\":5}\n"                                             \
+	"{\"ev\":\"process\",\"id\":0,\"pid\":10,\"time\":5}\n"                                    \
+	"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":10,\"time\":5}\n"                       \
+	"{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"f\",\"f.py\",1,\"\",0]]}\n"                \
+	"{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,2,7,3]]}\n"                                   \
 	"{\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0],[1,0]]}\n"
 
 static int feed(struct event_decoder *decoder, const char *lines, struct event_sink *sink)
@@ -46,33 +46,61 @@ static int decode(const char *lines)
 static void refuses(void **state)
 {
 	static const char *const bad[] = {
-		"", "x", "[]", "1", "null", "{", "{}", "{\"ev\":1}", "{\"ev\":\"end\"}", "{\"ev\":\"end\",\"time\":-1}",
-		"{\"ev\":\"end\",\"time\":1.0}", "{\"ev\":\"end\",\"time\":\"1\"}", "{\"ev\":\"end\",\"time\":9223372036854775808}",
-		"{\"ev\":\"end\",\"time\":1,\"time\":2}", "{\"ev\":\"end\",\"time\":1,\"reason\":5}", "{\"ev\":\"end\",\"time\":1}}",
+		"",
+		"x",
+		"[]",
+		"1",
+		"null",
+		"{",
+		"{}",
+		"{\"ev\":1}",
+		"{\"ev\":\"end\"}",
+		"{\"ev\":\"end\",\"time\":-1}",
+		"{\"ev\":\"end\",\"time\":1.0}",
+		"{\"ev\":\"end\",\"time\":\"1\"}",
+		"{\"ev\":\"end\",\"time\":9223372036854775808}",
+		"{\"ev\":\"end\",\"time\":1,\"time\":2}",
+		"{\"ev\":\"end\",\"time\":1,\"reason\":5}",
+		"{\"ev\":\"end\",\"time\":1}}",
 		"{\"ev\":\"end\",\"time\":1,\"reason\":\"\xff\"}",
 		"{\"ev\":\"epoch\",\"number\":4294967296,\"time\":1}",
-		"{\"ev\":\"process\",\"id\":2,\"pid\":1,\"time\":1}",         /* a hole in the ids */
+		"{\"ev\":\"process\",\"id\":2,\"pid\":1,\"time\":1}", /* a hole in the ids */
 		"{\"ev\":\"process\",\"id\":1,\"pid\":2147483648,\"time\":1}",
-		"{\"ev\":\"thread\",\"id\":1,\"process\":1,\"tid\":1,\"time\":1}", /* no such process */
+		"{\"ev\":\"thread\",\"id\":1,\"process\":1,\"tid\":1,\"time\":1}", /* no such
+										      process */
 		"{\"ev\":\"thread\",\"id\":5,\"process\":0,\"tid\":1,\"time\":1}",
-		"{\"ev\":\"thread_end\",\"id\":1,\"time\":1}", "{\"ev\":\"process_end\",\"id\":1,\"time\":1}",
-		"{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"g\",\"\",0]]}",   /* does not go on from 1 */
-		"{\"ev\":\"functions\",\"first\":2,\"rows\":[]}", "{\"ev\":\"functions\",\"first\":1}",
-		"{\"ev\":\"functions\",\"first\":1,\"rows\":{}}", "{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\"]]}",
-		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[null,\"\",0]]}", "{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\",0,\"\",256]]}",
+		"{\"ev\":\"thread_end\",\"id\":1,\"time\":1}",
+		"{\"ev\":\"process_end\",\"id\":1,\"time\":1}",
+		"{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"g\",\"\",0]]}", /* does not go on
+										   from 1 */
+		"{\"ev\":\"functions\",\"first\":2,\"rows\":[]}",
+		"{\"ev\":\"functions\",\"first\":1}",
+		"{\"ev\":\"functions\",\"first\":1,\"rows\":{}}",
+		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\"]]}",
+		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[null,\"\",0]]}",
+		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\",0,\"\",256]]}",
 		"{\"ev\":\"functions\",\"first\":1,\"rows\":[{}]}",
-		"{\"ev\":\"frames\",\"first\":1,\"rows\":[[1,0,0,0]]}",           /* no such function */
+		"{\"ev\":\"frames\",\"first\":1,\"rows\":[[1,0,0,0]]}", /* no such function */
 		"{\"ev\":\"frames\",\"first\":1,\"rows\":[[0,-2147483649,0,0]]}",
-		"{\"ev\":\"stacks\",\"first\":3,\"rows\":[[3,0]]}",               /* its own parent */
-		"{\"ev\":\"stacks\",\"first\":3,\"rows\":[[0,1]]}", "{\"ev\":\"stacks\",\"first\":2,\"rows\":[[0,0]]}",
-		"{\"ev\":\"samples\"}", "{\"ev\":\"samples\",\"t\":5}", "{\"ev\":\"samples\",\"t\":[-1]}", "{\"ev\":\"samples\",\"t\":[5,-6]}",
-		"{\"ev\":\"samples\",\"t\":[9223372036854775807,1]}", "{\"ev\":\"samples\",\"t\":[1,1],\"wall\":[1]}",
-		"{\"ev\":\"samples\",\"t\":[1],\"cpu\":[true]}", "{\"ev\":\"samples\",\"t\":[1],\"thread\":[1]}",
-		"{\"ev\":\"samples\",\"t\":[1],\"stack\":[3]}", "{\"ev\":\"samples\",\"t\":[1],\"stack\":[-1]}",
-		"{\"ev\":\"samples\",\"t\":[1],\"cpu\":1}", "{\"ev\":\"samples\",\"t\":[1],\"class\":[4294967296]}",
+		"{\"ev\":\"stacks\",\"first\":3,\"rows\":[[3,0]]}", /* its own parent */
+		"{\"ev\":\"stacks\",\"first\":3,\"rows\":[[0,1]]}",
+		"{\"ev\":\"stacks\",\"first\":2,\"rows\":[[0,0]]}",
+		"{\"ev\":\"samples\"}",
+		"{\"ev\":\"samples\",\"t\":5}",
+		"{\"ev\":\"samples\",\"t\":[-1]}",
+		"{\"ev\":\"samples\",\"t\":[5,-6]}",
+		"{\"ev\":\"samples\",\"t\":[9223372036854775807,1]}",
+		"{\"ev\":\"samples\",\"t\":[1,1],\"wall\":[1]}",
+		"{\"ev\":\"samples\",\"t\":[1],\"cpu\":[true]}",
+		"{\"ev\":\"samples\",\"t\":[1],\"thread\":[1]}",
+		"{\"ev\":\"samples\",\"t\":[1],\"stack\":[3]}",
+		"{\"ev\":\"samples\",\"t\":[1],\"stack\":[-1]}",
+		"{\"ev\":\"samples\",\"t\":[1],\"cpu\":1}",
+		"{\"ev\":\"samples\",\"t\":[1],\"class\":[4294967296]}",
 		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"losses\":[]}",
 		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"losses\":{\"x\":-1}}",
-		"{\"ev\":\"hello\",\"major\":1,\"minor\":0,\"features\":[1]}", "{\"ev\":\"hello\",\"major\":1,\"minor\":0,\"features\":\"x\"}",
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":0,\"features\":[1]}",
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":0,\"features\":\"x\"}",
 		/* after an epoch nothing is known */
 		"{\"ev\":\"epoch\",\"number\":2,\"time\":9}\n{\"ev\":\"samples\",\"t\":[10]}",
 	};
@@ -91,12 +119,14 @@ static void takes(void **state)
 		"{\"ev\":\"end\",\"time\":9223372036854775807,\"new\":{\"key\":[]}}\r",
 		"{\"ev\":\"process\",\"id\":0,\"pid\":10,\"time\":5,\"name\":\"renamed\"}",
 		"{\"ev\":\"process\",\"id\":1,\"pid\":11,\"time\":5}",
-		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\",0,\"m\",1,\"later minor\"]]}",
+		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\",0,\"m\",1,\"later "
+		"minor\"]]}",
 		"{\"ev\":\"functions\",\"first\":1,\"rows\":[]}",
 		"{\"ev\":\"stacks\",\"first\":3,\"rows\":[[2,0],[3,0],[0,0]]}",
 		"{\"ev\":\"samples\",\"t\":[]}",
 		"{\"ev\":\"samples\",\"t\":[7,-3],\"stack\":[2,0],\"new\":[\"a\"]}",
-		"{\"ev\":\"epoch\",\"number\":2,\"time\":9}\n{\"ev\":\"stacks\",\"first\":1,\"rows\":[]}",
+		"{\"ev\":\"epoch\",\"number\":2,\"time\":9}\n{\"ev\":\"stacks\",\"first\":1,"
+		"\"rows\":[]}",
 	};
 	size_t i;
 
@@ -156,7 +186,8 @@ static void samples_come_back(void **state)
 	assert_int_equal(event_decoder__line(decoder, out.data, out.len, &keep.sink), 0);
 	assert_int_equal(keep.n, 3);
 	for (i = 0; i < 3; i++) /* a row ends in padding */
-		assert_memory_equal(&keep.rows[i], &want[i], offsetof(struct sample_row, cause) + sizeof(uint32_t));
+		assert_memory_equal(&keep.rows[i], &want[i],
+				    offsetof(struct sample_row, cause) + sizeof(uint32_t));
 	event_decoder__free(decoder);
 	buf__free(&out);
 }
@@ -183,8 +214,12 @@ static void any_bytes_are_a_string(void **state)
 	} known[] = {
 		{"", ""},
 		{"a\"b\\c\n\t\x01\x7f", "a\"b\\c\n\t\x01\x7f"},
-		{"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x8d", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x8d"},
-		{"a\xff" "b", "a\xef\xbf\xbd" "b"},
+		{"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x8d",
+		 "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x8d"},
+		{"a\xff"
+		 "b",
+		 "a\xef\xbf\xbd"
+		 "b"},
 		{"\xc3", "\xef\xbf\xbd"},
 		{"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
 		{"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
@@ -201,8 +236,12 @@ static void any_bytes_are_a_string(void **state)
 		json_t *json;
 
 		for (j = 0; j < sizeof(bytes) - 1; j++) /* mostly lead and continuation bytes */
-			bytes[j] = (char)(rand_r(&seed) % 4 ? 0x80 + rand_r(&seed) % 0x80 : 1 + rand_r(&seed) % 0xff);
-		assert_int_equal(json__string(&out, i < sizeof(known) / sizeof(known[0]) ? known[i].in : bytes), 0);
+			bytes[j] = (char)(rand_r(&seed) % 4 ? 0x80 + rand_r(&seed) % 0x80
+							    : 1 + rand_r(&seed) % 0xff);
+		assert_int_equal(json__string(&out, i < sizeof(known) / sizeof(known[0])
+							    ? known[i].in
+							    : bytes),
+				 0);
 		json = json_loadb(out.data, out.len, JSON_DECODE_ANY, NULL);
 		if (!json)
 			fail_msg("not JSON: %.*s", (int)out.len, out.data);
@@ -264,11 +303,14 @@ static void big_batches_are_split(void **state)
 	size_t at = 0, lines = 0;
 
 	for (i = 0; i < n; i++)
-		rows[i] = (struct function_row){"a_function_with_some_name", "/some/where/in/the/tree.py", i, "", 0};
+		rows[i] = (struct function_row){"a_function_with_some_name",
+						"/some/where/in/the/tree.py", i, "", 0};
 	assert_int_equal(event__encode(&event, &out), 0);
 	assert_int_equal(event_decoder__new(&decoder), 0);
 	while (at < out.len) {
-		size_t len = (size_t)((char *)memchr(out.data + at, '\n', out.len - at) - (out.data + at)) + 1;
+		size_t len = (size_t)((char *)memchr(out.data + at, '\n', out.len - at) -
+				      (out.data + at)) +
+			     1;
 
 		assert_true(len <= EVENTS_LINE_MAX);
 		assert_int_equal(event_decoder__line(decoder, out.data + at, len, &echo.sink), 0);

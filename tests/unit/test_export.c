@@ -26,12 +26,14 @@ static int memory_event(struct event_sink *self, const struct event *event)
 
 	memory->line.len = 0;
 	return event__encode(event, &memory->line)
-		       ?: recording_writer__lines(memory->writer, memory->line.data, memory->line.len);
+		       ?: recording_writer__lines(memory->writer, memory->line.data,
+						  memory->line.len);
 }
 
 static void memory_open(struct memory *memory)
 {
-	*memory = (struct memory){.sink = {memory_event}, .fd = memfd_create("recording", MFD_CLOEXEC)};
+	*memory = (struct memory){.sink = {memory_event},
+				  .fd = memfd_create("recording", MFD_CLOEXEC)};
 	assert_int_equal(recording_writer__new(memory->fd, true, &memory->writer), 0);
 }
 
@@ -102,11 +104,12 @@ static void frames_are_unique_and_used(const json_t *file)
 	json_t *seen = json_object(), *frame;
 	size_t i;
 
-	json_array_foreach(frames_of(file), i, frame) {
+	json_array_foreach(frames_of(file), i, frame)
+	{
 		char key[512];
 
-		snprintf(key, sizeof(key), "%s\n%s\n%llu", text_of(frame, "name"), text_of(frame, "file"),
-			 (unsigned long long)number_of(frame, "line"));
+		snprintf(key, sizeof(key), "%s\n%s\n%llu", text_of(frame, "name"),
+			 text_of(frame, "file"), (unsigned long long)number_of(frame, "line"));
 		if (json_object_get(seen, key))
 			fail_msg("twice in the table: %s", key);
 		json_object_set_new(seen, key, json_true());
@@ -119,9 +122,8 @@ static json_t *profile_of(const json_t *file, const char *name)
 	json_t *profiles = json_object_get(file, "profiles"), *profile;
 	size_t i;
 
-	json_array_foreach(profiles, i, profile)
-		if (!strcmp(text_of(profile, "name"), name))
-			return profile;
+	json_array_foreach(profiles, i,
+			   profile) if (!strcmp(text_of(profile, "name"), name)) return profile;
 	fail_msg("no profile %s", name);
 	return NULL;
 }
@@ -129,20 +131,25 @@ static json_t *profile_of(const json_t *file, const char *name)
 /* Self time by frame name; the key "" is time of an empty stack. */
 static json_t *self_times(const json_t *file, const json_t *profile)
 {
-	json_t *samples = json_object_get(profile, "samples"), *weights = json_object_get(profile, "weights");
+	json_t *samples = json_object_get(profile, "samples"),
+	       *weights = json_object_get(profile, "weights");
 	json_t *self = json_object(), *sample;
 	size_t i;
 
 	assert_int_equal(json_array_size(samples), json_array_size(weights));
-	json_array_foreach(samples, i, sample) {
+	json_array_foreach(samples, i, sample)
+	{
 		int64_t ns = json_integer_value(json_array_get(weights, i));
 		size_t n = json_array_size(sample);
-		json_t *leaf = json_array_get(frames_of(file), (size_t)json_integer_value(json_array_get(sample, n - 1)));
+		json_t *leaf = json_array_get(
+			frames_of(file), (size_t)json_integer_value(json_array_get(sample, n - 1)));
 		const char *name = n ? text_of(leaf, "name") : "";
 
 		assert_true(ns > 0);
 		assert_true(!n || leaf);
-		json_object_set_new(self, name, json_integer(ns + json_integer_value(json_object_get(self, name))));
+		json_object_set_new(
+			self, name,
+			json_integer(ns + json_integer_value(json_object_get(self, name))));
 	}
 	return self;
 }
@@ -153,8 +160,8 @@ static uint64_t sum(const json_t *self)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)self, name, value)
-		total += (uint64_t)json_integer_value(value);
+	json_object_foreach((json_t *)self, name, value) total +=
+		(uint64_t)json_integer_value(value);
 	return total;
 }
 
@@ -189,8 +196,11 @@ static void thread_is_true(const json_t *file, const struct synthetic *s, uint32
 		assert_int_equal(number_of(self, name), truth->self[f]);
 	}
 	if (truth->begin) { /* padding is first, and as long as the thread was not there */
-		assert_int_equal(json_array_size(json_array_get(json_object_get(profile, "samples"), 0)), 0);
-		assert_int_equal(json_integer_value(json_array_get(json_object_get(profile, "weights"), 0)), truth->begin);
+		assert_int_equal(
+			json_array_size(json_array_get(json_object_get(profile, "samples"), 0)), 0);
+		assert_int_equal(
+			json_integer_value(json_array_get(json_object_get(profile, "weights"), 0)),
+			truth->begin);
 	}
 	json_decref(self);
 }
@@ -214,9 +224,14 @@ static void all_threads_is_the_sum(const json_t *file, const struct synthetic *s
 	json_decref(self);
 }
 
-static void check_speedscope(uint32_t threads, uint32_t depth, uint32_t epoch_seconds, bool lines, uint64_t max_bytes)
+static void check_speedscope(uint32_t threads, uint32_t depth, uint32_t epoch_seconds, bool lines,
+			     uint64_t max_bytes)
 {
-	struct synthetic s = {.threads = threads, .rate = 999, .seconds = 8, .depth = depth, .seed = threads,
+	struct synthetic s = {.threads = threads,
+			      .rate = 999,
+			      .seconds = 8,
+			      .depth = depth,
+			      .seed = threads,
 			      .epoch_seconds = epoch_seconds};
 	const struct export_options options = {.lines = lines, .max_bytes = max_bytes};
 	struct export_report report;
@@ -225,7 +240,8 @@ static void check_speedscope(uint32_t threads, uint32_t depth, uint32_t epoch_se
 	uint32_t i;
 
 	frames_are_unique_and_used(file);
-	assert_int_equal(json_array_size(json_object_get(file, "profiles")), threads + (threads > 1));
+	assert_int_equal(json_array_size(json_object_get(file, "profiles")),
+			 threads + (threads > 1));
 	assert_int_equal(number_of(file, "activeProfileIndex"), threads > 1);
 	for (i = 0; i < threads; i++)
 		thread_is_true(file, &s, i);
@@ -240,11 +256,26 @@ static void check_speedscope(uint32_t threads, uint32_t depth, uint32_t epoch_se
 	synthetic_free(&s);
 }
 
-static void one_thread(void **state) { check_speedscope(1, 30, 0, false, 0); }
-static void five_threads(void **state) { check_speedscope(5, 30, 0, false, 0); }
-static void lines(void **state) { check_speedscope(3, 30, 0, true, 0); }
-static void epochs_join(void **state) { check_speedscope(4, 30, 2, false, 0); }
-static void bins_keep_sums(void **state) { check_speedscope(4, 6, 3, false, 500000); }
+static void one_thread(void **state)
+{
+	check_speedscope(1, 30, 0, false, 0);
+}
+static void five_threads(void **state)
+{
+	check_speedscope(5, 30, 0, false, 0);
+}
+static void lines(void **state)
+{
+	check_speedscope(3, 30, 0, true, 0);
+}
+static void epochs_join(void **state)
+{
+	check_speedscope(4, 30, 2, false, 0);
+}
+static void bins_keep_sums(void **state)
+{
+	check_speedscope(4, 6, 3, false, 500000);
+}
 
 /* Far too small a bound: stacks are folded into callers; totals of threads and
  * of idle time stay, and the file says what was done. */
@@ -271,7 +302,8 @@ static void folding_keeps_totals(void **state)
 static void a_window_is_exact(void **state)
 {
 	struct synthetic s = {.threads = 4, .rate = 999, .seconds = 8, .depth = 10, .seed = 3};
-	const struct export_options whole = {}, early = {.to = 3000000123}, late = {.from = 3000000123};
+	const struct export_options whole = {}, early = {.to = 3000000123},
+				    late = {.from = 3000000123};
 	const struct export_options past = {.from = 1ull << 60};
 	struct export_report report[3];
 	_cleanup_close_ int fd = made_up(&s);
@@ -290,7 +322,8 @@ static void a_window_is_exact(void **state)
 		assert_int_equal(sum(self[2]), 8000000000 - 3000000123);
 		for (f = 0; f < SYNTHETIC_FUNCTIONS; f++) {
 			synthetic_name(f, name);
-			assert_int_equal(number_of(self[1], name) + number_of(self[2], name), number_of(self[0], name));
+			assert_int_equal(number_of(self[1], name) + number_of(self[2], name),
+					 number_of(self[0], name));
 		}
 		for (f = 0; f < 3; f++)
 			json_decref(self[f]);
@@ -327,14 +360,17 @@ static void threads_are_chosen(void **state)
 
 /* --- a recording by hand: the cases that the generator does not make --- */
 
-#define TABLES \
-	"{\"ev\":\"hello\",\"major\":1,\"minor\":0}\n" \
-	"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000000000,\"command\":\"a \\\"b\\\"\"}\n" \
-	"{\"ev\":\"epoch\",\"number\":1,\"time\":1000000000}\n" \
-	"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000000000,\"name\":\"p;q\"}\n" \
-	"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000000000,\"name\":\"main\"}\n" \
-	"{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"f;\\n\",\"f.py\",1,\"\",0],[\"g\",\"\",0,\"/lib/x.so\",1],[\"f;\\n\",\"f.py\",1,\"\",0]]}\n" \
-	"{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,2,5,3],[0,4,5,9],[1,0,0,0],[2,2,6,3]]}\n" \
+#define TABLES                                                                                     \
+	"{\"ev\":\"hello\",\"major\":1,\"minor\":0}\n"                                             \
+	"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000000000,"           \
+	"\"command\":\"a \\\"b\\\"\"}\n"                                                           \
+	"{\"ev\":\"epoch\",\"number\":1,\"time\":1000000000}\n"                                    \
+	"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000000000,\"name\":\"p;q\"}\n"           \
+	"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000000000,\"name\":"        \
+	"\"main\"}\n"                                                                              \
+	"{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"f;\\n\",\"f.py\",1,\"\",0],[\"g\",\"\",0," \
+	"\"/lib/x.so\",1],[\"f;\\n\",\"f.py\",1,\"\",0]]}\n"                                       \
+	"{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,2,5,3],[0,4,5,9],[1,0,0,0],[2,2,6,3]]}\n"     \
 	"{\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0],[0,1],[1,2],[0,3]]}\n"
 
 static int by_hand(const char *rest)
@@ -346,8 +382,8 @@ static int by_hand(const char *rest)
 	return fd;
 }
 
-static void expect(const char *rest, const char *profile, struct export_options options, const char *samples,
-		   const char *weights)
+static void expect(const char *rest, const char *profile, struct export_options options,
+		   const char *samples, const char *weights)
 {
 	_cleanup_close_ int fd = by_hand(rest);
 	struct export_report report;
@@ -356,14 +392,18 @@ static void expect(const char *rest, const char *profile, struct export_options 
 	size_t i, j;
 	char *text;
 
-	json_array_foreach(json_object_get(found, "samples"), i, sample) {
+	json_array_foreach(json_object_get(found, "samples"), i, sample)
+	{
 		char line[256] = "";
 
 		for (j = 0; j < json_array_size(sample); j++) {
-			json_t *frame = json_array_get(frames_of(file), (size_t)json_integer_value(json_array_get(sample, j)));
+			json_t *frame = json_array_get(
+				frames_of(file),
+				(size_t)json_integer_value(json_array_get(sample, j)));
 
-			snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s%s:%llu:%llu", j ? "/" : "",
-				 text_of(frame, "name"), (unsigned long long)number_of(frame, "line"),
+			snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s%s:%llu:%llu",
+				 j ? "/" : "", text_of(frame, "name"),
+				 (unsigned long long)number_of(frame, "line"),
 				 (unsigned long long)number_of(frame, "col"));
 		}
 		json_array_append_new(words, json_string(line));
@@ -382,10 +422,13 @@ static void short_idle_is_carried_over(void **state)
 {
 	/* 0.4 ms idle before each of five samples: given out after the third */
 	expect("{\"ev\":\"samples\",\"t\":[1001400000,1400000,1400000,1400000,1400000],"
-	       "\"wall\":[1400000,1400000,1400000,1400000,1400000],\"cpu\":[1000000,1000000,1000000,1000000,1000000],"
-	       "\"stack\":[1,1,1,1,1]}\n{\"ev\":\"thread_end\",\"id\":0,\"time\":1007500000,\"wall\":500000}\n"
+	       "\"wall\":[1400000,1400000,1400000,1400000,1400000],\"cpu\":[1000000,1000000,"
+	       "1000000,1000000,1000000],"
+	       "\"stack\":[1,1,1,1,1]}\n{\"ev\":\"thread_end\",\"id\":0,\"time\":1007500000,"
+	       "\"wall\":500000}\n"
 	       "{\"ev\":\"end\",\"time\":1010000000}\n",
-	       "main (7)", (struct export_options){}, "[\"f;\\n:1:0\",\"(idle):0:0\",\"f;\\n:1:0\",\"(idle):0:0\",\"\"]",
+	       "main (7)", (struct export_options){},
+	       "[\"f;\\n:1:0\",\"(idle):0:0\",\"f;\\n:1:0\",\"(idle):0:0\",\"\"]",
 	       "[2000000,1200000,3000000,1300000,2500000]");
 }
 
@@ -393,41 +436,49 @@ static void lines_and_columns(void **state)
 {
 	/* line 5 at two columns has none to show; line 6 has one; equal functions are one */
 	static const char rest[] = "{\"ev\":\"samples\",\"t\":[1001000000,1000000,1000000,1000000],"
-				   "\"wall\":[1000000,1000000,1000000,1000000],\"cpu\":[1000000,1000000,1000000,1000000],\"stack\":[1,2,3,4]}\n"
+				   "\"wall\":[1000000,1000000,1000000,1000000],\"cpu\":[1000000,"
+				   "1000000,1000000,1000000],\"stack\":[1,2,3,4]}\n"
 				   "{\"ev\":\"end\",\"time\":1004000000}\n";
 
 	expect(rest, "main (7)", (struct export_options){.lines = true},
 	       "[\"f;\\n:5:0\",\"f;\\n:5:0/g:0:0\",\"f;\\n:6:3\"]", "[2000000,1000000,1000000]");
-	expect(rest, "main (7)", (struct export_options){}, "[\"f;\\n:1:0\",\"f;\\n:1:0/g:0:0\",\"f;\\n:1:0\"]",
-	       "[2000000,1000000,1000000]");
+	expect(rest, "main (7)", (struct export_options){},
+	       "[\"f;\\n:1:0\",\"f;\\n:1:0/g:0:0\",\"f;\\n:1:0\"]", "[2000000,1000000,1000000]");
 }
 
 static void what_was_not_recorded_is_said(void **state)
 {
-	expect("{\"ev\":\"samples\",\"t\":[1001000000],\"wall\":[1000000],\"cpu\":[1000000],\"stack\":[1]}\n"
+	expect("{\"ev\":\"samples\",\"t\":[1001000000],\"wall\":[1000000],\"cpu\":[1000000],"
+	       "\"stack\":[1]}\n"
 	       "{\"ev\":\"gap\",\"time\":1002000000,\"events\":5}\n"
-	       "{\"ev\":\"samples\",\"t\":[1009000000,1000000],\"wall\":[1000000,1000000],\"cpu\":[1000000,1000000],\"stack\":[1,0]}\n"
+	       "{\"ev\":\"samples\",\"t\":[1009000000,1000000],\"wall\":[1000000,1000000],\"cpu\":["
+	       "1000000,1000000],\"stack\":[1,0]}\n"
 	       "{\"ev\":\"thread_end\",\"id\":0,\"time\":1010000500,\"wall\":500,\"cpu\":500}\n"
 	       "{\"ev\":\"end\",\"time\":1010000500}\n",
 	       "main (7)", (struct export_options){},
-	       "[\"f;\\n:1:0\",\"(not recorded):0:0\",\"f;\\n:1:0\",\"(no stack):0:0\",\"(not sampled):0:0\"]",
+	       "[\"f;\\n:1:0\",\"(not recorded):0:0\",\"f;\\n:1:0\",\"(no stack):0:0\",\"(not "
+	       "sampled):0:0\"]",
 	       "[1000000,7000000,1000000,1000000,500]");
 }
 
 /* One sample has 0.5 ms more CPU than wall: idle time of later ones pays for it. */
 static void cpu_beyond_wall_is_made_up_for(void **state)
 {
-	expect("{\"ev\":\"samples\",\"t\":[1001000000,3000000],\"wall\":[1000000,3000000],\"cpu\":[1500000,1000000],\"stack\":[1,1]}\n"
+	expect("{\"ev\":\"samples\",\"t\":[1001000000,3000000],\"wall\":[1000000,3000000],\"cpu\":["
+	       "1500000,1000000],\"stack\":[1,1]}\n"
 	       "{\"ev\":\"end\",\"time\":1004000000}\n",
-	       "main (7)", (struct export_options){}, "[\"f;\\n:1:0\",\"(idle):0:0\",\"f;\\n:1:0\"]", "[1500000,1500000,1000000]");
+	       "main (7)", (struct export_options){},
+	       "[\"f;\\n:1:0\",\"(idle):0:0\",\"f;\\n:1:0\"]", "[1500000,1500000,1000000]");
 }
 
 static void waiting_stacks_on_request(void **state)
 {
-	static const char rest[] = "{\"ev\":\"samples\",\"t\":[1005000000],\"wall\":[5000000],\"cpu\":[1000000],\"stack\":[3],\"cause\":[1]}\n"
+	static const char rest[] = "{\"ev\":\"samples\",\"t\":[1005000000],\"wall\":[5000000],"
+				   "\"cpu\":[1000000],\"stack\":[3],\"cause\":[1]}\n"
 				   "{\"ev\":\"end\",\"time\":1005000000}\n";
 
-	expect(rest, "main (7)", (struct export_options){}, "[\"(idle):0:0\",\"f;\\n:1:0/g:0:0\"]", "[4000000,1000000]");
+	expect(rest, "main (7)", (struct export_options){}, "[\"(idle):0:0\",\"f;\\n:1:0/g:0:0\"]",
+	       "[4000000,1000000]");
 	expect(rest, "main (7)", (struct export_options){.idle = true},
 	       "[\"f;\\n:1:0/g:0:0/(idle):0:0\",\"f;\\n:1:0/g:0:0\"]", "[4000000,1000000]");
 }
@@ -435,9 +486,11 @@ static void waiting_stacks_on_request(void **state)
 static void processes_are_named(void **state)
 {
 	expect("{\"ev\":\"process\",\"id\":1,\"pid\":8,\"time\":1000000000,\"name\":\"child\"}\n"
-	       "{\"ev\":\"thread\",\"id\":1,\"process\":1,\"tid\":8,\"time\":1002000000,\"name\":\"main\"}\n"
+	       "{\"ev\":\"thread\",\"id\":1,\"process\":1,\"tid\":8,\"time\":1002000000,\"name\":"
+	       "\"main\"}\n"
 	       "{\"ev\":\"end\",\"time\":1005000000}\n",
-	       "child (8) main (8)", (struct export_options){}, "[\"\",\"(idle):0:0\"]", "[2000000,3000000]");
+	       "child (8) main (8)", (struct export_options){}, "[\"\",\"(idle):0:0\"]",
+	       "[2000000,3000000]");
 }
 
 /* A recording that was cut, at any byte, is exported up to there. */
@@ -464,8 +517,10 @@ static void cut_recordings_export(void **state)
 
 static void collapsed_lines(void **state)
 {
-	static const char rest[] = "{\"ev\":\"samples\",\"t\":[1001500600,2000000,1000000],\"wall\":[1500600,2000000,1000000],"
-				   "\"cpu\":[1000600,1000600,1000],\"stack\":[3,3,1]}\n{\"ev\":\"end\",\"time\":1005000000}\n";
+	static const char rest[] = "{\"ev\":\"samples\",\"t\":[1001500600,2000000,1000000],"
+				   "\"wall\":[1500600,2000000,1000000],"
+				   "\"cpu\":[1000600,1000600,1000],\"stack\":[3,3,1]}\n{\"ev\":"
+				   "\"end\",\"time\":1005000000}\n";
 	_cleanup_close_ int fd = by_hand(rest);
 	struct export_report report;
 	struct export_options options = {};
@@ -476,13 +531,19 @@ static void collapsed_lines(void **state)
 	free(text);
 	options = (struct export_options){.thread_names = true, .idle = true, .lines = true};
 	text = run("raw", fd, &options, &report, &len);
-	assert_string_equal(text, "main (7);f:  (f.py:5);g (/lib/x.so) 2001\nmain (7);(idle) 2998\nmain (7);f:  (f.py:5) 1\n");
+	assert_string_equal(text, "main (7);f:  (f.py:5);g (/lib/x.so) 2001\nmain (7);(idle) "
+				  "2998\nmain (7);f:  (f.py:5) 1\n");
 	free(text);
 }
 
 static void collapsed_is_true(void **state)
 {
-	struct synthetic s = {.threads = 4, .rate = 999, .seconds = 4, .depth = 20, .seed = 4, .epoch_seconds = 1};
+	struct synthetic s = {.threads = 4,
+			      .rate = 999,
+			      .seconds = 4,
+			      .depth = 20,
+			      .seed = 4,
+			      .epoch_seconds = 1};
 	const struct export_options options = {};
 	struct export_report report;
 	_cleanup_close_ int fd = made_up(&s);
@@ -529,7 +590,8 @@ static void errors_are_told(void **state)
 		setvbuf(full, NULL, _IONBF, 0);
 		assert_ptr_equal(exporter__find(exporter->name), exporter);
 		if (strcmp(exporter->name, "collapsed")) /* nothing ran: it is empty */
-			assert_int_equal(export__run(exporter->name, good, &options, full, &report), -ENOSPC);
+			assert_int_equal(export__run(exporter->name, good, &options, full, &report),
+					 -ENOSPC);
 	}
 	fclose(full);
 }
@@ -550,7 +612,8 @@ static void the_schema_holds(void **state)
 	close(out);
 	free(text);
 	synthetic_free(&s);
-	snprintf(command, sizeof(command), "python3 tests/browser/check_speedscope.py --schema %s", path);
+	snprintf(command, sizeof(command), "python3 tests/browser/check_speedscope.py --schema %s",
+		 path);
 	status = system(command);
 	unlink(path);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)

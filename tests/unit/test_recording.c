@@ -36,13 +36,15 @@ static void append_end(struct buf *buf, uint64_t time)
 
 static void append_ledger(struct buf *buf, uint64_t time)
 {
-	const struct event event = {.kind = EVENT_LEDGER, .ledger = {.time = time, .samples = time * 7}};
+	const struct event event = {.kind = EVENT_LEDGER,
+				    .ledger = {.time = time, .samples = time * 7}};
 
 	assert_int_equal(event__encode(&event, buf), 0);
 }
 
 /* Three flushes of a few lines each; *ret_ends: file size after each flush. */
-static size_t make(bool compress, char **ret, struct buf *ret_lines, size_t ret_ends[3], size_t ret_len[3])
+static size_t make(bool compress, char **ret, struct buf *ret_lines, size_t ret_ends[3],
+		   size_t ret_len[3])
 {
 	int fd = memory_file("", 0);
 	struct recording_writer *writer;
@@ -58,9 +60,12 @@ static size_t make(bool compress, char **ret, struct buf *ret_lines, size_t ret_
 			append_ledger(ret_lines, (uint64_t)(i * 10 + j));
 		if (i == 2)
 			append_end(ret_lines, 99);
-		assert_int_equal(recording_writer__lines(writer, ret_lines->data + before, ret_lines->len - before), 0);
+		assert_int_equal(recording_writer__lines(writer, ret_lines->data + before,
+							 ret_lines->len - before),
+				 0);
 		assert_int_equal(recording_writer__flush(writer), 0);
-		assert_int_equal(recording_writer__flush(writer), 0); /* nothing new: nothing written */
+		assert_int_equal(recording_writer__flush(writer),
+				 0); /* nothing new: nothing written */
 		ret_ends[i] = (size_t)lseek(fd, 0, SEEK_END);
 		ret_len[i] = ret_lines->len;
 	}
@@ -91,22 +96,33 @@ static void cut_anywhere(bool compress)
 	assert_int_equal(memcmp(file, "\x28\xb5\x2f\xfd", 4) == 0, compress);
 	for (at = 0; at <= size; at++) {
 		struct echo echo = ECHO_INIT;
-		size_t least = at >= ends[2] ? lens[2] : at >= ends[1] ? lens[1] : at >= ends[0] ? lens[0] : 0;
+		size_t least = at >= ends[2]   ? lens[2]
+			       : at >= ends[1] ? lens[1]
+			       : at >= ends[0] ? lens[0]
+					       : 0;
 		bool cut;
 
-		/* Fewer than four bytes of a zstd frame cannot be told from text without newline. */
+		/* Fewer than four bytes of a zstd frame cannot be told from text without newline.
+		 */
 		assert_int_equal(read_back(file, at, &echo, &cut), 0);
 		assert_int_equal(cut, at != size);
 		assert_true(echo.lines.len >= least);
-		assert_memory_equal(echo.lines.data ? echo.lines.data : "", lines.data, echo.lines.len);
+		assert_memory_equal(echo.lines.data ? echo.lines.data : "", lines.data,
+				    echo.lines.len);
 		buf__free(&echo.lines);
 	}
 	buf__free(&lines);
 	free(file);
 }
 
-static void plain_cut_anywhere(void **state) { cut_anywhere(false); }
-static void zstd_cut_anywhere(void **state) { cut_anywhere(true); }
+static void plain_cut_anywhere(void **state)
+{
+	cut_anywhere(false);
+}
+static void zstd_cut_anywhere(void **state)
+{
+	cut_anywhere(true);
+}
 
 /* What zstd's own one-shot decoder makes of each frame is the lines. */
 static void frames_stand_alone(void **state)
