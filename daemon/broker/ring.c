@@ -10,6 +10,7 @@ struct ring {
 	struct ring_buffer *buffer;
 	struct sample_ring *samples; /* one per CPU, shared with the sampler */
 	size_t samples_len;
+	uint64_t *heads;             /* scratch of a drain */
 	unsigned cpus;
 	int (*record)(void *ctx, const void *data, size_t len);
 	void *ctx;
@@ -37,6 +38,9 @@ static int map_samples(struct ring *ring, int fd)
 	if (samples == MAP_FAILED)
 		return -errno;
 	ring->samples = samples;
+	ring->heads = calloc(info.max_entries, sizeof(*ring->heads));
+	if (!ring->heads)
+		return -ENOMEM;
 	ring->cpus = info.max_entries;
 	return 0;
 }
@@ -67,14 +71,15 @@ struct ring *ring__free(struct ring *ring)
 	if (ring->samples)
 		munmap(ring->samples, ring->samples_len);
 	ring_buffer__free(ring->buffer);
+	free(ring->heads);
 	free(ring);
 	return NULL;
 }
 
-/* What one CPU wrote since the last time. */
-static int drain_cpu(struct ring *ring, struct sample_ring *cpu)
+/* What one CPU wrote up to `head`. */
+static int drain_cpu(struct ring *ring, struct sample_ring *cpu, uint64_t head)
 {
-	uint64_t head = __atomic_load_n(&cpu->head, __ATOMIC_ACQUIRE), tail = cpu->tail;
+	uint64_t tail = cpu->tail;
 	int err = 0;
 
 	while (!err && tail != head) {
@@ -93,10 +98,17 @@ static int drain_cpu(struct ring *ring, struct sample_ring *cpu)
 
 int ring__drain(struct ring *ring)
 {
-	int n = ring_buffer__consume(ring->buffer), err = n < 0 ? n : 0;
+	int n, err = 0;
 
+	/* A code object goes out before the first sample that names it. So with the heads taken first,
+	 * no sample is read before the code objects that it needs. */
+	for (unsigned i = 0; i < ring->cpus; i++)
+		ring->heads[i] = __atomic_load_n(&ring->samples[i].head, __ATOMIC_ACQUIRE);
+	n = ring_buffer__consume(ring->buffer);
+	if (n < 0)
+		err = n;
 	for (unsigned i = 0; i < ring->cpus && !err; i++)
-		err = drain_cpu(ring, &ring->samples[i]);
+		err = drain_cpu(ring, &ring->samples[i], ring->heads[i]);
 	return err;
 }
 

@@ -471,10 +471,12 @@ HOST_INLINE __u64 py_code_key(struct py_walk *walk, const struct image *image, _
 		word |= PY_EACH_SIGHT;
 	if (!slot)
 		slot = &walk->slots[index + (walk->now >> 10 & 3)];
-	slot->word = word;
-	slot->key = key;
-	if (!py_seen(key)) {
-		slot->key = 0; /* until it is captured, each sight tries again */
+	if (py_seen(key)) {
+		slot->word = word;
+		slot->key = key;
+	} else {
+		slot->word = 0; /* until it is captured, each sight tries again */
+		slot->key = 0;
 		py_todo_add(walk, code, key);
 	}
 	return key;

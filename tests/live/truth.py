@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Truth on targets whose legal stacks are known.
 
-For each interpreter and each target of tests/targets: run it, sample it with `cprofd attach -f
-events`, and hold every stack against the target's own source: a frame that calls must stand on a
+For each interpreter and each target of tests/targets: run it, sample it with `cprofd attach
+--stream`, and hold every stack against the target's own source: a frame that calls must stand on a
 line that is marked `# call: <callee>`, and a leaf inside its function. What may call what, and
 from which line, is told by the source alone, not by cprofd.
 
@@ -26,15 +26,45 @@ TARGETS = ["chains", "recursion", "generated", "generators"]
 GENERATED = re.compile(r"^([abc])_(\d+)$")
 
 
-class Source:
-    """What the source says: functions by qualified name, their lines, and who calls whom where."""
+POSITIONS = """
+import json, sys
+def walk(code, out):
+    units = {}
+    if hasattr(code, "co_positions"):
+        for i, p in enumerate(code.co_positions()):
+            units[2 * i] = p[0] or 0
+    elif hasattr(code, "co_lines"):
+        for start, end, line in code.co_lines():
+            for i in range(start, end, 2):
+                units[i] = line or 0
+    else:
+        import ctypes
+        line_of = ctypes.pythonapi.PyCode_Addr2Line
+        line_of.argtypes = [ctypes.py_object, ctypes.c_int]
+        for i in range(0, len(code.co_code), 2):
+            units[i] = line_of(code, i)
+    out.append([getattr(code, "co_qualname", code.co_name), code.co_firstlineno, units])
+    for c in code.co_consts:
+        if hasattr(c, "co_code"):
+            walk(c, out)
+out = []
+walk(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), out)
+print(json.dumps(out))
+"""
 
-    def __init__(self, path):
+
+class Source:
+    """What the source says: functions by qualified name, their lines, and who calls whom where; and
+    what the interpreter itself says of each instruction's line."""
+
+    def __init__(self, path, python):
         self.path = path
+        self.positions = {(name, first): units for name, first, units in json.loads(subprocess.check_output(
+            [python, "-c", POSITIONS, path]))}
         text = open(path).read()
         self.calls = collections.defaultdict(set)
         for number, line in enumerate(text.splitlines(), 1):
-            mark = re.search(r"# call: (.*)$", line)
+            mark = re.search(r"# call: ([^(]*)", line)
             if mark:
                 self.calls[number] = set(mark.group(1).split())
         self.functions = {}
@@ -60,13 +90,13 @@ class Source:
 
 
 def problem(source, frames):
-    """Why this stack (outermost first: (name, file, line)) is not legal, or None."""
+    """Why this stack (outermost first: (name, file, line, offset, first line)) is not legal, or None."""
     if not frames:
         return "empty"
     if frames[0][0] != "<module>" or frames[0][1] != source.path:
         return "outermost frame is %s" % (frames[0],)
     number = None
-    for i, (name, file, line) in enumerate(frames):
+    for i, (name, file, line, offset, first_line) in enumerate(frames):
         inner = frames[i + 1] if i + 1 < len(frames) else None
         generated = GENERATED.match(name)
         if generated or file == "<string>":
@@ -79,9 +109,9 @@ def problem(source, frames):
                 order = "abc".index(generated.group(1))
                 if order and (i == 0 or not frames[i - 1][0].startswith("ab"[order - 1] + "_")):
                     return "%s called by %s" % (name, frames[i - 1][0])
-            elif name not in ("<listcomp>", "<module>"):
+            elif not name.endswith("<listcomp>") and name != "<module>":
                 return "unknown generated frame %s" % name
-            elif name == "<listcomp>" and not frames[i - 1][0].startswith("c_"):
+            elif name.endswith("<listcomp>") and not frames[i - 1][0].startswith("c_"):
                 return "listcomp called by %s" % frames[i - 1][0]
             elif name == "<module>" and (frames[i - 1][0] != "make" or inner):
                 return "exec called by %s, calls %s" % (frames[i - 1][0], inner)
@@ -92,6 +122,11 @@ def problem(source, frames):
         if not names:
             return "unknown function %s" % name
         first, last = source.functions[names[0]]
+        truth = first_line if offset < 0 else source.positions.get((name, first_line), {}).get(str(offset))
+        if line != truth:
+            return "%s+%d at line %d, the interpreter says %s" % (name, offset, line, truth)
+        if line == 0 and not inner:
+            continue  # an instruction that has no line, as co_positions() says
         if not first <= line <= last and not (name == "<module>" and line == 0):
             return "%s at line %d, but it spans %d-%d" % (name, line, first, last)
         if inner:
@@ -143,15 +178,15 @@ class Recording:
         frames = []
         while number:
             number, frame = self.stacks[number]
-            function, _, line, _ = self.frames[frame]
-            name, file = self.functions[function][:2]
-            frames.append((name, file, line))
+            function, offset, line, _ = self.frames[frame]
+            name, file, first_line = self.functions[function][:3]
+            frames.append((name, file, line, offset, first_line))
         return frames[::-1]
 
 
 def run(name, python, target, samples, rate, keep):
     path = os.path.join(ROOT, "tests", "targets", target + ".py")
-    source = Source(path)
+    source = Source(path, python)
     seconds = max(2.0, samples / rate * 1.15 + 0.5)
     out = tempfile.NamedTemporaryFile(suffix=".events", delete=False)
     process = subprocess.Popen([python, path], stdout=subprocess.PIPE)
@@ -161,9 +196,9 @@ def run(name, python, target, samples, rate, keep):
     try:
         # A busy neighbour takes ticks away: go on until there are enough.
         while total < samples:
-            subprocess.run([CPROFD, "attach", str(process.pid), "-d", str(seconds), "-r", str(rate),
-                            "-f", "events", "-o", out.name], check=True, stdout=subprocess.DEVNULL,
-                           stderr=None if keep else subprocess.PIPE)
+            with open(out.name, "w") as stream:
+                subprocess.run([CPROFD, "attach", str(process.pid), "-d", str(seconds), "-r", str(rate),
+                                "--stream"], check=True, stdout=stream, stderr=None if keep else subprocess.PIPE)
             recording = Recording(out.name)
             verdicts = {}
             last = -1
@@ -186,7 +221,7 @@ def run(name, python, target, samples, rate, keep):
                 if why and why != "cut":
                     wrong[re.sub(r"\d+", "N", why)] += 1
                     if wrong[re.sub(r"\d+", "N", why)] <= 2:
-                        print("  illegal: %s\n    %s" % (why, " > ".join("%s:%d" % (f[0], f[2]) for f in frames)))
+                        print("  illegal: %s\n    %s" % (why, " > ".join("%s:%d" % (f[0], f[2]) for f in frames)[-400:]))
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()

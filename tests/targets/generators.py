@@ -8,7 +8,7 @@ def numbers(n):
 
 def doubled(n):
     for i in numbers(n):  # call: numbers
-        yield 2 * i
+        yield 2 * i  # call: numbers (closed when this generator is)
 
 
 def chained(n):
@@ -63,22 +63,23 @@ def drive(coroutine):
 
 
 def thrown():
-    g = numbers(3)
+    g = numbers(3)  # call: numbers
     next(g)  # call: numbers
     try:
         g.throw(KeyError("x"))  # call: numbers
     except KeyError:
         pass
-    h = chained(3)
+    h = chained(3)  # call: chained
     next(h)  # call: chained
-    h.close()  # call: chained
+    # close() goes to the innermost of a `yield from` first (Objects/genobject.c, gen_close).
+    h.close()  # call: chained doubled
 
 
 def main():
     while True:
         consume(5)  # call: consume
         in_c(5)  # call: in_c
-        drive(top(3))  # call: drive
+        drive(top(3))  # call: drive top
         thrown()  # call: thrown
 
 
