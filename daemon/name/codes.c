@@ -196,6 +196,9 @@ static int take_names(struct codes *codes, struct code *code, const struct recor
 	code->name = name_text;
 	code->file = file_text;
 	code->named = true;
+	/* _Py_InitCleanup of 3.12+ (Python/specialize.c): the frame between a class that is called and
+	 * its __init__. No traceback shows it. */
+	code->shim = !strcmp(code->name, "__init__") && !strcmp(code->file, "__init__");
 	return 0;
 }
 

@@ -39,6 +39,7 @@ struct code {
 	uint32_t code_size;
 	bool lines_whole;
 	bool named;             /* name and file came */
+	bool shim;              /* the interpreter's own, no function of the program */
 	uint8_t format;         /* enum py_lines, 0: not known */
 };
 

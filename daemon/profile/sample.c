@@ -65,7 +65,7 @@ static int find_stack(struct profile *profile, struct memo *memo, uint32_t base,
 		const struct py_frame *at = &frames[n - 1 - i];
 
 		err = tables__frame(&profile->tables, at->code, at->offset, &frame, &clean);
-		if (!err)
+		if (!err && !tables__is_shim(&profile->tables, frame))
 			err = tables__stack(&profile->tables, stack, frame, &stack);
 		if (err)
 			return err;

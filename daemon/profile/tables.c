@@ -238,6 +238,13 @@ int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t 
 	return 0;
 }
 
+bool tables__is_shim(const struct tables *tables, uint32_t frame)
+{
+	const struct function *function = &tables->functions[tables->frames[frame].function];
+
+	return function->state == FUNCTION_NAMED && codes__get(tables->codes, function->code)->shim;
+}
+
 int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame)
 {
 	struct function function = {.state = FUNCTION_NOTED, .note = note};

@@ -73,6 +73,8 @@ uint64_t tables__bytes(const struct tables *tables);
  * lacks nothing and may be remembered. */
 int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t *ret_frame,
 		  bool *ret_clean);
+/* Is it a frame of the interpreter itself, which no traceback shows? */
+bool tables__is_shim(const struct tables *tables, uint32_t frame);
 int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame);
 int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
 

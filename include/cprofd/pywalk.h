@@ -583,8 +583,11 @@ HOST_INLINE int py_walk_hot(struct py_walk *walk, const struct image *image, str
 	}
 	if (l->frame_is_entry != PY_ABSENT) {
 		closed = raw[l->frame_is_entry & 127] != 0;
-		if (closed)
+		if (closed) {
+			if (walk->caller)
+				return 0;
 			flags = PY_FRAME_ENTRY;
+		}
 	} else if (raw[l->frame_owner & 127] >= l->owner_native_first) {
 		return 0;
 	}
@@ -598,13 +601,14 @@ HOST_INLINE int py_walk_hot(struct py_walk *walk, const struct image *image, str
 }
 
 /* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
- * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, and the truth is that
- * the call has not begun. Goes back to the caller's frame; 0 when there is none to go to. */
+ * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, often a frame that was
+ * there before, and the truth is that the call has not begun. Goes back to the caller's frame; 0 when
+ * there is none to go to. */
 HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
 {
 	__u64 frame;
 
-	if (walk->n || !walk->caller)
+	if (!walk->caller)
 		return 0;
 	if (py_read64(walk, walk->caller + l->cframe_current_frame, &frame) || !frame) {
 		walk->loss = LOSS_FRAME_HALF;
@@ -613,9 +617,38 @@ HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
 	}
 	walk->caller = 0;
 	walk->frame = frame;
+	walk->n = 0;
+	walk->flags = 0;
 	walk->loss = 0;
 	walk->closed = 1;
 	return 1;
+}
+
+/* The outermost frame of the innermost eval loop goes back to what its caller runs; else it was never
+ * linked to it. 1: the walk went back to the caller. */
+HOST_INLINE int py_unlinked(struct py_walk *walk, const struct py_layout *l, __u64 back)
+{
+	__u64 frame = 0;
+
+	if (!walk->caller)
+		return 0;
+	if (!py_read64(walk, walk->caller + l->cframe_current_frame, &frame) && frame == back) {
+		walk->caller = 0;
+		return 0;
+	}
+	return py_uncall(walk, l);
+}
+
+/* 3.11: is the innermost frame a generator's that does not run? Its gi_frame_state, the byte before
+ * the frame in PyGenObject (Include/cpython/genobject.h), is FRAME_EXECUTING (0) as long as it does. Such
+ * a frame has yielded, or lies in front of a call that has not begun (py_uncall). */
+HOST_INLINE int py_rests(struct py_walk *walk, const struct py_layout *l, __u32 at)
+{
+	__u8 state = 0;
+
+	return l->frame_is_entry != PY_ABSENT && walk->caller &&
+	       py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) == 1 &&
+	       !host_read(&state, 1, walk->frame - 1) && state != 0;
 }
 
 /* Any frame; 1 when the chain ends. */
@@ -647,10 +680,14 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	/* A frame above the stack's top is over; the pop of 3.11 comes just before it is unlinked. */
 	if (n == 0 && walk->frame > walk->top && walk->frame - walk->top < PY_WINDOW && py_uncall(walk, l))
 		return 0;
+	if (n == 0 && py_rests(walk, l, at) && py_uncall(walk, l))
+		return 0;
 	back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
 	if (l->owner_native_first &&
 	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) >= l->owner_native_first) {
 		/* A shim: native code entered the interpreter here. */
+		if (py_unlinked(walk, l, back))
+			return 0;
 		if (n > 0 && n <= RECORD_PY_FRAMES_MAX)
 			out->frames[n - 1].flags |= PY_FRAME_ENTRY;
 		walk->closed = 1;
@@ -681,6 +718,8 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 		flags = PY_FRAME_ENTRY;
 	} else if (l->frame_is_entry != PY_ABSENT) {
 		walk->closed = py_u8(walk->memory, PY_MEMORY, at + l->frame_is_entry) != 0;
+		if (walk->closed && py_unlinked(walk, l, back))
+			return 0;
 		if (walk->closed)
 			flags = PY_FRAME_ENTRY;
 	}

@@ -163,7 +163,7 @@ struct record_fault {
 
 /* --- the ring of samples of one CPU (map `samples`, mmapped by the engine) --- */
 
-#define SAMPLE_RING_BYTES (1u << 19)
+#define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX (96u + RECORD_PY_FRAMES_MAX * 16u)
 
 /* head and tail count bytes and never wrap; a record begins at data[count % SAMPLE_RING_BYTES] and is
