@@ -5,27 +5,38 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 
 VERSION := 0.1.0
 B ?= build
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 CLANG ?= clang
+LLVM_STRIP ?= llvm-strip
+# Debian has it in /usr/sbin, which is not on everybody's path.
+BPFTOOL ?= $(firstword $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool) bpftool)
 PKGS := libbpf libdw libelf libzstd jansson
-PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
-PKG_LIBS = $(shell pkg-config --libs $(PKGS))
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Werror -Wno-unused-parameter
 CPPFLAGS += -D_GNU_SOURCE -DCPROFD_VERSION='"$(VERSION)"' -Iinclude -Idaemon -I$(B)
 CFLAGS ?= -O2 -g
 SAN ?=
 ALL_CFLAGS = -std=gnu17 $(WARN) $(CFLAGS) $(SAN) $(PKG_CFLAGS)
-ALL_LIBS = $(PKG_LIBS) -lpthread
+ALL_LIBS = $(PKG_LIBS) -lpthread -lm
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -idirafter /usr/include/x86_64-linux-gnu -Iinclude -Ibpf
 
 SOURCES := $(filter-out daemon/main.c,$(wildcard daemon/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o)
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+TOOLS := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+# Live tests are what can be executed there, but for what other tests call.
+LIVE := $(filter-out tests/live/pythons.sh,$(shell find tests/live -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -perm -u+x 2>/dev/null | LC_ALL=C sort))
+
+# Under sudo what is built belongs to the user who called it.
+AS_USER := $(if $(filter-out 0,$(SUDO_UID)),setpriv --reuid=$(SUDO_UID) --regid=$(SUDO_GID) --init-groups --)
 
 .PHONY: all
-all: $(B)/cprofd compile_commands.json
+all: $(B)/cprofd compile_commands.json ## the program (this is what `make` does)
 
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -35,14 +46,14 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h)
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
-	$(Q)llvm-strip -g $@ 2>/dev/null || true
+	$(Q)$(LLVM_STRIP) -g $@ 2>/dev/null || true
 
 $(B)/%.skel.h: $(B)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
-	$(Q)bpftool gen skeleton $< name $*_bpf > $@
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 # --- user space ---
-$(B)/daemon/broker/%.o: $(B)/sampler.skel.h
+$(patsubst %.c,$(B)/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -61,26 +72,125 @@ $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libcprofd.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -lcmocka -o $@
 
+$(B)/tests/tools/%: $(B)/tests/tools/%.o $(B)/libcprofd.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
+
 compile_commands.json: Makefile
 	$(Q)tools/compile-commands.sh "$(CC) $(ALL_CFLAGS) $(CPPFLAGS)" $(SOURCES) daemon/main.c > $@ 2>/dev/null || true
 
+# The man page and the completions are printed by the program, from the tables
+# that it parses its options with.
+.PHONY: docs
+docs: $(B)/cprofd.1 $(B)/cprofd.bash $(B)/_cprofd ## man page and shell completions
+$(B)/cprofd.1: $(B)/cprofd
+	$(Q)$< help --man > $@
+$(B)/cprofd.bash: $(B)/cprofd
+	$(Q)$< help --completion=bash > $@
+$(B)/_cprofd: $(B)/cprofd
+	$(Q)$< help --completion=zsh > $@
+
+# --- installing ---
+PREFIX ?= /usr/local
+DESTDIR ?=
+UNITS ?= $(PREFIX)/lib/systemd/system
+.PHONY: install uninstall
+install: all docs ## into $(PREFIX), below $(DESTDIR)
+	install -D -m 755 $(B)/cprofd $(DESTDIR)$(PREFIX)/bin/cprofd
+	install -D -m 644 $(B)/cprofd.1 $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1
+	install -D -m 644 $(B)/cprofd.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd
+	install -D -m 644 $(B)/_cprofd $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd
+	install -d $(DESTDIR)$(UNITS)
+	sed 's|@bindir@|$(PREFIX)/bin|' systemd/cprofd.service.in > $(DESTDIR)$(UNITS)/cprofd.service
+	install -m 644 systemd/cprofd.socket $(DESTDIR)$(UNITS)/cprofd.socket
+uninstall: ## what install put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/cprofd $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \
+		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket
+
+# --- what Debian has to give ---
+DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libdw-dev libelf-dev libzstd-dev libjansson-dev
+DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
+DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium npm git man-db jq \
+	util-linux libcap2-bin procps systemd
+.PHONY: deps deps-test
+deps: ## install what building and the demo need (apt)
+	$(Q)tools/deps.sh $(DEPS_BUILD) $(DEPS_DEMO)
+deps-test: ## install what the tests need, too (apt)
+	$(Q)tools/deps.sh $(DEPS_BUILD) $(DEPS_DEMO) $(DEPS_TEST)
+
+# --- the two commands ---
+.PHONY: demo test
+# A make of its own: pkg-config may not have been there when this one began.
+demo: deps ## profile a real Numba compile; files into this directory (root)
+	$(Q)$(AS_USER) $(MAKE) --no-print-directory all
+	$(Q)CPROFD=$(B)/cprofd tools/demo.sh
+
+test: deps-test ## everything that this machine can test, below 20 minutes (root)
+	$(Q)$(AS_USER) $(MAKE) --no-print-directory all docs test-tools check
+	$(Q)$(MAKE) --no-print-directory check-live check-browser
+	@echo 'all tests passed'
+
 # --- tests ---
-# Unit tests under ASan and UBSan, without root.
-.PHONY: check check-unit
-check:
-	$(Q)$(MAKE) --no-print-directory B=build/san SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" CFLAGS="-O1 -g" check-unit
+# Unit tests under ASan and UBSan, and the order of the stages; without root.
+SANITIZE := B=build/san CFLAGS="-O1 -g" \
+	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+.PHONY: check check-unit check-order check-live check-browser check-matrix tables-check test-tools
+check: check-order ## unit tests under sanitizers; no root, seconds
+	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-unit
 check-unit: $(UNIT)
+	$(Q)test -n "$(UNIT)"
 	$(Q)for t in $(UNIT); do $$t || exit 1; done
+check-order:
+	$(Q)tools/order-check daemon
+
+test-tools: $(TOOLS)
+
+check-live: all docs test-tools ## real BPF, real Pythons, real Numba (root); LIVE=FILE for one
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/run-live.sh $(LIVE)
+
+check-browser: ## the result in the real speedscope in a real browser
+	$(Q)tools/run-live.sh tests/browser/run.sh
+
+check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST too, 50,000 samples a target
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/truth.py --samples 50000
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/run-live.sh tests/live/identify.sh tests/live/lines.sh
+
+tables-check: ## the tables of CPython's layouts against CPython's headers and interpreters
+	$(Q)tools/offsets/tables.py --check
+	$(Q)tools/offsets/verify.py
+
+.PHONY: bench
+bench: all ## what it costs, beside its peers (root)
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/bench/bench.py
 
 # Fuzz targets: make fuzz [FUZZ_SECONDS=600]
 FUZZ_SECONDS ?= 60
-$(B)/tests/fuzz/%: tests/fuzz/%.c $(SOURCES)
+FUZZ_FLAGS := -std=gnu17 -g -O1 -fsanitize=fuzzer-no-link,address,undefined
+$(B)/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(CPPFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
+$(patsubst %.c,$(B)/fuzz/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h
+$(B)/fuzz/libcprofd.a: $(SOURCES:%.c=$(B)/fuzz/%.o)
+	$(Q)rm -f $@ && ar rcs $@ $^
+$(B)/tests/fuzz/%: $(B)/fuzz/tests/fuzz/%.o $(B)/fuzz/libcprofd.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
-	$(Q)$(CLANG) -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined $(CPPFLAGS) $(PKG_CFLAGS) $< $(SOURCES) $(ALL_LIBS) -o $@
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer $^ $(ALL_LIBS) -o $@
+.PHONY: fuzz
+fuzz: $(FUZZ) ## hostile bytes for each parser; FUZZ_SECONDS each
+	$(Q)test -n "$(FUZZ)"
+	$(Q)for t in $(FUZZ); do n=$$(basename $$t); mkdir -p $(B)/corpus/$$n; echo "$$n"; \
+		$$t -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -artifact_prefix=$(B)/corpus/$$n- $(B)/corpus/$$n \
+			> $(B)/corpus/$$n.log 2>&1 || { tail -40 $(B)/corpus/$$n.log; exit 1; }; \
+		grep -E 'stat::number_of_executed_units' $(B)/corpus/$$n.log || true; done
 
-.PHONY: clean
-clean:
+.PHONY: clean help
+clean: ## everything that was built
 	$(Q)rm -rf build compile_commands.json
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo '  variables: V=1 (say all), B=DIR, CC, PREFIX, DESTDIR, FUZZ_SECONDS'
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

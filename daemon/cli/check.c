@@ -1,0 +1,87 @@
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/check.h"
+
+struct check_row *check__add(struct check_list *list, const char *name, enum check_state state,
+			     const char *found_format, ...)
+{
+	const unsigned size = sizeof(list->rows) / sizeof(list->rows[0]);
+	struct check_row *row = &list->rows[list->n < size ? list->n++ : size - 1];
+	va_list args;
+
+	*row = (struct check_row){.state = state};
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	va_start(args, found_format);
+	vsnprintf(row->found, sizeof(row->found), found_format, args);
+	va_end(args);
+	return row;
+}
+
+void check__help(struct check_row *row, const char *cost, const char *help)
+{
+	snprintf(row->cost, sizeof(row->cost), "%s", cost);
+	snprintf(row->help, sizeof(row->help), "%s", help);
+}
+
+static const char *const state_names[] = {
+	[CHECK_OK] = "ok", [CHECK_MISSING] = "missing", [CHECK_LESS] = "less"};
+
+static void print_table(const struct check_list *list)
+{
+	unsigned i;
+
+	for (i = 0; i < list->n; i++) {
+		const struct check_row *row = &list->rows[i];
+
+		printf("%-8s %-26s %s\n", state_names[row->state], row->name, row->found);
+		if (row->state != CHECK_OK && *row->cost)
+			printf("%36s%s\n", "", row->cost);
+		if (row->state != CHECK_OK && *row->help)
+			printf("%36s-> %s\n", "", row->help);
+	}
+}
+
+static void print_json(const struct check_list *list, bool works)
+{
+	json_t *rows = json_array(), *all;
+	unsigned i;
+
+	for (i = 0; i < list->n; i++) {
+		const struct check_row *row = &list->rows[i];
+
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", row->name, "state",
+						      state_names[row->state], "found", row->found, "cost",
+						      row->cost, "help", row->help));
+	}
+	all = json_pack("{s:b, s:b, s:o}", "works", works, "daemon", list->daemon, "checks", rows);
+	json_dumpf(all, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(all);
+}
+
+int check__run(const struct cli_options *options)
+{
+	struct check_list list = {};
+	bool works = true;
+	unsigned i;
+	pid_t pid;
+	int status;
+
+	status = options__pid(options, false, &pid);
+	if (status != CLI_DONE)
+		return status;
+	check__system(&list, options);
+	if (pid)
+		check__process(&list, pid);
+	for (i = 0; i < list.n; i++)
+		works = works && list.rows[i].state != CHECK_MISSING;
+	if (options->json) {
+		print_json(&list, works);
+	} else {
+		print_table(&list);
+		puts(works ? pid ? "\nIt works here, on this process." : "\nIt works here."
+			   : "\nIt does not work here yet: see the rows that say `missing`.");
+	}
+	return works ? CLI_DONE : CLI_COULD_NOT;
+}

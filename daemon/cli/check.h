@@ -1,0 +1,40 @@
+/* Preconditions, one row each: check.c prints them, check_system.c and
+ * check_process.c find them. */
+#ifndef CPROFD_CLI_CHECK_H
+#define CPROFD_CLI_CHECK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cli/cli.h"
+
+enum check_state {
+	CHECK_OK,
+	CHECK_MISSING, /* it cannot work without */
+	CHECK_LESS,    /* it works, with less: `cost` says what */
+};
+
+struct check_row {
+	char name[40];
+	enum check_state state;
+	char found[256];
+	char cost[160];  /* what is lost; "" */
+	char help[200];  /* a command, or what to change; "" */
+};
+
+struct check_list {
+	struct check_row rows[40];
+	unsigned n;
+	bool daemon;     /* one answers: it has the privileges, we need none */
+};
+
+/* The row just added, to be filled further. */
+struct check_row *check__add(struct check_list *list, const char *name, enum check_state state,
+			     const char *found_format, ...) __attribute__((format(printf, 4, 5)));
+void check__help(struct check_row *row, const char *cost, const char *help);
+
+void check__system(struct check_list *list, const struct cli_options *options);
+void check__process(struct check_list *list, pid_t pid);
+
+#endif

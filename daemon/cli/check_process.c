@@ -1,0 +1,115 @@
+/* Is this process a Python that cprofd knows, and may we look? */
+#include <elf.h>
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "broker/process.h"
+#include "cli/check.h"
+#include "target/process.h"
+
+static void owner_of(pid_t pid, char *ret, size_t size)
+{
+	const struct passwd *entry;
+	struct stat status;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (stat(path, &status) < 0) {
+		snprintf(ret, size, "?");
+		return;
+	}
+	entry = getpwuid(status.st_uid);
+	if (entry)
+		snprintf(ret, size, "%s", entry->pw_name);
+	else
+		snprintf(ret, size, "uid %u", status.st_uid);
+}
+
+/* Which file holds the interpreter: libpython3.x.so when it is mapped, else the program. */
+static void check_binary(struct check_list *list, const struct target_process *process)
+{
+	const char *found = NULL;
+	size_t i, len = 0;
+
+	for (i = 0; i < process->maps.n && !found; i++) {
+		const char *name = mapping__name(&process->maps.items[i], &len);
+
+		if (len > 9 && !memcmp(name, "libpython", 9) && !memmem(name, len, "python3.so", 10))
+			found = process->maps.items[i].path, len = process->maps.items[i].path_len;
+	}
+	if (found)
+		check__add(list, "its interpreter", CHECK_OK, "shared: %.*s", (int)len, found);
+	else
+		check__add(list, "its interpreter", CHECK_OK, "static: in the program itself, or in a library of another name");
+}
+
+static void check_python(struct check_list *list, pid_t pid, const struct process_fds *fds,
+			 const struct process_stat *stat)
+{
+	struct image_key key = {.arg_start = stat->arg_start, .start_data = stat->start_data};
+	struct target_process process = {};
+	struct target_problem problem = {};
+	struct image image;
+	struct check_row *row;
+	char version[32] = "";
+	int major = 0, minor = 0;
+	int err;
+
+	err = target_process__init(&process, pid, fds->mem, fds->maps, key);
+	if (!err)
+		err = target__identify(&process, &image, &key, version, &problem);
+	else
+		problem.kind = TARGET_PROBLEM_GONE;
+	if (err) {
+		row = check__add(list, "its Python", CHECK_MISSING, "%s%s%s",
+				 target_problem__sentence(problem.kind), *problem.detail ? ": " : "",
+				 problem.detail);
+		check__help(row, "", err == -EAGAIN ? "try again in a moment" : "");
+	} else {
+		check__add(list, "its Python", CHECK_OK, "CPython %s", version);
+		check_binary(list, &process);
+		sscanf(version, "%d.%d", &major, &minor);
+		check__add(list, "its layout", CHECK_OK, "%s",
+			   minor >= 13 ? "as it tells of itself (_Py_DebugOffsets), the rest from the tables"
+				       : "from the tables, which were made from CPython's headers");
+	}
+	target_process__free(&process);
+}
+
+void check__process(struct check_list *list, pid_t pid)
+{
+	struct process_fds fds = PROCESS_FDS_NONE;
+	struct process_stat stat;
+	enum broker_error error;
+	struct check_row *row;
+	char owner[64], exe[PATH_MAX], path[64];
+	ssize_t len;
+	int err;
+
+	err = process__stat(pid, &stat);
+	if (err || stat.kernel_thread) {
+		error = err ? process__error(err) : BROKER_ERROR_KERNEL_THREAD;
+		row = check__add(list, "process", CHECK_MISSING, "%d: %s", pid, broker_error__sentence(error));
+		check__help(row, "", broker_error__hint(error));
+		return;
+	}
+	owner_of(pid, owner, sizeof(owner));
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	len = readlink(path, exe, sizeof(exe) - 1);
+	exe[len > 0 ? len : 0] = '\0';
+	check__add(list, "process", CHECK_OK, "%d of %s%s%.150s", pid, owner, *exe ? ": " : "", exe);
+	err = process__open(pid, &fds, &stat);
+	if (err) {
+		error = process__error(err);
+		row = check__add(list, "may it be read", CHECK_MISSING, "%s", broker_error__sentence(error));
+		check__help(row, "", broker_error__hint(error));
+		return;
+	}
+	check__add(list, "may it be read", CHECK_OK, "yes");
+	check_python(list, pid, &fds, &stat);
+	process__close(&fds);
+}

@@ -1,0 +1,188 @@
+/* What the machine and this process's rights give. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "broker/load.h"
+#include "cli/check.h"
+#include "cli/connection.h"
+
+#define KERNEL_MAJOR 6
+#define KERNEL_MINOR 1
+#define BTF "/sys/kernel/btf/vmlinux"
+
+static const struct {
+	const char *name;
+	int number;
+	bool needed;
+	const char *cost;
+} capabilities[] = {
+	{"CAP_BPF", CAP_BPF, true, "without it the sampler cannot be loaded"},
+	{"CAP_PERFMON", CAP_PERFMON, true, "without it the sampler may not read memory, nor perf events be opened"},
+	{"CAP_SYS_PTRACE", CAP_SYS_PTRACE, false, "without it only processes of one's own can be profiled"},
+	{"CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, false,
+	 "without it Pythons in folders of other users cannot be read"},
+	{"CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, false,
+	 "without it programs that were deleted or live in another container cannot be read"},
+	{"CAP_SETUID", CAP_SETUID, false, "without it the daemon cannot run engines as its users"},
+	{"CAP_SETGID", CAP_SETGID, false, "without it the daemon cannot run engines as its users"},
+	{"CAP_SYSLOG", CAP_SYSLOG, false, "without it kernel symbols have no addresses (not used in this version)"},
+};
+
+static bool has_capability(unsigned long long mask, int number)
+{
+	return mask >> number & 1;
+}
+
+static unsigned long long effective(void)
+{
+	unsigned long long mask = 0;
+	char line[256];
+	FILE *file = fopen("/proc/self/status", "re");
+
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, "CapEff:", 7))
+			mask = strtoull(line + 7, NULL, 16);
+	fclose(file);
+	return mask;
+}
+
+/* A number in /proc/sys; -100: it is not there. */
+static int sysctl(const char *path)
+{
+	int value = -100;
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return value;
+	if (fscanf(file, "%d", &value) != 1)
+		value = -100;
+	fclose(file);
+	return value;
+}
+
+static void check_kernel(struct check_list *list)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+	struct check_row *row;
+	bool good;
+
+	uname(&name);
+	sscanf(name.release, "%d.%d", &major, &minor);
+	good = major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR);
+	row = check__add(list, "kernel", good ? CHECK_OK : CHECK_MISSING, "%s (6.1 or later is needed)",
+			 name.release);
+	check__help(row, "", "boot a newer kernel (Debian 12 has 6.1)");
+	good = !strcmp(name.machine, "x86_64");
+	row = check__add(list, "machine", good ? CHECK_OK : CHECK_MISSING, "%s", name.machine);
+	check__help(row, "only x86-64 in this version", "");
+	good = !access(BTF, R_OK);
+	row = check__add(list, "BTF", good ? CHECK_OK : CHECK_MISSING, "%s", BTF);
+	check__help(row, "without it the sampler does not know the kernel's structures",
+		    "use a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
+}
+
+static void check_daemon(struct check_list *list, const struct cli_options *options)
+{
+	bool by_name;
+	const char *path = connection__socket_path(options, &by_name);
+	int fd, err = connection__connect_path(path, &fd);
+	struct check_row *row;
+
+	list->daemon = !err;
+	if (!err) {
+		close(fd);
+		check__add(list, "daemon", CHECK_OK, "answers at %s: nothing more is needed of you", path);
+		return;
+	}
+	row = check__add(list, "daemon", by_name ? CHECK_MISSING : CHECK_LESS, "none at %s (%s)", path,
+			 strerror(-err));
+	check__help(row, "without one, attach and record need root", "sudo systemctl enable --now cprofd.socket");
+}
+
+static void check_capabilities(struct check_list *list)
+{
+	unsigned long long mask = effective();
+	size_t i;
+
+	for (i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
+		bool has = has_capability(mask, capabilities[i].number);
+		enum check_state missing = capabilities[i].needed ? CHECK_MISSING : CHECK_LESS;
+		struct check_row *row;
+
+		row = check__add(list, capabilities[i].name, has ? CHECK_OK : missing, "%s",
+				 has ? "held" : "not held");
+		check__help(row, capabilities[i].cost, "sudo cprofd ..., or use the daemon");
+	}
+}
+
+/* The real sampler through the real verifier. */
+static void check_bpf(struct check_list *list, bool verbose)
+{
+	const struct load_options how = {.verbose = verbose};
+	enum broker_error error = BROKER_ERROR_OK;
+	struct sampler *sampler = NULL;
+	int disabled = sysctl("/proc/sys/kernel/unprivileged_bpf_disabled");
+	struct check_row *row;
+	int err = sampler__load(&how, &sampler, &error);
+
+	if (!err)
+		row = check__add(list, "BPF", CHECK_OK, "the sampler loads");
+	else
+		row = check__add(list, "BPF", CHECK_MISSING, "%s (%s)", broker_error__sentence(error),
+				 strerror(-err));
+	check__help(row, "", broker_error__hint(error));
+	sampler__free(sampler);
+	if (disabled != -100)
+		check__add(list, "unprivileged_bpf_disabled", CHECK_OK, "%d (%s)", disabled,
+			   disabled ? "CAP_BPF is asked for" : "cprofd does not use unprivileged BPF");
+}
+
+static void check_perf(struct check_list *list)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = 999,
+		.disabled = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int rate = sysctl("/proc/sys/kernel/perf_event_max_sample_rate");
+	int paranoid = sysctl("/proc/sys/kernel/perf_event_paranoid");
+	struct check_row *row;
+
+	row = check__add(list, "perf events", fd >= 0 ? CHECK_OK : CHECK_MISSING, "cpu-clock: %s",
+			 fd >= 0 ? "opens" : strerror(errno));
+	check__help(row, "", "sudo; in a container, allow perf_event_open and CAP_PERFMON");
+	if (fd >= 0)
+		close(fd);
+	if (paranoid != -100)
+		check__add(list, "perf_event_paranoid", CHECK_OK, "%d (%s)", paranoid,
+			   paranoid > 1 ? "CAP_PERFMON is asked for" : "not in the way");
+	if (rate == -100)
+		return;
+	row = check__add(list, "perf_event_max_sample_rate", rate >= 999 ? CHECK_OK : CHECK_LESS,
+			 "%d Hz at most", rate);
+	check__help(row, "the default rate of 999 Hz is refused", "sudo sysctl kernel.perf_event_max_sample_rate=100000");
+}
+
+void check__system(struct check_list *list, const struct cli_options *options)
+{
+	check_kernel(list);
+	check_daemon(list, options);
+	if (list->daemon)
+		return;
+	check_capabilities(list);
+	check_bpf(list, options->verbose);
+	check_perf(list);
+}

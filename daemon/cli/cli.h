@@ -1,0 +1,112 @@
+/* The command line: the outermost layer, and the only one that speaks.
+ *
+ * Data goes to stdout, words to stderr. A command returns its exit status:
+ * CLI_DONE, CLI_COULD_NOT, CLI_USAGE. Every sentence about a failure names the
+ * cause and the way out. One thread; signals are read through a signalfd.
+ *
+ * options.c holds the table of options and commands.c that of commands; --help,
+ * the man page and the shell completions are printed from these two (help.c).
+ */
+#ifndef CPROFD_CLI_H
+#define CPROFD_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
+
+#define CLI_SOCKET "/run/cprofd/cprofd.sock"
+#define CLI_SOCKET_VARIABLE "CPROFD_SOCKET"
+#define CLI_SPEEDSCOPE "https://www.speedscope.app"
+
+struct cli_options {
+	pid_t pid;               /* 0: none given */
+	uint32_t rate;           /* Hz */
+	uint64_t duration_ms;    /* 0: until stopped */
+	const char *output;      /* NULL: a name of its own; "-": stdout */
+	const char *format;      /* NULL: by the name of the output, else speedscope */
+	bool lines;
+	bool subprocesses;
+	bool thread_names;
+	const char *thread;      /* NULL: all */
+	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */
+	bool stream;
+	bool json;
+	bool verbose;
+	const char *socket;      /* NULL: not asked for by name */
+	const char *generate;    /* help: "man", "bash", "zsh" */
+	char **operands;         /* what is not an option, NULL-terminated */
+	int n_operands;
+};
+
+/* --- commands.c --- */
+struct command {
+	const char *name;
+	const char *operands;    /* as --help shows them */
+	const char *summary;     /* half a sentence */
+	const char *text;        /* paragraphs for --help and the man page */
+	const char *examples;    /* lines of "command\twhat it does" */
+	unsigned bit;            /* in struct option_row.commands */
+	bool stops_at_operand;   /* options end at the first operand (record) */
+	int (*run)(const struct cli_options *options);
+};
+#define COMMAND_ATTACH 1u
+#define COMMAND_RECORD 2u
+#define COMMAND_SERVE 4u
+#define COMMAND_CONVERT 8u
+#define COMMAND_CHECK 16u
+#define COMMAND_STATUS 32u
+#define COMMAND_HELP 64u
+extern const struct command commands[]; /* ended by a NULL name */
+const struct command *command__find(const char *name);
+
+int attach__run(const struct cli_options *options);
+int record__run(const struct cli_options *options);
+int serve__run(const struct cli_options *options);
+int convert__run(const struct cli_options *options);
+int check__run(const struct cli_options *options);
+int status__run(const struct cli_options *options);
+int help__run(const struct cli_options *options);
+
+/* --- options.c --- */
+struct option_row {
+	const char *name;
+	char letter;             /* 0: none */
+	const char *argument;    /* NULL: a flag. "[X]": may be left out */
+	const char *values;      /* closed list "a|b", for completion; NULL: free. "@format": the exporters */
+	unsigned commands;       /* COMMAND_* */
+	const char *help;
+	/* Takes the value; NULL, or a sentence about what is wrong with it. */
+	const char *(*set)(struct cli_options *options, const char *value);
+};
+extern const struct option_row option_rows[]; /* ended by a NULL name */
+
+/* argv[0] is the command's name. CLI_DONE: go on; CLI_USAGE was said already.
+ * *ret_help: --help was asked for. */
+int options__parse(const struct command *command, int argc, char **argv, struct cli_options *ret,
+		   bool *ret_help);
+/* The one PID that a command is about: -p or the operand. CLI_DONE or CLI_USAGE. */
+int options__pid(const struct cli_options *options, bool required, pid_t *ret);
+
+/* --- help.c --- */
+void help__overview(FILE *out);
+void help__command(FILE *out, const struct command *command);
+
+/* --- say.c: words, on stderr --- */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A failure and what to do about it (hint: NULL or "": nothing known). */
+void say__failure(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Words of one line that the next say() or progress takes the place of; only on a terminal. */
+void say__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool say__is_terminal(void);
+
+/* 1234567 -> "1,234,567"; 123456789 ns -> "123 ms"; bytes -> "1.2 MB". One of a
+ * few static buffers: valid for the next seven calls. */
+const char *words__count(uint64_t n);
+const char *words__duration(uint64_t ns);
+const char *words__bytes(uint64_t bytes);
+
+#endif

@@ -1,0 +1,102 @@
+#include <string.h>
+
+#include "cli/cli.h"
+
+const struct command commands[] = {
+	{
+		.name = "attach",
+		.operands = "PID",
+		.summary = "profile a process that is already running",
+		.text = "Samples the Python stacks of a running process until Ctrl-C, the end of -d SECS, or its own end; "
+			"then writes the file and prints a summary. The process is not stopped, not written to and needs "
+			"no preparation. A daemon is used when its socket answers, else what is needed is started for this "
+			"one time, which takes root.\n"
+			"Under sudo the file belongs to the user who called sudo.",
+		.examples = "sudo cprofd attach 4242\tuntil Ctrl-C, for speedscope.app\n"
+			    "sudo cprofd attach 4242 -d 10 --lines -o svd.speedscope.json\tten seconds, line by line\n"
+			    "sudo cprofd attach 4242 -r 10k -o svd.cprof\tkeep the recording, convert later\n"
+			    "sudo cprofd attach 4242 -d 5 -f collapsed -o - | flamegraph.pl > svd.svg\t\n"
+			    "sudo cprofd attach 4242 --stream | jq -c 'select(.ev==\"ledger\")'\tevents as they come\n",
+		.bit = COMMAND_ATTACH,
+		.run = attach__run,
+	},
+	{
+		.name = "record",
+		.operands = "-- COMMAND [ARG...]",
+		.summary = "start a command and profile it from its first instruction",
+		.text = "Starts the command, profiles it until it ends, then writes the file. Under sudo the command runs as "
+			"the user who called sudo, with that user's environment. Signals are passed on to the command. "
+			"The exit status tells whether a recording was made; the command's own is told in the summary.\n"
+			"With -d the recording ends earlier; the command is waited for.\n"
+			"`record -p PID` is the same as `attach PID`.",
+		.examples = "sudo cprofd record -- python3 compile.py\t\n"
+			    "sudo cprofd record -s -o build.speedscope.json -- make\tand all its children\n",
+		.bit = COMMAND_RECORD,
+		.stops_at_operand = true,
+		.run = record__run,
+	},
+	{
+		.name = "serve",
+		.operands = "",
+		.summary = "the daemon: lets users profile their own processes without sudo",
+		.text = "Listens on a socket until SIGTERM. Anyone may connect; the kernel tells who it is, and they may profile "
+			"what they may trace. Sockets passed by systemd (LISTEN_FDS) are taken over.",
+		.examples = "sudo systemctl enable --now cprofd.socket\tstarted when someone asks\n"
+			    "sudo cprofd serve\tby hand, on " CLI_SOCKET "\n",
+		.bit = COMMAND_SERVE,
+		.run = serve__run,
+	},
+	{
+		.name = "convert",
+		.operands = "FILE",
+		.summary = "make another format out of a recording",
+		.text = "Reads a recording (.cprof, or events as NDJSON; - is stdin) and writes it in another form. A recording "
+			"that was cut off is read as far as it goes.",
+		.examples = "cprofd convert svd.cprof\twrites svd.speedscope.json\n"
+			    "cprofd convert svd.cprof --lines --window 2.5,4 -o part.speedscope.json\t\n"
+			    "cprofd convert svd.cprof -f collapsed -o - | sort -k2nr | head\t\n",
+		.bit = COMMAND_CONVERT,
+		.run = convert__run,
+	},
+	{
+		.name = "check",
+		.operands = "[PID]",
+		.summary = "can it work here, on that process? each precondition, and how to meet it",
+		.text = "Prints one line for each precondition: ok, or what is missing, what that costs, and the command that helps. "
+			"Exit status 1 when something that is needed is missing.",
+		.examples = "sudo cprofd check\t\n"
+			    "sudo cprofd check 4242\tand is this a Python that it knows?\n",
+		.bit = COMMAND_CHECK,
+		.run = check__run,
+	},
+	{
+		.name = "status",
+		.operands = "",
+		.summary = "the daemon's own health",
+		.text = "Asks the daemon for its version, its sessions, its memory and what a sample costs.",
+		.examples = "cprofd status --json\t\n",
+		.bit = COMMAND_STATUS,
+		.run = status__run,
+	},
+	{
+		.name = "help",
+		.operands = "[COMMAND]",
+		.summary = "this text, or that of one command; also the man page and shell completions",
+		.text = "",
+		.examples = "cprofd help attach\t\n"
+			    "cprofd help --completion=bash\t\n",
+		.bit = COMMAND_HELP,
+		.run = help__run,
+	},
+	{},
+};
+
+const struct command *command__find(const char *name)
+{
+	const struct command *command;
+
+	for (command = commands; command->name; command++)
+		if (!strcmp(command->name, name))
+			return command;
+	return NULL;
+}

@@ -1,0 +1,207 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "broker/broker.h"
+#include "cli/connection.h"
+#include "events/events.h"
+#include "serve/serve.h"
+
+const char *connection__socket_path(const struct cli_options *options, bool *ret_by_name)
+{
+	const char *path = options->socket ? options->socket : getenv(CLI_SOCKET_VARIABLE);
+
+	*ret_by_name = path && *path;
+	return *ret_by_name ? path : CLI_SOCKET;
+}
+
+int connection__connect_path(const char *path, int *ret_fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	_cleanup_close_ int fd = -1;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* In the child: a broker of our own. Ctrl-C is for the client alone. */
+static void __attribute__((noreturn)) run_broker(int fd, const struct cli_options *options)
+{
+	const struct broker_options broker = {
+		.listen_fd = -1,
+		.client_fd = fd,
+		.client_uid = getuid(),
+		.client_gid = getgid(),
+		.verbose = options->verbose,
+		.expect_flags = options->subprocesses ? BROKER_SUBPROCESSES : 0,
+		.engine_main = engine__main,
+	};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setpgid(0, 0);
+	prctl(PR_SET_NAME, "cprofd-broker");
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+	}
+	_exit(broker__run(&broker));
+}
+
+static int start_own(const struct cli_options *options, struct connection *connection)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	fflush(NULL);
+	connection->broker = fork();
+	if (connection->broker < 0) {
+		int err = -errno;
+
+		connection->broker = 0;
+		close(pair[0]);
+		close(pair[1]);
+		return err;
+	}
+	if (!connection->broker) {
+		close(pair[0]);
+		run_broker(pair[1], options);
+	}
+	close(pair[1]);
+	connection->fd = pair[0];
+	return 0;
+}
+
+int connection__open(const struct cli_options *options, bool daemon_only, struct connection *ret)
+{
+	bool by_name;
+	const char *path = connection__socket_path(options, &by_name);
+	int err;
+
+	*ret = CONNECTION_NONE;
+	ret->verbose = options->verbose;
+	err = connection__connect_path(path, &ret->fd);
+	if (err && (by_name || daemon_only)) {
+		say__failure(err == -EACCES ? "its permissions keep you out: ask whoever started the daemon"
+					    : "start one with `sudo cprofd serve`, or "
+					      "`sudo systemctl start cprofd.socket`",
+			     "no daemon answers at %s: %s", path, strerror(-err));
+		return CLI_COULD_NOT;
+	}
+	if (options->verbose && !err)
+		say("asking the daemon at %s", path);
+	else if (options->verbose)
+		say("no daemon at %s (%s): an engine of our own", path, strerror(-err));
+	if (err)
+		err = start_own(options, ret);
+	if (err) {
+		say__failure("", "the engine could not be started: %s", strerror(-err));
+		return CLI_COULD_NOT;
+	}
+	fcntl(ret->fd, F_SETFL, O_NONBLOCK);
+	return CLI_DONE;
+}
+
+void connection__close(struct connection *connection)
+{
+	if (connection->fd >= 0)
+		close(take_fd(&connection->fd));
+	/* It ends when our socket closes; waiting keeps its last words before ours. */
+	if (connection->broker > 0)
+		waitpid(connection->broker, NULL, 0);
+	connection->broker = 0;
+	buf__free(&connection->in);
+}
+
+int connection__request(struct connection *connection, const char *request)
+{
+	struct buf line = {};
+	size_t sent = 0;
+	int err;
+
+	err = buf__printf(&line, "%s\n", request);
+	while (!err && sent < line.len) {
+		struct pollfd poll_fd = {connection->fd, POLLOUT, 0};
+		ssize_t n = send(connection->fd, line.data + sent, line.len - sent, MSG_NOSIGNAL);
+
+		if (n >= 0)
+			sent += (size_t)n;
+		else if (errno == EAGAIN)
+			err = poll(&poll_fd, 1, 5000) == 0 ? -ETIMEDOUT : 0;
+		else if (errno != EINTR)
+			err = -errno;
+	}
+	buf__free(&line);
+	return err;
+}
+
+int connection__receive(struct connection *connection, int timeout_ms)
+{
+	struct pollfd poll_fd = {connection->fd, POLLIN, 0};
+	const size_t chunk = 256 << 10;
+	ssize_t n;
+	int err;
+
+	buf__consume(&connection->in, connection->consumed);
+	connection->consumed = 0;
+	if (timeout_ms && poll(&poll_fd, 1, timeout_ms) < 0 && errno != EINTR)
+		return -errno;
+	if (connection->in.len > EVENTS_LINE_MAX)
+		return -EMSGSIZE;
+	err = buf__reserve(&connection->in, chunk);
+	if (err)
+		return err;
+	n = recv(connection->fd, connection->in.data + connection->in.len, chunk, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n < 0 && errno != ECONNRESET)
+		return -errno;
+	if (n <= 0)
+		connection->ended = true;
+	else
+		connection->in.len += (size_t)n;
+	return 0;
+}
+
+bool connection__line(struct connection *connection, const char **ret_line, size_t *ret_len)
+{
+	const char *line = connection->in.data + connection->consumed;
+	const char *end;
+
+	if (connection->consumed == connection->in.len)
+		return false;
+	end = memchr(line, '\n', connection->in.len - connection->consumed);
+	if (!end)
+		return false;
+	*ret_line = line;
+	*ret_len = (size_t)(end + 1 - line);
+	connection->consumed += *ret_len;
+	return true;
+}
+
+bool line__is(const char *line, size_t len, const char *event)
+{
+	static const char head[] = "{\"ev\":\"";
+	size_t name = strlen(event);
+
+	return len > sizeof(head) + name && !memcmp(line, head, sizeof(head) - 1) &&
+	       !memcmp(line + sizeof(head) - 1, event, name) && line[sizeof(head) - 1 + name] == '"';
+}

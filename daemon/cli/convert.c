@@ -1,0 +1,86 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/user.h"
+#include "cli/write.h"
+
+/* "a/svd.cprof" -> "svd" + extension, in the current directory. */
+static void default_name(const char *input, const char *extension, char *out, size_t size)
+{
+	const char *slash = strrchr(input, '/');
+	size_t len;
+
+	input = slash ? slash + 1 : input;
+	if (!strcmp(input, "-"))
+		input = "cprofd";
+	len = strlen(input);
+	if (len > 6 && !strcmp(input + len - 6, ".cprof"))
+		len -= 6;
+	snprintf(out, size, "%.*s%s", (int)(len < 200 ? len : 200), input, extension);
+}
+
+static int open_input(const char *path)
+{
+	const struct user *user = user__calling();
+	int fd;
+
+	if (!strcmp(path, "-"))
+		return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (user__enter(user))
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	user__leave(user);
+	return fd;
+}
+
+static void tell_failure(int err, const char *input, const char *output, const char *thread)
+{
+	if (err == -EBADMSG)
+		say__failure("cprofd writes recordings with -f events", "%s is not a recording, or it is damaged",
+			     input);
+	else if (err == -EPROTONOSUPPORT)
+		say__failure("use the cprofd that made it, or a newer one",
+			     "%s was made by a version of cprofd that this one does not understand", input);
+	else if (err == -ENOENT && thread)
+		say__failure("a TID or a name, as the profile shows them", "%s has no thread %s", input, thread);
+	else
+		say__failure("", "%s could not be written from %s: %s", output, input, strerror(-err));
+}
+
+int convert__run(const struct cli_options *options)
+{
+	const char *format = write__format(options->format, options->output);
+	struct export_report report = {};
+	struct output output;
+	_cleanup_close_ int input = -1;
+	const char *path;
+	char name[256];
+	int status, err;
+
+	if (options->n_operands != 1) {
+		say__failure("as in `cprofd convert svd.cprof`", "one recording, please");
+		return CLI_USAGE;
+	}
+	path = options->operands[0];
+	input = open_input(path);
+	if (input < 0) {
+		say__failure("", "%s cannot be read: %s", path, strerror(errno));
+		return CLI_COULD_NOT;
+	}
+	default_name(path, write__extension(format), name, sizeof(name));
+	status = output__open(options->output ? options->output : name, &output);
+	if (status != CLI_DONE)
+		return status;
+	err = write__export(format, options, input, &output, &report);
+	if (err)
+		tell_failure(err, path, output.path, options->thread);
+	else
+		write__tell(format, &output, &report);
+	output__close(&output);
+	return err ? CLI_COULD_NOT : CLI_DONE;
+}

@@ -1,0 +1,385 @@
+/* --help, the man page and the shell completions: three prints of the tables
+ * of options and commands. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "export/export.h"
+
+#define COLUMN 26
+
+static const char synopsis[] = "a sampling profiler for Python programs that compile";
+
+/* Fills lines of at most `width`; the first one goes on where `at` is. */
+static void fill(FILE *out, const char *text, int indent, int width, int at)
+{
+	while (*text) {
+		size_t word = strcspn(text, " \n");
+
+		if (at + (int)word > width && at > indent) {
+			fprintf(out, "\n%*s", indent, "");
+			at = indent;
+		}
+		fwrite(text, 1, word, out);
+		at += (int)word;
+		text += word;
+		if (*text == '\n') {
+			fprintf(out, "\n%*s", indent, "");
+			at = indent;
+		} else if (*text && at < width) {
+			fputc(' ', out);
+			at++;
+		}
+		text += *text != '\0';
+	}
+	fputc('\n', out);
+}
+
+/* "--native[=KIND]", "-d, --duration SECS" */
+static void spelling(char *out, size_t size, const struct option_row *row)
+{
+	char letter[8] = "    ";
+
+	if (row->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+	if (!row->argument)
+		snprintf(out, size, "%s--%s", letter, row->name);
+	else if (*row->argument == '[')
+		snprintf(out, size, "%s--%s[=%s", letter, row->name, row->argument + 1);
+	else
+		snprintf(out, size, "%s--%s %s", letter, row->name, row->argument);
+}
+
+/* Calls fn for each line "command\texplanation\n". */
+static void each_example(const char *examples,
+			 void (*fn)(FILE *out, const char *command, size_t len, const char *what, size_t what_len),
+			 FILE *out)
+{
+	while (*examples) {
+		size_t command = strcspn(examples, "\t"), what = strcspn(examples + command + 1, "\n");
+
+		fn(out, examples, command, examples + command + 1, what);
+		examples += command + 1 + what + 1;
+	}
+}
+
+static void print_example(FILE *out, const char *command, size_t len, const char *what, size_t what_len)
+{
+	if (what_len && len + 4 < 56)
+		fprintf(out, "    %-54.*s  # %.*s\n", (int)len, command, (int)what_len, what);
+	else if (what_len)
+		fprintf(out, "    # %.*s\n    %.*s\n", (int)what_len, what, (int)len, command);
+	else
+		fprintf(out, "    %.*s\n", (int)len, command);
+}
+
+void help__overview(FILE *out)
+{
+	const struct command *command;
+
+	fprintf(out, "cprofd %s: %s\n\n", CPROFD_VERSION, synopsis);
+	print_example(out, "sudo cprofd attach 4242", 23, "what is process 4242 doing? Ctrl-C ends it", 42);
+	print_example(out, "sudo cprofd record -- python3 compile.py", 40, "from the first instruction", 26);
+	print_example(out, "cprofd check", 12, "can it work here?", 17);
+	fprintf(out, "\nBoth write a file for %s and a summary.\n\nCommands:\n", CLI_SPEEDSCOPE);
+	for (command = commands; command->name; command++) {
+		int at = fprintf(out, "    %s %s", command->name, command->operands);
+
+		at += fprintf(out, "%*s", at < COLUMN + 8 ? COLUMN + 8 - at : 1, "");
+		fill(out, command->summary, COLUMN + 8, 96, at);
+	}
+	fprintf(out, "\n`cprofd COMMAND --help` teaches one of them. Exit status: 0 done, 1 could not, 2 wrong usage.\n");
+}
+
+static void list_formats(FILE *out, int indent)
+{
+	const struct exporter *exporter;
+
+	for (exporter = exporters; exporter->name; exporter++) {
+		int at = fprintf(out, "%*s%-14s", indent, "", exporter->name);
+
+		fill(out, exporter->description, indent + 14, 96, at);
+	}
+}
+
+void help__command(FILE *out, const struct command *command)
+{
+	const struct option_row *row;
+	char name[64];
+
+	fprintf(out, "cprofd %s: %s\n\n", command->name, command->summary);
+	each_example(command->examples, print_example, out);
+	fprintf(out, "\nusage: cprofd %s [OPTION...] %s\n", command->name, command->operands);
+	if (*command->text) {
+		fputc('\n', out);
+		fill(out, command->text, 0, 96, 0);
+	}
+	fputs("\nOptions:\n", out);
+	for (row = option_rows; row->name; row++) {
+		int at;
+
+		if (!(row->commands & command->bit))
+			continue;
+		spelling(name, sizeof(name), row);
+		at = fprintf(out, "  %-*s ", COLUMN, name);
+		fill(out, row->help, COLUMN + 3, 96, at);
+	}
+	fprintf(out, "  %-*s this text\n", COLUMN, "-h, --help");
+	if (command->bit & (COMMAND_ATTACH | COMMAND_RECORD | COMMAND_CONVERT)) {
+		fputs("\nFormats:\n", out);
+		list_formats(out, 2);
+	}
+}
+
+/* --- the man page: roff, man(7) macros --- */
+
+static void roff_n(FILE *out, const char *text, size_t len)
+{
+	bool line_start = true;
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		if (line_start && (text[i] == '.' || text[i] == '\''))
+			fputs("\\&", out);
+		if (text[i] == '\\')
+			fputs("\\e", out);
+		else if (text[i] == '-')
+			fputs("\\-", out);
+		else if (text[i] == '\n')
+			fputs("\n.PP\n", out);
+		else
+			fputc(text[i], out);
+		line_start = text[i] == '\n';
+	}
+}
+
+static void roff(FILE *out, const char *text)
+{
+	roff_n(out, text, strlen(text));
+}
+
+static void roff_example(FILE *out, const char *command, size_t len, const char *what, size_t what_len)
+{
+	fputs(".TP\n.B ", out);
+	roff_n(out, command, len);
+	fputc('\n', out);
+	roff_n(out, what, what_len);
+	fputs(what_len ? "\n" : "\\&\n", out);
+}
+
+static void man_page(FILE *out)
+{
+	const struct command *command;
+	const struct option_row *row;
+	const struct exporter *exporter;
+	char name[64];
+
+	fprintf(out, ".TH CPROFD 1 \"\" \"cprofd %s\" \"User Commands\"\n", CPROFD_VERSION);
+	fprintf(out, ".SH NAME\ncprofd \\- %s\n.SH SYNOPSIS\n.B cprofd\n.I COMMAND\n[OPTION...]\n", synopsis);
+	fputs(".SH COMMANDS\n", out);
+	for (command = commands; command->name; command++) {
+		fprintf(out, ".SS cprofd %s ", command->name);
+		roff(out, command->operands);
+		fputc('\n', out);
+		if (*command->text)
+			roff(out, command->text);
+		else
+			roff(out, command->summary);
+		fputc('\n', out);
+		each_example(command->examples, roff_example, out);
+	}
+	fputs(".SH OPTIONS\n", out);
+	for (row = option_rows; row->name; row++) {
+		const char *separator = "(";
+
+		spelling(name, sizeof(name), row);
+		fputs(".TP\n.B ", out);
+		roff(out, name + strspn(name, " "));
+		fputc('\n', out);
+		roff(out, row->help);
+		fputc(' ', out);
+		for (command = commands; command->name; command++) {
+			if (!(row->commands & command->bit))
+				continue;
+			fprintf(out, "%s%s", separator, command->name);
+			separator = ", ";
+		}
+		fputs(")\n", out);
+	}
+	fputs(".SH FORMATS\n", out);
+	for (exporter = exporters; exporter->name; exporter++) {
+		fprintf(out, ".TP\n.B %s\n", exporter->name);
+		roff(out, exporter->description);
+		fputc('\n', out);
+	}
+	fputs(".SH EXIT STATUS\n0: done. 1: could not, the reason is on stderr. 2: wrong usage.\n", out);
+	fprintf(out, ".SH ENVIRONMENT\n.TP\n.B %s\nThe daemon's socket.\n", CLI_SOCKET_VARIABLE);
+	fprintf(out, ".SH FILES\n.TP\n.B %s\nThe daemon's socket, when nothing else is said.\n", CLI_SOCKET);
+}
+
+/* --- completion --- */
+
+/* What `compgen -W` or zsh's _values gets for this option. */
+static void print_values(FILE *out, const struct option_row *row)
+{
+	const struct exporter *exporter;
+	const char *value;
+
+	if (!strcmp(row->values, "@format")) {
+		for (exporter = exporters; exporter->name; exporter++)
+			fprintf(out, "%s%s", exporter == exporters ? "" : " ", exporter->name);
+		return;
+	}
+	for (value = row->values; *value; value++)
+		fputc(*value == '|' ? ' ' : *value, out);
+}
+
+static void print_words(FILE *out, const struct command *command)
+{
+	const struct option_row *row;
+
+	for (row = option_rows; row->name; row++) {
+		if (!(row->commands & command->bit))
+			continue;
+		fprintf(out, "--%s ", row->name);
+		if (row->letter)
+			fprintf(out, "-%c ", row->letter);
+	}
+	fputs("--help", out);
+}
+
+static void bash_completion(FILE *out)
+{
+	const struct command *command;
+	const struct option_row *row;
+
+	fputs("# bash completion for cprofd, printed by `cprofd help --completion=bash`\n"
+	      "_cprofd()\n{\n"
+	      "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+	      "\tCOMPREPLY=()\n"
+	      "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+	      "\t\tCOMPREPLY=($(compgen -W '", out);
+	for (command = commands; command->name; command++)
+		fprintf(out, "%s ", command->name);
+	fputs("--help --version' -- \"$word\"))\n\t\treturn\n\tfi\n\tcase $before in\n", out);
+	for (row = option_rows; row->name; row++) {
+		if (!row->argument || *row->argument == '[')
+			continue;
+		fprintf(out, "\t--%s", row->name);
+		if (row->letter)
+			fprintf(out, "|-%c", row->letter);
+		if (row->values && !strcmp(row->values, "@file")) {
+			fputs(") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n", out);
+		} else if (row->values) {
+			fputs(") COMPREPLY=($(compgen -W '", out);
+			print_values(out, row);
+			fputs("' -- \"$word\")); return ;;\n", out);
+		} else if (!strcmp(row->argument, "PID")) {
+			fputs(") COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")); return ;;\n", out);
+		} else {
+			fputs(") return ;;\n", out);
+		}
+	}
+	fputs("\tesac\n\tcase ${COMP_WORDS[1]}:$word in\n", out);
+	for (command = commands; command->name; command++) {
+		fprintf(out, "\t%s:-*) COMPREPLY=($(compgen -W '", command->name);
+		print_words(out, command);
+		fputs("' -- \"$word\")) ;;\n", out);
+	}
+	fputs("\tattach:*|check:*) COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")) ;;\n"
+	      "\trecord:*) COMPREPLY=($(compgen -c -f -- \"$word\")) ;;\n"
+	      "\tconvert:*) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+	      "\thelp:*) COMPREPLY=($(compgen -W '", out);
+	for (command = commands; command->name; command++)
+		fprintf(out, "%s ", command->name);
+	fputs("' -- \"$word\")) ;;\n\tesac\n}\ncomplete -o filenames -F _cprofd cprofd\n", out);
+}
+
+/* Text within '...[...]' of an _arguments specification. */
+static void zsh_text(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", out);
+		else if (strchr("[]:\\", *text))
+			fprintf(out, "\\%c", *text);
+		else
+			fputc(*text, out);
+	}
+}
+
+static void zsh_option(FILE *out, const struct option_row *row)
+{
+	fputs(" \\\n\t\t\t'", out);
+	fprintf(out, "--%s%s[", row->name, !row->argument ? "" : *row->argument == '[' ? "=-" : "=");
+	zsh_text(out, row->help);
+	fputc(']', out);
+	if (row->argument) {
+		fputs(*row->argument == '[' ? "::" : ":", out);
+		fprintf(out, "%s:", row->name);
+		if (row->values && !strcmp(row->values, "@file")) {
+			fputs("_files", out);
+		} else if (row->values) {
+			fputc('(', out);
+			print_values(out, row);
+			fputc(')', out);
+		} else if (!strcmp(row->argument, "PID")) {
+			fputs("_pids", out);
+		}
+	}
+	fputc('\'', out);
+}
+
+static void zsh_completion(FILE *out)
+{
+	const struct command *command;
+	const struct option_row *row;
+
+	fputs("#compdef cprofd\n# printed by `cprofd help --completion=zsh`\n"
+	      "_cprofd() {\n\tlocal -a names\n\tnames=(\n", out);
+	for (command = commands; command->name; command++) {
+		fprintf(out, "\t\t'%s:", command->name);
+		zsh_text(out, command->summary);
+		fputs("'\n", out);
+	}
+	fputs("\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command names\n\t\treturn\n\tfi\n"
+	      "\tlocal name=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $name in\n", out);
+	for (command = commands; command->name; command++) {
+		fprintf(out, "\t%s) _arguments", command->name);
+		for (row = option_rows; row->name; row++)
+			if (row->commands & command->bit)
+				zsh_option(out, row);
+		fprintf(out, " \\\n\t\t\t'*:operand:%s' ;;\n",
+			command->bit & (COMMAND_ATTACH | COMMAND_CHECK) ? "_pids"
+			: command->bit & COMMAND_RECORD			? "_normal"
+									: "_files");
+	}
+	fputs("\tesac\n}\n_cprofd \"$@\"\n", out);
+}
+
+int help__run(const struct cli_options *options)
+{
+	const struct command *command;
+
+	if (options->generate) {
+		if (!strcmp(options->generate, "man"))
+			man_page(stdout);
+		else if (!strcmp(options->generate, "bash"))
+			bash_completion(stdout);
+		else
+			zsh_completion(stdout);
+		return CLI_DONE;
+	}
+	if (!options->n_operands) {
+		help__overview(stdout);
+		return CLI_DONE;
+	}
+	command = command__find(options->operands[0]);
+	if (!command) {
+		say__failure("see `cprofd --help`", "there is no command '%s'", options->operands[0]);
+		return CLI_USAGE;
+	}
+	help__command(stdout, command);
+	return CLI_DONE;
+}

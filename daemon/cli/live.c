@@ -1,0 +1,148 @@
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/live.h"
+#include "cprofd/loss.h"
+
+#define ATTACH_ID 1
+
+static void copy(char *to, size_t size, const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	snprintf(to, size, "%s", text ? text : "");
+}
+
+static uint64_t number(const json_t *object, const char *key)
+{
+	json_int_t value = json_integer_value(json_object_get(object, key));
+
+	return value < 0 ? 0 : (uint64_t)value;
+}
+
+static void on_answer(struct live *live, const json_t *answer)
+{
+	if (number(answer, "id") != ATTACH_ID || live->answered)
+		return;
+	live->answered = true;
+	live->session = (uint32_t)number(answer, "session");
+	live->refused = !json_is_true(json_object_get(answer, "ok"));
+	copy(live->error, sizeof(live->error), answer, "error");
+	copy(live->hint, sizeof(live->hint), answer, "hint");
+}
+
+/* Losses of whole samples; frames and details that are missing are the summary's. */
+static bool is_sample_loss(const char *name)
+{
+#define SAMPLE 1
+#define FRAMES 0
+#define DETAIL 0
+#define ROW(id, kind, name, sentence) {name, kind},
+	static const struct {
+		const char *name;
+		bool sample;
+	} losses[] = {CPROFD_LOSSES(ROW)};
+#undef ROW
+#undef SAMPLE
+#undef FRAMES
+#undef DETAIL
+	size_t i;
+
+	for (i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+		if (!strcmp(losses[i].name, name))
+			return losses[i].sample;
+	return false;
+}
+
+static void on_ledger(struct live *live, json_t *ledger)
+{
+	uint64_t time = number(ledger, "time"), samples = number(ledger, "samples");
+	json_t *losses = json_object_get(ledger, "losses"), *count;
+	const char *name;
+
+	if (live->ledger_time && time > live->ledger_time && samples >= live->samples)
+		live->rate = (samples - live->samples) * 1000000000ull / (time - live->ledger_time);
+	live->ledger_time = time;
+	live->samples = samples;
+	live->lost = 0;
+	json_object_foreach(losses, name, count)
+		if (is_sample_loss(name))
+			live->lost += (uint64_t)json_integer_value(count);
+}
+
+static void on_end(struct live *live, const json_t *end)
+{
+	live->ended = true;
+	copy(live->reason, sizeof(live->reason), end, "reason");
+	copy(live->detail, sizeof(live->detail), end, "detail");
+}
+
+/* Only these few are read as they come; all of them are read for the summary. */
+static void look(struct live *live, const char *line, size_t len)
+{
+	json_t *json;
+
+	if (line__is(line, len, "thread")) {
+		live->threads++;
+		return;
+	}
+	if (line__is(line, len, "epoch")) {
+		live->threads = 0; /* the living ones are told again */
+		return;
+	}
+	if (line__is(line, len, "gap")) {
+		live->gap = true;
+		return;
+	}
+	if (line__is(line, len, "thread_end")) {
+		live->threads -= live->threads > 0;
+		return;
+	}
+	if (!line__is(line, len, "ledger") && !line__is(line, len, "end"))
+		return;
+	json = json_loadb(line, len, 0, NULL);
+	if (line__is(line, len, "ledger"))
+		on_ledger(live, json);
+	else
+		on_end(live, json);
+	json_decref(json);
+}
+
+static void keep(struct live *live, const char *line, size_t len)
+{
+	if (live->writer && !live->write_error)
+		live->write_error = recording_writer__lines(live->writer, line, len);
+	while (live->stream_fd >= 0 && !live->stream_error && len) {
+		ssize_t n = write(live->stream_fd, line, len);
+
+		if (n < 0 && errno != EINTR)
+			live->stream_error = -errno;
+		if (n > 0) {
+			line += n;
+			len -= (size_t)n;
+		}
+	}
+}
+
+void live__lines(struct live *live)
+{
+	const char *line;
+	size_t len;
+
+	while (!live->ended && connection__line(live->connection, &line, &len)) {
+		if (line__is(line, len, "answer")) {
+			json_t *json = json_loadb(line, len, 0, NULL);
+
+			on_answer(live, json);
+			json_decref(json);
+			continue;
+		}
+		keep(live, line, len);
+		look(live, line, len);
+	}
+	if (live->connection->ended && !live->ended)
+		live->ended = live->cut = true;
+}

@@ -1,0 +1,34 @@
+/* A session as it comes in: answers, the live ledger, and the lines on their way
+ * into the recording and to stdout. */
+#ifndef CPROFD_CLI_LIVE_H
+#define CPROFD_CLI_LIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/connection.h"
+#include "events/events.h"
+
+struct live {
+	struct connection *connection;
+	struct recording_writer *writer; /* NULL: none */
+	int stream_fd;                   /* -1: none */
+	/* what was heard */
+	bool answered, refused;          /* of the request `attach` */
+	bool ended;                      /* `end` came, or the other side is gone */
+	bool cut;                        /* without an `end` */
+	uint32_t session;
+	char error[512], hint[512];      /* refused */
+	char reason[32], detail[512];    /* of `end` */
+	int write_error;                 /* -errno of the recording: it is whole up to there */
+	int stream_error;                /* -errno of stdout */
+	/* for the progress line */
+	uint64_t samples, lost, threads;
+	uint64_t ledger_time, rate;      /* samples a second between the last two ledgers */
+	bool gap;                        /* events are missing: the client was too slow */
+};
+
+/* Handles every whole line that came. */
+void live__lines(struct live *live);
+
+#endif

@@ -1,0 +1,368 @@
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/broker.h"
+#include "cli/cli.h"
+#include "export/export.h"
+
+#define OPTIONS_MAX 40
+
+/* --- one setter for each option --- */
+
+static const char *set_pid(struct cli_options *options, const char *value)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(value, &end, 10);
+	if (errno || end == value || *end || pid < 1 || pid > 1 << 22)
+		return "is not a process id";
+	options->pid = (pid_t)pid;
+	return NULL;
+}
+
+/* Seconds, with a fraction; -1: not that. */
+static double seconds(const char *value, char **ret_end)
+{
+	double number;
+
+	if (!isdigit((unsigned char)*value) && *value != '.')
+		return -1;
+	errno = 0;
+	number = strtod(value, ret_end);
+	return errno || !isfinite(number) || number > 1e9 ? -1 : number;
+}
+
+static const char *set_duration(struct cli_options *options, const char *value)
+{
+	char *end = NULL;
+	double number;
+
+	if (!strcmp(value, "unlimited")) { /* py-spy's word */
+		options->duration_ms = 0;
+		return NULL;
+	}
+	number = seconds(value, &end);
+	if (number < 0.001 || (*end && strcmp(end, "s")))
+		return "is not a number of seconds (at least 0.001)";
+	options->duration_ms = (uint64_t)(number * 1000 + 0.5);
+	return NULL;
+}
+
+static const char *set_rate(struct cli_options *options, const char *value)
+{
+	double number;
+	char *end;
+
+	errno = 0;
+	number = isdigit((unsigned char)*value) ? strtod(value, &end) : -1;
+	if (number >= 0 && (*end == 'k' || *end == 'K')) {
+		number *= 1000;
+		end++;
+	}
+	if (number < 1 || errno || *end || number > BROKER_RATE_MAX || number != floor(number))
+		return "is not a rate: samples a second, 1 to 20k (as 999, 10000 or 10k)";
+	options->rate = (uint32_t)number;
+	return NULL;
+}
+
+static const char *set_output(struct cli_options *options, const char *value)
+{
+	options->output = value;
+	return *value ? NULL : "is no file name";
+}
+
+static const char *set_format(struct cli_options *options, const char *value)
+{
+	if (!strcmp(value, "flamegraph"))
+		return "flame graphs as SVG are not in this version: `-f collapsed -o - | flamegraph.pl` draws one";
+	if (!exporter__find(value))
+		return "is not a format that this version writes (see --help)";
+	options->format = value;
+	return NULL;
+}
+
+static const char *set_functions(struct cli_options *options, const char *value)
+{
+	options->lines = false;
+	return NULL;
+}
+
+static const char *set_lines(struct cli_options *options, const char *value)
+{
+	options->lines = true;
+	return NULL;
+}
+
+/* What this version cannot do is refused, never taken and ignored. */
+static const char *set_native(struct cli_options *options, const char *value)
+{
+	if (value && !strcmp(value, "off"))
+		return NULL;
+	if (!value || !strcmp(value, "full") || !strcmp(value, "leaf"))
+		return "native stacks are not in this version: leave --native out, or say --native=off";
+	return "is not one of off, leaf, full";
+}
+
+static const char *set_mode(struct cli_options *options, const char *value)
+{
+	if (!strcmp(value, "cpu"))
+		return NULL;
+	if (!strcmp(value, "wall"))
+		return "wall-clock sampling is not in this version: waiting time is told as (idle), as a whole";
+	return "is not one of cpu, wall";
+}
+
+static const char *set_subprocesses(struct cli_options *options, const char *value)
+{
+	options->subprocesses = true;
+	return NULL;
+}
+
+static const char *set_threads(struct cli_options *options, const char *value)
+{
+	options->thread_names = true;
+	return NULL;
+}
+
+static const char *set_thread(struct cli_options *options, const char *value)
+{
+	options->thread = value;
+	return *value ? NULL : "is no thread: give its id or its name";
+}
+
+static const char *refuse_gil(struct cli_options *options, const char *value)
+{
+	return "who holds the GIL is not recorded in this version: leave --gil out";
+}
+
+static const char *refuse_idle(struct cli_options *options, const char *value)
+{
+	return "where a thread waits is not recorded in this version: its waiting is told as (idle), as a whole";
+}
+
+static const char *refuse_kernel(struct cli_options *options, const char *value)
+{
+	return "kernel stacks are not in this version: leave --kernel out";
+}
+
+static const char *set_stream(struct cli_options *options, const char *value)
+{
+	options->stream = true;
+	return NULL;
+}
+
+static const char *set_window(struct cli_options *options, const char *value)
+{
+	static const char bad[] = "is not a window: FROM,TO in seconds since the start (as 2.5,10 or 30,)";
+	char *end = NULL;
+	double from, to;
+
+	from = seconds(value, &end);
+	if (from < 0 || *end != ',')
+		return bad;
+	options->from_ns = (uint64_t)(from * 1e9);
+	options->to_ns = 0;
+	if (!end[1])
+		return NULL;
+	to = seconds(end + 1, &end);
+	if (to < 0 || *end || to <= from)
+		return bad;
+	options->to_ns = (uint64_t)(to * 1e9);
+	return NULL;
+}
+
+static const char *set_json(struct cli_options *options, const char *value)
+{
+	options->json = true;
+	return NULL;
+}
+
+static const char *set_verbose(struct cli_options *options, const char *value)
+{
+	options->verbose = true;
+	return NULL;
+}
+
+static const char *set_socket(struct cli_options *options, const char *value)
+{
+	options->socket = value;
+	return *value ? NULL : "is no path";
+}
+
+static const char *set_man(struct cli_options *options, const char *value)
+{
+	options->generate = "man";
+	return NULL;
+}
+
+static const char *set_completion(struct cli_options *options, const char *value)
+{
+	if (strcmp(value, "bash") && strcmp(value, "zsh"))
+		return "is not one of bash, zsh";
+	options->generate = value;
+	return NULL;
+}
+
+#define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
+#define WRITING (SAMPLING | COMMAND_CONVERT)
+#define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS)
+
+const struct option_row option_rows[] = {
+	{"pid", 'p', "PID", NULL, SAMPLING | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", set_pid},
+	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
+	{"rate", 'r', "HZ", NULL, SAMPLING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
+	{"output", 'o', "FILE", "@file", WRITING, "where to write; - is stdout. Without it cprofd-PID-TIME and the format's ending", set_output},
+	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; speedscope without it, or events for a FILE that ends in .cprof", set_format},
+	{"functions", 'F', NULL, NULL, WRITING, "one frame for each function (this is what happens without it)", set_functions},
+	{"lines", 'l', NULL, NULL, WRITING, "one frame for each line of each function", set_lines},
+	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING, "native stacks: only off in this version, the others are refused", set_native},
+	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
+	{"subprocesses", 's', NULL, NULL, SAMPLING, "children of the process too", set_subprocesses},
+	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks, the thread's name as the outermost frame", set_threads},
+	{"thread", 0, "TID|NAME", NULL, WRITING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
+	{"gil", 'g', NULL, NULL, SAMPLING, "only threads that hold the GIL: refused in this version", refuse_gil},
+	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait: refused in this version", refuse_idle},
+	{"kernel", 0, NULL, NULL, SAMPLING, "kernel stacks: refused in this version", refuse_kernel},
+	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
+	{"window", 0, "FROM,TO", NULL, COMMAND_CONVERT, "only this part, in seconds since the start; TO may be left out", set_window},
+	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS, "for programs, to stdout", set_json},
+	{"socket", 0, "PATH", "@file", SAMPLING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
+	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
+	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
+	{"verbose", 0, NULL, NULL, EVERYONE, "say what is found and why it is decided so", set_verbose},
+	{},
+};
+
+/* --- from the table to getopt --- */
+
+#define CODE_OF_ROW 0x100 /* codes of options without a letter start here */
+#define CODE_HELP 0x80
+
+static const struct option_row *row_of(int code)
+{
+	const struct option_row *row;
+
+	if (code >= CODE_OF_ROW)
+		return &option_rows[code - CODE_OF_ROW];
+	for (row = option_rows; row->name; row++)
+		if (row->letter == code)
+			return row;
+	return NULL;
+}
+
+static void build(const struct command *command, struct option longs[OPTIONS_MAX],
+		  char letters[3 * OPTIONS_MAX])
+{
+	const struct option_row *row;
+	char *letter = letters;
+	struct option *out = longs;
+
+	if (command->stops_at_operand)
+		*letter++ = '+';
+	*letter++ = 'h';
+	*out++ = (struct option){"help", no_argument, NULL, CODE_HELP};
+	for (row = option_rows; row->name; row++) {
+		int has = !row->argument ? no_argument
+					 : *row->argument == '[' ? optional_argument : required_argument;
+
+		if (!(row->commands & command->bit))
+			continue;
+		*out++ = (struct option){row->name, has, NULL, CODE_OF_ROW + (int)(row - option_rows)};
+		if (row->letter) {
+			*letter++ = row->letter;
+			if (has == required_argument)
+				*letter++ = ':';
+		}
+	}
+	*letter = '\0';
+	*out = (struct option){};
+}
+
+_Static_assert(sizeof(option_rows) / sizeof(option_rows[0]) + 2 <= OPTIONS_MAX, "OPTIONS_MAX");
+
+/* A sentence that starts with "is" follows the value, another one stands alone. */
+static void refuse(const struct option_row *row, const char *value, const char *sentence)
+{
+	if (!strncmp(sentence, "is ", 3))
+		say("--%s: '%s' %s", row->name, value, sentence);
+	else
+		say("--%s: %s", row->name, sentence);
+}
+
+int options__parse(const struct command *command, int argc, char **argv, struct cli_options *ret,
+		   bool *ret_help)
+{
+	struct option longs[OPTIONS_MAX];
+	char letters[3 * OPTIONS_MAX];
+	int code;
+
+	*ret = (struct cli_options){.rate = 999};
+	*ret_help = false;
+	build(command, longs, letters);
+	opterr = 0;
+	optind = 1;
+	while ((code = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		const struct option_row *row;
+		const char *sentence;
+
+		if (code == 'h' || code == CODE_HELP) {
+			*ret_help = true;
+			return CLI_DONE;
+		}
+		if (code == '?') {
+			const char *given = argv[optind - 1];
+
+			row = optopt ? row_of(optopt) : NULL;
+			if (row && (row->commands & command->bit) && row->argument)
+				say__failure("", "--%s needs %s", row->name, row->argument);
+			else if (optopt && optopt < CODE_HELP)
+				say__failure("", "%s has no option -%c", command->name, optopt);
+			else
+				say__failure("", "%s has no option %s, or it takes no value", command->name, given);
+			fprintf(stderr, "        see `cprofd %s --help`\n", command->name);
+			return CLI_USAGE;
+		}
+		row = row_of(code);
+		sentence = row->set(ret, optarg);
+		if (sentence) {
+			refuse(row, optarg ? optarg : "", sentence);
+			return CLI_USAGE;
+		}
+	}
+	ret->operands = argv + optind;
+	ret->n_operands = argc - optind;
+	return CLI_DONE;
+}
+
+int options__pid(const struct cli_options *options, bool required, pid_t *ret)
+{
+	struct cli_options operand = {};
+	const char *sentence;
+
+	*ret = options->pid;
+	if (options->n_operands > (options->pid ? 0 : 1)) {
+		say("one process at a time: '%s' is one word too many",
+		    options->operands[options->pid ? 0 : 1]);
+		return CLI_USAGE;
+	}
+	if (options->n_operands) {
+		sentence = set_pid(&operand, options->operands[0]);
+		if (sentence) {
+			say__failure("find it with `pgrep -af python`", "'%s' %s", options->operands[0],
+				     sentence);
+			return CLI_USAGE;
+		}
+		*ret = operand.pid;
+	}
+	if (required && !*ret) {
+		say__failure("find it with `pgrep -af python`", "which process? give its PID");
+		return CLI_USAGE;
+	}
+	return CLI_DONE;
+}

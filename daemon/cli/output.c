@@ -1,0 +1,221 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/user.h"
+
+/* dirname() and basename() write into what they are given. */
+static int split(const char *path, char directory[PATH_MAX], char name[256])
+{
+	char copy[PATH_MAX];
+	const char *base;
+
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	if (path[strlen(path) - 1] == '/')
+		return -EISDIR;
+	strcpy(copy, path);
+	strcpy(directory, dirname(copy));
+	strcpy(copy, path);
+	base = basename(copy);
+	if (strlen(base) >= 256)
+		return -ENAMETOOLONG;
+	strcpy(name, base);
+	return 0;
+}
+
+/* In the user's name: a new file in a directory, by a name that nobody has. */
+static int create_temporary(int directory, const char *name, char *temporary, size_t size)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	int attempt;
+
+	for (attempt = 0; attempt < 16; attempt++) {
+		unsigned char random[6];
+		char suffix[7] = "";
+		int i, fd;
+
+		if (getrandom(random, sizeof(random), 0) != sizeof(random))
+			return -errno;
+		for (i = 0; i < 6; i++)
+			suffix[i] = letters[random[i] % (sizeof(letters) - 1)];
+		snprintf(temporary, size, ".%.240s.%s", name, suffix);
+		fd = openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		if (fd >= 0 || errno != EEXIST)
+			return fd < 0 ? -errno : fd;
+	}
+	return -EEXIST;
+}
+
+/* -errno; -ELOOP: the name is a symbolic link. */
+static int open_as_user(const char *path, struct output *output)
+{
+	char directory[PATH_MAX];
+	struct stat status;
+	int err;
+
+	err = split(path, directory, output->name);
+	if (err)
+		return err;
+	output->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (output->directory < 0)
+		return -errno;
+	if (!fstatat(output->directory, output->name, &status, AT_SYMLINK_NOFOLLOW)) {
+		if (S_ISLNK(status.st_mode))
+			return -ELOOP;
+		if (S_ISDIR(status.st_mode))
+			return -EISDIR;
+		if (!S_ISREG(status.st_mode)) {
+			output->fd = openat(output->directory, output->name,
+					    O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+			err = output->fd < 0 ? -errno : 0;
+			close(take_fd(&output->directory));
+			return err;
+		}
+		/* rename() asks for a right on the directory only: ask for the file's too. */
+		if (faccessat(output->directory, output->name, W_OK, AT_EACCESS) < 0)
+			return -errno;
+	}
+	output->fd = create_temporary(output->directory, output->name, output->temporary,
+				      sizeof(output->temporary));
+	return output->fd < 0 ? output->fd : 0;
+}
+
+int output__open(const char *path, struct output *ret)
+{
+	const struct user *user = user__calling();
+	int err;
+
+	*ret = OUTPUT_NONE;
+	ret->path = path;
+	if (!strcmp(path, "-")) {
+		ret->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+		if (ret->fd >= 0)
+			return CLI_DONE;
+		say__failure("", "stdout is not open: %s", strerror(errno));
+		return CLI_COULD_NOT;
+	}
+	err = user__enter(user);
+	if (!err) {
+		err = open_as_user(path, ret);
+		user__leave(user);
+	}
+	if (!err)
+		return CLI_DONE;
+	output__close(ret);
+	if (err == -ELOOP)
+		say__failure("name the file itself with -o (stdout is `-o -`)",
+			     "%s is a symbolic link, which is not followed", path);
+	else
+		say__failure("choose another place with -o FILE; nothing was sampled yet",
+			     "%s cannot be written%s%s: %s", path, user->other ? " by " : "",
+			     user->other ? user->name : "", strerror(-err));
+	return CLI_COULD_NOT;
+}
+
+int output__commit(struct output *output)
+{
+	const struct user *user = user__calling();
+	int err = 0;
+
+	if (output->directory < 0 || !*output->temporary)
+		return 0;
+	err = user__enter(user);
+	if (err)
+		return err;
+	if (renameat(output->directory, output->temporary, output->directory, output->name) < 0)
+		err = -errno;
+	else
+		*output->temporary = '\0';
+	user__leave(user);
+	return err;
+}
+
+void output__close(struct output *output)
+{
+	const struct user *user = user__calling();
+
+	if (output->directory >= 0 && *output->temporary && !user__enter(user)) {
+		unlinkat(output->directory, output->temporary, 0);
+		user__leave(user);
+	}
+	if (output->fd >= 0)
+		close(take_fd(&output->fd));
+	if (output->directory >= 0)
+		close(take_fd(&output->directory));
+}
+
+static int create_recording(struct recording_file *file, const char *stem)
+{
+	int number;
+
+	for (number = 0; number < 1000; number++) {
+		if (number)
+			snprintf(file->name, sizeof(file->name), "%.230s-%d.cprof", stem, number);
+		else
+			snprintf(file->name, sizeof(file->name), "%.230s.cprof", stem);
+		file->fd = openat(file->directory, file->name,
+				  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		if (file->fd >= 0 || errno != EEXIST)
+			return file->fd < 0 ? -errno : 0;
+	}
+	return -EEXIST;
+}
+
+int recording_file__open(const struct output *output, const char *stem, struct recording_file *ret)
+{
+	const struct user *user = user__calling();
+	const char *temporary = getenv("TMPDIR");
+	char directory[PATH_MAX] = "", name[256];
+	int err;
+
+	*ret = RECORDING_FILE_NONE;
+	if (output->directory < 0 || split(output->path, directory, name))
+		snprintf(directory, sizeof(directory), "%s", temporary && *temporary ? temporary : "/tmp");
+	err = user__enter(user);
+	if (!err) {
+		if (output->directory >= 0)
+			ret->directory = fcntl(output->directory, F_DUPFD_CLOEXEC, 3);
+		else
+			ret->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		err = ret->directory < 0 ? -errno : create_recording(ret, stem);
+		user__leave(user);
+	}
+	if (err) {
+		say__failure("choose another place with -o FILE, or set TMPDIR; nothing was sampled yet",
+			     "no recording can be made in %s: %s", directory, strerror(-err));
+		recording_file__close(ret);
+		return CLI_COULD_NOT;
+	}
+	snprintf(ret->path, sizeof(ret->path), "%s%s%.255s", strcmp(directory, ".") ? directory : "",
+		 strcmp(directory, ".") ? "/" : "", ret->name);
+	return CLI_DONE;
+}
+
+void recording_file__remove(struct recording_file *file)
+{
+	const struct user *user = user__calling();
+
+	if (file->fd >= 0 && !user__enter(user)) {
+		unlinkat(file->directory, file->name, 0);
+		user__leave(user);
+	}
+	recording_file__close(file);
+}
+
+void recording_file__close(struct recording_file *file)
+{
+	if (file->fd >= 0)
+		close(take_fd(&file->fd));
+	if (file->directory >= 0)
+		close(take_fd(&file->directory));
+}

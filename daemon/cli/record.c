@@ -1,0 +1,112 @@
+/* record: the command is forked, waits until its events are attached, and is
+ * executed then, so that its first instruction is in the recording. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/recorder.h"
+#include "cli/user.h"
+
+/* In the child. */
+static void __attribute__((noreturn)) wait_and_execute(int go, int failed, char **argv)
+{
+	char byte;
+	int err;
+
+	/* Nothing comes when the recording did not begin. */
+	if (read(go, &byte, 1) != 1)
+		_exit(127);
+	signal(SIGPIPE, SIG_DFL);
+	err = user__become(user__calling());
+	if (!err) {
+		execvp(argv[0], argv);
+		err = -errno;
+	}
+	if (write(failed, &err, sizeof(err)) != sizeof(err))
+		_exit(126);
+	_exit(127);
+}
+
+static int launch__start(char **argv, struct launch *ret)
+{
+	int go[2], failed[2];
+
+	*ret = (struct launch){.go = -1, .failed = -1, .name = argv[0]};
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return -errno;
+	if (pipe2(failed, O_CLOEXEC) < 0) {
+		int err = -errno;
+
+		close(go[0]);
+		close(go[1]);
+		return err;
+	}
+	user__calling(); /* looked up here: the child only executes */
+	fflush(NULL);
+	ret->pid = fork();
+	if (!ret->pid) {
+		close(go[1]);
+		close(failed[0]);
+		wait_and_execute(go[0], failed[1], argv);
+	}
+	close(go[0]);
+	close(failed[1]);
+	ret->go = go[1];
+	ret->failed = failed[0];
+	return ret->pid < 0 ? -errno : 0;
+}
+
+static void wait_for(struct launch *launch, bool ran)
+{
+	if (waitpid(launch->pid, &launch->status, WNOHANG) == launch->pid)
+		return;
+	if (ran)
+		say("the recording is done; waiting for %s (%d) to end", launch->name, launch->pid);
+	while (waitpid(launch->pid, &launch->status, 0) < 0 && errno == EINTR)
+		;
+}
+
+static void tell_status(const struct launch *launch)
+{
+	if (WIFSIGNALED(launch->status))
+		say("%s was ended by signal %d (%s)", launch->name, WTERMSIG(launch->status),
+		    strsignal(WTERMSIG(launch->status)));
+	else
+		say("%s ended with status %d", launch->name, WEXITSTATUS(launch->status));
+}
+
+int record__run(const struct cli_options *options)
+{
+	struct launch launch;
+	int status, err;
+	bool ran;
+
+	if (options->pid && !options->n_operands) /* py-spy's record -p */
+		return attach__run(options);
+	if (options->pid || !options->n_operands) {
+		say__failure("as in `cprofd record -- python3 compile.py`; a running process: `cprofd attach PID`",
+			     options->pid ? "a command and a PID: choose one" : "which command?");
+		return CLI_USAGE;
+	}
+	err = launch__start(options->operands, &launch);
+	if (err) {
+		say("the command could not be started: %s", strerror(-err));
+		return CLI_COULD_NOT;
+	}
+	status = recorder__run(options, launch.pid, &launch);
+	ran = launch.go < 0;
+	if (launch.go >= 0)
+		close(launch.go);
+	close(launch.failed);
+	if (!launch.reaped)
+		wait_for(&launch, ran);
+	if (ran && !launch.exec_failed)
+		tell_status(&launch);
+	return status;
+}

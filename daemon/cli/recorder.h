@@ -1,0 +1,20 @@
+/* attach and record: from the request to the file and the summary. */
+#ifndef CPROFD_CLI_RECORDER_H
+#define CPROFD_CLI_RECORDER_H
+
+#include "cli/cli.h"
+
+/* A command that waits to be executed; attach has none. */
+struct launch {
+	pid_t pid;
+	int go;          /* one byte: execute now; closed without: do not */
+	int failed;      /* an errno comes when exec failed; end of file: it went well */
+	int status;      /* of wait(), when reaped */
+	bool reaped, exec_failed;
+	const char *name;
+};
+
+/* launch: NULL for a process that runs already. Speaks; CLI_*. */
+int recorder__run(const struct cli_options *options, pid_t pid, struct launch *launch);
+
+#endif

@@ -1,0 +1,137 @@
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static bool progress_shown;
+
+bool say__is_terminal(void)
+{
+	static int known = -1;
+
+	if (known < 0)
+		known = isatty(STDERR_FILENO);
+	return known;
+}
+
+static void clear_progress(void)
+{
+	if (progress_shown)
+		fputs("\r\033[K", stderr);
+	progress_shown = false;
+}
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	clear_progress();
+	fputs("cprofd: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+void say__failure(const char *hint, const char *format, ...)
+{
+	va_list args;
+
+	clear_progress();
+	fputs("cprofd: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	if (hint && *hint)
+		fprintf(stderr, "        %s\n", hint);
+}
+
+void say__progress(const char *format, ...)
+{
+	struct winsize size;
+	char line[256];
+	va_list args;
+
+	if (!say__is_terminal())
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	/* A line that wraps cannot be redrawn. */
+	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 1 && size.ws_col < sizeof(line))
+		line[size.ws_col - 1] = '\0';
+	fprintf(stderr, "\r%s\033[K", line);
+	fflush(stderr);
+	progress_shown = true;
+}
+
+static char *next_buffer(size_t *ret_size)
+{
+	static char buffers[8][40];
+	static unsigned next;
+
+	*ret_size = sizeof(buffers[0]);
+	return buffers[next++ % 8];
+}
+
+const char *words__count(uint64_t n)
+{
+	size_t size, len, i;
+	char digits[24], *out = next_buffer(&size), *p = out;
+
+	len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n);
+	for (i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			*p++ = ',';
+		*p++ = digits[i];
+	}
+	*p = '\0';
+	return out;
+}
+
+static const char *scaled(double value, const char *const *units, double step)
+{
+	size_t size;
+	char *out = next_buffer(&size);
+
+	while (value >= step * 0.9995 && units[1]) {
+		value /= step;
+		units++;
+	}
+	snprintf(out, size, value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value,
+		 *units);
+	return out;
+}
+
+const char *words__duration(uint64_t ns)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s", NULL};
+
+	if (ns < 1000) {
+		size_t size;
+		char *out = next_buffer(&size);
+
+		snprintf(out, size, "%" PRIu64 " ns", ns);
+		return out;
+	}
+	return scaled((double)ns, units, 1000);
+}
+
+const char *words__bytes(uint64_t bytes)
+{
+	static const char *const units[] = {"B", "kB", "MB", "GB", NULL};
+
+	if (bytes < 1000) {
+		size_t size;
+		char *out = next_buffer(&size);
+
+		snprintf(out, size, "%" PRIu64 " B", bytes);
+		return out;
+	}
+	return scaled((double)bytes, units, 1000);
+}

@@ -1,0 +1,86 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/connection.h"
+
+#define PATIENCE_MS 5000
+
+/* Keys of `status` as people read them; the others are shown as they are. */
+static void print_value(const char *key, json_t *value)
+{
+	size_t len = strlen(key);
+
+	if (json_is_string(value))
+		printf("%-22s %s\n", key, json_string_value(value));
+	else if (json_is_integer(value) && len > 6 && !strcmp(key + len - 6, "_bytes"))
+		printf("%-22s %s\n", key, words__bytes((uint64_t)json_integer_value(value)));
+	else if (json_is_integer(value) && strstr(key, "_ns"))
+		printf("%-22s %s\n", key, words__duration((uint64_t)json_integer_value(value)));
+	else if (json_is_integer(value))
+		printf("%-22s %s\n", key, words__count((uint64_t)json_integer_value(value)));
+	else
+		printf("%-22s %s\n", key, json_is_true(value) ? "yes" : "no");
+}
+
+static int print_answer(const struct cli_options *options, const char *line, size_t len)
+{
+	json_t *answer = json_loadb(line, len, 0, NULL), *value;
+	json_t *status = json_object_get(answer, "status");
+	const char *key;
+
+	if (!json_is_object(status)) {
+		const char *error = json_string_value(json_object_get(answer, "error"));
+
+		say__failure(json_string_value(json_object_get(answer, "hint")), "the daemon refused: %s",
+			     error ? error : "it does not say why");
+		json_decref(answer);
+		return CLI_COULD_NOT;
+	}
+	if (options->json) {
+		json_dumpf(status, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else {
+		json_object_foreach(status, key, value)
+			print_value(key, value);
+	}
+	json_decref(answer);
+	return CLI_DONE;
+}
+
+int status__run(const struct cli_options *options)
+{
+	struct connection connection;
+	const char *line;
+	int status, err;
+	size_t len;
+
+	if (options->n_operands) {
+		say("'%s' is one word too many", options->operands[0]);
+		return CLI_USAGE;
+	}
+	status = connection__open(options, true, &connection);
+	if (status != CLI_DONE)
+		return status;
+	status = CLI_COULD_NOT;
+	err = connection__request(&connection, "{\"req\":\"status\",\"id\":1}");
+	while (!err && !connection.ended) {
+		size_t before = connection.in.len;
+
+		err = connection__receive(&connection, PATIENCE_MS);
+		if (!err && connection.in.len == before && !connection.ended)
+			err = -ETIMEDOUT;
+		while (!err && connection__line(&connection, &line, &len)) {
+			if (!line__is(line, len, "answer"))
+				continue;
+			status = print_answer(options, line, len);
+			goto out;
+		}
+	}
+	say("the daemon did not answer: %s", err ? strerror(-err) : "it closed the connection");
+out:
+	connection__close(&connection);
+	return status;
+}

@@ -1,0 +1,127 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/summary.h"
+#include "cprofd/loss.h"
+
+#define TOP 10
+#define NAME_WIDTH 44
+#define FILE_WIDTH 44
+
+static const char *loss_sentence(const char *name)
+{
+#define ROW(id, kind, name, sentence) {name, sentence},
+	static const struct {
+		const char *name, *sentence;
+	} losses[] = {CPROFD_LOSSES(ROW)};
+#undef ROW
+	size_t i;
+
+	for (i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+		if (!strcmp(losses[i].name, name))
+			return losses[i].sentence;
+	return "a loss that this version does not know";
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* The end of a path tells more than its begin. */
+static const char *tail(const char *path, size_t width)
+{
+	size_t len = strlen(path);
+	const char *slash;
+
+	if (len <= width)
+		return path;
+	slash = strchr(path + len - width, '/');
+	return slash ? slash + 1 : path + len - width;
+}
+
+static void print_counts(const struct tally_result *result)
+{
+	uint64_t rate = result->cpu ? (uint64_t)((double)result->seen * 1e9 / (double)result->cpu + 0.5) : 0;
+
+	say("%s sample%s in %s: %s of CPU in %u thread%s%s", words__count(result->seen),
+	    result->seen == 1 ? "" : "s", words__duration(result->span), words__duration(result->cpu),
+	    result->threads, result->threads == 1 ? "" : "s",
+	    result->processes > 1 ? " of several processes" : "");
+	if (result->seen)
+		fprintf(stderr, "        rate reached: %s Hz of CPU time, asked for %u; whole stacks: %.2f %%\n",
+			words__count(rate), result->rate, percent(result->whole, result->samples));
+}
+
+static void print_losses(const struct tally_result *result)
+{
+	bool any = false;
+	uint32_t i;
+
+	for (i = 0; i < result->n_losses; i++) {
+		if (!result->losses[i].count)
+			continue;
+		if (!any)
+			fputs("        not whole or lost:\n", stderr);
+		any = true;
+		fprintf(stderr, "        %10s  %s (%s)\n", words__count(result->losses[i].count),
+			loss_sentence(result->losses[i].name), result->losses[i].name);
+	}
+	if (result->gap_events)
+		fprintf(stderr, "        %10s  events did not reach this client in time: the file has a gap\n",
+			words__count(result->gap_events));
+	if (!any && !result->gap_events && result->seen)
+		fputs("        nothing was lost\n", stderr);
+}
+
+static void print_functions(const struct tally_result *result)
+{
+	uint32_t i;
+
+	if (!result->seen)
+		return;
+	fprintf(stderr, "\n   self   total  function\n");
+	for (i = 0; i < result->n_functions && i < TOP; i++) {
+		const struct tally_function *function = &result->functions[i];
+
+		if (!function->self)
+			break;
+		fprintf(stderr, "%5.1f %%  %5.1f %%  %-*.100s", percent(function->self, result->cpu),
+			percent(function->total, result->cpu), NAME_WIDTH, function->name);
+		if (*function->file)
+			fprintf(stderr, "  %s", tail(function->file, FILE_WIDTH));
+		if (*function->file && function->line)
+			fprintf(stderr, ":%" PRIu32, function->line);
+		fputc('\n', stderr);
+	}
+	fputc('\n', stderr);
+}
+
+int summary__print(int recording_fd)
+{
+	struct tally_result result;
+	struct tally *tally;
+	bool cut;
+	int err;
+
+	err = tally__new(&tally);
+	if (err)
+		return err;
+	err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
+	if (!err)
+		err = recording__read(recording_fd, tally__sink(tally), &cut);
+	if (!err)
+		err = tally__finish(tally, &result);
+	if (!err) {
+		print_counts(&result);
+		print_losses(&result);
+		print_functions(&result);
+		if (!result.seen)
+			say("no sample was taken: the target did not use the CPU meanwhile");
+	}
+	tally__free(tally);
+	return err;
+}

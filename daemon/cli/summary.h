@@ -1,0 +1,10 @@
+/* What was recorded, in a few lines on stderr. */
+#ifndef CPROFD_CLI_SUMMARY_H
+#define CPROFD_CLI_SUMMARY_H
+
+#include "cli/tally.h"
+
+/* Reads the recording from its start (the fd can seek). -errno. */
+int summary__print(int recording_fd);
+
+#endif

@@ -1,0 +1,369 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "cli/tally.h"
+
+/* A vector that grows; elements are zero at first. */
+struct vector {
+	void *data;
+	uint32_t n, capacity;
+};
+
+static int vector__grow(struct vector *vector, uint32_t n, size_t size)
+{
+	uint32_t capacity = vector->capacity ? vector->capacity : 64;
+	char *data;
+
+	if (n <= vector->capacity)
+		return 0;
+	while (capacity < n)
+		capacity *= 2;
+	data = realloc(vector->data, capacity * size);
+	if (!data)
+		return -ENOMEM;
+	memset(data + vector->capacity * size, 0, (capacity - vector->capacity) * size);
+	vector->data = data;
+	vector->capacity = capacity;
+	return 0;
+}
+
+struct node {
+	uint32_t parent, function; /* function: index in tally.functions */
+	uint64_t self;
+};
+
+struct known_thread {
+	int32_t tid;
+	uint64_t start;
+};
+
+struct tally {
+	struct event_sink sink;
+	struct tally_result result;
+	uint64_t begin;
+	struct arena strings;
+	struct hash_seed seed;
+	/* of the epoch */
+	struct vector names;   /* uint32_t: function row -> tally.functions */
+	struct vector frames;  /* uint32_t: frame row -> tally.functions */
+	struct vector nodes;   /* struct node, by stack id */
+	/* of the recording */
+	struct vector functions; /* struct tally_function */
+	struct vector marks;     /* uint32_t, by function: the last node it was counted for */
+	struct vector slots;     /* uint32_t: open hash of function index + 1 */
+	struct vector losses;    /* struct tally_loss */
+	struct vector threads;   /* struct known_thread */
+};
+
+#define AT(vector, type, i) (((type *)(vector).data)[i])
+
+static char *keep(struct tally *tally, const char *string)
+{
+	size_t size = strlen(string) + 1;
+	char *copy = arena__take(&tally->strings, size);
+
+	return copy ? memcpy(copy, string, size) : NULL;
+}
+
+static uint64_t hash_of(const struct tally *tally, const char *name, const char *file, uint32_t line)
+{
+	return hash__pair(&tally->seed, hash__bytes(&tally->seed, name, strlen(name)) + line,
+			  hash__bytes(&tally->seed, file, strlen(file)));
+}
+
+static void place(struct tally *tally, uint32_t index, uint64_t hash)
+{
+	uint32_t mask = tally->slots.capacity - 1, slot = (uint32_t)hash & mask;
+
+	while (AT(tally->slots, uint32_t, slot))
+		slot = (slot + 1) & mask;
+	AT(tally->slots, uint32_t, slot) = index + 1;
+}
+
+static int grow_slots(struct tally *tally)
+{
+	uint32_t i, need = 2 * (tally->functions.n + 1);
+
+	if (tally->slots.capacity >= need)
+		return 0;
+	if (vector__grow(&tally->slots, need, sizeof(uint32_t)))
+		return -ENOMEM;
+	memset(tally->slots.data, 0, tally->slots.capacity * sizeof(uint32_t));
+	for (i = 0; i < tally->functions.n; i++) {
+		const struct tally_function *f = &AT(tally->functions, struct tally_function, i);
+
+		place(tally, i, hash_of(tally, f->name, f->file, f->line));
+	}
+	return 0;
+}
+
+/* The index of a function, the same in all epochs. */
+static int function_index(struct tally *tally, const struct function_row *row, uint32_t *ret)
+{
+	uint64_t hash = hash_of(tally, row->name, row->file, row->line);
+	struct tally_function *function;
+	uint32_t mask, slot;
+
+	if (grow_slots(tally))
+		return -ENOMEM;
+	mask = tally->slots.capacity - 1;
+	for (slot = (uint32_t)hash & mask; AT(tally->slots, uint32_t, slot); slot = (slot + 1) & mask) {
+		*ret = AT(tally->slots, uint32_t, slot) - 1;
+		function = &AT(tally->functions, struct tally_function, *ret);
+		if (function->line == row->line && !strcmp(function->name, row->name) &&
+		    !strcmp(function->file, row->file))
+			return 0;
+	}
+	*ret = tally->functions.n;
+	if (vector__grow(&tally->functions, *ret + 1, sizeof(*function)) ||
+	    vector__grow(&tally->marks, *ret + 1, sizeof(uint32_t)))
+		return -ENOMEM;
+	function = &AT(tally->functions, struct tally_function, *ret);
+	function->name = keep(tally, row->name);
+	function->file = keep(tally, row->file);
+	function->line = row->line;
+	if (!function->name || !function->file)
+		return -ENOMEM;
+	tally->functions.n++;
+	place(tally, *ret, hash);
+	return 0;
+}
+
+/* Hands the nodes' own weights to the functions above them, each once a stack. */
+static void fold_epoch(struct tally *tally)
+{
+	struct tally_function *functions = tally->functions.data;
+	uint32_t *marks = tally->marks.data;
+	uint32_t id, at;
+
+	if (tally->functions.n)
+		memset(marks, 0, tally->functions.n * sizeof(*marks));
+	for (id = 1; id < tally->nodes.n; id++) {
+		const struct node *leaf = &AT(tally->nodes, struct node, id);
+
+		if (!leaf->self)
+			continue;
+		functions[leaf->function].self += leaf->self;
+		for (at = id; at; at = AT(tally->nodes, struct node, at).parent) {
+			uint32_t function = AT(tally->nodes, struct node, at).function;
+
+			if (marks[function] == id)
+				continue;
+			marks[function] = id;
+			functions[function].total += leaf->self;
+		}
+	}
+	tally->names.n = tally->frames.n = 0;
+	tally->nodes.n = 1;
+}
+
+static int add_functions(struct tally *tally, const struct event_rows *event)
+{
+	const struct function_row *rows = event->rows;
+	uint32_t i;
+
+	if (vector__grow(&tally->names, event->first + event->n, sizeof(uint32_t)))
+		return -ENOMEM;
+	for (i = 0; i < event->n; i++)
+		if (function_index(tally, &rows[i], &AT(tally->names, uint32_t, event->first + i)))
+			return -ENOMEM;
+	tally->names.n = event->first + event->n;
+	return 0;
+}
+
+static int add_frames(struct tally *tally, const struct event_rows *event)
+{
+	const struct frame_row *rows = event->rows;
+	uint32_t i;
+
+	if (vector__grow(&tally->frames, event->first + event->n, sizeof(uint32_t)))
+		return -ENOMEM;
+	for (i = 0; i < event->n; i++)
+		AT(tally->frames, uint32_t, event->first + i) =
+			AT(tally->names, uint32_t, rows[i].function);
+	tally->frames.n = event->first + event->n;
+	return 0;
+}
+
+static int add_stacks(struct tally *tally, const struct event_rows *event)
+{
+	const struct stack_row *rows = event->rows;
+	uint32_t i;
+
+	if (vector__grow(&tally->nodes, event->first + event->n, sizeof(struct node)))
+		return -ENOMEM;
+	for (i = 0; i < event->n; i++)
+		AT(tally->nodes, struct node, event->first + i) = (struct node){
+			.parent = rows[i].parent,
+			.function = AT(tally->frames, uint32_t, rows[i].frame),
+		};
+	tally->nodes.n = event->first + event->n;
+	return 0;
+}
+
+static void add_samples(struct tally *tally, const struct event_samples *event)
+{
+	uint32_t i;
+
+	for (i = 0; i < event->n; i++) {
+		const struct sample_row *row = &event->rows[i];
+
+		tally->result.cpu += row->cpu;
+		tally->result.wall += row->wall;
+		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;
+		if (row->stack)
+			AT(tally->nodes, struct node, row->stack).self += row->cpu;
+	}
+	tally->result.seen += event->n;
+}
+
+static int set_losses(struct tally *tally, const struct event_ledger *event)
+{
+	uint32_t i;
+
+	tally->result.samples = event->samples;
+	tally->result.whole = event->whole;
+	if (vector__grow(&tally->losses, event->n, sizeof(struct tally_loss)))
+		return -ENOMEM;
+	for (i = 0; i < event->n; i++) {
+		struct tally_loss *loss = &AT(tally->losses, struct tally_loss, i);
+
+		/* Totals run on: mostly the same names in the same places. */
+		if (i >= tally->losses.n || strcmp(loss->name, event->lines[i].name))
+			loss->name = keep(tally, event->lines[i].name);
+		if (!loss->name)
+			return -ENOMEM;
+		loss->count = event->lines[i].count;
+	}
+	tally->losses.n = event->n;
+	return 0;
+}
+
+/* A thread is told again in each epoch. */
+static int add_thread(struct tally *tally, const struct event_thread *event)
+{
+	uint32_t i, n = tally->threads.n;
+
+	for (i = 0; i < n; i++) {
+		const struct known_thread *known = &AT(tally->threads, struct known_thread, i);
+
+		if (known->tid == event->tid && known->start == event->start)
+			return 0;
+	}
+	if (vector__grow(&tally->threads, n + 1, sizeof(struct known_thread)))
+		return -ENOMEM;
+	AT(tally->threads, struct known_thread, n) = (struct known_thread){event->tid, event->start};
+	tally->threads.n++;
+	return 0;
+}
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct tally *tally = (struct tally *)self;
+
+	switch (event->kind) {
+	case EVENT_SESSION:
+		tally->begin = event->session.monotonic;
+		tally->result.rate = event->session.rate;
+		return 0;
+	case EVENT_EPOCH:
+		fold_epoch(tally);
+		tally->result.processes = 0;
+		return 0;
+	case EVENT_PROCESS:
+		if (event->process.id + 1 > tally->result.processes)
+			tally->result.processes = event->process.id + 1;
+		return 0;
+	case EVENT_THREAD:
+		return add_thread(tally, &event->thread);
+	case EVENT_FUNCTIONS:
+		return add_functions(tally, &event->rows);
+	case EVENT_FRAMES:
+		return add_frames(tally, &event->rows);
+	case EVENT_STACKS:
+		return add_stacks(tally, &event->rows);
+	case EVENT_SAMPLES:
+		add_samples(tally, &event->samples);
+		return 0;
+	case EVENT_THREAD_END:
+		tally->result.wall += event->ending.wall;
+		tally->result.cpu += event->ending.cpu;
+		return 0;
+	case EVENT_LEDGER:
+		return set_losses(tally, &event->ledger);
+	case EVENT_GAP:
+		tally->result.gap_events += event->gap.events;
+		return 0;
+	case EVENT_END:
+		tally->result.span = event->end.time > tally->begin ? event->end.time - tally->begin : 0;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int tally__new(struct tally **ret)
+{
+	struct tally *tally = calloc(1, sizeof(*tally));
+
+	if (!tally)
+		return -ENOMEM;
+	tally->sink.event = on_event;
+	/* Node 0 is the empty stack. */
+	if (hash_seed__draw(&tally->seed) || vector__grow(&tally->nodes, 1, sizeof(struct node))) {
+		free(tally);
+		return -ENOMEM;
+	}
+	tally->nodes.n = 1;
+	*ret = tally;
+	return 0;
+}
+
+struct tally *tally__free(struct tally *tally)
+{
+	if (!tally)
+		return NULL;
+	free(tally->names.data);
+	free(tally->frames.data);
+	free(tally->nodes.data);
+	free(tally->functions.data);
+	free(tally->marks.data);
+	free(tally->slots.data);
+	free(tally->losses.data);
+	free(tally->threads.data);
+	arena__free(&tally->strings);
+	free(tally);
+	return NULL;
+}
+
+struct event_sink *tally__sink(struct tally *tally)
+{
+	return &tally->sink;
+}
+
+static int heavier(const void *a, const void *b)
+{
+	const struct tally_function *x = a, *y = b;
+
+	if (x->self != y->self)
+		return x->self < y->self ? 1 : -1;
+	return x->total < y->total ? 1 : x->total > y->total ? -1 : strcmp(x->name, y->name);
+}
+
+int tally__finish(struct tally *tally, struct tally_result *ret)
+{
+	fold_epoch(tally);
+	if (tally->functions.n)
+		qsort(tally->functions.data, tally->functions.n, sizeof(struct tally_function), heavier);
+	tally->result.functions = tally->functions.data;
+	tally->result.n_functions = tally->functions.n;
+	tally->result.losses = tally->losses.data;
+	tally->result.n_losses = tally->losses.n;
+	tally->result.threads = tally->threads.n;
+	*ret = tally->result;
+	return 0;
+}

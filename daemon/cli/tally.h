@@ -1,0 +1,47 @@
+/* Sums of a recording for the summary: how often each function was the leaf, how
+ * often it was on the stack, and what the ledger says.
+ *
+ * A sink of events: give it to recording__read(). Weights are CPU nanoseconds.
+ * Memory: the tables of one epoch and one entry for each function of all.
+ * Errors: -ENOMEM. */
+#ifndef CPROFD_CLI_TALLY_H
+#define CPROFD_CLI_TALLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "events/events.h"
+
+struct tally_function {
+	const char *name, *file; /* owned by the tally */
+	uint32_t line;
+	uint64_t self, total;    /* ns of CPU */
+};
+
+struct tally_loss {
+	const char *name;
+	uint64_t count;
+};
+
+struct tally;
+int tally__new(struct tally **ret);
+struct tally *tally__free(struct tally *tally);
+struct event_sink *tally__sink(struct tally *tally);
+
+struct tally_result {
+	uint32_t rate;                 /* asked for */
+	uint64_t samples, whole;       /* by the ledger */
+	uint64_t seen;                 /* samples that the recording holds */
+	uint64_t cpu, wall;            /* ns, sums over the threads */
+	uint64_t span;                 /* ns from the session's start to its end */
+	uint64_t gap_events;
+	uint32_t threads, processes;
+	const struct tally_loss *losses; /* of the last ledger */
+	uint32_t n_losses;
+	const struct tally_function *functions; /* by self, heaviest first */
+	uint32_t n_functions;
+};
+/* After the reading; valid until the tally is freed. */
+int tally__finish(struct tally *tally, struct tally_result *ret);
+
+#endif

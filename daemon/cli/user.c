@@ -1,0 +1,157 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "cli/user.h"
+
+/* A number in the environment that sudo set; false when it is not one. */
+static bool id_of(const char *variable, unsigned *ret)
+{
+	const char *text = getenv(variable);
+	unsigned long id;
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	id = strtoul(text, &end, 10);
+	if (errno || *end || id >= UINT_MAX)
+		return false;
+	*ret = (unsigned)id;
+	return true;
+}
+
+const struct user *user__calling(void)
+{
+	static struct user user;
+	static bool known;
+	const struct passwd *entry;
+	unsigned uid, gid;
+
+	if (known)
+		return &user;
+	known = true;
+	user.uid = geteuid();
+	user.gid = getegid();
+	if (!user.uid && id_of("SUDO_UID", &uid) && id_of("SUDO_GID", &gid)) {
+		user.uid = uid;
+		user.gid = gid;
+		user.other = uid != 0;
+	}
+	entry = getpwuid(user.uid);
+	user.name = entry ? strdup(entry->pw_name) : "";
+	user.home = entry ? strdup(entry->pw_dir) : "";
+	user.shell = entry ? strdup(entry->pw_shell) : "";
+	user.n_groups = sizeof(user.groups) / sizeof(user.groups[0]);
+	if (!user.other || !entry ||
+	    getgrouplist(entry->pw_name, user.gid, user.groups, &user.n_groups) < 0) {
+		user.groups[0] = user.gid;
+		user.n_groups = 1;
+	}
+	return &user;
+}
+
+static gid_t own_groups[256];
+static int n_own_groups;
+
+int user__enter(const struct user *user)
+{
+	if (!user->other)
+		return 0;
+	n_own_groups = getgroups(sizeof(own_groups) / sizeof(own_groups[0]), own_groups);
+	if (n_own_groups < 0 || setgroups((size_t)user->n_groups, user->groups) < 0 ||
+	    setegid(user->gid) < 0 || seteuid(user->uid) < 0) {
+		int err = -errno;
+
+		user__leave(user);
+		return err;
+	}
+	return 0;
+}
+
+void user__leave(const struct user *user)
+{
+	if (!user->other)
+		return;
+	/* Going on as somebody in between would be worse than ending. */
+	if (seteuid(0) < 0 || setegid(0) < 0 ||
+	    (n_own_groups >= 0 && setgroups((size_t)n_own_groups, own_groups) < 0))
+		abort();
+}
+
+/* The environment of the sudo that started us: its user's own. sudo itself
+ * gives its command a cleaned one. -ENOENT when our parent is no sudo. */
+static int read_sudo_environment(struct buf *ret)
+{
+	char path[64], exe[PATH_MAX], chunk[4096];
+	_cleanup_close_ int fd = -1;
+	const char *base;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", getppid());
+	n = readlink(path, exe, sizeof(exe) - 1);
+	if (n < 0)
+		return -errno;
+	exe[n] = '\0';
+	base = strrchr(exe, '/');
+	if (!base || strcmp(base, "/sudo"))
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/%d/environ", getppid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		if (buf__append(ret, chunk, (size_t)n))
+			return -ENOMEM;
+	return n < 0 ? -errno : ret->len ? buf__append(ret, "", 1) : -ENOENT;
+}
+
+static int take_environment(const struct user *user)
+{
+	struct buf environment = {};
+	char *at, *end;
+
+	if (!read_sudo_environment(&environment)) {
+		if (clearenv())
+			return -ENOMEM;
+		end = environment.data + environment.len;
+		for (at = environment.data; at < end; at += strlen(at) + 1)
+			if (strchr(at, '=') > at)
+				putenv(at); /* stays in the buffer until exec */
+		return 0;
+	}
+	buf__free(&environment);
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
+	unsetenv("SUDO_USER");
+	unsetenv("SUDO_COMMAND");
+	if (*user->name && (setenv("USER", user->name, 1) || setenv("LOGNAME", user->name, 1) ||
+			    setenv("HOME", user->home, 1) || setenv("SHELL", user->shell, 1)))
+		return -ENOMEM;
+	return 0;
+}
+
+int user__become(const struct user *user)
+{
+	int err;
+
+	if (!user->other)
+		return 0;
+	err = take_environment(user);
+	if (err)
+		return err;
+	if (setgroups((size_t)user->n_groups, user->groups) < 0 ||
+	    setresgid(user->gid, user->gid, user->gid) < 0 ||
+	    setresuid(user->uid, user->uid, user->uid) < 0)
+		return -errno;
+	/* setresuid to a user drops root's capabilities; check it came true. */
+	return setuid(0) == 0 ? -EPERM : 0;
+}

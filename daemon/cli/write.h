@@ -1,0 +1,23 @@
+/* From a recording to the file that was asked for: what attach, record and
+ * convert have in common. */
+#ifndef CPROFD_CLI_WRITE_H
+#define CPROFD_CLI_WRITE_H
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "export/export.h"
+
+/* The canonical name of the format: asked for, or told by the output's name. */
+const char *write__format(const char *asked, const char *output);
+/* Of a default file name, with its dot. */
+const char *write__extension(const char *format);
+/* A recording under this name: zstd, or plain lines (.ndjson, .jsonl, .json, not a regular file)? */
+bool write__compressed(const struct output *output);
+
+/* Writes it and gives it its name. -errno. */
+int write__export(const char *format, const struct cli_options *options, int recording_fd,
+		  struct output *output, struct export_report *ret);
+/* Where the file is, what was left out to keep it small, what opens it. */
+void write__tell(const char *format, const struct output *output, const struct export_report *report);
+
+#endif

@@ -1,0 +1,39 @@
+/* cprofd: finds the command, parses its options, runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+	struct cli_options options;
+	bool help;
+	int status;
+
+	if (argc < 2) {
+		help__overview(stderr);
+		return CLI_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		help__overview(stdout);
+		return CLI_DONE;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("cprofd " CPROFD_VERSION);
+		return CLI_DONE;
+	}
+	command = command__find(argv[1]);
+	if (!command) {
+		say__failure("see `cprofd --help`", "there is no command '%s'", argv[1]);
+		return CLI_USAGE;
+	}
+	status = options__parse(command, argc - 1, argv + 1, &options, &help);
+	if (status != CLI_DONE)
+		return status;
+	if (help) {
+		help__command(stdout, command);
+		return CLI_DONE;
+	}
+	return command->run(&options);
+}
