@@ -288,9 +288,7 @@ struct capture_context {
 	const struct image *image;
 	struct capture *cap;
 	struct sampler_counts *counts;
-	struct task_struct *task;
-	__u64 time;
-	__u32 cpu;
+	const struct record_header *tick; /* of the sample: time, cpu and task */
 };
 
 /* Sends todo[i]. */
@@ -358,7 +356,9 @@ static long capture_code(__u32 i, void *context)
 	host_barrier(length);
 	if (length > CAPTURE_BYTES)
 		return 0;
-	fill_header(&record->header, RECORD_CODE, length, c->cpu, c->time, c->task);
+	record->header = *c->tick;
+	record->header.kind = RECORD_CODE;
+	record->header.size = length;
 	if (bpf_ringbuf_output(&ring, cap->data, length, BPF_RB_NO_WAKEUP)) {
 		count_loss(c->counts, LOSS_RING_FULL);
 		return 0;
@@ -441,24 +441,26 @@ int sample(struct bpf_perf_event_data *ctx)
 	record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
 	record->loss = 0;
 	record->parts = 1;
+	fill_header(&record->header, RECORD_SAMPLE, 0, cpu, time, task);
 	walk->n = 0;
 	walk->loss = 0;
 	if (!image) {
 		record->loss = LOSS_PROCESS_UNKNOWN;
 		count_loss(c, LOSS_PROCESS_UNKNOWN);
 	} else if (image->runtime) {
-		slot = task->pid & (HINTS - 1);
+		const struct record_task *t = &record->header.task;
+
+		slot = t->tid & (HINTS - 1);
 		walk->fsbase = task->thread.fsbase;
 		walk->now = time;
-		walk->salt = py_mix(task->group_leader->start_boottime,
-				    (__u32)task->tgid | (__u64)task->self_exec_id << 32);
-		walk->hint = hints[slot].tid == (__u32)task->pid ? hints[slot].tstate : 0;
+		walk->salt = py_mix(t->process_start, t->tgid | (__u64)t->exec << 32);
+		walk->hint = hints[slot].tid == t->tid ? hints[slot].tstate : 0;
 		walk->hint_until = hints[slot].until;
 		py_walk(walk, image, out);
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
 		if (walk->hint_until != hints[slot].until) {
-			hints[slot].tid = (__u32)task->pid;
+			hints[slot].tid = t->tid;
 			hints[slot].tstate = walk->tstates[0];
 			hints[slot].until = walk->hint_until;
 		}
@@ -473,9 +475,7 @@ int sample(struct bpf_perf_event_data *ctx)
 						     .image = image,
 						     .cap = bpf_map_lookup_elem(&captures, &cpu),
 						     .counts = c,
-						     .task = task,
-						     .time = time,
-						     .cpu = cpu};
+						     .tick = &record->header};
 
 			if (cc.cap)
 				bpf_loop(walk->n_todo, capture_code, &cc, 0);
@@ -492,7 +492,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	part->part.loss = walk->loss;
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
-	fill_header(&record->header, RECORD_SAMPLE, size, cpu, time, task);
+	record->header.size = size;
 	c->samples++;
 	c->bytes += size;
 	/* The head moves last, in one store: a reader sees whole records only. */

@@ -100,7 +100,7 @@ struct py_walk {
 	__u32 flags;            /* PY_FRAME_* for the next frame */
 	__u16 loss;             /* enum loss: where the walk was cut */
 	__u8 closed;            /* the last frame was an entry: the chain may end */
-	__u8 _pad0;
+	__u8 code_of_file;      /* of the code object proven last */
 	__u64 fault;            /* address that was not readable */
 	__u64 chunk, top, caller; /* of the thread state that is walked */
 	__u64 leaf;             /* what py_repair knows of the innermost link */
@@ -117,18 +117,19 @@ struct py_walk {
 	struct py_slot slots[PY_SETS * 4];
 };
 
-struct py_walk_context {
-	struct py_walk *walk;
-	const struct image *image;
-	struct py_out *out;
-};
-
 /* A function apart: verified once in BPF. */
 #if defined(__bpf__)
 #define PY_APART __attribute__((noinline))
 #else
 #define PY_APART static __attribute__((noinline))
 #endif
+
+struct py_walk_context {
+	struct py_walk *walk;
+	const struct image *image;
+	struct py_out *out;
+};
+
 
 #if !defined(__bpf__)
 HOST_INLINE int py_seen(__u64 key)
@@ -280,26 +281,29 @@ HOST_INLINE void py_search_tstates(struct py_walk_context *c, __u64 head)
 
 /* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
  * thread state found before. That there is one is looked at every PY_PROOF_NS. */
-HOST_INLINE void py_find_tstates(struct py_walk_context *c)
+PY_APART int py_find_tstates(struct py_walk *walk, const struct image *image)
 {
-	struct py_walk *walk = c->walk;
-	const struct image *image = c->image;
+	struct py_walk_context c = {.walk = walk, .image = image};
 	__u64 heads[2] = {}; /* interpreters.head, interpreters.main: the newest, the oldest */
+
+	if (!walk || !image)
+		return 0;
 
 	if (walk->hint && walk->hint_until > walk->now && py_tstate_check(walk, image, walk->hint)) {
 		py_tstate_add(walk, image, walk->hint);
 		if (walk->first_frames[0])
-			return;
+			return 1;
 	}
 	walk->hint_until = 0;
 	if (host_read(heads, sizeof(heads), image->runtime + image->layout.interpreters_head)) {
 		walk->fault = image->runtime + image->layout.interpreters_head;
 		walk->loss = LOSS_TSTATE_READ;
-		return;
+		return 0;
 	}
-	py_search_tstates(c, heads[0]);
+	py_search_tstates(&c, heads[0]);
 	if (heads[0] == heads[1] && walk->n_tstates == 1)
 		walk->hint_until = walk->now + PY_PROOF_NS;
+	return 1;
 }
 
 /* --- code objects --- */
@@ -388,14 +392,16 @@ HOST_INLINE int py_from_file(const struct py_layout *l, __u64 filename)
 }
 
 /* Proves the key of the code object at `code` anew; 0 when it is none (loss says why).
- * *ret_file: see py_from_file. */
-HOST_INLINE __u64 py_code_prove(struct py_walk *walk, const struct image *image, __u64 code,
-				int *ret_file)
+ * walk->code_of_file: see py_from_file. */
+PY_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, __u64 code)
 {
-	const struct py_layout *l = &image->layout;
+	const struct py_layout *l;
 	__u64 key, filename;
 	__u32 version = 0;
 
+	if (!walk || !image)
+		return 0;
+	l = &image->layout;
 	if (host_read(walk->code, PY_RAW_CODE, code)) {
 		walk->fault = code;
 		walk->loss = LOSS_CODE_READ;
@@ -406,7 +412,7 @@ HOST_INLINE __u64 py_code_prove(struct py_walk *walk, const struct image *image,
 		return 0;
 	}
 	filename = py_u64(walk->code, PY_RAW_CODE, l->code_filename);
-	*ret_file = py_from_file(l, filename);
+	walk->code_of_file = py_from_file(l, filename);
 	key = py_mix(walk->salt, code);
 	if (l->code_version != PY_ABSENT)
 		version = py_u32(walk->code, PY_RAW_CODE, l->code_version);
@@ -418,7 +424,7 @@ HOST_INLINE __u64 py_code_prove(struct py_walk *walk, const struct image *image,
 	key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->var_size));
 	key = py_mix(key, py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno) |
 				  (__u64)py_u32(walk->code, PY_RAW_CODE, l->code_flags) << 32);
-	if (!*ret_file)
+	if (!walk->code_of_file)
 		key = py_code_deep(walk, l, key);
 	return key | 1;
 }
@@ -440,37 +446,44 @@ HOST_INLINE int py_slot_holds(const struct py_slot *slot, __u64 tag, __u64 now)
 }
 
 /* The key of the code object at `code`, from its slot or proven; 0 when it is none. */
-HOST_INLINE __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code)
+PY_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code)
 {
-	__u64 now = walk->now >> PY_UNTIL_SHIFT, tag = py_code_tag(walk, code), key, word;
-	__u32 index = py_code_set(tag), i, version = 0;
-	struct py_slot *slot = NULL;
-	int file = 0;
+	__u64 now, tag, key, word, old;
+	__u32 index, way, version = 0;
+	struct py_slot *slot;
 
+	if (!walk || !image)
+		return 0;
+	now = walk->now >> PY_UNTIL_SHIFT;
+	tag = py_code_tag(walk, code);
+	index = py_code_set(tag);
 	if (index > PY_SETS * 4 - 4)
 		return 0;
 	word = tag << PY_TAG_SHIFT | ((now + 8) & PY_UNTIL_MASK);
-	for (i = 0; i < 4; i++)
-		if (walk->slots[index + i].word >> PY_TAG_SHIFT == tag && walk->slots[index + i].key)
-			slot = &walk->slots[index + i];
-	if (slot) {
+	way = walk->now >> 10 & 3;
+	way = walk->slots[index].word >> PY_TAG_SHIFT == tag ? 0 : way;
+	way = walk->slots[index + 1].word >> PY_TAG_SHIFT == tag ? 1 : way;
+	way = walk->slots[index + 2].word >> PY_TAG_SHIFT == tag ? 2 : way;
+	way = walk->slots[index + 3].word >> PY_TAG_SHIFT == tag ? 3 : way;
+	host_barrier(way);
+	slot = &walk->slots[index + (way & 3)];
+	old = slot->word >> PY_TAG_SHIFT == tag ? slot->key : 0;
+	if (old) {
 		if (py_slot_holds(slot, tag, now))
-			return slot->key;
+			return old;
 		if (image->layout.code_version != PY_ABSENT &&
 		    !host_read(&version, sizeof(version), code + image->layout.code_version) &&
-		    version && (py_mix(py_mix(walk->salt, code), version) | 1) == slot->key) {
+		    version && (py_mix(py_mix(walk->salt, code), version) | 1) == old) {
 			slot->word = word | (slot->word & PY_EACH_SIGHT);
-			return slot->key;
+			return old;
 		}
 	}
-	key = py_code_prove(walk, image, code, &file);
+	key = py_code_prove(walk, image, code);
 	if (!key)
 		return 0;
 	/* Code of no file, and what has changed once, is proven at each sight. */
-	if (!file || (slot && (slot->key != key || slot->word & PY_EACH_SIGHT)))
+	if (!walk->code_of_file || (old && (old != key || slot->word & PY_EACH_SIGHT)))
 		word |= PY_EACH_SIGHT;
-	if (!slot)
-		slot = &walk->slots[index + (walk->now >> 10 & 3)];
 	if (py_seen(key)) {
 		slot->word = word;
 		slot->key = key;
@@ -485,11 +498,18 @@ HOST_INLINE __u64 py_code_key(struct py_walk *walk, const struct image *image, _
 /* --- frames --- */
 
 /* Where in memory[] the frame at `address` lies; ~0u when it cannot be read. */
-HOST_INLINE __u32 py_frame_fetch(struct py_walk *walk, const struct py_layout *l, __u64 address)
+PY_APART __u32 py_frame_fetch(struct py_walk *walk, const struct image *image, __u64 address)
 {
-	__u64 offset = address - walk->window, below = address - walk->chunk;
-	__u32 size = l->frame_size, at;
+	const struct py_layout *l;
+	__u64 offset, below;
+	__u32 size, at;
 
+	if (!walk || !image)
+		return ~0u;
+	l = &image->layout;
+	offset = address - walk->window;
+	below = address - walk->chunk;
+	size = l->frame_size;
 	if (size > PY_RAW_FRAME)
 		return ~0u;
 	if (offset < walk->window_end && offset < PY_WINDOW)
@@ -671,7 +691,7 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 			walk->loss = LOSS_FRAME_HALF;
 		return 1;
 	}
-	at = py_frame_fetch(walk, l, walk->frame);
+	at = py_frame_fetch(walk, image, walk->frame);
 	if (at > PY_WINDOW + PY_RAW_FRAME) {
 		walk->fault = walk->frame;
 		walk->loss = LOSS_FRAME_READ;
@@ -763,7 +783,7 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct
 	walk->window = 0;
 	walk->window_end = 0;
 	walk->first = 0;
-	py_find_tstates(&c);
+	py_find_tstates(walk, image);
 	for (i = 0; i < PY_TSTATES_MAX; i++) {
 		__u32 t = i ? i - (i <= walk->first) : walk->first; /* `first`, then the others in order */
 
@@ -863,11 +883,14 @@ HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
  * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
  * before it knows its predecessor. With the thread's registers the walk goes on, where the register is
  * proven to be that link. Call after py_walk() with a loss and n <= 1; 1 when the walk went on. */
-HOST_INLINE int py_walk_repair(struct py_walk *walk, const struct image *image, struct py_out *out)
+PY_APART int py_walk_repair(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
 	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
-	__u16 loss = walk->loss;
+	__u16 loss;
 
+	if (!walk || !image || !out)
+		return 0;
+	loss = walk->loss;
 	walk->frame = 0;
 	walk->leaf = 0;
 	if (walk->n == 1 && loss == LOSS_FRAME_HALF) {
