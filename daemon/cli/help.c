@@ -14,22 +14,25 @@ static const char synopsis[] = "a sampling profiler for Python programs that com
 /* Fills lines of at most `width`; the first one goes on where `at` is. */
 static void fill(FILE *out, const char *text, int indent, int width, int at)
 {
+	bool first = true;
+
 	while (*text) {
 		size_t word = strcspn(text, " \n");
 
-		if (at + (int)word > width && at > indent) {
+		if (!first && at + 1 + (int)word > width) {
 			fprintf(out, "\n%*s", indent, "");
 			at = indent;
+		} else if (!first) {
+			fputc(' ', out);
+			at++;
 		}
 		fwrite(text, 1, word, out);
 		at += (int)word;
 		text += word;
-		if (*text == '\n') {
+		first = *text == '\n';
+		if (first) {
 			fprintf(out, "\n%*s", indent, "");
 			at = indent;
-		} else if (*text && at < width) {
-			fputc(' ', out);
-			at++;
 		}
 		text += *text != '\0';
 	}

@@ -8,6 +8,8 @@
 #include "cprofd/loss.h"
 
 #define TOP 10
+/* A rate over less CPU time than this says nothing. */
+#define RATE_NEEDS_NS 100000000u
 #define NAME_WIDTH 44
 #define FILE_WIDTH 44
 
@@ -51,9 +53,13 @@ static void print_counts(const struct tally_result *result)
 	    result->seen == 1 ? "" : "s", words__duration(result->span), words__duration(result->cpu),
 	    result->threads, result->threads == 1 ? "" : "s",
 	    result->processes > 1 ? " of several processes" : "");
-	if (result->seen)
-		fprintf(stderr, "        rate reached: %s Hz of CPU time, asked for %u; whole stacks: %.2f %%\n",
-			words__count(rate), result->rate, percent(result->whole, result->samples));
+	if (!result->seen)
+		return;
+	fputs("        ", stderr);
+	if (result->cpu >= RATE_NEEDS_NS)
+		fprintf(stderr, "rate reached: %s Hz of CPU time, asked for %u; ", words__count(rate),
+			result->rate);
+	fprintf(stderr, "whole stacks: %.2f %%\n", percent(result->whole, result->samples));
 }
 
 static void print_losses(const struct tally_result *result)

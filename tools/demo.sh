@@ -1,0 +1,52 @@
+#!/bin/bash
+# `make demo`: a real Numba compile of np.linalg.svd and list.sort, over and over,
+# profiled while it runs: ten seconds by function, ten by line, and once from the
+# first instruction. The files are written into the current directory.
+set -eu
+tree=$(cd "$(dirname "$0")/.." && pwd)
+cprofd=$(realpath "${CPROFD:-$tree/build/cprofd}")
+python=/usr/bin/python3
+seconds=${DEMO_SECONDS:-10}
+
+if [ "$(id -u)" != 0 ] && ! "$cprofd" status >/dev/null 2>&1; then
+	echo "demo: profiling takes root here (or a running daemon): sudo make demo" >&2
+	exit 1
+fi
+# The compile runs as whoever called sudo.
+as_user=
+[ "${SUDO_UID:-0}" = 0 ] || as_user="setpriv --reuid=$SUDO_UID --regid=$SUDO_GID --init-groups --"
+work=$(mktemp -d)
+target=
+cleanup() {
+	[ -z "$target" ] || kill "$target" 2>/dev/null || true
+	rm -rf "$work"
+}
+trap cleanup EXIT
+[ -z "$as_user" ] || chown "$SUDO_UID" "$work"
+# Numba keeps nothing between the rounds; only its own cache would, and it is not asked for.
+loop="$tree/tests/targets/numba_loop.py"
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "A Numba compile starts: np.linalg.svd and list.sort, afresh in each round"
+$as_user $python "$loop" >"$work/rounds" 2>"$work/errors" &
+target=$!
+for _ in $(seq 600); do
+	grep -q ready "$work/rounds" && break
+	kill -0 "$target" 2>/dev/null || { cat "$work/errors" >&2; exit 1; }
+	sleep 0.1
+done
+grep -q ready "$work/rounds" || { echo "demo: Numba did not get ready within a minute" >&2; exit 1; }
+
+say "cprofd attach $target -d $seconds"
+"$cprofd" attach "$target" -d "$seconds" -o demo.functions.speedscope.json
+say "cprofd attach $target -d $seconds --lines"
+"$cprofd" attach "$target" -d "$seconds" --lines -o demo.lines.speedscope.json
+kill "$target"
+wait "$target" 2>/dev/null || true
+target=
+
+say "cprofd record -- python3 numba_loop.py 1: a fresh process, where everything is compiled for the first time"
+"$cprofd" record -o demo.record.speedscope.json -- $python "$loop" 1 >"$work/rounds"
+say "Done. Drop one of these on https://www.speedscope.app"
+ls -l demo.*.speedscope.json
