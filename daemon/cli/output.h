@@ -5,6 +5,7 @@
 #ifndef CPROFD_CLI_OUTPUT_H
 #define CPROFD_CLI_OUTPUT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ struct recording_file {
 	int fd;
 	int directory;
 	char name[256];
-	char path[4096];       /* for people */
+	char path[PATH_MAX + 260]; /* for people */
 };
 #define RECORDING_FILE_NONE ((struct recording_file){.fd = -1, .directory = -1})
 int recording_file__open(const struct output *output, const char *stem, struct recording_file *ret);
