@@ -160,7 +160,8 @@ int connection__receive(struct connection *connection, int timeout_ms)
 	ssize_t n;
 	int err;
 
-	buf__consume(&connection->in, connection->consumed);
+	if (connection->consumed)
+		buf__consume(&connection->in, connection->consumed);
 	connection->consumed = 0;
 	if (timeout_ms && poll(&poll_fd, 1, timeout_ms) < 0 && errno != EINTR)
 		return -errno;

@@ -612,9 +612,8 @@ def test_socket_activation():
         listening.bind(path)
         listening.listen(4)
         fd = listening.fileno()
-        shell = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "%s" serve' % CPROFD
-        server = subprocess.Popen(["sh", "-c", shell], preexec_fn=lambda: os.dup2(fd, 3), close_fds=False,
-                                  stderr=subprocess.PIPE, env=environment())
+        shell = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "%s" serve 3<&%d' % (CPROFD, fd)
+        server = subprocess.Popen(["bash", "-c", shell], pass_fds=(fd,), stderr=subprocess.PIPE, env=environment())
         listening.close()
         try:
             expect("listens at " + path in server.stderr.readline().decode(), "it did not take the socket over")
