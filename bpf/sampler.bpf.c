@@ -543,6 +543,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), bpf_get_smp_processor_id(),
 		    bpf_ktime_get_ns(), task);
+	event.cpu_time = task->se.sum_exec_runtime;
 	event.old_tid = old_pid;
 	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
 	return 0;

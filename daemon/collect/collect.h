@@ -1,8 +1,8 @@
 /* Collect: raw bytes of the ring -> checked records in the order of time.
  *
  * collector__record() checks and copies a record; collector__flush() hands on
- * what was held, oldest first. RECORD_CODE and RECORD_FAULT need no order: they
- * are handed on by collector__record() itself, so a code object is always known
+ * what was held, oldest first. RECORD_CODE needs no order: it
+ * is handed on by collector__record() itself, so a code object is always known
  * before the samples of its flush. No byte of a record is trusted: sizes, parts,
  * counts and lengths are checked against the record before anything reads them;
  * a record that fails is dropped, counted (LOSS_RECORD_BAD), and is no error.
@@ -31,7 +31,6 @@ struct collect_sink {
 	int (*exec)(struct collect_sink *self, const struct record_event *exec);
 	int (*exit)(struct collect_sink *self, const struct record_event *exit);
 	int (*clone)(struct collect_sink *self, const struct record_event *clone);
-	int (*fault)(struct collect_sink *self, const struct record_fault *fault);
 };
 
 struct collect_counts {

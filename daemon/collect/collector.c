@@ -69,8 +69,6 @@ static int hand_on(struct collector *collector, const void *record)
 		return sink->exit ? sink->exit(sink, record) : 0;
 	case RECORD_CLONE:
 		return sink->clone ? sink->clone(sink, record) : 0;
-	case RECORD_FAULT:
-		return sink->fault ? sink->fault(sink, record) : 0;
 	}
 	return 0;
 }
@@ -123,7 +121,7 @@ int collector__record(struct collector *collector, const void *data, size_t len)
 		return 0;
 	}
 	collector->counts.records++;
-	if (header->kind == RECORD_CODE || header->kind == RECORD_FAULT)
+	if (header->kind == RECORD_CODE)
 		return hand_on(collector, data);
 	if (collector->used + header->size > COLLECT_ARENA_MAX) {
 		collector->counts.early_flushes++;

@@ -96,8 +96,6 @@ static size_t fixed_size(uint16_t kind)
 	case RECORD_EXIT:
 	case RECORD_CLONE:
 		return sizeof(struct record_event);
-	case RECORD_FAULT:
-		return sizeof(struct record_fault);
 	}
 	return 0;
 }

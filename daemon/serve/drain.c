@@ -46,16 +46,6 @@ static int on_clone(struct collect_sink *self, const struct record_event *clone)
 	return profile__clone(of(self)->profile, clone);
 }
 
-static int on_fault(struct collect_sink *self, const struct record_fault *fault)
-{
-	struct session *session = of(self);
-	struct tracee *tracee = tracee__find(session, (int32_t)fault->header.task.tgid);
-
-	if (tracee)
-		touch__page(session->engine, tracee, fault->address);
-	return 0;
-}
-
 static int on_event(struct event_sink *sink, const struct event *event)
 {
 	struct session *session = (struct session *)((char *)sink - offsetof(struct session, sink));
@@ -99,8 +89,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 						      .fork = on_fork,
 						      .exec = on_exec,
 						      .exit = on_exit,
-						      .clone = on_clone,
-						      .fault = on_fault};
+						      .clone = on_clone};
 	session->sink.event = on_event;
 	err = collector__new(&session->collect_sink, &session->collector);
 	if (!err)

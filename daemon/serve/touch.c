@@ -77,7 +77,7 @@ void touch__code(struct engine *engine, struct tracee *tracee, const struct reco
 	if (!tracee->image.runtime || is_whole(code))
 		return;
 	if (tracee->mem < 0) {
-		touch__page(engine, tracee, code->address);
+		tracee__ask_memory(engine, tracee);
 		return;
 	}
 	if (!read_at(tracee->mem, code->address, raw, sizeof(raw)))
@@ -89,12 +89,4 @@ void touch__code(struct engine *engine, struct tracee *tracee, const struct reco
 	lines = word_at(raw, layout->code_linetable);
 	if (lines && read_at(tracee->mem, lines + layout->var_size, &size, sizeof(size)))
 		touch(tracee->mem, lines, layout->bytes_data + (size < RECORD_LINES_MAX ? size : RECORD_LINES_MAX));
-}
-
-void touch__page(struct engine *engine, struct tracee *tracee, uint64_t address)
-{
-	if (tracee->mem >= 0)
-		touch(tracee->mem, address, 1);
-	else
-		tracee__ask_memory(engine, tracee);
 }

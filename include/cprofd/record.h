@@ -20,7 +20,6 @@ enum record_kind {
 	RECORD_EXEC = 4,    /* a process got a new image */
 	RECORD_EXIT = 5,    /* a thread ended */
 	RECORD_CLONE = 6,   /* a new thread of a process of the target */
-	RECORD_FAULT = 7,   /* a page was not resident: please touch it */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -141,16 +140,11 @@ struct record_fork {
 
 struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 	struct record_header header;
-	__u64 cpu_time;     /* EXIT: final sum_exec_runtime */
+	__u64 cpu_time;     /* EXIT: final sum_exec_runtime; EXEC: that of the caller so far */
 	__u32 group_dead;   /* EXIT: the last thread of its process */
 	__s32 exit_code;
 	__u32 old_tid;      /* EXEC: the tid of the thread that called it */
 	__u32 _pad;
-};
-
-struct record_fault {
-	struct record_header header;
-	__u64 address;
 };
 
 /* Bounds of one record. */

@@ -48,10 +48,6 @@ static int note_event(struct collect_sink *s, const struct record_event *r)
 {
 	return note(s, r);
 }
-static int note_fault(struct collect_sink *s, const struct record_fault *r)
-{
-	return note(s, r);
-}
 
 static struct noted noted;
 static struct collector *collector;
@@ -62,7 +58,7 @@ static int set_up(void **state)
 {
 	memset(&noted, 0, sizeof(noted));
 	noted.sink = (struct collect_sink){note_code,  note_sample, note_fork, note_event,
-					   note_event, note_event,  note_fault};
+					   note_event, note_event};
 	task = rec_task(10, 11, 1, 5000, "python3");
 	return collector__new(&noted.sink, &collector);
 }
@@ -140,13 +136,10 @@ static void codes_come_before_samples(void **state)
 	take_sample(10);
 	rec_code_whole(&rec, 99, &task, 7, "f", "f.py", 1);
 	take();
-	rec_begin(&rec, RECORD_FAULT, sizeof(struct record_fault), 98, &task);
-	take();
 	assert_int_equal(collector__flush(collector, 10), 0);
-	assert_int_equal(noted.n, 3);
+	assert_int_equal(noted.n, 2);
 	assert_int_equal(noted.got[0].kind, RECORD_CODE);
-	assert_int_equal(noted.got[1].kind, RECORD_FAULT);
-	assert_int_equal(noted.got[2].kind, RECORD_SAMPLE);
+	assert_int_equal(noted.got[1].kind, RECORD_SAMPLE);
 }
 
 static void every_kind_reaches_its_function(void **state)
