@@ -125,8 +125,8 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 	if (!process || (!process->ended && !thread))
 		return -ENOMEM;
 	if (!thread || thread->end_queued) {
-		/* Its thread's end was told PROFILE_HOLD_NS after it came. */
-		profile->ledger.own[LOSS_PROCESS_UNKNOWN]++;
+		/* A thread may wait for a CPU between its exit's record and its last instruction. */
+		profile->ledger.own[LOSS_THREAD_ENDED]++;
 		return 0;
 	}
 	if (profile__full(profile))

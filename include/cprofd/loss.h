@@ -31,7 +31,8 @@
 	X(CAPTURE_LIMIT,   DETAIL, "capture_limit",    "more new code objects in one sample than are read at once") \
 	X(CHILD_MISSED,    SAMPLE, "child_missed",     "a child process ended before it was identified") \
 	X(CLIENT_GAP,      SAMPLE, "client_gap",       "the client read too slowly: events were dropped for it") \
-	X(DISK_FULL,       SAMPLE, "disk_full",        "the recording could not be written further")
+	X(DISK_FULL,       SAMPLE, "disk_full",        "the recording could not be written further") \
+	X(THREAD_ENDED,    SAMPLE, "thread_ended",     "a thread was sampled long after its end: its time was told already")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,
