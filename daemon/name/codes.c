@@ -295,6 +295,8 @@ static int append(struct codes *codes, const struct record_code *record, uint32_
 		return err;
 	codes->codes[codes->n] = (struct code){
 		.key = record->key,
+		.process_start = record->header.task.process_start,
+		.tgid = record->header.task.tgid,
 		.name = "",
 		.file = "",
 		.first_line = record->first_line,

@@ -30,6 +30,8 @@ struct code_pieces; /* which parts of a line table have come */
 
 struct code {
 	uint64_t key;
+	uint64_t process_start; /* boottime ns; with tgid: of the process that it was read of */
+	uint32_t tgid;
 	const char *name;       /* qualified where the version has it; UTF-8 */
 	const char *file;
 	uint8_t *lines;         /* lines_total bytes; NULL: none came yet, or none kept */

@@ -81,12 +81,18 @@ int announce__new(struct profile *profile, bool changes)
 
 int announce__process_end(struct profile *profile, struct process *process)
 {
+	int err = 0;
+
 	if (!process->ending || process->ended || process->living || process->id == ID_NONE)
 		return 0;
 	life__process_settled(profile, process);
 	process->ended = true;
 	profile->tasks.n_ended++;
-	return tell_end(profile->sink, EVENT_PROCESS_END, process->id, process->end_time, 0, 0);
+	if (process->changed) /* a short-lived one was identified after its first record */
+		err = tell_process(process, profile->sink);
+	process->changed = false;
+	return err ? err
+		   : tell_end(profile->sink, EVENT_PROCESS_END, process->id, process->end_time, 0, 0);
 }
 
 int announce__thread_end(struct profile *profile, struct thread *thread, const struct item *item)
@@ -98,8 +104,11 @@ int announce__thread_end(struct profile *profile, struct thread *thread, const s
 	profile->ledger.missed_ended += ledger__missed(profile, thread);
 	profile->tasks.n_ended++;
 	thread->process->living--;
-	err = tell_end(profile->sink, EVENT_THREAD_END, thread->id, item->row.time, item->row.wall,
-		       item->row.cpu);
+	err = thread->changed ? tell_thread(thread, profile->sink) : 0;
+	thread->changed = false;
+	if (!err)
+		err = tell_end(profile->sink, EVENT_THREAD_END, thread->id, item->row.time,
+			       item->row.wall, item->row.cpu);
 	return err ? err : announce__process_end(profile, thread->process);
 }
 

@@ -42,6 +42,7 @@ struct profile {
 	struct event_sink *sink;
 	struct event_session session;
 	bool begun, ended, rotate_due;
+	uint32_t codes_seen;        /* code objects that came before the last tick */
 	uint32_t epoch;
 	uint64_t epoch_time;
 	uint32_t next_process, next_thread; /* ids */

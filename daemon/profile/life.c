@@ -157,23 +157,49 @@ static struct process *change_image(struct profile *profile, struct process *old
 	return process;
 }
 
+/* The image that this one replaces, if its end was not told. */
+static struct process *older_image(const struct profile *profile, const struct record_task *task)
+{
+	struct process *process, *old = NULL;
+
+	for (process = profile->tasks.processes; process; process = process->next)
+		if (process->tgid == task->tgid && !process->ending &&
+		    tasks__same_start(process->start, task->process_start) &&
+		    !(process->exec_known && process->exec >= task->exec))
+			old = process;
+	return old;
+}
+
+/* Of the first thread, which exec leaves alone: what a tick says before the exec's record does. */
+static uint64_t handed_over(const struct record_header *header)
+{
+	return header->kind == RECORD_SAMPLE && header->task.tid == header->task.tgid
+		       ? ((const struct record_sample *)header)->cpu_time
+		       : 0;
+}
+
 struct process *life__process(struct profile *profile, const struct record_header *header)
 {
 	const struct record_task *task = &header->task;
 	struct process *process = tasks__find_process(&profile->tasks, task->tgid,
 						      task->process_start, task->exec, true);
-	struct process *newer;
+	struct process *newer, *old;
 
 	if (process) {
 		if (!process->exec_known) {
 			process->exec = task->exec;
 			process->exec_known = true;
 		}
-		return process;
+		/* Told by the engine, and this tick fell into the exec, before its record. */
+		old = process->living || process->ending || header->kind != RECORD_SAMPLE
+			      ? NULL
+			      : older_image(profile, task);
+		return old ? change_image(profile, old, header, task->tid, handed_over(header)) : process;
 	}
 	process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, 0, false);
-	if (process && !process->ending && process->exec < task->exec) /* its record was lost */
-		return change_image(profile, process, header, task->tid, 0);
+	/* The record of its exec was lost, or this tick fell into the exec. */
+	if (process && !process->ending && process->exec < task->exec)
+		return change_image(profile, process, header, task->tid, handed_over(header));
 	newer = process;
 	process = life__add_process(profile, task->tgid, task->process_start, header->time);
 	if (!process)
@@ -189,15 +215,9 @@ struct process *life__process(struct profile *profile, const struct record_heade
 int profile__exec(struct profile *profile, const struct record_event *exec)
 {
 	const struct record_task *task = &exec->header.task;
-	struct process *process, *old = NULL;
+	struct process *old = older_image(profile, task);
 
-	for (process = profile->tasks.processes; process; process = process->next)
-		if (process->tgid == task->tgid && !process->ending &&
-		    tasks__same_start(process->start, task->process_start) &&
-		    !(process->exec_known && process->exec >= task->exec))
-			old = process;
-	return change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time) ? 0
-											: -ENOMEM;
+	return change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time) ? 0 : -ENOMEM;
 }
 
 int profile__fork(struct profile *profile, const struct record_fork *fork)

@@ -8,6 +8,8 @@
 
 /* After codes were full, an epoch lasts at least this long. */
 #define NO_ROOM_NS 10000000000ull
+/* Unless so many processes and threads ended in it: what they ran is dropped with it. */
+#define NO_ROOM_ENDED 16u
 
 int profile__new(const struct profile_options *options, struct event_sink *sink,
 		 struct profile **ret)
@@ -112,23 +114,53 @@ int profile__code(struct profile *profile, const struct record_code *code)
 	return err;
 }
 
-/* Code objects that no stack of this epoch has make room for others. */
+static bool codes_fill(const struct profile *profile)
+{
+	return codes__bytes(profile->codes) >= CODES_BYTES_MAX / 4 * 3;
+}
+
+/* Of a process that ended nothing comes any more. */
+static bool is_over(const struct profile *profile, const struct code *code)
+{
+	const struct process *process = tasks__find_process(&profile->tasks, code->tgid,
+							    code->process_start, 0, false);
+
+	return !process || process->ended;
+}
+
+/* Code objects that no stack of this epoch has, and those of ended processes, make room for others;
+ * if the ended ones are most, they alone: who lives does not send a code object again. The youngest
+ * came ahead of the samples that need them. */
 static int retain_codes(struct profile *profile)
 {
 	const struct tables *tables = &profile->tables;
-	uint8_t *keep;
-	uint32_t i;
+	uint32_t i, n = codes__count(profile->codes), living = 0, seen = 0;
+	uint8_t *keep, *lives;
 	int err;
 
-	if (!profile->rotate_due && codes__bytes(profile->codes) < CODES_BYTES_MAX / 4 * 3)
+	if (!profile->rotate_due && !codes_fill(profile))
 		return 0;
-	keep = calloc(codes__count(profile->codes) / 8 + 1, 1);
+	keep = calloc(2, n / 8 + 1);
 	if (!keep)
 		return -ENOMEM;
+	lives = keep + n / 8 + 1;
+	for (i = 0; i < n; i++)
+		if (i >= profile->codes_seen || !is_over(profile, codes__get(profile->codes, i))) {
+			lives[i / 8] |= 1u << i % 8;
+			living++;
+		}
 	for (i = 0; i < tables->n_functions; i++)
 		if (tables->functions[i].state == FUNCTION_NAMED)
 			keep[tables->functions[i].code / 8] |= 1u << tables->functions[i].code % 8;
+	for (i = 0; i < n / 8 + 1; i++)
+		keep[i] = living < n / 2 ? lives[i] : keep[i] & lives[i];
+	for (i = 0; i < profile->codes_seen; i++)
+		seen += keep[i / 8] >> i % 8 & 1;
+	for (; i < n; i++)
+		keep[i / 8] |= 1u << i % 8;
 	err = codes__retain(profile->codes, keep);
+	if (!err)
+		profile->codes_seen = seen;
 	free(keep);
 	return err;
 }
@@ -160,8 +192,11 @@ int profile__tick(struct profile *profile, uint64_t now)
 	profile->tables.tick++;
 	err = life__settle(profile, now, false);
 	profile__release(profile, now, false);
+	if (!err && codes_fill(profile) && profile->tasks.n_ended >= NO_ROOM_ENDED)
+		profile->rotate_due = true; /* before a code object is refused: it does not come again */
 	if (!err && (profile->rotate_due || profile__full(profile)))
 		err = profile__rotate(profile, now);
+	profile->codes_seen = codes__count(profile->codes);
 	if (!err && (now - profile->batch_time >= PROFILE_BATCH_NS ||
 		     queue__length(&profile->queue) >= 2 * BATCH_ROWS)) {
 		profile->batch_time = now;
