@@ -108,11 +108,13 @@ struct tracee {
 	uint64_t start;                 /* boottime ns */
 	uint32_t exec;
 	bool exec_known;
+	uint64_t exec_cpu;              /* CPU time of its thread when it called exec */
 	struct image_key key;
 	int mem, maps;
 	uint32_t token;                 /* of the last question; FORKED, not 0: its memory was asked for */
 	uint64_t began, until, next_try; /* TRYING: monotonic ns */
 	uint64_t pause;
+	bool provisional;               /* TRYING: told as no Python, which may change */
 	struct image image;
 	char python[32];
 };
@@ -139,7 +141,6 @@ void tracee__tell_ends(struct session *session, uint64_t up_to);
 bool tracee__any_alive(struct session *session);
 
 /* --- touch.c: pages that an interrupt could not read --- */
-void touch__page(struct engine *engine, struct tracee *tracee, uint64_t address);
 /* What a captured code object lacks. */
 void touch__code(struct engine *engine, struct tracee *tracee, const struct record_code *code);
 
@@ -214,6 +215,8 @@ void drain__close(struct session *session);
 void proc__threads(struct session *session, const struct tracee *tracee, bool end);
 /* Its command line, spaces between; its comm when it has none. Any bytes. */
 void proc__command(int32_t pid, char *ret, size_t size);
+/* Of its first thread, ns; -errno. */
+int proc__cpu_time(int32_t pid, uint64_t *ret);
 bool proc__alive(int32_t pid, uint64_t start);
 void proc__boot_id(char *ret, size_t size);
 uint64_t proc__own_memory(void); /* PSS, bytes */

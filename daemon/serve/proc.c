@@ -114,6 +114,18 @@ void proc__command(int32_t pid, char *ret, size_t size)
 			ret[i] = ' ';
 }
 
+int proc__cpu_time(int32_t pid, uint64_t *ret)
+{
+	char path[64], text[128];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	n = slurp(path, text, sizeof(text));
+	if (n < 0)
+		return (int)n;
+	return sscanf(text, "%" SCNu64, ret) == 1 ? 0 : -EBADMSG;
+}
+
 bool proc__alive(int32_t pid, uint64_t start)
 {
 	char path[64], text[1024];

@@ -12,9 +12,13 @@
 #define MS 1000000ull
 /* A program that just began is in its dynamic loader: its interpreter is looked for this long. */
 #define STARTING_NS (2000 * MS)
-/* An interpreter shows within this; who ended later and showed none was not missed. */
-#define SHOWS_NS (100 * MS)
+/* Of CPU time since its exec. No CPython runs its first frame on less; and the loader has mapped its
+ * libraries: a program that shows no interpreter by then is none for now. */
+#define SHOWS_NS (2 * MS)
+/* Between tries: close while it starts, then doubling. */
 #define PAUSE_FIRST (1 * MS)
+#define PAUSE_CLOSE (2 * MS)
+#define CLOSE_NS (40 * MS)
 #define PAUSE_LAST (100 * MS)
 
 struct tracee *tracee__find(struct session *session, int32_t pid)
@@ -114,15 +118,16 @@ void tracee__tell_ends(struct session *session, uint64_t up_to)
 	}
 }
 
-static void end(struct engine *engine, struct tracee *tracee)
+/* `cpu_time`: its last, UINT64_MAX when that is not known. */
+static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time)
 {
 	struct session *session = tracee->session;
 
 	if (tracee->dead)
 		return;
-	if (session->state == SESSION_RUNNING &&
-	    (tracee->state == TRACEE_ASKED ||
-	     (tracee->state == TRACEE_TRYING && engine__now() < tracee->began + SHOWS_NS)))
+	if (session->state == SESSION_RUNNING && !tracee->root && !tracee->provisional &&
+	    (tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING) &&
+	    cpu_time > tracee->exec_cpu + SHOWS_NS)
 		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	tracee->dead = true;
 	tracee->ended = engine__now();
@@ -145,7 +150,7 @@ bool tracee__any_alive(struct session *session)
 		if (proc__alive(p->pid, p->start))
 			alive = true;
 		else
-			end(session->engine, p);
+			end(session->engine, p, UINT64_MAX);
 	}
 	return alive;
 }
@@ -185,6 +190,21 @@ static void settled(struct engine *engine, struct tracee *tracee)
 	}
 }
 
+/* It shows no interpreter: said so, and looked at again, as it may load one. */
+static void settle_for_now(struct tracee *tracee)
+{
+	struct session *session = tracee->session;
+	uint64_t spent;
+
+	if (tracee->provisional || session->state != SESSION_RUNNING ||
+	    proc__cpu_time(tracee->pid, &spent) || spent < tracee->exec_cpu + SHOWS_NS)
+		return;
+	if (images__put(session->images, &tracee->key, &(struct image){}) == 0) {
+		tracee->provisional = true;
+		tracee__tell(tracee);
+	}
+}
+
 /* A process that is no Python, or none that is known here: its time counts, its frames are not there. */
 static void settle_without(struct engine *engine, struct tracee *tracee)
 {
@@ -193,7 +213,7 @@ static void settle_without(struct engine *engine, struct tracee *tracee)
 	settled(engine, tracee);
 }
 
-/* 0; -EAGAIN: not yet, perhaps; others: no. */
+/* 0; -ENOENT: it shows none yet; -EAGAIN: one that is not ready yet, perhaps; others: no. */
 static int identify(struct tracee *tracee, struct refusal *refusal)
 {
 	static const char *const codes[] = {
@@ -224,7 +244,7 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 		     target_problem__sentence(problem.kind), problem.detail[0] ? " (" : "", problem.detail,
 		     problem.detail[0] ? ")" : "");
 	/* In its loader a program is no Python yet, and half an interpreter is mapped. */
-	return err == -ENOTSUP || err == -ESRCH ? err : -EAGAIN;
+	return err == -ENOTSUP || err == -ESRCH || err == -ENOENT ? err : -EAGAIN;
 }
 
 static void try_now(struct engine *engine, struct tracee *tracee, uint64_t now)
@@ -235,10 +255,14 @@ static void try_now(struct engine *engine, struct tracee *tracee, uint64_t now)
 
 	if (err == 0) {
 		settled(engine, tracee);
-	} else if (err == -EAGAIN && now < tracee->until && !(first && tracee->session->request.starting)) {
+	} else if ((err == -EAGAIN || err == -ENOENT) && now < tracee->until && !(first && tracee->session->request.starting)) {
+		uint64_t most = now < tracee->began + CLOSE_NS ? PAUSE_CLOSE : PAUSE_LAST;
+
 		tracee->pause = tracee->pause ? tracee->pause * 2 : PAUSE_FIRST;
-		if (tracee->pause > PAUSE_LAST)
-			tracee->pause = PAUSE_LAST;
+		if (tracee->pause > most)
+			tracee->pause = most;
+		if (err == -ENOENT)
+			settle_for_now(tracee);
 		tracee->next_try = now + tracee->pause;
 	} else if (first && !tracee->session->request.starting) {
 		refuse_first(engine, tracee, &refusal);
@@ -256,7 +280,10 @@ static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t eve
 		refusal__set(&refusal, "NO_PROCESS", "", "the process ended before it was identified");
 		refuse_first(engine, tracee, &refusal);
 	}
-	end(engine, tracee);
+	/* What it told before its end comes first: its children run its image, and its exit tells its time. */
+	if (tracee->session->state == SESSION_RUNNING)
+		ring__drain(tracee->session->ring);
+	end(engine, tracee, UINT64_MAX);
 	tracee->pidfd_told = true;
 }
 
@@ -282,6 +309,7 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 		age = (uint64_t)boottime.tv_sec * 1000000000u + (uint64_t)boottime.tv_nsec - tracee->start;
 	tracee->until = age < STARTING_NS ? now + STARTING_NS - age : 0;
 	tracee->state = TRACEE_TRYING;
+	tracee->provisional = false;
 	tracee->pause = 0;
 	tracee->began = now;
 	try_now(engine, tracee, now);
@@ -303,7 +331,7 @@ static void ask(struct engine *engine, struct tracee *tracee)
 	tracee->state = TRACEE_ASKED;
 	close_image(tracee);
 	if (ask_fds(engine, tracee))
-		end(engine, tracee);
+		end(engine, tracee, UINT64_MAX);
 }
 
 void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
@@ -337,8 +365,9 @@ static void forked(struct session *session, const struct record_fork *fork)
 	memcpy(child->python, parent->python, sizeof(child->python));
 }
 
-static void executed(struct engine *engine, struct session *session, const struct record_task *task)
+static void executed(struct engine *engine, struct session *session, const struct record_event *exec)
 {
+	const struct record_task *task = &exec->header.task;
 	struct tracee *tracee = tracee__find(session, (int32_t)task->tgid);
 
 	if (!tracee)
@@ -353,11 +382,13 @@ static void executed(struct engine *engine, struct session *session, const struc
 	tracee->key = (struct image_key){};
 	tracee->exec = task->exec;
 	tracee->exec_known = true;
+	tracee->exec_cpu = exec->cpu_time;
 	ask(engine, tracee);
 }
 
 void tracee__record(struct engine *engine, struct session *session, const struct record_header *header)
 {
+	const struct record_event *event = (const struct record_event *)header;
 	struct tracee *tracee;
 
 	switch (header->kind) {
@@ -366,12 +397,13 @@ void tracee__record(struct engine *engine, struct session *session, const struct
 		break;
 	case RECORD_EXEC:
 		if (session->state == SESSION_RUNNING)
-			executed(engine, session, &header->task);
+			executed(engine, session, event);
 		break;
 	case RECORD_EXIT:
 		tracee = tracee__find(session, (int32_t)header->task.tgid);
-		if (((const struct record_event *)header)->group_dead && tracee)
-			end(engine, tracee);
+		if (event->group_dead && tracee)
+			end(engine, tracee,
+			    header->task.tid == header->task.tgid ? event->cpu_time : UINT64_MAX);
 		break;
 	}
 }
@@ -401,8 +433,7 @@ void tracee__answered(struct engine *engine, struct session *session,
 		return;
 	}
 	if (message->error != BROKER_ERROR_OK || n != 3) {
-		end(engine, tracee);
-		return;
+		return; /* it ends, or runs another program: a record tells which */
 	}
 	tracee->parent = message->parent;
 	tracee__open(engine, tracee, message, fds);

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Short-lived children: none is missed, or the ledger names it.
+
+A target (tests/targets/children.py) makes children in every way that Python has, and each tells
+what it did in a log of its own. The recording must hold each of them: its process with the right
+parent, its threads, its own function in its stacks and no other child's, and its CPU time.
+
+    children.py [--count N] [--ms N] [--attach] [--only KIND]... [NAME ...]
+
+NAME is a version of pythons.sh (3.11.2; 3.11 takes its first); without one: /usr/bin/python3.
+Needs root.
+"""
+import argparse
+import collections
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from engine_client import Tables
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+TARGET = os.path.join(ROOT, "tests", "targets", "children.py")
+KINDS = ["fork", "double", "mp-fork", "mp-forkserver", "mp-spawn", "exec", "version", "again", "foreign"]
+OWN = re.compile(r"^(child|thread|before)_(\d+)$")
+# Kinds whose Python begins in the child: it cannot be known in its first milliseconds.
+STARTING = {"mp-spawn", "exec", "version", "again"}
+
+
+class Told:
+    """One line of the log."""
+
+    def __init__(self, line):
+        words = line.split()
+        self.kind = words[0]
+        self.number, self.pid, self.parent = map(int, words[1:4])
+        self.own, self.thread, self.cpu = map(float, words[4:7])
+
+
+class ByPid(Tables):
+    """What the stream says of each pid, over all epochs."""
+
+    def __init__(self):
+        self.rows = collections.defaultdict(dict)     # pid -> (start, exec) -> process
+        self.tids = collections.defaultdict(set)
+        self.spent = collections.defaultdict(lambda: collections.Counter())  # pid -> function -> ns
+        self.cpu = collections.Counter()
+        self.unknown = collections.Counter()          # ns without a stack of functions
+        self.cut = collections.Counter()              # ns before it was identified
+        self.numbers = collections.defaultdict(set)
+        self.ledger, self.end, self.words_of = {}, None, {}
+        super().__init__()
+
+    def clear(self):
+        super().clear()
+        self.words_of = {}
+
+    def feed(self, line):
+        event = super().feed(line)
+        if event["ev"] == "process":
+            self.rows[event["pid"]][event.get("start", 0), event.get("exec", 0)] = event
+        elif event["ev"] == "thread":
+            self.tids[self.processes[event["process"]]["pid"]].add(event["tid"])
+        elif event["ev"] == "thread_end":
+            self.cpu[self.pid(event["id"])] += event.get("cpu", 0)
+
+    def pid(self, thread):
+        return self.processes[self.threads[thread]["process"]]["pid"]
+
+    def batch(self, event):
+        n = len(event["t"])
+        zeros = [0] * n
+        for thread, stack, cpu in zip(event.get("thread", zeros), event.get("stack", zeros), event.get("cpu", zeros)):
+            pid = self.pid(thread)
+            if stack not in self.words_of:
+                self.words_of[stack] = {name for name, _ in self.words(stack)}
+            self.cpu[pid] += cpu
+            known = False
+            if "(cut: the process was not identified yet)" in self.words_of[stack]:
+                self.cut[pid] += cpu
+            for name in self.words_of[stack]:
+                own = OWN.match(name)
+                if own:
+                    self.spent[pid][name] += cpu
+                    self.numbers[pid].add(int(own.group(2)))
+                known = known or not name.startswith("(")
+            if not known:
+                self.unknown[pid] += cpu
+
+
+class Verdict:
+    def __init__(self):
+        self.found = self.missed = 0
+        self.wrong = []
+        self.late, self.cut, self.shares, self.totals = [], [], [], []
+
+    def add(self, told, stream):
+        pid = told.pid
+        if pid not in stream.rows:
+            self.missed += 1
+            return self.wrong.append("%s %d (pid %d): no process" % (told.kind, told.number, pid))
+        row = max(stream.rows[pid].values(), key=lambda r: (r.get("start", 0), r.get("exec", 0)))
+        name = "child_%d" % told.number
+        problems = []
+        if row.get("parent") != told.parent:
+            problems.append("its parent is %s, not %d" % (row.get("parent"), told.parent))
+        if not stream.tids[pid]:
+            problems.append("no thread")
+        if stream.numbers[pid] - {told.number}:
+            problems.append("functions of %s" % sorted(stream.numbers[pid] - {told.number}))
+        if not row.get("name"):
+            problems.append("no name")
+        cpu = stream.cpu[pid] / 1e9
+        if not 0.9 * told.cpu - 0.003 < cpu < 1.1 * told.cpu + 0.015:
+            problems.append("%.1f ms CPU, but it used %.1f" % (cpu * 1e3, told.cpu * 1e3))
+        self.totals.append(cpu / told.cpu)
+        if told.kind == "foreign":
+            if row.get("python"):
+                problems.append("a shell that is Python %s" % row["python"])
+        else:
+            if not row.get("python"):
+                problems.append("no Python")
+            share = stream.spent[pid][name] / 1e9 / told.own
+            self.shares.append(share)
+            if not share:
+                self.missed += 1
+                problems.append("%s is in no stack" % name)
+            elif share < 0.7:
+                problems.append("%s has %.0f %% of its time" % (name, 100 * share))
+            if told.thread:
+                if len(stream.tids[pid]) < 2:
+                    problems.append("its thread is not listed")
+                if not stream.spent[pid]["thread_%d" % told.number]:
+                    problems.append("its thread's function is in no stack")
+            if told.kind in STARTING:
+                self.late.append(stream.unknown[pid] / 1e6)
+                self.cut.append(stream.cut[pid] / 1e6)
+        if problems:
+            self.wrong.append("%s %d (pid %d): %s" % (told.kind, told.number, pid, "; ".join(problems)))
+        else:
+            self.found += 1
+
+
+def other_python(python, pythons):
+    """Another version than `python`, to be executed by its children."""
+    for _, path in pythons:
+        if path != python:
+            return path
+    return python
+
+
+def run(name, python, other, kinds, ms, attach, rate):
+    """Samples one run of the target; whether all is well."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, out = os.path.join(folder, "log"), os.path.join(folder, "events")
+        open(log, "w").close()
+        argv = [python, TARGET, log, str(ms), "--other", other] + ["%s=%d" % k for k in kinds]
+        options = ["-s", "-r", str(rate), "--stream"]
+        with open(out, "wb") as stream:
+            if attach:
+                target = subprocess.Popen(argv + ["--wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                target.stdout.readline()
+                recorder = subprocess.Popen([CPROFD, "attach", str(target.pid)] + options, stdout=stream,
+                                            stderr=subprocess.PIPE)
+                while os.path.getsize(out) < 100:
+                    if recorder.poll() is not None:
+                        break
+                    time.sleep(0.02)
+                time.sleep(0.1)
+                target.communicate(b"go\n")
+                words = recorder.communicate(timeout=120)[1]
+            else:
+                recorder = subprocess.Popen([CPROFD, "record"] + options + ["--"] + argv, stdout=stream,
+                                            stderr=subprocess.PIPE)
+                words = recorder.communicate(timeout=300)[1]
+        stream = ByPid()
+        with open(out, "rb") as file:
+            for line in file:
+                if line.startswith(b"{"):
+                    stream.feed(line)
+        with open(log) as file:
+            told = [Told(line) for line in file]
+    wanted = sum(n for _, n in kinds)
+    losses = stream.ledger.get("losses", {})
+    ok = len(told) == wanted and stream.end is not None and recorder.returncode == 0
+    if not ok:
+        print("%d of %d children told; status %s: %s" % (len(told), wanted, recorder.returncode, words.decode()[-300:]))
+    for kind, _ in kinds:
+        verdict = Verdict()
+        of_kind = [t for t in told if t.kind == kind]
+        for t in of_kind:
+            verdict.add(t, stream)
+        named = losses.get("child_missed", 0)
+        ok = ok and (not verdict.wrong or (len(verdict.wrong) == verdict.missed <= named))
+        print("%-8s %-7s %-13s %4d children %4d found %3d missed %3d named%s%s%s" % (
+            name, "attach" if attach else "record", kind, len(of_kind), verdict.found, verdict.missed, named,
+            "  CPU %.3f" % statistics.mean(verdict.totals) if verdict.totals else "",
+            "  own function %.2f (least %.2f)" % (statistics.mean(verdict.shares), min(verdict.shares)) if verdict.shares else "",
+            "  no Python yet %.1f ms (most %.1f), unidentified %.1f (most %.1f)" % (
+                statistics.median(verdict.late), max(verdict.late), statistics.median(verdict.cut), max(verdict.cut)) if verdict.late else ""),
+            flush=True)
+        for wrong in verdict.wrong[:None if os.environ.get("V") else 3]:
+            print("    " + wrong)
+    print("    %s" % {k: v for k, v in losses.items() if v}, flush=True)
+    return ok
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--ms", type=int, default=20)
+    parser.add_argument("--rate", type=int, default=999)
+    parser.add_argument("--attach", action="store_true", help="all kinds by attach, not by record")
+    parser.add_argument("--only", action="append", choices=KINDS)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    if os.geteuid():
+        print("children: needs root\n0 passed, 0 failed, 1 skipped")
+        return 0
+    listed = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, check=True,
+                            universal_newlines=True).stdout.split("\n")
+    pythons = [p.split(None, 1) for p in listed if p.strip()]
+    passed = failed = skipped = 0
+    chosen = []
+    for wanted in args.names:
+        fitting = [p for p in pythons if p[0] == wanted or p[0].startswith(wanted + ".")]
+        chosen += fitting[-1:]
+        skipped += not fitting
+    if not args.names:
+        chosen = [(n, p) for n, p in pythons if p == os.path.realpath("/usr/bin/python3")] or pythons[:1]
+    for name, python in chosen:
+        other = other_python(python, pythons)
+        runs = [([(kind, args.count)], args.attach) for kind in args.only or KINDS]
+        if not args.names and not args.only:  # the default run: the other way too, all kinds at once
+            runs.append(([(kind, max(1, args.count // 10)) for kind in KINDS], not args.attach))
+        for kinds, attach in runs:
+            if run(name, python, other, kinds, args.ms, attach, args.rate):
+                passed += 1
+            else:
+                failed += 1
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
