@@ -32,7 +32,7 @@
  * has a fresh proof; all others, and all that is rare, go through py_walk_one.
  *
  * The host says which keys were captured: py_seen(key), defined before this
- * header is included in BPF; in user space none is.
+ * header is included in BPF; in user space none is, unless PY_SEEN says that one is defined.
  */
 #ifndef CPROFD_PYWALK_H
 #define CPROFD_PYWALK_H
@@ -106,7 +106,7 @@ struct py_walk {
 	__u64 leaf;             /* what py_repair knows of the innermost link */
 	__u64 window;           /* address of memory[0], 0: nothing read */
 	__u32 window_end;       /* a frame that begins before this offset is there whole */
-	__u32 _pad;
+	__u32 searched;         /* thread states looked through */
 	/* The window, room for a frame that sticks out of it, and a frame read by itself. */
 	__u8 memory[PY_WINDOW + 2 * PY_RAW_FRAME];
 	__u8 raw[PY_RAW_TSTATE];
@@ -131,7 +131,7 @@ struct py_walk_context {
 };
 
 
-#if !defined(__bpf__)
+#if !defined(__bpf__) && !defined(PY_SEEN)
 HOST_INLINE int py_seen(__u64 key)
 {
 	return 0;
@@ -243,6 +243,7 @@ HOST_LOOP_FN long py_search_interpreter(__u32 i, void *context)
 	struct py_walk_context *c = context;
 	struct py_walk *walk = c->walk;
 	const struct py_layout *l = &c->image->layout;
+	long searched;
 
 	if (!walk->interp)
 		return 1;
@@ -250,9 +251,14 @@ HOST_LOOP_FN long py_search_interpreter(__u32 i, void *context)
 		walk->loss = LOSS_TSTATE_READ;
 		return 1;
 	}
-	host_loop(PY_THREADS_MAX, py_search_thread, context);
+	/* The bound is one for all interpreters: a target that links its lists into rings costs it once. */
+	searched = host_loop(PY_THREADS_MAX - walk->searched, py_search_thread, context);
+	if (searched > 0 && searched <= PY_THREADS_MAX)
+		walk->searched += searched;
 	if (walk->candidate && !walk->loss)
 		walk->loss = LOSS_TSTATE_SEARCH;
+	if (walk->loss)
+		return 1;
 	if (py_read64(walk, walk->interp + l->interp_next, &walk->interp))
 		return 1;
 	return 0;
@@ -267,6 +273,7 @@ HOST_INLINE void py_search_tstates(struct py_walk_context *c, __u64 head)
 	__u32 i;
 
 	walk->n_tstates = 0;
+	walk->searched = 0;
 	walk->interp = head;
 	host_loop(PY_INTERPRETERS_MAX, py_search_interpreter, c);
 	if (walk->n_tstates < 2 || l->tstate_current == ~0u ||
@@ -659,16 +666,25 @@ HOST_INLINE int py_unlinked(struct py_walk *walk, const struct py_layout *l, __u
 	return py_uncall(walk, l);
 }
 
-/* 3.11: is the innermost frame a generator's that does not run? Its gi_frame_state, the byte before
- * the frame in PyGenObject (Include/cpython/genobject.h), is FRAME_EXECUTING (0) as long as it does. Such
- * a frame has yielded, or lies in front of a call that has not begun (py_uncall). */
-HOST_INLINE int py_rests(struct py_walk *walk, const struct py_layout *l, __u32 at)
+/* What gi_frame_state says of a generator at rest (Include/internal/pycore_frame.h, enum _framestate):
+ * FRAME_SUSPENDED -1, FRAME_CREATED -2, FRAME_COMPLETED 1, FRAME_CLEARED 4; FRAME_EXECUTING is 0. */
+#define PY_STATE_SUSPENDED 0xffu
+/* From gi_iframe back to gi_frame_state in PyGenObject: four bytes of padding lie between them
+ * (Include/cpython/genobject.h, 3.11). */
+#define PY_STATE_BEFORE_FRAME 5u
+
+/* 3.11: the state of the innermost frame if it is a generator's that does not run, else 0. gen_send_ex2
+ * (Objects/genobject.c) sets FRAME_EXECUTING before the eval loop is entered, so such a frame has just
+ * yielded, lies in front of a call that has not begun (py_uncall), or is put there by _gen_throw. */
+HOST_INLINE __u8 py_rests(struct py_walk *walk, const struct py_layout *l, __u32 at)
 {
 	__u8 state = 0;
 
-	return l->frame_is_entry != PY_ABSENT && walk->caller &&
-	       py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) == 1 &&
-	       !host_read(&state, 1, walk->frame - 1) && state != 0;
+	if (l->frame_is_entry == PY_ABSENT || !walk->caller ||
+	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) != 1 ||
+	    host_read(&state, 1, walk->frame - PY_STATE_BEFORE_FRAME))
+		return 0;
+	return state;
 }
 
 /* Any frame; 1 when the chain ends. */
@@ -678,6 +694,7 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	__u64 code, back, key;
 	__u32 flags = 0, n, at;
 	__s32 offset;
+	__u8 state;
 
 	if (!walk || !image || !out)
 		return 1;
@@ -700,9 +717,17 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	/* A frame above the stack's top is over; the pop of 3.11 comes just before it is unlinked. */
 	if (n == 0 && walk->frame > walk->top && walk->frame - walk->top < PY_WINDOW && py_uncall(walk, l))
 		return 0;
-	if (n == 0 && py_rests(walk, l, at) && py_uncall(walk, l))
-		return 0;
 	back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
+	if (n == 0 && (state = py_rests(walk, l, at))) {
+		/* A suspended one has a `previous` only while it yields, or _gen_throw links it to pass on an
+		 * exception: what runs is that. */
+		if (state == PY_STATE_SUSPENDED && back) {
+			walk->closed = 0;
+			walk->frame = back;
+			return 0;
+		}
+		return !py_uncall(walk, l);
+	}
 	if (l->owner_native_first &&
 	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) >= l->owner_native_first) {
 		/* A shim: native code entered the interpreter here. */
@@ -879,6 +904,31 @@ HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
 	return 1;
 }
 
+/* A register as the frame that an eval loop is entering with, linked already to its caller's frame, which is
+ * in a register, too: gcc's PGO builds of 3.11 store current_frame and previous of the _PyCFrame together,
+ * last, from a vector register (Debian's 3.11.2: movups %xmm0,0xb8(%rsp)). */
+HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	const __u32 at = PY_WINDOW + PY_RAW_FRAME;
+	__u64 back, outer;
+	__u32 r;
+	__u8 owner, held = 0;
+
+	if (i >= 16)
+		return 1;
+	if (!py_is_frame(walk, c->image, walk->registers[i], &back, &owner) || !back ||
+	    !py_u8(walk->memory, PY_MEMORY, at + c->image->layout.frame_is_entry))
+		return 0;
+	for (r = 0; r < 16; r++)
+		held |= walk->registers[r] == back;
+	if (!held || !py_is_frame(walk, c->image, back, &outer, &owner))
+		return 0;
+	walk->frame = back;
+	return 1;
+}
+
 /* Some builds store in an order that leaves the innermost link in a register alone for an instant: a
  * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
  * before it knows its predecessor. With the thread's registers the walk goes on, where the register is
@@ -893,12 +943,15 @@ PY_APART int py_walk_repair(struct py_walk *walk, const struct image *image, str
 	loss = walk->loss;
 	walk->frame = 0;
 	walk->leaf = 0;
-	if (walk->n == 1 && loss == LOSS_FRAME_HALF) {
+	if (walk->n == 1 && loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
 		walk->leaf = walk->first_frames[walk->first & (PY_TSTATES_MAX - 1)];
 		host_loop(16, py_repair_generator, &c);
-	} else if (walk->n == 0 && image->layout.frames == PY_FRAMES_CFRAME) {
+	} else if (image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || loss == LOSS_FRAME_HALF)) {
+		walk->n = 0; /* 3.11: a frame that is not linked is none that runs */
 		walk->leaf = walk->cframes[walk->first & (PY_TSTATES_MAX - 1)];
 		host_loop(16, py_repair_cframe, &c);
+		if (!walk->frame && image->layout.frame_is_entry != PY_ABSENT)
+			host_loop(16, py_repair_entry, &c);
 	}
 	walk->loss = loss;
 	if (!walk->frame)
