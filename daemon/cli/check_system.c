@@ -31,7 +31,7 @@ static const struct {
 	 "without it programs that were deleted or live in another container cannot be read"},
 	{"CAP_SETUID", CAP_SETUID, false, "without it the daemon cannot run engines as its users"},
 	{"CAP_SETGID", CAP_SETGID, false, "without it the daemon cannot run engines as its users"},
-	{"CAP_SYSLOG", CAP_SYSLOG, false, "without it kernel symbols have no addresses (not used in this version)"},
+	{"CAP_KILL", CAP_KILL, false, "without it the daemon cannot end an engine that does not end by itself"},
 };
 
 static bool has_capability(unsigned long long mask, int number)

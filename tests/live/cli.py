@@ -125,8 +125,8 @@ def only_file(path, ending):
 
 
 @contextlib.contextmanager
-def daemon(path):
-    process = subprocess.Popen([CPROFD, "serve", "--socket", path], stderr=subprocess.PIPE, env=environment())
+def daemon(path, prefix=()):
+    process = subprocess.Popen([*prefix, CPROFD, "serve", "--socket", path], stderr=subprocess.PIPE, env=environment())
     try:
         line = process.stderr.readline().decode()
         expect("listens at" in line, "the daemon did not start", line)
@@ -317,6 +317,24 @@ def test_daemon_serves_its_users():
             expect(os.stat(output).st_uid == NOBODY and "leaf" in names(output), "not nobody's file")
             status = json.loads(cprofd("status", "--json", "--socket", path).out)
             expect(status["version"], "status tells no version", status)
+
+
+def test_capabilities_of_the_unit():
+    """The daemon needs no more than what its systemd unit leaves it."""
+    unit = open(os.path.join(ROOT, "systemd", "cprofd.service.in")).read()
+    kept = next(line for line in unit.split("\n") if line.startswith("CapabilityBoundingSet=")).split("=")[1].lower().split()
+    last = int(open("/proc/sys/kernel/cap_last_cap").read())
+    every = subprocess.run(["capsh", "--decode=%x" % ((1 << last + 1) - 1)], stdout=subprocess.PIPE).stdout.decode()
+    dropped = [c for c in every.strip().split("=")[1].split(",") if c not in kept]
+    prefix = ("capsh", "--drop=" + ",".join(dropped), "--no-new-privs", "--", "-c", 'exec "$0" "$@"')
+    with folder() as work, target() as roots, target(uid=NOBODY) as own:
+        os.chmod(work, 0o777)
+        path = os.path.join(work, "s.sock")
+        with daemon(path, prefix):
+            fails(0, run=cprofd("attach", roots.pid, "-d", "1", "--socket", path, "-o", "a.json", cwd=work))
+            fails(0, run=cprofd("attach", own.pid, "-d", "1", "--socket", path, "-o", "b.json", cwd=work, prefix=as_nobody()))
+            for output in ("a.json", "b.json"):
+                expect("leaf" in names(os.path.join(work, output)), "the file lacks the functions")
 
 
 def test_missing_capabilities():
@@ -625,6 +643,31 @@ def test_socket_activation():
             server.kill()
             server.wait()
             server.stderr.close()
+
+
+def test_install():
+    with folder() as work:
+        run = subprocess.run(["make", "-s", "-C", ROOT, "install", "PREFIX=/usr", "DESTDIR=" + work,
+                              "B=" + os.path.relpath(os.path.dirname(CPROFD), ROOT)],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(MAKEFLAGS=""))
+        expect(run.returncode == 0, "make install failed", run.stdout.decode())
+        for path in ("bin/cprofd", "share/man/man1/cprofd.1", "share/bash-completion/completions/cprofd",
+                     "share/zsh/site-functions/_cprofd", "lib/systemd/system/cprofd.socket", "lib/systemd/system/cprofd.service"):
+            path = os.path.join(work, "usr", path)
+            expect(os.path.getsize(path) > 0, path + " is empty")
+        expect(subprocess.run([os.path.join(work, "usr/bin/cprofd"), "--version"], stdout=subprocess.PIPE).stdout, "it does not run")
+        if not shutil.which("systemd-analyze"):
+            raise Skip("no systemd-analyze to verify the units with")
+        units = os.path.join(work, "usr/lib/systemd/system")
+        service = os.path.join(units, "cprofd.service")
+        text = open(service).read()
+        expect("ExecStart=/usr/bin/cprofd serve" in text, "the unit starts something else", text)
+        with open(service, "w") as file: # verify looks for the program
+            file.write(text.replace("/usr/bin/cprofd", os.path.join(work, "usr/bin/cprofd")))
+        run = subprocess.run(["systemd-analyze", "--man=no", "verify", service, os.path.join(units, "cprofd.socket")],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = [line for line in run.stdout.decode().split("\n") if "cprofd" in line]
+        expect(not said, "systemd-analyze complains", "\n".join(said))
 
 
 def main():
