@@ -94,13 +94,12 @@ int tracee__tell(struct tracee *tracee)
 				       .exec = tracee->exec,
 				       .exec_known = tracee->exec_known,
 				       .lines = tracee->image.runtime ? tracee->image.layout.lines : 0,
-				       .name = name,
 				       .python = tracee->python,
 				       .time = engine__now()};
-
 	int err;
 
 	proc__command(tracee->pid, name, sizeof(name));
+	told.name = *name ? name : NULL; /* it just ended: its comm is known by its records */
 	err = profile__process(tracee->session->profile, &told);
 	if (!err && tracee->list)
 		proc__threads(tracee->session, tracee, false);

@@ -7,11 +7,12 @@ parent, its threads, its own function in its stacks and no other child's, and it
 
     children.py [--count N] [--ms N] [--attach] [--only KIND]... [NAME ...]
 
-NAME is a version of pythons.sh (3.11.2; 3.11 takes its first); without one: /usr/bin/python3.
+NAME is a version of pythons.sh (3.11.2; 3.11 takes its last); without one: /usr/bin/python3.
 Needs root.
 """
 import argparse
 import collections
+import json
 import os
 import re
 import signal
@@ -50,6 +51,7 @@ class ByPid(Tables):
         self.rows = collections.defaultdict(dict)     # pid -> (start, exec) -> process
         self.tids = collections.defaultdict(set)
         self.spent = collections.defaultdict(lambda: collections.Counter())  # pid -> function -> ns
+        self.names = collections.defaultdict(lambda: collections.Counter())  # pid -> before, after -> ns
         self.cpu = collections.Counter()
         self.unknown = collections.Counter()          # ns without a stack of functions
         self.cut = collections.Counter()              # ns before it was identified
@@ -89,6 +91,8 @@ class ByPid(Tables):
                 if own:
                     self.spent[pid][name] += cpu
                     self.numbers[pid].add(int(own.group(2)))
+                elif name in ("before", "after"):
+                    self.names[pid][name] += cpu
                 known = known or not name.startswith("(")
             if not known:
                 self.unknown[pid] += cpu
@@ -145,6 +149,87 @@ class Verdict:
             self.wrong.append("%s %d (pid %d): %s" % (told.kind, told.number, pid, "; ".join(problems)))
         else:
             self.found += 1
+
+
+# A target that becomes another, or leaves: what it was before and what came after, in functions so named.
+MIDWAY_HEAD = """
+import os, sys, threading, time
+def work(name, cpu=0.15):
+    space = {}
+    exec("def %s(clock):\\n    end = clock() + %r\\n    while clock() < end:\\n        pass" % (name, cpu), space)
+    space[name](time.thread_time)
+AFTER = [sys.executable, "-c", open(sys.argv[1]).read().split("#" + " END")[0] + "\\nwork('after')"] if len(sys.argv) > 1 else []
+# END
+if "wait" in sys.argv: sys.stdin.readline()
+work("before")
+"""
+FORK = "if os.fork() == 0:\n    %swork('after')\nos._exit(0)"
+# name -> what it does, whether `after` belongs to the process that was attached to; None: there is none
+MIDWAY = {
+    "exits": ("sys.exit(3)", None),
+    "is killed": ("os.kill(os.getpid(), 9)", None),
+    "executes": ("os.execv(AFTER[0], AFTER)", True),
+    "executes in a thread": ("t = threading.Thread(target=lambda: os.execv(AFTER[0], AFTER))\nt.start()\ntime.sleep(9)", True),
+    "executes a shell": ("os.execv('/bin/sh', ['sh', '-c', 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'])", None),
+    "forks": (FORK % "", False),
+    "double-forks": (FORK % "if os.fork(): os._exit(0)\n    os.setsid()\n    ", False),
+}
+
+
+def midway(name, python, what, attach, children):
+    """A target that changes under the recording; whether all that was recorded is written."""
+    act, own = MIDWAY[what]
+    with tempfile.TemporaryDirectory() as folder:
+        script, out, file = (os.path.join(folder, n) for n in ("target.py", "events", "out.speedscope.json"))
+        with open(script, "w") as f:
+            f.write(MIDWAY_HEAD + act + "\n")
+        options = ["--stream", "-o", file] + (["-s"] if children else [])
+        with open(out, "wb") as stream:
+            if attach:
+                target = subprocess.Popen([python, script, script, "wait"], stdin=subprocess.PIPE)
+                time.sleep(0.2)
+                recorder = subprocess.Popen([CPROFD, "attach", str(target.pid)] + options, stdout=stream,
+                                            stderr=subprocess.PIPE)
+                while os.path.getsize(out) < 100 and recorder.poll() is None:
+                    time.sleep(0.02)
+                target.stdin.write(b"go\n")
+                target.stdin.close()
+            else:
+                recorder = subprocess.Popen([CPROFD, "record"] + options + ["--", python, script, script],
+                                            stdout=stream, stderr=subprocess.PIPE)
+            try:
+                words = recorder.communicate(timeout=20)[1].decode()
+            except subprocess.TimeoutExpired:
+                recorder.kill()
+                words = "it did not end"
+            if attach:
+                target.wait()
+        stream = ByPid()
+        with open(out, "rb") as events:
+            for line in events:
+                if line.startswith(b"{"):
+                    stream.feed(line)
+        spent = collections.Counter()
+        for of_pid in stream.names.values():
+            spent.update(of_pid)
+        problems = []
+        if recorder.returncode:
+            problems.append("status %s: %s" % (recorder.returncode, words[-300:]))
+        if not stream.end or stream.end["reason"] != "exited":
+            problems.append("its end: %s" % stream.end)
+        wanted = {"before": True, "after": own or (own is False and children)}
+        for function, there in wanted.items():
+            if there != (spent[function] > 120e6):
+                problems.append("%s() has %.0f ms" % (function, spent[function] / 1e6))
+        try:
+            with open(file) as f:
+                names = {frame["name"] for frame in json.load(f)["shared"]["frames"]}
+            problems += ["%s is not in the file" % n for n, there in wanted.items() if there and n not in names]
+        except (OSError, ValueError) as error:
+            problems.append("the file: %s" % error)
+    print("%-8s %-7s a target that %-21s %s%s" % (name, "attach" if attach else "record", what,
+                                                  "(-s) " if children else "", "; ".join(problems) or "ok"), flush=True)
+    return not problems
 
 
 def other_python(python, pythons):
@@ -244,6 +329,12 @@ def main():
                 passed += 1
             else:
                 failed += 1
+        for i, what in enumerate(() if args.only else MIDWAY):
+            for children in (False, True):
+                if midway(name, python, what, (i + children) % 2 == 1, children):
+                    passed += 1
+                else:
+                    failed += 1
     print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
     return 1 if failed or not passed else 0
 

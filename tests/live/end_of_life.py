@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""After a session nothing of it is left: BPF programs and maps, descriptors, memory.
+
+One daemon, one engine, 20 sessions that end in different ways; a watching connection keeps the
+engine. What the broker and the engine hold is compared between the first sessions and the last, and
+every BPF object that was ever held must be gone at the end.
+
+    end_of_life.py [--sessions N]      needs root, bpftool
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from engine_client import Daemon, Refused
+
+# Threads, children that end, children that go on.
+TARGET = """
+import os, subprocess, sys, threading, time
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+threading.Thread(target=lambda: [spin(0.02) or time.sleep(0.02) for _ in iter(int, 1)], daemon=True).start()
+while True:
+    pid = os.fork()
+    if not pid:
+        spin(0.02)
+        os._exit(0)
+    child = subprocess.Popen([sys.executable, "-c", "print(sum(range(100000)))"], stdout=subprocess.DEVNULL)
+    subprocess.run(["true"])
+    os.waitpid(pid, 0)
+    child.wait()
+"""
+
+
+def held(pid):
+    """Its descriptors by what they are, and the BPF objects among them."""
+    kinds, objects = {}, set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            kind = re.sub(r"\d+", "N", os.readlink(f"/proc/{pid}/fd/{fd}"))
+            with open(f"/proc/{pid}/fdinfo/{fd}") as file:
+                for name, number in re.findall(r"^(prog|map|link)_id:\s*(\d+)", file.read(), re.M):
+                    objects.add((name, int(number)))
+        except OSError:
+            continue
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return kinds, objects
+
+
+def pss(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return int(re.search(r"^Pss:\s*(\d+)", file.read(), re.M).group(1))
+
+
+def exists(name, number):
+    return subprocess.run(["bpftool", name, "show", "id", str(number)], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def settle(control):
+    deadline = time.monotonic() + 10
+    while control.request("sessions")["sessions"]:
+        assert time.monotonic() < deadline, "a session did not end"
+        time.sleep(0.02)
+    time.sleep(0.2)
+
+
+def session(daemon, control, i):
+    """One session; returns what was held while it ran."""
+    target = subprocess.Popen([sys.executable, "-c", TARGET])
+    try:
+        time.sleep(0.15)
+        client = daemon.connect()
+        number = client.request("attach", pid=target.pid, subprocesses=True, spool=i % 2 == 1)["session"]
+        time.sleep(0.4)
+        during = [held(pid)[1] for pid in [daemon.process.pid] + daemon.engines()]
+        if i % 4 == 0:
+            control.request("stop", session=number)
+            client.until_end()
+        elif i % 4 == 1:
+            client.close()
+        elif i % 4 == 2:
+            target.kill()
+            # Orphans of it may go on for some ms.
+            client.until_end()
+        else:
+            other = daemon.connect()
+            other.request("subscribe", session=number)
+            try:
+                other.request("attach", pid=2)
+            except Refused:
+                pass
+            client.close()
+            other.close()
+    finally:
+        target.kill()
+        target.wait()
+    settle(control)
+    return set().union(*during)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sessions", type=int, default=20)
+    args = parser.parse_args()
+    if os.geteuid() or not shutil.which("bpftool"):
+        print("end_of_life: needs root and bpftool\n0 passed, 0 failed, 1 skipped")
+        return 0
+    problems = []
+    folder = tempfile.mkdtemp()
+    daemon = Daemon(folder)
+    try:
+        control = daemon.connect()
+        ever, states = set(), []
+        for i in range(args.sessions):
+            ever |= session(daemon, control, i)
+            pids = {"broker": daemon.process.pid, "engine": daemon.engines()[0]}
+            states.append({name: (*held(pid), pss(pid)) for name, pid in pids.items()})
+            if os.environ.get("V"):
+                print(i, {name: state[2] for name, state in states[-1].items()}, flush=True)
+        early, late = states[3], states[-1]
+        for name in early:
+            kinds, objects, memory = late[name]
+            if kinds != early[name][0]:
+                problems.append("%s: descriptors %s, after four sessions %s" % (name, kinds, early[name][0]))
+            if len(objects) > len(early[name][1]):
+                problems.append("%s: %d BPF objects, after four sessions %d" % (name, len(objects), len(early[name][1])))
+            if memory > early[name][2] + 1024:
+                problems.append("%s: %d KiB, after four sessions %d" % (name, memory, early[name][2]))
+            print("%-6s %3d descriptors, %2d BPF objects, %5d KiB; after four sessions %3d, %2d, %5d KiB" % (
+                name, sum(kinds.values()), len(objects), memory, sum(early[name][0].values()),
+                len(early[name][1]), early[name][2]))
+        spare = set().union(*(state[1] for state in late.values()))
+        left = [o for o in ever - spare if exists(*o)]
+        if left:
+            problems.append("still there after their sessions: %s" % left)
+        control.close()
+    finally:
+        if not daemon.stop():
+            problems.append("the daemon did not end")
+        shutil.rmtree(folder)
+    left = [o for o in ever if exists(*o)]
+    if left:
+        problems.append("still there after the daemon: %s" % left)
+    print("%d BPF objects were held over time, %d are left" % (len(ever), len(left)))
+    for problem in problems:
+        print("FAIL " + problem)
+    print("%d passed, %d failed, 0 skipped" % (not problems, bool(problems)))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
