@@ -341,6 +341,25 @@ void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
 
 /* --- what the kernel tells --- */
 
+/* Its code objects come ahead of the record of its fork: whose line tables they have is told now.
+ * Nothing is read of it, as it may run another image already. */
+static void tell_forked(struct tracee *child, uint64_t time)
+{
+	struct session *session = child->session;
+	struct profile_process told = {.tgid = (uint32_t)child->pid,
+				       .parent = (uint32_t)child->parent,
+				       .process_start = child->start,
+				       .exec = child->exec,
+				       .exec_known = true,
+				       .lines = child->image.layout.lines,
+				       .python = child->python,
+				       .time = time};
+	int err = profile__process(session->profile, &told);
+
+	if (err && !session->error)
+		session->error = err;
+}
+
 static void forked(struct session *session, const struct record_fork *fork)
 {
 	const struct record_task *task = &fork->header.task;
@@ -362,6 +381,8 @@ static void forked(struct session *session, const struct record_fork *fork)
 	child->key = parent->key;
 	child->image = parent->image;
 	memcpy(child->python, parent->python, sizeof(child->python));
+	if (session->state == SESSION_RUNNING && child->image.runtime)
+		tell_forked(child, fork->header.time);
 }
 
 static void executed(struct engine *engine, struct session *session, const struct record_event *exec)
