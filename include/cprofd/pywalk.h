@@ -121,7 +121,7 @@ struct py_walk {
 #if defined(__bpf__)
 #define PY_APART __attribute__((noinline))
 #else
-#define PY_APART static __attribute__((noinline))
+#define PY_APART static __attribute__((noinline, unused))
 #endif
 
 struct py_walk_context {
@@ -146,19 +146,29 @@ HOST_INLINE __u64 py_mix(__u64 h, __u64 word)
 	return h;
 }
 
+/* Words of raw bytes: a hostile target's frames lie at any address. The verifier allows such loads where
+ * the machine does; clang would take them apart if told. */
+#if defined(__bpf__)
+typedef __u64 py_word64;
+typedef __u32 py_word32;
+#else
+typedef __u64 __attribute__((aligned(1), may_alias)) py_word64;
+typedef __u32 __attribute__((aligned(1), may_alias)) py_word32;
+#endif
+
 /* Fields of raw bytes at offsets that only the layout knows. */
 HOST_INLINE __u64 py_u64(const __u8 *raw, __u32 size, __u32 offset)
 {
 	if (offset > size - 8)
 		return 0;
-	return *(const __u64 *)(raw + offset);
+	return *(const py_word64 *)(raw + offset);
 }
 
 HOST_INLINE __u32 py_u32(const __u8 *raw, __u32 size, __u32 offset)
 {
 	if (offset > size - 4)
 		return 0;
-	return *(const __u32 *)(raw + offset);
+	return *(const py_word32 *)(raw + offset);
 }
 
 HOST_INLINE __u8 py_u8(const __u8 *raw, __u32 size, __u32 offset)
@@ -592,7 +602,7 @@ HOST_INLINE int py_walk_hot(struct py_walk *walk, const struct image *image, str
 	if (at >= walk->window_end || at >= PY_WINDOW)
 		return 0;
 	raw = walk->memory + at;
-	code = *(const __u64 *)(raw + (l->frame_code & 127)) & ~7ull;
+	code = *(const py_word64 *)(raw + (l->frame_code & 127)) & ~7ull;
 	tag = py_code_tag(walk, code);
 	index = py_code_set(tag);
 	if (index > PY_SETS * 4 - 4)
@@ -619,11 +629,11 @@ HOST_INLINE int py_walk_hot(struct py_walk *walk, const struct image *image, str
 		return 0;
 	}
 	if (!py_put(walk, out, walk->slots[index].key,
-		    (__s32)(*(const __u64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions),
+		    (__s32)(*(const py_word64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions),
 		    flags))
 		return 0;
 	walk->closed = closed;
-	walk->frame = *(const __u64 *)(raw + (l->frame_back & 127));
+	walk->frame = *(const py_word64 *)(raw + (l->frame_back & 127));
 	return 1;
 }
 
@@ -756,7 +766,7 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	} else {
 		offset = (__s32)py_u32(walk->memory, PY_MEMORY, at + l->frame_lasti);
 		if (l->lasti == PY_LASTI_UNITS && offset > 0)
-			offset *= 2;
+			offset = (__s32)((__u32)offset * 2);
 	}
 	walk->closed = 0;
 	if (l->frames == PY_FRAMES_OBJECTS) {
