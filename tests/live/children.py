@@ -29,6 +29,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGET = os.path.join(ROOT, "tests", "targets", "children.py")
 KINDS = ["fork", "double", "mp-fork", "mp-forkserver", "mp-spawn", "exec", "version", "again", "foreign"]
+OFTEN = {"fork", "mp-fork", "mp-forkserver", "mp-spawn", "exec"}
 OWN = re.compile(r"^(child|thread|before)_(\d+)$")
 # Kinds whose Python begins in the child: it cannot be known in its first milliseconds.
 STARTING = {"mp-spawn", "exec", "version", "again"}
@@ -298,7 +299,7 @@ def run(name, python, other, kinds, ms, attach, rate):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--count", type=int, help="of each kind; default: 200 of the ways of Python, 40 of the others")
     parser.add_argument("--ms", type=int, default=20)
     parser.add_argument("--rate", type=int, default=999)
     parser.add_argument("--attach", action="store_true", help="all kinds by attach, not by record")
@@ -321,9 +322,9 @@ def main():
         chosen = [(n, p) for n, p in pythons if p == os.path.realpath("/usr/bin/python3")] or pythons[:1]
     for name, python in chosen:
         other = other_python(python, pythons)
-        runs = [([(kind, args.count)], args.attach) for kind in args.only or KINDS]
+        runs = [([(kind, args.count or (200 if kind in OFTEN else 40))], args.attach) for kind in args.only or KINDS]
         if not args.names and not args.only:  # the default run: the other way too, all kinds at once
-            runs.append(([(kind, max(1, args.count // 10)) for kind in KINDS], not args.attach))
+            runs.append(([(kind, 10) for kind in KINDS], not args.attach))
         for kinds, attach in runs:
             if run(name, python, other, kinds, args.ms, attach, args.rate):
                 passed += 1
