@@ -122,13 +122,14 @@ deps-test: ## install what the tests need, too (apt)
 
 # --- the two commands ---
 .PHONY: demo test
+JOBS := $(shell nproc)
 # A make of its own: pkg-config may not have been there when this one began.
 demo: deps ## profile a real Numba compile; files into this directory (root)
-	$(Q)$(AS_USER) $(MAKE) --no-print-directory all
+	$(Q)$(AS_USER) $(MAKE) --no-print-directory -j$(JOBS) all
 	$(Q)CPROFD=$(B)/cprofd tools/demo.sh
 
 test: deps-test ## everything that this machine can test, below 20 minutes (root)
-	$(Q)$(AS_USER) $(MAKE) --no-print-directory all docs test-tools check
+	$(Q)$(AS_USER) $(MAKE) --no-print-directory -j$(JOBS) all docs test-tools check
 	$(Q)$(MAKE) --no-print-directory check-live check-browser
 	@echo 'all tests passed'
 
@@ -141,7 +142,10 @@ check: check-order ## unit tests under sanitizers; no root, seconds
 	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-unit
 check-unit: $(UNIT)
 	$(Q)test -n "$(UNIT)"
-	$(Q)for t in $(UNIT); do $$t || exit 1; done
+	$(Q)for t in $(UNIT); do \
+		$$t > $$t.log 2>&1 || { cat $$t.log; echo "  FAILED  $$t"; exit 1; }; \
+		[ "$(V)" = 0 ] || cat $$t.log; \
+		printf '  UNIT    %s: %s\n' "$$(basename $$t)" "$$(sed -n 's/^\[  PASSED  \] //p' $$t.log | tr '\n' ' ')"; done
 check-order:
 	$(Q)tools/order-check daemon
 
