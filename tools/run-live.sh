@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs tests one by one. A test passes when its exit status is 0, its last line is
 # "N passed, N failed, N skipped" with nothing failed, and something passed or was
-# skipped by name. (One without that line counts its lines "ok ..." and "FAILED ...".)
+# skipped by name. (Of one without that line, lines "ok ..." or "... ok" and "FAILED ..." or
+# "... FAILED" are counted.)
 # Their output is shown when they fail, or with V=1; build/artifacts/*.log keeps it.
 set -u
 cd "$(dirname "$0")/.."
@@ -25,7 +26,7 @@ for test in "$@"; do
 	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
 		p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
 	else
-		p=$(grep -c '^ok ' "$log") f=$(grep -c '^FAILED' "$log") s=0
+		p=$(grep -cE '^ok | ok$' "$log") f=$(grep -cE '^FAILED| FAILED$' "$log") s=0
 		[ $status != 0 ] || [ "$p" != 0 ] || { f=1; echo "run-live: $test tells of no result" >>"$log"; }
 	fi
 	[ $status = 0 ] || [ "$f" != 0 ] || f=1

@@ -417,40 +417,43 @@ def test_existing_output_is_replaced():
         profile(output)
 
 
-def in_small_disk(size, fill, command):
-    """Runs a command in a mount namespace, with a tmpfs on /mnt, `fill` bytes of it taken."""
-    script = ("mount -t tmpfs -o size=%s tmpfs /mnt && cd /mnt && head -c %d /dev/zero >filler && %s; status=$?; "
-              "rm -f filler; mkdir -p \"$OUT\"; cp -a /mnt/. \"$OUT\"; exit $status" % (size, fill, command))
-    return ("unshare", "-m", "--propagation", "private", "bash", "-c", script)
+@contextlib.contextmanager
+def small_disk(size, fill):
+    """A folder that is a tmpfs of that size, `fill` bytes of it taken."""
+    with folder() as path:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=" + size, "tmpfs", path], check=True)
+        try:
+            filler = os.path.join(path, "filler")
+            with open(filler, "wb") as file:
+                file.write(b"x" * fill)
+            yield path, filler
+        finally:
+            subprocess.run(["umount", "-l", path], check=True)
 
 
 def test_full_disk_recording():
-    with folder() as out, target(CHURN) as process:
-        command = "'%s' attach %d -d 30 -r 5k -f events -o a.cprof" % (CPROFD, process.pid)
-        run = subprocess.run(in_small_disk("256k", 0, command), env=environment(OUT=out), stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, timeout=60)
-        err = run.stderr.decode()
-        expect(run.returncode == 1 and "No space left" in err, "a full disk was not told", run.returncode, err)
-        kept = only_file(out, ".cprof")
-        run = cprofd("convert", kept, "-o", "b.json", cwd=out)
-        fails(0, run=run)
-        expect(len(names(os.path.join(out, "b.json"))) > 10, "the recording does not hold what was recorded")
+    with small_disk("256k", 0) as (disk, filler), target(CHURN) as process, folder() as work:
+        run = cprofd("attach", process.pid, "-d", "30", "-r", "5k", "-f", "events", "-o", "a.cprof", cwd=disk)
+        fails(1, "No space left", run=run)
+        fails(0, run=cprofd("convert", only_file(disk, ".cprof"), "-o", "b.json", cwd=work))
+        expect(len(names(os.path.join(work, "b.json"))) > 10, "the recording does not hold what was recorded")
 
 
 def test_full_disk_conversion():
-    with folder() as out, target(CHURN) as process:
-        command = "'%s' attach %d -d 2 -o a.json" % (CPROFD, process.pid)
-        run = subprocess.run(in_small_disk("1m", 500000, command), env=environment(OUT=out), stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, timeout=60)
-        err = run.stderr.decode()
-        if run.returncode == 0:
-            raise Skip("the profile fitted on the small disk")
-        expect(run.returncode == 1 and "the recording is kept" in err, "a full disk was not told", err)
-        kept = only_file(out, ".cprof")
+    with small_disk("1m", 0) as (disk, filler), target(CHURN) as process, folder() as work:
+        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", "4", "-o", "a.json"], cwd=disk,
+                                  env=environment(), stderr=subprocess.PIPE)
+        time.sleep(2)
+        free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize
+        with open(filler, "wb") as file: # what is left is enough for the recording only
+            file.write(b"x" * max(0, free - 200000))
+        err = client.communicate(timeout=30)[1].decode()
+        expect(client.returncode == 1 and "the recording is kept" in err, "a full disk was not told", err)
+        kept = only_file(disk, ".cprof")
         expect(os.path.basename(kept) in err, "its path was not told", err)
-        expect(not os.path.exists(os.path.join(out, "a.json")), "half a file has the wanted name")
-        fails(0, run=cprofd("convert", kept, "-o", "b.json", cwd=out))
-        expect(len(names(os.path.join(out, "b.json"))) > 10, "the recording does not hold what was recorded")
+        expect(sorted(os.listdir(disk)) == sorted(["filler", os.path.basename(kept)]), "half a file is left", os.listdir(disk))
+        fails(0, run=cprofd("convert", kept, "-o", "b.json", cwd=work))
+        expect(len(names(os.path.join(work, "b.json"))) > 10, "the recording does not hold what was recorded")
 
 
 def test_convert():
