@@ -82,7 +82,7 @@ struct broker_message {
  * carries no fds. Messages to the engine are sent in order: an engine that asks
  * without reading is not read from until it has read its answers. */
 
-#define BROKER_RING_BYTES (8u << 20)
+#define BROKER_RING_BYTES (4u << 20)
 #define BROKER_RING_BYTES_MAX (256u << 20)
 #define BROKER_RATE_MAX 20000u
 #define BROKER_SESSIONS_MAX 16u /* of one uid */

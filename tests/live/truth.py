@@ -221,7 +221,7 @@ def run(name, python, target, samples, rate, keep):
                 if why and why != "cut":
                     wrong[re.sub(r"\d+", "N", why)] += 1
                     if wrong[re.sub(r"\d+", "N", why)] <= 2:
-                        print("  illegal: %s\n    %s" % (why, " > ".join("%s:%d" % (f[0], f[2]) for f in frames)[-400:]))
+                        print("  illegal: %s\n    %s" % (why, " > ".join("%s:%d+%d" % (f[0], f[2], f[3]) for f in frames)[-400:]))
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
