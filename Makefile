@@ -12,7 +12,7 @@ CLANG ?= clang
 LLVM_STRIP ?= llvm-strip
 # Debian has it in /usr/sbin, which is not on everybody's path.
 BPFTOOL ?= $(firstword $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool) bpftool)
-PKGS := libbpf libdw libelf libzstd jansson
+PKGS := libbpf libzstd jansson
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Werror -Wno-unused-parameter
@@ -110,7 +110,7 @@ uninstall: ## what install put there
 		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket
 
 # --- what Debian has to give ---
-DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libdw-dev libelf-dev libzstd-dev libjansson-dev
+DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium npm ca-certificates zstd git man-db jq \
 	util-linux libcap2-bin procps systemd
@@ -166,7 +166,15 @@ tables-check: ## the tables of CPython's layouts against CPython's headers and i
 	$(Q)tools/offsets/verify.py
 
 .PHONY: bench
-bench: all ## what it costs, beside its peers (root)
+# What cprofd is compared with: a tick that does nothing.
+$(B)/tools/bench/empty.bpf.o: tools/bench/empty.bpf.c
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
+$(B)/tools/bench/empty: $(B)/tools/bench/empty.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
+bench: all $(B)/tools/bench/empty $(B)/tools/bench/empty.bpf.o ## what it costs, beside its peers (root)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/bench/bench.py
 
 # Fuzz targets: make fuzz [FUZZ_SECONDS=600]
