@@ -6,6 +6,8 @@
 # Their output is shown when they fail, or with V=1; build/artifacts/*.log keeps it.
 set -u
 cd "$(dirname "$0")/.."
+# Root's byte code has no place in somebody's tree.
+export PYTHONDONTWRITEBYTECODE=1
 logs=build/artifacts/live
 mkdir -p $logs
 passed=0 failed=0 skipped=0 bad=

@@ -39,6 +39,7 @@ const struct user *user__calling(void)
 	if (known)
 		return &user;
 	known = true;
+	user.parent = getppid();
 	user.uid = geteuid();
 	user.gid = getegid();
 	if (!user.uid && id_of("SUDO_UID", &uid) && id_of("SUDO_GID", &gid)) {
@@ -89,14 +90,14 @@ void user__leave(const struct user *user)
 
 /* The environment of the sudo that started us: its user's own. sudo itself
  * gives its command a cleaned one. -ENOENT when our parent is no sudo. */
-static int read_sudo_environment(struct buf *ret)
+static int read_sudo_environment(pid_t sudo, struct buf *ret)
 {
 	char path[64], exe[PATH_MAX], chunk[4096];
 	_cleanup_close_ int fd = -1;
 	const char *base;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", getppid());
+	snprintf(path, sizeof(path), "/proc/%d/exe", sudo);
 	n = readlink(path, exe, sizeof(exe) - 1);
 	if (n < 0)
 		return -errno;
@@ -104,7 +105,7 @@ static int read_sudo_environment(struct buf *ret)
 	base = strrchr(exe, '/');
 	if (!base || strcmp(base, "/sudo"))
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/environ", getppid());
+	snprintf(path, sizeof(path), "/proc/%d/environ", sudo);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -119,7 +120,7 @@ static int take_environment(const struct user *user)
 	struct buf environment = {};
 	char *at, *end;
 
-	if (!read_sudo_environment(&environment)) {
+	if (!read_sudo_environment(user->parent, &environment)) {
 		if (clearenv())
 			return -ENOMEM;
 		end = environment.data + environment.len;

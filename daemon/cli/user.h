@@ -8,6 +8,7 @@
 
 struct user {
 	bool other;          /* not who this process runs as: it is under sudo */
+	pid_t parent;        /* of the process that asked first: sudo, if it started us */
 	uid_t uid;
 	gid_t gid;
 	const char *name, *home, *shell; /* "" when the data base does not know */

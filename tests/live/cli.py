@@ -597,6 +597,16 @@ def test_record_under_sudo():
         expect(os.stat(os.path.join(work, "a.json")).st_uid == NOBODY, "the file is not the sudo user's")
 
 
+def test_record_has_the_environment_of_sudos_caller():
+    with folder() as work:
+        fake = os.path.join(work, "sudo") # what tells a sudo is its name, and that it is our parent
+        shutil.copy("/bin/bash", fake)
+        shell = 'env -i PATH=/usr/bin:/bin SUDO_UID=%d SUDO_GID=%d %s record -o /dev/null -- env; true' % (NOBODY, NOBODY, CPROFD)
+        run = subprocess.run([fake, "-c", shell], env=environment(CALLERS="own"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        expect("CALLERS=own\n" in run.stdout.decode(), "the command lacks the caller's environment", run.stdout, run.stderr)
+        expect("SUDO_UID" not in run.stdout.decode(), "the command is told of sudo", run.stdout)
+
+
 def test_record_subprocesses():
     with folder() as work:
         code = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', %r])" % (BUSY + "def inner():\n    busy(1)\ninner()")
