@@ -165,8 +165,8 @@ check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST 
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/run-live.sh tests/live/identify.sh tests/live/lines.sh
 
 tables-check: ## the tables of CPython's layouts against CPython's headers and interpreters
-	$(Q)tools/offsets/tables.py --check
-	$(Q)tools/offsets/verify.py
+	$(Q)python3 tools/offsets/tables.py --check
+	$(Q)python3 tools/offsets/verify.py
 
 .PHONY: bench
 # What cprofd is compared with: a tick that does nothing.
@@ -178,7 +178,7 @@ $(B)/tools/bench/empty: $(B)/tools/bench/empty.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
 bench: all $(B)/tools/bench/empty $(B)/tools/bench/empty.bpf.o ## what it costs, beside its peers (root)
-	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/bench/bench.py
+	$(Q)CPROFD=$(abspath $(B)/cprofd) python3 tools/bench/bench.py
 
 # Fuzz targets: make fuzz [FUZZ_SECONDS=600]
 FUZZ_SECONDS ?= 60

@@ -50,9 +50,10 @@ static void print_json(const struct check_list *list, bool works)
 	for (i = 0; i < list->n; i++) {
 		const struct check_row *row = &list->rows[i];
 
-		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", row->name, "state",
-						      state_names[row->state], "found", row->found, "cost",
-						      row->cost, "help", row->help));
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", row->name,
+						"state", state_names[row->state], "found",
+						row->found, "cost", row->cost, "help", row->help));
 	}
 	all = json_pack("{s:b, s:b, s:o}", "works", works, "daemon", list->daemon, "checks", rows);
 	json_dumpf(all, stdout, JSON_INDENT(1));

@@ -38,13 +38,15 @@ static void check_binary(struct check_list *list, const struct target_process *p
 	for (i = 0; i < process->maps.n && !found; i++) {
 		const char *name = mapping__name(&process->maps.items[i], &len);
 
-		if (len > 9 && !memcmp(name, "libpython", 9) && !memmem(name, len, "python3.so", 10))
+		if (len > 9 && !memcmp(name, "libpython", 9) &&
+		    !memmem(name, len, "python3.so", 10))
 			found = process->maps.items[i].path, len = process->maps.items[i].path_len;
 	}
 	if (found)
 		check__add(list, "its interpreter", CHECK_OK, "shared: %.*s", (int)len, found);
 	else
-		check__add(list, "its interpreter", CHECK_OK, "static: in the program itself, or in a library of another name");
+		check__add(list, "its interpreter", CHECK_OK,
+			   "static: in the program itself, or in a library of another name");
 }
 
 static void check_python(struct check_list *list, pid_t pid, const struct process_fds *fds,
@@ -66,15 +68,16 @@ static void check_python(struct check_list *list, pid_t pid, const struct proces
 		problem.kind = TARGET_PROBLEM_GONE;
 	if (err) {
 		row = check__add(list, "its Python", CHECK_MISSING, "%s%s%s",
-				 target_problem__sentence(problem.kind), *problem.detail ? ": " : "",
-				 problem.detail);
+				 target_problem__sentence(problem.kind),
+				 *problem.detail ? ": " : "", problem.detail);
 		check__help(row, "", err == -EAGAIN ? "try again in a moment" : "");
 	} else {
 		check__add(list, "its Python", CHECK_OK, "CPython %s", version);
 		check_binary(list, &process);
 		sscanf(version, "%d.%d", &major, &minor);
 		check__add(list, "its layout", CHECK_OK, "%s",
-			   minor >= 13 ? "as it tells of itself (_Py_DebugOffsets), the rest from the tables"
+			   minor >= 13 ? "as it tells of itself (_Py_DebugOffsets), the rest from "
+					 "the tables"
 				       : "from the tables, which were made from CPython's headers");
 	}
 	target_process__free(&process);
@@ -93,7 +96,8 @@ void check__process(struct check_list *list, pid_t pid)
 	err = process__stat(pid, &stat);
 	if (err || stat.kernel_thread) {
 		error = err ? process__error(err) : BROKER_ERROR_KERNEL_THREAD;
-		row = check__add(list, "process", CHECK_MISSING, "%d: %s", pid, broker_error__sentence(error));
+		row = check__add(list, "process", CHECK_MISSING, "%d: %s", pid,
+				 broker_error__sentence(error));
 		check__help(row, "", broker_error__hint(error));
 		return;
 	}
@@ -101,11 +105,13 @@ void check__process(struct check_list *list, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	len = readlink(path, exe, sizeof(exe) - 1);
 	exe[len > 0 ? len : 0] = '\0';
-	check__add(list, "process", CHECK_OK, "%d of %s%s%.150s", pid, owner, *exe ? ": " : "", exe);
+	check__add(list, "process", CHECK_OK, "%d of %s%s%.150s", pid, owner, *exe ? ": " : "",
+		   exe);
 	err = process__open(pid, &fds, &stat);
 	if (err) {
 		error = process__error(err);
-		row = check__add(list, "may it be read", CHECK_MISSING, "%s", broker_error__sentence(error));
+		row = check__add(list, "may it be read", CHECK_MISSING, "%s",
+				 broker_error__sentence(error));
 		check__help(row, "", broker_error__hint(error));
 		return;
 	}

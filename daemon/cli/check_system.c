@@ -23,15 +23,18 @@ static const struct {
 	const char *cost;
 } capabilities[] = {
 	{"CAP_BPF", CAP_BPF, true, "without it the sampler cannot be loaded"},
-	{"CAP_PERFMON", CAP_PERFMON, true, "without it the sampler may not read memory, nor perf events be opened"},
-	{"CAP_SYS_PTRACE", CAP_SYS_PTRACE, false, "without it only processes of one's own can be profiled"},
+	{"CAP_PERFMON", CAP_PERFMON, true,
+	 "without it the sampler may not read memory, nor perf events be opened"},
+	{"CAP_SYS_PTRACE", CAP_SYS_PTRACE, false,
+	 "without it only processes of one's own can be profiled"},
 	{"CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, false,
 	 "without it Pythons in folders of other users cannot be read"},
 	{"CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, false,
 	 "without it programs that were deleted or live in another container cannot be read"},
 	{"CAP_SETUID", CAP_SETUID, false, "without it the daemon cannot run engines as its users"},
 	{"CAP_SETGID", CAP_SETGID, false, "without it the daemon cannot run engines as its users"},
-	{"CAP_KILL", CAP_KILL, false, "without it the daemon cannot end an engine that does not end by itself"},
+	{"CAP_KILL", CAP_KILL, false,
+	 "without it the daemon cannot end an engine that does not end by itself"},
 };
 
 static bool has_capability(unsigned long long mask, int number)
@@ -78,8 +81,8 @@ static void check_kernel(struct check_list *list)
 	uname(&name);
 	sscanf(name.release, "%d.%d", &major, &minor);
 	good = major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR);
-	row = check__add(list, "kernel", good ? CHECK_OK : CHECK_MISSING, "%s (6.1 or later is needed)",
-			 name.release);
+	row = check__add(list, "kernel", good ? CHECK_OK : CHECK_MISSING,
+			 "%s (6.1 or later is needed)", name.release);
 	check__help(row, "", "boot a newer kernel (Debian 12 has 6.1)");
 	good = !strcmp(name.machine, "x86_64");
 	row = check__add(list, "machine", good ? CHECK_OK : CHECK_MISSING, "%s", name.machine);
@@ -100,12 +103,14 @@ static void check_daemon(struct check_list *list, const struct cli_options *opti
 	list->daemon = !err;
 	if (!err) {
 		close(fd);
-		check__add(list, "daemon", CHECK_OK, "answers at %s: nothing more is needed of you", path);
+		check__add(list, "daemon", CHECK_OK, "answers at %s: nothing more is needed of you",
+			   path);
 		return;
 	}
-	row = check__add(list, "daemon", by_name ? CHECK_MISSING : CHECK_LESS, "none at %s (%s)", path,
-			 strerror(-err));
-	check__help(row, "without one, attach and record need root", "sudo systemctl enable --now cprofd.socket");
+	row = check__add(list, "daemon", by_name ? CHECK_MISSING : CHECK_LESS, "none at %s (%s)",
+			 path, strerror(-err));
+	check__help(row, "without one, attach and record need root",
+		    "sudo systemctl enable --now cprofd.socket");
 }
 
 static void check_capabilities(struct check_list *list)
@@ -137,13 +142,14 @@ static void check_bpf(struct check_list *list, bool verbose)
 	if (!err)
 		row = check__add(list, "BPF", CHECK_OK, "the sampler loads");
 	else
-		row = check__add(list, "BPF", CHECK_MISSING, "%s (%s)", broker_error__sentence(error),
-				 strerror(-err));
+		row = check__add(list, "BPF", CHECK_MISSING, "%s (%s)",
+				 broker_error__sentence(error), strerror(-err));
 	check__help(row, "", broker_error__hint(error));
 	sampler__free(sampler);
 	if (disabled != -100)
 		check__add(list, "unprivileged_bpf_disabled", CHECK_OK, "%d (%s)", disabled,
-			   disabled ? "CAP_BPF is asked for" : "cprofd does not use unprivileged BPF");
+			   disabled ? "CAP_BPF is asked for"
+				    : "cprofd does not use unprivileged BPF");
 }
 
 static void check_perf(struct check_list *list)
@@ -173,7 +179,8 @@ static void check_perf(struct check_list *list)
 		return;
 	row = check__add(list, "perf_event_max_sample_rate", rate >= 999 ? CHECK_OK : CHECK_LESS,
 			 "%d Hz at most", rate);
-	check__help(row, "the default rate of 999 Hz is refused", "sudo sysctl kernel.perf_event_max_sample_rate=100000");
+	check__help(row, "the default rate of 999 Hz is refused",
+		    "sudo sysctl kernel.perf_event_max_sample_rate=100000");
 }
 
 void check__system(struct check_list *list, const struct cli_options *options)

@@ -2,6 +2,7 @@
 
 #include "cli/cli.h"
 
+/* clang-format off */
 const struct command commands[] = {
 	{
 		.name = "attach",
@@ -90,6 +91,7 @@ const struct command commands[] = {
 	},
 	{},
 };
+/* clang-format on */
 
 const struct command *command__find(const char *name)
 {

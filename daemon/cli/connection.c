@@ -100,10 +100,12 @@ int connection__open(const struct cli_options *options, bool daemon_only, struct
 	ret->verbose = options->verbose;
 	err = connection__connect_path(path, &ret->fd);
 	if (err && (by_name || daemon_only)) {
-		say__failure(err == -EACCES ? "its permissions keep you out: ask whoever started the daemon"
-					    : "start one with `sudo cprofd serve`, or "
-					      "`sudo systemctl start cprofd.socket`",
-			     "no daemon answers at %s: %s", path, strerror(-err));
+		say__failure(
+			err == -EACCES
+				? "its permissions keep you out: ask whoever started the daemon"
+				: "start one with `sudo cprofd serve`, or "
+				  "`sudo systemctl start cprofd.socket`",
+			"no daemon answers at %s: %s", path, strerror(-err));
 		return CLI_COULD_NOT;
 	}
 	if (options->verbose && !err)
@@ -204,5 +206,6 @@ bool line__is(const char *line, size_t len, const char *event)
 	size_t name = strlen(event);
 
 	return len > sizeof(head) + name && !memcmp(line, head, sizeof(head) - 1) &&
-	       !memcmp(line + sizeof(head) - 1, event, name) && line[sizeof(head) - 1 + name] == '"';
+	       !memcmp(line + sizeof(head) - 1, event, name) &&
+	       line[sizeof(head) - 1 + name] == '"';
 }

@@ -41,15 +41,18 @@ static int open_input(const char *path)
 static void tell_failure(int err, const char *input, const char *output, const char *thread)
 {
 	if (err == -EBADMSG)
-		say__failure("cprofd writes recordings with -f events", "%s is not a recording, or it is damaged",
-			     input);
+		say__failure("cprofd writes recordings with -f events",
+			     "%s is not a recording, or it is damaged", input);
 	else if (err == -EPROTONOSUPPORT)
 		say__failure("use the cprofd that made it, or a newer one",
-			     "%s was made by a version of cprofd that this one does not understand", input);
+			     "%s was made by a version of cprofd that this one does not understand",
+			     input);
 	else if (err == -ENOENT && thread)
-		say__failure("a TID or a name, as the profile shows them", "%s has no thread %s", input, thread);
+		say__failure("a TID or a name, as the profile shows them", "%s has no thread %s",
+			     input, thread);
 	else
-		say__failure("", "%s could not be written from %s: %s", output, input, strerror(-err));
+		say__failure("", "%s could not be written from %s: %s", output, input,
+			     strerror(-err));
 }
 
 int convert__run(const struct cli_options *options)

@@ -56,18 +56,21 @@ static void spelling(char *out, size_t size, const struct option_row *row)
 
 /* Calls fn for each line "command\texplanation\n". */
 static void each_example(const char *examples,
-			 void (*fn)(FILE *out, const char *command, size_t len, const char *what, size_t what_len),
+			 void (*fn)(FILE *out, const char *command, size_t len, const char *what,
+				    size_t what_len),
 			 FILE *out)
 {
 	while (*examples) {
-		size_t command = strcspn(examples, "\t"), what = strcspn(examples + command + 1, "\n");
+		size_t command = strcspn(examples, "\t"),
+		       what = strcspn(examples + command + 1, "\n");
 
 		fn(out, examples, command, examples + command + 1, what);
 		examples += command + 1 + what + 1;
 	}
 }
 
-static void print_example(FILE *out, const char *command, size_t len, const char *what, size_t what_len)
+static void print_example(FILE *out, const char *command, size_t len, const char *what,
+			  size_t what_len)
 {
 	if (what_len && len + 4 < 56)
 		fprintf(out, "    %-54.*s  # %.*s\n", (int)len, command, (int)what_len, what);
@@ -82,8 +85,10 @@ void help__overview(FILE *out)
 	const struct command *command;
 
 	fprintf(out, "cprofd %s: %s\n\n", CPROFD_VERSION, synopsis);
-	print_example(out, "sudo cprofd attach 4242", 23, "what is process 4242 doing? Ctrl-C ends it", 42);
-	print_example(out, "sudo cprofd record -- python3 compile.py", 40, "from the first instruction", 26);
+	print_example(out, "sudo cprofd attach 4242", 23,
+		      "what is process 4242 doing? Ctrl-C ends it", 42);
+	print_example(out, "sudo cprofd record -- python3 compile.py", 40,
+		      "from the first instruction", 26);
 	print_example(out, "cprofd check", 12, "can it work here?", 17);
 	fprintf(out, "\nBoth write a file for %s and a summary.\n\nCommands:\n", CLI_SPEEDSCOPE);
 	for (command = commands; command->name; command++) {
@@ -92,7 +97,8 @@ void help__overview(FILE *out)
 		at += fprintf(out, "%*s", at < COLUMN + 8 ? COLUMN + 8 - at : 1, "");
 		fill(out, command->summary, COLUMN + 8, 96, at);
 	}
-	fprintf(out, "\n`cprofd COMMAND --help` teaches one of them. Exit status: 0 done, 1 could not, 2 wrong usage.\n");
+	fprintf(out, "\n`cprofd COMMAND --help` teaches one of them. Exit status: 0 done, 1 could "
+		     "not, 2 wrong usage.\n");
 }
 
 static void list_formats(FILE *out, int indent)
@@ -162,7 +168,8 @@ static void roff(FILE *out, const char *text)
 	roff_n(out, text, strlen(text));
 }
 
-static void roff_example(FILE *out, const char *command, size_t len, const char *what, size_t what_len)
+static void roff_example(FILE *out, const char *command, size_t len, const char *what,
+			 size_t what_len)
 {
 	fputs(".TP\n.B ", out);
 	roff_n(out, command, len);
@@ -179,7 +186,8 @@ static void man_page(FILE *out)
 	char name[64];
 
 	fprintf(out, ".TH CPROFD 1 \"\" \"cprofd %s\" \"User Commands\"\n", CPROFD_VERSION);
-	fprintf(out, ".SH NAME\ncprofd \\- %s\n.SH SYNOPSIS\n.B cprofd\n.I COMMAND\n[OPTION...]\n", synopsis);
+	fprintf(out, ".SH NAME\ncprofd \\- %s\n.SH SYNOPSIS\n.B cprofd\n.I COMMAND\n[OPTION...]\n",
+		synopsis);
 	fputs(".SH COMMANDS\n", out);
 	for (command = commands; command->name; command++) {
 		fprintf(out, ".SS cprofd %s ", command->name);
@@ -216,9 +224,11 @@ static void man_page(FILE *out)
 		roff(out, exporter->description);
 		fputc('\n', out);
 	}
-	fputs(".SH EXIT STATUS\n0: done. 1: could not, the reason is on stderr. 2: wrong usage.\n", out);
+	fputs(".SH EXIT STATUS\n0: done. 1: could not, the reason is on stderr. 2: wrong usage.\n",
+	      out);
 	fprintf(out, ".SH ENVIRONMENT\n.TP\n.B %s\nThe daemon's socket.\n", CLI_SOCKET_VARIABLE);
-	fprintf(out, ".SH FILES\n.TP\n.B %s\nThe daemon's socket, when nothing else is said.\n", CLI_SOCKET);
+	fprintf(out, ".SH FILES\n.TP\n.B %s\nThe daemon's socket, when nothing else is said.\n",
+		CLI_SOCKET);
 }
 
 /* --- completion --- */
@@ -262,7 +272,8 @@ static void bash_completion(FILE *out)
 	      "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
 	      "\tCOMPREPLY=()\n"
 	      "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-	      "\t\tCOMPREPLY=($(compgen -W '", out);
+	      "\t\tCOMPREPLY=($(compgen -W '",
+	      out);
 	for (command = commands; command->name; command++)
 		fprintf(out, "%s ", command->name);
 	fputs("--help --version' -- \"$word\"))\n\t\treturn\n\tfi\n\tcase $before in\n", out);
@@ -279,7 +290,9 @@ static void bash_completion(FILE *out)
 			print_values(out, row);
 			fputs("' -- \"$word\")); return ;;\n", out);
 		} else if (!strcmp(row->argument, "PID")) {
-			fputs(") COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")); return ;;\n", out);
+			fputs(") COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")); "
+			      "return ;;\n",
+			      out);
 		} else {
 			fputs(") return ;;\n", out);
 		}
@@ -293,7 +306,8 @@ static void bash_completion(FILE *out)
 	fputs("\tattach:*|check:*) COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")) ;;\n"
 	      "\trecord:*) COMPREPLY=($(compgen -c -f -- \"$word\")) ;;\n"
 	      "\tconvert:*) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
-	      "\thelp:*) COMPREPLY=($(compgen -W '", out);
+	      "\thelp:*) COMPREPLY=($(compgen -W '",
+	      out);
 	for (command = commands; command->name; command++)
 		fprintf(out, "%s ", command->name);
 	fputs("' -- \"$word\")) ;;\n\tesac\n}\ncomplete -o filenames -F _cprofd cprofd\n", out);
@@ -315,7 +329,10 @@ static void zsh_text(FILE *out, const char *text)
 static void zsh_option(FILE *out, const struct option_row *row)
 {
 	fputs(" \\\n\t\t\t'", out);
-	fprintf(out, "--%s%s[", row->name, !row->argument ? "" : *row->argument == '[' ? "=-" : "=");
+	fprintf(out, "--%s%s[", row->name,
+		!row->argument		? ""
+		: *row->argument == '[' ? "=-"
+					: "=");
 	zsh_text(out, row->help);
 	fputc(']', out);
 	if (row->argument) {
@@ -340,14 +357,16 @@ static void zsh_completion(FILE *out)
 	const struct option_row *row;
 
 	fputs("#compdef cprofd\n# printed by `cprofd help --completion=zsh`\n"
-	      "_cprofd() {\n\tlocal -a names\n\tnames=(\n", out);
+	      "_cprofd() {\n\tlocal -a names\n\tnames=(\n",
+	      out);
 	for (command = commands; command->name; command++) {
 		fprintf(out, "\t\t'%s:", command->name);
 		zsh_text(out, command->summary);
 		fputs("'\n", out);
 	}
 	fputs("\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command names\n\t\treturn\n\tfi\n"
-	      "\tlocal name=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $name in\n", out);
+	      "\tlocal name=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $name in\n",
+	      out);
 	for (command = commands; command->name; command++) {
 		fprintf(out, "\t%s) _arguments", command->name);
 		for (row = option_rows; row->name; row++)
@@ -380,7 +399,8 @@ int help__run(const struct cli_options *options)
 	}
 	command = command__find(options->operands[0]);
 	if (!command) {
-		say__failure("see `cprofd --help`", "there is no command '%s'", options->operands[0]);
+		say__failure("see `cprofd --help`", "there is no command '%s'",
+			     options->operands[0]);
 		return CLI_USAGE;
 	}
 	help__command(stdout, command);

@@ -68,9 +68,8 @@ static void on_ledger(struct live *live, json_t *ledger)
 	live->ledger_time = time;
 	live->samples = samples;
 	live->lost = 0;
-	json_object_foreach(losses, name, count)
-		if (is_sample_loss(name))
-			live->lost += (uint64_t)json_integer_value(count);
+	json_object_foreach(losses, name, count) if (is_sample_loss(name)) live->lost +=
+		(uint64_t)json_integer_value(count);
 }
 
 static void on_end(struct live *live, const json_t *end)

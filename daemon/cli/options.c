@@ -80,7 +80,8 @@ static const char *set_output(struct cli_options *options, const char *value)
 static const char *set_format(struct cli_options *options, const char *value)
 {
 	if (!strcmp(value, "flamegraph"))
-		return "flame graphs as SVG are not in this version: `-f collapsed -o - | flamegraph.pl` draws one";
+		return "flame graphs as SVG are not in this version: `-f collapsed -o - | "
+		       "flamegraph.pl` draws one";
 	if (!exporter__find(value))
 		return "is not a format that this version writes (see --help)";
 	options->format = value;
@@ -105,7 +106,8 @@ static const char *set_native(struct cli_options *options, const char *value)
 	if (value && !strcmp(value, "off"))
 		return NULL;
 	if (!value || !strcmp(value, "full") || !strcmp(value, "leaf"))
-		return "native stacks are not in this version: leave --native out, or say --native=off";
+		return "native stacks are not in this version: leave --native out, or say "
+		       "--native=off";
 	return "is not one of off, leaf, full";
 }
 
@@ -114,7 +116,8 @@ static const char *set_mode(struct cli_options *options, const char *value)
 	if (!strcmp(value, "cpu"))
 		return NULL;
 	if (!strcmp(value, "wall"))
-		return "wall-clock sampling is not in this version: waiting time is told as (idle), as a whole";
+		return "wall-clock sampling is not in this version: waiting time is told as "
+		       "(idle), as a whole";
 	return "is not one of cpu, wall";
 }
 
@@ -143,7 +146,8 @@ static const char *refuse_gil(struct cli_options *options, const char *value)
 
 static const char *refuse_idle(struct cli_options *options, const char *value)
 {
-	return "where a thread waits is not recorded in this version: its waiting is told as (idle), as a whole";
+	return "where a thread waits is not recorded in this version: its waiting is told as "
+	       "(idle), as a whole";
 }
 
 static const char *refuse_kernel(struct cli_options *options, const char *value)
@@ -159,7 +163,8 @@ static const char *set_stream(struct cli_options *options, const char *value)
 
 static const char *set_window(struct cli_options *options, const char *value)
 {
-	static const char bad[] = "is not a window: FROM,TO in seconds since the start (as 2.5,10 or 30,)";
+	static const char bad[] =
+		"is not a window: FROM,TO in seconds since the start (as 2.5,10 or 30,)";
 	char *end = NULL;
 	double from, to;
 
@@ -213,6 +218,7 @@ static const char *set_completion(struct cli_options *options, const char *value
 #define WRITING (SAMPLING | COMMAND_CONVERT)
 #define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS)
 
+/* clang-format off */
 const struct option_row option_rows[] = {
 	{"pid", 'p', "PID", NULL, SAMPLING | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", set_pid},
 	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
@@ -238,6 +244,7 @@ const struct option_row option_rows[] = {
 	{"verbose", 0, NULL, NULL, EVERYONE, "say what is found and why it is decided so", set_verbose},
 	{},
 };
+/* clang-format on */
 
 /* --- from the table to getopt --- */
 
@@ -268,12 +275,14 @@ static void build(const struct command *command, struct option longs[OPTIONS_MAX
 	*letter++ = 'h';
 	*out++ = (struct option){"help", no_argument, NULL, CODE_HELP};
 	for (row = option_rows; row->name; row++) {
-		int has = !row->argument ? no_argument
-					 : *row->argument == '[' ? optional_argument : required_argument;
+		int has = !row->argument	  ? no_argument
+			  : *row->argument == '[' ? optional_argument
+						  : required_argument;
 
 		if (!(row->commands & command->bit))
 			continue;
-		*out++ = (struct option){row->name, has, NULL, CODE_OF_ROW + (int)(row - option_rows)};
+		*out++ = (struct option){row->name, has, NULL,
+					 CODE_OF_ROW + (int)(row - option_rows)};
 		if (row->letter) {
 			*letter++ = row->letter;
 			if (has == required_argument)
@@ -324,7 +333,8 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			else if (optopt && optopt < CODE_HELP)
 				say__failure("", "%s has no option -%c", command->name, optopt);
 			else
-				say__failure("", "%s has no option %s, or it takes no value", command->name, given);
+				say__failure("", "%s has no option %s, or it takes no value",
+					     command->name, given);
 			fprintf(stderr, "        see `cprofd %s --help`\n", command->name);
 			return CLI_USAGE;
 		}
@@ -354,8 +364,8 @@ int options__pid(const struct cli_options *options, bool required, pid_t *ret)
 	if (options->n_operands) {
 		sentence = set_pid(&operand, options->operands[0]);
 		if (sentence) {
-			say__failure("find it with `pgrep -af python`", "'%s' %s", options->operands[0],
-				     sentence);
+			say__failure("find it with `pgrep -af python`", "'%s' %s",
+				     options->operands[0], sentence);
 			return CLI_USAGE;
 		}
 		*ret = operand.pid;

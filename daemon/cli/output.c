@@ -49,7 +49,8 @@ static int create_temporary(int directory, const char *name, char *temporary, si
 		for (i = 0; i < 6; i++)
 			suffix[i] = letters[random[i] % (sizeof(letters) - 1)];
 		snprintf(temporary, size, ".%.240s.%s", name, suffix);
-		fd = openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		fd = openat(directory, temporary,
+			    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 		if (fd >= 0 || errno != EEXIST)
 			return fd < 0 ? -errno : fd;
 	}
@@ -180,7 +181,8 @@ int recording_file__open(const struct output *output, const char *stem, struct r
 
 	*ret = RECORDING_FILE_NONE;
 	if (output->directory < 0 || split(output->path, directory, name))
-		snprintf(directory, sizeof(directory), "%s", temporary && *temporary ? temporary : "/tmp");
+		snprintf(directory, sizeof(directory), "%s",
+			 temporary && *temporary ? temporary : "/tmp");
 	err = user__enter(user);
 	if (!err) {
 		if (output->directory >= 0)
@@ -191,13 +193,15 @@ int recording_file__open(const struct output *output, const char *stem, struct r
 		user__leave(user);
 	}
 	if (err) {
-		say__failure("choose another place with -o FILE, or set TMPDIR; nothing was sampled yet",
-			     "no recording can be made in %s: %s", directory, strerror(-err));
+		say__failure(
+			"choose another place with -o FILE, or set TMPDIR; nothing was sampled yet",
+			"no recording can be made in %s: %s", directory, strerror(-err));
 		recording_file__close(ret);
 		return CLI_COULD_NOT;
 	}
-	snprintf(ret->path, sizeof(ret->path), "%s%s%.255s", strcmp(directory, ".") ? directory : "",
-		 strcmp(directory, ".") ? "/" : "", ret->name);
+	snprintf(ret->path, sizeof(ret->path), "%s%s%.255s",
+		 strcmp(directory, ".") ? directory : "", strcmp(directory, ".") ? "/" : "",
+		 ret->name);
 	return CLI_DONE;
 }
 

@@ -90,7 +90,8 @@ int record__run(const struct cli_options *options)
 	if (options->pid && !options->n_operands) /* py-spy's record -p */
 		return attach__run(options);
 	if (options->pid || !options->n_operands) {
-		say__failure("as in `cprofd record -- python3 compile.py`; a running process: `cprofd attach PID`",
+		say__failure("as in `cprofd record -- python3 compile.py`; a running process: "
+			     "`cprofd attach PID`",
 			     options->pid ? "a command and a PID: choose one" : "which command?");
 		return CLI_USAGE;
 	}

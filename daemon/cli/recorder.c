@@ -36,17 +36,17 @@ struct recorder {
 	const struct cli_options *options;
 	struct launch *launch;
 	const char *format;
-	char stem[64];              /* of names: cprofd-PID-TIME */
+	char stem[64]; /* of names: cprofd-PID-TIME */
 	char default_path[128];
-	bool write_file;            /* false: --stream alone */
-	bool recording_is_output;   /* -f events */
+	bool write_file;	  /* false: --stream alone */
+	bool recording_is_output; /* -f events */
 	struct output output;
 	struct recording_file file;
 	struct connection connection;
 	struct live live;
 	int signals;
-	uint64_t give_up;           /* ms of now_ms(), or NEVER */
-	unsigned interrupts;        /* Ctrl-C that the command got as well */
+	uint64_t give_up;    /* ms of now_ms(), or NEVER */
+	unsigned interrupts; /* Ctrl-C that the command got as well */
 	bool stopping, stop_sent;
 };
 
@@ -114,8 +114,10 @@ static int ask_to_attach(struct recorder *recorder, pid_t pid)
 	char request[512];
 
 	snprintf(request, sizeof(request),
-		 "{\"req\":\"attach\",\"id\":1,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"mode\":\"cpu\","
-		 "\"native\":\"off\",\"subprocesses\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
+		 "{\"req\":\"attach\",\"id\":1,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,"
+		 "\"mode\":\"cpu\","
+		 "\"native\":\"off\",\"subprocesses\":%s,\"stream\":true,\"spool\":false,"
+		 "\"starting\":%s}",
 		 pid, options->rate, (unsigned long long)options->duration_ms,
 		 options->subprocesses ? "true" : "false", recorder->launch ? "true" : "false");
 	return connection__request(&recorder->connection, request);
@@ -142,7 +144,8 @@ static void reap(struct recorder *recorder)
 {
 	struct launch *launch = recorder->launch;
 
-	if (!launch || launch->reaped || waitpid(launch->pid, &launch->status, WNOHANG) != launch->pid)
+	if (!launch || launch->reaped ||
+	    waitpid(launch->pid, &launch->status, WNOHANG) != launch->pid)
 		return;
 	launch->reaped = true;
 	/* `end` follows by itself; with children that outlive it, later. */
@@ -186,8 +189,9 @@ static void show_progress(const struct recorder *recorder, uint64_t started)
 	}
 	say__progress("%llu:%02llu  %s samples  %s a second  %s lost  %llu thread%s%s",
 		      (unsigned long long)seconds / 60, (unsigned long long)seconds % 60,
-		      words__count(live->samples), words__count(live->rate), words__count(live->lost),
-		      (unsigned long long)live->threads, live->threads == 1 ? "" : "s",
+		      words__count(live->samples), words__count(live->rate),
+		      words__count(live->lost), (unsigned long long)live->threads,
+		      live->threads == 1 ? "" : "s",
 		      recorder->stopping ? "  stopping..." : "  (Ctrl-C ends)");
 }
 
@@ -221,7 +225,8 @@ static int listen_to(struct recorder *recorder)
 	int err = 0;
 
 	while (!live->ended && now_ms() < recorder->give_up) {
-		struct pollfd fds[] = {{recorder->connection.fd, POLLIN, 0}, {recorder->signals, POLLIN, 0}};
+		struct pollfd fds[] = {{recorder->connection.fd, POLLIN, 0},
+				       {recorder->signals, POLLIN, 0}};
 
 		show_progress(recorder, started);
 		if (poll(fds, 2, 250) < 0 && errno != EINTR)
@@ -244,7 +249,8 @@ static int listen_to(struct recorder *recorder)
 			if (err) {
 				recorder->launch->exec_failed = true;
 				say__failure("check the command's name and its permissions",
-					     "%s cannot be run: %s", recorder->launch->name, strerror(-err));
+					     "%s cannot be run: %s", recorder->launch->name,
+					     strerror(-err));
 				return CLI_COULD_NOT;
 			}
 			started = now_ms();
@@ -275,8 +281,8 @@ static void tell_end(const struct recorder *recorder)
 
 	if (live->cut)
 		say("the recording ends early: %s", recorder->give_up == 0
-							   ? "it was not waited for its end"
-							   : "the engine went away");
+							    ? "it was not waited for its end"
+							    : "the engine went away");
 	else if (*live->detail)
 		say("%s", live->detail);
 	else if (!strcmp(live->reason, "exited"))
@@ -293,8 +299,9 @@ static void keep_recording(struct recorder *recorder, const char *why, int err)
 	if (recorder->file.fd < 0)
 		return;
 	say__failure("", "%s: %s", why, strerror(-err));
-	fprintf(stderr, "        the recording is kept: %s\n"
-			"        `cprofd convert %s -o FILE` makes the rest of it\n",
+	fprintf(stderr,
+		"        the recording is kept: %s\n"
+		"        `cprofd convert %s -o FILE` makes the rest of it\n",
 		recorder->file.path, recorder->file.path);
 	recording_file__close(&recorder->file);
 }
@@ -306,7 +313,8 @@ static int finish_file(struct recorder *recorder)
 	int err = 0;
 
 	if (!recorder->recording_is_output)
-		err = write__export(recorder->format, options, recorder->file.fd, &recorder->output, &report);
+		err = write__export(recorder->format, options, recorder->file.fd, &recorder->output,
+				    &report);
 	else
 		err = output__commit(&recorder->output);
 	if (err) {
@@ -331,8 +339,8 @@ static int finish(struct recorder *recorder)
 	}
 	if (recorder->write_file)
 		status = finish_file(recorder);
-	if (live->write_error || live->cut || (live->stream_error && live->stream_error != -EPIPE) ||
-	    !strcmp(live->reason, "failed"))
+	if (live->write_error || live->cut ||
+	    (live->stream_error && live->stream_error != -EPIPE) || !strcmp(live->reason, "failed"))
 		status = CLI_COULD_NOT;
 	return status;
 }

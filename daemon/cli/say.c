@@ -63,7 +63,8 @@ void say__progress(const char *format, ...)
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	/* A line that wraps cannot be redrawn. */
-	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 1 && size.ws_col < sizeof(line))
+	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 1 &&
+	    size.ws_col < sizeof(line))
 		line[size.ws_col - 1] = '\0';
 	fprintf(stderr, "\r%s\033[K", line);
 	fflush(stderr);
@@ -103,8 +104,11 @@ static const char *scaled(double value, const char *const *units, double step)
 		value /= step;
 		units++;
 	}
-	snprintf(out, size, value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value,
-		 *units);
+	snprintf(out, size,
+		 value < 9.995	 ? "%.2f %s"
+		 : value < 99.95 ? "%.1f %s"
+				 : "%.0f %s",
+		 value, *units);
 	return out;
 }
 

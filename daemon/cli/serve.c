@@ -42,7 +42,8 @@ static int take_passed(int *ret)
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDNAMES");
-	if (getsockopt(LISTEN_FDS_START, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening ||
+	if (getsockopt(LISTEN_FDS_START, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 ||
+	    !listening ||
 	    getsockname(LISTEN_FDS_START, (struct sockaddr *)&address, &address_len) < 0 ||
 	    address.sun_family != AF_UNIX)
 		return -EINVAL;
@@ -106,13 +107,15 @@ static int listen_at(const char *path, int *ret)
 static void tell_failure(int err, const char *path)
 {
 	if (err == -EADDRINUSE)
-		say__failure("it is there already: `cprofd status` shows it; or choose another --socket PATH",
+		say__failure("it is there already: `cprofd status` shows it; or choose another "
+			     "--socket PATH",
 			     "a daemon answers at %s", path);
 	else if (err == -EEXIST)
 		say__failure("choose another --socket PATH", "%s exists and is no socket", path);
 	else
-		say__failure(err == -EACCES || err == -EPERM ? "run it with sudo, or choose another --socket PATH"
-							     : "choose another --socket PATH",
+		say__failure(err == -EACCES || err == -EPERM
+				     ? "run it with sudo, or choose another --socket PATH"
+				     : "choose another --socket PATH",
 			     "cannot listen at %s: %s", path, strerror(-err));
 }
 

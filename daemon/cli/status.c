@@ -34,8 +34,8 @@ static int print_answer(const struct cli_options *options, const char *line, siz
 	if (!json_is_object(status)) {
 		const char *error = json_string_value(json_object_get(answer, "error"));
 
-		say__failure(json_string_value(json_object_get(answer, "hint")), "the daemon refused: %s",
-			     error ? error : "it does not say why");
+		say__failure(json_string_value(json_object_get(answer, "hint")),
+			     "the daemon refused: %s", error ? error : "it does not say why");
 		json_decref(answer);
 		return CLI_COULD_NOT;
 	}
@@ -43,8 +43,7 @@ static int print_answer(const struct cli_options *options, const char *line, siz
 		json_dumpf(status, stdout, JSON_COMPACT);
 		putchar('\n');
 	} else {
-		json_object_foreach(status, key, value)
-			print_value(key, value);
+		json_object_foreach(status, key, value) print_value(key, value);
 	}
 	json_decref(answer);
 	return CLI_DONE;

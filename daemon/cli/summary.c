@@ -47,18 +47,20 @@ static const char *tail(const char *path, size_t width)
 
 static void print_counts(const struct tally_result *result)
 {
-	uint64_t rate = result->cpu ? (uint64_t)((double)result->seen * 1e9 / (double)result->cpu + 0.5) : 0;
+	uint64_t rate = result->cpu
+				? (uint64_t)((double)result->seen * 1e9 / (double)result->cpu + 0.5)
+				: 0;
 
 	say("%s sample%s in %s: %s of CPU in %u thread%s%s", words__count(result->seen),
-	    result->seen == 1 ? "" : "s", words__duration(result->span), words__duration(result->cpu),
-	    result->threads, result->threads == 1 ? "" : "s",
+	    result->seen == 1 ? "" : "s", words__duration(result->span),
+	    words__duration(result->cpu), result->threads, result->threads == 1 ? "" : "s",
 	    result->processes > 1 ? " of several processes" : "");
 	if (!result->seen)
 		return;
 	fputs("        ", stderr);
 	if (result->cpu >= RATE_NEEDS_NS)
-		fprintf(stderr, "rate reached: %s Hz of CPU time, asked for %u; ", words__count(rate),
-			result->rate);
+		fprintf(stderr, "rate reached: %s Hz of CPU time, asked for %u; ",
+			words__count(rate), result->rate);
 	fprintf(stderr, "whole stacks: %.2f %%\n", percent(result->whole, result->samples));
 }
 
@@ -77,7 +79,9 @@ static void print_losses(const struct tally_result *result)
 			loss_sentence(result->losses[i].name), result->losses[i].name);
 	}
 	if (result->gap_events)
-		fprintf(stderr, "        %10s  events did not reach this client in time: the file has a gap\n",
+		fprintf(stderr,
+			"        %10s  events did not reach this client in time: the file has a "
+			"gap\n",
 			words__count(result->gap_events));
 	if (!any && !result->gap_events && result->seen)
 		fputs("        nothing was lost\n", stderr);
@@ -95,8 +99,9 @@ static void print_functions(const struct tally_result *result)
 
 		if (!function->self)
 			break;
-		fprintf(stderr, "%5.1f %%  %5.1f %%  %-*.100s", percent(function->self, result->cpu),
-			percent(function->total, result->cpu), NAME_WIDTH, function->name);
+		fprintf(stderr, "%5.1f %%  %5.1f %%  %-*.100s",
+			percent(function->self, result->cpu), percent(function->total, result->cpu),
+			NAME_WIDTH, function->name);
 		if (*function->file)
 			fprintf(stderr, "  %s", tail(function->file, FILE_WIDTH));
 		if (*function->file && function->line)

@@ -48,15 +48,15 @@ struct tally {
 	struct arena strings;
 	struct hash_seed seed;
 	/* of the epoch */
-	struct vector names;   /* uint32_t: function row -> tally.functions */
-	struct vector frames;  /* uint32_t: frame row -> tally.functions */
-	struct vector nodes;   /* struct node, by stack id */
+	struct vector names;  /* uint32_t: function row -> tally.functions */
+	struct vector frames; /* uint32_t: frame row -> tally.functions */
+	struct vector nodes;  /* struct node, by stack id */
 	/* of the recording */
 	struct vector functions; /* struct tally_function */
-	struct vector marks;     /* uint32_t, by function: the last node it was counted for */
-	struct vector slots;     /* uint32_t: open hash of function index + 1 */
-	struct vector losses;    /* struct tally_loss */
-	struct vector threads;   /* struct known_thread */
+	struct vector marks;	 /* uint32_t, by function: the last node it was counted for */
+	struct vector slots;	 /* uint32_t: open hash of function index + 1 */
+	struct vector losses;	 /* struct tally_loss */
+	struct vector threads;	 /* struct known_thread */
 };
 
 #define AT(vector, type, i) (((type *)(vector).data)[i])
@@ -69,7 +69,8 @@ static char *keep(struct tally *tally, const char *string)
 	return copy ? memcpy(copy, string, size) : NULL;
 }
 
-static uint64_t hash_of(const struct tally *tally, const char *name, const char *file, uint32_t line)
+static uint64_t hash_of(const struct tally *tally, const char *name, const char *file,
+			uint32_t line)
 {
 	return hash__pair(&tally->seed, hash__bytes(&tally->seed, name, strlen(name)) + line,
 			  hash__bytes(&tally->seed, file, strlen(file)));
@@ -111,7 +112,8 @@ static int function_index(struct tally *tally, const struct function_row *row, u
 	if (grow_slots(tally))
 		return -ENOMEM;
 	mask = tally->slots.capacity - 1;
-	for (slot = (uint32_t)hash & mask; AT(tally->slots, uint32_t, slot); slot = (slot + 1) & mask) {
+	for (slot = (uint32_t)hash & mask; AT(tally->slots, uint32_t, slot);
+	     slot = (slot + 1) & mask) {
 		*ret = AT(tally->slots, uint32_t, slot) - 1;
 		function = &AT(tally->functions, struct tally_function, *ret);
 		if (function->line == row->line && !strcmp(function->name, row->name) &&
@@ -256,7 +258,8 @@ static int add_thread(struct tally *tally, const struct event_thread *event)
 	}
 	if (vector__grow(&tally->threads, n + 1, sizeof(struct known_thread)))
 		return -ENOMEM;
-	AT(tally->threads, struct known_thread, n) = (struct known_thread){event->tid, event->start};
+	AT(tally->threads, struct known_thread, n) =
+		(struct known_thread){event->tid, event->start};
 	tally->threads.n++;
 	return 0;
 }
@@ -299,7 +302,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 		tally->result.gap_events += event->gap.events;
 		return 0;
 	case EVENT_END:
-		tally->result.span = event->end.time > tally->begin ? event->end.time - tally->begin : 0;
+		tally->result.span =
+			event->end.time > tally->begin ? event->end.time - tally->begin : 0;
 		return 0;
 	default:
 		return 0;
@@ -358,7 +362,8 @@ int tally__finish(struct tally *tally, struct tally_result *ret)
 {
 	fold_epoch(tally);
 	if (tally->functions.n)
-		qsort(tally->functions.data, tally->functions.n, sizeof(struct tally_function), heavier);
+		qsort(tally->functions.data, tally->functions.n, sizeof(struct tally_function),
+		      heavier);
 	tally->result.functions = tally->functions.data;
 	tally->result.n_functions = tally->functions.n;
 	tally->result.losses = tally->losses.data;

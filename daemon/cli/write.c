@@ -64,16 +64,19 @@ int write__export(const char *format, const struct cli_options *options, int rec
 	return err ? err : output__commit(output);
 }
 
-void write__tell(const char *format, const struct output *output, const struct export_report *report)
+void write__tell(const char *format, const struct output *output,
+		 const struct export_report *report)
 {
 	struct stat status;
 
 	if (report->bin)
-		say("to keep the file small, samples within %s were merged (exact: a recording with -f events, "
+		say("to keep the file small, samples within %s were merged (exact: a recording "
+		    "with -f events, "
 		    "then convert --window)",
 		    words__duration(report->bin));
 	if (report->folded_below)
-		say("stacks lighter than %s were folded into their callers", words__duration(report->folded_below));
+		say("stacks lighter than %s were folded into their callers",
+		    words__duration(report->folded_below));
 	if (report->cut)
 		say("the recording ends in the middle; everything up to there is in the file");
 	if (output->directory < 0)
@@ -81,8 +84,8 @@ void write__tell(const char *format, const struct output *output, const struct e
 	if (fstat(output->fd, &status) < 0)
 		status.st_size = 0;
 	if (!strcmp(format, "speedscope"))
-		say("wrote %s (%s): open it at %s", output->path, words__bytes((uint64_t)status.st_size),
-		    CLI_SPEEDSCOPE);
+		say("wrote %s (%s): open it at %s", output->path,
+		    words__bytes((uint64_t)status.st_size), CLI_SPEEDSCOPE);
 	else if (!strcmp(format, "events"))
 		say("wrote %s (%s): `cprofd convert %s` makes a file for %s", output->path,
 		    words__bytes((uint64_t)status.st_size), output->path, CLI_SPEEDSCOPE);
