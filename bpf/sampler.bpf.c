@@ -12,8 +12,6 @@
 #include "kernel.h"
 #include "cprofd/record.h"
 
-#define CPUS_MAX_SHIFT 12
-
 /* --- maps --- */
 
 struct {
@@ -36,14 +34,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } targets SEC(".maps");
-
-/* One slot per CPU; the broker sets the number. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sampler_counts);
-} counts SEC(".maps");
 
 const volatile __u32 follow_children = 0;
 
@@ -83,7 +73,7 @@ static __always_inline void seen_add(__u64 key)
 
 #include "cprofd/pywalk.h"
 
-/* Samples: one ring per CPU, written in place and read through mmap. The one writer is the tick, which
+/* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one writer is the tick, which
  * does not nest on a CPU; no lock, no copy, no wake-up (the reader looks every 20 ms). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -93,11 +83,30 @@ struct {
 	__type(value, struct sample_ring);
 } samples SEC(".maps");
 
+/* What a CPU works with and remembers. */
+#define HINTS 64u
+struct cpu_scratch {
+	struct py_walk walk;
+	/* The image of the process that ticked last: a look-up in a hash map touches more. */
+	struct image_key image_key;
+	__u64 image_until;      /* CLOCK_MONOTONIC ns */
+	struct image image;
+	__u64 tail;             /* of the ring of samples, as seen last */
+	/* Thread states found before, by tid. Only a hint: the walker proves it. */
+	struct {
+		__u64 tid;
+		__u64 tstate;
+		__u64 until;
+	} hints[HINTS];
+} __attribute__((aligned(4096)));
+#define IMAGE_NS (1ull << 24) /* 17 ms: how late a change of the engine's may be seen */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE); /* values begin with a page */
 	__type(key, __u32);
-	__type(value, struct py_walk);
+	__type(value, struct cpu_scratch);
 } scratch SEC(".maps");
 
 /* The record of one code object while it is put together, and the line table that is on its way. */
@@ -119,14 +128,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct capture);
 } captures SEC(".maps");
-
-/* Thread states found before, by tid. Only a hint: the walker proves it. */
-#define HINTS 4096u
-struct {
-	__u64 tid;
-	__u64 tstate;
-	__u64 until;
-} hints[HINTS];
 
 /* --- helpers --- */
 
@@ -383,6 +384,23 @@ static long capture_code(__u32 i, void *context)
 
 /* --- the tick --- */
 
+static __always_inline const struct image *image_of(struct cpu_scratch *own, const struct image_key *key,
+						    __u64 now)
+{
+	const struct image *image;
+
+	if (own->image_key.arg_start == key->arg_start && own->image_key.start_data == key->start_data &&
+	    now < own->image_until)
+		return &own->image;
+	image = bpf_map_lookup_elem(&images, key);
+	if (!image)
+		return NULL;
+	own->image = *image;
+	own->image_key = *key;
+	own->image_until = now + IMAGE_NS;
+	return &own->image;
+}
+
 static __always_inline void fill_registers(__u64 *to, struct bpf_perf_event_data *ctx)
 {
 	to[0] = ctx->regs.r15;
@@ -408,33 +426,39 @@ int sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id(), size, slot;
-	struct sampler_counts *c = bpf_map_lookup_elem(&counts, &cpu);
-	struct py_walk *walk = bpf_map_lookup_elem(&scratch, &cpu);
+	struct cpu_scratch *own = bpf_map_lookup_elem(&scratch, &cpu);
 	struct sample_ring *samples_ring = bpf_map_lookup_elem(&samples, &cpu);
+	struct sampler_counts *c;
 	struct record_sample *record;
 	struct part_py_frames *part;
 	struct image_key key = {};
 	struct py_out *out;
-	struct image *image;
+	struct py_walk *walk;
+	const struct image *image;
 	struct mm_struct *mm;
 	__u64 head, time;
 
-	if (!c || !walk || !samples_ring)
+	if (!own || !samples_ring)
 		return 0;
+	walk = &own->walk;
+	c = &samples_ring->counts;
 	c->ticks++;
 	mm = task->mm;
 	if (!mm)
 		return 0;
 	head = samples_ring->head;
-	if (head + sizeof(struct py_out) - samples_ring->tail > SAMPLE_RING_BYTES) {
-		count_loss(c, LOSS_RING_FULL);
-		return 0;
+	if (head + sizeof(struct py_out) - own->tail > SAMPLE_RING_BYTES) {
+		own->tail = samples_ring->tail;
+		if (head + sizeof(struct py_out) - own->tail > SAMPLE_RING_BYTES) {
+			count_loss(c, LOSS_RING_FULL);
+			return 0;
+		}
 	}
 	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
 	time = bpf_ktime_get_ns();
 	key.arg_start = mm->arg_start;
 	key.start_data = mm->start_data;
-	image = bpf_map_lookup_elem(&images, &key);
+	image = image_of(own, &key, time);
 	record = (struct record_sample *)out->head;
 	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
 	record->cpu_time = task->se.sum_exec_runtime;
@@ -454,15 +478,15 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->fsbase = task->thread.fsbase;
 		walk->now = time;
 		walk->salt = py_mix(t->process_start, t->tgid | (__u64)t->exec << 32);
-		walk->hint = hints[slot].tid == t->tid ? hints[slot].tstate : 0;
-		walk->hint_until = hints[slot].until;
+		walk->hint = own->hints[slot].tid == t->tid ? own->hints[slot].tstate : 0;
+		walk->hint_until = own->hints[slot].until;
 		py_walk(walk, image, out);
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
-		if (walk->hint_until != hints[slot].until) {
-			hints[slot].tid = t->tid;
-			hints[slot].tstate = walk->tstates[0];
-			hints[slot].until = walk->hint_until;
+		if (walk->hint_until != own->hints[slot].until) {
+			own->hints[slot].tid = t->tid;
+			own->hints[slot].tstate = walk->tstates[0].address;
+			own->hints[slot].until = walk->hint_until;
 		}
 		if (walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
 			fill_registers(walk->registers, ctx);

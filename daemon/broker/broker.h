@@ -18,7 +18,7 @@
 enum broker_kind {
 	/* broker -> engine */
 	BROKER_CLIENT = 1,    /* a client connected. fds: its socket */
-	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, counts, samples (maps), then those of PROCESS */
+	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, samples (maps), then those of PROCESS */
 	BROKER_PROCESS,       /* answer to PROCESS. fds: pidfd, /proc/PID/mem, /proc/PID/maps */
 	BROKER_FILE,          /* answer to FILE. fds: the file, read-only */
 	BROKER_THREADS,       /* answer to RESUME: the events run; `threads` of them */
@@ -54,6 +54,9 @@ enum broker_kind {
 enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };
 #undef BROKER_ENUM
 
+#define BROKER_PROCESS_FDS 3 /* pidfd, mem, maps */
+#define BROKER_MAP_FDS 3     /* ring, images, samples */
+#define BROKER_ATTACHED_FDS (BROKER_MAP_FDS + BROKER_PROCESS_FDS)
 #define BROKER_FDS_MAX 8
 
 struct broker_message {

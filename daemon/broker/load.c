@@ -24,7 +24,7 @@ static int print_all(enum libbpf_print_level level, const char *format, va_list 
 }
 
 /* One slot for each CPU. */
-static const char *const per_cpu[] = {"counts", "scratch", "captures", "samples"};
+static const char *const per_cpu[] = {"scratch", "captures", "samples"};
 
 static uint64_t ring_bytes(const struct load_options *options)
 {
@@ -146,11 +146,6 @@ int sampler__images(const struct sampler *sampler)
 int sampler__samples(const struct sampler *sampler)
 {
 	return bpf_map__fd(sampler->skel->maps.samples);
-}
-
-int sampler__counts(const struct sampler *sampler)
-{
-	return bpf_map__fd(sampler->skel->maps.counts);
 }
 
 int sampler__program(const struct sampler *sampler)

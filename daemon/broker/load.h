@@ -1,5 +1,5 @@
 /* The door to libbpf: the sampler in the kernel, one instance for each session
- * (its own ring, images and counts). */
+ * (its own rings and images). */
 #ifndef CPROFD_BROKER_LOAD_H
 #define CPROFD_BROKER_LOAD_H
 
@@ -26,7 +26,6 @@ struct sampler *sampler__free(struct sampler *sampler); /* NULL */
 /* fds that the sampler owns. */
 int sampler__ring(const struct sampler *sampler);
 int sampler__images(const struct sampler *sampler);
-int sampler__counts(const struct sampler *sampler);
 int sampler__samples(const struct sampler *sampler); /* struct sample_ring per CPU */
 int sampler__program(const struct sampler *sampler); /* for PERF_EVENT_IOC_SET_BPF */
 

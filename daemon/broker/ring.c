@@ -122,27 +122,17 @@ int images__drop(int map_fd, const struct image_key *key)
 	return bpf_map_delete_elem(map_fd, key) ? -errno : 0;
 }
 
-int counts__read(int map_fd, struct sampler_counts *ret)
+void ring__counts(const struct ring *ring, struct sampler_counts *ret)
 {
-	struct bpf_map_info info = {};
-	__u32 len = sizeof(info);
-
 	*ret = (struct sampler_counts){};
-	if (bpf_obj_get_info_by_fd(map_fd, &info, &len))
-		return -errno;
-	if (info.value_size != sizeof(struct sampler_counts))
-		return -EINVAL;
-	for (__u32 cpu = 0; cpu < info.max_entries; cpu++) {
-		struct sampler_counts one;
+	for (unsigned i = 0; i < ring->cpus; i++) {
+		const struct sampler_counts *one = &ring->samples[i].counts;
 
-		if (bpf_map_lookup_elem(map_fd, &cpu, &one))
-			return -errno;
-		ret->ticks += one.ticks;
-		ret->samples += one.samples;
-		ret->captures += one.captures;
-		ret->bytes += one.bytes;
-		for (size_t i = 0; i < sizeof(one.losses) / sizeof(one.losses[0]); i++)
-			ret->losses[i] += one.losses[i];
+		ret->ticks += one->ticks;
+		ret->samples += one->samples;
+		ret->captures += one->captures;
+		ret->bytes += one->bytes;
+		for (size_t j = 0; j < sizeof(one->losses) / sizeof(one->losses[0]); j++)
+			ret->losses[j] += one->losses[j];
 	}
-	return 0;
 }

@@ -17,10 +17,10 @@ int ring__new(int ring_fd, int samples_fd, int (*record)(void *ctx, const void *
 struct ring *ring__free(struct ring *ring); /* NULL */
 /* All that is there: 0, or the callback's error. */
 int ring__drain(struct ring *ring);
+/* The sampler's counters, summed over CPUs. */
+void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 
 int images__put(int map_fd, const struct image_key *key, const struct image *image);
 int images__drop(int map_fd, const struct image_key *key);
-/* The sampler's counters, summed over CPUs. */
-int counts__read(int map_fd, struct sampler_counts *ret);
 
 #endif

@@ -179,9 +179,8 @@ struct session *session__attach(const struct broker_message *request, const stru
 		goto fail;
 	reply->fds[0] = sampler__ring(session->sampler);
 	reply->fds[1] = sampler__images(session->sampler);
-	reply->fds[2] = sampler__counts(session->sampler);
-	reply->fds[3] = sampler__samples(session->sampler);
-	reply->n = reply->borrowed = 4;
+	reply->fds[2] = sampler__samples(session->sampler);
+	reply->n = reply->borrowed = BROKER_MAP_FDS;
 	tell_process(reply, session->target, &stat, &fds);
 	reply->message.rate = request->rate;
 	reply->message.flags = request->flags;

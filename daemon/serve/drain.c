@@ -108,8 +108,10 @@ void drain__counts(struct session *session)
 	struct collect_counts counts;
 	struct sampler_counts sum;
 
-	if (counts__read(session->counts, &sum) == 0)
+	if (session->ring) {
+		ring__counts(session->ring, &sum);
 		profile__counts(session->profile, &sum);
+	}
 	collector__counts(session->collector, &counts);
 	if (counts.bad > session->bad_told)
 		profile__loss(session->profile, LOSS_RECORD_BAD, counts.bad - session->bad_told);

@@ -165,7 +165,7 @@ struct session {
 	enum session_state state;
 	struct request request;
 	struct client *owner;           /* who attached; NULL: gone */
-	int images, counts;             /* map fds */
+	int images;                     /* map fd */
 	struct ring *ring;
 	struct collect_sink collect_sink;
 	struct collector *collector;

@@ -54,7 +54,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	session->token = message.token;
 	session->request = *request;
 	session->owner = client;
-	session->timer.fd = session->ring_watch.fd = session->images = session->counts = -1;
+	session->timer.fd = session->ring_watch.fd = session->images = -1;
 	session->next = engine->sessions;
 	engine->sessions = session;
 	engine->n_sessions++;
@@ -69,8 +69,6 @@ void session__bury(struct engine *engine, struct session *session)
 	engine__unwatch(engine, &session->timer);
 	if (session->images >= 0)
 		close(session->images);
-	if (session->counts >= 0)
-		close(session->counts);
 	spool__free(session->spool);
 	buf__free(&session->pending);
 	free(session);
@@ -291,8 +289,7 @@ static void attached(struct engine *engine, struct session *session, const struc
 	session->broker = message->session;
 	session->state = SESSION_IDENTIFYING;
 	session->images = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
-	session->counts = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
-	err = session->images < 0 || session->counts < 0 ? -errno : drain__open(session, fds[0], fds[3]);
+	err = session->images < 0 ? -errno : drain__open(session, fds[0], fds[2]);
 	tracee = err ? NULL : tracee__new(session, message->pid);
 	if (!tracee) {
 		internal_error(engine, session, "the session cannot be set up", err ? err : -ENOMEM);
@@ -304,7 +301,7 @@ static void attached(struct engine *engine, struct session *session, const struc
 	}
 	tracee->root = tracee->list = true;
 	tracee->parent = message->parent;
-	tracee__open(engine, tracee, message, fds + 4);
+	tracee__open(engine, tracee, message, fds + BROKER_MAP_FDS);
 }
 
 void session__identified(struct engine *engine, struct session *session)
@@ -406,7 +403,7 @@ void session__answered(struct engine *engine, struct session *session,
 	case BROKER_ATTACHED:
 		if (session->state != SESSION_ATTACHING)
 			break;
-		if (message->error != BROKER_ERROR_OK || n != 7)
+		if (message->error != BROKER_ERROR_OK || n != BROKER_ATTACHED_FDS)
 			refused_by_broker(engine, session, message);
 		else
 			attached(engine, session, message, fds);

@@ -452,7 +452,7 @@ void tracee__answered(struct engine *engine, struct session *session,
 			tracee->mem = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
 		return;
 	}
-	if (message->error != BROKER_ERROR_OK || n != 3) {
+	if (message->error != BROKER_ERROR_OK || n != BROKER_PROCESS_FDS) {
 		return; /* it ends, or runs another program: a record tells which */
 	}
 	tracee->parent = message->parent;

@@ -24,6 +24,7 @@
 #define host_read(dst, size, address) bpf_probe_read_user((dst), (size), (const void *)(address))
 /* Keeps clang from dropping a bound that the verifier must see. */
 #define host_barrier(var) asm volatile("" : "+r"(var))
+#define HOST_NO_UNROLL _Pragma("clang loop unroll(disable)")
 
 #else /* user space */
 
@@ -37,6 +38,7 @@
 #define HOST_INLINE static inline
 #define HOST_LOOP_FN static
 #define host_barrier(var) ((void)0)
+#define HOST_NO_UNROLL
 
 /* Reads `size` bytes at `address` of a target; 0 or -errno (short is -EFAULT). */
 struct host_reader {

@@ -51,8 +51,11 @@
 
 #define PY_WINDOW 8192u         /* bytes of the data stack, read at once */
 #define PY_STACK_WORDS 64u      /* locals and stack of a frame that a repair looks through */
+#define PY_ROUND 8u              /* frames in a round of the loop */
 #define PY_SETS 512u            /* of four slots */
-#define PY_PROOF_NS (1ull << 25) /* 34 ms */
+#define PY_RECENT 512u          /* slots by place: a place is 64 bytes of the data stack */
+#define PY_PROOF_NS (1ull << 27) /* 134 ms */
+#define PY_HINT_NS (1ull << 25) /* 34 ms */
 
 struct py_todo {                /* a code object to capture */
 	__u64 code;             /* address */
@@ -66,9 +69,10 @@ struct py_slot {
 	__u64 key;              /* 0: an empty slot */
 };
 #define PY_TAG_SHIFT 21
+#define PY_TAG_MASK ((1ull << 43) - 1)
 #define PY_EACH_SIGHT (1ull << 20)
 #define PY_UNTIL_MASK (PY_EACH_SIGHT - 1)
-#define PY_UNTIL_SHIFT 22
+#define PY_UNTIL_SHIFT 24
 
 /* Where frames go: the record that is sent, so that nothing is copied. */
 struct py_out {
@@ -76,7 +80,21 @@ struct py_out {
 	struct py_frame frames[RECORD_PY_FRAMES_MAX];
 };
 
+/* A thread state of the thread that is walked. */
+struct py_tstate {
+	__u64 address;
+	__u64 frame;            /* its innermost */
+	/* Where the newest piece of its data stack begins (0: not known), and its first free byte. */
+	__u64 chunk, top;
+	__u64 cframe;           /* 3.11, 3.12: the _PyCFrame in front */
+	__u64 caller;           /* 3.11, 3.12: the _PyCFrame of the eval loop that called this one */
+};
+
 struct py_walk {
+	/* The window, room for a frame that sticks out of it, and a frame read by itself. It comes first: a
+	 * copy between places that are aligned alike takes half the time, and chunks begin with a page. */
+	__u8 memory[PY_WINDOW + 2 * PY_RAW_FRAME];
+	__u8 raw[PY_RAW_TSTATE];
 	/* in */
 	__u64 fsbase;
 	__u64 hint;             /* thread state found for this thread before, or 0 */
@@ -85,31 +103,24 @@ struct py_walk {
 	__u64 salt;             /* of the process: equal addresses of two processes differ */
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
-	__u64 interp;
-	__u64 candidate;        /* search */
-	__u64 tstates[PY_TSTATES_MAX];
-	__u64 first_frames[PY_TSTATES_MAX];
-	/* Where the newest piece of its data stack begins (0: not known), and its first free byte. */
-	__u64 chunks[PY_TSTATES_MAX], tops[PY_TSTATES_MAX];
-	__u64 cframes[PY_TSTATES_MAX]; /* 3.11, 3.12: the _PyCFrame in front */
-	__u64 callers[PY_TSTATES_MAX]; /* 3.11, 3.12: the _PyCFrame of the eval loop that called this one */
-	__u32 n_tstates;
-	__u32 first;            /* which of tstates[] comes first */
+	__u64 chunk, top, caller; /* of the thread state that is walked */
+	__u64 window;           /* address of memory[0], 0: nothing read */
+	__u32 window_end;       /* a frame that begins before this offset is there whole */
 	__u32 n;                /* frames found */
 	__u32 n_todo;
 	__u32 flags;            /* PY_FRAME_* for the next frame */
+	__u32 n_tstates;
+	__u32 first;            /* which of tstates[] comes first */
 	__u16 loss;             /* enum loss: where the walk was cut */
 	__u8 closed;            /* the last frame was an entry: the chain may end */
 	__u8 code_of_file;      /* of the code object proven last */
-	__u64 fault;            /* address that was not readable */
-	__u64 chunk, top, caller; /* of the thread state that is walked */
-	__u64 leaf;             /* what py_repair knows of the innermost link */
-	__u64 window;           /* address of memory[0], 0: nothing read */
-	__u32 window_end;       /* a frame that begins before this offset is there whole */
 	__u32 searched;         /* thread states looked through */
-	/* The window, room for a frame that sticks out of it, and a frame read by itself. */
-	__u8 memory[PY_WINDOW + 2 * PY_RAW_FRAME];
-	__u8 raw[PY_RAW_TSTATE];
+	struct py_tstate tstates[PY_TSTATES_MAX];
+	__u64 interp;
+	__u64 candidate;        /* search */
+	__u64 fault;            /* address that was not readable */
+	__u64 leaf;             /* what py_repair knows of the innermost link */
+	struct py_slot recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
 	__u8 code[PY_RAW_CODE];
 	__u64 registers[16];    /* of the thread, for py_repair */
 	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair */
@@ -207,6 +218,7 @@ HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, 
 	__u64 frame = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_frame);
 	__u64 front = frame, cframe[2] = {}; /* current_frame, previous: next to each other in both versions */
 	__u32 i = walk->n_tstates;
+	struct py_tstate *t;
 
 	if (i >= PY_TSTATES_MAX)
 		return;
@@ -218,12 +230,13 @@ HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, 
 		}
 		frame = cframe[0];
 	}
-	walk->tstates[i] = tstate;
-	walk->first_frames[i] = frame;
-	walk->cframes[i] = front;
-	walk->callers[i] = cframe[1];
-	walk->chunks[i] = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_datastack_chunk);
-	walk->tops[i] = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_datastack_chunk + 8);
+	t = &walk->tstates[i];
+	t->address = tstate;
+	t->frame = frame;
+	t->cframe = front;
+	t->caller = cframe[1];
+	t->chunk = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_datastack_chunk);
+	t->top = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_datastack_chunk + 8);
 	walk->n_tstates = i + 1;
 }
 
@@ -292,12 +305,12 @@ HOST_INLINE void py_search_tstates(struct py_walk_context *c, __u64 head)
 	/* The one that runs comes first; the lists have the newest first already, which is the inner
 	 * one when an interpreter runs another. */
 	for (i = 0; i < PY_TSTATES_MAX; i++)
-		if (i < walk->n_tstates && walk->tstates[i] == current)
+		if (i < walk->n_tstates && walk->tstates[i].address == current)
 			walk->first = i;
 }
 
 /* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
- * thread state found before. That there is one is looked at every PY_PROOF_NS. */
+ * thread state found before. That there is one is looked at every PY_HINT_NS. */
 PY_APART int py_find_tstates(struct py_walk *walk, const struct image *image)
 {
 	struct py_walk_context c = {.walk = walk, .image = image};
@@ -305,10 +318,9 @@ PY_APART int py_find_tstates(struct py_walk *walk, const struct image *image)
 
 	if (!walk || !image)
 		return 0;
-
 	if (walk->hint && walk->hint_until > walk->now && py_tstate_check(walk, image, walk->hint)) {
 		py_tstate_add(walk, image, walk->hint);
-		if (walk->first_frames[0])
+		if (walk->tstates[0].frame)
 			return 1;
 	}
 	walk->hint_until = 0;
@@ -319,7 +331,7 @@ PY_APART int py_find_tstates(struct py_walk *walk, const struct image *image)
 	}
 	py_search_tstates(&c, heads[0]);
 	if (heads[0] == heads[1] && walk->n_tstates == 1)
-		walk->hint_until = walk->now + PY_PROOF_NS;
+		walk->hint_until = walk->now + PY_HINT_NS;
 	return 1;
 }
 
@@ -408,9 +420,9 @@ HOST_INLINE int py_from_file(const struct py_layout *l, __u64 filename)
 	       start[4] == 'z' && start[5] == 'e' && start[6] == 'n' && start[7] == ' ';
 }
 
-/* Proves the key of the code object at `code` anew; 0 when it is none (loss says why).
- * walk->code_of_file: see py_from_file. */
-PY_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, __u64 code)
+/* Proves the key of the code object at `code` anew; 0 when it is none (loss says why). `old`: the key that
+ * it had, if a file held it. walk->code_of_file: see py_from_file. */
+PY_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, __u64 code, __u64 old)
 {
 	const struct py_layout *l;
 	__u64 key, filename;
@@ -429,26 +441,29 @@ PY_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, __
 		return 0;
 	}
 	filename = py_u64(walk->code, PY_RAW_CODE, l->code_filename);
-	walk->code_of_file = py_from_file(l, filename);
 	key = py_mix(walk->salt, code);
 	if (l->code_version != PY_ABSENT)
 		version = py_u32(walk->code, PY_RAW_CODE, l->code_version);
-	if (version)
-		return py_mix(key, version) | 1;
-	key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->code_name));
-	key = py_mix(key, filename);
-	key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->code_linetable));
-	key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->var_size));
-	key = py_mix(key, py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno) |
-				  (__u64)py_u32(walk->code, PY_RAW_CODE, l->code_flags) << 32);
-	if (!walk->code_of_file)
+	if (version) {
+		key = py_mix(key, version);
+	} else {
+		key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->code_name));
+		key = py_mix(key, filename);
+		key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->code_linetable));
+		key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->var_size));
+		key = py_mix(key, py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno) |
+					  (__u64)py_u32(walk->code, PY_RAW_CODE, l->code_flags) << 32);
+	}
+	/* The same words as before, the name of the file among them. */
+	walk->code_of_file = (key | 1) == old || py_from_file(l, filename);
+	if (!version && !walk->code_of_file)
 		key = py_code_deep(walk, l, key);
 	return key | 1;
 }
 
 HOST_INLINE __u64 py_code_tag(const struct py_walk *walk, __u64 code)
 {
-	return (code >> 4 ^ walk->salt) & ((1ull << 43) - 1);
+	return (code >> 4 ^ walk->salt) & PY_TAG_MASK;
 }
 
 HOST_INLINE __u32 py_code_set(__u64 tag)
@@ -495,7 +510,7 @@ PY_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u6
 			return old;
 		}
 	}
-	key = py_code_prove(walk, image, code);
+	key = py_code_prove(walk, image, code, slot->word & PY_EACH_SIGHT ? 0 : old);
 	if (!key)
 		return 0;
 	/* Code of no file, and what has changed once, is proven at each sight. */
@@ -586,54 +601,6 @@ HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s3
 	out->frames[n].flags = flags | walk->flags | (offset < 0 ? PY_FRAME_STARTING : 0);
 	walk->flags = 0;
 	walk->n = n + 1;
-	return 1;
-}
-
-/* The usual frame: 1 when it was taken. */
-HOST_INLINE int py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out,
-			    __u64 now)
-{
-	const struct py_layout *l = &image->layout;
-	__u64 at = walk->frame - walk->window, code, tag;
-	const __u8 *raw;
-	__u32 index, flags = 0;
-	__u8 closed = 0;
-
-	if (at >= walk->window_end || at >= PY_WINDOW)
-		return 0;
-	raw = walk->memory + at;
-	code = *(const py_word64 *)(raw + (l->frame_code & 127)) & ~7ull;
-	tag = py_code_tag(walk, code);
-	index = py_code_set(tag);
-	if (index > PY_SETS * 4 - 4)
-		return 0;
-	if (!py_slot_holds(&walk->slots[index], tag, now)) {
-		index++;
-		if (!py_slot_holds(&walk->slots[index], tag, now)) {
-			index++;
-			if (!py_slot_holds(&walk->slots[index], tag, now)) {
-				index++;
-				if (!py_slot_holds(&walk->slots[index], tag, now))
-					return 0;
-			}
-		}
-	}
-	if (l->frame_is_entry != PY_ABSENT) {
-		closed = raw[l->frame_is_entry & 127] != 0;
-		if (closed) {
-			if (walk->caller)
-				return 0;
-			flags = PY_FRAME_ENTRY;
-		}
-	} else if (raw[l->frame_owner & 127] >= l->owner_native_first) {
-		return 0;
-	}
-	if (!py_put(walk, out, walk->slots[index].key,
-		    (__s32)(*(const py_word64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions),
-		    flags))
-		return 0;
-	walk->closed = closed;
-	walk->frame = *(const py_word64 *)(raw + (l->frame_back & 127));
 	return 1;
 }
 
@@ -786,28 +753,140 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	return 0;
 }
 
-/* Up to four usual frames and any one: each return of a function costs 10-20 ns where returns are
- * hardened (SRSO), so a round of the loop does more than one frame. */
+/* The key of a code object by its slot, which then is a slot by place, too; 0 if no proof is fresh. */
+PY_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code)
+{
+	__u64 now, tag;
+	struct py_slot *slot;
+	__u32 index, way;
+
+	if (!walk)
+		return 0;
+	now = walk->now >> PY_UNTIL_SHIFT;
+	tag = py_code_tag(walk, code);
+	index = py_code_set(tag);
+	if (index > PY_SETS * 4 - 4)
+		return 0;
+	HOST_NO_UNROLL
+	for (way = 0; way < 4; way++) {
+		slot = &walk->slots[index + way];
+		if (py_slot_holds(slot, tag, now)) {
+			walk->recent[frame >> 6 & (PY_RECENT - 1)] = *slot;
+			return slot->key;
+		}
+	}
+	return 0;
+}
+
+/* Usual frames, some of them: HOT_MORE, or HOT_ENDED after the last, or HOT_OTHER at one that py_walk_one has to
+ * take. A return costs 10-20 ns where returns are hardened (SRSO), so a round takes more than one frame; it is a loop and not
+ * unrolled, because at a low rate its code comes from far away, too. */
+enum py_hot { HOT_MORE, HOT_ENDED, HOT_OTHER };
+HOST_INLINE enum py_hot py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	const struct py_layout *l = &image->layout;
+	const __u64 now = walk->now >> PY_UNTIL_SHIFT, salt = walk->salt;
+	const __u32 in_back = l->frame_back & 127, in_code = l->frame_code & 127, in_lasti = l->frame_lasti & 127,
+		    to_bytecode = l->code_instructions;
+	/* What marks a boundary to native code: 3.11's is_entry, or the owner of a shim. */
+	const int entry = l->frame_is_entry != PY_ABSENT;
+	const __u32 in_mark = (entry ? l->frame_is_entry : l->frame_owner) & 127,
+		    mark = entry ? 1 : l->owner_native_first;
+	__u64 frame = walk->frame, place, code, back, key, linked;
+	__u32 round, at, n, flags;
+	const struct py_slot *recent;
+	const __u8 *raw;
+	__s32 offset;
+
+	HOST_NO_UNROLL
+	for (round = 0; round < PY_ROUND; round++) {
+		n = walk->n; /* through memory: a bound that differs by path would double the verifier's work */
+		walk->frame = frame;
+		if (!frame)
+			return walk->closed && n ? HOT_ENDED : HOT_OTHER;
+		place = frame - walk->window;
+		if (place < walk->window_end) {
+			at = place;
+		} else {
+			/* Alone in memory: a generator's or a shim. The innermost one needs a closer look. */
+			if (!n && frame - walk->chunk >= walk->top - walk->chunk)
+				return HOT_OTHER;
+			at = py_frame_fetch(walk, image, frame);
+		}
+		if (at > PY_WINDOW + PY_RAW_FRAME)
+			return HOT_OTHER;
+		raw = walk->memory + at;
+		back = *(const py_word64 *)(raw + in_back);
+		flags = 0;
+		if (raw[in_mark] >= mark) {
+			if (walk->caller) {
+				if (host_read(&linked, sizeof(linked), walk->caller + l->cframe_current_frame) ||
+				    linked != back)
+					return HOT_OTHER;
+				walk->caller = 0;
+			}
+			if (!entry) {
+				if (n - 1 < RECORD_PY_FRAMES_MAX)
+					out->frames[n - 1].flags |= PY_FRAME_ENTRY;
+				walk->closed = 1;
+				frame = back;
+				continue;
+			}
+			flags = PY_FRAME_ENTRY;
+		}
+		code = *(const py_word64 *)(raw + in_code) & ~7ull;
+		/* The slots by place come first: the codes of the last walk are there for the most part, in a
+		 * row, and touch few lines of cache. */
+		recent = &walk->recent[frame >> 6 & (PY_RECENT - 1)];
+		if (py_slot_holds(recent, (code >> 4 ^ salt) & PY_TAG_MASK, now))
+			key = recent->key;
+		else
+			key = py_code_known(walk, frame, code);
+		if (!key || n >= RECORD_PY_FRAMES_MAX)
+			return HOT_OTHER;
+		offset = (__s32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode);
+		walk->closed = flags;
+		if (offset < 0)
+			flags |= PY_FRAME_STARTING;
+		out->frames[n].code = key;
+		out->frames[n].offset = offset;
+		out->frames[n].flags = flags;
+		walk->n = n + 1;
+		frame = back;
+	}
+	walk->frame = frame;
+	return HOT_MORE;
+}
+
 HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
 {
 	struct py_walk_context *c = context;
-	struct py_walk *walk = c->walk;
 	const struct image *image = c->image;
-	struct py_out *out = c->out;
-	__u64 now = walk->now >> PY_UNTIL_SHIFT;
+	enum py_hot hot = HOT_OTHER;
 
-	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) &&
-	    py_walk_hot(walk, image, out, now) && py_walk_hot(walk, image, out, now) &&
-	    py_walk_hot(walk, image, out, now) && py_walk_hot(walk, image, out, now))
+	/* The first frame of a further thread state is marked so by py_walk_one. */
+	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) && !c->walk->flags)
+		hot = py_walk_hot(c->walk, image, c->out);
+	if (hot == HOT_OTHER)
+		return py_walk_one(c->walk, image, c->out) & 1;
+	return hot == HOT_ENDED;
+}
+
+/* From walk->frame outwards to the chain's end. */
+PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
+
+	if (!walk || !image || !out)
 		return 0;
-	return py_walk_one(walk, image, out) & 1;
+	host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
+	return 0;
 }
 
 /* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, hint_until,
  * now and salt set. After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
 HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
-	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
 	__u32 i;
 
 	walk->n = 0;
@@ -824,13 +903,13 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct
 
 		if (i >= walk->n_tstates || t >= PY_TSTATES_MAX || walk->loss)
 			break;
-		walk->frame = walk->first_frames[t];
-		walk->chunk = walk->chunks[t];
-		walk->top = walk->tops[t];
-		walk->caller = walk->callers[t];
+		walk->frame = walk->tstates[t].frame;
+		walk->chunk = walk->tstates[t].chunk;
+		walk->top = walk->tstates[t].top;
+		walk->caller = walk->tstates[t].caller;
 		walk->closed = 1;
 		walk->flags = i && walk->n ? PY_FRAME_TSTATE : 0;
-		host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
+		py_walk_chain(walk, image, out);
 		if (walk->frame && !walk->loss)
 			walk->loss = LOSS_FRAME_CYCLE;
 	}
@@ -954,11 +1033,11 @@ PY_APART int py_walk_repair(struct py_walk *walk, const struct image *image, str
 	walk->frame = 0;
 	walk->leaf = 0;
 	if (walk->n == 1 && loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
-		walk->leaf = walk->first_frames[walk->first & (PY_TSTATES_MAX - 1)];
+		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
 		host_loop(16, py_repair_generator, &c);
 	} else if (image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || loss == LOSS_FRAME_HALF)) {
 		walk->n = 0; /* 3.11: a frame that is not linked is none that runs */
-		walk->leaf = walk->cframes[walk->first & (PY_TSTATES_MAX - 1)];
+		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].cframe;
 		host_loop(16, py_repair_cframe, &c);
 		if (!walk->frame && image->layout.frame_is_entry != PY_ABSENT)
 			host_loop(16, py_repair_entry, &c);
@@ -969,7 +1048,7 @@ PY_APART int py_walk_repair(struct py_walk *walk, const struct image *image, str
 	walk->loss = LOSS_NONE;
 	walk->closed = 0;
 	walk->caller = 0;
-	host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
+	py_walk_chain(walk, image, out);
 	return 1;
 }
 

@@ -160,16 +160,28 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX (96u + RECORD_PY_FRAMES_MAX * 16u)
 
+/* Counters that the sampler keeps, for each CPU. */
+struct sampler_counts {
+	__u64 ticks;        /* runs of the sampler */
+	__u64 samples;      /* records that went out */
+	__u64 bytes;
+	__u64 captures;
+	__u64 losses[32];   /* by enum loss */
+};
+
 /* head and tail count bytes and never wrap; a record begins at data[count % SAMPLE_RING_BYTES] and is
  * contiguous: the last one runs on past the ring's end. The writer moves head after the record is
  * whole, the reader moves tail after it has copied it. */
 struct sample_ring {
-	__u64 head;
-	__u64 _pad0[7];
+	__u64 head;         /* with the counters of each tick: one line of cache */
+	struct sampler_counts counts;
+	__u64 _pad0[3];
 	__u64 tail;
 	__u64 _pad1[7];
 	__u8 data[SAMPLE_RING_BYTES + SAMPLE_RECORD_MAX];
 };
+
+_Static_assert(offsetof(struct sample_ring, tail) % 64 == 0, "two writers, two lines");
 
 /* --- maps that the engine writes --- */
 
@@ -185,15 +197,6 @@ struct image {
 	__u64 runtime;      /* address of _PyRuntime, 0: not a Python (samples without Python part) */
 	__u64 code_type;    /* address of PyCode_Type */
 	struct py_layout layout;
-};
-
-/* Counters that the sampler keeps, one slot per CPU (map `counts`). */
-struct sampler_counts {
-	__u64 ticks;        /* runs of the sampler */
-	__u64 samples;      /* records that went out */
-	__u64 captures;
-	__u64 bytes;
-	__u64 losses[32];   /* by enum loss */
 };
 
 #endif

@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			py_walk_repair(&walk, &image, &out);
 			check(&walk, &out, &bytes);
 		}
-		walk.hint = walk.n_tstates ? walk.tstates[0] : head.hint;
+		walk.hint = walk.n_tstates ? walk.tstates[0].address : head.hint;
 		walk.now += head.step * 1000ull;
 	}
 	host_reader_current = NULL;

@@ -92,9 +92,7 @@ static void probe_maps(const int fds[3], const struct broker_message *attached)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = page + 2 * attached->ring_bytes;
 	struct image_key key = {.arg_start = attached->arg_start, .start_data = attached->start_data};
-	struct sampler_counts counts;
 	struct image image = {};
-	uint32_t cpu = 0;
 	void *p;
 
 	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
@@ -106,7 +104,8 @@ static void probe_maps(const int fds[3], const struct broker_message *attached)
 	tell("images: update", map_call(BPF_MAP_UPDATE_ELEM, fds[1], &key, &image), strerror(errno));
 	tell("images: lookup", map_call(BPF_MAP_LOOKUP_ELEM, fds[1], &key, &image), strerror(errno));
 	tell("images: delete", map_call(BPF_MAP_DELETE_ELEM, fds[1], &key, NULL), strerror(errno));
-	tell("counts: lookup", map_call(BPF_MAP_LOOKUP_ELEM, fds[2], &cpu, &counts), strerror(errno));
+	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[2], 0);
+	tell("samples, writable", p != MAP_FAILED, strerror(errno));
 }
 
 static void probe_files(int channel, const struct broker_message *attached, const struct maps *maps)

@@ -4,7 +4,7 @@
  *   sampler_raw PID RATE SECS -         one line for each kind, to stdout
  *   options before PID: -s follow children; -r BYTES ring; -v what libbpf says
  *
- * At the end the sums of the counts map go to stderr. Needs root.
+ * At the end the sums of the counters go to stderr. Needs root.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -64,19 +64,12 @@ static int on_record(void *ctx, const void *data, size_t size)
 	return 0;
 }
 
-static void print_counts(int fd)
+static void print_counts(const struct ring *ring)
 {
-	struct sampler_counts sum = {}, one;
-	__u64 *to = (__u64 *)&sum, *from = (__u64 *)&one;
-	int cpus = libbpf_num_possible_cpus();
-	uint32_t cpu, i;
+	struct sampler_counts sum;
+	uint32_t i;
 
-	for (cpu = 0; (int)cpu < cpus; cpu++) {
-		if (bpf_map_lookup_elem(fd, &cpu, &one))
-			continue;
-		for (i = 0; i < sizeof(sum) / sizeof(*to); i++)
-			to[i] += from[i];
-	}
+	ring__counts(ring, &sum);
 	fprintf(stderr, "ticks %llu samples %llu captures %llu bytes %llu\n",
 		(unsigned long long)sum.ticks, (unsigned long long)sum.samples,
 		(unsigned long long)sum.captures, (unsigned long long)sum.bytes);
@@ -210,7 +203,7 @@ int main(int argc, char **argv)
 		fclose(out);
 	else
 		print_kinds();
-	print_counts(sampler__counts(sampler));
+	print_counts(ring);
 	ring__free(ring);
 	sampler__free(sampler);
 	process__close(&fds);

@@ -127,7 +127,7 @@ static int walk_thread(const struct image *image, uint64_t fsbase)
 		for (i = 0; i < walk.n_todo; i++)
 			*seen_find(walk.todo[i].key) = (struct seen){walk.todo[i].key, walk.todo[i].code};
 		walk.now += PY_PROOF_NS / 2;
-		walk.hint = walk.tstates[0];
+		walk.hint = walk.tstates[0].address;
 	}
 	printf("thread %" PRIu64 " %u %u\n", fsbase, walk.n, walk.loss);
 	for (i = 0; i < walk.n; i++) {
