@@ -68,6 +68,9 @@ $(B)/cprofd: $(B)/daemon/main.o $(B)/libcprofd.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
 
+# The oracles of unwinding: no part of the program.
+$(B)/tests/tools/unwind_% $(B)/tests/unit/test_unwind_%: ALL_LIBS += -lunwind-ptrace -lunwind-x86_64 -lunwind -ldw -lelf
+
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libcprofd.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -lcmocka -o $@
@@ -112,7 +115,7 @@ uninstall: ## what install put there
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
-DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git man-db jq \
+DEPS_TEST := libcmocka-dev libdw-dev libunwind-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git man-db jq \
 	util-linux libcap2-bin procps systemd
 # Another source of npm (a newer nodejs) may be there, and Debian's package conflicts with it.
 DEPS_TEST += $(if $(shell command -v npm),,npm)
