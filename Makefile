@@ -155,7 +155,13 @@ check-unit: $(UNIT)
 check-order:
 	$(Q)tools/order-check daemon
 
-test-tools: $(TOOLS)
+# A walker by itself in the kernel.
+$(B)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h)
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
+
+test-tools: $(TOOLS) $(B)/tests/bpf/unwind.bpf.o
 
 check-live: all docs test-tools ## real BPF, real Pythons, real Numba (root); LIVE=FILE for one
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/run-live.sh $(LIVE)

@@ -24,7 +24,8 @@ int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n)
 		if (places[i].start < places[i - 1].start ||
 		    places[i].start - places[i - 1].start < places[i - 1].range.size)
 			return -EINVAL;
-	memset(fence, 0xff, (1 + pages) * (size_t)UNWIND_BLOCK);
+	for (i = 0; i < (1 + pages) * UNWIND_BLOCK_WORDS; i++)
+		fence[i] = UNWIND_NO_START;
 	memset(ranges, 0, blocks_for(n, RANGES_A_BLOCK) * (size_t)UNWIND_BLOCK);
 	for (i = 0; i < n; i++) {
 		starts[i] = places[i].start;

@@ -16,8 +16,8 @@
  *   rules  one or two words each, see unwind_x86_64.h; the most frequent ones come first
  *
  * A *list* tells where tables hold in the memory of a process:
- *   word 0 .. 511       the first start of each block of starts; not used: all ones
- *   then n starts, ascending, filled up to whole blocks with ones
+ *   word 0 .. 511       the first start of each block of starts; not used: UNWIND_NO_START
+ *   then n starts, ascending, filled up to whole blocks with UNWIND_NO_START
  *   then n struct unwind_range
  * A list is never changed in place: a new one is written elsewhere, struct unwind_process.list is
  * stored as one word, and the old one's blocks are used again when no walk can be in them any more
@@ -85,6 +85,7 @@ _Static_assert(sizeof(struct unwind_range) == 32, "unwind_range");
 #define UNWIND_RANGE_BARE 2u    /* there is no call frame information for all of it */
 
 #define UNWIND_RANGES_MAX (UNWIND_BLOCK_WORDS * UNWIND_BLOCK_WORDS)
+#define UNWIND_NO_START 0x7fffffffffffffffull
 #define UNWIND_POOL_LISTS 0u    /* lists lie in this pool */
 
 /* Map value by process, written by user space. */
@@ -120,8 +121,10 @@ struct unwind_state {
 	__u64 list;
 	/* out */
 	__u64 fault;            /* LOSS_PAGE_FAULT: the address that was not readable */
+	__u64 rule, second;     /* the rule of the frame that was stepped from */
 	__u32 why;              /* LOSS_NATIVE_RULE: enum unwind_unsupported */
 	__u32 turn;             /* its own, from here on */
+	__u64 word;             /* read last */
 	__u64 window_at;        /* address of window[0] */
 	__u64 window_size;      /* bytes; 0: empty */
 	__u64 recent_of;        /* the process that `recent` is of */
@@ -155,55 +158,80 @@ HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 
 /* --- tables --- */
 
-/* How many of the n words from `at` on are <= key. All lie in the block. */
-HOST_INLINE __u32 unwind_count_words(const union unwind_block *block, __u32 n, __u64 key)
-{
-	__u32 found = 0, step, next, take;
+/* In BPF a function that is verified once, whoever calls it. */
+#if defined(__bpf__)
+#define UNWIND_APART __attribute__((noinline))
+#else
+#define UNWIND_APART static __attribute__((noinline, unused))
+#endif
 
-	for (step = UNWIND_BLOCK_WORDS; step; step >>= 1) {
-		if (step > n)
-			continue;
-		next = found + step;
-		/* No branch: each would double the verifier's paths, and the CPU cannot guess them. */
-		take = (__u32)(next <= n) & (__u32)(block->words[(next - 1) & (UNWIND_BLOCK_WORDS - 1)] <= key);
-		take = -take;
-		host_barrier(take);
-		found += step & take;
+/* 1 when a <= b, else 0; both below 1 << 63. BPF can compare only by a branch, and each branch on
+ * what was read doubles the verifier's paths. */
+HOST_INLINE __u32 unwind_at_most(__u64 a, __u64 b)
+{
+	__u64 less = (b - a) >> 63;
+
+	host_barrier(less);
+	return (__u32)less ^ 1;
+}
+
+/* How many words of a block are <= key; user space's addresses and UNWIND_NO_START are below 1 << 63. */
+HOST_INLINE __u32 unwind_count_words(const union unwind_block *block, __u64 key)
+{
+	__u32 found = 0, step;
+
+	for (step = UNWIND_BLOCK_WORDS / 2; step; step >>= 1)
+		found += step & -unwind_at_most(block->words[(found + step - 1) & (UNWIND_BLOCK_WORDS - 1)], key);
+	/* Halving stops one short of all. */
+	return found + unwind_at_most(block->words[found & (UNWIND_BLOCK_WORDS - 1)], key);
+}
+
+/* How many of n rows from `at` on are <= key: n is at least 1 and below 1 << steps. The number of steps
+ * is a constant, for the verifier; one too many finds nothing new. */
+HOST_INLINE __u32 unwind_count_rows(const union unwind_block *block, __u32 at, __u32 n, __u32 key,
+				    __u32 steps)
+{
+	__u32 half;
+
+	for (; steps; steps--) {
+		half = n >> 1;
+		at += half & -unwind_at_most(block->rows[(at + half - 1) & (UNWIND_BLOCK_ROWS - 1)], key);
+		n -= half;
 	}
-	return found;
+	return at + unwind_at_most(block->rows[at & (UNWIND_BLOCK_ROWS - 1)], key);
 }
 
 /* The rule of the last row that is <= offset, of n rows from `at` on; `rule` when there is none. */
 HOST_INLINE __u32 unwind_search_rows(const union unwind_block *block, __u32 at, __u32 n,
 				     __u32 offset, __u32 rule)
 {
-	__u32 key = offset << 16 | 0xffff, found = 0, step, next, row, take;
+	__u32 key = offset << 16 | 0xffff, end;
 
-	for (step = UNWIND_BLOCK_ROWS; step; step >>= 1) {
-		if (step > n)
-			continue;
-		next = found + step;
-		row = block->rows[(at + next - 1) & (UNWIND_BLOCK_ROWS - 1)];
-		take = (__u32)(next <= n) & (__u32)(row <= key);
-		take = -take;
-		host_barrier(take);
-		found += step & take;
-		rule = (rule & ~take) | (row & 0xffff & take);
-	}
-	return rule;
+	if (n < 16)
+		end = unwind_count_rows(block, at, n, key, 4);
+	else if (n < 64)
+		end = unwind_count_rows(block, at, n, key, 6);
+	else
+		end = unwind_count_rows(block, at, n, key, 11);
+	return end == at ? rule : block->rows[(end - 1) & (UNWIND_BLOCK_ROWS - 1)] & 0xffff;
 }
 
-/* The rule for `pc`, which lies in the range; its second word is read for kind LONG only. */
-HOST_INLINE int unwind_table_find(const struct unwind_range *range, __u64 pc, __u64 *ret_rule,
-				  __u64 *ret_second)
+/* The rule for `pc`, which lies in the range s->recent[which], into s->rule and s->second. */
+UNWIND_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc)
 {
 	const union unwind_block *block;
-	host_pool_t pool = host_pool(range->pool);
-	__u64 offset = pc - range->origin, entry;
+	const struct unwind_range *range;
+	host_pool_t pool;
+	__u64 offset, entry;
 	__u32 at, rule;
 
+	if (!s)
+		return LOSS_NATIVE_TABLE;
+	range = &s->recent[which & (UNWIND_RECENT - 1)].range;
+	pool = host_pool(range->pool);
 	if (!pool)
 		return LOSS_NATIVE_TABLE;
+	offset = pc - range->origin;
 	at = range->index + (__u32)(offset >> (range->shift & 31));
 	block = host_block(pool, at / UNWIND_BLOCK_WORDS);
 	if (!block)
@@ -222,40 +250,43 @@ HOST_INLINE int unwind_table_find(const struct unwind_range *range, __u64 pc, __
 	block = host_block(pool, at / UNWIND_BLOCK_WORDS);
 	if (!block)
 		return LOSS_NATIVE_TABLE;
-	*ret_rule = block->words[at & (UNWIND_BLOCK_WORDS - 1)];
-	*ret_second = 0;
-	if (unwind_rule_kind(*ret_rule) == UNWIND_KIND_LONG) {
+	s->rule = block->words[at & (UNWIND_BLOCK_WORDS - 1)];
+	if (unwind_rule_kind(s->rule) == UNWIND_KIND_LONG) {
 		at++;
 		block = host_block(pool, at / UNWIND_BLOCK_WORDS);
 		if (!block)
 			return LOSS_NATIVE_TABLE;
-		*ret_second = block->words[at & (UNWIND_BLOCK_WORDS - 1)];
+		s->second = block->words[at & (UNWIND_BLOCK_WORDS - 1)];
 	}
 	return 0;
 }
 
-/* The range of `pc`, into s->recent; 0 or a loss. */
-HOST_INLINE int unwind_list_find(struct unwind_state *s, __u64 pc, struct unwind_recent **ret)
+/* Puts the range of `pc` into s->recent[s->turn]; 0 or a loss. */
+UNWIND_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
 {
-	__u32 first = (__u32)s->list & 0xfffffffu, n = (__u32)(s->list >> 28) & 0xfffffu, found, in;
 	const union unwind_block *block;
 	const struct unwind_range *range;
 	struct unwind_recent *recent;
+	__u32 first, n, found, in;
 	host_pool_t pool;
 
+	if (!s)
+		return LOSS_NATIVE_TABLE;
+	first = (__u32)s->list & 0xfffffffu;
+	n = (__u32)(s->list >> 28) & 0xfffffu;
 	pool = host_pool(UNWIND_POOL_LISTS);
 	if (!n || !pool)
 		return LOSS_NATIVE_MAPPING;
 	block = host_block(pool, first);
 	if (!block)
 		return LOSS_NATIVE_TABLE;
-	in = unwind_count_words(block, UNWIND_BLOCK_WORDS, pc);
+	in = unwind_count_words(block, pc);
 	if (!in)
 		return LOSS_NATIVE_MAPPING;
 	block = host_block(pool, first + in);
 	if (!block)
 		return LOSS_NATIVE_TABLE;
-	found = unwind_count_words(block, UNWIND_BLOCK_WORDS, pc);
+	found = unwind_count_words(block, pc);
 	if (!found)
 		return LOSS_NATIVE_TABLE;
 	recent = &s->recent[s->turn & (UNWIND_RECENT - 1)];
@@ -267,84 +298,95 @@ HOST_INLINE int unwind_list_find(struct unwind_state *s, __u64 pc, struct unwind
 		return LOSS_NATIVE_TABLE;
 	range = (const struct unwind_range *)
 		&block->words[found % (UNWIND_BLOCK / sizeof(*range)) * (sizeof(*range) / 8)];
-	if (pc - recent->start >= range->size) {
-		recent->range.size = 0;
-		return LOSS_NATIVE_MAPPING;
-	}
 	recent->range = *range;
-	s->turn++;
-	*ret = recent;
-	return 0;
+	if (pc - recent->start < recent->range.size)
+		return 0;
+	recent->range.size = 0;
+	return LOSS_NATIVE_MAPPING;
 }
 
-HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc, __u64 *ret_rule, __u64 *ret_second)
+/* The rule for `pc` into s->rule: 0 or a loss. */
+HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
 {
 	__u64 tag = pc ^ s->process;
-	__u32 slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> 54) & (UNWIND_CACHE - 1), i;
-	struct unwind_recent *recent = &s->recent[0];
+	__u32 slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> 54) & (UNWIND_CACHE - 1), which;
 	int loss;
 
 	if (s->cache[slot].tag == tag && s->cache[slot].rule) {
-		*ret_rule = s->cache[slot].rule;
-		*ret_second = 0;
+		s->rule = s->cache[slot].rule;
 		return 0;
 	}
-	for (i = 0; i < UNWIND_RECENT; i++) {
-		recent = &s->recent[i];
-		if (pc - recent->start < recent->range.size)
+	for (which = 0; which < UNWIND_RECENT; which++)
+		if (pc - s->recent[which].start < s->recent[which].range.size)
 			break;
-	}
-	if (i == UNWIND_RECENT) {
-		loss = unwind_list_find(s, pc, &recent);
+	if (which == UNWIND_RECENT) {
+		loss = unwind_list_find(s, pc);
 		if (loss)
 			return loss;
+		which = s->turn++;
 	}
-	if (recent->range.flags & UNWIND_RANGE_PENDING)
+	which &= UNWIND_RECENT - 1;
+	host_barrier(which);
+	which &= UNWIND_RECENT - 1;
+	if (s->recent[which].range.flags & UNWIND_RANGE_PENDING)
 		return LOSS_NATIVE_PENDING;
-	if (recent->range.flags & UNWIND_RANGE_BARE)
+	if (s->recent[which].range.flags & UNWIND_RANGE_BARE)
 		return LOSS_NATIVE_NO_RULE;
-	loss = unwind_table_find(&recent->range, pc, ret_rule, ret_second);
-	if (!loss && unwind_rule_kind(*ret_rule) != UNWIND_KIND_LONG) {
+	loss = unwind_table_find(s, which, pc);
+	if (!loss && unwind_rule_kind(s->rule) != UNWIND_KIND_LONG) {
 		s->cache[slot].tag = tag;
-		s->cache[slot].rule = *ret_rule;
+		s->cache[slot].rule = s->rule;
 	}
 	return loss;
 }
 
 /* --- the stack --- */
 
+/* Reads s->word and the window behind it: 0, or LOSS_PAGE_FAULT. */
+UNWIND_APART int unwind_word_read(struct unwind_state *s, __u64 address)
+{
+	__u32 size;
+
+	if (!s)
+		return LOSS_NATIVE_TABLE;
+	if (address & 7) {
+		if (!host_read(&s->word, 8, address))
+			return 0;
+		s->fault = address;
+		return LOSS_PAGE_FAULT;
+	}
+	size = 4096 - ((__u32)address & 4095);
+	host_barrier(size);
+	if (size > UNWIND_WINDOW)
+		size = UNWIND_WINDOW;
+	s->window_size = 0;
+	if (host_read(s->window, size, address)) {
+		/* What was recorded of a stack may end anywhere. */
+		size = 8;
+		if (host_read(s->window, 8, address)) {
+			s->fault = address;
+			return LOSS_PAGE_FAULT;
+		}
+	}
+	s->window_at = address;
+	s->window_size = size;
+	s->word = s->window[0];
+	return 0;
+}
+
 /* A word of the stack: 0, or LOSS_PAGE_FAULT. */
 HOST_INLINE int unwind_word(struct unwind_state *s, __u64 address, __u64 *ret)
 {
 	__u64 at = address - s->window_at;
-	__u32 size;
+	int loss;
 
-	if (at >= s->window_size || (address & 7)) {
-		if (address & 7) {
-			if (host_read(ret, 8, address))
-				goto fault;
-			return 0;
-		}
-		size = 4096 - ((__u32)address & 4095);
-		host_barrier(size);
-		if (size > UNWIND_WINDOW)
-			size = UNWIND_WINDOW;
-		s->window_size = 0;
-		/* What was recorded of a stack may end anywhere. */
-		if (host_read(s->window, size, address)) {
-			size = 8;
-			if (host_read(s->window, 8, address))
-				goto fault;
-		}
-		s->window_at = address;
-		s->window_size = size;
-		at = 0;
+	if (at < s->window_size && !(at & 7)) {
+		*ret = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
+		return 0;
 	}
-	*ret = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
-	return 0;
-fault:
-	s->fault = address;
-	return LOSS_PAGE_FAULT;
+	loss = unwind_word_read(s, address);
+	*ret = s->word;
+	return loss;
 }
 
 /* --- applying a rule --- */
@@ -395,13 +437,23 @@ HOST_INLINE int unwind_apply_place(struct unwind_state *s, __u32 place, __u32 re
 	return unwind_word(s, at + offset, ret);
 }
 
-HOST_INLINE int unwind_apply(struct unwind_state *s, __u64 rule, __u64 second)
+/* Applies s->rule (and s->second). */
+UNWIND_APART int unwind_apply(struct unwind_state *s)
 {
-	__u32 kind = unwind_rule_kind(rule), reg = unwind_rule_register(rule), known, place;
-	__u64 cfa, pc = 0, bp = s->regs[UNWIND_BP], sp = s->regs[UNWIND_SP];
-	__s64 saved = unwind_rule_saved(rule);
+	__u32 kind, reg, known, place;
+	__u64 rule, second, cfa, pc = 0, bp, sp;
+	__s64 saved;
 	int loss;
 
+	if (!s)
+		return LOSS_NATIVE_TABLE;
+	rule = s->rule;
+	second = s->second;
+	kind = unwind_rule_kind(rule);
+	reg = unwind_rule_register(rule);
+	saved = unwind_rule_saved(rule);
+	bp = s->regs[UNWIND_BP];
+	sp = s->regs[UNWIND_SP];
 	known = (s->known & UNWIND_BIT(UNWIND_BP)) | UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_PC);
 	if (kind != UNWIND_KIND_PLAIN) {
 		if (kind == UNWIND_KIND_NONE)
@@ -469,12 +521,11 @@ HOST_INLINE int unwind_apply(struct unwind_state *s, __u64 rule, __u64 second)
 /* One frame up: UNWIND_UP, UNWIND_END, or the loss that ends the walk (registers are unchanged). */
 HOST_INLINE int unwind_step(struct unwind_state *s)
 {
-	__u64 rule = 0, second = 0;
 	int loss;
 
 	/* A return address may be the first byte after a call that never returns: look one before. */
-	loss = unwind_find(s, s->regs[UNWIND_PC] - (s->exact ? 0 : 1), &rule, &second);
-	return loss ? loss : unwind_apply(s, rule, second);
+	loss = unwind_find(s, s->regs[UNWIND_PC] - (s->exact ? 0 : 1));
+	return loss ? loss : unwind_apply(s);
 }
 
 #endif

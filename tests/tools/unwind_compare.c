@@ -81,6 +81,11 @@ static enum verdict evaluate(const uint64_t *regs, const Dwarf_Op *ops, size_t n
 			continue;
 		}
 		switch (op->atom) {
+		case DW_OP_regx:
+			if (op->number > 16 || n != 1)
+				return UNKNOWN;
+			*ret = regs[op->number];
+			return VALUE;
 		case DW_OP_bregx:
 			if (op->number > 16)
 				return UNKNOWN;
@@ -126,9 +131,9 @@ static enum verdict evaluate(const uint64_t *regs, const Dwarf_Op *ops, size_t n
 			return UNKNOWN;
 		}
 	}
-	if (depth != 1)
+	if (!depth)
 		return UNKNOWN;
-	*ret = place ? memory(stack[0]) : stack[0];
+	*ret = place ? memory(stack[depth - 1]) : stack[depth - 1];
 	return VALUE;
 }
 
@@ -213,8 +218,13 @@ static void show(struct comparison *c, uint64_t pc, const char *what)
 
 static int our_rule(struct comparison *c, uint64_t pc, __u64 *rule, __u64 *second)
 {
-	*rule = *second = 0;
-	return unwind_table_find(&c->range, pc, rule, second);
+	int loss;
+
+	c->state.recent[0].range = c->range;
+	loss = unwind_table_find(&c->state, 0, pc);
+	*rule = c->state.rule;
+	*second = c->state.second;
+	return loss;
 }
 
 static void make_up(struct comparison *c, uint64_t pc)
@@ -274,7 +284,7 @@ static void compare_row(struct comparison *c, Dwarf_Frame *frame, uint64_t pc)
 		show(c, pc, "libdw's rule is not understood by this program");
 		return;
 	}
-	got = unwind_apply(&c->state, rule, second);
+	got = unwind_apply(&c->state);
 	if (got || c->state.regs[UNWIND_SP] != cfa || sp != cfa || c->state.regs[UNWIND_PC] != ra) {
 		char text[160];
 
