@@ -1,12 +1,13 @@
 /* Call frame information (DWARF 5, 6.4; LSB 5.0, 10.6): entries, and the machine that their
- * instructions drive. Only three registers are kept track of: the frame pointer, the stack pointer and
- * the return address; which those are, and what rule follows, a machine's file knows (rule_*.c). */
+ * instructions drive. Only four registers are kept track of: the frame pointer, the stack pointer, the
+ * return address, and one more by which some code finds its frame; which those are, and what rule
+ * follows, a machine's file knows (rule_*.c). */
 #ifndef CPROFD_UNWIND_CFI_H
 #define CPROFD_UNWIND_CFI_H
 
 #include "unwind/elf.h"
 
-enum cfi_slot { CFI_FP, CFI_SP, CFI_RA, CFI_SLOTS };
+enum cfi_slot { CFI_FP, CFI_SP, CFI_RA, CFI_BASE, CFI_SLOTS };
 
 enum cfi_how {
 	CFI_UNSPECIFIED,

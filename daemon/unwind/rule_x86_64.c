@@ -9,7 +9,17 @@
 
 int machine__slot(uint64_t reg)
 {
-	return reg == UNWIND_BP ? CFI_FP : reg == UNWIND_SP ? CFI_SP : reg == UNWIND_PC ? CFI_RA : -1;
+	switch (reg) {
+	case UNWIND_BP:
+		return CFI_FP;
+	case UNWIND_SP:
+		return CFI_SP;
+	case UNWIND_PC:
+		return CFI_RA;
+	case UNWIND_BASE:
+		return CFI_BASE;
+	}
+	return -1;
 }
 
 static bool fits16(int64_t value) { return value == (int16_t)value; }
@@ -64,6 +74,18 @@ static unsigned place_fp(const struct cfi_place *fp, uint8_t *reg, int64_t *offs
 	return UNWIND_PLACE_LOST;
 }
 
+static uint64_t base_bits(const struct cfi_place *base)
+{
+	uint64_t at = UNWIND_BASE_LOST;
+
+	if (base->how == CFI_UNSPECIFIED || base->how == CFI_SAME)
+		at = 0;
+	else if (base->how == CFI_OFFSET && base->offset < 0 && base->offset % 8 == 0 &&
+		 base->offset > -8 * (int64_t)UNWIND_BASE_LOST)
+		at = (uint64_t)(base->offset / -8);
+	return at << 57;
+}
+
 void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 {
 	const struct cfi_place *ra = &state->places[CFI_RA];
@@ -115,6 +137,8 @@ void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 				     ra->how == CFI_REGISTER ? 0 : ra->offset, fp, reg,
 				     state->cfa == CFA_DEREF);
 	}
+	if (unwind_rule_kind(ret[0]) != UNWIND_KIND_UNSUPPORTED)
+		ret[0] |= base_bits(&state->places[CFI_BASE]);
 	if (signal)
 		ret[0] |= UNWIND_SIGNAL;
 }

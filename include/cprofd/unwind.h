@@ -115,7 +115,7 @@ struct unwind_recent {
 struct unwind_state {
 	/* in, and after each step the caller's */
 	__u64 regs[UNWIND_REGISTERS]; /* by DWARF number */
-	__u32 known;            /* bit n: regs[n] is known */
+	__u32 known;            /* bit n: regs[n] is known; rbx may have to be read at base_at */
 	__u32 exact;            /* regs[UNWIND_PC] was interrupted there; else it is a return address */
 	__u64 process;          /* unwind_begin() */
 	__u64 list;
@@ -124,6 +124,7 @@ struct unwind_state {
 	__u64 rule, second;     /* the rule of the frame that was stepped from */
 	__u32 why;              /* LOSS_NATIVE_RULE: enum unwind_unsupported */
 	__u32 turn;             /* its own, from here on */
+	__u64 base_at;          /* where regs[UNWIND_BASE] was saved; 0: it is in its place */
 	__u64 word;             /* read last */
 	__u64 window_at;        /* address of window[0] */
 	__u64 window_size;      /* bytes; 0: empty */
@@ -147,6 +148,7 @@ HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 	/* A changed list is another process for the caches. */
 	s->process = (list * 0x9e3779b97f4a7c15ull) ^ salt;
 	s->window_size = 0;
+	s->base_at = 0;
 	s->fault = 0;
 	s->why = 0;
 	if (s->recent_of != s->process) {
@@ -415,6 +417,7 @@ HOST_INLINE int unwind_apply_context(struct unwind_state *s, __u64 rule)
 	for (i = 0; i < UNWIND_CONTEXT_WORDS; i++)
 		s->regs[order[i]] = s->context[i];
 	s->known = (1u << UNWIND_REGISTERS) - 1;
+	s->base_at = 0;
 	s->exact = 1;
 	return 0;
 }
@@ -426,7 +429,7 @@ HOST_INLINE int unwind_apply_place(struct unwind_state *s, __u32 place, __u32 re
 	__u64 at = cfa;
 
 	if (place == UNWIND_PLACE_MEMORY || place == UNWIND_PLACE_REGISTER) {
-		if (!unwind_known(s, reg))
+		if (!unwind_known(s, reg) || (reg == UNWIND_BASE && s->base_at))
 			return LOSS_NATIVE_REGISTER;
 		at = s->regs[reg & 15];
 		if (place == UNWIND_PLACE_REGISTER) {
@@ -454,7 +457,8 @@ UNWIND_APART int unwind_apply(struct unwind_state *s)
 	saved = unwind_rule_saved(rule);
 	bp = s->regs[UNWIND_BP];
 	sp = s->regs[UNWIND_SP];
-	known = (s->known & UNWIND_BIT(UNWIND_BP)) | UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_PC);
+	known = (s->known & (UNWIND_BIT(UNWIND_BP) | UNWIND_BIT(UNWIND_BASE))) |
+		UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_PC);
 	if (kind != UNWIND_KIND_PLAIN) {
 		if (kind == UNWIND_KIND_NONE)
 			return LOSS_NATIVE_NO_RULE;
@@ -469,6 +473,12 @@ UNWIND_APART int unwind_apply(struct unwind_state *s)
 	}
 	if (!unwind_known(s, reg))
 		return LOSS_NATIVE_REGISTER;
+	if (reg == UNWIND_BASE && s->base_at) {
+		loss = unwind_word(s, s->base_at, &s->regs[UNWIND_BASE]);
+		if (loss)
+			return loss;
+		s->base_at = 0;
+	}
 	cfa = s->regs[reg] + unwind_rule_offset(rule);
 	if (kind == UNWIND_KIND_LONG) {
 		if (second & UNWIND_LONG_DEREF) {
@@ -510,6 +520,12 @@ UNWIND_APART int unwind_apply(struct unwind_state *s)
 	 * address off already (glibc's vfork), and only a signal comes from another stack. */
 	if (!(rule & UNWIND_SIGNAL) && (cfa < sp || (cfa == sp && !s->exact)))
 		return LOSS_NATIVE_ORDER;
+	if (unwind_rule_base(rule)) {
+		s->base_at = cfa - 8 * (__u64)unwind_rule_base(rule);
+		known |= UNWIND_BIT(UNWIND_BASE);
+		if (unwind_rule_base(rule) == UNWIND_BASE_LOST)
+			known &= ~UNWIND_BIT(UNWIND_BASE);
+	}
 	s->regs[UNWIND_BP] = bp;
 	s->regs[UNWIND_SP] = cfa;
 	s->regs[UNWIND_PC] = pc;

@@ -8,6 +8,7 @@
  *        48-51  DWARF number of that register
  *        52-55  UNWIND_KIND_*
  *        56     UNWIND_SIGNAL: the caller was interrupted, it did not call
+ *        57-63  rbx is saved at CFA - 8 * this; 0: rbx is unchanged; UNWIND_BASE_LOST
  *
  * The return address is at CFA - 8, and the caller's rsp is the CFA (psABI x86-64, 3.2.2 and 3.7). Of
  * a real library's rows 99.9 % are of this kind, PLAIN. Kind LONG has a second word behind it:
@@ -20,9 +21,11 @@
  *        44-46  UNWIND_PLACE_* of rbp
  *        48     UNWIND_LONG_DEREF: CFA = *(register + offset) + the above
  *
- * Only rbp is followed from frame to frame. The other registers are known in the frame that was
- * interrupted, which is where compilers need them: with a realigned stack the CFA is r10 or r13
- * between the first instructions of a function, before it can call anything, and *(rbp + n) after them.
+ * Only rbp and rbx are followed from frame to frame. rbx is what the lazy binding of glibc's loader
+ * (_dl_runtime_resolve) finds its frame by while it calls; as hardly anything else does, only the
+ * place where it was saved is kept, and read when it is needed. The other registers are known in the
+ * frame that was interrupted, which is where compilers need them: with a realigned stack the CFA is r10
+ * or r13 between the first instructions of a function, before it can call anything, and *(rbp + n) after.
  */
 #ifndef CPROFD_UNWIND_X86_64_H
 #define CPROFD_UNWIND_X86_64_H
@@ -32,6 +35,7 @@
 
 /* DWARF numbers (psABI x86-64, figure 3.36). */
 #define UNWIND_REGISTERS 17u
+#define UNWIND_BASE 3u
 #define UNWIND_BP 6u
 #define UNWIND_SP 7u
 #define UNWIND_PC 16u
@@ -73,6 +77,8 @@ enum unwind_place {
 #define unwind_rule_kind(rule) ((__u32)((rule) >> 52) & 15)
 #define unwind_rule_register(rule) ((__u32)((rule) >> 48) & 15)
 #define unwind_rule_offset(rule) ((__s64)(__s32)(rule))
+#define unwind_rule_base(rule) ((__u32)((rule) >> 57))
+#define UNWIND_BASE_LOST 127u
 #define unwind_rule_saved(rule) ((__s64)(__s16)((rule) >> 32))
 
 /* What x86-64's struct sigcontext begins with (asm/sigcontext.h), as DWARF numbers: its words are

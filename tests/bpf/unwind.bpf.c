@@ -9,14 +9,14 @@ struct pool {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	__type(key, __u32);
+	__uint(key_size, 4);
 	__uint(value_size, 4096);
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, POOLS);
-	__type(key, __u32);
+	__uint(key_size, 4);
 	__array(values, struct pool);
 } pools SEC(".maps");
 

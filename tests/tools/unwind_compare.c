@@ -2,10 +2,11 @@
  *
  *   unwind_compare FILE...     a line for each file, then sums; exit status 1: something was wrong
  *
- * At each row of libdw's and of ours both are evaluated on the same made-up registers and memory: libdw's
- * expressions by a small evaluator here, ours by the walker's unwind_apply(). The results (CFA, return
- * address, rbp) must be equal. What ours calls unsupported is counted by reason; so are code
- * without a rule that libdw has one for, and the other way around, which both are wrong. */
+ * At each row of libdw's and of ours both are evaluated on the same made-up registers and memory:
+ * libdw's expressions by a small evaluator here, ours by the walker's unwind_apply(). The results
+ * (CFA, return address, rbp) must be equal. What ours calls unsupported is counted by reason; so
+ * are code without a rule that libdw has one for, and the other way around, which both are wrong.
+ */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
@@ -152,6 +153,17 @@ static enum verdict libdw_register(Dwarf_Frame *frame, int reg, const uint64_t *
 	return evaluate(regs, ops, n, cfa, true, ret);
 }
 
+/* rbx of which nothing is said is unchanged (psABI, 3.2.1). libdw 0.188 says "undefined": its table
+ * of registers that are preserved has the number 0 for rbx, which is rax. */
+static uint64_t libdw_base(Dwarf_Frame *frame, const uint64_t *regs, uint64_t cfa)
+{
+	uint64_t value = 0;
+
+	return libdw_register(frame, UNWIND_BASE, regs, cfa, &value) == UNDEFINED
+		       ? regs[UNWIND_BASE]
+		       : value;
+}
+
 /* --- ours --- */
 
 struct sink {
@@ -188,7 +200,8 @@ static int changes_of(const struct unwind_table *t, struct changes *ret)
 	if (!ret->pcs)
 		return -ENOMEM;
 	for (page = 0; page < t->pages; page++) {
-		uint64_t entry = words[t->index + page], start = t->base + ((uint64_t)page << t->shift);
+		uint64_t entry = words[t->index + page],
+			 start = t->base + ((uint64_t)page << t->shift);
 
 		ret->pcs[ret->n++] = start;
 		for (i = 0; i < (uint16_t)(entry >> 32); i++)
@@ -198,7 +211,8 @@ static int changes_of(const struct unwind_table *t, struct changes *ret)
 }
 
 struct sums {
-	unsigned long rows, wrong, missing, too_much, padding, lost_bp, unknown;
+	unsigned long rows, wrong, missing, too_much, padding, lost_bp, lost_base, unlisted,
+		unknown;
 	unsigned long unsupported[UNWIND_UNSUPPORTED_COUNT];
 };
 
@@ -208,6 +222,8 @@ struct comparison {
 	struct unwind_state state;
 	struct sums sums;
 	unsigned shown;
+	bool by_rows;  /* there is no .eh_frame_hdr: where functions begin is not known */
+	bool unlisted; /* the file has functions that its .eh_frame_hdr does not list */
 };
 
 static void show(struct comparison *c, uint64_t pc, const char *what)
@@ -239,6 +255,7 @@ static void make_up(struct comparison *c, uint64_t pc)
 	s->known = (1u << UNWIND_REGISTERS) - 1;
 	s->exact = 1;
 	s->window_size = 0;
+	s->base_at = 0;
 }
 
 static void compare_row(struct comparison *c, Dwarf_Frame *frame, uint64_t pc)
@@ -288,7 +305,8 @@ static void compare_row(struct comparison *c, Dwarf_Frame *frame, uint64_t pc)
 	if (got || c->state.regs[UNWIND_SP] != cfa || sp != cfa || c->state.regs[UNWIND_PC] != ra) {
 		char text[160];
 
-		snprintf(text, sizeof(text), "rule %llx %llx (%d): CFA %llx is %llx, return address %llx is %llx",
+		snprintf(text, sizeof(text),
+			 "rule %llx %llx (%d): CFA %llx is %llx, return address %llx is %llx",
 			 (unsigned long long)rule, (unsigned long long)second, got,
 			 (unsigned long long)c->state.regs[UNWIND_SP], (unsigned long long)cfa,
 			 (unsigned long long)c->state.regs[UNWIND_PC], (unsigned long long)ra);
@@ -296,6 +314,12 @@ static void compare_row(struct comparison *c, Dwarf_Frame *frame, uint64_t pc)
 		show(c, pc, text);
 	} else if (!(c->state.known >> UNWIND_BP & 1)) {
 		c->sums.lost_bp++;
+	} else if (!(c->state.known >> UNWIND_BASE & 1)) {
+		c->sums.lost_base++;
+	} else if (libdw_base(frame, regs, cfa) !=
+		   (c->state.base_at ? memory(c->state.base_at) : c->state.regs[UNWIND_BASE])) {
+		c->sums.wrong++;
+		show(c, pc, "rbx differs");
 	} else if (bp_verdict != VALUE || c->state.regs[UNWIND_BP] != bp) {
 		c->sums.wrong++;
 		show(c, pc, "rbp differs");
@@ -384,17 +408,19 @@ static void compare_gap(struct comparison *c, const struct changes *changes, siz
 {
 	__u64 rule, second;
 
-	if (pc >= limit)
+	if (pc >= limit || c->by_rows)
 		return;
 	if (limit <= ((pc + 15) & ~15ull)) {
 		c->sums.padding++;
 		return;
 	}
 	for (;;) {
-		if (our_rule(c, pc, &rule, &second) || (unwind_rule_kind(rule) != UNWIND_KIND_NONE &&
-							unwind_rule_kind(rule) != UNWIND_KIND_END)) {
-			c->sums.too_much++;
-			show(c, pc, "we have a rule here, libdw has none");
+		if (our_rule(c, pc, &rule, &second) ||
+		    (unwind_rule_kind(rule) != UNWIND_KIND_NONE &&
+		     unwind_rule_kind(rule) != UNWIND_KIND_END)) {
+			*(c->unlisted ? &c->sums.unlisted : &c->sums.too_much) += 1;
+			if (!c->unlisted)
+				show(c, pc, "we have a rule here, libdw has none");
 		}
 		while (at < changes->n && changes->pcs[at] <= pc)
 			at++;
@@ -433,6 +459,12 @@ static int compare_file(const char *path, struct sums *sums, unsigned long *func
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	cfi = elf ? dwarf_getcfi_elf(elf) : NULL;
 	starts = elf ? starts_of(elf, &n) : NULL;
+	if (!starts && !changes_of(table, &changes)) { /* linear in libdw: by our own rows */
+		starts = changes.pcs;
+		n = changes.n;
+		changes.pcs = NULL;
+		c.by_rows = true;
+	}
 	pool = (struct host_pool){.blocks = sink.memory, .n = (uint32_t)sink.blocks};
 	host_pools_current = &pool;
 	host_pools_n = 1;
@@ -442,6 +474,7 @@ static int compare_file(const char *path, struct sums *sums, unsigned long *func
 					.rows = table->rows,
 					.rules = table->rules};
 	text_end = table->text + table->text_size;
+	c.unlisted = starts && table->functions > n;
 	if (cfi && starts && n && !changes_of(table, &changes)) {
 		compare_gap(&c, &changes, 0, table->text, starts[0]);
 		for (i = 0; i < n; i++) {
@@ -452,11 +485,14 @@ static int compare_file(const char *path, struct sums *sums, unsigned long *func
 			end = compare_from(&c, cfi, &changes, &at, starts[i], limit);
 			compare_gap(&c, &changes, at, end, limit);
 		}
-		printf("%s: %u functions (.eh_frame_hdr: %zu, dropped %u), %u rows, %u rule words, shift %u, "
-		       "%.2f bytes a row; compared %lu rows, wrong %lu, missing %lu, too much %lu, rbp lost %lu, "
+		printf("%s: %u functions (.eh_frame_hdr: %zu, dropped %u), %u rows, %u rule words, "
+		       "shift %u, "
+		       "%.2f bytes a row; compared %lu rows, wrong %lu, missing %lu, too much %lu, "
+		       "rbp lost %lu, "
 		       "not compared %lu\n",
 		       path, table->functions, n, table->dropped, table->changes, table->n_rules,
-		       table->shift, table->changes ? (double)table__size(table) / table->changes : 0,
+		       table->shift,
+		       table->changes ? (double)table__size(table) / table->changes : 0,
 		       c.sums.rows, c.sums.wrong, c.sums.missing, c.sums.too_much, c.sums.lost_bp,
 		       c.sums.unknown);
 		*functions += table->functions;
@@ -478,8 +514,7 @@ int main(int argc, char **argv)
 {
 	static const char *const reasons[] = {
 #define REASON(id, sentence) [UNWIND_UNSUPPORTED_##id] = sentence,
-		UNWIND_UNSUPPORTED(REASON)
-	};
+		UNWIND_UNSUPPORTED(REASON)};
 	struct host_reader reader = {.read = read_made_up};
 	unsigned long files = 0, none = 0, other = 0, refused = 0, functions = 0;
 	struct sums sums = {};
@@ -501,19 +536,23 @@ int main(int argc, char **argv)
 		else if (err == -EBADMSG)
 			other++;
 		else {
-			printf("%s: %s\n", path, err == -ENOTSUP ? "without an .eh_frame_hdr that libdw has" : strerror(-err));
+			printf("%s: %s\n", path,
+			       err == -ENOTSUP ? "without an .eh_frame_hdr that libdw has"
+					       : strerror(-err));
 			refused++;
 		}
 		fflush(stdout);
 	}
-	printf("%lu files, %lu functions, %lu rows: %lu wrong, %lu missing, %lu too much; %lu rbp lost, %lu not "
-	       "compared, %lu paddings\n",
+	printf("%lu files, %lu functions, %lu rows: %lu wrong, %lu missing, %lu too much; %lu rbp "
+	       "lost, %lu rbx lost, %lu not "
+	       "compared, %lu not in .eh_frame_hdr, %lu paddings\n",
 	       files, functions, sums.rows, sums.wrong, sums.missing, sums.too_much, sums.lost_bp,
-	       sums.unknown, sums.padding);
+	       sums.lost_base, sums.unknown, sums.unlisted, sums.padding);
 	for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 		if (sums.unsupported[i])
 			printf("unsupported: %lu rows: %s\n", sums.unsupported[i], reasons[i]);
-	printf("files without call frame information: %lu; no ELF files of this machine: %lu; not compared: %lu\n",
+	printf("files without call frame information: %lu; no ELF files of this machine: %lu; not "
+	       "compared: %lu\n",
 	       none, other, refused);
 	return sums.wrong || sums.missing || sums.too_much || !files;
 }
