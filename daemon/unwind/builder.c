@@ -4,7 +4,7 @@
 
 #include "base/slots.h"
 
-#define RULE_WORDS_MAX 65536u   /* an index of 16 bits */
+#define RULE_WORDS_MAX 65536u /* an index of 16 bits */
 
 static uint64_t rule_hash(const struct builder *b, const uint64_t words[2])
 {
@@ -35,7 +35,8 @@ static int rule_find(struct builder *b, const uint64_t words[2], uint32_t *ret)
 	uint64_t hash = rule_hash(b, words);
 	int err;
 
-	for (at = (uint32_t)hash & (b->n_slots - 1); b->slots[at]; at = (at + 1) & (b->n_slots - 1)) {
+	for (at = (uint32_t)hash & (b->n_slots - 1); b->slots[at];
+	     at = (at + 1) & (b->n_slots - 1)) {
 		struct rule *rule = &b->rules[b->slots[at] - 1];
 
 		if (rule->words[0] == words[0] && rule->words[1] == words[1]) {
@@ -85,7 +86,8 @@ static int row_append(struct builder *b, uint64_t distance, uint32_t rule)
 
 		if (b->n_rows >= UNWIND_ROWS_MAX)
 			return -E2BIG;
-		err = array__reserve((void **)&b->rows, sizeof(*b->rows), b->n_rows, &b->rows_capacity);
+		err = array__reserve((void **)&b->rows, sizeof(*b->rows), b->n_rows,
+				     &b->rows_capacity);
 		if (err)
 			return err;
 		distance -= part;
@@ -169,15 +171,15 @@ static int function_begin(struct builder *b, uint64_t start, uint64_t *size)
 			     &b->functions_capacity);
 	if (err)
 		return err;
-	b->functions[b->n_functions++] = (struct function){.start = (uint32_t)(start - b->base),
-							   .size = (uint32_t)*size,
-							   .row = b->n_rows};
+	b->functions[b->n_functions++] = (struct function){
+		.start = (uint32_t)(start - b->base), .size = (uint32_t)*size, .row = b->n_rows};
 	b->fresh = true;
 	return 0;
 }
 
 int builder__function(struct builder *b, const struct cfi_section *section,
-		      const struct cfi_cie *cie, struct cfi_bytes bytes, uint64_t start, uint64_t size)
+		      const struct cfi_cie *cie, struct cfi_bytes bytes, uint64_t start,
+		      uint64_t size)
 {
 	int err = function_begin(b, start, &size);
 

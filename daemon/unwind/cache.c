@@ -1,6 +1,7 @@
 /* The cache's files: named by the build-id and a hash of the rest of the identity, written beside
- * and renamed, so that a reader finds a whole one or none. They are read, not mapped (whoever may write
- * the directory may cut them short), and believed when checksum, identity and table__check() agree. */
+ * and renamed, so that a reader finds a whole one or none. They are read, not mapped (whoever may
+ * write the directory may cut them short), and believed when checksum, identity and table__check()
+ * agree. */
 #include "unwind/unwind.h"
 
 #include <dirent.h>
@@ -19,7 +20,7 @@
 
 #define SUFFIX ".unwind"
 #define FILE_MAX (256u << 20)
-#define TEMPORARY_AGE 3600      /* seconds after which one that was left behind is removed */
+#define TEMPORARY_AGE 3600 /* seconds after which one that was left behind is removed */
 /* Names are the same in each process; the checksum is against damage, not against forgery. */
 static const struct hash_seed seed = {0x2d358dccaa6c78a5ull, 0x8bb84b93962eacc9ull};
 
@@ -60,8 +61,8 @@ static int load(int fd, const struct unwind_identity *identity, struct unwind_si
 
 	if (fstat(fd, &stat))
 		return -errno;
-	if (!S_ISREG(stat.st_mode) || stat.st_size < (off_t)sizeof(head) || stat.st_size > FILE_MAX ||
-	    read_all(fd, &head, sizeof(head), 0))
+	if (!S_ISREG(stat.st_mode) || stat.st_size < (off_t)sizeof(head) ||
+	    stat.st_size > FILE_MAX || read_all(fd, &head, sizeof(head), 0))
 		return -EBADMSG;
 	size = (size_t)stat.st_size;
 	if (head.magic != UNWIND_MAGIC || head.version != UNWIND_VERSION ||
@@ -126,7 +127,8 @@ int cache__store(const struct unwind_cache *cache, const struct unwind_table *ta
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
 	snprintf(temporary, sizeof(temporary), ".%016llx.new", (unsigned long long)random);
-	fd = openat(cache->directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(cache->directory, temporary,
+		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	head.checksum = checksum(table);

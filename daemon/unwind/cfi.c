@@ -85,7 +85,8 @@ static bool pointer(const struct cfi_section *section, struct cfi_bytes *bytes, 
 		*ret += section->elf->got;
 		return section->elf->got != 0;
 	}
-	return false; /* relative to a function or a segment, or indirect: no compiler writes it here */
+	return false; /* relative to a function or a segment, or indirect: no compiler writes it
+			 here */
 }
 
 static uint64_t address_of(const struct cfi_bytes *entry, const uint8_t *at)
@@ -103,8 +104,8 @@ struct run {
 	struct cfi_state remembered[REMEMBER_MAX];
 	unsigned depth;
 	uint64_t pc, end;
-	bool changed;           /* since the last row */
-	struct cfi_rows *rows;  /* NULL: a CIE's instructions */
+	bool changed;	       /* since the last row */
+	struct cfi_rows *rows; /* NULL: a CIE's instructions */
 };
 
 static int advance(struct run *run, uint64_t pc)
@@ -127,7 +128,7 @@ static void set_cfa(struct run *run, uint64_t reg, int64_t offset)
 {
 	run->state.cfa = CFA_REGISTER;
 	run->state.reg = reg < 255 ? (uint8_t)reg : 255;
-	run->state.offset = offset;
+	run->state.offset = run->state.kept = offset;
 	run->state.outer = 0;
 	run->changed = true;
 }
@@ -170,7 +171,8 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 	case 0x01: { /* set_loc */
 		struct cfi_bytes bytes = {.at = *at, .end = end};
 
-		if (!pointer(run->section, &bytes, address_of(&run->bytes, *at), cie->encoding, &value))
+		if (!pointer(run->section, &bytes, address_of(&run->bytes, *at), cie->encoding,
+			     &value))
 			return -EBADMSG;
 		*at = bytes.at;
 		return advance(run, value);
@@ -225,18 +227,22 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 		return 0;
 	case 0x12: /* def_cfa_sf */
 		reg = cfi_uleb(at, end);
-		set_cfa(run, reg, (int64_t)((uint64_t)cfi_sleb(at, end) * (uint64_t)cie->data_align));
+		set_cfa(run, reg,
+			(int64_t)((uint64_t)cfi_sleb(at, end) * (uint64_t)cie->data_align));
 		return 0;
-	case 0x0d: /* def_cfa_register: valid after a register and offset only */
+	case 0x0d: /* def_cfa_register */
+		/* DWARF wants a register and offset before it. libgcrypt has it after an
+		 * expression, and libgcc's unwinder takes the offset that was said before that. */
 		reg = cfi_uleb(at, end);
-		if (run->state.cfa != CFA_REGISTER)
+		if (run->state.cfa == CFA_UNDEFINED)
 			return -EBADMSG;
-		set_cfa(run, reg, run->state.offset);
+		set_cfa(run, reg, run->state.kept);
 		return 0;
 	case 0x0e: /* def_cfa_offset, _sf */
 	case 0x13:
 		offset = op == 0x0e ? (int64_t)cfi_uleb(at, end)
-				    : (int64_t)((uint64_t)cfi_sleb(at, end) * (uint64_t)cie->data_align);
+				    : (int64_t)((uint64_t)cfi_sleb(at, end) *
+						(uint64_t)cie->data_align);
 		if (run->state.cfa != CFA_REGISTER)
 			return -EBADMSG;
 		set_cfa(run, run->state.reg, offset);

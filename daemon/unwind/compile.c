@@ -6,20 +6,20 @@
 
 #include "base/cleanup.h"
 
-#define WINDOW (256u << 10)     /* bytes; a longer entry is dropped (the longest seen: 41 KB) */
-#define CIES_MAX 65536u         /* of one section; a linker leaves a few (LLVM 14: 3) */
-#define CIE_READ_MAX 4096u      /* of one that is met before it was passed */
+#define WINDOW (256u << 10) /* bytes; a longer entry is dropped (the longest seen: 41 KB) */
+#define CIES_MAX 65536u	    /* of one section; a linker leaves a few (LLVM 14: 3) */
+#define CIE_READ_MAX 4096u  /* of one that is met before it was passed */
 
 struct window {
 	struct unwind_source *source;
 	struct elf_section section;
 	uint8_t *bytes;
-	uint64_t at;            /* in the section, of bytes[0] */
+	uint64_t at; /* in the section, of bytes[0] */
 	size_t len;
 };
 
 struct cies {
-	struct cfi_cie *items;  /* by hash of id; id 0: free */
+	struct cfi_cie *items; /* by hash of id; id 0: free */
 	uint32_t n, capacity;
 	struct hash_seed seed;
 	struct cfi_cie *last;
@@ -32,9 +32,8 @@ struct reading {
 	struct builder *builder;
 };
 
-static void free_cies_of(struct cies **cies) { free((*cies)->items); }
-
-/* `size` bytes at `at`, which lie in the section; NULL: cannot be read. Valid until the next call. */
+/* `size` bytes at `at`, which lie in the section; NULL: cannot be read. Valid until the next call.
+ */
 static const uint8_t *window__get(struct window *w, uint64_t at, size_t size)
 {
 	size_t len;
@@ -90,7 +89,7 @@ static struct cfi_cie *cies__add(struct cies *cies, uint64_t id)
 }
 
 struct entry {
-	uint64_t at, length;    /* in the section; of what follows `head` bytes */
+	uint64_t at, length; /* in the section; of what follows `head` bytes */
 	unsigned head, id_size;
 	uint64_t id;
 };
@@ -153,7 +152,8 @@ static struct cfi_cie *find_cie(struct reading *r, uint64_t at)
 	if (!cie || !cie->id) {
 		len = r->window.section.size - at < sizeof(bytes) ? r->window.section.size - at
 								  : sizeof(bytes);
-		if (r->window.source->read(r->window.source, bytes, len, r->window.section.offset + at) ||
+		if (r->window.source->read(r->window.source, bytes, len,
+					   r->window.section.offset + at) ||
 		    read_head(r, bytes, len, &e) || e.length > len - e.head ||
 		    e.length < e.id_size || !is_cie(r, &e))
 			return NULL;
@@ -187,6 +187,40 @@ static int read_entry(struct reading *r, const struct entry *e, const uint8_t *b
 	return builder__function(r->builder, &r->section, cie, at, start, size);
 }
 
+static int read_entries(struct reading *r)
+{
+	const struct elf_section *section = &r->window.section;
+	struct builder *b = r->builder;
+	struct entry e = {};
+	int err = 0;
+
+	while (!err && e.at + 4 <= section->size) {
+		uint64_t left = section->size - e.at;
+		const uint8_t *bytes = window__get(&r->window, e.at, left < 20 ? left : 20);
+
+		if (!bytes)
+			return -EIO;
+		if (read_head(r, bytes, left < 20 ? left : 20, &e))
+			break;
+		if (e.length > left - e.head) {
+			b->dropped++;
+			break;
+		}
+		/* A terminator (length 0) may be followed by more: of the objects linked after it.
+		 */
+		if (e.length > WINDOW - e.head) {
+			b->dropped++;
+		} else if (e.length >= e.id_size) {
+			bytes = window__get(&r->window, e.at, e.head + e.length);
+			if (!bytes)
+				return -EIO;
+			err = read_entry(r, &e, bytes);
+		}
+		e.at += e.head + e.length;
+	}
+	return err;
+}
+
 static int read_section(struct builder *b, struct unwind_source *source,
 			const struct elf_section *section, bool debug)
 {
@@ -194,42 +228,21 @@ static int read_section(struct builder *b, struct unwind_source *source,
 	struct reading r = {.section = {.elf = b->elf, .debug = debug},
 			    .window = {.source = source, .section = *section, .bytes = buffer},
 			    .builder = b};
-	_cleanup_(free_cies_of) struct cies *cies = &r.cies;
-	struct entry e = {};
-	int err;
+	int err = buffer ? hash_seed__draw(&r.cies.seed) : -ENOMEM;
 
-	if (!buffer)
-		return -ENOMEM;
-	err = hash_seed__draw(&r.cies.seed);
-	while (!err && e.at + 4 <= section->size) {
-		uint64_t left = section->size - e.at;
-		const uint8_t *bytes = window__get(&r.window, e.at, left < 20 ? left : 20);
-
-		if (!bytes)
-			return -EIO;
-		if (read_head(&r, bytes, left < 20 ? left : 20, &e))
-			break;
-		if (e.length > left - e.head) {
-			b->dropped++;
-			break;
-		}
-		/* A terminator (length 0) may be followed by more: of the objects linked after it. */
-		if (e.length > WINDOW - e.head) {
-			b->dropped++;
-		} else if (e.length >= e.id_size) {
-			bytes = window__get(&r.window, e.at, e.head + e.length);
-			if (!bytes)
-				return -EIO;
-			err = read_entry(&r, &e, bytes);
-		}
-		e.at += e.head + e.length;
-	}
+	if (!err)
+		err = read_entries(&r);
+	free(r.cies.items);
 	return err;
 }
 
-int table__compile(struct unwind_source *source, struct unwind_sink *sink, struct unwind_table **ret)
+int table__compile(struct unwind_source *source, struct unwind_sink *sink,
+		   struct unwind_table **ret)
 {
 	_cleanup_free_ struct builder *b = NULL;
+	_cleanup_free_ void *relocated = NULL;
+	struct unwind_source *frames = source;
+	struct unwind_memory memory;
 	struct elf_frames elf;
 	int err;
 
@@ -238,16 +251,23 @@ int table__compile(struct unwind_source *source, struct unwind_sink *sink, struc
 		return err;
 	if (elf.text_size > UINT32_MAX - (1u << 20))
 		return -E2BIG;
+	if (elf.relocations.size && elf.eh_frame.size) {
+		err = elf_frames__relocate(source, &elf, &memory, &relocated);
+		if (err)
+			return err;
+		frames = &memory.source;
+	}
 	b = malloc(sizeof(*b));
 	if (!b)
 		return -ENOMEM;
 	err = builder__init(b, &elf);
 	if (!err && elf.eh_frame.size)
-		err = read_section(b, source, &elf.eh_frame, false);
+		err = read_section(b, frames, &elf.eh_frame, false);
 	b->first_weak = b->n_functions;
 	if (!err && elf.debug_frame.size)
 		err = read_section(b, source, &elf.debug_frame, true);
-	/* Where the kernel begins a program there is no caller (musl's and old _start say nothing). */
+	/* Where the kernel begins a program there is no caller (musl's and old _start say nothing).
+	 */
 	if (!err && elf.entry)
 		err = builder__stretch(b, elf.entry, 64, RULE_END);
 	if (!err)

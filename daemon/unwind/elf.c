@@ -1,5 +1,5 @@
-/* Section headers first; without them (a file that was stripped of its headers) PT_GNU_EH_FRAME tells
- * where .eh_frame begins, and it goes on to its terminator or the segment's end. */
+/* Section headers first; without them (a file that was stripped of its headers) PT_GNU_EH_FRAME
+ * tells where .eh_frame begins, and it goes on to its terminator or the segment's end. */
 #include "unwind/elf.h"
 
 #include <elf.h>
@@ -119,6 +119,8 @@ static int read_sections(struct unwind_source *source, const Elf64_Ehdr *header,
 	if (err)
 		return 0;
 	names[size] = 0;
+	elf->headers = header->e_shoff;
+	elf->n_headers = n;
 	for (i = 1; i < n; i++) {
 		const Elf64_Shdr *s = &sections[i];
 		const char *name = s->sh_name < size ? names + s->sh_name : "";
@@ -129,9 +131,14 @@ static int read_sections(struct unwind_source *source, const Elf64_Ehdr *header,
 			take_section(source, &elf->debug_frame, s);
 		else if (!strcmp(name, ".got.plt") || (!elf->got && !strcmp(name, ".got")))
 			elf->got = s->sh_addr;
+		else if (header->e_type == ET_REL && !strcmp(name, ".rela.eh_frame"))
+			take_section(source, &elf->relocations, s);
+		else if (header->e_type == ET_REL && s->sh_type == SHT_SYMTAB)
+			take_section(source, &elf->symbols, s);
 		if (s->sh_type == SHT_NOTE)
 			read_notes(source, s->sh_offset, s->sh_size, &elf->identity);
-		/* An object of a JIT compiler has no segments; its sections lie where it was loaded. */
+		/* An object of a JIT compiler has no segments; its sections lie where it was
+		 * loaded. */
 		if (header->e_type == ET_REL && s->sh_flags & SHF_EXECINSTR && s->sh_addr)
 			cover(elf, s->sh_addr, s->sh_size);
 	}

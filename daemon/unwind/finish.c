@@ -1,7 +1,7 @@
 /* From functions in the order of the section to rows in the order of addresses, by page.
  *
- * The functions are walked twice: once to count, as the size must be known before there is memory to
- * write to, and once to write. Where functions overlap the later start wins, as it does with a
+ * The functions are walked twice: once to count, as the size must be known before there is memory
+ * to write to, and once to write. Where functions overlap the later start wins, as it does with a
  * search in .eh_frame_hdr. Between two functions there is usually padding, in which no code is run:
  * up to the next multiple of 16 it costs no row. */
 #include "unwind/builder.h"
@@ -112,7 +112,7 @@ static int place_rules(struct builder *b)
 struct writer {
 	struct builder *b;
 	struct unwind_table *table; /* positions are set */
-	uint64_t *words;        /* of the table; NULL: only count */
+	uint64_t *words;	    /* of the table; NULL: only count */
 	uint32_t page, in_page;
 	uint32_t rule, page_rule; /* that holds now; that held at the page's start */
 	uint32_t n_rows, changes;
@@ -130,8 +130,8 @@ static void close_page(struct writer *w)
 		to = (uint32_t *)(w->words + w->table->rows) + w->n_rows;
 		for (i = 0; i < w->in_page; i++)
 			to[i] = w->rows[i];
-		w->words[w->table->index + w->page] = w->n_rows | (uint64_t)w->in_page << 32 |
-						      (uint64_t)w->page_rule << 48;
+		w->words[w->table->index + w->page] =
+			w->n_rows | (uint64_t)w->in_page << 32 | (uint64_t)w->page_rule << 48;
 	}
 	w->n_rows += w->in_page;
 	w->changes += w->in_page;

@@ -1,5 +1,5 @@
-/* Room in a pool: first fit, by blocks. What is smaller than a block shares one, and its room is given
- * back when the last in it goes. */
+/* Room in a pool: first fit, by blocks. What is smaller than a block shares one, and its room is
+ * given back when the last in it goes. */
 #include "unwind/unwind.h"
 
 #include <errno.h>
@@ -27,8 +27,12 @@ void pool__free(struct unwind_pool *pool)
 	pool->n = 0;
 }
 
-/* used[2i]: BLOCK_WHOLE, or words handed out from the block's start; used[2i + 1]: how many live in it. */
-static uint16_t *used_of(struct unwind_pool *pool, uint32_t i) { return pool->used + 2 * (size_t)i; }
+/* used[2i]: BLOCK_WHOLE, or words handed out from the block's start; used[2i + 1]: how many live in
+ * it. */
+static uint16_t *used_of(struct unwind_pool *pool, uint32_t i)
+{
+	return pool->used + 2 * (size_t)i;
+}
 
 static void *place_small(struct unwind_pool *pool, uint32_t words)
 {

@@ -5,7 +5,10 @@
 
 #define RANGES_A_BLOCK (UNWIND_BLOCK / sizeof(struct unwind_range))
 
-static uint32_t blocks_for(uint32_t n, uint32_t each) { return (n + each - 1) / each; }
+static uint32_t blocks_for(uint32_t n, uint32_t each)
+{
+	return (n + each - 1) / each;
+}
 
 uint32_t ranges__blocks(uint32_t n)
 {

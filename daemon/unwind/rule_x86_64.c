@@ -22,8 +22,14 @@ int machine__slot(uint64_t reg)
 	return -1;
 }
 
-static bool fits16(int64_t value) { return value == (int16_t)value; }
-static bool fits32(int64_t value) { return value == (int32_t)value; }
+static bool fits16(int64_t value)
+{
+	return value == (int16_t)value;
+}
+static bool fits32(int64_t value)
+{
+	return value == (int32_t)value;
+}
 
 static bool in_context(const struct cfi_state *state, int64_t *ret)
 {
@@ -47,6 +53,37 @@ static bool sp_is_cfa(const struct cfi_state *state)
 static uint64_t unsupported(enum unwind_unsupported why)
 {
 	return UNWIND_RULE_UNSUPPORTED(why);
+}
+
+static uint64_t base_bits(const struct cfi_place *base)
+{
+	uint64_t at = UNWIND_BASE_LOST;
+
+	if (base->how == CFI_UNSPECIFIED || base->how == CFI_SAME)
+		at = 0;
+	else if (base->how == CFI_OFFSET && base->offset < 0 && base->offset % 8 == 0 &&
+		 base->offset > -8 * (int64_t)UNWIND_BASE_LOST)
+		at = (uint64_t)(base->offset / -8);
+	return at << 57;
+}
+
+/* What nearly all code is: 0, or the rule. */
+static inline uint64_t plain(const struct cfi_state *state, uint64_t base)
+{
+	const struct cfi_place *ra = &state->places[CFI_RA], *fp = &state->places[CFI_FP];
+	int64_t saved = 0;
+
+	if (state->cfa != CFA_REGISTER || state->reg > 15 || !fits32(state->offset) ||
+	    ra->how != CFI_OFFSET || ra->offset != -8 ||
+	    state->places[CFI_SP].how != CFI_UNSPECIFIED)
+		return 0;
+	if (fp->how == CFI_OFFSET)
+		saved = fp->offset;
+	else if (fp->how != CFI_UNSPECIFIED && fp->how != CFI_SAME)
+		return 0;
+	if (!fits16(saved) || (fp->how == CFI_OFFSET && !saved))
+		return 0;
+	return UNWIND_RULE(UNWIND_KIND_PLAIN, state->reg, state->offset, saved) | base;
 }
 
 /* Where rbp is: UNWIND_PLACE_*; LOST is no reason to give the frame up. */
@@ -74,18 +111,6 @@ static unsigned place_fp(const struct cfi_place *fp, uint8_t *reg, int64_t *offs
 	return UNWIND_PLACE_LOST;
 }
 
-static uint64_t base_bits(const struct cfi_place *base)
-{
-	uint64_t at = UNWIND_BASE_LOST;
-
-	if (base->how == CFI_UNSPECIFIED || base->how == CFI_SAME)
-		at = 0;
-	else if (base->how == CFI_OFFSET && base->offset < 0 && base->offset % 8 == 0 &&
-		 base->offset > -8 * (int64_t)UNWIND_BASE_LOST)
-		at = (uint64_t)(base->offset / -8);
-	return at << 57;
-}
-
 void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 {
 	const struct cfi_place *ra = &state->places[CFI_RA];
@@ -94,6 +119,11 @@ void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 	uint8_t reg;
 
 	ret[1] = 0;
+	ret[0] = plain(state, base_bits(&state->places[CFI_BASE]));
+	if (ret[0]) {
+		ret[0] |= signal ? UNWIND_SIGNAL : 0;
+		return;
+	}
 	if (ra->how == CFI_UNDEFINED) {
 		ret[0] = UNWIND_RULE_END;
 		return;

@@ -51,5 +51,6 @@ static int memory_read(struct unwind_source *source, void *dst, size_t size, uin
 
 void unwind_memory__init(struct unwind_memory *memory, const void *bytes, size_t size)
 {
-	*memory = (struct unwind_memory){.source = {.read = memory_read, .size = size}, .bytes = bytes};
+	*memory = (struct unwind_memory){.source = {.read = memory_read, .size = size},
+					 .bytes = bytes};
 }

@@ -22,8 +22,8 @@ static int read_recorded(struct host_reader *reader, void *dst, size_t size, uin
 		size_t here = walk->stack_size - at;
 
 		memcpy(dst, (const char *)walk->stack + at, here);
-		if (walk->reader &&
-		    !walk->reader->read(walk->reader, (char *)dst + here, size - here, address + here))
+		if (walk->reader && !walk->reader->read(walk->reader, (char *)dst + here,
+							size - here, address + here))
 			return 0;
 		return -EFAULT;
 	}

@@ -3,17 +3,17 @@
  * Header-only over host_read() and host_block(), compiled into BPF and into user space; a machine's
  * registers and rules are in a file of their own.
  *
- * What is known of native code lies in *pools*, arrays of blocks of 4,096 bytes that user space fills
- * (daemon/unwind) and the walker only reads. Positions in a pool count words of 8 bytes.
+ * What is known of native code lies in *pools*, arrays of blocks of 4,096 bytes that user space
+ * fills (daemon/unwind) and the walker only reads. Positions in a pool count words of 8 bytes.
  *
  *   process -> list of ranges -> range -> table: page -> rows -> rule
  *
  * A *table* is made of one ELF file and does not depend on where the file is mapped:
  *   index  a word for each page of code (1 << shift bytes, 1 KB to 64 KB): bits 0-31 its first row,
  *          32-47 how many rows it has (0 to 1,024), 48-63 the rule that holds at its first byte
- *   rows   4 bytes each: (offset in the page) << 16 | rule, ascending. The rows of a page lie in one
- *          block. A rule holds from its row on.
- *   rules  one or two words each, see unwind_x86_64.h; the most frequent ones come first
+ *   rows   4 bytes each: (offset in the page) << 16 | rule, ascending. The rows of a page lie in
+ * one block. A rule holds from its row on. rules  one or two words each, see unwind_x86_64.h; the
+ * most frequent ones come first
  *
  * A *list* tells where tables hold in the memory of a process:
  *   word 0 .. 511       the first start of each block of starts; not used: UNWIND_NO_START
@@ -26,9 +26,10 @@
  * The walker trusts none of it: every position is bounded by the block that it falls into, so that
  * wrong tables give wrong or cut stacks, and nothing else.
  *
- * Costs, and what they led to: cold cache lines are most of a walk. Plain code takes one line each of
- * the range, the index, the rows (about 16 a page) and the rules; all four are saved by the cache of
- * rules by pc, and the first by the ranges used most recently. The stack is read by the window.
+ * Costs, and what they led to: cold cache lines are most of a walk. Plain code takes one line each
+ * of the range, the index, the rows (about 16 a page) and the rules; all four are saved by the
+ * cache of rules by pc, and the first by the ranges used most recently. The stack is read by the
+ * window.
  *
  * A caller sets regs, known, exact and process, then calls unwind_step() until it is not UNWIND_UP.
  */
@@ -73,32 +74,33 @@ enum unwind_unsupported { UNWIND_UNSUPPORTED(UNWIND_UNSUPPORTED_ENUM) UNWIND_UNS
  * table's base; the range may begin after it, and must end within the table's pages. */
 struct unwind_range {
 	__u64 origin;
-	__u32 size;             /* bytes from the range's start on */
+	__u32 size; /* bytes from the range's start on */
 	__u16 pool;
 	__u8 shift;
-	__u8 flags;             /* UNWIND_RANGE_* */
+	__u8 flags;		  /* UNWIND_RANGE_* */
 	__u32 index, rows, rules; /* positions in the pool */
-	__u32 module;           /* whatever user space knows it by */
+	__u32 module;		  /* whatever user space knows it by */
 };
 _Static_assert(sizeof(struct unwind_range) == 32, "unwind_range");
 #define UNWIND_RANGE_PENDING 1u /* its table is still being built */
-#define UNWIND_RANGE_BARE 2u    /* there is no call frame information for all of it */
+#define UNWIND_RANGE_BARE 2u	/* there is no call frame information for all of it */
 
 #define UNWIND_RANGES_MAX (UNWIND_BLOCK_WORDS * UNWIND_BLOCK_WORDS)
 #define UNWIND_NO_START 0x7fffffffffffffffull
-#define UNWIND_POOL_LISTS 0u    /* lists lie in this pool */
+#define UNWIND_POOL_LISTS 0u /* lists lie in this pool */
 
 /* Map value by process, written by user space. */
 struct unwind_process {
-	/* Stored and loaded as one word: bits 0-27 the list's first block, 28-47 how many ranges, 48-63 a
-	 * count of its changes. 0: no list. */
+	/* Stored and loaded as one word: bits 0-27 the list's first block, 28-47 how many ranges,
+	 * 48-63 a count of its changes. 0: no list. */
 	__u64 list;
-	__u64 salt;             /* random, constant: rules by pc of two processes are kept apart */
+	__u64 salt; /* random, constant: rules by pc of two processes are kept apart */
 };
 #define UNWIND_LIST(block, n, change)                                                              \
-	((__u64)((block) & 0xfffffffu) | (__u64)((n) & 0xfffffu) << 28 | (__u64)(change) << 48)
+	((__u64)((block)&0xfffffffu) | (__u64)((n)&0xfffffu) << 28 | (__u64)(change) << 48)
 
-/* 1 KB holds 10 frames of LLVM; a window never crosses a page, of which the next may not be there. */
+/* 1 KB holds 10 frames of LLVM; a window never crosses a page, of which the next may not be there.
+ */
 #ifndef UNWIND_WINDOW
 #define UNWIND_WINDOW 1024u
 #endif
@@ -110,37 +112,37 @@ struct unwind_recent {
 	struct unwind_range range; /* size 0: empty */
 };
 
-/* One for each CPU (BPF) or walk (user space). Zero-filled is a good beginning; `recent` and `cache`
- * may be kept from walk to walk, of any process. */
+/* One for each CPU (BPF) or walk (user space). Zero-filled is a good beginning; `recent` and
+ * `cache` may be kept from walk to walk, of any process. */
 struct unwind_state {
 	/* in, and after each step the caller's */
 	__u64 regs[UNWIND_REGISTERS]; /* by DWARF number */
-	__u32 known;            /* bit n: regs[n] is known; rbx may have to be read at base_at */
-	__u32 exact;            /* regs[UNWIND_PC] was interrupted there; else it is a return address */
-	__u64 process;          /* unwind_begin() */
+	__u32 known;   /* bit n: regs[n] is known; rbx may have to be read at base_at */
+	__u32 exact;   /* regs[UNWIND_PC] was interrupted there; else it is a return address */
+	__u64 process; /* unwind_begin() */
 	__u64 list;
 	/* out */
-	__u64 fault;            /* LOSS_PAGE_FAULT: the address that was not readable */
-	__u64 rule, second;     /* the rule of the frame that was stepped from */
-	__u32 why;              /* LOSS_NATIVE_RULE: enum unwind_unsupported */
-	__u32 turn;             /* its own, from here on */
-	__u64 base_at;          /* where regs[UNWIND_BASE] was saved; 0: it is in its place */
-	__u64 word;             /* read last */
-	__u64 window_at;        /* address of window[0] */
-	__u64 window_size;      /* bytes; 0: empty */
-	__u64 recent_of;        /* the process that `recent` is of */
+	__u64 fault;	    /* LOSS_PAGE_FAULT: the address that was not readable */
+	__u64 rule, second; /* the rule of the frame that was stepped from */
+	__u32 why;	    /* LOSS_NATIVE_RULE: enum unwind_unsupported */
+	__u32 turn;	    /* its own, from here on */
+	__u64 base_at;	    /* where regs[UNWIND_BASE] was saved; 0: it is in its place */
+	__u64 word;	    /* read last */
+	__u64 window_at;    /* address of window[0] */
+	__u64 window_size;  /* bytes; 0: empty */
+	__u64 recent_of;    /* the process that `recent` is of */
 	__u64 window[UNWIND_WINDOW / 8];
 	__u64 context[UNWIND_CONTEXT_WORDS];
 	struct unwind_recent recent[UNWIND_RECENT];
 	struct {
-		__u64 tag;      /* pc ^ process */
-		__u64 rule;     /* 0: empty */
+		__u64 tag;  /* pc ^ process */
+		__u64 rule; /* 0: empty */
 	} cache[UNWIND_CACHE];
 };
 
 /* What unwind_step() returns; all others are enum loss. */
-#define UNWIND_UP 0             /* the registers are the caller's */
-#define UNWIND_END (-1)         /* this frame has no caller */
+#define UNWIND_UP 0	/* the registers are the caller's */
+#define UNWIND_END (-1) /* this frame has no caller */
 
 HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 {
@@ -177,19 +179,22 @@ HOST_INLINE __u32 unwind_at_most(__u64 a, __u64 b)
 	return (__u32)less ^ 1;
 }
 
-/* How many words of a block are <= key; user space's addresses and UNWIND_NO_START are below 1 << 63. */
+/* How many words of a block are <= key; user space's addresses and UNWIND_NO_START are below 1
+ * << 63. */
 HOST_INLINE __u32 unwind_count_words(const union unwind_block *block, __u64 key)
 {
 	__u32 found = 0, step;
 
 	for (step = UNWIND_BLOCK_WORDS / 2; step; step >>= 1)
-		found += step & -unwind_at_most(block->words[(found + step - 1) & (UNWIND_BLOCK_WORDS - 1)], key);
+		found += step &
+			 -unwind_at_most(
+				 block->words[(found + step - 1) & (UNWIND_BLOCK_WORDS - 1)], key);
 	/* Halving stops one short of all. */
 	return found + unwind_at_most(block->words[found & (UNWIND_BLOCK_WORDS - 1)], key);
 }
 
-/* How many of n rows from `at` on are <= key: n is at least 1 and below 1 << steps. The number of steps
- * is a constant, for the verifier; one too many finds nothing new. */
+/* How many of n rows from `at` on are <= key: n is at least 1 and below 1 << steps. The number of
+ * steps is a constant, for the verifier; one too many finds nothing new. */
 HOST_INLINE __u32 unwind_count_rows(const union unwind_block *block, __u32 at, __u32 n, __u32 key,
 				    __u32 steps)
 {
@@ -197,7 +202,8 @@ HOST_INLINE __u32 unwind_count_rows(const union unwind_block *block, __u32 at, _
 
 	for (; steps; steps--) {
 		half = n >> 1;
-		at += half & -unwind_at_most(block->rows[(at + half - 1) & (UNWIND_BLOCK_ROWS - 1)], key);
+		at += half &
+		      -unwind_at_most(block->rows[(at + half - 1) & (UNWIND_BLOCK_ROWS - 1)], key);
 		n -= half;
 	}
 	return at + unwind_at_most(block->rows[at & (UNWIND_BLOCK_ROWS - 1)], key);
@@ -295,11 +301,11 @@ UNWIND_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
 	recent->start = block->words[(found - 1) & (UNWIND_BLOCK_WORDS - 1)];
 	found += (in - 1) * UNWIND_BLOCK_WORDS - 1;
 	block = host_block(pool, first + 1 + (n + UNWIND_BLOCK_WORDS - 1) / UNWIND_BLOCK_WORDS +
-				    found / (UNWIND_BLOCK / sizeof(*range)));
+					 found / (UNWIND_BLOCK / sizeof(*range)));
 	if (!block)
 		return LOSS_NATIVE_TABLE;
-	range = (const struct unwind_range *)
-		&block->words[found % (UNWIND_BLOCK / sizeof(*range)) * (sizeof(*range) / 8)];
+	range = (const struct unwind_range *)&block
+			->words[found % (UNWIND_BLOCK / sizeof(*range)) * (sizeof(*range) / 8)];
 	recent->range = *range;
 	if (pc - recent->start < recent->range.size)
 		return 0;
@@ -491,7 +497,8 @@ UNWIND_APART int unwind_apply(struct unwind_state *s)
 		if (place == UNWIND_PLACE_LOST) {
 			known &= ~UNWIND_BIT(UNWIND_BP);
 		} else if (place != UNWIND_PLACE_SAME) {
-			loss = unwind_apply_place(s, place, (__u32)(second >> 40) & 15, saved, cfa, &bp);
+			loss = unwind_apply_place(s, place, (__u32)(second >> 40) & 15, saved, cfa,
+						  &bp);
 			if (loss)
 				return loss;
 			known |= UNWIND_BIT(UNWIND_BP);
@@ -539,7 +546,8 @@ HOST_INLINE int unwind_step(struct unwind_state *s)
 {
 	int loss;
 
-	/* A return address may be the first byte after a call that never returns: look one before. */
+	/* A return address may be the first byte after a call that never returns: look one before.
+	 */
 	loss = unwind_find(s, s->regs[UNWIND_PC] - (s->exact ? 0 : 1));
 	return loss ? loss : unwind_apply(s);
 }

@@ -1,5 +1,5 @@
-/* The stepper in the kernel, by itself: walks the stack of the process that calls BPF_PROG_TEST_RUN.
- * tests/tools/unwind_bpf.c fills the maps and compares. */
+/* The stepper in the kernel, by itself: walks the stack of the process that calls
+ * BPF_PROG_TEST_RUN. tests/tools/unwind_bpf.c fills the maps and compares. */
 #include "kernel.h"
 
 #define POOLS 2u
@@ -20,7 +20,10 @@ struct {
 	__array(values, struct pool);
 } pools SEC(".maps");
 
-static __always_inline void *host_pool(__u32 n) { return bpf_map_lookup_elem(&pools, &n); }
+static __always_inline void *host_pool(__u32 n)
+{
+	return bpf_map_lookup_elem(&pools, &n);
+}
 static __always_inline const void *host_block(void *pool, __u32 i)
 {
 	return bpf_map_lookup_elem(pool, &i);
@@ -29,8 +32,8 @@ static __always_inline const void *host_block(void *pool, __u32 i)
 #include "cprofd/unwind.h"
 
 struct walked {
-	__u64 list, salt;       /* in */
-	__u32 forget;           /* in: begin with empty caches */
+	__u64 list, salt; /* in */
+	__u32 forget;	  /* in: begin with empty caches */
 	__s32 result;
 	__u64 n;
 	__u64 regs[UNWIND_REGISTERS];

@@ -1,5 +1,6 @@
-/* ELF files and their call frame information: whatever they say, a table that is made of it must pass
- * its own check. Half of the inputs are bytes of a file, half only of an .eh_frame in a good file. */
+/* ELF files and their call frame information: whatever they say, a table that is made of it must
+ * pass its own check. Half of the inputs are bytes of a file, half only of an .eh_frame in a good
+ * file. */
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static void compile(const void *bytes, size_t size)
 
 	unwind_memory__init(&memory, bytes, size);
 	table__identify(&memory.source, &identity);
-	if (!table__compile(&memory.source, &sink.sink, &table) && table__check(table, table__size(table)))
+	if (!table__compile(&memory.source, &sink.sink, &table) &&
+	    table__check(table, table__size(table)))
 		abort();
 	free(sink.memory);
 }
@@ -57,7 +59,8 @@ static void wrap(const uint8_t *bytes, size_t size, bool debug)
 	file->header.e_shentsize = sizeof(file->sections[0]);
 	file->header.e_shnum = 3;
 	file->header.e_shstrndx = 1;
-	file->text = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_X, .p_vaddr = TEXT, .p_memsz = 1 << 18};
+	file->text = (Elf64_Phdr){
+		.p_type = PT_LOAD, .p_flags = PF_X, .p_vaddr = TEXT, .p_memsz = 1 << 18};
 	file->sections[1] = (Elf64_Shdr){.sh_type = SHT_STRTAB,
 					 .sh_offset = offsetof(struct file, names),
 					 .sh_size = sizeof(names)};

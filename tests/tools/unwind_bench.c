@@ -1,6 +1,6 @@
-/* What tables cost: unwind_bench FILE...  Of each file, in a process of its own: time to compile (the
- * best of 5, page cache warm, and the first), to write to and load from the cache, rows, rules, size, and how
- * much the process grew at its peak. */
+/* What tables cost: unwind_bench FILE...  Of each file, in a process of its own: time to compile
+ * (the best of 5, page cache warm, and the first), to write to and load from the cache, rows,
+ * rules, size, and how much the process grew at its peak. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,12 +79,14 @@ static int bench(const char *path)
 	if (!err)
 		err = cache__load(&cache, &head.identity, &sink.sink, &t);
 	load = now_ms() - begin;
-	printf("%s\n    compiled in %.1f ms (first %.1f); cache: written in %.1f ms, loaded in %.1f ms%s\n", path,
-	       best, first, store, load, err ? " FAILED" : "");
-	printf("    %u functions, %u rows, %u words of rules, %u pages of %u bytes\n", head.functions,
-	       head.changes, head.n_rules, head.pages, 1u << head.shift);
+	printf("%s\n    compiled in %.1f ms (first %.1f); cache: written in %.1f ms, loaded in "
+	       "%.1f ms%s\n",
+	       path, best, first, store, load, err ? " FAILED" : "");
+	printf("    %u functions, %u rows, %u words of rules, %u pages of %u bytes\n",
+	       head.functions, head.changes, head.n_rules, head.pages, 1u << head.shift);
 	printf("    %.2f MB, %.2f bytes a row; peak of the compiler %.1f MB with the table\n",
-	       (double)table__size(&head) / 1e6, (double)table__size(&head) / (head.changes + !head.changes),
+	       (double)table__size(&head) / 1e6,
+	       (double)table__size(&head) / (head.changes + !head.changes),
 	       (double)(peak - before) / 1e3);
 	cache__trim(&cache, 0);
 	rmdir(directory);

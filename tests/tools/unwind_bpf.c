@@ -92,7 +92,8 @@ static void at_the_bottom(void)
 			printf("    %2u: %12llx, libunwind %12llx\n", i,
 			       i < walked->n ? (unsigned long long)walked->pcs[i] : 0,
 			       i < n ? (unsigned long long)expected[i] : 0);
-	printf("%llu frames, result %d; libunwind has %u\n", (unsigned long long)walked->n, walked->result, n);
+	printf("%llu frames, result %d; libunwind has %u\n", (unsigned long long)walked->n,
+	       walked->result, n);
 	check(equal, "the walk in the kernel is libunwind's, frame by frame");
 	whole = run(20000, false);
 	frames = walked->n;
@@ -109,8 +110,8 @@ static void at_the_bottom(void)
 int main(int argc, char **argv)
 {
 	static char log[1 << 20];
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = log, .kernel_log_size = sizeof(log),
-		    .kernel_log_level = 4);
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = log,
+		    .kernel_log_size = sizeof(log), .kernel_log_level = 4);
 	struct bpf_object *object = bpf_object__open_file(argc > 1 ? argv[1] : "", &opts);
 	struct unwind_pool tables;
 	static struct loaded loaded;

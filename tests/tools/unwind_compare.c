@@ -1,8 +1,36 @@
 /* Compares tables with libdw for whole ELF files (unwind_oracle.h).
  *
  *   unwind_compare FILE...     a line for each file, then sums; exit status 1: something was wrong
- *   find ... | unwind_compare  the same of the files named on stdin */
+ *   find ... | unwind_compare  the same of the files named on stdin
+ *   unwind_compare --same A B  whether both give the same rules, pages and rows: an object that was
+ * only loaded, and what a linker made of it */
 #include "unwind_oracle.h"
+
+static int same(char *const paths[2])
+{
+	struct unwind_table *tables[2];
+	size_t from = sizeof(struct unwind_table);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct sink sink = {.sink.allot = sink_allot};
+		struct unwind_file file;
+		int fd = open(paths[i], O_RDONLY | O_CLOEXEC), err;
+
+		err = fd < 0 ? -errno : unwind_file__init(&file, fd);
+		if (!err)
+			err = table__compile(&file.source, &sink.sink, &tables[i]);
+		if (err)
+			return printf("%s: %s\n", paths[i], strerror(-err)), 1;
+	}
+	printf("%s: %u functions, %u rows; %s: %u functions, %u rows\n", paths[0],
+	       tables[0]->functions, tables[0]->changes, paths[1], tables[1]->functions,
+	       tables[1]->changes);
+	return tables[0]->base != tables[1]->base ||
+	       table__size(tables[0]) != table__size(tables[1]) ||
+	       memcmp((char *)tables[0] + from, (char *)tables[1] + from,
+		      table__size(tables[0]) - from);
+}
 
 int main(int argc, char **argv)
 {
@@ -15,6 +43,8 @@ int main(int argc, char **argv)
 	char line[4096];
 	int i;
 
+	if (argc == 4 && !strcmp(argv[1], "--same"))
+		return same(argv + 2);
 	host_reader_current = &reader;
 	elf_version(EV_CURRENT);
 	for (i = 1; argc > 1 ? i < argc : fgets(line, sizeof(line), stdin) != NULL; i++) {

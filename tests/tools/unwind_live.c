@@ -1,8 +1,8 @@
-/* The stepper in user space against libunwind, at every instruction: a child runs code of many kinds
- * (recursion, alloca, realigned stacks, with and without frame pointers, callbacks of libc, a signal
- * handler, lazily bound calls), its parent steps it by ptrace and walks registers and a copy of the
- * stack, as a record of a sample would hold them.
- *   unwind_live [STEPS]     default: to the child's end, or 150,000 */
+/* The stepper in user space against libunwind, at every instruction: a child runs code of many
+ * kinds (recursion, alloca, realigned stacks, with and without frame pointers, callbacks of libc, a
+ * signal handler, lazily bound calls), its parent steps it by ptrace and walks registers and a copy
+ * of the stack, as a record of a sample would hold them. unwind_live [STEPS]     default: to the
+ * child's end, or 150,000 */
 #include <libunwind-ptrace.h>
 
 #include <errno.h>
@@ -40,7 +40,10 @@ KIND(kind_o2_frames, "O2", "no-omit-frame-pointer")
 KIND(kind_o3, "O3", "omit-frame-pointer")
 KIND(kind_os, "Os")
 
-static void nothing(void) { stack__sink = kind_o2(1); }
+static void nothing(void)
+{
+	stack__sink = kind_o2(1);
+}
 
 static void child(void)
 {
@@ -86,8 +89,9 @@ static void registers(__u64 regs[UNWIND_REGISTERS])
 
 	ptrace(PTRACE_GETREGS, pid, 0, &r);
 	memcpy(regs,
-	       (const uint64_t[UNWIND_REGISTERS]){r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
-						  r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
+	       (const uint64_t[UNWIND_REGISTERS]){r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp,
+						  r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13,
+						  r.r14, r.r15, r.rip},
 	       UNWIND_REGISTERS * 8);
 }
 
@@ -109,12 +113,12 @@ static void by_libunwind(unw_addr_space_t space, void *info, struct pcs *ret)
 
 static const char *const losses[] = {
 #define LOSS_NAME(id, kind, name, sentence) [LOSS_##id] = name,
-	CPROFD_LOSSES(LOSS_NAME)
-};
+	CPROFD_LOSSES(LOSS_NAME)};
 
 int main(int argc, char **argv)
 {
-	unsigned long limit = argc > 1 ? strtoul(argv[1], NULL, 10) : 150000, steps, same = 0, shorter = 0;
+	unsigned long limit = argc > 1 ? strtoul(argv[1], NULL, 10) : 150000, steps, same = 0,
+		      shorter = 0;
 	unsigned long differ = 0, lost[LOSS_COUNT] = {}, deepest = 0, beyond = 0;
 	struct host_reader reader = {.read = read_child};
 	static char stack[STACK_COPY] __attribute__((aligned(8)));
@@ -171,30 +175,35 @@ int main(int argc, char **argv)
 		if (i == ours.n && i == theirs.n && loss == LOSS_NONE) {
 			same++;
 		} else if (i == theirs.n && loss == LOSS_NONE) {
-			shorter++; /* libunwind gave up (it does so at a PLT entry, and in vDSO code) */
+			shorter++; /* libunwind gave up (it does so at a PLT entry, and in vDSO
+				      code) */
 		} else {
 			if (differ++ < 5) {
-				printf("step %lu, %s: at frame %u of %u, libunwind has %u\n", steps, losses[loss], i,
-				       ours.n, theirs.n);
+				printf("step %lu, %s: at frame %u of %u, libunwind has %u\n", steps,
+				       losses[loss], i, ours.n, theirs.n);
 				for (i = 0; i < ours.n || i < theirs.n; i++)
-					printf("    %12llx %12llx\n", i < ours.n ? (unsigned long long)ours.at[i] : 0,
+					printf("    %12llx %12llx\n",
+					       i < ours.n ? (unsigned long long)ours.at[i] : 0,
 					       i < theirs.n ? (unsigned long long)theirs.at[i] : 0);
 			}
 		}
-		ptrace(PTRACE_SINGLESTEP, pid, 0, signal == SIGTRAP || signal == SIGSTOP ? 0 : signal);
+		ptrace(PTRACE_SINGLESTEP, pid, 0,
+		       signal == SIGTRAP || signal == SIGSTOP ? 0 : signal);
 		waitpid(pid, &status, 0);
 	}
 	if (WIFSTOPPED(status)) {
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
 	}
-	printf("%lu instructions, up to %lu frames, %lu walks beyond the copy of the stack: %lu equal to "
+	printf("%lu instructions, up to %lu frames, %lu walks beyond the copy of the stack: %lu "
+	       "equal to "
 	       "libunwind's, %lu where libunwind gave up, %lu different\n",
 	       steps, deepest, beyond, same, shorter, differ);
 	for (status = 1; status < LOSS_COUNT; status++)
 		if (lost[status])
 			printf("    %lu ended with %s\n", lost[status], losses[status]);
-	printf("%s\n%d passed, %d failed, 0 skipped\n", differ || !same ? "FAILED walks differ" : "ok walks are libunwind's",
+	printf("%s\n%d passed, %d failed, 0 skipped\n",
+	       differ || !same ? "FAILED walks differ" : "ok walks are libunwind's",
 	       !differ && same, differ || !same);
 	return differ || !same;
 }

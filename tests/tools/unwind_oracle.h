@@ -1,10 +1,10 @@
 /* Tables compared with libdw, row by row, for whole ELF files: compare_file().
  *
- * At each row of libdw's and of ours both are evaluated on the same made-up registers and memory: libdw's
- * expressions by a small evaluator here, ours by the walker's unwind_apply(). The results (CFA, return
- * address, rbp, rbx; all registers for a signal frame) must be equal. What ours calls unsupported is
- * counted by reason; so is code without a rule that libdw has one for (missing), and the other way
- * around (too much). */
+ * At each row of libdw's and of ours both are evaluated on the same made-up registers and memory:
+ * libdw's expressions by a small evaluator here, ours by the walker's unwind_apply(). The results
+ * (CFA, return address, rbp, rbx; all registers for a signal frame) must be equal. What ours calls
+ * unsupported is counted by reason; so is code without a rule that libdw has one for (missing), and
+ * the other way around (too much). */
 #ifndef UNWIND_ORACLE_H
 #define UNWIND_ORACLE_H
 
@@ -276,6 +276,8 @@ static void compare_row(struct comparison *c, Dwarf_Frame *frame, uint64_t pc)
 	}
 	if (unwind_rule_kind(rule) == UNWIND_KIND_UNSUPPORTED) {
 		c->sums.unsupported[(uint32_t)rule % UNWIND_UNSUPPORTED_COUNT]++;
+		if ((uint32_t)rule == UNWIND_UNSUPPORTED_DAMAGED)
+			show(c, pc, "we say damaged, libdw has a rule");
 		return;
 	}
 	if (unwind_rule_kind(rule) == UNWIND_KIND_NONE) {

@@ -1,5 +1,5 @@
-/* What tests of walks have in common: tables of everything that this process has loaded (the vDSO too),
- * in one pool, and a list in another; and a stack of many kinds of frames to walk. */
+/* What tests of walks have in common: tables of everything that this process has loaded (the vDSO
+ * too), in one pool, and a list in another; and a stack of many kinds of frames to walk. */
 #ifndef UNWIND_SELF_H
 #define UNWIND_SELF_H
 
@@ -18,7 +18,7 @@
 
 struct loaded {
 	struct unwind_pool *tables;
-	uint16_t number;        /* of that pool */
+	uint16_t number; /* of that pool */
 	struct unwind_placed places[256];
 	uint32_t n;
 };
@@ -56,7 +56,8 @@ static int loaded__add(struct dl_phdr_info *info, size_t size, void *ctx)
 		if (s->p_type != PT_LOAD || !(s->p_flags & PF_X))
 			continue;
 		placed__make(&l->places[l->n], l->tables, l->number, table, info->dlpi_addr,
-			     info->dlpi_addr + s->p_vaddr, info->dlpi_addr + s->p_vaddr + s->p_memsz);
+			     info->dlpi_addr + s->p_vaddr,
+			     info->dlpi_addr + s->p_vaddr + s->p_memsz);
 		l->n += l->places[l->n].range.size != 0;
 	}
 	return 0;
@@ -84,9 +85,9 @@ static inline uint64_t loaded__all(struct loaded *l, struct unwind_pool *tables,
 /* glibc's order of a ucontext's registers is not DWARF's. */
 static inline void registers_of(const ucontext_t *context, uint64_t regs[UNWIND_REGISTERS])
 {
-	static const int from[UNWIND_REGISTERS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
-						   REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
-						   REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+	static const int from[UNWIND_REGISTERS] = {
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+		REG_R9,	 REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 	unsigned i;
 
 	for (i = 0; i < UNWIND_REGISTERS; i++)
@@ -98,7 +99,10 @@ static inline void registers_of(const ucontext_t *context, uint64_t regs[UNWIND_
 static void (*stack__bottom)(void);
 static volatile int stack__sink;
 
-static void stack__on_signal(int signal) { stack__bottom(); }
+static void stack__on_signal(int signal)
+{
+	stack__bottom();
+}
 
 static int stack__compare(const void *a, const void *b)
 {

@@ -35,10 +35,12 @@ __asm__(".text\n"
 	"	nop\n	.cfi_escape 0x0f, 3, 0x76, 0x78, 6\n	nop\n" /* CFA: *(rbp - 8) */
 	"nf\n"
 	"fn kept_sp\n"
-	"	nop\n	.cfi_escape 0x0f, 6, 0x77, 0xd8, 0, 6, 0x23, 8\n	nop\n" /* *(rsp + 88) + 8 */
+	"	nop\n	.cfi_escape 0x0f, 6, 0x77, 0xd8, 0, 6, 0x23, 8\n	nop\n" /* *(rsp +
+											  88) + 8 */
 	"nf\n"
 	"fn plt\n"
-	"	nop\n	.cfi_escape 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22\n"
+	"	nop\n	.cfi_escape 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, "
+	"0x24, 0x22\n"
 	"	.skip 32, 0x90\n"
 	"nf\n"
 	"fn odd_cfa\n"
@@ -55,14 +57,14 @@ __asm__(".text\n"
 	"	.cfi_undefined 16\n	nop\n"
 	"nf\n"
 	"fn signed_offsets\n"
-	"	nop\n	.cfi_escape 0x12, 6, 0x7d\n	nop\n"    /* def_cfa_sf rbp, -3 * -8 */
-	"	nop\n	.cfi_escape 0x13, 0x7c\n	nop\n"       /* def_cfa_offset_sf */
-	"	nop\n	.cfi_escape 0x11, 6, 3\n	nop\n"       /* offset_extended_sf rbp */
-	"	nop\n	.cfi_escape 0x05, 3, 5\n	nop\n"       /* offset_extended rbx */
-	"	nop\n	.cfi_escape 0x06, 6\n	nop\n"          /* restore_extended */
-	"	nop\n	.cfi_escape 0x14, 7, 0\n	nop\n"       /* val_offset rsp, 0: the CFA */
-	"	nop\n	.cfi_escape 0x08, 6\n	nop\n"          /* same_value */
-	"	nop\n	.cfi_escape 0x09, 6, 3\n	nop\n"       /* register: rbp in rbx */
+	"	nop\n	.cfi_escape 0x12, 6, 0x7d\n	nop\n" /* def_cfa_sf rbp, -3 * -8 */
+	"	nop\n	.cfi_escape 0x13, 0x7c\n	nop\n" /* def_cfa_offset_sf */
+	"	nop\n	.cfi_escape 0x11, 6, 3\n	nop\n" /* offset_extended_sf rbp */
+	"	nop\n	.cfi_escape 0x05, 3, 5\n	nop\n" /* offset_extended rbx */
+	"	nop\n	.cfi_escape 0x06, 6\n	nop\n"	       /* restore_extended */
+	"	nop\n	.cfi_escape 0x14, 7, 0\n	nop\n" /* val_offset rsp, 0: the CFA */
+	"	nop\n	.cfi_escape 0x08, 6\n	nop\n"	       /* same_value */
+	"	nop\n	.cfi_escape 0x09, 6, 3\n	nop\n" /* register: rbp in rbx */
 	"nf\n"
 	"fn huge_frame\n"
 	"	nop\n	.cfi_def_cfa_offset 0x12345678\n	nop\n"
@@ -81,8 +83,9 @@ __asm__(".text\n"
 	".purgem fn\n.purgem nf\n");
 
 #define FUNCTIONS(X)                                                                               \
-	X(remember) X(realigned) X(kept_sp) X(plt) X(odd_cfa) X(return_in_register)                \
-	X(return_elsewhere) X(begins_here) X(signed_offsets) X(huge_frame) X(long_way) X(bare) X(last)
+	X(remember)                                                                                \
+	X(realigned) X(kept_sp) X(plt) X(odd_cfa) X(return_in_register) X(return_elsewhere)        \
+		X(begins_here) X(signed_offsets) X(huge_frame) X(long_way) X(bare) X(last)
 #define DECLARE(name) extern const char unwind_test_##name[];
 FUNCTIONS(DECLARE)
 

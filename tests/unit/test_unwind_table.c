@@ -104,7 +104,8 @@ static void damaged_on_disk(void **state)
 		byte ^= 0x10;
 		assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
 		close(fd);
-		assert_int_equal(cache__load(&cache, &table->identity, &pool.sink, &again), -EBADMSG);
+		assert_int_equal(cache__load(&cache, &table->identity, &pool.sink, &again),
+				 -EBADMSG);
 		if (again)
 			pool__release(&pool, again, size);
 		assert_int_equal(access(path, F_OK), -1); /* removed */
@@ -234,7 +235,8 @@ static void found_in_lists(void **state)
 		for (i = 0; i < n; i++) {
 			at += (uint64_t)random() % 5 * 1000;
 			places[i].start = at;
-			places[i].range = (struct unwind_range){.size = 1 + (uint32_t)random() % 4000, .module = i};
+			places[i].range = (struct unwind_range){
+				.size = 1 + (uint32_t)random() % 4000, .module = i};
 			at += places[i].range.size;
 		}
 		assert_int_equal(ranges__write((void *)lists.blocks, places, n), 0);
@@ -350,9 +352,9 @@ static void like_libunwind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kept_on_disk),  cmocka_unit_test(damaged_on_disk),
-		cmocka_unit_test(forged),        cmocka_unit_test(cut_short),
-		cmocka_unit_test(room),          cmocka_unit_test(found_in_lists),
+		cmocka_unit_test(kept_on_disk),	  cmocka_unit_test(damaged_on_disk),
+		cmocka_unit_test(forged),	  cmocka_unit_test(cut_short),
+		cmocka_unit_test(room),		  cmocka_unit_test(found_in_lists),
 		cmocka_unit_test(like_libunwind),
 	};
 
