@@ -68,6 +68,9 @@ $(B)/cprofd: $(B)/daemon/main.o $(B)/libcprofd.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
 
+# The oracles of unwinding: no part of the program.
+$(B)/tests/tools/unwind_% $(B)/tests/unit/test_unwind_%: ALL_LIBS += -lunwind-ptrace -lunwind-x86_64 -lunwind -ldw -lelf
+
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libcprofd.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -lcmocka -o $@
@@ -112,7 +115,7 @@ uninstall: ## what install put there
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
-DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git man-db jq \
+DEPS_TEST := libcmocka-dev libdw-dev libunwind-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git man-db jq \
 	util-linux libcap2-bin procps systemd
 # Another source of npm (a newer nodejs) may be there, and Debian's package conflicts with it.
 DEPS_TEST += $(if $(shell command -v npm),,npm)
@@ -152,7 +155,13 @@ check-unit: $(UNIT)
 check-order:
 	$(Q)tools/order-check daemon
 
-test-tools: $(TOOLS)
+# A walker by itself in the kernel.
+$(B)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h)
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
+
+test-tools: $(TOOLS) $(B)/tests/bpf/unwind.bpf.o
 
 check-live: all docs test-tools ## real BPF, real Pythons, real Numba (root); LIVE=FILE for one
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/run-live.sh $(LIVE)

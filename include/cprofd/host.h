@@ -8,6 +8,9 @@
  *   `address`; 0 or -errno. In BPF the target is the interrupted task, and the
  *   read never faults a page in (-EFAULT instead). In user space it calls the
  *   `struct host_reader` that is installed for this thread.
+ * host_pool(n), host_block(pool, i): pool n of blocks of 4,096 bytes that user space filled (unwind.h),
+ *   and a pointer to its block i; NULL when there is none. In BPF whoever includes a walker defines
+ *   both before it, since the maps are there.
  * host_loop(n, fn, ctx): calls fn(i, ctx) for i = 0..n-1 until it returns 1;
  *   the number of calls made, or -errno.
  */
@@ -21,6 +24,7 @@
 #define HOST_LOOP_FN static
 /* bpf_loop allows 1 << 23 rounds. */
 #define host_loop(n, fn, ctx) bpf_loop((n), (fn), (ctx), 0)
+typedef void *host_pool_t;
 #define host_read(dst, size, address) bpf_probe_read_user((dst), (size), (const void *)(address))
 /* Keeps clang from dropping a bound that the verifier must see. */
 #define host_barrier(var) asm volatile("" : "+r"(var))
@@ -51,6 +55,26 @@ extern _Thread_local struct host_reader *host_reader_current;
 static inline long host_read(void *dst, size_t size, uint64_t address)
 {
 	return host_reader_current->read(host_reader_current, dst, size, address);
+}
+
+struct host_pool {
+	const void *blocks;
+	uint32_t n;            /* blocks */
+};
+typedef const struct host_pool *host_pool_t;
+
+/* The pools of the calling thread. Not owned. */
+extern _Thread_local const struct host_pool *host_pools_current;
+extern _Thread_local uint32_t host_pools_n;
+
+static inline host_pool_t host_pool(uint32_t n)
+{
+	return n < host_pools_n ? &host_pools_current[n] : NULL;
+}
+
+static inline const void *host_block(host_pool_t pool, uint32_t i)
+{
+	return i < pool->n ? (const char *)pool->blocks + (size_t)i * 4096 : NULL;
 }
 
 static inline long host_loop(uint32_t n, long (*fn)(uint32_t, void *), void *ctx)

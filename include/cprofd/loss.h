@@ -32,7 +32,15 @@
 	X(CHILD_MISSED,    SAMPLE, "child_missed",     "a child process ended before it was identified") \
 	X(CLIENT_GAP,      SAMPLE, "client_gap",       "the client read too slowly: events were dropped for it") \
 	X(DISK_FULL,       SAMPLE, "disk_full",        "the recording could not be written further") \
-	X(THREAD_ENDED,    SAMPLE, "thread_ended",     "a thread was sampled long after its end: its time was told already")
+	X(THREAD_ENDED,    SAMPLE, "thread_ended",     "a thread was sampled long after its end: its time was told already") \
+	X(NATIVE_MAPPING,  FRAMES, "native_mapping",   "a return address lies in no code that is known") \
+	X(NATIVE_PENDING,  FRAMES, "native_pending",   "the unwind table of a library was still being built") \
+	X(NATIVE_NO_RULE,  FRAMES, "native_no_rule",   "native code without call frame information") \
+	X(NATIVE_RULE,     FRAMES, "native_rule",      "call frame information of a kind that is not supported") \
+	X(NATIVE_REGISTER, FRAMES, "native_register",  "a frame needs a register that its callees did not keep") \
+	X(NATIVE_ORDER,    FRAMES, "native_order",     "a native frame does not lie above its callee's") \
+	X(NATIVE_TABLE,    FRAMES, "native_table",     "an unwind table does not fit together") \
+	X(NATIVE_DEPTH,    FRAMES, "native_depth",     "the native stack was deeper than the walk")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,

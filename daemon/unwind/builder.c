@@ -1,0 +1,198 @@
+#include "unwind/builder.h"
+
+#include <errno.h>
+
+#include "base/slots.h"
+
+#define RULE_WORDS_MAX 65536u /* an index of 16 bits */
+
+static uint64_t rule_hash(const struct builder *b, const uint64_t words[2])
+{
+	return hash__pair(&b->seed, words[0], words[1]);
+}
+
+static int rules_grow(struct builder *b)
+{
+	uint32_t n = b->n_slots ? b->n_slots * 2 : 1024, i, at, *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (i = 0; i < b->n_rules; i++) {
+		at = (uint32_t)rule_hash(b, b->rules[i].words) & (n - 1);
+		while (slots[at])
+			at = (at + 1) & (n - 1);
+		slots[at] = i + 1;
+	}
+	free(b->slots);
+	b->slots = slots;
+	b->n_slots = n;
+	return 0;
+}
+
+static int rule_find(struct builder *b, const uint64_t words[2], uint32_t *ret)
+{
+	uint32_t at, size = words[1] ? 2 : 1;
+	uint64_t hash = rule_hash(b, words);
+	int err;
+
+	for (at = (uint32_t)hash & (b->n_slots - 1); b->slots[at];
+	     at = (at + 1) & (b->n_slots - 1)) {
+		struct rule *rule = &b->rules[b->slots[at] - 1];
+
+		if (rule->words[0] == words[0] && rule->words[1] == words[1]) {
+			*ret = b->slots[at] - 1;
+			return 0;
+		}
+	}
+	if (b->words + size > RULE_WORDS_MAX) {
+		*ret = RULE_FULL;
+		return 0;
+	}
+	err = array__reserve((void **)&b->rules, sizeof(*b->rules), b->n_rules, &b->rules_capacity);
+	if (err)
+		return err;
+	b->rules[b->n_rules] = (struct rule){.words = {words[0], words[1]}};
+	b->slots[at] = b->n_rules + 1;
+	*ret = b->n_rules++;
+	b->words += size;
+	return b->n_rules * 2 > b->n_slots ? rules_grow(b) : 0;
+}
+
+/* A LONG rule's second word is never 0: its return address is in some place. */
+static int rule_intern(struct builder *b, const uint64_t words[2], uint32_t *ret)
+{
+	uint32_t at = (uint32_t)((words[0] * 0x9e3779b97f4a7c15ull) >> 56) & 255;
+	int err;
+
+	if (b->recent[at].words[0] == words[0] && b->recent[at].words[1] == words[1]) {
+		*ret = b->recent[at].rule;
+		return 0;
+	}
+	err = rule_find(b, words, ret);
+	if (err)
+		return err;
+	b->recent[at].words[0] = words[0];
+	b->recent[at].words[1] = words[1];
+	b->recent[at].rule = *ret;
+	return 0;
+}
+
+static int row_append(struct builder *b, uint64_t distance, uint32_t rule)
+{
+	int err;
+
+	for (;;) {
+		uint32_t part = distance > 0xffff ? 0xffff : (uint32_t)distance;
+
+		if (b->n_rows >= UNWIND_ROWS_MAX)
+			return -E2BIG;
+		err = array__reserve((void **)&b->rows, sizeof(*b->rows), b->n_rows,
+				     &b->rows_capacity);
+		if (err)
+			return err;
+		distance -= part;
+		b->rows[b->n_rows++] = part << 16 | (distance ? b->last_rule : rule);
+		if (!distance)
+			return 0;
+	}
+}
+
+static int row_rule(struct builder *b, uint64_t pc, uint32_t rule)
+{
+	int err;
+
+	if (!b->fresh && rule == b->last_rule)
+		return 0;
+	err = row_append(b, b->fresh ? 0 : pc - b->last_pc, rule);
+	if (err)
+		return err;
+	b->rules[rule].uses++;
+	b->fresh = false;
+	b->last_pc = pc;
+	b->last_rule = rule;
+	return 0;
+}
+
+static int take_row(struct cfi_rows *rows, uint64_t pc, const struct cfi_cie *cie,
+		    const struct cfi_state *state, int why)
+{
+	struct builder *b = (struct builder *)rows;
+	uint64_t words[2] = {UNWIND_RULE_UNSUPPORTED(why), 0};
+	uint32_t rule = RULE_NONE;
+	int err;
+
+	if (state)
+		machine__rule(state, cie->signal, words);
+	err = rule_intern(b, words, &rule);
+	return err ? err : row_rule(b, pc, rule);
+}
+
+int builder__init(struct builder *b, const struct elf_frames *elf)
+{
+	static const uint64_t always[][2] = {{UNWIND_RULE_NONE},
+					     {UNWIND_RULE_END},
+					     {UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_RULES)}};
+	uint32_t i, rule;
+	int err;
+
+	*b = (struct builder){.rows_of.row = take_row, .elf = elf, .base = elf->text & ~1023ull};
+	b->first_weak = UINT32_MAX;
+	err = hash_seed__draw(&b->seed);
+	if (!err)
+		err = rules_grow(b);
+	for (i = 0; !err && i < sizeof(always) / sizeof(*always); i++)
+		err = rule_find(b, always[i], &rule);
+	return err;
+}
+
+void builder__free(struct builder *b)
+{
+	free(b->rules);
+	free(b->slots);
+	free(b->rows);
+	free(b->functions);
+}
+
+/* Cut to the code of this file: what a linker threw away is at address 0. */
+static int function_begin(struct builder *b, uint64_t start, uint64_t *size)
+{
+	uint64_t end = b->elf->text + b->elf->text_size;
+	int err;
+
+	if (start < b->elf->text || start >= end || !*size) {
+		b->dropped++;
+		return -ENOENT;
+	}
+	if (*size > end - start)
+		*size = end - start;
+	if (b->n_functions >= UNWIND_FUNCTIONS_MAX)
+		return -E2BIG;
+	err = array__reserve((void **)&b->functions, sizeof(*b->functions), b->n_functions,
+			     &b->functions_capacity);
+	if (err)
+		return err;
+	b->functions[b->n_functions++] = (struct function){
+		.start = (uint32_t)(start - b->base), .size = (uint32_t)*size, .row = b->n_rows};
+	b->fresh = true;
+	return 0;
+}
+
+int builder__function(struct builder *b, const struct cfi_section *section,
+		      const struct cfi_cie *cie, struct cfi_bytes bytes, uint64_t start,
+		      uint64_t size)
+{
+	int err = function_begin(b, start, &size);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	return fde__run(section, cie, bytes, start, size, &b->rows_of);
+}
+
+int builder__stretch(struct builder *b, uint64_t start, uint64_t size, uint32_t rule)
+{
+	int err = function_begin(b, start, &size);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	return row_rule(b, start, rule);
+}

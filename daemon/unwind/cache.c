@@ -1,0 +1,242 @@
+/* The cache's files: named by the build-id and a hash of the rest of the identity, written beside
+ * and renamed, so that a reader finds a whole one or none. They are read, not mapped (whoever may
+ * write the directory may cut them short), and believed when checksum, identity and table__check()
+ * agree. */
+#include "unwind/unwind.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+
+#define SUFFIX ".unwind"
+#define FILE_MAX (256u << 20)
+#define TEMPORARY_AGE 3600 /* seconds after which one that was left behind is removed */
+/* Names are the same in each process; the checksum is against damage, not against forgery. */
+static const struct hash_seed seed = {0x2d358dccaa6c78a5ull, 0x8bb84b93962eacc9ull};
+
+typedef char name_t[2 * 32 + 1 + 16 + sizeof(SUFFIX)];
+
+static void name_of(const struct unwind_identity *identity, name_t name)
+{
+	uint32_t i;
+	char *at = name;
+
+	for (i = 0; i < identity->build_id_size && i < sizeof(identity->build_id); i++)
+		at += sprintf(at, "%02x", identity->build_id[i]);
+	sprintf(at, "-%016llx" SUFFIX,
+		(unsigned long long)hash__bytes(&seed, identity, sizeof(*identity)));
+}
+
+static uint64_t checksum(const struct unwind_table *table)
+{
+	size_t skip = offsetof(struct unwind_table, identity);
+
+	return hash__bytes(&seed, (const char *)table + skip, table__size(table) - skip);
+}
+
+static int read_all(int fd, void *dst, size_t size, uint64_t offset)
+{
+	struct unwind_file file;
+	int err = unwind_file__init(&file, fd);
+
+	return err ? err : file.source.read(&file.source, dst, size, offset);
+}
+
+static int load(int fd, const struct unwind_identity *identity, struct unwind_sink *sink,
+		struct unwind_table **ret)
+{
+	struct unwind_table head, *table;
+	struct stat stat;
+	size_t size;
+
+	if (fstat(fd, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode) || stat.st_size < (off_t)sizeof(head) ||
+	    stat.st_size > FILE_MAX || read_all(fd, &head, sizeof(head), 0))
+		return -EBADMSG;
+	size = (size_t)stat.st_size;
+	if (head.magic != UNWIND_MAGIC || head.version != UNWIND_VERSION ||
+	    table__size(&head) != size || memcmp(&head.identity, identity, sizeof(*identity)))
+		return -EBADMSG;
+	table = sink->allot(sink, size);
+	if (!table)
+		return -ENOMEM;
+	*ret = table; /* what was allotted is the caller's, also when it is of no use */
+	if (read_all(fd, table, size, 0) || memcmp(table, &head, sizeof(head)) ||
+	    table->checksum != checksum(table) || table__check(table, size))
+		return -EBADMSG;
+	return 0;
+}
+
+int cache__load(const struct unwind_cache *cache, const struct unwind_identity *identity,
+		struct unwind_sink *sink, struct unwind_table **ret)
+{
+	_cleanup_close_ int fd = -1;
+	name_t name;
+	int err;
+
+	*ret = NULL;
+	name_of(identity, name);
+	fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	err = load(fd, identity, sink, ret);
+	if (err == -EBADMSG)
+		unlinkat(cache->directory, name, 0);
+	else if (!err)
+		futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
+	return err;
+}
+
+static int write_all(int fd, const void *bytes, size_t size)
+{
+	const char *at = bytes;
+
+	while (size) {
+		ssize_t len = write(fd, at, size);
+
+		if (len < 0 && errno == EINTR)
+			continue;
+		if (len <= 0)
+			return len < 0 ? -errno : -EIO;
+		at += len;
+		size -= (size_t)len;
+	}
+	return 0;
+}
+
+int cache__store(const struct unwind_cache *cache, const struct unwind_table *table)
+{
+	struct unwind_table head = *table;
+	_cleanup_close_ int fd = -1;
+	char temporary[64];
+	uint64_t random;
+	name_t name;
+	int err;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(temporary, sizeof(temporary), ".%016llx.new", (unsigned long long)random);
+	fd = openat(cache->directory, temporary,
+		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	head.checksum = checksum(table);
+	err = write_all(fd, &head, sizeof(head));
+	if (!err)
+		err = write_all(fd, table + 1, table__size(table) - sizeof(head));
+	name_of(&head.identity, name);
+	if (!err && renameat(cache->directory, temporary, cache->directory, name))
+		err = -errno;
+	if (err)
+		unlinkat(cache->directory, temporary, 0);
+	return err;
+}
+
+/* --- keeping it small --- */
+
+struct kept {
+	name_t name;
+	uint64_t size;
+	struct timespec used;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct kept *x = a, *y = b;
+
+	if (x->used.tv_sec != y->used.tv_sec)
+		return x->used.tv_sec < y->used.tv_sec ? 1 : -1;
+	return x->used.tv_nsec < y->used.tv_nsec ? 1 : x->used.tv_nsec > y->used.tv_nsec ? -1 : 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), n = strlen(end);
+
+	return len >= n && !strcmp(text + len - n, end);
+}
+
+static int list(DIR *dir, struct kept **files, size_t *n)
+{
+	struct dirent *entry;
+	struct stat stat;
+	time_t now = time(NULL);
+
+	while ((entry = readdir(dir))) {
+		struct kept *more;
+
+		if (fstatat(dirfd(dir), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISREG(stat.st_mode))
+			continue;
+		if (entry->d_name[0] == '.' && ends_with(entry->d_name, ".new") &&
+		    stat.st_mtime + TEMPORARY_AGE < now)
+			unlinkat(dirfd(dir), entry->d_name, 0);
+		if (!ends_with(entry->d_name, SUFFIX) || strlen(entry->d_name) >= sizeof(name_t))
+			continue;
+		more = realloc(*files, (*n + 1) * sizeof(**files));
+		if (!more)
+			return -ENOMEM;
+		*files = more;
+		strcpy(more[*n].name, entry->d_name);
+		more[*n].size = (uint64_t)stat.st_size;
+		more[*n].used = stat.st_atim;
+		(*n)++;
+	}
+	return 0;
+}
+
+int cache__trim(const struct unwind_cache *cache, uint64_t bytes)
+{
+	int fd = openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ struct kept *files = NULL;
+	uint64_t sum = 0;
+	size_t n = 0, i;
+	DIR *dir;
+	int err;
+
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = list(dir, &files, &n);
+	if (!err && n)
+		qsort(files, n, sizeof(*files), newest_first);
+	for (i = 0; !err && i < n; i++) {
+		sum += files[i].size;
+		if (sum > bytes)
+			unlinkat(cache->directory, files[i].name, 0);
+	}
+	closedir(dir);
+	return err;
+}
+
+int identity__from_file(struct unwind_identity *identity, int fd)
+{
+	struct stat stat;
+	uint64_t words[4];
+
+	if (identity->build_id_size)
+		return 0;
+	if (fstat(fd, &stat))
+		return -errno;
+	words[0] = (uint64_t)stat.st_dev;
+	words[1] = (uint64_t)stat.st_ino;
+	words[2] = (uint64_t)stat.st_size;
+	words[3] = (uint64_t)stat.st_mtim.tv_sec * 1000000000u + (uint64_t)stat.st_mtim.tv_nsec;
+	memcpy(identity->build_id, words, sizeof(words));
+	return 0;
+}

@@ -1,0 +1,138 @@
+/* Call frame information (DWARF 5, 6.4; LSB 5.0, 10.6): entries, and the machine that their
+ * instructions drive. Only four registers are kept track of: the frame pointer, the stack pointer,
+ * the return address, and one more by which some code finds its frame; which those are, and what
+ * rule follows, a machine's file knows (rule_*.c). */
+#ifndef CPROFD_UNWIND_CFI_H
+#define CPROFD_UNWIND_CFI_H
+
+#include "unwind/elf.h"
+
+enum cfi_slot { CFI_FP, CFI_SP, CFI_RA, CFI_BASE, CFI_SLOTS };
+
+enum cfi_how {
+	CFI_UNSPECIFIED,
+	CFI_UNDEFINED,
+	CFI_SAME,
+	CFI_OFFSET,	/* in memory at CFA + offset */
+	CFI_VAL_OFFSET, /* is CFA + offset */
+	CFI_REGISTER,	/* is in reg */
+	CFI_MEMORY,	/* in memory at reg + offset */
+	CFI_OTHER,	/* an expression that is not understood */
+};
+
+struct cfi_place {
+	uint8_t how, reg;
+	int64_t offset;
+};
+
+enum cfi_cfa {
+	CFA_UNDEFINED,
+	CFA_REGISTER, /* reg + offset */
+	CFA_DEREF,    /* *(reg + offset) + outer */
+	CFA_PLT,      /* reg + offset, and 8 more from byte `outer` of each 16 on */
+	CFA_OTHER,
+};
+
+struct cfi_state {
+	uint8_t cfa, reg; /* reg: 255 when it is larger */
+	int64_t offset, outer;
+	int64_t kept; /* the offset said last, which an expression does not change */
+	struct cfi_place places[CFI_SLOTS];
+};
+
+/* Bytes of an entry; `address` is the ELF address of the first. */
+struct cfi_bytes {
+	const uint8_t *at, *end;
+	uint64_t address;
+};
+
+/* A CIE, its instructions already run. */
+struct cfi_cie {
+	uint64_t id; /* its offset in the section + 1; 0: none */
+	uint64_t code_align;
+	int64_t data_align;
+	uint8_t encoding; /* DW_EH_PE_* of addresses in its FDEs */
+	bool augmented;	  /* FDEs have a length-prefixed augmentation */
+	bool signal;
+	bool bad; /* its FDEs cannot be used */
+	struct cfi_state initial;
+};
+
+/* A section of entries. */
+struct cfi_section {
+	const struct elf_frames *elf;
+	bool debug; /* .debug_frame: CIE pointers and addresses are written otherwise */
+};
+
+/* Whoever takes the rows of a function: the state holds from `pc` on. `why` < 0: it is not known.
+ */
+struct cfi_rows {
+	int (*row)(struct cfi_rows *self, uint64_t pc, const struct cfi_cie *cie,
+		   const struct cfi_state *state, int why);
+};
+
+/* `entry`: after the length and the CIE id. */
+void cie__parse(const struct cfi_section *section, struct cfi_bytes entry, struct cfi_cie *ret);
+/* Where a function lies; `entry` goes on at its instructions. -EBADMSG: not usable. */
+int fde__parse(const struct cfi_section *section, const struct cfi_cie *cie,
+	       struct cfi_bytes *entry, uint64_t *ret_start, uint64_t *ret_size);
+/* Runs the instructions of a function: 0, or what `rows` returned. */
+int fde__run(const struct cfi_section *section, const struct cfi_cie *cie, struct cfi_bytes bytes,
+	     uint64_t start, uint64_t size, struct cfi_rows *rows);
+
+/* DW_CFA_def_cfa_expression, DW_CFA_expression. */
+void expression__cfa(const uint8_t *at, const uint8_t *end, struct cfi_state *state);
+void expression__place(const uint8_t *at, const uint8_t *end, struct cfi_place *place);
+
+/* A machine's: the slot of a register (-1: not kept track of), its column of return addresses, and
+ * the rule of a state (the second word is 0 unless there is one). */
+int machine__slot(uint64_t reg);
+#define MACHINE_RETURN 16u
+void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2]);
+
+/* Numbers in entries. They fail by moving `at` behind `end`. */
+static inline uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	const uint8_t *p = *at;
+
+	while (p < end) {
+		uint8_t byte = *p++;
+
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if (!(byte & 0x80)) {
+			*at = p;
+			return value;
+		}
+	}
+	*at = end + 1;
+	return 0;
+}
+
+static inline int64_t cfi_sleb(const uint8_t **at, const uint8_t *end)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	const uint8_t *p = *at;
+
+	while (p < end) {
+		uint8_t byte = *p++;
+
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if (!(byte & 0x80)) {
+			if (byte & 0x40 && shift < 64)
+				value |= ~0ull << shift;
+			*at = p;
+			return (int64_t)value;
+		}
+	}
+	*at = end + 1;
+	return 0;
+}
+
+#endif

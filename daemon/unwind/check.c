@@ -1,0 +1,89 @@
+/* Everything that a walker relies on, of a table of unknown origin. (The walker itself bounds every
+ * position; what is checked here keeps a damaged file from giving wrong stacks.) */
+#include "unwind/unwind.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool rule_ok(const uint64_t *rules, uint32_t n, uint32_t i)
+{
+	switch (unwind_rule_kind(rules[i])) {
+	case UNWIND_KIND_LONG:
+		return i + 1 < n && (rules[i + 1] >> 36 & 7) < UNWIND_PLACE_COUNT &&
+		       (rules[i + 1] >> 44 & 7) < UNWIND_PLACE_COUNT;
+	case UNWIND_KIND_UNSUPPORTED:
+		return (uint32_t)rules[i] < UNWIND_UNSUPPORTED_COUNT;
+	}
+	return unwind_rule_kind(rules[i]) < UNWIND_KIND_COUNT;
+}
+
+/* A rule begins at each word that is no second word. */
+static bool rules_ok(const uint64_t *rules, uint32_t n, uint64_t *begins)
+{
+	uint32_t i = 0;
+
+	while (i < n) {
+		if (!rule_ok(rules, n, i))
+			return false;
+		begins[i / 64] |= 1ull << (i % 64);
+		i += unwind_rule_kind(rules[i]) == UNWIND_KIND_LONG ? 2 : 1;
+	}
+	return true;
+}
+
+static bool is_rule(const uint64_t *begins, uint32_t n, uint32_t i)
+{
+	return i < n && begins[i / 64] >> (i % 64) & 1;
+}
+
+static bool page_ok(const struct unwind_table *t, const uint64_t *begins, uint64_t entry)
+{
+	const uint32_t *rows = (const uint32_t *)((const uint64_t *)t + t->rows);
+	uint32_t first = (uint32_t)entry, n = (uint16_t)(entry >> 32), at = t->rows * 2 + first, i;
+	uint32_t last = 0;
+
+	if (!is_rule(begins, t->n_rules, (uint32_t)(entry >> 48)))
+		return false;
+	if (!n)
+		return true;
+	if (n > UNWIND_BLOCK_ROWS || first > t->n_rows || n > t->n_rows - first ||
+	    at / UNWIND_BLOCK_ROWS != (at + n - 1) / UNWIND_BLOCK_ROWS)
+		return false;
+	for (i = first; i < first + n; i++) {
+		uint32_t offset = rows[i] >> 16;
+
+		if (offset <= last || offset >> t->shift ||
+		    !is_rule(begins, t->n_rules, rows[i] & 0xffff))
+			return false;
+		last = offset;
+	}
+	return true;
+}
+
+int table__check(const void *bytes, size_t size)
+{
+	const struct unwind_table *t = bytes;
+	const uint64_t *words = bytes;
+	uint64_t begins[65536 / 64] = {};
+	uint32_t i;
+
+	if (size < sizeof(*t) || t->magic != UNWIND_MAGIC || t->version != UNWIND_VERSION ||
+	    size != table__size(t) || t->identity.build_id_size > sizeof(t->identity.build_id))
+		return -EBADMSG;
+	/* One behind the other: head, rules, index, rows. */
+	if (t->shift < 10 || t->shift > 16 || !t->n_rules || t->n_rules > 65536 || !t->pages ||
+	    t->rules != sizeof(*t) / 8 || t->index != t->rules + t->n_rules ||
+	    (uint64_t)t->index + t->pages != t->rows || t->n_rows > UINT32_MAX / 8 ||
+	    (uint64_t)t->rows + (t->n_rows + 1) / 2 != t->size || t->size > UINT32_MAX / 8)
+		return -EBADMSG;
+	if (t->text < t->base || !t->text_size || t->text_size > UINT32_MAX ||
+	    t->text - t->base > (uint64_t)t->pages << t->shift ||
+	    t->text_size > ((uint64_t)t->pages << t->shift) - (t->text - t->base))
+		return -EBADMSG;
+	if (!rules_ok(words + t->rules, t->n_rules, begins))
+		return -EBADMSG;
+	for (i = 0; i < t->pages; i++)
+		if (!page_ok(t, begins, words[t->index + i]))
+			return -EBADMSG;
+	return 0;
+}

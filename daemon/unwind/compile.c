@@ -1,0 +1,277 @@
+/* The sections of call frame information, read in order through one window. */
+#include "unwind/builder.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define WINDOW (256u << 10) /* bytes; a longer entry is dropped (the longest seen: 41 KB) */
+#define CIES_MAX 65536u	    /* of one section; a linker leaves a few (LLVM 14: 3) */
+#define CIE_READ_MAX 4096u  /* of one that is met before it was passed */
+
+struct window {
+	struct unwind_source *source;
+	struct elf_section section;
+	uint8_t *bytes;
+	uint64_t at; /* in the section, of bytes[0] */
+	size_t len;
+};
+
+struct cies {
+	struct cfi_cie *items; /* by hash of id; id 0: free */
+	uint32_t n, capacity;
+	struct hash_seed seed;
+	struct cfi_cie *last;
+};
+
+struct reading {
+	struct cfi_section section;
+	struct window window;
+	struct cies cies;
+	struct builder *builder;
+};
+
+/* `size` bytes at `at`, which lie in the section; NULL: cannot be read. Valid until the next call.
+ */
+static const uint8_t *window__get(struct window *w, uint64_t at, size_t size)
+{
+	size_t len;
+
+	if (at >= w->at && at - w->at <= w->len && size <= w->len - (size_t)(at - w->at))
+		return w->bytes + (at - w->at);
+	len = w->section.size - at < WINDOW ? (size_t)(w->section.size - at) : WINDOW;
+	if (size > len || w->source->read(w->source, w->bytes, len, w->section.offset + at)) {
+		w->len = 0;
+		return NULL;
+	}
+	w->at = at;
+	w->len = len;
+	return w->bytes;
+}
+
+static struct cfi_cie *cies__slot(struct cies *cies, uint64_t id)
+{
+	uint32_t at = (uint32_t)hash__pair(&cies->seed, id, 0) & (cies->capacity - 1);
+
+	while (cies->items[at].id && cies->items[at].id != id)
+		at = (at + 1) & (cies->capacity - 1);
+	return &cies->items[at];
+}
+
+static struct cfi_cie *cies__add(struct cies *cies, uint64_t id)
+{
+	struct cfi_cie *slot;
+
+	if (cies->n >= cies->capacity / 2) {
+		struct cies more = {.capacity = cies->capacity ? cies->capacity * 2 : 16,
+				    .seed = cies->seed};
+		uint32_t i;
+
+		if (cies->n >= CIES_MAX)
+			return NULL;
+		more.items = calloc(more.capacity, sizeof(*more.items));
+		if (!more.items)
+			return NULL;
+		for (i = 0; i < cies->capacity; i++)
+			if (cies->items[i].id)
+				*cies__slot(&more, cies->items[i].id) = cies->items[i];
+		free(cies->items);
+		cies->items = more.items;
+		cies->capacity = more.capacity;
+		cies->last = NULL;
+	}
+	slot = cies__slot(cies, id);
+	if (!slot->id)
+		cies->n++;
+	slot->id = id;
+	return slot;
+}
+
+struct entry {
+	uint64_t at, length; /* in the section; of what follows `head` bytes */
+	unsigned head, id_size;
+	uint64_t id;
+};
+
+/* The head of the entry at `at`: 0, or -ENODATA at the section's end. */
+static int read_head(const struct reading *r, const uint8_t *bytes, size_t len, struct entry *e)
+{
+	uint32_t word;
+
+	if (len < 4)
+		return -ENODATA;
+	memcpy(&word, bytes, 4);
+	e->length = word;
+	e->head = 4;
+	if (word == 0xffffffffu) {
+		if (len < 12)
+			return -ENODATA;
+		memcpy(&e->length, bytes + 4, 8);
+		e->head = 12;
+	}
+	/* In .eh_frame the id has 4 bytes, whatever the length has. */
+	e->id_size = r->section.debug && e->head == 12 ? 8 : 4;
+	e->id = 0;
+	if (e->length < e->id_size || len < e->head + e->id_size)
+		return 0; /* a terminator, or not an entry */
+	memcpy(&e->id, bytes + e->head, e->id_size);
+	return 0;
+}
+
+static bool is_cie(const struct reading *r, const struct entry *e)
+{
+	if (!r->section.debug)
+		return !e->id;
+	return e->id == (e->id_size == 8 ? UINT64_MAX : UINT32_MAX);
+}
+
+static struct cfi_bytes body(const struct reading *r, const struct entry *e, const uint8_t *bytes)
+{
+	unsigned head = e->head + e->id_size;
+
+	return (struct cfi_bytes){.at = bytes + head,
+				  .end = bytes + e->head + e->length,
+				  .address = r->window.section.address + e->at + head};
+}
+
+/* The CIE at `at`: passed already, but for .debug_frame of an unusual order. */
+static struct cfi_cie *find_cie(struct reading *r, uint64_t at)
+{
+	struct cies *cies = &r->cies;
+	struct cfi_cie *cie;
+	uint8_t bytes[CIE_READ_MAX];
+	struct entry e = {.at = at};
+	size_t len;
+
+	if (cies->last && cies->last->id == at + 1)
+		return cies->last;
+	if (at >= r->window.section.size)
+		return NULL;
+	cie = cies->capacity ? cies__slot(cies, at + 1) : NULL;
+	if (!cie || !cie->id) {
+		len = r->window.section.size - at < sizeof(bytes) ? r->window.section.size - at
+								  : sizeof(bytes);
+		if (r->window.source->read(r->window.source, bytes, len,
+					   r->window.section.offset + at) ||
+		    read_head(r, bytes, len, &e) || e.length > len - e.head ||
+		    e.length < e.id_size || !is_cie(r, &e))
+			return NULL;
+		cie = cies__add(cies, at + 1);
+		if (!cie)
+			return NULL;
+		cie__parse(&r->section, body(r, &e, bytes), cie);
+	}
+	cies->last = cie;
+	return cie;
+}
+
+static int read_entry(struct reading *r, const struct entry *e, const uint8_t *bytes)
+{
+	struct cfi_bytes at = body(r, e, bytes);
+	uint64_t start, size, where;
+	struct cfi_cie *cie;
+
+	if (is_cie(r, e)) {
+		cie = cies__add(&r->cies, e->at + 1);
+		if (cie)
+			cie__parse(&r->section, at, cie);
+		return 0;
+	}
+	where = r->section.debug ? e->id : e->at + e->head - e->id;
+	cie = find_cie(r, where);
+	if (!cie || fde__parse(&r->section, cie, &at, &start, &size)) {
+		r->builder->dropped++;
+		return 0;
+	}
+	return builder__function(r->builder, &r->section, cie, at, start, size);
+}
+
+static int read_entries(struct reading *r)
+{
+	const struct elf_section *section = &r->window.section;
+	struct builder *b = r->builder;
+	struct entry e = {};
+	int err = 0;
+
+	while (!err && e.at + 4 <= section->size) {
+		uint64_t left = section->size - e.at;
+		const uint8_t *bytes = window__get(&r->window, e.at, left < 20 ? left : 20);
+
+		if (!bytes)
+			return -EIO;
+		if (read_head(r, bytes, left < 20 ? left : 20, &e))
+			break;
+		if (e.length > left - e.head) {
+			b->dropped++;
+			break;
+		}
+		/* A terminator (length 0) may be followed by more: of the objects linked after it.
+		 */
+		if (e.length > WINDOW - e.head) {
+			b->dropped++;
+		} else if (e.length >= e.id_size) {
+			bytes = window__get(&r->window, e.at, e.head + e.length);
+			if (!bytes)
+				return -EIO;
+			err = read_entry(r, &e, bytes);
+		}
+		e.at += e.head + e.length;
+	}
+	return err;
+}
+
+static int read_section(struct builder *b, struct unwind_source *source,
+			const struct elf_section *section, bool debug)
+{
+	_cleanup_free_ uint8_t *buffer = malloc(WINDOW);
+	struct reading r = {.section = {.elf = b->elf, .debug = debug},
+			    .window = {.source = source, .section = *section, .bytes = buffer},
+			    .builder = b};
+	int err = buffer ? hash_seed__draw(&r.cies.seed) : -ENOMEM;
+
+	if (!err)
+		err = read_entries(&r);
+	free(r.cies.items);
+	return err;
+}
+
+int table__compile(struct unwind_source *source, struct unwind_sink *sink,
+		   struct unwind_table **ret)
+{
+	_cleanup_free_ struct builder *b = NULL;
+	_cleanup_free_ void *relocated = NULL;
+	struct unwind_source *frames = source;
+	struct unwind_memory memory;
+	struct elf_frames elf;
+	int err;
+
+	err = elf_frames__open(source, &elf);
+	if (err)
+		return err;
+	if (elf.text_size > UINT32_MAX - (1u << 20))
+		return -E2BIG;
+	if (elf.relocations.size && elf.eh_frame.size) {
+		err = elf_frames__relocate(source, &elf, &memory, &relocated);
+		if (err)
+			return err;
+		frames = &memory.source;
+	}
+	b = malloc(sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	err = builder__init(b, &elf);
+	if (!err && elf.eh_frame.size)
+		err = read_section(b, frames, &elf.eh_frame, false);
+	b->first_weak = b->n_functions;
+	if (!err && elf.debug_frame.size)
+		err = read_section(b, source, &elf.debug_frame, true);
+	/* Where the kernel begins a program there is no caller (musl's and old _start say nothing).
+	 */
+	if (!err && elf.entry)
+		err = builder__stretch(b, elf.entry, 64, RULE_END);
+	if (!err)
+		err = b->n_functions ? builder__finish(b, sink, ret) : -ENODATA;
+	builder__free(b);
+	return err;
+}

@@ -1,0 +1,31 @@
+/* An ELF file as far as its call frame information goes: sections, code, build-id. All offsets and
+ * sizes given out lie within the source; addresses are whatever the file says. */
+#ifndef CPROFD_UNWIND_ELF_H
+#define CPROFD_UNWIND_ELF_H
+
+#include "unwind/unwind.h"
+
+struct elf_section {
+	uint64_t address;      /* ELF address; of a JIT compiler's object: where it was loaded */
+	uint64_t offset, size; /* in the source; size 0: not there */
+};
+
+struct elf_frames {
+	uint64_t text, text_size; /* from the first executable byte to the last */
+	uint64_t entry;		  /* where a process begins; 0: nowhere here */
+	struct elf_section eh_frame, debug_frame;
+	uint64_t got; /* what DW_EH_PE_datarel is relative to; 0: unknown */
+	struct unwind_identity identity;
+	/* Of an object that was not linked: what its .eh_frame is relocated by. */
+	struct elf_section relocations, symbols;
+	uint64_t headers; /* offset of the section headers */
+	uint32_t n_headers;
+};
+
+int elf_frames__open(struct unwind_source *source, struct elf_frames *ret);
+/* With relocations: .eh_frame as it would be in memory. Its offset is one in `ret` from then on;
+ * *ret_bytes is the caller's to free. */
+int elf_frames__relocate(struct unwind_source *source, struct elf_frames *elf,
+			 struct unwind_memory *ret, void **ret_bytes);
+
+#endif

@@ -1,0 +1,285 @@
+/* From functions in the order of the section to rows in the order of addresses, by page.
+ *
+ * The functions are walked twice: once to count, as the size must be known before there is memory
+ * to write to, and once to write. Where functions overlap the later start wins, as it does with a
+ * search in .eh_frame_hdr. Between two functions there is usually padding, in which no code is run:
+ * up to the next multiple of 16 it costs no row. */
+#include "unwind/builder.h"
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+
+#define SHIFT_MIN 10u
+#define SHIFT_MAX 16u
+/* Pages for which the index is about a seventh of the rows. */
+#define ROWS_A_PAGE 14u
+
+/* --- order --- */
+
+/* Keys: start << 32 | ordinal. Least significant digit first, which keeps the order of equals. */
+static int sort(uint64_t *keys, uint32_t n)
+{
+	_cleanup_free_ uint64_t *other = NULL;
+	uint64_t *from = keys, *to, *swap;
+	unsigned pass;
+	uint32_t i;
+
+	for (i = 1; i < n && keys[i - 1] <= keys[i]; i++)
+		;
+	if (i >= n)
+		return 0;
+	other = malloc(n * sizeof(*other));
+	if (!other)
+		return -ENOMEM;
+	to = other;
+	for (pass = 0; pass < 4; pass++) {
+		unsigned shift = 32 + pass * 8;
+		uint32_t at[257] = {};
+
+		for (i = 0; i < n; i++)
+			at[(from[i] >> shift & 255) + 1]++;
+		for (i = 1; i < 256; i++)
+			at[i] += at[i - 1];
+		for (i = 0; i < n; i++)
+			to[at[from[i] >> shift & 255]++] = from[i];
+		swap = from;
+		from = to;
+		to = swap;
+	}
+	return 0; /* after an even number of passes it is in keys again */
+}
+
+/* Functions in order, without those that others take the place of. */
+static uint32_t *in_order(struct builder *b, uint32_t *ret_n)
+{
+	uint64_t *keys = malloc((b->n_functions + 1) * sizeof(*keys)), end = 0, last = UINT64_MAX;
+	uint32_t i, n = 0, *order;
+
+	if (!keys)
+		return NULL;
+	for (i = 0; i < b->n_functions; i++)
+		keys[i] = (uint64_t)b->functions[i].start << 32 | i;
+	if (sort(keys, b->n_functions)) {
+		free(keys);
+		return NULL;
+	}
+	order = (uint32_t *)keys; /* a half-word is written after its word was read */
+	for (i = 0; i < b->n_functions; i++) {
+		uint32_t ordinal = (uint32_t)keys[i];
+		const struct function *f = &b->functions[ordinal];
+
+		if (f->start == last || (ordinal >= b->first_weak && f->start < end)) {
+			b->dropped += ordinal < b->first_weak;
+			continue;
+		}
+		last = f->start;
+		if ((uint64_t)f->start + f->size > end)
+			end = (uint64_t)f->start + f->size;
+		order[n++] = ordinal;
+	}
+	*ret_n = n;
+	return order;
+}
+
+/* The most frequent rules first: they share cache lines. */
+static int by_uses(const void *a, const void *b)
+{
+	const struct rule *x = *(const struct rule *const *)a, *y = *(const struct rule *const *)b;
+
+	return x->uses != y->uses ? (x->uses < y->uses ? 1 : -1) : (x < y ? -1 : x > y);
+}
+
+static int place_rules(struct builder *b)
+{
+	_cleanup_free_ struct rule **order = malloc(b->n_rules * sizeof(*order));
+	uint32_t i, position = 0;
+
+	if (!order)
+		return -ENOMEM;
+	for (i = 0; i < b->n_rules; i++)
+		order[i] = &b->rules[i];
+	qsort(order, b->n_rules, sizeof(*order), by_uses);
+	for (i = 0; i < b->n_rules; i++) {
+		order[i]->position = position;
+		position += order[i]->words[1] ? 2 : 1;
+	}
+	return 0;
+}
+
+/* --- writing --- */
+
+struct writer {
+	struct builder *b;
+	struct unwind_table *table; /* positions are set */
+	uint64_t *words;	    /* of the table; NULL: only count */
+	uint32_t page, in_page;
+	uint32_t rule, page_rule; /* that holds now; that held at the page's start */
+	uint32_t n_rows, changes;
+	uint32_t unsupported[UNWIND_UNSUPPORTED_COUNT];
+	uint32_t rows[UNWIND_BLOCK_ROWS];
+};
+
+static void close_page(struct writer *w)
+{
+	uint32_t at = w->table->rows * 2 + w->n_rows, i, *to;
+
+	if (w->in_page && at / UNWIND_BLOCK_ROWS != (at + w->in_page - 1) / UNWIND_BLOCK_ROWS)
+		w->n_rows += UNWIND_BLOCK_ROWS - at % UNWIND_BLOCK_ROWS;
+	if (w->words) {
+		to = (uint32_t *)(w->words + w->table->rows) + w->n_rows;
+		for (i = 0; i < w->in_page; i++)
+			to[i] = w->rows[i];
+		w->words[w->table->index + w->page] =
+			w->n_rows | (uint64_t)w->in_page << 32 | (uint64_t)w->page_rule << 48;
+	}
+	w->n_rows += w->in_page;
+	w->changes += w->in_page;
+	w->in_page = 0;
+	w->page_rule = w->rule;
+	w->page++;
+}
+
+/* A rule (by ordinal) holds from `pc` (after base) on. -ERANGE: too many rows in a page. */
+static int put(struct writer *w, uint32_t pc, uint32_t ordinal)
+{
+	const struct rule *rule = &w->b->rules[ordinal];
+	uint32_t page = pc >> w->table->shift, offset = pc & ((1u << w->table->shift) - 1);
+
+	if (rule->position == w->rule)
+		return 0;
+	while (w->page < page)
+		close_page(w);
+	if (unwind_rule_kind(rule->words[0]) == UNWIND_KIND_UNSUPPORTED)
+		w->unsupported[(uint32_t)rule->words[0] % UNWIND_UNSUPPORTED_COUNT]++;
+	w->rule = rule->position;
+	if (!offset) {
+		w->page_rule = rule->position;
+		return 0;
+	}
+	if (w->in_page == UNWIND_BLOCK_ROWS)
+		return -ERANGE;
+	w->rows[w->in_page++] = offset << 16 | rule->position;
+	return 0;
+}
+
+static int put_function(struct writer *w, const struct function *f, uint64_t limit)
+{
+	const uint32_t *row = w->b->rows + f->row, *end = w->b->rows + w->b->n_rows;
+	uint64_t pc = f->start;
+	int err = 0;
+
+	do {
+		pc += *row >> 16;
+		if (pc >= limit)
+			break;
+		err = put(w, (uint32_t)pc, *row & 0xffff);
+		row++;
+	} while (!err && row < end && *row >> 16);
+	return err;
+}
+
+static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
+{
+	uint64_t covered = 0, text_end = w->b->elf->text + w->b->elf->text_size - w->b->base;
+	const struct function *f;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++) {
+		uint64_t limit;
+
+		f = &w->b->functions[order[i]];
+		limit = (uint64_t)f->start + f->size;
+		if (i + 1 < n && w->b->functions[order[i + 1]].start < limit)
+			limit = w->b->functions[order[i + 1]].start;
+		if (covered && f->start > ((covered + 15) & ~15ull))
+			err = put(w, (uint32_t)covered, RULE_NONE);
+		if (!err)
+			err = put_function(w, f, limit);
+		covered = limit;
+	}
+	if (!err && covered < text_end)
+		err = put(w, (uint32_t)covered, RULE_NONE);
+	while (!err && w->page < w->table->pages)
+		close_page(w);
+	return err;
+}
+
+static void writer_reset(struct writer *w, struct builder *b, struct unwind_table *table)
+{
+	*w = (struct writer){.b = b, .table = table};
+	w->rule = w->page_rule = b->rules[RULE_NONE].position;
+}
+
+static void set_shift(struct unwind_table *t, const struct builder *b, uint32_t shift)
+{
+	uint64_t span = b->elf->text + b->elf->text_size - b->base;
+
+	t->shift = shift;
+	t->pages = (uint32_t)((span + (1ull << shift) - 1) >> shift);
+	t->rules = sizeof(*t) / 8;
+	t->n_rules = b->words;
+	t->index = t->rules + t->n_rules;
+	t->rows = t->index + t->pages;
+}
+
+static void write_rules(const struct builder *b, const struct unwind_table *t, uint64_t *words)
+{
+	uint32_t i;
+
+	for (i = 0; i < b->n_rules; i++) {
+		uint64_t *to = words + t->rules + b->rules[i].position;
+
+		to[0] = b->rules[i].words[0];
+		if (b->rules[i].words[1])
+			to[1] = b->rules[i].words[1];
+	}
+}
+
+int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_table **ret)
+{
+	struct unwind_table head = {.magic = UNWIND_MAGIC, .version = UNWIND_VERSION};
+	_cleanup_free_ struct writer *w = malloc(sizeof(*w));
+	_cleanup_free_ uint32_t *order = NULL;
+	uint64_t span = b->elf->text + b->elf->text_size - b->base;
+	uint32_t n, shift = SHIFT_MIN, i;
+	uint64_t *words;
+	int err;
+
+	order = w ? in_order(b, &n) : NULL;
+	if (!order || place_rules(b))
+		return -ENOMEM;
+	while (shift < SHIFT_MAX && (span >> shift) * ROWS_A_PAGE > b->n_rows)
+		shift++;
+	for (;; shift--) {
+		set_shift(&head, b, shift);
+		writer_reset(w, b, &head);
+		err = put_all(w, order, n);
+		if (err != -ERANGE || shift == SHIFT_MIN)
+			break;
+	}
+	if (err)
+		return err;
+	head.identity = b->elf->identity;
+	head.base = b->base;
+	head.text = b->elf->text;
+	head.text_size = b->elf->text_size;
+	head.n_rows = w->n_rows;
+	head.size = head.rows + (w->n_rows + 1) / 2;
+	head.functions = n;
+	head.dropped = b->dropped;
+	head.changes = w->changes;
+	for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
+		head.unsupported[i] = w->unsupported[i];
+	words = sink->allot(sink, table__size(&head));
+	if (!words)
+		return -ENOMEM;
+	*(struct unwind_table *)words = head;
+	write_rules(b, &head, words);
+	writer_reset(w, b, &head);
+	w->words = words;
+	err = put_all(w, order, n);
+	*ret = (struct unwind_table *)words;
+	return err;
+}

@@ -1,0 +1,125 @@
+/* Room in a pool: first fit, by blocks. What is smaller than a block shares one, and its room is
+ * given back when the last in it goes. */
+#include "unwind/unwind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_WHOLE UINT16_MAX
+
+static void *allot(struct unwind_sink *sink, size_t size)
+{
+	return pool__place((struct unwind_pool *)sink, size);
+}
+
+int pool__init(struct unwind_pool *pool, void *blocks, uint32_t n)
+{
+	*pool = (struct unwind_pool){.sink.allot = allot, .blocks = blocks, .n = n};
+	pool->used = calloc(n + 1, 2 * sizeof(*pool->used));
+	return pool->used ? 0 : -ENOMEM;
+}
+
+void pool__free(struct unwind_pool *pool)
+{
+	free(pool->used);
+	pool->used = NULL;
+	pool->n = 0;
+}
+
+/* used[2i]: BLOCK_WHOLE, or words handed out from the block's start; used[2i + 1]: how many live in
+ * it. */
+static uint16_t *used_of(struct unwind_pool *pool, uint32_t i)
+{
+	return pool->used + 2 * (size_t)i;
+}
+
+static void *place_small(struct unwind_pool *pool, uint32_t words)
+{
+	uint32_t i;
+	char *at;
+
+	for (i = pool->next; i < pool->n; i++) {
+		uint16_t *used = used_of(pool, i);
+
+		if (used[0] == BLOCK_WHOLE || used[0] + words > UNWIND_BLOCK_WORDS)
+			continue;
+		at = pool->blocks + (size_t)i * UNWIND_BLOCK + used[0] * 8u;
+		used[0] += words;
+		used[1]++;
+		return at;
+	}
+	return NULL;
+}
+
+static void *place_blocks(struct unwind_pool *pool, uint32_t n)
+{
+	uint32_t i, run = 0, k;
+
+	for (i = pool->next; i < pool->n; i++) {
+		run = used_of(pool, i)[0] ? 0 : run + 1;
+		if (run < n)
+			continue;
+		for (k = i + 1 - n; k <= i; k++)
+			used_of(pool, k)[0] = BLOCK_WHOLE;
+		return pool->blocks + (size_t)(i + 1 - n) * UNWIND_BLOCK;
+	}
+	return NULL;
+}
+
+void *pool__place(struct unwind_pool *pool, size_t size)
+{
+	uint32_t words = (uint32_t)((size + 7) / 8);
+	void *place;
+
+	if (!size || size > (size_t)pool->n * UNWIND_BLOCK)
+		return NULL;
+	if (words < UNWIND_BLOCK_WORDS)
+		place = place_small(pool, words);
+	else
+		place = place_blocks(pool, (uint32_t)((size + UNWIND_BLOCK - 1) / UNWIND_BLOCK));
+	while (pool->next < pool->n && used_of(pool, pool->next)[0] >= UNWIND_BLOCK_WORDS - 32)
+		pool->next++; /* as good as full */
+	return place;
+}
+
+void pool__release(struct unwind_pool *pool, void *place, size_t size)
+{
+	size_t offset = (size_t)((char *)place - pool->blocks);
+	uint32_t first = (uint32_t)(offset / UNWIND_BLOCK), i;
+	uint32_t n = (uint32_t)((size + UNWIND_BLOCK - 1) / UNWIND_BLOCK);
+
+	memset(place, 0, size);
+	if (used_of(pool, first)[0] != BLOCK_WHOLE) {
+		if (--used_of(pool, first)[1])
+			return;
+		used_of(pool, first)[0] = 0;
+	} else {
+		for (i = first; i < first + n; i++)
+			used_of(pool, i)[0] = 0;
+	}
+	if (first < pool->next)
+		pool->next = first;
+}
+
+void placed__make(struct unwind_placed *placed, const struct unwind_pool *pool, uint16_t number,
+		  const struct unwind_table *table, uint64_t bias, uint64_t start, uint64_t end)
+{
+	uint64_t from = table->text + bias, to = from + table->text_size;
+	uint32_t at = (uint32_t)(((const char *)table - pool->blocks) / 8);
+
+	if (start < from)
+		start = from;
+	if (end > to)
+		end = to;
+	placed->start = start;
+	placed->range = (struct unwind_range){
+		.origin = table->base + bias,
+		.size = start < end ? (uint32_t)(end - start) : 0,
+		.pool = number,
+		.shift = (uint8_t)table->shift,
+		.index = at + table->index,
+		.rows = at + table->rows,
+		.rules = at + table->rules,
+	};
+}

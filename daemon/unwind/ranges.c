@@ -1,0 +1,40 @@
+#include "unwind/unwind.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RANGES_A_BLOCK (UNWIND_BLOCK / sizeof(struct unwind_range))
+
+static uint32_t blocks_for(uint32_t n, uint32_t each)
+{
+	return (n + each - 1) / each;
+}
+
+uint32_t ranges__blocks(uint32_t n)
+{
+	return 1 + blocks_for(n, UNWIND_BLOCK_WORDS) + blocks_for(n, RANGES_A_BLOCK);
+}
+
+int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n)
+{
+	uint64_t *fence = blocks, *starts = fence + UNWIND_BLOCK_WORDS;
+	uint32_t pages = blocks_for(n, UNWIND_BLOCK_WORDS), i;
+	struct unwind_range *ranges = (struct unwind_range *)(starts + pages * UNWIND_BLOCK_WORDS);
+
+	if (n > UNWIND_RANGES_MAX)
+		return -EINVAL;
+	for (i = 1; i < n; i++)
+		if (places[i].start < places[i - 1].start ||
+		    places[i].start - places[i - 1].start < places[i - 1].range.size)
+			return -EINVAL;
+	for (i = 0; i < (1 + pages) * UNWIND_BLOCK_WORDS; i++)
+		fence[i] = UNWIND_NO_START;
+	memset(ranges, 0, blocks_for(n, RANGES_A_BLOCK) * (size_t)UNWIND_BLOCK);
+	for (i = 0; i < n; i++) {
+		starts[i] = places[i].start;
+		ranges[i] = places[i].range;
+		if (i % UNWIND_BLOCK_WORDS == 0)
+			fence[i / UNWIND_BLOCK_WORDS] = places[i].start;
+	}
+	return 0;
+}

@@ -1,0 +1,170 @@
+/* Native unwind tables: made from the call frame information of ELF files, kept on disk, placed in
+ * the pools that the walker of include/cprofd/unwind.h reads, and used by a walk in user space.
+ *
+ *   source (ELF bytes) -> table__compile() -> table -> pool__place() -> range -> ranges__write() ->
+ * list
+ *
+ * All bytes of a source and of a cache file are hostile: they are read with bounds, never mapped;
+ * what does not decode is a rule that says so. Nothing here keeps state between calls or has locks:
+ * any thread may call, each with its own objects. Errors are -errno.
+ *
+ * Sources: System V ABI (ELF), DWARF 5 section 6.4, Linux Standard Base 5.0 "Exception Frames".
+ */
+#ifndef CPROFD_UNWIND_UNWIND_H
+#define CPROFD_UNWIND_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cprofd/unwind.h"
+
+/* --- where ELF bytes come from --- */
+
+struct unwind_source {
+	/* `size` bytes at `offset`: 0 or -errno (less is -EIO: files shrink). */
+	int (*read)(struct unwind_source *self, void *dst, size_t size, uint64_t offset);
+	uint64_t size;
+};
+
+struct unwind_file {
+	struct unwind_source source;
+	int fd; /* not owned; pread() only */
+};
+struct unwind_memory {
+	struct unwind_source source;
+	const void *bytes; /* not owned: a vDSO, an object of a JIT compiler */
+};
+int unwind_file__init(struct unwind_file *file, int fd);
+void unwind_memory__init(struct unwind_memory *memory, const void *bytes, size_t size);
+
+/* --- tables --- */
+
+#define UNWIND_MAGIC 0x31757763u /* "cwu1" */
+#define UNWIND_VERSION 1u
+
+/* What a table was made from. A build-id does not identify an ELF file by itself (anybody can write
+ * one into a file), so the places of its code and of its frames are part of it. */
+struct unwind_identity {
+	uint8_t build_id[32];	/* GNU build-id, filled up with zeros; without one dev, inode, size,
+				   mtime */
+	uint32_t build_id_size; /* 0: there is none */
+	uint32_t machine;	/* e_machine */
+	uint64_t text, text_size, frames, frames_size; /* addresses of the ELF file */
+};
+
+/* The head of a table; positions are words of 8 bytes from here. */
+struct unwind_table {
+	uint32_t magic, version;
+	uint64_t checksum; /* of all that follows; set by cache__store(), 0 otherwise */
+	struct unwind_identity identity;
+	uint64_t base;		  /* ELF address of the first page */
+	uint64_t text, text_size; /* ELF addresses that it knows of, within its pages */
+	uint32_t size;		  /* words, all in all */
+	uint32_t shift, pages;
+	uint32_t rules, n_rules; /* position; words */
+	uint32_t index;
+	uint32_t rows, n_rows; /* position; rows with their padding */
+	/* What it was made of */
+	uint32_t functions; /* FDEs used */
+	uint32_t dropped;   /* FDEs that are damaged, overlap, or describe no code of this file */
+	uint32_t changes;   /* rows that are in use */
+	uint32_t unsupported[UNWIND_UNSUPPORTED_COUNT + 1]; /* rows, by reason */
+	uint32_t _pad[1];
+};
+_Static_assert(sizeof(struct unwind_table) % 8 == 0, "unwind_table");
+
+/* Gives the memory that a table is written into, once its size is known: 8-aligned and filled with
+ * zeros, at a block's start or wholly in one block (pool__place() does). NULL: no room. */
+struct unwind_sink {
+	void *(*allot)(struct unwind_sink *self, size_t size);
+};
+
+/* Compiles .eh_frame, and .debug_frame where that says nothing. -ENODATA: no call frame
+ * information. -EBADMSG: no ELF file of this machine. -E2BIG: more than UNWIND_FUNCTIONS_MAX or
+ * UNWIND_ROWS_MAX. Needs 4 bytes a row and 20 a function while it runs, besides 320 KB. */
+#define UNWIND_FUNCTIONS_MAX (4u << 20)
+#define UNWIND_ROWS_MAX (16u << 20)
+int table__compile(struct unwind_source *elf, struct unwind_sink *sink, struct unwind_table **ret);
+
+/* Who it is, without compiling: build-id and places. -ENODATA as above. */
+int table__identify(struct unwind_source *elf, struct unwind_identity *ret);
+
+/* Whether everything that a walker relies on holds, for bytes of unknown origin: 0 or -EBADMSG. */
+int table__check(const void *bytes, size_t size);
+
+static inline size_t table__size(const struct unwind_table *table)
+{
+	return (size_t)table->size * 8;
+}
+
+/* --- the cache on disk: a file for each identity in a directory that the caller chose --- */
+
+/* `directory` is a descriptor; it must belong to the engine's user, as whoever writes there chooses
+ * what stacks look like. `stat_key` (dev, inode, size, mtime in ns) is used where there is no
+ * build-id. */
+struct unwind_cache {
+	int directory;
+};
+/* -ENOENT: not there; -EBADMSG: damaged, it was removed. */
+int cache__load(const struct unwind_cache *cache, const struct unwind_identity *identity,
+		struct unwind_sink *sink, struct unwind_table **ret);
+int cache__store(const struct unwind_cache *cache, const struct unwind_table *table);
+/* Removes the files used longest ago until all of them are below `bytes`. */
+int cache__trim(const struct unwind_cache *cache, uint64_t bytes);
+/* Puts (dev, inode, size, mtime) in place of a missing build-id. */
+int identity__from_file(struct unwind_identity *identity, int fd);
+
+/* --- pools: arrays of blocks, in plain memory or a BPF map's --- */
+
+struct unwind_pool {
+	struct unwind_sink sink; /* allots from the pool */
+	char *blocks;		 /* not owned; page-aligned, of zeros at first */
+	uint32_t n;		 /* blocks */
+	uint32_t next;		 /* the search for room begins here */
+	uint16_t *used;		 /* two for each block: words in use, and by how many */
+};
+int pool__init(struct unwind_pool *pool, void *blocks, uint32_t n);
+void pool__free(struct unwind_pool *pool);
+/* A block's start, or a place within one block for what is smaller. NULL: no room. */
+void *pool__place(struct unwind_pool *pool, size_t size);
+void pool__release(struct unwind_pool *pool, void *place, size_t size);
+
+/* The range of a table in pool `number`; its first byte is at `start` of a process in which the ELF
+ * file's addresses are moved by `bias`. Cut to what the table knows of: size 0 when that is
+ * nothing. */
+struct unwind_placed {
+	uint64_t start;
+	struct unwind_range range;
+};
+void placed__make(struct unwind_placed *place, const struct unwind_pool *pool, uint16_t number,
+		  const struct unwind_table *table, uint64_t bias, uint64_t start, uint64_t end);
+
+/* --- lists --- */
+
+/* Blocks that a list of n ranges takes. */
+uint32_t ranges__blocks(uint32_t n);
+/* Writes a list to `blocks`; `places` ascend and do not overlap (-EINVAL), at most
+ * UNWIND_RANGES_MAX. */
+int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n);
+
+/* --- a walk in user space --- */
+
+struct unwind_walk {
+	struct unwind_state state;
+	const struct host_pool *pools;
+	uint32_t n_pools;
+	/* Memory recorded with the registers, and who is asked for all else (NULL: nobody). */
+	uint64_t stack_at;
+	const void *stack;
+	size_t stack_size;
+	struct host_reader *reader;
+};
+/* Walks from state.regs, known and exact on; `list` and `salt` as in struct unwind_process. Calls
+ * `frame` for each frame, innermost first, which returns false to stop. Returns the loss that ended
+ * it (LOSS_NONE: it came to the thread's entry, or was stopped). */
+typedef bool unwind_frame(void *ctx, const struct unwind_state *state);
+enum loss walk__run(struct unwind_walk *walk, uint64_t list, uint64_t salt, uint32_t max,
+		    unwind_frame *frame, void *ctx);
+
+#endif

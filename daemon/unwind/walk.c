@@ -1,0 +1,66 @@
+#include "unwind/unwind.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct recorded {
+	struct host_reader reader;
+	const struct unwind_walk *walk;
+};
+
+static int read_recorded(struct host_reader *reader, void *dst, size_t size, uint64_t address)
+{
+	const struct unwind_walk *walk = ((struct recorded *)reader)->walk;
+	uint64_t at = address - walk->stack_at;
+
+	if (walk->stack && at <= walk->stack_size && size <= walk->stack_size - at) {
+		memcpy(dst, (const char *)walk->stack + at, size);
+		return 0;
+	}
+	/* The walker's window may reach beyond the record; what is in it comes first. */
+	if (walk->stack && at < walk->stack_size) {
+		size_t here = walk->stack_size - at;
+
+		memcpy(dst, (const char *)walk->stack + at, here);
+		if (walk->reader && !walk->reader->read(walk->reader, (char *)dst + here,
+							size - here, address + here))
+			return 0;
+		return -EFAULT;
+	}
+	return walk->reader ? walk->reader->read(walk->reader, dst, size, address) : -EFAULT;
+}
+
+static enum loss run(struct unwind_state *state, uint32_t max, unwind_frame *frame, void *ctx)
+{
+	uint32_t i;
+	int loss;
+
+	for (i = 0; i < max; i++) {
+		if (!frame(ctx, state))
+			return LOSS_NONE;
+		loss = unwind_step(state);
+		if (loss)
+			return loss == UNWIND_END ? LOSS_NONE : (enum loss)loss;
+	}
+	return LOSS_NATIVE_DEPTH;
+}
+
+enum loss walk__run(struct unwind_walk *walk, uint64_t list, uint64_t salt, uint32_t max,
+		    unwind_frame *frame, void *ctx)
+{
+	struct recorded recorded = {.reader.read = read_recorded, .walk = walk};
+	const struct host_pool *pools = host_pools_current;
+	struct host_reader *reader = host_reader_current;
+	uint32_t n_pools = host_pools_n;
+	enum loss loss;
+
+	host_reader_current = &recorded.reader;
+	host_pools_current = walk->pools;
+	host_pools_n = walk->n_pools;
+	unwind_begin(&walk->state, list, salt);
+	loss = run(&walk->state, max, frame, ctx);
+	host_reader_current = reader;
+	host_pools_current = pools;
+	host_pools_n = n_pools;
+	return loss;
+}

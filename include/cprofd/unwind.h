@@ -1,0 +1,555 @@
+/* The native unwind stepper: from a frame's registers to its caller's.
+ *
+ * Header-only over host_read() and host_block(), compiled into BPF and into user space; a machine's
+ * registers and rules are in a file of their own.
+ *
+ * What is known of native code lies in *pools*, arrays of blocks of 4,096 bytes that user space
+ * fills (daemon/unwind) and the walker only reads. Positions in a pool count words of 8 bytes.
+ *
+ *   process -> list of ranges -> range -> table: page -> rows -> rule
+ *
+ * A *table* is made of one ELF file and does not depend on where the file is mapped:
+ *   index  a word for each page of code (1 << shift bytes, 1 KB to 64 KB): bits 0-31 its first row,
+ *          32-47 how many rows it has (0 to 1,024), 48-63 the rule that holds at its first byte
+ *   rows   4 bytes each: (offset in the page) << 16 | rule, ascending. The rows of a page lie in
+ * one block. A rule holds from its row on. rules  one or two words each, see unwind_x86_64.h; the
+ * most frequent ones come first
+ *
+ * A *list* tells where tables hold in the memory of a process:
+ *   word 0 .. 511       the first start of each block of starts; not used: UNWIND_NO_START
+ *   then n starts, ascending, filled up to whole blocks with UNWIND_NO_START
+ *   then n struct unwind_range
+ * A list is never changed in place: a new one is written elsewhere, struct unwind_process.list is
+ * stored as one word, and the old one's blocks are used again when no walk can be in them any more
+ * (two ticks, or an RCU grace period). Thus thousands of ranges may come and go (a JIT compiler's).
+ *
+ * The walker trusts none of it: every position is bounded by the block that it falls into, so that
+ * wrong tables give wrong or cut stacks, and nothing else.
+ *
+ * Costs, and what they led to: cold cache lines are most of a walk. Plain code takes one line each
+ * of the range, the index, the rows (about 16 a page) and the rules; all four are saved by the
+ * cache of rules by pc, and the first by the ranges used most recently. The stack is read by the
+ * window.
+ *
+ * A caller sets regs, known, exact and process, then calls unwind_step() until it is not UNWIND_UP.
+ */
+#ifndef CPROFD_UNWIND_H
+#define CPROFD_UNWIND_H
+
+#include "host.h"
+#include "loss.h"
+
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+#include "unwind_x86_64.h"
+#else
+#error "no unwind rules for this machine"
+#endif
+
+#define UNWIND_BLOCK 4096u
+#define UNWIND_BLOCK_WORDS 512u
+#define UNWIND_BLOCK_ROWS 1024u
+
+union unwind_block {
+	__u64 words[UNWIND_BLOCK_WORDS];
+	__u32 rows[UNWIND_BLOCK_ROWS];
+};
+
+/* Why code that has call frame information has no rule: id, sentence. In tables: append only. */
+/* clang-format off */
+#define UNWIND_UNSUPPORTED(X) \
+	X(EXPRESSION,   "its CFA is an expression that is not understood") \
+	X(REGISTER,     "its CFA is given by a register that is not followed") \
+	X(RETURN,       "its return address is in a place that is not understood") \
+	X(STACK,        "its caller's stack pointer is not the CFA") \
+	X(RANGE,        "an offset is larger than a rule can hold") \
+	X(RULES,        "there were more rules than a table can hold") \
+	X(DAMAGED,      "its call frame information is damaged") \
+	X(NO_CFA,       "its CFA is not defined")
+/* clang-format on */
+#define UNWIND_UNSUPPORTED_ENUM(id, sentence) UNWIND_UNSUPPORTED_##id,
+enum unwind_unsupported { UNWIND_UNSUPPORTED(UNWIND_UNSUPPORTED_ENUM) UNWIND_UNSUPPORTED_COUNT };
+#undef UNWIND_UNSUPPORTED_ENUM
+
+/* Where a table holds. `origin` is the address of the table's first page: the ELF file's bias + the
+ * table's base; the range may begin after it, and must end within the table's pages. */
+struct unwind_range {
+	__u64 origin;
+	__u32 size; /* bytes from the range's start on */
+	__u16 pool;
+	__u8 shift;
+	__u8 flags;		  /* UNWIND_RANGE_* */
+	__u32 index, rows, rules; /* positions in the pool */
+	__u32 module;		  /* whatever user space knows it by */
+};
+_Static_assert(sizeof(struct unwind_range) == 32, "unwind_range");
+#define UNWIND_RANGE_PENDING 1u /* its table is still being built */
+#define UNWIND_RANGE_BARE 2u	/* there is no call frame information for all of it */
+
+#define UNWIND_RANGES_MAX (UNWIND_BLOCK_WORDS * UNWIND_BLOCK_WORDS)
+#define UNWIND_NO_START 0x7fffffffffffffffull
+#define UNWIND_POOL_LISTS 0u /* lists lie in this pool */
+
+/* Map value by process, written by user space. */
+struct unwind_process {
+	/* Stored and loaded as one word: bits 0-27 the list's first block, 28-47 how many ranges,
+	 * 48-63 a count of its changes. 0: no list. */
+	__u64 list;
+	__u64 salt; /* random, constant: rules by pc of two processes are kept apart */
+};
+#define UNWIND_LIST(block, n, change)                                                              \
+	((__u64)((block)&0xfffffffu) | (__u64)((n)&0xfffffu) << 28 | (__u64)(change) << 48)
+
+/* 1 KB holds 10 frames of LLVM; a window never crosses a page, of which the next may not be there.
+ */
+#ifndef UNWIND_WINDOW
+#define UNWIND_WINDOW 1024u
+#endif
+#define UNWIND_RECENT 4u
+#define UNWIND_CACHE 1024u
+
+struct unwind_recent {
+	__u64 start;
+	struct unwind_range range; /* size 0: empty */
+};
+
+/* One for each CPU (BPF) or walk (user space). Zero-filled is a good beginning; `recent` and
+ * `cache` may be kept from walk to walk, of any process. */
+struct unwind_state {
+	/* in, and after each step the caller's */
+	__u64 regs[UNWIND_REGISTERS]; /* by DWARF number */
+	__u32 known;   /* bit n: regs[n] is known; rbx may have to be read at base_at */
+	__u32 exact;   /* regs[UNWIND_PC] was interrupted there; else it is a return address */
+	__u64 process; /* unwind_begin() */
+	__u64 list;
+	/* out */
+	__u64 fault;	    /* LOSS_PAGE_FAULT: the address that was not readable */
+	__u64 rule, second; /* the rule of the frame that was stepped from */
+	__u32 why;	    /* LOSS_NATIVE_RULE: enum unwind_unsupported */
+	__u32 turn;	    /* its own, from here on */
+	__u64 base_at;	    /* where regs[UNWIND_BASE] was saved; 0: it is in its place */
+	__u64 word;	    /* read last */
+	__u64 window_at;    /* address of window[0] */
+	__u64 window_size;  /* bytes; 0: empty */
+	__u64 recent_of;    /* the process that `recent` is of */
+	__u64 window[UNWIND_WINDOW / 8];
+	__u64 context[UNWIND_CONTEXT_WORDS];
+	struct unwind_recent recent[UNWIND_RECENT];
+	struct {
+		__u64 tag;  /* pc ^ process */
+		__u64 rule; /* 0: empty */
+	} cache[UNWIND_CACHE];
+};
+
+/* What unwind_step() returns; all others are enum loss. */
+#define UNWIND_UP 0	/* the registers are the caller's */
+#define UNWIND_END (-1) /* this frame has no caller */
+
+HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
+{
+	s->list = list;
+	/* A changed list is another process for the caches. */
+	s->process = (list * 0x9e3779b97f4a7c15ull) ^ salt;
+	s->window_size = 0;
+	s->base_at = 0;
+	s->fault = 0;
+	s->why = 0;
+	if (s->recent_of != s->process) {
+		s->recent_of = s->process;
+		s->recent[0].range.size = s->recent[1].range.size = 0;
+		s->recent[2].range.size = s->recent[3].range.size = 0;
+	}
+}
+
+/* --- tables --- */
+
+/* In BPF a function that is verified once, whoever calls it. */
+#if defined(__bpf__)
+#define UNWIND_APART __attribute__((noinline))
+#else
+#define UNWIND_APART static __attribute__((noinline, unused))
+#endif
+
+/* 1 when a <= b, else 0; both below 1 << 63. BPF can compare only by a branch, and each branch on
+ * what was read doubles the verifier's paths. */
+HOST_INLINE __u32 unwind_at_most(__u64 a, __u64 b)
+{
+	__u64 less = (b - a) >> 63;
+
+	host_barrier(less);
+	return (__u32)less ^ 1;
+}
+
+/* How many words of a block are <= key; user space's addresses and UNWIND_NO_START are below 1
+ * << 63. */
+HOST_INLINE __u32 unwind_count_words(const union unwind_block *block, __u64 key)
+{
+	__u32 found = 0, step;
+
+	for (step = UNWIND_BLOCK_WORDS / 2; step; step >>= 1)
+		found += step &
+			 -unwind_at_most(
+				 block->words[(found + step - 1) & (UNWIND_BLOCK_WORDS - 1)], key);
+	/* Halving stops one short of all. */
+	return found + unwind_at_most(block->words[found & (UNWIND_BLOCK_WORDS - 1)], key);
+}
+
+/* How many of n rows from `at` on are <= key: n is at least 1 and below 1 << steps. The number of
+ * steps is a constant, for the verifier; one too many finds nothing new. */
+HOST_INLINE __u32 unwind_count_rows(const union unwind_block *block, __u32 at, __u32 n, __u32 key,
+				    __u32 steps)
+{
+	__u32 half;
+
+	for (; steps; steps--) {
+		half = n >> 1;
+		at += half &
+		      -unwind_at_most(block->rows[(at + half - 1) & (UNWIND_BLOCK_ROWS - 1)], key);
+		n -= half;
+	}
+	return at + unwind_at_most(block->rows[at & (UNWIND_BLOCK_ROWS - 1)], key);
+}
+
+/* The rule of the last row that is <= offset, of n rows from `at` on; `rule` when there is none. */
+HOST_INLINE __u32 unwind_search_rows(const union unwind_block *block, __u32 at, __u32 n,
+				     __u32 offset, __u32 rule)
+{
+	__u32 key = offset << 16 | 0xffff, end;
+
+	if (n < 16)
+		end = unwind_count_rows(block, at, n, key, 4);
+	else if (n < 64)
+		end = unwind_count_rows(block, at, n, key, 6);
+	else
+		end = unwind_count_rows(block, at, n, key, 11);
+	return end == at ? rule : block->rows[(end - 1) & (UNWIND_BLOCK_ROWS - 1)] & 0xffff;
+}
+
+/* The rule for `pc`, which lies in the range s->recent[which], into s->rule and s->second. */
+UNWIND_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc)
+{
+	const union unwind_block *block;
+	const struct unwind_range *range;
+	host_pool_t pool;
+	__u64 offset, entry;
+	__u32 at, rule;
+
+	if (!s)
+		return LOSS_NATIVE_TABLE;
+	range = &s->recent[which & (UNWIND_RECENT - 1)].range;
+	pool = host_pool(range->pool);
+	if (!pool)
+		return LOSS_NATIVE_TABLE;
+	offset = pc - range->origin;
+	at = range->index + (__u32)(offset >> (range->shift & 31));
+	block = host_block(pool, at / UNWIND_BLOCK_WORDS);
+	if (!block)
+		return LOSS_NATIVE_TABLE;
+	entry = block->words[at & (UNWIND_BLOCK_WORDS - 1)];
+	rule = (__u32)(entry >> 48);
+	if ((__u16)(entry >> 32)) {
+		at = range->rows * 2 + (__u32)entry;
+		block = host_block(pool, at / UNWIND_BLOCK_ROWS);
+		if (!block)
+			return LOSS_NATIVE_TABLE;
+		rule = unwind_search_rows(block, at, (__u16)(entry >> 32),
+					  (__u32)offset & ((1u << (range->shift & 31)) - 1), rule);
+	}
+	at = range->rules + rule;
+	block = host_block(pool, at / UNWIND_BLOCK_WORDS);
+	if (!block)
+		return LOSS_NATIVE_TABLE;
+	s->rule = block->words[at & (UNWIND_BLOCK_WORDS - 1)];
+	if (unwind_rule_kind(s->rule) == UNWIND_KIND_LONG) {
+		at++;
+		block = host_block(pool, at / UNWIND_BLOCK_WORDS);
+		if (!block)
+			return LOSS_NATIVE_TABLE;
+		s->second = block->words[at & (UNWIND_BLOCK_WORDS - 1)];
+	}
+	return 0;
+}
+
+/* Puts the range of `pc` into s->recent[s->turn]; 0 or a loss. */
+UNWIND_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
+{
+	const union unwind_block *block;
+	const struct unwind_range *range;
+	struct unwind_recent *recent;
+	__u32 first, n, found, in;
+	host_pool_t pool;
+
+	if (!s)
+		return LOSS_NATIVE_TABLE;
+	first = (__u32)s->list & 0xfffffffu;
+	n = (__u32)(s->list >> 28) & 0xfffffu;
+	pool = host_pool(UNWIND_POOL_LISTS);
+	if (!n || !pool)
+		return LOSS_NATIVE_MAPPING;
+	block = host_block(pool, first);
+	if (!block)
+		return LOSS_NATIVE_TABLE;
+	in = unwind_count_words(block, pc);
+	if (!in)
+		return LOSS_NATIVE_MAPPING;
+	block = host_block(pool, first + in);
+	if (!block)
+		return LOSS_NATIVE_TABLE;
+	found = unwind_count_words(block, pc);
+	if (!found)
+		return LOSS_NATIVE_TABLE;
+	recent = &s->recent[s->turn & (UNWIND_RECENT - 1)];
+	recent->start = block->words[(found - 1) & (UNWIND_BLOCK_WORDS - 1)];
+	found += (in - 1) * UNWIND_BLOCK_WORDS - 1;
+	block = host_block(pool, first + 1 + (n + UNWIND_BLOCK_WORDS - 1) / UNWIND_BLOCK_WORDS +
+					 found / (UNWIND_BLOCK / sizeof(*range)));
+	if (!block)
+		return LOSS_NATIVE_TABLE;
+	range = (const struct unwind_range *)&block
+			->words[found % (UNWIND_BLOCK / sizeof(*range)) * (sizeof(*range) / 8)];
+	recent->range = *range;
+	if (pc - recent->start < recent->range.size)
+		return 0;
+	recent->range.size = 0;
+	return LOSS_NATIVE_MAPPING;
+}
+
+/* The rule for `pc` into s->rule: 0 or a loss. */
+HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
+{
+	__u64 tag = pc ^ s->process;
+	__u32 slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> 54) & (UNWIND_CACHE - 1), which;
+	int loss;
+
+	if (s->cache[slot].tag == tag && s->cache[slot].rule) {
+		s->rule = s->cache[slot].rule;
+		return 0;
+	}
+	for (which = 0; which < UNWIND_RECENT; which++)
+		if (pc - s->recent[which].start < s->recent[which].range.size)
+			break;
+	if (which == UNWIND_RECENT) {
+		loss = unwind_list_find(s, pc);
+		if (loss)
+			return loss;
+		which = s->turn++;
+	}
+	which &= UNWIND_RECENT - 1;
+	host_barrier(which);
+	which &= UNWIND_RECENT - 1;
+	if (s->recent[which].range.flags & UNWIND_RANGE_PENDING)
+		return LOSS_NATIVE_PENDING;
+	if (s->recent[which].range.flags & UNWIND_RANGE_BARE)
+		return LOSS_NATIVE_NO_RULE;
+	loss = unwind_table_find(s, which, pc);
+	if (!loss && unwind_rule_kind(s->rule) != UNWIND_KIND_LONG) {
+		s->cache[slot].tag = tag;
+		s->cache[slot].rule = s->rule;
+	}
+	return loss;
+}
+
+/* --- the stack --- */
+
+/* Reads s->word and the window behind it: 0, or LOSS_PAGE_FAULT. */
+UNWIND_APART int unwind_word_read(struct unwind_state *s, __u64 address)
+{
+	__u32 size;
+
+	if (!s)
+		return LOSS_NATIVE_TABLE;
+	if (address & 7) {
+		if (!host_read(&s->word, 8, address))
+			return 0;
+		s->fault = address;
+		return LOSS_PAGE_FAULT;
+	}
+	size = 4096 - ((__u32)address & 4095);
+	host_barrier(size);
+	if (size > UNWIND_WINDOW)
+		size = UNWIND_WINDOW;
+	s->window_size = 0;
+	if (host_read(s->window, size, address)) {
+		/* What was recorded of a stack may end anywhere. */
+		size = 8;
+		if (host_read(s->window, 8, address)) {
+			s->fault = address;
+			return LOSS_PAGE_FAULT;
+		}
+	}
+	s->window_at = address;
+	s->window_size = size;
+	s->word = s->window[0];
+	return 0;
+}
+
+/* A word of the stack: 0, or LOSS_PAGE_FAULT. */
+HOST_INLINE int unwind_word(struct unwind_state *s, __u64 address, __u64 *ret)
+{
+	__u64 at = address - s->window_at;
+	int loss;
+
+	if (at < s->window_size && !(at & 7)) {
+		*ret = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
+		return 0;
+	}
+	loss = unwind_word_read(s, address);
+	*ret = s->word;
+	return loss;
+}
+
+/* --- applying a rule --- */
+
+HOST_INLINE int unwind_known(const struct unwind_state *s, __u32 reg)
+{
+	return s->known >> (reg & 31) & 1;
+}
+
+#define UNWIND_BIT(reg) (1u << (reg))
+
+/* A signal frame: everything that the kernel saved. */
+HOST_INLINE int unwind_apply_context(struct unwind_state *s, __u64 rule)
+{
+	static const __u8 order[UNWIND_CONTEXT_WORDS] = UNWIND_CONTEXT_ORDER;
+	__u64 at = s->regs[UNWIND_SP] + unwind_rule_offset(rule);
+	__u32 i;
+
+	if (host_read(s->context, sizeof(s->context), at)) {
+		s->fault = at;
+		return LOSS_PAGE_FAULT;
+	}
+#if defined(__bpf__)
+#pragma unroll
+#endif
+	for (i = 0; i < UNWIND_CONTEXT_WORDS; i++)
+		s->regs[order[i]] = s->context[i];
+	s->known = (1u << UNWIND_REGISTERS) - 1;
+	s->base_at = 0;
+	s->exact = 1;
+	return 0;
+}
+
+/* Where a LONG rule finds a register: 0, or a loss. */
+HOST_INLINE int unwind_apply_place(struct unwind_state *s, __u32 place, __u32 reg, __s64 offset,
+				   __u64 cfa, __u64 *ret)
+{
+	__u64 at = cfa;
+
+	if (place == UNWIND_PLACE_MEMORY || place == UNWIND_PLACE_REGISTER) {
+		if (!unwind_known(s, reg) || (reg == UNWIND_BASE && s->base_at))
+			return LOSS_NATIVE_REGISTER;
+		at = s->regs[reg & 15];
+		if (place == UNWIND_PLACE_REGISTER) {
+			*ret = at;
+			return 0;
+		}
+	}
+	return unwind_word(s, at + offset, ret);
+}
+
+/* Applies s->rule (and s->second). */
+UNWIND_APART int unwind_apply(struct unwind_state *s)
+{
+	__u32 kind, reg, known, place;
+	__u64 rule, second, cfa, pc = 0, bp, sp;
+	__s64 saved;
+	int loss;
+
+	if (!s)
+		return LOSS_NATIVE_TABLE;
+	rule = s->rule;
+	second = s->second;
+	kind = unwind_rule_kind(rule);
+	reg = unwind_rule_register(rule);
+	saved = unwind_rule_saved(rule);
+	bp = s->regs[UNWIND_BP];
+	sp = s->regs[UNWIND_SP];
+	known = (s->known & (UNWIND_BIT(UNWIND_BP) | UNWIND_BIT(UNWIND_BASE))) |
+		UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_PC);
+	if (kind != UNWIND_KIND_PLAIN) {
+		if (kind == UNWIND_KIND_NONE)
+			return LOSS_NATIVE_NO_RULE;
+		if (kind == UNWIND_KIND_END)
+			return UNWIND_END;
+		if (kind == UNWIND_KIND_CONTEXT)
+			return unwind_apply_context(s, rule);
+		if (kind != UNWIND_KIND_PLT && kind != UNWIND_KIND_LONG) {
+			s->why = (__u32)rule;
+			return LOSS_NATIVE_RULE;
+		}
+	}
+	if (!unwind_known(s, reg))
+		return LOSS_NATIVE_REGISTER;
+	if (reg == UNWIND_BASE && s->base_at) {
+		loss = unwind_word(s, s->base_at, &s->regs[UNWIND_BASE]);
+		if (loss)
+			return loss;
+		s->base_at = 0;
+	}
+	cfa = s->regs[reg] + unwind_rule_offset(rule);
+	if (kind == UNWIND_KIND_LONG) {
+		if (second & UNWIND_LONG_DEREF) {
+			loss = unwind_word(s, cfa, &cfa);
+			if (loss)
+				return loss;
+			cfa += (__s64)(__s16)second;
+		}
+		place = (__u32)(second >> 44) & 7;
+		if (place == UNWIND_PLACE_LOST) {
+			known &= ~UNWIND_BIT(UNWIND_BP);
+		} else if (place != UNWIND_PLACE_SAME) {
+			loss = unwind_apply_place(s, place, (__u32)(second >> 40) & 15, saved, cfa,
+						  &bp);
+			if (loss)
+				return loss;
+			known |= UNWIND_BIT(UNWIND_BP);
+		}
+		loss = unwind_apply_place(s, (__u32)(second >> 36) & 7, (__u32)(second >> 32) & 15,
+					  (__s64)(__s16)(second >> 16), cfa, &pc);
+		if (loss)
+			return loss;
+	} else {
+		if (kind == UNWIND_KIND_PLT) {
+			cfa += (__s64)(s->regs[UNWIND_PC] & 15) >= saved ? 8 : 0;
+			saved = 0;
+		}
+		/* The lower word first: it begins the window. */
+		if (saved) {
+			loss = unwind_word(s, cfa + saved, &bp);
+			if (loss)
+				return loss;
+			known |= UNWIND_BIT(UNWIND_BP);
+		}
+		loss = unwind_word(s, cfa - 8, &pc);
+		if (loss)
+			return loss;
+	}
+	/* A stack is walked upwards; only a frame that has called nothing may have taken its return
+	 * address off already (glibc's vfork), and only a signal comes from another stack. */
+	if (!(rule & UNWIND_SIGNAL) && (cfa < sp || (cfa == sp && !s->exact)))
+		return LOSS_NATIVE_ORDER;
+	if (unwind_rule_base(rule)) {
+		s->base_at = cfa - 8 * (__u64)unwind_rule_base(rule);
+		known |= UNWIND_BIT(UNWIND_BASE);
+		if (unwind_rule_base(rule) == UNWIND_BASE_LOST)
+			known &= ~UNWIND_BIT(UNWIND_BASE);
+	}
+	s->regs[UNWIND_BP] = bp;
+	s->regs[UNWIND_SP] = cfa;
+	s->regs[UNWIND_PC] = pc;
+	s->known = known;
+	s->exact = rule & UNWIND_SIGNAL ? 1 : 0;
+	return UNWIND_UP;
+}
+
+/* One frame up: UNWIND_UP, UNWIND_END, or the loss that ends the walk (registers are unchanged). */
+HOST_INLINE int unwind_step(struct unwind_state *s)
+{
+	int loss;
+
+	/* A return address may be the first byte after a call that never returns: look one before.
+	 */
+	loss = unwind_find(s, s->regs[UNWIND_PC] - (s->exact ? 0 : 1));
+	return loss ? loss : unwind_apply(s);
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* Unwinding on x86-64: registers, and how a rule is written and applied.
+ * Included by unwind.h alone; arm64 is a second file with the same names.
+ *
+ * A rule is a word that says where a frame's caller is found:
+ *
+ *   bits  0-31  signed: CFA = register + this
+ *        32-47  signed: rbp is saved at CFA + this; 0: rbp is unchanged
+ *        48-51  DWARF number of that register
+ *        52-55  UNWIND_KIND_*
+ *        56     UNWIND_SIGNAL: the caller was interrupted, it did not call
+ *        57-63  rbx is saved at CFA - 8 * this; 0: rbx is unchanged; UNWIND_BASE_LOST
+ *
+ * The return address is at CFA - 8, and the caller's rsp is the CFA (psABI x86-64, 3.2.2 and 3.7). Of
+ * a real library's rows 99.9 % are of this kind, PLAIN. Kind LONG has a second word behind it:
+ *
+ *   bits  0-15  signed: added to what was read, with UNWIND_LONG_DEREF
+ *        16-31  signed: offset of the return address' place
+ *        32-35  register of the return address' place
+ *        36-38  UNWIND_PLACE_* of the return address
+ *        40-43  register of rbp's place; its offset is that of the first word
+ *        44-46  UNWIND_PLACE_* of rbp
+ *        48     UNWIND_LONG_DEREF: CFA = *(register + offset) + the above
+ *
+ * Only rbp and rbx are followed from frame to frame. rbx is what the lazy binding of glibc's loader
+ * (_dl_runtime_resolve) finds its frame by while it calls; as hardly anything else does, only the
+ * place where it was saved is kept, and read when it is needed. The other registers are known in the
+ * frame that was interrupted, which is where compilers need them: with a realigned stack the CFA is r10
+ * or r13 between the first instructions of a function, before it can call anything, and *(rbp + n) after.
+ */
+#ifndef CPROFD_UNWIND_X86_64_H
+#define CPROFD_UNWIND_X86_64_H
+
+#include "host.h"
+#include "loss.h"
+
+/* DWARF numbers (psABI x86-64, figure 3.36). */
+#define UNWIND_REGISTERS 17u
+#define UNWIND_BASE 3u
+#define UNWIND_BP 6u
+#define UNWIND_SP 7u
+#define UNWIND_PC 16u
+
+enum unwind_kind {
+	UNWIND_KIND_PLAIN = 0,
+	UNWIND_KIND_NONE = 1,        /* no call frame information covers this code */
+	UNWIND_KIND_END = 2,         /* the return address is undefined: the thread began here */
+	UNWIND_KIND_PLT = 3,         /* CFA is 8 more from byte n of each 16 on; n is in bits 32-47 */
+	UNWIND_KIND_CONTEXT = 4,     /* a signal frame: all registers, from rsp + offset on */
+	UNWIND_KIND_LONG = 5,
+	UNWIND_KIND_UNSUPPORTED = 6, /* bits 0-31: enum unwind_unsupported */
+	UNWIND_KIND_COUNT
+};
+
+enum unwind_place {
+	UNWIND_PLACE_SAME = 0,
+	UNWIND_PLACE_CFA = 1,        /* in memory at CFA + offset */
+	UNWIND_PLACE_MEMORY = 2,     /* in memory at register + offset */
+	UNWIND_PLACE_REGISTER = 3,   /* in the register */
+	UNWIND_PLACE_LOST = 4,
+	UNWIND_PLACE_COUNT
+};
+
+#define UNWIND_SIGNAL (1ull << 56)
+#define UNWIND_LONG_DEREF (1ull << 48)
+
+#define UNWIND_RULE(kind, reg, offset, saved)                                                      \
+	((__u64)(__u32)(offset) | (__u64)(__u16)(saved) << 32 | (__u64)((reg) & 15) << 48 |        \
+	 (__u64)(kind) << 52)
+#define UNWIND_RULE_NONE UNWIND_RULE(UNWIND_KIND_NONE, 0, 0, 0)
+#define UNWIND_RULE_END UNWIND_RULE(UNWIND_KIND_END, 0, 0, 0)
+#define UNWIND_RULE_UNSUPPORTED(why) UNWIND_RULE(UNWIND_KIND_UNSUPPORTED, 0, why, 0)
+#define UNWIND_LONG(outer, ra_place, ra_reg, ra_offset, bp_place, bp_reg, deref)                   \
+	((__u64)(__u16)(outer) | (__u64)(__u16)(ra_offset) << 16 | (__u64)((ra_reg) & 15) << 32 |  \
+	 (__u64)(ra_place) << 36 | (__u64)((bp_reg) & 15) << 40 | (__u64)(bp_place) << 44 |        \
+	 ((deref) ? UNWIND_LONG_DEREF : 0))
+
+#define unwind_rule_kind(rule) ((__u32)((rule) >> 52) & 15)
+#define unwind_rule_register(rule) ((__u32)((rule) >> 48) & 15)
+#define unwind_rule_offset(rule) ((__s64)(__s32)(rule))
+#define unwind_rule_base(rule) ((__u32)((rule) >> 57))
+#define UNWIND_BASE_LOST 127u
+#define unwind_rule_saved(rule) ((__s64)(__s16)((rule) >> 32))
+
+/* What x86-64's struct sigcontext begins with (asm/sigcontext.h), as DWARF numbers: its words are
+ * copied into the registers in one read. It lies in the ucontext at 40. */
+#define UNWIND_CONTEXT_OFFSET 40
+#define UNWIND_CONTEXT_WORDS 17u
+#define UNWIND_CONTEXT_ORDER {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16}
+
+#endif
