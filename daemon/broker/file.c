@@ -14,7 +14,8 @@
 
 /* The opener: alone with its socket, so that no event, program or channel of the
  * broker lives on in one that waits. */
-static void __attribute__((noreturn)) open_and_send(int socket, pid_t pid, uint64_t start, uint64_t end)
+static void __attribute__((noreturn))
+open_and_send(int socket, pid_t pid, uint64_t start, uint64_t end)
 {
 	struct broker_message message = {.kind = BROKER_FILE};
 	int fd = -1, err;
