@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A FUSE file system with one file, which a process maps; then it answers nothing any more.
 
     mute_files.py FOLDER      prints the pid of the process; goes on until it is killed. Needs root.
