@@ -169,8 +169,9 @@ check-live: all docs test-tools ## real BPF, real Pythons, real Numba (root); LI
 check-browser: ## the result in the real speedscope in a real browser
 	$(Q)tools/run-live.sh tests/browser/run.sh
 
-check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST too, 50,000 samples a target
+check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST too, 50,000 samples a target, 200 children a kind
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/truth.py --samples 50000
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/children.py --all --count 200
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/run-live.sh tests/live/identify.sh tests/live/lines.sh
 
 tables-check: ## the tables of CPython's layouts against CPython's headers and interpreters

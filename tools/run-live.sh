@@ -2,7 +2,7 @@
 # Runs tests one by one. A test passes when its exit status is 0, its last line is
 # "N passed, N failed, N skipped" with nothing failed, and something passed or was
 # skipped by name. (Of one without that line, lines "ok ..." or "... ok" and "FAILED ..." or
-# "... FAILED" are counted.)
+# "... FAILED" are counted, and "skip...".)
 # Their output is shown when they fail, or with V=1; build/artifacts/*.log keeps it.
 set -u
 cd "$(dirname "$0")/.."
@@ -12,6 +12,13 @@ logs=build/artifacts/live
 mkdir -p $logs
 passed=0 failed=0 skipped=0 bad=
 
+# A test whose mode bits were lost would not be found, and nobody would miss it.
+for program in tests/live/*; do
+	if [ "$(head -c 2 "$program")" = '#!' ] && [ ! -x "$program" ]; then
+		echo "run-live: $program is a program, but not executable: chmod +x" >&2
+		exit 1
+	fi
+done
 [ $# -gt 0 ] || { echo "run-live: no test was found" >&2; exit 1; }
 for test in "$@"; do
 	name=$(basename "$(dirname "$test")")-$(basename "$test")
@@ -28,7 +35,7 @@ for test in "$@"; do
 	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
 		p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
 	else
-		p=$(grep -cE '^ok | ok$' "$log") f=$(grep -cE '^FAILED| FAILED$' "$log") s=0
+		p=$(grep -cE '^ok | ok$' "$log") f=$(grep -cE '^FAILED| FAILED$' "$log") s=$(grep -ci '^skip' "$log")
 		[ $status != 0 ] || [ "$p" != 0 ] || { f=1; echo "run-live: $test tells of no result" >>"$log"; }
 	fi
 	[ $status = 0 ] || [ "$f" != 0 ] || f=1

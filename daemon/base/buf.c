@@ -9,15 +9,14 @@
 int buf__reserve(struct buf *buf, size_t more)
 {
 	size_t capacity = buf->capacity ? buf->capacity : 256;
+	bool possible = more <= (size_t)-1 / 4 - buf->len;
 	char *data;
 
-	if (more > (size_t)-1 / 4 - buf->len)
-		return -ENOMEM;
-	while (capacity < buf->len + more)
+	while (possible && capacity < buf->len + more)
 		capacity *= 2;
-	if (capacity == buf->capacity)
+	if (possible && capacity == buf->capacity)
 		return 0;
-	data = realloc(buf->data, capacity);
+	data = possible ? realloc(buf->data, capacity) : NULL;
 	if (!data) {
 		buf->failed = true;
 		return -ENOMEM;
@@ -52,8 +51,10 @@ int buf__printf(struct buf *buf, const char *format, ...)
 	va_start(args, format);
 	len = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	if (len < 0)
+	if (len < 0) {
+		buf->failed = true;
 		return -EINVAL;
+	}
 	err = buf__reserve(buf, (size_t)len + 1);
 	if (err)
 		return err;

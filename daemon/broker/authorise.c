@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -80,6 +81,17 @@ void identity__free(struct identity *identity)
 	free(identity->groups);
 	identity->groups = NULL;
 	identity->n_groups = 0;
+}
+
+bool identity__same(const struct identity *a, const struct identity *b)
+{
+	if (a->uid != b->uid)
+		return false;
+	if (!a->uid)
+		return true;
+	/* The kernel keeps groups in order (groups_sort), those of one set always in the same. */
+	return a->gid == b->gid && a->n_groups == b->n_groups &&
+	       (!a->n_groups || !memcmp(a->groups, b->groups, a->n_groups * sizeof(*a->groups)));
 }
 
 /* The helper: its exit status is the errno. */

@@ -4,6 +4,7 @@
 #ifndef CPROFD_BROKER_AUTHORISE_H
 #define CPROFD_BROKER_AUTHORISE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct identity {
@@ -18,6 +19,9 @@ int identity__of_socket(int fd, struct identity *ret, pid_t *ret_pid);
 /* Of a user: its groups from the system's data base. */
 int identity__of_user(uid_t uid, gid_t gid, struct identity *ret);
 void identity__free(struct identity *identity);
+/* May both look into the same processes? The gid counts, and groups do where /proc is mounted with
+ * hidepid. uid 0 needs no groups. */
+bool identity__same(const struct identity *a, const struct identity *b);
 
 /* The helper runs while the caller goes on; begin: 0 or -errno. finish waits for
  * it (two seconds at most): 0, -EACCES, -ESRCH, -ETIMEDOUT. uid 0 needs no helper. */

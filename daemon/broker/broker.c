@@ -55,7 +55,7 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	int err;
 
 	for (engine = broker->engines; engine; engine = engine->next) {
-		if (engine->client.uid == client->uid) {
+		if (identity__same(&engine->client, client)) {
 			identity__free(client);
 			*ret = engine;
 			return 0;

@@ -2,7 +2,7 @@
  * authorises, opens /proc/PID/mem, maps and files, and passes the fds. It
  * parses nothing that a target or a client wrote: no ELF, no Python, no
  * requests. Everything else is the engine's, an unprivileged process for each
- * client uid, at the other end of a SOCK_SEQPACKET socketpair.
+ * client identity (uid, gid, groups), at the other end of a SOCK_SEQPACKET socketpair.
  *
  * The list of messages is closed. Each is one datagram: struct broker_message,
  * exactly sizeof() of it, and the fds that its kind names. A message of another

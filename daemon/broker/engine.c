@@ -216,7 +216,7 @@ int engine__serve(struct engine *engine, struct sampler **spare, bool verbose)
 	case BROKER_OPEN_FILE:
 		reply.message.kind = BROKER_FILE;
 		if (slot)
-			session__open_file(*slot, &engine->client, &request, &reply);
+			session__open_file(*slot, &engine->client, &request, &engine->files_stall, &reply);
 		break;
 	case BROKER_RESUME:
 		reply.message.kind = BROKER_THREADS;

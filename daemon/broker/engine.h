@@ -1,5 +1,5 @@
-/* An engine: the unprivileged process of one client uid, and what the broker
- * holds for it. */
+/* An engine: the unprivileged process of one client identity (uid, gid, groups),
+ * and what the broker holds for it. */
 #ifndef CPROFD_BROKER_ENGINE_H
 #define CPROFD_BROKER_ENGINE_H
 
@@ -10,11 +10,13 @@
 
 struct engine {
 	struct engine *next;
-	struct identity client; /* on whose behalf; its first client's groups */
+	struct identity client; /* on whose behalf */
 	pid_t pid;
 	int pidfd;
 	int channel;
 	bool stalled;          /* it does not read: it is not read from */
+	bool files_stall;      /* it asked for a file that did not open in time: it gets no more of them,
+				* as each could hold up the others so long */
 	uint32_t last_session;
 	struct session *sessions[BROKER_SESSIONS_MAX];
 };

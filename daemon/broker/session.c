@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "broker/file.h"
 
 #define NS_PER_TICK 10000000ull /* USER_HZ is 100 on every machine */
 
@@ -212,8 +213,17 @@ void session__open_process(struct session *session, const struct identity *clien
 		tell_process(reply, pid, &stat, &fds);
 }
 
+static int open_file(const struct broker_message *request, bool *stalled, int *ret_fd)
+{
+	int err = *stalled ? -ETIMEDOUT :
+			     file__open_mapped(request->pid, request->start, request->end, ret_fd);
+
+	*stalled = err == -ETIMEDOUT;
+	return err;
+}
+
 void session__open_file(struct session *session, const struct identity *client,
-			const struct broker_message *request, struct reply *reply)
+			const struct broker_message *request, bool *stalled, struct reply *reply)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
 	pid_t pid = request->pid;
@@ -227,7 +237,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	}
 	err = open_authorised(pid, client, &fds, &stat);
 	if (!err)
-		err = process__open_file(pid, request->start, request->end, &fd);
+		err = open_file(request, stalled, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
 		err = process__unchanged(pid, &fds, &stat);
 	process__close(&fds);

@@ -134,11 +134,22 @@ void tracee__answered(struct engine *engine, struct session *session,
 /* Identifies what is due, frees what ended; at the end of a round. *ret_next: lowered to when there is
  * more to do (monotonic ns). */
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next);
-/* Tells the profile who it is. */
+/* Tells the profile who it is (profile__process). */
 int tracee__tell(struct tracee *tracee);
 /* Tells the profile of those whose end lies before `up_to`, since all their records were handed on. */
 void tracee__tell_ends(struct session *session, uint64_t up_to);
 bool tracee__any_alive(struct session *session);
+
+/* --- identify.c: which CPython a process runs, or none --- */
+
+/* Of CPU time since its exec. No CPython runs its first frame on less; and the loader has mapped its
+ * libraries: a program that shows no interpreter by then is none for now. */
+#define TRACEE_SHOWS_NS 2000000ull
+
+/* Looks at its memory: it is KNOWN then (settled, refused), or next_try says when to look again. */
+void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now);
+/* The root, and the session waits for it. */
+bool tracee__is_awaited(const struct tracee *tracee);
 
 /* --- touch.c: pages that an interrupt could not read --- */
 /* What a captured code object lacks. */
@@ -174,6 +185,7 @@ struct session {
 	struct buf pending;             /* encoded, not published yet */
 	unsigned pending_events;
 	struct spool *spool;
+	bool spool_failed;              /* the ledger has it */
 	struct tracee *tracees;
 	unsigned n_tracees;
 	uint64_t begun, deadline;       /* monotonic ns; deadline 0: none */
@@ -195,14 +207,22 @@ void session__subscribe(struct engine *engine, struct session *session, struct c
 void session__stop(struct engine *engine, struct session *session, const char *reason, const char *detail);
 /* The attach did not come to be: tells the owner. */
 void session__refuse(struct engine *engine, struct session *session, const struct refusal *refusal);
-/* What was encoded since: to the clients and the spool. */
-void session__publish(struct engine *engine, struct session *session);
 /* Ends it when no one is left who wants it. */
 void session__abandoned(struct engine *engine, struct session *session);
 unsigned session__subscribers(const struct engine *engine, const struct session *session);
 void session__bury(struct engine *engine, struct session *session);
 /* Goes on after its root was identified: tells of all that is known, and resumes. */
 void session__identified(struct engine *engine, struct session *session);
+
+/* --- publish.c: what a session says --- */
+/* What was encoded since: to the clients and the spool. */
+void session__publish(struct engine *engine, struct session *session);
+/* The last lines; they reach a lagging client too, after its gap. */
+void session__farewell(struct engine *engine, struct session *session);
+int session__open_spool(struct engine *engine, struct session *session);
+/* Bytes that are readable by themselves, also after an error. */
+uint64_t session__flush_spool(struct session *session);
+void session__flush_spool_if_due(struct session *session, uint64_t now);
 
 /* --- drain.c: ring -> collect -> profile --- */
 int drain__open(struct session *session, int ring_fd, int samples_fd);

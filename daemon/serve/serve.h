@@ -1,5 +1,5 @@
 /* Serve: the engine, the unprivileged half of cprofd. One process per client
- * uid, started by the broker (daemon/broker/) at the other end of a channel.
+ * identity (uid, gid, groups), started by the broker (daemon/broker/) at the other end of a channel.
  * It reads rings and the target's memory through fds that it was handed, and
  * everything hostile: records, Python's structures, requests.
  *

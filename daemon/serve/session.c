@@ -14,7 +14,6 @@
 /* A record's time is taken before it is in the ring: what is younger than this waits a round. */
 #define SETTLE_NS 3000000ull
 #define COUNTS_NS 500000000ull
-#define SPOOL_NS 1000000000ull
 
 struct session *session__find(struct engine *engine, uint32_t id)
 {
@@ -140,60 +139,7 @@ void session__abandoned(struct engine *engine, struct session *session)
 	}
 }
 
-/* --- what it says --- */
-
-static void spool_lines(struct session *session, const char *data, size_t len)
-{
-	if (session->spool && !spool__error(session->spool) && spool__lines(session->spool, data, len) &&
-	    !session->reason)
-		profile__loss(session->profile, LOSS_DISK_FULL, 1);
-}
-
-void session__publish(struct engine *engine, struct session *session)
-{
-	struct chunk *chunk = NULL;
-
-	if (!session->pending.len)
-		return;
-	spool_lines(session, session->pending.data, session->pending.len);
-	if (chunk__new(session->pending.data, session->pending.len, session->pending_events, &chunk) && !session->error)
-		session->error = -ENOMEM;
-	buf__clear(&session->pending);
-	session->pending_events = 0;
-	if (!chunk)
-		return;
-	for (struct client *c = engine->clients; c; c = c->next) {
-		if (c->session != session)
-			continue;
-		client__stream(engine, c, chunk);
-		client__flush(engine, c);
-	}
-	chunk__unref(chunk);
-}
-
-/* The last lines; they reach a lagging client too, after its gap. */
-static void say_farewell(struct engine *engine, struct session *session)
-{
-	struct buf *lines = &session->pending;
-	size_t from = lines->len;
-	struct chunk *last = NULL;
-
-	/* `end` is the last line: all of it that a client needs who missed the rest. */
-	while (from > 0 && (from == lines->len || lines->data[from - 1] != '\n'))
-		from--;
-	if (lines->len)
-		chunk__new(lines->data + from, lines->len - from, 1, &last);
-	session__publish(engine, session);
-	for (struct client *c = engine->clients; c; c = c->next) {
-		if (c->session != session)
-			continue;
-		c->session = NULL;
-		if (c->lagging && last)
-			c->farewell = chunk__ref(last);
-		client__flush(engine, c);
-	}
-	chunk__unref(last);
-}
+/* --- its end --- */
 
 static void finish(struct engine *engine, struct session *session)
 {
@@ -209,7 +155,7 @@ static void finish(struct engine *engine, struct session *session)
 		err = profile__end(session->profile, engine__now(), session->reason, session->detail);
 		if (err && !session->error)
 			session->error = err;
-		say_farewell(engine, session);
+		session__farewell(engine, session);
 	}
 	session->owner = NULL;
 	session->state = SESSION_DONE;
@@ -233,7 +179,7 @@ static void read_clocks(struct event_session *ret)
 static void session_tick(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)watch; /* its first member */
-	uint64_t now = engine__now(), expirations, len;
+	uint64_t now = engine__now(), expirations;
 
 	(void)!read(watch->fd, &expirations, sizeof(expirations));
 	if (session->state != SESSION_RUNNING)
@@ -247,10 +193,7 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
 	session__publish(engine, session);
-	if (session->spool && now >= session->spool_due) {
-		spool__flush(session->spool, &len);
-		session->spool_due = now + SPOOL_NS;
-	}
+	session__flush_spool_if_due(session, now);
 	if (session->error)
 		session__stop(engine, session, "failed", strerror(-session->error));
 	else if (session->deadline && now >= session->deadline)
@@ -328,12 +271,11 @@ void session__identified(struct engine *engine, struct session *session)
 	read_clocks(&event);
 	session->begun = event.monotonic;
 	if (request->spool) {
-		err = spool__new(&session->spool);
+		err = session__open_spool(engine, session);
 		if (err) {
 			internal_error(engine, session, "the recording cannot be spooled", err);
 			return;
 		}
-		spool_lines(session, engine->hello, strlen(engine->hello));
 	}
 	err = profile__begin(session->profile, &event);
 	if (!err) {

@@ -105,7 +105,7 @@ void snapshot__begin(struct engine *engine, struct client *client, const struct 
 {
 	_cleanup_close_ int into = request->fd && client->n_fds ? take_first(client) : -1;
 	struct chunk *tail = NULL;
-	uint64_t len = 0;
+	uint64_t len;
 
 	if (!session->spool) {
 		refuse(engine, client, request->has_id, request->id, "NO_SPOOL", "this session keeps no recording",
@@ -129,7 +129,7 @@ void snapshot__begin(struct engine *engine, struct client *client, const struct 
 		return;
 	}
 	session__publish(engine, session);
-	spool__flush(session->spool, &len); /* after an error: what there is */
+	len = session__flush_spool(session);
 	if (make_tail(&tail)) {
 		refuse(engine, client, request->has_id, request->id, "INTERNAL", "out of memory", "");
 		return;

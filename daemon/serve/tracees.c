@@ -1,4 +1,4 @@
-/* The processes of a session: who is a Python, and which. */
+/* The processes of a session: what the kernel and the broker tell of them, and what the profile is told. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,19 +7,9 @@
 #include <unistd.h>
 
 #include "serve/engine.h"
-#include "target/process.h"
 
-#define MS 1000000ull
 /* A program that just began is in its dynamic loader: its interpreter is looked for this long. */
-#define STARTING_NS (2000 * MS)
-/* Of CPU time since its exec. No CPython runs its first frame on less; and the loader has mapped its
- * libraries: a program that shows no interpreter by then is none for now. */
-#define SHOWS_NS (2 * MS)
-/* Between tries: close while it starts, then doubling. */
-#define PAUSE_FIRST (1 * MS)
-#define PAUSE_CLOSE (2 * MS)
-#define CLOSE_NS (40 * MS)
-#define PAUSE_LAST (100 * MS)
+#define STARTING_NS 2000000000ull
 
 struct tracee *tracee__find(struct session *session, int32_t pid)
 {
@@ -126,7 +116,7 @@ static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time)
 		return;
 	if (session->state == SESSION_RUNNING && !tracee->root && !tracee->provisional &&
 	    (tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING) &&
-	    cpu_time > tracee->exec_cpu + SHOWS_NS)
+	    cpu_time > tracee->exec_cpu + TRACEE_SHOWS_NS)
 		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	tracee->dead = true;
 	tracee->ended = engine__now();
@@ -154,130 +144,14 @@ bool tracee__any_alive(struct session *session)
 	return alive;
 }
 
-/* --- identification --- */
-
-/* The root, and the session waits for it. */
-static bool is_awaited(const struct tracee *tracee)
-{
-	return tracee->root && tracee->session->state == SESSION_IDENTIFYING;
-}
-
-static void refuse_first(struct engine *engine, struct tracee *tracee, const struct refusal *refusal)
-{
-	if (is_awaited(tracee))
-		session__refuse(engine, tracee->session, refusal);
-}
-
-static void settled(struct engine *engine, struct tracee *tracee)
-{
-	struct session *session = tracee->session;
-	int err = images__put(session->images, &tracee->key, &tracee->image);
-
-	tracee->state = TRACEE_KNOWN;
-	if (err) {
-		struct refusal refusal;
-
-		refusal__set(&refusal, "INTERNAL", "", "the sampler cannot be told of the process: %s",
-			     strerror(-err));
-		if (!session->error)
-			session->error = err;
-		refuse_first(engine, tracee, &refusal);
-	} else if (is_awaited(tracee)) {
-		session__identified(engine, session);
-	} else if (session->state != SESSION_IDENTIFYING) { /* else it is told with the root */
-		tracee__tell(tracee);
-	}
-}
-
-/* It shows no interpreter: said so, and looked at again, as it may load one. */
-static void settle_for_now(struct tracee *tracee)
-{
-	struct session *session = tracee->session;
-	uint64_t spent;
-
-	if (tracee->provisional || session->state != SESSION_RUNNING ||
-	    proc__cpu_time(tracee->pid, &spent) || spent < tracee->exec_cpu + SHOWS_NS)
-		return;
-	if (images__put(session->images, &tracee->key, &(struct image){}) == 0) {
-		tracee->provisional = true;
-		tracee__tell(tracee);
-	}
-}
-
-/* A process that is no Python, or none that is known here: its time counts, its frames are not there. */
-static void settle_without(struct engine *engine, struct tracee *tracee)
-{
-	tracee->image = (struct image){};
-	tracee->python[0] = '\0';
-	settled(engine, tracee);
-}
-
-/* 0; -ENOENT: it shows none yet; -EAGAIN: one that is not ready yet, perhaps; others: no. */
-static int identify(struct tracee *tracee, struct refusal *refusal)
-{
-	static const char *const codes[] = {
-#define NAME(id, sentence) [TARGET_PROBLEM_##id] = #id,
-		TARGET_PROBLEMS(NAME)
-#undef NAME
-	};
-	static const char *const hints[TARGET_PROBLEM_COUNT] = {
-		[TARGET_PROBLEM_NOT_PYTHON] = "when a child of it is the Python, attach to that one, or add --subprocesses",
-		[TARGET_PROBLEM_UNSUPPORTED] = "run the program with a CPython from 3.8 to 3.15",
-		[TARGET_PROBLEM_STARTING] = "try again in a moment",
-	};
-	struct target_problem problem = {};
-	struct target_process process;
-	struct image_key key;
-	int err = target_process__init(&process, tracee->pid, tracee->mem, tracee->maps, tracee->key);
-
-	if (err)
-		problem.kind = err == -ESRCH ? TARGET_PROBLEM_GONE : TARGET_PROBLEM_NOT_PYTHON;
-	else
-		err = target__identify(&process, &tracee->image, &key, tracee->python, &problem);
-	target_process__free(&process);
-	if (!err)
-		return 0;
-	if ((unsigned)problem.kind >= TARGET_PROBLEM_COUNT || problem.kind == TARGET_PROBLEM_NONE)
-		problem.kind = TARGET_PROBLEM_NOT_PYTHON;
-	refusal__set(refusal, codes[problem.kind], hints[problem.kind] ? hints[problem.kind] : "", "%s%s%s%s",
-		     target_problem__sentence(problem.kind), problem.detail[0] ? " (" : "", problem.detail,
-		     problem.detail[0] ? ")" : "");
-	/* In its loader a program is no Python yet, and half an interpreter is mapped. */
-	return err == -ENOTSUP || err == -ESRCH || err == -ENOENT ? err : -EAGAIN;
-}
-
-static void try_now(struct engine *engine, struct tracee *tracee, uint64_t now)
-{
-	struct refusal refusal = {};
-	bool first = is_awaited(tracee);
-	int err = identify(tracee, &refusal);
-
-	if (err == 0) {
-		settled(engine, tracee);
-	} else if ((err == -EAGAIN || err == -ENOENT) && now < tracee->until && !(first && tracee->session->request.starting)) {
-		uint64_t most = now < tracee->began + CLOSE_NS ? PAUSE_CLOSE : PAUSE_LAST;
-
-		tracee->pause = tracee->pause ? tracee->pause * 2 : PAUSE_FIRST;
-		if (tracee->pause > most)
-			tracee->pause = most;
-		if (err == -ENOENT)
-			settle_for_now(tracee);
-		tracee->next_try = now + tracee->pause;
-	} else if (first && !tracee->session->request.starting) {
-		refuse_first(engine, tracee, &refusal);
-	} else {
-		settle_without(engine, tracee);
-	}
-}
-
 static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct tracee *tracee = (struct tracee *)watch; /* its first member */
 	struct refusal refusal;
 
-	if (is_awaited(tracee)) {
+	if (tracee__is_awaited(tracee)) {
 		refusal__set(&refusal, "NO_PROCESS", "", "the process ended before it was identified");
-		refuse_first(engine, tracee, &refusal);
+		session__refuse(engine, tracee->session, &refusal);
 	}
 	/* What it told before its end comes first: its children run its image, and its exit tells its time. */
 	if (tracee->session->state == SESSION_RUNNING)
@@ -311,7 +185,7 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	tracee->provisional = false;
 	tracee->pause = 0;
 	tracee->began = now;
-	try_now(engine, tracee, now);
+	tracee__try(engine, tracee, now);
 }
 
 static int ask_fds(struct engine *engine, struct tracee *tracee)
@@ -473,7 +347,7 @@ void tracee__retry(struct engine *engine, struct session *session, uint64_t now,
 		    (session->state != SESSION_IDENTIFYING && session->state != SESSION_RUNNING))
 			continue;
 		if (p->next_try <= now)
-			try_now(engine, p, now);
+			tracee__try(engine, p, now);
 		if (p->state == TRACEE_TRYING && p->next_try < *ret_next)
 			*ret_next = p->next_try;
 	}

@@ -18,7 +18,7 @@ expect()
 {
 	name=$1 status=$2 words=$3
 	shift 3
-	"$probe" "$@" > "$work/out"
+	timeout 60 "$probe" "$@" > "$work/out"
 	got=$?
 	if [ $got = "$status" ] && grep -q "$words" "$work/out"; then
 		echo "ok $name"
@@ -29,22 +29,24 @@ expect()
 	fi
 }
 
-sleep 60 & of_root=$!
-as_user sleep 60 & of_user=$!
+sleep 300 & of_root=$!
+as_user sleep 300 & of_user=$!
 # As ssh-agent and gpg-agent do: PR_SET_DUMPABLE 0.
-as_user /usr/bin/python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(60)' & hidden=$!
+as_user /usr/bin/python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(300)' & hidden=$!
 # A setuid program is its owner's, whoever started it.
 chmod 711 "$work"
 install -m 4755 "$(command -v sleep)" "$work/sleep"
-as_user "$work/sleep" 60 & setuid=$!
-sh -c 'sleep 60 & sleep 60 & wait' & parent=$!
+as_user "$work/sleep" 300 & setuid=$!
+sh -c 'sleep 300 & sleep 300 & wait' & parent=$!
 pids="$of_root $of_user $hidden $setuid $parent"
 sleep 0.3
 pids="$pids $(cat /proc/$parent/task/$parent/children 2>/dev/null)"
 
-expect "root, its own process" 0 "RESUME: ok" -f $of_root
+expect "root, its own process" 0 "RESUME: ok" $of_root
+expect "root, each mapped file" 0 '^files: \([1-9][0-9]*\) of \1 ' -f $of_root
 expect "root, a user's process" 0 "RESUME: ok" $of_user
-expect "a user, its own process" 0 "RESUME: ok" -f -u $uid $of_user
+expect "a user, its own process" 0 "RESUME: ok" -u $uid $of_user
+expect "a user, each mapped file" 0 '^files: \([1-9][0-9]*\) of \1 ' -f -u $uid $of_user
 expect "a user, root's process" 1 "belongs to someone else" -u $uid $of_root
 expect "a user, pid 1" 1 "belongs to someone else" -u $uid 1
 expect "a user, a process that hides" 1 "belongs to someone else" -u $uid $hidden
@@ -54,4 +56,22 @@ expect "no such process" 1 "no such process" 999999999
 expect "a kernel thread" 1 "kernel thread" 2
 kill $of_user; wait $of_user 2>/dev/null
 expect "a process that ended" 1 "no such process" -u $uid $of_user
+# A file system that does not answer: what is asked for before and after it is served in time.
+if [ -c /dev/fuse ] && [ -d /sys/fs/fuse ]; then
+	mkdir "$work/mount"
+	python3 "$(dirname "$0")/mute_files.py" "$work/mount" > "$work/mute" & mute=$!
+	pids="$pids $mute"
+	for _ in $(seq 100); do [ -s "$work/mute" ] && break; sleep 0.1; done
+	expect "a file system that is mute" 0 "^files: .* in [0-9]\{1,4\}\.[0-9] ms" -f "$(cat "$work/mute")"
+	timeout 60 "$probe" -f "$(cat "$work/mute")" > "$work/out"
+	if grep -q "/mount/file: .*timed out" "$work/out"; then
+		echo "ok its file is given up"
+	else
+		echo "FAILED its file is given up:"; cat "$work/out"; failed=1
+	fi
+	kill $mute; wait $mute 2>/dev/null
+	umount -l "$work/mount" 2>/dev/null
+else
+	echo "skipped: no FUSE here"
+fi
 exit $failed

@@ -12,8 +12,8 @@ FOLDER: only these parts of the library (asyncio, json...). The stream, little e
                  u8 for each code unit: units behind the instruction it is an inline cache of, else 0
     end          u32 0, files skipped, 0, 0, 0
 
-The oracles are two of each interpreter's own, which must agree or nothing is said:
-PyCode_Addr2Line (3.8, 3.9), that and co_lines() (3.10), co_positions() and co_lines() (3.11+).
+The oracles are each interpreter's own: PyCode_Addr2Line (3.8, 3.9); from 3.10 on two, which must agree or
+nothing is said: that and co_lines() (3.10), co_positions() and co_lines() (3.11+).
 """
 import array
 import ast

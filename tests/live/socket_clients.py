@@ -6,6 +6,7 @@ Needs root and the built cprofd (CPROFD=path). Each test has a daemon of its own
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from engine_client import Daemon, Refused, decode
+from engine_client import Client, Daemon, Refused, decode
 
 PYTHON = os.environ.get("CPROFD_PYTHON", sys.executable)
 
@@ -284,6 +285,42 @@ def refused(code, client, req, **keys):
     raise AssertionError(f"{req} {keys} was not refused")
 
 
+def test_spool_of_a_full_disk(_):
+    """The live stream goes on, the ledger says it once, and what was written before can be had."""
+    folder, disk = tempfile.mkdtemp(), tempfile.mkdtemp()
+    os.chmod(folder, 0o755)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "none", disk], check=True)
+    env = {key: value for key, value in os.environ.items() if key != "XDG_RUNTIME_DIR"}
+    daemon = Daemon(folder, env=dict(env, TMPDIR=disk))
+    try:
+        with Target(CHURN) as target:
+            client = daemon.connect()
+            session = client.request("attach", pid=target.pid, rate=8000, spool=True)["session"]
+            deadline = time.monotonic() + 30
+            full = 0
+            while not full and time.monotonic() < deadline:
+                event = json.loads(client.line())
+                full = event["ev"] == "ledger" and event["losses"].get("disk_full", 0)
+            assert full == 1, f"disk_full: {full}"
+            answer = client.request("snapshot", session=session)
+            lines = unpack(client.read(answer["bytes"]))
+            kept = decode(lines)
+            assert kept.kinds[0] == "hello" and kept.end["reason"] == "snapshot" and kept.samples
+            client.events.clear()
+            time.sleep(1)
+            client.request("stop", session=session)
+            live = client.until_end()
+            assert any(line.startswith(b'{"ev":"samples"') for line in live), "the live stream stopped"
+            ledgers = [json.loads(line) for line in live if line.startswith(b'{"ev":"ledger"')]
+            assert ledgers[-1]["losses"]["disk_full"] == 1, ledgers[-1]
+    finally:
+        stopped = daemon.stop()
+        subprocess.run(["umount", disk], check=True)
+        os.rmdir(disk)
+        shutil.rmtree(folder)
+    assert stopped, "the daemon did not end"
+
+
 def test_snapshot_descriptors(daemon):
     with Target(STEADY) as target:
         client = daemon.connect()
@@ -508,15 +545,58 @@ def test_limits(daemon):
         wait_sessions(daemon.connect(), 0)
 
 
+def connected_as(path, uid, gid, groups):
+    """The pid of a client that is somebody else and stays connected."""
+    told, tells = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setgroups(groups)
+            os.setgid(gid)
+            os.setuid(uid)
+            client = Client(path)
+            os.write(tells, b"1")
+            client.socket.settimeout(None)
+            client.socket.recv(1)
+        finally:
+            os._exit(0)
+    os.close(tells)
+    ready = os.read(told, 1)
+    os.close(told)
+    if not ready:
+        os.waitpid(pid, 0)
+        raise AssertionError("no hello")
+    return pid
+
+
+def test_engine_of_an_identity(daemon):
+    """Who has another gid or other groups may look into other processes: an engine of its own."""
+    identities = [(64999, 64999, []), (64999, 64999, []), (64999, 64998, []), (64999, 64999, [64997, 64998]),
+                  (64999, 64999, [64998, 64997]), (64998, 64999, [])]
+    clients = []
+    try:
+        for identity in identities:
+            clients.append(connected_as(daemon.path, *identity))
+        assert len(daemon.engines()) == 4, f"{len(daemon.engines())} engines"
+    finally:
+        for pid in clients:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
 TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]
 
 
 def main():
     if os.geteuid() != 0:
-        print("socket_clients: needs root\n0 passed, 0 failed, 1 skipped")
+        print("skipped: socket_clients needs root\n0 passed, 0 failed, 1 skipped")
         return 0
     wanted = sys.argv[1:]
     passed = failed = 0
+    for word in wanted:
+        if not any(word in test.__name__ for test in TESTS):
+            failed += 1
+            print(f"FAIL no test is named {word}")
     for test in TESTS:
         if wanted and not any(word in test.__name__ for word in wanted):
             continue
@@ -540,7 +620,7 @@ def main():
                 print(f"FAIL {test.__name__}: the daemon {'did not end' if alive else 'died'}", flush=True)
             shutil.rmtree(folder)
     print(f"{passed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":

@@ -6,6 +6,11 @@ For each interpreter and each target of tests/targets: run it, sample it with `c
 line that is marked `# call: <callee>`, and a leaf inside its function. What may call what, and
 from which line, is told by the source alone, not by cprofd.
 
+A stack may be legal and lack its innermost frame. So the target runs once under the interpreter's
+own tracing, which counts the instructions that each function executes: a function that has SHARE
+of them or more must be the innermost one in at least a tenth of so many samples (SLACK; instructions
+differ in what they cost, and C calls in what they hide).
+
     truth.py [--samples N] [--rate HZ] [--only TARGET] [NAME ...]
 """
 import argparse
@@ -22,7 +27,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
-TARGETS = ["chains", "recursion", "generated", "generators"]
+TARGETS = ["chains", "recursion", "generated", "generators", "resting"]
+# compile() takes nearly all of the time of `generated`: of the rest only what is most is sure to be seen.
+SHARE = collections.defaultdict(lambda: 0.02, generated=0.1)
+SLACK = collections.defaultdict(lambda: 10, generated=300)
 GENERATED = re.compile(r"^([abc])_(\d+)$")
 
 
@@ -51,6 +59,45 @@ out = []
 walk(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), out)
 print(json.dumps(out))
 """
+
+
+# Prints how many instructions each function executed, of the first 300,000.
+INSTRUCTIONS = """
+import collections, json, os, sys
+path, counts, left = sys.argv[1], collections.Counter(), [300000]
+def local(frame, event, arg):
+    if event == "opcode":
+        counts[getattr(frame.f_code, "co_qualname", frame.f_code.co_name)] += 1
+        left[0] -= 1
+        if not left[0]:
+            print(json.dumps(counts), flush=True)
+            os._exit(0)
+    return local
+def tracer(frame, event, arg):
+    if frame.f_code.co_filename not in (path, "<string>"):
+        return None
+    frame.f_trace_opcodes = True
+    return local
+sys._getframe().f_trace_opcodes = True # 3.12 looks for one at settrace()
+code = compile(open(path).read(), path, "exec")
+sys.settrace(tracer)
+exec(code, {"__name__": "__main__"})
+"""
+
+
+def without_number(name):
+    """Generated functions are many, of one kind."""
+    return re.sub(r"^([abc])_\d+", r"\1_", name)
+
+
+def executed(python, path):
+    """Function -> its share of the instructions that the target executes."""
+    out = subprocess.check_output([python, "-c", INSTRUCTIONS, path], timeout=60).decode().splitlines()[-1]
+    shares = collections.Counter()
+    for name, count in json.loads(out).items():
+        shares[without_number(name)] += count / 300000
+    assert sum(shares.values()) > 0.99, "instructions were not counted"
+    return shares
 
 
 class Source:
@@ -192,6 +239,7 @@ def run(name, python, target, samples, rate, keep):
     process = subprocess.Popen([python, path], stdout=subprocess.PIPE)
     assert process.stdout.readline().strip() == b"ready"
     wrong = collections.Counter()
+    innermost = collections.Counter()
     total = cut = 0
     try:
         # A busy neighbour takes ticks away: go on until there are enough.
@@ -212,6 +260,7 @@ def run(name, python, target, samples, rate, keep):
                         numbers = [int(GENERATED.match(f[0]).group(2)) for f in frames if GENERATED.match(f[0])]
                         verdicts[stack] = (problem(source, frames), frames, numbers[0] if numbers else None)
                 why, frames, number = verdicts[stack]
+                innermost[without_number(frames[-1][0]) if frames else ""] += 1
                 if why == "cut":
                     cut += 1
                 elif why is None and number is not None:
@@ -228,7 +277,16 @@ def run(name, python, target, samples, rate, keep):
         if not keep:
             os.unlink(out.name)
     illegal = sum(wrong.values())
-    ok = illegal == 0 and cut <= total * 0.001 and total >= samples
+    shares = executed(python, path)
+    rare = {name: share for name, share in shares.items()
+            if share >= SHARE[target] and innermost[name] < total * share / SLACK[target]}
+    if os.environ.get("V"):
+        print("  innermost: " + ", ".join("%s %.1f %% (%.1f)" % (n, 100 * k / total, 100 * shares[n])
+                                          for n, k in innermost.most_common(12)))
+    for name, share in rare.items():
+        print("  rare: %s is innermost in %d samples, but executes %.1f %% of the instructions" % (
+            name, innermost[name], 100 * share))
+    ok = illegal == 0 and not rare and cut <= total * 0.001 and total >= samples
     losses = {k: v for k, v in recording.ledger.get("losses", recording.ledger.get("loss", {})).items() if v} \
         if recording.ledger else {}
     print("%-8s %-11s %8d samples %6d stacks %4d illegal %5d cut (%.3f %%) %s %s" % (
@@ -255,7 +313,7 @@ def main():
         for target in args.only or TARGETS:
             try:
                 ok = run(name, python, target, args.samples, args.rate, args.keep)
-            except (subprocess.CalledProcessError, AssertionError) as e:
+            except (subprocess.SubprocessError, AssertionError) as e:
                 print("%-8s %-11s FAILED: %s %s" % (name, target, e, getattr(e, "stderr", b"") or b""))
                 ok = False
             passed += ok

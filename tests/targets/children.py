@@ -3,9 +3,10 @@
     children.py LOG MILLISECONDS KIND=COUNT... [--other PYTHON] [--wait]
 
 Each child works so long (CPU time) in a function that carries its number, child_17, every fourth
-one also in a thread, thread_17. At its end it adds a line to LOG: kind, number, pid, the parent's
-pid, and CPU seconds of its work, of the thread's, and of the whole process. With --wait a line on
-stdin begins.
+one also in a thread, thread_17. Last it adds a line to LOG: kind, number, pid, the parent's pid, CPU
+seconds of its work, of the thread's, and of the whole process so far; when that was (CLOCK_MONOTONIC
+ns, from then on it has one thread), and what it had used in the end, or 0 when nobody can tell. With
+--wait a line on stdin begins.
 """
 import multiprocessing
 import os
@@ -23,7 +24,6 @@ def {name}(seconds, clock):
         for _ in range(200):
             pass
 """
-
 
 
 def function(name):
@@ -50,7 +50,8 @@ def work(kind, number, log, seconds, parent, made=None):
         thread = spent[0]
     if kind == "mp-forkserver":
         parent = os.getppid()
-    tell(log, kind, number, os.getpid(), parent, own, thread, time.process_time())
+    now = time.monotonic_ns()  # before the CPU time: what comes after it is not in that
+    tell(log, kind, number, os.getpid(), parent, own, thread, time.process_time(), now, 0)
 
 
 def tell(log, *words):
@@ -85,18 +86,30 @@ class Forked:
 
 
 class Executed:
-    def __init__(self, kind, number, log, argv):
+    def __init__(self, argv):
         self.process = subprocess.Popen(argv)
-        self.about = (log, kind, number, self.process.pid, os.getpid()) if kind == "foreign" else None
 
     def wait(self):
-        if self.about:  # it cannot tell itself
-            _, status, usage = os.wait4(self.process.pid, 0)
-            self.process.returncode = status
-            spent = usage.ru_utime + usage.ru_stime
-            tell(*self.about, spent, 0.0, spent)
-        else:
-            self.process.wait()
+        self.process.wait()
+
+
+class Foreign:
+    """A program that is no Python. It prints its CPU time (`times` of bash), its parent writes the log."""
+
+    LOOP = "for ((i = 0; i < %d; i++)); do :; done; times"
+
+    def __init__(self, kind, number, log, seconds):
+        self.process = subprocess.Popen(["/bin/bash", "-c", self.LOOP % (seconds * 3e5)], stdout=subprocess.PIPE,
+                                        env=dict(os.environ, LC_ALL="C"))
+        self.about = log, kind, number, self.process.pid, os.getpid()
+
+    def wait(self):
+        own = self.process.stdout.readline().decode()  # 0m0.021s 0m0.003s
+        self.process.stdout.close()
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = status
+        spent = sum(int(m) * 60 + float(s) for m, s in (word.rstrip("s").split("m") for word in own.split()))
+        tell(*self.about, spent, 0.0, spent, 0, usage.ru_utime + usage.ru_stime)
 
 
 class Multi:
@@ -123,9 +136,9 @@ def begin(kind, number, log, seconds, other):
                 os._exit(0)
         return Forked(between)
     if kind == "exec":
-        return Executed(kind, number, log, [sys.executable, "-c", executed_source(*args)])
+        return Executed([sys.executable, "-c", executed_source(*args)])
     if kind == "version":
-        return Executed(kind, number, log, [other, "-c", executed_source(*args)])
+        return Executed([other, "-c", executed_source(*args)])
     if kind == "again":
         # It works, then becomes another program of the same name and number.
         def twice():
@@ -133,8 +146,7 @@ def begin(kind, number, log, seconds, other):
             os.execv(sys.executable, [sys.executable, "-c", executed_source(*args)])
         return Forked(twice)
     if kind == "foreign":
-        loops = int(seconds * 1.5e6)
-        return Executed(kind, number, log, ["/bin/sh", "-c", "i=0; while [ $i -lt %d ]; do i=$((i+1)); done" % loops])
+        return Foreign(kind, number, log, seconds)
     return Multi(kind[3:], args)  # mp-fork, mp-spawn, mp-forkserver
 
 
@@ -155,7 +167,7 @@ def main():
             running.pop(0).wait()
     for child in running:
         child.wait()
-    deadline = time.monotonic() + 5  # for those that nobody waits for
+    deadline = time.monotonic() + 20  # for those that nobody waits for
     while time.monotonic() < deadline:
         with open(log) as file:
             if len(file.readlines()) >= len(todo):

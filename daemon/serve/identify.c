@@ -1,0 +1,123 @@
+/* Who a process is: which CPython it runs, or none. A program that just began shows its
+ * interpreter only when its loader has mapped it, and half an interpreter before that:
+ * so it is looked at again, and what it is for now is told meanwhile. */
+#include <errno.h>
+#include <string.h>
+
+#include "serve/engine.h"
+#include "target/process.h"
+
+#define MS 1000000ull
+/* Between tries: close while it starts, then doubling. */
+#define PAUSE_FIRST (1 * MS)
+#define PAUSE_CLOSE (2 * MS)
+#define CLOSE_NS (40 * MS)
+#define PAUSE_LAST (100 * MS)
+
+bool tracee__is_awaited(const struct tracee *tracee)
+{
+	return tracee->root && tracee->session->state == SESSION_IDENTIFYING;
+}
+
+static void settled(struct engine *engine, struct tracee *tracee)
+{
+	struct session *session = tracee->session;
+	int err = images__put(session->images, &tracee->key, &tracee->image);
+
+	tracee->state = TRACEE_KNOWN;
+	if (err) {
+		struct refusal refusal;
+
+		refusal__set(&refusal, "INTERNAL", "", "the sampler cannot be told of the process: %s",
+			     strerror(-err));
+		if (!session->error)
+			session->error = err;
+		if (tracee__is_awaited(tracee))
+			session__refuse(engine, session, &refusal);
+	} else if (tracee__is_awaited(tracee)) {
+		session__identified(engine, session);
+	} else if (session->state != SESSION_IDENTIFYING) { /* else it is told with the root */
+		tracee__tell(tracee);
+	}
+}
+
+/* It shows no interpreter: said so, and looked at again, as it may load one. */
+static void settle_for_now(struct tracee *tracee)
+{
+	struct session *session = tracee->session;
+	uint64_t spent;
+
+	if (tracee->provisional || session->state != SESSION_RUNNING ||
+	    proc__cpu_time(tracee->pid, &spent) || spent < tracee->exec_cpu + TRACEE_SHOWS_NS)
+		return;
+	if (images__put(session->images, &tracee->key, &(struct image){}) == 0) {
+		tracee->provisional = true;
+		tracee__tell(tracee);
+	}
+}
+
+/* A process that is no Python, or none that is known here: its time counts, its frames are not there. */
+static void settle_without(struct engine *engine, struct tracee *tracee)
+{
+	tracee->image = (struct image){};
+	tracee->python[0] = '\0';
+	settled(engine, tracee);
+}
+
+/* 0; -ENOENT: it shows none yet; -EAGAIN: one that is not ready yet, perhaps; others: no. */
+static int identify(struct tracee *tracee, struct refusal *refusal)
+{
+	static const char *const codes[] = {
+#define NAME(id, sentence) [TARGET_PROBLEM_##id] = #id,
+		TARGET_PROBLEMS(NAME)
+#undef NAME
+	};
+	static const char *const hints[TARGET_PROBLEM_COUNT] = {
+		[TARGET_PROBLEM_NOT_PYTHON] = "when a child of it is the Python, attach to that one, or add --subprocesses",
+		[TARGET_PROBLEM_UNSUPPORTED] = "run the program with a CPython from 3.8 to 3.15",
+		[TARGET_PROBLEM_STARTING] = "try again in a moment",
+	};
+	struct target_problem problem = {};
+	struct target_process process;
+	struct image_key key;
+	int err = target_process__init(&process, tracee->pid, tracee->mem, tracee->maps, tracee->key);
+
+	if (err)
+		problem.kind = err == -ESRCH ? TARGET_PROBLEM_GONE : TARGET_PROBLEM_NOT_PYTHON;
+	else
+		err = target__identify(&process, &tracee->image, &key, tracee->python, &problem);
+	target_process__free(&process);
+	if (!err)
+		return 0;
+	if ((unsigned)problem.kind >= TARGET_PROBLEM_COUNT || problem.kind == TARGET_PROBLEM_NONE)
+		problem.kind = TARGET_PROBLEM_NOT_PYTHON;
+	refusal__set(refusal, codes[problem.kind], hints[problem.kind] ? hints[problem.kind] : "", "%s%s%s%s",
+		     target_problem__sentence(problem.kind), problem.detail[0] ? " (" : "", problem.detail,
+		     problem.detail[0] ? ")" : "");
+	/* In its loader a program is no Python yet, and half an interpreter is mapped. */
+	return err == -ENOTSUP || err == -ESRCH || err == -ENOENT ? err : -EAGAIN;
+}
+
+void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now)
+{
+	struct refusal refusal = {};
+	bool first = tracee__is_awaited(tracee);
+	int err = identify(tracee, &refusal);
+
+	if (err == 0) {
+		settled(engine, tracee);
+	} else if ((err == -EAGAIN || err == -ENOENT) && now < tracee->until && !(first && tracee->session->request.starting)) {
+		uint64_t most = now < tracee->began + CLOSE_NS ? PAUSE_CLOSE : PAUSE_LAST;
+
+		tracee->pause = tracee->pause ? tracee->pause * 2 : PAUSE_FIRST;
+		if (tracee->pause > most)
+			tracee->pause = most;
+		if (err == -ENOENT)
+			settle_for_now(tracee);
+		tracee->next_try = now + tracee->pause;
+	} else if (first && !tracee->session->request.starting) {
+		session__refuse(engine, tracee->session, &refusal);
+	} else {
+		settle_without(engine, tracee);
+	}
+}
