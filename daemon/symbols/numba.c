@@ -40,11 +40,16 @@ static bool eat(struct input *in, char c)
 	return true;
 }
 
-/* "3foo": a length and as many bytes. */
+/* "3foo": a length and as many bytes; "0": nothing, of a text with two dots. */
 static int part(struct input *in, const char **ret, size_t *ret_len)
 {
 	size_t len = 0, digits = 0;
 
+	if (eat(in, '0')) {
+		*ret = in->at;
+		*ret_len = 0;
+		return 0;
+	}
 	while (in->at < in->end && *in->at >= '0' && *in->at <= '9' && digits < 6) {
 		len = len * 10 + (size_t)(*in->at++ - '0');
 		digits++;
@@ -186,11 +191,11 @@ static int named(struct input *in, unsigned depth, struct buf *out)
 			err = buf__append(&raw, piece, len);
 		if (err)
 			return err;
-		number = numba_text__ends_in_number(text.data, text.len);
+		number = text.len && numba_text__ends_in_number(text.data, text.len);
 		parts++;
 	} while (nested && in->at < in->end && *in->at >= '0' && *in->at <= '9');
 	/* An underscore and two digits were no escape, then. */
-	if (!numba_text__balanced(text.data, text.len)) {
+	if (text.len && !numba_text__balanced(text.data, text.len)) {
 		struct buf swap = text;
 
 		text = raw;
