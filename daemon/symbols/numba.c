@@ -348,6 +348,23 @@ static int decode(struct input *in, bool jit, struct numba_name *ret)
 	return err;
 }
 
+/* ".kernel.140369133874752_" in front of the loop that threads run in parallel: an
+ * address of the compiler's process, and the loop's own name. */
+static void skip_kernel(struct input *in, struct numba_name *ret)
+{
+	static const char prefix[] = ".kernel.", loop[] = "___gufunc__.";
+	const char *at = in->at + sizeof(prefix) - 1;
+
+	if ((size_t)(in->end - in->at) < sizeof(prefix) || memcmp(in->at, prefix, sizeof(prefix) - 1))
+		return;
+	while (at < in->end && *at >= '0' && *at <= '9')
+		at++;
+	if ((size_t)(in->end - at) < sizeof(loop) || memcmp(at, loop, sizeof(loop) - 1))
+		return;
+	in->at = at + sizeof(loop) - 1;
+	ret->kind = NUMBA_KERNEL;
+}
+
 int numba__decode(const char *name, size_t len, bool jit, struct numba_name *ret)
 {
 	static const struct {
@@ -374,6 +391,8 @@ int numba__decode(const char *name, size_t len, bool jit, struct numba_name *ret
 			break;
 		}
 	}
+	if (ret->kind == NUMBA_FUNCTION)
+		skip_kernel(&in, ret);
 	if (in.end - in.at < 4 || memcmp(in.at, "_Z", 2))
 		return -ENOENT;
 	in.at += 2;

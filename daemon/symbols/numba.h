@@ -20,6 +20,7 @@
 	X(CFUNC, "cfunc wrapper") \
 	X(UFUNC, "ufunc loop") \
 	X(GUFUNC, "gufunc loop") \
+	X(KERNEL, "parallel kernel") \
 	X(FINALIZER, "generator finalizer")
 #define NUMBA_KIND_ENUM(id, words) NUMBA_##id,
 enum numba_kind { NUMBA_KINDS(NUMBA_KIND_ENUM) NUMBA_KIND_COUNT };

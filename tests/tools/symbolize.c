@@ -5,11 +5,13 @@
  *	symbolize lines FILE                  vaddrs on stdin -> "vaddr function file:line | function ..."
  *	symbolize names [--jit]               manglings on stdin -> names for people
  *	symbolize kallsyms FILE               addresses on stdin -> "address name [module]"
+ *	symbolize debuginfod FILE             as find, with the debug file that servers have
  *	symbolize stats FILE                  time and size of the index
  *	symbolize bench FILE                  vaddrs on stdin; time of resolving each, cold and cached
  */
+#include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +143,35 @@ static void stats(const char *path)
 	symbol_file__free(file);
 }
 
+static void debuginfod(const char *path)
+{
+	struct symbol_file *file = open_file(path, 0);
+	struct debuginfod_job *job;
+	const uint8_t *id;
+	size_t len = symbol_file__build_id(file, &id);
+	int fd = -1, err = debuginfod_job__start(id, len, &job);
+
+	if (err) {
+		const char *urls = getenv("DEBUGINFOD_URLS");
+
+		printf("%s\n", urls && *urls ? "no libdebuginfod" : "not asked");
+		symbol_file__free(file);
+		return;
+	}
+	do {
+		struct pollfd event = {.fd = debuginfod_job__event(job), .events = POLLIN};
+
+		poll(&event, 1, 60000);
+		fd = debuginfod_job__take(job);
+	} while (fd == -EAGAIN);
+	debuginfod_job__free(job);
+	if (fd < 0 || symbol_file__add_debug_file(file, fd))
+		printf("nothing: %d\n", fd);
+	else
+		find(file, 0);
+	symbol_file__free(file);
+}
+
 static void bench(const char *path)
 {
 	struct symbol_file *file = open_file(path, 0);
@@ -191,6 +222,8 @@ int main(int argc, char **argv)
 		stats(path);
 	} else if (!strcmp(what, "bench") && argc > 2) {
 		bench(path);
+	} else if (!strcmp(what, "debuginfod") && argc > 2) {
+		debuginfod(path);
 	} else if (!strcmp(what, "find") && argc > 2) {
 		find(file = open_file(path, argc == 3), 0);
 	} else if (!strcmp(what, "lines") && argc > 2) {
