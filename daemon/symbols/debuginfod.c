@@ -29,7 +29,7 @@ struct debuginfod_job {
 	uint8_t id[SYMBOL_BUILD_ID_MAX];
 	size_t id_len;
 	int event;
-	int result;        /* an fd or -errno, when done */
+	int result; /* an fd or -errno, when done */
 	atomic_bool done, stop;
 };
 

@@ -12,7 +12,7 @@
 
 struct sink {
 	struct buf *out;
-	size_t end;     /* up to where `out` may grow */
+	size_t end; /* up to where `out` may grow */
 	bool failed;
 	bool may_jump;
 	jmp_buf enough;
@@ -55,10 +55,11 @@ static bool run(const char *name, size_t max, struct buf *ret, bool as_rust)
 	sink.may_jump = !as_rust || !strpbrk(name + 2, "u");
 	if (!setjmp(sink.enough)) {
 		if (as_rust)
-			done = rust_demangle_callback(name, DMGL_PARAMS | DMGL_ANSI | DMGL_NO_OPTS, take,
-						      &sink);
+			done = rust_demangle_callback(name, DMGL_PARAMS | DMGL_ANSI | DMGL_NO_OPTS,
+						      take, &sink);
 		else
-			done = cplus_demangle_v3_callback(name, DMGL_PARAMS | DMGL_ANSI, take, &sink);
+			done = cplus_demangle_v3_callback(name, DMGL_PARAMS | DMGL_ANSI, take,
+							  &sink);
 	}
 	if (done && !sink.failed && ret->len > begin)
 		return true;
@@ -78,8 +79,9 @@ bool demangle__append(const char *name, size_t max, struct buf *ret)
 
 size_t demangle__stem(const char *name, size_t len)
 {
-	static const char *const words[] = {"cold",	"part", "isra", "constprop", "lto_priv",
-					    "localalias", "llvm", "unlikely", "hot"};
+	static const char *const words[] = {"cold",	 "part",     "isra",
+					    "constprop", "lto_priv", "localalias",
+					    "llvm",	 "unlikely", "hot"};
 	const char *dot = memchr(name + !!len, '.', len - !!len);
 	const char *at = dot;
 	size_t i, word;

@@ -15,8 +15,7 @@
 
 static const char *const words[] = {
 #define SOURCE_WORD(id, word) [SYMBOL_FROM_##id] = word,
-	SYMBOL_SOURCES(SOURCE_WORD)
-};
+	SYMBOL_SOURCES(SOURCE_WORD)};
 
 const char *symbol_source__word(enum symbol_source source)
 {
@@ -63,7 +62,8 @@ static int load(struct symbol_file *file, enum symbol_source source, uint32_t ty
 
 	err = elf_image__symbols(&file->image, type, &symbols);
 	if (!err)
-		err = symbol_table__load(table, &file->image, &symbols, &file->ranges, skip, extend);
+		err = symbol_table__load(table, &file->image, &symbols, &file->ranges, skip,
+					 extend);
 	table->source = source;
 	return tolerable(err);
 }

@@ -47,8 +47,7 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 
 	err = symbol_table__name(table, name, &ret->name);
 	/* A symbol's version is a part of its name in .symtab: "popen@@GLIBC_2.2.5". */
-	if (!err && ret->name.len > 1 &&
-	    (at = memchr(ret->name.data + 1, '@', ret->name.len - 1)))
+	if (!err && ret->name.len > 1 && (at = memchr(ret->name.data + 1, '@', ret->name.len - 1)))
 		ret->name.len = (size_t)(at - ret->name.data);
 	if (!err && table->source == SYMBOL_FROM_PLT)
 		err = buf__puts(&ret->name, "@plt");

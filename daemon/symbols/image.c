@@ -44,7 +44,8 @@ static int read_sections(struct elf_image *image, const Elf64_Ehdr *header)
 		names = first.sh_link;
 	if (!n || n > IMAGE_SECTIONS_MAX)
 		return 0;
-	err = read_table(image->bytes, header->e_shoff, sizeof(first), n, (void **)&image->sections);
+	err = read_table(image->bytes, header->e_shoff, sizeof(first), n,
+			 (void **)&image->sections);
 	if (err == -ENOMEM)
 		return err;
 	if (err)
@@ -188,7 +189,8 @@ int elf_image__offset(const struct elf_image *image, uint64_t vaddr, uint64_t le
 		const Elf64_Phdr *p = &image->segments[i];
 
 		if (p->p_type == PT_LOAD && vaddr >= p->p_vaddr &&
-		    vaddr - p->p_vaddr <= p->p_filesz && len <= p->p_filesz - (vaddr - p->p_vaddr)) {
+		    vaddr - p->p_vaddr <= p->p_filesz &&
+		    len <= p->p_filesz - (vaddr - p->p_vaddr)) {
 			*ret_offset = p->p_offset + (vaddr - p->p_vaddr);
 			return 0;
 		}

@@ -23,8 +23,8 @@ struct kallsyms {
 	uint64_t fed;
 	char partial[LINE_MAX_LEN];
 	size_t partial_len;
-	bool overlong;  /* the line at hand is too long: it is left out */
-	bool hidden;    /* an address of 0 was seen for a function */
+	bool overlong; /* the line at hand is too long: it is left out */
+	bool hidden;   /* an address of 0 was seen for a function */
 };
 
 int kallsyms__new(struct kallsyms **ret)
@@ -69,7 +69,7 @@ static int take_line(struct kallsyms *k, const char *text, size_t len)
 
 	for (at = 0; at < len && at < 17 && text[at] != ' '; at++) {
 		char c = text[at];
-		unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0')
+		unsigned digit = c >= '0' && c <= '9'	? (unsigned)(c - '0')
 				 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
 							: 16;
 
@@ -167,9 +167,10 @@ int kallsyms__finish(struct kallsyms *k, struct elf_bytes *ret_names, struct sym
 		const struct line *line = &k->lines[i];
 
 		if (line->address >= table.base && line->address - table.base <= UINT32_MAX)
-			err = candidates__add(&candidates,
-					      (struct candidate){(uint32_t)(line->address - table.base),
-								 line->name, 0, line->rank});
+			err = candidates__add(
+				&candidates,
+				(struct candidate){(uint32_t)(line->address - table.base),
+						   line->name, 0, line->rank});
 	}
 	if (err) {
 		free(candidates.items);

@@ -21,9 +21,9 @@
 
 struct unit_range {
 	uint64_t start, end;
-	Dwarf_Off die;       /* of the unit */
+	Dwarf_Off die; /* of the unit */
 	uint32_t unit;
-	bool split;          /* its functions are in another file */
+	bool split; /* its functions are in another file */
 };
 
 struct lines {
@@ -36,7 +36,7 @@ struct lines {
 	struct unit_range *ranges; /* sorted by start */
 	uint32_t n, capacity;
 	uint32_t n_units, touched;
-	uint8_t *seen;             /* by unit: it was decoded */
+	uint8_t *seen; /* by unit: it was decoded */
 	struct source_line found[SYMBOL_INLINE_MAX + 1];
 };
 
@@ -168,7 +168,8 @@ static int add_unit(struct lines *lines, Dwarf_Die *die, uint32_t unit)
 
 	if (!dwarf_attr(die, DW_AT_stmt_list, &attribute))
 		return 0;
-	for (i = 0; i < UNIT_RANGES_MAX && (at = dwarf_ranges(die, at, &base, &from, &to)) > 0; i++) {
+	for (i = 0; i < UNIT_RANGES_MAX && (at = dwarf_ranges(die, at, &base, &from, &to)) > 0;
+	     i++) {
 		if (from >= to || lines->n >= RANGES_MAX)
 			continue;
 		err = array__reserve((void **)&lines->ranges, sizeof(*lines->ranges), lines->n,
@@ -189,12 +190,14 @@ static int list_units(struct lines *lines)
 	Dwarf_Die die;
 	int err = 0;
 
-	for (; !err && lines->n_units < UNITS_MAX &&
-	       !dwarf_next_unit(lines->dwarf, at, &next, &header, NULL, NULL, NULL, NULL, NULL, NULL);
+	for (;
+	     !err && lines->n_units < UNITS_MAX &&
+	     !dwarf_next_unit(lines->dwarf, at, &next, &header, NULL, NULL, NULL, NULL, NULL, NULL);
 	     at = next) {
 		if (next <= at)
 			break;
-		if (dwarf_offdie(lines->dwarf, at + header, &die) && dwarf_tag(&die) != DW_TAG_partial_unit)
+		if (dwarf_offdie(lines->dwarf, at + header, &die) &&
+		    dwarf_tag(&die) != DW_TAG_partial_unit)
 			err = add_unit(lines, &die, lines->n_units);
 		lines->n_units++;
 	}
@@ -205,8 +208,8 @@ static int list_units(struct lines *lines)
 	return err;
 }
 
-int lines__open(const struct elf_image *image, const char *path,
-		const struct symbol_opener *opener, struct lines **ret)
+int lines__open(const struct elf_image *image, const char *path, const struct symbol_opener *opener,
+		struct lines **ret)
 {
 	struct lines *lines;
 	int err = weigh(image);
@@ -264,7 +267,8 @@ static const struct unit_range *unit_of(const struct lines *lines, uint64_t vadd
 
 static const char *function_name(Dwarf_Die *die)
 {
-	static const unsigned attributes[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name};
+	static const unsigned attributes[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name,
+					      DW_AT_name};
 	Dwarf_Attribute attribute;
 	const char *name;
 	size_t i;

@@ -12,8 +12,7 @@
 
 static const char *const words[] = {
 #define KIND_WORDS(id, text) [NUMBA_##id] = text,
-	NUMBA_KINDS(KIND_WORDS)
-};
+	NUMBA_KINDS(KIND_WORDS)};
 
 const char *numba_kind__words(enum numba_kind kind)
 {
@@ -68,9 +67,9 @@ static int basic(struct input *in, struct buf *out)
 	static const struct {
 		char code;
 		const char *name;
-	} codes[] = {{'v', "none"},	{'b', "bool"},	 {'h', "uint8"},   {'a', "int8"},
-		     {'t', "uint16"},	{'s', "int16"},	 {'j', "uint32"},  {'i', "int32"},
-		     {'y', "uint64"},	{'x', "int64"},	 {'f', "float32"}, {'d', "float64"}};
+	} codes[] = {{'v', "none"},   {'b', "bool"},  {'h', "uint8"},	{'a', "int8"},
+		     {'t', "uint16"}, {'s', "int16"}, {'j', "uint32"},	{'i', "int32"},
+		     {'y', "uint64"}, {'x', "int64"}, {'f', "float32"}, {'d', "float64"}};
 	size_t i;
 
 	if (in->end - in->at >= 2 && !memcmp(in->at, "Dh", 2)) {
@@ -272,25 +271,20 @@ static int tags(struct input *in, struct numba_name *ret, unsigned *ret_n)
 /* Numba before 0.55 has no tags: "foo$1". Cuts it off `text`. */
 static void old_version(const char *text, size_t *len, struct numba_name *ret)
 {
-	size_t n = *len;
-	uint32_t value = 0, scale = 1;
+	size_t n = *len, i;
 
-	while (n && text[n - 1] >= '0' && text[n - 1] <= '9' && scale < 100000000) {
-		value += (uint32_t)(text[--n] - '0') * scale;
-		scale *= 10;
-	}
-	/* "_24" and a number: the digits of "24" were eaten, too. */
-	if (n >= 1 && text[n - 1] == '_' && *len - n > 2 && !memcmp(text + n, "24", 2)) {
-		ret->version = 0;
-		for (n += 2; n < *len; n++)
-			ret->version = ret->version * 10 + (uint32_t)(text[n] - '0');
-		for (n = *len; text[n - 1] != '_'; n--)
-			;
-		*len = n - 1;
-	}
+	while (n && *len - n < 9 && text[n - 1] >= '0' && text[n - 1] <= '9')
+		n--;
+	/* "$" is "_24"; what follows is the number. */
+	if (!n || text[n - 1] != '_' || *len - n < 3 || memcmp(text + n, "24", 2))
+		return;
+	ret->version = 0;
+	for (i = n + 2; i < *len; i++)
+		ret->version = ret->version * 10 + (uint32_t)(text[i] - '0');
+	*len = n - 1;
 }
 
-static int entity(struct input *in, struct numba_name *ret, bool *ret_sure)
+static int entity(struct input *in, bool jit, struct numba_name *ret, bool *ret_sure)
 {
 	bool nested = eat(in, 'N');
 	unsigned n_tags = 0, parts = 0;
@@ -309,7 +303,8 @@ static int entity(struct input *in, struct numba_name *ret, bool *ret_sure)
 			ret->kind = NUMBA_CPYTHON;
 			continue;
 		}
-		if (in->at == in->end || *in->at != 'B')
+		/* The last part, and no tag behind it. */
+		if (jit && (in->at == in->end || (*in->at != 'B' && (*in->at < '0' || *in->at > '9'))))
 			old_version(text, &len, ret);
 		err = parts ? buf__puts(&ret->function, ".") : 0;
 		if (!err)
@@ -318,10 +313,8 @@ static int entity(struct input *in, struct numba_name *ret, bool *ret_sure)
 			return err;
 		parts++;
 	} while (nested && in->at < in->end && *in->at >= '0' && *in->at <= '9');
-	*ret_sure = ret->version && !n_tags;
 	err = tags(in, ret, &n_tags);
-	if (n_tags)
-		*ret_sure = n_tags >= 2;
+	*ret_sure = n_tags >= 2;
 	if (!err && nested && !eat(in, 'E'))
 		err = -ENOENT;
 	return err;
@@ -332,7 +325,7 @@ static int decode(struct input *in, bool jit, struct numba_name *ret)
 	bool sure, first = true;
 	int err;
 
-	err = entity(in, ret, &sure);
+	err = entity(in, jit, ret, &sure);
 	if (!err && !sure && !jit)
 		err = -ENOENT;
 	while (!err && in->at < in->end) {
@@ -355,7 +348,8 @@ static void skip_kernel(struct input *in, struct numba_name *ret)
 	static const char prefix[] = ".kernel.", loop[] = "___gufunc__.";
 	const char *at = in->at + sizeof(prefix) - 1;
 
-	if ((size_t)(in->end - in->at) < sizeof(prefix) || memcmp(in->at, prefix, sizeof(prefix) - 1))
+	if ((size_t)(in->end - in->at) < sizeof(prefix) ||
+	    memcmp(in->at, prefix, sizeof(prefix) - 1))
 		return;
 	while (at < in->end && *at >= '0' && *at <= '9')
 		at++;

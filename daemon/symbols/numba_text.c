@@ -54,8 +54,8 @@ static size_t wide(const char *text, size_t len, char ret[4])
 
 int numba_text__identifier(const char *text, size_t len, struct buf *ret)
 {
-	static const char *const words[] = {"locals", "lambda", "listcomp", "dictcomp", "setcomp",
-					    "genexpr", "dynamic", "module", "string", "stdin"};
+	static const char *const words[] = {"locals",  "lambda",  "listcomp", "dictcomp", "setcomp",
+					    "genexpr", "dynamic", "module",   "string",	  "stdin"};
 	size_t begin = ret->len, at, i, n;
 	char c[4];
 	int err;

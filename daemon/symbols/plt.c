@@ -15,7 +15,7 @@
 #define RELOCATIONS 2048u /* read at once */
 
 struct stub {
-	uint64_t slot;  /* that it jumps through */
+	uint64_t slot; /* that it jumps through */
 	uint64_t start;
 	uint32_t size;
 };
@@ -137,7 +137,8 @@ static int name_stubs(struct symbol_table *table, const struct elf_image *image,
 				if (stubs->items[k].start < table->base || start > UINT32_MAX)
 					continue;
 				err = candidates__add(candidates,
-						      (struct candidate){(uint32_t)start, symbol.st_name,
+						      (struct candidate){(uint32_t)start,
+									 symbol.st_name,
 									 stubs->items[k].size, 0});
 				if (err)
 					return err;

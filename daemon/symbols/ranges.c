@@ -36,8 +36,10 @@ int code_ranges__of(const struct elf_image *image, struct code_ranges *ret)
 	}
 	if (!ranges.n)
 		for (i = 0; i < image->n_segments; i++)
-			if (image->segments[i].p_type == PT_LOAD && (image->segments[i].p_flags & PF_X))
-				add(&ranges, image->segments[i].p_vaddr, image->segments[i].p_memsz);
+			if (image->segments[i].p_type == PT_LOAD &&
+			    (image->segments[i].p_flags & PF_X))
+				add(&ranges, image->segments[i].p_vaddr,
+				    image->segments[i].p_memsz);
 	qsort(ranges.items, ranges.n, sizeof(*ranges.items), compare);
 	for (i = 0; i < ranges.n; i++) {
 		if (kept && ranges.items[i].start < ranges.items[kept - 1].end) {

@@ -27,8 +27,8 @@ struct function {
 struct address {
 	uint64_t offset, vaddr; /* asked for; as the file counts */
 	uint32_t module;
-	uint32_t function;      /* or UINT32_MAX */
-	const char *display;    /* without a function */
+	uint32_t function;   /* or UINT32_MAX */
+	const char *display; /* without a function */
 };
 
 struct symbols {
@@ -44,7 +44,7 @@ struct symbols {
 	struct arena names;
 	size_t bytes_max;
 	uint32_t generation;
-	struct symbol found;      /* kept for its memory */
+	struct symbol found; /* kept for its memory */
 	struct buf text;
 	struct symbol_place place; /* handed out */
 };
@@ -166,8 +166,8 @@ static bool hash_address(const void *holder, uint32_t row, uint64_t *ret)
 static int function_of(struct symbols *s, uint32_t module, uint32_t *ret)
 {
 	struct symbol *found = &s->found;
-	struct function function = {.start = found->start, .module = module,
-				    .source = found->source};
+	struct function function = {
+		.start = found->start, .module = module, .source = found->source};
 	uint64_t hash = hash__pair(&s->seed, found->start, module);
 	uint32_t at, row;
 	int err;
@@ -192,8 +192,8 @@ static int function_of(struct symbols *s, uint32_t module, uint32_t *ret)
 		return err;
 	function.name = keep(s, found->name.data, found->name.len);
 	function.display = keep(s, s->text.data, s->text.len);
-	function.kernel_module = found->module.len ? keep(s, found->module.data, found->module.len)
-						   : "";
+	function.kernel_module =
+		found->module.len ? keep(s, found->module.data, found->module.len) : "";
 	if (!function.name || !function.display || !function.kernel_module)
 		return -ENOMEM;
 	slots__enter(&s->function_slots, hash, s->n_functions);

@@ -123,8 +123,9 @@ static int emit(struct sweep *sweep, uint64_t end)
 		if (err)
 			return err;
 		t->sizes[t->n] = TABLE_EXTRA;
-		t->extras[t->n_extras++] = (struct table_extra){
-			t->n, range->symbol->start, size > UINT32_MAX ? UINT32_MAX : (uint32_t)size};
+		t->extras[t->n_extras++] =
+			(struct table_extra){t->n, range->symbol->start,
+					     size > UINT32_MAX ? UINT32_MAX : (uint32_t)size};
 	}
 	if (range->extended)
 		t->sizes[t->n] |= TABLE_EXTENDED;
@@ -171,7 +172,8 @@ static int lay_out(struct sweep *sweep, const struct candidates *candidates,
 			if (sweep->depth)
 				continue;
 			limit = range->end - base;
-			end = i + 1 < candidates->n && c[i + 1].start < limit ? c[i + 1].start : limit;
+			end = i + 1 < candidates->n && c[i + 1].start < limit ? c[i + 1].start
+									      : limit;
 			/* Where symbols are missing, what follows may be another's. Alone in
 			 * its section it is sure: _init, _fini. */
 			if (!extend && (end != limit || base + c[i].start != range->start))

@@ -103,9 +103,9 @@ static int take(struct candidates *candidates, const struct symbol_table *table,
 		size = range->end - start;
 	if (size > SIZE_MAX_U32)
 		size = SIZE_MAX_U32;
-	return candidates__add(candidates, (struct candidate){(uint32_t)(start - table->base),
-							      symbol->st_name, (uint32_t)size,
-							      value});
+	return candidates__add(candidates,
+			       (struct candidate){(uint32_t)(start - table->base), symbol->st_name,
+						  (uint32_t)size, value});
 }
 
 int symbol_table__load(struct symbol_table *table, const struct elf_image *image,
@@ -133,7 +133,8 @@ int symbol_table__load(struct symbol_table *table, const struct elf_image *image
 		err = elf_bytes__read(image->bytes, symbols->offset + at * sizeof(*chunk), chunk,
 				      n * sizeof(*chunk));
 		if (!err && indices)
-			err = elf_bytes__read(image->bytes, symbols->indices + at * 4, indices, n * 4);
+			err = elf_bytes__read(image->bytes, symbols->indices + at * 4, indices,
+					      n * 4);
 		for (i = 0; i < n && !err; i++) {
 			uint32_t value, index = chunk[i].st_shndx;
 			uint64_t start;
@@ -141,7 +142,8 @@ int symbol_table__load(struct symbol_table *table, const struct elf_image *image
 			if (index == SHN_XINDEX)
 				index = indices ? indices[i] : 0;
 			if (rank(&chunk[i], &value) && address(image, &chunk[i], index, &start))
-				err = take(&candidates, table, ranges, skip, start, &chunk[i], value);
+				err = take(&candidates, table, ranges, skip, start, &chunk[i],
+					   value);
 		}
 	}
 	if (!err)

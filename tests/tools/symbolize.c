@@ -1,13 +1,14 @@
 /* Prints what the symbols stage tells of a file, for tests that compare it with
  * other tools.
  *
- *	symbolize find FILE [--no-debug]      vaddrs (hex) on stdin -> "vaddr start offset source name"
- *	symbolize lines FILE                  vaddrs on stdin -> "vaddr function file:line | function ..."
- *	symbolize names [--jit]               manglings on stdin -> names for people
+ *	symbolize find FILE [--no-debug]      vaddrs (hex) on stdin -> "vaddr start offset source
+ *name" symbolize lines FILE                  vaddrs on stdin -> "vaddr function file:line |
+ *function ..." symbolize names [--jit]               manglings on stdin -> names for people
  *	symbolize kallsyms FILE               addresses on stdin -> "address name [module]"
  *	symbolize debuginfod FILE             as find, with the debug file that servers have
  *	symbolize stats FILE                  time and size of the index
- *	symbolize bench FILE                  vaddrs on stdin; time of resolving each, cold and cached
+ *	symbolize bench FILE                  vaddrs on stdin; time of resolving each, cold and
+ *cached
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -81,8 +82,9 @@ static void find(struct symbol_file *file, int kernel)
 			       symbol.name.data, symbol.module.data);
 		else
 			printf("%llx %llx %llx %s%s %s\n", vaddr, (unsigned long long)symbol.start,
-			       (unsigned long long)symbol.offset, symbol_source__word(symbol.source),
-			       symbol.extended ? "+" : "", symbol.name.data);
+			       (unsigned long long)symbol.offset,
+			       symbol_source__word(symbol.source), symbol.extended ? "+" : "",
+			       symbol.name.data);
 	}
 	symbol__free(&symbol);
 }
@@ -100,7 +102,8 @@ static void lines(struct symbol_file *file)
 		if (err)
 			printf(" -");
 		for (i = 0; i < n; i++)
-			printf("%s %s %s:%u", i ? " |" : "", found[i].function ? found[i].function : "?",
+			printf("%s %s %s:%u", i ? " |" : "",
+			       found[i].function ? found[i].function : "?",
 			       found[i].file ? found[i].file : "?", found[i].line);
 		printf("\n");
 	}
@@ -128,8 +131,8 @@ static void names(bool jit)
 static void stats(const char *path)
 {
 	double begin = now_ms();
-	struct symbol_file *file = !strcmp(path, "/proc/kallsyms") ? open_kernel(path)
-								    : open_file(path, 1);
+	struct symbol_file *file =
+		!strcmp(path, "/proc/kallsyms") ? open_kernel(path) : open_file(path, 1);
 	double end = now_ms();
 	struct symbol_stats s;
 	unsigned i;
@@ -185,7 +188,8 @@ static void bench(const char *path)
 
 	for (;;) {
 		if (n == room)
-			addresses = realloc(addresses, (room = room * 2 + 1024) * sizeof(*addresses));
+			addresses =
+				realloc(addresses, (room = room * 2 + 1024) * sizeof(*addresses));
 		if (!next_address(&addresses[n]))
 			break;
 		n++;
@@ -194,7 +198,8 @@ static void bench(const char *path)
 	for (i = 0; i < n; i++)
 		symbol_file__find(file, addresses[i], &symbol);
 	t[1] = now_ms();
-	if (!n || symbols__new(64u << 20, &symbols) || symbols__add(symbols, "m", file, false, &module))
+	if (!n || symbols__new(64u << 20, &symbols) ||
+	    symbols__add(symbols, "m", file, false, &module))
 		exit(1);
 	/* Not the file's offsets, but as good for timing. */
 	for (i = 0; i < n; i++)
@@ -203,8 +208,9 @@ static void bench(const char *path)
 	for (i = 0; i < n; i++)
 		symbols__resolve(symbols, module, addresses[i], &place);
 	t[3] = now_ms();
-	printf("%zu addresses: find %.2f us, first resolve %.2f us, cached %.3f us; cache %zu bytes\n", n,
-	       (t[1] - t[0]) * 1e3 / (double)n, (t[2] - t[1]) * 1e3 / (double)n,
+	printf("%zu addresses: find %.2f us, first resolve %.2f us, cached %.3f us; cache %zu "
+	       "bytes\n",
+	       n, (t[1] - t[0]) * 1e3 / (double)n, (t[2] - t[1]) * 1e3 / (double)n,
 	       (t[3] - t[2]) * 1e3 / (double)n, symbols__bytes(symbols));
 	symbols__free(symbols);
 	symbol__free(&symbol);

@@ -22,7 +22,8 @@
 
 static void like_dladdr(void **state)
 {
-	static const char *const names[] = {"malloc", "strtoul", "getpwuid_r", "pthread_create", "qsort"};
+	static const char *const names[] = {"malloc", "strtoul", "getpwuid_r", "pthread_create",
+					    "qsort"};
 	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
 	struct symbol symbol = {};
 	struct symbol_file *file;
@@ -32,7 +33,8 @@ static void like_dladdr(void **state)
 	assert_non_null(libc);
 	assert_int_equal(dlinfo(libc, RTLD_DI_LINKMAP, &map), 0);
 	/* Without an opener: .dynsym, as dladdr has it. */
-	assert_int_equal(symbol_file__open(open(map->l_name, O_RDONLY), map->l_name, NULL, &file), 0);
+	assert_int_equal(symbol_file__open(open(map->l_name, O_RDONLY), map->l_name, NULL, &file),
+			 0);
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		uint64_t address = (uint64_t)(uintptr_t)dlsym(libc, names[i]);
 		Dl_info info;
@@ -62,11 +64,14 @@ static void vdso(void **state)
 
 	if (!image)
 		skip();
-	assert_int_equal(symbol_file__open_memory(image, header->e_shoff + header->e_shnum * 64u, &file), 0);
+	assert_int_equal(
+		symbol_file__open_memory(image, header->e_shoff + header->e_shnum * 64u, &file), 0);
 	handle = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
 	address = handle ? dlsym(handle, "__vdso_clock_gettime") : NULL;
 	if (address) {
-		assert_int_equal(symbol_file__find(file, (uint64_t)((uint8_t *)address - image), &symbol), 0);
+		assert_int_equal(
+			symbol_file__find(file, (uint64_t)((uint8_t *)address - image), &symbol),
+			0);
 		assert_non_null(strstr(symbol.name.data, "clock_gettime"));
 	}
 	symbol__free(&symbol);
@@ -90,26 +95,50 @@ static void begin(struct made *m)
 {
 	*m = (struct made){
 		.ehdr = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
-			 .e_type = ET_DYN, .e_machine = EM_X86_64,
-			 .e_phoff = offsetof(struct made, phdr), .e_phentsize = 56, .e_phnum = 1,
-			 .e_shoff = offsetof(struct made, sections), .e_shentsize = 64, .e_shnum = 5},
-		.phdr = {.p_type = PT_LOAD, .p_flags = PF_X, .p_offset = 0x400, .p_vaddr = TEXT,
-			 .p_filesz = 0x1000, .p_memsz = 0x1000},
-		.sections = {{}, {.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-				  .sh_addr = TEXT, .sh_size = 0x1000},
-			     {.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addr = 0x3000, .sh_size = 64},
-			     {.sh_type = SHT_SYMTAB, .sh_link = 4, .sh_offset = offsetof(struct made, symbols),
-			      .sh_size = sizeof(m->symbols), .sh_entsize = 24},
-			     {.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct made, strings),
+			 .e_type = ET_DYN,
+			 .e_machine = EM_X86_64,
+			 .e_phoff = offsetof(struct made, phdr),
+			 .e_phentsize = 56,
+			 .e_phnum = 1,
+			 .e_shoff = offsetof(struct made, sections),
+			 .e_shentsize = 64,
+			 .e_shnum = 5},
+		.phdr = {.p_type = PT_LOAD,
+			 .p_flags = PF_X,
+			 .p_offset = 0x400,
+			 .p_vaddr = TEXT,
+			 .p_filesz = 0x1000,
+			 .p_memsz = 0x1000},
+		.sections = {{},
+			     {.sh_type = SHT_PROGBITS,
+			      .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+			      .sh_addr = TEXT,
+			      .sh_size = 0x1000},
+			     {.sh_type = SHT_PROGBITS,
+			      .sh_flags = SHF_ALLOC,
+			      .sh_addr = 0x3000,
+			      .sh_size = 64},
+			     {.sh_type = SHT_SYMTAB,
+			      .sh_link = 4,
+			      .sh_offset = offsetof(struct made, symbols),
+			      .sh_size = sizeof(m->symbols),
+			      .sh_entsize = 24},
+			     {.sh_type = SHT_STRTAB,
+			      .sh_offset = offsetof(struct made, strings),
 			      .sh_size = sizeof(m->strings)}},
-		.n = 1, .used = 1,
+		.n = 1,
+		.used = 1,
 	};
 }
 
-static void add(struct made *m, const char *name, unsigned bind, unsigned type, uint64_t at, uint64_t size)
+static void add(struct made *m, const char *name, unsigned bind, unsigned type, uint64_t at,
+		uint64_t size)
 {
-	m->symbols[m->n++] = (Elf64_Sym){.st_name = (uint32_t)m->used, .st_info = ELF64_ST_INFO(bind, type),
-					 .st_shndx = 1, .st_value = TEXT + at, .st_size = size};
+	m->symbols[m->n++] = (Elf64_Sym){.st_name = (uint32_t)m->used,
+					 .st_info = ELF64_ST_INFO(bind, type),
+					 .st_shndx = 1,
+					 .st_value = TEXT + at,
+					 .st_size = size};
 	strcpy(m->strings + m->used, name);
 	m->used += strlen(name) + 1;
 }
@@ -244,21 +273,21 @@ static void changed_file(void **state)
 	unlink(path);
 }
 
-static const char kernel_text[] =
-	"0000000000000000 A fixed_percpu_data\n"
-	"ffffffff81000000 T _text\n"
-	"ffffffff81000000 T startup_64\n"
-	"ffffffff81000100 t helper\n"
-	"ffffffff81000200 D some_data\n"
-	"ffffffffc0001000 t ext4_init\t[ext4]\n"
-	"ffffffffc0001040 t bad line";
+static const char kernel_text[] = "0000000000000000 A fixed_percpu_data\n"
+				  "ffffffff81000000 T _text\n"
+				  "ffffffff81000000 T startup_64\n"
+				  "ffffffff81000100 t helper\n"
+				  "ffffffff81000200 D some_data\n"
+				  "ffffffffc0001000 t ext4_init\t[ext4]\n"
+				  "ffffffffc0001040 t bad line";
 
 static void kernel(void **state)
 {
 	struct symbol symbol = {};
 	struct symbol_file *file;
 
-	assert_int_equal(symbol_file__open_kallsyms_text(kernel_text, sizeof(kernel_text) - 1, &file), 0);
+	assert_int_equal(
+		symbol_file__open_kallsyms_text(kernel_text, sizeof(kernel_text) - 1, &file), 0);
 	assert_int_equal(symbol_file__find(file, 0xffffffff81000010, &symbol), 0);
 	assert_string_equal(symbol.name.data, "startup_64");
 	assert_int_equal(symbol_file__find(file, 0xffffffff810001ff, &symbol), 0);
@@ -270,7 +299,8 @@ static void kernel(void **state)
 	assert_int_equal(symbol_file__find(file, 0xffffffffc0000000, &symbol), -ENOENT);
 	symbol__free(&symbol);
 	symbol_file__free(file);
-	assert_int_equal(symbol_file__open_kallsyms_text("0000000000000000 T a\n", 21, &file), -EACCES);
+	assert_int_equal(symbol_file__open_kallsyms_text("0000000000000000 T a\n", 21, &file),
+			 -EACCES);
 	assert_int_equal(symbol_file__open_kallsyms_text("", 0, &file), -ENOENT);
 }
 
