@@ -77,6 +77,16 @@ bool demangle__append(const char *name, size_t max, struct buf *ret)
 	return name[1] == 'Z' && run(name, max, ret, false);
 }
 
+static bool number(const char *text, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+	return len;
+}
+
 size_t demangle__stem(const char *name, size_t len)
 {
 	static const char *const words[] = {"cold",	 "part",     "isra",
@@ -94,8 +104,7 @@ size_t demangle__stem(const char *name, size_t len)
 			if (word == strlen(words[i]) && !memcmp(at + 1, words[i], word))
 				break;
 		/* Numbers follow a word: ".part.0". */
-		if (i == sizeof(words) / sizeof(*words) &&
-		    (at == dot || !word || strspn(at + 1, "0123456789") < word))
+		if (i == sizeof(words) / sizeof(*words) && (at == dot || !number(at + 1, word)))
 			return len;
 		at = next;
 	}

@@ -36,8 +36,8 @@ static int show_clones(const char *suffix, size_t len, struct buf *ret)
 	int err = 0;
 
 	for (at = 1; at <= len && !err; at++) {
-		if (at < len &&
-		    (suffix[at] != '.' || (suffix[at + 1] >= '0' && suffix[at + 1] <= '9')))
+		if (at < len && (suffix[at] != '.' ||
+				 (at + 1 < len && suffix[at + 1] >= '0' && suffix[at + 1] <= '9')))
 			continue;
 		err = buf__printf(ret, " [clone %.*s]", (int)(at - begin), suffix + begin);
 		begin = at;

@@ -304,7 +304,8 @@ static int entity(struct input *in, bool jit, struct numba_name *ret, bool *ret_
 			continue;
 		}
 		/* The last part, and no tag behind it. */
-		if (jit && (in->at == in->end || (*in->at != 'B' && (*in->at < '0' || *in->at > '9'))))
+		if (jit &&
+		    (in->at == in->end || (*in->at != 'B' && (*in->at < '0' || *in->at > '9'))))
 			old_version(text, &len, ret);
 		err = parts ? buf__puts(&ret->function, ".") : 0;
 		if (!err)
