@@ -12,7 +12,7 @@ CLANG ?= clang
 LLVM_STRIP ?= llvm-strip
 # Debian has it in /usr/sbin, which is not on everybody's path.
 BPFTOOL ?= $(firstword $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool) bpftool)
-PKGS := libbpf libzstd jansson
+PKGS := libbpf libzstd jansson libelf libdw liblzma
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Werror -Wno-unused-parameter
@@ -20,7 +20,7 @@ CPPFLAGS += -D_GNU_SOURCE -DCPROFD_VERSION='"$(VERSION)"' -Iinclude -Idaemon -I$
 CFLAGS ?= -O2 -g
 SAN ?=
 ALL_CFLAGS = -std=gnu17 $(WARN) $(CFLAGS) $(SAN) $(PKG_CFLAGS)
-ALL_LIBS = $(PKG_LIBS) -lpthread -lm
+ALL_LIBS = $(PKG_LIBS) -liberty -lpthread -lm
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -idirafter /usr/include/x86_64-linux-gnu -Iinclude -Ibpf
 
@@ -113,10 +113,12 @@ uninstall: ## what install put there
 		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket
 
 # --- what Debian has to give ---
-DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev
+DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
+	libelf-dev libdw-dev liblzma-dev libiberty-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
-DEPS_TEST := libcmocka-dev libdw-dev libunwind-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git man-db jq \
-	util-linux libcap2-bin procps systemd
+DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
+	man-db jq util-linux libcap2-bin procps systemd binutils elfutils g++ xz-utils libdebuginfod1 \
+	libunwind-dev
 # Another source of npm (a newer nodejs) may be there, and Debian's package conflicts with it.
 DEPS_TEST += $(if $(shell command -v npm),,npm)
 .PHONY: deps deps-test

@@ -1,0 +1,81 @@
+#include "symbols/bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int elf_bytes__init_fd(struct elf_bytes *bytes, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode)) /* reading a fifo or a device could wait forever */
+		return -EINVAL;
+	*bytes = (struct elf_bytes){.fd = fd, .size = (uint64_t)st.st_size, .changed = st.st_mtim};
+	return 0;
+}
+
+void elf_bytes__init_memory(struct elf_bytes *bytes, uint8_t *data, size_t len)
+{
+	*bytes = (struct elf_bytes){.fd = -1, .data = data, .size = len};
+}
+
+void elf_bytes__free(struct elf_bytes *bytes)
+{
+	if (bytes->fd >= 0)
+		close(bytes->fd);
+	free(bytes->data);
+	*bytes = (struct elf_bytes)ELF_BYTES_NONE;
+}
+
+int elf_bytes__read_some(const struct elf_bytes *bytes, uint64_t at, void *dst, size_t len,
+			 size_t *ret_len)
+{
+	size_t done = 0;
+
+	*ret_len = 0;
+	if (at >= bytes->size)
+		return 0;
+	if (len > bytes->size - at)
+		len = bytes->size - at;
+	if (bytes->fd < 0) {
+		memcpy(dst, bytes->data + at, len);
+		*ret_len = len;
+		return 0;
+	}
+	while (done < len) {
+		ssize_t got = pread(bytes->fd, (char *)dst + done, len - done, (off_t)(at + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -EIO;
+		if (!got)
+			break;
+		done += (size_t)got;
+	}
+	*ret_len = done;
+	return 0;
+}
+
+int elf_bytes__read(const struct elf_bytes *bytes, uint64_t at, void *dst, size_t len)
+{
+	size_t got;
+	int err = elf_bytes__read_some(bytes, at, dst, len, &got);
+
+	return err ? err : got == len ? 0 : -ENODATA;
+}
+
+bool elf_bytes__stale(const struct elf_bytes *bytes)
+{
+	struct stat st;
+
+	if (bytes->fd < 0)
+		return false;
+	return fstat(bytes->fd, &st) || (uint64_t)st.st_size != bytes->size ||
+	       st.st_mtim.tv_sec != bytes->changed.tv_sec ||
+	       st.st_mtim.tv_nsec != bytes->changed.tv_nsec;
+}

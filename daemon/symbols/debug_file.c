@@ -1,0 +1,117 @@
+#include "symbols/debug_file.h"
+
+#include <errno.h>
+#include <lzma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define ROOT "/usr/lib/debug"
+#define CRC_CHUNK (256u << 10)
+
+void debug_file__build_id_path(const uint8_t *id, size_t len, char ret[DEBUG_PATH_MAX])
+{
+	int at = snprintf(ret, DEBUG_PATH_MAX, "%s/.build-id/%02x/", ROOT, len ? id[0] : 0);
+	size_t i;
+
+	for (i = 1; i < len && i < SYMBOL_BUILD_ID_MAX; i++)
+		at += snprintf(ret + at, DEBUG_PATH_MAX - (size_t)at, "%02x", id[i]);
+	snprintf(ret + at, DEBUG_PATH_MAX - (size_t)at, ".debug");
+}
+
+int debug_file__crc(const struct elf_bytes *bytes, uint32_t *ret)
+{
+	_cleanup_free_ uint8_t *chunk = malloc(CRC_CHUNK);
+	uint32_t crc = 0;
+	uint64_t at = 0;
+	size_t got;
+	int err;
+
+	if (!chunk)
+		return -ENOMEM;
+	if (bytes->size > DEBUG_CRC_MAX)
+		return -EFBIG;
+	do {
+		err = elf_bytes__read_some(bytes, at, chunk, CRC_CHUNK, &got);
+		if (err)
+			return err;
+		crc = lzma_crc32(chunk, got, crc);
+		at += got;
+	} while (got);
+	*ret = crc;
+	return 0;
+}
+
+int debug_file__belongs(const struct elf_image *image, const struct elf_bytes *debug)
+{
+	char name[IMAGE_LINK_MAX];
+	struct elf_image other;
+	uint32_t wanted, crc;
+	bool same;
+	int err;
+
+	if (image->build_id_len) {
+		err = elf_image__open(debug, &other);
+		if (err)
+			return err;
+		same = other.build_id_len == image->build_id_len &&
+		       !memcmp(other.build_id, image->build_id, image->build_id_len);
+		elf_image__free(&other);
+		return same ? 0 : -EINVAL;
+	}
+	err = elf_image__debuglink(image, name, &wanted);
+	if (!err)
+		err = debug_file__crc(debug, &crc);
+	return err ? err : crc == wanted ? 0 : -EINVAL;
+}
+
+static int try(const struct elf_image *image, const struct symbol_opener *opener, const char *path)
+{
+	struct elf_bytes bytes = ELF_BYTES_NONE;
+	int fd = opener->open(opener->context, path), err;
+
+	if (fd < 0)
+		return fd;
+	err = elf_bytes__init_fd(&bytes, fd);
+	if (!err)
+		err = debug_file__belongs(image, &bytes);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+int debug_file__find(const struct elf_image *image, const char *path,
+		     const struct symbol_opener *opener)
+{
+	static const char *const forms[] = {"%.*s/%s", "%.*s/.debug/%s", ROOT "%.*s/%s"};
+	char link[IMAGE_LINK_MAX], full[DEBUG_PATH_MAX];
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	uint32_t crc;
+	size_t i;
+	int fd;
+
+	if (image->build_id_len) {
+		debug_file__build_id_path(image->build_id, image->build_id_len, full);
+		fd = try(image, opener, full);
+		if (fd >= 0)
+			return fd;
+	}
+	if (!slash || elf_image__debuglink(image, link, &crc))
+		return -ENOENT;
+	for (i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		int len = snprintf(full, sizeof(full), forms[i], (int)(slash - path), path, link);
+
+		/* A file that links to itself is not its own debug file. */
+		if (len < 0 || (size_t)len >= sizeof(full) || !strcmp(full, path))
+			continue;
+		fd = try(image, opener, full);
+		if (fd >= 0)
+			return fd;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,23 @@
+/* Finding a separate debug file, the way GDB does: by build-id below
+ * /usr/lib/debug, then by .gnu_debuglink beside the file, in .debug/, and below
+ * /usr/lib/debug. What is found must prove that it belongs to the file. */
+#ifndef CPROFD_SYMBOLS_DEBUG_FILE_H
+#define CPROFD_SYMBOLS_DEBUG_FILE_H
+
+#include "symbols/image.h"
+
+#define DEBUG_PATH_MAX 4096u
+#define DEBUG_CRC_MAX (512ull << 20) /* bytes of a file whose CRC is taken */
+
+/* An fd. -ENOENT. `path` may be NULL. */
+int debug_file__find(const struct elf_image *image, const char *path,
+		     const struct symbol_opener *opener);
+/* Does `debug` hold the debug information of `image`? By build-id; without one
+ * the CRC of .gnu_debuglink must be right. 0, -EINVAL: no. */
+int debug_file__belongs(const struct elf_image *image, const struct elf_bytes *debug);
+/* The CRC-32 of .gnu_debuglink (the one of gzip) of the whole file. */
+int debug_file__crc(const struct elf_bytes *bytes, uint32_t *ret);
+/* "/usr/lib/debug/.build-id/ab/cdef.debug" */
+void debug_file__build_id_path(const uint8_t *id, size_t len, char ret[DEBUG_PATH_MAX]);
+
+#endif

@@ -1,0 +1,15 @@
+/* .gnu_debugdata: a small ELF file with the symbols that strip took, compressed
+ * with xz (Fedora's "MiniDebugInfo"). */
+#ifndef CPROFD_SYMBOLS_DEBUGDATA_H
+#define CPROFD_SYMBOLS_DEBUGDATA_H
+
+#include "symbols/image.h"
+
+#define DEBUGDATA_PACKED_MAX (16u << 20)
+#define DEBUGDATA_MAX (32u << 20)
+
+/* The file, as malloc'd memory. -ENOENT: the image has none; -EBADMSG, -EFBIG. */
+int debugdata__read(const struct elf_image *image, uint8_t **ret, size_t *ret_len);
+int debugdata__unpack(const uint8_t *data, size_t len, uint8_t **ret, size_t *ret_len);
+
+#endif

@@ -1,0 +1,319 @@
+/* A symbol_file: a file's tables in the order in which they are asked. */
+#include "symbols/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "symbols/debug_file.h"
+#include "symbols/debugdata.h"
+#include "symbols/kallsyms.h"
+
+#define READ_STEP (64u << 10)
+
+static const char *const words[] = {
+#define SOURCE_WORD(id, word) [SYMBOL_FROM_##id] = word,
+	SYMBOL_SOURCES(SOURCE_WORD)};
+
+const char *symbol_source__word(enum symbol_source source)
+{
+	return (unsigned)source < SYMBOL_SOURCE_COUNT ? words[source] : "unknown";
+}
+
+void symbol__free(struct symbol *symbol)
+{
+	buf__free(&symbol->name);
+	buf__free(&symbol->module);
+}
+
+struct symbol_file *symbol_file__free(struct symbol_file *file)
+{
+	size_t i;
+
+	if (!file)
+		return NULL;
+	lines__free(file->lines);
+	symbol_file__free(file->debug);
+	symbol_file__free(file->debugdata);
+	for (i = 0; i < SYMBOL_SOURCE_COUNT; i++)
+		symbol_table__free(&file->tables[i]);
+	code_ranges__free(&file->ranges);
+	elf_image__free(&file->image);
+	elf_bytes__free(&file->bytes);
+	free(file->path);
+	free(file);
+	return NULL;
+}
+
+/* A table that is missing or damaged is a table without symbols. */
+static int tolerable(int err)
+{
+	return err == -ENOMEM || err == -EIO ? err : 0;
+}
+
+static int load(struct symbol_file *file, enum symbol_source source, uint32_t type,
+		const struct symbol_table *skip, uint32_t extend)
+{
+	struct symbol_table *table = &file->tables[source];
+	struct elf_symbols symbols;
+	int err;
+
+	err = elf_image__symbols(&file->image, type, &symbols);
+	if (!err)
+		err = symbol_table__load(table, &file->image, &symbols, &file->ranges, skip,
+					 extend);
+	table->source = source;
+	return tolerable(err);
+}
+
+/* A file that only gives symbols to another one. */
+static int open_helper(struct elf_bytes *bytes, enum symbol_source source, uint32_t extend,
+		       struct symbol_file **ret)
+{
+	struct symbol_file *file = calloc(1, sizeof(*file));
+	int err;
+
+	if (!file)
+		return -ENOMEM;
+	file->bytes = *bytes;
+	file->debug_sought = true;
+	err = elf_image__open(&file->bytes, &file->image);
+	if (!err)
+		err = code_ranges__of(&file->image, &file->ranges);
+	if (!err)
+		err = load(file, source, SHT_SYMTAB, NULL, extend);
+	if (err) {
+		file->bytes = (struct elf_bytes)ELF_BYTES_NONE; /* stay the caller's */
+		symbol_file__free(file);
+		return err;
+	}
+	*ret = file;
+	return 0;
+}
+
+static int take_debug_file(struct symbol_file *file, int fd)
+{
+	struct elf_bytes bytes;
+	int err = elf_bytes__init_fd(&bytes, fd);
+
+	return err ? err : open_helper(&bytes, SYMBOL_FROM_DEBUG_FILE, EXTEND_ALWAYS, &file->debug);
+}
+
+int symbol_file__seek_debug(struct symbol_file *file)
+{
+	int fd, err;
+
+	if (file->debug)
+		return 0;
+	if (file->debug_sought || !file->opener)
+		return -ENOENT;
+	file->debug_sought = true;
+	fd = debug_file__find(&file->image, file->path, file->opener);
+	if (fd < 0)
+		return fd;
+	err = take_debug_file(file, fd);
+	if (err)
+		close(fd);
+	return err;
+}
+
+static int seek_debugdata(struct symbol_file *file)
+{
+	struct elf_bytes bytes;
+	uint8_t *data;
+	size_t len;
+	int err;
+
+	err = debugdata__read(&file->image, &data, &len);
+	if (err)
+		return err;
+	elf_bytes__init_memory(&bytes, data, len);
+	err = open_helper(&bytes, SYMBOL_FROM_DEBUGDATA, 0, &file->debugdata);
+	if (err)
+		elf_bytes__free(&bytes);
+	return err;
+}
+
+static int load_all(struct symbol_file *file)
+{
+	const struct symbol_table *skip = NULL;
+	int err;
+
+	err = elf_image__open(&file->bytes, &file->image);
+	if (!err)
+		err = code_ranges__of(&file->image, &file->ranges);
+	if (!err)
+		err = load(file, SYMBOL_FROM_SYMTAB, SHT_SYMTAB, NULL, EXTEND_ALWAYS);
+	if (err)
+		return err;
+	if (file->tables[SYMBOL_FROM_SYMTAB].n) {
+		skip = &file->tables[SYMBOL_FROM_SYMTAB];
+	} else {
+		err = tolerable(symbol_file__seek_debug(file));
+		if (!err && file->debug && file->debug->tables[SYMBOL_FROM_DEBUG_FILE].n)
+			skip = &file->debug->tables[SYMBOL_FROM_DEBUG_FILE];
+		else if (!err)
+			err = tolerable(seek_debugdata(file));
+	}
+	if (!err)
+		err = load(file, SYMBOL_FROM_DYNSYM, SHT_DYNSYM, skip, 0);
+	if (!err)
+		err = tolerable(symbol_table__load_plt(&file->tables[SYMBOL_FROM_PLT], &file->image,
+						       &file->ranges));
+	return err;
+}
+
+int symbol_file__open(int fd, const char *path, const struct symbol_opener *opener,
+		      struct symbol_file **ret)
+{
+	struct symbol_file *file = calloc(1, sizeof(*file));
+	int err;
+
+	if (!file)
+		return -ENOMEM;
+	file->opener = opener;
+	file->bytes.fd = -1;
+	err = elf_bytes__init_fd(&file->bytes, fd);
+	if (!err && path && !(file->path = strdup(path)))
+		err = -ENOMEM;
+	if (!err)
+		err = load_all(file);
+	if (err) {
+		file->bytes.fd = -1;
+		symbol_file__free(file);
+		return err;
+	}
+	*ret = file;
+	return 0;
+}
+
+int symbol_file__open_memory(const void *data, size_t len, struct symbol_file **ret)
+{
+	struct symbol_file *file = calloc(1, sizeof(*file));
+	uint8_t *copy = malloc(len ? len : 1);
+	int err;
+
+	if (!file || !copy) {
+		free(file);
+		free(copy);
+		return -ENOMEM;
+	}
+	if (len)
+		memcpy(copy, data, len);
+	elf_bytes__init_memory(&file->bytes, copy, len);
+	err = load_all(file);
+	if (err)
+		symbol_file__free(file);
+	else
+		*ret = file;
+	return err;
+}
+
+static int finish_kallsyms(struct kallsyms *kallsyms, struct symbol_file **ret)
+{
+	struct symbol_file *file = calloc(1, sizeof(*file));
+	int err;
+
+	if (!file)
+		return -ENOMEM;
+	file->kernel = true;
+	file->bytes.fd = -1;
+	err = kallsyms__finish(kallsyms, &file->bytes, &file->tables[SYMBOL_FROM_KERNEL]);
+	if (err)
+		symbol_file__free(file);
+	else
+		*ret = file;
+	return err;
+}
+
+int symbol_file__open_kallsyms_text(const char *text, size_t len, struct symbol_file **ret)
+{
+	struct kallsyms *kallsyms;
+	int err = kallsyms__new(&kallsyms);
+
+	if (err)
+		return err;
+	err = kallsyms__feed(kallsyms, text, len);
+	if (!err)
+		err = finish_kallsyms(kallsyms, ret);
+	kallsyms__free(kallsyms);
+	return err;
+}
+
+int symbol_file__open_kallsyms(int fd, struct symbol_file **ret)
+{
+	_cleanup_free_ char *chunk = malloc(READ_STEP);
+	struct kallsyms *kallsyms;
+	ssize_t got;
+	int err;
+
+	if (!chunk)
+		return -ENOMEM;
+	err = kallsyms__new(&kallsyms);
+	if (err)
+		return err;
+	do {
+		got = read(fd, chunk, READ_STEP);
+		if (got < 0 && errno != EINTR)
+			err = -errno;
+		else if (got > 0)
+			err = kallsyms__feed(kallsyms, chunk, (size_t)got);
+	} while (got && !err);
+	if (!err)
+		err = finish_kallsyms(kallsyms, ret);
+	kallsyms__free(kallsyms);
+	return err;
+}
+
+int symbol_file__add_debug_file(struct symbol_file *file, int fd)
+{
+	struct elf_bytes bytes;
+	struct symbol_file *old = file->debug;
+	int err;
+
+	if (file->kernel)
+		return -EINVAL;
+	err = elf_bytes__init_fd(&bytes, fd);
+	if (!err)
+		err = debug_file__belongs(&file->image, &bytes);
+	if (!err)
+		err = take_debug_file(file, fd);
+	if (err)
+		return err;
+	file->lines = lines__free(file->lines);
+	symbol_file__free(old);
+	file->lines_error = 0;
+	return 0;
+}
+
+size_t symbol_file__build_id(const struct symbol_file *file, const uint8_t **ret_id)
+{
+	*ret_id = file->image.build_id;
+	return file->image.build_id_len;
+}
+
+static void add_stats(const struct symbol_file *file, struct symbol_stats *ret)
+{
+	size_t i;
+
+	if (!file)
+		return;
+	ret->bytes += sizeof(*file) + file->ranges.n * sizeof(*file->ranges.items) +
+		      file->image.n_sections * sizeof(*file->image.sections) +
+		      file->image.n_segments * sizeof(*file->image.segments) +
+		      (file->bytes.data ? file->bytes.size : 0);
+	for (i = 0; i < SYMBOL_SOURCE_COUNT; i++) {
+		ret->symbols[i] += file->tables[i].n;
+		ret->bytes += symbol_table__bytes(&file->tables[i]);
+	}
+	add_stats(file->debug, ret);
+	add_stats(file->debugdata, ret);
+}
+
+void symbol_file__stats(const struct symbol_file *file, struct symbol_stats *ret)
+{
+	*ret = (struct symbol_stats){};
+	add_stats(file, ret);
+}

@@ -1,0 +1,104 @@
+/* An address -> the symbol that it lies in. */
+#include "symbols/file.h"
+
+#include <errno.h>
+#include <string.h>
+
+int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t *ret_vaddr)
+{
+	const Elf64_Phdr *best = NULL;
+	uint32_t i;
+
+	/* The kernel and objects of a JIT have no segments: an address is an address. */
+	if (!file->image.n_segments) {
+		*ret_vaddr = offset;
+		return 0;
+	}
+	for (i = 0; i < file->image.n_segments; i++) {
+		const Elf64_Phdr *p = &file->image.segments[i];
+
+		/* A page where two segments meet is mapped twice: code is in the one that runs. */
+		if (p->p_type == PT_LOAD && offset >= p->p_offset &&
+		    offset - p->p_offset < p->p_filesz &&
+		    (!best || ((p->p_flags & PF_X) && !(best->p_flags & PF_X))))
+			best = p;
+	}
+	if (!best)
+		return -ENOENT;
+	*ret_vaddr = offset - best->p_offset + best->p_vaddr;
+	return 0;
+}
+
+/* The tables in the order in which they are asked. */
+static const struct symbol_table *table_of(const struct symbol_file *file,
+					   enum symbol_source source)
+{
+	if (source == SYMBOL_FROM_DEBUG_FILE)
+		file = file->debug;
+	else if (source == SYMBOL_FROM_DEBUGDATA)
+		file = file->debugdata;
+	return file && file->tables[source].n ? &file->tables[source] : NULL;
+}
+
+static int read_name(const struct symbol_table *table, uint32_t name, struct symbol *ret)
+{
+	const char *tab, *at;
+	int err;
+
+	err = symbol_table__name(table, name, &ret->name);
+	/* A symbol's version is a part of its name in .symtab: "popen@@GLIBC_2.2.5". */
+	if (!err && ret->name.len > 1 && (at = memchr(ret->name.data + 1, '@', ret->name.len - 1)))
+		ret->name.len = (size_t)(at - ret->name.data);
+	if (!err && table->source == SYMBOL_FROM_PLT)
+		err = buf__puts(&ret->name, "@plt");
+	if (!err && table->source == SYMBOL_FROM_KERNEL &&
+	    (tab = memchr(ret->name.data, '\t', ret->name.len))) {
+		size_t len = (size_t)(tab - ret->name.data);
+
+		if (ret->name.len - len > 3 && tab[1] == '[')
+			err = buf__append(&ret->module, tab + 2, ret->name.len - len - 3);
+		ret->name.len = len;
+	}
+	if (!err)
+		err = buf__append(&ret->name, "", 1);
+	if (!err)
+		err = buf__append(&ret->module, "", 1);
+	if (!err && elf_bytes__stale(table->bytes))
+		err = -ESTALE;
+	if (err) {
+		buf__clear(&ret->name);
+		buf__clear(&ret->module);
+		return err;
+	}
+	ret->name.len--;
+	ret->module.len--;
+	return 0;
+}
+
+int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret)
+{
+	const struct symbol_table *table, *best = NULL;
+	struct table_row row, found = {};
+	unsigned source;
+
+	buf__clear(&ret->name);
+	buf__clear(&ret->module);
+	for (source = 0; source < SYMBOL_SOURCE_COUNT; source++) {
+		table = table_of(file, source);
+		/* A size that was given is better than one that was derived. */
+		if (!table || !symbol_table__find(table, vaddr, &row) || (best && row.extended))
+			continue;
+		found = row;
+		best = table;
+		if (!row.extended)
+			break;
+	}
+	if (!best)
+		return -ENOENT;
+	ret->start = found.start;
+	ret->size = found.size;
+	ret->offset = vaddr - found.start;
+	ret->extended = found.extended;
+	ret->source = best->source;
+	return read_name(best, found.name, ret);
+}

@@ -1,0 +1,157 @@
+/* Where the symbol tables of an image are: by section, or, when the section
+ * headers were stripped, by what the loader uses. */
+#include "symbols/image.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define DYNAMIC_MAX 1024u
+#define CHAIN_MAX (1u << 24)
+
+static int by_section(const struct elf_image *image, uint32_t type, struct elf_symbols *ret)
+{
+	const Elf64_Shdr *table = NULL, *strings;
+	uint32_t i;
+
+	for (i = 1; i < image->n_sections && !table; i++)
+		if (image->sections[i].sh_type == type)
+			table = &image->sections[i];
+	if (!table)
+		return -ENOENT;
+	if (table->sh_entsize != sizeof(Elf64_Sym) || !table->sh_link ||
+	    table->sh_link >= image->n_sections)
+		return -EBADMSG;
+	strings = &image->sections[table->sh_link];
+	if (strings->sh_type != SHT_STRTAB)
+		return -EBADMSG;
+	*ret = (struct elf_symbols){.offset = table->sh_offset,
+				    .n = table->sh_size / sizeof(Elf64_Sym),
+				    .strings = strings->sh_offset,
+				    .strings_size = strings->sh_size};
+	for (i = 1; i < image->n_sections; i++)
+		if (image->sections[i].sh_type == SHT_SYMTAB_SHNDX &&
+		    &image->sections[image->sections[i].sh_link < image->n_sections
+					     ? image->sections[i].sh_link
+					     : 0] == table)
+			ret->indices = image->sections[i].sh_offset;
+	return 0;
+}
+
+/* The number of symbols is told by the hash table only. DT_GNU_HASH: the last
+ * chain ends behind the last symbol. */
+static int count_gnu(const struct elf_image *image, uint64_t hash, uint64_t *ret_n)
+{
+	uint64_t at, chains, symbol = 0;
+	uint32_t header[4], bucket[512], word, i, k, n;
+
+	if (elf_image__offset(image, hash, sizeof(header), &at) ||
+	    elf_bytes__read(image->bytes, at, header, sizeof(header)))
+		return -EBADMSG;
+	at += sizeof(header) + (uint64_t)header[2] * 8;
+	chains = at + (uint64_t)header[0] * 4;
+	if (chains > image->bytes->size)
+		return -EBADMSG;
+	for (i = 0; i < header[0]; i += n) {
+		n = header[0] - i < 512 ? header[0] - i : 512;
+		if (elf_bytes__read(image->bytes, at + (uint64_t)i * 4, bucket, n * 4))
+			return -EBADMSG;
+		for (k = 0; k < n; k++)
+			if (bucket[k] > symbol)
+				symbol = bucket[k];
+	}
+	if (!symbol) {
+		*ret_n = header[1];
+		return 0;
+	}
+	if (symbol < header[1])
+		return -EBADMSG;
+	for (i = 0; i < 4096; i++, symbol++) {
+		if (elf_bytes__read(image->bytes, chains + (symbol - header[1]) * 4, &word, 4))
+			return -EBADMSG;
+		if (word & 1) {
+			*ret_n = symbol + 1;
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+static int count(const struct elf_image *image, uint64_t gnu, uint64_t sysv, uint64_t *ret_n)
+{
+	uint32_t header[2];
+	uint64_t at;
+
+	if (sysv && !elf_image__offset(image, sysv, sizeof(header), &at) &&
+	    !elf_bytes__read(image->bytes, at, header, sizeof(header))) {
+		*ret_n = header[1];
+		return 0;
+	}
+	return gnu ? count_gnu(image, gnu, ret_n) : -ENOENT;
+}
+
+static int by_dynamic(const struct elf_image *image, struct elf_symbols *ret)
+{
+	uint64_t symbols = 0, strings = 0, size = 0, gnu = 0, sysv = 0;
+	const Elf64_Phdr *dynamic = NULL;
+	Elf64_Dyn entry;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < image->n_segments; i++)
+		if (image->segments[i].p_type == PT_DYNAMIC)
+			dynamic = &image->segments[i];
+	if (!dynamic)
+		return -ENOENT;
+	for (i = 0; i < DYNAMIC_MAX && i < dynamic->p_filesz / sizeof(entry); i++) {
+		if (elf_bytes__read(image->bytes, dynamic->p_offset + i * sizeof(entry), &entry,
+				    sizeof(entry)))
+			return -EBADMSG;
+		switch (entry.d_tag) {
+		case DT_SYMTAB:
+			symbols = entry.d_un.d_ptr;
+			break;
+		case DT_STRTAB:
+			strings = entry.d_un.d_ptr;
+			break;
+		case DT_STRSZ:
+			size = entry.d_un.d_val;
+			break;
+		case DT_GNU_HASH:
+			gnu = entry.d_un.d_ptr;
+			break;
+		case DT_HASH:
+			sysv = entry.d_un.d_ptr;
+			break;
+		}
+		if (entry.d_tag == DT_NULL)
+			break;
+	}
+	if (!symbols || !strings || !size)
+		return -ENOENT;
+	*ret = (struct elf_symbols){.strings_size = size};
+	err = count(image, gnu, sysv, &ret->n);
+	if (err)
+		return err;
+	if (ret->n > CHAIN_MAX ||
+	    elf_image__offset(image, symbols, ret->n * sizeof(Elf64_Sym), &ret->offset) ||
+	    elf_image__offset(image, strings, size, &ret->strings))
+		return -EBADMSG;
+	return 0;
+}
+
+int elf_image__symbols(const struct elf_image *image, uint32_t type, struct elf_symbols *ret)
+{
+	int err = by_section(image, type, ret);
+
+	if (err == -ENOENT && type == SHT_DYNSYM && !image->n_sections)
+		err = by_dynamic(image, ret);
+	if (err)
+		return err;
+	if (ret->offset > image->bytes->size || ret->strings > image->bytes->size ||
+	    ret->strings_size > image->bytes->size - ret->strings)
+		return -EBADMSG;
+	/* A table that runs beyond the file's end is read as far as it goes. */
+	if (ret->n > (image->bytes->size - ret->offset) / sizeof(Elf64_Sym))
+		ret->n = (image->bytes->size - ret->offset) / sizeof(Elf64_Sym);
+	return 0;
+}

@@ -1,0 +1,190 @@
+/* PLT stubs: no symbol table has them. A stub jumps through a slot, and the
+ * relocation of that slot names the target. Only x86-64's stubs are decoded. */
+#include "symbols/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/slots.h"
+#include "symbols/image.h"
+
+#define STUBS_MAX 65536u
+#define SECTION_MAX (STUBS_MAX * 16u)
+#define RELOCATIONS 2048u /* read at once */
+
+struct stub {
+	uint64_t slot; /* that it jumps through */
+	uint64_t start;
+	uint32_t size;
+};
+
+struct stubs {
+	struct stub *items;
+	uint32_t n, capacity;
+};
+
+/* [endbr64] [bnd] jmp *disp32(%rip); psABI x86-64, "Procedure Linkage Table".
+ * The stub that resolves lazily begins with a push and is not one of these. */
+static bool slot_x86_64(const uint8_t *code, size_t len, uint64_t vaddr, uint64_t *ret)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	size_t at = 0;
+	int32_t disp;
+
+	if (len >= 4 && !memcmp(code, endbr64, 4))
+		at = 4;
+	if (at < len && code[at] == 0xf2)
+		at++;
+	if (len - at < 6 || code[at] != 0xff || code[at + 1] != 0x25)
+		return false;
+	memcpy(&disp, code + at + 2, 4);
+	*ret = vaddr + at + 6 + (uint64_t)(int64_t)disp;
+	return true;
+}
+
+static int read_stubs(const struct elf_image *image, const char *name, uint32_t entry,
+		      struct stubs *stubs)
+{
+	uint32_t number = elf_image__section(image, name);
+	_cleanup_free_ uint8_t *code = NULL;
+	const Elf64_Shdr *s;
+	uint64_t at;
+	int err;
+
+	if (!number)
+		return 0;
+	s = &image->sections[number];
+	if (s->sh_type != SHT_PROGBITS || !s->sh_size || s->sh_size > SECTION_MAX)
+		return 0;
+	if (s->sh_entsize == 8 || s->sh_entsize == 16)
+		entry = (uint32_t)s->sh_entsize;
+	code = malloc(s->sh_size);
+	if (!code)
+		return -ENOMEM;
+	if (elf_bytes__read(image->bytes, s->sh_offset, code, s->sh_size))
+		return 0;
+	for (at = 0; s->sh_size - at >= entry; at += entry) {
+		struct stub stub = {.start = s->sh_addr + at, .size = entry};
+
+		if (!slot_x86_64(code + at, entry, stub.start, &stub.slot))
+			continue;
+		err = array__reserve((void **)&stubs->items, sizeof(stub), stubs->n,
+				     &stubs->capacity);
+		if (err)
+			return err;
+		stubs->items[stubs->n++] = stub;
+	}
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct stub *x = a, *y = b;
+
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+/* The first stub of this slot; there may be more. */
+static uint32_t first_of(const struct stubs *stubs, uint64_t slot)
+{
+	uint32_t low = 0, high = stubs->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (stubs->items[middle].slot < slot)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int name_stubs(struct symbol_table *table, const struct elf_image *image,
+		      const struct elf_symbols *symbols, const Elf64_Shdr *section,
+		      const struct stubs *stubs, struct candidates *candidates)
+{
+	_cleanup_free_ Elf64_Rela *chunk = malloc(RELOCATIONS * sizeof(*chunk));
+	uint64_t total = section->sh_size / sizeof(*chunk), at, n, i;
+	int err;
+
+	if (!chunk)
+		return -ENOMEM;
+	for (at = 0; at < total; at += n) {
+		n = total - at < RELOCATIONS ? total - at : RELOCATIONS;
+		if (elf_bytes__read(image->bytes, section->sh_offset + at * sizeof(*chunk), chunk,
+				    n * sizeof(*chunk)))
+			return 0;
+		for (i = 0; i < n; i++) {
+			uint32_t type = ELF64_R_TYPE(chunk[i].r_info), k;
+			uint64_t number = ELF64_R_SYM(chunk[i].r_info);
+			Elf64_Sym symbol;
+
+			if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
+			    number >= symbols->n)
+				continue;
+			k = first_of(stubs, chunk[i].r_offset);
+			if (k == stubs->n || stubs->items[k].slot != chunk[i].r_offset ||
+			    elf_bytes__read(image->bytes, symbols->offset + number * sizeof(symbol),
+					    &symbol, sizeof(symbol)) ||
+			    !symbol.st_name || symbol.st_name >= symbols->strings_size)
+				continue;
+			for (; k < stubs->n && stubs->items[k].slot == chunk[i].r_offset; k++) {
+				uint64_t start = stubs->items[k].start - table->base;
+
+				if (stubs->items[k].start < table->base || start > UINT32_MAX)
+					continue;
+				err = candidates__add(candidates,
+						      (struct candidate){(uint32_t)start,
+									 symbol.st_name,
+									 stubs->items[k].size, 0});
+				if (err)
+					return err;
+			}
+		}
+	}
+	return 0;
+}
+
+int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *image,
+			   const struct code_ranges *ranges)
+{
+	struct candidates candidates = {};
+	struct elf_symbols symbols;
+	struct stubs stubs = {};
+	uint32_t i;
+	int err;
+
+	if (image->machine != EM_X86_64 || !ranges->n ||
+	    elf_image__symbols(image, SHT_DYNSYM, &symbols))
+		return -ENOENT;
+	table->bytes = image->bytes;
+	table->strings = symbols.strings;
+	table->strings_size = symbols.strings_size;
+	table->base = ranges->items[0].start;
+	table->source = SYMBOL_FROM_PLT;
+	err = read_stubs(image, ".plt", 16, &stubs);
+	if (!err)
+		err = read_stubs(image, ".plt.sec", 16, &stubs);
+	if (!err)
+		err = read_stubs(image, ".plt.got", 8, &stubs);
+	if (stubs.n)
+		qsort(stubs.items, stubs.n, sizeof(*stubs.items), compare);
+	for (i = 1; i < image->n_sections && stubs.n && !err; i++)
+		if (image->sections[i].sh_type == SHT_RELA &&
+		    (image->sections[i].sh_flags & SHF_ALLOC) &&
+		    image->sections[i].sh_entsize == sizeof(Elf64_Rela))
+			err = name_stubs(table, image, &symbols, &image->sections[i], &stubs,
+					 &candidates);
+	if (!err)
+		err = symbol_table__build(table, &candidates, ranges, image->machine, 0);
+	free(stubs.items);
+	free(candidates.items);
+	if (err)
+		symbol_table__free(table);
+	else if (!table->n)
+		err = -ENOENT;
+	return err;
+}

@@ -1,0 +1,178 @@
+/* Symbols: a native address -> module, function, offset in it, file:line.
+ *
+ * Units: a "vaddr" is an address as the ELF file itself counts (st_value,
+ * p_vaddr); a file offset comes from a mapping: pc - mapping.start +
+ * mapping.offset. symbol_file__vaddr() converts. A return address points behind its
+ * call: ask for address - 1, or a call at a function's very end gets the name of
+ * its neighbour.
+ *
+ * A name is told only if the address lies inside of a symbol; otherwise
+ * -ENOENT, and the caller says "module+0xoffset". Sources and the choice among
+ * aliases: docs/symbols.md.
+ *
+ * Nothing here opens a path by itself: files are asked for from the caller.
+ * All bytes are the target's and may be anything: every walk has a bound, a file
+ * that shrinks or changes after it was opened loses its names (-ESTALE) and never
+ * gives wrong ones.
+ *
+ * Threads: an open symbol_file may be asked by several threads at once
+ * (symbol_file__find), but not while it is given a debug file; its lines, and a
+ * struct symbols, belong to one thread at a time. Errors: -errno.
+ */
+#ifndef CPROFD_SYMBOLS_SYMBOLS_H
+#define CPROFD_SYMBOLS_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* Opens the file at `path` as the target sees it (its mount namespace, its
+ * root). An fd that is handed over, readable by pread; or -errno. */
+struct symbol_opener {
+	int (*open)(void *context, const char *path);
+	void *context;
+};
+
+/* X(id, word): where a name was found, in the order that is searched. */
+#define SYMBOL_SOURCES(X) \
+	X(SYMTAB, "symtab") \
+	X(DEBUG_FILE, "debug-file") \
+	X(DEBUGDATA, "debugdata") \
+	X(DYNSYM, "dynsym") \
+	X(PLT, "plt") \
+	X(KERNEL, "kallsyms")
+#define SYMBOL_SOURCE_ENUM(id, word) SYMBOL_FROM_##id,
+enum symbol_source { SYMBOL_SOURCES(SYMBOL_SOURCE_ENUM) SYMBOL_SOURCE_COUNT };
+#undef SYMBOL_SOURCE_ENUM
+const char *symbol_source__word(enum symbol_source source);
+
+/* A symbol that was found. `name` belongs to the caller, who may use one struct
+ * for any number of calls and frees it with symbol__free(). Zero-initialised is
+ * empty. */
+struct symbol {
+	uint64_t start;       /* vaddr (kernel: address) */
+	uint64_t size;        /* of what is named, also where the size was derived */
+	uint64_t offset;      /* of the address asked for, from start */
+	struct buf name;      /* as it is in the table (mangled), NUL-terminated; "puts@plt" */
+	struct buf module;    /* kernel module, NUL-terminated; "" otherwise */
+	enum symbol_source source;
+	bool extended;        /* the table gives no size: it ends where the next begins */
+};
+void symbol__free(struct symbol *symbol);
+
+struct symbol_file;
+
+#define SYMBOL_BUILD_ID_MAX 64u
+#define SYMBOL_NAME_MAX (1u << 20) /* longer names are cut; C++'s reach 100 KB */
+
+/* Takes `fd` over, if and only if it returns 0. `opener` (may be NULL) is asked
+ * for separate debug files here, when the file lacks .symtab, and in
+ * symbol_file__lines(); it outlives the file. `path`: the file's own, beside which debug
+ * files are looked for; NULL: unknown. -ENOEXEC: no 64-bit little-endian ELF;
+ * -EBADMSG: one that does not fit together. A file without any symbol opens. */
+int symbol_file__open(int fd, const char *path, const struct symbol_opener *opener,
+		      struct symbol_file **ret);
+/* An image in memory (the vDSO, an object of a JIT). The bytes are copied. */
+int symbol_file__open_memory(const void *data, size_t len, struct symbol_file **ret);
+/* The text of /proc/kallsyms, from an fd at its beginning (not taken over) or a
+ * buffer (not kept). vaddrs are addresses. -EACCES: the kernel hides them (all 0). */
+int symbol_file__open_kallsyms(int fd, struct symbol_file **ret);
+int symbol_file__open_kallsyms_text(const char *text, size_t len, struct symbol_file **ret);
+struct symbol_file *symbol_file__free(struct symbol_file *file); /* NULL */
+
+/* 0, -ENOENT: outside of every symbol; -ESTALE, -EIO: the file changed. On
+ * error *ret holds no name. */
+int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret);
+/* -ENOENT: no segment holds this offset. */
+int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t *ret_vaddr);
+/* The bytes of the build-id; 0: it has none. */
+size_t symbol_file__build_id(const struct symbol_file *file, const uint8_t **ret_id);
+
+struct symbol_stats {
+	uint32_t symbols[SYMBOL_SOURCE_COUNT]; /* ranges in the index */
+	size_t bytes;                          /* memory held, without libdw's */
+};
+void symbol_file__stats(const struct symbol_file *file, struct symbol_stats *ret);
+
+/* Gives the file a debug file that was found elsewhere (debuginfod). Takes `fd`
+ * over if it returns 0. -EINVAL: its build-id is another. */
+int symbol_file__add_debug_file(struct symbol_file *file, int fd);
+
+/* --- file:line --- */
+
+struct source_line {
+	const char *function; /* demangle it for display; NULL: unknown */
+	const char *file;     /* as the compiler wrote it; NULL: unknown */
+	uint32_t line, column; /* 0: unknown */
+};
+
+/* Debug information beyond this is not read (libLLVM's is 1 GB). */
+#define SYMBOL_DEBUG_BYTES_MAX (128u << 20)
+#define SYMBOL_INLINE_MAX 64u
+
+/* The lines of an address: the innermost inlined function first, the function
+ * that has the code of its own last. *ret_lines is valid until the next call for
+ * this file. The first call reads the debug information (tens of ms). -ENOENT: there is
+ * none for this address; -EFBIG: more than SYMBOL_DEBUG_BYTES_MAX. */
+int symbol_file__lines(struct symbol_file *file, uint64_t vaddr,
+		       const struct source_line **ret_lines, size_t *ret_n);
+
+/* --- debuginfod, for those who set DEBUGINFOD_URLS --- */
+
+/* A download in a thread of its own: it may take minutes. The library is loaded
+ * then, not before. */
+struct debuginfod_job;
+/* -ENOTSUP: DEBUGINFOD_URLS is not set, or there is no libdebuginfod. */
+int debuginfod_job__start(const uint8_t *build_id, size_t len, struct debuginfod_job **ret);
+int debuginfod_job__event(const struct debuginfod_job *job); /* readable when done; borrowed */
+/* The debug file's fd, handed over; -EAGAIN: not done yet; -ENOENT and others: none. */
+int debuginfod_job__take(struct debuginfod_job *job);
+/* Ends a download that still runs: it is told to stop, and waited for. */
+struct debuginfod_job *debuginfod_job__free(struct debuginfod_job *job); /* NULL */
+
+/* --- names for people --- */
+
+#define SYMBOL_DISPLAY_MAX 16384u
+
+/* Appends a symbol's name in the words of its source language: C++ (Itanium),
+ * Rust (both manglings), Numba; others as they are. A compiler's clone is told as
+ * c++filt does: "f(int) [clone .cold]". `jit`: the symbol is of an object that a
+ * JIT made, where Numba's names need no further proof. Longer results than
+ * SYMBOL_DISPLAY_MAX stay mangled. Not terminated. 0, -ENOMEM. */
+int symbol__display(const char *name, size_t len, bool jit, struct buf *ret);
+
+/* --- the cache: each address is resolved once --- */
+
+struct symbols;
+
+struct symbol_place {
+	const char *module;   /* as given to symbols__add() */
+	const char *kernel_module; /* "" if none */
+	const char *name;     /* as in the table; NULL: outside of every symbol */
+	const char *display;  /* for people; "module+0xoffset" when there is no name */
+	uint64_t start;       /* vaddr of the function */
+	uint64_t vaddr;
+	uint64_t offset;      /* from start; without a name, of the file */
+	uint32_t function;    /* number, from 0: the same for all addresses of a function */
+	enum symbol_source source;
+};
+
+/* `bytes_max`: when the cache holds more, it begins anew. */
+int symbols__new(size_t bytes_max, struct symbols **ret);
+struct symbols *symbols__free(struct symbols *symbols); /* NULL; and its files */
+/* `file` is taken over if it returns 0; NULL: the module could not be opened, its
+ * addresses get no names. *ret_module: from 0. */
+int symbols__add(struct symbols *symbols, const char *name, struct symbol_file *file, bool jit,
+		 uint32_t *ret_module);
+struct symbol_file *symbols__file(const struct symbols *symbols, uint32_t module); /* or NULL */
+/* A file offset in a module (kernel: an address). *ret is valid until the next
+ * call of symbols__resolve(). 0 in all cases but -EINVAL (no such module) and -ENOMEM. */
+int symbols__resolve(struct symbols *symbols, uint32_t module, uint64_t offset,
+		     const struct symbol_place **ret);
+/* How often the cache began anew: numbers of functions are of a generation. */
+uint32_t symbols__generation(const struct symbols *symbols);
+size_t symbols__bytes(const struct symbols *symbols);
+
+#endif

@@ -1,0 +1,321 @@
+/* Candidates -> an index.
+ *
+ * They are sorted by address; of those that begin at the same one the best
+ * remains. Then a sweep lays the ranges out so that none overlap: inside of a
+ * function that has another one inside (assembly does that) the inner one wins, and
+ * behind it the outer one goes on, as a range of its own that remembers where its
+ * symbol began. */
+#include "symbols/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/slots.h"
+
+#define DEPTH 64u
+
+/* By address, stable: three passes over 11 bits each. */
+static int sort(struct candidates *candidates)
+{
+	struct candidate *from = candidates->items, *to, *swap;
+	uint32_t counts[2048], i, sum, count;
+	unsigned shift;
+
+	to = malloc((size_t)candidates->n * sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	for (shift = 0; shift < 33; shift += 11) {
+		memset(counts, 0, sizeof(counts));
+		for (i = 0; i < candidates->n; i++)
+			counts[(from[i].start >> shift) & 2047]++;
+		for (i = 0, sum = 0; i < 2048; i++) {
+			count = counts[i];
+			counts[i] = sum;
+			sum += count;
+		}
+		for (i = 0; i < candidates->n; i++)
+			to[counts[(from[i].start >> shift) & 2047]++] = from[i];
+		swap = from;
+		from = to;
+		to = swap;
+	}
+	candidates->items = from; /* an odd number of passes */
+	candidates->capacity = candidates->n;
+	free(to);
+	return 0;
+}
+
+/* Leaves one for each address: the best, and of equals the first of the table. */
+static void choose(struct candidates *candidates)
+{
+	struct candidate *c = candidates->items;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < candidates->n; i++) {
+		if (c[i].rank & RANK_DROP)
+			continue;
+		if (n && c[n - 1].start == c[i].start) {
+			if ((c[i].rank & ~RANK_CHECK) < (c[n - 1].rank & ~RANK_CHECK))
+				c[n - 1] = c[i];
+			continue;
+		}
+		c[n++] = c[i];
+	}
+	candidates->n = n;
+}
+
+struct open_range {
+	uint64_t end;
+	const struct candidate *symbol;
+	uint32_t extended;
+};
+
+struct sweep {
+	struct symbol_table *table;
+	uint32_t capacity;
+	uint64_t at; /* up to where ranges were written */
+	struct open_range open[DEPTH];
+	uint32_t depth;
+};
+
+static int reserve(struct sweep *sweep)
+{
+	struct symbol_table *t = sweep->table;
+	uint32_t fresh = sweep->capacity + sweep->capacity / 2 + 64;
+	void *p;
+
+	if (t->n < sweep->capacity)
+		return 0;
+	if (!(p = realloc(t->starts, (size_t)fresh * sizeof(*t->starts))))
+		return -ENOMEM;
+	t->starts = p;
+	if (!(p = realloc(t->names, (size_t)fresh * sizeof(*t->names))))
+		return -ENOMEM;
+	t->names = p;
+	if (!(p = realloc(t->sizes, (size_t)fresh * sizeof(*t->sizes))))
+		return -ENOMEM;
+	t->sizes = p;
+	sweep->capacity = fresh;
+	return 0;
+}
+
+/* The innermost open range is written from where the sweep is up to `end`. */
+static int emit(struct sweep *sweep, uint64_t end)
+{
+	struct open_range *range = &sweep->open[sweep->depth - 1];
+	struct symbol_table *t = sweep->table;
+	uint64_t size = end - sweep->at;
+	int err;
+
+	if (end <= sweep->at)
+		return 0;
+	err = reserve(sweep);
+	if (err)
+		return err;
+	t->starts[t->n] = (uint32_t)sweep->at;
+	t->names[t->n] = range->symbol->name;
+	t->sizes[t->n] = (uint16_t)(size < TABLE_EXTRA ? size : TABLE_EXTRA);
+	if (range->symbol->start != sweep->at || size >= TABLE_EXTRA) {
+		err = array__reserve((void **)&t->extras, sizeof(*t->extras), t->n_extras,
+				     &t->capacity_extras);
+		if (err)
+			return err;
+		t->sizes[t->n] = TABLE_EXTRA;
+		t->extras[t->n_extras++] =
+			(struct table_extra){t->n, range->symbol->start,
+					     size > UINT32_MAX ? UINT32_MAX : (uint32_t)size};
+	}
+	if (range->extended)
+		t->sizes[t->n] |= TABLE_EXTENDED;
+	t->n++;
+	sweep->at = end;
+	return 0;
+}
+
+/* Closes what ends up to `at`. */
+static int close_until(struct sweep *sweep, uint64_t at)
+{
+	int err = 0;
+
+	while (sweep->depth && !err) {
+		struct open_range *range = &sweep->open[sweep->depth - 1];
+
+		if (range->end > at)
+			return emit(sweep, at);
+		err = emit(sweep, range->end);
+		sweep->depth--;
+	}
+	return err;
+}
+
+static int lay_out(struct sweep *sweep, const struct candidates *candidates,
+		   const struct code_ranges *ranges, uint32_t extend)
+{
+	const struct candidate *c = candidates->items;
+	uint64_t base = sweep->table->base;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < candidates->n; i++) {
+		const struct code_range *range = code_ranges__find(ranges, base + c[i].start);
+		uint64_t end = (uint64_t)c[i].start + c[i].size, limit;
+
+		err = close_until(sweep, c[i].start);
+		if (err)
+			return err;
+		if (!range || (c[i].rank & RANK_BOUNDARY) || sweep->depth == DEPTH)
+			continue;
+		if (!c[i].size) {
+			/* A label inside of a function belongs to the function. */
+			if (sweep->depth)
+				continue;
+			limit = range->end - base;
+			end = i + 1 < candidates->n && c[i + 1].start < limit ? c[i + 1].start
+									      : limit;
+			/* Where symbols are missing, what follows may be another's. Alone in
+			 * its section it is sure: _init, _fini. */
+			if (!extend && (end != limit || base + c[i].start != range->start))
+				continue;
+			if (extend && end - c[i].start > extend)
+				end = (uint64_t)c[i].start + extend;
+		}
+		sweep->at = c[i].start;
+		sweep->open[sweep->depth++] = (struct open_range){end, &c[i], !c[i].size};
+	}
+	return close_until(sweep, UINT64_MAX);
+}
+
+static void shrink(struct symbol_table *t)
+{
+	void *p;
+
+	if (!t->n)
+		return;
+	if ((p = realloc(t->starts, (size_t)t->n * sizeof(*t->starts))))
+		t->starts = p;
+	if ((p = realloc(t->names, (size_t)t->n * sizeof(*t->names))))
+		t->names = p;
+	if ((p = realloc(t->sizes, (size_t)t->n * sizeof(*t->sizes))))
+		t->sizes = p;
+	if (t->n_extras && (p = realloc(t->extras, (size_t)t->n_extras * sizeof(*t->extras)))) {
+		t->extras = p;
+		t->capacity_extras = t->n_extras;
+	}
+}
+
+int symbol_table__build(struct symbol_table *table, struct candidates *candidates,
+			const struct code_ranges *ranges, uint16_t machine, uint32_t extend)
+{
+	struct sweep sweep = {.table = table};
+	int err;
+
+	if (!candidates->n)
+		return 0;
+	err = sort(candidates);
+	if (!err)
+		err = candidates__look_at_names(candidates, table, machine);
+	if (err)
+		return err;
+	choose(candidates);
+	err = lay_out(&sweep, candidates, ranges, extend);
+	if (err)
+		return err;
+	shrink(table);
+	return 0;
+}
+
+void symbol_table__free(struct symbol_table *table)
+{
+	free(table->starts);
+	free(table->names);
+	free(table->sizes);
+	free(table->extras);
+	*table = (struct symbol_table){};
+}
+
+size_t symbol_table__bytes(const struct symbol_table *table)
+{
+	return table->n * (sizeof(*table->starts) + sizeof(*table->names) + sizeof(*table->sizes)) +
+	       table->n_extras * sizeof(*table->extras);
+}
+
+static const struct table_extra *extra(const struct symbol_table *table, uint32_t row)
+{
+	uint32_t low = 0, high = table->n_extras;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->extras[middle].row < row)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return &table->extras[low];
+}
+
+bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret)
+{
+	uint32_t low = 0, high = table->n, at, row;
+	uint32_t size;
+
+	if (vaddr < table->base || vaddr - table->base > UINT32_MAX)
+		return false;
+	at = (uint32_t)(vaddr - table->base);
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->starts[middle] <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return false;
+	row = low - 1;
+	size = table->sizes[row] & TABLE_SIZE;
+	*ret = (struct table_row){.start = table->base + table->starts[row],
+				  .size = size,
+				  .name = table->names[row],
+				  .extended = table->sizes[row] & TABLE_EXTENDED};
+	if (size == TABLE_EXTRA) {
+		const struct table_extra *more = extra(table, row);
+
+		size = more->size;
+		ret->start = table->base + more->symbol;
+		ret->size = (uint64_t)table->starts[row] + size - more->symbol;
+	}
+	return at - table->starts[row] < size;
+}
+
+int symbol_table__name(const struct symbol_table *table, uint32_t name, struct buf *ret)
+{
+	size_t begin = ret->len, step = 256, got;
+	uint64_t at = name;
+	int err;
+
+	while (at < table->strings_size && ret->len - begin < SYMBOL_NAME_MAX) {
+		size_t want = table->strings_size - at < step ? table->strings_size - at : step;
+		const char *end;
+
+		err = buf__reserve(ret, want);
+		if (!err)
+			err = elf_bytes__read_some(table->bytes, table->strings + at,
+						   ret->data + ret->len, want, &got);
+		if (err)
+			return err;
+		end = memchr(ret->data + ret->len, 0, got);
+		if (end) {
+			ret->len = (size_t)(end - ret->data);
+			return 0;
+		}
+		if (!got)
+			return -EIO;
+		ret->len += got;
+		at += got;
+		step = 4096;
+	}
+	return 0;
+}

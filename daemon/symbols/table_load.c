@@ -1,0 +1,157 @@
+/* Which symbols of an ELF table name code: read in chunks, so that neither the
+ * table nor its strings are ever in memory as a whole. */
+#include "symbols/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/slots.h"
+#include "symbols/image.h"
+
+#define CHUNK 2730u /* symbols at once: a little below 64 KB */
+#define SIZE_MAX_U32 UINT32_MAX
+
+int candidates__add(struct candidates *candidates, struct candidate candidate)
+{
+	int err;
+
+	if (candidates->n >= TABLE_CANDIDATES_MAX)
+		return -EFBIG;
+	err = array__reserve((void **)&candidates->items, sizeof(candidate), candidates->n,
+			     &candidates->capacity);
+	if (err)
+		return err;
+	candidates->items[candidates->n++] = candidate;
+	return 0;
+}
+
+/* Its address; false: it names no code here. */
+static bool address(const struct elf_image *image, const Elf64_Sym *symbol, uint32_t index,
+		    uint64_t *ret)
+{
+	const Elf64_Shdr *section;
+
+	if (!index || symbol->st_shndx == SHN_ABS || symbol->st_shndx == SHN_COMMON)
+		return false;
+	*ret = symbol->st_value;
+	if (!image->n_sections)
+		return true;
+	if (index >= image->n_sections)
+		return false;
+	section = &image->sections[index];
+	if (!(section->sh_flags & SHF_EXECINSTR))
+		return false;
+	/* An object file counts from the section; a JIT that relocated it may have
+	 * made that addresses already. */
+	if (image->type == ET_REL && symbol->st_value < section->sh_size &&
+	    (symbol->st_value < section->sh_addr ||
+	     symbol->st_value - section->sh_addr >= section->sh_size))
+		*ret += section->sh_addr;
+	return true;
+}
+
+static bool rank(const Elf64_Sym *symbol, uint32_t *ret)
+{
+	*ret = symbol->st_size ? 0 : RANK_UNSIZED;
+	switch (ELF64_ST_BIND(symbol->st_info)) {
+	case STB_GLOBAL:
+	case STB_GNU_UNIQUE:
+		break;
+	case STB_WEAK:
+		*ret |= RANK_WEAK;
+		break;
+	case STB_LOCAL:
+		*ret |= RANK_LOCAL;
+		break;
+	default:
+		return false;
+	}
+	switch (ELF64_ST_TYPE(symbol->st_info)) {
+	case STT_FUNC:
+	case STT_GNU_IFUNC:
+		return true;
+	case STT_NOTYPE:
+		*ret |= RANK_NOTYPE;
+		if (ELF64_ST_BIND(symbol->st_info) == STB_LOCAL)
+			*ret |= RANK_CHECK;
+		return true;
+	}
+	return false;
+}
+
+static bool known(const struct symbol_table *table, uint64_t start)
+{
+	struct table_row row;
+
+	return table && symbol_table__find(table, start, &row) && row.start == start &&
+	       !row.extended;
+}
+
+static int take(struct candidates *candidates, const struct symbol_table *table,
+		const struct code_ranges *ranges, const struct symbol_table *skip, uint64_t start,
+		const Elf64_Sym *symbol, uint32_t value)
+{
+	const struct code_range *range = code_ranges__find(ranges, start);
+	uint64_t size = symbol->st_size;
+
+	if (!range || !symbol->st_name || symbol->st_name >= table->strings_size ||
+	    start - table->base > UINT32_MAX || known(skip, start))
+		return 0;
+	if (size > range->end - start)
+		size = range->end - start;
+	if (size > SIZE_MAX_U32)
+		size = SIZE_MAX_U32;
+	return candidates__add(candidates,
+			       (struct candidate){(uint32_t)(start - table->base), symbol->st_name,
+						  (uint32_t)size, value});
+}
+
+int symbol_table__load(struct symbol_table *table, const struct elf_image *image,
+		       const struct elf_symbols *symbols, const struct code_ranges *ranges,
+		       const struct symbol_table *skip, uint32_t extend)
+{
+	_cleanup_free_ Elf64_Sym *chunk = malloc(CHUNK * sizeof(*chunk));
+	_cleanup_free_ uint32_t *indices = NULL;
+	struct candidates candidates = {};
+	uint64_t at, n, i;
+	int err = 0;
+
+	if (!chunk)
+		return -ENOMEM;
+	if (!ranges->n)
+		return -ENOENT;
+	if (symbols->indices && !(indices = malloc(CHUNK * sizeof(*indices))))
+		return -ENOMEM;
+	table->bytes = image->bytes;
+	table->strings = symbols->strings;
+	table->strings_size = symbols->strings_size;
+	table->base = ranges->items[0].start;
+	for (at = 0; at < symbols->n && !err; at += n) {
+		n = symbols->n - at < CHUNK ? symbols->n - at : CHUNK;
+		err = elf_bytes__read(image->bytes, symbols->offset + at * sizeof(*chunk), chunk,
+				      n * sizeof(*chunk));
+		if (!err && indices)
+			err = elf_bytes__read(image->bytes, symbols->indices + at * 4, indices,
+					      n * 4);
+		for (i = 0; i < n && !err; i++) {
+			uint32_t value, index = chunk[i].st_shndx;
+			uint64_t start;
+
+			if (index == SHN_XINDEX)
+				index = indices ? indices[i] : 0;
+			if (rank(&chunk[i], &value) && address(image, &chunk[i], index, &start))
+				err = take(&candidates, table, ranges, skip, start, &chunk[i],
+					   value);
+		}
+	}
+	if (!err)
+		err = symbol_table__build(table, &candidates, ranges, image->machine, extend);
+	free(candidates.items);
+	if (err)
+		symbol_table__free(table);
+	else if (!table->n)
+		err = -ENOENT;
+	return err;
+}

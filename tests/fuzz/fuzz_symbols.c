@@ -1,0 +1,36 @@
+/* The bytes are an ELF file: its tables, PLT, debug link and debug data. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "symbols/image.h"
+#include "symbols/symbols.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct elf_bytes bytes = {.fd = -1, .data = (uint8_t *)data, .size = size};
+	struct symbol symbol = {};
+	struct symbol_file *file;
+	char link[IMAGE_LINK_MAX];
+	struct elf_image image;
+	uint64_t vaddr;
+	uint32_t crc;
+	size_t at;
+
+	if (!elf_image__open(&bytes, &image)) {
+		elf_image__debuglink(&image, link, &crc);
+		elf_image__free(&image);
+	}
+	if (symbol_file__open_memory(data, size, &file))
+		return 0;
+	for (at = 0; at < 65536; at += 97) {
+		if (symbol_file__vaddr(file, at, &vaddr))
+			vaddr = at;
+		if (!symbol_file__find(file, vaddr, &symbol) &&
+		    (symbol.start > vaddr || symbol.offset != vaddr - symbol.start))
+			abort();
+	}
+	symbol__free(&symbol);
+	symbol_file__free(file);
+	return 0;
+}

@@ -1,0 +1,356 @@
+/* Symbols: this process's own libraries and vDSO with dladdr as the oracle; then
+ * tables that are made here, for the choice among symbols; kallsyms; the cache. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "symbols/symbols.h"
+
+static void like_dladdr(void **state)
+{
+	static const char *const names[] = {"malloc", "strtoul", "getpwuid_r", "pthread_create",
+					    "qsort"};
+	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+	struct symbol symbol = {};
+	struct symbol_file *file;
+	struct link_map *map;
+	size_t i;
+
+	assert_non_null(libc);
+	assert_int_equal(dlinfo(libc, RTLD_DI_LINKMAP, &map), 0);
+	/* Without an opener: .dynsym, as dladdr has it. */
+	assert_int_equal(symbol_file__open(open(map->l_name, O_RDONLY), map->l_name, NULL, &file),
+			 0);
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		uint64_t address = (uint64_t)(uintptr_t)dlsym(libc, names[i]);
+		Dl_info info;
+
+		assert_int_equal(symbol_file__find(file, address - map->l_addr + 1, &symbol), 0);
+		assert_int_equal(symbol.start, address - map->l_addr);
+		assert_int_equal(symbol.offset, 1);
+		/* Perhaps by an alias: what dladdr calls it must be at this address, too. */
+		assert_true(dladdr((void *)(uintptr_t)(address + 1), &info));
+		assert_ptr_equal(info.dli_saddr, (void *)(uintptr_t)address);
+		assert_ptr_equal(dlsym(libc, symbol.name.data), info.dli_saddr);
+	}
+	assert_int_equal(symbol_file__find(file, 0, &symbol), -ENOENT);
+	assert_int_equal(symbol_file__find(file, UINT64_MAX, &symbol), -ENOENT);
+	symbol__free(&symbol);
+	symbol_file__free(file);
+	dlclose(libc);
+}
+
+static void vdso(void **state)
+{
+	const uint8_t *image = (const uint8_t *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	const Elf64_Ehdr *header = (const Elf64_Ehdr *)image;
+	struct symbol symbol = {};
+	struct symbol_file *file;
+	void *handle, *address;
+
+	if (!image)
+		skip();
+	assert_int_equal(
+		symbol_file__open_memory(image, header->e_shoff + header->e_shnum * 64u, &file), 0);
+	handle = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
+	address = handle ? dlsym(handle, "__vdso_clock_gettime") : NULL;
+	if (address) {
+		assert_int_equal(
+			symbol_file__find(file, (uint64_t)((uint8_t *)address - image), &symbol),
+			0);
+		assert_non_null(strstr(symbol.name.data, "clock_gettime"));
+	}
+	symbol__free(&symbol);
+	symbol_file__free(file);
+}
+
+/* --- a file made here: one code section at 0x1000, 0x1000 long --- */
+
+#define TEXT 0x1000u
+
+struct made {
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr phdr;
+	Elf64_Shdr sections[5]; /* null, .text, .data, .symtab, .strtab */
+	Elf64_Sym symbols[32];
+	char strings[512];
+	size_t n, used;
+};
+
+static void begin(struct made *m)
+{
+	*m = (struct made){
+		.ehdr = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+			 .e_type = ET_DYN,
+			 .e_machine = EM_X86_64,
+			 .e_phoff = offsetof(struct made, phdr),
+			 .e_phentsize = 56,
+			 .e_phnum = 1,
+			 .e_shoff = offsetof(struct made, sections),
+			 .e_shentsize = 64,
+			 .e_shnum = 5},
+		.phdr = {.p_type = PT_LOAD,
+			 .p_flags = PF_X,
+			 .p_offset = 0x400,
+			 .p_vaddr = TEXT,
+			 .p_filesz = 0x1000,
+			 .p_memsz = 0x1000},
+		.sections = {{},
+			     {.sh_type = SHT_PROGBITS,
+			      .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+			      .sh_addr = TEXT,
+			      .sh_size = 0x1000},
+			     {.sh_type = SHT_PROGBITS,
+			      .sh_flags = SHF_ALLOC,
+			      .sh_addr = 0x3000,
+			      .sh_size = 64},
+			     {.sh_type = SHT_SYMTAB,
+			      .sh_link = 4,
+			      .sh_offset = offsetof(struct made, symbols),
+			      .sh_size = sizeof(m->symbols),
+			      .sh_entsize = 24},
+			     {.sh_type = SHT_STRTAB,
+			      .sh_offset = offsetof(struct made, strings),
+			      .sh_size = sizeof(m->strings)}},
+		.n = 1,
+		.used = 1,
+	};
+}
+
+static void add(struct made *m, const char *name, unsigned bind, unsigned type, uint64_t at,
+		uint64_t size)
+{
+	m->symbols[m->n++] = (Elf64_Sym){.st_name = (uint32_t)m->used,
+					 .st_info = ELF64_ST_INFO(bind, type),
+					 .st_shndx = 1,
+					 .st_value = TEXT + at,
+					 .st_size = size};
+	strcpy(m->strings + m->used, name);
+	m->used += strlen(name) + 1;
+}
+
+static struct symbol_file *made_file(const struct made *m)
+{
+	struct symbol_file *file;
+
+	assert_int_equal(symbol_file__open_memory(m, sizeof(*m), &file), 0);
+	return file;
+}
+
+static void expect(const struct symbol_file *file, uint64_t at, const char *name, uint64_t offset)
+{
+	struct symbol symbol = {};
+	int err = symbol_file__find(file, TEXT + at, &symbol);
+
+	if (!name) {
+		assert_int_equal(err, -ENOENT);
+	} else {
+		assert_int_equal(err, 0);
+		assert_string_equal(symbol.name.data, name);
+		assert_int_equal(symbol.offset, offset);
+	}
+	symbol__free(&symbol);
+}
+
+static void choice(void **state)
+{
+	struct symbol_file *file;
+	struct made m;
+
+	begin(&m);
+	add(&m, "weak", STB_WEAK, STT_FUNC, 0x10, 16);
+	add(&m, "local", STB_LOCAL, STT_FUNC, 0x10, 16);
+	add(&m, "_global", STB_GLOBAL, STT_FUNC, 0x10, 16);
+	add(&m, "global", STB_GLOBAL, STT_FUNC, 0x10, 16);
+	add(&m, "global_label", STB_GLOBAL, STT_NOTYPE, 0x10, 0);
+	add(&m, "data", STB_GLOBAL, STT_OBJECT, 0x20, 16);
+	add(&m, "wrong_section", STB_GLOBAL, STT_FUNC, 0x3000 - TEXT, 16);
+	m.symbols[m.n - 1].st_shndx = 2;
+	add(&m, "local_only", STB_LOCAL, STT_FUNC, 0x40, 8);
+	add(&m, "weak_too", STB_WEAK, STT_FUNC, 0x40, 8);
+	add(&m, "file.c", STB_LOCAL, STT_FILE, 0x60, 8);
+	add(&m, "indirect", STB_GLOBAL, STT_GNU_IFUNC, 0x80, 8);
+	add(&m, "versioned@@V_1", STB_GLOBAL, STT_FUNC, 0x90, 8);
+	add(&m, ".Llabel", STB_LOCAL, STT_NOTYPE, 0xa0, 0);
+	file = made_file(&m);
+	expect(file, 0x0f, NULL, 0);
+	expect(file, 0x10, "global", 0);
+	expect(file, 0x1f, "global", 15);
+	expect(file, 0x20, NULL, 0);
+	expect(file, 0x41, "local_only", 1);
+	expect(file, 0x60, NULL, 0);
+	expect(file, 0x84, "indirect", 4);
+	expect(file, 0x90, "versioned", 0);
+	expect(file, 0xa0, NULL, 0);
+	symbol_file__free(file);
+}
+
+static void ranges(void **state)
+{
+	struct symbol_file *file;
+	struct made m;
+	uint64_t vaddr;
+
+	begin(&m);
+	add(&m, "outer", STB_GLOBAL, STT_FUNC, 0x100, 0x100);
+	add(&m, "inner", STB_LOCAL, STT_FUNC, 0x140, 0x10);
+	add(&m, "inside", STB_LOCAL, STT_NOTYPE, 0x180, 0);
+	add(&m, "assembly", STB_GLOBAL, STT_NOTYPE, 0x300, 0);
+	add(&m, "assembly_too", STB_GLOBAL, STT_NOTYPE, 0x340, 0);
+	add(&m, "overlaps", STB_GLOBAL, STT_FUNC, 0x400, 0x20);
+	add(&m, "overlapped", STB_GLOBAL, STT_FUNC, 0x410, 0x40);
+	add(&m, "lies", STB_GLOBAL, STT_FUNC, 0xff0, UINT64_MAX);
+	file = made_file(&m);
+	expect(file, 0x13f, "outer", 0x3f);
+	expect(file, 0x140, "inner", 0);
+	expect(file, 0x14f, "inner", 15);
+	expect(file, 0x150, "outer", 0x50);
+	expect(file, 0x180, "outer", 0x80);
+	expect(file, 0x1ff, "outer", 0xff);
+	expect(file, 0x200, NULL, 0);
+	expect(file, 0x33f, "assembly", 0x3f);
+	expect(file, 0x3ff, "assembly_too", 0xbf);
+	expect(file, 0x40f, "overlaps", 15);
+	expect(file, 0x41f, "overlapped", 15);
+	expect(file, 0x44f, "overlapped", 0x3f);
+	expect(file, 0x450, NULL, 0);
+	expect(file, 0xfff, "lies", 15);
+	expect(file, 0x1000, NULL, 0);
+	assert_int_equal(symbol_file__vaddr(file, 0x400 + 0x140, &vaddr), 0);
+	assert_int_equal(vaddr, TEXT + 0x140);
+	assert_int_equal(symbol_file__vaddr(file, 0x3ff, &vaddr), -ENOENT);
+	symbol_file__free(file);
+}
+
+static void mapping_symbols(void **state)
+{
+	struct symbol_file *file;
+	struct made m;
+
+	begin(&m);
+	m.ehdr.e_machine = EM_AARCH64;
+	add(&m, "function", STB_GLOBAL, STT_NOTYPE, 0x10, 0);
+	add(&m, "$x", STB_LOCAL, STT_NOTYPE, 0x20, 0);
+	add(&m, "$d.7", STB_LOCAL, STT_NOTYPE, 0x30, 0);
+	file = made_file(&m);
+	expect(file, 0x34, "function", 0x24);
+	symbol_file__free(file);
+}
+
+static void changed_file(void **state)
+{
+	char path[] = "/tmp/cprofd-symbols-XXXXXX";
+	int fd = mkstemp(path);
+	struct symbol symbol = {};
+	struct symbol_file *file;
+	struct made m;
+
+	begin(&m);
+	add(&m, "first", STB_GLOBAL, STT_FUNC, 0x10, 16);
+	assert_int_equal(write(fd, &m, sizeof(m)), sizeof(m));
+	assert_int_equal(symbol_file__open(open(path, O_RDONLY), path, NULL, &file), 0);
+	assert_int_equal(symbol_file__find(file, TEXT + 0x10, &symbol), 0);
+	assert_int_equal(ftruncate(fd, 100), 0);
+	assert_int_not_equal(symbol_file__find(file, TEXT + 0x10, &symbol), 0);
+	assert_int_equal(symbol.name.len, 0);
+	symbol__free(&symbol);
+	symbol_file__free(file);
+	close(fd);
+	unlink(path);
+}
+
+static const char kernel_text[] = "0000000000000000 A fixed_percpu_data\n"
+				  "ffffffff81000000 T _text\n"
+				  "ffffffff81000000 T startup_64\n"
+				  "ffffffff81000100 t helper\n"
+				  "ffffffff81000200 D some_data\n"
+				  "ffffffffc0001000 t ext4_init\t[ext4]\n"
+				  "ffffffffc0001040 t bad line";
+
+static void kernel(void **state)
+{
+	struct symbol symbol = {};
+	struct symbol_file *file;
+
+	assert_int_equal(
+		symbol_file__open_kallsyms_text(kernel_text, sizeof(kernel_text) - 1, &file), 0);
+	assert_int_equal(symbol_file__find(file, 0xffffffff81000010, &symbol), 0);
+	assert_string_equal(symbol.name.data, "startup_64");
+	assert_int_equal(symbol_file__find(file, 0xffffffff810001ff, &symbol), 0);
+	assert_string_equal(symbol.name.data, "helper");
+	assert_int_equal(symbol_file__find(file, 0xffffffff81000200, &symbol), -ENOENT);
+	assert_int_equal(symbol_file__find(file, 0xffffffffc0001008, &symbol), 0);
+	assert_string_equal(symbol.name.data, "ext4_init");
+	assert_string_equal(symbol.module.data, "ext4");
+	assert_int_equal(symbol_file__find(file, 0xffffffffc0000000, &symbol), -ENOENT);
+	symbol__free(&symbol);
+	symbol_file__free(file);
+	assert_int_equal(symbol_file__open_kallsyms_text("0000000000000000 T a\n", 21, &file),
+			 -EACCES);
+	assert_int_equal(symbol_file__open_kallsyms_text("", 0, &file), -ENOENT);
+}
+
+static void cache(void **state)
+{
+	const struct symbol_place *place;
+	struct symbols *symbols;
+	uint32_t module, bare, function;
+	struct made m;
+	unsigned i;
+
+	begin(&m);
+	add(&m, "_ZN3foo3barEi", STB_GLOBAL, STT_FUNC, 0x10, 16);
+	add(&m, "plain", STB_GLOBAL, STT_FUNC, 0x20, 16);
+	assert_int_equal(symbols__new(1u << 20, &symbols), 0);
+	assert_int_equal(symbols__add(symbols, "libmade.so", made_file(&m), false, &module), 0);
+	assert_int_equal(symbols__add(symbols, "gone.so", NULL, false, &bare), 0);
+	assert_int_equal(symbols__resolve(symbols, module, 0x412, &place), 0);
+	assert_string_equal(place->name, "_ZN3foo3barEi");
+	assert_string_equal(place->display, "foo::bar(int)");
+	assert_int_equal(place->offset, 2);
+	function = place->function;
+	assert_int_equal(symbols__resolve(symbols, module, 0x413, &place), 0);
+	assert_int_equal(place->function, function);
+	assert_int_equal(symbols__resolve(symbols, module, 0x421, &place), 0);
+	assert_int_not_equal(place->function, function);
+	assert_int_equal(symbols__resolve(symbols, module, 0x400, &place), 0);
+	assert_null(place->name);
+	assert_string_equal(place->display, "libmade.so+0x400");
+	assert_int_equal(symbols__resolve(symbols, bare, 0x1234, &place), 0);
+	assert_string_equal(place->display, "gone.so+0x1234");
+	assert_int_equal(symbols__resolve(symbols, 7, 0, &place), -EINVAL);
+	for (i = 0; i < 100000; i++) {
+		assert_int_equal(symbols__resolve(symbols, bare, i, &place), 0);
+		assert_true(symbols__bytes(symbols) < 4u << 20);
+	}
+	assert_true(symbols__generation(symbols) > 0);
+	assert_int_equal(symbols__resolve(symbols, module, 0x412, &place), 0);
+	assert_string_equal(place->display, "foo::bar(int)");
+	symbols__free(symbols);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(like_dladdr),	   cmocka_unit_test(vdso),
+		cmocka_unit_test(choice),	   cmocka_unit_test(ranges),
+		cmocka_unit_test(mapping_symbols), cmocka_unit_test(changed_file),
+		cmocka_unit_test(kernel),	   cmocka_unit_test(cache),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
