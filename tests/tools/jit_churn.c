@@ -3,10 +3,12 @@
  * images have few sizes, so that malloc gives entry and image the very addresses of
  * the former ones, and each says in all its parts which object it is (elf_image.h).
  *
- *   jit_churn SECONDS [KEPT [THREADS]]
+ *   jit_churn SECONDS [KEPT [THREADS [PADDING]]]
  *
- * KEPT objects (40) stay on the list on average. Prints {"registered": N} at the end.
+ * KEPT objects (40) stay on the list on average. PADDING bytes (0) in the middle of each
+ * image make a copy slow, but not the making of it. Prints {"registered": N} at the end.
  * The code addresses are made up: nothing is mapped there. */
+#include <malloc.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,20 +42,24 @@ void __attribute__((noinline)) __jit_debug_register_code(void)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct jit_code_entry *slots[SLOTS_MAX];
 static unsigned kept = 40;
+static size_t padding;
 static uint32_t serial;
 static volatile int stop;
 
 static void register_object(uint32_t slot, uint32_t number)
 {
 	struct jit_code_entry *entry = malloc(sizeof(*entry));
-	struct elf_image image, *copy = malloc(sizeof(*copy));
+	struct elf_image image;
+	char *copy = malloc(sizeof(image) + padding);
 
 	if (!entry || !copy)
 		abort();
 	elf_image__make(&image, number, 1 + number % IMAGE_COUNT_MAX, 0x7e0000000000 + slot * 0x10000ull);
-	memcpy(copy, &image, sizeof(image));
-	entry->symfile_addr = (const char *)copy;
-	entry->symfile_size = sizeof(*copy);
+	elf_image__pad(&image, padding);
+	memcpy(copy, &image, IMAGE_HEAD);
+	memcpy(copy + IMAGE_HEAD + padding, (char *)&image + IMAGE_HEAD, sizeof(image) - IMAGE_HEAD);
+	entry->symfile_addr = copy;
+	entry->symfile_size = sizeof(image) + padding;
 	entry->prev_entry = NULL;
 	entry->next_entry = __jit_debug_descriptor.first_entry;
 	if (entry->next_entry)
@@ -109,6 +115,10 @@ int main(int argc, char **argv)
 		kept = (unsigned)atoi(argv[2]);
 	if (kept < 1 || kept > SLOTS_MAX / 2 || n < 1 || n > 16)
 		return 2;
+	if (argc > 4)
+		padding = (size_t)atol(argv[4]);
+	mallopt(M_MMAP_THRESHOLD, 1 << 30); /* the heap gives the same addresses again */
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	printf("ready\n");
 	fflush(stdout);
 	for (i = 0; i < n; i++)

@@ -6,6 +6,7 @@
 #define CPROFD_TESTS_ELF_IMAGE_H
 
 #include <elf.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,7 @@ struct elf_image {
 	Elf64_Shdr sections[IMG_SECTIONS];
 };
 
-static void elf_image__make(struct elf_image *i, uint32_t serial, unsigned count, uint64_t text)
+static inline void elf_image__make(struct elf_image *i, uint32_t serial, unsigned count, uint64_t text)
 {
 	unsigned k;
 
@@ -92,6 +93,16 @@ static void elf_image__make(struct elf_image *i, uint32_t serial, unsigned count
 			.r_addend = 16 * k,
 		};
 	}
+}
+
+/* Moves symbols, names and section headers `padding` bytes away from the rest: a copy
+ * of the image takes longer. The caller puts them there. */
+#define IMAGE_HEAD offsetof(struct elf_image, symbols)
+static inline void elf_image__pad(struct elf_image *i, uint64_t padding)
+{
+	i->header.e_shoff += padding;
+	i->sections[IMG_STRTAB].sh_offset += padding;
+	i->sections[IMG_SYMTAB].sh_offset += padding;
 }
 
 #endif
