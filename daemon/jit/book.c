@@ -115,14 +115,15 @@ void book__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_
 
 	if (!object || object->seen.life.died_by)
 		return;
-	object->seen.life.died_after = died_after;
+	object->seen.life.died_after = died_after > object->seen.life.born_by ? died_after
+									     : object->seen.life.born_by;
 	object->seen.life.died_by = died_by ? died_by : 1;
 	jit->n_dead++;
 }
 
 struct overlapping {
 	struct jit *jit;
-	const struct jit_object *fresh;
+	const struct object *fresh;
 	bool found;
 };
 
@@ -132,8 +133,10 @@ static bool end_older(void *ctx, const struct span *span)
 	struct overlapping *o = ctx;
 	struct object *older = book__get(o->jit, span->object);
 
-	if (older && span->object < o->fresh->id && !older->seen.life.died_by) {
-		book__end(o->jit, span->object, o->fresh->life.born_after, o->fresh->life.born_by);
+	if (older && span->object < o->fresh->seen.id && !older->seen.life.died_by) {
+		book__end(o->jit, span->object,
+			  older->list ? older->list->sound : o->fresh->seen.life.born_after,
+			  o->fresh->seen.life.born_by);
 		o->found = true;
 	}
 	return true;
@@ -217,6 +220,8 @@ int book__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 		.n_rows = image->n_ranges + image->n_symbols,
 		.unwind = image->unwind,
 		.code_index = making->code_index,
+		.list = making->list,
+		.unseen_before = making->list && making->list->drops,
 	};
 	struct overlapping overlapping = {.jit = jit};
 	uint32_t i;
@@ -238,11 +243,13 @@ int book__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 	jit->bytes += size_of(&object);
 	free(image->symbols);
 	*image = (struct jit_image){};
-	overlapping.fresh = &jit->objects[jit->n_objects - 1].seen;
+	overlapping.fresh = &jit->objects[jit->n_objects - 1];
 	for (i = 0; i < object.seen.n_ranges; i++)
 		spans__each(&jit->spans[making->source], object.ranges[i].start, object.ranges[i].end,
 			    end_older, &overlapping);
 	jit->counts[JIT_COUNT_OVERLAPS] += overlapping.found;
+	if (making->list)
+		making->list->drops |= overlapping.found;
 	*ret_id = object.seen.id;
 	return 0;
 }

@@ -101,18 +101,30 @@ static bool is_trampoline(enum jit_source source, const char *name)
 	return name && source != JIT_SOURCE_GDB && !strncmp(name, "py::", 4);
 }
 
+/* A name is certain from the first look that saw the object to the last one; where a
+ * JIT never drops anything, and for lack of a rival, also before and after. */
+static bool is_doubtful(const struct search *s)
+{
+	const struct object *object = s->object;
+	const struct jit_life *life = &object->seen.life;
+
+	if (s->time < life->born_by)
+		return s->rival || object->unseen_before;
+	if (life->died_by)
+		return s->time > life->died_after;
+	return object->list && object->list->drops && s->time > object->list->sound &&
+	       s->time > life->born_by;
+}
+
 static void fill(const struct search *s, struct jit_found *ret)
 {
-	const struct jit_life *life = &s->object->seen.life;
-
 	ret->name = s->row.name == SPAN_NO_NAME ? NULL : s->object->names + s->row.name;
 	ret->start = s->row.start;
 	ret->size = s->row.size;
 	ret->source = s->object->seen.source;
 	ret->kind = is_trampoline(ret->source, ret->name) ? JIT_KIND_PY_TRAMPOLINE : JIT_KIND_CODE;
 	ret->object = s->object->seen.id;
-	/* A newer one that was surely there leaves no doubt, nor does being the only one. */
-	ret->doubtful = s->rival && s->time < life->born_by;
+	ret->doubtful = is_doubtful(s);
 }
 
 int jit__find(const struct jit *jit, uint64_t pc, uint64_t time_ns, struct jit_found *ret)

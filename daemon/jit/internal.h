@@ -9,6 +9,8 @@
 #include "jit/jit.h"
 #include "jit/spans.h"
 
+struct list;
+
 struct object {
 	struct jit_object seen;
 	struct jit_range *ranges;
@@ -17,6 +19,8 @@ struct object {
 	uint32_t n_rows;
 	struct jit_unwind unwind; /* eh_frame NULL: none, or taken */
 	uint64_t code_index;    /* JITDUMP */
+	const struct list *list; /* GDB: whose it is; lists are never moved */
+	bool unseen_before;     /* the list was not looked at all the time before born_by, and drops objects */
 };
 
 /* An entry of a list, as it was when it was verified. */
@@ -42,13 +46,14 @@ struct list {
 	uint32_t n, capacity;
 	struct slots slots;     /* by entry.address */
 	uint64_t complete;      /* when the last complete poll began: all entries of then are known */
-	uint64_t whole_at;      /* when the last look at all entries began */
+	uint64_t sound;         /* all objects that live were seen to be there at that time */
 	uint64_t whole_due;     /* not before */
 	uint64_t retry_due;     /* not before, when it failed too often */
 	uint32_t walk;
 	uint32_t failed;        /* polls in a row */
 	bool incomplete;        /* the last poll was */
 	bool whole_wanted;      /* something changed since the last look at all entries */
+	bool drops;             /* it was seen that objects end: Numba's never do */
 };
 
 struct perf_map {
@@ -91,6 +96,7 @@ struct making {
 	struct jit_life life;
 	struct jit_image *image; /* GDB, JITDUMP: all of it; PERF_MAP: names and symbols */
 	uint64_t address, size; /* GDB: where the image lies */
+	struct list *list;      /* GDB */
 	uint64_t code_index;
 };
 /* Also ends what lived where its code is. -ENOMEM, -ENOSPC. */

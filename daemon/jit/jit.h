@@ -104,10 +104,12 @@ struct jit_found {
 	enum jit_source source;
 	enum jit_kind kind;
 	uint32_t object;
-	bool doubtful;          /* two objects can have been there at that time: this is the newer */
+	bool doubtful;          /* the time lies between two looks at the list, by a JIT that drops
+				 * objects: another one, perhaps never seen, can have been there */
 };
 
-/* -ENOENT: nothing is known to have been there at that time. */
+/* -ENOENT: nothing is known to have been there at that time. An answer that is doubtful
+ * may be certain after the next poll: ask again then, where it matters. */
 int jit__find(const struct jit *jit, uint64_t pc, uint64_t time_ns, struct jit_found *ret);
 
 /* --- objects: an ELF image of the list, a record of a jitdump, a batch of lines --- */
@@ -116,10 +118,11 @@ struct jit_range {
 	uint64_t start, end;
 };
 
-/* It was not there at born_after, and it was at born_by; likewise its end. */
+/* It was not there at born_after, and it was at born_by; it was still there at
+ * died_after, and not any more at died_by (0: it lives). */
 struct jit_life {
 	uint64_t born_after, born_by;
-	uint64_t died_after, died_by; /* died_by 0: it lives */
+	uint64_t died_after, died_by;
 };
 
 struct jit_object {

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "jit/internal.h"
 
+#define JIT_UNREGISTER 2u  /* of GDB's manual */
 #define ROUNDS 4u          /* over a list that changes */
 #define WHOLE_SHARE 100u   /* whole walks take at most 1/100 of the time */
 #define FAILED_MAX 16u     /* polls that met links that do not fit: it may not be a list at all, */
@@ -126,7 +127,7 @@ static int walk(struct jit *jit, struct list *list, struct host_reader *memory, 
 
 /* --- taking what a walk found --- */
 
-static int keep(struct jit *jit, const struct list *list, const struct node *node, const char *bytes,
+static int keep(struct jit *jit, struct list *list, const struct node *node, const char *bytes,
 		struct entry *entry)
 {
 	struct jit_image image;
@@ -135,6 +136,7 @@ static int keep(struct jit *jit, const struct list *list, const struct node *nod
 		.image = &image,
 		.address = node->image,
 		.size = node->size,
+		.list = list,
 	};
 	unsigned i;
 	int err = jit_image__parse(bytes, node->size, &image);
@@ -194,7 +196,8 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 	int err = node__copy(jit, memory, list, node, &bytes);
 
 	if (former && (!err || err == -ENOENT || err == -EBADMSG)) { /* another is there now, or none */
-		book__end(jit, former->object, list->whole_at, jit->clock());
+		book__end(jit, former->object, list->sound, jit->clock());
+		list->drops = true;
 		former->image = former->size = 0;
 	}
 	if (err == -EBADMSG) {
@@ -227,6 +230,7 @@ static int take_all(struct jit *jit, struct list *list, struct host_reader *memo
 			*budget -= node->size;
 		if (err == -ENOENT) {
 			jit->counts[JIT_COUNT_VANISHED]++;
+			list->drops = true;
 			continue;
 		}
 		if (err == -EAGAIN)
@@ -251,7 +255,8 @@ static int sweep(struct jit *jit, struct list *list, struct host_reader *memory,
 		struct node node = {entry->address, 0, 0, entry->image, entry->size};
 
 		if (entry->walk != list->walk && node__linked(jit, memory, list, &node) == 0) {
-			book__end(jit, entry->object, list->whole_at, jit->clock());
+			book__end(jit, entry->object, list->sound, jit->clock());
+			list->drops = true;
 			*ret_news = true;
 			continue;
 		}
@@ -307,9 +312,12 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 		if (!whole && quiet(jit, list, memory, &head)) {
 			jit->counts[JIT_COUNT_QUIET]++;
 			list->complete = begin;
+			if (!list->whole_wanted) /* what did not change is as the last whole walk saw it */
+				list->sound = begin;
 			return news;
 		}
 		list->whole_wanted = true;
+		list->drops |= head.action == JIT_UNREGISTER;
 		list->walk++;
 		err = walk(jit, list, memory, head.first, whole, &found);
 		nodes = found.fresh;
@@ -325,7 +333,7 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 	if (whole) {
 		err = found.truncated ? 0 : sweep(jit, list, memory, &news);
 		list->whole_wanted = false;
-		list->whole_at = begin;
+		list->sound = begin;
 		list->whole_due = jit->clock() + (jit->clock() - begin) * WHOLE_SHARE;
 	}
 	/* All that was linked when the round began is known, or has gone. */

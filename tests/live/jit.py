@@ -131,7 +131,7 @@ def compare_with_readelf(part, pid, objects, directory):
 
 def compare_with_told(part, probe, told, gap):
     """Each function that the target told of, at times at which it surely was there."""
-    wrong, unseen, right, doubtful, short = [], 0, 0, 0, 0
+    wrong, unseen, right, doubtful, doubtful_wrong, short = [], 0, 0, 0, 0, 0
     for line in told:
         begin, end = line["born"][1], line["died"][0] if line["died"] else time.monotonic_ns()
         for when in (begin, (begin + end) // 2, end):
@@ -139,6 +139,7 @@ def compare_with_told(part, probe, told, gap):
                 found = probe.find(pc, when)
                 if found["found"] and found["doubtful"]:
                     doubtful += 1
+                    doubtful_wrong += found["name"] != line["name"]
                 elif found["found"] and (found["name"] != line["name"] or found["start"] != line["address"]):
                     wrong.append("%s at %x was %s" % (line["name"], pc, found))
                 elif found["found"]:
@@ -149,7 +150,7 @@ def compare_with_told(part, probe, told, gap):
                         print("  %s lived for %.1f ms and is not known" % (line["name"], (end - begin) / 1e6))
                 else:
                     short += 1
-    note = "%d right, %d doubtful, %d too short-lived to be seen" % (right, doubtful, short)
+    note = "%d right, %d doubtful (of which %d wrong), %d too short-lived to be seen" % (right, doubtful, doubtful_wrong, short)
     verdict(part, "0 functions with a wrong name", "%d: %s; %s" % (len(wrong), wrong[0], note) if wrong
             else None if right else "nothing was compared", note=note)
     verdict(part, "functions that live longer than %d ms are found" % (gap / 1e6),
@@ -170,7 +171,7 @@ def gdb_agrees(part, pid, told):
         return verdict(part, "gdb's names", "gdb is not installed", skipped=True)
     some = random.Random(1).sample(told, min(20, len(told)))
     commands = [w for line in some for w in ("-ex", "info symbol 0x%x" % line["address"])]
-    out = subprocess.run(["gdb", "-q", "-batch", "-nx", "-p", str(pid), "-iex", "set auto-load off", "-iex", "set debuginfod enabled off", *commands],
+    out = subprocess.run(["gdb", "-q", "-batch", "-nx", "-p", str(pid), "-iex", "set print demangle off", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off", *commands],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout.decode(errors="replace")
     missing = [line["name"] for line in some if line["name"] + " in section" not in out]
     verdict(part, "gdb names the same", "it does not know %s\n%s" % (missing[0], out[-2000:]) if missing else None,
