@@ -377,6 +377,24 @@ static int read_unwind(const struct elf *elf, uint32_t index, const Elf64_Shdr *
 	return 0;
 }
 
+/* LLVM writes names and section headers side by side: one read is cheaper than two. */
+static void join_probes(struct jit_image *image)
+{
+	uint64_t from = image->probe[0].offset, to = from + image->probe[0].len;
+
+	if (!image->probe[1].len)
+		return;
+	if (image->probe[1].offset < from)
+		from = image->probe[1].offset;
+	if (image->probe[1].offset + image->probe[1].len > to)
+		to = image->probe[1].offset + image->probe[1].len;
+	if (to - from > PROBE_NAMES)
+		return;
+	image->probe[0].offset = from;
+	image->probe[0].len = (uint32_t)(to - from);
+	image->probe[1].len = 0;
+}
+
 static int parse(const struct elf *elf, struct jit_image *image)
 {
 	Elf64_Shdr dynsym = {}, symtab = {};
@@ -405,6 +423,7 @@ static int parse(const struct elf *elf, struct jit_image *image)
 		err = read_symbols(elf, &symtab, image);
 	else if (!err && dynsym.sh_type)
 		err = read_symbols(elf, &dynsym, image);
+	join_probes(image);
 	return err;
 }
 

@@ -2,8 +2,9 @@
 
     jit_jax.py SECONDS DIR
 
-At the end the ELF images on XLA's list, as this process itself sees them, are written to DIR (ADDRESS.o);
-then {"end": how many} is printed, and it waits for the end of stdin."""
+After each compile the ELF images on XLA's list, as this process itself sees them, are written to a new folder
+below DIR (ADDRESS.o), and a line of JSON tells of it: {"snapshot", "time": [before, after]}, CLOCK_MONOTONIC ns.
+At the end they are written to DIR, {"end": how many} is printed, and it waits for the end of stdin."""
 import gc
 import json
 import os
@@ -30,6 +31,10 @@ def main():
         function = jax.jit(known)
         function(x).block_until_ready()
         keep.append(function)
+        before, snapshot = time.monotonic_ns(), os.path.join(directory, "snapshot%d" % i)
+        os.mkdir(snapshot)
+        jit_own_list.write(snapshot)
+        print(json.dumps({"snapshot": snapshot, "time": [before, time.monotonic_ns()]}), flush=True)
         if i % 5 == 4:
             keep.clear()
             jax.clear_caches()

@@ -1,6 +1,7 @@
 """The list of JIT objects of this very process, followed from inside with ctypes: its descriptor's address is
 told by readelf and /proc/self/maps."""
 import ctypes
+import functools
 import os
 import subprocess
 
@@ -18,10 +19,12 @@ class Descriptor(ctypes.Structure):
                 ("first", ctypes.POINTER(Entry))]
 
 
+@functools.lru_cache(None)
 def descriptors():
     with open("/proc/self/maps") as f:
         modules = [(line.split()[5], int(line.split("-")[0], 16)) for line in f
                    if len(line.split()) > 5 and line.split()[2] == "00000000" and line.split()[5].endswith((".so", ".so.1"))]
+    found_at = []
     for path, base in modules:
         if not any(word in os.path.basename(path) for word in ("LLVM", "llvmlite", "jax_common")):
             continue
@@ -29,8 +32,9 @@ def descriptors():
         for line in found.splitlines():
             word = line.split()
             if len(word) == 8 and word[7].split("@")[0] == "__jit_debug_descriptor":
-                yield base + int(word[1], 16)
+                found_at.append(base + int(word[1], 16))
                 break
+    return found_at
 
 
 def write(directory):
