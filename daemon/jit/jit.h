@@ -64,7 +64,7 @@ size_t jit__bytes(const struct jit *jit);
 
 /* Where a module keeps its list: the address of __jit_debug_descriptor. `file` reads
  * the ELF file (address = offset, all or -errno); `bias` is what was added to its
- * addresses. Linear in the size of its symbol table (15 ms for libjax_common.so, 328 MB).
+ * addresses. Linear in the size of its symbol table (3-15 ms for libjax_common.so, 329 MB).
  * -ENOENT: it has symbols, and no descriptor; -ENODATA: it is stripped, so whether
  * it has one cannot be told; -EBADMSG: it is no ELF file that can be read. */
 int jit_descriptor__find(struct host_reader *file, uint64_t bias, uint64_t *ret_address);
@@ -73,7 +73,7 @@ int jit_descriptor__find(struct host_reader *file, uint64_t bias, uint64_t *ret_
 int jit__add_descriptor(struct jit *jit, uint64_t address);
 
 /* Looks for changes of all lists. Meant to be called each 20 ms, and at once when a
- * pc is not known: quiet, it costs 3-5 reads a list. `memory` reads the target's
+ * pc is not known: quiet, it costs 3 reads a list (4 at most). `memory` reads the target's
  * memory; the target may run. `full`: look through whole lists, too (else that is
  * done when something changed, for at most 1 % of the time).
  * 1: there are new objects, or some ended; 0: nothing; -EAGAIN: a list changed while

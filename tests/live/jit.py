@@ -238,8 +238,8 @@ def run_target(part, python, script, seconds, *args, interval=20, gap=100e6):
             if told:
                 if "snapshot" in told[0]:
                     told = told_by_snapshots(told)
-                if len(told) > 20000:
-                    told = random.Random(1).sample(told, 20000)
+                if len(told) > 5000:
+                    told = random.Random(1).sample(told, 5000)
                 compare_with_told(part, probe, told, gap)
                 if part.startswith("numba"):
                     gdb_agrees(part, target.pid, told)
