@@ -117,8 +117,8 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzst
 	libelf-dev libdw-dev liblzma-dev libiberty-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
-	man-db jq util-linux libcap2-bin procps systemd binutils elfutils g++ xz-utils libdebuginfod1 \
-	libunwind-dev
+	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \
+	xz-utils libdebuginfod1 libunwind-dev
 # Another source of npm (a newer nodejs) may be there, and Debian's package conflicts with it.
 DEPS_TEST += $(if $(shell command -v npm),,npm)
 .PHONY: deps deps-test

@@ -1,0 +1,370 @@
+/* The objects that are known, their lives, and what is at an address at a time. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "jit/internal.h"
+
+static const char *const sentences[] = {
+#define COUNT_SENTENCE(id, sentence) [JIT_COUNT_##id] = sentence,
+	JIT_COUNTS(COUNT_SENTENCE)
+};
+
+const char *jit_count__sentence(enum jit_count count)
+{
+	return (unsigned)count < JIT_COUNT_COUNT ? sentences[count] : "an unknown count";
+}
+
+const char *jit_source__name(enum jit_source source)
+{
+	static const char *const names[] = {"gdb", "jitdump", "perf-map"};
+
+	return (unsigned)source < JIT_SOURCE_COUNT ? names[source] : "unknown";
+}
+
+static uint64_t monotonic(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int jit__new(uint64_t (*clock)(void), struct jit **ret)
+{
+	struct jit *jit = calloc(1, sizeof(*jit));
+	int err;
+
+	if (!jit)
+		return -ENOMEM;
+	err = hash_seed__draw(&jit->seed);
+	if (err) {
+		free(jit);
+		return err;
+	}
+	jit->clock = clock ? clock : monotonic;
+	jit->next_id = 1;
+	*ret = jit;
+	return 0;
+}
+
+struct jit *jit__free(struct jit *jit)
+{
+	uint32_t i;
+
+	if (!jit)
+		return NULL;
+	for (i = 0; i < jit->n_lists; i++)
+		list__free(&jit->lists[i]);
+	perf_map__free(&jit->perf_map);
+	jitdump__free(&jit->dump);
+	book__free(jit);
+	free(jit);
+	return NULL;
+}
+
+uint64_t jit__count(const struct jit *jit, enum jit_count count)
+{
+	return (unsigned)count < JIT_COUNT_COUNT ? jit->counts[count] : 0;
+}
+
+size_t jit__bytes(const struct jit *jit)
+{
+	size_t bytes = jit->bytes + jit->n_objects * sizeof(*jit->objects);
+	unsigned i;
+
+	for (i = 0; i < JIT_SOURCE_COUNT; i++)
+		bytes += jit->spans[i].total * sizeof(struct span);
+	return bytes;
+}
+
+/* The first object whose id is not less. */
+static uint32_t lower(const struct jit *jit, uint32_t id)
+{
+	uint32_t lo = 0, hi = jit->n_objects;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (jit->objects[mid].seen.id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+struct object *book__get(const struct jit *jit, uint32_t id)
+{
+	uint32_t at = lower(jit, id);
+
+	return at < jit->n_objects && jit->objects[at].seen.id == id ? &jit->objects[at] : NULL;
+}
+
+const struct jit_object *jit__object(const struct jit *jit, uint32_t id)
+{
+	uint32_t at = lower(jit, id);
+
+	return at < jit->n_objects ? &jit->objects[at].seen : NULL;
+}
+
+void book__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_by)
+{
+	struct object *object = book__get(jit, id);
+
+	if (!object || object->seen.life.died_by)
+		return;
+	object->seen.life.died_after = died_after > object->seen.life.born_by ? died_after
+									     : object->seen.life.born_by;
+	object->seen.life.died_by = died_by ? died_by : 1;
+	jit->n_dead++;
+}
+
+struct overlapping {
+	struct jit *jit;
+	const struct object *fresh;
+	bool found;
+};
+
+/* Code that lies where a newer object's is has gone, whatever its list says. */
+static bool end_older(void *ctx, const struct span *span)
+{
+	struct overlapping *o = ctx;
+	struct object *older = book__get(o->jit, span->object);
+
+	if (older && span->object < o->fresh->seen.id && !older->seen.life.died_by) {
+		book__end(o->jit, span->object,
+			  older->list ? older->list->sound : o->fresh->seen.life.born_after,
+			  o->fresh->seen.life.born_by);
+		o->found = true;
+	}
+	return true;
+}
+
+static bool lives_there(void *ctx, const struct span *span)
+{
+	struct overlapping *o = ctx;
+	const struct object *object = book__get(o->jit, span->object);
+
+	o->found |= object && !object->seen.life.died_by;
+	return !o->found;
+}
+
+bool book__revived(const struct jit *jit, uint32_t id)
+{
+	const struct object *object = book__get(jit, id);
+	struct overlapping overlapping = {.jit = (struct jit *)jit};
+	uint32_t i;
+
+	if (!object || !object->seen.life.died_by)
+		return false;
+	for (i = 0; i < object->seen.n_ranges; i++)
+		spans__each(&jit->spans[object->seen.source], object->ranges[i].start,
+			    object->ranges[i].end, lives_there, &overlapping);
+	return !overlapping.found;
+}
+
+static size_t size_of(const struct object *object)
+{
+	return object->names_len + object->seen.n_ranges * sizeof(*object->ranges) +
+	       (object->unwind.eh_frame ? object->unwind.len : 0);
+}
+
+static int add_rows(struct jit *jit, const struct jit_object *object, const struct jit_image *image)
+{
+	struct spans *spans = &jit->spans[object->source];
+	struct span row = {.object = object->id};
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < image->n_ranges; i++) {
+		row.start = image->ranges[i].start;
+		row.size = (uint32_t)(image->ranges[i].end - row.start);
+		row.name = SPAN_NO_NAME;
+		err = spans__add(spans, &row);
+		if (err)
+			return err;
+	}
+	for (i = 0; i < image->n_symbols; i++) {
+		row.start = image->symbols[i].start;
+		row.size = image->symbols[i].size;
+		row.name = image->symbols[i].name;
+		row.seq = i;
+		err = spans__add(spans, &row);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int book__add(struct jit *jit, struct making *making, uint32_t *ret_id)
+{
+	struct jit_image *image = making->image;
+	struct object object = {
+		.seen = {
+			.id = jit->next_id,
+			.source = making->source,
+			.life = making->life,
+			.ranges = image->ranges,
+			.n_ranges = image->n_ranges,
+			.n_symbols = image->n_symbols,
+			.image = making->address,
+			.image_size = making->size,
+			.has_lines = image->has_lines,
+			.has_unwind = image->unwind.eh_frame != NULL,
+		},
+		.ranges = image->ranges,
+		.names = image->names,
+		.names_len = (uint32_t)image->names_len,
+		.n_rows = image->n_ranges + image->n_symbols,
+		.unwind = image->unwind,
+		.code_index = making->code_index,
+		.list = making->list,
+		.unseen_before = making->list && making->list->drops,
+	};
+	struct overlapping overlapping = {.jit = jit};
+	uint32_t i;
+	int err;
+
+	if (jit__bytes(jit) + size_of(&object) + object.n_rows * sizeof(struct span) > JIT_BYTES_MAX ||
+	    jit->next_id == UINT32_MAX) {
+		jit->counts[JIT_COUNT_NO_ROOM]++;
+		return -ENOSPC;
+	}
+	err = array__reserve((void **)&jit->objects, sizeof(*jit->objects), jit->n_objects,
+			     &jit->capacity);
+	if (!err)
+		err = add_rows(jit, &object.seen, image); /* rows without an object are never found */
+	jit->next_id++;
+	if (err)
+		return err;
+	jit->objects[jit->n_objects++] = object;
+	jit->bytes += size_of(&object);
+	free(image->symbols);
+	*image = (struct jit_image){};
+	overlapping.fresh = &jit->objects[jit->n_objects - 1];
+	for (i = 0; i < object.seen.n_ranges; i++)
+		spans__each(&jit->spans[making->source], object.ranges[i].start, object.ranges[i].end,
+			    end_older, &overlapping);
+	jit->counts[JIT_COUNT_OVERLAPS] += overlapping.found;
+	if (making->list)
+		making->list->drops |= overlapping.found;
+	*ret_id = object.seen.id;
+	return 0;
+}
+
+int jit__take_unwind(struct jit *jit, uint32_t id, struct jit_unwind *ret)
+{
+	struct object *object = book__get(jit, id);
+
+	if (!object || !object->unwind.eh_frame)
+		return -ENOENT;
+	*ret = object->unwind;
+	jit->bytes -= object->unwind.len;
+	object->unwind = (struct jit_unwind){};
+	object->seen.has_unwind = false;
+	return 0;
+}
+
+struct each_symbol {
+	const struct object *object;
+	jit_symbol_fn *fn;
+	void *ctx;
+};
+
+static bool tell_symbol(void *ctx, const struct span *span)
+{
+	const struct each_symbol *each = ctx;
+
+	if (span->object == each->object->seen.id && span->name != SPAN_NO_NAME)
+		each->fn(each->ctx, each->object->names + span->name, span->start, span->size);
+	return true;
+}
+
+void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symbol_fn *fn, void *ctx)
+{
+	struct each_symbol each = {.object = book__get(jit, id), .fn = fn, .ctx = ctx};
+
+	if (each.object)
+		spans__each(&jit->spans[each.object->seen.source], 0, UINT64_MAX, tell_symbol, &each);
+}
+
+/* --- forgetting --- */
+
+static void object__free(struct jit *jit, struct object *object)
+{
+	jit->bytes -= size_of(object);
+	free(object->ranges);
+	free(object->names);
+	free(object->unwind.eh_frame);
+}
+
+struct done {
+	struct jit *jit;
+	uint64_t time;
+};
+
+/* A row of an object that ended goes, and one of a perf map that a later one covers. */
+static bool still_asked(void *ctx, const struct span *span, const struct span *next)
+{
+	const struct done *done = ctx;
+	struct object *object = book__get(done->jit, span->object), *later;
+	const struct jit_life *life = object ? &object->seen.life : NULL;
+
+	if (!object)
+		return false; /* was left by an add that failed midway */
+	if (life->died_by && life->died_by <= done->time)
+		return false;
+	if (object->seen.source != JIT_SOURCE_PERF_MAP || !next || next->start != span->start ||
+	    next->size < span->size)
+		return true;
+	later = book__get(done->jit, next->object);
+	if (!later || later->seen.life.born_by > done->time)
+		return true;
+	object->n_rows--;
+	return false;
+}
+
+void jit__done(struct jit *jit, uint64_t time_ns)
+{
+	struct done done = {.jit = jit, .time = time_ns};
+	uint32_t i, n = 0, dead = 0;
+	size_t bytes = jit__bytes(jit);
+
+	for (i = 0; i < jit->n_objects; i++) {
+		const struct jit_life *life = &jit->objects[i].seen.life;
+
+		dead += life->died_by && life->died_by <= time_ns;
+	}
+	/* It costs a sort of all rows: only for a good part of them, or when room is short. */
+	if (dead <= jit->n_objects / 4 && bytes < JIT_BYTES_MAX / 2)
+		return;
+	for (i = 0; i < JIT_SOURCE_COUNT; i++)
+		if (spans__retain(&jit->spans[i], still_asked, &done))
+			return;
+	for (i = 0; i < jit->n_objects; i++) {
+		struct object *object = &jit->objects[i];
+		const struct jit_life *life = &object->seen.life;
+
+		if ((life->died_by && life->died_by <= time_ns) ||
+		    (!object->n_rows && object->seen.source == JIT_SOURCE_PERF_MAP)) {
+			jit->n_dead -= life->died_by != 0;
+			object__free(jit, object);
+		} else {
+			jit->objects[n++] = *object;
+		}
+	}
+	jit->n_objects = n;
+}
+
+void book__free(struct jit *jit)
+{
+	uint32_t i;
+
+	for (i = 0; i < jit->n_objects; i++)
+		object__free(jit, &jit->objects[i]);
+	for (i = 0; i < JIT_SOURCE_COUNT; i++)
+		spans__free(&jit->spans[i]);
+	free(jit->objects);
+}

@@ -1,0 +1,380 @@
+/* One list of objects, followed from outside.
+ *
+ * LLVM (and all that were read) push a new entry at the head: a poll walks from the
+ * head until it meets an entry that it knows and that is as it was. Entries that are
+ * unlinked further down show only in the descriptor's `relevant_entry`, and not at all
+ * when another was registered since: after any change the whole list is walked once
+ * more, later, for at most 1 % of the time. An end that is seen late does no harm: no
+ * pc lies in code that is gone, and code that comes to its place ends it (book.c).
+ *
+ * A poll that finds descriptor, head entry and the head's names as they were is done.
+ * The names are looked at since a function that is dropped and compiled again may come
+ * to the very addresses of the former. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "jit/internal.h"
+
+#define JIT_UNREGISTER 2u  /* of GDB's manual */
+#define ROUNDS 4u          /* over a list that changes */
+#define WHOLE_SHARE 100u   /* whole walks take at most 1/100 of the time */
+#define FAILED_MAX 16u     /* polls that met links that do not fit: it may not be a list at all, */
+#define RETRY_SHARE 20u    /* and is tried for 1/20 of the time */
+
+static bool hash_entry(const void *holder, uint32_t row, uint64_t *ret)
+{
+	const struct list *list = holder;
+
+	*ret = list->entries[row].address * 0x9e3779b97f4a7c15ull >> 16;
+	return true;
+}
+
+static struct entry *known(const struct list *list, uint64_t address)
+{
+	uint32_t at, row;
+
+	if (!list->slots.capacity)
+		return NULL;
+	for (at = slots__first(&list->slots, address * 0x9e3779b97f4a7c15ull >> 16);
+	     slots__row(&list->slots, at, &row); at = slots__next(&list->slots, at))
+		if (list->entries[row].address == address)
+			return &list->entries[row];
+	return NULL;
+}
+
+static int remember(struct list *list, const struct entry *entry)
+{
+	struct entry *there = known(list, entry->address);
+	uint64_t hash;
+	int err;
+
+	if (there) {
+		*there = *entry;
+		return 0;
+	}
+	err = slots__reserve(&list->slots, list->n, hash_entry, list);
+	if (!err)
+		err = array__reserve((void **)&list->entries, sizeof(*list->entries), list->n,
+				     &list->capacity);
+	if (err)
+		return err;
+	list->entries[list->n] = *entry;
+	hash_entry(list, list->n, &hash);
+	slots__enter(&list->slots, hash, list->n++);
+	return 0;
+}
+
+static bool unchanged(struct jit *jit, struct host_reader *memory, const struct entry *entry,
+		      const struct node *node)
+{
+	return entry->image == node->image && entry->size == node->size &&
+	       (!entry->probe || entry__probe(jit, memory, entry) == entry->probe) &&
+	       !book__revived(jit, entry->object);
+}
+
+/* --- the walk --- */
+
+struct walk {
+	struct node *fresh;     /* entries that are not known, the newest first */
+	uint32_t n, capacity;
+	bool truncated;         /* more than JIT_ENTRIES_MAX */
+};
+
+/* -EAGAIN: links do not fit together: they are being changed. */
+static int walk(struct jit *jit, struct list *list, struct host_reader *memory, uint64_t first,
+		bool whole, struct walk *ret)
+{
+	uint64_t at = first, before = 0;
+	uint32_t steps;
+	int err;
+
+	jit->counts[JIT_COUNT_WALKS]++;
+	ret->n = 0;
+	ret->truncated = false;
+	for (steps = 0; at; steps++) {
+		struct entry *entry = known(list, at);
+		struct node node;
+
+		if (steps == JIT_ENTRIES_MAX) {
+			ret->truncated = true;
+			break;
+		}
+		/* A link back that fits at each step leaves no room for a cycle. */
+		if (node__read(jit, memory, at, &node) || node.prev != before)
+			return -EAGAIN;
+		if (entry && unchanged(jit, memory, entry, &node)) {
+			bool same_next = entry->next == node.next;
+
+			entry->prev = node.prev;
+			entry->next = node.next;
+			entry->walk = list->walk;
+			if (same_next && !whole)
+				break;
+		} else {
+			err = array__reserve((void **)&ret->fresh, sizeof(node), ret->n,
+					     &ret->capacity);
+			if (err)
+				return err;
+			ret->fresh[ret->n++] = node;
+		}
+		before = at;
+		at = node.next;
+	}
+	return 0;
+}
+
+/* --- taking what a walk found --- */
+
+static int keep(struct jit *jit, struct list *list, const struct node *node, const char *bytes,
+		struct entry *entry)
+{
+	struct jit_image image;
+	struct making making = {
+		.source = JIT_SOURCE_GDB,
+		.image = &image,
+		.address = node->image,
+		.size = node->size,
+		.list = list,
+	};
+	unsigned i;
+	int err = jit_image__parse(bytes, node->size, &image);
+
+	if (err == -EBADMSG)
+		jit->counts[JIT_COUNT_REFUSED]++;
+	if (err)
+		return err == -EBADMSG ? 0 : err;
+	for (i = 0; i < 2; i++) {
+		entry->probe_offset[i] = image.probe[i].offset;
+		entry->probe_len[i] = image.probe[i].len;
+	}
+	making.life = (struct jit_life){.born_after = list->complete, .born_by = jit->clock()};
+	err = book__add(jit, &making, &entry->object);
+	jit_image__free(&image);
+	if (err == -ENOSPC)
+		return 0; /* counted; not to be read again */
+	jit->counts[JIT_COUNT_TAKEN] += !err;
+	return err;
+}
+
+struct copy_reader {
+	struct host_reader reader;
+	const char *bytes;
+	uint64_t base;
+};
+
+static int read_copy(struct host_reader *self, void *dst, size_t size, uint64_t address)
+{
+	const struct copy_reader *copy = (const struct copy_reader *)self;
+
+	memcpy(dst, copy->bytes + (address - copy->base), size); /* entry__probe checked it */
+	return 0;
+}
+
+/* The probe is read from the copy: what the target has now may be another's. */
+static uint64_t probe_copy(struct jit *jit, const struct entry *entry, const char *bytes)
+{
+	struct copy_reader copy = {{read_copy}, bytes, entry->image};
+
+	return entry->object ? entry__probe(jit, &copy.reader, entry) : 0;
+}
+
+static int take(struct jit *jit, struct list *list, struct host_reader *memory,
+		const struct node *node)
+{
+	struct entry *former = known(list, node->address);
+	struct entry entry = {
+		.address = node->address,
+		.next = node->next,
+		.prev = node->prev,
+		.image = node->image,
+		.size = node->size,
+		.walk = list->walk,
+	};
+	_cleanup_free_ char *bytes = NULL;
+	int err = node__copy(jit, memory, list, node, &bytes);
+
+	if (former && (!err || err == -ENOENT || err == -EBADMSG)) { /* another is there now, or none */
+		book__end(jit, former->object, list->sound, jit->clock());
+		list->drops = true;
+		former->image = former->size = 0;
+	}
+	if (err == -EBADMSG) {
+		jit->counts[JIT_COUNT_REFUSED]++;
+		return remember(list, &entry);
+	}
+	if (err)
+		return err;
+	err = keep(jit, list, node, bytes, &entry);
+	if (err)
+		return err;
+	entry.probe = probe_copy(jit, &entry, bytes);
+	return remember(list, &entry);
+}
+
+/* Oldest first, so that ids are in the order of registration. -EAGAIN: not all. */
+static int take_all(struct jit *jit, struct list *list, struct host_reader *memory,
+		    const struct walk *walk, size_t *budget, bool *ret_news)
+{
+	uint32_t i;
+	int err;
+
+	for (i = walk->n; i-- > 0;) {
+		const struct node *node = &walk->fresh[i];
+
+		if (*budget < node->size && node->size <= JIT_IMAGE_MAX)
+			return -ENOBUFS;
+		err = take(jit, list, memory, node);
+		if (node->size <= JIT_IMAGE_MAX)
+			*budget -= node->size;
+		if (err == -ENOENT) {
+			jit->counts[JIT_COUNT_VANISHED]++;
+			list->drops = true;
+			continue;
+		}
+		if (err == -EAGAIN)
+			jit->counts[JIT_COUNT_TORN]++;
+		if (err)
+			return err;
+		*ret_news = true;
+	}
+	return 0;
+}
+
+/* --- ends --- */
+
+/* After a whole walk: what it did not meet, and what is not linked, has ended. */
+static int sweep(struct jit *jit, struct list *list, struct host_reader *memory, bool *ret_news)
+{
+	uint32_t i, n = 0;
+	uint64_t hash;
+
+	for (i = 0; i < list->n; i++) {
+		struct entry *entry = &list->entries[i];
+		struct node node = {entry->address, 0, 0, entry->image, entry->size};
+
+		if (entry->walk != list->walk && node__linked(jit, memory, list, &node) == 0) {
+			book__end(jit, entry->object, list->sound, jit->clock());
+			list->drops = true;
+			*ret_news = true;
+			continue;
+		}
+		list->entries[n++] = *entry;
+	}
+	if (n == list->n)
+		return 0;
+	list->n = n;
+	memset(list->slots.slots, 0, list->slots.capacity * sizeof(*list->slots.slots));
+	for (i = 0; i < n; i++) {
+		hash_entry(list, i, &hash);
+		slots__enter(&list->slots, hash, i);
+	}
+	return 0;
+}
+
+static bool quiet(struct jit *jit, const struct list *list, struct host_reader *memory,
+		  const struct jit_head *head)
+{
+	struct entry *first;
+	struct node node;
+
+	if (list->incomplete || memcmp(head, &list->head, sizeof(*head)))
+		return false;
+	if (!head->first)
+		return true;
+	first = known(list, head->first);
+	return first && !node__read(jit, memory, head->first, &node) && node.next == first->next &&
+	       unchanged(jit, memory, first, &node);
+}
+
+int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, bool full,
+	       size_t *budget)
+{
+	_cleanup_free_ struct node *nodes = NULL;
+	struct walk found = {};
+	struct jit_head head;
+	uint64_t begin = 0;
+	bool whole = false, news = false;
+	int err = -EAGAIN;
+	unsigned round;
+
+	for (round = 0; round < ROUNDS && err == -EAGAIN; round++) {
+		begin = jit->clock();
+		if (list->failed >= FAILED_MAX && begin < list->retry_due)
+			return 0;
+		err = head__read(jit, memory, list->address, &head);
+		if (err)
+			return -EFAULT;
+		if (head.version != 1) /* the interface has one version; 0: not loaded yet */
+			return 0;
+		whole = full || (list->whole_wanted && begin >= list->whole_due);
+		if (!whole && quiet(jit, list, memory, &head)) {
+			jit->counts[JIT_COUNT_QUIET]++;
+			list->complete = begin;
+			if (!list->whole_wanted) /* what did not change is as the last whole walk saw it */
+				list->sound = begin;
+			return news;
+		}
+		list->whole_wanted = true;
+		list->drops |= head.action == JIT_UNREGISTER;
+		list->walk++;
+		err = walk(jit, list, memory, head.first, whole, &found);
+		nodes = found.fresh;
+		if (!err)
+			err = take_all(jit, list, memory, &found, budget, &news);
+	}
+	list->incomplete = err != 0;
+	list->failed = err == -EAGAIN ? list->failed + 1 : 0;
+	list->retry_due = jit->clock() + (jit->clock() - begin) * RETRY_SHARE;
+	if (err)
+		return err == -ENOBUFS ? -EAGAIN : err;
+	list->head = head;
+	if (whole) {
+		err = found.truncated ? 0 : sweep(jit, list, memory, &news);
+		list->whole_wanted = false;
+		list->sound = begin;
+		list->whole_due = jit->clock() + (jit->clock() - begin) * WHOLE_SHARE;
+	}
+	/* All that was linked when the round began is known, or has gone. */
+	list->complete = begin;
+	return err ? err : news;
+}
+
+void list__free(struct list *list)
+{
+	free(list->entries);
+	free(list->slots.slots);
+}
+
+int jit__add_descriptor(struct jit *jit, uint64_t address)
+{
+	uint32_t i;
+
+	for (i = 0; i < jit->n_lists; i++)
+		if (jit->lists[i].address == address)
+			return 0;
+	if (jit->n_lists == JIT_DESCRIPTORS_MAX)
+		return -ENOSPC;
+	jit->lists[jit->n_lists++] = (struct list){.address = address};
+	return 0;
+}
+
+int jit__poll(struct jit *jit, struct host_reader *memory, bool full)
+{
+	size_t budget = JIT_POLL_BYTES;
+	bool news = false, more = false;
+	uint32_t i;
+	int got;
+
+	for (i = 0; i < jit->n_lists; i++) {
+		got = list__poll(jit, &jit->lists[i], memory, full, &budget);
+		if (got == -EAGAIN)
+			more = true;
+		else if (got < 0)
+			return got;
+		else
+			news |= got;
+	}
+	return more ? -EAGAIN : news;
+}

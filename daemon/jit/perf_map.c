@@ -1,0 +1,193 @@
+/* /tmp/perf-PID.map: "START SIZE name" a line, in hex, as it grows. A line that comes
+ * later is right where it overlaps one that came before (find.c). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "jit/internal.h"
+
+#define LINE_MAX (JIT_NAME_MAX + 64u)
+/* Lines that came together make an object: what is kept for each is then 32 bytes and its name. */
+#define BATCH_LINES 1024u
+#define BATCH_NAMES (128u << 10)
+
+struct batch {
+	struct jit_image image; /* symbols and names; no ranges: a line may be replaced alone */
+	size_t capacity;
+	uint64_t born_after, born_by;
+};
+
+static int flush(struct jit *jit, struct batch *batch)
+{
+	struct making making = {
+		.source = JIT_SOURCE_PERF_MAP,
+		.life = {.born_after = batch->born_after, .born_by = batch->born_by},
+		.image = &batch->image,
+	};
+	uint32_t id;
+	char *less;
+	int err;
+
+	if (!batch->image.n_symbols)
+		return 0;
+	less = realloc(batch->image.names, batch->image.names_len);
+	if (less)
+		batch->image.names = less;
+	err = book__add(jit, &making, &id);
+	jit_image__free(&batch->image);
+	batch->capacity = 0;
+	return err == -ENOSPC ? 0 : err;
+}
+
+static int room(struct batch *batch, size_t name_len)
+{
+	struct jit_image *image = &batch->image;
+	size_t capacity = batch->capacity ? batch->capacity : 512;
+	char *names;
+
+	if (!image->symbols) {
+		image->symbols = malloc(BATCH_LINES * sizeof(*image->symbols));
+		if (!image->symbols)
+			return -ENOMEM;
+	}
+	while (capacity < image->names_len + name_len + 1)
+		capacity *= 2;
+	if (capacity == batch->capacity)
+		return 0;
+	names = realloc(image->names, capacity);
+	if (!names)
+		return -ENOMEM;
+	image->names = names;
+	batch->capacity = capacity;
+	return 0;
+}
+
+/* A hex number, with or without 0x, and what follows it. */
+static bool hex(const char **at, const char *end, uint64_t *ret)
+{
+	const char *c = *at;
+	uint64_t value = 0;
+	unsigned digits = 0, digit;
+
+	if (end - c > 2 && c[0] == '0' && (c[1] == 'x' || c[1] == 'X'))
+		c += 2;
+	for (; c < end; c++, digits++) {
+		if (*c >= '0' && *c <= '9')
+			digit = (unsigned)(*c - '0');
+		else if ((*c | 32) >= 'a' && (*c | 32) <= 'f')
+			digit = (unsigned)((*c | 32) - 'a') + 10;
+		else
+			break;
+		if (value >> 60)
+			return false;
+		value = value << 4 | digit;
+	}
+	*at = c;
+	*ret = value;
+	return digits > 0;
+}
+
+static bool space(const char **at, const char *end)
+{
+	const char *c = *at;
+
+	while (c < end && (*c == ' ' || *c == '\t'))
+		c++;
+	if (c == *at)
+		return false;
+	*at = c;
+	return true;
+}
+
+static int line(struct jit *jit, struct batch *batch, const char *at, size_t len)
+{
+	const char *end = at + len;
+	struct jit_image *image = &batch->image;
+	uint64_t start, size;
+	size_t name_len;
+	int err;
+
+	if (len && end[-1] == '\r')
+		end--;
+	if (at == end)
+		return 0;
+	if (!hex(&at, end, &start) || !space(&at, end) || !hex(&at, end, &size) || !space(&at, end) ||
+	    at == end || !size || size > UINT32_MAX || start + size < start) {
+		jit->counts[JIT_COUNT_BAD_LINES]++;
+		return 0;
+	}
+	name_len = strnlen(at, (size_t)(end - at));
+	if (name_len > JIT_NAME_MAX)
+		name_len = JIT_NAME_MAX;
+	err = room(batch, name_len);
+	if (err)
+		return err;
+	image->symbols[image->n_symbols++] = (struct jit_image_symbol){
+		.start = start,
+		.size = (uint32_t)size,
+		.name = (uint32_t)image->names_len,
+	};
+	memcpy(image->names + image->names_len, at, name_len);
+	image->names[image->names_len + name_len] = 0;
+	image->names_len += name_len + 1;
+	if (image->n_symbols == BATCH_LINES || image->names_len > BATCH_NAMES)
+		return flush(jit, batch);
+	return 0;
+}
+
+/* The half line of before, with the first `len` bytes of these. */
+static int joined(struct jit *jit, struct batch *batch, const char *bytes, size_t len)
+{
+	struct perf_map *map = &jit->perf_map;
+	size_t fits = LINE_MAX - map->line.len < len ? LINE_MAX - map->line.len : len;
+	int err = buf__append(&map->line, bytes, fits);
+
+	if (!err)
+		err = line(jit, batch, map->line.data, map->line.len);
+	buf__clear(&map->line);
+	return err;
+}
+
+/* Keeps what is not a whole line yet; of an overlong one, what its name may have. */
+static int half(struct perf_map *map, const char *bytes, size_t len)
+{
+	size_t fits = LINE_MAX - map->line.len < len ? LINE_MAX - map->line.len : len;
+
+	return buf__append(&map->line, bytes, fits);
+}
+
+int jit__perf_map(struct jit *jit, const void *bytes, size_t len)
+{
+	struct perf_map *map = &jit->perf_map;
+	struct batch batch = {.born_after = map->fed, .born_by = jit->clock()};
+	const char *at = bytes, *end = at + len, *newline;
+	int err = 0;
+
+	while (!err && at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+		size_t here = (size_t)(newline - at);
+
+		if (map->line.len)
+			err = joined(jit, &batch, at, here);
+		else
+			err = line(jit, &batch, at, here);
+		at = newline + 1;
+	}
+	if (!err)
+		err = half(map, at, (size_t)(end - at));
+	if (!err)
+		err = flush(jit, &batch);
+	jit_image__free(&batch.image);
+	map->fed = batch.born_by;
+	return err;
+}
+
+void jit__perf_map_restart(struct jit *jit)
+{
+	buf__clear(&jit->perf_map.line);
+}
+
+void perf_map__free(struct perf_map *map)
+{
+	buf__free(&map->line);
+}
