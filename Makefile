@@ -42,7 +42,7 @@ all: $(B)/cprofd compile_commands.json ## the program (this is what `make` does)
 .DELETE_ON_ERROR:
 
 # --- BPF: compiled by clang, embedded through libbpf's skeleton ---
-$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h)
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h include/cprofd/*/*.h)
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
@@ -158,7 +158,7 @@ check-order:
 	$(Q)tools/order-check daemon
 
 # A walker by itself in the kernel.
-$(B)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h)
+$(B)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h include/cprofd/*/*.h)
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@

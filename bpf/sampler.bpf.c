@@ -97,6 +97,7 @@ struct cpu_scratch {
 		__u64 tid;
 		__u64 tstate;
 		__u64 until;
+		__u64 cframe, caller;
 	} hints[HINTS];
 } __attribute__((aligned(4096)));
 #define IMAGE_NS (1ull << 24) /* 17 ms: how late a change of the engine's may be seen */
@@ -480,6 +481,8 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->salt = py_mix(t->process_start, t->tgid | (__u64)t->exec << 32);
 		walk->hint = own->hints[slot].tid == t->tid ? own->hints[slot].tstate : 0;
 		walk->hint_until = own->hints[slot].until;
+		walk->hint_cframe = own->hints[slot].cframe;
+		walk->hint_caller = own->hints[slot].caller;
 		py_walk(walk, image, out);
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
@@ -488,6 +491,8 @@ int sample(struct bpf_perf_event_data *ctx)
 			own->hints[slot].tstate = walk->tstates[0].address;
 			own->hints[slot].until = walk->hint_until;
 		}
+		own->hints[slot].cframe = walk->tstates[0].cframe;
+		own->hints[slot].caller = walk->tstates[0].caller;
 		if (walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
 			fill_registers(walk->registers, ctx);
 			py_walk_repair(walk, image, out);

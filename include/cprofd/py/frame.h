@@ -1,0 +1,235 @@
+/* One frame, whatever it is and in whatever state. Of the walker of ../pywalk.h. */
+#ifndef CPROFD_PY_FRAME_H
+#define CPROFD_PY_FRAME_H
+
+#include "code.h"
+#include "state.h"
+
+/* A frame of the newest chunk: everything from here down to the chunk's start is the thread's own stack of
+ * frames, and resident; all of it, or PY_WINDOW bytes, are read at once. 0 when it is no such frame. */
+HOST_INLINE int py_window(struct py_walk *walk, const struct py_layout *l, __u64 address)
+{
+	__u64 below = address - walk->chunk;
+	__u32 size = l->frame_size, at;
+
+	if (!walk->chunk || below >= walk->top - walk->chunk || size > PY_RAW_FRAME)
+		return 0;
+	at = below < PY_WINDOW ? (__u32)below : PY_WINDOW;
+	host_barrier(at);
+	size += at;
+	host_barrier(size);
+	if (size <= PY_WINDOW + PY_RAW_FRAME && at <= PY_WINDOW && !host_read(walk->memory, size, address - at)) {
+		walk->window = address - at;
+		walk->window_end = at + 1;
+		return 1;
+	}
+	walk->chunk = 0;
+	return 0;
+}
+
+/* Where in memory[] the frame at `address` lies; ~0u when it cannot be read. Frames outside of the window
+ * (a generator's, an older chunk's, the frame objects of 3.8-3.10) are read alone. */
+PY_APART __u32 py_frame_fetch(struct py_walk *walk, const struct image *image, __u64 address)
+{
+	const struct py_layout *l;
+	__u64 offset;
+	__u32 size;
+
+	if (!walk || !image)
+		return ~0u;
+	l = &image->layout;
+	size = l->frame_size;
+	host_barrier(size);
+	offset = address - walk->window;
+	if ((offset < walk->window_end && offset < PY_WINDOW) || py_window(walk, l, address))
+		return address - walk->window;
+	if (size > PY_RAW_FRAME || host_read(walk->memory + PY_WINDOW + PY_RAW_FRAME, size, address))
+		return ~0u;
+	return PY_WINDOW + PY_RAW_FRAME;
+}
+
+#define PY_MEMORY sizeof(((struct py_walk *)0)->memory)
+
+/* The offset of the instruction in a frame of 3.11+: a pointer into the bytecode. */
+HOST_INLINE __s32 py_offset_pointer(struct py_walk *walk, const struct py_layout *l, __u32 at,
+				    __u64 code)
+{
+	__u64 pointer = py_u64(walk->memory, PY_MEMORY, at + l->frame_lasti);
+	__u64 start = code + l->code_instructions;
+
+	if (l->flags & PY_TLBC && l->frame_tlbc_index != PY_ABSENT) {
+		/* The thread's own copy of the bytecode; entry 0 is co_code_adaptive. */
+		__s32 index = (__s32)py_u32(walk->memory, PY_MEMORY, at + l->frame_tlbc_index);
+		__u64 array = 0, copy = 0;
+
+		if (index > 0 && !py_read64(walk, code + l->code_tlbc, &array) && array &&
+		    !py_read64(walk, array + l->tlbc_entries + (__u64)(__u32)index * 8, &copy) && copy)
+			start = copy;
+	}
+	return (__s32)(pointer - start);
+}
+
+HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s32 offset, __u32 flags)
+{
+	__u32 n = walk->n;
+
+	if (n >= RECORD_PY_FRAMES_MAX)
+		return 0;
+	out->frames[n].code = key;
+	out->frames[n].offset = offset;
+	out->frames[n].flags = flags | walk->flags | (offset < 0 ? PY_FRAME_STARTING : 0);
+	walk->flags = 0;
+	walk->n = n + 1;
+	return 1;
+}
+
+/* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
+ * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, often a frame that was
+ * there before, and the truth is that the call has not begun. Goes back to the caller's frame; 0 when
+ * there is none to go to. */
+HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
+{
+	__u64 frame;
+
+	if (!walk->caller)
+		return 0;
+	if (py_read64(walk, walk->caller + l->cframe_current_frame, &frame) || !frame) {
+		walk->loss = LOSS_FRAME_HALF;
+		walk->caller = 0;
+		return 0;
+	}
+	walk->caller = 0;
+	walk->frame = frame;
+	walk->n = 0;
+	walk->flags = 0;
+	walk->loss = 0;
+	walk->closed = 1;
+	return 1;
+}
+
+/* The outermost frame of the innermost eval loop goes back to what its caller runs; else it was never
+ * linked to it. 1: the walk went back to the caller. */
+HOST_INLINE int py_unlinked(struct py_walk *walk, const struct py_layout *l, __u64 back)
+{
+	__u64 frame = 0;
+
+	if (!walk->caller)
+		return 0;
+	if (!py_read64(walk, walk->caller + l->cframe_current_frame, &frame) && frame == back) {
+		walk->caller = 0;
+		return 0;
+	}
+	return py_uncall(walk, l);
+}
+
+/* What gi_frame_state says of a generator at rest (Include/internal/pycore_frame.h, enum _framestate):
+ * FRAME_SUSPENDED -1, FRAME_CREATED -2, FRAME_COMPLETED 1, FRAME_CLEARED 4; FRAME_EXECUTING is 0. */
+#define PY_STATE_SUSPENDED 0xffu
+/* From gi_iframe back to gi_frame_state in PyGenObject: four bytes of padding lie between them
+ * (Include/cpython/genobject.h, 3.11). */
+#define PY_STATE_BEFORE_FRAME 5u
+
+/* 3.11: the state of the innermost frame if it is a generator's that does not run, else 0. gen_send_ex2
+ * (Objects/genobject.c) sets FRAME_EXECUTING before the eval loop is entered, so such a frame has just
+ * yielded, lies in front of a call that has not begun (py_uncall), or is put there by _gen_throw. */
+HOST_INLINE __u8 py_rests(struct py_walk *walk, const struct py_layout *l, __u32 at)
+{
+	__u8 state = 0;
+
+	if (l->frame_is_entry == PY_ABSENT || !walk->caller ||
+	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) != 1 ||
+	    host_read(&state, 1, walk->frame - PY_STATE_BEFORE_FRAME))
+		return 0;
+	return state;
+}
+
+/* Any frame; 1 when the chain ends. */
+PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	const struct py_layout *l;
+	__u64 code, back, key;
+	__u32 flags = 0, n, at;
+	__s32 offset;
+	__u8 state;
+
+	if (!walk || !image || !out)
+		return 1;
+	l = &image->layout;
+	n = walk->n;
+	if (!walk->frame) {
+		if (n == 0 && l->frames == PY_FRAMES_CFRAME && py_uncall(walk, l))
+			return 0;
+		/* 3.11+: a chain ends below an entry frame or a shim, else it was half linked. */
+		if (l->frames != PY_FRAMES_OBJECTS && !walk->closed && !walk->loss)
+			walk->loss = LOSS_FRAME_HALF;
+		return 1;
+	}
+	at = py_frame_fetch(walk, image, walk->frame);
+	if (at > PY_WINDOW + PY_RAW_FRAME) {
+		walk->fault = walk->frame;
+		walk->loss = LOSS_FRAME_READ;
+		return !py_uncall(walk, l);
+	}
+	/* A frame above the stack's top is over; the pop of 3.11 comes just before it is unlinked. */
+	if (n == 0 && walk->frame > walk->top && walk->frame - walk->top < PY_WINDOW && py_uncall(walk, l))
+		return 0;
+	back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
+	if (n == 0 && (state = py_rests(walk, l, at))) {
+		/* A suspended one has a `previous` only while it yields, or _gen_throw links it to pass on an
+		 * exception: what runs is that. */
+		if (state == PY_STATE_SUSPENDED && back) {
+			walk->closed = 0;
+			walk->frame = back;
+			return 0;
+		}
+		return !py_uncall(walk, l);
+	}
+	if (l->owner_native_first &&
+	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) >= l->owner_native_first) {
+		/* A shim: native code entered the interpreter here. */
+		if (py_unlinked(walk, l, back))
+			return 0;
+		if (n > 0 && n <= RECORD_PY_FRAMES_MAX)
+			out->frames[n - 1].flags |= PY_FRAME_ENTRY;
+		walk->closed = 1;
+		walk->frame = back;
+		return 0;
+	}
+	code = py_u64(walk->memory, PY_MEMORY, at + l->frame_code) & ~7ull; /* a stack reference's tag */
+	key = py_code_key(walk, image, code);
+	if (!key) {
+		if (n == 0 && walk->loss == LOSS_CODE_DYING && back && walk->frame <= walk->top) {
+			/* 3.11 clears the innermost frame before it unlinks it: that call is over. */
+			walk->loss = 0;
+			walk->closed = 0;
+			walk->frame = back;
+			return 0;
+		}
+		return !py_uncall(walk, l);
+	}
+	if (l->lasti == PY_LASTI_POINTER) {
+		offset = py_offset_pointer(walk, l, at, code);
+	} else {
+		offset = (__s32)py_u32(walk->memory, PY_MEMORY, at + l->frame_lasti);
+		if (l->lasti == PY_LASTI_UNITS && offset > 0)
+			offset = (__s32)((__u32)offset * 2);
+	}
+	walk->closed = 0;
+	if (l->frames == PY_FRAMES_OBJECTS) {
+		flags = PY_FRAME_ENTRY;
+	} else if (l->frame_is_entry != PY_ABSENT) {
+		walk->closed = py_u8(walk->memory, PY_MEMORY, at + l->frame_is_entry) != 0;
+		if (walk->closed && py_unlinked(walk, l, back))
+			return 0;
+		if (walk->closed)
+			flags = PY_FRAME_ENTRY;
+	}
+	if (!py_put(walk, out, key, offset, flags)) {
+		walk->loss = LOSS_FRAME_DEPTH;
+		return 1;
+	}
+	walk->frame = back;
+	return 0;
+}
+
+#endif

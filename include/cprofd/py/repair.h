@@ -1,0 +1,142 @@
+/* Links that a register still holds. Of the walker of ../pywalk.h. */
+#ifndef CPROFD_PY_REPAIR_H
+#define CPROFD_PY_REPAIR_H
+
+#include "chain.h"
+
+/* Is there a frame at `address` whose code object is known? Its owner and back, too. */
+HOST_INLINE int py_is_frame(struct py_walk *walk, const struct image *image, __u64 address,
+			    __u64 *ret_back, __u8 *ret_owner)
+{
+	const struct py_layout *l = &image->layout;
+	const __u32 at = PY_WINDOW + PY_RAW_FRAME;
+	__u32 size = l->frame_size;
+	__u64 key;
+
+	host_barrier(size);
+	if (address & 7 || !address || size > PY_RAW_FRAME ||
+	    host_read(walk->memory + at, size, address))
+		return 0;
+	*ret_back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
+	*ret_owner = py_u8(walk->memory, PY_MEMORY, at + l->frame_owner);
+	if (l->owner_native_first && *ret_owner >= l->owner_native_first)
+		return 1;
+	key = py_code_key(walk, image, py_u64(walk->memory, PY_MEMORY, at + l->frame_code) & ~7ull);
+	walk->loss = LOSS_NONE;
+	return key && py_seen(key);
+}
+
+/* A register as the frame that the generator at walk->frame goes back to: its stack holds the
+ * generator, an object that begins just before its frame. */
+HOST_LOOP_FN long py_repair_generator(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	__u64 back, address;
+	__u32 w;
+	__u8 owner;
+
+	if (i >= 16)
+		return 1;
+	address = walk->registers[i];
+	if (address == walk->leaf || !py_is_frame(walk, c->image, address, &back, &owner))
+		return 0;
+	if (c->image->layout.owner_native_first && owner >= c->image->layout.owner_native_first) {
+		/* A shim: native code resumed it. Only if no frame turns up. */
+		__u8 ignored;
+
+		if (!walk->frame && py_is_frame(walk, c->image, back, &back, &ignored))
+			walk->frame = address;
+		return 0;
+	}
+	if (host_read(walk->words, sizeof(walk->words), address + c->image->layout.frame_locals))
+		return 0;
+	for (w = 0; w < PY_STACK_WORDS; w++) {
+		if (walk->leaf - (walk->words[w] & ~7ull) - 1 < 127) {
+			walk->frame = address;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* A register as the _PyCFrame of the eval loop that is entering another. */
+HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	__u64 frame, back;
+	__u8 owner;
+
+	if (i >= 16)
+		return 1;
+	if (walk->registers[i] & 7 || walk->registers[i] - walk->leaf > (1u << 20) ||
+	    walk->registers[i] == walk->leaf ||
+	    host_read(&frame, sizeof(frame),
+		      walk->registers[i] + c->image->layout.cframe_current_frame) ||
+	    !py_is_frame(walk, c->image, frame, &back, &owner))
+		return 0;
+	walk->frame = frame;
+	return 1;
+}
+
+/* A register as the frame that an eval loop is entering with, linked already to its caller's frame, which is
+ * in a register, too: gcc's PGO builds of 3.11 store current_frame and previous of the _PyCFrame together,
+ * last, from a vector register (Debian's 3.11.2: movups %xmm0,0xb8(%rsp)). */
+HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	const __u32 at = PY_WINDOW + PY_RAW_FRAME;
+	__u64 back, outer;
+	__u32 r;
+	__u8 owner, held = 0;
+
+	if (i >= 16)
+		return 1;
+	if (!py_is_frame(walk, c->image, walk->registers[i], &back, &owner) || !back ||
+	    !py_u8(walk->memory, PY_MEMORY, at + c->image->layout.frame_is_entry))
+		return 0;
+	for (r = 0; r < 16; r++)
+		held |= walk->registers[r] == back;
+	if (!held || !py_is_frame(walk, c->image, back, &outer, &owner))
+		return 0;
+	walk->frame = back;
+	return 1;
+}
+
+/* Some builds store in an order that leaves the innermost link in a register alone for an instant: a
+ * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
+ * before it knows its predecessor. With the thread's registers the walk goes on, where the register is
+ * proven to be that link. Call after py_walk() with a loss and n <= 1; 1 when the walk went on. */
+PY_APART int py_walk_repair(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
+	__u16 loss;
+
+	if (!walk || !image || !out)
+		return 0;
+	loss = walk->loss;
+	walk->frame = 0;
+	walk->leaf = 0;
+	if (walk->n == 1 && loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
+		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
+		host_loop(16, py_repair_generator, &c);
+	} else if (image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || loss == LOSS_FRAME_HALF)) {
+		walk->n = 0; /* 3.11: a frame that is not linked is none that runs */
+		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].cframe;
+		host_loop(16, py_repair_cframe, &c);
+		if (!walk->frame && image->layout.frame_is_entry != PY_ABSENT)
+			host_loop(16, py_repair_entry, &c);
+	}
+	walk->loss = loss;
+	if (!walk->frame)
+		return 0;
+	walk->loss = LOSS_NONE;
+	walk->closed = 0;
+	walk->caller = 0;
+	py_walk_chain(walk, image, out, PY_WALK_ON);
+	return 1;
+}
+
+#endif

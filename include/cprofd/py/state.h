@@ -1,0 +1,171 @@
+/* A walk: what goes in, what comes out, what is remembered, and how raw bytes are read. Of the walker of
+ * ../pywalk.h; not for others. */
+#ifndef CPROFD_PY_STATE_H
+#define CPROFD_PY_STATE_H
+
+#include "../host.h"
+#include "../loss.h"
+#include "../pylayout.h"
+#include "../record.h"
+
+#define PY_TSTATES_MAX 4u       /* thread states of one OS thread that are followed */
+#define PY_INTERPRETERS_MAX 256u
+#define PY_THREADS_MAX 65536u   /* thread states looked through for ours */
+#define PY_RAW_FRAME 128u
+#define PY_RAW_CODE 192u
+#define PY_RAW_TSTATE 320u
+#define PY_CFRAMES 1024u        /* bytes of the C stack from one _PyCFrame to the next, read at once */
+
+#define PY_WINDOW 8192u         /* bytes of the data stack, read at once */
+#define PY_STACK_WORDS 64u      /* locals and stack of a frame that a repair looks through */
+#define PY_ROUND 8u              /* frames in a round of the loop */
+#define PY_SETS 512u            /* of four slots */
+#define PY_RECENT 512u          /* slots by place: a place is 64 bytes of the data stack */
+#define PY_PROOF_NS (1ull << 27) /* 134 ms */
+#define PY_HINT_NS (1ull << 25) /* 34 ms */
+
+struct py_todo {                /* a code object to capture */
+	__u64 code;             /* address */
+	__u64 key;
+};
+
+/* The last proof of a code object. `word` is its address mixed with the process (43 bits, exact),
+ * PY_EACH_SIGHT, and the time until which it holds (20 bits, in units of PY_PROOF_NS / 8, modulo). */
+struct py_slot {
+	__u64 word;
+	__u64 key;              /* 0: an empty slot */
+};
+#define PY_TAG_SHIFT 21
+#define PY_TAG_MASK ((1ull << 43) - 1)
+#define PY_EACH_SIGHT (1ull << 20)
+#define PY_UNTIL_MASK (PY_EACH_SIGHT - 1)
+#define PY_UNTIL_SHIFT 24
+
+/* Where frames go: the record that is sent, so that nothing is copied. */
+struct py_out {
+	__u64 head[12];         /* struct record_sample and struct part_py_frames */
+	struct py_frame frames[RECORD_PY_FRAMES_MAX];
+};
+
+/* A thread state of the thread that is walked. */
+struct py_tstate {
+	__u64 address;
+	__u64 frame;            /* its innermost */
+	/* Where the newest piece of its data stack begins (0: not known), and its first free byte. */
+	__u64 chunk, top;
+	__u64 cframe;           /* 3.11, 3.12: the _PyCFrame in front */
+	__u64 caller;           /* 3.11, 3.12: the _PyCFrame of the eval loop that called this one */
+	__u64 linked;           /* what that one runs, 0: not read */
+};
+
+struct py_walk {
+	/* The window, room for a frame that sticks out of it, and a frame read by itself. It comes first: a
+	 * copy between places that are aligned alike takes half the time, and chunks begin with a page. */
+	__u8 memory[PY_WINDOW + 2 * PY_RAW_FRAME];
+	__u8 raw[PY_RAW_TSTATE];
+	__u8 cframes[PY_CFRAMES];
+	/* in */
+	__u64 fsbase;
+	__u64 hint;             /* thread state found for this thread before, or 0 */
+	__u64 hint_until;       /* ns: till then the process has one interpreter */
+	__u64 hint_cframe, hint_caller; /* of it */
+	__u64 now;              /* CLOCK_MONOTONIC ns */
+	__u64 salt;             /* of the process: equal addresses of two processes differ */
+	/* state and out */
+	__u64 frame;            /* next frame, 0: none */
+	__u64 chunk, top, caller, linked; /* of the thread state that is walked */
+	__u64 window;           /* address of memory[0], 0: nothing read */
+	__u32 window_end;       /* a frame that begins before this offset is there whole */
+	__u32 n;                /* frames found */
+	__u32 n_todo;
+	__u32 flags;            /* PY_FRAME_* for the next frame */
+	__u32 n_tstates;
+	__u32 first;            /* which of tstates[] comes first */
+	__u16 loss;             /* enum loss: where the walk was cut */
+	__u8 closed;            /* the last frame was an entry: the chain may end */
+	__u8 code_of_file;      /* of the code object proven last */
+	__u32 searched;         /* thread states looked through */
+	struct py_tstate tstates[PY_TSTATES_MAX];
+	__u64 interp;
+	__u64 candidate;        /* search */
+	__u64 fault;            /* address that was not readable */
+	__u64 leaf;             /* what py_repair knows of the innermost link */
+	struct py_slot recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
+	__u8 code[PY_RAW_CODE];
+	__u64 registers[16];    /* of the thread, for py_repair */
+	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair */
+	struct py_todo todo[RECORD_CODES_PER_TICK];
+	struct py_slot slots[PY_SETS * 4];
+};
+
+/* A function apart: verified once in BPF. */
+#if defined(__bpf__)
+#define PY_APART __attribute__((noinline))
+#else
+#define PY_APART static __attribute__((noinline, unused))
+#endif
+
+struct py_walk_context {
+	struct py_walk *walk;
+	const struct image *image;
+	struct py_out *out;
+};
+
+
+#if !defined(__bpf__) && !defined(PY_SEEN)
+HOST_INLINE int py_seen(__u64 key)
+{
+	return 0;
+}
+#endif
+
+HOST_INLINE __u64 py_mix(__u64 h, __u64 word)
+{
+	h ^= word;
+	h *= 0x9e3779b97f4a7c15ull;
+	h ^= h >> 32;
+	return h;
+}
+
+/* Words of raw bytes: a hostile target's frames lie at any address. The verifier allows such loads where
+ * the machine does; clang would take them apart if told. */
+#if defined(__bpf__)
+typedef __u64 py_word64;
+typedef __u32 py_word32;
+#else
+typedef __u64 __attribute__((aligned(1), may_alias)) py_word64;
+typedef __u32 __attribute__((aligned(1), may_alias)) py_word32;
+#endif
+
+/* Fields of raw bytes at offsets that only the layout knows. */
+HOST_INLINE __u64 py_u64(const __u8 *raw, __u32 size, __u32 offset)
+{
+	if (offset > size - 8)
+		return 0;
+	return *(const py_word64 *)(raw + offset);
+}
+
+HOST_INLINE __u32 py_u32(const __u8 *raw, __u32 size, __u32 offset)
+{
+	if (offset > size - 4)
+		return 0;
+	return *(const py_word32 *)(raw + offset);
+}
+
+HOST_INLINE __u8 py_u8(const __u8 *raw, __u32 size, __u32 offset)
+{
+	if (offset > size - 1)
+		return 0;
+	return raw[offset];
+}
+
+HOST_INLINE long py_read64(struct py_walk *walk, __u64 address, __u64 *ret)
+{
+	long err = host_read(ret, sizeof(*ret), address);
+
+	if (err)
+		walk->fault = address;
+	return err;
+}
+
+#endif

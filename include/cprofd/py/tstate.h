@@ -1,0 +1,157 @@
+/* From the thread register to the thread states of the OS thread. Of the walker of ../pywalk.h. */
+#ifndef CPROFD_PY_TSTATE_H
+#define CPROFD_PY_TSTATE_H
+
+#include "state.h"
+
+/* Does the thread state found before still serve? Reads it into raw. One that was freed has lost its
+ * frames (PyThreadState_Clear), so only one with a frame is taken without a search. */
+HOST_INLINE int py_tstate_check(struct py_walk *walk, const struct image *image, __u64 tstate)
+{
+	const struct py_layout *l = &image->layout;
+
+	if (host_read(walk->raw, PY_RAW_TSTATE, tstate))
+		return 0;
+	return py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase;
+}
+
+/* Takes the thread state in raw. */
+HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, __u64 tstate)
+{
+	const struct py_layout *l = &image->layout;
+	__u64 frame = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_frame);
+	__u64 front = frame, caller = 0, linked = 0;
+	__u32 i = walk->n_tstates, apart;
+	struct py_tstate *t;
+
+	if (i >= PY_TSTATES_MAX)
+		return;
+	if (l->frames == PY_FRAMES_CFRAME && frame) {
+		/* current_frame and previous; with those of the caller's, if it lies where it did and near. */
+		apart = walk->hint_cframe == front ? walk->hint_caller - front : 0;
+		host_barrier(apart);
+		if (apart > PY_CFRAMES - 16)
+			apart = 0;
+		if (host_read(walk->cframes, apart + 16, frame + l->cframe_current_frame)) {
+			walk->fault = frame;
+			walk->loss = LOSS_TSTATE_READ;
+			return;
+		}
+		frame = *(const py_word64 *)walk->cframes;
+		caller = *(const py_word64 *)(walk->cframes + 8);
+		if (apart && caller == front + apart)
+			linked = *(const py_word64 *)(walk->cframes + apart);
+	}
+	t = &walk->tstates[i];
+	t->address = tstate;
+	t->frame = frame;
+	t->cframe = front;
+	t->caller = caller;
+	t->linked = linked;
+	t->chunk = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_datastack_chunk);
+	t->top = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_datastack_chunk + 8);
+	walk->n_tstates = i + 1;
+}
+
+HOST_LOOP_FN long py_search_thread(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	const struct image *image = c->image;
+	const struct py_layout *l = &image->layout;
+
+	if (!walk->candidate)
+		return 1;
+	if (host_read(walk->raw, PY_RAW_TSTATE, walk->candidate)) {
+		walk->fault = walk->candidate;
+		walk->loss = LOSS_TSTATE_READ;
+		walk->candidate = 0;
+		return 1;
+	}
+	if (py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase)
+		py_tstate_add(walk, image, walk->candidate);
+	walk->candidate = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_next);
+	return 0;
+}
+
+HOST_LOOP_FN long py_search_interpreter(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	const struct py_layout *l = &c->image->layout;
+	long searched;
+
+	if (!walk->interp)
+		return 1;
+	if (py_read64(walk, walk->interp + l->threads_head, &walk->candidate)) {
+		walk->loss = LOSS_TSTATE_READ;
+		return 1;
+	}
+	/* The bound is one for all interpreters: a target that links its lists into rings costs it once. */
+	searched = host_loop(PY_THREADS_MAX - walk->searched, py_search_thread, context);
+	if (searched > 0 && searched <= PY_THREADS_MAX)
+		walk->searched += searched;
+	if (walk->candidate && !walk->loss)
+		walk->loss = LOSS_TSTATE_SEARCH;
+	if (walk->loss)
+		return 1;
+	if (py_read64(walk, walk->interp + l->interp_next, &walk->interp))
+		return 1;
+	return 0;
+}
+
+/* All thread states of this OS thread, the active one first. */
+HOST_INLINE void py_search_tstates(struct py_walk_context *c, __u64 head)
+{
+	struct py_walk *walk = c->walk;
+	const struct py_layout *l = &c->image->layout;
+	__u64 current = 0;
+	__u32 i;
+
+	walk->n_tstates = 0;
+	walk->searched = 0;
+	walk->interp = head;
+	host_loop(PY_INTERPRETERS_MAX, py_search_interpreter, c);
+	if (walk->n_tstates < 2 || l->tstate_current == ~0u ||
+	    py_read64(walk, c->image->runtime + l->tstate_current, &current))
+		return;
+	/* The one that runs comes first; the lists have the newest first already, which is the inner
+	 * one when an interpreter runs another. */
+	for (i = 0; i < PY_TSTATES_MAX; i++)
+		if (i < walk->n_tstates && walk->tstates[i].address == current)
+			walk->first = i;
+}
+
+/* All thread states of this OS thread, by the interpreters' lists. */
+PY_APART int py_search(struct py_walk *walk, const struct image *image)
+{
+	struct py_walk_context c = {.walk = walk, .image = image};
+	__u64 heads[2] = {}; /* interpreters.head, interpreters.main: the newest, the oldest */
+
+	if (!walk || !image)
+		return 0;
+	walk->hint_until = 0;
+	if (host_read(heads, sizeof(heads), image->runtime + image->layout.interpreters_head)) {
+		walk->fault = image->runtime + image->layout.interpreters_head;
+		walk->loss = LOSS_TSTATE_READ;
+		return 0;
+	}
+	py_search_tstates(&c, heads[0]);
+	if (heads[0] == heads[1] && walk->n_tstates == 1)
+		walk->hint_until = walk->now + PY_HINT_NS;
+	return 0;
+}
+
+/* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
+ * thread state found before. That there is one is looked at every PY_HINT_NS. */
+HOST_INLINE void py_find_tstates(struct py_walk *walk, const struct image *image)
+{
+	if (walk->hint && walk->hint_until > walk->now && py_tstate_check(walk, image, walk->hint)) {
+		py_tstate_add(walk, image, walk->hint);
+		if (walk->tstates[0].frame)
+			return;
+	}
+	py_search(walk, image);
+}
+
+#endif
