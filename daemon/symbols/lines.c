@@ -10,14 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/slots.h"
 #include "symbols/debug_file.h"
 
 #define UNITS_MAX 200000u
 #define UNIT_RANGES_MAX 100000u /* of one unit */
 #define RANGES_MAX (4u << 20)
-#define SCOPES_MAX 256
+#define SCOPES_MAX 256u /* around one address */
+#define DEPTH_MAX 300u
+#define DIES_MAX 1000000u /* of one search */
 
 struct unit_range {
 	uint64_t start, end;
@@ -295,29 +296,71 @@ static void call_site(Dwarf_Die *die, Dwarf_Files *files, struct source_line *re
 		ret->column = (uint32_t)value;
 }
 
+/* The scopes that hold an address, outermost first. */
+struct scopes {
+	uint64_t vaddr;
+	Dwarf_Die die[SCOPES_MAX];
+	size_t n;
+	uint32_t budget; /* DIEs that may still be looked at */
+};
+
+/* Not dwarf_getscopes(): it does not look into namespaces, which have no addresses
+ * themselves, and there clang puts functions. */
+static bool descend(struct scopes *scopes, Dwarf_Die *parent, unsigned depth)
+{
+	Dwarf_Die die;
+
+	if (depth >= DEPTH_MAX || dwarf_child(parent, &die))
+		return false;
+	do {
+		switch (dwarf_tag(&die)) {
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+			if (descend(scopes, &die, depth + 1))
+				return true;
+			break;
+		case DW_TAG_subprogram:
+		case DW_TAG_entry_point:
+		case DW_TAG_inlined_subroutine:
+		case DW_TAG_lexical_block:
+		case DW_TAG_try_block:
+		case DW_TAG_catch_block:
+		case DW_TAG_with_stmt:
+			if (dwarf_haspc(&die, scopes->vaddr) <= 0)
+				break;
+			if (scopes->n < SCOPES_MAX)
+				scopes->die[scopes->n++] = die;
+			descend(scopes, &die, depth + 1);
+			return true;
+		}
+	} while (scopes->budget && scopes->budget-- && !dwarf_siblingof(&die, &die));
+	return false;
+}
+
 /* The chain of inlined functions, into lines->found. */
 static size_t chain(struct lines *lines, Dwarf_Die *unit, uint64_t vaddr)
 {
-	_cleanup_free_ Dwarf_Die *inner = NULL, *scopes = NULL;
+	struct scopes scopes = {.vaddr = vaddr, .budget = DIES_MAX};
 	Dwarf_Files *files = NULL;
-	int i, n = dwarf_getscopes(unit, vaddr, &inner);
-	size_t at = 0;
+	size_t at = 0, i;
 
-	if (n > 0)
-		n = dwarf_getscopes_die(&inner[0], &scopes);
-	if (n <= 0)
+	descend(&scopes, unit, 0);
+	if (!scopes.n)
 		return 1;
 	dwarf_getsrcfiles(unit, &files, NULL);
-	for (i = 0; i < n && i < SCOPES_MAX && at < SYMBOL_INLINE_MAX; i++) {
-		int tag = dwarf_tag(&scopes[i]);
+	for (i = scopes.n; i-- && at < SYMBOL_INLINE_MAX;) {
+		int tag = dwarf_tag(&scopes.die[i]);
 
 		if (tag == DW_TAG_subprogram || tag == DW_TAG_entry_point) {
-			lines->found[at].function = function_name(&scopes[i]);
+			lines->found[at].function = function_name(&scopes.die[i]);
 			break;
 		}
 		if (tag == DW_TAG_inlined_subroutine) {
-			lines->found[at].function = function_name(&scopes[i]);
-			call_site(&scopes[i], files, &lines->found[++at]);
+			lines->found[at].function = function_name(&scopes.die[i]);
+			call_site(&scopes.die[i], files, &lines->found[++at]);
 		}
 	}
 	return at + 1;

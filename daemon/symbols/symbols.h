@@ -103,7 +103,9 @@ int symbol_file__add_debug_file(struct symbol_file *file, int fd);
 /* --- file:line --- */
 
 struct source_line {
-	const char *function; /* demangle it for display; NULL: unknown */
+	/* Mangled where DWARF has that (not for a function that is local to its file: of
+	 * the last entry symbol_file__find() knows the whole name); NULL: unknown. */
+	const char *function;
 	const char *file;     /* as the compiler wrote it; NULL: unknown */
 	uint32_t line, column; /* 0: unknown */
 };

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Lines and separate debug files: a C++ program is compiled, and every address of it is
-asked for; GNU addr2line tells what is right. Then its symbols are moved to where
+asked for; llvm-symbolizer tells what is right. Then its symbols are moved to where
 debuggers look for them, one way after the other."""
+import json
 import os
 import re
 import shutil
@@ -72,19 +73,14 @@ def addresses(path):
 
 
 def truth(path, asked):
-    """[[(function, file, line)]] by GNU addr2line, innermost first."""
-    text = "".join("%x\n" % a for a in asked)
-    groups, at = [], None
-    for line in run("addr2line", "-a", "-i", "-f", "-e", path, stdin=text).splitlines():
-        if re.match(r"0x[0-9a-f]{16}$", line):
-            groups.append([])
-            at = None
-        elif at is None:
-            at = line
-        else:
-            m = re.match(r"(.*):(\d+|\?)", line)
-            groups[-1].append((at, os.path.basename(m[1]), int(m[2]) if m[2] != "?" else 0))
-            at = None
+    """[[(function, file, line)]] by llvm-symbolizer, innermost first. (GNU addr2line 2.40 leaves
+    inlined functions of clang out, and names some as the function around them.)"""
+    text = "".join("0x%x\n" % a for a in asked)
+    groups = []
+    for line in run("llvm-symbolizer", "--obj=" + path, "--inlines", "--functions=linkage", "--no-demangle",
+                    "--output-style=JSON", stdin=text).splitlines():
+        groups.append([(x["FunctionName"], os.path.basename(x["FileName"]), x["Line"])
+                       for x in json.loads(line)["Symbol"]])
     return groups
 
 
@@ -103,17 +99,18 @@ def ours(path, asked, env=None):
 
 def compare(name, path, reference, asked):
     wrong, deep = [], 0
-    for a, mine, theirs in zip(asked, ours(path, asked), truth(reference, asked)):
-        # Without debug information addr2line tells of the file symbol before it, line 0.
+    theirs_all = truth(reference, asked)
+    if len(theirs_all) != len(asked):
+        wrong.append("llvm-symbolizer gave %d answers to %d" % (len(theirs_all), len(asked)))
+    for a, mine, theirs in zip(asked, ours(path, asked), theirs_all):
         if not mine and theirs and theirs[0][2] == 0:
-            continue
+            continue # no debug information: it names the symbol
+        theirs = [(x[0] or "?", *x[1:]) for x in theirs]
         deep += len(theirs) > 1
-        places = [x[1:] for x in theirs]
-        if [x[1:] for x in mine] != places:
-            wrong.append("%x: %s, addr2line %s" % (a, mine, theirs))
-        # addr2line takes the symbol's name where it has one: "main.cold".
-        elif any(x[0] not in (y[0], y[0].split(".")[0], "?") and y[0] != "??" for x, y in zip(mine, theirs)):
-            wrong.append("%x: %s, addr2line %s" % (a, mine, theirs))
+        # A function that is local to its file has a linkage name in the symbol table only.
+        if [x[1:] for x in mine] != [x[1:] for x in theirs] or \
+                any(x[0].split(".")[0] not in y[0] for x, y in zip(mine, theirs)):
+            wrong.append("%x: %s, llvm-symbolizer %s" % (a, mine, theirs))
     say(name, wrong, "%d addresses, %d in inlined functions" % (len(asked), deep))
 
 
