@@ -93,7 +93,25 @@ def pss_of(pids):
     return total * 1024
 
 
-def start_cprofd(pid, rate, seconds, out="/dev/null", maps_before=()):
+def memlock_of(pids):
+    """Bytes of the BPF maps that these processes hold, each map once."""
+    maps = {}
+    for p in pids:
+        try:
+            fds = os.listdir("/proc/%d/fdinfo" % p)
+        except OSError:
+            continue
+        for fd in fds:
+            try:
+                info = dict(line.split(":", 1) for line in open("/proc/%d/fdinfo/%s" % (p, fd)) if ":" in line)
+            except OSError:
+                continue
+            if "map_id" in info:
+                maps[int(info["map_id"])] = int(info["memlock"])
+    return sum(maps.values())
+
+
+def start_cprofd(pid, rate, seconds, out="/dev/null"):
     return subprocess.Popen([CPROFD, "attach", str(pid), "-r", str(rate), "-d", str(seconds), "-f", "events",
                              "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
 
@@ -158,7 +176,6 @@ def part_target(target, args):
 
 def part_own(target, args):
     for rate in (999, 9999):
-        maps_before = {m["id"] for m in bpftool("map")}
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
         p = start_cprofd(target.process.pid, rate, args.seconds + 4, out_file())
         time.sleep(3)
@@ -167,7 +184,7 @@ def part_own(target, args):
         time.sleep(args.seconds)
         cpu, after = cpu_of(pids) - cpu, programs()
         pss = pss_of(pids)
-        memlock = sum(m.get("bytes_memlock", 0) for m in bpftool("map") if m["id"] not in maps_before)
+        memlock = memlock_of(pids)
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
         finish(p)
         runs = sum(prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0) for i, prog in after.items()
@@ -177,14 +194,12 @@ def part_own(target, args):
 
 
 def part_flat(target, args):
-    maps_before = {m["id"] for m in bpftool("map")}
     p = start_cprofd(target.process.pid, 999, args.minutes * 60 + 5, out_file())
     time.sleep(5)
     sizes = []
     for _ in range(args.minutes * 6):
         pids = tree(p.pid)
-        sizes.append((pss_of(pids) + sum(m.get("bytes_memlock", 0) for m in bpftool("map")
-                                         if m["id"] not in maps_before)) / 1e6)
+        sizes.append((pss_of(pids) + memlock_of(pids)) / 1e6)
         time.sleep(10)
     finish(p)
     after_first = sizes[6:]
