@@ -2,7 +2,7 @@
  *
  *   sampler_raw PID RATE SECS OUTFILE   records, one after the other, to a file
  *   sampler_raw PID RATE SECS -         one line for each kind, to stdout
- *   options before PID: -s follow children; -r BYTES ring; -v what libbpf says
+ *   options before PID: -s follow children; -r BYTES ring; -v what libbpf says; -n full|leaf
  *
  * At the end the sums of the counters go to stderr. Needs root.
  */
@@ -97,7 +97,7 @@ static void print_kinds(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sampler_raw [-s] [-v] [-r RING_BYTES] PID RATE SECS OUTFILE|-\n");
+	fprintf(stderr, "usage: sampler_raw [-s] [-v] [-r RING_BYTES] [-n full|leaf] PID RATE SECS OUTFILE|-\n");
 	return 2;
 }
 
@@ -139,13 +139,17 @@ int main(int argc, char **argv)
 	int option, err;
 	pid_t pid;
 
-	while ((option = getopt(argc, argv, "+svr:")) != -1) {
+	while ((option = getopt(argc, argv, "+svr:n:")) != -1) {
 		if (option == 's')
 			load.follow_children = true;
 		else if (option == 'v')
 			load.verbose = true;
 		else if (option == 'r')
 			load.ring_bytes = strtoull(optarg, NULL, 0);
+		else if (option == 'n')
+			load.native = !strcmp(optarg, "full") ? BROKER_NATIVE_FULL :
+				      !strcmp(optarg, "leaf") ? BROKER_NATIVE_LEAF :
+								BROKER_NATIVE_OFF;
 		else
 			return usage();
 	}
