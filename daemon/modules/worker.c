@@ -50,7 +50,7 @@ static void run(struct job *job)
 	} else {
 		job->error = unwind_file__init(&file, job->fd);
 	}
-	if (!job->error)
+	if (!job->error && !job->object) /* which has no segments: it was never linked */
 		job->error = segments__read(source, &job->segments);
 	if (job->error)
 		return;
