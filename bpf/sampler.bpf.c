@@ -36,7 +36,6 @@ struct {
 } targets SEC(".maps");
 
 const volatile __u32 follow_children = 0;
-
 /* Keys of code objects whose record went out: sets of four. */
 #define SEEN_SETS 8192u
 __u64 seen[SEEN_SETS * 4];
@@ -74,8 +73,8 @@ static __always_inline void seen_add(__u64 key)
 #include "cprofd/pywalk.h"
 #include "native.h"
 
-/* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one writer is the tick, which
- * does not nest on a CPU; no lock, no copy, no wake-up (the reader looks every 20 ms). */
+/* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one
+ * writer is the tick, which does not nest on a CPU; no lock, no copy, no wake-up (the reader looks every 20 ms). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

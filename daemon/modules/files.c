@@ -67,6 +67,7 @@ static void give(struct modules *modules, struct file *file)
 	*job = (struct job){.fd = file->fd,
 			    .tables = modules->tables,
 			    .descriptor = !file->image,
+			    .urgent = file->urgent,
 			    .module = file->seen.id};
 	if (file->image) {
 		job->bytes = malloc(file->image_size);
@@ -132,15 +133,32 @@ struct file *files__get(struct modules *modules, struct modules_process *process
 	return file;
 }
 
-void files__ask(struct modules *modules)
+static bool is_askable(const struct file *file)
+{
+	return file && file->state == FILE_NEW && file->failed < TRIES && file->pid;
+}
+
+/* What walks wait for; the program; then from the top of memory, where the loader and libc are, down to what was
+ * loaded last. */
+static struct file *next_file(const struct modules *modules)
 {
 	uint32_t i;
 
-	for (i = 0; i < modules->n_files && !modules->asked; i++) {
-		struct file *file = modules->files[i];
+	if (is_askable(modules->hot))
+		return modules->hot;
+	if (modules->n_files && is_askable(modules->files[0]))
+		return modules->files[0];
+	for (i = modules->n_files; i > 0; i--)
+		if (is_askable(modules->files[i - 1]))
+			return modules->files[i - 1];
+	return NULL;
+}
 
-		if (file->state != FILE_NEW || file->failed >= TRIES || !file->pid)
-			continue;
+void files__ask(struct modules *modules)
+{
+	struct file *file;
+
+	while (!modules->asked && (file = next_file(modules))) {
 		file->state = FILE_ASKED;
 		modules->asked = file;
 		if (modules->host->open_file(modules->host, file->pid, file->start, file->end)) {

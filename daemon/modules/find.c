@@ -66,8 +66,15 @@ void modules__stopped(struct modules *modules, struct modules_process *process, 
 	struct modules_found found;
 
 	pc = (pc & ~NATIVE_EXACT) - (exact ? 0 : 1);
-	if (loss == LOSS_NATIVE_PENDING)
-		return; /* that passes by itself */
+	if (loss == LOSS_NATIVE_PENDING) { /* that passes by itself, the sooner the better */
+		const struct code *code = processes__code(process, pc, time);
+
+		if (code && code->file && code->file->state == FILE_NEW) {
+			modules->hot = code->file;
+			code->file->urgent = true;
+		}
+		return;
+	}
 	if (loss == LOSS_NATIVE_MAPPING && !processes__code(process, pc, time) && time > process->asked_for)
 		process->asked_for = time;
 	modules__find(modules, process, pc, time, &found);

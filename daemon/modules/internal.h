@@ -27,6 +27,7 @@ struct file {
 	int32_t pid; /* whose mapping is asked for */
 	uint64_t start, end;
 	unsigned failed;
+	bool urgent;
 	int fd;
 	int64_t size, mtime_s, mtime_ns; /* when it was opened */
 	void *image;			 /* no file: the vDSO's bytes */
@@ -110,6 +111,7 @@ struct modules {
 	struct file **files;
 	uint32_t n_files;
 	struct file *asked;
+	struct file *hot; /* a walk waits for it */
 	struct modules_process *processes;
 	uint32_t n_processes;
 	uint64_t last_process;

@@ -134,9 +134,13 @@ int worker__give(struct worker *worker, struct job *job)
 	if (err)
 		return err;
 	pthread_mutex_lock(&worker->lock);
-	job->next = NULL;
-	*worker->last = job;
-	worker->last = &job->next;
+	job->next = job->urgent ? worker->waiting : NULL;
+	if (!job->next)
+		*worker->last = job;
+	if (job->next)
+		worker->waiting = job;
+	else
+		worker->last = &job->next;
 	pthread_cond_signal(&worker->wake);
 	pthread_mutex_unlock(&worker->lock);
 	return 0;

@@ -14,6 +14,7 @@ struct job {
 	int fd;
 	void *bytes;
 	uint64_t size;
+	bool urgent;		 /* before all that wait */
 	bool tables, descriptor; /* what is wanted besides segments and identity */
 	uint32_t module;	 /* whose: a module's id, or of an object of a JIT compiler: */
 	uint32_t object;
