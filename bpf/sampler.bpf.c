@@ -36,7 +36,6 @@ struct {
 } targets SEC(".maps");
 
 const volatile __u32 follow_children = 0;
-
 /* Keys of code objects whose record went out: sets of four. */
 #define SEEN_SETS 8192u
 __u64 seen[SEEN_SETS * 4];
@@ -72,9 +71,10 @@ static __always_inline void seen_add(__u64 key)
 }
 
 #include "cprofd/pywalk.h"
+#include "native.h"
 
-/* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one writer is the tick, which
- * does not nest on a CPU; no lock, no copy, no wake-up (the reader looks every 20 ms). */
+/* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one
+ * writer is the tick, which does not nest on a CPU; no lock, no copy, no wake-up (the reader looks every 20 ms). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -437,7 +437,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct py_walk *walk;
 	const struct image *image;
 	struct mm_struct *mm;
-	__u64 head, time;
+	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0);
 
 	if (!own || !samples_ring)
 		return 0;
@@ -448,9 +448,9 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (!mm)
 		return 0;
 	head = samples_ring->head;
-	if (head + sizeof(struct py_out) - own->tail > SAMPLE_RING_BYTES) {
+	if (head + room - own->tail > SAMPLE_RING_BYTES) {
 		own->tail = samples_ring->tail;
-		if (head + sizeof(struct py_out) - own->tail > SAMPLE_RING_BYTES) {
+		if (head + room - own->tail > SAMPLE_RING_BYTES) {
 			count_loss(c, LOSS_RING_FULL);
 			return 0;
 		}
@@ -521,6 +521,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	part->part.loss = walk->loss;
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
+	if (native)
+		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c->losses);
 	record->header.size = size;
 	c->samples++;
 	c->bytes += size;

@@ -31,6 +31,7 @@ static void load_spare(struct broker *broker)
 	struct load_options options = {
 		.verbose = broker->options->verbose,
 		.follow_children = broker->options->expect_flags & BROKER_SUBPROCESSES,
+		.native = (broker->options->expect_flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
 	};
 	enum broker_error error;
 

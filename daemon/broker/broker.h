@@ -18,19 +18,22 @@
 enum broker_kind {
 	/* broker -> engine */
 	BROKER_CLIENT = 1,    /* a client connected. fds: its socket */
-	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, samples (maps), then those of PROCESS */
+	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, samples, processes (maps), then those
+			       * of PROCESS */
 	BROKER_PROCESS,       /* answer to PROCESS. fds: pidfd, /proc/PID/mem, /proc/PID/maps */
 	BROKER_FILE,          /* answer to FILE. fds: the file, read-only */
 	BROKER_THREADS,       /* answer to RESUME: the events run; `threads` of them */
 	BROKER_DETACHED,      /* answer to DETACH: no record comes after it */
 	BROKER_CHILD,         /* after ATTACHED, with BROKER_SUBPROCESSES: `pid` is a descendant that ran
 			       * already and has events now. Ask for it with OPEN_PROCESS */
+	BROKER_POOL,          /* answer to ADD_POOL. fds: its map, to be mapped; `number` */
 	/* engine -> broker */
 	BROKER_ATTACH = 32,   /* sample this process */
 	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or its target after exec */
 	BROKER_OPEN_FILE,     /* the file behind a mapping of a process of this session */
 	BROKER_RESUME,        /* start the session's events (after the images map is filled) */
 	BROKER_DETACH,        /* end a session: events are closed */
+	BROKER_ADD_POOL,      /* `pool_bytes` more for the unwind tables of a session with native stacks */
 };
 
 /* Why the broker refuses: each has a sentence and a hint (broker_error__sentence). */
@@ -55,7 +58,7 @@ enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };
 #undef BROKER_ENUM
 
 #define BROKER_PROCESS_FDS 3 /* pidfd, mem, maps */
-#define BROKER_MAP_FDS 3     /* ring, images, samples */
+#define BROKER_MAP_FDS 4     /* ring, images, samples, processes */
 #define BROKER_ATTACHED_FDS (BROKER_MAP_FDS + BROKER_PROCESS_FDS)
 #define BROKER_FDS_MAX 8
 
@@ -79,6 +82,10 @@ struct broker_message {
 	uint64_t arg_start, start_data; /* its struct image_key (include/cprofd/record.h) */
 	int32_t parent;        /* its parent's pid at that time */
 	uint32_t threads;      /* threads that have an event */
+	/* ADD_POOL, POOL */
+	uint64_t pool_bytes;   /* whole pages */
+	uint32_t number;
+	uint32_t _pad;
 };
 
 /* An answer repeats token and session of its question. When `error` is not OK it
@@ -90,8 +97,16 @@ struct broker_message {
 #define BROKER_RATE_MAX 20000u
 #define BROKER_SESSIONS_MAX 16u /* of one uid */
 
+/* Unwind tables of one session; the memory is there from the moment that a pool is made. */
+#define BROKER_POOLS_MAX 32u
+#define BROKER_POOLS_BYTES (192ull << 20)
+
 #define BROKER_SUBPROCESSES 1u /* follow children */
 #define BROKER_KERNEL 2u       /* kernel stacks too */
+/* Native stacks: how much of them, in these bits of the flags. */
+#define BROKER_NATIVE_SHIFT 2
+#define BROKER_NATIVE_MASK (3u << BROKER_NATIVE_SHIFT)
+enum broker_native { BROKER_NATIVE_OFF, BROKER_NATIVE_LEAF, BROKER_NATIVE_FULL };
 
 /* Sends one message and its fds (borrowed); -errno. */
 int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n);

@@ -223,6 +223,11 @@ int engine__serve(struct engine *engine, struct sampler **spare, bool verbose)
 		if (slot)
 			session__resume(*slot, &reply);
 		break;
+	case BROKER_ADD_POOL:
+		reply.message.kind = BROKER_POOL;
+		if (slot)
+			session__add_pool(*slot, &request, &reply);
+		break;
 	case BROKER_DETACH:
 		reply.message.kind = BROKER_DETACHED;
 		if (slot)

@@ -16,6 +16,8 @@
 struct sampler {
 	struct sampler_bpf *skel;
 	struct load_options options;
+	uint32_t pools;
+	uint64_t pool_bytes;
 };
 
 static int print_all(enum libbpf_print_level level, const char *format, va_list args)
@@ -24,7 +26,7 @@ static int print_all(enum libbpf_print_level level, const char *format, va_list 
 }
 
 /* One slot for each CPU. */
-static const char *const per_cpu[] = {"scratch", "captures", "samples"};
+static const char *const per_cpu[] = {"scratch", "captures", "samples", "natives"};
 
 static uint64_t ring_bytes(const struct load_options *options)
 {
@@ -44,11 +46,19 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 		map = bpf_object__find_map_by_name(skel->obj, per_cpu[i]);
 		if (!map)
 			return -ENOENT;
+		if (map == skel->maps.natives && !options->native)
+			continue;
 		err = bpf_map__set_max_entries(map, (uint32_t)cpus);
 		if (err)
 			return err;
 	}
 	skel->rodata->follow_children = options->follow_children;
+	skel->rodata->native = options->native;
+	if (!options->native) {
+		err = bpf_map__set_max_entries(skel->maps.processes, 1);
+		if (err)
+			return err;
+	}
 	return bpf_map__set_max_entries(skel->maps.ring, (uint32_t)ring_bytes(options));
 }
 
@@ -121,7 +131,8 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 bool sampler__fits(const struct sampler *sampler, const struct load_options *options)
 {
 	return ring_bytes(&sampler->options) == ring_bytes(options) &&
-	       sampler->options.follow_children == options->follow_children;
+	       sampler->options.follow_children == options->follow_children &&
+	       sampler->options.native == options->native;
 }
 
 struct sampler *sampler__free(struct sampler *sampler)
@@ -148,9 +159,38 @@ int sampler__samples(const struct sampler *sampler)
 	return bpf_map__fd(sampler->skel->maps.samples);
 }
 
+int sampler__processes(const struct sampler *sampler)
+{
+	return bpf_map__fd(sampler->skel->maps.processes);
+}
+
 int sampler__program(const struct sampler *sampler)
 {
 	return bpf_program__fd(sampler->skel->progs.sample);
+}
+
+int sampler__add_pool(struct sampler *sampler, uint64_t bytes, uint32_t *ret_number, int *ret_fd)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	uint32_t number = sampler->pools;
+	int fd, err;
+
+	if (!sampler->options.native || number >= BROKER_POOLS_MAX || !bytes || bytes % 4096 ||
+	    bytes > BROKER_POOLS_BYTES - sampler->pool_bytes)
+		return -EDQUOT;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "cprofd_pool", 4, 4096, (uint32_t)(bytes / 4096), &options);
+	if (fd < 0)
+		return fd;
+	if (bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.pools), &number, &fd, BPF_ANY)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	sampler->pools++;
+	sampler->pool_bytes += bytes;
+	*ret_number = number;
+	*ret_fd = fd;
+	return 0;
 }
 
 int sampler__add_target(struct sampler *sampler, pid_t pid)

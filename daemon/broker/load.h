@@ -12,6 +12,7 @@
 struct load_options {
 	uint64_t ring_bytes;   /* 0: BROKER_RING_BYTES */
 	bool follow_children;
+	uint32_t native;       /* enum broker_native */
 	bool verbose;          /* libbpf may print to stderr */
 };
 
@@ -27,7 +28,12 @@ struct sampler *sampler__free(struct sampler *sampler); /* NULL */
 int sampler__ring(const struct sampler *sampler);
 int sampler__images(const struct sampler *sampler);
 int sampler__samples(const struct sampler *sampler); /* struct sample_ring per CPU */
+int sampler__processes(const struct sampler *sampler); /* struct native_key -> struct unwind_process */
 int sampler__program(const struct sampler *sampler); /* for PERF_EVENT_IOC_SET_BPF */
+
+/* The next pool of unwind tables: zeros, mapped by whoever gets *ret_fd, which is the caller's to close. At most
+ * BROKER_POOLS_MAX with BROKER_POOLS_BYTES together (-EDQUOT). Its number is *ret_number. */
+int sampler__add_pool(struct sampler *sampler, uint64_t bytes, uint32_t *ret_number, int *ret_fd);
 
 /* Processes whose life is reported. */
 int sampler__add_target(struct sampler *sampler, pid_t pid);

@@ -122,6 +122,16 @@ int images__drop(int map_fd, const struct image_key *key)
 	return bpf_map_delete_elem(map_fd, key) ? -errno : 0;
 }
 
+int processes__put(int map_fd, const struct native_key *key, const struct unwind_process *process)
+{
+	return bpf_map_update_elem(map_fd, key, process, BPF_ANY) ? -errno : 0;
+}
+
+int processes__drop(int map_fd, const struct native_key *key)
+{
+	return bpf_map_delete_elem(map_fd, key) ? -errno : 0;
+}
+
 void ring__counts(const struct ring *ring, struct sampler_counts *ret)
 {
 	*ret = (struct sampler_counts){};

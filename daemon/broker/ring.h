@@ -21,6 +21,10 @@ int ring__drain(struct ring *ring);
 void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 
 int images__put(int map_fd, const struct image_key *key, const struct image *image);
+/* `map_fd` is a map of the sampler's: 0 or -errno. */
+struct unwind_process;
+int processes__put(int map_fd, const struct native_key *key, const struct unwind_process *process);
+int processes__drop(int map_fd, const struct native_key *key);
 int images__drop(int map_fd, const struct image_key *key);
 
 #endif

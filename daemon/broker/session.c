@@ -67,7 +67,8 @@ static enum broker_error check_request(const struct broker_message *request)
 
 	if (!request->rate || request->rate > BROKER_RATE_MAX)
 		return BROKER_ERROR_INTERNAL;
-	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL))
+	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_NATIVE_MASK) ||
+	    (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT > BROKER_NATIVE_FULL)
 		return BROKER_ERROR_INTERNAL;
 	if (ring && (ring < 4096 || ring > BROKER_RING_BYTES_MAX || (ring & (ring - 1))))
 		return BROKER_ERROR_INTERNAL;
@@ -80,6 +81,7 @@ static struct sampler *take_sampler(const struct broker_message *request, struct
 	struct load_options options = {
 		.ring_bytes = request->ring_bytes,
 		.follow_children = request->flags & BROKER_SUBPROCESSES,
+		.native = (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
 		.verbose = verbose,
 	};
 	struct sampler *sampler = NULL;
@@ -181,6 +183,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	reply->fds[0] = sampler__ring(session->sampler);
 	reply->fds[1] = sampler__images(session->sampler);
 	reply->fds[2] = sampler__samples(session->sampler);
+	reply->fds[3] = sampler__processes(session->sampler);
 	reply->n = reply->borrowed = BROKER_MAP_FDS;
 	tell_process(reply, session->target, &stat, &fds);
 	reply->message.rate = request->rate;
@@ -261,6 +264,18 @@ void session__resume(struct session *session, struct reply *reply)
 	reply->message.threads = perf_events__count(&session->events);
 	if (err)
 		reply__fail(reply, BROKER_ERROR_NO_PERF, err);
+}
+
+void session__add_pool(struct session *session, const struct broker_message *request, struct reply *reply)
+{
+	int fd = -1, err;
+
+	reply->message.pool_bytes = request->pool_bytes;
+	err = sampler__add_pool(session->sampler, request->pool_bytes, &reply->message.number, &fd);
+	if (err)
+		reply__fail(reply, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_MEMORY, err);
+	else
+		reply->fds[reply->n++] = fd;
 }
 
 struct session *session__free(struct session *session)

@@ -29,6 +29,7 @@ struct cli_options {
 	const char *output;      /* NULL: a name of its own; "-": stdout */
 	const char *format;      /* NULL: by the name of the output, else speedscope */
 	bool lines;
+	const char *native;      /* "off", "leaf", "full" */
 	bool subprocesses;
 	bool thread_names;
 	const char *thread;      /* NULL: all */

@@ -39,6 +39,16 @@ int connection__connect_path(const char *path, int *ret_fd)
 	return 0;
 }
 
+/* BROKER_* of what will be asked for. */
+static uint32_t expected(const struct cli_options *options)
+{
+	uint32_t native = !options->native || !strcmp(options->native, "off") ? BROKER_NATIVE_OFF :
+			  !strcmp(options->native, "leaf")		      ? BROKER_NATIVE_LEAF :
+										BROKER_NATIVE_FULL;
+
+	return native << BROKER_NATIVE_SHIFT | (options->subprocesses ? BROKER_SUBPROCESSES : 0);
+}
+
 /* In the child: a broker of our own. Ctrl-C is for the client alone. */
 static void __attribute__((noreturn)) run_broker(int fd, const struct cli_options *options)
 {
@@ -48,7 +58,7 @@ static void __attribute__((noreturn)) run_broker(int fd, const struct cli_option
 		.client_uid = getuid(),
 		.client_gid = getgid(),
 		.verbose = options->verbose,
-		.expect_flags = options->subprocesses ? BROKER_SUBPROCESSES : 0,
+		.expect_flags = expected(options),
 		.engine_main = engine__main,
 	};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -100,17 +100,18 @@ static const char *set_lines(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-/* What this version cannot do is refused, never taken and ignored. */
 static const char *set_native(struct cli_options *options, const char *value)
 {
-	if (value && !strcmp(value, "off"))
-		return NULL;
-	if (!value || !strcmp(value, "full") || !strcmp(value, "leaf"))
-		return "native stacks are not in this version: leave --native out, or say "
-		       "--native=off";
-	return "is not one of off, leaf, full";
+	static const char *const kinds[] = {"off", "leaf", "full"};
+
+	options->native = NULL;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(value ? value : "full", kinds[i]))
+			options->native = kinds[i];
+	return options->native ? NULL : "is not one of off, leaf, full";
 }
 
+/* What this version cannot do is refused, never taken and ignored. */
 static const char *set_mode(struct cli_options *options, const char *value)
 {
 	if (!strcmp(value, "cpu"))
@@ -227,7 +228,7 @@ const struct option_row option_rows[] = {
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; speedscope without it, or events for a FILE that ends in .cprof", set_format},
 	{"functions", 'F', NULL, NULL, WRITING, "one frame for each function (this is what happens without it)", set_functions},
 	{"lines", 'l', NULL, NULL, WRITING, "one frame for each line of each function", set_lines},
-	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING, "native stacks: only off in this version, the others are refused", set_native},
+	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING, "native stacks: full when no KIND is given, off without this option; in this version they are walked and counted, not shown", set_native},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
 	{"subprocesses", 's', NULL, NULL, SAMPLING, "children of the process too", set_subprocesses},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks, the thread's name as the outermost frame", set_threads},

@@ -23,6 +23,7 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 
 static int on_sample(struct collect_sink *self, const struct record_sample *sample)
 {
+	native__sample(of(self), sample);
 	return profile__sample(of(self)->profile, sample);
 }
 

@@ -17,6 +17,7 @@
 #include "collect/collect.h"
 #include "cprofd/record.h"
 #include "events/events.h"
+#include "modules/modules.h"
 #include "profile/profile.h"
 #include "serve/outbox.h"
 #include "serve/request.h"
@@ -117,6 +118,7 @@ struct tracee {
 	bool provisional;               /* TRYING: told as no Python, which may change */
 	struct image image;
 	char python[32];
+	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked */
 };
 
 struct tracee *tracee__new(struct session *session, int32_t pid);
@@ -155,6 +157,20 @@ bool tracee__is_awaited(const struct tracee *tracee);
 /* What a captured code object lacks. */
 void touch__code(struct engine *engine, struct tracee *tracee, const struct record_code *code);
 
+/* --- native.c: native stacks; without them these do nothing --- */
+int native__open(struct session *session, int processes_fd);
+void native__close(struct session *session);
+uint32_t native__flags(const struct request *request); /* for the broker */
+/* BROKER_FILE, BROKER_POOL. */
+void native__answered(struct session *session, const struct broker_message *message, const int *fds,
+		      unsigned n);
+/* The tracee has its memory and mappings; they are about to be closed; its CPython is known. */
+void native__enter(struct tracee *tracee);
+void native__leave(struct tracee *tracee);
+void native__identified(struct tracee *tracee);
+/* Learns from walks that ended early. */
+void native__sample(struct session *session, const struct record_sample *sample);
+
 /* --- session.c --- */
 
 enum session_state {
@@ -177,6 +193,10 @@ struct session {
 	struct request request;
 	struct client *owner;           /* who attached; NULL: gone */
 	int images;                     /* map fd */
+	int processes;                  /* map fd; -1: no native stacks */
+	struct modules_host modules_host;
+	struct modules *modules;        /* NULL: no native stacks */
+	uint32_t file_token, pool_token; /* of what modules asked for */
 	struct ring *ring;
 	struct collect_sink collect_sink;
 	struct collector *collector;

@@ -25,6 +25,7 @@ static void settled(struct engine *engine, struct tracee *tracee)
 	int err = images__put(session->images, &tracee->key, &tracee->image);
 
 	tracee->state = TRACEE_KNOWN;
+	native__identified(tracee);
 	if (err) {
 		struct refusal refusal;
 

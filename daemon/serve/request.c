@@ -195,7 +195,7 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 	json_error_t error;
 	int err;
 
-	*ret = (struct request){.rate = 999, .stream = true};
+	*ret = (struct request){.rate = 999, .native = REQUEST_NATIVE_OFF, .stream = true};
 	*ret_refusal = (struct refusal){};
 	if (len > SERVE_REQUEST_MAX) {
 		refusal__set(ret_refusal, "TOO_LONG", "", "a request has at most %u bytes", SERVE_REQUEST_MAX);

@@ -31,7 +31,8 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 					 .pid = request->pid,
 					 .rate = request->rate,
 					 .flags = (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
-						  (request->kernel ? BROKER_KERNEL : 0),
+						  (request->kernel ? BROKER_KERNEL : 0) |
+						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
 	struct session *session;
 	int err;
@@ -53,7 +54,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	session->token = message.token;
 	session->request = *request;
 	session->owner = client;
-	session->timer.fd = session->ring_watch.fd = session->images = -1;
+	session->timer.fd = session->ring_watch.fd = session->images = session->processes = -1;
 	session->next = engine->sessions;
 	engine->sessions = session;
 	engine->n_sessions++;
@@ -65,6 +66,7 @@ void session__bury(struct engine *engine, struct session *session)
 	while (session->tracees)
 		tracee__free(engine, session->tracees);
 	drain__close(session);
+	native__close(session);
 	engine__unwatch(engine, &session->timer);
 	if (session->images >= 0)
 		close(session->images);
@@ -185,6 +187,8 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 	if (session->state != SESSION_RUNNING)
 		return;
 	drain__run(engine, session, now - SETTLE_NS);
+	if (session->modules)
+		modules__tick(session->modules, now);
 	tracee__tell_ends(session, now - SETTLE_NS);
 	if (now >= session->counts_due) {
 		drain__counts(session);
@@ -233,6 +237,8 @@ static void attached(struct engine *engine, struct session *session, const struc
 	session->state = SESSION_IDENTIFYING;
 	session->images = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
 	err = session->images < 0 ? -errno : drain__open(session, fds[0], fds[2]);
+	if (!err)
+		err = native__open(session, fds[3]);
 	tracee = err ? NULL : tracee__new(session, message->pid);
 	if (!tracee) {
 		internal_error(engine, session, "the session cannot be set up", err ? err : -ENOMEM);
@@ -361,6 +367,10 @@ void session__answered(struct engine *engine, struct session *session,
 	case BROKER_DETACHED:
 		if (session->state == SESSION_DETACHING)
 			finish(engine, session);
+		break;
+	case BROKER_FILE:
+	case BROKER_POOL:
+		native__answered(session, message, fds, n);
 		break;
 	case BROKER_PROCESS:
 	case BROKER_CHILD:

@@ -37,6 +37,7 @@ struct tracee *tracee__new(struct session *session, int32_t pid)
 
 static void close_image(struct tracee *tracee)
 {
+	native__leave(tracee);
 	if (tracee->mem >= 0)
 		close(tracee->mem);
 	if (tracee->maps >= 0)
@@ -176,6 +177,7 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	if (!tracee->start)
 		tracee->start = message->process_start;
 	tracee->key = (struct image_key){.arg_start = message->arg_start, .start_data = message->start_data};
+	native__enter(tracee);
 	clock_gettime(CLOCK_BOOTTIME, &boottime);
 	/* After an exec the age says nothing: the image is young. */
 	if (!tracee->exec_known)
@@ -322,8 +324,11 @@ void tracee__answered(struct engine *engine, struct session *session,
 	    (tracee->state != TRACEE_ASKED && tracee->state != TRACEE_FORKED))
 		return; /* it ended, or ran another program since */
 	if (tracee->state == TRACEE_FORKED) {
-		if (n == 3 && tracee->mem < 0)
+		if (n == 3 && tracee->mem < 0) {
 			tracee->mem = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+			tracee->maps = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
+			native__enter(tracee);
+		}
 		return;
 	}
 	if (message->error != BROKER_ERROR_OK || n != BROKER_PROCESS_FDS) {

@@ -55,7 +55,8 @@ enum record_part_kind {
 	PART_FILE = 4,
 	PART_VARIABLES = 5, /* struct part_variables: names of locals */
 	PART_LINES = 6,     /* struct part_bytes: a piece of the line table */
-	/* 16.. native frames, kernel frames, values for rules, raw stack */
+	PART_NATIVE_FRAMES = 16, /* struct part_native_frames; innermost frame first */
+	/* 17.. kernel frames, values for rules, raw stack */
 };
 
 /* struct record_sample.flags */
@@ -90,6 +91,19 @@ struct part_py_frames {
 	__u32 _pad;
 	struct py_frame frames[];
 };
+
+/* The thread's stack as the unwind tables tell it, after the Python part. pc[i] is the program counter of
+ * frame i as it is on the stack: a return address, which lies behind its call; or, with NATIVE_EXACT, an
+ * instruction that was interrupted: the innermost one (of a tick in the kernel: behind the system call), and
+ * the one below a signal's frame. */
+struct part_native_frames {
+	struct record_part part; /* loss != 0: why the walk ended before the thread's entry, at pc[n - 1] */
+	__u32 n;
+	__u32 flags;             /* NATIVE_WHOLE */
+	__u64 pc[];
+};
+#define NATIVE_WHOLE 1u          /* the last frame is where the thread began */
+#define NATIVE_EXACT (1ull << 63)
 
 /* A code object. The same key may come again (from another CPU, after an
  * eviction, or in pieces): the content of equal keys is equal. */
@@ -149,6 +163,7 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 
 /* Bounds of one record. */
 #define RECORD_PY_FRAMES_MAX 8192u   /* frames of one sample */
+#define RECORD_NATIVE_FRAMES_MAX 4096u
 #define RECORD_STRING_MAX 1024u      /* bytes kept of one string */
 #define RECORD_LINES_MAX 16384u      /* bytes of line table in one record */
 #define RECORD_VARIABLES_MAX 64u     /* names of variables kept of one code object */
@@ -158,7 +173,7 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 /* --- the ring of samples of one CPU (map `samples`, mmapped by the engine) --- */
 
 #define SAMPLE_RING_BYTES (1u << 20)
-#define SAMPLE_RECORD_MAX (96u + RECORD_PY_FRAMES_MAX * 16u)
+#define SAMPLE_RECORD_MAX (96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u)
 
 /* Counters that the sampler keeps, for each CPU. */
 struct sampler_counts {
@@ -189,6 +204,13 @@ _Static_assert(offsetof(struct sample_ring, tail) % 64 == 0, "two writers, two l
 struct image_key {
 	__u64 arg_start;    /* mm->arg_start (/proc/PID/stat 48): randomised by each exec, kept by fork */
 	__u64 start_data;   /* mm->start_data (/proc/PID/stat 45): both lie in one cache line */
+};
+
+/* Whose lists of unwind tables (map `processes`: native_key -> struct unwind_process of unwind.h). With tgid 0:
+ * what holds for all processes of an image that have no entry of their own, children that were just forked. */
+struct native_key {
+	struct image_key image;
+	__u64 tgid;
 };
 
 struct image;               /* bpf/sampler.bpf.c's `images` map: image_key -> struct image */

@@ -2,7 +2,8 @@
  *
  *   sampler_raw PID RATE SECS OUTFILE   records, one after the other, to a file
  *   sampler_raw PID RATE SECS -         one line for each kind, to stdout
- *   options before PID: -s follow children; -r BYTES ring; -v what libbpf says
+ *   options before PID: -s follow children; -r BYTES ring; -v what libbpf says; -n full|leaf;
+ *     -w SECS that native stacks are not counted for at first
  *
  * At the end the sums of the counters go to stderr. Needs root.
  */
@@ -23,8 +24,10 @@
 #include "broker/perf.h"
 #include "broker/process.h"
 #include "broker/ring.h"
+#include "collect/collect.h"
 #include "cprofd/loss.h"
 #include "cprofd/record.h"
+#include "modules/modules.h"
 #include "target/process.h"
 
 static const char *const loss_names[] = {
@@ -37,12 +40,95 @@ static struct {
 	unsigned long records, bytes, frames, losses[LOSS_COUNT + 1];
 } kinds[16];
 
+/* Native stacks: what the broker and the engine do, in one process. */
+static struct {
+	struct modules_host host;
+	struct modules *modules;
+	struct sampler *sampler;
+	unsigned long user, user_whole, kernel, kernel_whole, losses[2][LOSS_COUNT], frames, from;
+	double begin, settle;
+} native;
+
 static double now_ms(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int open_file(struct modules_host *host, int32_t pid, uint64_t start, uint64_t end)
+{
+	int fd = -1, err = process__open_file(pid, start, end, &fd);
+
+	modules__file(native.modules, err ? err : fd);
+	return 0;
+}
+
+static int add_pool(struct modules_host *host, uint64_t bytes)
+{
+	uint32_t number = 0;
+	int fd = -1, err = sampler__add_pool(native.sampler, bytes, &number, &fd);
+
+	modules__pool(native.modules, err ? err : fd, err ? 0 : bytes, number);
+	return 0;
+}
+
+static int set_process(struct modules_host *host, const struct native_key *key,
+		       const struct unwind_process *process)
+{
+	int map = sampler__processes(native.sampler);
+
+	return process ? processes__put(map, key, process) : processes__drop(map, key);
+}
+
+/* Which walks came to the thread's entry; those of the first moments stand apart. */
+static void look_at_native(const struct record_sample *sample, const struct part_native_frames *part)
+{
+	bool kernel = sample->flags & SAMPLE_IN_KERNEL, whole = part->flags & NATIVE_WHOLE;
+	const struct record_task *task = &sample->header.task;
+	uint64_t time = sample->header.time;
+	struct modules_process *process = modules__process(native.modules, (int32_t)task->tgid, time);
+
+	if (!whole && process && part->n)
+		modules__stopped(native.modules, process, part->pc[part->n - 1], part->part.loss, time);
+	if (now_ms() - native.begin < native.settle)
+		return;
+	native.frames += part->n;
+	*(kernel ? &native.kernel : &native.user) += 1;
+	if (whole)
+		*(kernel ? &native.kernel_whole : &native.user_whole) += 1;
+	else
+		native.losses[kernel][part->part.loss < LOSS_COUNT ? part->part.loss : 0]++;
+}
+
+static void print_native(void)
+{
+	struct modules_stop stops[12];
+	struct modules_counts counts;
+	uint32_t n = modules__stops(native.modules, stops, 12), i, kernel;
+
+	modules__counts(native.modules, &counts);
+	printf("native: %lu user samples, %.3f %% whole; %lu kernel samples, %.3f %% whole; %.1f frames each\n",
+	       native.user, 100.0 * (double)native.user_whole / (double)(native.user ? native.user : 1),
+	       native.kernel,
+	       100.0 * (double)native.kernel_whole / (double)(native.kernel ? native.kernel : 1),
+	       (double)native.frames / (double)(native.user + native.kernel ? native.user + native.kernel : 1));
+	for (kernel = 0; kernel < 2; kernel++)
+		for (i = 0; i < LOSS_COUNT; i++)
+			if (native.losses[kernel][i])
+				printf("  %s %s: %lu\n", kernel ? "kernel" : "user", loss_names[i],
+				       native.losses[kernel][i]);
+	for (i = 0; i < n; i++)
+		printf("  stop %s at %s+0x%llx: %llu\n", loss_names[stops[i].loss],
+		       *stops[i].path ? stops[i].path : "(none)", (unsigned long long)stops[i].offset,
+		       (unsigned long long)stops[i].count);
+	printf("modules: %u, %u with tables, %u without; %u JIT tables; %llu bytes of tables in %llu; "
+	       "compiled in %.1f ms; %llu reads of maps, %llu found no room\n",
+	       counts.modules, counts.ready, counts.bare, counts.jit_tables,
+	       (unsigned long long)counts.table_bytes, (unsigned long long)counts.pool_bytes,
+	       (double)counts.compiled_ns / 1e6, (unsigned long long)counts.reads,
+	       (unsigned long long)counts.no_room);
 }
 
 static int on_record(void *ctx, const void *data, size_t size)
@@ -58,6 +144,9 @@ static int on_record(void *ctx, const void *data, size_t size)
 		kinds[kind].losses[sample->loss < LOSS_COUNT ? sample->loss : LOSS_COUNT]++;
 		if (size >= sizeof(*sample) + sizeof(*part))
 			kinds[kind].frames += part->n;
+		if (native.modules && record__check(data, size) == 0 &&
+		    record__part(data, PART_NATIVE_FRAMES))
+			look_at_native(sample, (const void *)record__part(data, PART_NATIVE_FRAMES));
 	}
 	if (out && fwrite(data, 1, size, out) != size)
 		return -EIO;
@@ -97,7 +186,7 @@ static void print_kinds(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sampler_raw [-s] [-v] [-r RING_BYTES] PID RATE SECS OUTFILE|-\n");
+	fprintf(stderr, "usage: sampler_raw [-s] [-v] [-r RING_BYTES] [-n full|leaf] [-w SECS] PID RATE SECS OUTFILE|-\n");
 	return 2;
 }
 
@@ -139,13 +228,19 @@ int main(int argc, char **argv)
 	int option, err;
 	pid_t pid;
 
-	while ((option = getopt(argc, argv, "+svr:")) != -1) {
+	while ((option = getopt(argc, argv, "+svr:n:w:")) != -1) {
 		if (option == 's')
 			load.follow_children = true;
 		else if (option == 'v')
 			load.verbose = true;
 		else if (option == 'r')
 			load.ring_bytes = strtoull(optarg, NULL, 0);
+		else if (option == 'w')
+			native.settle = strtod(optarg, NULL) * 1e3;
+		else if (option == 'n')
+			load.native = !strcmp(optarg, "full") ? BROKER_NATIVE_FULL :
+				      !strcmp(optarg, "leaf") ? BROKER_NATIVE_LEAF :
+								BROKER_NATIVE_OFF;
 		else
 			return usage();
 	}
@@ -192,10 +287,22 @@ int main(int argc, char **argv)
 		fprintf(stderr, "cannot attach: %s\n", strerror(-err));
 		return 1;
 	}
+	if (!err && load.native == BROKER_NATIVE_FULL) {
+		native.sampler = sampler;
+		native.host = (struct modules_host){open_file, add_pool, set_process};
+		err = modules__new(&native.host, true, &native.modules);
+		if (!err)
+			modules__open_process(native.modules, pid,
+					      &(struct image_key){stat.arg_start, stat.start_data},
+					      fds.mem, fds.maps, (uint64_t)(now_ms() * 1e6));
+	}
+	native.begin = now_ms();
 	fprintf(stderr, "%zu threads run after %.1f ms\n", perf_events__count(&events), now_ms() - begin);
 	for (end = now_ms() + secs * 1e3; now_ms() < end && !err;) {
 		usleep(20000);
 		err = ring__drain(ring);
+		if (native.modules)
+			modules__tick(native.modules, (uint64_t)(now_ms() * 1e6));
 	}
 	perf_events__close(&events);
 	ring__drain(ring);
@@ -204,6 +311,9 @@ int main(int argc, char **argv)
 	else
 		print_kinds();
 	print_counts(ring);
+	if (native.modules)
+		print_native();
+	native.modules = modules__free(native.modules);
 	ring__free(ring);
 	sampler__free(sampler);
 	process__close(&fds);

@@ -61,7 +61,7 @@ static void test_defaults(void **state)
 	assert_int_equal(request.rate, 999);
 	assert_int_equal(request.duration_ms, 0);
 	assert_false(request.wall);
-	assert_int_equal(request.native, REQUEST_NATIVE_FULL);
+	assert_int_equal(request.native, REQUEST_NATIVE_OFF);
 	assert_true(request.stream);
 	assert_false(request.subprocesses || request.keep || request.spool || request.starting);
 	/* what is not streamed is spooled, or it would be nowhere */

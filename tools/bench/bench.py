@@ -3,7 +3,7 @@
 
     bench.py [--python PATH] [--pairs N] [--seconds S] [PART ...]
 
-Parts: bpf (BPF time a sample), target (the target's CPU a compile against an empty program,
+Parts: bpf (BPF time a sample), native (the same with native stacks), target (the target's CPU a compile against an empty program,
 interleaved), own (cprofd's own CPU a sample, PSS and memlock), lost (records lost at 9999 Hz),
 flat (memory over minutes), start (attach to first sample), pyspy. Without parts: all but flat.
 All figures are of this run on this machine; a ratio is of medians over interleaved pairs.
@@ -56,8 +56,22 @@ def bpftool(kind):
     return json.loads(subprocess.check_output(["bpftool", "-j", kind, "show"]))
 
 
-def programs():
-    return {p["id"]: p for p in bpftool("prog") if p.get("name") in OURS}
+def held(pid):
+    """Ids of the programs that it has descriptors of."""
+    ids = set()
+    for p in tree(pid):
+        try:
+            for fd in os.listdir("/proc/%d/fdinfo" % p):
+                ids.update(int(i) for i in re.findall(r"^prog_id:\s+(\d+)", open("/proc/%d/fdinfo/%s" % (p, fd)).read(), re.M))
+        except OSError:
+            pass
+    return ids
+
+
+def programs(pid=None):
+    """All of ours; of this process and its children, when others may profile here too."""
+    ids = held(pid) if pid else None
+    return {p["id"]: p for p in bpftool("prog") if p.get("name") in OURS and (ids is None or p["id"] in ids)}
 
 
 def tree(pid):
@@ -111,9 +125,9 @@ def memlock_of(pids):
     return sum(maps.values())
 
 
-def start_cprofd(pid, rate, seconds, out="/dev/null"):
+def start_cprofd(pid, rate, seconds, out="/dev/null", native="off"):
     return subprocess.Popen([CPROFD, "attach", str(pid), "-r", str(rate), "-d", str(seconds), "-f", "events",
-                             "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
+                             "-o", out, "--native=" + native], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
 
 
 def out_file():
@@ -127,22 +141,22 @@ def finish(process):
     return words
 
 
-def part_bpf(target, args):
+def part_bpf(target, args, native="off", name="bpf"):
     subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
     try:
         for rate in (999, 9999):
-            p = start_cprofd(target.process.pid, rate, args.seconds + 2, out_file())
+            p = start_cprofd(target.process.pid, rate, args.seconds + 2, out_file(), native)
             time.sleep(2)
-            before = programs()
+            before = programs(p.pid)
             time.sleep(args.seconds)
-            after = programs()
+            after = programs(p.pid)
             finish(p)
             ns = runs = 0
             for i, prog in after.items():
                 ns += prog.get("run_time_ns", 0) - before.get(i, {}).get("run_time_ns", 0)
                 if prog["name"] == "sample":
                     runs += prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0)
-            print("bpf     %5d Hz: %.2f us a sample (%d samples)" % (rate, ns / runs / 1000, runs), flush=True)
+            print("%-7s %5d Hz: %.2f us a sample (%d samples)" % (name, rate, ns / runs / 1000, runs), flush=True)
     finally:
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
 
@@ -259,7 +273,12 @@ def part_pyspy(target, args):
             statistics.median(wall) / statistics.median(rest)), flush=True)
 
 
-PARTS = {"bpf": part_bpf, "target": part_target, "own": part_own, "lost": part_lost, "start": part_start,
+def part_native(target, args):
+    for native in ("leaf", "full"):
+        part_bpf(target, args, native, native)
+
+
+PARTS = {"bpf": part_bpf, "native": part_native, "target": part_target, "own": part_own, "lost": part_lost, "start": part_start,
          "pyspy": part_pyspy, "flat": part_flat}
 
 

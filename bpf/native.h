@@ -1,0 +1,196 @@
+/* The native part of a sample: the stepper of unwind.h over tables that the engine writes, from the
+ * registers with which the thread was in user space. Included by sampler.bpf.c alone. */
+#ifndef CPROFD_BPF_NATIVE_H
+#define CPROFD_BPF_NATIVE_H
+
+/* What a session asked for: 0 nothing, 1 the innermost program counter, 2 the stack. Constant for the
+ * verifier, so that nothing of this is in the sampler of a session that did not ask. */
+const volatile __u32 native = 0;
+#define NATIVE_LEAF 1u
+#define NATIVE_FULL 2u
+
+/* Made by the broker when an engine asks for one, filled by the engine. */
+struct native_pool {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	__uint(key_size, 4);
+	__uint(value_size, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 32); /* BROKER_POOLS_MAX */
+	__uint(key_size, 4);
+	__array(values, struct native_pool);
+} pools SEC(".maps");
+
+static __always_inline void *host_pool(__u32 n)
+{
+	return bpf_map_lookup_elem(&pools, &n);
+}
+static __always_inline const void *host_block(void *pool, __u32 i)
+{
+	return bpf_map_lookup_elem(pool, &i);
+}
+
+#include "cprofd/unwind.h"
+
+/* Written by the engine. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct native_key);
+	__type(value, struct unwind_process);
+} processes SEC(".maps");
+
+struct native_scratch {
+	struct unwind_state unwind;
+	struct native_key key; /* of the process that ticked last */
+	__u64 until;           /* CLOCK_MONOTONIC ns */
+	struct unwind_process process;
+};
+#define NATIVE_NS (1ull << 24) /* 17 ms: how long a list may be used after the engine replaced it */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct native_scratch);
+} natives SEC(".maps");
+
+/* struct part_native_frames at its largest. */
+struct native_out {
+	struct record_part part;
+	__u32 n;
+	__u32 flags;
+	__u64 pc[RECORD_NATIVE_FRAMES_MAX];
+};
+
+struct native_context {
+	struct unwind_state *state;
+	struct native_out *out;
+	int result;
+};
+
+static long native_step(__u32 i, void *context)
+{
+	struct native_context *c = context;
+	struct unwind_state *s = c->state;
+
+	c->out->pc[i & (RECORD_NATIVE_FRAMES_MAX - 1)] =
+		(s->regs[UNWIND_PC] & ~NATIVE_EXACT) | (s->exact ? NATIVE_EXACT : 0);
+	c->out->n = i + 1;
+	c->result = unwind_step(s);
+	return c->result != UNWIND_UP;
+}
+
+/* From s->regs to the thread's entry. */
+__attribute__((noinline)) int native_walk(struct unwind_state *s, struct native_out *out)
+{
+	struct native_context c = {.state = s, .out = out, .result = UNWIND_UP};
+
+	if (!s || !out)
+		return 0;
+	out->n = 0;
+	out->flags = 0;
+	bpf_loop(RECORD_NATIVE_FRAMES_MAX, native_step, &c, 0);
+	if (c.result == UNWIND_UP)
+		c.result = LOSS_NATIVE_DEPTH;
+	if (c.result == UNWIND_END) {
+		out->flags = NATIVE_WHOLE;
+		c.result = LOSS_NONE;
+	}
+	out->part.loss = c.result;
+	return 0;
+}
+
+#define NATIVE_REGISTERS(to, r, bp, bx, ax, cx, dx, si, di, ip, sp) \
+	do { \
+		(to)[0] = (r)->ax, (to)[1] = (r)->dx, (to)[2] = (r)->cx, (to)[3] = (r)->bx; \
+		(to)[4] = (r)->si, (to)[5] = (r)->di, (to)[6] = (r)->bp, (to)[7] = (r)->sp; \
+		(to)[8] = (r)->r8, (to)[9] = (r)->r9, (to)[10] = (r)->r10, (to)[11] = (r)->r11; \
+		(to)[12] = (r)->r12, (to)[13] = (r)->r13, (to)[14] = (r)->r14, (to)[15] = (r)->r15; \
+		(to)[16] = (r)->ip; \
+	} while (0)
+
+/* The registers in user space. A tick in the kernel finds them where the thread entered it. */
+static __always_inline void native_registers(struct unwind_state *s, struct bpf_perf_event_data *ctx,
+					     struct task_struct *task, __u32 in_kernel)
+{
+	const struct pt_regs___entry *entry;
+
+	s->known = (1u << UNWIND_REGISTERS) - 1;
+	s->exact = 1;
+	if (in_kernel) {
+		entry = (const void *)bpf_task_pt_regs(task);
+		NATIVE_REGISTERS(s->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+		/* Or clang makes one load of both branches, from an address that the verifier cannot follow. */
+		host_barrier(s);
+	} else {
+		NATIVE_REGISTERS(s->regs, &ctx->regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp);
+	}
+}
+
+static __always_inline void native_process(struct native_scratch *own, const struct image_key *image,
+					   __u32 tgid, __u64 now)
+{
+	struct native_key key = {.image = *image, .tgid = tgid};
+	const struct unwind_process *process;
+
+	if (own->key.image.arg_start == image->arg_start && own->key.image.start_data == image->start_data &&
+	    own->key.tgid == tgid && now < own->until)
+		return;
+	own->key = key;
+	own->until = now + NATIVE_NS;
+	process = bpf_map_lookup_elem(&processes, &key);
+	if (!process) {
+		key.tgid = 0;
+		process = bpf_map_lookup_elem(&processes, &key);
+	}
+	own->process.list = process ? process->list : 0;
+	own->process.salt = process ? process->salt : 0;
+}
+
+/* Writes the part at record + size; the record's size with it. */
+static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct task_struct *task,
+					 const struct image_key *image, struct record_sample *record,
+					 __u8 *base, __u32 size, __u64 *losses)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), frames;
+	struct native_scratch *own = bpf_map_lookup_elem(&natives, &cpu);
+	struct native_out *out;
+	__u32 loss;
+
+	host_barrier(size);
+	if (!own || size > sizeof(struct py_out))
+		return size;
+	out = (struct native_out *)(base + size);
+	native_registers(&own->unwind, ctx, task, record->flags & SAMPLE_IN_KERNEL);
+	if (native == NATIVE_LEAF) {
+		out->pc[0] = own->unwind.regs[UNWIND_PC] | NATIVE_EXACT;
+		out->n = 1;
+		out->flags = 0;
+		out->part.loss = 0;
+	} else {
+		native_process(own, image, record->header.task.tgid, record->header.time);
+		unwind_begin(&own->unwind, own->process.list, own->process.salt);
+		native_walk(&own->unwind, out);
+		/* No list: nobody looked at this process yet. */
+		if (!own->process.list)
+			out->part.loss = LOSS_NATIVE_PENDING;
+		loss = out->part.loss;
+		if (loss && loss < 32)
+			losses[loss]++;
+	}
+	out->part.kind = PART_NATIVE_FRAMES;
+	frames = out->n;
+	if (frames > RECORD_NATIVE_FRAMES_MAX)
+		frames = RECORD_NATIVE_FRAMES_MAX;
+	frames = 16 + frames * 8;
+	out->part.size = frames;
+	record->parts = 2;
+	return size + frames;
+}
+
+#endif

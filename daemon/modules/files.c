@@ -1,0 +1,263 @@
+/* Files: one for each that somebody maps code of. Who holds its descriptor knows that its inode is
+ * given to no other file. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "modules/internal.h"
+
+#define TRIES 3u
+#define IMAGE_MAX (64u << 10)
+
+static const char vdso[] = "[vdso]";
+
+static bool is_vdso(const struct mapping *mapping)
+{
+	return mapping->path_len == sizeof(vdso) - 1 && !memcmp(mapping->path, vdso, sizeof(vdso) - 1);
+}
+
+/* Was it written to since? */
+static bool changed(const struct file *file)
+{
+	struct stat stat;
+
+	return file->fd >= 0 && !fstat(file->fd, &stat) &&
+	       (stat.st_size != file->size || stat.st_mtim.tv_sec != file->mtime_s ||
+		stat.st_mtim.tv_nsec != file->mtime_ns);
+}
+
+static struct file *add(struct modules *modules, const struct mapping *mapping)
+{
+	struct file *file, **files;
+
+	if (modules->n_files == MODULES_MAX)
+		return NULL;
+	files = reallocarray(modules->files, modules->n_files + 1, sizeof(*files));
+	if (!files)
+		return NULL;
+	modules->files = files;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	file->seen.path = strndup(mapping->path, mapping->path_len);
+	if (!file->seen.path) {
+		free(file);
+		return NULL;
+	}
+	file->seen.id = ++modules->n_files;
+	file->fd = -1;
+	file->major = mapping->major;
+	file->minor = mapping->minor;
+	file->inode = mapping->inode;
+	files[file->seen.id - 1] = file;
+	modules->counts.modules++;
+	return file;
+}
+
+static void give(struct modules *modules, struct file *file)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	file->state = FILE_DONE;
+	if (!job)
+		return;
+	*job = (struct job){.fd = file->fd,
+			    .tables = modules->tables,
+			    .descriptor = !file->image,
+			    .urgent = file->urgent,
+			    .module = file->seen.id};
+	if (file->image) {
+		job->bytes = malloc(file->image_size);
+		job->size = file->image_size;
+		if (job->bytes)
+			memcpy(job->bytes, file->image, file->image_size);
+	}
+	if ((file->image && !job->bytes) || worker__give(modules->worker, job))
+		job__free(job);
+}
+
+/* The kernel's own: as it lies in memory. */
+static struct file *get_vdso(struct modules *modules, struct modules_process *process,
+			     const struct mapping *mapping)
+{
+	size_t size = mapping->end - mapping->start;
+	_cleanup_free_ char *image = NULL;
+	struct file *file;
+	uint32_t i;
+
+	if (size > IMAGE_MAX)
+		return NULL;
+	image = malloc(size);
+	if (!image || process->mem.reader.read(&process->mem.reader, image, size, mapping->start))
+		return NULL;
+	for (i = 0; i < modules->n_files; i++) {
+		file = modules->files[i];
+		if (file->image && file->image_size == size && !memcmp(file->image, image, size))
+			return file;
+	}
+	file = add(modules, mapping);
+	if (!file)
+		return NULL;
+	file->image = take_ptr(image);
+	file->image_size = size;
+	give(modules, file);
+	return file;
+}
+
+struct file *files__get(struct modules *modules, struct modules_process *process,
+			const struct mapping *mapping)
+{
+	struct file *file;
+	uint32_t i;
+
+	if (is_vdso(mapping))
+		return get_vdso(modules, process, mapping);
+	if (!mapping->inode)
+		return NULL;
+	for (i = modules->n_files; i > 0; i--) { /* the newest first: an older one may have changed */
+		file = modules->files[i - 1];
+		if (file->inode == mapping->inode && file->major == mapping->major &&
+		    file->minor == mapping->minor && !file->image)
+			break;
+	}
+	if (!i || changed(file))
+		file = add(modules, mapping);
+	if (file && file->state == FILE_NEW) {
+		file->pid = process->pid;
+		file->start = mapping->start;
+		file->end = mapping->end;
+	}
+	return file;
+}
+
+static bool is_askable(const struct file *file)
+{
+	return file && file->state == FILE_NEW && file->failed < TRIES && file->pid;
+}
+
+/* What walks wait for; the program; then from the top of memory, where the loader and libc are, down to what was
+ * loaded last. */
+static struct file *next_file(const struct modules *modules)
+{
+	uint32_t i;
+
+	if (is_askable(modules->hot))
+		return modules->hot;
+	if (modules->n_files && is_askable(modules->files[0]))
+		return modules->files[0];
+	for (i = modules->n_files; i > 0; i--)
+		if (is_askable(modules->files[i - 1]))
+			return modules->files[i - 1];
+	return NULL;
+}
+
+void files__ask(struct modules *modules)
+{
+	struct file *file;
+
+	while (!modules->asked && (file = next_file(modules))) {
+		file->state = FILE_ASKED;
+		modules->asked = file;
+		if (modules->host->open_file(modules->host, file->pid, file->start, file->end)) {
+			modules->asked = NULL;
+			file->state = FILE_NEW;
+			file->failed++;
+			return;
+		}
+	}
+}
+
+void modules__file(struct modules *modules, int fd)
+{
+	struct file *file = modules->asked;
+	struct stat stat;
+
+	modules->asked = NULL;
+	if (!file) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	if (fd < 0 || fstat(fd, &stat)) {
+		if (fd >= 0)
+			close(fd);
+		/* The next process that maps it, or the next look at this one's mappings, tries again. */
+		file->state = FILE_NEW;
+		file->pid = 0;
+		if (++file->failed == TRIES) {
+			file->seen.state = MODULE_BARE;
+			processes__dirty(modules);
+		}
+	} else {
+		file->fd = fd;
+		file->size = stat.st_size;
+		file->mtime_s = stat.st_mtim.tv_sec;
+		file->mtime_ns = stat.st_mtim.tv_nsec;
+		give(modules, file);
+	}
+	files__ask(modules);
+}
+
+int files__done(struct modules *modules, struct job *job)
+{
+	struct file *file = modules->files[job->module - 1];
+
+	if (job->table && !room__table(modules, job, &file->table))
+		return -EAGAIN;
+	file->segments = job->segments;
+	file->descriptor_at = job->descriptor_at;
+	file->seen.build_id_size = job->identity.build_id_size;
+	memcpy(file->seen.build_id, job->identity.build_id, sizeof(file->seen.build_id));
+	file->seen.state = file->table.at || !modules->tables ? MODULE_READY : MODULE_BARE;
+	*(file->seen.state == MODULE_READY ? &modules->counts.ready : &modules->counts.bare) += 1;
+	processes__dirty(modules);
+	return 0;
+}
+
+int modules__symbols(struct modules *modules, const struct module *module, struct symbol_file **ret)
+{
+	struct file *file = module->id && module->id <= modules->n_files ? modules->files[module->id - 1] :
+									   NULL;
+	int fd, err;
+
+	if (!file)
+		return -ENOENT;
+	if (!file->symbols && file->image) {
+		err = symbol_file__open_memory(file->image, file->image_size, &file->symbols);
+		if (err)
+			return err;
+	} else if (!file->symbols) {
+		if (file->fd < 0)
+			return file->failed >= TRIES ? -ENOENT : -EAGAIN;
+		fd = dup(file->fd);
+		if (fd < 0)
+			return -errno;
+		err = symbol_file__open(fd, file->seen.path, NULL, &file->symbols);
+		if (err) {
+			close(fd);
+			return err;
+		}
+	}
+	*ret = file->symbols;
+	return 0;
+}
+
+void files__free(struct modules *modules)
+{
+	uint32_t i;
+
+	for (i = 0; i < modules->n_files; i++) {
+		struct file *file = modules->files[i];
+
+		symbol_file__free(file->symbols);
+		if (file->fd >= 0)
+			close(file->fd);
+		free(file->image);
+		free(file->seen.path);
+		free(file);
+	}
+	free(modules->files);
+}

@@ -1,0 +1,165 @@
+/* Inside of modules: who holds what. */
+#ifndef CPROFD_MODULES_INTERNAL_H
+#define CPROFD_MODULES_INTERNAL_H
+
+#include "modules/modules.h"
+#include "modules/segments.h"
+#include "modules/worker.h"
+#include "target/maps.h"
+
+#define MS 1000000ull
+
+/* A table in a pool. */
+struct placed_table {
+	struct unwind_table *at; /* NULL: none */
+	size_t size;
+	uint16_t pool;
+};
+
+enum file_state { FILE_NEW, FILE_ASKED, FILE_OPEN, FILE_DONE };
+
+/* A module, and what only this folder knows of it. */
+struct file {
+	struct module seen; /* first */
+	enum file_state state;
+	uint32_t major, minor;
+	uint64_t inode;
+	int32_t pid; /* whose mapping is asked for */
+	uint64_t start, end;
+	unsigned failed;
+	bool urgent;
+	int fd;
+	int64_t size, mtime_s, mtime_ns; /* when it was opened */
+	void *image;			 /* no file: the vDSO's bytes */
+	size_t image_size;
+	struct segments segments;
+	uint64_t descriptor_at;
+	struct placed_table table;
+	struct symbol_file *symbols;
+};
+
+/* An executable mapping. */
+struct code {
+	uint64_t start, end, offset;
+	struct file *file; /* NULL: anonymous */
+	uint64_t bias;
+	bool biased;
+	bool descriptor;     /* its JIT's list is known to `jit` */
+	uint64_t born, died; /* died 0: it is there */
+};
+
+struct object {
+	uint32_t id;
+	struct placed_table table;
+};
+
+struct fd_reader {
+	struct host_reader reader;
+	int fd;
+};
+
+struct modules_process {
+	struct modules_process *next;
+	uint64_t id;
+	int32_t pid;
+	struct image_key key;
+	struct fd_reader mem; /* fd < 0: it ended */
+	int maps;
+	uint64_t opened, closed; /* closed 0: it runs */
+	uint64_t runtime;
+	const struct file *interpreter;
+	struct code *code; /* by address; those that are gone behind */
+	uint32_t n, n_gone;
+	uint64_t maps_hash;
+	uint64_t read_at;   /* last */
+	uint64_t asked_for; /* somebody met a pc in no mapping since: as of then */
+	uint64_t pause;
+	bool dirty;
+	/* the list that is published */
+	void *list;
+	size_t list_size;
+	uint64_t salt;
+	struct jit *jit; /* NULL: no list of a JIT's is known */
+	struct object *objects;
+	uint32_t n_objects, objects_capacity, next_object;
+};
+
+struct pool {
+	char *memory;
+	uint64_t bytes;
+	struct unwind_pool room;
+};
+
+/* Room that a tick may still look at. */
+struct retired {
+	struct retired *next;
+	uint16_t pool;
+	void *place;
+	size_t size;
+	uint64_t at;
+};
+/* A tick uses a list for 17 ms after it was replaced (bpf/native.h). */
+#define RETIRE_NS (60 * MS)
+
+#define POOLS_MAX 32u
+#define STOPS 256u
+
+struct modules {
+	struct modules_host *host;
+	bool tables;
+	struct worker *worker;
+	struct file **files;
+	uint32_t n_files;
+	struct file *asked;
+	struct file *hot; /* a walk waits for it */
+	struct modules_process *processes;
+	uint32_t n_processes;
+	uint64_t last_process;
+	struct pool pools[POOLS_MAX];
+	uint32_t n_pools;
+	bool pool_asked, pool_refused;
+	struct job *homeless; /* done; their tables wait for a pool */
+	struct retired *retired;
+	uint64_t salts;
+	uint16_t change;
+	uint64_t now;
+	struct modules_counts counts;
+	struct modules_stop stops[STOPS];
+	uint32_t stop_modules[STOPS];
+};
+
+/* --- room.c --- */
+/* NULL: no room now; a pool was asked for if there can be one. */
+void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool);
+void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now);
+void room__sweep(struct modules *modules, uint64_t now);
+void room__free(struct modules *modules);
+/* Takes the job's table. False: no room yet. */
+bool room__table(struct modules *modules, struct job *job, struct placed_table *ret);
+
+/* --- files.c --- */
+struct file *files__get(struct modules *modules, struct modules_process *process,
+			const struct mapping *mapping);
+void files__ask(struct modules *modules);
+/* 0, or -EAGAIN: no room for its table yet. */
+int files__done(struct modules *modules, struct job *job);
+void files__free(struct modules *modules);
+
+/* --- processes.c --- */
+void processes__tick(struct modules *modules, uint64_t now);
+void processes__dirty(struct modules *modules);
+const struct code *processes__code(const struct modules_process *process, uint64_t pc, uint64_t time);
+void processes__free(struct modules *modules);
+
+/* --- lists.c --- */
+void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now);
+void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now);
+
+/* --- objects.c: JIT compilers --- */
+void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now);
+int objects__done(struct modules *modules, struct job *job);
+/* Drops tables of objects that ended; true: there were some. */
+void objects__sweep(struct modules *modules, struct modules_process *process, uint64_t now);
+void objects__free(struct modules *modules, struct modules_process *process, uint64_t now);
+
+#endif

@@ -1,0 +1,162 @@
+/* Lists: what a process has mapped, as the walker reads it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "modules/internal.h"
+
+/* Words of struct unwind_range.module that are no module's id. */
+#define OF_OBJECT 0x80000000u
+
+static void put_code(struct modules *modules, const struct code *code, struct unwind_placed *to,
+		     uint32_t *n)
+{
+	const struct file *file = code->file;
+
+	to += *n;
+	if (file->table.at && code->biased) {
+		placed__make(to, &modules->pools[file->table.pool].room, file->table.pool,
+			     file->table.at, code->bias, code->start, code->end);
+	} else {
+		bool waits = file->seen.state == MODULE_WAITS;
+
+		to->start = code->start;
+		to->range = (struct unwind_range){
+			.origin = code->start,
+			.size = (uint32_t)(code->end - code->start),
+			.flags = waits ? UNWIND_RANGE_PENDING : UNWIND_RANGE_BARE,
+		};
+	}
+	to->range.module = file->seen.id;
+	*n += to->range.size != 0;
+}
+
+static void put_object(struct modules *modules, const struct modules_process *process,
+		       const struct object *object, struct unwind_placed *to, uint32_t *n, uint32_t max)
+{
+	const struct jit_object *o = jit__object(process->jit, object->id);
+	uint32_t i;
+
+	if (!o || o->id != object->id || !object->table.at)
+		return;
+	for (i = 0; i < o->n_ranges && *n < max; i++) {
+		placed__make(&to[*n], &modules->pools[object->table.pool].room, object->table.pool,
+			     object->table.at, 0, o->ranges[i].start, o->ranges[i].end);
+		to[*n].range.module = OF_OBJECT | object->id;
+		*n += to[*n].range.size != 0;
+	}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct unwind_placed *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->range.module < y->range.module ? 1 : -1; /* the newer object first */
+}
+
+/* Ranges that lie within an earlier one are dropped. */
+static uint32_t sort(struct unwind_placed *places, uint32_t n)
+{
+	uint32_t i, kept = 0;
+
+	qsort(places, n, sizeof(*places), by_start);
+	for (i = 0; i < n; i++) {
+		if (places[i].start >= UNWIND_NO_START ||
+		    (kept && places[i].start - places[kept - 1].start < places[kept - 1].range.size))
+			continue;
+		places[kept++] = places[i];
+	}
+	return kept;
+}
+
+static uint32_t gather(struct modules *modules, struct modules_process *process,
+		       struct unwind_placed *places, uint32_t max)
+{
+	uint32_t n = 0, i;
+
+	for (i = 0; i < process->n && n < max; i++)
+		if (process->code[i].file)
+			put_code(modules, &process->code[i], places, &n);
+	for (i = 0; i < process->n_objects && n < max; i++)
+		put_object(modules, process, &process->objects[i], places, &n, max);
+	return sort(places, n);
+}
+
+static void tell(struct modules *modules, const struct modules_process *process, uint64_t list)
+{
+	struct unwind_process value = {.list = list, .salt = process->salt};
+	struct native_key key = {.image = process->key, .tgid = (uint64_t)process->pid};
+	const struct unwind_process *to = list ? &value : NULL;
+
+	modules->host->set_process(modules->host, &key, to);
+	key.tgid = 0;
+	modules->host->set_process(modules->host, &key, to);
+}
+
+static void retire(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	if (process->list)
+		room__retire(modules, UNWIND_POOL_LISTS, process->list, process->list_size, now);
+	process->list = NULL;
+}
+
+void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	uint32_t max = process->n + 1, n, i;
+	_cleanup_free_ struct unwind_placed *places = NULL;
+	struct pool *lists = &modules->pools[UNWIND_POOL_LISTS];
+	size_t size;
+	void *list;
+
+	if (!process->dirty || !modules->tables || !modules->n_pools)
+		return;
+	for (i = 0; i < process->n_objects; i++) {
+		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
+
+		max += o ? o->n_ranges : 0;
+	}
+	if (max > UNWIND_RANGES_MAX)
+		max = UNWIND_RANGES_MAX;
+	places = calloc(max, sizeof(*places));
+	if (!places)
+		return;
+	n = gather(modules, process, places, max);
+	size = (size_t)ranges__blocks(n) * UNWIND_BLOCK;
+	list = pool__place(&lists->room, size);
+	if (!list) {
+		modules->counts.no_room++;
+		return; /* tried again when the older ones are given back */
+	}
+	if (n && !ranges__write(list, places, n)) {
+		uint32_t block = (uint32_t)(((char *)list - lists->memory) / UNWIND_BLOCK);
+
+		tell(modules, process, UNWIND_LIST(block, n, ++modules->change));
+		retire(modules, process, now);
+		process->list = list;
+		process->list_size = size;
+	} else {
+		pool__release(&lists->room, list, size);
+	}
+	process->dirty = false;
+}
+
+void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	struct native_key key = {.image = process->key, .tgid = (uint64_t)process->pid};
+	const struct modules_process *p;
+
+	modules->host->set_process(modules->host, &key, NULL);
+	/* Another one of this image goes on to stand for those without an entry. */
+	for (p = modules->processes; p; p = p->next)
+		if (p != process && !p->closed && !memcmp(&p->key, &process->key, sizeof(p->key)))
+			break;
+	key.tgid = 0;
+	if (p)
+		((struct modules_process *)p)->dirty = true;
+	else
+		modules->host->set_process(modules->host, &key, NULL);
+	retire(modules, process, now);
+}

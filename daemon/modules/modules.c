@@ -1,0 +1,80 @@
+#include "modules/modules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "modules/internal.h"
+
+int modules__new(struct modules_host *host, bool tables, struct modules **ret)
+{
+	_cleanup_free_ struct modules *modules = calloc(1, sizeof(*modules));
+	int err;
+
+	if (!modules)
+		return -ENOMEM;
+	modules->host = host;
+	modules->tables = tables;
+	if (getrandom(&modules->salts, sizeof(modules->salts), GRND_NONBLOCK) < 0)
+		modules->salts = (uint64_t)(uintptr_t)modules;
+	err = worker__new(&modules->worker);
+	if (!err)
+		*ret = take_ptr(modules);
+	return err;
+}
+
+struct modules *modules__free(struct modules *modules)
+{
+	if (!modules)
+		return NULL;
+	modules->worker = worker__free(modules->worker);
+	while (modules->homeless) {
+		struct job *next = modules->homeless->next;
+
+		job__free(modules->homeless);
+		modules->homeless = next;
+	}
+	processes__free(modules);
+	files__free(modules);
+	room__free(modules);
+	free(modules);
+	return NULL;
+}
+
+static void settle(struct modules *modules, struct job *job)
+{
+	int err = job->object ? objects__done(modules, job) : files__done(modules, job);
+
+	if (err) {
+		job->next = modules->homeless;
+		modules->homeless = job;
+		return;
+	}
+	job__free(job);
+}
+
+void modules__tick(struct modules *modules, uint64_t now)
+{
+	struct job *job, *homeless = modules->homeless;
+
+	modules->now = now;
+	room__sweep(modules, now);
+	modules->homeless = NULL;
+	while ((job = homeless)) {
+		homeless = job->next;
+		settle(modules, job);
+	}
+	while ((job = worker__take(modules->worker))) {
+		modules->counts.compiled_ns += job->ns;
+		settle(modules, job);
+	}
+	processes__tick(modules, now);
+	files__ask(modules);
+}
+
+void modules__counts(const struct modules *modules, struct modules_counts *ret)
+{
+	*ret = modules->counts;
+	ret->processes = modules->n_processes;
+}

@@ -1,0 +1,126 @@
+/* Modules: the native code of a session's processes. Which file (or object of a JIT compiler) lies
+ * where, its unwind table in the pools that the sampler reads, and the answer to "what is at pc".
+ *
+ *   /proc/PID/maps -> mappings -> files (opened by the host) -> tables (a worker thread) -> pools
+ *   mappings + tables -> a list for each process -> the sampler (struct unwind_process)
+ *
+ * Sampling needs none of it: until a list is there a walk says NATIVE_PENDING. A file is read and
+ * compiled once for a session, whoever maps it. All bytes of files and of targets are hostile; they
+ * are read with bounds, and what does not fit together has no table.
+ *
+ * Owner: one struct modules for each session; it owns what it returns, which lives as long as it
+ * does (a module), or until modules__tick() (all else). What it needs of the broker it asks the host
+ * for. Units: addresses of the target; CLOCK_MONOTONIC ns. Threads: one at a time; its worker touches
+ * nothing but the job it was given. Errors: -errno.
+ */
+#ifndef CPROFD_MODULES_MODULES_H
+#define CPROFD_MODULES_MODULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cprofd/record.h"
+#include "jit/jit.h"
+#include "symbols/symbols.h"
+#include "unwind/unwind.h"
+
+#define MODULES_MAX 4096u
+#define MODULES_PROCESSES_MAX 4096u
+#define MODULES_MAPPINGS_MAX 16384u /* executable ones of one process */
+#define MODULES_LISTS_BYTES (2u << 20)
+#define MODULES_POOL_BYTES (4u << 20) /* asked for at once, at least */
+
+/* What only the broker can do. One question of each kind is open at a time; its answer comes with
+ * modules__file() or modules__pool(), also from within the call. */
+struct modules_host {
+	/* The file behind this mapping. 0 or -errno: not asked. */
+	int (*open_file)(struct modules_host *self, int32_t pid, uint64_t start, uint64_t end);
+	int (*add_pool)(struct modules_host *self, uint64_t bytes);
+	/* NULL: it is forgotten. */
+	int (*set_process)(struct modules_host *self, const struct native_key *key,
+			   const struct unwind_process *process);
+};
+
+struct modules;
+struct modules_process;
+
+/* `tables`: walks are asked for; else only questions are answered. */
+int modules__new(struct modules_host *host, bool tables, struct modules **ret);
+struct modules *modules__free(struct modules *modules); /* NULL; waits for the job that runs */
+
+/* fd < 0: -errno. The fd is taken. */
+void modules__file(struct modules *modules, int fd);
+/* bytes 0: there will be none. The fd is taken. */
+void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t number);
+
+/* Every 20 ms or so: takes what the worker made, looks for changes, publishes lists. */
+void modules__tick(struct modules *modules, uint64_t now);
+
+/* --- processes --- */
+
+/* A process (again after exec). `mem`, `maps`: its files of /proc, which are copied. NULL: no
+ * memory, or too many. */
+struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
+					      const struct image_key *key, int mem, int maps,
+					      uint64_t now);
+/* Its _PyRuntime: the module that holds it is the interpreter. */
+void modules_process__runtime(struct modules_process *process, uint64_t address);
+/* It ended, or runs another image. Answers stay for some seconds. */
+void modules__close_process(struct modules *modules, struct modules_process *process, uint64_t now);
+/* Who ran as `pid` at that time; NULL: nobody known (a child that was just forked has no entry of its
+ * own: ask for its parent). */
+struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time);
+
+/* A walk ended early at pc. */
+void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
+		      enum loss loss, uint64_t time);
+
+/* --- the question --- */
+
+enum module_state { MODULE_WAITS, MODULE_READY, MODULE_BARE };
+
+struct module {
+	uint32_t id; /* from 1 */
+	char *path;  /* as the target sees it; "[vdso]" */
+	enum module_state state;
+	uint8_t build_id[32];
+	uint32_t build_id_size; /* 0: none, or not known yet */
+};
+
+struct modules_found {
+	const struct module *module; /* NULL: code that no file holds */
+	uint64_t vaddr;		     /* the ELF file's address; without its table: offset in the file */
+	bool vaddr_known;
+	bool interpreter; /* the module holds this process' CPython */
+	bool jit;	  /* `object` tells */
+	struct jit_found object;
+};
+/* `pc`: as recorded, without NATIVE_EXACT; take 1 off a return address before. -ENOENT: nothing
+ * is known to have been there. */
+int modules__find(struct modules *modules, const struct modules_process *process, uint64_t pc,
+		  uint64_t time, struct modules_found *ret);
+/* Its symbols, opened at the first call; -EAGAIN: the file is not open yet. Not owned. */
+int modules__symbols(struct modules *modules, const struct module *module,
+		     struct symbol_file **ret);
+
+/* --- the ledger --- */
+
+/* Where walks ended early, most frequent first. */
+struct modules_stop {
+	enum loss loss;
+	char path[96]; /* its end, of a long one; "" : no file */
+	uint64_t offset; /* vaddr in the module; the address itself without one */
+	uint64_t count;
+};
+uint32_t modules__stops(const struct modules *modules, struct modules_stop *ret, uint32_t max);
+
+struct modules_counts {
+	uint32_t modules, ready, bare, processes, jit_tables;
+	uint64_t table_bytes, pool_bytes;
+	uint64_t compiled_ns; /* time of the worker */
+	uint64_t reads;	      /* of maps */
+	uint64_t no_room;     /* tables and lists that found no place */
+};
+void modules__counts(const struct modules *modules, struct modules_counts *ret);
+
+#endif

@@ -1,0 +1,344 @@
+/* Processes: what they map, read anew when it may have changed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "modules/internal.h"
+
+#define READ_NS (1000 * MS)  /* without a reason */
+#define PAUSE_FIRST (20 * MS) /* after a pc in no mapping; doubles while that stays so */
+#define PAUSE_LAST (500 * MS)
+#define KEPT_NS (5000 * MS)
+#define GONE_MAX 1024u
+
+static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
+{
+	const struct fd_reader *reader = (const struct fd_reader *)self;
+	size_t done = 0;
+
+	if (address >> 63 || address + size < address)
+		return -EFAULT;
+	while (done < size) {
+		ssize_t got = pread(reader->fd, (char *)dst + done, size - done, (off_t)(address + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return -EFAULT;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+/* --- mappings --- */
+
+static bool same(const struct code *code, const struct mapping *m)
+{
+	const struct file *file = code->file;
+
+	return code->start == m->start && code->end == m->end && code->offset == m->offset &&
+	       (file ? file->image || (file->inode == m->inode && file->major == m->major &&
+				       file->minor == m->minor) :
+		       !m->inode);
+}
+
+static void add_code(struct modules *modules, struct modules_process *process, const struct mapping *m,
+		     struct code *to, uint64_t born)
+{
+	*to = (struct code){.start = m->start, .end = m->end, .offset = m->offset, .born = born};
+	to->file = files__get(modules, process, m);
+}
+
+/* What is mapped now comes first, then those that are gone (the newest first, bounded). */
+static int merge(struct modules *modules, struct modules_process *process, const struct maps *maps,
+		 uint64_t now)
+{
+	uint64_t born = process->read_at;
+	struct code *fresh;
+	uint32_t n = 0, gone, old = 0, i;
+	size_t k, executable = 0;
+
+	for (k = 0; k < maps->n; k++)
+		executable += maps->items[k].flags & MAPPING_EXEC ? 1 : 0;
+	if (executable > MODULES_MAPPINGS_MAX)
+		executable = MODULES_MAPPINGS_MAX;
+	fresh = calloc(executable + process->n + process->n_gone + 1, sizeof(*fresh));
+	if (!fresh)
+		return -ENOMEM;
+	for (k = 0; k < maps->n && n < executable; k++) {
+		const struct mapping *m = &maps->items[k];
+
+		if (!(m->flags & MAPPING_EXEC) || m->start >> 63)
+			continue;
+		while (old < process->n && process->code[old].start < m->start)
+			old++;
+		if (old < process->n && same(&process->code[old], m) &&
+		    !(process->code[old].file && process->code[old].file->state == FILE_NEW)) {
+			fresh[n++] = process->code[old];
+			process->code[old].died = 1; /* moved */
+		} else {
+			add_code(modules, process, m, &fresh[n++], born);
+		}
+	}
+	gone = n;
+	for (i = 0; i < process->n + process->n_gone && gone < n + GONE_MAX; i++) {
+		if (i < process->n && process->code[i].died)
+			continue;
+		fresh[gone] = process->code[i];
+		if (i < process->n)
+			fresh[gone].died = now;
+		gone++;
+	}
+	free(process->code);
+	process->code = fresh;
+	process->n = n;
+	process->n_gone = gone - n;
+	return 0;
+}
+
+static uint64_t hash_text(const struct maps *maps)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+	size_t i;
+
+	for (i = 0; i < maps->n; i++) {
+		const struct mapping *m = &maps->items[i];
+
+		if (m->flags & MAPPING_EXEC)
+			hash = (((hash ^ m->start) * 0x100000001b3ull ^ m->end) * 0x100000001b3ull ^
+				m->offset ^ m->inode << 20 ^ m->minor) *
+			       0x9e3779b97f4a7c15ull;
+	}
+	return hash ? hash : 1;
+}
+
+static void find_interpreter(struct modules_process *process, const struct maps *maps)
+{
+	const struct mapping *m = process->runtime ? maps__find(maps, process->runtime) : NULL;
+	size_t at;
+	uint32_t i;
+
+	/* _PyRuntime may lie in .bss, behind what is mapped of the file. */
+	for (at = m ? (size_t)(m - maps->items) : 0; m && !m->inode && at > 0; at--)
+		m = &maps->items[at - 1];
+	if (!m || !m->inode)
+		return;
+	for (i = 0; i < process->n; i++) {
+		const struct file *file = process->code[i].file;
+
+		if (file && file->inode == m->inode && file->major == m->major && file->minor == m->minor)
+			process->interpreter = file;
+	}
+}
+
+/* A file that could not be opened by one mapping is opened by another. */
+static void ask_again(struct modules_process *process)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->n; i++) {
+		struct file *file = process->code[i].file;
+
+		if (!file || file->state != FILE_NEW || file->pid)
+			continue;
+		file->pid = process->pid;
+		file->start = process->code[i].start;
+		file->end = process->code[i].end;
+	}
+}
+
+static void look(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	struct maps maps = {};
+	uint64_t hash;
+	int err;
+
+	modules->counts.reads++;
+	err = maps__read(process->maps, &maps);
+	if (!err && maps.n) {
+		hash = hash_text(&maps);
+		if (hash != process->maps_hash && !merge(modules, process, &maps, now)) {
+			process->maps_hash = hash;
+			process->dirty = true;
+			process->pause = 0;
+		}
+		find_interpreter(process, &maps);
+	}
+	ask_again(process);
+	if (process->jit && now > KEPT_NS)
+		jit__done(process->jit, now - KEPT_NS);
+	process->read_at = now;
+	maps__free(&maps);
+}
+
+static void bias_all(struct modules_process *process)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->n; i++) {
+		struct code *code = &process->code[i];
+
+		if (code->file && !code->biased && code->file->segments.n &&
+		    !segments__bias(&code->file->segments, code->offset, code->start, &code->bias))
+			code->biased = true;
+	}
+}
+
+const struct code *processes__code(const struct modules_process *process, uint64_t pc, uint64_t time)
+{
+	uint32_t low = 0, high = process->n, i;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (process->code[mid].start <= pc)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low && pc < process->code[low - 1].end && process->code[low - 1].born <= time)
+		return &process->code[low - 1];
+	for (i = process->n; i < process->n + process->n_gone; i++)
+		if (process->code[i].start <= pc && pc < process->code[i].end &&
+		    process->code[i].born <= time && time <= process->code[i].died)
+			return &process->code[i];
+	/* It came after the last look at the mappings, and the pc before: nothing else was there. */
+	return low && pc < process->code[low - 1].end ? &process->code[low - 1] : NULL;
+}
+
+/* --- life --- */
+
+struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
+					      const struct image_key *key, int mem, int maps,
+					      uint64_t now)
+{
+	struct modules_process *process;
+
+	if (modules->n_processes == MODULES_PROCESSES_MAX)
+		return NULL;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->id = ++modules->last_process;
+	process->pid = pid;
+	process->key = *key;
+	process->mem.reader.read = read_mem;
+	process->mem.fd = fcntl(mem, F_DUPFD_CLOEXEC, 3);
+	process->maps = fcntl(maps, F_DUPFD_CLOEXEC, 3);
+	process->opened = now;
+	process->salt = (modules->salts += 0x9e3779b97f4a7c15ull) | 1;
+	process->next = modules->processes;
+	modules->processes = process;
+	modules->n_processes++;
+	look(modules, process, now);
+	files__ask(modules);
+	return process;
+}
+
+void modules_process__runtime(struct modules_process *process, uint64_t address)
+{
+	process->runtime = address;
+	process->read_at = 0; /* the next tick finds the module */
+}
+
+static void close_files(struct modules_process *process)
+{
+	if (process->mem.fd >= 0)
+		close(process->mem.fd);
+	if (process->maps >= 0)
+		close(process->maps);
+	process->mem.fd = process->maps = -1;
+}
+
+void modules__close_process(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	if (process->closed)
+		return;
+	process->closed = now;
+	lists__drop(modules, process, now);
+	close_files(process);
+}
+
+static void free_process(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	struct modules_process **at = &modules->processes;
+
+	while (*at != process)
+		at = &(*at)->next;
+	*at = process->next;
+	modules->n_processes--;
+	close_files(process);
+	objects__free(modules, process, now);
+	jit__free(process->jit);
+	free(process->code);
+	free(process);
+}
+
+struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time)
+{
+	struct modules_process *process, *best = NULL;
+
+	/* The newest come first. */
+	for (process = modules->processes; process; process = process->next) {
+		if (process->pid != pid)
+			continue;
+		if (!process->closed || time <= process->closed)
+			best = process;
+		if (process->opened <= time)
+			break;
+	}
+	return best;
+}
+
+void processes__dirty(struct modules *modules)
+{
+	struct modules_process *process;
+
+	for (process = modules->processes; process; process = process->next)
+		process->dirty = true;
+}
+
+static bool is_due(const struct modules_process *process, uint64_t now)
+{
+	uint64_t since = now - process->read_at;
+
+	return since >= READ_NS ||
+	       (process->asked_for > process->read_at && since >= process->pause);
+}
+
+static void tick(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	if (is_due(process, now)) {
+		if (process->asked_for > process->read_at) {
+			process->pause = process->pause ? process->pause * 2 : PAUSE_FIRST;
+			if (process->pause > PAUSE_LAST)
+				process->pause = PAUSE_LAST;
+		}
+		look(modules, process, now);
+	}
+	if (process->dirty)
+		bias_all(process);
+	objects__poll(modules, process, now);
+	lists__publish(modules, process, now);
+}
+
+void processes__tick(struct modules *modules, uint64_t now)
+{
+	struct modules_process *process, *next;
+
+	for (process = modules->processes; process; process = next) {
+		next = process->next;
+		if (!process->closed)
+			tick(modules, process, now);
+		else if (now > process->closed + KEPT_NS)
+			free_process(modules, process, now);
+	}
+}
+
+void processes__free(struct modules *modules)
+{
+	while (modules->processes)
+		free_process(modules, modules->processes, 0);
+}

@@ -1,0 +1,134 @@
+/* Room for tables and lists: pools that the broker makes, the first for lists. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "modules/internal.h"
+
+static void ask(struct modules *modules, uint64_t bytes)
+{
+	if (modules->pool_asked || modules->pool_refused || modules->n_pools == POOLS_MAX)
+		return;
+	modules->pool_asked = true;
+	if (modules->host->add_pool(modules->host, bytes))
+		modules->pool_asked = false;
+}
+
+void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t number)
+{
+	struct pool *pool = &modules->pools[modules->n_pools];
+	void *memory;
+
+	modules->pool_asked = false;
+	if (fd < 0 || !bytes || number != modules->n_pools || number >= POOLS_MAX) {
+		modules->pool_refused = true;
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (memory == MAP_FAILED || pool__init(&pool->room, memory, (uint32_t)(bytes / UNWIND_BLOCK))) {
+		modules->pool_refused = true;
+		if (memory != MAP_FAILED)
+			munmap(memory, bytes);
+		return;
+	}
+	pool->memory = memory;
+	pool->bytes = bytes;
+	modules->n_pools++;
+	modules->counts.pool_bytes += bytes;
+}
+
+static void *place(struct modules *modules, size_t size, uint16_t *ret_pool)
+{
+	void *at = NULL;
+	uint32_t i;
+
+	for (i = 1; i < modules->n_pools && !at; i++) {
+		at = pool__place(&modules->pools[i].room, size);
+		*ret_pool = (uint16_t)i;
+	}
+	return at;
+}
+
+void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool)
+{
+	uint64_t bytes = (size + UNWIND_BLOCK - 1) & ~(uint64_t)(UNWIND_BLOCK - 1);
+	void *at = place(modules, size, ret_pool);
+	int round;
+
+	/* The answer may be there at once: the first pool is for lists. */
+	for (round = 0; !at && round < 2 && !modules->pool_asked && !modules->pool_refused; round++) {
+		ask(modules, !modules->n_pools		? MODULES_LISTS_BYTES :
+			     bytes < MODULES_POOL_BYTES ? MODULES_POOL_BYTES :
+							  bytes);
+		at = place(modules, size, ret_pool);
+	}
+	return at;
+}
+
+bool room__table(struct modules *modules, struct job *job, struct placed_table *ret)
+{
+	size_t size = table__size(job->table);
+	void *at = room__place(modules, size, &ret->pool);
+
+	if (!at && modules->pool_asked)
+		return false;
+	if (!at) {
+		modules->counts.no_room++;
+		return true;
+	}
+	memcpy(at, job->table, size);
+	ret->at = at;
+	ret->size = size;
+	modules->counts.table_bytes += size;
+	return true;
+}
+
+void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now)
+{
+	struct retired *retired = malloc(sizeof(*retired));
+
+	if (!retired)
+		return; /* the room is lost, which is better than used too early */
+	*retired = (struct retired){modules->retired, pool, place, size, now + RETIRE_NS};
+	modules->retired = retired;
+}
+
+void room__sweep(struct modules *modules, uint64_t now)
+{
+	struct retired **at = &modules->retired;
+
+	while (*at) {
+		struct retired *retired = *at;
+
+		if (retired->at > now) {
+			at = &retired->next;
+			continue;
+		}
+		pool__release(&modules->pools[retired->pool].room, retired->place, retired->size);
+		*at = retired->next;
+		free(retired);
+	}
+	if (!modules->n_pools && modules->tables)
+		ask(modules, MODULES_LISTS_BYTES);
+}
+
+void room__free(struct modules *modules)
+{
+	uint32_t i;
+
+	while (modules->retired) {
+		struct retired *next = modules->retired->next;
+
+		free(modules->retired);
+		modules->retired = next;
+	}
+	for (i = 0; i < modules->n_pools; i++) {
+		munmap(modules->pools[i].memory, modules->pools[i].bytes);
+		pool__free(&modules->pools[i].room);
+	}
+}

@@ -1,0 +1,26 @@
+/* Where an ELF file's code goes: its executable segments. Pure over a source; hostile bytes. */
+#ifndef CPROFD_MODULES_SEGMENTS_H
+#define CPROFD_MODULES_SEGMENTS_H
+
+#include <stdint.h>
+
+#include "unwind/unwind.h"
+
+#define SEGMENTS_MAX 16u
+
+struct segment {
+	uint64_t offset, size; /* in the file */
+	uint64_t vaddr;
+};
+struct segments {
+	struct segment items[SEGMENTS_MAX];
+	uint32_t n;
+};
+
+/* 0, or -EBADMSG: no ELF file of 64 bits. */
+int segments__read(struct unwind_source *elf, struct segments *ret);
+/* What is added to the file's addresses where its byte `offset` lies at `address`. 0, -ENOENT. */
+int segments__bias(const struct segments *segments, uint64_t offset, uint64_t address,
+		   uint64_t *ret_bias);
+
+#endif

@@ -1,0 +1,147 @@
+/* Native stacks of a session: between its processes, its modules and the broker. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "serve/engine.h"
+
+static struct session *of(struct modules_host *host)
+{
+	return (struct session *)((char *)host - offsetof(struct session, modules_host));
+}
+
+/* --- what modules ask for --- */
+
+static int open_file(struct modules_host *host, int32_t pid, uint64_t start, uint64_t end)
+{
+	struct session *session = of(host);
+	struct broker_message message = {.kind = BROKER_OPEN_FILE,
+					 .token = engine__token(session->engine),
+					 .session = session->broker,
+					 .pid = pid,
+					 .start = start,
+					 .end = end};
+
+	session->file_token = message.token;
+	return engine__ask(session->engine, &message);
+}
+
+static int add_pool(struct modules_host *host, uint64_t bytes)
+{
+	struct session *session = of(host);
+	struct broker_message message = {.kind = BROKER_ADD_POOL,
+					 .token = engine__token(session->engine),
+					 .session = session->broker,
+					 .pool_bytes = bytes};
+
+	session->pool_token = message.token;
+	return engine__ask(session->engine, &message);
+}
+
+static int set_process(struct modules_host *host, const struct native_key *key,
+		       const struct unwind_process *process)
+{
+	int map = of(host)->processes;
+
+	return process ? processes__put(map, key, process) : processes__drop(map, key);
+}
+
+/* --- what comes back --- */
+
+void native__answered(struct session *session, const struct broker_message *message, const int *fds, unsigned n)
+{
+	bool good = message->error == BROKER_ERROR_OK && n == 1;
+	int fd = good ? fcntl(fds[0], F_DUPFD_CLOEXEC, 3) : -1;
+
+	if (session->modules && message->kind == BROKER_FILE && message->token == session->file_token) {
+		session->file_token = 0;
+		modules__file(session->modules, fd);
+	} else if (session->modules && message->kind == BROKER_POOL && message->token == session->pool_token) {
+		session->pool_token = 0;
+		modules__pool(session->modules, fd, good ? message->pool_bytes : 0, message->number);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+}
+
+/* --- the session's life --- */
+
+int native__open(struct session *session, int processes_fd)
+{
+	if (session->request.native == REQUEST_NATIVE_OFF)
+		return 0;
+	session->modules_host = (struct modules_host){open_file, add_pool, set_process};
+	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
+	if (session->processes < 0)
+		return -errno;
+	return modules__new(&session->modules_host, session->request.native == REQUEST_NATIVE_FULL,
+			    &session->modules);
+}
+
+void native__close(struct session *session)
+{
+	session->modules = modules__free(session->modules);
+	if (session->processes >= 0)
+		close(session->processes);
+	session->processes = -1;
+}
+
+uint32_t native__flags(const struct request *request)
+{
+	static const uint32_t how[] = {[REQUEST_NATIVE_FULL] = BROKER_NATIVE_FULL,
+				       [REQUEST_NATIVE_LEAF] = BROKER_NATIVE_LEAF,
+				       [REQUEST_NATIVE_OFF] = BROKER_NATIVE_OFF};
+
+	return how[request->native] << BROKER_NATIVE_SHIFT;
+}
+
+/* --- its processes --- */
+
+void native__enter(struct tracee *tracee)
+{
+	struct session *session = tracee->session;
+
+	if (!session->modules || tracee->native || tracee->mem < 0 || tracee->maps < 0)
+		return;
+	tracee->native = modules__open_process(session->modules, tracee->pid, &tracee->key, tracee->mem,
+					       tracee->maps, engine__now());
+	native__identified(tracee);
+}
+
+void native__leave(struct tracee *tracee)
+{
+	if (tracee->native)
+		modules__close_process(tracee->session->modules, tracee->native, engine__now());
+	tracee->native = NULL;
+}
+
+void native__identified(struct tracee *tracee)
+{
+	if (tracee->native && tracee->image.runtime)
+		modules_process__runtime(tracee->native, tracee->image.runtime);
+}
+
+void native__sample(struct session *session, const struct record_sample *sample)
+{
+	const struct part_native_frames *part;
+	struct modules_process *process;
+	struct tracee *tracee;
+	int32_t pid = (int32_t)sample->header.task.tgid;
+
+	if (!session->modules)
+		return;
+	part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+	if (!part || !part->part.loss || !part->n)
+		return;
+	process = modules__process(session->modules, pid, sample->header.time);
+	if (process) {
+		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
+				 sample->header.time);
+		return;
+	}
+	/* A forked child has its parent's list until it maps code of its own. */
+	tracee = tracee__find(session, pid);
+	if (tracee && part->part.loss == LOSS_NATIVE_MAPPING)
+		tracee__ask_memory(session->engine, tracee);
+}

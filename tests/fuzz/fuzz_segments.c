@@ -1,0 +1,20 @@
+/* Program headers of any bytes: no more segments than there is room for, and no bias without one. */
+#include <stdlib.h>
+
+#include "modules/segments.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct unwind_memory memory;
+	struct segments segments;
+	uint64_t bias;
+
+	unwind_memory__init(&memory, data, size);
+	if (segments__read(&memory.source, &segments))
+		return 0;
+	if (segments.n > SEGMENTS_MAX)
+		abort();
+	if (!segments__bias(&segments, size * 4096, 0x7f0000000000, &bias) && !segments.n)
+		abort();
+	return 0;
+}

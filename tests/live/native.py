@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+"""Native stacks as the sampler walks them: of a program whose every stack has a known shape (names from nm,
+mappings from /proc), and the share of whole walks of CPython with Numba's compiler.
+
+    native.py [SECONDS]     default 5 for each target. Needs root."""
+import bisect
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RAW = os.path.join(HERE, "../../build/tests/tools/sampler_raw")
+SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
+WHOLE = 99.9  # percent of the samples taken in user space, once tables are there
+EXACT = 1 << 63
+passed = failed = skipped = 0
+
+
+def check(good, name):
+    global passed, failed
+    passed, failed = passed + good, failed + (not good)
+    print("ok" if good else "FAILED", name)
+
+
+# innermost first; functions of the program only. spin runs at the bottom of the recursion alone.
+WORK = r"work (main _start|thread_main) $"
+SHAPES = re.compile(
+    "^(" + "|".join([r"spin (recurse ){21}", r"(recurse ){0,21}", r"(compare )?callbacks ", r"(spin )?handler signals ",
+                     r"signals ", r"(spin )?room ", r"calls ", ""]) + ")" + WORK + "|^(main )?_start $|^thread_main $")
+
+
+# A program without shared libraries has libc's functions, too.
+OWN = set("spin recurse compare callbacks handler signals room calls work thread_main main _start".split())
+
+
+def symbols(program):
+    text = subprocess.run(["nm", "-nS", "--defined-only", program], capture_output=True, text=True, check=True).stdout
+    found = []
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 4 and words[2] in "tT" and words[3] in OWN:
+            found.append((int(words[0], 16), int(words[1], 16), words[3]))
+    return sorted(found)
+
+
+def mappings(pid, program):
+    bias = None
+    ranges = []
+    for line in open(f"/proc/{pid}/maps"):
+        words = line.split()
+        if len(words) > 5 and words[5] == program:
+            start, end = (int(a, 16) for a in words[0].split("-"))
+            ranges.append((start, end))
+            if int(words[2], 16) == 0:
+                bias = start
+    return bias, ranges
+
+
+def native_parts(path):
+    """(time, flags of the sample, loss, flags of the part, pcs)"""
+    data = open(path, "rb").read()
+    at = 0
+    while at < len(data):
+        size, kind = struct.unpack_from("<IH", data, at)
+        if kind == 1:
+            flags, _, parts = struct.unpack_from("<IHH", data, at + 72)
+            part = at + 80
+            for _ in range(parts):
+                what, loss, length = struct.unpack_from("<HHI", data, part)
+                if what == 16:
+                    n, marks = struct.unpack_from("<II", data, part + 8)
+                    yield struct.unpack_from("<Q", data, at + 8)[0], flags, loss, marks, struct.unpack_from(f"<{n}Q", data, part + 16)
+                part += length
+        at += size
+
+
+def known_stacks(work, options):
+    program = os.path.join(work, "stacks")
+    subprocess.run(["gcc", "-g0", "-fno-ipa-icf", "-fomit-frame-pointer", "-pthread", "-o", program, *options,
+                    os.path.join(HERE, "../targets/native_stacks.c")], check=True)
+    target = subprocess.Popen([program, str(int(SECONDS) + 3)])
+    time.sleep(0.3)
+    bias, ranges = mappings(target.pid, program)
+    table = symbols(program)
+    starts = [s[0] for s in table]
+    record = os.path.join(work, "records")
+    run = subprocess.run([RAW, "-n", "full", str(target.pid), "999", str(SECONDS), record], capture_output=True, text=True)
+    target.kill()
+    target.wait()
+    if run.returncode:
+        print(run.stdout, run.stderr)
+    # A program that is not moved has its addresses as they are.
+    pie = bias is not None and (not table or table[0][0] < bias)
+
+    def name(pc):
+        exact = pc & EXACT
+        pc = (pc & ~EXACT) - (0 if exact else 1)
+        if not any(a <= pc < b for a, b in ranges):
+            return ""
+        vaddr = pc - bias if pie else pc
+        i = bisect.bisect_right(starts, vaddr) - 1
+        return table[i][2] + " " if i >= 0 and vaddr < table[i][0] + table[i][1] else ""
+
+    samples = whole = wrong = kernel = deep = 0
+    shapes, odd = {}, {}
+    parts = list(native_parts(record))
+    for when, flags, loss, marks, pcs in parts:
+        if when < parts[0][0] + 500e6:  # tables are being made
+            continue
+        samples += 1
+        kernel += flags & 1
+        if not marks & 1:
+            odd[f"loss {loss} at {pcs[-1]:x}"] = odd.get(f"loss {loss} at {pcs[-1]:x}", 0) + 1
+            continue
+        whole += 1
+        deep += len(pcs)
+        shape = "".join(name(pc) for pc in pcs)
+        shapes[shape] = shapes.get(shape, 0) + 1
+        if not SHAPES.match(shape):
+            wrong += 1
+            odd[shape] = odd.get(shape, 0) + 1
+    print(f"{' '.join(options)}: {samples} samples, {kernel} of them in the kernel, {100 * whole / max(samples, 1):.3f} % whole, "
+          f"{deep / max(whole, 1):.1f} frames, {len(shapes)} shapes, {wrong} wrong")
+    for shape, n in sorted(odd.items(), key=lambda o: -o[1])[:8]:
+        print(f"    {n} x {shape}")
+    check(samples > 500 and whole >= samples * WHOLE / 100, f"walks of {' '.join(options)} come to the thread's entry")
+    check(whole > 0 and not wrong, f"every whole stack of {' '.join(options)} has one of its shapes")
+    for must in ("spin " + "recurse " * 21, "compare callbacks ", "spin handler signals ", "spin room ", "calls "):
+        for root in ("work main _start ", "work thread_main "):
+            if must + root not in shapes:
+                check(False, f"the stack {must}{root}was never seen")
+
+
+def share(name, command, settle):
+    """A target that says `ready` and runs on; its walks in user space."""
+    target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    if "ready" not in target.stdout.readline():
+        global skipped
+        skipped += 1
+        print(f"skipped {name}: it does not run here")
+        return
+    run = subprocess.run([RAW, "-n", "full", "-w", str(settle), str(target.pid), "999", str(SECONDS + settle), "-"],
+                         capture_output=True, text=True)
+    target.kill()
+    target.wait()
+    for line in run.stdout.splitlines():
+        if re.match(r"native:|modules:|  (user|kernel|stop) ", line):
+            print("   ", line)
+    found = re.search(r"native: (\d+) user samples, ([0-9.]+) % whole", run.stdout)
+    check(found and int(found[1]) > 500 and float(found[2]) >= WHOLE, f"walks of {name} come to the thread's entry")
+
+
+with tempfile.TemporaryDirectory() as work:
+    known_stacks(work, ["-O2"])
+    known_stacks(work, ["-O1", "-no-pie"])
+    known_stacks(work, ["-O2", "-static"])
+share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], 2)
+print(f"{passed} passed, {failed} failed, {skipped} skipped")
+sys.exit(1 if failed else 0)

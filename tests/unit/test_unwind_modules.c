@@ -1,0 +1,293 @@
+/* Modules of this very process: opened, compiled, published; walks by the published list are
+ * libunwind's, and what is at an address is what the loader says. */
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../tools/unwind_self.h"
+#include "modules/modules.h"
+#include "modules/segments.h"
+
+static struct modules *modules;
+static struct modules_process *process;
+static struct host_pool pools[32];
+static uint32_t n_pools, n_dropped;
+static uint64_t pool_limit = UINT64_MAX, list, list_of_image;
+
+/* --- the host: no broker, and plain memory for maps --- */
+
+static int open_file(struct modules_host *self, int32_t pid, uint64_t start, uint64_t end)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/map_files/%llx-%llx", (unsigned long long)start,
+		 (unsigned long long)end);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) { /* without privileges: by its name */
+		char line[4200], name[4096];
+		FILE *maps = fopen("/proc/self/maps", "re");
+
+		while (fd < 0 && maps && fgets(line, sizeof(line), maps)) {
+			unsigned long long at;
+
+			if (sscanf(line, "%llx-%*x %*s %*x %*s %*u %4095s", &at, name) == 2 && at == start)
+				fd = open(name, O_RDONLY | O_CLOEXEC);
+		}
+		if (maps)
+			fclose(maps);
+	}
+	modules__file(modules, fd < 0 ? -errno : fd);
+	return 0;
+}
+
+static int add_pool(struct modules_host *self, uint64_t bytes)
+{
+	int fd;
+
+	if (bytes > pool_limit) {
+		modules__pool(modules, -1, 0, 0);
+		return 0;
+	}
+	pool_limit -= bytes;
+	fd = memfd_create("pool", MFD_CLOEXEC);
+	assert_true(fd >= 0 && !ftruncate(fd, (off_t)bytes));
+	pools[n_pools].blocks = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	pools[n_pools].n = (uint32_t)(bytes / UNWIND_BLOCK);
+	assert_true(pools[n_pools].blocks != MAP_FAILED);
+	n_pools++;
+	modules__pool(modules, fd, bytes, n_pools - 1);
+	return 0;
+}
+
+static int set_process(struct modules_host *self, const struct native_key *key,
+		       const struct unwind_process *value)
+{
+	n_dropped += !value;
+	*(key->tgid ? &list : &list_of_image) = value ? value->list : 0;
+	return 0;
+}
+
+static struct modules_host host = {open_file, add_pool, set_process};
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void wait_until_ready(void)
+{
+	struct modules_counts counts;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		modules__tick(modules, now());
+		modules__counts(modules, &counts);
+		if (counts.modules && counts.ready + counts.bare == counts.modules)
+			break;
+		usleep(10000);
+	}
+	modules__tick(modules, now());
+	assert_true(counts.modules >= 4); /* this program, libc, the loader, the vDSO */
+}
+
+static void begin(bool tables)
+{
+	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	struct image_key key = {1, 2};
+
+	n_pools = 0;
+	list = list_of_image = 0;
+	assert_int_equal(modules__new(&host, tables, &modules), 0);
+	process = modules__open_process(modules, getpid(), &key, mem, maps, now());
+	assert_non_null(process);
+	close(mem);
+	close(maps);
+	wait_until_ready();
+}
+
+static void end(void)
+{
+	modules = modules__free(modules);
+	while (n_pools) {
+		n_pools--;
+		munmap((void *)pools[n_pools].blocks, (size_t)pools[n_pools].n * UNWIND_BLOCK);
+	}
+}
+
+/* --- walks --- */
+
+static int read_self(struct host_reader *self, void *dst, size_t size, uint64_t address)
+{
+	struct iovec to = {dst, size}, from = {(void *)(uintptr_t)address, size};
+
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+struct pcs {
+	uint64_t at[512];
+	uint32_t n;
+};
+
+static bool take(void *ctx, const struct unwind_state *state)
+{
+	struct pcs *pcs = ctx;
+
+	pcs->at[pcs->n++] = state->regs[UNWIND_PC];
+	return pcs->n < 512;
+}
+
+static unsigned walks;
+
+static void at_the_bottom(void)
+{
+	struct host_reader reader = {.read = read_self};
+	static struct unwind_walk walk;
+	static struct pcs pcs;
+	unw_word_t expected[512];
+	unw_cursor_t cursor;
+	unw_context_t context;
+	uint32_t n = 0, i;
+
+	pcs.n = 0;
+	unw_getcontext(&context);
+	unw_init_local(&cursor, &context);
+	do
+		unw_get_reg(&cursor, UNW_REG_IP, &expected[n++]);
+	while (n < 512 && unw_step(&cursor) > 0);
+	registers_of((ucontext_t *)&context, (uint64_t *)walk.state.regs);
+	walk.state.known = (1u << UNWIND_REGISTERS) - 1;
+	walk.state.exact = 1;
+	walk.pools = pools;
+	walk.n_pools = n_pools;
+	walk.reader = &reader;
+	assert_int_equal(walk__run(&walk, list, 1, 512, take, &pcs), LOSS_NONE);
+	assert_int_equal(pcs.n, n);
+	for (i = 0; i < n; i++)
+		assert_int_equal(pcs.at[i], expected[i]);
+	walks++;
+}
+
+static void walks_are_libunwinds(void **state)
+{
+	uint64_t before;
+
+	begin(true);
+	assert_true(list && list == list_of_image);
+	stack__make(12, at_the_bottom);
+	assert_true(walks >= 1);
+	n_dropped = 0;
+	before = now();
+	modules__close_process(modules, process, now());
+	assert_int_equal(n_dropped, 2);
+	assert_ptr_equal(modules__process(modules, getpid(), before), process);
+	end();
+}
+
+static void expect_symbol(uint64_t pc, const char *file, const char *name)
+{
+	struct modules_found found;
+	struct symbol_file *symbols;
+	struct symbol symbol = {};
+
+	assert_int_equal(modules__find(modules, process, pc, now(), &found), 0);
+	assert_non_null(found.module);
+	assert_true(found.vaddr_known);
+	assert_non_null(strstr(found.module->path, file));
+	assert_int_equal(modules__symbols(modules, found.module, &symbols), 0);
+	assert_int_equal(symbol_file__find(symbols, found.vaddr, &symbol), 0);
+	assert_string_equal(symbol.name.data, name);
+	assert_int_equal(symbol.offset, 0);
+	symbol__free(&symbol);
+}
+
+/* Without tables there is no pool, and answers all the same. */
+static void what_is_there(void **state)
+{
+	struct modules_found found;
+
+	begin(false);
+	assert_int_equal(n_pools, 0);
+	expect_symbol((uint64_t)(uintptr_t)table__compile, "test_unwind_modules", "table__compile");
+	expect_symbol((uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), "libc",
+		      "gnu_get_libc_version");
+	assert_int_equal(modules__find(modules, process, 4096, now(), &found), -ENOENT);
+	assert_null(modules__process(modules, getpid() + 1, now()));
+	end();
+}
+
+/* Tables that find no place: their modules are named, walks say so. */
+static void no_room(void **state)
+{
+	struct modules_counts counts;
+
+	pool_limit = MODULES_LISTS_BYTES;
+	begin(true);
+	modules__counts(modules, &counts);
+	assert_true(counts.no_room > 0);
+	assert_int_equal(counts.table_bytes, 0);
+	assert_true(list);
+	end();
+	pool_limit = UINT64_MAX;
+}
+
+/* New code is found after a pc was met that lies in no mapping. */
+static void mappings_change(void **state)
+{
+	struct modules_found found;
+	uint64_t met;
+	void *code;
+
+	begin(true);
+	code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(code != MAP_FAILED);
+	met = now();
+	assert_int_equal(modules__find(modules, process, (uint64_t)(uintptr_t)code + 8, met, &found), -ENOENT);
+	modules__stopped(modules, process, ((uint64_t)(uintptr_t)code + 8) | NATIVE_EXACT,
+			 LOSS_NATIVE_MAPPING, met);
+	usleep(25000);
+	modules__tick(modules, now());
+	assert_int_equal(modules__find(modules, process, (uint64_t)(uintptr_t)code + 8, met, &found), 0);
+	assert_null(found.module);
+	munmap(code, 8192);
+	end();
+}
+
+static void biases(void **state)
+{
+	struct segments segments = {.n = 2, .items = {{0x1040, 0x500, 0x401040}, {0x3000, 0x10, 0x9000}}};
+	uint64_t bias;
+
+	assert_int_equal(segments__bias(&segments, 0x1000, 0x7f0000001000, &bias), 0);
+	assert_int_equal(bias, 0x7f0000001000 - 0x401000);
+	assert_int_equal(segments__bias(&segments, 0x3000, 0x7f0000003000, &bias), 0);
+	assert_int_equal(bias, 0x7f0000003000 - 0x9000);
+	assert_int_equal(segments__bias(&segments, 0x8000, 0x1000, &bias), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(walks_are_libunwinds), cmocka_unit_test(what_is_there),
+		cmocka_unit_test(no_room),		cmocka_unit_test(mappings_change),
+		cmocka_unit_test(biases),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
