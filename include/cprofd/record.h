@@ -55,7 +55,8 @@ enum record_part_kind {
 	PART_FILE = 4,
 	PART_VARIABLES = 5, /* struct part_variables: names of locals */
 	PART_LINES = 6,     /* struct part_bytes: a piece of the line table */
-	/* 16.. native frames, kernel frames, values for rules, raw stack */
+	PART_NATIVE_FRAMES = 16, /* struct part_native_frames; follows PART_PY_FRAMES */
+	/* 17.. kernel frames, values for rules, raw stack */
 };
 
 /* struct record_sample.flags */
@@ -89,6 +90,18 @@ struct part_py_frames {
 	__u32 n;
 	__u32 _pad;
 	struct py_frame frames[];
+};
+
+/* Program counters, innermost frame first: a return address as it is on the stack (not minus 1) or,
+ * with NATIVE_EXACT, an instruction that was interrupted. */
+#define NATIVE_EXACT (1ull << 63)
+#define NATIVE_WHOLE 1u       /* struct part_native_frames.flags: down to the thread's entry */
+
+struct part_native_frames {
+	struct record_part part; /* loss: why the walk ended before the thread's entry, 0: whole */
+	__u32 n;
+	__u32 flags;
+	__u64 pc[];
 };
 
 /* A code object. The same key may come again (from another CPU, after an
@@ -149,6 +162,7 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 
 /* Bounds of one record. */
 #define RECORD_PY_FRAMES_MAX 8192u   /* frames of one sample */
+#define RECORD_NATIVE_FRAMES_MAX 4096u
 #define RECORD_STRING_MAX 1024u      /* bytes kept of one string */
 #define RECORD_LINES_MAX 16384u      /* bytes of line table in one record */
 #define RECORD_VARIABLES_MAX 64u     /* names of variables kept of one code object */
