@@ -90,9 +90,9 @@ def stops(python, module, ranges):
         for m in re.finditer(r"^#(\d+)\s+0x([0-9a-f]+) in ", stop, re.M):
             pc = int(m[2], 16) - bias - (m[1] != "0")
             n += any(start <= pc < end and mark == "eval" for start, end, mark, _ in ranges)
-        # Where there are lines, gdb leaves the pc of a statement's first instruction out.
-        if not re.search(r"^#0\s+0x", stop, re.M):
-            n += bool(re.search(r"^#0\s+_PyEval_EvalFrameDefault", stop, re.M))
+        # gdb leaves out the pc of a statement's first instruction, and of a function that has others
+        # inlined at that place.
+        n += len(re.findall(r"^#\d+\s+_PyEval_EvalFrameDefault", stop, re.M))
         counts.append(n)
     return counts
 
