@@ -8,9 +8,12 @@
 #define RECENT 16u
 
 static const uint8_t kinds[] = {
-	[PLACE_UNKNOWN] = FUNCTION_NATIVE,     [PLACE_LIBRARY] = FUNCTION_NATIVE,
-	[PLACE_INTERPRETER] = FUNCTION_INTERPRETER, [PLACE_JIT] = FUNCTION_JIT,
-	[PLACE_VDSO] = FUNCTION_NATIVE,	       [PLACE_KERNEL] = FUNCTION_KERNEL,
+	[PLACE_UNKNOWN] = FUNCTION_NATIVE,
+	[PLACE_LIBRARY] = FUNCTION_NATIVE,
+	[PLACE_INTERPRETER] = FUNCTION_INTERPRETER,
+	[PLACE_JIT] = FUNCTION_JIT,
+	[PLACE_VDSO] = FUNCTION_NATIVE,
+	[PLACE_KERNEL] = FUNCTION_KERNEL,
 };
 
 static const char *keep(struct tables *tables, const char *text)
@@ -63,8 +66,7 @@ static int add_native(struct tables *tables, const struct place *place, uint32_t
 
 int tables__native(struct tables *tables, const struct place *place, uint32_t *ret_frame)
 {
-	struct function *found =
-		tables__find_function(tables, place->module + 1, place->function);
+	struct function *found = tables__find_function(tables, place->module + 1, place->function);
 	uint64_t offset = place->vaddr - place->start;
 	struct frame_row row = {};
 	int err = 0;

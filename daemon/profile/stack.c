@@ -157,7 +157,7 @@ int stack__read(struct profile *profile, const struct process *process,
 	if (loss)
 		return put_note(profile, NOTE_CUT + loss);
 	if (!n)
-		return put_note(profile, sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON
-									   : NOTE_NO_FRAME);
+		return put_note(profile,
+				sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON : NOTE_NO_FRAME);
 	return 0;
 }

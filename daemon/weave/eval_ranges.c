@@ -11,7 +11,8 @@
 
 #define EVAL_LOOP_BYTES (4u << 20) /* of one range; the longest seen: 69 KB */
 #define SEGMENTS_MAX 64u
-#define LOOKS_MAX 4096u /* at where a jump leads; a real eval loop has below 300 jumps out of it */
+#define LOOKS_MAX 4096u /* at where a jump leads; a real eval loop has below 300 jumps out of it   \
+			 */
 
 struct search {
 	struct unwind_source *elf;
@@ -70,8 +71,8 @@ static int add(struct search *search, const struct code_piece *piece, enum weave
 				 &search->capacity);
 
 	if (!err && found->n < EVAL_RANGES_MAX)
-		found->ranges[found->n++] =
-			(struct eval_range){piece->start, piece->start + piece->size, (uint8_t)mark, by_jumps};
+		found->ranges[found->n++] = (struct eval_range){
+			piece->start, piece->start + piece->size, (uint8_t)mark, by_jumps};
 	return err;
 }
 
@@ -109,8 +110,9 @@ static int find_named(struct search *search, const struct symbol_file *symbols)
 /* --- parts without a name --- */
 
 #if defined(__x86_64__)
-/* The target of a jump with a 32-bit distance at byte i: E9, or 0F 80 to 0F 8F (Intel SDM, JMP, Jcc). Bytes
- * are not decoded into instructions, so there are false ones; their targets are at random. */
+/* The target of a jump with a 32-bit distance at byte i: E9, or 0F 80 to 0F 8F (Intel SDM, JMP,
+ * Jcc). Bytes are not decoded into instructions, so there are false ones; their targets are at
+ * random. */
 static bool jump_at(const uint8_t *code, uint64_t size, uint64_t i, uint64_t address,
 		    uint64_t *ret_target)
 {

@@ -9,7 +9,8 @@ static const struct {
 	enum weave_mark mark;
 } names[] = {
 	{"_PyEval_EvalFrameDefault", WEAVE_EVAL},
-	/* Python/ceval.c: 3.11; 3.12 and 3.13; 3.14. 3.12's two halves, where inlining left them. */
+	/* Python/ceval.c: 3.11; 3.12 and 3.13; 3.14. 3.12's two halves, where inlining left them.
+	 */
 	{"_PyEvalFrameClearAndPop", WEAVE_CLEAR},
 	{"_PyEval_FrameClearAndPop", WEAVE_CLEAR},
 	{"clear_thread_frame", WEAVE_CLEAR},

@@ -55,12 +55,13 @@ static uint32_t count_groups(const struct weave_input *in)
 
 struct plan {
 	uint32_t loops, groups;
-	uint32_t doubtful;  /* loops that may be without: the leaf, and what destroys a frame's contents */
-	uint32_t unnamed;   /* loops that called something of the interpreter without a name */
-	uint32_t clear;     /* the innermost loop, not the first one, that is doubtful; or NONE */
+	uint32_t doubtful; /* loops that may be without: the leaf, and what destroys a frame's
+			      contents */
+	uint32_t unnamed;  /* loops that called something of the interpreter without a name */
+	uint32_t clear;	   /* the innermost loop, not the first one, that is doubtful; or NONE */
 	/* decided */
-	bool all_doubtful;  /* all doubtful ones are empty */
-	uint32_t empty;     /* this one is; or NONE */
+	bool all_doubtful; /* all doubtful ones are empty */
+	uint32_t empty;	   /* this one is; or NONE */
 };
 
 static bool clears(const struct weave_input *in, const struct loop *loop)
@@ -99,8 +100,8 @@ static bool choose(struct plan *plan, uint32_t more, bool *ret_guess)
 	}
 	if (!more) /* for those that count: each loop is known to have its frames */
 		return true;
-	/* Python code runs below a loop that is over only while its frame is destroyed; it spends more
-	 * time there than a loop needs to begin. */
+	/* Python code runs below a loop that is over only while its frame is destroyed; it spends
+	 * more time there than a loop needs to begin. */
 	plan->empty = plan->clear != NONE ? plan->clear : 0;
 	*ret_guess = plan->doubtful > 1 || (plan->unnamed && plan->loops > 1);
 	return true;
@@ -180,8 +181,8 @@ static void put_woven(const struct weave_input *in, const struct plan *plan, str
 		put_note(out, WEAVE_CUT_PYTHON);
 }
 
-/* What is true in any case: what the innermost eval loop called is inside of all Python frames, what
- * called the outermost one is outside of them. */
+/* What is true in any case: what the innermost eval loop called is inside of all Python frames,
+ * what called the outermost one is outside of them. */
 static void put_apart(const struct weave_input *in, struct output *out)
 {
 	struct loop loop = {}, first = {in->n_native, in->n_native}, last = first;
@@ -193,7 +194,8 @@ static void put_apart(const struct weave_input *in, struct output *out)
 		last = loop;
 	}
 	if (!n)
-		first.begin = 0; /* which frames are the eval loop's is not known: none can be placed */
+		first.begin =
+			0; /* which frames are the eval loop's is not known: none can be placed */
 	put(out, WEAVE_NATIVE, 0, first.begin);
 	put_note(out, WEAVE_LEFT_OUT);
 	put(out, WEAVE_PYTHON, 0, in->n_python);

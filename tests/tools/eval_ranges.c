@@ -1,5 +1,6 @@
-/* eval_ranges FILE [--no-names]: where the eval loop lies in a module, a line for each range: start, end
- * (hexadecimal vaddrs), mark, and how it was found. --no-names: only what .dynsym exports is known. */
+/* eval_ranges FILE [--no-names]: where the eval loop lies in a module, a line for each range:
+ * start, end (hexadecimal vaddrs), mark, and how it was found. --no-names: only what .dynsym
+ * exports is known. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-/* Native frames on the whole way: records -> collect -> weave -> name -> profile -> events -> a recording ->
- * exporters, with a made-up answer to what lies at an address. Expectations are written by hand. */
+/* Native frames on the whole way: records -> collect -> weave -> name -> profile -> events -> a
+ * recording -> exporters, with a made-up answer to what lies at an address. Expectations are
+ * written by hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -47,9 +48,9 @@ static const struct row rows[] = {
 
 struct made_up {
 	struct places places;
-	uint64_t changed;     /* when bar() took the place of foo() */
+	uint64_t changed; /* when bar() took the place of foo() */
 	unsigned asked, lines_asked;
-	unsigned lines_slow;  /* so many times -EAGAIN */
+	unsigned lines_slow; /* so many times -EAGAIN */
 	bool no_eval;
 };
 
@@ -208,8 +209,8 @@ static int tear_down(void **state)
 
 static unsigned samples;
 
-static void sample_cut(const struct py_frame *python, uint32_t n, uint16_t loss,
-		       const uint64_t *pc, uint32_t n_native, uint16_t native_loss)
+static void sample_cut(const struct py_frame *python, uint32_t n, uint16_t loss, const uint64_t *pc,
+		       uint32_t n_native, uint16_t native_loss)
 {
 	uint64_t time = T0 + ++samples * MS;
 	struct record_sample *record = rec_sample(&rec, time, &task, samples * MS);
@@ -276,8 +277,8 @@ static void has(const char *text, const char *want)
 static const struct py_frame nested[] = {{.code = 3, .offset = 2, .flags = PY_FRAME_ENTRY},
 					 {.code = 2, .offset = 4},
 					 {.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
-static const uint64_t nested_pc[] = {NATIVE_EXACT | 0x3010, 0x1280, 0x1340, 0x2180, 0x2080,
-				     0x1290, 0x1150, 0x1020};
+static const uint64_t nested_pc[] = {
+	NATIVE_EXACT | 0x3010, 0x1280, 0x1340, 0x2180, 0x2080, 0x1290, 0x1150, 0x1020};
 
 static void a_woven_stack(void **state)
 {
@@ -299,7 +300,8 @@ static void a_woven_stack(void **state)
 	assert_int_equal(function("closure_fcn")->line, 100);
 	assert_int_equal(book->ledger.whole, 2);
 	assert_string_equal(book->losses, "");
-	/* The second sample asked for nothing: the answers are kept. The eval loop was asked for, and is not shown. */
+	/* The second sample asked for nothing: the answers are kept. The eval loop was asked for,
+	 * and is not shown. */
 	assert_int_equal(made_up.asked, 8);
 	text = exported("collapsed", false);
 	has(text, "_start (python3.11);Py_RunMain (python3.11);main (x.py:10);work (x.py:20);"
@@ -396,7 +398,8 @@ static void cut_stacks_say_so(void **state)
 			    "main:13;(cut: the unwind table of a library was still being built)");
 	assert_string_equal(book_stack(book, book->samples[5].stack),
 			    "(cut: the thread state could not be read);Py_RunMain:0");
-	assert_string_equal(book->losses, "tstate_read=1 frame_depth=1 native_pending=1 native_no_rule=1 ");
+	assert_string_equal(book->losses,
+			    "tstate_read=1 frame_depth=1 native_pending=1 native_no_rule=1 ");
 	assert_int_equal(book->ledger.samples, 6);
 	assert_int_equal(book->ledger.whole, 2);
 }
@@ -404,8 +407,8 @@ static void cut_stacks_say_so(void **state)
 static void what_does_not_match_is_named(void **state)
 {
 	static const uint64_t none[] = {NATIVE_EXACT | 0x3010, 0x1150};
-	static const uint64_t many[] = {NATIVE_EXACT | 0x3010, 0x1290, 0x1340, 0x1290, 0x1340,
-					0x1290, 0x1150};
+	static const uint64_t many[] = {
+		NATIVE_EXACT | 0x3010, 0x1290, 0x1340, 0x1290, 0x1340, 0x1290, 0x1150};
 	static const uint64_t cut[] = {NATIVE_EXACT | 0x1210, 0x1340, 0x1290};
 	static const struct py_frame one[] = {{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
 
@@ -459,7 +462,8 @@ static void a_new_epoch_tells_again(void **state)
 	assert_int_equal(book->epochs, 2);
 	assert_int_equal(function("closure_fcn")->kind, FUNCTION_NATIVE);
 	assert_int_equal(book->n_stacks, 9);
-	has(book_stack(book, book->samples[1].stack), "_start:0;Py_RunMain:0;main:13;work:22;_call");
+	has(book_stack(book, book->samples[1].stack),
+	    "_start:0;Py_RunMain:0;main:13;work:22;_call");
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)

@@ -1,12 +1,11 @@
 /* Weaving, by cases that were written by hand from what CPython does (docs/weaving.md).
  *
- * Python frames, innermost first, one letter each; '.' behind a letter: PY_FRAME_ENTRY; '|' before one:
- * PY_FRAME_TSTATE; '~' at the end: cut.
- * Native frames, innermost first: 'E' the eval loop, 'H' a handler of a tail-calling interpreter, 'D'
- * something that destroys a frame's contents, 'U' unnamed code of the interpreter, lower case: other
- * code; '~' at the end: cut.
- * The stack that must come out, innermost first: letters of Python frames, native frames by their place in the
- * list in brackets; "!" a note that Python frames are missing, "?" that native ones are, "#" left out. */
+ * Python frames, innermost first, one letter each; '.' behind a letter: PY_FRAME_ENTRY; '|' before
+ * one: PY_FRAME_TSTATE; '~' at the end: cut. Native frames, innermost first: 'E' the eval loop, 'H'
+ * a handler of a tail-calling interpreter, 'D' something that destroys a frame's contents, 'U'
+ * unnamed code of the interpreter, lower case: other code; '~' at the end: cut. The stack that must
+ * come out, innermost first: letters of Python frames, native frames by their place in the list in
+ * brackets; "!" a note that Python frames are missing, "?" that native ones are, "#" left out. */
 #include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,9 +113,9 @@ struct row {
 	bool guess;
 };
 
-#define ROW(why_, python_, native_, want_, ...)                                                 \
+#define ROW(why_, python_, native_, want_, ...)                                                    \
 	{                                                                                          \
-		.why = (why_), .python = (python_), .native = (native_), .want = (want_),         \
+		.why = (why_), .python = (python_), .native = (native_), .want = (want_),          \
 		##__VA_ARGS__                                                                      \
 	}
 
@@ -127,7 +126,8 @@ static void check(const struct row *rows, size_t n)
 
 		if (strcmp(got, rows->want) || s.result.loss != rows->loss ||
 		    s.result.guess != rows->guess)
-			fail_msg("%s: %s + %s: wanted %s (loss %u, guess %d), got %s (loss %u, guess %d)",
+			fail_msg("%s: %s + %s: wanted %s (loss %u, guess %d), got %s (loss %u, "
+				 "guess %d)",
 				 rows->why, rows->python, rows->native, rows->want, rows->loss,
 				 rows->guess, got, s.result.loss, s.result.guess);
 	}
@@ -140,19 +140,23 @@ static void both_whole(void **state)
 		ROW("3.8: a native frame for each Python frame", "b.a.", "EvEms", "b[v]a[m][s]"),
 		ROW("3.8: a C function is on top", "b.a.", "kEvEms", "[k]b[v]a[m][s]"),
 		ROW("3.11: a loop runs many Python frames", "cba.", "kEms", "[k]cba[m][s]"),
-		ROW("3.11: through C and back (ctypes, map, sort)", "dc.ba.", "EtqEms", "dc[t][q]ba[m][s]"),
+		ROW("3.11: through C and back (ctypes, map, sort)", "dc.ba.", "EtqEms",
+		    "dc[t][q]ba[m][s]"),
 		ROW("3.12: deeper", "e.dc.ba.", "lExEyEms", "[l]e[x]dc[y]ba[m][s]"),
 		ROW("loops that are neighbours", "b.a.", "EEms", "ba[m][s]"),
 		ROW("a thread without main()", "a.", "E", "a"),
-		ROW("another thread state inside of the first", "d.|cb.a.", "EiEjEs", "d[i]cb[j]a[s]"),
+		ROW("another thread state inside of the first", "d.|cb.a.", "EiEjEs",
+		    "d[i]cb[j]a[s]"),
 		ROW("3.11: the inner state's end has no entry", "d|cb.", "EiEs", "d[i]cb[s]"),
 		ROW("no Python at all", "", "klm", "[k][l][m]"),
 		ROW("3.14, tail calls: handler and loop", "b.a.", "HEvHEms", "b[v]a[m][s]"),
 		ROW("3.14: a handler called C", "b.a.", "kHEvHEms", "[k]b[v]a[m][s]"),
-		ROW("3.14: the loop without a handler (it begins)", "b.a.", "EvHEms", "b[v]a[m][s]"),
+		ROW("3.14: the loop without a handler (it begins)", "b.a.", "EvHEms",
+		    "b[v]a[m][s]"),
 		ROW("3.14: the loop jumps to its first handler", "b.a.", "HvHms", "b[v]a[m][s]"),
 		ROW("3.14: the same, neighbours", "b.a.", "HHms", "ba[m][s]"),
-		ROW("destroying inside of a loop that goes on", "d.ba.", "EfDEms", "d[f][D]ba[m][s]"),
+		ROW("destroying inside of a loop that goes on", "d.ba.", "EfDEms",
+		    "d[f][D]ba[m][s]"),
 	};
 
 	CHECK(rows);
@@ -163,8 +167,10 @@ static void a_loop_begins_or_ends(void **state)
 	static const struct row rows[] = {
 		ROW("prologue: not linked yet", "a.", "EvEms", "[E][v]a[m][s]"),
 		ROW("prologue of the first of all", "", "Ems", "[E][m][s]"),
-		ROW("prologue: it checks the depth of recursion", "a.", "rEvEms", "[r][E][v]a[m][s]"),
-		ROW("end: the frame is unlinked, its locals are freed", "a.", "fDEvEms", "[f][D][E][v]a[m][s]"),
+		ROW("prologue: it checks the depth of recursion", "a.", "rEvEms",
+		    "[r][E][v]a[m][s]"),
+		ROW("end: the frame is unlinked, its locals are freed", "a.", "fDEvEms",
+		    "[f][D][E][v]a[m][s]"),
 		ROW("end: freeing runs Python code (__del__), which calls C", "d.a.", "kEtDEvEms",
 		    "[k]d[t][D][E][v]a[m][s]"),
 		ROW("the same twice", "d.a.", "kEtDEuDEvEms", "[k]d[t][D][E][u][D][E][v]a[m][s]"),
@@ -175,7 +181,8 @@ static void a_loop_begins_or_ends(void **state)
 		ROW("tail calls: prologue", "a.", "EvHEms", "[E][v]a[m][s]"),
 		ROW("two of three: not told", "d.a.", "EtDEuDEvEms", "#da[m][s]",
 		    .loss = LOSS_WEAVE_COUNT),
-		ROW("one too many, two may be it", "c.b.a.", "EtDEuEvEms", "c[t][D][E][u]b[v]a[m][s]", .guess = true),
+		ROW("one too many, two may be it", "c.b.a.", "EtDEuEvEms",
+		    "c[t][D][E][u]b[v]a[m][s]", .guess = true),
 		ROW("unnamed code may destroy", "a.", "EUEms", "[E][U]a[m][s]", .guess = true),
 		ROW("unnamed code, one loop", "", "UEms", "[U][E][m][s]"),
 	};
@@ -187,7 +194,8 @@ static void cut_at_the_outer_end(void **state)
 {
 	static const struct row rows[] = {
 		ROW("native cut: pairs from the inner end", "c.b.a.", "kEvEw~", "[k]c[v]b[w]?a"),
-		ROW("the leaf may have begun: a guess", "c.b.a.", "EvEw~", "c[v]b[w]?a", .guess = true),
+		ROW("the leaf may have begun: a guess", "c.b.a.", "EvEw~", "c[v]b[w]?a",
+		    .guess = true),
 		ROW("freeing: a guess", "c.b.a.", "kEtDEw~", "[k]c[t][D]b[w]?a", .guess = true),
 		ROW("native cut at once", "ba.", "~", "?ba"),
 		ROW("native cut below a C function", "ba.", "jk~", "[j][k]?ba"),
@@ -195,7 +203,8 @@ static void cut_at_the_outer_end(void **state)
 		ROW("one more, at the leaf", "a.", "EvEm~", "[E][v]a[m]?"),
 		ROW("Python cut: pairs from the inner end", "cb~", "kEvEms", "[k]cb![v][E][m][s]"),
 		ROW("Python cut behind an entry", "c.b~", "kEvEwEms", "[k]c[v]b![w][E][m][s]"),
-		ROW("Python cut, the leaf may have begun: a guess", "b~", "EvEms", "b![v][E][m][s]", .guess = true),
+		ROW("Python cut, the leaf may have begun: a guess", "b~", "EvEms", "b![v][E][m][s]",
+		    .guess = true),
 		ROW("no Python frame could be read", "~", "kEvEms", "[k][E][v][E][m][s]!"),
 		ROW("both cut", "c.b~", "kEv~", "[k]c[v]?b!"),
 		ROW("both cut, native further out", "c~", "kEvEw~", "[k]c![v][E][w]?"),
@@ -209,13 +218,19 @@ static void cut_at_the_outer_end(void **state)
 static void what_does_not_match(void **state)
 {
 	static const struct row rows[] = {
-		ROW("3.9: throw() links generators without a loop", "c.b.a.", "kEvEms", "[k]#cba[m][s]", .loss = LOSS_WEAVE_COUNT),
-		ROW("two loops too many", "a.", "kEvEwEms", "[k]#a[m][s]", .loss = LOSS_WEAVE_COUNT),
-		ROW("and they are not explained by one doubt", "a.", "EvEwEms", "#a[m][s]", .loss = LOSS_WEAVE_COUNT),
-		ROW("Python cut, too few loops", "b.a~", "kEms", "[k]#ba!", .loss = LOSS_WEAVE_COUNT),
-		ROW("native cut, too many loops", "a.", "kEvEwEm~", "[k]#a", .loss = LOSS_WEAVE_COUNT),
+		ROW("3.9: throw() links generators without a loop", "c.b.a.", "kEvEms",
+		    "[k]#cba[m][s]", .loss = LOSS_WEAVE_COUNT),
+		ROW("two loops too many", "a.", "kEvEwEms", "[k]#a[m][s]",
+		    .loss = LOSS_WEAVE_COUNT),
+		ROW("and they are not explained by one doubt", "a.", "EvEwEms", "#a[m][s]",
+		    .loss = LOSS_WEAVE_COUNT),
+		ROW("Python cut, too few loops", "b.a~", "kEms", "[k]#ba!",
+		    .loss = LOSS_WEAVE_COUNT),
+		ROW("native cut, too many loops", "a.", "kEvEwEm~", "[k]#a",
+		    .loss = LOSS_WEAVE_COUNT),
 		ROW("no loop at all", "a.", "kms", "#a", .loss = LOSS_WEAVE_NO_EVAL),
-		ROW("a thread that has loops and no Python", "", "kEvEms", "[k][E][v][E][m][s]#", .loss = LOSS_WEAVE_COUNT),
+		ROW("a thread that has loops and no Python", "", "kEvEms", "[k][E][v][E][m][s]#",
+		    .loss = LOSS_WEAVE_COUNT),
 	};
 
 	CHECK(rows);
