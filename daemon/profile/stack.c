@@ -95,7 +95,8 @@ static int put_items(struct profile *profile, const struct weave_input *in,
 			err = put_note(profile, NOTE_CUT + python_loss);
 			break;
 		case WEAVE_CUT_NATIVE:
-			err = put_note(profile, NOTE_CUT + native_loss);
+			if (native_loss) /* else no more was asked for */
+				err = put_note(profile, NOTE_CUT + native_loss);
 			break;
 		case WEAVE_LEFT_OUT:
 			err = put_note(profile, NOTE_CUT + woven->loss);
@@ -119,7 +120,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 		.native = stack->marks,
 		.n_native = native->n,
 		.python_whole = !loss,
-		.native_whole = !native_loss,
+		.native_whole = native->flags & NATIVE_WHOLE,
 		.eval_known = places->eval_known(places, &sample->header.task),
 	};
 	struct weave_result woven;

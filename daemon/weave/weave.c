@@ -59,6 +59,7 @@ struct plan {
 			      contents */
 	uint32_t unnamed;  /* loops that called something of the interpreter without a name */
 	uint32_t clear;	   /* the innermost loop, not the first one, that is doubtful; or NONE */
+	bool beyond;	   /* there are frames outside of the innermost loop */
 	/* decided */
 	bool all_doubtful; /* all doubtful ones are empty */
 	uint32_t empty;	   /* this one is; or NONE */
@@ -75,6 +76,7 @@ static struct plan survey(const struct weave_input *in)
 	struct loop loop = {};
 
 	for (; next_loop(in, loop.end, &loop); plan.loops++) {
+		plan.beyond = plan.beyond || loop.end < in->n_native;
 		if (!loop.begin || clears(in, &loop)) {
 			plan.doubtful++;
 			if (plan.loops && plan.clear == NONE)
@@ -120,7 +122,7 @@ static bool decide(const struct weave_input *in, struct plan *plan, bool *ret_gu
 		return true;
 	}
 	if (!in->native_whole && plan->loops <= plan->groups) {
-		*ret_guess = plan->doubtful;
+		*ret_guess = plan->doubtful && plan->beyond;
 		return true;
 	}
 	return choose(plan, more, ret_guess);

@@ -44,7 +44,7 @@ struct weave_input {
 	const uint8_t *native;   /* enum weave_mark of each */
 	uint32_t n_native;
 	bool python_whole;       /* false: cut at its outer end (no frame at all: nothing is known) */
-	bool native_whole;
+	bool native_whole;       /* false: it ended early, or only so much was asked for */
 	bool eval_known;         /* it is known where the interpreter's eval loop lies */
 };
 

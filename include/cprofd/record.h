@@ -55,7 +55,7 @@ enum record_part_kind {
 	PART_FILE = 4,
 	PART_VARIABLES = 5, /* struct part_variables: names of locals */
 	PART_LINES = 6,     /* struct part_bytes: a piece of the line table */
-	PART_NATIVE_FRAMES = 16, /* struct part_native_frames; follows PART_PY_FRAMES */
+	PART_NATIVE_FRAMES = 16, /* struct part_native_frames; innermost frame first */
 	/* 17.. kernel frames, values for rules, raw stack */
 };
 
@@ -92,17 +92,18 @@ struct part_py_frames {
 	struct py_frame frames[];
 };
 
-/* Program counters, innermost frame first: a return address as it is on the stack (not minus 1) or,
- * with NATIVE_EXACT, an instruction that was interrupted. */
-#define NATIVE_EXACT (1ull << 63)
-#define NATIVE_WHOLE 1u       /* struct part_native_frames.flags: down to the thread's entry */
-
+/* The thread's stack as the unwind tables tell it, after the Python part. pc[i] is the program counter of
+ * frame i as it is on the stack: a return address, which lies behind its call; or, with NATIVE_EXACT, an
+ * instruction that was interrupted: the innermost one (of a tick in the kernel: behind the system call), and
+ * the one below a signal's frame. */
 struct part_native_frames {
-	struct record_part part; /* loss: why the walk ended before the thread's entry, 0: whole */
+	struct record_part part; /* loss != 0: why the walk ended before the thread's entry, at pc[n - 1] */
 	__u32 n;
-	__u32 flags;
+	__u32 flags;             /* NATIVE_WHOLE */
 	__u64 pc[];
 };
+#define NATIVE_WHOLE 1u          /* the last frame is where the thread began */
+#define NATIVE_EXACT (1ull << 63)
 
 /* A code object. The same key may come again (from another CPU, after an
  * eviction, or in pieces): the content of equal keys is equal. */

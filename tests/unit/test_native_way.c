@@ -208,6 +208,7 @@ static int tear_down(void **state)
 }
 
 static unsigned samples;
+static bool leaf_only;
 
 static void sample_cut(const struct py_frame *python, uint32_t n, uint16_t loss, const uint64_t *pc,
 		       uint32_t n_native, uint16_t native_loss)
@@ -218,6 +219,10 @@ static void sample_cut(const struct py_frame *python, uint32_t n, uint16_t loss,
 	record->flags = n ? 0 : SAMPLE_NO_PYTHON;
 	rec_frames(&rec, loss, python, n);
 	rec_native(&rec, native_loss, pc, n_native);
+	if (leaf_only)
+		((struct part_native_frames *)(rec.data + rec.size -
+					       sizeof(struct part_native_frames) - 8 * n_native))
+			->flags = 0;
 	assert_int_equal(collector__record(collector, rec.data, rec.size), 0);
 }
 
@@ -404,6 +409,24 @@ static void cut_stacks_say_so(void **state)
 	assert_int_equal(book->ledger.whole, 2);
 }
 
+static void the_leaf_alone(void **state)
+{
+	static const uint64_t called[] = {NATIVE_EXACT | 0x3010}, eval[] = {NATIVE_EXACT | 0x1210};
+
+	leaf_only = true;
+	SAMPLE(nested, called);
+	SAMPLE(nested, eval);
+	leaf_only = false;
+	end();
+	assert_string_equal(book_stack(book, book->samples[0].stack),
+			    "main:13;work:22;callback:31;"
+			    "llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	assert_string_equal(book_stack(book, book->samples[1].stack),
+			    "main:13;work:22;callback:31");
+	assert_string_equal(book->losses, "");
+	assert_int_equal(book->ledger.whole, 2);
+}
+
 static void what_does_not_match_is_named(void **state)
 {
 	static const uint64_t none[] = {NATIVE_EXACT | 0x3010, 0x1150};
@@ -476,6 +499,7 @@ int main(void)
 		TEST(code_of_a_jit_at_one_address),
 		TEST(a_return_address_is_looked_up_before_itself),
 		TEST(cut_stacks_say_so),
+		TEST(the_leaf_alone),
 		TEST(what_does_not_match_is_named),
 		TEST(lines_that_are_read_slowly),
 		TEST(lines_that_never_come),

@@ -197,6 +197,7 @@ static void cut_at_the_outer_end(void **state)
 		ROW("the leaf may have begun: a guess", "c.b.a.", "EvEw~", "c[v]b[w]?a",
 		    .guess = true),
 		ROW("freeing: a guess", "c.b.a.", "kEtDEw~", "[k]c[t][D]b[w]?a", .guess = true),
+		ROW("only the leaf was asked for", "c.b.", "E~", "c?b"),
 		ROW("native cut at once", "ba.", "~", "?ba"),
 		ROW("native cut below a C function", "ba.", "jk~", "[j][k]?ba"),
 		ROW("native reaches all Python frames", "b.a.", "kEvEm~", "[k]b[v]a[m]?"),
