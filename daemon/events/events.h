@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 0
+#define EVENTS_MINOR 1
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -50,6 +50,9 @@ enum function_kind { /* functions row "kind" */
 	FUNCTION_NATIVE = 1,
 	FUNCTION_KERNEL = 2,
 	FUNCTION_NOTE = 3, /* a frame that says something: "(idle)", "(cut: ...)" */
+	/* since 1.1 */
+	FUNCTION_JIT = 4,  /* code that a JIT compiler made */
+	FUNCTION_INTERPRETER = 5, /* native code of the Python interpreter itself */
 };
 
 struct event_hello {

@@ -1,4 +1,5 @@
 /* What the files of daemon/profile/ share. The way of a sample:
+ *   stack.c   record -> its frames in order, woven
  *   sample.c  record -> thread, stack node, wall    -> queue.c, waits there
  *   cpu.c     gives the waiting samples of a thread their CPU time
  *   queue.c   tells those at the front that have all they need, in batches
@@ -37,6 +38,32 @@ struct ledger {
 	uint64_t missed_ended;       /* ticks that threads ended missed */
 };
 
+/* A frame of a sample on its way to a node of the tree. */
+struct step {
+	uint64_t key;              /* capture key, or a frame's id */
+	int32_t offset;
+	bool is_frame;             /* key is the id of a frame that is in the tables already */
+};
+
+/* What an address of native code was found to be. */
+struct known_place {
+	const struct process *process; /* NULL: free */
+	uint64_t pc, changes;
+	uint32_t frame;
+	uint8_t mark;
+};
+#define KNOWN_PLACES 8192u /* a Numba compile meets some 4,000 */
+
+/* Room for one sample; most of it is never touched. */
+struct stack {
+	struct step steps[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
+	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
+	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
+	uint8_t marks[RECORD_NATIVE_FRAMES_MAX];
+	struct known_place known[KNOWN_PLACES];
+	uint32_t n;                /* steps; innermost first */
+};
+
 struct profile {
 	struct profile_options options;
 	struct event_sink *sink;
@@ -51,6 +78,7 @@ struct profile {
 	struct tasks tasks;
 	struct queue queue;
 	struct ledger ledger;
+	struct stack *stack;
 	uint64_t batch_time, ledger_time; /* when they went out last */
 	uint64_t no_room_time;            /* codes were full */
 	uint8_t lines;                    /* enum py_lines told last */
@@ -74,6 +102,11 @@ void cpu__release(struct profile *profile, struct thread *thread, bool on_accoun
 /* The thread is over: what was seen last and thread->cpu_final go to samples that
  * wait and to the tail of `wall` ns, whose part is returned. */
 uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wall);
+
+/* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. */
+int stack__read(struct profile *profile, const struct process *process,
+		const struct record_sample *sample, bool *ret_whole);
+void stack__forget(struct stack *stack); /* a new epoch: ids of frames are void */
 
 /* sample.c */
 bool profile__full(const struct profile *profile);

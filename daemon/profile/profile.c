@@ -30,9 +30,11 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 		profile->options.pending_max = 16384;
 	profile->sink = sink;
 	tasks__init(&profile->tasks);
-	err = codes__new(&profile->codes);
+	profile->stack = calloc(1, sizeof(*profile->stack));
+	err = profile->stack ? codes__new(&profile->codes) : -ENOMEM;
 	if (!err)
-		err = tables__init(&profile->tables, profile->codes, profile->ledger.own);
+		err = tables__init(&profile->tables, profile->codes, options->places,
+				   profile->ledger.own);
 	if (err) {
 		profile__free(profile);
 		return err;
@@ -49,6 +51,7 @@ struct profile *profile__free(struct profile *profile)
 	free((char *)profile->session.boot_id);
 	free((char *)profile->session.command);
 	free(profile->queue.items);
+	free(profile->stack);
 	tasks__free(&profile->tasks);
 	tables__free(&profile->tables);
 	codes__free(profile->codes);
@@ -177,6 +180,8 @@ int profile__rotate(struct profile *profile, uint64_t now)
 		return err;
 	profile->rotate_due = false;
 	tables__clear(&profile->tables);
+	if (profile->options.places)
+		stack__forget(profile->stack);
 	tasks__renew(&profile->tasks);
 	profile->next_process = profile->next_thread = 0;
 	profile->epoch++;
@@ -272,7 +277,7 @@ void profile__totals(const struct profile *profile, struct profile_totals *ret)
 		.stacks = profile->tables.n_stacks,
 		.bytes = tables__bytes(&profile->tables) + codes__bytes(profile->codes) +
 			 profile->tasks.bytes + profile->tasks.memo_bytes +
-			 (uint64_t)profile->queue.capacity * sizeof(struct item),
+			 (uint64_t)profile->queue.capacity * sizeof(struct item) + sizeof(struct stack),
 	};
 	for (loss = LOSS_NONE; loss < LOSS_COUNT; loss++)
 		ret->losses[loss] = ledger__loss(profile, loss);

@@ -1,5 +1,8 @@
 /* Profile: checked records in order of time -> events (events.h).
  *
+ * Native frames are woven among the Python frames (weave/weave.h) by what `places` says of them; their
+ * rows wait some ticks for lines that are still being read.
+ *
  * Holds the tables of the epoch (functions, frames, stack tree), the processes
  * and threads, the batch of samples and the ledger. Strings of code objects live
  * in name/codes.h only; tables hold numbers.
@@ -28,6 +31,7 @@
 #include "cprofd/pylayout.h"
 #include "cprofd/record.h"
 #include "events/events.h"
+#include "weave/places.h"
 
 #define PROFILE_HOLD_NS 50000000ull    /* a sample waits this long for its CPU time */
 #define PROFILE_BATCH_NS 100000000ull  /* samples go out at least this often */
@@ -40,6 +44,7 @@ struct profile_options {
 	uint32_t bytes_max;      /* tables of an epoch; 16 MiB */
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
 	uint32_t pending_max;    /* samples that wait; 16,384 */
+	struct places *places;   /* NULL: native frames are left out. Borrowed */
 };
 
 struct profile;

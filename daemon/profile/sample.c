@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "collect/collect.h"
 #include "profile/internal.h"
 
 bool profile__full(const struct profile *profile)
@@ -34,80 +33,66 @@ static bool memo__reserve(struct memo *memo, struct tasks *tasks, uint32_t n)
 	return true;
 }
 
-/* How many outermost frames are those of the thread's previous stack. */
-static uint32_t memo__common(const struct memo *memo, uint32_t base, const struct py_frame *frames,
-			     uint32_t n)
+/* How many outermost steps are those of the thread's previous stack. */
+static uint32_t memo__common(const struct memo *memo, const struct step *steps, uint32_t n)
 {
 	uint32_t most = n < memo->n ? n : memo->n, i;
 
-	if (memo->base != base)
-		return 0;
-	for (i = 0; i < most; i++)
-		if (frames[n - 1 - i].code != memo->frames[i].code ||
-		    frames[n - 1 - i].offset != memo->frames[i].offset)
+	for (i = 0; i < most; i++) {
+		const struct step *step = &steps[n - 1 - i];
+		const struct memo_frame *frame = &memo->frames[i];
+
+		if (step->key != frame->key || step->offset != frame->offset ||
+		    step->is_frame != frame->is_frame)
 			break;
+	}
 	return i;
 }
 
-/* The node of n frames (innermost first) on top of `base`. */
-static int find_stack(struct profile *profile, struct memo *memo, uint32_t base,
-		      const struct py_frame *frames, uint32_t n, uint32_t *ret)
+/* The node of n steps (innermost first). */
+static int find_stack(struct profile *profile, struct memo *memo, const struct step *steps,
+		      uint32_t n, uint32_t *ret)
 {
 	uint32_t keep = n < MEMO_DEPTH ? n : MEMO_DEPTH;
-	uint32_t i = memo__common(memo, base, frames, n);
-	uint32_t stack = i ? memo->frames[i - 1].stack : base, frame;
+	uint32_t i = memo__common(memo, steps, n);
+	uint32_t stack = i ? memo->frames[i - 1].stack : 0, frame;
 	bool remember = memo__reserve(memo, &profile->tasks, keep), clean;
-	int err;
+	int err = 0;
 
 	memo->n = i;
-	memo->base = base;
 	for (; i < n; i++) {
-		const struct py_frame *at = &frames[n - 1 - i];
+		const struct step *step = &steps[n - 1 - i];
 
-		err = tables__frame(&profile->tables, at->code, at->offset, &frame, &clean);
-		if (!err && !tables__is_shim(&profile->tables, frame))
+		clean = true;
+		frame = (uint32_t)step->key;
+		if (!step->is_frame)
+			err = tables__frame(&profile->tables, step->key, step->offset, &frame,
+					    &clean);
+		if (!err && (step->is_frame || !tables__is_shim(&profile->tables, frame)))
 			err = tables__stack(&profile->tables, stack, frame, &stack);
 		if (err)
 			return err;
 		/* A frame that lacks something is counted each time that it is met. */
 		remember = remember && clean && i < keep;
 		if (remember)
-			memo->frames[memo->n++] = (struct memo_frame){at->code, at->offset, stack};
+			memo->frames[memo->n++] =
+				(struct memo_frame){step->key, step->offset, stack, step->is_frame};
 	}
 	*ret = stack;
 	return 0;
 }
 
-static int note(struct profile *profile, enum note note, uint32_t *stack)
-{
-	uint32_t frame;
-	int err = tables__note(&profile->tables, note, &frame);
-
-	return err ? err : tables__stack(&profile->tables, *stack, frame, stack);
-}
-
 static int place(struct profile *profile, struct thread *thread, const struct record_sample *sample,
 		 uint32_t *ret_stack)
 {
-	const struct part_py_frames *part = (const void *)record__part(sample, PART_PY_FRAMES);
-	uint16_t loss = sample->loss ? sample->loss : part ? part->part.loss : 0;
-	struct ledger *ledger = &profile->ledger;
-	uint32_t n = part ? part->n : 0;
-	int err = 0;
+	bool whole;
+	int err = stack__read(profile, thread->process, sample, &whole);
 
-	*ret_stack = 0;
-	if (loss)
-		err = note(profile, NOTE_CUT + loss, ret_stack);
-	else if (!n)
-		err = note(profile,
-			   sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON : NOTE_NO_FRAME,
-			   ret_stack);
-	if (!err && n)
-		err = find_stack(profile, &thread->memo, *ret_stack, part->frames, n, ret_stack);
-	ledger->samples++;
-	ledger->whole += !loss;
-	if (loss)
-		ledger->shown[loss]++;
+	if (!err)
+		err = find_stack(profile, &thread->memo, profile->stack->steps, profile->stack->n,
+				 ret_stack);
+	profile->ledger.samples++;
+	profile->ledger.whole += whole;
 	return err;
 }
 

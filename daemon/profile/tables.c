@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tables__init(struct tables *tables, struct codes *codes, uint64_t *losses)
+int tables__init(struct tables *tables, struct codes *codes, struct places *places, uint64_t *losses)
 {
-	*tables = (struct tables){.codes = codes, .losses = losses};
+	*tables = (struct tables){.codes = codes, .places = places, .losses = losses};
 	return hash_seed__draw(&tables->seed);
 }
 
@@ -14,6 +14,8 @@ void tables__free(struct tables *tables)
 {
 	free(tables->functions);
 	free(tables->by_key.slots);
+	free(tables->natives);
+	arena__free(&tables->strings);
 	free(tables->frames);
 	free(tables->frame_states);
 	free(tables->by_frame.slots);
@@ -26,6 +28,7 @@ void tables__clear(struct tables *tables)
 	tables__free(tables);
 	*tables = (struct tables){
 		.codes = tables->codes,
+		.places = tables->places,
 		.seed = tables->seed,
 		.losses = tables->losses,
 		.tick = tables->tick,
@@ -40,15 +43,18 @@ uint64_t tables__bytes(const struct tables *tables)
 	return (uint64_t)tables->functions_capacity * sizeof(*tables->functions) +
 	       (uint64_t)tables->frames_capacity * (sizeof(*tables->frames) + 1) +
 	       (uint64_t)tables->stacks_capacity * sizeof(*tables->stacks) +
-	       slots * sizeof(uint32_t);
+	       (uint64_t)tables->natives_capacity * sizeof(*tables->natives) +
+	       tables->strings.bytes + slots * sizeof(uint32_t);
 }
 
 static bool hash_function(const void *holder, uint32_t i, uint64_t *ret)
 {
 	const struct tables *tables = holder;
 
-	*ret = hash__pair(&tables->seed, tables->functions[i].key, 1);
-	return tables->functions[i].key != 0;
+	const struct function *function = &tables->functions[i];
+
+	*ret = hash__pair(&tables->seed, function->key, function->module);
+	return function->key || function->module;
 }
 
 static bool hash_frame(const void *holder, uint32_t i, uint64_t *ret)
@@ -68,7 +74,7 @@ static bool hash_stack(const void *holder, uint32_t i, uint64_t *ret)
 	return true;
 }
 
-static int add_function(struct tables *tables, const struct function *function)
+int tables__add_function(struct tables *tables, const struct function *function)
 {
 	uint64_t hash;
 	int err;
@@ -86,14 +92,14 @@ static int add_function(struct tables *tables, const struct function *function)
 	return 0;
 }
 
-static struct function *find_function(const struct tables *tables, uint64_t key)
+struct function *tables__find_function(const struct tables *tables, uint64_t module, uint64_t key)
 {
 	const struct slots *slots = &tables->by_key;
 	uint32_t at, row;
 
-	for (at = slots__first(slots, hash__pair(&tables->seed, key, 1));
-	     key && slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (tables->functions[row].key == key)
+	for (at = slots__first(slots, hash__pair(&tables->seed, key, module));
+	     (key || module) && slots__row(slots, at, &row); at = slots__next(slots, at))
+		if (tables->functions[row].key == key && tables->functions[row].module == module)
 			return &tables->functions[row];
 	return NULL;
 }
@@ -106,7 +112,7 @@ static bool named(const struct tables *tables, uint32_t serial)
 /* Key 0 has no code object: one function that is never named. */
 static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 {
-	struct function *found = find_function(tables, key), fresh = {.key = key};
+	struct function *found = tables__find_function(tables, 0, key), fresh = {.key = key};
 	uint32_t note;
 	int err;
 
@@ -129,10 +135,10 @@ static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 		fresh.code = 0;
 	}
 	*ret = tables->n_functions;
-	return add_function(tables, &fresh);
+	return tables__add_function(tables, &fresh);
 }
 
-static int add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state)
+int tables__add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state)
 {
 	uint32_t capacity = tables->frames_capacity;
 	uint64_t hash;
@@ -172,7 +178,7 @@ static enum frame_state locate(const struct tables *tables, struct frame_row *ro
 	return FRAME_KNOWN;
 }
 
-static uint32_t find_frame(struct tables *tables, uint32_t function, int32_t offset)
+uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int32_t offset)
 {
 	const struct slots *slots = &tables->by_frame;
 	uint32_t at, row;
@@ -218,7 +224,7 @@ int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t 
 	err = function_of(tables, key, &row.function);
 	if (err)
 		return err;
-	frame = find_frame(tables, row.function, offset);
+	frame = tables__find_frame(tables, row.function, offset);
 	if (frame != UINT32_MAX && tables->frame_states[frame] == FRAME_PARTIAL &&
 	    locate(tables, &row) != FRAME_WAITING) {
 		/* It was told without a line, which is known now: a new row. */
@@ -229,7 +235,7 @@ int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t 
 	if (frame == UINT32_MAX) {
 		frame = tables->n_frames;
 		state = locate(tables, &row);
-		err = add_frame(tables, &row, state);
+		err = tables__add_frame(tables, &row, state);
 		if (err)
 			return err;
 	}
@@ -253,9 +259,9 @@ int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame)
 
 	if (!tables->note_frames[note]) {
 		row.function = tables->n_functions;
-		err = add_function(tables, &function);
+		err = tables__add_function(tables, &function);
 		if (!err)
-			err = add_frame(tables, &row, FRAME_KNOWN);
+			err = tables__add_frame(tables, &row, FRAME_KNOWN);
 		if (err)
 			return err;
 		tables->note_frames[note] = tables->n_frames;
@@ -291,7 +297,7 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 
 void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial)
 {
-	struct function *function = find_function(tables, key);
+	struct function *function = tables__find_function(tables, 0, key);
 
 	if (!function || !named(tables, serial))
 		return;

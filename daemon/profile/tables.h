@@ -8,42 +8,58 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/hash.h"
 #include "base/slots.h"
 #include "cprofd/loss.h"
 #include "events/events.h"
 #include "name/codes.h"
+#include "weave/places.h"
 
 #define TABLES_PATIENCE 2u
+#define TABLES_PATIENCE_NATIVE 10u /* for the lines of native code, once for each library */
 
 enum function_state {
 	FUNCTION_NOTED,   /* says something itself: .note */
 	FUNCTION_NAMED,   /* .code is its serial */
 	FUNCTION_WAITING, /* its code object has not come yet */
 	FUNCTION_UNKNOWN, /* ... and was given up */
+	FUNCTION_CODE,    /* native: .code is its number in natives[] */
 };
 
 struct function {
-	uint64_t key;     /* capture key; 0 once it finds nothing any more */
+	uint64_t key;     /* capture key; 0 once it finds nothing any more. CODE: place.function */
+	uint64_t module;  /* CODE: place.module + 1; else 0 */
 	uint32_t code;    /* NAMED: serial. WAITING: sample frames that want it */
 	uint32_t since;   /* tick of its first sight */
 	uint16_t note;    /* enum note */
 	uint8_t state;    /* enum function_state */
 };
 
+/* What is said of a native function. Strings are the tables'. */
+struct native {
+	const char *name, *module, *file; /* file: "" until it is known */
+	uint64_t start;   /* vaddr */
+	uint32_t line;
+	uint8_t kind;     /* enum function_kind */
+	bool lines_asked;
+};
+
 enum frame_state {
 	FRAME_KNOWN,
-	FRAME_WAITING,    /* for its line table; row.line counts the sample frames that want it */
+	FRAME_WAITING,    /* for its line table; row.line counts the sample frames that want it
+			   * (0: native code) */
 	FRAME_PARTIAL,    /* told without a line: LOSS_LINES_PARTIAL */
 	FRAME_BAD,        /* LOSS_LINES_BAD */
 	FRAME_REPLACED,   /* finds nothing any more */
 };
 
 /* "(cut: ...)" of a loss is NOTE_CUT + loss. */
-enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_UNKNOWN, NOTE_CUT, NOTE_COUNT = NOTE_CUT + LOSS_COUNT };
+enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_UNKNOWN, NOTE_NO_PLACE, NOTE_CUT, NOTE_COUNT = NOTE_CUT + LOSS_COUNT };
 
 struct tables {
 	struct codes *codes;
+	struct places *places; /* NULL: no native frames */
 	struct hash_seed seed;
 	uint64_t *losses;   /* by enum loss: where DETAIL losses are counted */
 	uint32_t tick;
@@ -51,6 +67,10 @@ struct tables {
 	struct function *functions;
 	uint32_t n_functions, functions_capacity, told_functions;
 	struct slots by_key;
+
+	struct native *natives;
+	uint32_t n_natives, natives_capacity;
+	struct arena strings;
 
 	struct frame_row *frames;
 	uint8_t *frame_states;
@@ -63,7 +83,7 @@ struct tables {
 	struct slots by_stack;
 };
 
-int tables__init(struct tables *tables, struct codes *codes, uint64_t *losses);
+int tables__init(struct tables *tables, struct codes *codes, struct places *places, uint64_t *losses);
 void tables__free(struct tables *tables);
 /* A new epoch; the memory is given back. */
 void tables__clear(struct tables *tables);
@@ -73,6 +93,8 @@ uint64_t tables__bytes(const struct tables *tables);
  * lacks nothing and may be remembered. */
 int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t *ret_frame,
 		  bool *ret_clean);
+/* The frame of native code. */
+int tables__native(struct tables *tables, const struct place *place, uint32_t *ret_frame);
 /* Is it a frame of the interpreter itself, which no traceback shows? */
 bool tables__is_shim(const struct tables *tables, uint32_t frame);
 int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame);
@@ -80,6 +102,17 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 
 /* A code object came, or more of it. */
 void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial);
+
+/* natives.c. Asks for lines; false: they may be known later. */
+bool tables__native_lines(struct tables *tables, struct function *function);
+bool tables__native_line(const struct tables *tables, const struct function *function,
+			 struct frame_row *row);
+
+/* Rows, for tables.c and natives.c. */
+int tables__add_function(struct tables *tables, const struct function *function);
+struct function *tables__find_function(const struct tables *tables, uint64_t module, uint64_t key);
+int tables__add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state);
+uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int32_t offset);
 
 /* Tells all rows that are ready (patience: give up waiting now). */
 int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up);

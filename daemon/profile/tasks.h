@@ -30,13 +30,14 @@ struct process {
 
 /* One remembered frame of a thread's previous stack. */
 struct memo_frame {
-	uint64_t code;
+	uint64_t key;                /* as in struct step */
 	int32_t offset;
 	uint32_t stack;              /* the node that ends in this frame */
+	bool is_frame;
 };
 
 struct memo {
-	uint32_t n, capacity, base;  /* base: the node below frames[0] */
+	uint32_t n, capacity;
 	struct memo_frame *frames;   /* outermost first */
 };
 

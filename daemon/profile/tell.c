@@ -7,6 +7,7 @@
 static const char *const notes[NOTE_COUNT] = {[NOTE_NO_PYTHON] = "(no Python)",
 					      [NOTE_NO_FRAME] = "(no Python frame)",
 					      [NOTE_UNKNOWN] = "(name unknown)",
+					      [NOTE_NO_PLACE] = "(unknown native code)",
 #define CUT(id, kind, name, sentence) [NOTE_CUT + LOSS_##id] = "(cut: " sentence ")",
 					      CPROFD_LOSSES(CUT)
 #undef CUT
@@ -16,8 +17,18 @@ static struct function_row function_row(const struct tables *tables,
 					const struct function *function)
 {
 	struct function_row row = {.file = "", .module = "", .kind = FUNCTION_PYTHON};
+	const struct native *native;
 	const struct code *code;
 
+	if (function->state == FUNCTION_CODE) {
+		native = &tables->natives[function->code];
+		row.name = native->name;
+		row.file = native->file;
+		row.line = native->line;
+		row.module = native->module;
+		row.kind = native->kind;
+		return row;
+	}
 	if (function->state == FUNCTION_NAMED) {
 		code = codes__get(tables->codes, function->code);
 		row.name = code->name;
@@ -80,6 +91,9 @@ static uint32_t functions_ready(struct tables *tables, bool give_up)
 	for (; i < tables->n_functions; i++) {
 		struct function *function = &tables->functions[i];
 
+		if (function->state == FUNCTION_CODE && !tables__native_lines(tables, function) &&
+		    !give_up && tables->tick - function->since < TABLES_PATIENCE_NATIVE)
+			break;
 		if (function->state != FUNCTION_WAITING)
 			continue;
 		if (!give_up && tables->tick - function->since < TABLES_PATIENCE)
@@ -98,6 +112,13 @@ static bool settle_frame(struct tables *tables, uint32_t frame, bool give_up)
 	struct position position;
 	int err;
 
+	if (function->state == FUNCTION_CODE) {
+		if (!tables__native_line(tables, function, row) && !give_up &&
+		    tables->tick - function->since < TABLES_PATIENCE_NATIVE)
+			return false;
+		tables->frame_states[frame] = FRAME_KNOWN;
+		return true;
+	}
 	row->line = 0;
 	tables->frame_states[frame] = FRAME_KNOWN;
 	if (function->state != FUNCTION_NAMED)

@@ -40,7 +40,10 @@
 	X(NATIVE_REGISTER, FRAMES, "native_register",  "a frame needs a register that its callees did not keep") \
 	X(NATIVE_ORDER,    FRAMES, "native_order",     "a native frame does not lie above its callee's") \
 	X(NATIVE_TABLE,    FRAMES, "native_table",     "an unwind table does not fit together") \
-	X(NATIVE_DEPTH,    FRAMES, "native_depth",     "the native stack was deeper than the walk")
+	X(NATIVE_DEPTH,    FRAMES, "native_depth",     "the native stack was deeper than the walk") \
+	X(WEAVE_COUNT,     FRAMES, "weave_count",      "native and Python frames did not match: frames were left out") \
+	X(WEAVE_NO_EVAL,   FRAMES, "weave_no_eval",    "the interpreter's eval loop was not found: native frames were left out") \
+	X(WEAVE_GUESS,     DETAIL, "weave_guess",      "native frames were placed among Python frames by a guess")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,

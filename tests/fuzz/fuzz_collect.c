@@ -1,6 +1,7 @@
-/* Bytes of a ring -> collector -> codes -> profile -> encoder. The first byte of
+/* Bytes of a ring -> collector -> codes -> weave -> profile -> encoder. The first byte of
  * each chunk says what to do; records get a plausible header so that the fuzzer
  * reaches the parts behind it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,42 @@ HAND_ON(fork, record_fork)
 HAND_ON(exec, record_event)
 HAND_ON(exit, record_event)
 HAND_ON(clone, record_event)
+
+/* What lies at an address follows from its bits, so that the fuzzer meets every kind. */
+static int find_place(struct places *self, const struct record_task *task, uint64_t address,
+		      uint64_t time, struct place *ret)
+{
+	if (!(address & 7))
+		return -ENOENT;
+	*ret = (struct place){.module = address >> 8 & 3,
+			      .function = address >> 4 & 15,
+			      .module_name = address & 1 ? "m" : "",
+			      .name = "f",
+			      .vaddr = address,
+			      .start = address & ~15ull,
+			      .kind = address >> 10 & 7,
+			      .mark = address % (WEAVE_UNNAMED + 1)};
+	return 0;
+}
+
+static uint64_t place_changes(struct places *self, const struct record_task *task, uint64_t time)
+{
+	return time >> 20;
+}
+
+static bool place_eval(struct places *self, const struct record_task *task)
+{
+	return task->tgid != 2;
+}
+
+static int place_line(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
+		      uint32_t *ret_line, uint32_t *ret_column)
+{
+	*ret_file = vaddr & 64 ? "f.c" : NULL;
+	*ret_line = (uint32_t)vaddr;
+	*ret_column = 0;
+	return module == 3 ? -EAGAIN : module == 2 ? -ENOENT : 0;
+}
 
 static int on_event(struct event_sink *self, const struct event *event)
 {
@@ -72,8 +109,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct event_session session = {
 		.rate = 999, .monotonic = 1000, .boottime = 2000, .mode = "cpu"};
-	const struct profile_options options = {
-		.rate = 999, .stacks_max = 50, .ended_max = 4, .pending_max = 16};
+	struct places places = {find_place, place_changes, place_eval, place_line};
+	const struct profile_options options = {.rate = 999,
+						.stacks_max = 50,
+						.ended_max = 4,
+						.pending_max = 16,
+						.places = &places};
 	struct profile_process process = {.tgid = 1, .lines = 1, .name = "x", .python = "3.8"};
 	struct profile_thread thread = {.tgid = 1, .tid = 1, .cpu_known = true};
 	struct way way = {

@@ -162,7 +162,7 @@ static void print_counts(const struct ring *ring)
 	fprintf(stderr, "ticks %llu samples %llu captures %llu bytes %llu\n",
 		(unsigned long long)sum.ticks, (unsigned long long)sum.samples,
 		(unsigned long long)sum.captures, (unsigned long long)sum.bytes);
-	for (i = 0; i < LOSS_COUNT; i++)
+	for (i = 0; i < LOSS_COUNT && i < sizeof(sum.losses) / sizeof(sum.losses[0]); i++)
 		if (sum.losses[i])
 			fprintf(stderr, "loss %s %llu\n", loss_names[i], (unsigned long long)sum.losses[i]);
 }

@@ -23,7 +23,7 @@
 #define BOOK_SAMPLES 40000u
 
 struct book_function {
-	char name[64], file[64];
+	char name[128], file[64];
 	uint32_t line;
 	uint8_t kind;
 };
@@ -294,7 +294,7 @@ static inline const char *book_stack(const struct book *book, uint32_t stack)
 	while (stack) {
 		const struct frame_row *frame = &book->frames[book->stacks[stack].frame];
 		const struct book_function *function = &book->functions[frame->function];
-		char one[128];
+		char one[192];
 		int len =
 			snprintf(one, sizeof(one), function->kind == FUNCTION_NOTE ? "%s" : "%s:%u",
 				 function->name, frame->line);

@@ -80,6 +80,17 @@ static inline void rec_frames(struct rec *rec, uint16_t loss, const struct py_fr
 		memcpy(part->frames, frames, n * sizeof(*frames));
 }
 
+static inline void rec_native(struct rec *rec, uint16_t loss, const uint64_t *pc, uint32_t n)
+{
+	struct part_native_frames *part =
+		rec_part(rec, PART_NATIVE_FRAMES, loss, sizeof(*part), n * sizeof(*pc));
+
+	part->n = n;
+	part->flags = loss ? 0 : NATIVE_WHOLE;
+	if (n)
+		memcpy(part->pc, pc, n * sizeof(*pc));
+}
+
 static inline struct record_code *rec_code(struct rec *rec, uint64_t time,
 					   const struct record_task *task, uint64_t key,
 					   uint32_t first_line, uint32_t lines_total)

@@ -257,6 +257,41 @@ static void bad_samples_are_counted(void **state)
 	refuse();
 }
 
+static struct part_native_frames *good_native(void)
+{
+	const uint64_t pc[3] = {NATIVE_EXACT | 0x1000, 0x2000, 0x3000};
+
+	good_sample();
+	rec_native(&rec, 0, pc, 3);
+	return (void *)(rec.data + rec.size - sizeof(struct part_native_frames) - sizeof(pc));
+}
+
+static void native_frames_are_checked(void **state)
+{
+	const struct part_native_frames *native = good_native();
+
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	assert_ptr_equal(record__part(rec.data, PART_NATIVE_FRAMES), native);
+	assert_int_equal(native->pc[2], 0x3000);
+	good_native()->n = 4; /* more than its bytes hold */
+	refuse();
+	good_native()->n = UINT32_MAX;
+	refuse();
+	good_native()->n = 0x20000000; /* n * 8 wraps */
+	refuse();
+	good_native()->part.loss = LOSS_COUNT;
+	refuse();
+	good_native()->part.size = 8; /* not even a count */
+	refuse();
+	rec_sample(&rec, 1, &task, 0);
+	rec_part(&rec, PART_NATIVE_FRAMES, 0, sizeof(*native), 8 * (RECORD_NATIVE_FRAMES_MAX + 1));
+	((struct part_native_frames *)(rec.data + sizeof(struct record_sample)))->n =
+		RECORD_NATIVE_FRAMES_MAX;
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	((struct part_native_frames *)(rec.data + sizeof(struct record_sample)))->n++;
+	refuse();
+}
+
 static void bad_codes_are_counted(void **state)
 {
 	struct part_variables *variables;
@@ -375,6 +410,7 @@ int main(void)
 		TEST(a_full_arena_flushes_early_and_loses_nothing),
 		TEST(an_error_of_the_sink_is_handed_up),
 		TEST(bad_samples_are_counted),
+		TEST(native_frames_are_checked),
 		TEST(bad_codes_are_counted),
 		TEST(every_cut_of_a_record_is_bad),
 		TEST(unknown_kinds_and_parts_are_skipped),

@@ -1,0 +1,164 @@
+/* The frames of a sample in order: Python frames alone, or woven with native ones. */
+#include "collect/collect.h"
+#include "profile/internal.h"
+
+void stack__forget(struct stack *stack)
+{
+	uint32_t i;
+
+	for (i = 0; i < KNOWN_PLACES; i++)
+		stack->known[i].process = NULL;
+}
+
+static void put(struct stack *stack, uint64_t key, int32_t offset, bool is_frame)
+{
+	stack->steps[stack->n++] = (struct step){key, offset, is_frame};
+}
+
+static int put_note(struct profile *profile, enum note note)
+{
+	uint32_t frame;
+	int err = tables__note(&profile->tables, note, &frame);
+
+	if (!err)
+		put(profile->stack, frame, 0, true);
+	return err;
+}
+
+/* --- native frames --- */
+
+static int ask(struct profile *profile, const struct record_header *header, uint64_t pc,
+	       struct known_place *ret)
+{
+	struct places *places = profile->options.places;
+	/* A return address may be the first byte of what follows its function. */
+	uint64_t address = pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1;
+	struct place place = {.module_name = "", .name = ""};
+
+	ret->mark = WEAVE_CODE;
+	if (places->find(places, &header->task, address, header->time, &place))
+		return tables__note(&profile->tables, NOTE_NO_PLACE, &ret->frame);
+	ret->mark = place.mark;
+	return tables__native(&profile->tables, &place, &ret->frame);
+}
+
+/* Frame ids and marks of all native frames. */
+static int find_places(struct profile *profile, const struct process *process,
+		       const struct record_header *header, const struct part_native_frames *native)
+{
+	struct places *places = profile->options.places;
+	uint64_t changes = places->changes(places, &header->task, header->time);
+	struct stack *stack = profile->stack;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < native->n; i++) {
+		uint64_t pc = native->pc[i];
+		uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
+		struct known_place *known = &stack->known[hash % KNOWN_PLACES];
+
+		if (known->process != process || known->pc != pc || known->changes != changes) {
+			known->process = NULL;
+			known->pc = pc;
+			known->changes = changes;
+			err = ask(profile, header, pc, known);
+			if (!err)
+				known->process = process;
+		}
+		stack->frames[i] = known->frame;
+		stack->marks[i] = known->mark;
+	}
+	return err;
+}
+
+/* --- both --- */
+
+static int put_items(struct profile *profile, const struct weave_input *in,
+		     const struct weave_result *woven, uint16_t python_loss, uint16_t native_loss)
+{
+	struct stack *stack = profile->stack;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < woven->n; i++) {
+		const struct weave_item *item = &stack->items[i];
+
+		switch (item->kind) {
+		case WEAVE_PYTHON:
+			put(stack, in->python[item->index].code, in->python[item->index].offset,
+			    false);
+			break;
+		case WEAVE_NATIVE:
+			put(stack, stack->frames[item->index], 0, true);
+			break;
+		case WEAVE_CUT_PYTHON:
+			err = put_note(profile, NOTE_CUT + python_loss);
+			break;
+		case WEAVE_CUT_NATIVE:
+			if (native_loss) /* else no more was asked for */
+				err = put_note(profile, NOTE_CUT + native_loss);
+			break;
+		case WEAVE_LEFT_OUT:
+			err = put_note(profile, NOTE_CUT + woven->loss);
+			break;
+		}
+	}
+	return err;
+}
+
+static int read_woven(struct profile *profile, const struct process *process,
+		      const struct record_sample *sample, const struct part_py_frames *python,
+		      const struct part_native_frames *native, uint16_t loss, bool *ret_whole)
+{
+	struct places *places = profile->options.places;
+	struct stack *stack = profile->stack;
+	struct ledger *ledger = &profile->ledger;
+	uint16_t native_loss = native->part.loss;
+	struct weave_input in = {
+		.python = python ? python->frames : NULL,
+		.n_python = python ? python->n : 0,
+		.native = stack->marks,
+		.n_native = native->n,
+		.python_whole = !loss,
+		.native_whole = native->flags & NATIVE_WHOLE,
+		.eval_known = places->eval_known(places, &sample->header.task),
+	};
+	struct weave_result woven;
+	int err = find_places(profile, process, &sample->header, native);
+
+	if (err)
+		return err;
+	weave(&in, stack->items, &woven);
+	*ret_whole = !loss && !native_loss && !woven.loss;
+	if (native_loss && native_loss != loss)
+		ledger->shown[native_loss]++;
+	if (woven.loss)
+		ledger->own[woven.loss]++;
+	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
+	return put_items(profile, &in, &woven, loss, native_loss);
+}
+
+int stack__read(struct profile *profile, const struct process *process,
+		const struct record_sample *sample, bool *ret_whole)
+{
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	const struct part_native_frames *native =
+		(const void *)record__part(sample, PART_NATIVE_FRAMES);
+	uint16_t loss = sample->loss ? sample->loss : python ? python->part.loss : 0;
+	uint32_t n = python ? python->n : 0, i;
+
+	profile->stack->n = 0;
+	*ret_whole = !loss;
+	if (loss)
+		profile->ledger.shown[loss]++;
+	if (native && profile->options.places && (native->n || native->part.loss))
+		return read_woven(profile, process, sample, python, native, loss, ret_whole);
+	for (i = 0; i < n; i++)
+		put(profile->stack, python->frames[i].code, python->frames[i].offset, false);
+	if (loss)
+		return put_note(profile, NOTE_CUT + loss);
+	if (!n)
+		return put_note(profile,
+				sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON : NOTE_NO_FRAME);
+	return 0;
+}

@@ -1,0 +1,236 @@
+#include "weave/eval_ranges.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/slots.h"
+#include "weave/frames.h"
+
+#define EVAL_LOOP_BYTES (4u << 20) /* of one range; the longest seen: 69 KB */
+#define SEGMENTS_MAX 64u
+#define LOOKS_MAX 4096u /* at where a jump leads; a real eval loop has below 300 jumps out of it   \
+			 */
+
+struct search {
+	struct unwind_source *elf;
+	struct code_frames frames;
+	Elf64_Phdr segments[SEGMENTS_MAX];
+	uint32_t n_segments;
+	struct eval_ranges *found;
+	uint32_t capacity;
+};
+
+static int read_segments(struct search *search)
+{
+	Elf64_Ehdr head;
+	int err = search->elf->read(search->elf, &head, sizeof(head), 0);
+
+	if (err)
+		return err;
+	if (head.e_phentsize != sizeof(Elf64_Phdr))
+		return -EBADMSG;
+	search->n_segments = head.e_phnum < SEGMENTS_MAX ? head.e_phnum : SEGMENTS_MAX;
+	return search->elf->read(search->elf, search->segments,
+				 search->n_segments * sizeof(Elf64_Phdr), head.e_phoff);
+}
+
+/* The bytes of a range of code; NULL: they cannot be read. Freed by the caller. */
+static uint8_t *read_code(const struct search *search, uint64_t start, uint64_t size)
+{
+	uint8_t *code;
+	uint32_t i;
+
+	if (size > EVAL_LOOP_BYTES)
+		return NULL;
+	for (i = 0; i < search->n_segments; i++) {
+		const Elf64_Phdr *segment = &search->segments[i];
+
+		if (segment->p_type != PT_LOAD || start < segment->p_vaddr ||
+		    start - segment->p_vaddr > segment->p_filesz ||
+		    size > segment->p_filesz - (start - segment->p_vaddr))
+			continue;
+		code = malloc(size);
+		if (code && search->elf->read(search->elf, code, size,
+					      segment->p_offset + (start - segment->p_vaddr))) {
+			free(code);
+			code = NULL;
+		}
+		return code;
+	}
+	return NULL;
+}
+
+static int add(struct search *search, const struct code_piece *piece, enum weave_mark mark,
+	       bool by_jumps)
+{
+	struct eval_ranges *found = search->found;
+	int err = array__reserve((void **)&found->ranges, sizeof(*found->ranges), found->n,
+				 &search->capacity);
+
+	if (!err && found->n < EVAL_RANGES_MAX)
+		found->ranges[found->n++] = (struct eval_range){
+			piece->start, piece->start + piece->size, (uint8_t)mark, by_jumps};
+	return err;
+}
+
+static bool has(const struct eval_ranges *found, uint64_t start)
+{
+	uint32_t i;
+
+	for (i = 0; i < found->n; i++)
+		if (found->ranges[i].start == start)
+			return true;
+	return false;
+}
+
+static int find_named(struct search *search, const struct symbol_file *symbols)
+{
+	struct symbol symbol = {};
+	enum weave_mark mark;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < search->frames.n; i++) {
+		const struct code_piece *piece = &search->frames.pieces[i];
+
+		if (symbol_file__find(symbols, piece->start, &symbol))
+			continue;
+		mark = weave__mark(symbol.name.data);
+		if ((mark == WEAVE_EVAL || mark == WEAVE_HANDLER) &&
+		    !has(search->found, piece->start))
+			err = add(search, piece, mark, false);
+	}
+	symbol__free(&symbol);
+	return err;
+}
+
+/* --- parts without a name --- */
+
+#if defined(__x86_64__)
+/* The target of a jump with a 32-bit distance at byte i: E9, or 0F 80 to 0F 8F (Intel SDM, JMP,
+ * Jcc). Bytes are not decoded into instructions, so there are false ones; their targets are at
+ * random. */
+static bool jump_at(const uint8_t *code, uint64_t size, uint64_t i, uint64_t address,
+		    uint64_t *ret_target)
+{
+	uint64_t at = i + 1;
+	int32_t distance;
+
+	if (code[i] == 0x0f && at < size && (code[at] & 0xf0) == 0x80)
+		at++;
+	else if (code[i] != 0xe9)
+		return false;
+	if (size < 4 || at > size - 4)
+		return false;
+	memcpy(&distance, code + at, 4);
+	*ret_target = address + at + 4 + (uint64_t)(int64_t)distance;
+	return true;
+}
+#else
+static bool jump_at(const uint8_t *code, uint64_t size, uint64_t i, uint64_t address,
+		    uint64_t *ret_target)
+{
+	return false;
+}
+#endif
+
+static bool jumps_into(const struct search *search, const struct code_piece *piece,
+		       const struct eval_range *range)
+{
+	_cleanup_free_ uint8_t *code = read_code(search, piece->start, piece->size);
+	uint64_t i, target;
+
+	for (i = 0; code && i < piece->size; i++)
+		if (jump_at(code, piece->size, i, piece->start, &target) &&
+		    target >= range->start && target < range->end)
+			return true;
+	return false;
+}
+
+/* The parts that a range of the eval loop jumps to. */
+static int find_parts(struct search *search, uint32_t number)
+{
+	const struct eval_range range = search->found->ranges[number];
+	_cleanup_free_ uint8_t *code = read_code(search, range.start, range.end - range.start);
+	const struct code_piece *piece, *refused = NULL;
+	uint64_t i, target, size = range.end - range.start, budget = 4 * EVAL_LOOP_BYTES;
+	uint32_t looks = LOOKS_MAX;
+	int err = 0;
+
+	for (i = 0; !err && code && i < size && looks; i++) {
+		if (!jump_at(code, size, i, range.start, &target) ||
+		    (target >= range.start && target < range.end))
+			continue;
+		looks--;
+		piece = code_frames__find(&search->frames, target);
+		if (!piece || piece == refused || has(search->found, piece->start) ||
+		    piece->size > budget || code_frames__is_entry(&search->frames, piece))
+			continue;
+		budget -= piece->size;
+		refused = piece;
+		if (jumps_into(search, piece, &range))
+			err = add(search, piece, WEAVE_EVAL, true);
+	}
+	return err;
+}
+
+/* --- */
+
+static int compare(const void *left, const void *right)
+{
+	const struct eval_range *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+int eval_ranges__find(struct unwind_source *elf, const struct symbol_file *symbols,
+		      struct eval_ranges *ret)
+{
+	struct search search = {.elf = elf, .found = ret};
+	uint32_t i;
+	int err;
+
+	*ret = (struct eval_ranges){};
+	err = code_frames__open(elf, &search.frames);
+	if (err)
+		return err;
+	err = read_segments(&search) ?: find_named(&search, symbols);
+	for (i = 0; !err && i < ret->n; i++)
+		if (ret->ranges[i].mark == WEAVE_EVAL)
+			err = find_parts(&search, i);
+	code_frames__free(&search.frames);
+	if (!err && !ret->n)
+		err = -ENOENT;
+	if (err) {
+		eval_ranges__free(ret);
+		return err;
+	}
+	qsort(ret->ranges, ret->n, sizeof(*ret->ranges), compare);
+	return 0;
+}
+
+void eval_ranges__free(struct eval_ranges *ranges)
+{
+	free(ranges->ranges);
+	*ranges = (struct eval_ranges){};
+}
+
+enum weave_mark eval_ranges__mark(const struct eval_ranges *ranges, uint64_t vaddr)
+{
+	uint32_t low = 0, high = ranges->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (vaddr < ranges->ranges[middle].start)
+			high = middle;
+		else if (vaddr >= ranges->ranges[middle].end)
+			low = middle + 1;
+		else
+			return ranges->ranges[middle].mark;
+	}
+	return WEAVE_CODE;
+}

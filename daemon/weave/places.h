@@ -1,0 +1,58 @@
+/* Places: what is at an address of native code. The stage that follows the mappings of processes fills
+ * this interface; profile asks it for each native frame that it has not met.
+ *
+ * Owner: the implementation is borrowed and outlives who asks. Strings are valid until the next call.
+ * Threads: one at a time, the one that drains the rings: find() and changes() take
+ * microseconds; what would take longer is made ready elsewhere, and is not known until then.
+ * Errors: -errno; -ENOENT is no trouble. Times are CLOCK_MONOTONIC ns.
+ */
+#ifndef CPROFD_WEAVE_PLACES_H
+#define CPROFD_WEAVE_PLACES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cprofd/record.h"
+#include "weave/weave.h"
+
+enum place_kind {
+	PLACE_UNKNOWN,     /* executable memory of nobody knows whom */
+	PLACE_LIBRARY,     /* a program or shared library */
+	PLACE_INTERPRETER, /* the module that has the eval loop: libpython, or python itself */
+	PLACE_JIT,
+	PLACE_VDSO,
+	PLACE_KERNEL,
+};
+
+struct place {
+	uint64_t module;         /* a number that no other module gets during the look-up's life */
+	uint64_t function;       /* likewise, in its module: the same for all addresses of a function */
+	const char *module_name; /* for people: "libLLVM-14.so.1"; "" if there is none */
+	const char *name;        /* for people; "module+0xoffset" where no symbol is */
+	uint64_t vaddr;          /* as the module counts (JIT, kernel: an address) */
+	uint64_t start;          /* of the function; without a name: of what `name` says */
+	uint8_t kind;            /* enum place_kind */
+	uint8_t mark;            /* enum weave_mark: of an interpreter's code */
+};
+
+struct places {
+	/* `address`: a byte of the instruction: of a return address the byte before it. `task`: whose;
+	 * the image that was mapped at `time`. -ENOENT: nothing is known to have been there. */
+	int (*find)(struct places *self, const struct record_task *task, uint64_t address,
+		    uint64_t time, struct place *ret);
+
+	/* A number that differs whenever an answer of find() could: what is mapped, JIT code
+	 * included, as far as it is known of that time. Answers are kept until it changes. */
+	uint64_t (*changes)(struct places *self, const struct record_task *task, uint64_t time);
+
+	/* Is the eval loop of this process' interpreter known, so that the absence of a mark means
+	 * something? */
+	bool (*eval_known)(struct places *self, const struct record_task *task);
+
+	/* The line of an address of a module. -ENOENT: there is no debug information, or none for it; -EAGAIN:
+	 * it is being read. *ret_file may be NULL. May be NULL itself. */
+	int (*line)(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
+		    uint32_t *ret_line, uint32_t *ret_column);
+};
+
+#endif

@@ -1,0 +1,25 @@
+/* An ELF file of any bytes: where is its eval loop? (Seeds: interpreters, stripped or not.) */
+#include <stdlib.h>
+
+#include "weave/eval_ranges.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct symbol_file *symbols;
+	struct unwind_memory memory;
+	struct eval_ranges ranges;
+	uint32_t i;
+
+	if (symbol_file__open_memory(data, len, &symbols))
+		return 0;
+	unwind_memory__init(&memory, data, len);
+	if (!eval_ranges__find(&memory.source, symbols, &ranges)) {
+		for (i = 0; i < ranges.n; i++)
+			if (ranges.ranges[i].start >= ranges.ranges[i].end)
+				abort();
+		eval_ranges__mark(&ranges, ranges.ranges[0].start);
+	}
+	eval_ranges__free(&ranges);
+	symbol_file__free(symbols);
+	return 0;
+}

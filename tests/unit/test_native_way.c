@@ -1,0 +1,510 @@
+/* Native frames on the whole way: records -> collect -> weave -> name -> profile -> events -> a
+ * recording -> exporters, with a made-up answer to what lies at an address. Expectations are
+ * written by hand. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "book.h"
+#include "collect/collect.h"
+#include "export/export.h"
+#include "profile/profile.h"
+#include "records.h"
+
+#define MS 1000000ull
+#define T0 (1000 * 1000 * MS)
+#define BOOT (500 * 1000 * MS)
+
+/* --- a process of four modules --- */
+
+struct row {
+	uint64_t start, end, module;
+	const char *module_name, *name, *file;
+	uint8_t kind, mark;
+};
+
+/* Functions of 0x100 bytes; where two lines hold an address, the one after the change counts. */
+static const struct row rows[] = {
+	{0x1000, 0x1100, 0, "python3.11", "_start", NULL, PLACE_INTERPRETER, WEAVE_CODE},
+	{0x1100, 0x1200, 0, "python3.11", "Py_RunMain", NULL, PLACE_INTERPRETER, WEAVE_CODE},
+	{0x1200, 0x1300, 0, "python3.11", "_PyEval_EvalFrameDefault", NULL, PLACE_INTERPRETER,
+	 WEAVE_EVAL},
+	{0x1300, 0x1400, 0, "python3.11", "PyObject_Vectorcall", NULL, PLACE_INTERPRETER,
+	 WEAVE_CODE},
+	{0x1400, 0x1500, 0, "python3.11", "_PyEvalFrameClearAndPop", NULL, PLACE_INTERPRETER,
+	 WEAVE_CLEAR},
+	{0x2000, 0x2100, 1, "_ctypes.so", "_call_function_pointer", "callproc.c", PLACE_LIBRARY,
+	 WEAVE_CODE},
+	{0x2100, 0x2200, 1, "_ctypes.so", "closure_fcn", "callbacks.c", PLACE_LIBRARY, WEAVE_CODE},
+	{0x3000, 0x3100, 2, "libLLVM-14.so.1", "llvm::legacy::PassManagerImpl::run(llvm::Module&)",
+	 NULL, PLACE_LIBRARY, WEAVE_CODE},
+	{0x3100, 0x3101, 2, "libLLVM-14.so.1", "libLLVM-14.so.1+0x3100", NULL, PLACE_LIBRARY,
+	 WEAVE_CODE},
+	{0x4000, 0x4100, 3, "[numba]", "foo(array(float64, 1d, C))", NULL, PLACE_JIT, WEAVE_CODE},
+	{0x4000, 0x4100, 4, "[numba]", "bar(int64)", NULL, PLACE_JIT, WEAVE_CODE},
+};
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+struct made_up {
+	struct places places;
+	uint64_t changed; /* when bar() took the place of foo() */
+	unsigned asked, lines_asked;
+	unsigned lines_slow; /* so many times -EAGAIN */
+	bool no_eval;
+};
+
+static struct made_up made_up;
+
+static int find(struct places *self, const struct record_task *task, uint64_t address,
+		uint64_t time, struct place *ret)
+{
+	struct made_up *m = (struct made_up *)self;
+	size_t i;
+
+	m->asked++;
+	assert_int_equal(task->tgid, 10);
+	for (i = 0; i < N_ROWS; i++) {
+		const struct row *row = &rows[i];
+
+		if (address < row->start || address >= row->end ||
+		    (row->module == 3 && time >= m->changed))
+			continue;
+		*ret = (struct place){.module = row->module,
+				      .function = i,
+				      .module_name = row->module_name,
+				      .name = row->name,
+				      .vaddr = address,
+				      .start = row->start,
+				      .kind = row->kind,
+				      .mark = row->mark};
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static uint64_t changes(struct places *self, const struct record_task *task, uint64_t time)
+{
+	return time >= ((struct made_up *)self)->changed;
+}
+
+static bool eval_known(struct places *self, const struct record_task *task)
+{
+	return !((struct made_up *)self)->no_eval;
+}
+
+static int line(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
+		uint32_t *ret_line, uint32_t *ret_column)
+{
+	struct made_up *m = (struct made_up *)self;
+	size_t i;
+
+	m->lines_asked++;
+	if (m->lines_slow) {
+		m->lines_slow--;
+		return -EAGAIN;
+	}
+	for (i = 0; i < N_ROWS; i++)
+		if (rows[i].module == module && vaddr >= rows[i].start && vaddr < rows[i].end &&
+		    rows[i].file) {
+			*ret_file = rows[i].file;
+			*ret_line = 100 + (uint32_t)(vaddr - rows[i].start);
+			*ret_column = 3;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+/* --- the way --- */
+
+static struct collect_sink sink;
+static struct collector *collector;
+static struct profile *profile;
+static struct book *book;
+static struct wire wire;
+static struct rec rec;
+static struct record_task task;
+
+static int on_code(struct collect_sink *self, const struct record_code *code)
+{
+	return profile__code(profile, code);
+}
+static int on_sample(struct collect_sink *self, const struct record_sample *sample)
+{
+	return profile__sample(profile, sample);
+}
+
+/* A second sink: the recording. */
+struct file {
+	struct event_sink sink;
+	struct recording_writer *writer;
+	struct buf line;
+	int fd;
+};
+static struct file file;
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	file.line.len = 0;
+	assert_int_equal(event__encode(event, &file.line), 0);
+	return recording_writer__lines(file.writer, file.line.data, file.line.len);
+}
+
+static void code(uint64_t key, const char *name, uint32_t first_line)
+{
+	rec_code_whole(&rec, T0, &task, key, name, "x.py", first_line);
+	assert_int_equal(collector__record(collector, rec.data, rec.size), 0);
+}
+
+static int set_up(void **state)
+{
+	const struct event_session session = {.id = 1,
+					      .pid = 10,
+					      .rate = 1000,
+					      .mode = "cpu",
+					      .monotonic = T0,
+					      .boottime = T0 + BOOT,
+					      .boot_id = "id",
+					      .command = "python3 x.py",
+					      .native = true};
+	const struct profile_options options = {.rate = 1000, .places = &made_up.places};
+	const struct profile_process process = {.tgid = 10,
+						.process_start = T0 + BOOT - 100 * MS,
+						.lines = PY_LINES_LINETABLE,
+						.name = "python3 x.py",
+						.python = "3.11.2",
+						.time = T0};
+
+	made_up = (struct made_up){.places = {find, changes, eval_known, line},
+				   .changed = UINT64_MAX};
+	sink = (struct collect_sink){.code = on_code, .sample = on_sample};
+	task = rec_task(10, 10, 0, process.process_start, "python3");
+	book = book_new();
+	memset(&wire, 0, sizeof(wire));
+	wire_add(&wire, 0, &book->sink);
+	file = (struct file){.sink = {on_event}, .fd = memfd_create("recording", MFD_CLOEXEC)};
+	assert_int_equal(recording_writer__new(file.fd, true, &file.writer), 0);
+	wire_add(&wire, 1, &file.sink);
+	assert_int_equal(collector__new(&sink, &collector), 0);
+	assert_int_equal(profile__new(&options, &wire.sink, &profile), 0);
+	assert_int_equal(profile__begin(profile, &session), 0);
+	assert_int_equal(profile__process(profile, &process), 0);
+	code(1, "main", 10);
+	code(2, "work", 20);
+	code(3, "callback", 30);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	profile = profile__free(profile);
+	collector = collector__free(collector);
+	recording_writer__free(file.writer);
+	buf__free(&file.line);
+	close(file.fd);
+	wire_free(&wire);
+	free(book);
+	return 0;
+}
+
+static unsigned samples;
+static bool leaf_only;
+
+static void sample_cut(const struct py_frame *python, uint32_t n, uint16_t loss, const uint64_t *pc,
+		       uint32_t n_native, uint16_t native_loss)
+{
+	uint64_t time = T0 + ++samples * MS;
+	struct record_sample *record = rec_sample(&rec, time, &task, samples * MS);
+
+	record->flags = n ? 0 : SAMPLE_NO_PYTHON;
+	rec_frames(&rec, loss, python, n);
+	rec_native(&rec, native_loss, pc, n_native);
+	if (leaf_only)
+		((struct part_native_frames *)(rec.data + rec.size -
+					       sizeof(struct part_native_frames) - 8 * n_native))
+			->flags = 0;
+	assert_int_equal(collector__record(collector, rec.data, rec.size), 0);
+}
+
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+#define SAMPLE(python, native) sample_cut(python, N(python), 0, native, N(native), 0)
+
+static void flush(uint64_t now)
+{
+	assert_int_equal(collector__flush(collector, UINT64_MAX), 0);
+	assert_int_equal(profile__tick(profile, now), 0);
+}
+
+static void end(void)
+{
+	flush(T0 + 900 * MS);
+	assert_int_equal(profile__end(profile, T0 + 1000 * MS, "duration", ""), 0);
+	assert_int_equal(recording_writer__flush(file.writer), 0);
+	samples = 0;
+}
+
+static const struct book_function *function(const char *name)
+{
+	const struct book_function *found = NULL;
+	uint32_t i;
+
+	for (i = 0; i < book->n_functions; i++)
+		if (!strcmp(book->functions[i].name, name)) {
+			assert_null(found); /* each once */
+			found = &book->functions[i];
+		}
+	assert_non_null(found);
+	return found;
+}
+
+static char *exported(const char *format, bool lines)
+{
+	const struct export_options options = {.lines = lines};
+	struct export_report report;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_int_equal(export__run(format, file.fd, &options, out, &report), 0);
+	fclose(out);
+	return text;
+}
+
+static void has(const char *text, const char *want)
+{
+	if (!strstr(text, want))
+		fail_msg("no %s in:\n%s", want, text);
+}
+
+/* --- the cases --- */
+
+/* main() calls work(), which calls C by ctypes, which calls back. */
+static const struct py_frame nested[] = {{.code = 3, .offset = 2, .flags = PY_FRAME_ENTRY},
+					 {.code = 2, .offset = 4},
+					 {.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
+static const uint64_t nested_pc[] = {
+	NATIVE_EXACT | 0x3010, 0x1280, 0x1340, 0x2180, 0x2080, 0x1290, 0x1150, 0x1020};
+
+static void a_woven_stack(void **state)
+{
+	char *text;
+
+	SAMPLE(nested, nested_pc);
+	SAMPLE(nested, nested_pc);
+	end();
+	assert_string_equal(
+		book_stack(book, book->samples[0].stack),
+		"_start:0;Py_RunMain:0;main:13;work:22;_call_function_pointer:227;closure_fcn:227;"
+		"PyObject_Vectorcall:0;callback:31;"
+		"llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	assert_int_equal(book->samples[0].stack, book->samples[1].stack);
+	assert_int_equal(function("main")->kind, FUNCTION_PYTHON);
+	assert_int_equal(function("_start")->kind, FUNCTION_INTERPRETER);
+	assert_int_equal(function("closure_fcn")->kind, FUNCTION_NATIVE);
+	assert_string_equal(function("closure_fcn")->file, "callbacks.c");
+	assert_int_equal(function("closure_fcn")->line, 100);
+	assert_int_equal(book->ledger.whole, 2);
+	assert_string_equal(book->losses, "");
+	/* The second sample asked for nothing: the answers are kept. The eval loop was asked for,
+	 * and is not shown. */
+	assert_int_equal(made_up.asked, 8);
+	text = exported("collapsed", false);
+	has(text, "_start (python3.11);Py_RunMain (python3.11);main (x.py:10);work (x.py:20);"
+		  "_call_function_pointer (callproc.c:100);closure_fcn (callbacks.c:100);"
+		  "PyObject_Vectorcall (python3.11);callback (x.py:30);"
+		  "llvm::legacy::PassManagerImpl::run(llvm::Module&) (libLLVM-14.so.1) ");
+	free(text);
+	text = exported("collapsed", true);
+	has(text, "_call_function_pointer (callproc.c:227);closure_fcn (callbacks.c:227);");
+	has(text, "Py_RunMain (python3.11);main (x.py:13);work (x.py:22);");
+	free(text);
+	text = exported("speedscope", false);
+	has(text, "{\"name\":\"closure_fcn\",\"file\":\"callbacks.c\",\"line\":100}");
+	has(text, "{\"name\":\"llvm::legacy::PassManagerImpl::run(llvm::Module&)\","
+		  "\"file\":\"libLLVM-14.so.1\"}");
+	assert_null(strstr(text, "EvalFrameDefault"));
+	free(text);
+}
+
+static void a_call_that_begins(void **state)
+{
+	static const struct py_frame python[] = {{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
+	static const uint64_t pc[] = {NATIVE_EXACT | 0x1204, 0x1340, 0x1290, 0x1150};
+
+	SAMPLE(python, pc);
+	end();
+	assert_string_equal(
+		book_stack(book, book->samples[0].stack),
+		"Py_RunMain:0;main:13;PyObject_Vectorcall:0;_PyEval_EvalFrameDefault:0");
+	assert_int_equal(book->ledger.whole, 1);
+	assert_string_equal(book->losses, "");
+}
+
+static void code_of_a_jit_at_one_address(void **state)
+{
+	static const uint64_t pc[] = {NATIVE_EXACT | 0x4020, 0x1290, 0x1150};
+	static const struct py_frame python[] = {{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
+
+	made_up.changed = T0 + 2 * MS;
+	SAMPLE(python, pc);
+	SAMPLE(python, pc); /* at the instant of the change, in one flush with the other */
+	end();
+	assert_string_equal(book_stack(book, book->samples[0].stack),
+			    "Py_RunMain:0;main:13;foo(array(float64, 1d, C)):0");
+	assert_string_equal(book_stack(book, book->samples[1].stack),
+			    "Py_RunMain:0;main:13;bar(int64):0");
+	assert_int_equal(function("bar(int64)")->kind, FUNCTION_JIT);
+}
+
+static void a_return_address_is_looked_up_before_itself(void **state)
+{
+	/* The call is the last instruction of work()'s caller, closure_fcn. */
+	static const uint64_t pc[] = {NATIVE_EXACT | 0x3100, 0x2200, 0x1100};
+
+	sample_cut(NULL, 0, 0, pc, 3, 0);
+	end();
+	assert_string_equal(book_stack(book, book->samples[0].stack),
+			    "_start:0;closure_fcn:355;libLLVM-14.so.1+0x3100:0");
+	assert_int_equal(book->frames[book->stacks[2].frame].offset, 0xff);
+}
+
+static void cut_stacks_say_so(void **state)
+{
+	static const uint64_t nowhere[] = {0x9999, 0x1290, 0x1150};
+	static const struct py_frame one[] = {{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
+
+	sample_cut(nested, 3, 0, nested_pc, 5, LOSS_NATIVE_NO_RULE);
+	sample_cut(nested, 1, LOSS_FRAME_DEPTH, nested_pc, N(nested_pc), 0);
+	SAMPLE(one, nested_pc);
+	SAMPLE(one, nowhere);
+	sample_cut(one, 1, 0, NULL, 0, LOSS_NATIVE_PENDING);
+	sample_cut(NULL, 0, LOSS_TSTATE_READ, nowhere + 2, 1, 0);
+	end();
+	assert_string_equal(
+		book_stack(book, book->samples[0].stack),
+		"main:13;work:22;(cut: native code without call frame information);"
+		"_call_function_pointer:227;closure_fcn:227;PyObject_Vectorcall:0;callback:31;"
+		"llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	assert_string_equal(
+		book_stack(book, book->samples[1].stack),
+		"_start:0;Py_RunMain:0;_PyEval_EvalFrameDefault:0;_call_function_pointer:227;"
+		"closure_fcn:227;PyObject_Vectorcall:0;"
+		"(cut: the Python stack was deeper than the record);callback:31;"
+		"llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	/* A loop too many, and only the innermost can be it. */
+	assert_string_equal(
+		book_stack(book, book->samples[2].stack),
+		"_start:0;Py_RunMain:0;main:13;_call_function_pointer:227;closure_fcn:227;"
+		"PyObject_Vectorcall:0;_PyEval_EvalFrameDefault:0;"
+		"llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	assert_string_equal(book_stack(book, book->samples[3].stack),
+			    "Py_RunMain:0;main:13;(unknown native code)");
+	assert_string_equal(book_stack(book, book->samples[4].stack),
+			    "main:13;(cut: the unwind table of a library was still being built)");
+	assert_string_equal(book_stack(book, book->samples[5].stack),
+			    "(cut: the thread state could not be read);Py_RunMain:0");
+	assert_string_equal(book->losses,
+			    "tstate_read=1 frame_depth=1 native_pending=1 native_no_rule=1 ");
+	assert_int_equal(book->ledger.samples, 6);
+	assert_int_equal(book->ledger.whole, 2);
+}
+
+static void the_leaf_alone(void **state)
+{
+	static const uint64_t called[] = {NATIVE_EXACT | 0x3010}, eval[] = {NATIVE_EXACT | 0x1210};
+
+	leaf_only = true;
+	SAMPLE(nested, called);
+	SAMPLE(nested, eval);
+	leaf_only = false;
+	end();
+	assert_string_equal(book_stack(book, book->samples[0].stack),
+			    "main:13;work:22;callback:31;"
+			    "llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	assert_string_equal(book_stack(book, book->samples[1].stack),
+			    "main:13;work:22;callback:31");
+	assert_string_equal(book->losses, "");
+	assert_int_equal(book->ledger.whole, 2);
+}
+
+static void what_does_not_match_is_named(void **state)
+{
+	static const uint64_t none[] = {NATIVE_EXACT | 0x3010, 0x1150};
+	static const uint64_t many[] = {
+		NATIVE_EXACT | 0x3010, 0x1290, 0x1340, 0x1290, 0x1340, 0x1290, 0x1150};
+	static const uint64_t cut[] = {NATIVE_EXACT | 0x1210, 0x1340, 0x1290};
+	static const struct py_frame one[] = {{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
+
+	SAMPLE(nested, none);
+	SAMPLE(one, many);
+	sample_cut(nested, 3, 0, cut, 3, LOSS_NATIVE_REGISTER);
+	end();
+	assert_string_equal(book_stack(book, book->samples[0].stack),
+			    "main:13;work:22;callback:31;(cut: the interpreter's eval loop was not "
+			    "found: native frames were left out)");
+	assert_string_equal(
+		book_stack(book, book->samples[1].stack),
+		"Py_RunMain:0;main:13;(cut: native and Python frames did not match: frames were "
+		"left out);llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	has(book->losses, "weave_count=1 weave_no_eval=1 weave_guess=1 ");
+	assert_int_equal(book->ledger.whole, 0);
+}
+
+static void lines_that_are_read_slowly(void **state)
+{
+	made_up.lines_slow = 2;
+	SAMPLE(nested, nested_pc);
+	flush(T0 + 200 * MS);
+	assert_int_equal(book->n_samples, 0); /* rows wait */
+	end();
+	assert_int_equal(book->n_samples, 1);
+	assert_string_equal(function("closure_fcn")->file, "callbacks.c");
+}
+
+static void lines_that_never_come(void **state)
+{
+	unsigned i;
+
+	made_up.lines_slow = UINT32_MAX;
+	SAMPLE(nested, nested_pc);
+	for (i = 0; i < 2 * 10; i++)
+		flush(T0 + 200 * MS + i * 100 * MS);
+	assert_int_equal(book->n_samples, 1);
+	end();
+	assert_string_equal(function("closure_fcn")->file, "");
+}
+
+static void a_new_epoch_tells_again(void **state)
+{
+	SAMPLE(nested, nested_pc);
+	flush(T0 + 200 * MS);
+	assert_int_equal(profile__rotate(profile, T0 + 201 * MS), 0);
+	samples = 300;
+	SAMPLE(nested, nested_pc);
+	end();
+	assert_int_equal(book->epochs, 2);
+	assert_int_equal(function("closure_fcn")->kind, FUNCTION_NATIVE);
+	assert_int_equal(book->n_stacks, 9);
+	has(book_stack(book, book->samples[1].stack),
+	    "_start:0;Py_RunMain:0;main:13;work:22;_call");
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_woven_stack),
+		TEST(a_call_that_begins),
+		TEST(code_of_a_jit_at_one_address),
+		TEST(a_return_address_is_looked_up_before_itself),
+		TEST(cut_stacks_say_so),
+		TEST(the_leaf_alone),
+		TEST(what_does_not_match_is_named),
+		TEST(lines_that_are_read_slowly),
+		TEST(lines_that_never_come),
+		TEST(a_new_epoch_tells_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,298 @@
+/* Weaving, by cases that were written by hand from what CPython does (docs/weaving.md).
+ *
+ * Python frames, innermost first, one letter each; '.' behind a letter: PY_FRAME_ENTRY; '|' before
+ * one: PY_FRAME_TSTATE; '~' at the end: cut. Native frames, innermost first: 'E' the eval loop, 'H'
+ * a handler of a tail-calling interpreter, 'D' something that destroys a frame's contents, 'U'
+ * unnamed code of the interpreter, lower case: other code; '~' at the end: cut. The stack that must
+ * come out, innermost first: letters of Python frames, native frames by their place in the list in
+ * brackets; "!" a note that Python frames are missing, "?" that native ones are, "#" left out. */
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "weave/weave.h"
+
+#define FRAMES 64u
+
+struct stacks {
+	struct py_frame python[FRAMES];
+	uint8_t native[FRAMES];
+	char letters[2][FRAMES];
+	struct weave_input input;
+	struct weave_item items[2 * FRAMES + WEAVE_ITEMS_MORE];
+	struct weave_result result;
+	char text[512];
+};
+
+static struct stacks s;
+
+static void read_python(const char *text)
+{
+	uint32_t n = 0, flags = 0;
+
+	for (; *text; text++) {
+		if (*text == '.') {
+			s.python[n - 1].flags |= PY_FRAME_ENTRY;
+		} else if (*text == '|') {
+			flags = PY_FRAME_TSTATE;
+		} else if (*text == '~') {
+			s.input.python_whole = false;
+		} else {
+			s.letters[0][n] = *text;
+			s.python[n++] = (struct py_frame){.code = (uint64_t)*text, .flags = flags};
+			flags = 0;
+		}
+	}
+	s.input.n_python = n;
+}
+
+static void read_native(const char *text)
+{
+	uint32_t n = 0;
+
+	for (; *text; text++) {
+		if (*text == '~') {
+			s.input.native_whole = false;
+			continue;
+		}
+		s.letters[1][n] = *text;
+		s.native[n++] = *text == 'E'   ? WEAVE_EVAL
+				: *text == 'H' ? WEAVE_HANDLER
+				: *text == 'D' ? WEAVE_CLEAR
+				: *text == 'U' ? WEAVE_UNNAMED
+					       : WEAVE_CODE;
+	}
+	s.input.n_native = n;
+}
+
+static const char *run(const char *python, const char *native)
+{
+	uint32_t i, len = 0;
+
+	memset(&s, 0, sizeof(s));
+	s.input = (struct weave_input){.python = s.python,
+				       .native = s.native,
+				       .python_whole = true,
+				       .native_whole = true,
+				       .eval_known = true};
+	read_python(python);
+	read_native(native);
+	weave(&s.input, s.items, &s.result);
+	assert_true(s.result.n <= s.input.n_python + s.input.n_native + WEAVE_ITEMS_MORE);
+	for (i = 0; i < s.result.n; i++) {
+		const struct weave_item *item = &s.items[i];
+
+		switch (item->kind) {
+		case WEAVE_PYTHON:
+			assert_true(item->index < s.input.n_python);
+			s.text[len++] = s.letters[0][item->index];
+			break;
+		case WEAVE_NATIVE:
+			assert_true(item->index < s.input.n_native);
+			s.text[len++] = '[';
+			s.text[len++] = s.letters[1][item->index];
+			s.text[len++] = ']';
+			break;
+		default:
+			s.text[len++] = item->kind == WEAVE_CUT_PYTHON	 ? '!'
+					: item->kind == WEAVE_CUT_NATIVE ? '?'
+									 : '#';
+		}
+	}
+	return s.text;
+}
+
+struct row {
+	const char *why, *python, *native, *want;
+	uint16_t loss;
+	bool guess;
+};
+
+#define ROW(why_, python_, native_, want_, ...)                                                    \
+	{                                                                                          \
+		.why = (why_), .python = (python_), .native = (native_), .want = (want_),          \
+		##__VA_ARGS__                                                                      \
+	}
+
+static void check(const struct row *rows, size_t n)
+{
+	for (; n; n--, rows++) {
+		const char *got = run(rows->python, rows->native);
+
+		if (strcmp(got, rows->want) || s.result.loss != rows->loss ||
+		    s.result.guess != rows->guess)
+			fail_msg("%s: %s + %s: wanted %s (loss %u, guess %d), got %s (loss %u, "
+				 "guess %d)",
+				 rows->why, rows->python, rows->native, rows->want, rows->loss,
+				 rows->guess, got, s.result.loss, s.result.guess);
+	}
+}
+#define CHECK(rows) check(rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void both_whole(void **state)
+{
+	static const struct row rows[] = {
+		ROW("3.8: a native frame for each Python frame", "b.a.", "EvEms", "b[v]a[m][s]"),
+		ROW("3.8: a C function is on top", "b.a.", "kEvEms", "[k]b[v]a[m][s]"),
+		ROW("3.11: a loop runs many Python frames", "cba.", "kEms", "[k]cba[m][s]"),
+		ROW("3.11: through C and back (ctypes, map, sort)", "dc.ba.", "EtqEms",
+		    "dc[t][q]ba[m][s]"),
+		ROW("3.12: deeper", "e.dc.ba.", "lExEyEms", "[l]e[x]dc[y]ba[m][s]"),
+		ROW("loops that are neighbours", "b.a.", "EEms", "ba[m][s]"),
+		ROW("a thread without main()", "a.", "E", "a"),
+		ROW("another thread state inside of the first", "d.|cb.a.", "EiEjEs",
+		    "d[i]cb[j]a[s]"),
+		ROW("3.11: the inner state's end has no entry", "d|cb.", "EiEs", "d[i]cb[s]"),
+		ROW("no Python at all", "", "klm", "[k][l][m]"),
+		ROW("3.14, tail calls: handler and loop", "b.a.", "HEvHEms", "b[v]a[m][s]"),
+		ROW("3.14: a handler called C", "b.a.", "kHEvHEms", "[k]b[v]a[m][s]"),
+		ROW("3.14: the loop without a handler (it begins)", "b.a.", "EvHEms",
+		    "b[v]a[m][s]"),
+		ROW("3.14: the loop jumps to its first handler", "b.a.", "HvHms", "b[v]a[m][s]"),
+		ROW("3.14: the same, neighbours", "b.a.", "HHms", "ba[m][s]"),
+		ROW("destroying inside of a loop that goes on", "d.ba.", "EfDEms",
+		    "d[f][D]ba[m][s]"),
+	};
+
+	CHECK(rows);
+}
+
+static void a_loop_begins_or_ends(void **state)
+{
+	static const struct row rows[] = {
+		ROW("prologue: not linked yet", "a.", "EvEms", "[E][v]a[m][s]"),
+		ROW("prologue of the first of all", "", "Ems", "[E][m][s]"),
+		ROW("prologue: it checks the depth of recursion", "a.", "rEvEms",
+		    "[r][E][v]a[m][s]"),
+		ROW("end: the frame is unlinked, its locals are freed", "a.", "fDEvEms",
+		    "[f][D][E][v]a[m][s]"),
+		ROW("end: freeing runs Python code (__del__), which calls C", "d.a.", "kEtDEvEms",
+		    "[k]d[t][D][E][v]a[m][s]"),
+		ROW("the same twice", "d.a.", "kEtDEuDEvEms", "[k]d[t][D][E][u][D][E][v]a[m][s]"),
+		ROW("the leaf may have just begun instead: a guess", "d.a.", "EtDEvEms",
+		    "d[t][D][E][v]a[m][s]", .guess = true),
+		ROW("tail calls: the same", "d.a.", "HEtDHEvHEms", "d[t][D][H][E][v]a[m][s]",
+		    .guess = true),
+		ROW("tail calls: prologue", "a.", "EvHEms", "[E][v]a[m][s]"),
+		ROW("two of three: not told", "d.a.", "EtDEuDEvEms", "#da[m][s]",
+		    .loss = LOSS_WEAVE_COUNT),
+		ROW("one too many, two may be it", "c.b.a.", "EtDEuEvEms",
+		    "c[t][D][E][u]b[v]a[m][s]", .guess = true),
+		ROW("unnamed code may destroy", "a.", "EUEms", "[E][U]a[m][s]", .guess = true),
+		ROW("unnamed code, one loop", "", "UEms", "[U][E][m][s]"),
+	};
+
+	CHECK(rows);
+}
+
+static void cut_at_the_outer_end(void **state)
+{
+	static const struct row rows[] = {
+		ROW("native cut: pairs from the inner end", "c.b.a.", "kEvEw~", "[k]c[v]b[w]?a"),
+		ROW("the leaf may have begun: a guess", "c.b.a.", "EvEw~", "c[v]b[w]?a",
+		    .guess = true),
+		ROW("freeing: a guess", "c.b.a.", "kEtDEw~", "[k]c[t][D]b[w]?a", .guess = true),
+		ROW("only the leaf was asked for", "c.b.", "E~", "c?b"),
+		ROW("native cut at once", "ba.", "~", "?ba"),
+		ROW("native cut below a C function", "ba.", "jk~", "[j][k]?ba"),
+		ROW("native reaches all Python frames", "b.a.", "kEvEm~", "[k]b[v]a[m]?"),
+		ROW("one more, at the leaf", "a.", "EvEm~", "[E][v]a[m]?"),
+		ROW("Python cut: pairs from the inner end", "cb~", "kEvEms", "[k]cb![v][E][m][s]"),
+		ROW("Python cut behind an entry", "c.b~", "kEvEwEms", "[k]c[v]b![w][E][m][s]"),
+		ROW("Python cut, the leaf may have begun: a guess", "b~", "EvEms", "b![v][E][m][s]",
+		    .guess = true),
+		ROW("no Python frame could be read", "~", "kEvEms", "[k][E][v][E][m][s]!"),
+		ROW("both cut", "c.b~", "kEv~", "[k]c[v]?b!"),
+		ROW("both cut, native further out", "c~", "kEvEw~", "[k]c![v][E][w]?"),
+		ROW("both cut at once", "~", "~", "?!"),
+		ROW("no Python, native cut", "", "kl~", "[k][l]?"),
+	};
+
+	CHECK(rows);
+}
+
+static void what_does_not_match(void **state)
+{
+	static const struct row rows[] = {
+		ROW("3.9: throw() links generators without a loop", "c.b.a.", "kEvEms",
+		    "[k]#cba[m][s]", .loss = LOSS_WEAVE_COUNT),
+		ROW("two loops too many", "a.", "kEvEwEms", "[k]#a[m][s]",
+		    .loss = LOSS_WEAVE_COUNT),
+		ROW("and they are not explained by one doubt", "a.", "EvEwEms", "#a[m][s]",
+		    .loss = LOSS_WEAVE_COUNT),
+		ROW("Python cut, too few loops", "b.a~", "kEms", "[k]#ba!",
+		    .loss = LOSS_WEAVE_COUNT),
+		ROW("native cut, too many loops", "a.", "kEvEwEm~", "[k]#a",
+		    .loss = LOSS_WEAVE_COUNT),
+		ROW("no loop at all", "a.", "kms", "#a", .loss = LOSS_WEAVE_NO_EVAL),
+		ROW("a thread that has loops and no Python", "", "kEvEms", "[k][E][v][E][m][s]#",
+		    .loss = LOSS_WEAVE_COUNT),
+	};
+
+	CHECK(rows);
+}
+
+static void without_eval_loop_nothing_is_placed(void **state)
+{
+	run("a.", "kms~");
+	s.input.eval_known = false;
+	weave(&s.input, s.items, &s.result);
+	assert_int_equal(s.result.loss, LOSS_WEAVE_NO_EVAL);
+	assert_int_equal(s.result.n, 2);
+	assert_int_equal(s.items[0].kind, WEAVE_LEFT_OUT);
+	assert_int_equal(s.items[1].kind, WEAVE_PYTHON);
+	run("", "kms");
+	s.input.eval_known = false;
+	weave(&s.input, s.items, &s.result);
+	assert_int_equal(s.result.loss, 0);
+	assert_int_equal(s.result.n, 3);
+}
+
+static void marks_by_name(void **state)
+{
+	static const struct {
+		const char *name;
+		enum weave_mark mark;
+	} rows[] = {
+		{"_PyEval_EvalFrameDefault", WEAVE_EVAL},
+		{"_PyEval_EvalFrameDefault.cold", WEAVE_EVAL},
+		{"_PyEval_EvalFrameDefault.lto_priv.0.cold.1", WEAVE_EVAL},
+		{"_PyEval_EvalFrameDefaultX", WEAVE_CODE},
+		{"_PyEval_EvalFrame", WEAVE_CODE},
+		{"_TAIL_CALL_BINARY_OP", WEAVE_HANDLER},
+		{"_TAIL_CALL_CALL.llvm.123", WEAVE_HANDLER},
+		{"_PyEvalFrameClearAndPop.isra.0", WEAVE_CLEAR},
+		{"_PyEval_FrameClearAndPop", WEAVE_CLEAR},
+		{"subtype_dealloc", WEAVE_CLEAR},
+		{"_Py_Dealloc", WEAVE_CLEAR},
+		{"PyObject_Vectorcall", WEAVE_CODE},
+		{"dealloc_soon", WEAVE_CODE},
+		{"", WEAVE_UNNAMED},
+		{NULL, WEAVE_UNNAMED},
+		{".", WEAVE_CODE},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (weave__mark(rows[i].name) != rows[i].mark)
+			fail_msg("%s: %d", rows[i].name, weave__mark(rows[i].name));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_whole),
+		cmocka_unit_test(a_loop_begins_or_ends),
+		cmocka_unit_test(cut_at_the_outer_end),
+		cmocka_unit_test(what_does_not_match),
+		cmocka_unit_test(without_eval_loop_nothing_is_placed),
+		cmocka_unit_test(marks_by_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
