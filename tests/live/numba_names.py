@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 """Numba's manglings, decoded by the symbols stage, against what Numba says of the
 types. Run by numba_names.sh with each Numba there is.
 
