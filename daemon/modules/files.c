@@ -16,7 +16,8 @@ static const char vdso[] = "[vdso]";
 
 static bool is_vdso(const struct mapping *mapping)
 {
-	return mapping->path_len == sizeof(vdso) - 1 && !memcmp(mapping->path, vdso, sizeof(vdso) - 1);
+	return mapping->path_len == sizeof(vdso) - 1 &&
+	       !memcmp(mapping->path, vdso, sizeof(vdso) - 1);
 }
 
 /* Was it written to since? */
@@ -117,7 +118,8 @@ struct file *files__get(struct modules *modules, struct modules_process *process
 		return get_vdso(modules, process, mapping);
 	if (!mapping->inode)
 		return NULL;
-	for (i = modules->n_files; i > 0; i--) { /* the newest first: an older one may have changed */
+	for (i = modules->n_files; i > 0;
+	     i--) { /* the newest first: an older one may have changed */
 		file = modules->files[i - 1];
 		if (file->inode == mapping->inode && file->major == mapping->major &&
 		    file->minor == mapping->minor && !file->image)
@@ -138,8 +140,8 @@ static bool is_askable(const struct file *file)
 	return file && file->state == FILE_NEW && file->failed < TRIES && file->pid;
 }
 
-/* What walks wait for; the program; then from the top of memory, where the loader and libc are, down to what was
- * loaded last. */
+/* What walks wait for; the program; then from the top of memory, where the loader and libc are,
+ * down to what was loaded last. */
 static struct file *next_file(const struct modules *modules)
 {
 	uint32_t i;
@@ -184,7 +186,8 @@ void modules__file(struct modules *modules, int fd)
 	if (fd < 0 || fstat(fd, &stat)) {
 		if (fd >= 0)
 			close(fd);
-		/* The next process that maps it, or the next look at this one's mappings, tries again. */
+		/* The next process that maps it, or the next look at this one's mappings, tries
+		 * again. */
 		file->state = FILE_NEW;
 		file->pid = 0;
 		if (++file->failed == TRIES) {
@@ -219,8 +222,9 @@ int files__done(struct modules *modules, struct job *job)
 
 int modules__symbols(struct modules *modules, const struct module *module, struct symbol_file **ret)
 {
-	struct file *file = module->id && module->id <= modules->n_files ? modules->files[module->id - 1] :
-									   NULL;
+	struct file *file = module->id && module->id <= modules->n_files
+				    ? modules->files[module->id - 1]
+				    : NULL;
 	int fd, err;
 
 	if (!file)

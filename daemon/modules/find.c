@@ -15,12 +15,13 @@ int modules__find(struct modules *modules, const struct modules_process *process
 	if (code && code->file) {
 		ret->module = &code->file->seen;
 		ret->interpreter = code->file == process->interpreter;
-		ret->vaddr_known = code->biased || (code->file->segments.n &&
-						    !segments__bias(&code->file->segments, code->offset,
-								    code->start, &ret->vaddr));
-		ret->vaddr = code->biased     ? pc - code->bias :
-			     ret->vaddr_known ? pc - ret->vaddr :
-						pc - code->start + code->offset;
+		ret->vaddr_known =
+			code->biased || (code->file->segments.n &&
+					 !segments__bias(&code->file->segments, code->offset,
+							 code->start, &ret->vaddr));
+		ret->vaddr = code->biased	? pc - code->bias
+			     : ret->vaddr_known ? pc - ret->vaddr
+						: pc - code->start + code->offset;
 		return 0;
 	}
 	err = process->jit ? jit__find(process->jit, pc, time, &ret->object) : -ENOENT;
@@ -35,7 +36,8 @@ static void count_stop(struct modules *modules, const struct modules_found *foun
 {
 	uint32_t module = found->module ? found->module->id : 0, i;
 	uint64_t offset = found->module ? found->vaddr : pc;
-	uint32_t at = (uint32_t)((offset * 0x9e3779b97f4a7c15ull) >> 40) ^ module ^ (uint32_t)loss << 4;
+	uint32_t at =
+		(uint32_t)((offset * 0x9e3779b97f4a7c15ull) >> 40) ^ module ^ (uint32_t)loss << 4;
 	size_t len;
 
 	for (i = 0; i < 16; i++) {
@@ -48,7 +50,9 @@ static void count_stop(struct modules *modules, const struct modules_found *foun
 			if (found->module)
 				strncpy(stop->path,
 					found->module->path +
-						(len >= sizeof(stop->path) ? len - sizeof(stop->path) + 1 : 0),
+						(len >= sizeof(stop->path)
+							 ? len - sizeof(stop->path) + 1
+							 : 0),
 					sizeof(stop->path) - 1);
 		}
 		if (stop->loss == loss && stop->offset == offset &&
@@ -75,7 +79,8 @@ void modules__stopped(struct modules *modules, struct modules_process *process, 
 		}
 		return;
 	}
-	if (loss == LOSS_NATIVE_MAPPING && !processes__code(process, pc, time) && time > process->asked_for)
+	if (loss == LOSS_NATIVE_MAPPING && !processes__code(process, pc, time) &&
+	    time > process->asked_for)
 		process->asked_for = time;
 	modules__find(modules, process, pc, time, &found);
 	count_stop(modules, &found, pc, loss);

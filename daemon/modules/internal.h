@@ -148,7 +148,8 @@ void files__free(struct modules *modules);
 /* --- processes.c --- */
 void processes__tick(struct modules *modules, uint64_t now);
 void processes__dirty(struct modules *modules);
-const struct code *processes__code(const struct modules_process *process, uint64_t pc, uint64_t time);
+const struct code *processes__code(const struct modules_process *process, uint64_t pc,
+				   uint64_t time);
 void processes__free(struct modules *modules);
 
 /* --- lists.c --- */

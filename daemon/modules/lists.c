@@ -33,7 +33,8 @@ static void put_code(struct modules *modules, const struct code *code, struct un
 }
 
 static void put_object(struct modules *modules, const struct modules_process *process,
-		       const struct object *object, struct unwind_placed *to, uint32_t *n, uint32_t max)
+		       const struct object *object, struct unwind_placed *to, uint32_t *n,
+		       uint32_t max)
 {
 	const struct jit_object *o = jit__object(process->jit, object->id);
 	uint32_t i;
@@ -65,7 +66,8 @@ static uint32_t sort(struct unwind_placed *places, uint32_t n)
 	qsort(places, n, sizeof(*places), by_start);
 	for (i = 0; i < n; i++) {
 		if (places[i].start >= UNWIND_NO_START ||
-		    (kept && places[i].start - places[kept - 1].start < places[kept - 1].range.size))
+		    (kept &&
+		     places[i].start - places[kept - 1].start < places[kept - 1].range.size))
 			continue;
 		places[kept++] = places[i];
 	}

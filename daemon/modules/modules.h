@@ -9,9 +9,9 @@
  * are read with bounds, and what does not fit together has no table.
  *
  * Owner: one struct modules for each session; it owns what it returns, which lives as long as it
- * does (a module), or until modules__tick() (all else). What it needs of the broker it asks the host
- * for. Units: addresses of the target; CLOCK_MONOTONIC ns. Threads: one at a time; its worker touches
- * nothing but the job it was given. Errors: -errno.
+ * does (a module), or until modules__tick() (all else). What it needs of the broker it asks the
+ * host for. Units: addresses of the target; CLOCK_MONOTONIC ns. Threads: one at a time; its worker
+ * touches nothing but the job it was given. Errors: -errno.
  */
 #ifndef CPROFD_MODULES_MODULES_H
 #define CPROFD_MODULES_MODULES_H
@@ -67,8 +67,8 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 void modules_process__runtime(struct modules_process *process, uint64_t address);
 /* It ended, or runs another image. Answers stay for some seconds. */
 void modules__close_process(struct modules *modules, struct modules_process *process, uint64_t now);
-/* Who ran as `pid` at that time; NULL: nobody known (a child that was just forked has no entry of its
- * own: ask for its parent). */
+/* Who ran as `pid` at that time; NULL: nobody known (a child that was just forked has no entry of
+ * its own: ask for its parent). */
 struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time);
 
 /* A walk ended early at pc. */
@@ -89,7 +89,7 @@ struct module {
 
 struct modules_found {
 	const struct module *module; /* NULL: code that no file holds */
-	uint64_t vaddr;		     /* the ELF file's address; without its table: offset in the file */
+	uint64_t vaddr; /* the ELF file's address; without its table: offset in the file */
 	bool vaddr_known;
 	bool interpreter; /* the module holds this process' CPython */
 	bool jit;	  /* `object` tells */
@@ -108,7 +108,7 @@ int modules__symbols(struct modules *modules, const struct module *module,
 /* Where walks ended early, most frequent first. */
 struct modules_stop {
 	enum loss loss;
-	char path[96]; /* its end, of a long one; "" : no file */
+	char path[96];	 /* its end, of a long one; "" : no file */
 	uint64_t offset; /* vaddr in the module; the address itself without one */
 	uint64_t count;
 };

@@ -24,7 +24,8 @@ static void find_lists(struct modules_process *process)
 	}
 }
 
-static void give(struct modules *modules, struct modules_process *process, const struct jit_object *o)
+static void give(struct modules *modules, struct modules_process *process,
+		 const struct jit_object *o)
 {
 	struct job *job;
 
@@ -57,7 +58,8 @@ void objects__poll(struct modules *modules, struct modules_process *process, uin
 	if (jit__poll(process->jit, &process->mem.reader, false) != 1)
 		return;
 	if (modules->tables)
-		for (; (o = jit__object(process->jit, process->next_object)); process->next_object = o->id + 1)
+		for (; (o = jit__object(process->jit, process->next_object));
+		     process->next_object = o->id + 1)
 			give(modules, process, o);
 	objects__sweep(modules, process, now);
 }

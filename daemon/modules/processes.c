@@ -7,7 +7,7 @@
 
 #include "modules/internal.h"
 
-#define READ_NS (1000 * MS)  /* without a reason */
+#define READ_NS (1000 * MS)   /* without a reason */
 #define PAUSE_FIRST (20 * MS) /* after a pc in no mapping; doubles while that stays so */
 #define PAUSE_LAST (500 * MS)
 #define KEPT_NS (5000 * MS)
@@ -21,7 +21,8 @@ static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t a
 	if (address >> 63 || address + size < address)
 		return -EFAULT;
 	while (done < size) {
-		ssize_t got = pread(reader->fd, (char *)dst + done, size - done, (off_t)(address + done));
+		ssize_t got =
+			pread(reader->fd, (char *)dst + done, size - done, (off_t)(address + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -40,12 +41,12 @@ static bool same(const struct code *code, const struct mapping *m)
 
 	return code->start == m->start && code->end == m->end && code->offset == m->offset &&
 	       (file ? file->image || (file->inode == m->inode && file->major == m->major &&
-				       file->minor == m->minor) :
-		       !m->inode);
+				       file->minor == m->minor)
+		     : !m->inode);
 }
 
-static void add_code(struct modules *modules, struct modules_process *process, const struct mapping *m,
-		     struct code *to, uint64_t born)
+static void add_code(struct modules *modules, struct modules_process *process,
+		     const struct mapping *m, struct code *to, uint64_t born)
 {
 	*to = (struct code){.start = m->start, .end = m->end, .offset = m->offset, .born = born};
 	to->file = files__get(modules, process, m);
@@ -128,7 +129,8 @@ static void find_interpreter(struct modules_process *process, const struct maps 
 	for (i = 0; i < process->n; i++) {
 		const struct file *file = process->code[i].file;
 
-		if (file && file->inode == m->inode && file->major == m->major && file->minor == m->minor)
+		if (file && file->inode == m->inode && file->major == m->major &&
+		    file->minor == m->minor)
 			process->interpreter = file;
 	}
 }
@@ -186,7 +188,8 @@ static void bias_all(struct modules_process *process)
 	}
 }
 
-const struct code *processes__code(const struct modules_process *process, uint64_t pc, uint64_t time)
+const struct code *processes__code(const struct modules_process *process, uint64_t pc,
+				   uint64_t time)
 {
 	uint32_t low = 0, high = process->n, i;
 
@@ -204,7 +207,8 @@ const struct code *processes__code(const struct modules_process *process, uint64
 		if (process->code[i].start <= pc && pc < process->code[i].end &&
 		    process->code[i].born <= time && time <= process->code[i].died)
 			return &process->code[i];
-	/* It came after the last look at the mappings, and the pc before: nothing else was there. */
+	/* It came after the last look at the mappings, and the pc before: nothing else was there.
+	 */
 	return low && pc < process->code[low - 1].end ? &process->code[low - 1] : NULL;
 }
 

@@ -30,7 +30,8 @@ void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t num
 	}
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
-	if (memory == MAP_FAILED || pool__init(&pool->room, memory, (uint32_t)(bytes / UNWIND_BLOCK))) {
+	if (memory == MAP_FAILED ||
+	    pool__init(&pool->room, memory, (uint32_t)(bytes / UNWIND_BLOCK))) {
 		modules->pool_refused = true;
 		if (memory != MAP_FAILED)
 			munmap(memory, bytes);
@@ -61,10 +62,11 @@ void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool)
 	int round;
 
 	/* The answer may be there at once: the first pool is for lists. */
-	for (round = 0; !at && round < 2 && !modules->pool_asked && !modules->pool_refused; round++) {
-		ask(modules, !modules->n_pools		? MODULES_LISTS_BYTES :
-			     bytes < MODULES_POOL_BYTES ? MODULES_POOL_BYTES :
-							  bytes);
+	for (round = 0; !at && round < 2 && !modules->pool_asked && !modules->pool_refused;
+	     round++) {
+		ask(modules, !modules->n_pools		  ? MODULES_LISTS_BYTES
+			     : bytes < MODULES_POOL_BYTES ? MODULES_POOL_BYTES
+							  : bytes);
 		at = place(modules, size, ret_pool);
 	}
 	return at;

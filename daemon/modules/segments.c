@@ -22,7 +22,8 @@ int segments__read(struct unwind_source *elf, struct segments *ret)
 		    elf->read(elf, &one, sizeof(one), head.e_phoff + i * sizeof(one)))
 			return -EBADMSG;
 		if (one.p_type == PT_LOAD && one.p_flags & PF_X)
-			ret->items[ret->n++] = (struct segment){one.p_offset, one.p_filesz, one.p_vaddr};
+			ret->items[ret->n++] =
+				(struct segment){one.p_offset, one.p_filesz, one.p_vaddr};
 	}
 	return 0;
 }

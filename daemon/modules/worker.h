@@ -31,7 +31,7 @@ struct job {
 
 struct worker;
 int worker__new(struct worker **ret);
-struct worker *worker__free(struct worker *worker); /* NULL; jobs that wait are dropped */
+struct worker *worker__free(struct worker *worker);	  /* NULL; jobs that wait are dropped */
 int worker__give(struct worker *worker, struct job *job); /* takes it, if it returns 0 */
 struct job *worker__take(struct worker *worker);	  /* one that is done, or NULL */
 void job__free(struct job *job);

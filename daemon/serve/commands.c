@@ -30,6 +30,8 @@ static void answer(struct engine *engine, struct client *client, const struct re
 
 /* --- numbers of the engine --- */
 
+#define STOPS_TOLD 4u
+
 static json_t *describe(const struct engine *engine, const struct session *session)
 {
 	struct profile_totals totals;
@@ -76,6 +78,33 @@ static json_t *list_losses(const struct engine *engine)
 	return losses;
 }
 
+/* Where walks of native stacks ended early, of each session the places met most. */
+static json_t *list_stops(const struct engine *engine)
+{
+#define NAME(id, kind, name, sentence) [LOSS_##id] = name,
+	static const char *const names[] = {CPROFD_LOSSES(NAME)};
+#undef NAME
+	json_t *stops = json_array();
+
+	for (const struct session *s = engine->sessions; s; s = s->next) {
+		struct modules_stop top[STOPS_TOLD];
+		uint32_t n = s->modules && s->state == SESSION_RUNNING ?
+				     modules__stops(s->modules, top, STOPS_TOLD) :
+				     0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			json_t *path = json_string(top[i].path); /* NULL: no UTF-8 */
+
+			json_array_append_new(stops, json_pack("{s:I, s:s, s:o, s:I, s:I}", "session", (json_int_t)s->id,
+							       "loss", names[top[i].loss], "module",
+							       path ? path : json_string("?"), "offset",
+							       (json_int_t)top[i].offset, "count",
+							       (json_int_t)top[i].count));
+		}
+	}
+	return stops;
+}
+
 static json_t *make_status(const struct engine *engine)
 {
 	uint64_t samples = 0, rate = 0, tables = 0;
@@ -94,11 +123,11 @@ static json_t *make_status(const struct engine *engine)
 			rate += (uint64_t)((double)totals.samples * 1e9 / (double)age);
 		sessions++;
 	}
-	return json_pack("{s:{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}}", "status", "version", CPROFD_VERSION,
+	return json_pack("{s:{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}}", "status", "version", CPROFD_VERSION,
 			 "clients", (json_int_t)engine->n_clients, "sessions", (json_int_t)sessions, "samples",
 			 (json_int_t)samples, "samples_per_second", (json_int_t)rate, "pss_bytes",
 			 (json_int_t)proc__own_memory(), "queued_bytes", (json_int_t)chunk__memory(),
-			 "table_bytes", (json_int_t)tables, "losses", list_losses(engine));
+			 "table_bytes", (json_int_t)tables, "losses", list_losses(engine), "native_stops", list_stops(engine));
 }
 
 /* --- commands that name a session --- */

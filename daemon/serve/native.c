@@ -49,17 +49,21 @@ static int set_process(struct modules_host *host, const struct native_key *key,
 
 /* --- what comes back --- */
 
-void native__answered(struct session *session, const struct broker_message *message, const int *fds, unsigned n)
+void native__answered(struct session *session, const struct broker_message *message, const int *fds,
+		      unsigned n)
 {
 	bool good = message->error == BROKER_ERROR_OK && n == 1;
 	int fd = good ? fcntl(fds[0], F_DUPFD_CLOEXEC, 3) : -1;
 
-	if (session->modules && message->kind == BROKER_FILE && message->token == session->file_token) {
+	if (session->modules && message->kind == BROKER_FILE &&
+	    message->token == session->file_token) {
 		session->file_token = 0;
 		modules__file(session->modules, fd);
-	} else if (session->modules && message->kind == BROKER_POOL && message->token == session->pool_token) {
+	} else if (session->modules && message->kind == BROKER_POOL &&
+		   message->token == session->pool_token) {
 		session->pool_token = 0;
-		modules__pool(session->modules, fd, good ? message->pool_bytes : 0, message->number);
+		modules__pool(session->modules, fd, good ? message->pool_bytes : 0,
+			      message->number);
 	} else if (fd >= 0) {
 		close(fd);
 	}
@@ -104,8 +108,8 @@ void native__enter(struct tracee *tracee)
 
 	if (!session->modules || tracee->native || tracee->mem < 0 || tracee->maps < 0)
 		return;
-	tracee->native = modules__open_process(session->modules, tracee->pid, &tracee->key, tracee->mem,
-					       tracee->maps, engine__now());
+	tracee->native = modules__open_process(session->modules, tracee->pid, &tracee->key,
+					       tracee->mem, tracee->maps, engine__now());
 	native__identified(tracee);
 }
 

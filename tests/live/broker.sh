@@ -44,6 +44,8 @@ pids="$pids $(cat /proc/$parent/task/$parent/children 2>/dev/null)"
 
 expect "root, its own process" 0 "RESUME: ok" $of_root
 expect "root, each mapped file" 0 '^files: \([1-9][0-9]*\) of \1 ' -f $of_root
+expect "root, with pools for unwind tables" 0 "RESUME: ok" -n $of_root
+expect "a user, with pools for unwind tables" 0 "RESUME: ok" -n -u $uid $of_user
 expect "root, a user's process" 0 "RESUME: ok" $of_user
 expect "a user, its own process" 0 "RESUME: ok" -u $uid $of_user
 expect "a user, each mapped file" 0 '^files: \([1-9][0-9]*\) of \1 ' -f -u $uid $of_user

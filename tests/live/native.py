@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Native stacks as the sampler walks them: of a program whose every stack has a known shape (names from nm,
-mappings from /proc), and the share of whole walks of CPython with Numba's compiler.
+mappings from /proc), and the share of whole walks of CPython with Numba's compiler and in code of LLVM's JIT.
 
     native.py [SECONDS]     default 5 for each target. Needs root."""
 import bisect
@@ -159,5 +159,6 @@ with tempfile.TemporaryDirectory() as work:
     known_stacks(work, ["-O1", "-no-pie"])
     known_stacks(work, ["-O2", "-static"])
 share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], 2)
+share("LLVM's JIT", ["/usr/bin/python3", os.path.join(HERE, "../targets/jit_unwind.py")], 2)
 print(f"{passed} passed, {failed} failed, {skipped} skipped")
 sys.exit(1 if failed else 0)

@@ -1,6 +1,6 @@
 /* The broker with an engine that only asks: what does an unprivileged process get?
  *
- *   broker_probe [-u UID] [-s] [-f] PID     default uid: 0, whose engine is `nobody`
+ *   broker_probe [-u UID] [-s] [-f] [-n] PID     default uid: 0, whose engine is `nobody`
  *
  * One line for each thing tried, "name: ok" or "name: what failed"; exit status 1
  * when one failed. With -f also the files behind the mappings. Run it as root.
@@ -20,6 +20,7 @@
 
 #include "broker/broker.h"
 #include "cprofd/record.h"
+#include "cprofd/unwind.h"
 #include "target/process.h"
 
 static pid_t target;
@@ -88,10 +89,12 @@ static void probe_privileges(void)
 	tell("cannot create maps", bpf(BPF_MAP_CREATE, &attr) < 0, "can");
 }
 
-static void probe_maps(const int fds[3], const struct broker_message *attached)
+static void probe_maps(const int fds[BROKER_MAP_FDS], const struct broker_message *attached)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = page + 2 * attached->ring_bytes;
 	struct image_key key = {.arg_start = attached->arg_start, .start_data = attached->start_data};
+	struct native_key whose = {.image = key, .tgid = (uint64_t)target};
+	struct unwind_process process = {};
 	struct image image = {};
 	void *p;
 
@@ -106,6 +109,55 @@ static void probe_maps(const int fds[3], const struct broker_message *attached)
 	tell("images: delete", map_call(BPF_MAP_DELETE_ELEM, fds[1], &key, NULL), strerror(errno));
 	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[2], 0);
 	tell("samples, writable", p != MAP_FAILED, strerror(errno));
+	tell("processes: update", map_call(BPF_MAP_UPDATE_ELEM, fds[3], &whose, &process), strerror(errno));
+	tell("processes: delete", map_call(BPF_MAP_DELETE_ELEM, fds[3], &whose, NULL), strerror(errno));
+}
+
+/* What is told of children comes before the answer. */
+static int ask_pool(int channel, struct broker_message *m, int fds[BROKER_FDS_MAX], unsigned *n)
+{
+	int err = ask(channel, m, fds, n);
+
+	while (!err && m->kind == BROKER_CHILD) {
+		printf("child %d\n", m->pid);
+		err = broker__receive(channel, m, fds, n);
+	}
+	return err;
+}
+
+/* Pools of unwind tables: for sessions with native stacks, and bounded. */
+static void probe_pools(int channel, const struct broker_message *attached)
+{
+	const struct broker_message request = {.kind = BROKER_ADD_POOL, .session = attached->session};
+	bool native = flags & BROKER_NATIVE_MASK;
+	struct broker_message m = request;
+	int fds[BROKER_FDS_MAX];
+	unsigned n, i;
+	void *p;
+
+	m.pool_bytes = 1 << 20;
+	if (!native) {
+		tell("ADD_POOL without native stacks is refused", !ask_pool(channel, &m, fds, &n) && m.error && !n, "served");
+		return;
+	}
+	for (i = 0; i < 2; i++) {
+		m = request;
+		m.pool_bytes = 1 << 20;
+		if (ask_pool(channel, &m, fds, &n) || m.error || n != 1) {
+			tell("ADD_POOL", false, broker_error__sentence(m.error));
+			return;
+		}
+		tell("ADD_POOL", m.kind == BROKER_POOL && m.number == i && m.pool_bytes == 1 << 20, "of another form");
+		p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+		tell("pool, writable", p != MAP_FAILED, strerror(errno));
+		close(fds[0]);
+	}
+	m = request;
+	m.pool_bytes = BROKER_POOLS_BYTES;
+	tell("ADD_POOL of too much is refused", !ask_pool(channel, &m, fds, &n) && m.error && !n, "served");
+	m = request;
+	m.pool_bytes = 100;
+	tell("ADD_POOL of a part of a page is refused", !ask_pool(channel, &m, fds, &n) && m.error && !n, "served");
 }
 
 static void probe_files(int channel, const struct broker_message *attached, const struct maps *maps)
@@ -169,6 +221,7 @@ static int engine(int channel)
 	err = target_process__init(&process, target, fds[5], fds[6],
 				   (struct image_key){attached.arg_start, attached.start_data});
 	tell("maps: read", !err && process.maps.n && !process.maps.bad, "cannot");
+	probe_pools(channel, &attached);
 	if (files)
 		probe_files(channel, &attached, &process.maps);
 	m = (struct broker_message){
@@ -200,11 +253,13 @@ int main(int argc, char **argv)
 	struct broker_options options = {.listen_fd = -1, .engine_main = engine};
 	int pair[2], option;
 
-	while ((option = getopt(argc, argv, "u:sf")) != -1) {
+	while ((option = getopt(argc, argv, "u:sfn")) != -1) {
 		if (option == 'u')
 			options.client_uid = options.client_gid = (uid_t)atoi(optarg);
 		else if (option == 's')
-			flags = BROKER_SUBPROCESSES;
+			flags |= BROKER_SUBPROCESSES;
+		else if (option == 'n')
+			flags |= BROKER_NATIVE_FULL << BROKER_NATIVE_SHIFT;
 		else if (option == 'f')
 			files = true;
 		else

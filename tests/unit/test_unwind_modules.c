@@ -43,7 +43,8 @@ static int open_file(struct modules_host *self, int32_t pid, uint64_t start, uin
 		while (fd < 0 && maps && fgets(line, sizeof(line), maps)) {
 			unsigned long long at;
 
-			if (sscanf(line, "%llx-%*x %*s %*x %*s %*u %4095s", &at, name) == 2 && at == start)
+			if (sscanf(line, "%llx-%*x %*s %*x %*s %*u %4095s", &at, name) == 2 &&
+			    at == start)
 				fd = open(name, O_RDONLY | O_CLOEXEC);
 		}
 		if (maps)
@@ -258,12 +259,15 @@ static void mappings_change(void **state)
 	code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(code != MAP_FAILED);
 	met = now();
-	assert_int_equal(modules__find(modules, process, (uint64_t)(uintptr_t)code + 8, met, &found), -ENOENT);
+	assert_int_equal(
+		modules__find(modules, process, (uint64_t)(uintptr_t)code + 8, met, &found),
+		-ENOENT);
 	modules__stopped(modules, process, ((uint64_t)(uintptr_t)code + 8) | NATIVE_EXACT,
 			 LOSS_NATIVE_MAPPING, met);
 	usleep(25000);
 	modules__tick(modules, now());
-	assert_int_equal(modules__find(modules, process, (uint64_t)(uintptr_t)code + 8, met, &found), 0);
+	assert_int_equal(
+		modules__find(modules, process, (uint64_t)(uintptr_t)code + 8, met, &found), 0);
 	assert_null(found.module);
 	munmap(code, 8192);
 	end();
@@ -271,7 +275,8 @@ static void mappings_change(void **state)
 
 static void biases(void **state)
 {
-	struct segments segments = {.n = 2, .items = {{0x1040, 0x500, 0x401040}, {0x3000, 0x10, 0x9000}}};
+	struct segments segments = {.n = 2,
+				    .items = {{0x1040, 0x500, 0x401040}, {0x3000, 0x10, 0x9000}}};
 	uint64_t bias;
 
 	assert_int_equal(segments__bias(&segments, 0x1000, 0x7f0000001000, &bias), 0);
@@ -284,8 +289,10 @@ static void biases(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(walks_are_libunwinds), cmocka_unit_test(what_is_there),
-		cmocka_unit_test(no_room),		cmocka_unit_test(mappings_change),
+		cmocka_unit_test(walks_are_libunwinds),
+		cmocka_unit_test(what_is_there),
+		cmocka_unit_test(no_room),
+		cmocka_unit_test(mappings_change),
 		cmocka_unit_test(biases),
 	};
 
