@@ -214,11 +214,11 @@ static int engine(int channel)
 	attached = m;
 	printf("attached after %.1f ms: %u threads, ring %llu bytes\n", now_ms() - started, m.threads,
 	       (unsigned long long)m.ring_bytes);
-	tell("ATTACHED", m.kind == BROKER_ATTACHED && m.token == 7 && n == 7, "of another form");
+	tell("ATTACHED", m.kind == BROKER_ATTACHED && m.token == 7 && n == BROKER_ATTACHED_FDS, "of another form");
 	probe_maps(fds, &attached);
-	tell("mem: read", pread(fds[5], &byte, 1, (off_t)attached.arg_start) == 1, strerror(errno));
-	tell("mem: not writable", pwrite(fds[5], &byte, 1, (off_t)attached.arg_start) < 0, "writable");
-	err = target_process__init(&process, target, fds[5], fds[6],
+	tell("mem: read", pread(fds[BROKER_MAP_FDS + 1], &byte, 1, (off_t)attached.arg_start) == 1, strerror(errno));
+	tell("mem: not writable", pwrite(fds[BROKER_MAP_FDS + 1], &byte, 1, (off_t)attached.arg_start) < 0, "writable");
+	err = target_process__init(&process, target, fds[BROKER_MAP_FDS + 1], fds[BROKER_MAP_FDS + 2],
 				   (struct image_key){attached.arg_start, attached.start_data});
 	tell("maps: read", !err && process.maps.n && !process.maps.bad, "cannot");
 	probe_pools(channel, &attached);
