@@ -217,7 +217,24 @@ int files__done(struct modules *modules, struct job *job)
 	file->seen.state = file->table.at || !modules->tables ? MODULE_READY : MODULE_BARE;
 	*(file->seen.state == MODULE_READY ? &modules->counts.ready : &modules->counts.bare) += 1;
 	processes__dirty(modules);
+	modules->answers++;
 	return 0;
+}
+
+int modules__elf(struct modules *modules, const struct module *module, struct unwind_file *ret)
+{
+	const struct file *file = module->id && module->id <= modules->n_files ?
+					  modules->files[module->id - 1] :
+					  NULL;
+
+	if (!file || file->image)
+		return -ENOENT;
+	return file->fd < 0 ? -EAGAIN : unwind_file__init(ret, file->fd);
+}
+
+uint64_t modules__changes(const struct modules *modules)
+{
+	return modules->answers;
 }
 
 int modules__symbols(struct modules *modules, const struct module *module, struct symbol_file **ret)

@@ -122,6 +122,7 @@ struct modules {
 	struct retired *retired;
 	uint64_t salts;
 	uint16_t change;
+	uint64_t answers; /* changed so often */
 	uint64_t now;
 	struct modules_counts counts;
 	struct modules_stop stops[STOPS];

@@ -103,6 +103,13 @@ int modules__find(struct modules *modules, const struct modules_process *process
 int modules__symbols(struct modules *modules, const struct module *module,
 		     struct symbol_file **ret);
 
+/* The ELF file; the fd in it is not owned. -EAGAIN: it is not open yet; -ENOENT: no file. */
+int modules__elf(struct modules *modules, const struct module *module, struct unwind_file *ret);
+/* A number that differs when an answer may. */
+uint64_t modules__changes(const struct modules *modules);
+/* The module that holds the process' CPython; NULL: none is known. */
+const struct module *modules__interpreter(const struct modules_process *process);
+
 /* --- the ledger --- */
 
 /* Where walks ended early, most frequent first. */

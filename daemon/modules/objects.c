@@ -57,6 +57,7 @@ void objects__poll(struct modules *modules, struct modules_process *process, uin
 		return;
 	if (jit__poll(process->jit, &process->mem.reader, false) != 1)
 		return;
+	modules->answers++;
 	if (modules->tables)
 		for (; (o = jit__object(process->jit, process->next_object));
 		     process->next_object = o->id + 1)

@@ -164,6 +164,7 @@ static void look(struct modules *modules, struct modules_process *process, uint6
 		if (hash != process->maps_hash && !merge(modules, process, &maps, now)) {
 			process->maps_hash = hash;
 			process->dirty = true;
+			modules->answers++;
 			process->pause = 0;
 		}
 		find_interpreter(process, &maps);
@@ -294,6 +295,11 @@ struct modules_process *modules__process(struct modules *modules, int32_t pid, u
 			break;
 	}
 	return best;
+}
+
+const struct module *modules__interpreter(const struct modules_process *process)
+{
+	return process->interpreter ? &process->interpreter->seen : NULL;
 }
 
 void processes__dirty(struct modules *modules)

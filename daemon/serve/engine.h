@@ -157,6 +157,13 @@ bool tracee__is_awaited(const struct tracee *tracee);
 /* What a captured code object lacks. */
 void touch__code(struct engine *engine, struct tracee *tracee, const struct record_code *code);
 
+struct places;
+struct native_places;
+/* --- places.c: names of native code, for the profile --- */
+int places__new(struct session *session, struct native_places **ret);
+struct places *places__of(struct native_places *places);
+struct native_places *places__free(struct native_places *places);
+
 /* --- native.c: native stacks; without them these do nothing --- */
 int native__open(struct session *session, int processes_fd);
 void native__close(struct session *session);
@@ -196,6 +203,7 @@ struct session {
 	int processes;                  /* map fd; -1: no native stacks */
 	struct modules_host modules_host;
 	struct modules *modules;        /* NULL: no native stacks */
+	struct native_places *places;   /* likewise: what its profile asks */
 	uint32_t file_token, pool_token; /* of what modules asked for */
 	struct ring *ring;
 	struct collect_sink collect_sink;

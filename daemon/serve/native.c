@@ -73,18 +73,22 @@ void native__answered(struct session *session, const struct broker_message *mess
 
 int native__open(struct session *session, int processes_fd)
 {
+	int err;
+
 	if (session->request.native == REQUEST_NATIVE_OFF)
 		return 0;
 	session->modules_host = (struct modules_host){open_file, add_pool, set_process};
 	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
 	if (session->processes < 0)
 		return -errno;
-	return modules__new(&session->modules_host, session->request.native == REQUEST_NATIVE_FULL,
-			    &session->modules);
+	err = modules__new(&session->modules_host, session->request.native == REQUEST_NATIVE_FULL,
+			   &session->modules);
+	return err ? err : places__new(session, &session->places);
 }
 
 void native__close(struct session *session)
 {
+	session->places = places__free(session->places);
 	session->modules = modules__free(session->modules);
 	if (session->processes >= 0)
 		close(session->processes);

@@ -236,9 +236,9 @@ static void attached(struct engine *engine, struct session *session, const struc
 	session->broker = message->session;
 	session->state = SESSION_IDENTIFYING;
 	session->images = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
-	err = session->images < 0 ? -errno : drain__open(session, fds[0], fds[2]);
+	err = session->images < 0 ? -errno : native__open(session, fds[3]);
 	if (!err)
-		err = native__open(session, fds[3]);
+		err = drain__open(session, fds[0], fds[2]);
 	tracee = err ? NULL : tracee__new(session, message->pid);
 	if (!tracee) {
 		internal_error(engine, session, "the session cannot be set up", err ? err : -ENOMEM);
