@@ -14,7 +14,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "../../build/tests/tools/eval_ranges")
-STOPS = 25
+STOPS = 10
 DEPTH = 12
 # map() enters the interpreter from C DEPTH times; the module is another. Before 3.11 the call from the
 # module's code to down() enters it, too.
@@ -90,9 +90,10 @@ def stops(python, module, ranges):
         for m in re.finditer(r"^#(\d+)\s+0x([0-9a-f]+) in ", stop, re.M):
             pc = int(m[2], 16) - bias - (m[1] != "0")
             n += any(start <= pc < end and mark == "eval" for start, end, mark, _ in ranges)
-        # gdb leaves out the pc of a statement's first instruction, and of a function that has others
-        # inlined at that place.
-        n += len(re.findall(r"^#\d+\s+_PyEval_EvalFrameDefault", stop, re.M))
+        # gdb leaves out the pc of the innermost frame at a statement's first instruction; lines without pc
+        # that follow are of functions that have the one before inlined.
+        head = re.split(r"^#\d+\s+0x", stop, maxsplit=1, flags=re.M)[0]
+        n += bool(re.search(r"^#\d+\s+_PyEval_EvalFrameDefault", head, re.M))
         counts.append(n)
     return counts
 

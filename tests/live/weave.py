@@ -86,7 +86,7 @@ def wrong(stack, version, module):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--stops", type=int, default=1000)
+    parser.add_argument("--stops", type=int, default=500)
     parser.add_argument("pythons", nargs="*")
     args = parser.parse_args()
     pythons = args.pythons or [line.split(None, 1)[1] for line in

@@ -122,6 +122,10 @@ static void takes(void **state)
 		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\",0,\"m\",1,\"later "
 		"minor\"]]}",
 		"{\"ev\":\"functions\",\"first\":1,\"rows\":[]}",
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":0}",
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":99}",
+		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\",0,\"m\",4],"
+		"[\"h\",\"\",0,\"m\",5],[\"of a later minor\",\"\",0,\"m\",200]]}",
 		"{\"ev\":\"stacks\",\"first\":3,\"rows\":[[2,0],[3,0],[0,0]]}",
 		"{\"ev\":\"samples\",\"t\":[]}",
 		"{\"ev\":\"samples\",\"t\":[7,-3],\"stack\":[2,0],\"new\":[\"a\"]}",
