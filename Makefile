@@ -145,7 +145,7 @@ test: deps-test ## everything that this machine can test, below 20 minutes (root
 # Unit tests under ASan and UBSan, and the order of the stages; without root.
 SANITIZE := B=build/san CFLAGS="-O1 -g" \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-.PHONY: check check-unit check-order check-live check-browser check-matrix tables-check test-tools
+.PHONY: check check-unit check-order check-live check-browser check-matrix check-compilers tables-check test-tools
 check: check-order ## unit tests under sanitizers; no root, seconds
 	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-unit
 check-unit: $(UNIT)
@@ -174,7 +174,11 @@ check-browser: ## the result in the real speedscope in a real browser
 check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST too, 50,000 samples a target, 200 children a kind
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/truth.py --samples 50000
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/children.py --all --count 200
-	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/run-live.sh tests/live/identify.sh tests/live/lines.sh
+	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" \
+		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh
+
+check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX (they are installed below build/)
+	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/numba_names.sh
 
 tables-check: ## the tables of CPython's layouts against CPython's headers and interpreters
 	$(Q)python3 tools/offsets/tables.py --check

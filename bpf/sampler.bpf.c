@@ -157,7 +157,7 @@ static __always_inline void fill_header(struct record_header *header, __u16 kind
 
 static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
 {
-	if (loss < 32)
+	if (loss < SAMPLER_LOSSES)
 		c->losses[loss]++;
 }
 

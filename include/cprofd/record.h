@@ -12,6 +12,7 @@
 #define CPROFD_RECORD_H
 
 #include "host.h"
+#include "loss.h"
 
 enum record_kind {
 	RECORD_SAMPLE = 1,  /* a tick on a thread of the target */
@@ -175,13 +176,16 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX (96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u)
 
+#define SAMPLER_LOSSES 48u
+_Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");
+
 /* Counters that the sampler keeps, for each CPU. */
 struct sampler_counts {
 	__u64 ticks;        /* runs of the sampler */
 	__u64 samples;      /* records that went out */
 	__u64 bytes;
 	__u64 captures;
-	__u64 losses[32];   /* by enum loss */
+	__u64 losses[SAMPLER_LOSSES]; /* by enum loss */
 };
 
 /* head and tail count bytes and never wrap; a record begins at data[count % SAMPLE_RING_BYTES] and is

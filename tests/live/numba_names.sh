@@ -7,7 +7,7 @@ symbolize=$PWD/build/tests/tools/symbolize
 passed=0 failed=0 skipped=0
 pythons="/usr/bin/python3 ${CPROFD_NUMBA_PYTHONS:-}"
 
-if [ -z "${CPROFD_NUMBA_PYTHONS:-}" ]; then
+if [ -n "${CPROFD_COMPILERS:-}" ] && [ -z "${CPROFD_NUMBA_PYTHONS:-}" ]; then
 	venv=build/numba-venv
 	for python in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[0-3]*/bin/python3; do
 		[ -x "$python" ] && newest=$python

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Native unwinding against libdw and libunwind: tables of the machine's ELF files row by row (CPROFD_ELFS:
-# folders, default the system's libraries and programs), a child at each of its instructions, and the
+# files and folders, default some libraries that differ most), a child at each of its instructions, and the
 # stepper in the kernel. Needs root (BPF).
 here=$(dirname "$0")
 tools=$here/../../build/tests/tools
@@ -22,7 +22,11 @@ report()
 	fi
 }
 
-find ${CPROFD_ELFS:-/usr/lib/x86_64-linux-gnu /usr/bin} -type f \( -perm -u+x -o -name '*.so*' \) |
+libs=/usr/lib/x86_64-linux-gnu
+python=$(readlink -f /usr/bin/python3)
+find ${CPROFD_ELFS:-$(ls -d "$python" $libs/libc.so.6 $libs/libm.so.6 $libs/ld-linux-x86-64.so.2 $libs/libLLVM-1*.so.1 \
+	$libs/libstdc++.so.6* $libs/libcrypto.so.3 $libs/libgcrypt.so.20* /usr/lib/python3/dist-packages/numpy/core \
+	/usr/lib/python3/dist-packages/scipy/linalg /usr/lib/python3/dist-packages/llvmlite 2>/dev/null)} -type f \( -perm -u+x -o -name '*.so*' \) |
 	"$tools/unwind_compare" > "$log"
 status=$?
 grep -E '^  |wrong [1-9]|missing [1-9]|too much [1-9]' "$log" | head -n 40
