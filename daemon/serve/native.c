@@ -148,8 +148,8 @@ void native__sample(struct session *session, const struct record_sample *sample)
 				 sample->header.time);
 		return;
 	}
-	/* A forked child has its parent's list until it maps code of its own. */
+	/* A forked child has its parent's list until it maps code of its own, or its parent goes. */
 	tracee = tracee__find(session, pid);
-	if (tracee && part->part.loss == LOSS_NATIVE_MAPPING)
+	if (tracee && (part->part.loss == LOSS_NATIVE_MAPPING || part->part.loss == LOSS_NATIVE_PENDING))
 		tracee__ask_memory(session->engine, tracee);
 }
