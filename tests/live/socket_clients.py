@@ -292,7 +292,7 @@ def test_spool_of_a_full_disk(_):
     """The live stream goes on, the ledger says it once, and what was written before can be had."""
     folder, disk = tempfile.mkdtemp(), tempfile.mkdtemp()
     os.chmod(folder, 0o755)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "none", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=1777", "none", disk], check=True)
     env = {key: value for key, value in os.environ.items() if key != "XDG_RUNTIME_DIR"}
     daemon = Daemon(folder, env=dict(env, TMPDIR=disk))
     try:
@@ -308,7 +308,8 @@ def test_spool_of_a_full_disk(_):
             answer = client.request("snapshot", session=session)
             lines = unpack(client.read(answer["bytes"]))
             kept = decode(lines)
-            assert kept.kinds[0] == "hello" and kept.end["reason"] == "snapshot" and kept.samples
+            assert kept.kinds[0] == "hello" and kept.end["reason"] == "snapshot" and kept.samples, (
+                kept.kinds[:20], len(kept.kinds), kept.end)
             client.events.clear()
             time.sleep(1)
             client.request("stop", session=session)
