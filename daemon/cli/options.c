@@ -228,7 +228,7 @@ const struct option_row option_rows[] = {
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; speedscope without it, or events for a FILE that ends in .cprof", set_format},
 	{"functions", 'F', NULL, NULL, WRITING, "one frame for each function (this is what happens without it)", set_functions},
 	{"lines", 'l', NULL, NULL, WRITING, "one frame for each line of each function", set_lines},
-	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING, "native stacks: full when no KIND is given, off without this option; in this version they are walked and counted, not shown", set_native},
+	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option; leaf: the innermost alone", set_native},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
 	{"subprocesses", 's', NULL, NULL, SAMPLING, "children of the process too", set_subprocesses},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks, the thread's name as the outermost frame", set_threads},
