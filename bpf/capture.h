@@ -1,0 +1,246 @@
+/* Code objects are copied when they are met for the first time: names, file, first line, variables, line table.
+ * Part of sampler.bpf.c, after its maps and helpers. */
+#ifndef CPROFD_BPF_CAPTURE_H
+#define CPROFD_BPF_CAPTURE_H
+
+/* The record of one code object while it is put together, and the line table that is on its way. */
+#define CAPTURE_BYTES 65536u
+struct capture {
+	__u64 pending_key;    /* a line table longer than one record goes on here */
+	__u32 pending_offset;
+	__u32 position;       /* bytes used of data */
+	__u64 source;         /* of the string in hand */
+	__u32 parts;
+	__u32 incomplete;     /* something could not be read: try again at the next sight */
+	__u8 raw[64];
+	__u8 data[CAPTURE_BYTES + 32768];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct capture);
+} captures SEC(".maps");
+
+/* Copies one Python string as a part; 0, or 1 when it could not be read. */
+static __always_inline int put_string(struct capture *cap, const struct py_layout *l, __u16 kind,
+				      __u64 string, __u32 max)
+{
+	__u32 at = cap->position, size, state, unit, padded;
+	struct part_string *part;
+	__u64 data, length;
+	long err;
+
+	if (at > CAPTURE_BYTES)
+		return 1;
+	if (!string || bpf_probe_read_user(cap->raw, 64, (void *)string)) {
+		cap->incomplete = 1;
+		return 1;
+	}
+	length = py_u64(cap->raw, 64, l->unicode_length);
+	state = py_u32(cap->raw, 64, l->unicode_state);
+	unit = (state >> l->state_kind_shift) & 7;
+	if (length >> 31 || (unit != 1 && unit != 2 && unit != 4))
+		return 1;
+	part = (struct part_string *)(cap->data + at);
+	part->kind = unit;
+	part->ascii = (state >> l->state_ascii_shift) & 1;
+	part->_pad = 0;
+	part->length = length;
+	data = string + (part->ascii ? l->unicode_ascii_data : l->unicode_compact_data);
+	size = length > max ? max : (__u32)length;
+	size *= unit;
+	if (size > max)
+		size = max;
+	host_barrier(size);
+	if (size > RECORD_STRING_MAX)
+		return 1;
+	err = size ? bpf_probe_read_user(part->data, size, (void *)data) : 0;
+	if (err) {
+		cap->incomplete = 1;
+		return 1;
+	}
+	padded = (size + 7) & ~7u;
+	part->part.kind = kind;
+	part->part.loss = 0;
+	part->part.size = sizeof(*part) + padded;
+	cap->position = at + sizeof(*part) + padded;
+	cap->parts++;
+	return 0;
+}
+
+struct variables_context {
+	struct capture *cap;
+	const struct py_layout *l;
+	__u64 items;
+	__u32 n;
+};
+
+static long put_variable(__u32 i, void *context)
+{
+	struct variables_context *v = context;
+	__u64 name = 0;
+
+	if (bpf_probe_read_user(&name, 8, (void *)(v->items + (__u64)i * 8)))
+		return 1;
+	if (put_string(v->cap, v->l, PART_NAME, name, RECORD_VARIABLE_MAX))
+		return 1;
+	v->n++;
+	return 0;
+}
+
+static __always_inline void put_variables(struct capture *cap, const struct py_layout *l, __u64 tuple)
+{
+	struct variables_context v = {.cap = cap, .l = l};
+	__u32 at = cap->position, parts = cap->parts, total;
+	struct part_variables *part;
+	__u64 size = 0;
+
+	if (at > CAPTURE_BYTES - 4096)
+		return;
+	if (!tuple || bpf_probe_read_user(&size, 8, (void *)(tuple + l->var_size)) || size >> 31)
+		return;
+	total = size;
+	part = (struct part_variables *)(cap->data + at);
+	part->part.kind = PART_VARIABLES;
+	part->part.loss = 0;
+	part->total = total;
+	cap->position = at + sizeof(*part);
+	v.items = tuple + l->tuple_items;
+	bpf_loop(total < RECORD_VARIABLES_MAX ? total : RECORD_VARIABLES_MAX, put_variable, &v, 0);
+	part->n = v.n;
+	part->part.size = cap->position - at;
+	cap->parts = parts + 1;
+}
+
+/* A piece of the line table from `offset` on; bytes left after it. */
+static __always_inline __u32 put_lines(struct capture *cap, const struct py_layout *l, __u64 table,
+				       __u32 total, __u32 offset)
+{
+	__u32 at = cap->position, size, padded;
+	struct part_bytes *part;
+
+	if (at > CAPTURE_BYTES || offset > total)
+		return 0;
+	size = total - offset;
+	if (size > RECORD_LINES_MAX)
+		size = RECORD_LINES_MAX;
+	host_barrier(size);
+	if (size > RECORD_LINES_MAX)
+		return 0;
+	part = (struct part_bytes *)(cap->data + at);
+	if (size && bpf_probe_read_user(part->data, size, (void *)(table + l->bytes_data + offset))) {
+		cap->incomplete = 1;
+		return total - offset;
+	}
+	padded = (size + 7) & ~7u;
+	part->part.kind = PART_LINES;
+	part->part.loss = 0;
+	part->part.size = sizeof(*part) + padded;
+	part->offset = offset;
+	part->length = size;
+	cap->position = at + sizeof(*part) + padded;
+	cap->parts++;
+	return total - offset - size;
+}
+
+struct capture_context {
+	struct py_walk *walk;
+	const struct image *image;
+	struct capture *cap;
+	struct sampler_counts *counts;
+	const struct record_header *tick; /* of the sample: time, cpu and task */
+};
+
+/* Sends todo[i]. */
+static long capture_code(__u32 i, void *context)
+{
+	struct capture_context *c = context;
+	struct py_walk *walk = c->walk;
+	struct capture *cap = c->cap;
+	const struct py_layout *l = &c->image->layout;
+	struct record_code *record = (struct record_code *)cap->data;
+	struct py_todo *todo;
+	__u64 code, key, name, qualname, table, size = 0;
+	__u32 offset = 0, left, length;
+
+	if (i >= RECORD_CODES_PER_TICK)
+		return 1;
+	todo = &walk->todo[i];
+	code = todo->code;
+	key = todo->key;
+	if (bpf_probe_read_user(walk->code, PY_RAW_CODE, (void *)code)) {
+		count_loss(c->counts, LOSS_CODE_READ);
+		return 0;
+	}
+	cap->position = sizeof(*record);
+	cap->parts = 0;
+	cap->incomplete = 0;
+	table = py_u64(walk->code, PY_RAW_CODE, l->code_linetable);
+	if (!table || bpf_probe_read_user(&size, 8, (void *)(table + l->var_size)) || size >> 31) {
+		cap->incomplete = 1;
+		size = 0;
+	}
+	record->key = key;
+	record->address = code;
+	record->first_line = py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno);
+	record->code_flags = py_u32(walk->code, PY_RAW_CODE, l->code_flags);
+	record->arg_count = py_u32(walk->code, PY_RAW_CODE, l->code_argcount);
+	record->lines_total = size;
+	if (l->frames == PY_FRAMES_OBJECTS) {
+		__u64 bytes = 0;
+
+		bpf_probe_read_user(&bytes, 8,
+				    (void *)(py_u64(walk->code, PY_RAW_CODE, l->code_instructions) +
+					     l->var_size));
+		record->code_size = bytes;
+	} else {
+		record->code_size = 2 * py_u32(walk->code, PY_RAW_CODE, l->var_size);
+	}
+	if (cap->pending_key == key) {
+		offset = cap->pending_offset;
+	} else {
+		name = py_u64(walk->code, PY_RAW_CODE, l->code_name);
+		put_string(cap, l, PART_NAME, name, RECORD_STRING_MAX);
+		if (l->code_qualname != PY_ABSENT) {
+			qualname = py_u64(walk->code, PY_RAW_CODE, l->code_qualname);
+			if (qualname != name)
+				put_string(cap, l, PART_QUALNAME, qualname, RECORD_STRING_MAX);
+		}
+		put_string(cap, l, PART_FILE, py_u64(walk->code, PY_RAW_CODE, l->code_filename),
+			   RECORD_STRING_MAX);
+		put_variables(cap, l, py_u64(walk->code, PY_RAW_CODE, l->code_varnames));
+	}
+	left = put_lines(cap, l, table, size, offset);
+	record->parts = cap->parts;
+	length = cap->position;
+	host_barrier(length);
+	if (length > CAPTURE_BYTES)
+		return 0;
+	record->header = *c->tick;
+	record->header.kind = RECORD_CODE;
+	record->header.size = length;
+	if (bpf_ringbuf_output(&ring, cap->data, length, BPF_RB_NO_WAKEUP)) {
+		count_loss(c->counts, LOSS_RING_FULL);
+		return 0;
+	}
+	c->counts->captures++;
+	c->counts->bytes += length;
+	if (cap->incomplete) {
+		count_loss(c->counts, LOSS_PAGE_FAULT);
+		return 0;
+	}
+	if (left) {
+		/* The rest comes with the next sight of this code on this CPU. */
+		cap->pending_key = key;
+		cap->pending_offset = size - left;
+		return 0;
+	}
+	if (cap->pending_key == key)
+		cap->pending_key = 0;
+	seen_add(key);
+	return 0;
+}
+
+#endif
