@@ -9,31 +9,7 @@ const volatile __u32 native = 0;
 #define NATIVE_LEAF 1u
 #define NATIVE_FULL 2u
 
-/* Made by the broker when an engine asks for one, filled by the engine. */
-struct native_pool {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	__uint(key_size, 4);
-	__uint(value_size, 4096);
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 32); /* BROKER_POOLS_MAX */
-	__uint(key_size, 4);
-	__array(values, struct native_pool);
-} pools SEC(".maps");
-
-static __always_inline void *host_pool(__u32 n)
-{
-	return bpf_map_lookup_elem(&pools, &n);
-}
-static __always_inline const void *host_block(void *pool, __u32 i)
-{
-	return bpf_map_lookup_elem(pool, &i);
-}
-
+#include "pools.h"
 #include "cprofd/unwind.h"
 
 /* Written by the engine. */
@@ -155,7 +131,7 @@ static __always_inline void native_process(struct native_scratch *own, const str
 /* Writes the part at record + size; the record's size with it. */
 static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct task_struct *task,
 					 const struct image_key *image, struct record_sample *record,
-					 __u8 *base, __u32 size, __u64 *losses)
+					 __u8 *base, __u32 size, struct sampler_counts *counts)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), frames;
 	struct native_scratch *own = bpf_map_lookup_elem(&natives, &cpu);
@@ -180,8 +156,8 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 		if (!own->process.list)
 			out->part.loss = LOSS_NATIVE_PENDING;
 		loss = out->part.loss;
-		if (loss && loss < 32)
-			losses[loss]++;
+		if (loss)
+			count_loss(counts, loss);
 	}
 	out->part.kind = PART_NATIVE_FRAMES;
 	frames = out->n;

@@ -71,6 +71,12 @@ static __always_inline void seen_add(__u64 key)
 }
 
 #include "cprofd/pywalk.h"
+static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
+{
+	if (loss < SAMPLER_LOSSES)
+		c->losses[loss]++;
+}
+
 #include "native.h"
 
 /* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one
@@ -133,12 +139,6 @@ static __always_inline void fill_header(struct record_header *header, __u16 kind
 	header->cpu = cpu;
 	header->time = time;
 	fill_task(&header->task, task);
-}
-
-static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
-{
-	if (loss < SAMPLER_LOSSES)
-		c->losses[loss]++;
 }
 
 #include "capture.h"
@@ -282,7 +282,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
 	if (native)
-		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c->losses);
+		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c);
 	record->header.size = size;
 	c->samples++;
 	c->bytes += size;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "modules/internal.h"
+#include "target/process.h"
 
 #define READ_NS (1000 * MS)   /* without a reason */
 #define PAUSE_FIRST (20 * MS) /* after a pc in no mapping; doubles while that stays so */
@@ -15,22 +16,7 @@
 
 static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
 {
-	const struct fd_reader *reader = (const struct fd_reader *)self;
-	size_t done = 0;
-
-	if (address >> 63 || address + size < address)
-		return -EFAULT;
-	while (done < size) {
-		ssize_t got =
-			pread(reader->fd, (char *)dst + done, size - done, (off_t)(address + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return -EFAULT;
-		done += (size_t)got;
-	}
-	return 0;
+	return process_memory__read(((const struct fd_reader *)self)->fd, dst, size, address);
 }
 
 /* --- mappings --- */

@@ -126,6 +126,7 @@ static void find_file(struct native_places *self, const struct modules_found *fo
 {
 	const struct module *module = found->module;
 	const struct eval_ranges *eval;
+	enum weave_mark mark = WEAVE_CODE;
 	struct symbol_file *symbols;
 
 	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
@@ -153,8 +154,10 @@ static void find_file(struct native_places *self, const struct modules_found *fo
 	}
 	if (found->interpreter && found->vaddr_known) {
 		eval = eval_of(self, module);
-		if (eval && eval_ranges__mark(eval, found->vaddr) != WEAVE_CODE)
-			ret->mark = eval_ranges__mark(eval, found->vaddr);
+		if (eval)
+			mark = eval_ranges__mark(eval, found->vaddr);
+		if (mark != WEAVE_CODE)
+			ret->mark = mark;
 	}
 }
 

@@ -13,10 +13,8 @@ const char *target_problem__sentence(enum target_problem_kind kind)
 	return (unsigned)kind < TARGET_PROBLEM_COUNT ? sentences[kind] : "an unknown problem";
 }
 
-static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
+int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 {
-	struct target_process *process =
-		(struct target_process *)((char *)self - offsetof(struct target_process, reader));
 	size_t done = 0;
 	ssize_t got;
 
@@ -24,7 +22,7 @@ static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t a
 	if (address >> 63 || address + size < address)
 		return -EFAULT;
 	while (done < size) {
-		got = pread(process->mem, (char *)dst + done, size - done, (off_t)(address + done));
+		got = pread(mem, (char *)dst + done, size - done, (off_t)(address + done));
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -32,6 +30,14 @@ static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t a
 		done += (size_t)got;
 	}
 	return 0;
+}
+
+static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
+{
+	const struct target_process *process =
+		(const struct target_process *)((char *)self - offsetof(struct target_process, reader));
+
+	return process_memory__read(process->mem, dst, size, address);
 }
 
 int target_process__init(struct target_process *process, pid_t pid, int mem, int maps_fd,

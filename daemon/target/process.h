@@ -12,6 +12,9 @@
 #include "cprofd/record.h"
 #include "target/maps.h"
 
+/* All of it, from /proc/PID/mem: 0 or -EFAULT. */
+int process_memory__read(int mem, void *dst, size_t size, uint64_t address);
+
 struct target_process {
 	struct host_reader reader; /* over `mem`; -EFAULT for what cannot be read */
 	pid_t pid;

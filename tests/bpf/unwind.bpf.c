@@ -2,33 +2,9 @@
  * BPF_PROG_TEST_RUN. tests/tools/unwind_bpf.c fills the maps and compares. */
 #include "kernel.h"
 
-#define POOLS 2u
 #define DEPTH 1024u
 
-struct pool {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	__uint(key_size, 4);
-	__uint(value_size, 4096);
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, POOLS);
-	__uint(key_size, 4);
-	__array(values, struct pool);
-} pools SEC(".maps");
-
-static __always_inline void *host_pool(__u32 n)
-{
-	return bpf_map_lookup_elem(&pools, &n);
-}
-static __always_inline const void *host_block(void *pool, __u32 i)
-{
-	return bpf_map_lookup_elem(pool, &i);
-}
-
+#include "pools.h"
 #include "cprofd/unwind.h"
 
 struct walked {

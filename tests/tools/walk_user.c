@@ -19,28 +19,8 @@
 #include "broker/process.h"
 #include "cprofd/host.h"
 
-/* Code objects that were met, by key: their names are read when they are told. */
-enum { SEEN_MAX = 65536, STRING_MAX = 4096, TABLE_MAX = 1 << 20, ROUNDS_MAX = 2048 };
-static struct seen {
-	uint64_t key, code;
-} seen[SEEN_MAX];
-
-static struct seen *seen_find(uint64_t key)
-{
-	struct seen *s = &seen[key >> 20 & (SEEN_MAX - 1)];
-
-	while (s->key && s->key != key)
-		if (++s == seen + SEEN_MAX)
-			s = seen;
-	return s;
-}
-
-static inline int py_seen(__u64 key)
-{
-	return seen_find(key)->key == key;
-}
-#define PY_SEEN
-#include "cprofd/pywalk.h"
+enum { STRING_MAX = 4096, TABLE_MAX = 1 << 20, ROUNDS_MAX = 2048 };
+#include "seen.h"
 
 #include "name/lines.h"
 #include "name/text.h"
