@@ -103,7 +103,7 @@ struct cpu_scratch {
 		__u64 tid;
 		__u64 tstate;
 		__u64 until;
-		__u64 cframe, caller;
+		__u64 cframe, caller, shim;
 	} hints[HINTS];
 } __attribute__((aligned(4096)));
 #define IMAGE_NS (1ull << 24) /* 17 ms: how late a change of the engine's may be seen */
@@ -243,6 +243,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		walk->hint_until = own->hints[slot].until;
 		walk->hint_cframe = own->hints[slot].cframe;
 		walk->hint_caller = own->hints[slot].caller;
+		walk->hint_shim = own->hints[slot].shim;
 		py_walk(walk, image, out);
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
@@ -253,6 +254,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		}
 		own->hints[slot].cframe = walk->tstates[0].cframe;
 		own->hints[slot].caller = walk->tstates[0].caller;
+		own->hints[slot].shim = walk->shim;
 		if (walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
 			fill_registers(walk->registers, ctx);
 			py_walk_repair(walk, image, out);

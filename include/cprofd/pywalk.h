@@ -40,7 +40,7 @@
 #include "py/chain.h"
 #include "py/repair.h"
 
-/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, hint_until,
+/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, hint_until, hint_cframe, hint_caller, hint_shim,
  * now and salt set. After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
 HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
@@ -53,6 +53,9 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct
 	walk->fault = 0;
 	walk->window = 0;
 	walk->window_end = 0;
+	walk->shims_end = 0;
+	walk->shim = 0;
+	walk->proven = py_recent_mix(walk->salt, walk->now);
 	walk->first = 0;
 	py_walk_chain(walk, image, out, PY_WALK_FIRST);
 	for (i = 0; i < PY_TSTATES_MAX; i++) /* the others in order */

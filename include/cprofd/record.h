@@ -77,14 +77,18 @@ _Static_assert(sizeof(struct record_sample) == 80, "record_sample");
 
 struct py_frame {
 	__u64 code;         /* capture key: equals record_code.key of that code object */
-	__s32 offset;       /* bytes into the bytecode; < 0: entered, nothing run yet */
-	__u32 flags;
+	union {
+		struct {
+			__s32 offset; /* bytes into the bytecode; < 0: entered, nothing run yet */
+			__u32 flags;
+		};
+		__u64 place; /* both, written by one store: offset is the lower half */
+	};
 };
 #define PY_FRAME_ENTRY 1u     /* native frames lie between this frame and the next (outer) one */
 #define PY_FRAME_TSTATE 2u    /* first (innermost) frame of a further thread state of this thread */
 #define PY_FRAME_GENERATOR 4u /* owned by a generator or coroutine */
 #define PY_FRAME_DYING 8u     /* being cleared as the sample was taken */
-#define PY_FRAME_STARTING 16u /* entered, its first instruction has not run */
 
 struct part_py_frames {
 	struct record_part part; /* loss != 0: cut at the outer end */

@@ -5,100 +5,131 @@
 #include "frame.h"
 #include "tstate.h"
 
-/* Usual frames, some of them: HOT_MORE, or HOT_ENDED after the last, or HOT_OTHER at one that py_walk_one has to
- * take. A return costs 10-20 ns where returns are hardened (SRSO), so a round takes more than one frame; it is a loop and not
- * unrolled, because at a low rate its code comes from far away, too. */
-enum py_hot { HOT_MORE, HOT_ENDED, HOT_OTHER };
-HOST_INLINE enum py_hot py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out)
+/* Frames that need no more than a look: they lie in the window, their code was proven lately, and no native
+ * code begins there that has to be checked. It calls nothing, so that all it works with stays in registers, and leaves
+ * every other frame, and the end, to py_walk_warm. */
+HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
 	const struct py_layout *l = &image->layout;
-	const __u64 now = walk->now >> PY_UNTIL_SHIFT, salt = walk->salt;
+	const __u64 proven = walk->proven, window = walk->window, end = walk->window_end;
 	const __u32 in_back = l->frame_back & 127, in_code = l->frame_code & 127, in_lasti = l->frame_lasti & 127,
 		    to_bytecode = l->code_instructions;
 	/* What marks a boundary to native code: 3.11's is_entry, or the owner of a shim. */
 	const int entry = l->frame_is_entry != PY_ABSENT;
 	const __u32 in_mark = (entry ? l->frame_is_entry : l->frame_owner) & 127,
-		    mark = entry ? 1 : l->owner_native_first;
-	__u64 frame = walk->frame, place, code, back, key, linked;
-	__u32 round, at, n, flags;
-	const struct py_slot *recent;
+		    first = entry ? 1 : l->owner_native_first;
+	/* Of what the first entry frame must go back to (tstate.h): */
+	enum { CHECKED = 1, NOT_READ = 2 };
+	__u64 frame = walk->frame, code, back, at, flags = walk->closed,
+	      linked = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
+	__u32 round, n = walk->n;
+	const struct py_recent *recent;
 	const __u8 *raw;
-	__s32 offset;
 
 	HOST_NO_UNROLL
 	for (round = 0; round < PY_ROUND; round++) {
-		n = walk->n; /* through memory: a bound that differs by path would double the verifier's work */
-		walk->frame = frame;
-		if (!frame)
-			return walk->closed && n ? HOT_ENDED : HOT_OTHER;
-		place = frame - walk->window;
-		if (place < walk->window_end) {
-			at = place;
-		} else {
-			/* Alone in memory: a generator's or a shim. The innermost one needs a closer look. */
-			if (!n && frame - walk->chunk >= walk->top - walk->chunk)
-				return HOT_OTHER;
-			at = py_frame_fetch(walk, image, frame);
-		}
-		if (at > PY_WINDOW + PY_RAW_FRAME)
-			return HOT_OTHER;
+		host_barrier(n); /* else clang walks out->frames by a pointer of which the verifier knows no bound */
+		at = frame - window;
+		if (at >= end || at > PY_AT_MAX || n >= RECORD_PY_FRAMES_MAX)
+			break;
 		raw = walk->memory + at;
+		code = *(const py_word64 *)(raw + in_code) & ~7ull; /* a stack reference's tag */
+		/* The slots by place: the codes of the last walk are there for the most part, in a row, and
+		 * touch few lines of cache. */
+		recent = &walk->recent[frame >> 6 & (PY_RECENT - 1)];
 		back = *(const py_word64 *)(raw + in_back);
+		if (recent->word != (code ^ proven))
+			break;
 		flags = 0;
-		if (raw[in_mark] >= mark) {
-			if (walk->caller) {
-				linked = walk->linked;
-				if ((!linked &&
-				     host_read(&linked, sizeof(linked), walk->caller + l->cframe_current_frame)) ||
-				    linked != back)
-					return HOT_OTHER;
-				walk->caller = 0;
-			}
-			if (!entry) {
-				if (n - 1 < RECORD_PY_FRAMES_MAX)
-					out->frames[n - 1].flags |= PY_FRAME_ENTRY;
-				walk->closed = 1;
-				frame = back;
-				continue;
-			}
+		if (raw[in_mark] >= first) {
+			if (linked != back && linked != CHECKED)
+				break;
+			linked = CHECKED;
 			flags = PY_FRAME_ENTRY;
 		}
-		code = *(const py_word64 *)(raw + in_code) & ~7ull;
-		/* The slots by place come first: the codes of the last walk are there for the most part, in a
-		 * row, and touch few lines of cache. */
-		recent = &walk->recent[frame >> 6 & (PY_RECENT - 1)];
-		if (py_slot_holds(recent, (code >> 4 ^ salt) & PY_TAG_MASK, now))
-			key = recent->key;
-		else
-			key = py_code_known(walk, frame, code);
-		if (!key || n >= RECORD_PY_FRAMES_MAX)
-			return HOT_OTHER;
-		offset = (__s32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode);
-		walk->closed = flags;
-		if (offset < 0)
-			flags |= PY_FRAME_STARTING;
-		out->frames[n].code = key;
-		out->frames[n].offset = offset;
-		out->frames[n].flags = flags;
-		walk->n = n + 1;
+		out->frames[n].code = recent->key;
+		out->frames[n].place = (__u32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode) | flags << 32;
 		frame = back;
+		n++;
 	}
+	if (linked == CHECKED)
+		walk->caller = 0;
 	walk->frame = frame;
-	return HOT_MORE;
+	walk->n = n;
+	walk->closed = (__u8)flags;
+}
+
+/* One frame that is a little more than usual: WARM_MORE, or WARM_ENDED after the last, or WARM_OTHER at one
+ * that py_walk_one has to take. */
+enum py_warm { WARM_MORE, WARM_ENDED, WARM_OTHER };
+HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	const struct py_layout *l = &image->layout;
+	const int entry = l->frame_is_entry != PY_ABSENT;
+	__u64 frame = walk->frame, place, code, back, key, linked, flags = 0;
+	const struct py_recent *recent;
+	__u32 n = walk->n;
+	const __u8 *raw;
+
+	if (!frame)
+		return walk->closed && n ? WARM_ENDED : WARM_OTHER;
+	/* Alone in memory: a generator's or a shim. The innermost one needs a closer look. */
+	if (!n && frame - walk->window >= walk->window_end && frame - walk->chunk >= walk->top - walk->chunk)
+		return WARM_OTHER;
+	place = frame - walk->window;
+	if (place >= walk->window_end)
+		place = py_frame_fetch(walk, image, frame);
+	if (place > PY_AT_MAX)
+		return WARM_OTHER;
+	raw = walk->memory + place;
+	back = *(const py_word64 *)(raw + (l->frame_back & 127));
+	if (raw[(entry ? l->frame_is_entry : l->frame_owner) & 127] >= (entry ? 1 : l->owner_native_first)) {
+		if (walk->caller) {
+			linked = walk->linked;
+			if ((!linked &&
+			     host_read(&linked, sizeof(linked), walk->caller + l->cframe_current_frame)) ||
+			    linked != back)
+				return WARM_OTHER;
+			walk->caller = 0;
+		}
+		if (!entry) {
+			if (n - 1 < RECORD_PY_FRAMES_MAX)
+				out->frames[n - 1].place |= (__u64)PY_FRAME_ENTRY << 32;
+			walk->closed = 1;
+			walk->shim = frame;
+			walk->frame = back;
+			return WARM_MORE;
+		}
+		flags = PY_FRAME_ENTRY;
+	}
+	code = *(const py_word64 *)(raw + (l->frame_code & 127)) & ~7ull;
+	recent = &walk->recent[frame >> 6 & (PY_RECENT - 1)];
+	key = recent->word == (code ^ walk->proven) ? recent->key : py_code_known(walk, frame, code);
+	if (!key || n >= RECORD_PY_FRAMES_MAX)
+		return WARM_OTHER;
+	out->frames[n].code = key;
+	out->frames[n].place = (__u32)(*(const py_word64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions) |
+			       flags << 32;
+	walk->closed = (__u8)flags;
+	walk->n = n + 1;
+	walk->frame = back;
+	return WARM_MORE;
 }
 
 HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
 {
 	struct py_walk_context *c = context;
 	const struct image *image = c->image;
-	enum py_hot hot = HOT_OTHER;
+	enum py_warm warm = WARM_OTHER;
 
 	/* The first frame of a further thread state is marked so by py_walk_one. */
-	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) && !c->walk->flags)
-		hot = py_walk_hot(c->walk, image, c->out);
-	if (hot == HOT_OTHER)
+	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) && !c->walk->flags) {
+		py_walk_hot(c->walk, image, c->out);
+		warm = py_walk_warm(c->walk, image, c->out);
+	}
+	if (warm == WARM_OTHER)
 		return py_walk_one(c->walk, image, c->out) & 1;
-	return hot == HOT_ENDED;
+	return warm == WARM_ENDED;
 }
 
 /* Walks one chain outwards to its end: of the innermost thread state, once it is found (PY_WALK_FIRST), of

@@ -194,7 +194,13 @@ PY_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u6
 	return key;
 }
 
-/* The key of a code object by its slot, which then is a slot by place, too; 0 if no proof is fresh. */
+/* What code addresses are mixed with in recent[]: 64 bits, so that two processes or times do not meet. */
+HOST_INLINE __u64 py_recent_mix(__u64 salt, __u64 now)
+{
+	return salt ^ ((now >> PY_RECENT_SHIFT) + 1) * 0x9e3779b97f4a7c15ull;
+}
+
+/* The key of a code object by its slot, kept by its place then, too; 0 if no proof is fresh. */
 PY_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code)
 {
 	__u64 now, tag;
@@ -212,7 +218,8 @@ PY_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code)
 	for (way = 0; way < 4; way++) {
 		slot = &walk->slots[index + way];
 		if (py_slot_holds(slot, tag, now)) {
-			walk->recent[frame >> 6 & (PY_RECENT - 1)] = *slot;
+			walk->recent[frame >> 6 & (PY_RECENT - 1)].word = code ^ walk->proven;
+			walk->recent[frame >> 6 & (PY_RECENT - 1)].key = slot->key;
 			return slot->key;
 		}
 	}

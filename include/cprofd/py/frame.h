@@ -43,9 +43,24 @@ PY_APART __u32 py_frame_fetch(struct py_walk *walk, const struct image *image, _
 	offset = address - walk->window;
 	if ((offset < walk->window_end && offset < PY_WINDOW) || py_window(walk, l, address))
 		return address - walk->window;
-	if (size > PY_RAW_FRAME || host_read(walk->memory + PY_WINDOW + PY_RAW_FRAME, size, address))
+	offset = address - walk->shims;
+	if (offset < walk->shims_end && offset < PY_SHIMS)
+		return PY_AT_SHIMS + (__u32)offset;
+	/* A shim; with the outer ones, up to where the outermost was at the last tick. */
+	offset = walk->hint_shim - address;
+	host_barrier(offset);
+	if (walk->hint_shim < address || offset > 1u << 20)
+		offset = 0;
+	if (offset > PY_SHIMS - 1)
+		offset = PY_SHIMS - 1;
+	walk->shims_end = 0;
+	size += (__u32)offset;
+	host_barrier(size);
+	if (size > PY_SHIMS + PY_RAW_FRAME || host_read(walk->memory + PY_AT_SHIMS, size, address))
 		return ~0u;
-	return PY_WINDOW + PY_RAW_FRAME;
+	walk->shims = address;
+	walk->shims_end = (__u32)offset + 1;
+	return PY_AT_SHIMS;
 }
 
 #define PY_MEMORY sizeof(((struct py_walk *)0)->memory)
@@ -77,7 +92,7 @@ HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s3
 		return 0;
 	out->frames[n].code = key;
 	out->frames[n].offset = offset;
-	out->frames[n].flags = flags | walk->flags | (offset < 0 ? PY_FRAME_STARTING : 0);
+	out->frames[n].flags = flags | walk->flags;
 	walk->flags = 0;
 	walk->n = n + 1;
 	return 1;
@@ -165,7 +180,7 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 		return 1;
 	}
 	at = py_frame_fetch(walk, image, walk->frame);
-	if (at > PY_WINDOW + PY_RAW_FRAME) {
+	if (at > PY_AT_MAX) {
 		walk->fault = walk->frame;
 		walk->loss = LOSS_FRAME_READ;
 		return !py_uncall(walk, l);
@@ -192,6 +207,7 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 		if (n > 0 && n <= RECORD_PY_FRAMES_MAX)
 			out->frames[n - 1].flags |= PY_FRAME_ENTRY;
 		walk->closed = 1;
+		walk->shim = walk->frame;
 		walk->frame = back;
 		return 0;
 	}

@@ -18,7 +18,8 @@
 
 #define PY_WINDOW 8192u         /* bytes of the data stack, read at once */
 #define PY_STACK_WORDS 64u      /* locals and stack of a frame that a repair looks through */
-#define PY_ROUND 8u              /* frames in a round of the loop */
+#define PY_SHIMS 4096u          /* bytes of the C stack, read at once for the shims of 3.12+ */
+#define PY_ROUND 24u            /* frames in a round of the loop */
 #define PY_SETS 512u            /* of four slots */
 #define PY_RECENT 512u          /* slots by place: a place is 64 bytes of the data stack */
 #define PY_PROOF_NS (1ull << 27) /* 134 ms */
@@ -58,10 +59,20 @@ struct py_tstate {
 	__u64 linked;           /* what that one runs, 0: not read */
 };
 
+/* A proof by the place of a frame: `word` is the code's address mixed with the process and the time (py_recent_mix), so
+ * that all of them are void when its turn is over. */
+struct py_recent {
+	__u64 word;
+	__u64 key;
+};
+#define PY_RECENT_SHIFT 26      /* ns: 67 ms */
+
 struct py_walk {
 	/* The window, room for a frame that sticks out of it, and a frame read by itself. It comes first: a
 	 * copy between places that are aligned alike takes half the time, and chunks begin with a page. */
-	__u8 memory[PY_WINDOW + 2 * PY_RAW_FRAME];
+	__u8 memory[PY_WINDOW + PY_RAW_FRAME + PY_SHIMS + PY_RAW_FRAME];
+#define PY_AT_SHIMS (PY_WINDOW + PY_RAW_FRAME)
+#define PY_AT_MAX (PY_AT_SHIMS + PY_SHIMS) /* where a frame may begin */
 	__u8 raw[PY_RAW_TSTATE];
 	__u8 cframes[PY_CFRAMES];
 	/* in */
@@ -69,13 +80,18 @@ struct py_walk {
 	__u64 hint;             /* thread state found for this thread before, or 0 */
 	__u64 hint_until;       /* ns: till then the process has one interpreter */
 	__u64 hint_cframe, hint_caller; /* of it */
+	__u64 hint_shim;        /* the outermost shim of its last walk, or 0 */
 	__u64 now;              /* CLOCK_MONOTONIC ns */
 	__u64 salt;             /* of the process: equal addresses of two processes differ */
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
 	__u64 chunk, top, caller, linked; /* of the thread state that is walked */
 	__u64 window;           /* address of memory[0], 0: nothing read */
+	__u64 shims;            /* address of memory[PY_AT_SHIMS] */
+	__u64 shim;             /* passed last, or 0 */
+	__u64 proven;           /* what an address is mixed with in recent[] */
 	__u32 window_end;       /* a frame that begins before this offset is there whole */
+	__u32 shims_end;
 	__u32 n;                /* frames found */
 	__u32 n_todo;
 	__u32 flags;            /* PY_FRAME_* for the next frame */
@@ -90,7 +106,7 @@ struct py_walk {
 	__u64 candidate;        /* search */
 	__u64 fault;            /* address that was not readable */
 	__u64 leaf;             /* what py_repair knows of the innermost link */
-	struct py_slot recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
+	struct py_recent recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
 	__u8 code[PY_RAW_CODE];
 	__u64 registers[16];    /* of the thread, for py_repair */
 	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair */
