@@ -55,6 +55,8 @@ HOST_INLINE enum py_hot py_walk_hot(struct py_walk *walk, const struct image *im
 				walk->caller = 0;
 			}
 			if (!entry) {
+				if (walk->closed || !n) /* a shim without a frame is counted there */
+					return HOT_OTHER;
 				if (n - 1 < RECORD_PY_FRAMES_MAX)
 					out->frames[n - 1].flags |= PY_FRAME_ENTRY;
 				walk->closed = 1;
@@ -130,6 +132,7 @@ PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, stru
 		py_window(walk, &image->layout, walk->frame);
 	}
 	host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
+	py_loops_outside(walk, out);
 	if (walk->frame && !walk->loss)
 		walk->loss = LOSS_FRAME_CYCLE;
 	return 0;
