@@ -15,7 +15,7 @@ a Python function. What lies between two of them:
     made         nothing, and the function is a generator's, on its first line: it is made
 
 Between a Python function and C code, and between C code and a Python function, there are always functions of
-the interpreter's. Between two Python functions is nothing (3.11 and later), or (before) what enters the
+the interpreter's (but for `~`: where these are jumps). Between two Python functions is nothing (3.11 and later), or (before) what enters the
 interpreter again. The innermost part of a stack may end anywhere in an alternative.
 
 Code of a file that is none is called by the file's name; `# file: NAME A` says what runs from it. `# anywhere: NAME` runs below each Python function of its target; `# depth: A B N`: below A there are just N
@@ -90,7 +90,7 @@ def calls(m):
     for _ in range(20):
         m.call(by_call)  # call: mx_call mx_call_2 by_call
         m.vector(by_vector)  # call: mx_vector by_vector
-        m.dict(by_dict)  # call: mx_dict by_dict
+        m.dict(by_dict)  # call: mx_dict ~ by_dict
         m.method(thing)  # call: mx_method method
         m.eval(CODE, {"evaluated": evaluated})  # call: mx_eval evaluated_module
         m.attribute(thing)  # call: mx_attribute __getattr__
@@ -223,7 +223,7 @@ def closing():
 
 
 async def waits():
-    await Await()  # call: * __await__
+    await Await()  # call: ~ __await__
 
 
 async def waits_twice():
