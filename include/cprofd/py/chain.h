@@ -132,7 +132,7 @@ PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, stru
 		py_window(walk, &image->layout, walk->frame);
 	}
 	host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
-	py_loops_outside(walk, out);
+	py_loops_outside(walk, &image->layout, out);
 	if (walk->frame && !walk->loss)
 		walk->loss = LOSS_FRAME_CYCLE;
 	return 0;

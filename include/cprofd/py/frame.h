@@ -84,12 +84,14 @@ HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s3
 }
 
 /* At a chain's end: shims without a frame that came after the last frame. */
-HOST_INLINE void py_loops_outside(struct py_walk *walk, struct py_out *out)
+HOST_INLINE void py_loops_outside(struct py_walk *walk, const struct py_layout *l, struct py_out *out)
 {
-	__u32 n = walk->n;
+	__u32 n = walk->n, loops = py_frame_loops_inside(walk->flags);
 
-	if (!walk->frame && py_frame_loops_inside(walk->flags) && n - 1 < RECORD_PY_FRAMES_MAX)
-		out->frames[n - 1].flags |= py_frame_loops_inside(walk->flags) << PY_FRAME_LOOPS_OUTSIDE_SHIFT;
+	if (loops && l->flags & PY_BASE_FRAME)
+		loops--;
+	if (!walk->frame && loops && n - 1 < RECORD_PY_FRAMES_MAX)
+		out->frames[n - 1].flags |= loops << PY_FRAME_LOOPS_OUTSIDE_SHIFT;
 }
 
 /* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
