@@ -42,98 +42,74 @@ static uint32_t group_end(const struct weave_input *in, uint32_t at)
 	return at;
 }
 
-static uint32_t count_groups(const struct weave_input *in)
-{
-	uint32_t at, n = 0;
+/* The Python frames of one eval loop: [begin, end), none in a loop whose frame is gone. Zero-filled it is
+ * inside of the first. */
+struct group {
+	uint32_t begin, end;
+	uint32_t empty; /* those without frames that were told at `end` */
+};
 
-	for (at = 0; at < in->n_python; at = group_end(in, at))
-		n++;
-	return n;
+static bool next_group(const struct weave_input *in, struct group *group)
+{
+	uint32_t at = group->end, empty = 0;
+
+	if (at)
+		empty += py_frame_loops_outside(in->python[at - 1].flags);
+	if (at < in->n_python)
+		empty += py_frame_loops_inside(in->python[at].flags);
+	group->begin = at;
+	if (group->empty < empty) {
+		group->empty++;
+		return true;
+	}
+	if (at == in->n_python)
+		return false;
+	group->end = group_end(in, at);
+	group->empty = 0;
+	return true;
 }
 
-/* --- which eval loops have no Python frame --- */
+/* --- which eval loop has no group --- */
 
 struct plan {
 	uint32_t loops, groups;
-	uint32_t doubtful; /* loops that may be without: the leaf, and what destroys a frame's
-			      contents */
-	uint32_t unnamed;  /* loops that called something of the interpreter without a name */
-	uint32_t clear;	   /* the innermost loop, not the first one, that is doubtful; or NONE */
-	bool beyond;	   /* there are frames outside of the innermost loop */
-	/* decided */
-	bool all_doubtful; /* all doubtful ones are empty */
-	uint32_t empty;	   /* this one is; or NONE */
+	bool leaf;	 /* the innermost loop calls nothing: its first frame may not be linked yet */
+	bool beyond;	 /* there are frames outside of the innermost loop */
+	bool one_begins; /* decided: the innermost loop begins or ends */
 };
-
-static bool clears(const struct weave_input *in, const struct loop *loop)
-{
-	return loop->begin && in->native[loop->begin - 1] == WEAVE_CLEAR;
-}
 
 static struct plan survey(const struct weave_input *in)
 {
-	struct plan plan = {.groups = count_groups(in), .clear = NONE, .empty = NONE};
+	struct plan plan = {};
+	struct group group = {};
 	struct loop loop = {};
 
+	while (next_group(in, &group))
+		plan.groups++;
 	for (; next_loop(in, loop.end, &loop); plan.loops++) {
 		plan.beyond = plan.beyond || loop.end < in->n_native;
-		if (!loop.begin || clears(in, &loop)) {
-			plan.doubtful++;
-			if (plan.loops && plan.clear == NONE)
-				plan.clear = plan.loops;
-		} else if (in->native[loop.begin - 1] == WEAVE_UNNAMED) {
-			plan.unnamed++;
-		}
+		plan.leaf = plan.leaf || !loop.begin;
 	}
 	return plan;
 }
 
-/* `more` loops have no Python frame: which? false: it cannot be told. */
-static bool choose(struct plan *plan, uint32_t more, bool *ret_guess)
-{
-	if (more == plan->doubtful && !plan->unnamed) {
-		plan->all_doubtful = true;
-		return true;
-	}
-	if (more > 1) {
-		plan->all_doubtful = more == plan->doubtful;
-		*ret_guess = plan->all_doubtful; /* an unnamed function may be another such place */
-		return plan->all_doubtful;
-	}
-	if (!more) /* for those that count: each loop is known to have its frames */
-		return true;
-	/* Python code runs below a loop that is over only while its frame is destroyed; it spends
-	 * more time there than a loop needs to begin. */
-	plan->empty = plan->clear != NONE ? plan->clear : 0;
-	*ret_guess = plan->doubtful > 1 || (plan->unnamed && plan->loops > 1);
-	return true;
-}
-
-/* Pairs loops and groups from the end that is known. */
+/* Pairs loops and groups from the end that is known. false: it cannot be told. */
 static bool decide(const struct weave_input *in, struct plan *plan, bool *ret_guess)
 {
-	uint32_t more = plan->loops > plan->groups ? plan->loops - plan->groups : 0;
-
 	if (in->native_whole && plan->loops < plan->groups)
 		return false;
 	if (!in->python_whole) {
 		/* Loops further out may have frames that are not known: only the inner end is. */
-		*ret_guess = plan->doubtful && plan->groups;
+		*ret_guess = plan->leaf && plan->groups;
 		return true;
 	}
-	if (!in->native_whole && plan->loops <= plan->groups) {
-		*ret_guess = plan->doubtful && plan->beyond;
+	if (plan->loops <= plan->groups) {
+		*ret_guess = !in->native_whole && plan->leaf && plan->beyond;
 		return true;
 	}
-	return choose(plan, more, ret_guess);
-}
-
-static bool is_empty(const struct weave_input *in, const struct plan *plan, uint32_t number,
-		     const struct loop *loop)
-{
-	if (plan->all_doubtful)
-		return !loop->begin || clears(in, loop);
-	return number == plan->empty;
+	/* One that is not linked runs no Python code: it is the innermost. */
+	plan->one_begins = true;
+	return plan->loops - plan->groups == 1;
 }
 
 /* --- the stack --- */
@@ -156,21 +132,22 @@ static void put_note(struct output *out, enum weave_kind kind)
 
 static void put_woven(const struct weave_input *in, const struct plan *plan, struct output *out)
 {
-	uint32_t number, group = 0, at = 0, python = 0, end;
-	struct loop loop = {};
+	uint32_t number, n = 0, at = 0;
 	bool cut_told = in->python_whole;
+	struct group group = {};
+	struct loop loop = {};
 
 	for (number = 0; next_loop(in, loop.end, &loop); number++) {
 		put(out, WEAVE_NATIVE, at, loop.begin);
 		at = loop.end;
-		if (is_empty(in, plan, number, &loop) || group == plan->groups) {
+		if ((plan->one_begins && !number) || !next_group(in, &group)) {
 			put(out, WEAVE_NATIVE, loop.begin, loop.end);
 			continue;
 		}
-		end = group_end(in, python);
-		put(out, WEAVE_PYTHON, python, end);
-		python = end;
-		if (++group == plan->groups && !cut_told) {
+		if (group.begin == group.end)
+			put(out, WEAVE_NATIVE, loop.begin, loop.end);
+		put(out, WEAVE_PYTHON, group.begin, group.end);
+		if (++n == plan->groups && !cut_told) {
 			put_note(out, WEAVE_CUT_PYTHON);
 			cut_told = true;
 		}
@@ -178,7 +155,7 @@ static void put_woven(const struct weave_input *in, const struct plan *plan, str
 	put(out, WEAVE_NATIVE, at, in->n_native);
 	if (!in->native_whole)
 		put_note(out, WEAVE_CUT_NATIVE);
-	put(out, WEAVE_PYTHON, python, in->n_python);
+	put(out, WEAVE_PYTHON, group.end, in->n_python);
 	if (!cut_told)
 		put_note(out, WEAVE_CUT_PYTHON);
 }

@@ -7,10 +7,10 @@
  * groups of Python frames that end with an entry, are the same in number and order; the eval loop's
  * own frames are replaced by the Python frames that they run, all others stay between them.
  *
- * What disturbs it: an eval loop that begins or ends has no Python frame (its first is not linked
- * yet, its last is unlinked, while its locals are destroyed); either stack may be cut at its outer
- * end. docs/weaving.md says how each case is told. What cannot be told is a loss: no order is
- * made up.
+ * What disturbs it: an eval loop that begins or ends is not linked, so that it has no Python frame; as it
+ * runs no Python code, it is the innermost. One that destroys its last frame has none, and Python code may run
+ * below (__del__): the walker counts those (PY_FRAME_LOOPS_*). Either stack may be cut at its outer end.
+ * docs/weaving.md says how each case is told. What cannot be told is a loss: no order is made up.
  *
  * All arrays are innermost first. Memory: the caller's. Errors: none; `loss` says.
  */
@@ -29,12 +29,10 @@ enum weave_mark {
 	WEAVE_EVAL,     /* the eval loop: a frame for each time that it was entered */
 	WEAVE_HANDLER,  /* an instruction's function in an interpreter of tail calls (3.14+): the frame
 			 * that called it is the eval loop's, unless the compiler made that a jump, too */
-	WEAVE_CLEAR,    /* may destroy what a frame held: an eval loop that called this may have no
-			 * Python frame left */
-	WEAVE_UNNAMED,  /* the interpreter's code without a name: may be WEAVE_CLEAR */
+	WEAVE_MARKS
 };
 
-/* The mark of a function of the interpreter's own module by its symbol (not demangled; NULL: it has
+/* The mark of a function of the interpreter's own module by its symbol (not demangled; NULL, "": it has
  * none). Suffixes that compilers give to clones and parts (".cold", ".lto_priv.0") do not matter. */
 enum weave_mark weave__mark(const char *symbol);
 

@@ -39,6 +39,7 @@ enum py_lines {
 #define PY_TAGGED_REFS 2u   /* f_executable is a _PyStackRef (3.14+): mask the low 3 bits */
 #define PY_TLBC 4u          /* frames name a per-thread copy of the bytecode (3.14t+) */
 #define PY_COMPACT_UNICODE_40 8u /* PyASCIIObject without wstr (3.12+); only informative */
+#define PY_BASE_FRAME 16u   /* the outermost shim is the thread state's own and no eval loop's (3.15+) */
 
 /* X(group, field): every offset, in order; u16 each. The generator of tables
  * (tools/offsets) and the dump of `check -v` walk the same list.

@@ -89,6 +89,12 @@ struct py_frame {
 #define PY_FRAME_TSTATE 2u    /* first (innermost) frame of a further thread state of this thread */
 #define PY_FRAME_GENERATOR 4u /* owned by a generator or coroutine */
 #define PY_FRAME_DYING 8u     /* being cleared as the sample was taken */
+/* 3.12+: eval loops that have no Python frame left, since the last one's contents are being destroyed: how many lie
+ * directly inside of this frame, and, of the outermost frame of a thread state, directly outside. At most 255. */
+#define PY_FRAME_LOOPS_INSIDE_SHIFT 8
+#define PY_FRAME_LOOPS_OUTSIDE_SHIFT 16
+#define py_frame_loops_inside(flags) ((flags) >> PY_FRAME_LOOPS_INSIDE_SHIFT & 255u)
+#define py_frame_loops_outside(flags) ((flags) >> PY_FRAME_LOOPS_OUTSIDE_SHIFT & 255u)
 
 struct part_py_frames {
 	struct record_part part; /* loss != 0: cut at the outer end */

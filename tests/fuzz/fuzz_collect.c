@@ -46,7 +46,7 @@ static int find_place(struct places *self, const struct record_task *task, uint6
 			      .vaddr = address,
 			      .start = address & ~15ull,
 			      .kind = address >> 10 & 7,
-			      .mark = address % (WEAVE_UNNAMED + 1)};
+			      .mark = address % WEAVE_MARKS};
 	return 0;
 }
 

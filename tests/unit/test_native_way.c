@@ -33,7 +33,7 @@ static const struct row rows[] = {
 	{0x1300, 0x1400, 0, "python3.11", "PyObject_Vectorcall", NULL, PLACE_INTERPRETER,
 	 WEAVE_CODE},
 	{0x1400, 0x1500, 0, "python3.11", "_PyEvalFrameClearAndPop", NULL, PLACE_INTERPRETER,
-	 WEAVE_CLEAR},
+	 WEAVE_CODE},
 	{0x2000, 0x2100, 1, "_ctypes.so", "_call_function_pointer", "callproc.c", PLACE_LIBRARY,
 	 WEAVE_CODE},
 	{0x2100, 0x2200, 1, "_ctypes.so", "closure_fcn", "callbacks.c", PLACE_LIBRARY, WEAVE_CODE},

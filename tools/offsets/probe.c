@@ -261,6 +261,9 @@ int main(void)
 	if (AT(12))
 		flags |= 8;
 	NUMBER("version", PY_VERSION_HEX);
+#if PY_VERSION_HEX >= 0x030F0000 /* _PyThreadStateImpl.base_frame */
+	flags |= 16;
+#endif
 	NUMBER("flags", flags);
 	runtime();
 	tstate();

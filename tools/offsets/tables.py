@@ -26,7 +26,7 @@ ENUMS = {
     "lasti": ["PY_LASTI_BYTES", "PY_LASTI_UNITS", "PY_LASTI_POINTER"],
     "lines": ["PY_LINES_LNOTAB", "PY_LINES_LINETABLE", "PY_LINES_LOCATIONS"],
 }
-FLAGS = ["PY_FREE_THREADED", "PY_TAGGED_REFS", "PY_TLBC", "PY_COMPACT_UNICODE_40"]
+FLAGS = ["PY_FREE_THREADED", "PY_TAGGED_REFS", "PY_TLBC", "PY_COMPACT_UNICODE_40", "PY_BASE_FRAME"]
 WORDS = ["interpreters_head", "tstate_current", "threads_head", "frame_size"]
 BYTES = ["owner_native_first", "state_kind_shift", "state_compact_shift", "state_ascii_shift"]
 

@@ -93,6 +93,8 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 			walk->caller = 0;
 		}
 		if (!entry) {
+			if (walk->closed || !n) /* a shim without a frame is counted there */
+				return WARM_OTHER;
 			if (n - 1 < RECORD_PY_FRAMES_MAX)
 				out->frames[n - 1].place |= (__u64)PY_FRAME_ENTRY << 32;
 			walk->closed = 1;
@@ -161,6 +163,7 @@ PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, stru
 		py_window(walk, &image->layout, walk->frame);
 	}
 	host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
+	py_loops_outside(walk, &image->layout, out);
 	if (walk->frame && !walk->loss)
 		walk->loss = LOSS_FRAME_CYCLE;
 	return 0;

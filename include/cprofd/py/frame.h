@@ -98,6 +98,17 @@ HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s3
 	return 1;
 }
 
+/* At a chain's end: shims without a frame that came after the last frame. */
+HOST_INLINE void py_loops_outside(struct py_walk *walk, const struct py_layout *l, struct py_out *out)
+{
+	__u32 n = walk->n, loops = py_frame_loops_inside(walk->flags);
+
+	if (loops && l->flags & PY_BASE_FRAME)
+		loops--;
+	if (!walk->frame && loops && n - 1 < RECORD_PY_FRAMES_MAX)
+		out->frames[n - 1].flags |= loops << PY_FRAME_LOOPS_OUTSIDE_SHIFT;
+}
+
 /* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
  * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, often a frame that was
  * there before, and the truth is that the call has not begun. Goes back to the caller's frame; 0 when
@@ -204,7 +215,11 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 		/* A shim: native code entered the interpreter here. */
 		if (py_unlinked(walk, l, back))
 			return 0;
-		if (n > 0 && n <= RECORD_PY_FRAMES_MAX)
+		if (walk->closed || !n) /* and has no frame left */
+			walk->flags += py_frame_loops_inside(walk->flags) < 255 ?
+					       1u << PY_FRAME_LOOPS_INSIDE_SHIFT :
+					       0;
+		else if (n <= RECORD_PY_FRAMES_MAX)
 			out->frames[n - 1].flags |= PY_FRAME_ENTRY;
 		walk->closed = 1;
 		walk->shim = walk->frame;

@@ -41,6 +41,9 @@ HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, 
 		caller = *(const py_word64 *)(walk->cframes + 8);
 		if (apart && caller == front + apart)
 			linked = *(const py_word64 *)(walk->cframes + apart);
+		/* Only the root has no predecessor, and it runs nothing: what lies here was there before. */
+		if (frame && !caller)
+			walk->loss = LOSS_FRAME_HALF;
 	}
 	t = &walk->tstates[i];
 	t->address = tstate;
