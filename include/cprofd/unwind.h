@@ -162,9 +162,9 @@ HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 
 /* --- tables --- */
 
-/* In BPF a function that is verified once, whoever calls it. */
+/* In BPF a function that is verified once, whoever calls it (weak: as PY_APART is). */
 #if defined(__bpf__)
-#define UNWIND_APART __attribute__((noinline))
+#define UNWIND_APART __attribute__((noinline, weak))
 #else
 #define UNWIND_APART static __attribute__((noinline, unused))
 #endif
