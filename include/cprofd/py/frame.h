@@ -83,6 +83,17 @@ HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s3
 	return 1;
 }
 
+/* Native code entered the interpreter with the frame before the n-th. The barrier: what is compared is what
+ * is used, or the bound is lost on the verifier of 6.1. */
+HOST_INLINE void py_put_entry(struct py_out *out, __u32 n)
+{
+	__u32 last = n - 1;
+
+	host_barrier(last);
+	if (last < RECORD_PY_FRAMES_MAX)
+		out->frames[last].flags |= PY_FRAME_ENTRY;
+}
+
 /* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
  * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, often a frame that was
  * there before, and the truth is that the call has not begun. Goes back to the caller's frame; 0 when
@@ -189,8 +200,7 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 		/* A shim: native code entered the interpreter here. */
 		if (py_unlinked(walk, l, back))
 			return 0;
-		if (n > 0 && n <= RECORD_PY_FRAMES_MAX)
-			out->frames[n - 1].flags |= PY_FRAME_ENTRY;
+		py_put_entry(out, n);
 		walk->closed = 1;
 		walk->frame = back;
 		return 0;
