@@ -9,22 +9,30 @@
  * take. A return costs 10-20 ns where returns are hardened (SRSO), so a round takes more than one frame; it is a loop and not
  * unrolled, because at a low rate its code comes from far away, too. */
 enum py_hot { HOT_MORE, HOT_ENDED, HOT_OTHER };
-HOST_INLINE enum py_hot py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out)
+PY_APART int py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
-	const struct py_layout *l = &image->layout;
-	const __u64 now = walk->now >> PY_UNTIL_SHIFT, salt = walk->salt;
-	const __u32 in_back = l->frame_back & 127, in_code = l->frame_code & 127, in_lasti = l->frame_lasti & 127,
-		    to_bytecode = l->code_instructions;
-	/* What marks a boundary to native code: 3.11's is_entry, or the owner of a shim. */
-	const int entry = l->frame_is_entry != PY_ABSENT;
-	const __u32 in_mark = (entry ? l->frame_is_entry : l->frame_owner) & 127,
-		    mark = entry ? 1 : l->owner_native_first;
-	__u64 frame = walk->frame, place, code, back, key, linked;
-	__u32 round, at, n, flags;
+	const struct py_layout *l;
+	__u64 frame, place, code, back, key, linked, now, salt;
+	__u32 round, at, n, flags, in_back, in_code, in_lasti, in_mark, mark, to_bytecode;
 	const struct py_slot *recent;
 	const __u8 *raw;
 	__s32 offset;
+	int entry;
 
+	if (!walk || !image || !out)
+		return HOT_OTHER;
+	l = &image->layout;
+	now = walk->now >> PY_UNTIL_SHIFT;
+	salt = walk->salt;
+	in_back = l->frame_back & 127;
+	in_code = l->frame_code & 127;
+	in_lasti = l->frame_lasti & 127;
+	to_bytecode = l->code_instructions;
+	/* What marks a boundary to native code: 3.11's is_entry, or the owner of a shim. */
+	entry = l->frame_is_entry != PY_ABSENT;
+	in_mark = (entry ? l->frame_is_entry : l->frame_owner) & 127;
+	mark = entry ? 1 : l->owner_native_first;
+	frame = walk->frame;
 	HOST_NO_UNROLL
 	for (round = 0; round < PY_ROUND; round++) {
 		n = walk->n; /* through memory: a bound that differs by path would double the verifier's work */
@@ -55,8 +63,7 @@ HOST_INLINE enum py_hot py_walk_hot(struct py_walk *walk, const struct image *im
 				walk->caller = 0;
 			}
 			if (!entry) {
-				if (n - 1 < RECORD_PY_FRAMES_MAX)
-					out->frames[n - 1].flags |= PY_FRAME_ENTRY;
+				py_put_entry(out, n);
 				walk->closed = 1;
 				frame = back;
 				continue;
@@ -91,7 +98,7 @@ HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
 {
 	struct py_walk_context *c = context;
 	const struct image *image = c->image;
-	enum py_hot hot = HOT_OTHER;
+	int hot = HOT_OTHER;
 
 	/* The first frame of a further thread state is marked so by py_walk_one. */
 	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) && !c->walk->flags)

@@ -93,7 +93,7 @@ struct py_walk {
 	struct py_slot recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
 	__u8 code[PY_RAW_CODE];
 	__u64 registers[16];    /* of the thread, for py_repair */
-	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair */
+	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair; of a string, for py_code_deep */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
 	struct py_slot slots[PY_SETS * 4];
 };
