@@ -91,6 +91,8 @@ exec "\$(find "\$here" -name 'ld-linux-x86-64.so.2' | head -1)" \\
 	"\$libs/llvm-$1/bin/clang" -resource-dir "\$libs/llvm-$1/lib/clang/$1" "\$@"
 END
 	chmod +x "$to.new/clang"
+	# Makefile takes what is named *.d below build/ for lists of dependencies.
+	rm -rf "$to.new/etc" "$to.new/usr/share" "$to.new/usr/bin" "$to.new"/usr/lib/*/gconv
 	mv "$to.new" "$to"
 }
 

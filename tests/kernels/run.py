@@ -96,7 +96,7 @@ def boot(folder, version, archive, log):
         try:
             subprocess.run(["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048", "-nodefaults",
                             "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", kernel,
-                            "-initrd", archive, "-append", "console=ttyS0 quiet panic=-1 mitigations=off"],
+                            "-initrd", archive, "-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog"],
                            stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, timeout=MINUTES * 60)
         except subprocess.TimeoutExpired:
             file.write("FAILED the guest did not end within %d minutes\n" % MINUTES)
