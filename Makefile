@@ -180,6 +180,14 @@ check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST 
 check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX (they are installed below build/)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/numba_names.sh
 
+# What it needs besides: emulated machines, and their files.
+DEPS_KERNELS := python3 qemu-system-x86 busybox-static cpio
+.PHONY: check-kernels
+check-kernels: ## kernels 6.1, 6.12 (guests below build/) and this one, with the programs of three versions of clang (root)
+	$(Q)tools/deps.sh $(DEPS_BUILD) $(DEPS_KERNELS)
+	$(Q)tests/kernels/run.py build/kernels; status=$$?; \
+		$(if $(AS_USER),chown -R $(SUDO_UID):$(SUDO_GID) build;) exit $$status
+
 tables-check: ## the tables of CPython's layouts against CPython's headers and interpreters
 	$(Q)python3 tools/offsets/tables.py --check
 	$(Q)python3 tools/offsets/verify.py

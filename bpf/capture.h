@@ -27,13 +27,11 @@ struct {
 static __always_inline int put_string(struct capture *cap, const struct py_layout *l, __u16 kind,
 				      __u64 string, __u32 max)
 {
-	__u32 at = cap->position, size, state, unit, padded;
+	__u32 at = cap->position, state, unit, padded;
 	struct part_string *part;
-	__u64 data, length;
+	__u64 data, length, size; /* compared as a word: of a product of halves, 6.1's verifier knows nothing */
 	long err;
 
-	if (at > CAPTURE_BYTES)
-		return 1;
 	if (!string || bpf_probe_read_user(cap->raw, 64, (void *)string)) {
 		cap->incomplete = 1;
 		return 1;
@@ -43,13 +41,16 @@ static __always_inline int put_string(struct capture *cap, const struct py_layou
 	unit = (state >> l->state_kind_shift) & 7;
 	if (length >> 31 || (unit != 1 && unit != 2 && unit != 4))
 		return 1;
+	host_barrier(at); /* what is compared is what is used */
+	if (at > CAPTURE_BYTES)
+		return 1;
 	part = (struct part_string *)(cap->data + at);
 	part->kind = unit;
 	part->ascii = (state >> l->state_ascii_shift) & 1;
 	part->_pad = 0;
 	part->length = length;
 	data = string + (part->ascii ? l->unicode_ascii_data : l->unicode_compact_data);
-	size = length > max ? max : (__u32)length;
+	size = length > max ? max : length;
 	size *= unit;
 	if (size > max)
 		size = max;

@@ -62,7 +62,7 @@ static long native_step(__u32 i, void *context)
 }
 
 /* From s->regs to the thread's entry. */
-__attribute__((noinline)) int native_walk(struct unwind_state *s, struct native_out *out)
+__attribute__((noinline, weak)) int native_walk(struct unwind_state *s, struct native_out *out)
 {
 	struct native_context c = {.state = s, .out = out, .result = UNWIND_UP};
 

@@ -67,7 +67,10 @@ static __always_inline void seen_add(__u64 key)
 			return;
 		}
 	}
-	seen[i + (seen_turn++ & 3)] = key;
+	/* clang makes an OR of the sum; 6.1's verifier knows nothing of one. */
+	i += seen_turn++ & 3;
+	host_barrier(i);
+	seen[i & (SEEN_SETS * 4 - 1)] = key;
 }
 
 #include "cprofd/pywalk.h"

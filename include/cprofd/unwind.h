@@ -162,9 +162,9 @@ HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 
 /* --- tables --- */
 
-/* In BPF a function that is verified once, whoever calls it. */
+/* In BPF a function that is verified once, whoever calls it (weak: as PY_APART is). */
 #if defined(__bpf__)
-#define UNWIND_APART __attribute__((noinline))
+#define UNWIND_APART __attribute__((noinline, weak))
 #else
 #define UNWIND_APART static __attribute__((noinline, unused))
 #endif
@@ -185,10 +185,13 @@ HOST_INLINE __u32 unwind_count_words(const union unwind_block *block, __u64 key)
 {
 	__u32 found = 0, step;
 
-	for (step = UNWIND_BLOCK_WORDS / 2; step; step >>= 1)
+	for (step = UNWIND_BLOCK_WORDS / 2; step; step >>= 1) {
 		found += step &
 			 -unwind_at_most(
 				 block->words[(found + step - 1) & (UNWIND_BLOCK_WORDS - 1)], key);
+		/* clang makes an OR of the sum; 6.1's verifier knows nothing of one, so the mask must stay. */
+		host_barrier(found);
+	}
 	/* Halving stops one short of all. */
 	return found + unwind_at_most(block->words[found & (UNWIND_BLOCK_WORDS - 1)], key);
 }

@@ -95,8 +95,7 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 		if (!entry) {
 			if (walk->closed || !n) /* a shim without a frame is counted there */
 				return WARM_OTHER;
-			if (n - 1 < RECORD_PY_FRAMES_MAX)
-				out->frames[n - 1].place |= (__u64)PY_FRAME_ENTRY << 32;
+			py_put_entry(out, n);
 			walk->closed = 1;
 			walk->shim = frame;
 			walk->frame = back;

@@ -8,9 +8,9 @@
 HOST_INLINE __u64 py_mix_string(struct py_walk *walk, const struct py_layout *l, __u64 h,
 				__u64 string)
 {
-	__u64 words[8] = {}; /* from `length` on: length, hash, state, data... */
+	__u64 *words = walk->words; /* from `length` on: length, hash, state, data... */
 
-	if (!string || host_read(words, sizeof(words), string + l->unicode_length)) {
+	if (!string || host_read(words, 64, string + l->unicode_length)) {
 		walk->fault = string;
 		return py_mix(h, string);
 	}
@@ -29,7 +29,7 @@ HOST_INLINE __u64 py_code_deep(struct py_walk *walk, const struct py_layout *l, 
 {
 	__u64 name = py_u64(walk->code, PY_RAW_CODE, l->code_name);
 	__u64 lines = py_u64(walk->code, PY_RAW_CODE, l->code_linetable);
-	__u64 table[4] = {}; /* size, hash, first 16 bytes */
+	__u64 *table = walk->words; /* size, hash, first 16 bytes */
 
 	h = py_mix_string(walk, l, h, name);
 	h = py_mix_string(walk, l, h, py_u64(walk->code, PY_RAW_CODE, l->code_filename));
@@ -39,8 +39,10 @@ HOST_INLINE __u64 py_code_deep(struct py_walk *walk, const struct py_layout *l, 
 		if (qualname != name)
 			h = py_mix_string(walk, l, h, qualname);
 	}
-	if (host_read(table, sizeof(table), lines + l->var_size))
+	if (host_read(table, 32, lines + l->var_size)) {
 		walk->fault = lines;
+		return h;
+	}
 	h = py_mix(h, table[0]);
 	h = py_mix(h, table[2]);
 	return py_mix(h, table[3]);
@@ -164,8 +166,10 @@ PY_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u6
 	way = walk->slots[index + 1].word >> PY_TAG_SHIFT == tag ? 1 : way;
 	way = walk->slots[index + 2].word >> PY_TAG_SHIFT == tag ? 2 : way;
 	way = walk->slots[index + 3].word >> PY_TAG_SHIFT == tag ? 3 : way;
+	/* Bounded as a sum: 6.1's verifier forgets what it knew of both when clang makes an OR of it. */
+	way = index + (way & 3);
 	host_barrier(way);
-	slot = &walk->slots[index + (way & 3)];
+	slot = &walk->slots[way & (PY_SETS * 4 - 1)];
 	old = slot->word >> PY_TAG_SHIFT == tag ? slot->key : 0;
 	if (old) {
 		if (py_slot_holds(slot, tag, now))

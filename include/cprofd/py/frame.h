@@ -101,12 +101,24 @@ HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s3
 /* At a chain's end: shims without a frame that came after the last frame. */
 HOST_INLINE void py_loops_outside(struct py_walk *walk, const struct py_layout *l, struct py_out *out)
 {
-	__u32 n = walk->n, loops = py_frame_loops_inside(walk->flags);
+	__u32 last = walk->n - 1, loops = py_frame_loops_inside(walk->flags);
 
 	if (loops && l->flags & PY_BASE_FRAME)
 		loops--;
-	if (!walk->frame && loops && n - 1 < RECORD_PY_FRAMES_MAX)
-		out->frames[n - 1].flags |= loops << PY_FRAME_LOOPS_OUTSIDE_SHIFT;
+	host_barrier(last); /* see py_put_entry */
+	if (!walk->frame && loops && last < RECORD_PY_FRAMES_MAX)
+		out->frames[last].flags |= loops << PY_FRAME_LOOPS_OUTSIDE_SHIFT;
+}
+
+/* Native code entered the interpreter with the frame before the n-th. The barrier: what is compared is what
+ * is used, or the bound is lost on the verifier of 6.1. */
+HOST_INLINE void py_put_entry(struct py_out *out, __u32 n)
+{
+	__u32 last = n - 1;
+
+	host_barrier(last);
+	if (last < RECORD_PY_FRAMES_MAX)
+		out->frames[last].flags |= PY_FRAME_ENTRY;
 }
 
 /* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
@@ -219,8 +231,8 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 			walk->flags += py_frame_loops_inside(walk->flags) < 255 ?
 					       1u << PY_FRAME_LOOPS_INSIDE_SHIFT :
 					       0;
-		else if (n <= RECORD_PY_FRAMES_MAX)
-			out->frames[n - 1].flags |= PY_FRAME_ENTRY;
+		else
+			py_put_entry(out, n);
 		walk->closed = 1;
 		walk->shim = walk->frame;
 		walk->frame = back;

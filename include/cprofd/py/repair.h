@@ -107,14 +107,13 @@ HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
 
 /* Some builds store in an order that leaves the innermost link in a register alone for an instant: a
  * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
- * before it knows its predecessor. With the thread's registers the walk goes on, where the register is
- * proven to be that link. Call after py_walk() with a loss and n <= 1; 1 when the walk went on. */
-PY_APART int py_walk_repair(struct py_walk *walk, const struct image *image, struct py_out *out)
+ * before it knows its predecessor. 1 when walk->frame is that link, proven by a register. */
+PY_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 {
-	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
+	struct py_walk_context c = {.walk = walk, .image = image};
 	__u16 loss;
 
-	if (!walk || !image || !out)
+	if (!walk || !image)
 		return 0;
 	loss = walk->loss;
 	walk->frame = 0;
@@ -135,6 +134,15 @@ PY_APART int py_walk_repair(struct py_walk *walk, const struct image *image, str
 	walk->loss = LOSS_NONE;
 	walk->closed = 0;
 	walk->caller = 0;
+	return 1;
+}
+
+/* Goes on from such a link. Call after py_walk() with a loss and n <= 1, and the thread's registers; 1 when the
+ * walk went on. */
+HOST_INLINE int py_walk_repair(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	if (!py_repair_link(walk, image))
+		return 0;
 	py_walk_chain(walk, image, out, PY_WALK_ON);
 	return 1;
 }

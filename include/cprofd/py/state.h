@@ -109,14 +109,15 @@ struct py_walk {
 	struct py_recent recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
 	__u8 code[PY_RAW_CODE];
 	__u64 registers[16];    /* of the thread, for py_repair */
-	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair */
+	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair; of a string, for py_code_deep */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
 	struct py_slot slots[PY_SETS * 4];
 };
 
-/* A function apart: verified once in BPF. */
+/* A function apart: verified once in BPF. Weak, so that clang takes nothing for granted of what it returns: the verifier
+ * does not, and 16 and later drop a bound that they can prove from the function's body. */
 #if defined(__bpf__)
-#define PY_APART __attribute__((noinline))
+#define PY_APART __attribute__((noinline, weak))
 #else
 #define PY_APART static __attribute__((noinline, unused))
 #endif
