@@ -132,6 +132,8 @@ struct modules {
 };
 
 /* --- room.c --- */
+/* Asks for the pools that every session needs. */
+void room__open(struct modules *modules);
 /* NULL: no room now; a pool was asked for if there can be one. */
 void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool);
 void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now);

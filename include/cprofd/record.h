@@ -179,7 +179,7 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 /* Bounds of one record. */
 #define RECORD_PY_FRAMES_MAX 8192u   /* frames of one sample */
 #define RECORD_NATIVE_FRAMES_MAX 4096u
-#define RECORD_STACK_MAX 32768u      /* bytes of a stack */
+#define RECORD_STACK_MAX 65536u      /* bytes of a stack: LLVM has frames of some KB, and 60 KB of them */
 #define RECORD_STRING_MAX 1024u      /* bytes kept of one string */
 #define RECORD_LINES_MAX 16384u      /* bytes of line table in one record */
 #define RECORD_VARIABLES_MAX 64u     /* names of variables kept of one code object */
