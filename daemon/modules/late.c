@@ -127,13 +127,17 @@ static bool awaits_file(const struct modules_process *process)
 bool modules__hopes(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time)
 {
+	const struct code *code;
 	const struct job *job;
 
-	if (loss != LOSS_NATIVE_MAPPING)
-		return loss == LOSS_NATIVE_PENDING;
+	if (loss != LOSS_NATIVE_MAPPING && loss != LOSS_NATIVE_PENDING)
+		return false;
 	pc = (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
+	code = processes__code(process, pc, time);
+	if (loss == LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */
+		return !code || !code->died || !code->file || code->file->state != FILE_NEW;
 	if (!process->closed) {
-		if (!processes__code(process, pc, time) && process->read_at <= time)
+		if (!code && process->read_at <= time)
 			return true;
 		/* One of them may tell of the JIT. */
 		if (awaits_file(process) || (process->jit && process->polled <= time))
