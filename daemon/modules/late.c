@@ -1,5 +1,5 @@
-/* Walks again: what the sampler could not finish for lack of a table, with registers and stack as they were
- * recorded, through the tables of now, over what was mapped then. */
+/* Walks again: what the sampler could not finish for lack of a table, with registers and stack as
+ * they were recorded, through the tables of now, over what was mapped then. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static bool make_list(struct modules *modules, const struct modules_process *pro
 	free(late->list);
 	late->list = NULL;
 	places = lists__at(modules, process, time, &n);
-	if (n && !posix_memalign(&late->list, UNWIND_BLOCK, (size_t)ranges__blocks(n) * UNWIND_BLOCK) &&
+	if (n &&
+	    !posix_memalign(&late->list, UNWIND_BLOCK, (size_t)ranges__blocks(n) * UNWIND_BLOCK) &&
 	    ranges__write(late->list, places, n)) {
 		free(late->list);
 		late->list = NULL;
@@ -65,8 +66,9 @@ static bool make_list(struct modules *modules, const struct modules_process *pro
 	late->n = n;
 	late->lists++;
 	for (i = 1; i < modules->n_pools; i++)
-		late->pools[i] = (struct host_pool){modules->pools[i].memory,
-						    (uint32_t)(modules->pools[i].bytes / UNWIND_BLOCK)};
+		late->pools[i] =
+			(struct host_pool){modules->pools[i].memory,
+					   (uint32_t)(modules->pools[i].bytes / UNWIND_BLOCK)};
 	late->pools[UNWIND_POOL_LISTS] = (struct host_pool){late->list, ranges__blocks(n)};
 	late->walk.pools = late->pools;
 	late->walk.n_pools = modules->n_pools ? modules->n_pools : 1;
@@ -77,7 +79,8 @@ static bool put_frame(void *ctx, const struct unwind_state *state)
 {
 	struct part_native_frames *to = ctx;
 
-	to->pc[to->n++] = (state->regs[UNWIND_PC] & ~NATIVE_EXACT) | (state->exact ? NATIVE_EXACT : 0);
+	to->pc[to->n++] =
+		(state->regs[UNWIND_PC] & ~NATIVE_EXACT) | (state->exact ? NATIVE_EXACT : 0);
 	return true;
 }
 
@@ -134,7 +137,8 @@ bool modules__hopes(const struct modules *modules, const struct modules_process 
 		return false;
 	pc = (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
 	code = processes__code(process, pc, time);
-	if (loss == LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */
+	if (loss ==
+	    LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */
 		return !code || !code->died || !code->file || code->file->state != FILE_NEW;
 	if (!process->closed) {
 		if (!code && process->read_at <= time)

@@ -24,7 +24,7 @@ struct worker {
 	struct job *waiting, *running, *done; /* in no order */
 	int event;
 	struct unwind_cache cache; /* directory < 0: none */
-	bool stored, worked; /* since the cache, the heap was trimmed */
+	bool stored, worked;	   /* since the cache, the heap was trimmed */
 };
 
 /* --- one job --- */
@@ -47,7 +47,8 @@ static int read_source(struct host_reader *self, void *dst, size_t size, uint64_
 }
 
 /* From the cache, or else compiled. */
-static void make_table(const struct unwind_cache *cache, struct job *job, struct unwind_source *source)
+static void make_table(const struct unwind_cache *cache, struct job *job,
+		       struct unwind_source *source)
 {
 	struct unwind_sink sink = {.allot = allot};
 	bool keeps = cache->directory >= 0 && !job->bytes &&

@@ -1,5 +1,6 @@
-/* Samples whose native walk lacked a table: they wait in the queue, with their record, until the walk can be done
- * again. Later samples wait behind them, so that order and times are those of the records. */
+/* Samples whose native walk lacked a table: they wait in the queue, with their record, until the
+ * walk can be done again. Later samples wait behind them, so that order and times are those of the
+ * records. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 static int read_now(struct profile *profile, const struct record_sample *sample, bool last,
 		    struct item *item)
 {
-	const struct part_native_frames *native = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+	const struct part_native_frames *native =
+		(const void *)record__part(sample, PART_NATIVE_FRAMES);
 	const struct part_stack *stack = (const void *)record__part(sample, PART_STACK);
 	struct finisher *finisher = profile->options.finisher;
 	struct part_native_frames *walked = (void *)profile->stack->native;
@@ -20,7 +22,8 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 
 	if (err == -EAGAIN && !last)
 		return err;
-	return sample__place(profile, item->thread, sample, err ? native : walked, again, &item->row.stack);
+	return sample__place(profile, item->thread, sample, err ? native : walked, again,
+			     &item->row.stack);
 }
 
 static bool keep(struct profile *profile, const struct record_sample *sample, struct item *item)
@@ -50,10 +53,12 @@ static void drop(struct profile *profile, struct item *item)
 
 int unfinished__read(struct profile *profile, const struct record_sample *sample, struct item *item)
 {
-	const struct part_native_frames *native = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+	const struct part_native_frames *native =
+		(const void *)record__part(sample, PART_NATIVE_FRAMES);
 	int err = read_now(profile, sample, false, item);
 
-	if (profile->options.finisher && native && native->part.loss && record__part(sample, PART_STACK))
+	if (profile->options.finisher && native && native->part.loss &&
+	    record__part(sample, PART_STACK))
 		profile->ledger.again[native->part.loss]++;
 	if (err != -EAGAIN || keep(profile, sample, item))
 		return err == -EAGAIN ? 0 : err;
@@ -66,7 +71,8 @@ int unfinished__run(struct profile *profile, uint64_t now, bool all)
 	uint64_t number;
 	int err = 0;
 
-	for (number = queue->first; !err && profile->n_unfinished && number < queue->end; number++) {
+	for (number = queue->first; !err && profile->n_unfinished && number < queue->end;
+	     number++) {
 		struct item *item = queue__item(queue, number);
 		const struct unfinished *unfinished = item->unfinished;
 
