@@ -164,7 +164,7 @@ void processes__free(struct modules *modules);
 struct unwind_placed *lists__at(struct modules *modules, const struct modules_process *process,
 				uint64_t time, uint32_t *ret_n);
 /* Objects that ended stay this long, for walks that are late. */
-#define OBJECT_KEPT_NS (2000 * MS)
+#define OBJECT_KEPT_NS (3000 * MS)
 void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now);
 void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now);
 
