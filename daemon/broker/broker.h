@@ -133,4 +133,7 @@ struct broker_options {
 };
 int broker__run(const struct broker_options *options);
 
+/* An engine's directory for unwind tables (cache.h), if it is open. */
+#define BROKER_CACHE_FD 4
+
 #endif

@@ -14,9 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/cache.h"
 #include "broker/privileges.h"
 
 #define CHANNEL 3
+_Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "the first that are kept");
 
 /* --- the child --- */
 
@@ -36,19 +38,23 @@ static void default_signals(void)
 
 static int enter(int channel, const struct identity *client, int (*engine_main)(int channel))
 {
+	uid_t uid = client->uid ? client->uid : PRIVILEGES_NOBODY;
+	gid_t gid = client->uid ? client->gid : PRIVILEGES_NOBODY;
 	struct rlimit no_core = {};
-	int err;
+	int cache, err;
 
 	default_signals();
 	if (channel != CHANNEL && dup2(channel, CHANNEL) < 0)
 		return 125;
-	if (fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) || close_range(CHANNEL + 1, ~0u, 0))
+	cache = cache__open(client->uid, uid, gid);
+	if (cache >= 0 && cache != BROKER_CACHE_FD && dup2(cache, BROKER_CACHE_FD) < 0)
+		return 125;
+	if (fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) ||
+	    close_range(cache < 0 ? BROKER_CACHE_FD : BROKER_CACHE_FD + 1, ~0u, 0))
 		return 125;
 	setrlimit(RLIMIT_CORE, &no_core);
-	if (client->uid)
-		err = privileges__become(client->uid, client->gid, client->groups, client->n_groups);
-	else
-		err = privileges__become(PRIVILEGES_NOBODY, PRIVILEGES_NOBODY, NULL, 0);
+	err = privileges__become(uid, gid, client->uid ? client->groups : NULL,
+				 client->uid ? client->n_groups : 0);
 	if (err)
 		return 126;
 	return engine_main(CHANNEL);

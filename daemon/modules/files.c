@@ -58,6 +58,31 @@ static struct file *add(struct modules *modules, const struct mapping *mapping)
 	return file;
 }
 
+/* What every stack goes through. */
+static bool is_common(const struct file *file)
+{
+	const char *slash = strrchr(file->seen.path, '/'), *name = slash ? slash + 1 : file->seen.path;
+
+	return file->seen.id == 1 || file->image || !strncmp(name, "libc.", 5) ||
+	       !strncmp(name, "libc-", 5) || !strncmp(name, "ld-", 3) || !strncmp(name, "libpython", 9);
+}
+
+static enum job_rank rank_of(const struct modules *modules, const struct file *file)
+{
+	return file->urgent ? JOB_WANTED : is_common(file) ? JOB_COMMON : JOB_OTHER;
+}
+
+void files__want(struct modules *modules, struct file *file)
+{
+	if (file->seen.state != MODULE_WAITS || file->urgent)
+		return;
+	file->urgent = true;
+	if (file->state == FILE_NEW)
+		modules->hot = file;
+	else
+		worker__hurry(modules->worker, file->seen.id);
+}
+
 static void give(struct modules *modules, struct file *file)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -68,7 +93,8 @@ static void give(struct modules *modules, struct file *file)
 	*job = (struct job){.fd = file->fd,
 			    .tables = modules->tables,
 			    .descriptor = !file->image,
-			    .urgent = file->urgent,
+			    .rank = rank_of(modules, file),
+			    .size = (uint64_t)file->size,
 			    .module = file->seen.id};
 	if (file->image) {
 		job->bytes = malloc(file->image_size);

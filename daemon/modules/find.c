@@ -63,25 +63,31 @@ static void count_stop(struct modules *modules, const struct modules_found *foun
 	}
 }
 
+static uint64_t address_of(uint64_t pc)
+{
+	return (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
+}
+
+void modules__wants(struct modules *modules, struct modules_process *process, uint64_t pc,
+		    enum loss loss, uint64_t time)
+{
+	const struct code *code = processes__code(process, address_of(pc), time);
+
+	if (loss == LOSS_NATIVE_PENDING && code && code->file)
+		files__want(modules, code->file);
+	if (loss == LOSS_NATIVE_MAPPING && !code && time > process->asked_for)
+		process->asked_for = time;
+}
+
 void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
 		      enum loss loss, uint64_t time)
 {
-	bool exact = pc & NATIVE_EXACT;
 	struct modules_found found;
 
-	pc = (pc & ~NATIVE_EXACT) - (exact ? 0 : 1);
-	if (loss == LOSS_NATIVE_PENDING) { /* that passes by itself, the sooner the better */
-		const struct code *code = processes__code(process, pc, time);
-
-		if (code && code->file && code->file->state == FILE_NEW) {
-			modules->hot = code->file;
-			code->file->urgent = true;
-		}
+	modules__wants(modules, process, pc, loss, time);
+	if (loss == LOSS_NATIVE_PENDING) /* that passes by itself */
 		return;
-	}
-	if (loss == LOSS_NATIVE_MAPPING && !processes__code(process, pc, time) &&
-	    time > process->asked_for)
-		process->asked_for = time;
+	pc = address_of(pc);
 	modules__find(modules, process, pc, time, &found);
 	count_stop(modules, &found, pc, loss);
 }

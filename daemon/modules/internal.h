@@ -80,6 +80,7 @@ struct modules_process {
 	size_t list_size;
 	uint64_t salt;
 	struct jit *jit; /* NULL: no list of a JIT's is known */
+	uint64_t polled; /* all that the JIT had registered by then is known */
 	struct object *objects;
 	uint32_t n_objects, objects_capacity, next_object;
 };
@@ -125,11 +126,14 @@ struct modules {
 	uint64_t answers; /* changed so often */
 	uint64_t now;
 	struct modules_counts counts;
+	struct late *late; /* walks again */
 	struct modules_stop stops[STOPS];
 	uint32_t stop_modules[STOPS];
 };
 
 /* --- room.c --- */
+/* Asks for the pools that every session needs. */
+void room__open(struct modules *modules);
 /* NULL: no room now; a pool was asked for if there can be one. */
 void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool);
 void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now);
@@ -142,6 +146,8 @@ bool room__table(struct modules *modules, struct job *job, struct placed_table *
 struct file *files__get(struct modules *modules, struct modules_process *process,
 			const struct mapping *mapping);
 void files__ask(struct modules *modules);
+/* A walk stopped in it for lack of its table. */
+void files__want(struct modules *modules, struct file *file);
 /* 0, or -EAGAIN: no room for its table yet. */
 int files__done(struct modules *modules, struct job *job);
 void files__free(struct modules *modules);
@@ -154,8 +160,16 @@ const struct code *processes__code(const struct modules_process *process, uint64
 void processes__free(struct modules *modules);
 
 /* --- lists.c --- */
+/* What was mapped at `time`, ascending; *ret_n of them (0: nothing, or no memory). The caller's to free. */
+struct unwind_placed *lists__at(struct modules *modules, const struct modules_process *process,
+				uint64_t time, uint32_t *ret_n);
+/* Objects that ended stay this long, for walks that are late. */
+#define OBJECT_KEPT_NS (3000 * MS)
 void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now);
 void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now);
+
+/* --- late.c --- */
+void late__free(struct modules *modules);
 
 /* --- objects.c: JIT compilers --- */
 void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now);

@@ -32,14 +32,23 @@ static void put_code(struct modules *modules, const struct code *code, struct un
 	*n += to->range.size != 0;
 }
 
+/* Was it there at `time` (NOW: it is)? As jit__find() sees it. */
+#define NOW UINT64_MAX
+static bool is_of(const struct jit_life *life, uint64_t time)
+{
+	if (time < life->born_by && time <= life->born_after)
+		return false;
+	return !life->died_by || time < life->died_by;
+}
+
 static void put_object(struct modules *modules, const struct modules_process *process,
-		       const struct object *object, struct unwind_placed *to, uint32_t *n,
-		       uint32_t max)
+		       const struct object *object, uint64_t time, struct unwind_placed *to,
+		       uint32_t *n, uint32_t max)
 {
 	const struct jit_object *o = jit__object(process->jit, object->id);
 	uint32_t i;
 
-	if (!o || o->id != object->id || !object->table.at)
+	if (!o || o->id != object->id || !object->table.at || !is_of(&o->life, time))
 		return;
 	for (i = 0; i < o->n_ranges && *n < max; i++) {
 		placed__make(&to[*n], &modules->pools[object->table.pool].room, object->table.pool,
@@ -58,33 +67,102 @@ static int by_start(const void *a, const void *b)
 	return x->range.module < y->range.module ? 1 : -1; /* the newer object first */
 }
 
-/* Ranges that lie within an earlier one are dropped. */
+/* Ranges that begin within an earlier one are dropped, but for a newer object, which took its place. */
 static uint32_t sort(struct unwind_placed *places, uint32_t n)
 {
+	struct unwind_placed *last = NULL;
 	uint32_t i, kept = 0;
 
 	qsort(places, n, sizeof(*places), by_start);
 	for (i = 0; i < n; i++) {
-		if (places[i].start >= UNWIND_NO_START ||
-		    (kept &&
-		     places[i].start - places[kept - 1].start < places[kept - 1].range.size))
+		uint64_t into = last ? places[i].start - last->start : 0;
+
+		if (places[i].start >= UNWIND_NO_START)
 			continue;
-		places[kept++] = places[i];
+		if (last && into < last->range.size) {
+			if (!into || !(last->range.module & OF_OBJECT) ||
+			    places[i].range.module < last->range.module)
+				continue;
+			last->range.size = (uint32_t)into;
+		}
+		last = &places[kept++];
+		*last = places[i];
 	}
 	return kept;
 }
 
-static uint32_t gather(struct modules *modules, struct modules_process *process,
-		       struct unwind_placed *places, uint32_t max)
+static bool is_free(const struct modules_process *process, const struct code *code, uint64_t time)
 {
-	uint32_t n = 0, i;
+	uint32_t i;
 
+	for (i = 0; i < process->n; i++)
+		if (process->code[i].start < code->end && code->start < process->code[i].end &&
+		    process->code[i].born <= time)
+			return false;
+	return true;
+}
+
+/* As processes__code() sees it: what is mapped now, unless something else was there. */
+static void gather_gone(struct modules *modules, const struct modules_process *process,
+			uint64_t time, struct unwind_placed *places, uint32_t *n)
+{
+	uint32_t i;
+
+	for (i = process->n; i < process->n + process->n_gone; i++) {
+		const struct code *code = &process->code[i];
+
+		if (code->file && code->born <= time && time <= code->died &&
+		    is_free(process, code, time))
+			put_code(modules, code, places, n);
+	}
+}
+
+static bool was_other(const struct modules_process *process, const struct code *code, uint64_t time)
+{
+	uint32_t i;
+
+	if (code->born <= time)
+		return false;
+	for (i = process->n; i < process->n + process->n_gone; i++)
+		if (process->code[i].start < code->end && code->start < process->code[i].end &&
+		    process->code[i].born <= time && time <= process->code[i].died)
+			return true;
+	return false;
+}
+
+/* All that was there at `time`, or is there NOW. */
+static struct unwind_placed *gather(struct modules *modules, const struct modules_process *process,
+				    uint64_t time, uint32_t *ret_n)
+{
+	uint32_t max = process->n + process->n_gone + 1, n = 0, i;
+	struct unwind_placed *places;
+
+	*ret_n = 0;
+	for (i = 0; i < process->n_objects; i++) {
+		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
+
+		max += o ? o->n_ranges : 0;
+	}
+	if (max > UNWIND_RANGES_MAX)
+		max = UNWIND_RANGES_MAX;
+	places = calloc(max, sizeof(*places));
+	if (!places)
+		return NULL;
 	for (i = 0; i < process->n && n < max; i++)
-		if (process->code[i].file)
+		if (process->code[i].file && !was_other(process, &process->code[i], time))
 			put_code(modules, &process->code[i], places, &n);
+	if (time != NOW)
+		gather_gone(modules, process, time, places, &n);
 	for (i = 0; i < process->n_objects && n < max; i++)
-		put_object(modules, process, &process->objects[i], places, &n, max);
-	return sort(places, n);
+		put_object(modules, process, &process->objects[i], time, places, &n, max);
+	*ret_n = sort(places, n);
+	return places;
+}
+
+struct unwind_placed *lists__at(struct modules *modules, const struct modules_process *process,
+				uint64_t time, uint32_t *ret_n)
+{
+	return gather(modules, process, time, ret_n);
 }
 
 static void tell(struct modules *modules, const struct modules_process *process, uint64_t list)
@@ -107,25 +185,17 @@ static void retire(struct modules *modules, struct modules_process *process, uin
 
 void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	uint32_t max = process->n + 1, n, i;
 	_cleanup_free_ struct unwind_placed *places = NULL;
 	struct pool *lists = &modules->pools[UNWIND_POOL_LISTS];
+	uint32_t n;
 	size_t size;
 	void *list;
 
 	if (!process->dirty || !modules->tables || !modules->n_pools)
 		return;
-	for (i = 0; i < process->n_objects; i++) {
-		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
-
-		max += o ? o->n_ranges : 0;
-	}
-	if (max > UNWIND_RANGES_MAX)
-		max = UNWIND_RANGES_MAX;
-	places = calloc(max, sizeof(*places));
+	places = gather(modules, process, NOW, &n);
 	if (!places)
 		return;
-	n = gather(modules, process, places, max);
 	size = (size_t)ranges__blocks(n) * UNWIND_BLOCK;
 	list = pool__place(&lists->room, size);
 	if (!list) {

@@ -35,11 +35,22 @@ struct modules *modules__free(struct modules *modules)
 		job__free(modules->homeless);
 		modules->homeless = next;
 	}
+	late__free(modules);
 	processes__free(modules);
 	files__free(modules);
 	room__free(modules);
 	free(modules);
 	return NULL;
+}
+
+void modules__cache(struct modules *modules, int directory)
+{
+	worker__cache(modules->worker, directory);
+}
+
+int modules__fd(const struct modules *modules)
+{
+	return worker__fd(modules->worker);
 }
 
 static void settle(struct modules *modules, struct job *job)
@@ -51,7 +62,7 @@ static void settle(struct modules *modules, struct job *job)
 		modules->homeless = job;
 		return;
 	}
-	job__free(job);
+	worker__store(modules->worker, job);
 }
 
 void modules__tick(struct modules *modules, uint64_t now)
@@ -67,6 +78,7 @@ void modules__tick(struct modules *modules, uint64_t now)
 	}
 	while ((job = worker__take(modules->worker))) {
 		modules->counts.compiled_ns += job->ns;
+		modules->counts.cached += job->cached;
 		settle(modules, job);
 	}
 	processes__tick(modules, now);

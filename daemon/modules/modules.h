@@ -46,7 +46,11 @@ struct modules_process;
 
 /* `tables`: walks are asked for; else only questions are answered. */
 int modules__new(struct modules_host *host, bool tables, struct modules **ret);
-struct modules *modules__free(struct modules *modules); /* NULL; waits for the job that runs */
+struct modules *modules__free(struct modules *modules); /* NULL; waits for the jobs that run */
+/* Before the first process: where tables are kept (unwind.h). The fd is taken; < 0: nowhere. */
+void modules__cache(struct modules *modules, int directory);
+/* Readable when there is something for modules__tick(). Not the caller's to close. */
+int modules__fd(const struct modules *modules);
 
 /* fd < 0: -errno. The fd is taken. */
 void modules__file(struct modules *modules, int fd);
@@ -71,6 +75,16 @@ void modules__close_process(struct modules *modules, struct modules_process *pro
  * its own: ask for its parent). */
 struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time);
 
+/* A walk ended early at pc, and is late: it will be done again. */
+void modules__wants(struct modules *modules, struct modules_process *process, uint64_t pc,
+		    enum loss loss, uint64_t time);
+/* Does a walk of that time anew, by the tables of now for what was mapped then. `ret` has room for
+ * RECORD_NATIVE_FRAMES_MAX; of its part the loss is set, and nothing else. */
+void modules__walk(struct modules *modules, const struct modules_process *process,
+		   const struct part_stack *stack, uint64_t time, struct part_native_frames *ret);
+/* May a walk of that time that ended at pc come further soon? */
+bool modules__hopes(const struct modules *modules, const struct modules_process *process,
+		    uint64_t pc, enum loss loss, uint64_t time);
 /* A walk ended early at pc. */
 void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
 		      enum loss loss, uint64_t time);
@@ -123,6 +137,7 @@ uint32_t modules__stops(const struct modules *modules, struct modules_stop *ret,
 
 struct modules_counts {
 	uint32_t modules, ready, bare, processes, jit_tables;
+	uint32_t cached; /* tables that came from the disk */
 	uint64_t table_bytes, pool_bytes;
 	uint64_t compiled_ns; /* time of the worker */
 	uint64_t reads;	      /* of maps */

@@ -51,11 +51,15 @@ static void give(struct modules *modules, struct modules_process *process,
 void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	const struct jit_object *o;
+	int polled;
 
 	find_lists(process);
 	if (!process->jit)
 		return;
-	if (jit__poll(process->jit, &process->mem.reader, false) != 1)
+	polled = jit__poll(process->jit, &process->mem.reader, false);
+	if (polled >= 0)
+		process->polled = now;
+	if (polled != 1)
 		return;
 	modules->answers++;
 	if (modules->tables)
@@ -108,13 +112,12 @@ void objects__sweep(struct modules *modules, struct modules_process *process, ui
 		struct object *object = &process->objects[i];
 		const struct jit_object *o = jit__object(process->jit, object->id);
 
-		if (o && o->id == object->id && !o->life.died_by)
+		if (o && o->id == object->id && (!o->life.died_by || now < o->life.died_by + OBJECT_KEPT_NS))
 			process->objects[kept++] = *object;
 		else
 			drop(modules, object, now);
 	}
-	if (kept != process->n_objects)
-		process->dirty = true;
+	process->dirty = true; /* some may have ended */
 	process->n_objects = kept;
 }
 

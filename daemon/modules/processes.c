@@ -223,6 +223,7 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 	process->next = modules->processes;
 	modules->processes = process;
 	modules->n_processes++;
+	room__open(modules);
 	look(modules, process, now);
 	files__ask(modules);
 	return process;

@@ -16,6 +16,16 @@ static void ask(struct modules *modules, uint64_t bytes)
 		modules->pool_asked = false;
 }
 
+void room__open(struct modules *modules)
+{
+	if (!modules->tables)
+		return;
+	if (!modules->n_pools)
+		ask(modules, MODULES_LISTS_BYTES);
+	if (modules->n_pools == 1) /* not one question after the other, when the first table is done */
+		ask(modules, MODULES_POOL_BYTES);
+}
+
 void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t number)
 {
 	struct pool *pool = &modules->pools[modules->n_pools];
@@ -41,6 +51,7 @@ void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t num
 	pool->bytes = bytes;
 	modules->n_pools++;
 	modules->counts.pool_bytes += bytes;
+	room__open(modules);
 }
 
 static void *place(struct modules *modules, size_t size, uint16_t *ret_pool)
@@ -115,8 +126,7 @@ void room__sweep(struct modules *modules, uint64_t now)
 		*at = retired->next;
 		free(retired);
 	}
-	if (!modules->n_pools && modules->tables)
-		ask(modules, MODULES_LISTS_BYTES);
+	room__open(modules);
 }
 
 void room__free(struct modules *modules)

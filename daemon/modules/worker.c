@@ -1,20 +1,30 @@
 #include "modules/worker.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sched.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "jit/jit.h"
 
+/* A table of fewer rows is made sooner than it is read. */
+#define STORED_ROWS 4096u
+
 struct worker {
-	pthread_t thread;
-	bool started, stop;
+	pthread_t threads[WORKER_THREADS_MAX];
+	unsigned n_threads, n_max, idle;
+	bool stop;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct job *waiting, **last;
-	struct job *done;
+	struct job *waiting, *running, *done; /* in no order */
+	int event;
+	struct unwind_cache cache; /* directory < 0: none */
+	bool stored, worked;	   /* since the cache, the heap was trimmed */
 };
 
 /* --- one job --- */
@@ -36,9 +46,29 @@ static int read_source(struct host_reader *self, void *dst, size_t size, uint64_
 	return source->read(source, dst, size, address);
 }
 
-static void run(struct job *job)
+/* From the cache, or else compiled. */
+static void make_table(const struct unwind_cache *cache, struct job *job,
+		       struct unwind_source *source)
 {
 	struct unwind_sink sink = {.allot = allot};
+	bool keeps = cache->directory >= 0 && !job->bytes &&
+		     !table__identify(source, &job->identity) &&
+		     !identity__from_file(&job->identity, job->fd);
+
+	if (keeps) {
+		job->cached = !cache__load(cache, &job->identity, &sink, &job->table);
+		if (job->cached)
+			return;
+		free(job->table);
+		job->table = NULL;
+	}
+	job->error = table__compile(source, &sink, &job->table);
+	if (!job->error && keeps)
+		job->table->identity = job->identity; /* without a build-id it is the file's */
+}
+
+static void run(const struct unwind_cache *cache, struct job *job)
+{
 	struct unwind_file file = {.fd = -1};
 	struct unwind_memory memory;
 	struct unwind_source *source = &file.source;
@@ -60,7 +90,7 @@ static void run(struct job *job)
 		jit_descriptor__find(&reader.reader, 0, &job->descriptor_at);
 	}
 	if (job->tables)
-		job->error = table__compile(source, &sink, &job->table);
+		make_table(cache, job, source);
 }
 
 static uint64_t thread_time(void)
@@ -71,6 +101,46 @@ static uint64_t thread_time(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* --- lists; with the lock --- */
+
+static bool is_before(const struct job *a, const struct job *b)
+{
+	return a->rank != b->rank ? a->rank < b->rank : a->size < b->size;
+}
+
+static struct job *take_next(struct worker *worker)
+{
+	struct job **best = &worker->waiting, **at, *job;
+
+	for (at = best; *at; at = &(*at)->next)
+		if (is_before(*at, *best))
+			best = at;
+	job = *best;
+	if (job)
+		*best = job->next;
+	return job;
+}
+
+static void put(struct job **list, struct job *job)
+{
+	job->next = *list;
+	*list = job;
+}
+
+static void drop(struct job **list, const struct job *job)
+{
+	while (*list != job)
+		list = &(*list)->next;
+	*list = job->next;
+}
+
+static void tell(const struct worker *worker)
+{
+	uint64_t one = 1;
+
+	(void)!write(worker->event, &one, sizeof(one));
+}
+
 static void *work(void *arg)
 {
 	struct worker *worker = arg;
@@ -78,21 +148,40 @@ static void *work(void *arg)
 
 	pthread_mutex_lock(&worker->lock);
 	while (!worker->stop) {
-		job = worker->waiting;
-		if (!job) {
-			pthread_cond_wait(&worker->wake, &worker->lock);
+		job = take_next(worker);
+		if (!job && worker->worked && !worker->running) {
+			/* Of 20 MB that it took most is free, and would stay. */
+			worker->worked = false;
+			pthread_mutex_unlock(&worker->lock);
+			malloc_trim(0);
+			pthread_mutex_lock(&worker->lock);
 			continue;
 		}
-		worker->waiting = job->next;
-		if (!worker->waiting)
-			worker->last = &worker->waiting;
+		if (!job) {
+			worker->idle++;
+			pthread_cond_wait(&worker->wake, &worker->lock);
+			worker->idle--;
+			continue;
+		}
+		put(&worker->running, job);
 		pthread_mutex_unlock(&worker->lock);
-		job->ns = thread_time();
-		run(job);
-		job->ns = thread_time() - job->ns;
+		if (job->rank == JOB_STORE) {
+			cache__store(&worker->cache, job->table);
+		} else {
+			job->ns = thread_time();
+			run(&worker->cache, job);
+			job->ns = thread_time() - job->ns;
+		}
 		pthread_mutex_lock(&worker->lock);
-		job->next = worker->done;
-		worker->done = job;
+		drop(&worker->running, job);
+		worker->worked = true;
+		if (job->rank != JOB_STORE) {
+			put(&worker->done, job);
+			tell(worker);
+			continue;
+		}
+		worker->stored = true;
+		job__free(job);
 	}
 	pthread_mutex_unlock(&worker->lock);
 	return NULL;
@@ -103,61 +192,118 @@ static void *work(void *arg)
 int worker__new(struct worker **ret)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
+	cpu_set_t cpus;
 
 	if (!worker)
 		return -ENOMEM;
+	worker->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (worker->event < 0) {
+		free(worker);
+		return -errno;
+	}
+	worker->n_max = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (unsigned)CPU_COUNT(&cpus);
+	if (worker->n_max > WORKER_THREADS_MAX)
+		worker->n_max = WORKER_THREADS_MAX;
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->wake, NULL);
-	worker->last = &worker->waiting;
+	worker->cache.directory = -1;
 	*ret = worker;
 	return 0;
 }
 
-/* Signals are for the thread of the loop. */
+void worker__cache(struct worker *worker, int directory)
+{
+	worker->cache.directory = directory;
+}
+
+int worker__fd(const struct worker *worker)
+{
+	return worker->event;
+}
+
+/* One more thread, if no one is free. Signals are for the thread of the loop. */
 static int start(struct worker *worker)
 {
 	sigset_t all, before;
 	int err;
 
+	if (worker->idle || worker->n_threads >= worker->n_max)
+		return 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&worker->thread, NULL, work, worker);
+	err = pthread_create(&worker->threads[worker->n_threads], NULL, work, worker);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	worker->started = !err;
-	return -err;
+	worker->n_threads += !err;
+	return worker->n_threads ? 0 : -err;
 }
 
 int worker__give(struct worker *worker, struct job *job)
 {
-	int err = worker->started ? 0 : start(worker);
+	int err;
 
-	if (err)
-		return err;
 	pthread_mutex_lock(&worker->lock);
-	job->next = job->urgent ? worker->waiting : NULL;
-	if (!job->next)
-		*worker->last = job;
-	if (job->next)
-		worker->waiting = job;
-	else
-		worker->last = &job->next;
-	pthread_cond_signal(&worker->wake);
+	err = start(worker);
+	if (!err) {
+		put(&worker->waiting, job);
+		pthread_cond_signal(&worker->wake);
+	}
 	pthread_mutex_unlock(&worker->lock);
-	return 0;
+	return err;
 }
 
 struct job *worker__take(struct worker *worker)
 {
 	struct job *job;
+	uint64_t count;
 
-	if (!worker->started)
-		return NULL;
 	pthread_mutex_lock(&worker->lock);
 	job = worker->done;
 	if (job)
 		worker->done = job->next;
+	else
+		(void)!read(worker->event, &count, sizeof(count));
 	pthread_mutex_unlock(&worker->lock);
 	return job;
+}
+
+void worker__store(struct worker *worker, struct job *job)
+{
+	bool keeps = worker->cache.directory >= 0 && job->table && !job->bytes && !job->cached &&
+		     job->table->n_rows >= STORED_ROWS;
+
+	job->rank = JOB_STORE;
+	if (!keeps || worker__give(worker, job))
+		job__free(job);
+}
+
+void worker__hurry(struct worker *worker, uint32_t module)
+{
+	struct job *job;
+
+	pthread_mutex_lock(&worker->lock);
+	for (job = worker->waiting; job; job = job->next)
+		if (job->module == module && job->rank != JOB_STORE)
+			job->rank = JOB_WANTED;
+	pthread_mutex_unlock(&worker->lock);
+}
+
+static bool has_object(const struct job *job, uint64_t process)
+{
+	for (; job; job = job->next)
+		if (job->object && job->process == process)
+			return true;
+	return false;
+}
+
+bool worker__has_objects(struct worker *worker, uint64_t process)
+{
+	bool has;
+
+	pthread_mutex_lock(&worker->lock);
+	has = has_object(worker->waiting, process) || has_object(worker->running, process) ||
+	      has_object(worker->done, process);
+	pthread_mutex_unlock(&worker->lock);
+	return has;
 }
 
 void job__free(struct job *job)
@@ -181,17 +327,23 @@ static void free_all(struct job *job)
 
 struct worker *worker__free(struct worker *worker)
 {
+	unsigned i;
+
 	if (!worker)
 		return NULL;
-	if (worker->started) {
-		pthread_mutex_lock(&worker->lock);
-		worker->stop = true;
-		pthread_cond_signal(&worker->wake);
-		pthread_mutex_unlock(&worker->lock);
-		pthread_join(worker->thread, NULL);
-	}
+	pthread_mutex_lock(&worker->lock);
+	worker->stop = true;
+	pthread_cond_broadcast(&worker->wake);
+	pthread_mutex_unlock(&worker->lock);
+	for (i = 0; i < worker->n_threads; i++)
+		pthread_join(worker->threads[i], NULL);
+	if (worker->stored)
+		cache__trim(&worker->cache, WORKER_CACHE_BYTES);
+	if (worker->cache.directory >= 0)
+		close(worker->cache.directory);
 	free_all(worker->waiting);
 	free_all(worker->done);
+	close(worker->event);
 	pthread_cond_destroy(&worker->wake);
 	pthread_mutex_destroy(&worker->lock);
 	free(worker);

@@ -1,5 +1,8 @@
-/* The thread that reads files and makes tables, so that the engine's loop never waits for them.
- * A job and what it points to belong to the worker from worker__give() until worker__take(). */
+/* The threads that read files and make tables, so that the engine's loop never waits for them. A job and
+ * what it points to belong to the worker from worker__give() until worker__take().
+ *
+ * Tables of files are kept in a cache on disk, if there is a directory for it: found there instead of made,
+ * and stored after their owner has them. Threads: as many as there are CPUs, at most WORKER_THREADS_MAX. */
 #ifndef CPROFD_MODULES_WORKER_H
 #define CPROFD_MODULES_WORKER_H
 
@@ -8,13 +11,24 @@
 #include "modules/segments.h"
 #include "unwind/unwind.h"
 
+#define WORKER_THREADS_MAX 4u
+#define WORKER_CACHE_BYTES (256ull << 20) /* what was used longest ago goes */
+
+/* In this order; of one rank the smaller first, so that the largest keep nobody waiting. */
+enum job_rank {
+	JOB_WANTED, /* a walk stopped there; objects of JIT compilers */
+	JOB_COMMON, /* every stack goes through it: the program, libc */
+	JOB_OTHER,
+	JOB_STORE,  /* its table goes to the cache */
+};
+
 struct job {
 	struct job *next;
 	/* in: a file, or bytes (owned) */
 	int fd;
 	void *bytes;
 	uint64_t size;
-	bool urgent;		 /* before all that wait */
+	enum job_rank rank;
 	bool tables, descriptor; /* what is wanted besides segments and identity */
 	uint32_t module;	 /* whose: a module's id, or of an object of a JIT compiler: */
 	uint32_t object;
@@ -27,13 +41,24 @@ struct job {
 	struct segments segments;
 	uint64_t descriptor_at; /* ELF address; 0: none */
 	uint64_t ns;
+	bool cached; /* the table was in the cache */
 };
 
 struct worker;
 int worker__new(struct worker **ret);
 struct worker *worker__free(struct worker *worker);	  /* NULL; jobs that wait are dropped */
+/* Before the first job. Taken over; < 0: none. */
+void worker__cache(struct worker *worker, int directory);
+/* Readable when a job is done; worker__take() until NULL clears it. */
+int worker__fd(const struct worker *worker);
 int worker__give(struct worker *worker, struct job *job); /* takes it, if it returns 0 */
 struct job *worker__take(struct worker *worker);	  /* one that is done, or NULL */
+/* Its owner has what it wanted of this job: stores its table, if that is of use, and frees it. */
+void worker__store(struct worker *worker, struct job *job);
+/* A walk waits for this module's table. */
+void worker__hurry(struct worker *worker, uint32_t module);
+/* Is there a job for an object of this process? */
+bool worker__has_objects(struct worker *worker, uint64_t process);
 void job__free(struct job *job);
 
 #endif

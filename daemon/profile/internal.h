@@ -1,4 +1,5 @@
 /* What the files of daemon/profile/ share. The way of a sample:
+ *   unfinished.c  ... of which some wait for their native walk
  *   stack.c   record -> its frames in order, woven
  *   sample.c  record -> thread, stack node, wall    -> queue.c, waits there
  *   cpu.c     gives the waiting samples of a thread their CPU time
@@ -20,7 +21,15 @@ struct item {
 	struct sample_row row;     /* an end: time, wall, cpu */
 	struct thread *thread;
 	uint32_t next;             /* items from here to the thread's next one that waits; 0: none */
+	struct unfinished *unfinished; /* it waits for its native walk, and has no stack yet */
 	bool end, waits;           /* waits: for its CPU time */
+};
+
+/* A sample that is read when tables are there. */
+struct unfinished {
+	uint64_t until;            /* monotonic */
+	const struct record_sample *sample; /* in here */
+	uint64_t bytes[];
 };
 
 /* A ring; items have numbers that only grow. */
@@ -35,6 +44,7 @@ struct ledger {
 	uint64_t own[LOSS_COUNT];    /* found out in user space */
 	uint64_t shown[LOSS_COUNT];  /* by records */
 	struct sampler_counts kernel;
+	uint64_t again[LOSS_COUNT];  /* of the kernel's: walked again, which counts what was lost then */
 	uint64_t missed_ended;       /* ticks that threads ended missed */
 };
 
@@ -59,6 +69,7 @@ struct stack {
 	struct step steps[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
+	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
 	uint8_t marks[RECORD_NATIVE_FRAMES_MAX];
 	struct known_place known[KNOWN_PLACES];
 	uint32_t n;                /* steps; innermost first */
@@ -77,6 +88,8 @@ struct profile {
 	struct tables tables;
 	struct tasks tasks;
 	struct queue queue;
+	uint32_t n_unfinished;
+	size_t unfinished_bytes;
 	struct ledger ledger;
 	struct stack *stack;
 	uint64_t batch_time, ledger_time; /* when they went out last */
@@ -103,12 +116,23 @@ void cpu__release(struct profile *profile, struct thread *thread, bool on_accoun
  * wait and to the tail of `wall` ns, whose part is returned. */
 uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wall);
 
-/* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. */
+/* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. `native`: the part that
+ * holds, or NULL; `again`: user space walked it. */
 int stack__read(struct profile *profile, const struct process *process,
-		const struct record_sample *sample, bool *ret_whole);
+		const struct record_sample *sample, const struct part_native_frames *native,
+		bool again, bool *ret_whole);
 void stack__forget(struct stack *stack); /* a new epoch: ids of frames are void */
 
+/* unfinished.c */
+/* Finds a sample's stack for item->row, or lets the item wait for it. */
+int unfinished__read(struct profile *profile, const struct record_sample *sample, struct item *item);
+/* Those that wait, if they need not any more (all: as they are). */
+int unfinished__run(struct profile *profile, uint64_t now, bool all);
+void unfinished__free(struct profile *profile);
+
 /* sample.c */
+int sample__place(struct profile *profile, struct thread *thread, const struct record_sample *sample,
+		  const struct part_native_frames *native, bool again, uint32_t *ret_stack);
 bool profile__full(const struct profile *profile);
 
 /* life.c. A NULL process or thread: out of memory. No thread is asked for in a

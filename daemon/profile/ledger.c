@@ -36,8 +36,8 @@ uint64_t ledger__loss(const struct profile *profile, enum loss loss)
 	uint64_t seen = ledger->shown[loss];
 	size_t n = sizeof(ledger->kernel.losses) / sizeof(ledger->kernel.losses[0]);
 
-	if ((size_t)loss < n && ledger->kernel.losses[loss] > seen)
-		seen = ledger->kernel.losses[loss];
+	if ((size_t)loss < n && ledger->kernel.losses[loss] > seen + ledger->again[loss])
+		seen = ledger->kernel.losses[loss] - ledger->again[loss];
 	if (loss == LOSS_TICK_MISSED)
 		seen += ticks_missed(profile);
 	return seen + ledger->own[loss];

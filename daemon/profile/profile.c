@@ -50,6 +50,7 @@ struct profile *profile__free(struct profile *profile)
 	free((char *)profile->session.mode);
 	free((char *)profile->session.boot_id);
 	free((char *)profile->session.command);
+	unfinished__free(profile);
 	free(profile->queue.items);
 	free(profile->stack);
 	tasks__free(&profile->tasks);
@@ -196,6 +197,8 @@ int profile__tick(struct profile *profile, uint64_t now)
 
 	profile->tables.tick++;
 	err = life__settle(profile, now, false);
+	if (!err)
+		err = unfinished__run(profile, now, false);
 	profile__release(profile, now, false);
 	if (!err && codes_fill(profile) && profile->tasks.n_ended >= NO_ROOM_ENDED)
 		profile->rotate_due = true; /* before a code object is refused: it does not come again */
@@ -277,7 +280,8 @@ void profile__totals(const struct profile *profile, struct profile_totals *ret)
 		.stacks = profile->tables.n_stacks,
 		.bytes = tables__bytes(&profile->tables) + codes__bytes(profile->codes) +
 			 profile->tasks.bytes + profile->tasks.memo_bytes +
-			 (uint64_t)profile->queue.capacity * sizeof(struct item) + sizeof(struct stack),
+			 (uint64_t)profile->queue.capacity * sizeof(struct item) + sizeof(struct stack) +
+			 profile->unfinished_bytes,
 	};
 	for (loss = LOSS_NONE; loss < LOSS_COUNT; loss++)
 		ret->losses[loss] = ledger__loss(profile, loss);

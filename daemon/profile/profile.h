@@ -37,6 +37,16 @@
 #define PROFILE_BATCH_NS 100000000ull  /* samples go out at least this often */
 #define PROFILE_LEDGER_NS 1000000000ull
 
+/* Walks the native stack of a sample again that has a copy of it (struct part_stack). Borrowed.
+ * 0: `ret` (room for RECORD_NATIVE_FRAMES_MAX) holds n, flags, pc and the part's loss. -EAGAIN: a table is
+ * missing that may come; not said to the `last` question. Others: there is no better walk than the kernel's. */
+struct finisher {
+	int (*finish)(struct finisher *self, const struct record_sample *sample,
+		      const struct part_stack *stack, bool last, struct part_native_frames *ret);
+};
+#define PROFILE_FINISH_NS 2000000000ull /* a sample waits this long for tables ... */
+#define PROFILE_FINISH_BYTES (8u << 20) /* ... and all that wait have this much room */
+
 /* Limits; 0 takes the default. */
 struct profile_options {
 	uint32_t rate;           /* Hz: what the ledger's missed ticks are counted by */
@@ -45,6 +55,7 @@ struct profile_options {
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
 	uint32_t pending_max;    /* samples that wait; 16,384 */
 	struct places *places;   /* NULL: native frames are left out. Borrowed */
+	struct finisher *finisher; /* NULL: none */
 };
 
 struct profile;

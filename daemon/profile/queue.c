@@ -82,13 +82,15 @@ int profile__drain(struct profile *profile, bool give_up)
 	int err;
 
 	err = announce__new(profile, false);
+	if (!err && give_up)
+		err = unfinished__run(profile, 0, true);
 	if (!err)
 		err = tables__tell(&profile->tables, profile->sink, give_up);
 	for (; !err && queue->first < queue->end; queue->first++) {
 		struct item *item = queue__item(queue, queue->first);
 		struct thread *thread = item->thread;
 
-		if (item->waits || item->row.stack > profile->tables.told_stacks)
+		if (item->waits || item->unfinished || item->row.stack > profile->tables.told_stacks)
 			break;
 		thread->told = item->row.time > thread->told ? item->row.time : thread->told;
 		if (item->end) {

@@ -82,11 +82,11 @@ static int find_stack(struct profile *profile, struct memo *memo, const struct s
 	return 0;
 }
 
-static int place(struct profile *profile, struct thread *thread, const struct record_sample *sample,
-		 uint32_t *ret_stack)
+int sample__place(struct profile *profile, struct thread *thread, const struct record_sample *sample,
+		  const struct part_native_frames *native, bool again, uint32_t *ret_stack)
 {
 	bool whole;
-	int err = stack__read(profile, thread->process, sample, &whole);
+	int err = stack__read(profile, thread->process, sample, native, again, &whole);
 
 	if (!err)
 		err = find_stack(profile, &thread->memo, profile->stack->steps, profile->stack->n,
@@ -100,8 +100,8 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 {
 	const struct record_header *header = &sample->header;
 	struct process *process = life__process(profile, header);
-	struct item item = {.waits = true};
 	struct thread *thread = NULL;
+	struct item item;
 	uint64_t number;
 	int err = 0;
 
@@ -116,11 +116,11 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 	}
 	if (profile__full(profile))
 		err = profile__rotate(profile, header->time);
+	item = (struct item){.thread = thread, .waits = true};
 	if (!err)
-		err = place(profile, thread, sample, &item.row.stack);
+		err = unfinished__read(profile, sample, &item);
 	if (err)
 		return err;
-	item.thread = thread;
 	item.row.time = header->time > thread->last ? header->time : thread->last;
 	item.row.wall = item.row.time - thread->last;
 	thread->last = item.row.time;
@@ -129,7 +129,9 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 	thread->samples++;
 	cpu__seen(profile, thread, sample->cpu_time, thread->last);
 	err = profile__push(profile, &item, &number);
-	if (!err)
+	if (err)
+		free(item.unfinished);
+	else
 		cpu__wait(profile, thread, number);
 	return err;
 }

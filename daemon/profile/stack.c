@@ -108,7 +108,8 @@ static int put_items(struct profile *profile, const struct weave_input *in,
 
 static int read_woven(struct profile *profile, const struct process *process,
 		      const struct record_sample *sample, const struct part_py_frames *python,
-		      const struct part_native_frames *native, uint16_t loss, bool *ret_whole)
+		      const struct part_native_frames *native, bool again, uint16_t loss,
+		      bool *ret_whole)
 {
 	struct places *places = profile->options.places;
 	struct stack *stack = profile->stack;
@@ -131,7 +132,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	weave(&in, stack->items, &woven);
 	*ret_whole = !loss && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
-		ledger->shown[native_loss]++;
+		(again ? ledger->own : ledger->shown)[native_loss]++;
 	if (woven.loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
@@ -139,11 +140,10 @@ static int read_woven(struct profile *profile, const struct process *process,
 }
 
 int stack__read(struct profile *profile, const struct process *process,
-		const struct record_sample *sample, bool *ret_whole)
+		const struct record_sample *sample, const struct part_native_frames *native,
+		bool again, bool *ret_whole)
 {
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
-	const struct part_native_frames *native =
-		(const void *)record__part(sample, PART_NATIVE_FRAMES);
 	uint16_t loss = sample->loss ? sample->loss : python ? python->part.loss : 0;
 	uint32_t n = python ? python->n : 0, i;
 
@@ -152,7 +152,7 @@ int stack__read(struct profile *profile, const struct process *process,
 	if (loss)
 		profile->ledger.shown[loss]++;
 	if (native && profile->options.places && (native->n || native->part.loss))
-		return read_woven(profile, process, sample, python, native, loss, ret_whole);
+		return read_woven(profile, process, sample, python, native, again, loss, ret_whole);
 	for (i = 0; i < n; i++)
 		put(profile->stack, python->frames[i].code, python->frames[i].offset, false);
 	if (loss)

@@ -83,7 +83,8 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 int drain__open(struct session *session, int ring_fd, int samples_fd)
 {
 	const struct profile_options options = {.rate = session->request.rate,
-						.places = places__of(session->places)};
+						.places = places__of(session->places),
+						.finisher = session->modules ? &session->finisher : NULL};
 	int err;
 
 	session->collect_sink = (struct collect_sink){.code = on_code,

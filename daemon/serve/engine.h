@@ -162,6 +162,9 @@ struct native_places;
 /* --- places.c: names of native code, for the profile --- */
 int places__new(struct session *session, struct native_places **ret);
 struct places *places__of(struct native_places *places);
+/* Whose mappings a task runs: its own, or of who it was forked from. NULL: nobody's that is known. */
+struct modules_process *places__process(struct native_places *places, const struct record_task *task,
+					uint64_t time);
 struct native_places *places__free(struct native_places *places);
 
 /* --- native.c: native stacks; without them these do nothing --- */
@@ -177,6 +180,10 @@ void native__leave(struct tracee *tracee);
 void native__identified(struct tracee *tracee);
 /* Learns from walks that ended early. */
 void native__sample(struct session *session, const struct record_sample *sample);
+
+/* --- cache_dir.c --- */
+/* The directory of unwind tables, of this user's alone; < 0: there is none. The caller's to close. */
+int cache_dir__open(void);
 
 /* --- session.c --- */
 
@@ -204,6 +211,8 @@ struct session {
 	struct modules_host modules_host;
 	struct modules *modules;        /* NULL: no native stacks */
 	struct native_places *places;   /* likewise: what its profile asks */
+	struct finisher finisher;       /* likewise */
+	struct watch native_watch;      /* modules have something to do */
 	uint32_t file_token, pool_token; /* of what modules asked for */
 	struct ring *ring;
 	struct collect_sink collect_sink;

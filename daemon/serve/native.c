@@ -69,6 +69,42 @@ void native__answered(struct session *session, const struct broker_message *mess
 	}
 }
 
+/* --- walks that the sampler could not finish --- */
+
+static int finish(struct finisher *self, const struct record_sample *sample,
+		  const struct part_stack *stack, bool last, struct part_native_frames *ret)
+{
+	struct session *session = (struct session *)((char *)self - offsetof(struct session, finisher));
+	const struct part_native_frames *part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+	uint64_t time = sample->header.time, pc;
+	struct modules_process *process = places__process(session->places, &sample->header.task, time);
+	enum loss loss;
+
+	if (!process)
+		return last ? -ENOENT : -EAGAIN;
+	modules__walk(session->modules, process, stack, time, ret);
+	loss = ret->part.loss;
+	if (!loss)
+		return 0;
+	pc = ret->pc[ret->n - 1];
+	if (!last && modules__hopes(session->modules, process, pc, loss, time)) {
+		modules__wants(session->modules, process, pc, loss, time);
+		return -EAGAIN;
+	}
+	if (loss == LOSS_PAGE_FAULT) /* the copy ends: with the table in time it would not have mattered */
+		ret->part.loss = part->part.loss;
+	modules__stopped(session->modules, process, pc, ret->part.loss, time);
+	return 0;
+}
+
+/* The worker has something. */
+static void worked(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct session *session = (struct session *)((char *)watch - offsetof(struct session, native_watch));
+
+	modules__tick(session->modules, engine__now());
+}
+
 /* --- the session's life --- */
 
 int native__open(struct session *session, int processes_fd)
@@ -77,17 +113,26 @@ int native__open(struct session *session, int processes_fd)
 
 	if (session->request.native == REQUEST_NATIVE_OFF)
 		return 0;
+	session->finisher.finish = finish;
 	session->modules_host = (struct modules_host){open_file, add_pool, set_process};
 	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
 	if (session->processes < 0)
 		return -errno;
 	err = modules__new(&session->modules_host, session->request.native == REQUEST_NATIVE_FULL,
 			   &session->modules);
-	return err ? err : places__new(session, &session->places);
+	if (!err)
+		err = places__new(session, &session->places);
+	if (err)
+		return err;
+	modules__cache(session->modules, cache_dir__open());
+	session->native_watch = (struct watch){.fd = fcntl(modules__fd(session->modules), F_DUPFD_CLOEXEC, 3),
+					       .ready = worked};
+	return engine__watch(session->engine, &session->native_watch, EPOLLIN);
 }
 
 void native__close(struct session *session)
 {
+	engine__unwatch(session->engine, &session->native_watch);
 	session->places = places__free(session->places);
 	session->modules = modules__free(session->modules);
 	if (session->processes >= 0)
@@ -144,8 +189,9 @@ void native__sample(struct session *session, const struct record_sample *sample)
 		return;
 	process = modules__process(session->modules, pid, sample->header.time);
 	if (process) {
-		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
-				 sample->header.time);
+		if (!record__part(sample, PART_STACK)) /* else it is not over */
+			modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
+					 sample->header.time);
 		return;
 	}
 	/* A forked child has its parent's list until it maps code of its own, or its parent goes. */

@@ -34,8 +34,7 @@ static struct native_places *of(struct places *places)
 }
 
 /* A forked child that has mapped nothing of its own is asked for by its parent. */
-static struct modules_process *process_of(struct native_places *self, const struct record_task *task,
-					  uint64_t time)
+struct modules_process *places__process(struct native_places *self, const struct record_task *task, uint64_t time)
 {
 	struct modules_process *process;
 	int32_t pid = (int32_t)task->tgid;
@@ -165,7 +164,7 @@ static int find(struct places *places, const struct record_task *task, uint64_t 
 		struct place *ret)
 {
 	struct native_places *self = of(places);
-	struct modules_process *process = process_of(self, task, time);
+	struct modules_process *process = places__process(self, task, time);
 	struct modules_found found;
 	int err;
 
@@ -193,7 +192,7 @@ static uint64_t changes(struct places *places, const struct record_task *task, u
 static bool eval_known(struct places *places, const struct record_task *task)
 {
 	struct native_places *self = of(places);
-	struct modules_process *process = process_of(self, task, engine__now());
+	struct modules_process *process = places__process(self, task, engine__now());
 	const struct module *module = process ? modules__interpreter(process) : NULL;
 
 	return module && eval_of(self, module);

@@ -54,7 +54,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	session->token = message.token;
 	session->request = *request;
 	session->owner = client;
-	session->timer.fd = session->ring_watch.fd = session->images = session->processes = -1;
+	session->timer.fd = session->ring_watch.fd = session->native_watch.fd = session->images = session->processes = -1;
 	session->next = engine->sessions;
 	engine->sessions = session;
 	engine->n_sessions++;

@@ -69,6 +69,25 @@ static int place_line(struct places *self, uint64_t module, uint64_t vaddr, cons
 	return module == 3 ? -EAGAIN : module == 2 ? -ENOENT : 0;
 }
 
+/* Reads all that the check has let through. */
+static int finish(struct finisher *self, const struct record_sample *sample,
+		  const struct part_stack *stack, bool last, struct part_native_frames *ret)
+{
+	uint64_t sum = stack->sp + stack->regs[16];
+	uint32_t i;
+
+	for (i = 0; i < stack->size; i++)
+		sum += stack->bytes[i];
+	if (sum % 3 == 0)
+		return last ? -ENOENT : -EAGAIN;
+	ret->n = 1 + sum % 4;
+	for (i = 0; i < ret->n; i++)
+		ret->pc[i] = sum * (i + 1);
+	ret->flags = sum & NATIVE_WHOLE;
+	ret->part.loss = ret->flags ? 0 : LOSS_NATIVE_MAPPING;
+	return 0;
+}
+
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct way *way = (struct way *)((char *)self - offsetof(struct way, events));
@@ -110,11 +129,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	static const struct event_session session = {
 		.rate = 999, .monotonic = 1000, .boottime = 2000, .mode = "cpu"};
 	struct places places = {find_place, place_changes, place_eval, place_line};
+	struct finisher finisher = {finish};
 	const struct profile_options options = {.rate = 999,
 						.stacks_max = 50,
 						.ended_max = 4,
 						.pending_max = 16,
-						.places = &places};
+						.places = &places,
+						.finisher = &finisher};
 	struct profile_process process = {.tgid = 1, .lines = 1, .name = "x", .python = "3.8"};
 	struct profile_thread thread = {.tgid = 1, .tid = 1, .cpu_known = true};
 	struct way way = {

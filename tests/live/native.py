@@ -2,8 +2,12 @@
 """Native stacks as the sampler walks them: of a program whose every stack has a known shape (names from nm,
 mappings from /proc), and the share of whole walks of CPython with Numba's compiler and in code of LLVM's JIT.
 
+And of whole sessions, from their first sample on: walks that lack a table are done again when it is there, in code
+that is loaded or compiled and run at once, too.
+
     native.py [SECONDS]     default 5 for each target. Needs root."""
 import bisect
+import json
 import os
 import re
 import struct
@@ -14,6 +18,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.path.join(HERE, "../../build/tests/tools/sampler_raw")
+CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
+SPIN = """#include <time.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e3 + t.tv_nsec / 1e6; }
+__attribute__((noinline)) void inner(double until) { while (now() < until) for (volatile int i = 0; i < 10000; i++) ; }
+void spin(int ms) { inner(now() + ms); }
+"""
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
 WHOLE = 99.9  # percent of the samples taken in user space, once tables are there
 EXACT = 1 << 63
@@ -154,11 +164,69 @@ def share(name, command, settle):
     check(found and int(found[1]) > 500 and float(found[2]) >= WHOLE, f"walks of {name} come to the thread's entry")
 
 
+def read_events(lines, function):
+    """When the first sample was taken; how many there are, and how many have a function of this name."""
+    first = samples = met = 0
+    functions, frames, stacks = [], [], [False]
+    for line in lines:
+        if line["ev"] == "epoch":
+            functions, frames, stacks = [], [], [False]
+        elif line["ev"] == "functions":
+            functions += [bool(function) and re.search(function, row[0]) is not None for row in line["rows"]]
+        elif line["ev"] == "frames":
+            frames += [functions[row[0]] for row in line["rows"]]
+        elif line["ev"] == "stacks":
+            for parent, frame in line["rows"]:
+                stacks.append(stacks[parent] or frames[frame])
+        elif line["ev"] == "samples":
+            first = first or line["t"][0]
+            samples += len(line["t"])
+            met += sum(stacks[stack] for stack in line["stack"])
+    return first, samples, met
+
+
+def session(name, command, must=None):
+    """A session of the program itself; `must`: a function that a quarter of its samples have."""
+    target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    if "ready" not in target.stdout.readline():
+        global skipped
+        skipped += 1
+        print(f"skipped {name}: it does not run here")
+        return
+    with tempfile.TemporaryDirectory() as work:
+        events = os.path.join(work, "events.ndjson")
+        began = time.monotonic_ns()
+        run = subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-d", str(SECONDS), "-f", "events", "-o", events],
+                             capture_output=True, text=True)
+        target.kill()
+        target.wait()
+        if run.returncode:
+            print(run.stderr)
+        lines = [json.loads(line) for line in open(events)] if os.path.exists(events) else []
+    ledgers = [line for line in lines if line["ev"] == "ledger"]
+    ledger = ledgers[-1] if ledgers else {"samples": 0, "whole": 0, "losses": {}}
+    first, stacks, met = read_events(lines, must)
+    print(f"    {name}: {ledger['whole']} of {ledger['samples']} samples whole, {ledger['losses']}; "
+          f"the first one {(first - began) / 1e6:.0f} ms after `cprofd attach`; {met} in {must or 'all'}")
+    lost = ledger["samples"] - ledger["whole"]
+    check(ledger["samples"] > 100 and lost <= max(1, ledger["samples"] * (100 - WHOLE) / 100),
+          f"from the first sample on, stacks of {name} are whole")
+    check(not must or met >= stacks / 4, f"{name}: {must} is in a quarter of them at least")
+
+
 with tempfile.TemporaryDirectory() as work:
     known_stacks(work, ["-O2"])
     known_stacks(work, ["-O1", "-no-pie"])
     known_stacks(work, ["-O2", "-static"])
 share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], 2)
 share("LLVM's JIT", ["/usr/bin/python3", os.path.join(HERE, "../targets/jit_unwind.py")], 2)
+SHORT = os.path.join(HERE, "../targets/short_code.py")
+session("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], "^llvm::")
+session("code that is compiled and run once", ["/usr/bin/python3", SHORT, "jit"], "^once[0-9]+$")
+with tempfile.TemporaryDirectory() as work:
+    spin = os.path.join(work, "spin.so")
+    subprocess.run(["gcc", "-g0", "-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-x", "c", "-", "-o", spin],
+                   input=SPIN, text=True, check=True)
+    session("libraries that are run as soon as they are loaded", ["/usr/bin/python3", SHORT, "library", spin, work], "^inner$")
 print(f"{passed} passed, {failed} failed, {skipped} skipped")
 sys.exit(1 if failed else 0)

@@ -266,6 +266,35 @@ static struct part_native_frames *good_native(void)
 	return (void *)(rec.data + rec.size - sizeof(struct part_native_frames) - sizeof(pc));
 }
 
+static struct part_stack *good_stack(void)
+{
+	struct part_stack *stack;
+
+	rec_sample(&rec, 7, &task, 1);
+	stack = rec_part(&rec, PART_STACK, 0, sizeof(*stack), 24);
+	stack->size = 20;
+	return stack;
+}
+
+static void stacks_are_checked(void **state)
+{
+	const struct part_stack *stack = good_stack();
+
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	assert_ptr_equal(record__part(rec.data, PART_STACK), stack);
+	good_stack()->size = 25; /* more than its bytes are */
+	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
+	good_stack()->size = UINT32_MAX;
+	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
+	rec_sample(&rec, 7, &task, 1);
+	rec_part(&rec, PART_STACK, 0, sizeof(*stack) - 8, 0); /* shorter than its head */
+	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
+	rec_sample(&rec, 7, &task, 1);
+	stack = rec_part(&rec, PART_STACK, 0, sizeof(*stack), RECORD_STACK_MAX + 8);
+	((struct part_stack *)stack)->size = RECORD_STACK_MAX + 8;
+	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
+}
+
 static void native_frames_are_checked(void **state)
 {
 	const struct part_native_frames *native = good_native();
@@ -411,6 +440,7 @@ int main(void)
 		TEST(an_error_of_the_sink_is_handed_up),
 		TEST(bad_samples_are_counted),
 		TEST(native_frames_are_checked),
+		TEST(stacks_are_checked),
 		TEST(bad_codes_are_counted),
 		TEST(every_cut_of_a_record_is_bad),
 		TEST(unknown_kinds_and_parts_are_skipped),

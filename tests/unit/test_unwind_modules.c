@@ -24,6 +24,7 @@ static struct modules *modules;
 static struct modules_process *process;
 static struct host_pool pools[32];
 static uint32_t n_pools, n_dropped;
+static int cache_at = -1;
 static uint64_t pool_limit = UINT64_MAX, list, list_of_image;
 
 /* --- the host: no broker, and plain memory for maps --- */
@@ -116,6 +117,8 @@ static void begin(bool tables)
 	n_pools = 0;
 	list = list_of_image = 0;
 	assert_int_equal(modules__new(&host, tables, &modules), 0);
+	modules__cache(modules, cache_at);
+	cache_at = -1;
 	process = modules__open_process(modules, getpid(), &key, mem, maps, now());
 	assert_non_null(process);
 	close(mem);
@@ -199,6 +202,139 @@ static void walks_are_libunwinds(void **state)
 	assert_int_equal(n_dropped, 2);
 	assert_ptr_equal(modules__process(modules, getpid(), before), process);
 	end();
+}
+
+/* --- walks that are late --- */
+
+static struct {
+	struct part_stack part;
+	char bytes[RECORD_STACK_MAX];
+} copy;
+static unw_word_t copied[512];
+static uint32_t n_copied;
+
+/* What the sampler would have sent, and libunwind's stack of the same moment. */
+static void copy_here(void)
+{
+	unw_cursor_t cursor;
+	unw_context_t context;
+	uint64_t sp, size = RECORD_STACK_MAX;
+
+	n_copied = 0;
+	unw_getcontext(&context);
+	unw_init_local(&cursor, &context);
+	do
+		unw_get_reg(&cursor, UNW_REG_IP, &copied[n_copied++]);
+	while (n_copied < 512 && unw_step(&cursor) > 0);
+	registers_of((ucontext_t *)&context, (uint64_t *)copy.part.regs);
+	sp = copy.part.regs[UNWIND_SP] - 128;
+	while (size && read_self(NULL, copy.part.bytes, size, sp)) /* the stack may end before */
+		size -= 1024;
+	copy.part.sp = sp;
+	copy.part.size = (uint32_t)size;
+}
+
+static struct {
+	struct part_native_frames part;
+	uint64_t pcs[RECORD_NATIVE_FRAMES_MAX];
+} late;
+
+static void expect_copied(uint64_t time)
+{
+	uint32_t i;
+
+	modules__walk(modules, process, &copy.part, time, &late.part);
+	assert_int_equal(late.part.part.loss, LOSS_NONE);
+	assert_int_equal(late.part.flags, NATIVE_WHOLE);
+	assert_int_equal(late.part.n, n_copied);
+	for (i = 0; i < n_copied; i++)
+		assert_int_equal(late.part.pc[i] & ~NATIVE_EXACT, copied[i]);
+	assert_true(late.part.pc[0] & NATIVE_EXACT);
+}
+
+static void late_walks(void **state)
+{
+	uint64_t time;
+	uint32_t n;
+
+	stack__make(12, copy_here);
+	time = now();
+	begin(true);
+	expect_copied(time);
+	expect_copied(now());
+	/* The copy ends in the middle: as far as it goes. */
+	n = copy.part.size;
+	copy.part.size = 256;
+	do {
+		copy.part.size += 256;
+		modules__walk(modules, process, &copy.part, time, &late.part);
+	} while (late.part.n < 3);
+	assert_int_equal(late.part.part.loss, LOSS_PAGE_FAULT);
+	assert_true(late.part.n < n_copied);
+	assert_false(modules__hopes(modules, process, late.part.pc[late.part.n - 1], LOSS_PAGE_FAULT,
+				    time));
+	copy.part.size = n;
+	/* Of a process that ended its tables stay for a while. */
+	modules__close_process(modules, process, now());
+	modules__tick(modules, now());
+	expect_copied(time);
+	end();
+}
+
+static void hopes(void **state)
+{
+	uint64_t time, pc = 0x1000 | NATIVE_EXACT;
+	int mem, maps;
+	struct image_key key = {1, 2};
+
+	/* Nothing is ready: each table may come. */
+	mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	n_pools = 0;
+	assert_int_equal(modules__new(&host, true, &modules), 0);
+	process = modules__open_process(modules, getpid(), &key, mem, maps, now());
+	close(mem);
+	close(maps);
+	time = now();
+	stack__make(12, copy_here);
+	modules__walk(modules, process, &copy.part, time, &late.part);
+	assert_int_equal(late.part.part.loss, LOSS_NATIVE_PENDING);
+	assert_int_equal(late.part.n, 1);
+	assert_true(modules__hopes(modules, process, late.part.pc[0], LOSS_NATIVE_PENDING, time));
+	/* The mappings are older than that. */
+	assert_true(modules__hopes(modules, process, pc, LOSS_NATIVE_MAPPING, time));
+	wait_until_ready();
+	modules__wants(modules, process, pc, LOSS_NATIVE_MAPPING, time);
+	usleep(25000);
+	modules__tick(modules, now());
+	assert_false(modules__hopes(modules, process, pc, LOSS_NATIVE_MAPPING, time));
+	assert_false(modules__hopes(modules, process, pc, LOSS_NATIVE_NO_RULE, time));
+	end();
+}
+
+/* The second time tables are read, and walks are the same. */
+static void kept_on_disk(void **state)
+{
+	char path[] = "/tmp/unwind-XXXXXX", command[64];
+	struct modules_counts counts;
+	uint32_t round, first = 0;
+
+	assert_non_null(mkdtemp(path));
+	stack__make(12, copy_here);
+	for (round = 0; round < 2; round++) {
+		cache_at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		begin(true);
+		modules__counts(modules, &counts);
+		expect_copied(now());
+		if (!round)
+			first = counts.ready;
+		else
+			assert_true(counts.cached >= 1 && counts.ready == first);
+		usleep(50000); /* what is to be stored */
+		end();
+	}
+	snprintf(command, sizeof(command), "rm -r %s", path);
+	assert_int_equal(system(command), 0);
 }
 
 static void expect_symbol(uint64_t pc, const char *file, const char *name)
@@ -290,6 +426,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(walks_are_libunwinds),
+		cmocka_unit_test(late_walks),
+		cmocka_unit_test(hopes),
+		cmocka_unit_test(kept_on_disk),
 		cmocka_unit_test(what_is_there),
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(mappings_change),

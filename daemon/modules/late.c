@@ -1,0 +1,162 @@
+/* Walks again: what the sampler could not finish for lack of a table, with registers and stack as
+ * they were recorded, through the tables of now, over what was mapped then. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "modules/internal.h"
+
+/* The list of a process at a time; it holds for all times between which nothing came or went. */
+struct late {
+	struct unwind_walk walk;
+	struct host_pool pools[POOLS_MAX];
+	void *list;
+	uint32_t n;
+	uint64_t lists; /* made so far */
+	uint64_t process, time, now;
+};
+
+static bool lies_between(uint64_t t, uint64_t low, uint64_t high)
+{
+	return low <= t && t <= high;
+}
+
+static bool is_same(const struct modules_process *process, uint64_t a, uint64_t b)
+{
+	uint64_t low = a < b ? a : b, high = a < b ? b : a;
+	uint32_t i;
+
+	for (i = 0; i < process->n + process->n_gone; i++)
+		if (lies_between(process->code[i].born, low, high) ||
+		    lies_between(process->code[i].died, low, high))
+			return false;
+	for (i = 0; i < process->n_objects; i++) {
+		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
+
+		if (o && (lies_between(o->life.born_after, low, high) ||
+			  lies_between(o->life.born_by, low, high) ||
+			  lies_between(o->life.died_by, low, high)))
+			return false;
+	}
+	return true;
+}
+
+static bool make_list(struct modules *modules, const struct modules_process *process, uint64_t time)
+{
+	struct late *late = modules->late;
+	_cleanup_free_ struct unwind_placed *places = NULL;
+	uint32_t n, i;
+
+	if (late->list && late->process == process->id && late->now == modules->now &&
+	    (late->time == time || is_same(process, late->time, time)))
+		return true;
+	free(late->list);
+	late->list = NULL;
+	places = lists__at(modules, process, time, &n);
+	if (n &&
+	    !posix_memalign(&late->list, UNWIND_BLOCK, (size_t)ranges__blocks(n) * UNWIND_BLOCK) &&
+	    ranges__write(late->list, places, n)) {
+		free(late->list);
+		late->list = NULL;
+	}
+	late->process = process->id;
+	late->time = time;
+	late->now = modules->now;
+	late->n = n;
+	late->lists++;
+	for (i = 1; i < modules->n_pools; i++)
+		late->pools[i] =
+			(struct host_pool){modules->pools[i].memory,
+					   (uint32_t)(modules->pools[i].bytes / UNWIND_BLOCK)};
+	late->pools[UNWIND_POOL_LISTS] = (struct host_pool){late->list, ranges__blocks(n)};
+	late->walk.pools = late->pools;
+	late->walk.n_pools = modules->n_pools ? modules->n_pools : 1;
+	return late->list != NULL;
+}
+
+static bool put_frame(void *ctx, const struct unwind_state *state)
+{
+	struct part_native_frames *to = ctx;
+
+	to->pc[to->n++] =
+		(state->regs[UNWIND_PC] & ~NATIVE_EXACT) | (state->exact ? NATIVE_EXACT : 0);
+	return true;
+}
+
+void modules__walk(struct modules *modules, const struct modules_process *process,
+		   const struct part_stack *stack, uint64_t time, struct part_native_frames *ret)
+{
+	struct late *late = modules->late ? modules->late : calloc(1, sizeof(*late));
+	struct unwind_state *state;
+	enum loss loss = LOSS_NATIVE_PENDING;
+
+	modules->late = late;
+	ret->n = 0;
+	ret->flags = 0;
+	ret->part.loss = loss;
+	if (!late)
+		return;
+	state = &late->walk.state;
+	_Static_assert(sizeof(state->regs) == sizeof(stack->regs), "by DWARF number");
+	memcpy(state->regs, stack->regs, sizeof(state->regs));
+	state->known = (1u << UNWIND_REGISTERS) - 1;
+	state->exact = 1;
+	if (make_list(modules, process, time)) {
+		late->walk.stack_at = stack->sp;
+		late->walk.stack = stack->bytes;
+		late->walk.stack_size = stack->size;
+		/* Each list is another process for the walk's caches. */
+		loss = walk__run(&late->walk, UNWIND_LIST(0, late->n, late->lists),
+				 late->lists * 0x9e3779b97f4a7c15ull, RECORD_NATIVE_FRAMES_MAX,
+				 put_frame, ret);
+	} else {
+		put_frame(ret, state);
+	}
+	ret->part.loss = loss;
+	ret->flags = loss ? 0 : NATIVE_WHOLE;
+}
+
+static bool awaits_file(const struct modules_process *process)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->n; i++)
+		if (process->code[i].file && process->code[i].file->seen.state == MODULE_WAITS)
+			return true;
+	return false;
+}
+
+bool modules__hopes(const struct modules *modules, const struct modules_process *process,
+		    uint64_t pc, enum loss loss, uint64_t time)
+{
+	const struct code *code;
+	const struct job *job;
+
+	if (loss != LOSS_NATIVE_MAPPING && loss != LOSS_NATIVE_PENDING)
+		return false;
+	pc = (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
+	code = processes__code(process, pc, time);
+	if (loss ==
+	    LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */
+		return !code || !code->died || !code->file || code->file->state != FILE_NEW;
+	if (!process->closed) {
+		if (!code && process->read_at <= time)
+			return true;
+		/* One of them may tell of the JIT. */
+		if (awaits_file(process) || (process->jit && process->polled <= time))
+			return true;
+	}
+	for (job = modules->homeless; job; job = job->next)
+		if (job->object && job->process == process->id)
+			return true;
+	return worker__has_objects(modules->worker, process->id);
+}
+
+void late__free(struct modules *modules)
+{
+	if (modules->late)
+		free(modules->late->list);
+	free(modules->late);
+	modules->late = NULL;
+}

@@ -1,0 +1,96 @@
+/* Samples whose native walk lacked a table: they wait in the queue, with their record, until the
+ * walk can be done again. Later samples wait behind them, so that order and times are those of the
+ * records. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/collect.h"
+#include "profile/internal.h"
+
+/* 0, or -EAGAIN: later. */
+static int read_now(struct profile *profile, const struct record_sample *sample, bool last,
+		    struct item *item)
+{
+	const struct part_native_frames *native =
+		(const void *)record__part(sample, PART_NATIVE_FRAMES);
+	const struct part_stack *stack = (const void *)record__part(sample, PART_STACK);
+	struct finisher *finisher = profile->options.finisher;
+	struct part_native_frames *walked = (void *)profile->stack->native;
+	bool again = finisher && native && native->part.loss && stack;
+	int err = again ? finisher->finish(finisher, sample, stack, last, walked) : -ENOENT;
+
+	if (err == -EAGAIN && !last)
+		return err;
+	return sample__place(profile, item->thread, sample, err ? native : walked, again,
+			     &item->row.stack);
+}
+
+static bool keep(struct profile *profile, const struct record_sample *sample, struct item *item)
+{
+	size_t size = sample->header.size;
+	struct unfinished *unfinished = NULL;
+
+	if (profile->unfinished_bytes + size <= PROFILE_FINISH_BYTES)
+		unfinished = malloc(sizeof(*unfinished) + size);
+	if (!unfinished)
+		return false;
+	unfinished->until = sample->header.time + PROFILE_FINISH_NS;
+	unfinished->sample = memcpy(unfinished->bytes, sample, size);
+	item->unfinished = unfinished;
+	profile->n_unfinished++;
+	profile->unfinished_bytes += size;
+	return true;
+}
+
+static void drop(struct profile *profile, struct item *item)
+{
+	profile->n_unfinished--;
+	profile->unfinished_bytes -= item->unfinished->sample->header.size;
+	free(item->unfinished);
+	item->unfinished = NULL;
+}
+
+int unfinished__read(struct profile *profile, const struct record_sample *sample, struct item *item)
+{
+	const struct part_native_frames *native =
+		(const void *)record__part(sample, PART_NATIVE_FRAMES);
+	int err = read_now(profile, sample, false, item);
+
+	if (profile->options.finisher && native && native->part.loss &&
+	    record__part(sample, PART_STACK))
+		profile->ledger.again[native->part.loss]++;
+	if (err != -EAGAIN || keep(profile, sample, item))
+		return err == -EAGAIN ? 0 : err;
+	return read_now(profile, sample, true, item);
+}
+
+int unfinished__run(struct profile *profile, uint64_t now, bool all)
+{
+	struct queue *queue = &profile->queue;
+	uint64_t number;
+	int err = 0;
+
+	for (number = queue->first; !err && profile->n_unfinished && number < queue->end;
+	     number++) {
+		struct item *item = queue__item(queue, number);
+		const struct unfinished *unfinished = item->unfinished;
+
+		if (!unfinished)
+			continue;
+		err = read_now(profile, unfinished->sample, all || now >= unfinished->until, item);
+		if (err == -EAGAIN)
+			err = 0;
+		else
+			drop(profile, item);
+	}
+	return err;
+}
+
+void unfinished__free(struct profile *profile)
+{
+	uint64_t number;
+
+	for (number = profile->queue.first; number < profile->queue.end; number++)
+		free(queue__item(&profile->queue, number)->unfinished);
+}

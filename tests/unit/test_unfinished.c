@@ -1,0 +1,256 @@
+/* Samples whose native walk is done again: they wait for it, in their order, and the ledger tells
+ * what was lost in the end. Who walks is made up; that walks are right, test_unwind_modules holds.
+ */
+#include <stdlib.h>
+
+#include "book.h"
+#include "collect/collect.h"
+#include "profile/profile.h"
+#include "records.h"
+
+#define MS 1000000ull
+#define T0 (1000 * 1000 * MS)
+#define BOOT (500 * 1000 * MS)
+
+/* --- a process with functions of 0x100 bytes --- */
+
+static int find(struct places *self, const struct record_task *task, uint64_t address,
+		uint64_t time, struct place *ret)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "f%llx", (unsigned long long)address >> 8);
+	*ret = (struct place){.function = address >> 8,
+			      .module_name = "lib.so",
+			      .name = name,
+			      .vaddr = address,
+			      .start = address & ~0xffull,
+			      .kind = PLACE_LIBRARY};
+	return 0;
+}
+
+static uint64_t changes(struct places *self, const struct record_task *task, uint64_t time)
+{
+	return 0;
+}
+
+static bool eval_known(struct places *self, const struct record_task *task)
+{
+	return true;
+}
+
+static struct places places = {find, changes, eval_known, NULL};
+
+/* --- who walks --- */
+
+static struct made_up {
+	struct finisher finisher;
+	bool ready;
+	enum loss loss; /* of what it walks */
+	unsigned asked, last;
+} made_up;
+
+static int finish(struct finisher *self, const struct record_sample *sample,
+		  const struct part_stack *stack, bool last, struct part_native_frames *ret)
+{
+	struct made_up *m = (struct made_up *)self;
+
+	m->asked++;
+	m->last += last;
+	assert_int_equal(stack->size, 16);
+	assert_int_equal(stack->bytes[15], 0x5a);
+	assert_int_equal(stack->regs[16], 0x1010);
+	if (!m->ready)
+		return last ? -ENOENT : -EAGAIN;
+	ret->pc[0] = NATIVE_EXACT | 0x1010;
+	ret->pc[1] = 0x2010;
+	ret->pc[2] = 0x3010;
+	ret->n = 3;
+	ret->flags = m->loss ? 0 : NATIVE_WHOLE;
+	ret->part.loss = m->loss;
+	return 0;
+}
+
+/* --- the way --- */
+
+static struct profile *profile;
+static struct book *book;
+static struct wire wire;
+static struct rec rec;
+static struct record_task task;
+
+static int set_up(void **state)
+{
+	const struct event_session session = {.id = 1,
+					      .pid = 10,
+					      .rate = 1000,
+					      .mode = "cpu",
+					      .monotonic = T0,
+					      .boottime = T0 + BOOT,
+					      .boot_id = "id",
+					      .command = "x",
+					      .native = true};
+	struct profile_options options = {
+		.rate = 1000, .places = &places, .finisher = &made_up.finisher};
+
+	made_up = (struct made_up){.finisher.finish = finish};
+	task = rec_task(10, 10, 0, T0 + BOOT - 100 * MS, "x");
+	book = book_new();
+	memset(&wire, 0, sizeof(wire));
+	wire_add(&wire, 0, &book->sink);
+	assert_int_equal(profile__new(&options, &wire.sink, &profile), 0);
+	assert_int_equal(profile__begin(profile, &session), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	profile = profile__free(profile);
+	wire_free(&wire);
+	free(book);
+	return 0;
+}
+
+static void sample(unsigned at, enum loss loss, bool copied)
+{
+	static const uint64_t cut[] = {NATIVE_EXACT | 0x1010},
+			      whole[] = {NATIVE_EXACT | 0x4010, 0x3010};
+	struct record_sample *record = rec_sample(&rec, T0 + at * MS, &task, at * MS);
+	struct part_stack *stack;
+
+	record->flags = SAMPLE_NO_PYTHON;
+	rec_frames(&rec, 0, NULL, 0);
+	rec_native(&rec, (uint16_t)loss, loss ? cut : whole, loss ? 1 : 2);
+	if (copied) {
+		stack = rec_part(&rec, PART_STACK, 0, sizeof(*stack), 16);
+		stack->regs[16] = 0x1010;
+		stack->size = 16;
+		memset(stack->bytes, 0x5a, 16);
+	}
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	assert_int_equal(profile__sample(profile, record), 0);
+}
+
+static void counted(enum loss loss, uint64_t n)
+{
+	struct sampler_counts counts = {.ticks = n, .samples = n};
+
+	counts.losses[loss] = n;
+	profile__counts(profile, &counts);
+}
+
+static void tick(unsigned at)
+{
+	assert_int_equal(profile__tick(profile, T0 + at * MS), 0);
+}
+
+static void end(unsigned at)
+{
+	assert_int_equal(profile__end(profile, T0 + at * MS, "duration", ""), 0);
+}
+
+static const char *stack_of(unsigned i)
+{
+	return book_stack(book, book->samples[i].stack);
+}
+
+static void waits_in_order(void **state)
+{
+	sample(1, LOSS_NATIVE_PENDING, true);
+	sample(2, LOSS_NONE, false);
+	sample(3, LOSS_NATIVE_PENDING, true);
+	counted(LOSS_NATIVE_PENDING, 2);
+	tick(100);
+	tick(300);
+	assert_int_equal(book->n_samples, 0); /* the second waits for the first */
+	made_up.ready = true;
+	tick(500);
+	assert_int_equal(book->n_samples, 3);
+	end(600);
+	assert_int_equal(book->samples[0].time, T0 + 1 * MS);
+	assert_int_equal(book->samples[1].time, T0 + 2 * MS);
+	assert_int_equal(book->samples[2].time, T0 + 3 * MS);
+	assert_string_equal(stack_of(0), "f30:0;f20:0;f10:0");
+	assert_string_equal(stack_of(1), "f30:0;f40:0");
+	assert_string_equal(stack_of(2), "f30:0;f20:0;f10:0");
+	assert_int_equal(book->ledger.samples, 3);
+	assert_int_equal(book->ledger.whole, 3);
+	assert_string_equal(book->losses, "");
+	assert_int_equal(made_up.last, 0);
+}
+
+static void not_for_ever(void **state)
+{
+	sample(1, LOSS_NATIVE_MAPPING, true);
+	counted(LOSS_NATIVE_MAPPING, 1);
+	tick(900);
+	assert_int_equal(book->n_samples, 0);
+	tick(1 + PROFILE_FINISH_NS / MS);
+	assert_int_equal(book->n_samples, 1);
+	assert_int_equal(made_up.last, 1);
+	end(2 + PROFILE_FINISH_NS / MS);
+	assert_string_equal(stack_of(0),
+			    "(cut: a return address lies in no code that is known);f10:0");
+	assert_int_equal(book->ledger.whole, 0);
+	assert_string_equal(book->losses, "native_mapping=1 ");
+}
+
+/* What the sampler counted is not what was lost in the end. */
+static void another_loss(void **state)
+{
+	made_up.ready = true;
+	made_up.loss = LOSS_NATIVE_NO_RULE;
+	sample(1, LOSS_NATIVE_PENDING, true);
+	sample(2, LOSS_NATIVE_NO_RULE, false); /* the sampler's own */
+	counted(LOSS_NATIVE_PENDING, 1);
+	tick(100);
+	end(200);
+	assert_string_equal(stack_of(0),
+			    "(cut: native code without call frame information);f30:0;f20:0;f10:0");
+	assert_string_equal(book->losses, "native_no_rule=2 ");
+}
+
+static void the_end_does_not_wait(void **state)
+{
+	sample(1, LOSS_NATIVE_PENDING, true);
+	end(2);
+	assert_int_equal(book->n_samples, 1);
+	assert_int_equal(made_up.last, 1);
+	assert_string_equal(book->losses, "native_pending=1 ");
+}
+
+/* More than there is room for: those are read with what is there. */
+static void bounded_room(void **state)
+{
+	unsigned i, n = PROFILE_FINISH_BYTES / 300;
+
+	for (i = 1; i <= n; i++)
+		sample(i, LOSS_NATIVE_PENDING, true);
+	assert_true(made_up.last > 0 && made_up.last < n);
+	end(n + 1);
+	assert_int_equal(book->n_samples, n);
+	assert_int_equal(made_up.last, n);
+}
+
+static void an_epoch_ends(void **state)
+{
+	sample(1, LOSS_NATIVE_PENDING, true);
+	made_up.ready = true;
+	assert_int_equal(profile__rotate(profile, T0 + 2 * MS), 0);
+	assert_int_equal(book->n_samples, 1);
+	sample(3, LOSS_NATIVE_PENDING, true);
+	end(4);
+	assert_int_equal(book->ledger.whole, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(waits_in_order),	     TEST(not_for_ever), TEST(another_loss),
+		TEST(the_end_does_not_wait), TEST(bounded_room), TEST(an_epoch_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
