@@ -41,7 +41,7 @@ void unwind_memory__init(struct unwind_memory *memory, const void *bytes, size_t
 /* --- tables --- */
 
 #define UNWIND_MAGIC 0x31757763u /* "cwu1" */
-#define UNWIND_VERSION 1u
+#define UNWIND_VERSION 2u
 
 /* What a table was made from. A build-id does not identify an ELF file by itself (anybody can write
  * one into a file), so the places of its code and of its frames are part of it. */
@@ -69,10 +69,10 @@ struct unwind_table {
 	uint32_t functions; /* FDEs used */
 	uint32_t dropped;   /* FDEs that are damaged, overlap, or describe no code of this file */
 	uint32_t changes;   /* rows that are in use */
-	uint32_t unsupported[UNWIND_UNSUPPORTED_COUNT + 1]; /* rows, by reason */
-	uint32_t _pad[1];
+	uint32_t followed;  /* functions without call frame information that were followed */
+	uint32_t unsupported[16]; /* rows, by reason */
 };
-_Static_assert(sizeof(struct unwind_table) % 8 == 0, "unwind_table");
+_Static_assert(sizeof(struct unwind_table) % 8 == 0 && UNWIND_UNSUPPORTED_COUNT <= 16, "unwind_table");
 
 /* Gives the memory that a table is written into, once its size is known: 8-aligned and filled with
  * zeros, at a block's start or wholly in one block (pool__place() does). NULL: no room. */
