@@ -5,7 +5,8 @@
  *
  * A function begins with its return address at *rsp (psABI x86-64, 3.2.2), so that the CFA is
  * rsp + 8 there. From there on each register and each word of the stack that was written is one of:
- * CFA + constant; a base that was aligned + constant; what a register held at the entry; anything.
+ * CFA + constant; what rsp became
+ * where it was aligned + constant; what a register held at the entry; anything.
  * Where ways come together only what all of them say is kept: a state is true or says less, and
  * where nothing is left by which the CFA is found, the row says why. Nothing is guessed:
  *
@@ -84,7 +85,7 @@ void code_decoder__run(const struct code_decoder *decoder, const uint8_t *bytes,
 enum code_what {
 	CODE_IS_ANY,
 	CODE_IS_FRAME,	 /* CFA + at */
-	CODE_IS_ALIGNED, /* the aligned base + at */
+	CODE_IS_BASED,	 /* the base + at: what rsp became when it was aligned, or moved otherwise */
 	CODE_IS_ENTRY,	 /* what register `reg` held at the entry */
 };
 
@@ -95,7 +96,7 @@ struct code_value {
 
 /* A word of the stack that holds something known. */
 struct code_slot {
-	struct code_value place; /* FRAME or ALIGNED */
+	struct code_value place; /* FRAME or BASED */
 	struct code_value value;
 };
 
@@ -104,7 +105,7 @@ struct code_state {
 	struct code_value regs[CODE_REGISTERS];
 	struct code_slot slots[CODE_SLOTS];
 	uint32_t n_slots;
-	uint32_t base;	  /* which operation aligned the base */
+	uint32_t base;	  /* which operation made the base */
 	bool first;	  /* rbp was set to 0 without having been saved: a thread's first function does that */
 	bool signal;	  /* rsp points to what the kernel saved for a signal's handler */
 	uint8_t compared; /* the operation before compared rsp with this one */

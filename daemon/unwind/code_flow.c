@@ -23,7 +23,7 @@ static int queue(struct flow *flow, uint32_t block)
 
 static bool knows_stack(const struct code_state *state)
 {
-	return state->regs[UNWIND_SP].what != CODE_IS_ANY;
+	return state->regs[UNWIND_SP].what == CODE_IS_FRAME;
 }
 
 static bool same_stack(const struct code_state *a, const struct code_state *b)

@@ -19,7 +19,7 @@ static bool same(struct code_value a, struct code_value b)
 
 static bool is_place(struct code_value value)
 {
-	return value.what == CODE_IS_FRAME || value.what == CODE_IS_ALIGNED;
+	return value.what == CODE_IS_FRAME || value.what == CODE_IS_BASED;
 }
 
 static bool holds(struct code_value value, uint8_t reg)
@@ -145,24 +145,41 @@ static void pop(struct code_state *s, uint8_t to)
 	set(s, to, value);
 }
 
-static void align(struct code_state *s, uint8_t reg, uint32_t at)
+/* What is known by the base is lost. */
+static void forget_base(struct code_state *s)
 {
 	uint32_t i;
 
-	if (reg != UNWIND_SP) {
-		set(s, reg, any);
-		return;
-	}
-	/* Another base than before: what was known by that one is lost. */
-	slots__drop(s, CODE_IS_ALIGNED, INT64_MAX);
+	slots__drop(s, CODE_IS_BASED, INT64_MAX);
 	for (i = 0; i < s->n_slots; i++)
-		if (s->slots[i].value.what == CODE_IS_ALIGNED)
+		if (s->slots[i].value.what == CODE_IS_BASED)
 			slots__remove(s, i--);
 	for (i = 0; i < CODE_REGISTERS; i++)
-		if (s->regs[i].what == CODE_IS_ALIGNED)
+		if (s->regs[i].what == CODE_IS_BASED)
 			s->regs[i] = any;
+}
+
+/* rsp is now where only the running program knows: what follows is known by that. */
+static void rebase(struct code_state *s, uint32_t at)
+{
+	forget_base(s);
 	s->base = at;
-	s->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_ALIGNED};
+	s->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_BASED};
+}
+
+static bool sets_stack(const struct code_op *op)
+{
+	switch (op->kind) {
+	case CODE_OTHER:
+		return op->writes >> UNWIND_SP & 1;
+	case CODE_MOVE:
+	case CODE_LEA:
+	case CODE_LOAD:
+		return op->to == UNWIND_SP && op->from != UNWIND_SP;
+	case CODE_LEAVE:
+		return true;
+	}
+	return false;
 }
 
 static void called(struct code_state *s)
@@ -205,6 +222,7 @@ static void other(struct code_state *s, const struct code_op *op)
 
 void code_state__step(struct code_state *s, const struct code_op *op, uint32_t at)
 {
+	bool known = s->regs[UNWIND_SP].what != CODE_IS_ANY;
 	uint8_t compared = CODE_NONE;
 
 	switch (op->kind) {
@@ -215,7 +233,7 @@ void code_state__step(struct code_state *s, const struct code_op *op, uint32_t a
 		set(s, op->to, plus(s->regs[op->from], op->value));
 		break;
 	case CODE_ALIGN:
-		align(s, op->to, at);
+		set(s, op->to, any);
 		break;
 	case CODE_ZERO:
 		zero(s, op->to);
@@ -259,6 +277,8 @@ void code_state__step(struct code_state *s, const struct code_op *op, uint32_t a
 		other(s, op);
 	}
 	s->compared = compared;
+	if (s->regs[UNWIND_SP].what == CODE_IS_ANY && (known || sets_stack(op)))
+		rebase(s, at);
 }
 
 /* --- where ways meet --- */
@@ -280,10 +300,7 @@ bool code_state__meet(struct code_state *s, const struct code_state *o)
 	if (s->base != o->base) {
 		/* Two bases: nothing that is known by either holds for both. */
 		copy = *o;
-		align(&copy, UNWIND_SP, s->base);
-		copy.regs[UNWIND_SP] = o->regs[UNWIND_SP].what == CODE_IS_ALIGNED
-					       ? any
-					       : o->regs[UNWIND_SP];
+		forget_base(&copy);
 		o = &copy;
 	}
 	for (i = 0; i < CODE_REGISTERS; i++)
@@ -315,7 +332,7 @@ bool code_state__meet(struct code_state *s, const struct code_state *o)
 static struct cfi_place place_of(const struct code_state *s, uint8_t reg)
 {
 	const struct code_value *sp = &s->regs[UNWIND_SP];
-	const struct code_slot *below = NULL, *aligned = NULL;
+	const struct code_slot *below = NULL, *based = NULL;
 	uint8_t by;
 	uint32_t i;
 
@@ -324,8 +341,8 @@ static struct cfi_place place_of(const struct code_state *s, uint8_t reg)
 
 		if (!holds(slot->value, reg))
 			continue;
-		if (slot->place.what == CODE_IS_ALIGNED)
-			aligned = slot;
+		if (slot->place.what == CODE_IS_BASED)
+			based = slot;
 		else if (sp->what == CODE_IS_FRAME && slot->place.at < sp->at)
 			below = slot;
 		else
@@ -335,11 +352,11 @@ static struct cfi_place place_of(const struct code_state *s, uint8_t reg)
 		return (struct cfi_place){.how = CFI_UNSPECIFIED};
 	if (below)
 		return (struct cfi_place){.how = CFI_OFFSET, .offset = below->place.at};
-	by = s->regs[UNWIND_BP].what == CODE_IS_ALIGNED ? UNWIND_BP : UNWIND_SP;
-	if (aligned && s->regs[by].what == CODE_IS_ALIGNED)
+	by = s->regs[UNWIND_BP].what == CODE_IS_BASED ? UNWIND_BP : UNWIND_SP;
+	if (based && s->regs[by].what == CODE_IS_BASED)
 		return (struct cfi_place){.how = CFI_MEMORY,
 					  .reg = by,
-					  .offset = aligned->place.at - s->regs[by].at};
+					  .offset = based->place.at - s->regs[by].at};
 	return (struct cfi_place){.how = CFI_UNDEFINED};
 }
 

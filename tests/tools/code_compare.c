@@ -64,6 +64,7 @@ struct compare {
 };
 
 static unsigned show_max = 5;
+static bool show_unsupported;
 
 /* --- functions of a file, by .eh_frame_hdr's table --- */
 
@@ -233,6 +234,12 @@ static struct said hear(const Dwarf_Op *ops, size_t n, bool place)
 
 	if (!n)
 		return said;
+	/* An expression for a register begins with the CFA on its stack. */
+	if (place && n > 1 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom >= DW_OP_breg0 &&
+	    ops[1].atom <= DW_OP_breg15) {
+		ops++;
+		n--;
+	}
 	if (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg15) {
 		said.reg = ops[0].atom - DW_OP_breg0;
 		said.offset = (int64_t)ops[0].number;
@@ -325,6 +332,8 @@ static void compare_row(struct compare *c, const struct function *f, const struc
 	c->sums.instructions++;
 	if (why >= 0) {
 		c->sums.unsupported[why]++;
+		if (show_unsupported)
+			show(c, f, row->pc, "unsupported", cfa, &ours);
 		return;
 	}
 	if (row->state.signal || ra.how == SAID_NOTHING) {
@@ -505,7 +514,8 @@ int main(int argc, char **argv)
 	int i;
 
 	if (argc > 1 && !strcmp(argv[1], "-v")) {
-		show_max = 1000;
+		show_max = 100000;
+		show_unsupported = getenv("CODE_UNSUPPORTED") != NULL;
 		argv++;
 		argc--;
 	}
