@@ -268,7 +268,9 @@ bool flow__blame(struct flow *flow)
 
 	for (i = 0; i < flow->n_conflicts; i++)
 		found |= settle(flow, &flow->conflicts[i]);
-	for (i = 0; !found && i < flow->n_blocks; i++) {
+	if (found)
+		return true;
+	for (i = 0; i < flow->n_blocks; i++) {
 		block = &flow->blocks[i];
 		if (!block->known)
 			continue;

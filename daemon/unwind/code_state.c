@@ -97,15 +97,23 @@ static void slots__drop(struct code_state *s, unsigned what, int64_t below)
 	}
 }
 
-/* Worth to be kept: a register that callees keep, or where the frame is. */
-static void store(struct code_state *s, struct code_value place, struct code_value value)
+/* Worth to be kept: registers that a callee keeps, and in a frame whose stack was aligned, where the
+ * frame is. Other addresses of the frame are pointers to variables, which whoever has such a
+ * pointer may change; CFA + 0 and above may be where a va_list is (psABI, 3.5.7), unless it was pushed. */
+static bool is_worth(struct code_value place, struct code_value value, bool pushed)
+{
+	if (value.what == CODE_IS_FRAME)
+		return place.what == CODE_IS_BASED && (pushed || value.at < 0);
+	return value.what == CODE_IS_ENTRY && KEPT >> value.reg & 1;
+}
+
+static void store(struct code_state *s, struct code_value place, struct code_value value,
+		  bool pushed)
 {
 	if (!is_place(place))
 		return;
 	slots__clear(s, place, 8);
-	if (s->n_slots < CODE_SLOTS &&
-	    (value.what == CODE_IS_FRAME ||
-	     (value.what == CODE_IS_ENTRY && KEPT >> value.reg & 1)))
+	if (s->n_slots < CODE_SLOTS && is_worth(place, value, pushed))
 		s->slots[s->n_slots++] = (struct code_slot){.place = place, .value = value};
 }
 
@@ -134,7 +142,7 @@ static void set(struct code_state *s, uint8_t reg, struct code_value value)
 static void push(struct code_state *s, struct code_value value)
 {
 	set(s, UNWIND_SP, plus(s->regs[UNWIND_SP], -8));
-	store(s, s->regs[UNWIND_SP], value);
+	store(s, s->regs[UNWIND_SP], value, true);
 }
 
 static void pop(struct code_state *s, uint8_t to)
@@ -165,21 +173,6 @@ static void rebase(struct code_state *s, uint32_t at)
 	forget_base(s);
 	s->base = at;
 	s->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_BASED};
-}
-
-static bool sets_stack(const struct code_op *op)
-{
-	switch (op->kind) {
-	case CODE_OTHER:
-		return op->writes >> UNWIND_SP & 1;
-	case CODE_MOVE:
-	case CODE_LEA:
-	case CODE_LOAD:
-		return op->to == UNWIND_SP && op->from != UNWIND_SP;
-	case CODE_LEAVE:
-		return true;
-	}
-	return false;
 }
 
 static void called(struct code_state *s)
@@ -222,7 +215,6 @@ static void other(struct code_state *s, const struct code_op *op)
 
 void code_state__step(struct code_state *s, const struct code_op *op, uint32_t at)
 {
-	bool known = s->regs[UNWIND_SP].what != CODE_IS_ANY;
 	uint8_t compared = CODE_NONE;
 
 	switch (op->kind) {
@@ -242,7 +234,7 @@ void code_state__step(struct code_state *s, const struct code_op *op, uint32_t a
 		set(s, op->to, code_state__word(s, plus(s->regs[op->from], op->value)));
 		break;
 	case CODE_STORE:
-		store(s, plus(s->regs[op->to], op->value), s->regs[op->from]);
+		store(s, plus(s->regs[op->to], op->value), s->regs[op->from], false);
 		break;
 	case CODE_PUSH:
 		push(s, op->from < CODE_REGISTERS ? s->regs[op->from] : any);
@@ -270,6 +262,7 @@ void code_state__step(struct code_state *s, const struct code_op *op, uint32_t a
 		break;
 	case CODE_NOTHING:
 	case CODE_JUMP:
+	case CODE_RETURN:
 	case CODE_STOP:
 		compared = s->compared;
 		break;
@@ -277,7 +270,7 @@ void code_state__step(struct code_state *s, const struct code_op *op, uint32_t a
 		other(s, op);
 	}
 	s->compared = compared;
-	if (s->regs[UNWIND_SP].what == CODE_IS_ANY && (known || sets_stack(op)))
+	if (s->regs[UNWIND_SP].what == CODE_IS_ANY)
 		rebase(s, at);
 }
 

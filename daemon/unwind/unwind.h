@@ -44,13 +44,14 @@ void unwind_memory__init(struct unwind_memory *memory, const void *bytes, size_t
 #define UNWIND_VERSION 2u
 
 /* What a table was made from. A build-id does not identify an ELF file by itself (anybody can write
- * one into a file), so the places of its code and of its frames are part of it. */
+ * one into a file), so the places of its code, its frames and its symbols are part of it. */
 struct unwind_identity {
 	uint8_t build_id[32];	/* GNU build-id, filled up with zeros; without one dev, inode, size,
 				   mtime */
 	uint32_t build_id_size; /* 0: there is none */
 	uint32_t machine;	/* e_machine */
 	uint64_t text, text_size, frames, frames_size; /* addresses of the ELF file */
+	uint64_t symbols, symbols_size; /* in the file: a stripped one has other functions */
 };
 
 /* The head of a table; positions are words of 8 bytes from here. */
@@ -80,8 +81,9 @@ struct unwind_sink {
 	void *(*allot)(struct unwind_sink *self, size_t size);
 };
 
-/* Compiles .eh_frame, and .debug_frame where that says nothing. -ENODATA: no call frame
- * information. -EBADMSG: no ELF file of this machine. -E2BIG: more than UNWIND_FUNCTIONS_MAX or
+/* Compiles .eh_frame, and .debug_frame where that says nothing; functions (of the symbol table) and
+ * stubs that neither describes are followed by their instructions (code.h). -ENODATA: nothing of
+ * these. -EBADMSG: no ELF file of this machine. -E2BIG: more than UNWIND_FUNCTIONS_MAX or
  * UNWIND_ROWS_MAX. Needs 4 bytes a row and 20 a function while it runs, besides 320 KB. */
 #define UNWIND_FUNCTIONS_MAX (4u << 20)
 #define UNWIND_ROWS_MAX (16u << 20)
