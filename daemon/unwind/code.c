@@ -74,12 +74,15 @@ static int put_block(struct writing *w, const struct flow_block *block)
 	struct code_state state = block->in;
 	bool doubtful = is_doubtful(w->flow, block);
 	uint32_t at = block->at;
+	bool quiet = false;
 	int err;
 
 	for (;;) {
 		const struct code_op *op = flow__op(w->flow, at);
 
-		if (!block->known || doubtful)
+		if (quiet && op->kind != CODE_BAD)
+			err = 0;
+		else if (!block->known || doubtful)
 			err = put(w, at, NULL, UNWIND_UNSUPPORTED_CODE_REACHED);
 		else if (op->kind == CODE_BAD)
 			err = put(w, at, NULL, UNWIND_UNSUPPORTED_CODE_BYTES);
@@ -87,7 +90,9 @@ static int put_block(struct writing *w, const struct flow_block *block)
 			err = put(w, at, &state, -1);
 		if (err || at == block->last)
 			return err;
-		code_state__step(&state, op, at);
+		quiet = code_op__is_quiet(op) && !w->rows->each;
+		if (!code_op__is_quiet(op))
+			code_state__step(&state, op, at);
 		at += op->length;
 	}
 }

@@ -72,6 +72,13 @@ struct code_op {
 	int64_t value;	  /* targets: after the function's first byte */
 };
 
+/* It changes nothing that is followed. */
+static inline bool code_op__is_quiet(const struct code_op *op)
+{
+	return op->kind == CODE_NOTHING ||
+	       (op->kind == CODE_OTHER && !op->writes && op->store == CODE_NONE);
+}
+
 /* The operation at `bytes`, `at` bytes after the function's first. Its length is at least 1 and at
  * most `len`, also of what is none. */
 struct code_decoder;
@@ -108,7 +115,6 @@ struct code_state {
 	uint32_t base;	  /* which operation made the base */
 	bool first;	  /* rbp was set to 0 without having been saved: a thread's first function does that */
 	bool signal;	  /* rsp points to what the kernel saved for a signal's handler */
-	uint8_t compared; /* the operation before compared rsp with this one */
 };
 
 void code_state__entry(struct code_state *ret);
@@ -144,6 +150,7 @@ struct code_rows {
 	int (*row)(struct code_rows *self, uint64_t pc, const struct code_state *state, int why);
 	/* The way goes on at `target`, out of the function; may be NULL. */
 	int (*leaves)(struct code_rows *self, uint64_t target, const struct code_state *state);
+	bool each; /* rows also where nothing can have changed */
 };
 
 /* 0, or what `rows` returned; -ENOMEM. */

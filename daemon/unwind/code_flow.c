@@ -75,7 +75,7 @@ void flow__out(struct flow *flow, const struct flow_block *block, struct code_st
 		flow->steps++;
 		if (reads_pc(flow, at, op)) {
 			code_state__step(ret, &push, at);
-		} else {
+		} else if (!code_op__is_quiet(op)) {
 			code_state__step(ret, op, at);
 			/* Called to here: who knows whether it comes back once more. */
 			if (op->kind == CODE_CALL && op->near && op->value == at + op->length)
@@ -89,29 +89,24 @@ void flow__out(struct flow *flow, const struct flow_block *block, struct code_st
 
 /* cmp rsp, r11; jne: where it goes on they are equal (stacks that are touched page by page). */
 static void take_equal(const struct flow *flow, const struct flow_block *block,
-		       struct code_state *state, uint8_t compared)
+		       struct code_state *state)
 {
-	if (!flow__op(flow, block->last)->unequal || compared == CODE_NONE ||
-	    state->regs[compared].what != CODE_IS_FRAME)
+	const struct code_op *op = flow__op(flow, block->at), *before = NULL;
+	uint32_t at = block->at;
+	uint8_t by;
+
+	if (!flow__op(flow, block->last)->unequal)
 		return;
-	state->regs[UNWIND_SP] = state->regs[compared];
-}
-
-/* What was compared when the block's last operation began. */
-static uint8_t compared_before(struct flow *flow, const struct flow_block *block)
-{
-	uint32_t at = block->at, before = at;
-
-	if (!flow__op(flow, block->last)->unequal || block->at == block->last)
-		return block->at == block->last ? block->in.compared : CODE_NONE;
 	while (at != block->last) {
-		before = at;
-		at += flow__op(flow, at)->length;
+		before = op;
+		at += op->length;
+		op = flow__op(flow, at);
 	}
-	if (flow__op(flow, before)->kind != CODE_COMPARE)
-		return CODE_NONE;
-	return flow__op(flow, before)->to == UNWIND_SP ? flow__op(flow, before)->from
-						       : flow__op(flow, before)->to;
+	if (!before || before->kind != CODE_COMPARE)
+		return;
+	by = before->to == UNWIND_SP ? before->from : before->to;
+	if (state->regs[by].what == CODE_IS_FRAME)
+		state->regs[UNWIND_SP] = state->regs[by];
 }
 
 /* Along all ways out of a block, but behind a call: that is done when nothing else is left. */
@@ -135,7 +130,7 @@ static int pass(struct flow *flow, uint32_t i, bool behind_call)
 		err = lead(flow, i, ways.to, &out, false);
 	block = &flow->blocks[i];
 	if (!err && ways.on != FLOW_NOBODY) {
-		take_equal(flow, block, &out, compared_before(flow, block));
+		take_equal(flow, block, &out);
 		err = lead(flow, i, ways.on, &out, behind_call);
 	}
 	return err;

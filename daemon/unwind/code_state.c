@@ -47,7 +47,6 @@ void code_state__entry(struct code_state *ret)
 	for (i = 0; i < CODE_REGISTERS; i++)
 		ret->regs[i] = (struct code_value){.what = CODE_IS_ENTRY, .reg = (uint8_t)i};
 	ret->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_FRAME, .at = -8};
-	ret->compared = CODE_NONE;
 }
 
 bool code_state__is_fresh(const struct code_state *state)
@@ -215,8 +214,6 @@ static void other(struct code_state *s, const struct code_op *op)
 
 void code_state__step(struct code_state *s, const struct code_op *op, uint32_t at)
 {
-	uint8_t compared = CODE_NONE;
-
 	switch (op->kind) {
 	case CODE_MOVE:
 		set(s, op->to, s->regs[op->from]);
@@ -258,18 +255,14 @@ void code_state__step(struct code_state *s, const struct code_op *op, uint32_t a
 		called(s);
 		break;
 	case CODE_COMPARE:
-		compared = op->to == UNWIND_SP ? op->from : op->to;
-		break;
 	case CODE_NOTHING:
 	case CODE_JUMP:
 	case CODE_RETURN:
 	case CODE_STOP:
-		compared = s->compared;
 		break;
 	default:
 		other(s, op);
 	}
-	s->compared = compared;
 	if (s->regs[UNWIND_SP].what == CODE_IS_ANY)
 		rebase(s, at);
 }
@@ -304,10 +297,6 @@ bool code_state__meet(struct code_state *s, const struct code_state *o)
 			continue;
 		}
 		slots__remove(s, i);
-		changed = true;
-	}
-	if (s->compared != o->compared && s->compared != CODE_NONE) {
-		s->compared = CODE_NONE;
 		changed = true;
 	}
 	if ((o->first && !s->first) || (o->signal && !s->signal)) {

@@ -469,7 +469,7 @@ static void compare_functions(struct compare *c, const struct code_decoder *deco
 static int compare_file(const char *path, const struct code_decoder *decoder, struct sums *sums)
 {
 	struct compare c = {.path = path,
-			    .rows_of = {.row = take_row, .leaves = take_arrival}};
+			    .rows_of = {.row = take_row, .leaves = take_arrival, .each = true}};
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = -ENODATA;
 	size_t i;
 
