@@ -3,12 +3,15 @@
 (with CPROFD_COMPILERS=1 also the newest one, and XLA, both of PyPI) compiled must come to the thread's entry, by way of
 the Python function that called it, and be named as Numba itself names it.
 
-    tests/live/jit_kernels.py [KIND...]     JIT_KERNELS_SECONDS (4) each, after JIT_KERNELS_SETTLE (4) for tables;
-                                            JIT_KERNELS_PYTHON: another interpreter. Needs root.
+    tests/live/jit_kernels.py [KIND...]     JIT_KERNELS_PYTHON: another interpreter
+
+Each kind runs until SAMPLES were taken in JIT code, at most JIT_KERNELS_SECONDS (40). What comes before tables are
+made is told, and not counted. Needs root.
 """
 import collections
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -16,10 +19,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
 TARGET = os.path.join(ROOT, "tests/targets/jit_kernels.py")
-SECONDS = float(os.environ.get("JIT_KERNELS_SECONDS", 4))
-SETTLE = float(os.environ.get("JIT_KERNELS_SETTLE", 4))
+SECONDS = float(os.environ.get("JIT_KERNELS_SECONDS", 40))
 WHOLE = 99.9  # percent
-LEAST = 300   # samples, below which a percentage says nothing
+SAMPLES = 3000
+LEAST = 1000  # below which a tenth of a percent says nothing
 
 # What a kernel is called and of what type: as the target's source says it, in Numba's way of writing types.
 ARRAY = "array(float64, 1d, C)"
@@ -31,8 +34,8 @@ NAMES = {
     "nogil": ["kernel_nogil(%s)" % ARRAY],
     "vectorize": ["kernel_ufunc(float64)"],
     "guvectorize": ["kernel_gufunc(array(float64, 1d, A), array(float64, 1d, A))"],
-    "cfunc": ["kernel_compare("],
-    "jitclass": ["kernel_method("],
+    "cfunc": ["kernel_compare(float64*, float64*)"],
+    "jitclass": ["method(instance.jitclass.Kernel#"],  # Numba compiles a wrapper with this name
     "debug": ["kernel_debug(%s)" % ARRAY],
     "xla": [],
 }
@@ -46,8 +49,8 @@ def verdict(part, what, why=None, skipped=False, note=""):
     print("%s %s: %s%s" % (word, part, what, ": %s" % why if why else " (%s)" % note if note else ""), flush=True)
 
 
-def stacks_of(stream, settle_ns):
-    """(thread, [(name, kind)]) of each sample, outermost first."""
+def stacks_of(stream):
+    """(seconds since the begin, [(name, kind)]) of each sample, outermost first."""
     functions, frames, stacks, first = {}, {}, {}, None
     for line in stream:
         e = json.loads(line)
@@ -66,13 +69,11 @@ def stacks_of(stream, settle_ns):
             at = 0
             for i, delta in enumerate(e["t"]):
                 at += delta
-                if at < first + settle_ns:
-                    continue
                 path, stack = [], e.get("stack", [0] * len(e["t"]))[i]
                 while stack:
                     stack, frame = stacks[stack]
                     path.append(functions[frames[frame]])
-                yield e.get("thread", [0] * len(e["t"]))[i], path[::-1]
+                yield (at - first) / 1e9, path[::-1]
 
 
 JIT, NOTE, PYTHON = 4, 3, 0
@@ -84,31 +85,39 @@ def run(part, python, kind):
     try:
         if target.stdout.readline() != "ready\n":
             return verdict(part, "target", "it does not run")
-        out = subprocess.run([CPROFD, "attach", str(target.pid), "--native", "--stream", "-d", str(SETTLE + SECONDS)],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-        samples, in_jit, whole, named = 0, 0, 0, collections.Counter()
+        profiler = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "--stream", "-d", str(SECONDS)],
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
+        samples, in_jit, whole, settled = 0, 0, 0, None
         odd, names = collections.Counter(), collections.Counter()
         driver = DRIVERS.get(kind, "drive")
-        for _, path in stacks_of(out.stdout.splitlines(), SETTLE * 1e9):
+        for when, path in stacks_of(profiler.stdout):
+            jit = [n for n, k in path if k == JIT]
+            cut = [n for n, k in path if k == NOTE and n != "(idle)"]
+            if settled is None and jit and not cut:
+                settled = when
+            if settled is None or when < settled + 0.5:
+                continue
             samples += 1
-            if not any(k == JIT for _, k in path) and not any(k == NOTE and "cut" in n for n, k in path):
+            if not jit and not any("cut" in n for n in cut):
                 continue
             in_jit += 1
-            jit = [n for n, k in path if k == JIT]
+            if in_jit == SAMPLES:
+                profiler.send_signal(signal.SIGINT)
             names.update(set(jit))
             # A thread of the pool that runs parallel loops has no Python.
-            python_frames = [n for n, k in path if k == PYTHON]
-            rooted = any(n.endswith("." + driver) for n in python_frames) and \
-                python_frames[0] in ("<module>", "Thread._bootstrap") or \
-                kind in ("parallel", "xla") and not python_frames
-            cut = [n for n, k in path if k == NOTE and n != "(idle)"]
+            pythons = [n for n, k in path if k == PYTHON]
+            rooted = any(n.endswith("." + driver) for n in pythons) and \
+                pythons[0] in ("<module>", "Thread._bootstrap") or kind in ("parallel", "xla") and not pythons
             if rooted and not cut:
                 whole += 1
             else:
                 odd[" < ".join(n for n, _ in path[::-1][:6])] += 1
+        profiler.wait()
+        if settled is None:
+            return verdict(part, "tables", "no stack through JIT code was whole")
         share = 100.0 * whole / max(in_jit, 1)
-        note = "%d samples, %d in JIT code or cut, %.3f %% whole; %s" % (
-            samples, in_jit, share, ", ".join(n for n, _ in names.most_common(2)))
+        note = "%d samples, %d in JIT code or cut, %.3f %% whole, from %.2f s on; %s" % (
+            samples, in_jit, share, settled, ", ".join(n for n, _ in names.most_common(2)))
         for stack, n in odd.most_common(5):
             print("    %d x %s" % (n, stack))
         verdict(part, "stacks through JIT code come to the thread's entry",
