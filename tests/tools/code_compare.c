@@ -10,6 +10,12 @@
  * lost         the CFA is right; of rbp or rbx we say that we do not know
  * wrong        anything else
  *
+ * contradicted wrong, in a function whose call frame information contradicts its own instructions: a
+ *              push after which libdw's CFA is where it was, a register that is said to be saved where
+ *              nothing stored it, a return that is not at the CFA; or by it a register is kept below rsp,
+ *              and on our way it never was. (Hand-written assembly has such;
+ *              LLVM says some epilogues an instruction late, gcc keeps rbp's old place in its last ones.)
+ *
  * Not compared: functions with tables of landing pads, which only an exception leads to (a function
  * without call frame information has none); the cold halves of functions, which begin with a frame
  * (they are compared where another function's jump told the state); what libdw says by expressions that are
@@ -27,7 +33,8 @@
 #include "unwind/code.h"
 
 struct sums {
-	unsigned long functions, pads, fragments, entered, instructions, equal, lost, wrong, strange;
+	unsigned long functions, pads, fragments, entered, instructions, equal, lost, wrong, strange,
+		contradicted, liars;
 	unsigned long unsupported[UNWIND_UNSUPPORTED_COUNT];
 };
 
@@ -36,11 +43,21 @@ struct function {
 	bool pads;
 };
 
+/* What libdw says of a value: register + offset, *(register + offset) + outer. */
+struct said {
+	enum { SAID_NOTHING, SAID_SUM, SAID_READ, SAID_OTHER } how;
+	unsigned reg; /* 100: the CFA */
+	int64_t offset, outer;
+};
+#define CFA 100u
+
 struct row {
 	uint64_t pc;
 	bool known;
 	int why;
 	struct code_state state;
+	bool heard;
+	struct said cfa, bp, base, ra;
 };
 
 struct arrival {
@@ -68,21 +85,23 @@ static bool show_unsupported;
 
 /* --- functions of a file, by .eh_frame_hdr's table --- */
 
+/* Of the file at hand. */
+static Elf *segments_of;
+static size_t segments_n;
+static struct {
+	GElf_Phdr phdr;
+	const uint8_t *data;
+} segments[64];
+
 static const uint8_t *bytes_at(Elf *elf, uint64_t address, size_t size)
 {
-	static Elf *of;
-	static struct {
-		GElf_Phdr phdr;
-		const uint8_t *data;
-	} segments[64];
-	static size_t n;
-	size_t i;
+	size_t n = segments_n, i;
 
-	if (of != elf) {
+	if (segments_of != elf) {
 		size_t count;
 
-		of = elf;
-		n = 0;
+		segments_of = elf;
+		segments_n = n = 0;
 		if (elf_getphdrnum(elf, &count))
 			return NULL;
 		for (i = 0; i < count && n < 64; i++) {
@@ -96,6 +115,7 @@ static const uint8_t *bytes_at(Elf *elf, uint64_t address, size_t size)
 			if (data)
 				segments[n++].data = data->d_buf;
 		}
+		segments_n = n;
 	}
 	for (i = 0; i < n; i++) {
 		uint64_t in = address - segments[i].phdr.p_vaddr;
@@ -219,14 +239,6 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 
 /* --- libdw's --- */
 
-/* What libdw says of a value: register + offset, *(register + offset) + outer. */
-struct said {
-	enum { SAID_NOTHING, SAID_SUM, SAID_READ, SAID_OTHER } how;
-	unsigned reg; /* 100: the CFA */
-	int64_t offset, outer;
-};
-#define CFA 100u
-
 static struct said hear(const Dwarf_Op *ops, size_t n, bool place)
 {
 	struct said said = {.how = SAID_OTHER};
@@ -321,45 +333,142 @@ static void show(struct compare *c, const struct function *f, uint64_t pc, const
 	       (long long)ours->places[CFI_FP].offset);
 }
 
-static void compare_row(struct compare *c, const struct function *f, const struct row *row,
-			Dwarf_Frame *frame, const struct said *cfa)
-{
-	struct said bp = hear_register(frame, UNWIND_BP), base = hear_register(frame, UNWIND_BASE),
-		    ra = hear_register(frame, UNWIND_PC);
-	struct cfi_state ours = {};
-	int why = row->known ? code_state__cfi(&row->state, &ours) : row->why;
+/* --- does it contradict itself? --- */
 
+static bool is_at(const struct said *said, unsigned reg)
+{
+	return said->how == SAID_SUM && said->reg == reg;
+}
+
+static bool same_said(const struct said *a, const struct said *b)
+{
+	return a->how == b->how && a->reg == b->reg && a->offset == b->offset && a->outer == b->outer;
+}
+
+/* Some instruction up to row `n` stored `reg` at CFA + `at`, by what libdw says of the CFA there. */
+static bool was_stored(const struct row *rows, const struct code_op *ops, size_t n, uint8_t reg,
+		       int64_t at)
+{
+	size_t i;
+
+	for (i = 0; i <= n; i++) {
+		if (ops[i].from != reg)
+			continue;
+		if ((ops[i].kind == CODE_PUSH && is_at(&rows[i].cfa, UNWIND_SP) &&
+		     at == -rows[i].cfa.offset - 8) ||
+		    (ops[i].kind == CODE_STORE && is_at(&rows[i].cfa, ops[i].to) &&
+		     at == ops[i].value - rows[i].cfa.offset))
+			return true;
+	}
+	return false;
+}
+
+static bool writes(const struct code_op *op, uint8_t reg)
+{
+	return op->writes >> reg & 1 || (reg == UNWIND_BP && op->kind == CODE_LEAVE);
+}
+
+static bool register_lies(const struct row *rows, const struct code_op *ops, size_t i, uint8_t reg,
+			  const struct said *before, const struct said *after)
+{
+	if (before->how == SAID_NOTHING && after->how == SAID_READ && after->reg == CFA)
+		return !was_stored(rows, ops, i, reg, after->offset);
+	if (before->how == SAID_READ && after->how == SAID_NOTHING)
+		return !writes(&ops[i], reg);
+	return before->how == SAID_READ && before->reg == reg && same_said(before, after) &&
+	       writes(&ops[i], reg);
+}
+
+static bool stack_lies(const struct row *row, const struct row *next, const struct code_op *op)
+{
+	const struct said *a = &row->cfa, *b = &next->cfa;
+	int64_t moved = 0;
+
+	if (op->kind == CODE_RETURN)
+		return a->how == SAID_SUM && a->reg == UNWIND_SP && a->offset != 8;
+	if ((a->how != SAID_SUM && a->how != SAID_READ) || b->how != a->how || a->reg != b->reg)
+		return false;
+	if (a->reg != UNWIND_SP)
+		return a->offset == b->offset && writes(op, (uint8_t)a->reg);
+	if (op->kind == CODE_PUSH || op->kind == CODE_PUSH_LOAD)
+		moved = 8;
+	else if (op->kind == CODE_POP)
+		moved = -8;
+	else if (op->kind == CODE_LEA && op->to == UNWIND_SP && op->from == UNWIND_SP)
+		moved = -op->value;
+	else if (writes(op, UNWIND_SP))
+		return op->kind == CODE_ALIGN || op->kind == CODE_OTHER;
+	return b->offset - a->offset != moved;
+}
+
+static bool contradicts_itself(const struct compare *c, const struct code_decoder *decoder,
+			       const struct function *f)
+{
+	struct code_op *ops = calloc(c->n_rows + 1, sizeof(*ops));
+	const uint8_t *bytes = bytes_at(c->elf, f->start, f->size);
+	bool lies = false;
+	size_t i;
+
+	for (i = 0; ops && i < c->n_rows; i++)
+		code_decoder__run(decoder, bytes + (c->rows[i].pc - f->start),
+				  (uint32_t)(f->start + f->size - c->rows[i].pc), 0, &ops[i]);
+	for (i = 0; ops && !lies && i < c->n_rows; i++) {
+		const struct row *row = &c->rows[i], *next = row + 1;
+
+		if (!row->heard)
+			continue;
+		if (ops[i].kind == CODE_RETURN)
+			lies = stack_lies(row, row, &ops[i]);
+		if (i + 1 == c->n_rows || !next->heard || next->pc != row->pc + ops[i].length ||
+		    ops[i].kind == CODE_RETURN || ops[i].kind == CODE_JUMP ||
+		    ops[i].kind == CODE_AWAY || ops[i].kind == CODE_STOP ||
+		    ops[i].kind == CODE_CALL || ops[i].kind == CODE_BAD)
+			continue;
+		lies = stack_lies(row, next, &ops[i]) ||
+		       register_lies(c->rows, ops, i, UNWIND_BP, &row->bp, &next->bp) ||
+		       register_lies(c->rows, ops, i, UNWIND_BASE, &row->base, &next->base);
+	}
+	free(ops);
+	return lies;
+}
+
+/* --- comparing --- */
+
+/* NULL: it is right. */
+static const char *compare_row(struct compare *c, const struct row *row, struct cfi_state *ours)
+{
+	int why;
+
+	*ours = (struct cfi_state){};
+	why = row->known ? code_state__cfi(&row->state, ours) : row->why;
 	c->sums.instructions++;
 	if (why >= 0) {
 		c->sums.unsupported[why]++;
-		if (show_unsupported)
-			show(c, f, row->pc, "unsupported", cfa, &ours);
-		return;
+		return show_unsupported ? "unsupported" : NULL;
 	}
-	if (row->state.signal || ra.how == SAID_NOTHING) {
-		/* A signal frame; a thread's first function. */
+	/* A signal frame, a thread's first function, another thread's registers, an expression. */
+	if (row->state.signal || row->cfa.how == SAID_OTHER || row->ra.how != SAID_READ ||
+	    row->ra.reg != CFA || row->ra.offset != -8) {
 		c->sums.strange++;
-		return;
+		return NULL;
 	}
-	if (cfa->how == SAID_OTHER || ra.how != SAID_READ) {
-		c->sums.strange++;
-		return;
-	}
-	if (!is_frame(&row->state, cfa) || ra.reg != CFA || ra.offset != -8) {
-		c->sums.wrong++;
-		show(c, f, row->pc, "CFA", cfa, &ours);
-	} else if (ours.places[CFI_FP].how == CFI_UNDEFINED ||
-		   ours.places[CFI_BASE].how == CFI_UNDEFINED) {
+	if (!is_frame(&row->state, &row->cfa))
+		return "CFA";
+	if (ours->places[CFI_FP].how == CFI_UNDEFINED ||
+	    ours->places[CFI_BASE].how == CFI_UNDEFINED) {
 		c->sums.lost++;
-	} else if (!is_kept(&row->state, &bp, UNWIND_BP)) {
-		c->sums.wrong++;
-		show(c, f, row->pc, "rbp", &bp, &ours);
-	} else if (!is_kept(&row->state, &base, UNWIND_BASE)) {
-		c->sums.wrong++;
-		show(c, f, row->pc, "rbx", &base, &ours);
-	} else {
-		c->sums.equal++;
+		return NULL;
 	}
+	if (row->bp.how == SAID_OTHER || row->base.how == SAID_OTHER) {
+		c->sums.strange++;
+		return NULL;
+	}
+	if (!is_kept(&row->state, &row->bp, UNWIND_BP))
+		return "rbp";
+	if (!is_kept(&row->state, &row->base, UNWIND_BASE))
+		return "rbx";
+	c->sums.equal++;
+	return NULL;
 }
 
 static struct said hear_cfa(Dwarf_Frame *frame)
@@ -372,26 +481,74 @@ static struct said hear_cfa(Dwarf_Frame *frame)
 	return hear(ops, n, false);
 }
 
-static void compare_rows(struct compare *c, const struct function *f)
+static void hear_rows(struct compare *c)
 {
-	Dwarf_Frame *frame = NULL;
 	Dwarf_Addr start, end = 0;
-	struct said cfa = {};
+	struct row said = {};
 	bool signal;
 	size_t i;
 
 	for (i = 0; i < c->n_rows; i++) {
-		if (!frame || c->rows[i].pc >= end) {
-			free(frame);
-			frame = NULL;
-			if (dwarf_cfi_addrframe(c->cfi, c->rows[i].pc, &frame))
-				break;
+		struct row *row = &c->rows[i];
+
+		if (!i || row->pc >= end) {
+			Dwarf_Frame *frame = NULL;
+
+			if (dwarf_cfi_addrframe(c->cfi, row->pc, &frame))
+				return;
 			dwarf_frame_info(frame, &start, &end, &signal);
-			cfa = hear_cfa(frame);
+			said.cfa = hear_cfa(frame);
+			said.bp = hear_register(frame, UNWIND_BP);
+			said.base = hear_register(frame, UNWIND_BASE);
+			said.ra = hear_register(frame, UNWIND_PC);
+			free(frame);
 		}
-		compare_row(c, f, &c->rows[i], frame, &cfa);
+		row->heard = true;
+		row->cfa = said.cfa;
+		row->bp = said.bp;
+		row->base = said.base;
+		row->ra = said.ra;
 	}
-	free(frame);
+}
+
+static bool is_below(const struct row *row, const struct said *said)
+{
+	return said->how == SAID_READ && said->reg == CFA && is_at(&row->cfa, UNWIND_SP) &&
+	       said->offset < -row->cfa.offset;
+}
+
+static void compare_rows(struct compare *c, const struct code_decoder *decoder,
+			 const struct function *f)
+{
+	int lies = -1;
+	size_t i;
+
+	hear_rows(c);
+	for (i = 0; i < c->n_rows && c->rows[i].heard; i++) {
+		struct cfi_state ours;
+		const char *what = compare_row(c, &c->rows[i], &ours);
+		const struct said *said;
+
+		if (!what)
+			continue;
+		if (what[0] != 'u' && lies < 0) {
+			lies = contradicts_itself(c, decoder, f);
+			c->sums.liars += lies != 0;
+		}
+		/* Below rsp, where nobody keeps anything: the place of another way here. */
+		if (what[0] == 'r' && is_below(&c->rows[i], what[2] == 'p' ? &c->rows[i].bp
+									     : &c->rows[i].base)) {
+			c->sums.contradicted++;
+			continue;
+		}
+		said = what[0] == 'C' || what[0] == 'u' ? &c->rows[i].cfa
+		       : what[2] == 'p'			? &c->rows[i].bp
+							: &c->rows[i].base;
+		if (what[0] != 'u')
+			*(lies ? &c->sums.contradicted : &c->sums.wrong) += 1;
+		if (what[0] == 'u' || !lies)
+			show(c, f, c->rows[i].pc, what, said, &ours);
+	}
 }
 
 static bool begins_with_frame(struct compare *c, const struct function *f)
@@ -441,7 +598,7 @@ static void compare_functions(struct compare *c, const struct code_decoder *deco
 		c->sums.pads += f->pads;
 		entries[0] = (struct code_entry){};
 		if (!run(c, decoder, f, entries, 1) && !f->pads)
-			compare_rows(c, f);
+			compare_rows(c, decoder, f);
 	}
 	/* The other halves, where a jump was seen. */
 	c->rows_of.leaves = NULL;
@@ -462,7 +619,7 @@ static void compare_functions(struct compare *c, const struct code_decoder *deco
 			continue;
 		c->sums.entered++;
 		if (!run(c, decoder, f, entries, n))
-			compare_rows(c, f);
+			compare_rows(c, decoder, f);
 	}
 }
 
@@ -475,6 +632,7 @@ static int compare_file(const char *path, const struct code_decoder *decoder, st
 
 	if (fd < 0)
 		return -errno;
+	segments_of = NULL;
 	c.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	c.cfi = c.elf ? dwarf_getcfi_elf(c.elf) : NULL;
 	if (c.cfi && read_functions(&c)) {
@@ -484,10 +642,11 @@ static int compare_file(const char *path, const struct code_decoder *decoder, st
 		for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 			unsupported += c.sums.unsupported[i];
 		printf("%s: %lu functions (%lu with landing pads, not compared), %lu halves (%lu entered), "
-		       "%lu instructions: equal %lu, lost %lu, unsupported %lu, not understood %lu, wrong %lu\n",
+		       "%lu instructions: equal %lu, lost %lu, unsupported %lu, not understood %lu, "
+		       "contradicted %lu (in %lu functions), wrong %lu\n",
 		       path, c.sums.functions, c.sums.pads, c.sums.fragments, c.sums.entered,
 		       c.sums.instructions, c.sums.equal, c.sums.lost, unsupported, c.sums.strange,
-		       c.sums.wrong);
+		       c.sums.contradicted, c.sums.liars, c.sums.wrong);
 		for (i = 0; i < sizeof(*sums) / sizeof(unsigned long); i++)
 			((unsigned long *)sums)[i] += ((unsigned long *)&c.sums)[i];
 		err = 0;
@@ -528,11 +687,12 @@ int main(int argc, char **argv)
 		line[strcspn(line, "\n")] = 0;
 		files += !compare_file(path, decoder, &sums);
 	}
-	printf("%lu files, %lu functions, %lu instructions: equal %.4f %%, lost %.4f %%, not understood %.4f %%, wrong %lu\n",
+	printf("%lu files, %lu functions, %lu instructions: equal %.4f %%, lost %.4f %%, not understood %.4f %%, contradicted %lu (in %lu functions), wrong %lu\n",
 	       files, sums.functions + sums.entered - sums.pads, sums.instructions,
 	       100.0 * (double)sums.equal / (double)(sums.instructions + !sums.instructions),
 	       100.0 * (double)sums.lost / (double)(sums.instructions + !sums.instructions),
-	       100.0 * (double)sums.strange / (double)(sums.instructions + !sums.instructions), sums.wrong);
+	       100.0 * (double)sums.strange / (double)(sums.instructions + !sums.instructions),
+	       sums.contradicted, sums.liars, sums.wrong);
 	for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 		if (sums.unsupported[i])
 			printf("unsupported: %lu (%.4f %%): %s\n", sums.unsupported[i],
