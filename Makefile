@@ -20,7 +20,7 @@ CPPFLAGS += -D_GNU_SOURCE -DCPROFD_VERSION='"$(VERSION)"' -Iinclude -Idaemon -I$
 CFLAGS ?= -O2 -g
 SAN ?=
 ALL_CFLAGS = -std=gnu17 $(WARN) $(CFLAGS) $(SAN) $(PKG_CFLAGS)
-ALL_LIBS = $(PKG_LIBS) -liberty -lpthread -lm
+ALL_LIBS = $(PKG_LIBS) -lZydis -liberty -lpthread -lm
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -idirafter /usr/include/x86_64-linux-gnu -Iinclude -Ibpf
 
@@ -114,7 +114,7 @@ uninstall: ## what install put there
 
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
-	libelf-dev libdw-dev liblzma-dev libiberty-dev
+	libelf-dev libdw-dev liblzma-dev libiberty-dev libzydis-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
 	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \

@@ -1,4 +1,6 @@
-/* Objects of JIT compilers: each that is registered with unwind information gets a table. */
+/* Objects of JIT compilers: each that is registered gets a table, from its unwind information and,
+ * for functions that have none (LLVM writes none for those that cannot throw), from their code. */
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +26,42 @@ static void find_lists(struct modules_process *process)
 	}
 }
 
+/* The image is a copy of the object as it was before it was linked: its instructions are taken from
+ * where they run. What cannot be read is gone. */
+static void take_code(struct modules_process *process, char *image, uint64_t size)
+{
+	uint64_t left = size;
+	Elf64_Ehdr header;
+	Elf64_Shdr s;
+	unsigned i;
+
+	if (size < sizeof(header))
+		return;
+	memcpy(&header, image, sizeof(header));
+	if (memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    header.e_type != ET_REL || header.e_shentsize != sizeof(s) || header.e_shoff > size ||
+	    (size - header.e_shoff) / sizeof(s) < header.e_shnum)
+		return;
+	for (i = 0; i < header.e_shnum; i++) {
+		memcpy(&s, image + header.e_shoff + i * sizeof(s), sizeof(s));
+		if (!(s.sh_flags & SHF_EXECINSTR) || s.sh_type != SHT_PROGBITS || !s.sh_addr ||
+		    s.sh_offset > size || s.sh_size > size - s.sh_offset || s.sh_size > left)
+			continue;
+		left -= s.sh_size;
+		/* A read that fails half-way may have written: no mixture. */
+		if (process->mem.reader.read(&process->mem.reader, image + s.sh_offset, s.sh_size,
+					     s.sh_addr))
+			memset(image + s.sh_offset, 0, s.sh_size);
+	}
+}
+
 static void give(struct modules *modules, struct modules_process *process,
 		 const struct jit_object *o)
 {
 	struct job *job;
 
-	if (o->source != JIT_SOURCE_GDB || !o->has_unwind || o->life.died_by || !o->image_size ||
-	    o->image_size > IMAGE_MAX || process->n_objects == OBJECTS_MAX)
+	if (o->source != JIT_SOURCE_GDB || (!o->has_unwind && !o->n_symbols) || o->life.died_by ||
+	    !o->image_size || o->image_size > IMAGE_MAX || process->n_objects == OBJECTS_MAX)
 		return;
 	job = calloc(1, sizeof(*job));
 	if (!job)
@@ -39,12 +70,17 @@ static void give(struct modules *modules, struct modules_process *process,
 			    .bytes = malloc(o->image_size),
 			    .size = o->image_size,
 			    .tables = true,
+			    .urgent = true, /* it runs now, and is small */
 			    .object = o->id,
 			    .pid = process->pid,
 			    .process = process->id};
 	if (!job->bytes ||
-	    process->mem.reader.read(&process->mem.reader, job->bytes, job->size, o->image) ||
-	    worker__give(modules->worker, job))
+	    process->mem.reader.read(&process->mem.reader, job->bytes, job->size, o->image)) {
+		job__free(job);
+		return;
+	}
+	take_code(process, job->bytes, job->size);
+	if (worker__give(modules->worker, job))
 		job__free(job);
 }
 

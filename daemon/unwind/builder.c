@@ -196,3 +196,17 @@ int builder__stretch(struct builder *b, uint64_t start, uint64_t size, uint32_t 
 		return err == -ENOENT ? 0 : err;
 	return row_rule(b, start, rule);
 }
+
+int builder__begin(struct builder *b, uint64_t start, uint64_t size, uint32_t *ret)
+{
+	int err = function_begin(b, start, &size);
+
+	*ret = b->n_functions - 1;
+	return err;
+}
+
+void builder__again(struct builder *b, uint32_t function)
+{
+	b->functions[function].row = b->n_rows;
+	b->fresh = true;
+}

@@ -42,6 +42,7 @@ struct builder {
 	uint32_t n_functions, functions_capacity;
 	uint32_t first_weak; /* functions from here on count only where no other one is */
 	uint32_t dropped;
+	uint32_t followed; /* functions without entries, by their code */
 	/* the function at hand */
 	uint64_t last_pc;
 	uint32_t last_rule;
@@ -56,6 +57,14 @@ int builder__function(struct builder *b, const struct cfi_section *section,
 		      uint64_t size);
 /* A stretch without entries for which one rule holds. */
 int builder__stretch(struct builder *b, uint64_t start, uint64_t size, uint32_t rule);
+/* Functions of the symbol table that nothing else describes, and stubs of linkage. */
+int builder__follow(struct builder *b, struct unwind_source *source);
+/* For builder__follow(): a function of which rows come by rows_of; what it is known by then, to be
+ * given other rows. -ENOENT: no code of this file. */
+int builder__begin(struct builder *b, uint64_t start, uint64_t size, uint32_t *ret);
+void builder__again(struct builder *b, uint32_t function);
+/* Keys of start << 32 | anything, by start; equals stay as they are. */
+int builder__sort(uint64_t *keys, uint32_t n);
 int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_table **ret);
 
 #endif

@@ -271,6 +271,8 @@ int table__compile(struct unwind_source *source, struct unwind_sink *sink,
 	if (!err && elf.entry)
 		err = builder__stretch(b, elf.entry, 64, RULE_END);
 	if (!err)
+		err = builder__follow(b, source);
+	if (!err)
 		err = b->n_functions ? builder__finish(b, sink, ret) : -ENODATA;
 	builder__free(b);
 	return err;

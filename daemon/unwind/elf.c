@@ -120,6 +120,7 @@ static int read_sections(struct unwind_source *source, const Elf64_Ehdr *header,
 		return 0;
 	names[size] = 0;
 	elf->headers = header->e_shoff;
+	elf->loaded_only = header->e_type == ET_REL;
 	elf->n_headers = n;
 	for (i = 1; i < n; i++) {
 		const Elf64_Shdr *s = &sections[i];
@@ -135,6 +136,12 @@ static int read_sections(struct unwind_source *source, const Elf64_Ehdr *header,
 			take_section(source, &elf->relocations, s);
 		else if (header->e_type == ET_REL && s->sh_type == SHT_SYMTAB)
 			take_section(source, &elf->symbols, s);
+		if (s->sh_type == SHT_SYMTAB ||
+		    (s->sh_type == SHT_DYNSYM && !elf->functions.size)) {
+			elf->functions.size = 0;
+			take_section(source, &elf->functions, s);
+			elf->function_names = s->sh_link;
+		}
 		if (s->sh_type == SHT_NOTE)
 			read_notes(source, s->sh_offset, s->sh_size, &elf->identity);
 		/* An object of a JIT compiler has no segments; its sections lie where it was
@@ -226,13 +233,16 @@ int elf_frames__open(struct unwind_source *source, struct elf_frames *ret)
 	}
 	if (program || header.e_type == ET_EXEC)
 		elf.entry = header.e_entry;
-	if (!elf.text_size || (!elf.eh_frame.size && !elf.debug_frame.size))
+	if (!elf.text_size ||
+	    (!elf.eh_frame.size && !elf.debug_frame.size && !elf.functions.size))
 		return -ENODATA;
 	elf.identity.machine = header.e_machine;
 	elf.identity.text = elf.text;
 	elf.identity.text_size = elf.text_size;
 	elf.identity.frames = elf.eh_frame.size ? elf.eh_frame.address : elf.debug_frame.offset;
 	elf.identity.frames_size = elf.eh_frame.size ? elf.eh_frame.size : elf.debug_frame.size;
+	elf.identity.symbols = elf.functions.offset;
+	elf.identity.symbols_size = elf.functions.size;
 	*ret = elf;
 	return 0;
 }

@@ -18,7 +18,7 @@
 /* --- order --- */
 
 /* Keys: start << 32 | ordinal. Least significant digit first, which keeps the order of equals. */
-static int sort(uint64_t *keys, uint32_t n)
+int builder__sort(uint64_t *keys, uint32_t n)
 {
 	_cleanup_free_ uint64_t *other = NULL;
 	uint64_t *from = keys, *to, *swap;
@@ -60,7 +60,7 @@ static uint32_t *in_order(struct builder *b, uint32_t *ret_n)
 		return NULL;
 	for (i = 0; i < b->n_functions; i++)
 		keys[i] = (uint64_t)b->functions[i].start << 32 | i;
-	if (sort(keys, b->n_functions)) {
+	if (builder__sort(keys, b->n_functions)) {
 		free(keys);
 		return NULL;
 	}
@@ -270,6 +270,7 @@ int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_t
 	head.functions = n;
 	head.dropped = b->dropped;
 	head.changes = w->changes;
+	head.followed = b->followed;
 	for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 		head.unsupported[i] = w->unsupported[i];
 	words = sink->allot(sink, table__size(&head));

@@ -41,16 +41,17 @@ void unwind_memory__init(struct unwind_memory *memory, const void *bytes, size_t
 /* --- tables --- */
 
 #define UNWIND_MAGIC 0x31757763u /* "cwu1" */
-#define UNWIND_VERSION 1u
+#define UNWIND_VERSION 2u
 
 /* What a table was made from. A build-id does not identify an ELF file by itself (anybody can write
- * one into a file), so the places of its code and of its frames are part of it. */
+ * one into a file), so the places of its code, its frames and its symbols are part of it. */
 struct unwind_identity {
 	uint8_t build_id[32];	/* GNU build-id, filled up with zeros; without one dev, inode, size,
 				   mtime */
 	uint32_t build_id_size; /* 0: there is none */
 	uint32_t machine;	/* e_machine */
 	uint64_t text, text_size, frames, frames_size; /* addresses of the ELF file */
+	uint64_t symbols, symbols_size; /* in the file: a stripped one has other functions */
 };
 
 /* The head of a table; positions are words of 8 bytes from here. */
@@ -69,10 +70,10 @@ struct unwind_table {
 	uint32_t functions; /* FDEs used */
 	uint32_t dropped;   /* FDEs that are damaged, overlap, or describe no code of this file */
 	uint32_t changes;   /* rows that are in use */
-	uint32_t unsupported[UNWIND_UNSUPPORTED_COUNT + 1]; /* rows, by reason */
-	uint32_t _pad[1];
+	uint32_t followed;  /* functions without call frame information that were followed */
+	uint32_t unsupported[16]; /* rows, by reason */
 };
-_Static_assert(sizeof(struct unwind_table) % 8 == 0, "unwind_table");
+_Static_assert(sizeof(struct unwind_table) % 8 == 0 && UNWIND_UNSUPPORTED_COUNT <= 16, "unwind_table");
 
 /* Gives the memory that a table is written into, once its size is known: 8-aligned and filled with
  * zeros, at a block's start or wholly in one block (pool__place() does). NULL: no room. */
@@ -80,8 +81,9 @@ struct unwind_sink {
 	void *(*allot)(struct unwind_sink *self, size_t size);
 };
 
-/* Compiles .eh_frame, and .debug_frame where that says nothing. -ENODATA: no call frame
- * information. -EBADMSG: no ELF file of this machine. -E2BIG: more than UNWIND_FUNCTIONS_MAX or
+/* Compiles .eh_frame, and .debug_frame where that says nothing; functions (of the symbol table) and
+ * stubs that neither describes are followed by their instructions (code.h). -ENODATA: nothing of
+ * these. -EBADMSG: no ELF file of this machine. -E2BIG: more than UNWIND_FUNCTIONS_MAX or
  * UNWIND_ROWS_MAX. Needs 4 bytes a row and 20 a function while it runs, besides 320 KB. */
 #define UNWIND_FUNCTIONS_MAX (4u << 20)
 #define UNWIND_ROWS_MAX (16u << 20)

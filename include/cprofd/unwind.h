@@ -54,7 +54,7 @@ union unwind_block {
 	__u32 rows[UNWIND_BLOCK_ROWS];
 };
 
-/* Why code that has call frame information has no rule: id, sentence. In tables: append only. */
+/* Why code has no rule that is known to have one: id, sentence. In tables: append only. */
 /* clang-format off */
 #define UNWIND_UNSUPPORTED(X) \
 	X(EXPRESSION,   "its CFA is an expression that is not understood") \
@@ -64,7 +64,12 @@ union unwind_block {
 	X(RANGE,        "an offset is larger than a rule can hold") \
 	X(RULES,        "there were more rules than a table can hold") \
 	X(DAMAGED,      "its call frame information is damaged") \
-	X(NO_CFA,       "its CFA is not defined")
+	X(NO_CFA,       "its CFA is not defined") \
+	X(CODE_STACK,   "no call frame information, and its instructions do not tell where its frame is") \
+	X(CODE_REACHED, "no call frame information, and what leads to these instructions is not known") \
+	X(CODE_BYTES,   "no call frame information, and these bytes are no instructions") \
+	X(CODE_FIRST,   "no call frame information, and it may be the first function of a thread") \
+	X(CODE_LIMIT,   "no call frame information, and it is too large to be followed")
 /* clang-format on */
 #define UNWIND_UNSUPPORTED_ENUM(id, sentence) UNWIND_UNSUPPORTED_##id,
 enum unwind_unsupported { UNWIND_UNSUPPORTED(UNWIND_UNSUPPORTED_ENUM) UNWIND_UNSUPPORTED_COUNT };

@@ -218,6 +218,9 @@ with tempfile.TemporaryDirectory() as work:
     known_stacks(work, ["-O2"])
     known_stacks(work, ["-O1", "-no-pie"])
     known_stacks(work, ["-O2", "-static"])
+    # Without call frame information: known by its code.
+    known_stacks(work, ["-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])
+    known_stacks(work, ["-O0", "-no-pie", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])
 share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], 2)
 share("LLVM's JIT", ["/usr/bin/python3", os.path.join(HERE, "../targets/jit_unwind.py")], 2)
 SHORT = os.path.join(HERE, "../targets/short_code.py")

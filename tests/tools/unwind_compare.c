@@ -69,9 +69,10 @@ int main(int argc, char **argv)
 	}
 	printf("%lu files, %lu functions, %lu rows: %lu wrong, %lu missing, %lu too much; %lu rbp "
 	       "lost, %lu rbx lost, %lu not "
-	       "compared, %lu not in .eh_frame_hdr, %lu paddings\n",
+	       "compared, %lu not in .eh_frame_hdr, %lu paddings, %lu of code that was followed\n",
 	       files, functions, sums.rows, sums.wrong, sums.missing, sums.too_much, sums.lost_bp,
-	       sums.lost_base, sums.unknown, sums.unlisted, sums.padding);
+	       sums.lost_base, sums.unknown, sums.unlisted, sums.padding,
+	       sums.followed);
 	for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 		if (sums.unsupported[i])
 			printf("unsupported: %lu rows: %s\n", sums.unsupported[i], reasons[i]);

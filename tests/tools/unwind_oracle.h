@@ -212,7 +212,7 @@ static int changes_of(const struct unwind_table *t, struct changes *ret)
 }
 
 struct sums {
-	unsigned long rows, wrong, missing, too_much, padding, lost_bp, lost_base, unlisted,
+	unsigned long rows, wrong, missing, too_much, padding, lost_bp, lost_base, unlisted, followed,
 		unknown;
 	unsigned long unsupported[UNWIND_UNSUPPORTED_COUNT];
 };
@@ -224,6 +224,7 @@ struct comparison {
 	struct sums sums;
 	unsigned shown;
 	bool by_rows;  /* there is no .eh_frame_hdr: where functions begin is not known */
+	bool followed; /* functions were followed by their code, which code_compare looks at */
 	bool unlisted; /* the file has functions that its .eh_frame_hdr does not list */
 };
 
@@ -421,8 +422,10 @@ static void compare_gap(struct comparison *c, const struct changes *changes, siz
 		if (our_rule(c, pc, &rule, &second) ||
 		    (unwind_rule_kind(rule) != UNWIND_KIND_NONE &&
 		     unwind_rule_kind(rule) != UNWIND_KIND_END)) {
-			*(c->unlisted ? &c->sums.unlisted : &c->sums.too_much) += 1;
-			if (!c->unlisted)
+			*(c->unlisted ? &c->sums.unlisted
+			  : c->followed ? &c->sums.followed
+					: &c->sums.too_much) += 1;
+			if (!c->unlisted && !c->followed)
 				show(c, pc, "we have a rule here, libdw has none");
 		}
 		while (at < changes->n && changes->pcs[at] <= pc)
@@ -477,7 +480,8 @@ static int compare_file(const char *path, struct sums *sums, unsigned long *func
 					.rows = table->rows,
 					.rules = table->rules};
 	text_end = table->text + table->text_size;
-	c.unlisted = starts && table->functions > n;
+	c.followed = table->followed != 0;
+	c.unlisted = starts && table->functions - table->followed > n;
 	if (cfi && starts && n && !changes_of(table, &changes)) {
 		compare_gap(&c, &changes, 0, table->text, starts[0]);
 		for (i = 0; i < n; i++) {

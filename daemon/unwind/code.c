@@ -1,0 +1,211 @@
+/* A function without call frame information: rounds until its states contradict nothing, then rows. */
+#include "unwind/code.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/code_flow.h"
+
+#define ROUNDS 64u
+
+/* mov $15, %eax (or %rax); syscall: the return from a signal's handler. The kernel, or a C library,
+ * has code for nothing else, and debuggers know signal frames by these bytes, too. */
+static bool returns_from_signal(const struct code_function *f)
+{
+	static const uint8_t by_rax[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t by_eax[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+
+	return (f->size >= sizeof(by_rax) && !memcmp(f->bytes, by_rax, sizeof(by_rax))) ||
+	       (f->size >= sizeof(by_eax) && !memcmp(f->bytes, by_eax, sizeof(by_eax)));
+}
+
+/* Until nothing contradicts; -ELOOP: it does not come to that. */
+static int settle(struct flow *flow)
+{
+	unsigned round;
+	int err;
+
+	for (round = 0; round < ROUNDS; round++) {
+		err = flow__discover(flow);
+		if (!err)
+			err = flow__run(flow);
+		if (err)
+			return err;
+		if (!flow__blame(flow) && !flow__tables(flow))
+			return 0;
+	}
+	return -ELOOP;
+}
+
+/* --- rows --- */
+
+struct writing {
+	struct flow *flow;
+	struct code_rows *rows;
+	uint64_t last; /* the row written last */
+	bool any;
+};
+
+static int put(struct writing *w, uint32_t at, const struct code_state *state, int why)
+{
+	uint64_t pc = w->flow->function->address + at;
+
+	if (w->any && pc <= w->last)
+		return 0; /* instructions within instructions */
+	w->any = true;
+	w->last = pc;
+	return w->rows->row(w->rows, pc, state, why);
+}
+
+/* A call that returned is all that leads here, nothing that follows says that this is right, and a
+ * jump through a table may lead here with another stack. */
+static bool is_doubtful(const struct flow *flow, const struct flow_block *block)
+{
+	const struct code_value *sp = &block->in.regs[UNWIND_SP],
+				*table = &flow->at_table.regs[UNWIND_SP];
+
+	return flow->has_table && !block->confirmed && !block->certain && !block->seed &&
+	       (flow->tables_differ || sp->what != table->what || sp->at != table->at);
+}
+
+static int put_block(struct writing *w, const struct flow_block *block)
+{
+	struct code_state state = block->in;
+	bool doubtful = is_doubtful(w->flow, block);
+	uint32_t at = block->at;
+	bool quiet = false;
+	int err;
+
+	for (;;) {
+		const struct code_op *op = flow__op(w->flow, at);
+
+		if (quiet && op->kind != CODE_BAD)
+			err = 0;
+		else if (!block->known || doubtful)
+			err = put(w, at, NULL, UNWIND_UNSUPPORTED_CODE_REACHED);
+		else if (op->kind == CODE_BAD)
+			err = put(w, at, NULL, UNWIND_UNSUPPORTED_CODE_BYTES);
+		else
+			err = put(w, at, &state, -1);
+		if (err || at == block->last)
+			return err;
+		quiet = code_op__is_quiet(op) && !w->rows->each;
+		if (!code_op__is_quiet(op))
+			code_state__step(&state, op, at);
+		at += op->length;
+	}
+}
+
+/* What nothing leads to, from `at` on. Padding goes with what is before it. */
+static int put_gap(struct writing *w, uint32_t *at)
+{
+	const struct code_function *f = w->flow->function;
+	struct code_op op;
+	bool told = false;
+	int err = 0;
+
+	while (!err && *at < f->size && !(w->flow->marks[*at] & FLOW_COVERED)) {
+		uint32_t left = f->size - *at, i;
+
+		code_decoder__run(w->flow->decoder, f->bytes + *at, left > 15 ? 15 : left, *at,
+				  &op);
+		if (!told && op.kind != CODE_NOTHING && op.kind != CODE_STOP) {
+			err = put(w, *at, NULL, UNWIND_UNSUPPORTED_CODE_REACHED);
+			told = true;
+		}
+		for (i = 0; i < op.length && !(w->flow->marks[*at] & FLOW_COVERED); i++)
+			++*at;
+	}
+	return err;
+}
+
+static int put_all(struct flow *flow, struct code_rows *rows)
+{
+	struct writing w = {.flow = flow, .rows = rows};
+	uint32_t at = 0;
+	int err = 0;
+
+	while (!err && at < flow->function->size) {
+		if (flow->block_at[at])
+			err = put_block(&w, &flow->blocks[flow->block_at[at] - 1]);
+		if (!err && !(flow->marks[at] & FLOW_COVERED))
+			err = put_gap(&w, &at);
+		else
+			at++;
+	}
+	return err;
+}
+
+static int tell_ways_out(struct flow *flow, struct code_rows *rows)
+{
+	struct flow_ways ways;
+	struct code_state out;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && rows->leaves && i < flow->n_blocks; i++) {
+		if (!flow->blocks[i].known)
+			continue;
+		flow__ways(flow, &flow->blocks[i], &ways);
+		if (!ways.leaves)
+			continue;
+		flow__out(flow, &flow->blocks[i], &out);
+		err = rows->leaves(rows, flow->function->address + (uint64_t)ways.target, &out);
+	}
+	return err;
+}
+
+static int prepare(struct flow *flow, const struct code_decoder *decoder,
+		   const struct code_function *f)
+{
+	memset(flow, 0, sizeof(*flow));
+	flow->decoder = decoder;
+	flow->function = f;
+	flow->marks = calloc(f->size, 1);
+	flow->op_at = calloc(f->size, sizeof(*flow->op_at));
+	flow->block_at = calloc(f->size, sizeof(*flow->block_at));
+	return flow->marks && flow->op_at && flow->block_at ? 0 : -ENOMEM;
+}
+
+static void release(struct flow *flow)
+{
+	free(flow->marks);
+	free(flow->op_at);
+	free(flow->block_at);
+	free(flow->ops);
+	free(flow->blocks);
+	free(flow->stack);
+	free(flow);
+}
+
+int code__run(const struct code_decoder *decoder, const struct code_function *f,
+	      struct code_rows *rows)
+{
+	struct code_state signal = {.signal = true};
+	struct flow *flow;
+	int err;
+
+	if (!f->size)
+		return 0;
+	if (f->size > CODE_FUNCTION_MAX)
+		return rows->row(rows, f->address, NULL, UNWIND_UNSUPPORTED_CODE_LIMIT);
+	if (returns_from_signal(f))
+		return rows->row(rows, f->address, &signal, -1);
+	flow = malloc(sizeof(*flow));
+	if (!flow)
+		return -ENOMEM;
+	err = prepare(flow, decoder, f);
+	if (!err)
+		err = settle(flow);
+	if (err == -E2BIG || err == -ELOOP) {
+		err = rows->row(rows, f->address, NULL, UNWIND_UNSUPPORTED_CODE_LIMIT);
+	} else if (!err) {
+		flow__confirm(flow);
+		err = put_all(flow, rows);
+		if (!err)
+			err = tell_ways_out(flow, rows);
+	}
+	release(flow);
+	return err;
+}

@@ -1,0 +1,233 @@
+/* Operations and blocks of a function. */
+#include "unwind/code_flow.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/slots.h"
+
+const struct code_op *flow__op(const struct flow *flow, uint32_t at)
+{
+	return &flow->ops[flow->op_at[at] - 1];
+}
+
+static int decode(struct flow *flow, uint32_t at)
+{
+	const struct code_function *f = flow->function;
+	uint32_t left = f->size - at;
+	int err;
+
+	if (flow->op_at[at])
+		return 0;
+	err = array__reserve((void **)&flow->ops, sizeof(*flow->ops), flow->n_ops,
+			     &flow->ops_capacity);
+	if (err)
+		return err;
+	code_decoder__run(flow->decoder, f->bytes + at, left > 15 ? 15 : left, at,
+			  &flow->ops[flow->n_ops]);
+	flow->op_at[at] = ++flow->n_ops;
+	return 0;
+}
+
+static int later(struct flow *flow, uint32_t at, uint8_t marks)
+{
+	int err = array__reserve((void **)&flow->stack, sizeof(*flow->stack), flow->n_stack,
+				 &flow->stack_capacity);
+
+	if (err)
+		return err;
+	flow->marks[at] |= marks | FLOW_LEADER;
+	flow->stack[flow->n_stack++] = at;
+	return 0;
+}
+
+static bool is_inside(const struct flow *flow, int64_t at)
+{
+	return at >= 0 && at < (int64_t)flow->function->size;
+}
+
+static bool ends(const struct code_op *op)
+{
+	return op->kind == CODE_JUMP || op->kind == CODE_AWAY || op->kind == CODE_RETURN ||
+	       op->kind == CODE_STOP || op->kind == CODE_BAD;
+}
+
+/* From `at` on, as far as one way leads; its branches are put on the stack. */
+static int follow(struct flow *flow, uint32_t at)
+{
+	uint32_t size = flow->function->size, i;
+	bool first = true;
+	int err = 0;
+
+	while (!err && at < size) {
+		struct code_op op;
+
+		if (flow->marks[at] & FLOW_REACHED) {
+			if (!first)
+				flow->marks[at] |= FLOW_LEADER;
+			return 0;
+		}
+		first = false;
+		err = decode(flow, at);
+		if (err)
+			return err;
+		op = *flow__op(flow, at); /* the array may move */
+		flow->marks[at] |= FLOW_REACHED;
+		for (i = at; i < at + op.length; i++)
+			flow->marks[i] |= FLOW_COVERED;
+		if ((op.kind == CODE_JUMP || op.kind == CODE_BRANCH) && op.near &&
+		    is_inside(flow, op.value))
+			err = later(flow, (uint32_t)op.value, 0);
+		if (op.kind == CODE_CALL && op.near && is_inside(flow, op.value) &&
+		    op.value != at + op.length)
+			err = later(flow, (uint32_t)op.value, FLOW_CALLED);
+		if (ends(&op) || (flow->marks[at] & FLOW_NO_RETURN))
+			return err;
+		at += op.length;
+		if ((op.kind == CODE_BRANCH || op.kind == CODE_CALL) && at < size)
+			flow->marks[at] |= FLOW_LEADER;
+	}
+	return err;
+}
+
+static int follow_all(struct flow *flow)
+{
+	int err = 0;
+
+	while (!err && flow->n_stack)
+		err = follow(flow, flow->stack[--flow->n_stack]);
+	return err;
+}
+
+/* What nothing leads to, but for padding, an indirect jump may lead to. Behind what is banned are
+ * data, or more of the same. */
+static int seed(struct flow *flow)
+{
+	bool banned = false;
+	uint32_t at = 0;
+	int err = 0;
+
+	while (!err && at < flow->function->size) {
+		const struct code_op *op;
+
+		banned |= (flow->marks[at] & FLOW_BANNED) != 0;
+		if (flow->marks[at] & FLOW_COVERED)
+			banned = false;
+		if (flow->marks[at] & FLOW_COVERED || banned) {
+			at++;
+			continue;
+		}
+		err = decode(flow, at);
+		if (err)
+			break;
+		op = flow__op(flow, at);
+		if (op->kind == CODE_NOTHING || op->kind == CODE_STOP || op->kind == CODE_BAD) {
+			at += op->length;
+			continue;
+		}
+		err = later(flow, at, FLOW_SEED);
+		if (!err)
+			err = follow_all(flow);
+	}
+	return err;
+}
+
+static int add_block(struct flow *flow, uint32_t at)
+{
+	struct flow_block *block;
+	const struct code_op *op;
+	uint32_t next;
+	int err;
+
+	if (flow->n_blocks == CODE_BLOCKS_MAX)
+		return -E2BIG;
+	err = array__reserve((void **)&flow->blocks, sizeof(*flow->blocks), flow->n_blocks,
+			     &flow->blocks_capacity);
+	if (err)
+		return err;
+	block = &flow->blocks[flow->n_blocks++];
+	memset(block, 0, sizeof(*block));
+	flow->block_at[at] = flow->n_blocks;
+	block->at = block->last = at;
+	block->from = FLOW_NOBODY;
+	block->seed = flow->marks[at] & FLOW_SEED;
+	block->entry = flow->marks[at] & FLOW_CALLED;
+	block->ways_in = block->seed || block->entry;
+	for (;;) {
+		op = flow__op(flow, block->last);
+		next = block->last + op->length;
+		if (ends(op) || op->kind == CODE_BRANCH || op->kind == CODE_CALL ||
+		    next >= flow->function->size || flow->marks[next] & FLOW_LEADER)
+			return 0;
+		block->last = next;
+	}
+}
+
+void flow__ways(const struct flow *flow, const struct flow_block *block, struct flow_ways *ret)
+{
+	const struct code_op *op = flow__op(flow, block->last);
+	uint32_t next = block->last + op->length;
+
+	*ret = (struct flow_ways){.to = FLOW_NOBODY, .on = FLOW_NOBODY};
+	if (op->kind == CODE_JUMP || op->kind == CODE_BRANCH) {
+		ret->target = op->value;
+		ret->leaves = op->near && !is_inside(flow, op->value);
+		if (op->near && !ret->leaves)
+			ret->to = flow->block_at[op->value] - 1;
+	}
+	if (ends(op) || flow->marks[block->last] & FLOW_NO_RETURN)
+		return;
+	ret->call = op->kind == CODE_CALL;
+	if (next < flow->function->size) {
+		ret->on = flow->block_at[next] - 1;
+	} else if (!ret->call && !ret->leaves) {
+		ret->leaves = true;
+		ret->target = next;
+	}
+}
+
+static int make_blocks(struct flow *flow)
+{
+	struct flow_ways ways;
+	uint32_t at, i;
+	int err;
+
+	flow->n_blocks = 0;
+	for (at = 0; at < flow->function->size; at++) {
+		flow->block_at[at] = 0;
+		if ((flow->marks[at] & (FLOW_LEADER | FLOW_REACHED)) !=
+		    (FLOW_LEADER | FLOW_REACHED))
+			continue;
+		err = add_block(flow, at);
+		if (err)
+			return err;
+	}
+	for (i = 0; i < flow->n_blocks; i++) {
+		flow__ways(flow, &flow->blocks[i], &ways);
+		if (ways.to != FLOW_NOBODY)
+			flow->blocks[ways.to].ways_in++;
+		if (ways.on != FLOW_NOBODY)
+			flow->blocks[ways.on].ways_in++;
+	}
+	return 0;
+}
+
+int flow__discover(struct flow *flow)
+{
+	const struct code_function *f = flow->function;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < f->size; i++)
+		flow->marks[i] &= FLOW_NO_RETURN | FLOW_BANNED;
+	for (i = 0; !err && i < f->n_entries; i++)
+		if (f->entries[i].at < f->size)
+			err = later(flow, f->entries[i].at, 0);
+	if (!err)
+		err = follow_all(flow);
+	if (!err && flow->seeding)
+		err = seed(flow);
+	if (!err)
+		err = make_blocks(flow);
+	return err;
+}
