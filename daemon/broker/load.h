@@ -13,6 +13,7 @@ struct load_options {
 	uint64_t ring_bytes;   /* 0: BROKER_RING_BYTES */
 	bool follow_children;
 	uint32_t native;       /* enum broker_native */
+	bool kernel;           /* stacks of the kernel */
 	bool verbose;          /* libbpf may print to stderr */
 };
 

@@ -56,7 +56,8 @@ struct known_place {
 
 /* Room for one sample; most of it is never touched. */
 struct stack {
-	struct step steps[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
+	struct step steps[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
+			  WEAVE_ITEMS_MORE];
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
 	uint8_t marks[RECORD_NATIVE_FRAMES_MAX];
@@ -107,6 +108,9 @@ uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wa
 int stack__read(struct profile *profile, const struct process *process,
 		const struct record_sample *sample, bool *ret_whole);
 void stack__forget(struct stack *stack); /* a new epoch: ids of frames are void */
+
+/* kernel.c. Puts the frames of the kernel, which are inside of all others. */
+int kernel__put(struct profile *profile, const struct record_sample *sample, bool *ret_whole);
 
 /* sample.c */
 bool profile__full(const struct profile *profile);

@@ -35,6 +35,7 @@ struct symbol_file *symbol_file__free(struct symbol_file *file)
 	if (!file)
 		return NULL;
 	lines__free(file->lines);
+	line_source__free(file->line_source);
 	symbol_file__free(file->debug);
 	symbol_file__free(file->debugdata);
 	for (i = 0; i < SYMBOL_SOURCE_COUNT; i++)

@@ -88,7 +88,7 @@ static uint64_t changes(struct places *self, const struct record_task *task, uin
 	return time >= ((struct made_up *)self)->changed;
 }
 
-static bool eval_known(struct places *self, const struct record_task *task)
+static int eval_known(struct places *self, const struct record_task *task)
 {
 	return !((struct made_up *)self)->no_eval;
 }
@@ -175,7 +175,7 @@ static int set_up(void **state)
 						.python = "3.11.2",
 						.time = T0};
 
-	made_up = (struct made_up){.places = {find, changes, eval_known, line},
+	made_up = (struct made_up){.places = {find, name, changes, eval_known, line},
 				   .changed = UINT64_MAX};
 	sink = (struct collect_sink){.code = on_code, .sample = on_sample};
 	task = rec_task(10, 10, 0, process.process_start, "python3");
