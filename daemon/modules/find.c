@@ -48,6 +48,11 @@ int modules__bytes(const struct modules *modules, const struct module *module, s
 	return 0;
 }
 
+bool modules_process__is_new(const struct modules_process *process, uint64_t now)
+{
+	return now < process->opened + 1000 * MS;
+}
+
 uint64_t modules_process__id(const struct modules_process *process)
 {
 	return process->id;

@@ -108,6 +108,8 @@ struct module_bytes {
 int modules__bytes(const struct modules *modules, const struct module *module, struct module_bytes *ret);
 /* -EAGAIN while the file may still be opened, -ENOENT when it will not be. */
 int modules__awaited(const struct module *module);
+/* It was opened less than a second ago: its CPython may not be known yet. */
+bool modules_process__is_new(const struct modules_process *process, uint64_t now);
 /* A number of the process that no other one gets. */
 uint64_t modules_process__id(const struct modules_process *process);
 /* An object of the JIT compilers of the process of that number; *ret_mem: its memory, not owned. What it points to

@@ -11,8 +11,7 @@
 #include "serve/namer_internal.h"
 #include "symbols/relocate.h"
 
-#define DOWNLOAD_LOOK_NS 50000000ll
-#define IDLE_NS 1000000000ll
+#define LOOK_NS 20000000ll /* at downloads, and at lines that have to wait */
 #define ANSWER_NS 3000000000ll
 
 static struct timespec after(int64_t ns)
@@ -205,7 +204,6 @@ static void install(struct namer *namer, struct names *names, int fd)
 		names->work = old;
 		return;
 	}
-	lines__forget(namer, names, old);
 	pthread_mutex_lock(&namer->lock);
 	names->fresh = names->work; /* the loop may be looking into the old one */
 	pthread_mutex_unlock(&namer->lock);
@@ -266,28 +264,29 @@ static struct names *next_names(struct namer *namer, bool *ret_eval)
 	return found;
 }
 
-/* With the lock held: waits for work. Whoever asks for nothing for a second gets his memory back. */
-static void rest(struct namer *namer, bool downloading)
+/* With the lock held: waits for work, or (`soon`) to look again. */
+static void rest(struct namer *namer, bool soon)
 {
-	struct timespec until = after(downloading ? DOWNLOAD_LOOK_NS : IDLE_NS);
+	struct timespec until = after(LOOK_NS);
 
-	if (namer->rested && !downloading) {
-		pthread_cond_wait(&namer->wake, &namer->lock);
-		return;
+	if (!namer->rested) {
+		namer->rested = true;
+		pthread_mutex_unlock(&namer->lock);
+		malloc_trim(0); /* what symbols and lines took meanwhile */
+		pthread_mutex_lock(&namer->lock);
+		if (namer->kick || namer->stop)
+			return;
 	}
-	if (pthread_cond_timedwait(&namer->wake, &namer->lock, &until) != ETIMEDOUT || downloading)
-		return;
-	namer->rested = true;
-	pthread_mutex_unlock(&namer->lock);
-	lines__rest(namer);
-	malloc_trim(0);
-	pthread_mutex_lock(&namer->lock);
+	if (soon)
+		pthread_cond_timedwait(&namer->wake, &namer->lock, &until);
+	else
+		pthread_cond_wait(&namer->wake, &namer->lock);
 }
 
 static void *work(void *argument)
 {
 	struct namer *namer = argument;
-	bool eval, downloading, busy;
+	bool eval, downloading, busy, postponed;
 	struct names *names, *all;
 
 	pthread_mutex_lock(&namer->lock);
@@ -299,11 +298,12 @@ static void *work(void *argument)
 		if (names)
 			eval ? read_eval(namer, names) : read_symbols(namer, names);
 		downloading = look_at_downloads(namer, all);
-		busy = names || lines__work(namer, all);
+		postponed = false;
+		busy = names || lines__work(namer, all, &postponed);
 		pthread_mutex_lock(&namer->lock);
 		namer->rested &= !busy;
 		if (!busy && !namer->kick && !namer->stop)
-			rest(namer, downloading);
+			rest(namer, downloading || postponed);
 	}
 	pthread_mutex_unlock(&namer->lock);
 	return NULL;

@@ -5,8 +5,9 @@
  *         names__line() -> -EAGAIN                     looks into debug information, for each address once
  *         namer__event() is readable: a file is asked for -> broker -> namer__answer()
  *
- * A table that is ready is asked in the loop's thread: some microseconds. The thread alone opens and closes
- * libdw; it keeps the lines of NAMER_LINES_FILES modules, and of none once nothing was asked for a second.
+ * A table that is ready is asked in the loop's thread: some microseconds. The thread alone opens libdw, which reads
+ * all of a file's debug information: for one module at a time, for all the addresses that were asked for by then, and
+ * not again for NAMER_LINES_PAUSE_NS.
  *
  * Owner: a namer for each session; it owns its names, until it ends. Threads: all functions here belong to one
  * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts.
@@ -21,7 +22,7 @@
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
-#define NAMER_LINES_FILES 2u        /* modules whose debug information is held at once */
+#define NAMER_LINES_PAUSE_NS 300000000ull
 #define NAMER_LINES_WAITING 8192u   /* addresses; more wait for the next question */
 #define NAMER_LINES_KEPT 65536u     /* answers; then they are asked for anew */
 #define NAMER_TEXT_MAX (4u << 20)   /* of file names in them */

@@ -44,6 +44,7 @@ struct names {
 	struct symbol_file *work;
 	struct debuginfod_job *download;
 	enum download_state download_state;
+	uint64_t lines_again; /* CLOCK_MONOTONIC ns: not before */
 	/* under lock */
 	enum names_state state;
 	int error;
@@ -81,7 +82,6 @@ struct namer {
 	int32_t question_pid;
 	int answer;
 	/* the thread's */
-	struct names *open_lines[NAMER_LINES_FILES]; /* used last first */
 	struct {
 		int32_t pid;
 		char branch[28];
@@ -107,10 +107,7 @@ void download__want(struct names *names, bool lines);
 /* Its debug file is asked for as its process sees it. */
 void names__watch(struct names *names);
 
-/* namer_lines.c, in the thread. True: something was done. */
-bool lines__work(struct namer *namer, struct names *all);
-void lines__rest(struct namer *namer);
-/* This file of the module will be gone. */
-void lines__forget(struct namer *namer, struct names *names, struct symbol_file *old);
+/* namer_lines.c, in the thread. True: something was done. *ret_wait: something has to wait. */
+bool lines__work(struct namer *namer, struct names *all, bool *ret_wait);
 
 #endif

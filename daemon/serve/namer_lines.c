@@ -2,41 +2,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "serve/namer_internal.h"
 
-void lines__rest(struct namer *namer)
+static uint64_t now(void)
 {
-	unsigned i;
+	struct timespec t;
 
-	for (i = 0; i < NAMER_LINES_FILES; i++)
-		if (namer->open_lines[i])
-			symbol_file__close_lines(namer->open_lines[i]->work);
-	memset(namer->open_lines, 0, sizeof(namer->open_lines));
-}
-
-void lines__forget(struct namer *namer, struct names *names, struct symbol_file *old)
-{
-	unsigned i;
-
-	symbol_file__close_lines(old);
-	for (i = 0; i < NAMER_LINES_FILES; i++)
-		if (namer->open_lines[i] == names)
-			namer->open_lines[i] = NULL;
-}
-
-/* It is used now: who was not for longest has to go. */
-static void use(struct namer *namer, struct names *names)
-{
-	unsigned i = 0;
-
-	while (i < NAMER_LINES_FILES - 1 && namer->open_lines[i] != names)
-		i++;
-	if (namer->open_lines[i] && namer->open_lines[i] != names)
-		symbol_file__close_lines(namer->open_lines[i]->work);
-	for (; i; i--)
-		namer->open_lines[i] = namer->open_lines[i - 1];
-	namer->open_lines[0] = names;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void find(struct names *names, struct line_job *job)
@@ -55,48 +30,78 @@ static void find(struct names *names, struct line_job *job)
 		job->error = -ENOENT;
 }
 
-static bool is_due(const struct names *names)
+/* By address: libdw goes through units in their order. */
+static struct line_job *merge(struct line_job *a, struct line_job *b)
 {
-	return names->asked && names->state == NAMES_READ && names->download_state != DOWNLOAD_WANTED &&
-	       names->download_state != DOWNLOAD_RUNS;
+	struct line_job *merged = NULL, **at = &merged;
+
+	while (a && b) {
+		struct line_job **first = a->vaddr <= b->vaddr ? &a : &b;
+
+		*at = *first;
+		*first = (*first)->next;
+		at = &(*at)->next;
+	}
+	*at = a ? a : b;
+	return merged;
 }
 
-/* Whose lines are asked for; those that are open come first. */
-static struct names *next_names(const struct namer *namer, struct names *all)
+static struct line_job *sort(struct line_job *jobs)
 {
-	struct names *names;
+	struct line_job *runs[32] = {}, *rest, *run;
 	unsigned i;
 
-	for (i = 0; i < NAMER_LINES_FILES; i++)
-		if (namer->open_lines[i] && is_due(namer->open_lines[i]))
-			return namer->open_lines[i];
-	for (names = all; names; names = names->next)
-		if (is_due(names))
-			return names;
+	for (; jobs; jobs = rest) {
+		rest = jobs->next;
+		jobs->next = NULL;
+		for (i = 0, run = jobs; i < 31 && runs[i]; i++) {
+			run = merge(runs[i], run);
+			runs[i] = NULL;
+		}
+		runs[i] = run;
+	}
+	for (i = 0, run = NULL; i < 32; i++)
+		run = merge(runs[i], run);
+	return run;
+}
+
+/* With the lock held: the module whose lines were asked for, and may be read now; all of them. */
+static struct names *next_names(struct names *all, struct line_job **ret_jobs, bool *ret_wait)
+{
+	uint64_t time = now();
+	struct names *names;
+
+	for (names = all; names; names = names->next) {
+		if (!names->asked || names->state != NAMES_READ)
+			continue;
+		if (names->download_state == DOWNLOAD_WANTED || names->download_state == DOWNLOAD_RUNS ||
+		    time < names->lines_again) {
+			*ret_wait = true;
+			continue;
+		}
+		*ret_jobs = names->asked;
+		names->asked = NULL;
+		return names;
+	}
 	return NULL;
 }
 
-bool lines__work(struct namer *namer, struct names *all)
+bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
 {
-	struct line_job *jobs = NULL, *last;
+	struct line_job *jobs, *last;
 	struct names *names;
 	int err = -ENOENT;
 
 	pthread_mutex_lock(&namer->lock);
-	names = next_names(namer, all);
-	if (names) {
-		jobs = names->asked;
-		names->asked = NULL;
-	}
+	names = next_names(all, &jobs, ret_wait);
 	pthread_mutex_unlock(&namer->lock);
 	if (!names)
 		return false;
-	if (names->work) {
-		use(namer, names);
+	if (names->work)
 		err = symbol_file__open_lines(names->work);
-		if (err == -ENOENT && names->kind == NAMES_FILE)
-			download__want(names, true);
-	}
+	if (err == -ENOENT && names->work && names->kind == NAMES_FILE)
+		download__want(names, true);
+	jobs = sort(jobs);
 	for (last = jobs;; last = last->next) {
 		last->error = err;
 		if (!err)
@@ -104,6 +109,9 @@ bool lines__work(struct namer *namer, struct names *all)
 		if (!last->next)
 			break;
 	}
+	symbol_file__close_lines(names->work);
+	if (!err)
+		names->lines_again = now() + NAMER_LINES_PAUSE_NS;
 	pthread_mutex_lock(&namer->lock);
 	if (names->download_state == DOWNLOAD_WANTED) { /* once more, with what comes */
 		last->next = names->asked;

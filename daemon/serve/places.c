@@ -330,14 +330,15 @@ static uint64_t changes(struct places *places, const struct record_task *task, u
 static int eval_known(struct places *places, const struct record_task *task)
 {
 	struct native_places *self = of(places);
-	struct modules_process *process = process_of(self, task, engine__now());
+	uint64_t now = engine__now();
+	struct modules_process *process = process_of(self, task, now);
 	const struct module *module = process ? modules__interpreter(process) : NULL;
 	struct module_names *names = module ? names_of(self, module, (int32_t)task->tgid) : NULL;
 	const struct eval_ranges *eval;
 	int err;
 
 	if (!names)
-		return 0;
+		return process && !module && modules_process__is_new(process, now) ? -EAGAIN : 0;
 	if (!names->names)
 		return modules__awaited(module) == -EAGAIN ? -EAGAIN : 0;
 	err = names__eval(names->names, &eval);
