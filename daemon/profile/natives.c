@@ -239,3 +239,18 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 	}
 	return err != -EAGAIN;
 }
+
+void tables__ask_lines(struct tables *tables)
+{
+	struct frame_row row;
+	uint32_t i;
+
+	for (i = tables->told_functions; i < tables->n_functions; i++)
+		if (tables->functions[i].state == FUNCTION_CODE)
+			tables__native_lines(tables, &tables->functions[i]);
+	for (i = tables->told_frames; i < tables->n_frames; i++) {
+		row = tables->frames[i];
+		if (tables->frame_states[i] == FRAME_WAITING && tables->functions[row.function].state == FUNCTION_CODE)
+			tables__native_line(tables, &tables->functions[row.function], &row);
+	}
+}

@@ -117,6 +117,8 @@ void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial);
 
 /* natives.c. Names what was pending, as far as it is known by now (give_up: all of it). */
 int tables__name_pending(struct tables *tables, bool give_up);
+/* Asks for the lines of all that was not told yet: they are read together. */
+void tables__ask_lines(struct tables *tables);
 /* Asks for lines; false: they may be known later. */
 bool tables__native_lines(struct tables *tables, struct function *function);
 bool tables__native_line(const struct tables *tables, const struct function *function,

@@ -161,6 +161,7 @@ int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up)
 
 	if (err)
 		return err;
+	tables__ask_lines(tables);
 	functions = functions_ready(tables, give_up);
 	frames = frames_ready(tables, functions, give_up);
 	while (stacks < tables->n_stacks && tables->stacks[stacks].frame < frames)

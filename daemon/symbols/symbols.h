@@ -111,7 +111,7 @@ struct source_line {
 };
 
 /* Debug information beyond this is not read (libLLVM's is 1 GB). */
-#define SYMBOL_DEBUG_BYTES_MAX (128u << 20)
+#define SYMBOL_DEBUG_BYTES_MAX (32u << 20)
 #define SYMBOL_INLINE_MAX 64u
 
 /* The lines of an address: the innermost inlined function first, the function
