@@ -261,6 +261,8 @@ int symbol_file__open_kallsyms(int fd, struct symbol_file **ret)
 			err = -errno;
 		else if (got > 0)
 			err = kallsyms__feed(kallsyms, chunk, (size_t)got);
+		if (!err && kallsyms__hidden(kallsyms))
+			err = -EACCES;
 	} while (got && !err);
 	if (!err)
 		err = finish_kallsyms(kallsyms, ret);
