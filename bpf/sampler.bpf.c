@@ -81,6 +81,7 @@ static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
 }
 
 #include "native.h"
+#include "kernel_stack.h"
 
 /* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one
  * writer is the tick, which does not nest on a CPU; no lock, no copy, no wake-up (the reader looks every 20 ms). */
@@ -200,7 +201,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct py_walk *walk;
 	const struct image *image;
 	struct mm_struct *mm;
-	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0);
+	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
+						(kernel_stacks ? sizeof(struct kernel_out) : 0);
 
 	if (!own || !samples_ring)
 		return 0;
@@ -288,6 +290,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	size += sizeof(*record) + sizeof(*part);
 	if (native)
 		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c);
+	size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	record->header.size = size;
 	c->samples++;
 	c->bytes += size;

@@ -70,7 +70,7 @@ static long stack_piece(__u32 i, void *context)
 }
 
 /* Fills *out: 0, or there is nothing to be copied. */
-__attribute__((noinline)) int stack_read(struct bpf_perf_event_data *ctx, struct stack_out *out, __u32 in_kernel)
+__attribute__((noinline, weak)) int stack_read(struct bpf_perf_event_data *ctx, struct stack_out *out, __u32 in_kernel)
 {
 	struct stack_context c = {.out = out};
 	const struct pt_regs___entry *entry;

@@ -32,6 +32,7 @@ static void load_spare(struct broker *broker)
 		.verbose = broker->options->verbose,
 		.follow_children = broker->options->expect_flags & BROKER_SUBPROCESSES,
 		.native = (broker->options->expect_flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
+		.kernel = broker->options->expect_flags & BROKER_KERNEL,
 	};
 	enum broker_error error;
 

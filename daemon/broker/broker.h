@@ -27,6 +27,8 @@ enum broker_kind {
 	BROKER_CHILD,         /* after ATTACHED, with BROKER_SUBPROCESSES: `pid` is a descendant that ran
 			       * already and has events now. Ask for it with OPEN_PROCESS */
 	BROKER_POOL,          /* answer to ADD_POOL. fds: its map, to be mapped; `number` */
+	BROKER_DEBUG,         /* answer to OPEN_DEBUG. fds: the file, read-only */
+	BROKER_KALLSYMS,      /* answer to OPEN_KALLSYMS. fds: /proc/kallsyms, at its beginning */
 	/* engine -> broker */
 	BROKER_ATTACH = 32,   /* sample this process */
 	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or its target after exec */
@@ -34,6 +36,9 @@ enum broker_kind {
 	BROKER_RESUME,        /* start the session's events (after the images map is filled) */
 	BROKER_DETACH,        /* end a session: events are closed */
 	BROKER_ADD_POOL,      /* `pool_bytes` more for the unwind tables of a session with native stacks */
+	BROKER_OPEN_DEBUG,    /* `debug_path` below /usr/lib/debug, as a process of this session sees it and its
+			       * client may read it */
+	BROKER_OPEN_KALLSYMS, /* of a session with BROKER_KERNEL */
 };
 
 /* Why the broker refuses: each has a sentence and a hint (broker_error__sentence). */
@@ -51,6 +56,8 @@ enum broker_kind {
 	  "run `cprofd check --verbose` and report what it prints") \
 	X(NO_MEMORY, "out of memory", "") \
 	X(LIMIT, "too many sessions or processes for this user", "end some of them") \
+	X(KERNEL_STACKS, "stacks of the kernel are not for this user (kernel.perf_event_paranoid)", \
+	  "run it with sudo, leave --kernel out, or: sudo sysctl kernel.perf_event_paranoid=1") \
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
 	X(INTERNAL, "something failed inside cprofd", "run with --verbose")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,
@@ -61,6 +68,7 @@ enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };
 #define BROKER_MAP_FDS 4     /* ring, images, samples, processes */
 #define BROKER_ATTACHED_FDS (BROKER_MAP_FDS + BROKER_PROCESS_FDS)
 #define BROKER_FDS_MAX 8
+#define BROKER_DEBUG_PATH_MAX 256
 
 struct broker_message {
 	uint32_t kind;         /* enum broker_kind */
@@ -86,6 +94,8 @@ struct broker_message {
 	uint64_t pool_bytes;   /* whole pages */
 	uint32_t number;
 	uint32_t _pad;
+	/* OPEN_DEBUG: relative, NUL-terminated */
+	char debug_path[BROKER_DEBUG_PATH_MAX];
 };
 
 /* An answer repeats token and session of its question. When `error` is not OK it

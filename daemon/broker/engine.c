@@ -224,6 +224,16 @@ int engine__serve(struct engine *engine, struct sampler **spare, bool verbose)
 		if (slot)
 			session__open_file(*slot, &engine->client, &request, &engine->files_stall, &reply);
 		break;
+	case BROKER_OPEN_DEBUG:
+		reply.message.kind = BROKER_DEBUG;
+		if (slot)
+			session__open_file(*slot, &engine->client, &request, &engine->files_stall, &reply);
+		break;
+	case BROKER_OPEN_KALLSYMS:
+		reply.message.kind = BROKER_KALLSYMS;
+		if (slot)
+			session__open_kallsyms(*slot, &reply);
+		break;
 	case BROKER_RESUME:
 		reply.message.kind = BROKER_THREADS;
 		if (slot)

@@ -1,16 +1,84 @@
 #include "broker/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "broker/broker.h"
+#include "broker/privileges.h"
 #include "broker/process.h"
+
+#define DEBUG_ROOT "usr/lib/debug"
+
+/* A debug file that is to be opened. */
+struct wanted {
+	pid_t pid;
+	const struct identity *client;
+	const char *path;
+};
+
+static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve)
+{
+	struct open_how how = {.flags = flags | O_PATH | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+	int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Whether `path`'s first part is in the folder. */
+static bool has_branch(int folder, const char *path)
+{
+	char branch[BROKER_DEBUG_PATH_MAX];
+	struct stat stat;
+
+	snprintf(branch, sizeof(branch), "%.*s", (int)strcspn(path, "/"), path);
+	return !fstatat(folder, branch, &stat, AT_SYMLINK_NOFOLLOW);
+}
+
+/* In a process of its own, which gives its rights away. */
+static int open_debug(const struct wanted *wanted, int *ret_fd)
+{
+	const struct identity *client = wanted->client;
+	int root, folder, handle, err;
+	struct stat stat;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", wanted->pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	if (client->uid)
+		err = privileges__become(client->uid, client->gid, client->groups, client->n_groups);
+	else
+		err = privileges__become(PRIVILEGES_NOBODY, PRIVILEGES_NOBODY, NULL, 0);
+	if (err)
+		return err;
+	folder = open_below(root, DEBUG_ROOT, O_DIRECTORY, RESOLVE_IN_ROOT);
+	if (folder < 0)
+		return folder == -ENOENT ? -ENODEV : folder;
+	handle = open_below(folder, wanted->path, 0, RESOLVE_BENEATH);
+	if (handle < 0)
+		return handle == -ENOENT && !has_branch(folder, wanted->path) ? -ENODEV : handle;
+	/* As in process__open_file(). */
+	if (fstat(handle, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return *ret_fd < 0 ? -errno : 0;
+}
 
 /* The opener: a process with nothing but its socket, so that no event, program or channel of the broker lives on
  * in one that waits for a file that does not open. It opens one after the other: 80 files by a fork each would
@@ -40,8 +108,21 @@ static void __attribute__((noreturn)) serve(int socket)
 	}
 }
 
+/* The same for one debug file: with the rights of the client alone. */
+static void __attribute__((noreturn)) serve_debug(int socket, const struct wanted *wanted)
+{
+	struct broker_message message = {.kind = BROKER_FILE};
+	int fd = -1, err;
+
+	if (dup2(socket, 0) < 0 || close_range(1, ~0u, 0))
+		_exit(1);
+	err = open_debug(wanted, &fd);
+	message.error_errno = -err;
+	_exit(broker__send(0, &message, &fd, err ? 0 : 1) ? 1 : 0);
+}
+
 /* Forks twice: the opener is not the caller's to wait for. */
-static int start_opener(int socket)
+static int start_opener(int socket, const struct wanted *wanted)
 {
 	pid_t between = fork(), second;
 	int status;
@@ -50,6 +131,8 @@ static int start_opener(int socket)
 		return -errno;
 	if (!between) {
 		second = fork();
+		if (!second && wanted)
+			serve_debug(socket, wanted);
 		if (!second)
 			serve(socket);
 		_exit(second < 0 ? errno : 0);
@@ -60,21 +143,49 @@ static int start_opener(int socket)
 	return !WIFEXITED(status) ? -ECHILD : -WEXITSTATUS(status);
 }
 
-static int need_opener(void)
+/* Its socket, or -errno. `wanted`: it is for this debug file alone. */
+static int new_opener(const struct wanted *wanted)
 {
 	int pair[2], err;
 
-	if (opener >= 0)
-		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	err = start_opener(pair[1]);
+	err = start_opener(pair[1], wanted);
 	close(pair[1]);
 	if (err)
 		close(pair[0]);
-	else
-		opener = pair[0];
-	return err;
+	return err ? err : pair[0];
+}
+
+static int need_opener(void)
+{
+	if (opener < 0)
+		opener = new_opener(NULL);
+	return opener < 0 ? opener : 0;
+}
+
+/* What an opener answers. *ret_answered: it did, if with an error. */
+static int take_file(int socket, bool *ret_answered, int *ret_fd)
+{
+	struct pollfd answered = {.fd = socket, .events = POLLIN};
+	struct broker_message message;
+	int fds[BROKER_FDS_MAX], err;
+	unsigned n;
+
+	*ret_answered = false;
+	if (poll(&answered, 1, FILE_OPEN_MS) <= 0)
+		return -ETIMEDOUT;
+	err = broker__receive(socket, &message, fds, &n);
+	if (err)
+		return err == -EPIPE ? -EIO : err;
+	*ret_answered = true;
+	if (message.error_errno || n != 1) {
+		while (n)
+			close(fds[--n]);
+		return message.error_errno ? -message.error_errno : -EIO;
+	}
+	*ret_fd = fds[0];
+	return 0;
 }
 
 static void leave_opener(void)
@@ -86,9 +197,8 @@ static void leave_opener(void)
 int file__open_mapped(pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
 {
 	struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
-	struct pollfd answered = {.events = POLLIN};
-	int fds[BROKER_FDS_MAX], err;
-	unsigned n;
+	bool answered = false;
+	int err;
 
 	err = need_opener();
 	if (err)
@@ -97,24 +207,22 @@ int file__open_mapped(pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
 	if (err) { /* it was killed */
 		leave_opener();
 		err = need_opener();
-		if (!err)
-			err = broker__send(opener, &message, NULL, 0);
+		if (err)
+			return err;
+		err = broker__send(opener, &message, NULL, 0);
 	}
-	answered.fd = opener;
-	if (!err && poll(&answered, 1, FILE_OPEN_MS) <= 0)
-		err = -ETIMEDOUT;
 	if (!err)
-		err = broker__receive(opener, &message, fds, &n);
-	if (err) {
-		if (opener >= 0)
-			leave_opener();
-		return err == -EPIPE ? -EIO : err;
-	}
-	if (message.error_errno || n != 1) {
-		while (n)
-			close(fds[--n]);
-		return message.error_errno ? -message.error_errno : -EIO;
-	}
-	*ret_fd = fds[0];
-	return 0;
+		err = take_file(opener, &answered, ret_fd);
+	if (!answered)
+		leave_opener();
+	return err;
+}
+
+int file__open_debug(pid_t pid, const struct identity *client, const char *path, int *ret_fd)
+{
+	const struct wanted wanted = {.pid = pid, .client = client, .path = path};
+	_cleanup_close_ int socket = new_opener(&wanted);
+	bool answered;
+
+	return socket < 0 ? socket : take_file(socket, &answered, ret_fd);
 }

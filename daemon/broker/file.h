@@ -7,10 +7,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "broker/authorise.h"
+
 #define FILE_OPEN_MS 500
 
 /* process__open_file() within FILE_OPEN_MS, or -ETIMEDOUT. What still waits then holds
  * nothing of the caller's, is nobody's child here, and ends when the file system answers. */
 int file__open_mapped(pid_t pid, uint64_t start, uint64_t end, int *ret_fd);
+
+/* A regular file below /usr/lib/debug in the root of a process, with no more rights than `client`'s (nobody's, for
+ * uid 0): who made that root may have put anything there. Links may not lead out of that folder. Within
+ * FILE_OPEN_MS likewise. -ENODEV: there is no such folder, or it lacks what `path` begins with. */
+int file__open_debug(pid_t pid, const struct identity *client, const char *path, int *ret_fd);
 
 #endif

@@ -57,6 +57,7 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 	skel->rodata->follow_children = options->follow_children;
 	skel->rodata->native = options->native;
 	skel->rodata->stack_copy = stacks[options->stacks];
+	skel->rodata->kernel_stacks = options->kernel;
 	if (!options->native) {
 		err = bpf_map__set_max_entries(skel->maps.processes, 1);
 		if (err)
@@ -136,7 +137,8 @@ bool sampler__fits(const struct sampler *sampler, const struct load_options *opt
 	return ring_bytes(&sampler->options) == ring_bytes(options) &&
 	       sampler->options.follow_children == options->follow_children &&
 	       sampler->options.native == options->native &&
-	       sampler->options.stacks == options->stacks;
+	       sampler->options.stacks == options->stacks &&
+	       sampler->options.kernel == options->kernel;
 }
 
 struct sampler *sampler__free(struct sampler *sampler)

@@ -17,6 +17,7 @@ struct load_options {
 	bool follow_children;
 	uint32_t native;       /* enum broker_native */
 	uint32_t stacks;       /* enum load_stacks */
+	bool kernel;           /* stacks of the kernel */
 	bool verbose;          /* libbpf may print to stderr */
 };
 

@@ -1,7 +1,10 @@
 #include "broker/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "broker/file.h"
@@ -75,6 +78,20 @@ static enum broker_error check_request(const struct broker_message *request)
 	return BROKER_ERROR_OK;
 }
 
+/* perf_event_open's own rule for stacks of the kernel, which tell where it lies. */
+static bool may_see_kernel(const struct identity *client)
+{
+	FILE *file = client->uid ? fopen("/proc/sys/kernel/perf_event_paranoid", "re") : NULL;
+	int paranoid = 2;
+
+	if (file) {
+		if (fscanf(file, "%d", &paranoid) != 1)
+			paranoid = 2;
+		fclose(file);
+	}
+	return !client->uid || paranoid <= 1;
+}
+
 static struct sampler *take_sampler(const struct broker_message *request, struct sampler **spare,
 				    bool verbose, enum broker_error *ret_error, int *ret_err)
 {
@@ -82,6 +99,7 @@ static struct sampler *take_sampler(const struct broker_message *request, struct
 		.ring_bytes = request->ring_bytes,
 		.follow_children = request->flags & BROKER_SUBPROCESSES,
 		.native = (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
+		.kernel = request->flags & BROKER_KERNEL,
 		.verbose = verbose,
 	};
 	struct sampler *sampler = NULL;
@@ -141,6 +159,8 @@ struct session *session__attach(const struct broker_message *request, const stru
 	int err = 0, denied;
 
 	error = check_request(request);
+	if (!error && request->flags & BROKER_KERNEL && !may_see_kernel(client))
+		error = BROKER_ERROR_KERNEL_STACKS;
 	if (error)
 		goto fail;
 	err = process__open(request->pid, &fds, &stat);
@@ -216,11 +236,17 @@ void session__open_process(struct session *session, const struct identity *clien
 		tell_process(reply, pid, &stat, &fds);
 }
 
-static int open_file(const struct broker_message *request, bool *stalled, int *ret_fd)
+static int open_file(const struct broker_message *request, const struct identity *client, bool *stalled,
+		     int *ret_fd)
 {
-	int err = *stalled ? -ETIMEDOUT :
-			     file__open_mapped(request->pid, request->start, request->end, ret_fd);
+	int err;
 
+	if (*stalled)
+		err = -ETIMEDOUT;
+	else if (request->kind == BROKER_OPEN_DEBUG)
+		err = file__open_debug(request->pid, client, request->debug_path, ret_fd);
+	else
+		err = file__open_mapped(request->pid, request->start, request->end, ret_fd);
 	*stalled = err == -ETIMEDOUT;
 	return err;
 }
@@ -233,6 +259,11 @@ void session__open_file(struct session *session, const struct identity *client,
 	struct process_stat stat;
 	int err, fd = -1;
 
+	/* Which file it is the kernel decides: below one folder, by the rights of the client. */
+	if (request->kind == BROKER_OPEN_DEBUG && !memchr(request->debug_path, 0, sizeof(request->debug_path))) {
+		reply__fail(reply, BROKER_ERROR_INTERNAL, EINVAL);
+		return;
+	}
 	if (pid != session->target && !sampler__is_target(session->sampler, pid) &&
 	    !process__is_descendant(pid, session->target)) {
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
@@ -240,7 +271,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	}
 	err = open_authorised(pid, client, &fds, &stat);
 	if (!err)
-		err = open_file(request, stalled, &fd);
+		err = open_file(request, client, stalled, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
 		err = process__unchanged(pid, &fds, &stat);
 	process__close(&fds);
@@ -254,6 +285,16 @@ void session__open_file(struct session *session, const struct identity *client,
 		return;
 	}
 	reply->fds[reply->n++] = fd;
+}
+
+void session__open_kallsyms(struct session *session, struct reply *reply)
+{
+	int fd = session->flags & BROKER_KERNEL ? open("/proc/kallsyms", O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		reply__fail(reply, BROKER_ERROR_NOT_YOURS, session->flags & BROKER_KERNEL ? errno : EPERM);
+	else
+		reply->fds[reply->n++] = fd;
 }
 
 void session__resume(struct session *session, struct reply *reply)

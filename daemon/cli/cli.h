@@ -30,7 +30,7 @@ struct cli_options {
 	const char *format;      /* NULL: by the name of the output, else speedscope */
 	bool lines;
 	const char *native;      /* "off", "leaf", "full" */
-	bool subprocesses;
+	bool subprocesses, kernel;
 	bool thread_names;
 	const char *thread;      /* NULL: all */
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */

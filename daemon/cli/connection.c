@@ -46,7 +46,8 @@ static uint32_t expected(const struct cli_options *options)
 			  !strcmp(options->native, "leaf")		      ? BROKER_NATIVE_LEAF :
 										BROKER_NATIVE_FULL;
 
-	return native << BROKER_NATIVE_SHIFT | (options->subprocesses ? BROKER_SUBPROCESSES : 0);
+	return native << BROKER_NATIVE_SHIFT | (options->subprocesses ? BROKER_SUBPROCESSES : 0) |
+	       (options->kernel ? BROKER_KERNEL : 0);
 }
 
 /* In the child: a broker of our own. Ctrl-C is for the client alone. */

@@ -151,9 +151,10 @@ static const char *refuse_idle(struct cli_options *options, const char *value)
 	       "(idle), as a whole";
 }
 
-static const char *refuse_kernel(struct cli_options *options, const char *value)
+static const char *set_kernel(struct cli_options *options, const char *value)
 {
-	return "kernel stacks are not in this version: leave --kernel out";
+	options->kernel = true;
+	return NULL;
 }
 
 static const char *set_stream(struct cli_options *options, const char *value)
@@ -235,7 +236,7 @@ const struct option_row option_rows[] = {
 	{"thread", 0, "TID|NAME", NULL, WRITING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
 	{"gil", 'g', NULL, NULL, SAMPLING, "only threads that hold the GIL: refused in this version", refuse_gil},
 	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait: refused in this version", refuse_idle},
-	{"kernel", 0, NULL, NULL, SAMPLING, "kernel stacks: refused in this version", refuse_kernel},
+	{"kernel", 0, NULL, NULL, SAMPLING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, COMMAND_CONVERT, "only this part, in seconds since the start; TO may be left out", set_window},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS, "for programs, to stdout", set_json},

@@ -30,6 +30,12 @@ static bool stack_good(const struct part_stack *stack, size_t size)
 	       stack->size <= size - sizeof(*stack);
 }
 
+static bool kernel_good(const struct part_kernel_frames *frames, size_t size)
+{
+	return size >= sizeof(*frames) && frames->n <= RECORD_KERNEL_FRAMES_MAX &&
+	       frames->n <= (size - sizeof(*frames)) / sizeof(frames->pc[0]);
+}
+
 static bool bytes_good(const struct part_bytes *bytes, size_t size, uint32_t total)
 {
 	return size >= sizeof(*bytes) && bytes->length <= size - sizeof(*bytes) &&
@@ -80,6 +86,9 @@ static bool parts_good(const char *at, size_t left, uint32_t n, uint32_t lines_t
 			break;
 		case PART_STACK:
 			good = stack_good((const void *)part, part->size);
+			break;
+		case PART_KERNEL_FRAMES:
+			good = kernel_good((const void *)part, part->size);
 			break;
 		case PART_NAME:
 		case PART_QUALNAME:

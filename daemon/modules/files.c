@@ -247,49 +247,9 @@ int files__done(struct modules *modules, struct job *job)
 	return 0;
 }
 
-int modules__elf(struct modules *modules, const struct module *module, struct unwind_file *ret)
-{
-	const struct file *file = module->id && module->id <= modules->n_files ?
-					  modules->files[module->id - 1] :
-					  NULL;
-
-	if (!file || file->image)
-		return -ENOENT;
-	return file->fd < 0 ? -EAGAIN : unwind_file__init(ret, file->fd);
-}
-
 uint64_t modules__changes(const struct modules *modules)
 {
 	return modules->answers;
-}
-
-int modules__symbols(struct modules *modules, const struct module *module, struct symbol_file **ret)
-{
-	struct file *file = module->id && module->id <= modules->n_files
-				    ? modules->files[module->id - 1]
-				    : NULL;
-	int fd, err;
-
-	if (!file)
-		return -ENOENT;
-	if (!file->symbols && file->image) {
-		err = symbol_file__open_memory(file->image, file->image_size, &file->symbols);
-		if (err)
-			return err;
-	} else if (!file->symbols) {
-		if (file->fd < 0)
-			return file->failed >= TRIES ? -ENOENT : -EAGAIN;
-		fd = dup(file->fd);
-		if (fd < 0)
-			return -errno;
-		err = symbol_file__open(fd, file->seen.path, NULL, &file->symbols);
-		if (err) {
-			close(fd);
-			return err;
-		}
-	}
-	*ret = file->symbols;
-	return 0;
 }
 
 void files__free(struct modules *modules)
@@ -299,7 +259,6 @@ void files__free(struct modules *modules)
 	for (i = 0; i < modules->n_files; i++) {
 		struct file *file = modules->files[i];
 
-		symbol_file__free(file->symbols);
 		if (file->fd >= 0)
 			close(file->fd);
 		free(file->image);

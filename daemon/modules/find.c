@@ -29,6 +29,51 @@ int modules__find(struct modules *modules, const struct modules_process *process
 	return err && code ? 0 : err;
 }
 
+/* --- what else is asked of modules and processes --- */
+
+int modules__awaited(const struct module *module)
+{
+	const struct file *file = (const struct file *)module; /* its first member */
+
+	return file->image || file->fd >= 0 || file->seen.state == MODULE_BARE ? -ENOENT : -EAGAIN;
+}
+
+int modules__bytes(const struct modules *modules, const struct module *module, struct module_bytes *ret)
+{
+	const struct file *file = (const struct file *)module;
+
+	if (file->fd < 0 && !file->image)
+		return modules__awaited(module);
+	*ret = (struct module_bytes){file->fd, file->image, file->image_size};
+	return 0;
+}
+
+bool modules_process__is_new(const struct modules_process *process, uint64_t now)
+{
+	return now < process->opened + 1000 * MS;
+}
+
+uint64_t modules_process__id(const struct modules_process *process)
+{
+	return process->id;
+}
+
+int modules__jit_object(const struct modules *modules, uint64_t process, uint32_t object, struct jit_object *ret,
+			int *ret_mem)
+{
+	const struct modules_process *found = modules->processes;
+	const struct jit_object *o;
+
+	while (found && found->id != process)
+		found = found->next;
+	o = found && found->jit && found->mem.fd >= 0 ? jit__object(found->jit, object) : NULL;
+	if (!o || o->id != object)
+		return -ENOENT;
+	*ret = *o;
+	*ret_mem = found->mem.fd;
+	return 0;
+}
+
 /* --- where walks stop --- */
 
 static void count_stop(struct modules *modules, const struct modules_found *found, uint64_t pc,

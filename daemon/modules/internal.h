@@ -35,7 +35,6 @@ struct file {
 	struct segments segments;
 	uint64_t descriptor_at;
 	struct placed_table table;
-	struct symbol_file *symbols;
 };
 
 /* An executable mapping. */

@@ -21,7 +21,6 @@
 
 #include "cprofd/record.h"
 #include "jit/jit.h"
-#include "symbols/symbols.h"
 #include "unwind/unwind.h"
 
 #define MODULES_MAX 4096u
@@ -113,12 +112,24 @@ struct modules_found {
  * is known to have been there. */
 int modules__find(struct modules *modules, const struct modules_process *process, uint64_t pc,
 		  uint64_t time, struct modules_found *ret);
-/* Its symbols, opened at the first call; -EAGAIN: the file is not open yet. Not owned. */
-int modules__symbols(struct modules *modules, const struct module *module,
-		     struct symbol_file **ret);
-
-/* The ELF file; the fd in it is not owned. -EAGAIN: it is not open yet; -ENOENT: no file. */
-int modules__elf(struct modules *modules, const struct module *module, struct unwind_file *ret);
+/* The ELF file: a descriptor, or the vDSO's bytes. Neither is the caller's. -EAGAIN: it is not open yet; -ENOENT: it
+ * could not be opened. */
+struct module_bytes {
+	int fd;		   /* -1: */
+	const void *image; /* NULL: fd */
+	size_t size;
+};
+int modules__bytes(const struct modules *modules, const struct module *module, struct module_bytes *ret);
+/* -EAGAIN while the file may still be opened, -ENOENT when it will not be. */
+int modules__awaited(const struct module *module);
+/* It was opened less than a second ago: its CPython may not be known yet. */
+bool modules_process__is_new(const struct modules_process *process, uint64_t now);
+/* A number of the process that no other one gets. */
+uint64_t modules_process__id(const struct modules_process *process);
+/* An object of the JIT compilers of the process of that number; *ret_mem: its memory, not owned. What it points to
+ * lives until the next tick. -ENOENT: gone. */
+int modules__jit_object(const struct modules *modules, uint64_t process, uint32_t object, struct jit_object *ret,
+			int *ret_mem);
 /* A number that differs when an answer may. */
 uint64_t modules__changes(const struct modules *modules);
 /* The module that holds the process' CPython; NULL: none is known. */

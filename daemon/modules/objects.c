@@ -70,7 +70,7 @@ static void give(struct modules *modules, struct modules_process *process,
 			    .bytes = malloc(o->image_size),
 			    .size = o->image_size,
 			    .tables = true,
-			    .urgent = true, /* it runs now, and is small */
+			    .rank = JOB_WANTED, /* it runs now, and is small */
 			    .object = o->id,
 			    .pid = process->pid,
 			    .process = process->id};

@@ -66,7 +66,8 @@ struct known_place {
 
 /* Room for one sample; most of it is never touched. */
 struct stack {
-	struct step steps[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
+	struct step steps[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
+			  WEAVE_ITEMS_MORE];
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
@@ -129,6 +130,9 @@ int unfinished__read(struct profile *profile, const struct record_sample *sample
 /* Those that wait, if they need not any more (all: as they are). */
 int unfinished__run(struct profile *profile, uint64_t now, bool all);
 void unfinished__free(struct profile *profile);
+
+/* kernel.c. Puts the frames of the kernel, which are inside of all others. */
+int kernel__put(struct profile *profile, const struct record_sample *sample, bool *ret_whole);
 
 /* sample.c */
 int sample__place(struct profile *profile, struct thread *thread, const struct record_sample *sample,

@@ -64,26 +64,141 @@ static int add_native(struct tables *tables, const struct place *place, uint32_t
 	return err;
 }
 
-int tables__native(struct tables *tables, const struct place *place, uint32_t *ret_frame)
+/* The row of a place whose name is known, without an entry. */
+static int row_of(struct tables *tables, const struct place *place, struct frame_row *ret)
 {
 	struct function *found = tables__find_function(tables, place->module + 1, place->function);
 	uint64_t offset = place->vaddr - place->start;
-	struct frame_row row = {};
 	int err = 0;
 
+	*ret = (struct frame_row){.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX};
 	if (found)
-		row.function = (uint32_t)(found - tables->functions);
+		ret->function = (uint32_t)(found - tables->functions);
 	else
-		err = add_native(tables, place, &row.function);
+		err = add_native(tables, place, &ret->function);
+	return err;
+}
+
+static enum frame_state state_of(const struct tables *tables, const struct place *place)
+{
+	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
+}
+
+/* --- what has no name yet --- */
+
+static bool hash_pending(const void *holder, uint32_t i, uint64_t *ret)
+{
+	const struct tables *tables = holder;
+
+	*ret = hash__pair(&tables->seed, tables->pendings[i].vaddr, tables->pendings[i].module);
+	return true;
+}
+
+static struct pending *find_pending(const struct tables *tables, const struct place *place)
+{
+	const struct slots *slots = &tables->by_pending;
+	uint32_t at, row;
+
+	if (!tables->n_pendings)
+		return NULL;
+	for (at = slots__first(slots, hash__pair(&tables->seed, place->vaddr, place->module));
+	     slots__row(slots, at, &row); at = slots__next(slots, at))
+		if (tables->pendings[row].vaddr == place->vaddr && tables->pendings[row].module == place->module)
+			return &tables->pendings[row];
+	return NULL;
+}
+
+static int add_pending(struct tables *tables, const struct place *place, uint32_t *ret_frame)
+{
+	struct pending pending = {place->module, place->vaddr, tables->n_frames, tables->tick, false};
+	struct frame_row row = {.function = tables->n_pendings};
+	uint64_t hash;
+	int err = array__reserve((void **)&tables->pendings, sizeof(pending), tables->n_pendings,
+				 &tables->pendings_capacity);
+
+	if (!err)
+		err = slots__reserve(&tables->by_pending, tables->n_pendings, hash_pending, tables);
+	if (!err)
+		err = tables__add_frame(tables, &row, FRAME_PENDING);
 	if (err)
 		return err;
-	row.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX;
+	tables->pendings[tables->n_pendings] = pending;
+	hash_pending(tables, tables->n_pendings, &hash);
+	slots__enter(&tables->by_pending, hash, tables->n_pendings++);
+	tables->n_unnamed++;
+	*ret_frame = pending.frame;
+	return 0;
+}
+
+static int name(struct tables *tables, struct pending *pending, const struct place *place)
+{
+	struct frame_row row;
+	int err = row_of(tables, place, &row);
+
+	if (err)
+		return err;
+	tables->frames[pending->frame] = row;
+	tables->frame_states[pending->frame] = (uint8_t)state_of(tables, place);
+	tables__enter_frame(tables, pending->frame);
+	pending->named = true;
+	tables->n_unnamed--;
+	return 0;
+}
+
+int tables__name_pending(struct tables *tables, bool give_up)
+{
+	uint32_t i;
+	int err;
+
+	for (i = 0; tables->n_unnamed && i < tables->n_pendings; i++) {
+		struct pending *pending = &tables->pendings[i];
+		struct place place = {.module_name = "", .name = ""};
+
+		if (pending->named)
+			continue;
+		err = tables->places->name(tables->places, pending->module, pending->vaddr, &place);
+		if (err == -EAGAIN && !give_up && tables->tick - pending->since < TABLES_PATIENCE_NATIVE)
+			continue;
+		err = name(tables, pending, &place);
+		if (err)
+			return err;
+	}
+	if (tables->n_pendings && !tables->n_unnamed) {
+		tables->n_pendings = 0;
+		free(tables->by_pending.slots);
+		tables->by_pending = (struct slots){};
+	}
+	return 0;
+}
+
+int tables__native(struct tables *tables, const struct place *place, uint32_t *ret_frame)
+{
+	struct pending *pending = find_pending(tables, place);
+	struct frame_row row;
+	int err;
+
+	if (pending && !pending->named && !place->pending) {
+		err = name(tables, pending, place);
+		if (err)
+			return err;
+	}
+	if (pending) {
+		*ret_frame = pending->frame;
+		return 0;
+	}
+	if (place->pending)
+		return add_pending(tables, place, ret_frame);
+	err = row_of(tables, place, &row);
+	if (err)
+		return err;
 	*ret_frame = tables__find_frame(tables, row.function, row.offset);
 	if (*ret_frame != UINT32_MAX)
 		return 0;
 	*ret_frame = tables->n_frames;
-	return tables__add_frame(tables, &row, tables->places->line ? FRAME_WAITING : FRAME_KNOWN);
+	return tables__add_frame(tables, &row, state_of(tables, place));
 }
+
+/* --- lines --- */
 
 bool tables__native_lines(struct tables *tables, struct function *function)
 {
@@ -123,4 +238,19 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 		row->column = column;
 	}
 	return err != -EAGAIN;
+}
+
+void tables__ask_lines(struct tables *tables)
+{
+	struct frame_row row;
+	uint32_t i;
+
+	for (i = tables->told_functions; i < tables->n_functions; i++)
+		if (tables->functions[i].state == FUNCTION_CODE)
+			tables__native_lines(tables, &tables->functions[i]);
+	for (i = tables->told_frames; i < tables->n_frames; i++) {
+		row = tables->frames[i];
+		if (tables->frame_states[i] == FRAME_WAITING && tables->functions[row.function].state == FUNCTION_CODE)
+			tables__native_line(tables, &tables->functions[row.function], &row);
+	}
 }

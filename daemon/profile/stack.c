@@ -115,6 +115,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	struct stack *stack = profile->stack;
 	struct ledger *ledger = &profile->ledger;
 	uint16_t native_loss = native->part.loss;
+	int eval = places->eval_known(places, &sample->header.task);
 	struct weave_input in = {
 		.python = python ? python->frames : NULL,
 		.n_python = python ? python->n : 0,
@@ -122,7 +123,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 		.n_native = native->n,
 		.python_whole = !loss,
 		.native_whole = native->flags & NATIVE_WHOLE,
-		.eval_known = places->eval_known(places, &sample->header.task),
+		.eval_known = eval > 0,
 	};
 	struct weave_result woven;
 	int err = find_places(profile, process, &sample->header, native);
@@ -130,10 +131,12 @@ static int read_woven(struct profile *profile, const struct process *process,
 	if (err)
 		return err;
 	weave(&in, stack->items, &woven);
-	*ret_whole = !loss && !native_loss && !woven.loss;
+	if (eval == -EAGAIN && woven.loss == LOSS_WEAVE_NO_EVAL)
+		woven.loss = LOSS_NATIVE_PENDING;
+	*ret_whole = *ret_whole && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
 		(again ? ledger->own : ledger->shown)[native_loss]++;
-	if (woven.loss)
+	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
 	return put_items(profile, &in, &woven, loss, native_loss);
@@ -146,11 +149,15 @@ int stack__read(struct profile *profile, const struct process *process,
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
 	uint16_t loss = sample->loss ? sample->loss : python ? python->part.loss : 0;
 	uint32_t n = python ? python->n : 0, i;
+	int err;
 
 	profile->stack->n = 0;
 	*ret_whole = !loss;
 	if (loss)
 		profile->ledger.shown[loss]++;
+	err = kernel__put(profile, sample, ret_whole);
+	if (err)
+		return err;
 	if (native && profile->options.places && (native->n || native->part.loss))
 		return read_woven(profile, process, sample, python, native, again, loss, ret_whole);
 	for (i = 0; i < n; i++)

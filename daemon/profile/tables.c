@@ -16,6 +16,8 @@ void tables__free(struct tables *tables)
 	free(tables->by_key.slots);
 	free(tables->natives);
 	arena__free(&tables->strings);
+	free(tables->pendings);
+	free(tables->by_pending.slots);
 	free(tables->frames);
 	free(tables->frame_states);
 	free(tables->by_frame.slots);
@@ -44,6 +46,7 @@ uint64_t tables__bytes(const struct tables *tables)
 	       (uint64_t)tables->frames_capacity * (sizeof(*tables->frames) + 1) +
 	       (uint64_t)tables->stacks_capacity * sizeof(*tables->stacks) +
 	       (uint64_t)tables->natives_capacity * sizeof(*tables->natives) +
+	       (uint64_t)tables->pendings_capacity * sizeof(*tables->pendings) +
 	       tables->strings.bytes + slots * sizeof(uint32_t);
 }
 
@@ -63,7 +66,7 @@ static bool hash_frame(const void *holder, uint32_t i, uint64_t *ret)
 
 	*ret = hash__pair(&tables->seed, tables->frames[i].function,
 			  (uint32_t)tables->frames[i].offset);
-	return tables->frame_states[i] != FRAME_REPLACED;
+	return tables->frame_states[i] != FRAME_REPLACED && tables->frame_states[i] != FRAME_PENDING;
 }
 
 static bool hash_stack(const void *holder, uint32_t i, uint64_t *ret)
@@ -141,7 +144,6 @@ static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 int tables__add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state)
 {
 	uint32_t capacity = tables->frames_capacity;
-	uint64_t hash;
 	int err;
 
 	err = array__reserve((void **)&tables->frame_states, 1, tables->n_frames, &capacity);
@@ -154,9 +156,16 @@ int tables__add_frame(struct tables *tables, const struct frame_row *row, enum f
 		return err;
 	tables->frames[tables->n_frames] = *row;
 	tables->frame_states[tables->n_frames] = (uint8_t)state;
-	hash_frame(tables, tables->n_frames, &hash);
-	slots__enter(&tables->by_frame, hash, tables->n_frames++);
+	tables__enter_frame(tables, tables->n_frames++);
 	return 0;
+}
+
+void tables__enter_frame(struct tables *tables, uint32_t frame)
+{
+	uint64_t hash;
+
+	if (hash_frame(tables, frame, &hash))
+		slots__enter(&tables->by_frame, hash, frame);
 }
 
 /* Fills in the line, if it is known by now. */
@@ -187,7 +196,7 @@ uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int3
 	     slots__row(slots, at, &row); at = slots__next(slots, at))
 		if (tables->frames[row].function == function &&
 		    tables->frames[row].offset == offset &&
-		    tables->frame_states[row] != FRAME_REPLACED)
+		    tables->frame_states[row] != FRAME_REPLACED && tables->frame_states[row] != FRAME_PENDING)
 			return row;
 	return UINT32_MAX;
 }

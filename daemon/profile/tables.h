@@ -17,7 +17,7 @@
 #include "weave/places.h"
 
 #define TABLES_PATIENCE 2u
-#define TABLES_PATIENCE_NATIVE 10u /* for the lines of native code, once for each library */
+#define TABLES_PATIENCE_NATIVE 100u /* for names and lines of native code, once for each library */
 
 enum function_state {
 	FUNCTION_NOTED,   /* says something itself: .note */
@@ -52,6 +52,14 @@ enum frame_state {
 	FRAME_PARTIAL,    /* told without a line: LOSS_LINES_PARTIAL */
 	FRAME_BAD,        /* LOSS_LINES_BAD */
 	FRAME_REPLACED,   /* finds nothing any more */
+	FRAME_PENDING,    /* native: its name is being read; row.function is a number in pendings[] */
+};
+
+/* An address of native code whose function is not known yet. */
+struct pending {
+	uint64_t module, vaddr; /* as place has them */
+	uint32_t frame, since;  /* since: tick */
+	bool named;
 };
 
 /* "(cut: ...)" of a loss is NOTE_CUT + loss. */
@@ -71,6 +79,10 @@ struct tables {
 	struct native *natives;
 	uint32_t n_natives, natives_capacity;
 	struct arena strings;
+
+	struct pending *pendings; /* none is kept when all are named */
+	uint32_t n_pendings, pendings_capacity, n_unnamed;
+	struct slots by_pending;
 
 	struct frame_row *frames;
 	uint8_t *frame_states;
@@ -103,7 +115,11 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 /* A code object came, or more of it. */
 void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial);
 
-/* natives.c. Asks for lines; false: they may be known later. */
+/* natives.c. Names what was pending, as far as it is known by now (give_up: all of it). */
+int tables__name_pending(struct tables *tables, bool give_up);
+/* Asks for the lines of all that was not told yet: they are read together. */
+void tables__ask_lines(struct tables *tables);
+/* Asks for lines; false: they may be known later. */
 bool tables__native_lines(struct tables *tables, struct function *function);
 bool tables__native_line(const struct tables *tables, const struct function *function,
 			 struct frame_row *row);
@@ -111,6 +127,7 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 /* Rows, for tables.c and natives.c. */
 int tables__add_function(struct tables *tables, const struct function *function);
 struct function *tables__find_function(const struct tables *tables, uint64_t module, uint64_t key);
+void tables__enter_frame(struct tables *tables, uint32_t frame); /* it has its function now */
 int tables__add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state);
 uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int32_t offset);
 

@@ -146,7 +146,7 @@ static uint32_t frames_ready(struct tables *tables, uint32_t functions, bool giv
 	uint32_t i = tables->told_frames;
 
 	for (; i < tables->n_frames; i++) {
-		if (tables->frames[i].function >= functions)
+		if (tables->frame_states[i] == FRAME_PENDING || tables->frames[i].function >= functions)
 			break;
 		if (tables->frame_states[i] == FRAME_WAITING && !settle_frame(tables, i, give_up))
 			break;
@@ -156,11 +156,14 @@ static uint32_t frames_ready(struct tables *tables, uint32_t functions, bool giv
 
 int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up)
 {
-	uint32_t functions = functions_ready(tables, give_up);
-	uint32_t frames = frames_ready(tables, functions, give_up);
-	uint32_t stacks = tables->told_stacks;
-	int err;
+	uint32_t functions, frames, stacks = tables->told_stacks;
+	int err = tables__name_pending(tables, give_up);
 
+	if (err)
+		return err;
+	tables__ask_lines(tables);
+	functions = functions_ready(tables, give_up);
+	frames = frames_ready(tables, functions, give_up);
 	while (stacks < tables->n_stacks && tables->stacks[stacks].frame < frames)
 		stacks++;
 	err = tell_functions(tables, sink, tables->told_functions, functions);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,6 +266,9 @@ int engine__main(int channel)
 	int status = 1;
 
 	signal(SIGPIPE, SIG_IGN);
+	/* Or glibc raises it with each large block that is freed: sections of debug information would stay. */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	mallopt(M_TRIM_THRESHOLD, 256 << 10);
 	fcntl(channel, F_SETFL, fcntl(channel, F_GETFL) | O_NONBLOCK);
 	make_hello(&engine);
 	engine.epoll = epoll_create1(EPOLL_CLOEXEC);

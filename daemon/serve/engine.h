@@ -160,12 +160,17 @@ void touch__code(struct engine *engine, struct tracee *tracee, const struct reco
 struct places;
 struct native_places;
 /* --- places.c: names of native code, for the profile --- */
-int places__new(struct session *session, struct native_places **ret);
+int places__new(struct session *session, bool kernel, struct native_places **ret);
 struct places *places__of(struct native_places *places);
 /* Whose mappings a task runs: its own, or of who it was forked from. NULL: nobody's that is known. */
 struct modules_process *places__process(struct native_places *places, const struct record_task *task,
 					uint64_t time);
 struct native_places *places__free(struct native_places *places);
+void places__tick(struct native_places *places);
+/* BROKER_DEBUG, BROKER_KALLSYMS. True: it was asked here; fd (or -1) is taken. */
+bool places__answered(struct native_places *places, const struct broker_message *message, int fd);
+/* Something is being read. */
+bool places__waits(const struct native_places *places);
 
 /* --- native.c: native stacks; without them these do nothing --- */
 int native__open(struct session *session, int processes_fd);
@@ -227,6 +232,7 @@ struct session {
 	unsigned n_tracees;
 	uint64_t begun, deadline;       /* monotonic ns; deadline 0: none */
 	uint64_t counts_due, spool_due;
+	uint64_t detached;              /* when it was; names and lines that are being read may still come */
 	uint64_t bad_told;              /* collect's bad records told to the profile so far */
 	const char *reason;             /* of its end */
 	char detail[160];

@@ -55,7 +55,10 @@ void native__answered(struct session *session, const struct broker_message *mess
 	bool good = message->error == BROKER_ERROR_OK && n == 1;
 	int fd = good ? fcntl(fds[0], F_DUPFD_CLOEXEC, 3) : -1;
 
-	if (session->modules && message->kind == BROKER_FILE &&
+	if (message->kind == BROKER_DEBUG || message->kind == BROKER_KALLSYMS) {
+		if (!places__answered(session->places, message, fd) && fd >= 0)
+			close(fd);
+	} else if (session->modules && message->kind == BROKER_FILE &&
 	    message->token == session->file_token) {
 		session->file_token = 0;
 		modules__file(session->modules, fd);
@@ -109,10 +112,11 @@ static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 
 int native__open(struct session *session, int processes_fd)
 {
+	bool kernel = session->request.kernel;
 	int err;
 
 	if (session->request.native == REQUEST_NATIVE_OFF)
-		return 0;
+		return kernel ? places__new(session, true, &session->places) : 0;
 	session->finisher.finish = finish;
 	session->modules_host = (struct modules_host){open_file, add_pool, set_process};
 	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
@@ -121,7 +125,7 @@ int native__open(struct session *session, int processes_fd)
 	err = modules__new(&session->modules_host, session->request.native == REQUEST_NATIVE_FULL,
 			   &session->modules);
 	if (!err)
-		err = places__new(session, &session->places);
+		err = places__new(session, kernel, &session->places);
 	if (err)
 		return err;
 	modules__cache(session->modules, cache_dir__open());

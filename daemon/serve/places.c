@@ -1,28 +1,54 @@
 /* Places: what is at an address of a session's processes, for the profile. modules say which file or JIT
- * object it is, symbols its name, and the interpreter's own code is marked for weaving. */
+ * object it is, a namer reads symbols and lines in a thread of its own, and the interpreter's own code is marked for
+ * weaving. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/slots.h"
 #include "serve/engine.h"
-#include "weave/eval_ranges.h"
+#include "serve/namer.h"
 
 /* Numbers of modules that are no files. */
-#define MODULE_JIT (1ull << 32)
+#define MODULE_JIT (1ull << 61) /* + row in objects[] */
 #define FUNCTION_NAMELESS (1ull << 63)
+#define ADDRESS_KERNEL (1ull << 63)
 #define GENERATIONS 8u /* of forks, up to a process that has its own mappings */
 
+/* A file, or the vDSO. */
 struct module_names {
-	struct eval_ranges eval;
-	bool eval_sought;
+	struct names *names; /* NULL: not asked for, or not open yet */
+	const struct module *module;
+	bool interpreter;
+};
+
+/* An object of a JIT compiler; numbers of objects are of a process. */
+struct object_names {
+	uint64_t process;
+	uint32_t object;
+	bool no_lines;
+	struct names *names; /* of its lines; NULL: not asked for */
+	uint64_t seen;       /* tick at which its image was there; 0: not yet */
+	bool certain;        /* ... and it was still the same object after that */
 };
 
 struct native_places {
 	struct places places;
 	struct session *session;
+	struct namer *namer;
+	struct watch watch;	      /* of the namer's questions */
+	uint32_t token;		      /* of the question that the broker was asked */
+	struct names *kernel;	      /* NULL: kernel stacks are not asked for */
 	struct module_names *modules; /* by id */
 	uint32_t n_modules;
+	struct object_names *objects;
+	uint32_t n_objects, objects_capacity;
+	struct slots by_object;
+	struct hash_seed seed;
+	uint64_t ticks;
 	struct symbol symbol;         /* of the last answer */
 	struct buf display;
 	char module_name[256], nameless[320];
@@ -41,7 +67,7 @@ struct modules_process *places__process(struct native_places *self, const struct
 	const struct tracee *tracee;
 	unsigned i;
 
-	for (i = 0; i < GENERATIONS; i++) {
+	for (i = 0; self->session->modules && i < GENERATIONS; i++) {
 		process = modules__process(self->session->modules, pid, time);
 		tracee = process ? NULL : tracee__find(self->session, pid);
 		if (!tracee)
@@ -51,9 +77,13 @@ struct modules_process *places__process(struct native_places *self, const struct
 	return NULL;
 }
 
-static struct module_names *names_of(struct native_places *self, const struct module *module)
+/* --- files --- */
+
+/* NULL: no memory. `names` in it is NULL while the file is not open. */
+static struct module_names *names_of(struct native_places *self, const struct module *module, int32_t pid)
 {
-	struct module_names *grown;
+	struct module_names *grown, *found;
+	struct module_bytes bytes;
 	uint32_t n = self->n_modules;
 
 	if (module->id >= n) {
@@ -65,25 +95,13 @@ static struct module_names *names_of(struct native_places *self, const struct mo
 		self->modules = grown;
 		self->n_modules = n;
 	}
-	return &self->modules[module->id];
-}
-
-/* Once for each module that holds an interpreter: tens of ms. */
-static const struct eval_ranges *eval_of(struct native_places *self, const struct module *module)
-{
-	struct module_names *names = names_of(self, module);
-	struct symbol_file *symbols;
-	struct unwind_file file;
-
-	if (!names)
-		return NULL;
-	if (!names->eval_sought &&
-	    !modules__symbols(self->session->modules, module, &symbols) &&
-	    !modules__elf(self->session->modules, module, &file)) {
-		names->eval_sought = true;
-		eval_ranges__find(&file.source, symbols, &names->eval);
-	}
-	return names->eval.n ? &names->eval : NULL;
+	found = &self->modules[module->id];
+	found->module = module;
+	if (found->names || modules__bytes(self->session->modules, module, &bytes))
+		return found;
+	found->names = bytes.image ? namer__add_image(self->namer, bytes.image, bytes.size)
+				   : namer__add_file(self->namer, bytes.fd, module->path, pid);
+	return found;
 }
 
 static const char *base_name(const char *path)
@@ -102,112 +120,314 @@ static const char *display(struct native_places *self, const char *name, bool ji
 	return self->display.data;
 }
 
-static void find_jit(struct native_places *self, const struct modules_found *found, uint64_t address,
+/* 0, or why it has no name: -EAGAIN. */
+static int name_file(struct native_places *self, const struct module_names *names, uint64_t vaddr, bool vaddr_known,
 		     struct place *ret)
 {
-	const struct jit_found *object = &found->object;
+	const struct module *module = names->module;
+	int err = -ENOENT;
 
+	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
+	ret->kind = !strcmp(module->path, "[vdso]") ? PLACE_VDSO
+		    : names->interpreter	    ? PLACE_INTERPRETER
+						    : PLACE_LIBRARY;
+	ret->module = module->id;
+	ret->module_name = self->module_name;
+	ret->vaddr = vaddr;
+	if (vaddr_known)
+		err = names->names ? names__find(names->names, vaddr, &self->symbol) : modules__awaited(module);
+	if (!err) {
+		ret->start = self->symbol.start;
+		ret->function = self->symbol.start;
+		ret->name = display(self, self->symbol.name.data, false);
+		return 0;
+	}
+	ret->start = vaddr;
+	ret->function = vaddr | FUNCTION_NAMELESS;
+	snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name, (unsigned long long)vaddr);
+	ret->name = self->nameless;
+	return err;
+}
+
+static void find_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
+{
+	struct module_names *names = names_of(self, found->module, pid), none = {.module = found->module};
+	const struct eval_ranges *eval;
+	enum weave_mark mark = WEAVE_CODE;
+	int err;
+
+	if (names)
+		names->interpreter |= found->interpreter;
+	else
+		names = &none;
+	err = name_file(self, names, found->vaddr, found->vaddr_known, ret);
+	ret->pending = err == -EAGAIN;
+	if (!found->interpreter)
+		return;
+	ret->mark = weave__mark(err ? NULL : self->symbol.name.data);
+	if (found->vaddr_known && names->names && !names__eval(names->names, &eval))
+		mark = eval_ranges__mark(eval, found->vaddr);
+	if (mark != WEAVE_CODE)
+		ret->mark = mark;
+}
+
+/* --- JIT compilers --- */
+
+static bool hash_object(const void *holder, uint32_t row, uint64_t *ret)
+{
+	const struct native_places *self = holder;
+
+	*ret = hash__pair(&self->seed, self->objects[row].process, self->objects[row].object);
+	return true;
+}
+
+/* Its number, or UINT32_MAX: no memory. */
+static uint32_t object_of(struct native_places *self, uint64_t process, uint32_t object)
+{
+	const struct object_names fresh = {.process = process, .object = object};
+	uint64_t hash = hash__pair(&self->seed, process, object);
+	uint32_t at, row;
+
+	for (at = slots__first(&self->by_object, hash); slots__row(&self->by_object, at, &row);
+	     at = slots__next(&self->by_object, at))
+		if (self->objects[row].process == process && self->objects[row].object == object)
+			return row;
+	if (array__reserve((void **)&self->objects, sizeof(fresh), self->n_objects, &self->objects_capacity) ||
+	    slots__reserve(&self->by_object, self->n_objects, hash_object, self))
+		return UINT32_MAX;
+	self->objects[self->n_objects] = fresh;
+	slots__enter(&self->by_object, hash, self->n_objects);
+	return self->n_objects++;
+}
+
+static int find_jit(struct native_places *self, const struct modules_process *process,
+		    const struct modules_found *found, uint64_t address, struct place *ret)
+{
+	const struct jit_found *object = &found->object;
+	uint32_t number = object_of(self, modules_process__id(process), object->object);
+
+	if (number == UINT32_MAX)
+		return -ENOMEM;
 	ret->kind = PLACE_JIT;
-	ret->module = MODULE_JIT + object->object;
+	ret->module = MODULE_JIT + number;
 	ret->module_name = "JIT";
 	ret->vaddr = address;
 	ret->start = object->start;
 	ret->function = object->start;
 	if (object->name) {
 		ret->name = display(self, object->name, true);
-		return;
+		return 0;
 	}
 	snprintf(self->nameless, sizeof(self->nameless), "JIT code at 0x%llx", (unsigned long long)object->start);
 	ret->name = self->nameless;
+	return 0;
 }
 
-static void find_file(struct native_places *self, const struct modules_found *found, struct place *ret)
+/* The lines of an object are in its image, which the namer copies from the target's memory. What it copied is that
+ * object's if the object is there after it: 0; -EAGAIN; -ENOENT: it has no lines, or is gone. */
+static int object_lines(struct native_places *self, struct object_names *object)
 {
-	const struct module *module = found->module;
-	const struct eval_ranges *eval;
-	enum weave_mark mark = WEAVE_CODE;
-	struct symbol_file *symbols;
+	struct jit_object told;
+	int mem, err;
 
-	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
-	ret->kind = !strcmp(module->path, "[vdso]") ? PLACE_VDSO
-		    : found->interpreter	    ? PLACE_INTERPRETER
-						    : PLACE_LIBRARY;
-	ret->module = module->id;
-	ret->module_name = self->module_name;
-	ret->vaddr = found->vaddr;
-	if (found->vaddr_known && !modules__symbols(self->session->modules, module, &symbols) &&
-	    !symbol_file__find(symbols, found->vaddr, &self->symbol)) {
-		ret->start = self->symbol.start;
-		ret->function = self->symbol.start;
-		if (found->interpreter)
-			ret->mark = weave__mark(self->symbol.name.data);
-		ret->name = display(self, self->symbol.name.data, false);
-	} else {
-		ret->start = found->vaddr;
-		ret->function = found->vaddr | FUNCTION_NAMELESS;
-		if (found->interpreter)
-			ret->mark = weave__mark(NULL);
-		snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name,
-			 (unsigned long long)found->vaddr);
-		ret->name = self->nameless;
+	if (object->certain || object->no_lines)
+		return object->certain ? 0 : -ENOENT;
+	err = modules__jit_object(self->session->modules, object->process, object->object, &told, &mem);
+	if (!err && (!told.has_lines || told.source != JIT_SOURCE_GDB || told.life.died_by))
+		err = -ENOENT;
+	if (!err && !object->names) {
+		object->names = namer__add_object(self->namer, mem, told.image, told.image_size);
+		err = object->names ? -EAGAIN : -ENOMEM;
+	} else if (!err) {
+		err = names__ready(object->names);
+		if (!err && !object->seen)
+			object->seen = self->ticks;
+		/* modules look at the lists between two ticks. */
+		if (!err && object->seen == self->ticks)
+			err = -EAGAIN;
+		object->certain = !err;
 	}
-	if (found->interpreter && found->vaddr_known) {
-		eval = eval_of(self, module);
-		if (eval)
-			mark = eval_ranges__mark(eval, found->vaddr);
-		if (mark != WEAVE_CODE)
-			ret->mark = mark;
-	}
+	object->no_lines = err && err != -EAGAIN;
+	return err;
 }
+
+/* --- the kernel --- */
+
+static int name_kernel(struct native_places *self, uint64_t address, struct place *ret)
+{
+	int err = self->kernel ? names__find(self->kernel, address, &self->symbol) : -ENOENT;
+
+	*ret = (struct place){.module = PLACE_MODULE_KERNEL, .module_name = "kernel", .kind = PLACE_KERNEL};
+	if (err) { /* no address of the kernel leaves this process */
+		ret->name = "[kernel]";
+		return err;
+	}
+	if (*self->symbol.module.data) {
+		snprintf(self->module_name, sizeof(self->module_name), "%s", self->symbol.module.data);
+		ret->module_name = self->module_name;
+	}
+	ret->name = display(self, self->symbol.name.data, false);
+	ret->vaddr = address;
+	ret->start = ret->function = self->symbol.start;
+	return 0;
+}
+
+static int find_kernel(struct native_places *self, uint64_t address, struct place *ret)
+{
+	int err = name_kernel(self, address, ret);
+
+	ret->pending = err == -EAGAIN;
+	if (ret->pending)
+		ret->vaddr = ret->start = address; /* what name() is asked with */
+	return err == -EAGAIN || err == -ENOENT ? 0 : err ? -EACCES : 0;
+}
+
+/* --- the interface --- */
 
 static int find(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
 		struct place *ret)
 {
 	struct native_places *self = of(places);
-	struct modules_process *process = places__process(self, task, time);
+	struct modules_process *process;
 	struct modules_found found;
 	int err;
 
+	if (address & ADDRESS_KERNEL)
+		return find_kernel(self, address, ret);
+	process = places__process(self, task, time);
 	if (!process)
 		return -ENOENT;
 	err = modules__find(self->session->modules, process, address, time, &found);
 	if (err)
 		return err;
 	if (found.jit)
-		find_jit(self, &found, address, ret);
-	else if (found.module)
-		find_file(self, &found, ret);
-	else
+		return find_jit(self, process, &found, address, ret);
+	if (!found.module)
 		return -ENOENT;
+	find_file(self, &found, (int32_t)task->tgid, ret);
 	return 0;
+}
+
+static int name(struct places *places, uint64_t module, uint64_t vaddr, struct place *ret)
+{
+	struct native_places *self = of(places);
+
+	if (module == PLACE_MODULE_KERNEL)
+		return name_kernel(self, vaddr, ret);
+	return module < self->n_modules && self->modules[module].module
+		       ? name_file(self, names_of(self, self->modules[module].module, 0), vaddr, true, ret)
+		       : -ENOENT;
 }
 
 static uint64_t changes(struct places *places, const struct record_task *task, uint64_t time)
 {
-	(void)task;
-	(void)time;
-	return modules__changes(of(places)->session->modules);
+	struct native_places *self = of(places);
+
+	return (self->session->modules ? modules__changes(self->session->modules) : 0) + namer__changes(self->namer);
 }
 
-static bool eval_known(struct places *places, const struct record_task *task)
+static int eval_known(struct places *places, const struct record_task *task)
 {
 	struct native_places *self = of(places);
-	struct modules_process *process = places__process(self, task, engine__now());
+	uint64_t now = engine__now();
+	struct modules_process *process = places__process(self, task, now);
 	const struct module *module = process ? modules__interpreter(process) : NULL;
+	struct module_names *names = module ? names_of(self, module, (int32_t)task->tgid) : NULL;
+	const struct eval_ranges *eval;
+	int err;
 
-	return module && eval_of(self, module);
+	if (!names)
+		return process && !module && modules_process__is_new(process, now) ? -EAGAIN : 0;
+	if (!names->names)
+		return modules__awaited(module) == -EAGAIN ? -EAGAIN : 0;
+	err = names__eval(names->names, &eval);
+	return err == -EAGAIN ? err : !err;
 }
 
-int places__new(struct session *session, struct native_places **ret)
+static int line(struct places *places, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+		uint32_t *ret_column)
+{
+	struct native_places *self = of(places);
+	struct names *names = NULL;
+	int err;
+
+	if (module < self->n_modules)
+		names = self->modules[module].names;
+	if (module >= MODULE_JIT && module - MODULE_JIT < self->n_objects) {
+		struct object_names *object = &self->objects[module - MODULE_JIT];
+
+		err = object_lines(self, object);
+		if (err)
+			return err;
+		names = object->names;
+	}
+	return names ? names__line(names, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
+}
+
+/* --- files that the namer asks for --- */
+
+static void asked(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct native_places *self = (struct native_places *)((char *)watch - offsetof(struct native_places, watch));
+	struct broker_message message = {.token = engine__token(engine), .session = self->session->broker};
+	const char *path;
+	int err;
+
+	if (!namer__question(self->namer, &message.pid, &path))
+		return;
+	message.kind = strcmp(path, NAMER_KALLSYMS) ? BROKER_OPEN_DEBUG : BROKER_OPEN_KALLSYMS;
+	snprintf(message.debug_path, sizeof(message.debug_path), "%s", path);
+	self->token = message.token;
+	err = self->session->state <= SESSION_RUNNING ? engine__ask(engine, &message) : -ESRCH;
+	if (err)
+		namer__answer(self->namer, err);
+}
+
+bool places__answered(struct native_places *self, const struct broker_message *message, int fd)
+{
+	if (!self || message->token != self->token)
+		return false;
+	self->token = 0;
+	namer__answer(self->namer, fd >= 0 ? fd : message->error_errno == ENODEV ? -ENODEV : -ENOENT);
+	return true;
+}
+
+/* --- life --- */
+
+void places__tick(struct native_places *self)
+{
+	if (!self)
+		return;
+	self->ticks++;
+	namer__tick(self->namer);
+}
+
+bool places__waits(const struct native_places *self)
+{
+	return self && namer__waits(self->namer);
+}
+
+int places__new(struct session *session, bool kernel, struct native_places **ret)
 {
 	struct native_places *self = calloc(1, sizeof(*self));
+	int err = self ? namer__new(&self->namer) : -ENOMEM;
 
-	if (!self)
-		return -ENOMEM;
-	self->places = (struct places){.find = find, .changes = changes, .eval_known = eval_known};
-	self->session = session;
-	*ret = self;
-	return 0;
+	if (!err)
+		err = hash_seed__draw(&self->seed);
+	if (!err) {
+		self->places = (struct places){find, name, changes, eval_known, line};
+		self->session = session;
+		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
+					     .ready = asked};
+		err = self->watch.fd < 0 ? -errno : engine__watch(session->engine, &self->watch, EPOLLIN);
+	}
+	if (!err && kernel)
+		self->kernel = namer__add_kernel(self->namer);
+	if (err)
+		places__free(self);
+	else
+		*ret = self;
+	return err;
 }
 
 struct places *places__of(struct native_places *self)
@@ -217,13 +437,14 @@ struct places *places__of(struct native_places *self)
 
 struct native_places *places__free(struct native_places *self)
 {
-	uint32_t i;
-
 	if (!self)
 		return NULL;
-	for (i = 0; i < self->n_modules; i++)
-		eval_ranges__free(&self->modules[i].eval);
+	if (self->session && self->watch.fd > 0)
+		engine__unwatch(self->session->engine, &self->watch);
+	namer__free(self->namer);
 	free(self->modules);
+	free(self->objects);
+	free(self->by_object.slots);
 	symbol__free(&self->symbol);
 	buf__free(&self->display);
 	free(self);

@@ -14,6 +14,9 @@
 /* A record's time is taken before it is in the ring: what is younger than this waits a round. */
 #define SETTLE_NS 3000000ull
 #define COUNTS_NS 500000000ull
+/* How long an end waits for lines of the last frames: until they were asked for once, and at most. */
+#define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
+#define LINES_LAST_NS 500000000ull
 
 struct session *session__find(struct engine *engine, uint32_t id)
 {
@@ -163,6 +166,20 @@ static void finish(struct engine *engine, struct session *session)
 	session->state = SESSION_DONE;
 }
 
+/* The last frames' lines are read in another thread. */
+static void linger(struct engine *engine, struct session *session, uint64_t now)
+{
+	uint64_t since = now - session->detached;
+
+	drain__run(engine, session, UINT64_MAX);
+	places__tick(session->places);
+	if (!session->error)
+		session->error = profile__tick(session->profile, now);
+	if (session->error || since >= LINES_LAST_NS ||
+	    (since >= LINES_ASKED_NS && !places__waits(session->places)))
+		finish(engine, session);
+}
+
 /* --- its way in --- */
 
 static void read_clocks(struct event_session *ret)
@@ -184,11 +201,14 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 	uint64_t now = engine__now(), expirations;
 
 	(void)!read(watch->fd, &expirations, sizeof(expirations));
+	if (session->detached)
+		linger(engine, session, now);
 	if (session->state != SESSION_RUNNING)
 		return;
 	drain__run(engine, session, now - SETTLE_NS);
 	if (session->modules)
 		modules__tick(session->modules, now);
+	places__tick(session->places);
 	tracee__tell_ends(session, now - SETTLE_NS);
 	if (now >= session->counts_due) {
 		drain__counts(session);
@@ -365,11 +385,17 @@ void session__answered(struct engine *engine, struct session *session,
 			resumed(engine, session);
 		break;
 	case BROKER_DETACHED:
-		if (session->state == SESSION_DETACHING)
+		if (session->state != SESSION_DETACHING || session->detached)
+			break;
+		if (session->profile && session->reason && session->places && !engine->broker_gone)
+			session->detached = engine__now();
+		else
 			finish(engine, session);
 		break;
 	case BROKER_FILE:
 	case BROKER_POOL:
+	case BROKER_DEBUG:
+	case BROKER_KALLSYMS:
 		native__answered(session, message, fds, n);
 		break;
 	case BROKER_PROCESS:

@@ -35,6 +35,7 @@ struct symbol_file *symbol_file__free(struct symbol_file *file)
 	if (!file)
 		return NULL;
 	lines__free(file->lines);
+	line_source__free(file->line_source);
 	symbol_file__free(file->debug);
 	symbol_file__free(file->debugdata);
 	for (i = 0; i < SYMBOL_SOURCE_COUNT; i++)
@@ -260,6 +261,8 @@ int symbol_file__open_kallsyms(int fd, struct symbol_file **ret)
 			err = -errno;
 		else if (got > 0)
 			err = kallsyms__feed(kallsyms, chunk, (size_t)got);
+		if (!err && kallsyms__hidden(kallsyms))
+			err = -EACCES;
 	} while (got && !err);
 	if (!err)
 		err = finish_kallsyms(kallsyms, ret);

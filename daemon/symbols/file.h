@@ -6,6 +6,13 @@
 #include "symbols/lines.h"
 #include "symbols/table.h"
 
+/* Another file that has the lines. */
+struct line_source {
+	struct elf_bytes bytes;
+	struct elf_image image;
+};
+void line_source__free(struct line_source *source); /* or NULL */
+
 struct symbol_file {
 	struct elf_bytes bytes;   /* of the file; of the kernel: its names */
 	struct elf_image image;
@@ -18,6 +25,8 @@ struct symbol_file {
 	char *path;               /* or NULL */
 	struct lines *lines;      /* NULL: not opened yet */
 	int lines_error;          /* why not */
+	struct line_source *line_source; /* owned; or NULL */
+	bool line_source_sought;
 	bool kernel;
 };
 

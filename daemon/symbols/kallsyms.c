@@ -138,6 +138,11 @@ int kallsyms__feed(struct kallsyms *k, const char *text, size_t len)
 	return err;
 }
 
+bool kallsyms__hidden(const struct kallsyms *k)
+{
+	return k->hidden && !k->n;
+}
+
 int kallsyms__finish(struct kallsyms *k, struct elf_bytes *ret_names, struct symbol_table *ret)
 {
 	struct symbol_table table = {.source = SYMBOL_FROM_KERNEL, .base = UINT64_MAX};

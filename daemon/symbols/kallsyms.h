@@ -15,6 +15,8 @@ int kallsyms__new(struct kallsyms **ret);
 struct kallsyms *kallsyms__free(struct kallsyms *kallsyms); /* NULL */
 /* Text in pieces, cut anywhere. -ENOMEM, -EFBIG. */
 int kallsyms__feed(struct kallsyms *kallsyms, const char *text, size_t len);
+/* So far all functions were at 0: the kernel hides where they are, and the rest will say the same. */
+bool kallsyms__hidden(const struct kallsyms *kallsyms);
 /* After the last piece: the table, whose names ("name" or "name\t[module]") are
  * in `ret_names`, which is to outlive it. -EACCES: all addresses were 0; -ENOENT: no text. */
 int kallsyms__finish(struct kallsyms *kallsyms, struct elf_bytes *ret_names,

@@ -24,7 +24,8 @@ struct unit_range {
 	uint64_t start, end;
 	Dwarf_Off die; /* of the unit */
 	uint32_t unit;
-	bool split; /* its functions are in another file */
+	uint32_t split : 1; /* its functions are in another file */
+	uint32_t kb : 31;   /* of the unit */
 };
 
 struct lines {
@@ -36,7 +37,8 @@ struct lines {
 	int alt_fd;
 	struct unit_range *ranges; /* sorted by start */
 	uint32_t n, capacity;
-	uint32_t n_units, touched;
+	uint32_t n_units;
+	uint64_t touched; /* KB of units that were decoded */
 	uint8_t *seen; /* by unit: it was decoded */
 	struct source_line found[SYMBOL_INLINE_MAX + 1];
 };
@@ -158,7 +160,7 @@ static int begin(struct lines *lines)
 	return err;
 }
 
-static int add_unit(struct lines *lines, Dwarf_Die *die, uint32_t unit)
+static int add_unit(struct lines *lines, Dwarf_Die *die, uint32_t unit, uint64_t size)
 {
 	Dwarf_Attribute attribute;
 	bool split = dwarf_hasattr(die, DW_AT_dwo_name) || dwarf_hasattr(die, DW_AT_GNU_dwo_name);
@@ -178,7 +180,7 @@ static int add_unit(struct lines *lines, Dwarf_Die *die, uint32_t unit)
 		if (err)
 			return err;
 		lines->ranges[lines->n++] =
-			(struct unit_range){from, to, dwarf_dieoffset(die), unit, split};
+			(struct unit_range){from, to, dwarf_dieoffset(die), unit, split, (uint32_t)(size >> 10) + 1};
 	}
 	return 0;
 }
@@ -199,7 +201,7 @@ static int list_units(struct lines *lines)
 			break;
 		if (dwarf_offdie(lines->dwarf, at + header, &die) &&
 		    dwarf_tag(&die) != DW_TAG_partial_unit)
-			err = add_unit(lines, &die, lines->n_units);
+			err = add_unit(lines, &die, lines->n_units, next - at);
 		lines->n_units++;
 	}
 	if (!err && !lines->n)
@@ -380,7 +382,7 @@ int lines__find(struct lines *lines, uint64_t vaddr, const struct source_line **
 	if (!range)
 		return -ENOENT;
 	if (!lines->seen[range->unit]) {
-		if (lines->touched >= LINES_UNITS_MAX || !lines->dwarf) {
+		if (lines->touched >= LINES_KB_MAX || !lines->dwarf) {
 			end(lines);
 			memset(lines->seen, 0, lines->n_units);
 			lines->touched = 0;
@@ -389,7 +391,7 @@ int lines__find(struct lines *lines, uint64_t vaddr, const struct source_line **
 				return err;
 		}
 		lines->seen[range->unit] = 1;
-		lines->touched++;
+		lines->touched += range->kb;
 	}
 	if (!dwarf_offdie(lines->dwarf, range->die, &unit))
 		return -EBADMSG;

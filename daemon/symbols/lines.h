@@ -1,7 +1,7 @@
 /* file:line from DWARF, by libdw: the one place where it is seen in this stage.
  *
- * libdw keeps what it decoded; so after LINES_UNITS_MAX compilation units it is begun
- * anew. It opens other files (dwz's, split DWARF) by itself when asked for what is
+ * libdw keeps what it decoded, some five times a unit's size; so after units of
+ * LINES_KB_MAX it is begun anew (who has many addresses asks in their order). It opens other files (dwz's, split DWARF) by itself when asked for what is
  * in them: the first is given to it through the opener, what would lead to the
  * second is not asked. */
 #ifndef CPROFD_SYMBOLS_LINES_H
@@ -9,7 +9,7 @@
 
 #include "symbols/image.h"
 
-#define LINES_UNITS_MAX 512u
+#define LINES_KB_MAX 2048u
 
 struct lines;
 /* `image` is borrowed. -ENOENT: no .debug_line in it; -EFBIG, -EBADMSG. */

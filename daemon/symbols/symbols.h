@@ -16,8 +16,8 @@
  * gives wrong ones.
  *
  * Threads: an open symbol_file may be asked by several threads at once
- * (symbol_file__find), but not while it is given a debug file; its lines, and a
- * struct symbols, belong to one thread at a time. Errors: -errno.
+ * (symbol_file__find), also while one looks for lines, but not while it is given a
+ * debug file; its lines belong to one thread at a time. Errors: -errno.
  */
 #ifndef CPROFD_SYMBOLS_SYMBOLS_H
 #define CPROFD_SYMBOLS_SYMBOLS_H
@@ -111,7 +111,7 @@ struct source_line {
 };
 
 /* Debug information beyond this is not read (libLLVM's is 1 GB). */
-#define SYMBOL_DEBUG_BYTES_MAX (128u << 20)
+#define SYMBOL_DEBUG_BYTES_MAX (32u << 20)
 #define SYMBOL_INLINE_MAX 64u
 
 /* The lines of an address: the innermost inlined function first, the function
@@ -120,6 +120,10 @@ struct source_line {
  * none for this address; -EFBIG: more than SYMBOL_DEBUG_BYTES_MAX. */
 int symbol_file__lines(struct symbol_file *file, uint64_t vaddr,
 		       const struct source_line **ret_lines, size_t *ret_n);
+/* 0, or why there are none. Once they were closed (which gives back what libdw holds) they are opened by the next
+ * question. */
+int symbol_file__open_lines(struct symbol_file *file);
+void symbol_file__close_lines(struct symbol_file *file); /* or NULL */
 
 /* --- debuginfod, for those who set DEBUGINFOD_URLS --- */
 
@@ -144,37 +148,5 @@ struct debuginfod_job *debuginfod_job__free(struct debuginfod_job *job); /* NULL
  * JIT made, where Numba's names need no further proof. Longer results than
  * SYMBOL_DISPLAY_MAX stay mangled. Not terminated. 0, -ENOMEM. */
 int symbol__display(const char *name, size_t len, bool jit, struct buf *ret);
-
-/* --- the cache: each address is resolved once --- */
-
-struct symbols;
-
-struct symbol_place {
-	const char *module;   /* as given to symbols__add() */
-	const char *kernel_module; /* "" if none */
-	const char *name;     /* as in the table; NULL: outside of every symbol */
-	const char *display;  /* for people; "module+0xoffset" when there is no name */
-	uint64_t start;       /* vaddr of the function */
-	uint64_t vaddr;
-	uint64_t offset;      /* from start; without a name, of the file */
-	uint32_t function;    /* number, from 0: the same for all addresses of a function */
-	enum symbol_source source;
-};
-
-/* `bytes_max`: when the cache holds more, it begins anew. */
-int symbols__new(size_t bytes_max, struct symbols **ret);
-struct symbols *symbols__free(struct symbols *symbols); /* NULL; and its files */
-/* `file` is taken over if it returns 0; NULL: the module could not be opened, its
- * addresses get no names. *ret_module: from 0. */
-int symbols__add(struct symbols *symbols, const char *name, struct symbol_file *file, bool jit,
-		 uint32_t *ret_module);
-struct symbol_file *symbols__file(const struct symbols *symbols, uint32_t module); /* or NULL */
-/* A file offset in a module (kernel: an address). *ret is valid until the next
- * call of symbols__resolve(). 0 in all cases but -EINVAL (no such module) and -ENOMEM. */
-int symbols__resolve(struct symbols *symbols, uint32_t module, uint64_t offset,
-		     const struct symbol_place **ret);
-/* How often the cache began anew: numbers of functions are of a generation. */
-uint32_t symbols__generation(const struct symbols *symbols);
-size_t symbols__bytes(const struct symbols *symbols);
 
 #endif

@@ -33,23 +33,32 @@ struct place {
 	uint64_t start;          /* of the function; without a name: of what `name` says */
 	uint8_t kind;            /* enum place_kind */
 	uint8_t mark;            /* enum weave_mark: of an interpreter's code */
+	bool pending;            /* the names of its module are being read: name() will know. `name`, `function`
+				  * and `start` are those of an address without a name until then */
 };
+
+/* place.module of all the kernel's code. */
+#define PLACE_MODULE_KERNEL (1ull << 62)
 
 struct places {
 	/* `address`: a byte of the instruction: of a return address the byte before it. `task`: whose;
-	 * the image that was mapped at `time`. -ENOENT: nothing is known to have been there. */
+	 * the image that was mapped at `time`; the kernel's are those with the highest bit. -ENOENT: nothing
+	 * is known to have been there; -EACCES: the kernel hides its names. */
 	int (*find)(struct places *self, const struct record_task *task, uint64_t address,
 		    uint64_t time, struct place *ret);
+
+	/* The name of what was `pending`. -EAGAIN: it is still; *ret is as find() gave it then. */
+	int (*name)(struct places *self, uint64_t module, uint64_t vaddr, struct place *ret);
 
 	/* A number that differs whenever an answer of find() could: what is mapped, JIT code
 	 * included, as far as it is known of that time. Answers are kept until it changes. */
 	uint64_t (*changes)(struct places *self, const struct record_task *task, uint64_t time);
 
 	/* Is the eval loop of this process' interpreter known, so that the absence of a mark means
-	 * something? */
-	bool (*eval_known)(struct places *self, const struct record_task *task);
+	 * something? 1, 0; -EAGAIN: it is being looked for. */
+	int (*eval_known)(struct places *self, const struct record_task *task);
 
-	/* The line of an address of a module. -ENOENT: there is no debug information, or none for it; -EAGAIN:
+	/* The line of an address in its function (not in what was inlined there). -ENOENT: there is no debug information, or none for it; -EAGAIN:
 	 * it is being read. *ret_file may be NULL. May be NULL itself. */
 	int (*line)(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
 		    uint32_t *ret_line, uint32_t *ret_column);

@@ -43,7 +43,9 @@
 	X(NATIVE_DEPTH,    FRAMES, "native_depth",     "the native stack was deeper than the walk") \
 	X(WEAVE_COUNT,     FRAMES, "weave_count",      "native and Python frames did not match: frames were left out") \
 	X(WEAVE_NO_EVAL,   FRAMES, "weave_no_eval",    "the interpreter's eval loop was not found: native frames were left out") \
-	X(WEAVE_GUESS,     DETAIL, "weave_guess",      "native frames were placed among Python frames by a guess")
+	X(WEAVE_GUESS,     DETAIL, "weave_guess",      "native frames were placed among Python frames by a guess") \
+	X(KERNEL_STACK,    FRAMES, "kernel_stack",     "the kernel gave no stack of its own") \
+	X(KERNEL_HIDDEN,   DETAIL, "kernel_hidden",    "the kernel hides where its functions lie (kernel.kptr_restrict)")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,

@@ -57,7 +57,8 @@ enum record_part_kind {
 	PART_VARIABLES = 5, /* struct part_variables: names of locals */
 	PART_LINES = 6,     /* struct part_bytes: a piece of the line table */
 	PART_NATIVE_FRAMES = 16, /* struct part_native_frames; innermost frame first */
-	/* 17, 18: kernel frames, values for rules */
+	PART_KERNEL_FRAMES = 17, /* struct part_kernel_frames; innermost frame first */
+	/* 18: values for rules */
 	PART_STACK = 19, /* struct part_stack */
 };
 
@@ -130,6 +131,15 @@ struct part_stack {
 };
 _Static_assert(sizeof(struct part_stack) == 160, "part_stack");
 
+/* Of a tick in the kernel: its stack from what was interrupted to where the thread entered, above (inside of) all
+ * other frames. pc[0] is an instruction, the others are return addresses. */
+struct part_kernel_frames {
+	struct record_part part; /* loss != 0: there is none */
+	__u32 n;
+	__u32 _pad;
+	__u64 pc[];
+};
+
 /* A code object. The same key may come again (from another CPU, after an
  * eviction, or in pieces): the content of equal keys is equal. */
 struct record_code {
@@ -190,6 +200,7 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 #define RECORD_PY_FRAMES_MAX 8192u   /* frames of one sample */
 #define RECORD_NATIVE_FRAMES_MAX 4096u
 #define RECORD_STACK_MAX 65536u      /* bytes of a stack: LLVM has frames of some KB, and 60 KB of them */
+#define RECORD_KERNEL_FRAMES_MAX 127u /* PERF_MAX_STACK_DEPTH: the kernel gives no more */
 #define RECORD_STRING_MAX 1024u      /* bytes kept of one string */
 #define RECORD_LINES_MAX 16384u      /* bytes of line table in one record */
 #define RECORD_VARIABLES_MAX 64u     /* names of variables kept of one code object */
@@ -200,7 +211,8 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX \
-	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 160u + RECORD_STACK_MAX)
+	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 16u + RECORD_KERNEL_FRAMES_MAX * 8u + \
+	 160u + RECORD_STACK_MAX)
 
 #define SAMPLER_LOSSES 48u
 _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");

@@ -152,7 +152,7 @@ def test_bad_usage():
                      ["attach", pid, "-r", "1.5"], ["attach", pid, "-d", "-1"], ["attach", pid, "-d", "x"],
                      ["attach", pid, "-f", "svg"], ["attach", pid, "-f", "flamegraph"], ["attach", pid, "-o"],
                      ["attach", pid, "-o", ""], ["attach", pid, "--native=most"],
-                     ["attach", pid, "--mode=wall"], ["attach", pid, "--kernel"], ["attach", pid, "-g"], ["attach", pid, "-i"],
+                     ["attach", pid, "--mode=wall"], ["attach", pid, "-g"], ["attach", pid, "-i"],
                      ["attach", pid, "--stream", "-o", "-"], ["attach", pid, "--bogus"], ["attach", pid, "-Z"],
                      ["record"], ["record", "--"], ["record", "-p", pid, "--", "true"], ["convert"],
                      ["convert", "a", "b"], ["convert", "a", "--window", "3,1"], ["serve", "x"], ["help", "nonsense"]):

@@ -24,6 +24,8 @@ struct row {
 	uint8_t kind, mark;
 };
 
+#define KERNEL 0xffffffff81000000
+
 /* Functions of 0x100 bytes; where two lines hold an address, the one after the change counts. */
 static const struct row rows[] = {
 	{0x1000, 0x1100, 0, "python3.11", "_start", NULL, PLACE_INTERPRETER, WEAVE_CODE},
@@ -43,6 +45,8 @@ static const struct row rows[] = {
 	 WEAVE_CODE},
 	{0x4000, 0x4100, 3, "[numba]", "foo(array(float64, 1d, C))", NULL, PLACE_JIT, WEAVE_CODE},
 	{0x4000, 0x4100, 4, "[numba]", "bar(int64)", NULL, PLACE_JIT, WEAVE_CODE},
+	{KERNEL, KERNEL + 0x100, PLACE_MODULE_KERNEL, "kernel", "read_zero", NULL, PLACE_KERNEL, WEAVE_CODE},
+	{KERNEL + 0x100, KERNEL + 0x200, PLACE_MODULE_KERNEL, "kernel", "ksys_read", NULL, PLACE_KERNEL, WEAVE_CODE},
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -52,6 +56,10 @@ struct made_up {
 	unsigned asked, lines_asked;
 	unsigned lines_slow; /* so many times -EAGAIN */
 	bool no_eval;
+	int eval;     /* what is said then */
+	bool unnamed; /* names of module 2 are being read */
+	bool hidden;  /* the kernel's */
+	uint64_t news;
 };
 
 static struct made_up made_up;
@@ -70,6 +78,8 @@ static int find(struct places *self, const struct record_task *task, uint64_t ad
 		if (address < row->start || address >= row->end ||
 		    (row->module == 3 && time >= m->changed))
 			continue;
+		if (row->kind == PLACE_KERNEL && m->hidden)
+			return -EACCES;
 		*ret = (struct place){.module = row->module,
 				      .function = i,
 				      .module_name = row->module_name,
@@ -78,6 +88,12 @@ static int find(struct places *self, const struct record_task *task, uint64_t ad
 				      .start = row->start,
 				      .kind = row->kind,
 				      .mark = row->mark};
+		if (row->module == 2 && m->unnamed) {
+			ret->pending = true;
+			ret->function = address | 1ull << 63;
+			ret->start = address;
+			ret->name = "libLLVM-14.so.1+?";
+		}
 		return 0;
 	}
 	return -ENOENT;
@@ -85,12 +101,26 @@ static int find(struct places *self, const struct record_task *task, uint64_t ad
 
 static uint64_t changes(struct places *self, const struct record_task *task, uint64_t time)
 {
-	return time >= ((struct made_up *)self)->changed;
+	const struct made_up *m = (struct made_up *)self;
+
+	return (time >= m->changed) + m->news;
 }
 
-static bool eval_known(struct places *self, const struct record_task *task)
+/* As find() says it. */
+static int name(struct places *self, uint64_t module, uint64_t vaddr, struct place *ret)
 {
-	return !((struct made_up *)self)->no_eval;
+	const struct record_task anybody = {.tgid = 10};
+
+	assert_true(module == 2);
+	assert_int_equal(find(self, &anybody, vaddr, 0, ret), 0);
+	return ret->pending ? -EAGAIN : 0;
+}
+
+static int eval_known(struct places *self, const struct record_task *task)
+{
+	const struct made_up *m = (struct made_up *)self;
+
+	return m->no_eval ? m->eval : 1;
 }
 
 static int line(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
@@ -175,7 +205,7 @@ static int set_up(void **state)
 						.python = "3.11.2",
 						.time = T0};
 
-	made_up = (struct made_up){.places = {find, changes, eval_known, line},
+	made_up = (struct made_up){.places = {find, name, changes, eval_known, line},
 				   .changed = UINT64_MAX};
 	sink = (struct collect_sink){.code = on_code, .sample = on_sample};
 	task = rec_task(10, 10, 0, process.process_start, "python3");
@@ -467,7 +497,7 @@ static void lines_that_never_come(void **state)
 
 	made_up.lines_slow = UINT32_MAX;
 	SAMPLE(nested, nested_pc);
-	for (i = 0; i < 2 * 10; i++)
+	for (i = 0; i < 2 * 100; i++)
 		flush(T0 + 200 * MS + i * 100 * MS);
 	assert_int_equal(book->n_samples, 1);
 	end();
@@ -489,6 +519,95 @@ static void a_new_epoch_tells_again(void **state)
 	    "_start:0;Py_RunMain:0;main:13;work:22;_call");
 }
 
+static unsigned count(const char *function)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < book->n_functions; i++)
+		n += !strcmp(book->functions[i].name, function);
+	return n;
+}
+
+static void names_that_are_read_slowly(void **state)
+{
+	uint64_t other[N(nested_pc)];
+
+	memcpy(other, nested_pc, sizeof(other));
+	other[0] += 0x10;
+	made_up.unnamed = true;
+	SAMPLE(nested, nested_pc);
+	SAMPLE(nested, other);
+	flush(T0 + 200 * MS);
+	assert_int_equal(book->n_samples, 0); /* rows wait */
+	made_up.unnamed = false;
+	made_up.news++;
+	SAMPLE(nested, nested_pc); /* the same address, named meanwhile */
+	end();
+	assert_int_equal(book->n_samples, 3);
+	assert_int_equal(count("llvm::legacy::PassManagerImpl::run(llvm::Module&)"), 1);
+	assert_int_equal(book->samples[0].stack, book->samples[2].stack);
+	assert_int_not_equal(book->samples[0].stack, book->samples[1].stack);
+	has(book_stack(book, book->samples[1].stack), "llvm::legacy::PassManagerImpl::run(llvm::Module&)");
+}
+
+static void names_that_never_come(void **state)
+{
+	unsigned i;
+
+	made_up.unnamed = true;
+	SAMPLE(nested, nested_pc);
+	for (i = 0; i < 200; i++)
+		flush(T0 + 200 * MS + i * 100 * MS);
+	assert_int_equal(book->n_samples, 1);
+	end();
+	has(book_stack(book, book->samples[0].stack), "libLLVM-14.so.1+?");
+}
+
+static void an_eval_loop_that_is_being_looked_for(void **state)
+{
+	made_up.no_eval = true;
+	made_up.eval = -EAGAIN;
+	SAMPLE(nested, nested_pc);
+	end();
+	has(book->losses, "native_pending=1 ");
+	assert_null(strstr(book->losses, "weave_no_eval"));
+}
+
+/* Two frames of the kernel on top of what is in user space. */
+static void kernel_sample(const struct py_frame *python, uint32_t n)
+{
+	uint64_t time = T0 + ++samples * MS;
+	struct record_sample *record = rec_sample(&rec, time, &task, samples * MS);
+	const uint64_t pc[] = {KERNEL + 0x10, KERNEL + 0x200}; /* a return address behind its function */
+	struct part_kernel_frames *part;
+
+	record->flags = SAMPLE_IN_KERNEL;
+	rec_frames(&rec, 0, python, n);
+	part = rec_part(&rec, PART_KERNEL_FRAMES, 0, sizeof(*part), sizeof(pc));
+	part->n = N(pc);
+	memcpy(part->pc, pc, sizeof(pc));
+	assert_int_equal(collector__record(collector, rec.data, rec.size), 0);
+}
+
+static void the_kernel(void **state)
+{
+	kernel_sample(nested, N(nested));
+	end();
+	assert_string_equal(book_stack(book, book->samples[0].stack),
+			    "main:13;work:22;callback:31;ksys_read:0;read_zero:0");
+	assert_int_equal(function("read_zero")->kind, FUNCTION_KERNEL);
+	assert_int_equal(book->ledger.whole, 1);
+}
+
+static void a_kernel_that_hides(void **state)
+{
+	made_up.hidden = true;
+	kernel_sample(nested, N(nested));
+	end();
+	assert_string_equal(book_stack(book, book->samples[0].stack), "main:13;work:22;callback:31;[kernel]:0");
+	has(book->losses, "kernel_hidden=1 ");
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -504,6 +623,11 @@ int main(void)
 		TEST(lines_that_are_read_slowly),
 		TEST(lines_that_never_come),
 		TEST(a_new_epoch_tells_again),
+		TEST(names_that_are_read_slowly),
+		TEST(names_that_never_come),
+		TEST(an_eval_loop_that_is_being_looked_for),
+		TEST(the_kernel),
+		TEST(a_kernel_that_hides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

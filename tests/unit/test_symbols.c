@@ -304,52 +304,13 @@ static void kernel(void **state)
 	assert_int_equal(symbol_file__open_kallsyms_text("", 0, &file), -ENOENT);
 }
 
-static void cache(void **state)
-{
-	const struct symbol_place *place;
-	struct symbols *symbols;
-	uint32_t module, bare, function;
-	struct made m;
-	unsigned i;
-
-	begin(&m);
-	add(&m, "_ZN3foo3barEi", STB_GLOBAL, STT_FUNC, 0x10, 16);
-	add(&m, "plain", STB_GLOBAL, STT_FUNC, 0x20, 16);
-	assert_int_equal(symbols__new(1u << 20, &symbols), 0);
-	assert_int_equal(symbols__add(symbols, "libmade.so", made_file(&m), false, &module), 0);
-	assert_int_equal(symbols__add(symbols, "gone.so", NULL, false, &bare), 0);
-	assert_int_equal(symbols__resolve(symbols, module, 0x412, &place), 0);
-	assert_string_equal(place->name, "_ZN3foo3barEi");
-	assert_string_equal(place->display, "foo::bar(int)");
-	assert_int_equal(place->offset, 2);
-	function = place->function;
-	assert_int_equal(symbols__resolve(symbols, module, 0x413, &place), 0);
-	assert_int_equal(place->function, function);
-	assert_int_equal(symbols__resolve(symbols, module, 0x421, &place), 0);
-	assert_int_not_equal(place->function, function);
-	assert_int_equal(symbols__resolve(symbols, module, 0x400, &place), 0);
-	assert_null(place->name);
-	assert_string_equal(place->display, "libmade.so+0x400");
-	assert_int_equal(symbols__resolve(symbols, bare, 0x1234, &place), 0);
-	assert_string_equal(place->display, "gone.so+0x1234");
-	assert_int_equal(symbols__resolve(symbols, 7, 0, &place), -EINVAL);
-	for (i = 0; i < 100000; i++) {
-		assert_int_equal(symbols__resolve(symbols, bare, i, &place), 0);
-		assert_true(symbols__bytes(symbols) < 4u << 20);
-	}
-	assert_true(symbols__generation(symbols) > 0);
-	assert_int_equal(symbols__resolve(symbols, module, 0x412, &place), 0);
-	assert_string_equal(place->display, "foo::bar(int)");
-	symbols__free(symbols);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(like_dladdr),	   cmocka_unit_test(vdso),
 		cmocka_unit_test(choice),	   cmocka_unit_test(ranges),
 		cmocka_unit_test(mapping_symbols), cmocka_unit_test(changed_file),
-		cmocka_unit_test(kernel),	   cmocka_unit_test(cache),
+		cmocka_unit_test(kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 
 #include "../tools/unwind_self.h"
 #include "modules/modules.h"
+#include "symbols/symbols.h"
 #include "modules/segments.h"
 
 static struct modules *modules;
@@ -341,17 +342,20 @@ static void expect_symbol(uint64_t pc, const char *file, const char *name)
 {
 	struct modules_found found;
 	struct symbol_file *symbols;
+	struct module_bytes bytes;
 	struct symbol symbol = {};
 
 	assert_int_equal(modules__find(modules, process, pc, now(), &found), 0);
 	assert_non_null(found.module);
 	assert_true(found.vaddr_known);
 	assert_non_null(strstr(found.module->path, file));
-	assert_int_equal(modules__symbols(modules, found.module, &symbols), 0);
+	assert_int_equal(modules__bytes(modules, found.module, &bytes), 0);
+	assert_int_equal(symbol_file__open(dup(bytes.fd), found.module->path, NULL, &symbols), 0);
 	assert_int_equal(symbol_file__find(symbols, found.vaddr, &symbol), 0);
 	assert_string_equal(symbol.name.data, name);
 	assert_int_equal(symbol.offset, 0);
 	symbol__free(&symbol);
+	symbol_file__free(symbols);
 }
 
 /* Without tables there is no pool, and answers all the same. */

@@ -1,0 +1,66 @@
+/* The kernel's frames of a sample. */
+#include <errno.h>
+
+#include "collect/collect.h"
+#include "profile/internal.h"
+
+#define HIDDEN 1u /* known_place.mark */
+
+/* What all its functions are when none has a name. */
+static const struct place kernel = {
+	.module = PLACE_MODULE_KERNEL, .function = 0, .module_name = "kernel", .name = "[kernel]", .kind = PLACE_KERNEL};
+
+/* Which frame an address is: as for native code, and kept with it. */
+static int find(struct profile *profile, const struct record_header *header, uint64_t address, uint64_t changes,
+		struct known_place *ret)
+{
+	struct places *places = profile->options.places;
+	struct place place = {.module_name = "", .name = ""};
+	int err = places->find(places, &header->task, address, header->time, &place);
+
+	ret->process = NULL;
+	ret->pc = address;
+	ret->changes = changes;
+	ret->mark = err == -EACCES ? HIDDEN : 0;
+	return tables__native(&profile->tables, err ? &kernel : &place, &ret->frame);
+}
+
+int kernel__put(struct profile *profile, const struct record_sample *sample, bool *ret_whole)
+{
+	const struct part_kernel_frames *part = (const void *)record__part(sample, PART_KERNEL_FRAMES);
+	struct places *places = profile->options.places;
+	/* No process: the kernel is the same for all. */
+	const struct process *everybodys = (const void *)profile;
+	struct stack *stack = profile->stack;
+	bool hidden = false;
+	uint64_t changes;
+	uint32_t i;
+
+	if (!part || !places)
+		return 0;
+	if (part->part.loss) {
+		profile->ledger.shown[part->part.loss]++;
+		*ret_whole = false;
+	}
+	changes = places->changes(places, &sample->header.task, sample->header.time);
+	for (i = 0; i < part->n; i++) {
+		/* A return address may be the first byte of what follows its function. */
+		uint64_t address = part->pc[i] - (i > 0);
+		uint64_t hash = hash__pair(&profile->tables.seed, address, (uintptr_t)everybodys);
+		struct known_place *known = &stack->known[hash % KNOWN_PLACES];
+
+		if (known->process != everybodys || known->pc != address || known->changes != changes) {
+			int err = find(profile, &sample->header, address, changes, known);
+
+			if (err)
+				return err;
+			known->process = everybodys;
+		}
+		/* Without names all of them are one. */
+		if (known->mark != HIDDEN || !hidden)
+			stack->steps[stack->n++] = (struct step){.key = known->frame, .is_frame = true};
+		hidden |= known->mark == HIDDEN;
+	}
+	profile->ledger.own[LOSS_KERNEL_HIDDEN] += hidden;
+	return 0;
+}

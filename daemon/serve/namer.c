@@ -1,0 +1,332 @@
+/* The namer's thread. Beside it: namer_lines.c, lines; namer_ask.c, the loop's side. */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "serve/namer_internal.h"
+#include "symbols/relocate.h"
+
+#define LOOK_NS 20000000ll /* at downloads, and at lines that have to wait */
+#define ANSWER_NS 3000000000ll
+
+static struct timespec after(int64_t ns)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += (t.tv_nsec + ns) / 1000000000;
+	t.tv_nsec = (t.tv_nsec + ns) % 1000000000;
+	return t;
+}
+
+/* --- files that only the broker can open --- */
+
+static bool is_absent(const struct namer *namer, int32_t pid, const char *path, size_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < namer->n_absent; i++)
+		if (namer->absent[i].pid == pid && strlen(namer->absent[i].branch) == len &&
+		    !memcmp(namer->absent[i].branch, path, len))
+			return true;
+	return false;
+}
+
+/* In the thread: asks the loop, and waits. */
+static int ask(struct namer *namer, int32_t pid, const char *path)
+{
+	struct timespec until = after(ANSWER_NS);
+	uint64_t one = 1;
+	int fd;
+
+	pthread_mutex_lock(&namer->lock);
+	if (namer->stop || namer->question_lost) {
+		pthread_mutex_unlock(&namer->lock);
+		return -ECANCELED;
+	}
+	namer->question_pid = pid;
+	snprintf(namer->question, sizeof(namer->question), "%s", path);
+	namer->question_state = QUESTION_NEW;
+	if (write(namer->event, &one, sizeof(one)) != sizeof(one))
+		namer->question_lost = true; /* cannot be: an eventfd that is read takes it */
+	while (!namer->stop && namer->question_state != QUESTION_ANSWERED)
+		if (pthread_cond_timedwait(&namer->answered, &namer->lock, &until))
+			break;
+	fd = namer->question_state == QUESTION_ANSWERED ? namer->answer : -ETIMEDOUT;
+	/* A late answer would be taken for that of the next question. */
+	namer->question_lost |= namer->question_state != QUESTION_ANSWERED;
+	namer->question_state = QUESTION_NONE;
+	namer->answer = -ENOENT;
+	pthread_mutex_unlock(&namer->lock);
+	return fd;
+}
+
+static int open_debug(void *context, const char *path)
+{
+	static const char root[] = "/usr/lib/debug/";
+	struct names *names = context;
+	struct namer *namer = names->namer;
+	size_t len;
+	int fd;
+
+	if (strncmp(path, root, sizeof(root) - 1) || strlen(path) >= sizeof(namer->question))
+		return -ENOENT;
+	path += sizeof(root) - 1;
+	path += strspn(path, "/");
+	len = strcspn(path, "/");
+	if (len >= sizeof(namer->absent[0].branch) || is_absent(namer, names->pid, path, len))
+		return -ENOENT;
+	fd = ask(namer, names->pid, path);
+	if (fd == -ENODEV && namer->n_absent < ABSENT_MAX) {
+		namer->absent[namer->n_absent].pid = names->pid;
+		memcpy(namer->absent[namer->n_absent++].branch, path, len);
+	}
+	return fd;
+}
+
+void names__watch(struct names *names)
+{
+	names->opener = (struct symbol_opener){open_debug, names};
+}
+
+/* --- a module --- */
+
+static int open_file(struct names *names)
+{
+	int fd = fcntl(names->fd, F_DUPFD_CLOEXEC, 3), err;
+
+	if (fd < 0)
+		return -errno;
+	err = symbol_file__open(fd, names->path, &names->opener, &names->work);
+	if (err)
+		close(fd);
+	return err;
+}
+
+static int open_object(struct names *names)
+{
+	_cleanup_free_ uint8_t *image = malloc(names->image_size + 1);
+	ssize_t got;
+	int err;
+
+	if (!image || !names->image_size)
+		return image ? -EFBIG : -ENOMEM;
+	got = pread(names->fd, image, names->image_size, (off_t)names->address);
+	close(names->fd);
+	names->fd = -1;
+	if (got != (ssize_t)names->image_size)
+		return -ENOENT;
+	err = elf_relocate_debug(image, names->image_size);
+	return err ? err : symbol_file__open_memory(image, names->image_size, &names->work);
+}
+
+static int open_kernel(struct names *names)
+{
+	_cleanup_close_ int fd = ask(names->namer, 0, NAMER_KALLSYMS);
+
+	return fd < 0 ? fd : symbol_file__open_kallsyms(fd, &names->work);
+}
+
+static int open_symbols(struct names *names)
+{
+	switch (names->kind) {
+	case NAMES_FILE:
+		return open_file(names);
+	case NAMES_IMAGE:
+		return symbol_file__open_memory(names->image, names->image_size, &names->work);
+	case NAMES_OBJECT:
+		return open_object(names);
+	case NAMES_KERNEL:
+		return open_kernel(names);
+	}
+	return -ENOENT;
+}
+
+/* Opens it, and hands it to the loop. */
+static void read_symbols(struct namer *namer, struct names *names)
+{
+	int err = open_symbols(names);
+
+	if (!err && names->kind == NAMES_FILE)
+		download__want(names, false);
+	pthread_mutex_lock(&namer->lock);
+	names->file = err ? NULL : names->work;
+	names->error = err == -EAGAIN ? -EIO : err;
+	names->state = NAMES_READ;
+	namer->news++;
+	pthread_mutex_unlock(&namer->lock);
+}
+
+static void read_eval(struct namer *namer, struct names *names)
+{
+	struct eval_ranges eval = {};
+	struct unwind_file file;
+
+	if (names->work && names->kind == NAMES_FILE && !unwind_file__init(&file, names->fd))
+		eval_ranges__find(&file.source, names->work, &eval);
+	pthread_mutex_lock(&namer->lock);
+	names->eval = eval;
+	names->eval_state = EVAL_READ;
+	namer->news++;
+	pthread_mutex_unlock(&namer->lock);
+}
+
+/* --- downloads --- */
+
+void download__want(struct names *names, bool lines)
+{
+	struct namer *namer = names->namer;
+	struct symbol_stats stats;
+
+	if (!namer->downloads_on || names->download_state != DOWNLOAD_NONE)
+		return;
+	symbol_file__stats(names->work, &stats);
+	if (lines || (!stats.symbols[SYMBOL_FROM_SYMTAB] && !stats.symbols[SYMBOL_FROM_DEBUG_FILE]))
+		names->download_state = DOWNLOAD_WANTED;
+}
+
+static void install(struct namer *namer, struct names *names, int fd)
+{
+	struct symbol_file *old = names->work;
+	int err = open_file(names);
+
+	if (!err)
+		err = symbol_file__add_debug_file(names->work, fd);
+	if (err) {
+		close(fd);
+		if (names->work != old)
+			symbol_file__free(names->work);
+		names->work = old;
+		return;
+	}
+	pthread_mutex_lock(&namer->lock);
+	names->fresh = names->work; /* the loop may be looking into the old one */
+	pthread_mutex_unlock(&namer->lock);
+}
+
+/* Starts and ends downloads. True: some run. */
+static bool look_at_downloads(struct namer *namer, struct names *names)
+{
+	unsigned running = 0;
+	const uint8_t *id;
+	size_t len;
+	int fd;
+
+	if (!namer->downloads_on)
+		return false;
+	for (struct names *n = names; n; n = n->next) {
+		if (n->download_state != DOWNLOAD_RUNS)
+			continue;
+		fd = debuginfod_job__take(n->download);
+		if (fd == -EAGAIN) {
+			running++;
+			continue;
+		}
+		n->download = debuginfod_job__free(n->download);
+		n->download_state = DOWNLOAD_OVER;
+		if (fd >= 0)
+			install(namer, n, fd);
+	}
+	for (struct names *n = names; n && running < NAMER_DOWNLOADS; n = n->next) {
+		if (n->download_state != DOWNLOAD_WANTED)
+			continue;
+		len = symbol_file__build_id(n->work, &id);
+		n->download_state = DOWNLOAD_OVER;
+		if (!len || debuginfod_job__start(id, len, &n->download))
+			continue;
+		n->download_state = DOWNLOAD_RUNS;
+		running++;
+	}
+	return running;
+}
+
+/* --- the loop of the thread --- */
+
+/* An interpreter first: without it no stack can be woven. Oldest first otherwise. */
+static struct names *next_names(struct namer *namer, bool *ret_eval)
+{
+	struct names *names, *found = NULL;
+
+	*ret_eval = false;
+	for (names = namer->all; names; names = names->next) {
+		if (names->eval_state == EVAL_WANTED) {
+			*ret_eval = names->state == NAMES_READ;
+			return names;
+		}
+		if (names->state == NAMES_WAITS)
+			found = names;
+	}
+	return found;
+}
+
+/* With the lock held: waits for work, or (`soon`) to look again. */
+static void rest(struct namer *namer, bool soon)
+{
+	struct timespec until = after(LOOK_NS);
+
+	if (!namer->rested) {
+		namer->rested = true;
+		pthread_mutex_unlock(&namer->lock);
+		malloc_trim(0); /* what symbols and lines took meanwhile */
+		pthread_mutex_lock(&namer->lock);
+		if (namer->kick || namer->stop)
+			return;
+	}
+	if (soon)
+		pthread_cond_timedwait(&namer->wake, &namer->lock, &until);
+	else
+		pthread_cond_wait(&namer->wake, &namer->lock);
+}
+
+static void *work(void *argument)
+{
+	struct namer *namer = argument;
+	bool eval, downloading, busy, postponed;
+	struct names *names, *all;
+
+	pthread_mutex_lock(&namer->lock);
+	while (!namer->stop) {
+		namer->kick = false;
+		all = namer->all; /* new ones come in front, none goes */
+		names = next_names(namer, &eval);
+		pthread_mutex_unlock(&namer->lock);
+		if (names)
+			eval ? read_eval(namer, names) : read_symbols(namer, names);
+		downloading = look_at_downloads(namer, all);
+		postponed = false;
+		busy = names || lines__work(namer, all, &postponed);
+		pthread_mutex_lock(&namer->lock);
+		namer->rested &= !busy;
+		if (!busy && !namer->kick && !namer->stop)
+			rest(namer, downloading || postponed);
+	}
+	pthread_mutex_unlock(&namer->lock);
+	return NULL;
+}
+
+/* Signals are for the thread of the loop. */
+static int start(struct namer *namer)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&namer->thread, NULL, work, namer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	namer->started = !err;
+	return -err;
+}
+
+void namer__kick(struct namer *namer)
+{
+	if (!namer->started && start(namer))
+		return; /* nothing will be known: as if all were slow */
+	namer->kick = true;
+	pthread_cond_signal(&namer->wake);
+}

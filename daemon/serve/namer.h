@@ -1,0 +1,79 @@
+/* Namer: a thread that reads what gives native code its names, so that the engine's loop never waits for it:
+ * symbol tables, where the eval loop lies, lines from debug information, /proc/kallsyms.
+ *
+ *   loop: names__find() -> -EAGAIN             thread: opens the symbols, publishes them
+ *         names__line() -> -EAGAIN                     looks into debug information, for each address once
+ *         namer__event() is readable: a file is asked for -> broker -> namer__answer()
+ *
+ * A table that is ready is asked in the loop's thread: some microseconds. The thread alone opens libdw, which reads
+ * all of a file's debug information: for one module at a time, for all the addresses that were asked for by then, and
+ * not again for NAMER_LINES_PAUSE_NS.
+ *
+ * Owner: a namer for each session; it owns its names, until it ends. Threads: all functions here belong to one
+ * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts.
+ */
+#ifndef CPROFD_NAMER_H
+#define CPROFD_NAMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbols/symbols.h"
+#include "weave/eval_ranges.h"
+
+#define NAMER_LINES_PAUSE_NS 300000000ull
+#define NAMER_LINES_WAITING 8192u   /* addresses; more wait for the next question */
+#define NAMER_LINES_KEPT 65536u     /* answers; then they are asked for anew */
+#define NAMER_TEXT_MAX (4u << 20)   /* of file names in them */
+#define NAMER_DOWNLOADS 2u          /* from debuginfod at once */
+#define NAMER_IMAGE_MAX (16u << 20) /* of an object of a JIT compiler */
+#define NAMER_KALLSYMS "/proc/kallsyms"
+
+struct namer;
+struct names; /* of one module */
+
+int namer__new(struct namer **ret);
+struct namer *namer__free(struct namer *namer); /* NULL; waits for what the thread does at the moment */
+
+/* --- modules. NULL: out of memory --- */
+
+/* A file: `fd` is copied. `path`, `pid`: as which process sees it, for its debug file. */
+struct names *namer__add_file(struct namer *namer, int fd, const char *path, int32_t pid);
+/* The vDSO: the bytes are copied. */
+struct names *namer__add_image(struct namer *namer, const void *image, size_t size);
+/* An object of a JIT compiler, for its lines: read from the target's memory (`mem` is copied). It may be gone or
+ * another one by then: see names__ready(). */
+struct names *namer__add_object(struct namer *namer, int mem, uint64_t address, uint64_t size);
+struct names *namer__add_kernel(struct namer *namer);
+
+/* --- questions: -EAGAIN until it was read --- */
+
+/* 0, or why there are no symbols. For an object: its image was copied before this said 0. */
+int names__ready(const struct names *names);
+/* As symbol_file__find(). */
+int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret);
+/* Where the eval loop lies, in a module that holds an interpreter; the first call asks for it, ahead of all
+ * else. *ret lives as long as the names. -ENOENT: there is none. */
+int names__eval(struct names *names, const struct eval_ranges **ret);
+/* The line of the function that has the code at vaddr (where an inlined function lies: of its call).
+ * *ret_file is valid until the next call. -ENOENT: none is known. */
+int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+		uint32_t *ret_column);
+
+/* Takes what the thread found. Each 20 ms. */
+void namer__tick(struct namer *namer);
+/* Lines are on their way. */
+bool namer__waits(const struct namer *namer);
+/* A number that differs when an answer may. */
+uint64_t namer__changes(const struct namer *namer);
+
+/* --- files that it asks for --- */
+
+int namer__event(const struct namer *namer); /* readable: there is a question. Borrowed */
+/* NAMER_KALLSYMS, or a path below /usr/lib/debug as `*ret_pid` sees it. False: no question, or it was given
+ * already. */
+bool namer__question(struct namer *namer, int32_t *ret_pid, const char **ret_path);
+void namer__answer(struct namer *namer, int fd); /* taken; or -errno. -ENODEV: that tree has no such branch */
+
+#endif

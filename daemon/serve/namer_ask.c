@@ -1,0 +1,425 @@
+/* The loop's side of the namer: questions, and what is kept of answers. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "serve/namer_internal.h"
+
+/* --- life --- */
+
+/* libdebuginfod keeps what it downloaded in the home of its user, which an engine may not have. */
+static bool downloads_on(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS"), *home = getenv("HOME");
+	char path[64];
+	struct stat stat;
+
+	if (!urls || !*urls)
+		return false;
+	if (getenv("DEBUGINFOD_CACHE_PATH") || getenv("XDG_CACHE_HOME") || (home && !access(home, W_OK)))
+		return true;
+	snprintf(path, sizeof(path), "/tmp/cprofd-debuginfod-%u", (unsigned)geteuid());
+	/* Anybody may have made it, or a link in its place. */
+	if ((mkdir(path, 0700) && errno != EEXIST) || lstat(path, &stat) || !S_ISDIR(stat.st_mode) ||
+	    stat.st_uid != geteuid() || stat.st_mode & 0077)
+		return false;
+	return !setenv("DEBUGINFOD_CACHE_PATH", path, 1);
+}
+
+int namer__new(struct namer **ret)
+{
+	struct namer *namer = calloc(1, sizeof(*namer));
+	pthread_condattr_t monotonic;
+	int err;
+
+	if (!namer)
+		return -ENOMEM;
+	pthread_mutex_init(&namer->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&namer->wake, &monotonic);
+	pthread_cond_init(&namer->answered, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	namer->answer = -ENOENT;
+	namer->downloads_on = downloads_on(); /* before there is another thread */
+	namer->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = namer->event < 0 ? -errno : hash_seed__draw(&namer->seed);
+	if (err)
+		namer__free(namer);
+	else
+		*ret = namer;
+	return err;
+}
+
+static void free_jobs(struct line_job *job)
+{
+	while (job) {
+		struct line_job *next = job->next;
+
+		free(job->file);
+		free(job);
+		job = next;
+	}
+}
+
+static void free_names(struct names *names)
+{
+	debuginfod_job__free(names->download);
+	if (names->file != names->work)
+		symbol_file__free(names->file);
+	symbol_file__free(names->work);
+	eval_ranges__free(&names->eval);
+	free_jobs(names->asked);
+	free_jobs(names->done);
+	if (names->fd >= 0)
+		close(names->fd);
+	free(names->path);
+	free(names->image);
+	free(names);
+}
+
+static void forget_rows(struct namer *namer)
+{
+	free(namer->rows);
+	free(namer->by_vaddr.slots);
+	free(namer->texts);
+	free(namer->by_text.slots);
+	arena__free(&namer->strings);
+	namer->rows = NULL;
+	namer->texts = NULL;
+	namer->by_vaddr = namer->by_text = (struct slots){};
+	namer->n_rows = namer->rows_capacity = namer->n_texts = namer->texts_capacity = 0;
+}
+
+struct namer *namer__free(struct namer *namer)
+{
+	struct names *names;
+
+	if (!namer)
+		return NULL;
+	if (namer->started) {
+		pthread_mutex_lock(&namer->lock);
+		namer->stop = true;
+		pthread_cond_signal(&namer->wake);
+		pthread_cond_signal(&namer->answered);
+		pthread_mutex_unlock(&namer->lock);
+		pthread_join(namer->thread, NULL);
+	}
+	while ((names = namer->all)) {
+		namer->all = names->next;
+		free_names(names);
+	}
+	if (namer->answer >= 0)
+		close(namer->answer);
+	if (namer->event >= 0)
+		close(namer->event);
+	forget_rows(namer);
+	pthread_cond_destroy(&namer->wake);
+	pthread_cond_destroy(&namer->answered);
+	pthread_mutex_destroy(&namer->lock);
+	free(namer);
+	return NULL;
+}
+
+/* --- modules --- */
+
+/* Takes what `given` points to. */
+static struct names *add(struct namer *namer, const struct names *given)
+{
+	struct names *names = malloc(sizeof(*names));
+
+	if (!names || (given->kind == NAMES_FILE && !given->path) || (given->kind == NAMES_IMAGE && !given->image)) {
+		if (given->fd >= 0)
+			close(given->fd);
+		free(given->path);
+		free(given->image);
+		free(names);
+		return NULL;
+	}
+	*names = *given;
+	names->namer = namer;
+	names->number = namer->n_names++;
+	names__watch(names);
+	pthread_mutex_lock(&namer->lock);
+	names->next = namer->all;
+	namer->all = names;
+	namer__kick(namer);
+	pthread_mutex_unlock(&namer->lock);
+	return names;
+}
+
+struct names *namer__add_file(struct namer *namer, int fd, const char *path, int32_t pid)
+{
+	return add(namer, &(struct names){.kind = NAMES_FILE,
+					  .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
+					  .path = strdup(path),
+					  .pid = pid});
+}
+
+struct names *namer__add_image(struct namer *namer, const void *image, size_t size)
+{
+	void *copy = malloc(size ? size : 1);
+
+	if (copy)
+		memcpy(copy, image, size);
+	return add(namer, &(struct names){.kind = NAMES_IMAGE, .fd = -1, .image = copy, .image_size = size});
+}
+
+struct names *namer__add_object(struct namer *namer, int mem, uint64_t address, uint64_t size)
+{
+	/* Of too large a one nothing is read. */
+	return add(namer, &(struct names){.kind = NAMES_OBJECT,
+					  .fd = fcntl(mem, F_DUPFD_CLOEXEC, 3),
+					  .address = address,
+					  .image_size = size <= NAMER_IMAGE_MAX ? size : 0});
+}
+
+struct names *namer__add_kernel(struct namer *namer)
+{
+	return add(namer, &(struct names){.kind = NAMES_KERNEL, .fd = -1});
+}
+
+/* --- questions --- */
+
+/* The file to ask; NULL: *ret_error. */
+static struct symbol_file *file_of(const struct names *names, int *ret_error)
+{
+	struct symbol_file *file = NULL;
+
+	pthread_mutex_lock(&names->namer->lock);
+	if (names->state == NAMES_READ)
+		file = names->file;
+	*ret_error = names->state == NAMES_READ ? names->error : -EAGAIN;
+	pthread_mutex_unlock(&names->namer->lock);
+	return file;
+}
+
+int names__ready(const struct names *names)
+{
+	int err;
+
+	file_of(names, &err);
+	return err;
+}
+
+int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret)
+{
+	int err;
+	const struct symbol_file *file = file_of(names, &err);
+
+	return file ? symbol_file__find(file, vaddr, ret) : err;
+}
+
+int names__eval(struct names *names, const struct eval_ranges **ret)
+{
+	struct namer *namer = names->namer;
+	int err = -EAGAIN;
+
+	*ret = NULL;
+	pthread_mutex_lock(&namer->lock);
+	if (names->eval_state == EVAL_NONE) {
+		names->eval_state = EVAL_WANTED;
+		namer__kick(namer);
+	}
+	if (names->eval_state == EVAL_READ)
+		err = names->eval.n ? 0 : -ENOENT;
+	pthread_mutex_unlock(&namer->lock);
+	if (!err)
+		*ret = &names->eval;
+	return err;
+}
+
+/* --- lines --- */
+
+static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
+{
+	const struct namer *namer = holder;
+
+	*ret = hash__pair(&namer->seed, namer->rows[row].vaddr, namer->rows[row].names);
+	return true;
+}
+
+static struct line_row *find_row(const struct namer *namer, const struct names *names, uint64_t vaddr)
+{
+	const struct slots *slots = &namer->by_vaddr;
+	uint32_t at, row;
+
+	for (at = slots__first(slots, hash__pair(&namer->seed, vaddr, names->number)); slots__row(slots, at, &row);
+	     at = slots__next(slots, at))
+		if (namer->rows[row].vaddr == vaddr && namer->rows[row].names == names->number)
+			return &namer->rows[row];
+	return NULL;
+}
+
+static int add_row(struct namer *namer, const struct names *names, uint64_t vaddr)
+{
+	struct line_row row = {.vaddr = vaddr, .names = names->number, .error = -EAGAIN};
+	uint64_t hash;
+	int err;
+
+	if (namer->n_rows >= NAMER_LINES_KEPT || namer->strings.bytes >= NAMER_TEXT_MAX)
+		forget_rows(namer);
+	err = array__reserve((void **)&namer->rows, sizeof(row), namer->n_rows, &namer->rows_capacity);
+	if (!err)
+		err = slots__reserve(&namer->by_vaddr, namer->n_rows, hash_row, namer);
+	if (err)
+		return err;
+	namer->rows[namer->n_rows] = row;
+	hash_row(namer, namer->n_rows, &hash);
+	slots__enter(&namer->by_vaddr, hash, namer->n_rows++);
+	return 0;
+}
+
+int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+		uint32_t *ret_column)
+{
+	struct namer *namer = names->namer;
+	const struct line_row *row = find_row(namer, names, vaddr);
+	struct line_job *job;
+
+	if (row && !row->error) {
+		*ret_file = row->file;
+		*ret_line = row->line;
+		*ret_column = row->column;
+	}
+	if (row)
+		return row->error;
+	if (namer->waiting >= NAMER_LINES_WAITING)
+		return -EAGAIN;
+	job = calloc(1, sizeof(*job));
+	if (!job || add_row(namer, names, vaddr)) {
+		free(job);
+		return -ENOENT;
+	}
+	job->vaddr = vaddr;
+	namer->waiting++;
+	pthread_mutex_lock(&namer->lock);
+	job->next = names->asked;
+	names->asked = job;
+	namer__kick(namer);
+	pthread_mutex_unlock(&namer->lock);
+	return -EAGAIN;
+}
+
+static bool hash_text(const void *holder, uint32_t text, uint64_t *ret)
+{
+	const struct namer *namer = holder;
+	const char *at = namer->texts[text];
+
+	*ret = hash__bytes(&namer->seed, at, strlen(at));
+	return true;
+}
+
+/* One copy of each file's name. */
+static const char *keep(struct namer *namer, const char *text)
+{
+	size_t len = strlen(text);
+	uint64_t hash = hash__bytes(&namer->seed, text, len);
+	uint32_t at, row;
+	char *copy;
+
+	for (at = slots__first(&namer->by_text, hash); slots__row(&namer->by_text, at, &row);
+	     at = slots__next(&namer->by_text, at))
+		if (!strcmp(namer->texts[row], text))
+			return namer->texts[row];
+	if (array__reserve((void **)&namer->texts, sizeof(*namer->texts), namer->n_texts, &namer->texts_capacity) ||
+	    slots__reserve(&namer->by_text, namer->n_texts, hash_text, namer))
+		return NULL;
+	copy = arena__take(&namer->strings, len + 1);
+	if (!copy)
+		return NULL;
+	namer->texts[namer->n_texts] = memcpy(copy, text, len + 1);
+	slots__enter(&namer->by_text, hash, namer->n_texts++);
+	return copy;
+}
+
+static void take_line(struct namer *namer, const struct names *names, const struct line_job *job)
+{
+	struct line_row *row = find_row(namer, names, job->vaddr);
+
+	if (!row) /* rows were begun anew since */
+		return;
+	row->error = job->error == -EAGAIN ? -EIO : job->error;
+	row->line = job->line;
+	row->column = job->column;
+	row->file = job->error ? NULL : keep(namer, job->file);
+	if (!row->error && !row->file)
+		row->error = -ENOMEM;
+}
+
+void namer__tick(struct namer *namer)
+{
+	struct symbol_file *old;
+	struct line_job *done, *job;
+	struct names *names;
+
+	for (names = namer->all; names; names = names->next) { /* which the loop alone changes */
+		pthread_mutex_lock(&namer->lock);
+		done = names->done;
+		names->done = NULL;
+		old = names->fresh ? names->file : NULL;
+		if (names->fresh) {
+			names->file = names->fresh;
+			names->fresh = NULL;
+			namer->news++;
+		}
+		namer->changes = namer->news;
+		pthread_mutex_unlock(&namer->lock);
+		symbol_file__free(old);
+		for (job = done; job; job = job->next) {
+			take_line(namer, names, job);
+			namer->waiting--;
+		}
+		free_jobs(done);
+	}
+}
+
+bool namer__waits(const struct namer *namer)
+{
+	return namer->waiting > 0;
+}
+
+uint64_t namer__changes(const struct namer *namer)
+{
+	return namer->changes;
+}
+
+/* --- files --- */
+
+int namer__event(const struct namer *namer)
+{
+	return namer->event;
+}
+
+bool namer__question(struct namer *namer, int32_t *ret_pid, const char **ret_path)
+{
+	uint64_t count;
+	bool asked;
+
+	(void)!read(namer->event, &count, sizeof(count));
+	pthread_mutex_lock(&namer->lock);
+	asked = namer->question_state == QUESTION_NEW;
+	if (asked)
+		namer->question_state = QUESTION_GIVEN;
+	pthread_mutex_unlock(&namer->lock);
+	*ret_pid = namer->question_pid;
+	*ret_path = namer->question;
+	return asked;
+}
+
+void namer__answer(struct namer *namer, int fd)
+{
+	pthread_mutex_lock(&namer->lock);
+	if (namer->question_state == QUESTION_GIVEN) {
+		namer->answer = fd;
+		namer->question_state = QUESTION_ANSWERED;
+		pthread_cond_signal(&namer->answered);
+		fd = -1;
+	}
+	pthread_mutex_unlock(&namer->lock);
+	if (fd >= 0)
+		close(fd);
+}

@@ -1,0 +1,113 @@
+/* What the files of the namer share. `lock` guards what both threads touch; the rest says whose it is. */
+#ifndef CPROFD_NAMER_INTERNAL_H
+#define CPROFD_NAMER_INTERNAL_H
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/slots.h"
+#include "broker/broker.h"
+#include "serve/namer.h"
+
+enum names_kind { NAMES_FILE, NAMES_IMAGE, NAMES_OBJECT, NAMES_KERNEL };
+enum names_state { NAMES_WAITS, NAMES_READ };
+enum eval_state { EVAL_NONE, EVAL_WANTED, EVAL_READ };
+enum download_state { DOWNLOAD_NONE, DOWNLOAD_WANTED, DOWNLOAD_RUNS, DOWNLOAD_OVER };
+enum question_state { QUESTION_NONE, QUESTION_NEW, QUESTION_GIVEN, QUESTION_ANSWERED };
+
+/* An address whose line is asked for. */
+struct line_job {
+	struct line_job *next;
+	uint64_t vaddr;
+	int error;
+	uint32_t line, column;
+	char *file; /* or NULL */
+};
+
+struct names {
+	struct namer *namer;
+	struct names *next; /* older */
+	uint32_t number;
+	/* constant once the thread may see it */
+	enum names_kind kind;
+	char *path;
+	int32_t pid;
+	void *image;
+	size_t image_size;
+	uint64_t address;
+	struct symbol_opener opener;
+	int fd;
+	/* the thread's */
+	struct symbol_file *work;
+	struct debuginfod_job *download;
+	enum download_state download_state;
+	uint64_t lines_again; /* CLOCK_MONOTONIC ns: not before */
+	/* under lock */
+	enum names_state state;
+	int error;
+	struct symbol_file *file;  /* what the loop asks: changed by the loop alone once it is there */
+	struct symbol_file *fresh; /* to take its place */
+	enum eval_state eval_state;
+	struct eval_ranges eval; /* constant once it was read */
+	struct line_job *asked, *done;
+};
+
+#define ABSENT_MAX 64u
+struct line_row {
+	uint64_t vaddr;
+	uint32_t names; /* number */
+	uint32_t line, column;
+	int32_t error; /* -EAGAIN: on its way */
+	const char *file;
+};
+
+struct namer {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake, answered;
+	int event;
+	bool started, downloads_on;
+	/* under lock */
+	bool stop;
+	bool kick;   /* asked since the thread looked */
+	bool rested; /* its memory was given back */
+	struct names *all; /* the newest first; never shorter */
+	uint64_t news;
+	enum question_state question_state;
+	bool question_lost;
+	char question[BROKER_DEBUG_PATH_MAX];
+	int32_t question_pid;
+	int answer;
+	/* the thread's */
+	struct {
+		int32_t pid;
+		char branch[28];
+	} absent[ABSENT_MAX]; /* below /usr/lib/debug */
+	uint32_t n_absent;
+	/* the loop's */
+	uint64_t changes;
+	uint32_t n_names, waiting;
+	struct hash_seed seed;
+	struct line_row *rows;
+	uint32_t n_rows, rows_capacity;
+	struct slots by_vaddr;
+	const char **texts;
+	uint32_t n_texts, texts_capacity;
+	struct slots by_text;
+	struct arena strings;
+};
+
+/* namer.c. With the lock held: there is work. */
+void namer__kick(struct namer *namer);
+/* In the thread. Debug information of this module may be had from debuginfod. */
+void download__want(struct names *names, bool lines);
+/* Its debug file is asked for as its process sees it. */
+void names__watch(struct names *names);
+
+/* namer_lines.c, in the thread. True: something was done. *ret_wait: something has to wait. */
+bool lines__work(struct namer *namer, struct names *all, bool *ret_wait);
+
+#endif

@@ -1,0 +1,125 @@
+/* Lines, in the namer's thread: module by module, since libdw holds much for each. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "serve/namer_internal.h"
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void find(struct names *names, struct line_job *job)
+{
+	const struct source_line *lines;
+	size_t n;
+
+	job->error = symbol_file__lines(names->work, job->vaddr, &lines, &n);
+	if (job->error)
+		return;
+	/* Of the function itself: of what was inlined into it, the call. */
+	job->line = lines[n - 1].line;
+	job->column = lines[n - 1].column;
+	job->file = lines[n - 1].file ? strdup(lines[n - 1].file) : NULL;
+	if (!job->file || !job->line)
+		job->error = -ENOENT;
+}
+
+/* By address: libdw goes through units in their order. */
+static struct line_job *merge(struct line_job *a, struct line_job *b)
+{
+	struct line_job *merged = NULL, **at = &merged;
+
+	while (a && b) {
+		struct line_job **first = a->vaddr <= b->vaddr ? &a : &b;
+
+		*at = *first;
+		*first = (*first)->next;
+		at = &(*at)->next;
+	}
+	*at = a ? a : b;
+	return merged;
+}
+
+static struct line_job *sort(struct line_job *jobs)
+{
+	struct line_job *runs[32] = {}, *rest, *run;
+	unsigned i;
+
+	for (; jobs; jobs = rest) {
+		rest = jobs->next;
+		jobs->next = NULL;
+		for (i = 0, run = jobs; i < 31 && runs[i]; i++) {
+			run = merge(runs[i], run);
+			runs[i] = NULL;
+		}
+		runs[i] = run;
+	}
+	for (i = 0, run = NULL; i < 32; i++)
+		run = merge(runs[i], run);
+	return run;
+}
+
+/* With the lock held: the module whose lines were asked for, and may be read now; all of them. */
+static struct names *next_names(struct names *all, struct line_job **ret_jobs, bool *ret_wait)
+{
+	uint64_t time = now();
+	struct names *names;
+
+	for (names = all; names; names = names->next) {
+		if (!names->asked || names->state != NAMES_READ)
+			continue;
+		if (names->download_state == DOWNLOAD_WANTED || names->download_state == DOWNLOAD_RUNS ||
+		    time < names->lines_again) {
+			*ret_wait = true;
+			continue;
+		}
+		*ret_jobs = names->asked;
+		names->asked = NULL;
+		return names;
+	}
+	return NULL;
+}
+
+bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
+{
+	struct line_job *jobs, *last;
+	struct names *names;
+	int err = -ENOENT;
+
+	pthread_mutex_lock(&namer->lock);
+	names = next_names(all, &jobs, ret_wait);
+	pthread_mutex_unlock(&namer->lock);
+	if (!names)
+		return false;
+	if (names->work)
+		err = symbol_file__open_lines(names->work);
+	if (err == -ENOENT && names->work && names->kind == NAMES_FILE)
+		download__want(names, true);
+	jobs = sort(jobs);
+	for (last = jobs;; last = last->next) {
+		last->error = err;
+		if (!err)
+			find(names, last);
+		if (!last->next)
+			break;
+	}
+	symbol_file__close_lines(names->work);
+	if (!err)
+		names->lines_again = now() + NAMER_LINES_PAUSE_NS;
+	pthread_mutex_lock(&namer->lock);
+	if (names->download_state == DOWNLOAD_WANTED) { /* once more, with what comes */
+		last->next = names->asked;
+		names->asked = jobs;
+	} else {
+		last->next = names->done;
+		names->done = jobs;
+	}
+	pthread_mutex_unlock(&namer->lock);
+	return true;
+}

@@ -1,0 +1,310 @@
+#!/usr/bin/python3
+"""Names and lines of native frames on the whole way: a library's own debug information, separate debug files as the
+target's mount namespace has them, debuginfod, code of Numba with debug=True. llvm-symbolizer and gdb tell what is
+right. Then debug files that must not be opened. Needs root.
+
+    native_lines.py [NAME ...]   only the cases whose names contain one of these"""
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
+SOURCE = r"""
+static inline __attribute__((always_inline)) double mix(double x, long i)
+{
+	x += (double)i;
+	x /= 1.0000001;
+	return x;
+}
+static __attribute__((noinline)) double kernel_of_it(long n)
+{
+	double x = 1;
+	for (long i = 0; i < n; i++) {
+		x = mix(x, i);
+		x = x * 0.5;
+	}
+	__asm__ volatile("");
+	return x;
+}
+double hot(long n)
+{
+	double x = kernel_of_it(n);
+	__asm__ volatile("");
+	return x + 1;
+}
+"""
+TARGET = """
+import ctypes, sys
+hot = ctypes.CDLL(sys.argv[1]).hot
+hot.argtypes, hot.restype = [ctypes.c_long], ctypes.c_double
+print("up", flush=True)
+def loop():
+    while True:
+        hot(200000)
+loop()
+"""
+NUMBA = """
+import numba, numpy as np
+@numba.njit(debug=True)
+def inner(a):
+    s = 0.0
+    for i in range(a.shape[0]):
+        s += np.sqrt(a[i]) * 1.5
+        s -= a[i] / 3.0
+    return s
+a = np.random.rand(200000)
+inner(a)
+r = list(inner.overloads.values())[0]
+print(hex(r.library.get_pointer_to_function(r.fndesc.llvm_func_name)), flush=True)
+while True:
+    inner(a)
+"""
+passed = failed = skipped = 0
+
+
+def check(good, name, *details):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    print("ok" if good else "FAILED", name, *([] if good else details))
+
+
+def skip(name):
+    global skipped
+    skipped += 1
+    print("skip", name)
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def attach(work, pid, env=None):
+    """{function: {(file, line)}} of the native frames."""
+    out = os.path.join(work, "out.txt")
+    run_ = subprocess.run([CPROFD, "attach", str(pid), "-d", "2", "--native", "--lines", "-f", "collapsed", "-o", out],
+                          capture_output=True, text=True, env=env, timeout=60)
+    found = {}
+    for line in open(out) if run_.returncode == 0 else []:
+        for frame in line.rsplit(" ", 1)[0].split(";"):
+            m = re.match(r"(.*) \((.*):(\d+)\)$", frame)
+            if m:
+                found.setdefault(m[1], set()).add((m[2], int(m[3])))
+            else:
+                found.setdefault(re.sub(r" \([^()]*\)$", "", frame), set())
+    return found
+
+
+def build(work, *options):
+    source, lib = os.path.join(work, "hot.c"), os.path.join(work, "libhot.so")
+    open(source, "w").write(SOURCE)
+    run("gcc", "-g", "-O2", "-shared", "-fPIC", *options, "-o", lib, source)
+    return lib
+
+
+def truth(lib):
+    """{function: {(file, line)}}: the lines of a function itself (of what is inlined: of its call), by address."""
+    lines = {}
+    for words in (x.split() for x in run("nm", "-S", lib).splitlines()):
+        if len(words) != 4 or words[3] not in ("hot", "kernel_of_it"):
+            continue
+        start, size = int(words[0], 16), int(words[1], 16)
+        text = run("llvm-symbolizer", "--obj=" + lib, "--inlines", "--functions=none", *(hex(start + i) for i in range(size)))
+        for block in text.strip().split("\n\n"):
+            place, line, _ = block.splitlines()[-1].rsplit(":", 2)
+            lines.setdefault(words[3], set()).add((place, int(line)))
+        lines[words[3]].discard(0)
+    return lines
+
+
+def split(lib, folder_of_links=None):
+    """The debug information of a library in a file of its own; the library loses it."""
+    debug = lib + ".debug"
+    run("objcopy", "--only-keep-debug", lib, debug)
+    run("strip", lib)
+    if folder_of_links:
+        run("objcopy", "--add-gnu-debuglink=" + debug, lib)
+    return debug
+
+
+def build_id(lib):
+    return re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", lib))[1]
+
+
+def start(work, lib, script):
+    """The target in a mount namespace with a /usr/lib/debug of its own, which `script` fills."""
+    out = open(os.path.join(work, "target.out"), "w+")
+    process = subprocess.Popen(["unshare", "-m", "sh", "-ec", "mkdir -p /usr/lib/debug; mount -t tmpfs none /usr/lib/debug\n" +
+                                script + '\nexec /usr/bin/python3 -c "$0" "$1"', TARGET, lib], stdout=out)
+    for _ in range(100):
+        time.sleep(0.1)
+        if "up" in open(out.name).read():
+            break
+    return process
+
+
+def stop(process):
+    process.kill()
+    process.wait()
+
+
+def compare(name, found, right, whole=True):
+    for function, lines in right.items():
+        told = found.get(function)
+        if not whole:
+            check(not told, f"{name}: {function} has no line", told)
+            continue
+        # The line of a function itself stands for those without one.
+        wrong = {x for x in told or () if x not in lines}
+        check(told and not wrong, f"{name}: lines of {function}", told, lines)
+    if whole:
+        told = {line for _, line in found.get("kernel_of_it", ())}
+        check(len(told) > 1, f"{name}: more than the function's first line", told)
+
+
+def folder(lib):
+    wanted = build_id(lib)
+    return f"/usr/lib/debug/.build-id/{wanted[:2]}", f"{wanted[2:]}.debug"
+
+
+def case_own(work):
+    lib = build(work)
+    right = truth(lib)
+    process = start(work, lib, "")
+    compare("own", attach(work, process.pid), right)
+    stop(process)
+
+
+def case_build_id(work):
+    lib = build(work)
+    right = truth(lib)
+    debug = split(lib)
+    place, name = folder(lib)
+    process = start(work, lib, f"mkdir -p {place}; cp {debug} {place}/{name}")
+    found = attach(work, process.pid)
+    stop(process)
+    compare("build-id", found, right)
+    here = os.path.exists(f"{place}/{name}")
+    check(not here, "build-id: the file is in the target's namespace alone")
+
+
+def case_debug_link(work):
+    lib = build(work, "-Wl,--build-id=none")
+    right = truth(lib)
+    debug = split(lib, work)
+    place = "/usr/lib/debug" + work
+    process = start(work, lib, f"mkdir -p {place}; mv {debug} {place}/")
+    compare("debug link", attach(work, process.pid), right)
+    stop(process)
+
+
+def case_wrong_crc(work):
+    lib = build(work, "-Wl,--build-id=none")
+    debug = split(lib, work)
+    place = "/usr/lib/debug" + work
+    process = start(work, lib, f"mkdir -p {place}; mv {debug} {place}/; printf x >> {place}/{os.path.basename(debug)}")
+    found = attach(work, process.pid)
+    stop(process)
+    compare("wrong CRC", found, {"hot": set()}, False)
+    check("kernel_of_it" not in found, "wrong CRC: no name out of it")
+
+
+def forbidden(work, name, script):
+    lib = build(work)
+    debug = split(lib)
+    place, file = folder(lib)
+    process = start(work, lib, f"mkdir -p {place}; " + script.format(place=place, file=file, debug=debug))
+    found = attach(work, process.pid)
+    stop(process)
+    check("hot" in found and not found["hot"] and "kernel_of_it" not in found, f"{name}: nothing of it is told", found)
+
+
+def case_link_that_leads_out(work):
+    forbidden(work, "a link that leads out", "ln -s {debug} {place}/{file}")
+
+
+def case_unreadable(work):
+    forbidden(work, "a file that only root may read", "cp {debug} {place}/{file}; chmod 600 {place}/{file}")
+
+
+def case_fifo(work):
+    forbidden(work, "a pipe", "mkfifo {place}/{file}")
+
+
+def case_debuginfod(work):
+    if not os.path.exists("/usr/lib/x86_64-linux-gnu/libdebuginfod.so.1"):
+        skip("debuginfod: there is no libdebuginfod")
+        return
+    lib = build(work)
+    right = truth(lib)
+    debug = split(lib)
+    wanted = build_id(lib)
+    asked = []
+
+    class Server(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            if self.path != f"/buildid/{wanted}/debuginfo":
+                self.send_error(404)
+                return
+            data = open(debug, "rb").read()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    cache = os.path.join(work, "cache")
+    os.mkdir(cache)
+    os.chmod(cache, 0o777)
+    process = start(work, lib, "")
+    env = {**os.environ, "DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}", "DEBUGINFOD_CACHE_PATH": cache}
+    found = attach(work, process.pid, env)
+    compare("debuginfod", found, right)
+    n = asked.count(f"/buildid/{wanted}/debuginfo")
+    attach(work, process.pid, env)
+    check(n == 1 and asked.count(f"/buildid/{wanted}/debuginfo") == 1, "debuginfod: asked once, then the cache knows", n)
+    before = len(asked)
+    attach(work, process.pid)
+    check(len(asked) == before, "debuginfod: without DEBUGINFOD_URLS nobody is asked")
+    stop(process)
+    server.shutdown()
+
+
+def case_numba(work):
+    path = os.path.join(work, "debugged.py")
+    open(path, "w").write(NUMBA)
+    process = subprocess.Popen(["/usr/bin/python3", path], stdout=subprocess.PIPE, text=True)
+    address = process.stdout.readline().strip()
+    if not address:
+        skip("Numba: it does not run here")
+        return
+    found = attach(work, process.pid)
+    text = subprocess.run(["gdb", "-p", str(process.pid), "-batch", "-nx", "-ex", f"disassemble /s {address}"],
+                          capture_output=True, text=True).stdout
+    stop(process)
+    lines = {int(m[1]) for m in re.finditer(r"^(\d+)\t", text.split("Dump of assembler", 1)[-1], re.M)}
+    told = found.get("__main__.inner(array(float64, 1d, C))", set())
+    check(lines and len(told) > 1 and {n for _, n in told} <= lines, "Numba: lines of a function with debug=True", told, lines)
+    check({f for f, _ in told} == {path}, "Numba: its file", told)
+
+
+wanted = sys.argv[1:]
+for case in [x for x in list(globals()) if x.startswith("case_")]:
+    if wanted and not any(w in case for w in wanted):
+        continue
+    with tempfile.TemporaryDirectory() as work:
+        os.chmod(work, 0o755)
+        globals()[case](work)
+print(f"{passed} passed, {failed} failed, {skipped} skipped")
+sys.exit(1 if failed else 0)
