@@ -20,7 +20,7 @@ CPPFLAGS += -D_GNU_SOURCE -DCPROFD_VERSION='"$(VERSION)"' -Iinclude -Idaemon -I$
 CFLAGS ?= -O2 -g
 SAN ?=
 ALL_CFLAGS = -std=gnu17 $(WARN) $(CFLAGS) $(SAN) $(PKG_CFLAGS)
-ALL_LIBS = $(PKG_LIBS) -liberty -lpthread -lm
+ALL_LIBS = $(PKG_LIBS) -lunwind-x86_64 -liberty -lpthread -lm
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -idirafter /usr/include/x86_64-linux-gnu -Iinclude -Ibpf
 
@@ -53,7 +53,7 @@ $(B)/%.skel.h: $(B)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 # --- user space ---
-$(patsubst %.c,$(B)/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h
+$(patsubst %.c,$(B)/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h $(B)/dump.skel.h
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -202,7 +202,7 @@ FUZZ_FLAGS := -std=gnu17 -g -O1 -fsanitize=fuzzer-no-link,address,undefined
 $(B)/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) $(CPPFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
-$(patsubst %.c,$(B)/fuzz/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h
+$(patsubst %.c,$(B)/fuzz/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h $(B)/dump.skel.h
 $(B)/fuzz/libcprofd.a: $(SOURCES:%.c=$(B)/fuzz/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/tests/fuzz/%: $(B)/fuzz/tests/fuzz/%.o $(B)/fuzz/libcprofd.a

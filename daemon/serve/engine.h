@@ -178,6 +178,12 @@ void native__identified(struct tracee *tracee);
 /* Learns from walks that ended early. */
 void native__sample(struct session *session, const struct record_sample *sample);
 
+/* --- dump.c: a session that is one dump (no ring, no profile); with request.kind REQUEST_DUMP --- */
+int dump__open(struct session *session, const int *fds); /* of ATTACHED */
+void dump__close(struct session *session);
+void dump__identified(struct engine *engine, struct session *session);
+void dump__resumed(struct engine *engine, struct session *session);
+
 /* --- session.c --- */
 
 enum session_state {
@@ -205,6 +211,7 @@ struct session {
 	struct modules *modules;        /* NULL: no native stacks */
 	struct native_places *places;   /* likewise: what its profile asks */
 	uint32_t file_token, pool_token; /* of what modules asked for */
+	struct dumping *dump;           /* NULL: none */
 	struct ring *ring;
 	struct collect_sink collect_sink;
 	struct collector *collector;

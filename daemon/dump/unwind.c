@@ -1,0 +1,338 @@
+/* Native frames by libunwind, over what was recorded: its accessors read the copy of the stack, and call frame
+ * information from the target's memory. */
+#include <elf.h>
+#include <errno.h>
+#include <libunwind.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump/dump.h"
+
+/* Declared in no header of libunwind's, but exported for tools that unwind what they recorded. */
+#define search_table UNW_OBJ(dwarf_search_unwind_table)
+extern int search_table(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *info, unw_proc_info_t *ret, int need,
+			void *arg);
+
+#define PAGE 4096u
+#define PAGES 128u         /* kept while one stack is walked */
+#define READS_MAX 1000000u /* of one walk: an expression of a hostile target's may go round for ever */
+#define PHDRS_MAX 64u
+#define OBJECTS_MAX 4096u
+
+/* A file (or the vDSO) where it is mapped: its table of functions. */
+struct object {
+	uint64_t base;     /* of the mapping that holds the ELF header */
+	bool good;
+	unw_dyn_info_t info;
+};
+
+struct page {
+	uint64_t address;
+	bool there;
+	uint8_t bytes[PAGE];
+};
+
+struct dump_unwinder {
+	struct host_reader *memory;
+	const struct maps *maps;
+	unw_addr_space_t space;
+	struct object *objects;
+	uint32_t n_objects;
+	const struct dump_state *state; /* of the walk that goes on */
+	uint32_t reads;
+	struct page pages[PAGES];
+};
+
+/* --- memory --- */
+
+static int read_memory(struct dump_unwinder *self, void *dst, size_t size, uint64_t address)
+{
+	return self->memory->read(self->memory, dst, size, address);
+}
+
+/* Code and its call frame information do not change while they are mapped; the stack of a thread that runs does. */
+static bool may_read(const struct dump_unwinder *self, uint64_t address)
+{
+	const struct mapping *mapping = maps__find(self->maps, address);
+
+	return mapping && (self->state->live || !(mapping->flags & MAPPING_WRITE));
+}
+
+static const struct page *page_of(struct dump_unwinder *self, uint64_t address)
+{
+	struct page *page = &self->pages[(address / PAGE) % PAGES];
+
+	address &= ~(uint64_t)(PAGE - 1);
+	if (page->address != address) {
+		page->address = address;
+		page->there = may_read(self, address) && !read_memory(self, page->bytes, PAGE, address);
+	}
+	return page->there ? page : NULL;
+}
+
+static int read_word(struct dump_unwinder *self, uint64_t address, unw_word_t *ret)
+{
+	const struct dump_state *state = self->state;
+	uint64_t at = address - state->stack_at;
+	uint8_t bytes[sizeof(*ret)];
+	size_t i;
+
+	if (++self->reads > READS_MAX)
+		return -UNW_EINVAL;
+	if (state->stack_size >= sizeof(*ret) && at <= state->stack_size - sizeof(*ret)) {
+		memcpy(ret, state->stack + at, sizeof(*ret));
+		return 0;
+	}
+	for (i = 0; i < sizeof(*ret); i++) {
+		const struct page *page = page_of(self, address + i);
+
+		if (!page)
+			return -UNW_EINVAL;
+		bytes[i] = page->bytes[(address + i) % PAGE];
+	}
+	memcpy(ret, bytes, sizeof(*ret));
+	return 0;
+}
+
+/* --- objects: from .eh_frame_hdr to libunwind's description of a table --- */
+
+/* The mapping with the ELF header of the file that `mapping` is of: the nearest below. */
+static const struct mapping *header_of(const struct dump_unwinder *self, const struct mapping *mapping)
+{
+	const struct mapping *m = mapping;
+
+	if (!m->inode)
+		return m->path_len == 6 && !memcmp(m->path, "[vdso]", 6) ? m : NULL;
+	for (; m >= self->maps->items; m--)
+		if (m->inode == mapping->inode && m->major == mapping->major && m->minor == mapping->minor &&
+		    !m->offset)
+			return m;
+	return NULL;
+}
+
+/* The one form that linkers write (LSB 5.0, "Exception Frame Header"): a table of pairs of 32 bits, relative to the
+ * header, sorted. */
+static bool describe(struct dump_unwinder *self, uint64_t header, uint64_t size, struct object *object)
+{
+	uint8_t bytes[12];
+	uint32_t count;
+
+	if (size < sizeof(bytes) || read_memory(self, bytes, sizeof(bytes), header) || bytes[0] != 1 ||
+	    bytes[2] != 0x03 || bytes[3] != 0x3b)
+		return false;
+	memcpy(&count, bytes + 8, 4);
+	if (!count || count > (size - sizeof(bytes)) / 8)
+		return false;
+	object->info = (unw_dyn_info_t){.format = UNW_INFO_FORMAT_REMOTE_TABLE};
+	object->info.u.rti.segbase = header;
+	object->info.u.rti.table_data = header + sizeof(bytes);
+	object->info.u.rti.table_len = (unw_word_t)count * 8 / sizeof(unw_word_t);
+	return true;
+}
+
+static bool read_object(struct dump_unwinder *self, uint64_t base, struct object *object)
+{
+	Elf64_Phdr phdrs[PHDRS_MAX];
+	const Elf64_Phdr *frames = NULL;
+	uint64_t bias = 0, start = UINT64_MAX, end = 0;
+	bool biased = false;
+	Elf64_Ehdr ehdr;
+	unsigned i;
+
+	if (read_memory(self, &ehdr, sizeof(ehdr), base) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
+	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_phentsize != sizeof(*phdrs) || ehdr.e_phnum > PHDRS_MAX ||
+	    read_memory(self, phdrs, ehdr.e_phnum * sizeof(*phdrs), base + ehdr.e_phoff))
+		return false;
+	for (i = 0; i < ehdr.e_phnum; i++) {
+		if (phdrs[i].p_type == PT_GNU_EH_FRAME)
+			frames = &phdrs[i];
+		if (phdrs[i].p_type != PT_LOAD)
+			continue;
+		if (!biased && phdrs[i].p_offset < PAGE)
+			bias = base - (phdrs[i].p_vaddr & ~(uint64_t)(PAGE - 1)), biased = true;
+		if (phdrs[i].p_vaddr < start)
+			start = phdrs[i].p_vaddr;
+		if (phdrs[i].p_vaddr + phdrs[i].p_memsz > end)
+			end = phdrs[i].p_vaddr + phdrs[i].p_memsz;
+	}
+	if (!frames || !biased || !describe(self, frames->p_vaddr + bias, frames->p_memsz, object))
+		return false;
+	object->info.start_ip = start + bias;
+	object->info.end_ip = end + bias;
+	return true;
+}
+
+static struct object *object_of(struct dump_unwinder *self, uint64_t pc)
+{
+	const struct mapping *mapping = maps__find(self->maps, pc);
+	struct object *objects;
+	uint32_t i;
+
+	mapping = mapping && mapping->flags & MAPPING_EXEC ? header_of(self, mapping) : NULL;
+	if (!mapping)
+		return NULL;
+	for (i = 0; i < self->n_objects; i++)
+		if (self->objects[i].base == mapping->start)
+			return self->objects[i].good ? &self->objects[i] : NULL;
+	if (self->n_objects == OBJECTS_MAX)
+		return NULL;
+	objects = reallocarray(self->objects, self->n_objects + 1, sizeof(*objects));
+	if (!objects)
+		return NULL;
+	self->objects = objects;
+	objects += self->n_objects++;
+	*objects = (struct object){.base = mapping->start};
+	objects->good = read_object(self, mapping->start, objects);
+	return objects->good ? objects : NULL;
+}
+
+/* --- what libunwind asks --- */
+
+static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *ret, int need, void *arg)
+{
+	struct object *object = object_of(arg, ip);
+
+	return object ? search_table(space, ip, &object->info, ret, need, arg) : -UNW_ENOINFO;
+}
+
+static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *arg)
+{
+}
+
+static int no_dynamic(unw_addr_space_t space, unw_word_t *ret, void *arg)
+{
+	return -UNW_ENOINFO;
+}
+
+static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *arg)
+{
+	return write ? -UNW_EINVAL : read_word(arg, address, value);
+}
+
+static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *value, int write, void *arg)
+{
+	const struct dump_unwinder *self = arg;
+
+	if (write || reg < 0 || reg >= (int)DUMP_REGISTERS)
+		return -UNW_EBADREG;
+	*value = self->state->regs[reg];
+	return 0;
+}
+
+static int access_fpreg(unw_addr_space_t space, unw_regnum_t reg, unw_fpreg_t *value, int write, void *arg)
+{
+	return -UNW_EBADREG;
+}
+
+static int no_resume(unw_addr_space_t space, unw_cursor_t *cursor, void *arg)
+{
+	return -UNW_EINVAL;
+}
+
+static int no_name(unw_addr_space_t space, unw_word_t address, char *name, size_t size, unw_word_t *offset, void *arg)
+{
+	return -UNW_ENOINFO;
+}
+
+static unw_accessors_t accessors = {
+	.find_proc_info = find_proc_info,
+	.put_unwind_info = put_unwind_info,
+	.get_dyn_info_list_addr = no_dynamic,
+	.access_mem = access_mem,
+	.access_reg = access_reg,
+	.access_fpreg = access_fpreg,
+	.resume = no_resume,
+	.get_proc_name = no_name,
+};
+
+/* --- the walk --- */
+
+int dump_unwinder__new(struct host_reader *memory, const struct maps *maps, struct dump_unwinder **ret)
+{
+	struct dump_unwinder *self = calloc(1, sizeof(*self));
+
+	if (!self)
+		return -ENOMEM;
+	self->memory = memory;
+	self->maps = maps;
+	self->space = unw_create_addr_space(&accessors, 0);
+	if (!self->space) {
+		free(self);
+		return -ENOMEM;
+	}
+	unw_set_caching_policy(self->space, UNW_CACHE_NONE);
+	*ret = self;
+	return 0;
+}
+
+struct dump_unwinder *dump_unwinder__free(struct dump_unwinder *self)
+{
+	if (!self)
+		return NULL;
+	unw_destroy_addr_space(self->space);
+	free(self->objects);
+	free(self);
+	return NULL;
+}
+
+/* Call frame information for the frame that the cursor is at? libunwind would go on without, by guesses. */
+static uint16_t why_not(struct dump_unwinder *self, unw_cursor_t *cursor, uint64_t pc)
+{
+	const struct mapping *mapping = maps__find(self->maps, pc);
+	unw_proc_info_t info;
+
+	if (!mapping || !(mapping->flags & MAPPING_EXEC))
+		return LOSS_NATIVE_MAPPING;
+	return unw_get_proc_info(cursor, &info) ? LOSS_NATIVE_NO_RULE : LOSS_NONE;
+}
+
+void dump_unwinder__walk(struct dump_unwinder *self, const struct dump_state *state, struct dump_native *ret)
+{
+	unw_cursor_t cursor;
+	unw_word_t pc, sp, last = 0;
+	bool exact = true, signal;
+	int more = 1;
+	uint32_t i;
+
+	ret->n = 0;
+	ret->loss = LOSS_NATIVE_TABLE;
+	self->state = state;
+	self->reads = 0;
+	for (i = 0; i < PAGES; i++)
+		self->pages[i].address = 1; /* no page's */
+	if (unw_init_remote(&cursor, self->space, self))
+		return;
+	for (;;) {
+		if (unw_get_reg(&cursor, UNW_REG_IP, &pc) || unw_get_reg(&cursor, UNW_REG_SP, &sp))
+			return;
+		if (!pc) { /* where a thread begins the return address is undefined */
+			ret->loss = ret->n ? LOSS_NONE : LOSS_NATIVE_MAPPING;
+			return;
+		}
+		ret->pc[ret->n++] = pc | (exact ? NATIVE_EXACT : 0);
+		ret->loss = why_not(self, &cursor, exact ? pc : pc - 1);
+		if (ret->loss)
+			return;
+		if (ret->n == DUMP_NATIVE_MAX) {
+			ret->loss = LOSS_NATIVE_DEPTH;
+			return;
+		}
+		signal = unw_is_signal_frame(&cursor) > 0;
+		/* A stack is walked upwards; only a signal comes from another one. */
+		if (ret->n > 1 && !exact && sp <= last) {
+			ret->loss = LOSS_NATIVE_ORDER;
+			return;
+		}
+		last = sp;
+		more = unw_step(&cursor);
+		if (more < 0) {
+			ret->loss = self->reads > READS_MAX ? LOSS_NATIVE_TABLE : LOSS_PAGE_FAULT;
+			return;
+		}
+		if (!more) {
+			ret->loss = LOSS_NONE;
+			return;
+		}
+		exact = signal;
+	}
+}
