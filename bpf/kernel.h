@@ -16,7 +16,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct mm_struct {
-	unsigned long arg_start, start_data;
+	unsigned long arg_start, start_data, start_stack;
 };
 
 struct sched_entity {

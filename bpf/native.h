@@ -108,6 +108,8 @@ static __always_inline void native_registers(struct unwind_state *s, struct bpf_
 	}
 }
 
+#include "stack_copy.h"
+
 static __always_inline void native_process(struct native_scratch *own, const struct image_key *image,
 					   __u32 tgid, __u64 now)
 {
@@ -136,7 +138,7 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 	__u32 cpu = bpf_get_smp_processor_id(), frames;
 	struct native_scratch *own = bpf_map_lookup_elem(&natives, &cpu);
 	struct native_out *out;
-	__u32 loss;
+	__u32 loss = 0;
 
 	host_barrier(size);
 	if (!own || size > sizeof(struct py_out))
@@ -166,7 +168,10 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 	frames = 16 + frames * 8;
 	out->part.size = frames;
 	record->parts = 2;
-	return size + frames;
+	size += frames;
+	if (loss || stack_copy == STACK_COPY_ALWAYS)
+		size = stack_part(ctx, record, base, size, loss, &own->unwind, counts);
+	return size;
 }
 
 #endif

@@ -35,6 +35,8 @@ static uint64_t ring_bytes(const struct load_options *options)
 
 static int set_sizes(struct sampler_bpf *skel, const struct load_options *options)
 {
+	static const uint32_t stacks[] = {
+		[LOAD_STACKS_UNFINISHED] = 1, [LOAD_STACKS_NEVER] = 0, [LOAD_STACKS_ALWAYS] = 2};
 	int cpus = libbpf_num_possible_cpus();
 	struct bpf_map *map;
 	size_t i;
@@ -54,6 +56,7 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 	}
 	skel->rodata->follow_children = options->follow_children;
 	skel->rodata->native = options->native;
+	skel->rodata->stack_copy = stacks[options->stacks];
 	if (!options->native) {
 		err = bpf_map__set_max_entries(skel->maps.processes, 1);
 		if (err)
@@ -132,7 +135,8 @@ bool sampler__fits(const struct sampler *sampler, const struct load_options *opt
 {
 	return ring_bytes(&sampler->options) == ring_bytes(options) &&
 	       sampler->options.follow_children == options->follow_children &&
-	       sampler->options.native == options->native;
+	       sampler->options.native == options->native &&
+	       sampler->options.stacks == options->stacks;
 }
 
 struct sampler *sampler__free(struct sampler *sampler)

@@ -9,10 +9,14 @@
 
 #include "broker/broker.h"
 
+/* Which native stacks come with a copy of the stack itself (struct part_stack). */
+enum load_stacks { LOAD_STACKS_UNFINISHED, LOAD_STACKS_NEVER, LOAD_STACKS_ALWAYS };
+
 struct load_options {
 	uint64_t ring_bytes;   /* 0: BROKER_RING_BYTES */
 	bool follow_children;
 	uint32_t native;       /* enum broker_native */
+	uint32_t stacks;       /* enum load_stacks */
 	bool verbose;          /* libbpf may print to stderr */
 };
 

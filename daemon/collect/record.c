@@ -24,6 +24,12 @@ static bool native_good(const struct part_native_frames *frames, size_t size)
 	       frames->n <= (size - sizeof(*frames)) / sizeof(frames->pc[0]);
 }
 
+static bool stack_good(const struct part_stack *stack, size_t size)
+{
+	return size >= sizeof(*stack) && stack->size <= RECORD_STACK_MAX &&
+	       stack->size <= size - sizeof(*stack);
+}
+
 static bool bytes_good(const struct part_bytes *bytes, size_t size, uint32_t total)
 {
 	return size >= sizeof(*bytes) && bytes->length <= size - sizeof(*bytes) &&
@@ -71,6 +77,9 @@ static bool parts_good(const char *at, size_t left, uint32_t n, uint32_t lines_t
 			break;
 		case PART_NATIVE_FRAMES:
 			good = native_good((const void *)part, part->size);
+			break;
+		case PART_STACK:
+			good = stack_good((const void *)part, part->size);
 			break;
 		case PART_NAME:
 		case PART_QUALNAME:

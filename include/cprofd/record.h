@@ -57,7 +57,8 @@ enum record_part_kind {
 	PART_VARIABLES = 5, /* struct part_variables: names of locals */
 	PART_LINES = 6,     /* struct part_bytes: a piece of the line table */
 	PART_NATIVE_FRAMES = 16, /* struct part_native_frames; innermost frame first */
-	/* 17.. kernel frames, values for rules, raw stack */
+	/* 17, 18: kernel frames, values for rules */
+	PART_STACK = 19, /* struct part_stack */
 };
 
 /* struct record_sample.flags */
@@ -105,6 +106,19 @@ struct part_native_frames {
 };
 #define NATIVE_WHOLE 1u          /* the last frame is where the thread began */
 #define NATIVE_EXACT (1ull << 63)
+
+/* After native frames that end in LOSS_NATIVE_PENDING or LOSS_NATIVE_MAPPING (and only if the ring has room): what a
+ * walk needs that has more tables, later. No page was waited for, so that the copy may end early; how deep the
+ * stack is, is not known. */
+struct part_stack {
+	struct record_part part;
+	__u64 regs[17];          /* by DWARF number, all as the thread had them in user space: where pc[0] is */
+	__u64 sp;                /* address of bytes[0]: up to 135 below regs[7] (the red zone) */
+	__u32 size;              /* bytes that are there; the rest of the part is padding */
+	__u32 _pad;
+	__u8 bytes[];
+};
+_Static_assert(sizeof(struct part_stack) == 160, "part_stack");
 
 /* A code object. The same key may come again (from another CPU, after an
  * eviction, or in pieces): the content of equal keys is equal. */
@@ -165,6 +179,7 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 /* Bounds of one record. */
 #define RECORD_PY_FRAMES_MAX 8192u   /* frames of one sample */
 #define RECORD_NATIVE_FRAMES_MAX 4096u
+#define RECORD_STACK_MAX 32768u      /* bytes of a stack */
 #define RECORD_STRING_MAX 1024u      /* bytes kept of one string */
 #define RECORD_LINES_MAX 16384u      /* bytes of line table in one record */
 #define RECORD_VARIABLES_MAX 64u     /* names of variables kept of one code object */
@@ -174,7 +189,8 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 /* --- the ring of samples of one CPU (map `samples`, mmapped by the engine) --- */
 
 #define SAMPLE_RING_BYTES (1u << 20)
-#define SAMPLE_RECORD_MAX (96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u)
+#define SAMPLE_RECORD_MAX \
+	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 160u + RECORD_STACK_MAX)
 
 #define SAMPLER_LOSSES 48u
 _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");

@@ -3,7 +3,7 @@
  *   sampler_raw PID RATE SECS OUTFILE   records, one after the other, to a file
  *   sampler_raw PID RATE SECS -         one line for each kind, to stdout
  *   options before PID: -s follow children; -r BYTES ring; -v what libbpf says; -n full|leaf;
- *     -w SECS that native stacks are not counted for at first
+ *     -w SECS that native stacks are not counted for at first; -c never|unfinished|always copies of stacks
  *
  * At the end the sums of the counters go to stderr. Needs root.
  */
@@ -186,7 +186,7 @@ static void print_kinds(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sampler_raw [-s] [-v] [-r RING_BYTES] [-n full|leaf] [-w SECS] PID RATE SECS OUTFILE|-\n");
+	fprintf(stderr, "usage: sampler_raw [-s] [-v] [-r RING_BYTES] [-n full|leaf] [-w SECS] [-c never|unfinished|always] PID RATE SECS OUTFILE|-\n");
 	return 2;
 }
 
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 	int option, err;
 	pid_t pid;
 
-	while ((option = getopt(argc, argv, "+svr:n:w:")) != -1) {
+	while ((option = getopt(argc, argv, "+svr:n:w:c:")) != -1) {
 		if (option == 's')
 			load.follow_children = true;
 		else if (option == 'v')
@@ -237,6 +237,10 @@ int main(int argc, char **argv)
 			load.ring_bytes = strtoull(optarg, NULL, 0);
 		else if (option == 'w')
 			native.settle = strtod(optarg, NULL) * 1e3;
+		else if (option == 'c')
+			load.stacks = !strcmp(optarg, "always") ? LOAD_STACKS_ALWAYS :
+				      !strcmp(optarg, "never")	? LOAD_STACKS_NEVER :
+								  LOAD_STACKS_UNFINISHED;
 		else if (option == 'n')
 			load.native = !strcmp(optarg, "full") ? BROKER_NATIVE_FULL :
 				      !strcmp(optarg, "leaf") ? BROKER_NATIVE_LEAF :

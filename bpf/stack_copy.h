@@ -1,0 +1,143 @@
+/* A copy of the stack, for a walk that lacks a table: user space has one soon, and walks again (struct
+ * part_stack). Included by native.h alone, for walks that were cut; no other sample comes here. */
+#ifndef CPROFD_BPF_STACK_COPY_H
+#define CPROFD_BPF_STACK_COPY_H
+
+/* When a sample has one. Constant for the verifier. */
+const volatile __u32 stack_copy = 0;
+#define STACK_COPY_UNFINISHED 1u
+#define STACK_COPY_ALWAYS 2u /* tests compare walks of other unwinders with ours */
+
+/* struct part_stack at its largest. */
+struct stack_out {
+	struct record_part part;
+	__u64 regs[17];
+	__u64 sp;
+	__u32 size, _pad;
+	__u8 bytes[RECORD_STACK_MAX];
+};
+_Static_assert(offsetof(struct stack_out, bytes) == sizeof(struct part_stack), "as in record.h");
+
+/* The red zone below a leaf function's stack pointer (psABI x86-64, 3.2.2). */
+#define STACK_RED_ZONE 128u
+#define STACK_PAGE 4096u
+
+/* Which code no list knows, and how often walks stopped there: tag | count. Whoever runs code that nobody
+ * will ever know, for minutes, has its stack copied some times for each line of the cache and each list. */
+#define STACK_STOPS 256u
+#define STACK_STOPS_MANY 32u
+__u64 stack_stops[STACK_STOPS];
+
+static __always_inline int stack_stops_often(__u64 pc, __u64 list)
+{
+	__u64 tag = ((pc >> 6 ^ list << 20) * 0x9e3779b97f4a7c15ull) & ~0xffull, word;
+	__u32 slot = (__u32)(tag >> 56) & (STACK_STOPS - 1);
+
+	word = stack_stops[slot];
+	if ((word & ~0xffull) != tag)
+		word = tag;
+	if ((word & 0xff) >= STACK_STOPS_MANY)
+		return 1;
+	stack_stops[slot] = word + 1;
+	return 0;
+}
+
+struct stack_context {
+	struct stack_out *out;
+	__u64 end; /* where the stack ends, or 0 */
+};
+
+/* A piece that ends with its page, as the next one may not be there. */
+static long stack_piece(__u32 i, void *context)
+{
+	struct stack_context *c = context;
+	__u32 at = c->out->size, size;
+	__u64 from = c->out->sp + at;
+
+	host_barrier(at);
+	if (at > RECORD_STACK_MAX - STACK_PAGE)
+		return 1;
+	size = STACK_PAGE - ((__u32)from & (STACK_PAGE - 1));
+	if (c->end - from < size)
+		size = (__u32)(c->end - from);
+	host_barrier(size);
+	if (size > STACK_PAGE || !size)
+		return 1;
+	if (bpf_probe_read_user(c->out->bytes + at, size, (const void *)from))
+		return 1;
+	c->out->size = at + size;
+	return from + size == c->end;
+}
+
+/* Fills *out: 0, or there is nothing to be copied. */
+__attribute__((noinline)) int stack_read(struct bpf_perf_event_data *ctx, struct stack_out *out, __u32 in_kernel)
+{
+	struct stack_context c = {.out = out};
+	const struct pt_regs___entry *entry;
+	struct task_struct *task;
+	__u64 sp, thread, stack;
+
+	if (!ctx || !out)
+		return 1;
+	task = bpf_get_current_task_btf();
+	if (in_kernel) {
+		entry = (const void *)bpf_task_pt_regs(task);
+		NATIVE_REGISTERS(out->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+		host_barrier(out); /* as in native_registers() */
+	} else {
+		NATIVE_REGISTERS(out->regs, &ctx->regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp);
+	}
+	if (!task->mm)
+		return 1;
+	/* A thread's control block lies above its stack, the first thread's arguments above its. */
+	thread = task->thread.fsbase & ~7ull;
+	stack = task->mm->start_stack & ~7ull;
+	sp = out->regs[UNWIND_SP] & ~7ull;
+	if ((sp & (STACK_PAGE - 1)) >= STACK_RED_ZONE) /* not from another page, which may not be there */
+		sp -= STACK_RED_ZONE;
+	c.end = thread > sp ? thread : stack > sp ? stack + 64 : ~7ull;
+	out->sp = sp;
+	out->size = 0;
+	out->_pad = 0;
+	bpf_loop(RECORD_STACK_MAX / STACK_PAGE, stack_piece, &c, 0);
+	return !out->size;
+}
+
+/* Samples come before copies of stacks: in a ring that fills there is none. */
+#define STACK_RING_MAX (SAMPLE_RING_BYTES / 8 * 5)
+
+/* Writes the part at record + size, if this walk needs one: the record's size with it. */
+static __always_inline __u32 stack_part(struct bpf_perf_event_data *ctx, struct record_sample *record, __u8 *base,
+					__u32 size, __u32 loss, const struct unwind_state *s,
+					const struct sampler_counts *counts)
+{
+	const struct sample_ring *ring =
+		(const void *)((const char *)counts - offsetof(struct sample_ring, counts));
+	struct stack_out *out = (struct stack_out *)(base + size);
+	__u32 more;
+
+	if (stack_copy == STACK_COPY_UNFINISHED) {
+		if (loss == LOSS_NATIVE_MAPPING) {
+			if (stack_stops_often(s->regs[UNWIND_PC], s->list))
+				return size;
+		} else if (loss != LOSS_NATIVE_PENDING) {
+			return size;
+		}
+	} else if (stack_copy != STACK_COPY_ALWAYS) {
+		return size;
+	}
+	if (ring->head + size + sizeof(*out) - ring->tail > STACK_RING_MAX)
+		return size;
+	if (stack_read(ctx, out, record->flags & SAMPLE_IN_KERNEL))
+		return size;
+	more = (sizeof(struct part_stack) + out->size + 7) & ~7u;
+	if (more > sizeof(*out))
+		return size;
+	out->part.kind = PART_STACK;
+	out->part.loss = 0;
+	out->part.size = more;
+	record->parts++;
+	return size + more;
+}
+
+#endif
