@@ -50,12 +50,13 @@ static int read_memory(struct dump_unwinder *self, void *dst, size_t size, uint6
 	return self->memory->read(self->memory, dst, size, address);
 }
 
-/* Code and its call frame information do not change while they are mapped; the stack of a thread that runs does. */
+/* What is mapped of a file does not change, but the stack of a thread that runs does. (Call frame information of C++
+ * refers to a personality routine by a word in the file's data, which is writable.) */
 static bool may_read(const struct dump_unwinder *self, uint64_t address)
 {
 	const struct mapping *mapping = maps__find(self->maps, address);
 
-	return mapping && (self->state->live || !(mapping->flags & MAPPING_WRITE));
+	return mapping && (self->state->live || mapping->inode || !(mapping->flags & MAPPING_WRITE));
 }
 
 static const struct page *page_of(struct dump_unwinder *self, uint64_t address)
