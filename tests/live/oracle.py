@@ -40,6 +40,7 @@ def recorded(name, command, must=lambda found: True):
         skipped += 1
         print(f"skipped {name}: it does not run here")
         return
+    time.sleep(0.5)  # a shell has become the program
     try:
         run = subprocess.run([TOOL, str(target.pid), str(SAMPLES), "997", "2", str(60 + SAMPLES / 20)],
                              capture_output=True, text=True)
@@ -109,8 +110,13 @@ def by_gdb(pid, script):
     return {int(tid): frames for tid, frames in json.loads(found[1]).items()}
 
 
+CPUS = sorted(os.sched_getaffinity(0))
+
+
 def by_dump(pid):
-    run = subprocess.run([CPROFD, "dump", "--json", str(pid)], capture_output=True, text=True)
+    # On another CPU than the target's: else it is met mostly while it waits for ours.
+    run = subprocess.run([CPROFD, "dump", "--json", str(pid)], capture_output=True, text=True,
+                         preexec_fn=lambda: os.sched_setaffinity(0, CPUS[-1:]))
     if run.returncode:
         raise RuntimeError(run.stderr)
     return {thread["tid"]: thread for thread in json.loads(run.stdout)["threads"]}
@@ -162,7 +168,8 @@ def states(count):
         script = os.path.join(work, "frames.py")
         with open(script, "w") as f:
             f.write(GDB)
-        target = subprocess.Popen([build(work)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        target = subprocess.Popen([build(work)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  preexec_fn=lambda: os.sched_setaffinity(0, CPUS[:1]))
         try:
             for path in paths(count):
                 target.stdin.write(path + "\n")
