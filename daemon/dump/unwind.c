@@ -23,6 +23,7 @@ extern int search_table(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *i
 struct object {
 	uint64_t base;     /* of the mapping that holds the ELF header */
 	bool good;
+	uint64_t entry;    /* where the program begins */
 	unw_dyn_info_t info;
 };
 
@@ -158,6 +159,7 @@ static bool read_object(struct dump_unwinder *self, uint64_t base, struct object
 	}
 	if (!frames || !biased || !describe(self, frames->p_vaddr + bias, frames->p_memsz, object))
 		return false;
+	object->entry = ehdr.e_entry + bias;
 	object->info.start_ip = start + bias;
 	object->info.end_ip = end + bias;
 	return true;
@@ -192,8 +194,12 @@ static struct object *object_of(struct dump_unwinder *self, uint64_t pc)
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *ret, int need, void *arg)
 {
 	struct object *object = object_of(arg, ip);
+	int err = object ? search_table(space, ip, &object->info, ret, need, arg) : -UNW_ENOINFO;
 
-	return object ? search_table(space, ip, &object->info, ret, need, arg) : -UNW_ENOINFO;
+	/* A system call may be a function's last instruction (rt_sigreturn is): in the kernel the pc lies behind it. */
+	if (err && object && ip & 15)
+		err = search_table(space, ip - 1, &object->info, ret, need, arg);
+	return err;
 }
 
 static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *arg)
@@ -276,22 +282,46 @@ struct dump_unwinder *dump_unwinder__free(struct dump_unwinder *self)
 	return NULL;
 }
 
-/* Call frame information for the frame that the cursor is at? libunwind would go on without, by guesses. */
-static uint16_t why_not(struct dump_unwinder *self, unw_cursor_t *cursor, uint64_t pc)
+#define ENTRY_BYTES 64u
+
+/* Is there call frame information for pc? libunwind would go on without, by guesses. *ret_end: a program begins here
+ * (musl's _start has none). */
+static uint16_t why_not(struct dump_unwinder *self, uint64_t pc, bool *ret_end)
 {
 	const struct mapping *mapping = maps__find(self->maps, pc);
+	const struct object *object = object_of(self, pc);
 	unw_proc_info_t info;
 
+	*ret_end = false;
 	if (!mapping || !(mapping->flags & MAPPING_EXEC))
 		return LOSS_NATIVE_MAPPING;
-	return unw_get_proc_info(cursor, &info) ? LOSS_NATIVE_NO_RULE : LOSS_NONE;
+	if (!find_proc_info(self->space, pc, &info, 0, self))
+		return LOSS_NONE;
+	*ret_end = object && pc - object->entry < ENTRY_BYTES;
+	return LOSS_NATIVE_NO_RULE;
+}
+
+/* Is it the code that a signal's handler returns to (mov $15,%eax; syscall)? At its first instruction, at the call, or
+ * behind that, in the kernel. */
+static bool returns_from_signal(struct dump_unwinder *self, uint64_t pc)
+{
+	static const uint8_t code[9] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t steps[] = {0, 7, 9};
+	unw_word_t words[2];
+	unsigned i;
+
+	for (i = 0; i < sizeof(steps); i++)
+		if (!read_word(self, pc - steps[i], &words[0]) && !read_word(self, pc - steps[i] + 1, &words[1]) &&
+		    !memcmp(&words[0], code, 8) && !memcmp(&words[1], code + 1, 8))
+			return true;
+	return false;
 }
 
 void dump_unwinder__walk(struct dump_unwinder *self, const struct dump_state *state, struct dump_native *ret)
 {
 	unw_cursor_t cursor;
 	unw_word_t pc, sp, last = 0;
-	bool exact = true, signal;
+	bool exact = true, signal, end;
 	int more = 1;
 	uint32_t i;
 
@@ -311,14 +341,16 @@ void dump_unwinder__walk(struct dump_unwinder *self, const struct dump_state *st
 			return;
 		}
 		ret->pc[ret->n++] = pc | (exact ? NATIVE_EXACT : 0);
-		ret->loss = why_not(self, &cursor, exact ? pc : pc - 1);
-		if (ret->loss)
+		ret->loss = why_not(self, exact ? pc : pc - 1, &end);
+		if (end)
+			ret->loss = LOSS_NONE;
+		if (ret->loss || end)
 			return;
 		if (ret->n == DUMP_NATIVE_MAX) {
 			ret->loss = LOSS_NATIVE_DEPTH;
 			return;
 		}
-		signal = unw_is_signal_frame(&cursor) > 0;
+		signal = returns_from_signal(self, pc);
 		/* A stack is walked upwards; only a signal comes from another one. */
 		if (ret->n > 1 && !exact && sp <= last) {
 			ret->loss = LOSS_NATIVE_ORDER;
