@@ -152,7 +152,7 @@ class Held:
             a, b = [int(f["pc"], 16) for f in mine], [f[0] for f in his]
             # A thread that runs has but one of its stacks copied.
             whole = not cut and a == b
-            part = cut and "t" in path and thread["seen"] == "tick" and a and a == b[:len(a)]
+            part = cut and "t" in path and path[-1] in "xypv" and a and a == b[:len(a)]
             self.frames += len(a)
             self.threads += 1
             self.equal += whole and tid == pid
