@@ -111,7 +111,7 @@ static int converse(const struct cli_options *options, struct connection *connec
 		 options->native);
 	err = connection__request(connection, request);
 	while (!err && !connection->ended) {
-		size_t before = connection->in.len;
+		size_t before = connection->in.len - connection->consumed;
 
 		err = connection__receive(connection, PATIENCE_MS);
 		if (!err && connection->in.len == before && !connection->ended)

@@ -25,7 +25,8 @@ struct thread {
 	struct dump_told told;
 	uint64_t until;         /* monotonic ns; 0: not asked for yet */
 	unsigned tries;
-	bool done, gone;
+	bool proven;            /* registers, stack and Python frames are of one instant */
+	bool gone;
 };
 
 struct dumping {
@@ -101,69 +102,39 @@ static const struct dump_thread *row_of(const struct dump_thread *rows, uint32_t
 }
 
 /* Is the thread where it was when its slot was filled? */
-static bool is_still(struct dumping *dump, const struct dump_slot *slot)
+static bool is_still(const struct dump_slot *slot, const struct dump_thread *rows, uint32_t n)
 {
-	const struct dump_thread *rows, *row;
-	uint32_t n;
+	const struct dump_thread *row = row_of(rows, n, slot->thread.tid);
 
-	if (dump_slots__pass(dump->slots, &rows, &n))
-		return false;
-	row = row_of(rows, n, slot->thread.tid);
 	return row && !row->on_cpu && row->switches == slot->thread.switches &&
 	       row->thread_start == slot->thread.thread_start;
 }
 
+/* From the copy; only if that ends too early, with what lies beyond it now, if the thread is where it was even then
+ * (a handler's own stack, a deep one). */
 static int unwind(struct dumping *dump, struct thread *thread, const struct dump_slot *slot)
 {
 	struct dump_state state = {.regs = (const uint64_t *)slot->regs,
 				   .stack_at = slot->stack_at,
 				   .stack = slot->stack,
-				   .stack_size = slot->stack_bytes <= DUMP_STACK_BYTES ? slot->stack_bytes : 0,
-				   .live = slot->how == DUMP_STILL};
+				   .stack_size = slot->stack_bytes <= DUMP_STACK_BYTES ? slot->stack_bytes : 0};
 	struct dump_native *natives = &dump->natives;
+	const struct dump_thread *rows;
+	uint32_t n;
 
 	dump_unwinder__walk(dump->unwinder, &state, natives);
-	if (state.live && !is_still(dump, slot)) {
-		/* What was read beyond the copy may be of another moment; the copy is not. */
-		state.live = false;
+	if (natives->loss && slot->how == DUMP_STILL) {
+		state.live = true;
 		dump_unwinder__walk(dump->unwinder, &state, natives);
+		state.live = false;
+		if (dump_slots__pass(dump->slots, &rows, &n) || !is_still(slot, rows, n))
+			dump_unwinder__walk(dump->unwinder, &state, natives);
 	}
 	thread->told.natives = malloc(DUMP_NATIVE_BYTES(natives->n));
 	if (!thread->told.natives)
 		return -ENOMEM;
 	memcpy(thread->told.natives, natives, DUMP_NATIVE_BYTES(natives->n));
 	return 0;
-}
-
-/* 0: it is told of as it is in the slot; -EAGAIN: once more. */
-static int take(struct session *session, struct thread *thread, const struct dump_slot *slot)
-{
-	struct dumping *dump = session->dump;
-	int err;
-
-	if (slot->thread.tid != thread->told.thread.tid)
-		return -EAGAIN;
-	if (slot->how == DUMP_TICK) {
-		err = dump_python__take(dump->python, slot, &thread->told.python);
-	} else {
-		err = dump_python__walk(dump->python, &slot->thread, &thread->told.python);
-		if (!err && !is_still(dump, slot)) {
-			free(thread->told.python.frames);
-			thread->told.python = (struct dump_frames){};
-			return -EAGAIN;
-		}
-	}
-	if (!err && session->request.native != REQUEST_NATIVE_OFF)
-		err = unwind(dump, thread, slot);
-	thread->told.how = (uint8_t)slot->how;
-	thread->told.thread = slot->thread;
-	return err;
-}
-
-static void release(struct dumping *dump, uint32_t i)
-{
-	dump_slots__want(dump->slots, i, 0);
-	dump->in[i] = 0;
 }
 
 /* --- all of them --- */
@@ -211,43 +182,117 @@ static bool assign(struct dumping *dump, uint64_t now)
 	return any;
 }
 
+static void release(struct dumping *dump, uint32_t i)
+{
+	dump_slots__want(dump->slots, i, 0);
+	dump->in[i] = 0;
+}
+
+static struct thread *thread_in(struct dumping *dump, uint32_t i)
+{
+	return dump->in[i] ? &dump->threads[dump->in[i] - 1] : NULL;
+}
+
+/* Once more, or not at all. */
+static void again(struct dumping *dump, uint32_t i)
+{
+	struct thread *thread = thread_in(dump, i);
+
+	free(thread->told.python.frames);
+	thread->told.python = (struct dump_frames){};
+	if (++thread->tries < TRIES)
+		dump_slots__again(dump->slots, i);
+	else
+		release(dump, i);
+}
+
+/* The Python frames of threads whose slots were filled since: in the slot, or walked now, which holds if the thread is
+ * where it was even then. */
+static int walk_python(struct dumping *dump)
+{
+	bool walked[DUMP_SLOTS] = {}, any = false;
+	const struct dump_thread *rows = NULL;
+	uint32_t n = 0, i;
+	int err = 0;
+
+	for (i = 0; i < DUMP_SLOTS && !err; i++) {
+		struct thread *thread = thread_in(dump, i);
+		const struct dump_slot *slot = thread && !thread->proven ? dump_slots__done(dump->slots, i) : NULL;
+
+		if (!slot)
+			continue;
+		/* Others may know code objects by their keys that this slot tells of. */
+		dump_python__learn(dump->python, slot);
+		if (slot->thread.tid != thread->told.thread.tid) {
+			again(dump, i);
+		} else if (slot->how == DUMP_TICK) {
+			err = dump_python__take(dump->python, slot, &thread->told.python);
+			thread->proven = true;
+		} else {
+			err = dump_python__walk(dump->python, &slot->thread, &thread->told.python);
+			any = walked[i] = true;
+		}
+	}
+	if (!err && any)
+		err = dump_slots__pass(dump->slots, &rows, &n);
+	for (i = 0; i < DUMP_SLOTS && !err; i++) {
+		if (!walked[i])
+			continue;
+		thread_in(dump, i)->proven = is_still(dump_slots__done(dump->slots, i), rows, n);
+		if (!thread_in(dump, i)->proven)
+			again(dump, i);
+	}
+	return err;
+}
+
+/* Threads that are on no CPU fill their slots; who does not come is given up. */
+static int look(struct dumping *dump, uint64_t now)
+{
+	const struct dump_thread *rows;
+	uint32_t n, i;
+	int err = dump_slots__pass(dump->slots, &rows, &n);
+
+	if (err || !n)
+		return err ? err : -ESRCH;
+	for (i = 0; i < DUMP_SLOTS; i++) {
+		struct thread *thread = thread_in(dump, i);
+
+		if (!thread || thread->proven || dump_slots__done(dump->slots, i))
+			continue;
+		thread->gone = !row_of(rows, n, thread->told.thread.tid);
+		if (thread->gone || now > thread->until)
+			release(dump, i);
+	}
+	return walk_python(dump);
+}
+
 /* Looks at the slots; false: all stacks are there. */
 static bool gather(struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
-	const struct dump_thread *rows;
 	uint64_t until = now + STEP_NS;
-	uint32_t n, i;
-	int err;
+	bool rest = false;
+	uint32_t i;
 
 	if (!assign(dump, now))
 		return false;
-	err = dump_slots__pass(dump->slots, &rows, &n);
-	if (err || !n) {
-		session->error = err ? err : -ESRCH;
-		return false;
-	}
 	for (i = 0; i < DUMP_SLOTS; i++)
-		if (dump->in[i] && !row_of(rows, n, dump->threads[dump->in[i] - 1].told.thread.tid))
-			dump->threads[dump->in[i] - 1].gone = true;
-	for (i = 0; i < DUMP_SLOTS && engine__now() < until; i++) {
-		struct thread *thread = dump->in[i] ? &dump->threads[dump->in[i] - 1] : NULL;
-		const struct dump_slot *slot = thread ? dump_slots__done(dump->slots, i) : NULL;
+		rest |= dump->in[i] && thread_in(dump, i)->proven;
+	if (!rest)
+		session->error = look(dump, now);
+	for (i = 0; i < DUMP_SLOTS && !session->error && engine__now() < until; i++) {
+		struct thread *thread = thread_in(dump, i);
+		const struct dump_slot *slot = thread && thread->proven ? dump_slots__done(dump->slots, i) : NULL;
 
-		if (!thread)
+		if (!slot)
 			continue;
-		err = slot ? take(session, thread, slot) : -EAGAIN;
-		if (slot && err == -EAGAIN && ++thread->tries < TRIES)
-			dump_slots__again(dump->slots, i);
-		else if (!err || slot || thread->gone || now > thread->until)
-			release(dump, i);
-		/* A slot may be told of code objects that others know by their keys. */
-		if (slot)
-			dump_python__learn(dump->python, slot);
-		if (err && err != -EAGAIN)
-			session->error = err;
+		if (session->request.native != REQUEST_NATIVE_OFF)
+			session->error = unwind(dump, thread, slot);
+		thread->told.how = (uint8_t)slot->how;
+		thread->told.thread = slot->thread;
+		release(dump, i);
 	}
-	return true;
+	return !session->error;
 }
 
 /* Is every file open that a frame lies in? What is not, is asked for first. */
@@ -330,7 +375,8 @@ static void finish(struct engine *engine, struct session *session)
 		      words ? words : json_string("?"), "python", root_of(session)->python, "native",
 		      request_native__name(session->request.native)),
 	    true);
-	client__flush(engine, session->owner);
+	if (session->owner) /* else it died of it */
+		client__flush(engine, session->owner);
 	session->owner = NULL;
 	session__abandoned(engine, session);
 }
