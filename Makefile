@@ -20,7 +20,7 @@ CPPFLAGS += -D_GNU_SOURCE -DCPROFD_VERSION='"$(VERSION)"' -Iinclude -Idaemon -I$
 CFLAGS ?= -O2 -g
 SAN ?=
 ALL_CFLAGS = -std=gnu17 $(WARN) $(CFLAGS) $(SAN) $(PKG_CFLAGS)
-ALL_LIBS = $(PKG_LIBS) -lZydis -liberty -lpthread -lm
+ALL_LIBS = $(PKG_LIBS) -lunwind-x86_64 -lZydis -liberty -lpthread -lm
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -idirafter /usr/include/x86_64-linux-gnu -Iinclude -Ibpf
 
@@ -53,7 +53,7 @@ $(B)/%.skel.h: $(B)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 # --- user space ---
-$(patsubst %.c,$(B)/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h
+$(patsubst %.c,$(B)/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h $(B)/dump.skel.h
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -114,11 +114,11 @@ uninstall: ## what install put there
 
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
-	libelf-dev libdw-dev liblzma-dev libiberty-dev libzydis-dev
+	libelf-dev libdw-dev liblzma-dev libiberty-dev libunwind-dev libzydis-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
 	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \
-	xz-utils libdebuginfod1 libunwind-dev
+	xz-utils libdebuginfod1
 # Another source of npm (a newer nodejs) may be there, and Debian's package conflicts with it.
 DEPS_TEST += $(if $(shell command -v npm),,npm)
 .PHONY: deps deps-test
@@ -210,7 +210,7 @@ FUZZ_FLAGS := -std=gnu17 -g -O1 -fsanitize=fuzzer-no-link,address,undefined
 $(B)/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) $(CPPFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
-$(patsubst %.c,$(B)/fuzz/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h
+$(patsubst %.c,$(B)/fuzz/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h $(B)/dump.skel.h
 $(B)/fuzz/libcprofd.a: $(SOURCES:%.c=$(B)/fuzz/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/tests/fuzz/%: $(B)/fuzz/tests/fuzz/%.o $(B)/fuzz/libcprofd.a

@@ -37,7 +37,7 @@ static void load_spare(struct broker *broker)
 	enum broker_error error;
 
 	/* When it fails, the session that needs it will say why. */
-	if (!broker->spare)
+	if (!broker->spare && !(broker->options->expect_flags & BROKER_DUMP))
 		sampler__load(&options, &broker->spare, &error);
 }
 

@@ -19,7 +19,7 @@ enum broker_kind {
 	/* broker -> engine */
 	BROKER_CLIENT = 1,    /* a client connected. fds: its socket */
 	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, samples, processes (maps), then those
-			       * of PROCESS */
+			       * of PROCESS. With BROKER_DUMP: the iterator's link, images, slots, wanted, ... */
 	BROKER_PROCESS,       /* answer to PROCESS. fds: pidfd, /proc/PID/mem, /proc/PID/maps */
 	BROKER_FILE,          /* answer to FILE. fds: the file, read-only */
 	BROKER_THREADS,       /* answer to RESUME: the events run; `threads` of them */
@@ -117,6 +117,8 @@ struct broker_message {
 #define BROKER_NATIVE_SHIFT 2
 #define BROKER_NATIVE_MASK (3u << BROKER_NATIVE_SHIFT)
 enum broker_native { BROKER_NATIVE_OFF, BROKER_NATIVE_LEAF, BROKER_NATIVE_FULL };
+/* No sampler but a dump (include/cprofd/dump.h): alone, without any of the others. */
+#define BROKER_DUMP 16u
 
 /* Sends one message and its fds (borrowed); -errno. */
 int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n);

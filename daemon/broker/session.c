@@ -70,6 +70,8 @@ static enum broker_error check_request(const struct broker_message *request)
 
 	if (!request->rate || request->rate > BROKER_RATE_MAX)
 		return BROKER_ERROR_INTERNAL;
+	if (request->flags == BROKER_DUMP)
+		return BROKER_ERROR_OK;
 	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_NATIVE_MASK) ||
 	    (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT > BROKER_NATIVE_FULL)
 		return BROKER_ERROR_INTERNAL;
@@ -109,6 +111,34 @@ static struct sampler *take_sampler(const struct broker_message *request, struct
 		return take_ptr(*spare);
 	*ret_err = sampler__load(&options, &sampler, ret_error);
 	return sampler;
+}
+
+/* Loads what a dump needs, which knows from here on of the image alone that the process runs now. */
+static int load_dump(struct session *session, const struct process_fds *fds, bool verbose, enum broker_error *ret_error)
+{
+	int err = dumper__load(session->target, fds->pidfd, verbose, &session->dumper, ret_error);
+
+	return err ? err : dumper__pin(session->dumper);
+}
+
+static void give_maps(const struct session *session, int ret[BROKER_MAP_FDS])
+{
+	if (session->dumper) {
+		dumper__fds(session->dumper, ret);
+		return;
+	}
+	ret[0] = sampler__ring(session->sampler);
+	ret[1] = sampler__images(session->sampler);
+	ret[2] = sampler__samples(session->sampler);
+	ret[3] = sampler__processes(session->sampler);
+}
+
+/* Of this session: the target, or below it. A dump is of its target alone. */
+static bool may_open(const struct session *session, pid_t pid)
+{
+	return pid == session->target ||
+	       (session->sampler && (sampler__is_target(session->sampler, pid) ||
+				     process__is_descendant(pid, session->target)));
 }
 
 /* Processes below the target that run already. Who may not be read is left out;
@@ -178,7 +208,10 @@ struct session *session__attach(const struct broker_message *request, const stru
 	err = authorise__begin(client, request->pid, &authorisation);
 	if (err)
 		goto fail;
-	session->sampler = take_sampler(request, spare, verbose, &error, &err);
+	if (request->flags & BROKER_DUMP)
+		err = load_dump(session, &fds, verbose, &error);
+	else
+		session->sampler = take_sampler(request, spare, verbose, &error, &err);
 	denied = authorise__finish(&authorisation);
 	if (!denied)
 		denied = process__unchanged(request->pid, &fds, &stat);
@@ -188,11 +221,12 @@ struct session *session__attach(const struct broker_message *request, const stru
 	}
 	if (err || error)
 		goto fail;
-	err = sampler__add_target(session->sampler, session->target);
+	if (session->sampler)
+		err = sampler__add_target(session->sampler, session->target);
 	if (err)
 		goto fail;
 	perf.follow_children = request->flags & BROKER_SUBPROCESSES;
-	perf.program = sampler__program(session->sampler);
+	perf.program = session->dumper ? dumper__program(session->dumper) : sampler__program(session->sampler);
 	err = perf_events__open(&session->events, session->target, &perf);
 	if (err == -EPERM || err == -EACCES || err == -ENOENT || err == -EOPNOTSUPP)
 		error = BROKER_ERROR_NO_PERF;
@@ -200,10 +234,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		err = open_descendants(session, client, &perf);
 	if (err)
 		goto fail;
-	reply->fds[0] = sampler__ring(session->sampler);
-	reply->fds[1] = sampler__images(session->sampler);
-	reply->fds[2] = sampler__samples(session->sampler);
-	reply->fds[3] = sampler__processes(session->sampler);
+	give_maps(session, reply->fds);
 	reply->n = reply->borrowed = BROKER_MAP_FDS;
 	tell_process(reply, session->target, &stat, &fds);
 	reply->message.rate = request->rate;
@@ -224,8 +255,7 @@ void session__open_process(struct session *session, const struct identity *clien
 	struct process_stat stat;
 	int err;
 
-	if (pid != session->target && !sampler__is_target(session->sampler, pid) &&
-	    !process__is_descendant(pid, session->target)) {
+	if (!may_open(session, pid)) {
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
@@ -264,8 +294,7 @@ void session__open_file(struct session *session, const struct identity *client,
 		reply__fail(reply, BROKER_ERROR_INTERNAL, EINVAL);
 		return;
 	}
-	if (pid != session->target && !sampler__is_target(session->sampler, pid) &&
-	    !process__is_descendant(pid, session->target)) {
+	if (!may_open(session, pid)) {
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
@@ -312,7 +341,8 @@ void session__add_pool(struct session *session, const struct broker_message *req
 	int fd = -1, err;
 
 	reply->message.pool_bytes = request->pool_bytes;
-	err = sampler__add_pool(session->sampler, request->pool_bytes, &reply->message.number, &fd);
+	err = session->sampler ? sampler__add_pool(session->sampler, request->pool_bytes, &reply->message.number, &fd) :
+				 -EDQUOT;
 	if (err)
 		reply__fail(reply, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_MEMORY, err);
 	else
@@ -325,6 +355,7 @@ struct session *session__free(struct session *session)
 		return NULL;
 	perf_events__close(&session->events);
 	sampler__free(session->sampler);
+	dumper__free(session->dumper);
 	free(session->children);
 	free(session);
 	return NULL;

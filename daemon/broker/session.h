@@ -4,6 +4,7 @@
 
 #include "broker/authorise.h"
 #include "broker/broker.h"
+#include "broker/dumper.h"
 #include "broker/load.h"
 #include "broker/perf.h"
 #include "broker/process.h"
@@ -12,7 +13,8 @@ struct session {
 	uint32_t id;
 	pid_t target;
 	uint32_t rate, flags;
-	struct sampler *sampler;
+	struct sampler *sampler;    /* NULL: a dump */
+	struct dumper *dumper;      /* NULL: none */
 	struct perf_events events;
 	pid_t *children;      /* descendants that ran already: to be told after ATTACHED */
 	size_t n_children;

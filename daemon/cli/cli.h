@@ -36,6 +36,7 @@ struct cli_options {
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */
 	bool stream;
 	bool json;
+	bool dump;               /* what is asked for is a dump, not a recording */
 	bool verbose;
 	const char *socket;      /* NULL: not asked for by name */
 	const char *generate;    /* help: "man", "bash", "zsh" */
@@ -61,6 +62,7 @@ struct command {
 #define COMMAND_CHECK 16u
 #define COMMAND_STATUS 32u
 #define COMMAND_HELP 64u
+#define COMMAND_DUMP 128u
 extern const struct command commands[]; /* ended by a NULL name */
 const struct command *command__find(const char *name);
 
@@ -70,6 +72,7 @@ int serve__run(const struct cli_options *options);
 int convert__run(const struct cli_options *options);
 int check__run(const struct cli_options *options);
 int status__run(const struct cli_options *options);
+int dump__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- options.c --- */

@@ -60,6 +60,20 @@ const struct command commands[] = {
 		.run = convert__run,
 	},
 	{
+		.name = "dump",
+		.operands = "PID",
+		.summary = "where is each thread now? every stack, native and Python frames in their true order",
+		.text = "Prints the stack of each thread of a running process, innermost frame first, and ends. The process is not "
+			"stopped: a thread that waits is read while it waits, one that runs is read in its next tick. A thread "
+			"that would not hold still is told without a stack.\n"
+			"A process that is no Python that is known has native frames only.",
+		.examples = "sudo cprofd dump 4242\t\n"
+			    "sudo cprofd dump 4242 --native=off\tPython frames alone\n"
+			    "sudo cprofd dump 4242 --json | jq '.threads[0].frames'\t\n",
+		.bit = COMMAND_DUMP,
+		.run = dump__run,
+	},
+	{
 		.name = "check",
 		.operands = "[PID]",
 		.summary = "can it work here, on that process? each precondition, and how to meet it",

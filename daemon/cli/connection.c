@@ -46,6 +46,8 @@ static uint32_t expected(const struct cli_options *options)
 			  !strcmp(options->native, "leaf")		      ? BROKER_NATIVE_LEAF :
 										BROKER_NATIVE_FULL;
 
+	if (options->dump)
+		return BROKER_DUMP;
 	return native << BROKER_NATIVE_SHIFT | (options->subprocesses ? BROKER_SUBPROCESSES : 0) |
 	       (options->kernel ? BROKER_KERNEL : 0);
 }

@@ -145,6 +145,11 @@ static const char *refuse_gil(struct cli_options *options, const char *value)
 	return "who holds the GIL is not recorded in this version: leave --gil out";
 }
 
+static const char *refuse_locals(struct cli_options *options, const char *value)
+{
+	return "values of variables are not read in this version: leave --locals out";
+}
+
 static const char *refuse_idle(struct cli_options *options, const char *value)
 {
 	return "where a thread waits is not recorded in this version: its waiting is told as "
@@ -218,18 +223,19 @@ static const char *set_completion(struct cli_options *options, const char *value
 
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
-#define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS)
+#define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
 
 /* clang-format off */
 const struct option_row option_rows[] = {
-	{"pid", 'p', "PID", NULL, SAMPLING | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", set_pid},
+	{"pid", 'p', "PID", NULL, SAMPLING | COMMAND_CHECK | COMMAND_DUMP, "the process, as an option (py-spy's spelling)", set_pid},
 	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
 	{"rate", 'r', "HZ", NULL, SAMPLING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
 	{"output", 'o', "FILE", "@file", WRITING, "where to write; - is stdout. Without it cprofd-PID-TIME and the format's ending", set_output},
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; speedscope without it, or events for a FILE that ends in .cprof", set_format},
 	{"functions", 'F', NULL, NULL, WRITING, "one frame for each function (this is what happens without it)", set_functions},
 	{"lines", 'l', NULL, NULL, WRITING, "one frame for each line of each function", set_lines},
-	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option; leaf: the innermost alone", set_native},
+	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option (dump: full); leaf: the innermost alone", set_native},
+	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "values of local variables: refused in this version", refuse_locals},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
 	{"subprocesses", 's', NULL, NULL, SAMPLING, "children of the process too", set_subprocesses},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks, the thread's name as the outermost frame", set_threads},
@@ -239,8 +245,8 @@ const struct option_row option_rows[] = {
 	{"kernel", 0, NULL, NULL, SAMPLING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, COMMAND_CONVERT, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS, "for programs, to stdout", set_json},
-	{"socket", 0, "PATH", "@file", SAMPLING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
+	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "for programs, to stdout", set_json},
+	{"socket", 0, "PATH", "@file", SAMPLING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
 	{"verbose", 0, NULL, NULL, EVERYONE, "say what is found and why it is decided so", set_verbose},
@@ -253,14 +259,14 @@ const struct option_row option_rows[] = {
 #define CODE_OF_ROW 0x100 /* codes of options without a letter start here */
 #define CODE_HELP 0x80
 
-static const struct option_row *row_of(int code)
+static const struct option_row *row_of(const struct command *command, int code)
 {
 	const struct option_row *row;
 
 	if (code >= CODE_OF_ROW)
 		return &option_rows[code - CODE_OF_ROW];
 	for (row = option_rows; row->name; row++)
-		if (row->letter == code)
+		if (row->letter == code && row->commands & command->bit)
 			return row;
 	return NULL;
 }
@@ -329,7 +335,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 		if (code == '?') {
 			const char *given = argv[optind - 1];
 
-			row = optopt ? row_of(optopt) : NULL;
+			row = optopt ? row_of(command, optopt) : NULL;
 			if (row && (row->commands & command->bit) && row->argument)
 				say__failure("", "--%s needs %s", row->name, row->argument);
 			else if (optopt && optopt < CODE_HELP)
@@ -340,7 +346,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			fprintf(stderr, "        see `cprofd %s --help`\n", command->name);
 			return CLI_USAGE;
 		}
-		row = row_of(code);
+		row = row_of(command, code);
 		sentence = row->set(ret, optarg);
 		if (sentence) {
 			refuse(row, optarg ? optarg : "", sentence);

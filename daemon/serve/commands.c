@@ -205,6 +205,10 @@ void command__line(struct engine *engine, struct client *client, const char *lin
 		return;
 	}
 	switch (request.kind) {
+	case REQUEST_DUMP:
+		if (session__new(engine, client, &request, &refusal))
+			command__refuse(engine, client, &request, &refusal);
+		break;
 	case REQUEST_ATTACH:
 		attach(engine, client, &request);
 		break;

@@ -190,6 +190,12 @@ void native__sample(struct session *session, const struct record_sample *sample)
 /* The directory of unwind tables, of this user's alone; < 0: there is none. The caller's to close. */
 int cache_dir__open(void);
 
+/* --- dump.c: a session that is one dump (no ring, no profile); with request.kind REQUEST_DUMP --- */
+int dump__open(struct session *session, const int *fds); /* of ATTACHED */
+void dump__close(struct session *session);
+void dump__identified(struct engine *engine, struct session *session);
+void dump__resumed(struct engine *engine, struct session *session);
+
 /* --- session.c --- */
 
 enum session_state {
@@ -219,6 +225,7 @@ struct session {
 	struct finisher finisher;       /* likewise */
 	struct watch native_watch;      /* modules have something to do */
 	uint32_t file_token, pool_token; /* of what modules asked for */
+	struct dumping *dump;           /* NULL: none */
 	struct ring *ring;
 	struct collect_sink collect_sink;
 	struct collector *collector;

@@ -116,7 +116,7 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now)
 		if (err == -ENOENT)
 			settle_for_now(tracee);
 		tracee->next_try = now + tracee->pause;
-	} else if (first && !tracee->session->request.starting) {
+	} else if (first && !tracee->session->request.starting && tracee->session->request.kind != REQUEST_DUMP) {
 		session__refuse(engine, tracee->session, &refusal);
 	} else {
 		settle_without(engine, tracee);

@@ -122,7 +122,8 @@ int native__open(struct session *session, int processes_fd)
 	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
 	if (session->processes < 0)
 		return -errno;
-	err = modules__new(&session->modules_host, session->request.native == REQUEST_NATIVE_FULL,
+	err = modules__new(&session->modules_host,
+			   session->request.native == REQUEST_NATIVE_FULL && session->request.kind != REQUEST_DUMP,
 			   &session->modules);
 	if (!err)
 		err = places__new(session, kernel, &session->places);

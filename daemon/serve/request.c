@@ -62,13 +62,13 @@ static const struct key keys[] = {
 	 BIT(STOP) | BIT(SUBSCRIBE) | BIT(SNAPSHOT), 1, UINT32_MAX, NULL,
 	 "the answer to attach gives a session's number; the request sessions lists them"},
 	{"fd", BOOL, AT(fd), BIT(SNAPSHOT), 0, 0, 0, NULL, ""},
-	{"pid", UINT, AT(pid), BIT(ATTACH), BIT(ATTACH), 1, INT32_MAX, NULL,
+	{"pid", UINT, AT(pid), BIT(ATTACH) | BIT(DUMP), BIT(ATTACH) | BIT(DUMP), 1, INT32_MAX, NULL,
 	 "a process id, as ps shows it"},
 	{"rate", UINT, AT(rate), BIT(ATTACH), 0, 1, 20000, NULL, "samples a second: 1 to 20000"},
 	{"duration_ms", UINT, AT(duration_ms), BIT(ATTACH), 0, 0, 1000ull * 86400 * 3660, NULL,
 	 "milliseconds; 0: until stopped"},
 	{"mode", CHOICE, AT(wall), BIT(ATTACH), 0, 0, 2, modes, "\"cpu\" or \"wall\""},
-	{"native", CHOICE, AT(native), BIT(ATTACH), 0, 0, 3, natives, "\"full\", \"leaf\" or \"off\""},
+	{"native", CHOICE, AT(native), BIT(ATTACH) | BIT(DUMP), 0, 0, 3, natives, "\"full\", \"leaf\" or \"off\""},
 	{"subprocesses", BOOL, AT(subprocesses), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"idle", BOOL, AT(idle), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"kernel", BOOL, AT(kernel), BIT(ATTACH), 0, 0, 0, NULL, ""},
@@ -184,7 +184,7 @@ static int find_kind(const json_t *root, struct request *request, struct refusal
 			request->kind = (enum request_kind)i;
 			return 0;
 		}
-	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, sessions, status",
+	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, sessions, status, dump",
 		     "there is no request \"%.40s\"", name);
 	return -EBADMSG;
 }

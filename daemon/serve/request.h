@@ -16,7 +16,8 @@
 	X(UNSUBSCRIBE, "unsubscribe") \
 	X(SNAPSHOT, "snapshot") \
 	X(SESSIONS, "sessions") \
-	X(STATUS, "status")
+	X(STATUS, "status") \
+	X(DUMP, "dump")
 
 #define REQUEST_ENUM(id, name) REQUEST_##id,
 enum request_kind { REQUEST_KINDS(REQUEST_ENUM) REQUEST_KIND_COUNT };
@@ -30,7 +31,7 @@ struct request {
 	uint64_t id;            /* the client's own; valid after a refusal too, when has_id */
 	uint32_t session;       /* stop, subscribe, snapshot; unsubscribe: 0 is "mine" */
 	bool fd;                /* snapshot: a descriptor came along */
-	/* attach */
+	/* attach; of these dump has pid and native */
 	int32_t pid;
 	uint32_t rate;          /* Hz */
 	uint64_t duration_ms;   /* 0: until stopped */

@@ -33,7 +33,8 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 					 .token = engine__token(engine),
 					 .pid = request->pid,
 					 .rate = request->rate,
-					 .flags = (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
+					 .flags = request->kind == REQUEST_DUMP ? BROKER_DUMP :
+						  (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
 						  (request->kernel ? BROKER_KERNEL : 0) |
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
@@ -69,6 +70,7 @@ void session__bury(struct engine *engine, struct session *session)
 	while (session->tracees)
 		tracee__free(engine, session->tracees);
 	drain__close(session);
+	dump__close(session);
 	native__close(session);
 	engine__unwatch(engine, &session->timer);
 	if (session->images >= 0)
@@ -258,7 +260,8 @@ static void attached(struct engine *engine, struct session *session, const struc
 	session->images = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
 	err = session->images < 0 ? -errno : native__open(session, fds[3]);
 	if (!err)
-		err = drain__open(session, fds[0], fds[2]);
+		err = session->request.kind == REQUEST_DUMP ? dump__open(session, fds) :
+							      drain__open(session, fds[0], fds[2]);
 	tracee = err ? NULL : tracee__new(session, message->pid);
 	if (!tracee) {
 		internal_error(engine, session, "the session cannot be set up", err ? err : -ENOMEM);
@@ -292,6 +295,10 @@ void session__identified(struct engine *engine, struct session *session)
 				      .idle = request->idle};
 	int err;
 
+	if (request->kind == REQUEST_DUMP) {
+		dump__identified(engine, session);
+		return;
+	}
 	proc__command(request->pid, command, sizeof(command));
 	proc__boot_id(boot_id, sizeof(boot_id));
 	read_clocks(&event);
@@ -381,6 +388,8 @@ void session__answered(struct engine *engine, struct session *session,
 			break;
 		if (message->error != BROKER_ERROR_OK)
 			refused_by_broker(engine, session, message);
+		else if (session->dump)
+			dump__resumed(engine, session);
 		else
 			resumed(engine, session);
 		break;

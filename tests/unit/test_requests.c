@@ -77,6 +77,13 @@ static void test_others(void **state)
 	assert_int_equal(parse("{\"req\":\"snapshot\",\"session\":4294967295,\"fd\":true}"), 0);
 	assert_true(request.fd);
 	assert_int_equal(request.session, UINT32_MAX);
+	assert_int_equal(parse("{\"req\":\"dump\",\"pid\":7}"), 0);
+	assert_int_equal(request.kind, REQUEST_DUMP);
+	assert_int_equal(request.pid, 7);
+	assert_int_equal(request.native, REQUEST_NATIVE_OFF);
+	assert_int_equal(parse("{\"req\":\"dump\",\"pid\":7,\"native\":\"full\"}"), 0);
+	assert_int_equal(request.native, REQUEST_NATIVE_FULL);
+	refused("{\"req\":\"dump\"}", "MISSING");
 	assert_int_equal(parse("{\"req\":\"unsubscribe\"}"), 0);
 	assert_int_equal(request.session, 0);
 	assert_int_equal(parse(" {\"req\":\"sessions\"} \r"), 0);

@@ -1,0 +1,293 @@
+/* The dump: what runs in the kernel for `cprofd dump`. include/cprofd/dump.h is its contract.
+ *
+ * `each_thread` runs for whoever reads the iterator, once for each thread of the target. A thread that is on no CPU has
+ * its registers at the top of its kernel stack, and does not change its user stack: both are copied, and
+ * thrown away if it ran meanwhile. It may sleep: pages of the stack that are not there are brought in.
+ *
+ * `tick` runs at the next tick of a thread that runs, on that thread, as the sampler does.
+ */
+#include "kernel.h"
+#include "cprofd/record.h"
+
+/* Keys of code objects whose address was told. */
+#define SEEN 4096u
+__u64 seen[SEEN];
+
+static __always_inline int py_seen(__u64 key)
+{
+	return seen[(__u32)(key >> 20) & (SEEN - 1)] == key;
+}
+
+#include "cprofd/pywalk.h"
+#include "cprofd/dump.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct task_struct___dump {
+	unsigned int __state;
+	int on_cpu;
+	int exit_state;
+	unsigned long nvcsw, nivcsw;
+};
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+#pragma clang attribute pop
+
+/* Written by the engine: which layout the image has. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2);
+	__type(key, struct image_key);
+	__type(value, struct image);
+} images SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DUMP_SLOTS * 2);
+	__type(key, __u32);
+	__type(value, __u32);
+} wanted SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DUMP_SLOTS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct dump_slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct py_walk);
+} walks SEC(".maps"); /* one for each CPU: the broker sets the number */
+
+/* The image that the client was authorised for: the first one that is met, in a run of the broker's own before it
+ * makes sure that the process still runs what it opened. No other image is told of, whatever the target execs. */
+const volatile __u32 target = 0;
+struct {
+	__u64 process_start;
+	__u32 exec;
+	__u32 set;
+} pinned;
+
+static __always_inline int is_pinned(struct task_struct *task)
+{
+	struct task_struct *leader = task->group_leader;
+
+	return pinned.set && pinned.process_start == leader->start_boottime && pinned.exec == task->self_exec_id;
+}
+
+static __always_inline void fill_thread(struct dump_thread *to, struct task_struct *task)
+{
+	struct task_struct___dump *more = (void *)task;
+	struct task_struct *leader = task->group_leader;
+
+	to->tgid = task->tgid;
+	to->tid = task->pid;
+	to->process_start = leader->start_boottime;
+	to->thread_start = task->start_boottime;
+	to->exec = task->self_exec_id;
+	to->state = more->__state;
+	to->on_cpu = more->on_cpu;
+	to->_pad = 0;
+	to->switches = more->nvcsw + more->nivcsw;
+	to->fsbase = task->thread.fsbase;
+	__builtin_memcpy(to->comm, task->comm, 16);
+}
+
+/* The slot that waits for this thread, which is ours to fill now; or NULL. */
+static __always_inline struct dump_slot *take_slot(__u32 tid)
+{
+	__u32 *number = bpf_map_lookup_elem(&wanted, &tid), n;
+	struct dump_slot *slot;
+
+	if (!number)
+		return NULL;
+	n = *number;
+	slot = bpf_map_lookup_elem(&slots, &n);
+	if (!slot || __sync_val_compare_and_swap(&slot->state, DUMP_WANTED, DUMP_BUSY) != DUMP_WANTED)
+		return NULL;
+	return slot;
+}
+
+#define REGISTERS(to, r, bp, bx, ax, cx, dx, si, di, ip, sp) \
+	do { \
+		(to)[0] = (r)->ax, (to)[1] = (r)->dx, (to)[2] = (r)->cx, (to)[3] = (r)->bx; \
+		(to)[4] = (r)->si, (to)[5] = (r)->di, (to)[6] = (r)->bp, (to)[7] = (r)->sp; \
+		(to)[8] = (r)->r8, (to)[9] = (r)->r9, (to)[10] = (r)->r10, (to)[11] = (r)->r11; \
+		(to)[12] = (r)->r12, (to)[13] = (r)->r13, (to)[14] = (r)->r14, (to)[15] = (r)->r15; \
+		(to)[16] = (r)->ip; \
+	} while (0)
+
+static __always_inline void entry_registers(struct dump_slot *slot, struct task_struct *task)
+{
+	const struct pt_regs___entry *entry = (const void *)bpf_task_pt_regs(task);
+
+	REGISTERS(slot->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+	host_barrier(slot);
+}
+
+/* Whole pages, so that the last one of a stack is not lost with what lies behind it. */
+static __always_inline void begin_stack(struct dump_slot *slot)
+{
+	slot->stack_at = slot->regs[7] & ~4095ull;
+	slot->stack_bytes = 0;
+	slot->n_frames = 0;
+	slot->loss = 0;
+	slot->no_python = 0;
+	slot->tries++;
+}
+
+/* --- the iterator --- */
+
+SEC("iter.s/task")
+int each_thread(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct *task = ctx->task;
+	struct dump_thread before, after;
+	struct dump_slot *slot;
+	__u32 i;
+
+	if (!task || (__u32)task->tgid != target)
+		return 0;
+	if (!pinned.set) {
+		pinned.process_start = task->group_leader->start_boottime;
+		pinned.exec = task->self_exec_id;
+		pinned.set = 1;
+	}
+	if (!is_pinned(task) || ((struct task_struct___dump *)task)->exit_state || !task->mm)
+		return 0;
+	fill_thread(&before, task);
+	bpf_seq_write(seq, &before, sizeof(before));
+	if (before.on_cpu)
+		return 0;
+	slot = take_slot(before.tid);
+	if (!slot)
+		return 0;
+	entry_registers(slot, task);
+	begin_stack(slot);
+	slot->how = DUMP_STILL;
+	slot->in_kernel = 1;
+	HOST_NO_UNROLL
+	for (i = 0; i < DUMP_STACK_PAGES; i++) {
+		if (bpf_copy_from_user_task(slot->stack + i * 4096, 4096,
+					    (const void *)(slot->stack_at + i * 4096), task, 0))
+			break;
+		slot->stack_bytes = (i + 1) * 4096;
+	}
+	fill_thread(&after, task);
+	slot->thread = after;
+	/* A thread that ran was switched out since, or is on a CPU still. One that called exec is another image's. */
+	if (after.on_cpu || after.switches != before.switches || !is_pinned(task)) {
+		slot->stack_bytes = 0;
+		slot->state = DUMP_WANTED;
+	} else {
+		slot->state = DUMP_DONE;
+	}
+	return 0;
+}
+
+/* --- the tick of a thread that runs --- */
+
+struct take_codes {
+	struct py_walk *walk;
+	struct dump_slot *slot;
+};
+
+static long take_code(__u32 i, void *context)
+{
+	struct take_codes *c = context;
+	struct py_todo todo;
+	__u32 n = c->slot->n_codes;
+
+	if (i >= RECORD_CODES_PER_TICK || n >= DUMP_CODES)
+		return 1;
+	todo = c->walk->todo[i];
+	c->slot->codes[n] = todo;
+	c->slot->n_codes = n + 1;
+	seen[(__u32)(todo.key >> 20) & (SEEN - 1)] = todo.key;
+	return 0;
+}
+
+/* True: the stack is as whole as it gets. */
+static __always_inline int walk_python(struct bpf_perf_event_data *ctx, struct task_struct *task,
+				       struct dump_slot *slot, __u32 cpu)
+{
+	struct py_walk *walk = bpf_map_lookup_elem(&walks, &cpu);
+	struct mm_struct *mm = task->mm;
+	struct take_codes codes;
+	struct image_key key = {};
+	const struct image *image;
+
+	if (!mm)
+		return 1;
+	key.arg_start = mm->arg_start;
+	key.start_data = mm->start_data;
+	image = bpf_map_lookup_elem(&images, &key);
+	slot->no_python = 1;
+	if (!walk || !image || !image->runtime)
+		return 1;
+	walk->fsbase = slot->thread.fsbase;
+	walk->now = bpf_ktime_get_ns();
+	walk->salt = py_mix(slot->thread.process_start, slot->thread.tgid | (__u64)slot->thread.exec << 32);
+	walk->hint = 0;
+	walk->hint_until = 0;
+	py_walk(walk, image, &slot->python);
+	if (walk->loss && walk->n < 2 && !slot->in_kernel) {
+		__u32 i;
+
+		HOST_NO_UNROLL
+		for (i = 0; i < 16; i++)
+			walk->registers[i] = slot->regs[i];
+		py_walk_repair(walk, image, &slot->python);
+	}
+	slot->no_python = !walk->n_tstates;
+	slot->n_frames = walk->n;
+	slot->loss = walk->loss;
+	codes = (struct take_codes){.walk = walk, .slot = slot};
+	if (walk->n_todo)
+		bpf_loop(walk->n_todo, take_code, &codes, 0);
+	return !walk->loss && walk->n_todo < RECORD_CODES_PER_TICK;
+}
+
+SEC("perf_event")
+int tick(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id(), i;
+	struct dump_slot *slot;
+	int whole;
+
+	if ((__u32)task->tgid != target || !is_pinned(task))
+		return 0;
+	slot = take_slot(task->pid);
+	if (!slot)
+		return 0;
+	slot->in_kernel = (__s64)PT_REGS_IP(&ctx->regs) < 0;
+	if (slot->in_kernel)
+		entry_registers(slot, task);
+	else
+		REGISTERS(slot->regs, &ctx->regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp);
+	begin_stack(slot);
+	slot->how = DUMP_TICK;
+	HOST_NO_UNROLL
+	for (i = 0; i < DUMP_STACK_PAGES; i++) {
+		if (bpf_probe_read_user(slot->stack + i * 4096, 4096, (const void *)(slot->stack_at + i * 4096)))
+			break;
+		slot->stack_bytes = (i + 1) * 4096;
+	}
+	fill_thread(&slot->thread, task);
+	whole = walk_python(ctx, task, slot, cpu) || slot->tries >= DUMP_TRIES;
+	asm volatile("" ::: "memory");
+	*(volatile __u32 *)&slot->state = whole ? DUMP_DONE : DUMP_WANTED;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,122 @@
+#include "broker/dumper.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/cleanup.h"
+#include "dump.skel.h"
+
+struct dumper {
+	struct dump_bpf *skel;
+	struct bpf_link *link; /* of the iterator */
+};
+
+static int print_all(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return vfprintf(stderr, format, args);
+}
+
+static enum broker_error why(int err)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return BROKER_ERROR_NO_BTF;
+	return err == -EPERM ? BROKER_ERROR_NO_BPF : err == -ENOMEM ? BROKER_ERROR_NO_MEMORY : BROKER_ERROR_VERIFIER;
+}
+
+/* Global variables of the programs: no engine that is forked later has them (load.c). */
+static int hide_from_children(struct dump_bpf *skel)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
+	struct bpf_map *map;
+	const void *data;
+
+	bpf_object__for_each_map(map, skel->obj) {
+		data = bpf_map__initial_value(map, &size);
+		if (data && madvise((void *)data, (size + page - 1) & ~(page - 1), MADV_DONTFORK))
+			return -errno;
+	}
+	return 0;
+}
+
+static int attach_iterator(struct dumper *dumper, int pidfd)
+{
+	union bpf_iter_link_info of = {.task.pid_fd = (uint32_t)pidfd};
+	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &of, .link_info_len = sizeof(of));
+
+	dumper->link = bpf_program__attach_iter(dumper->skel->progs.each_thread, &options);
+	return dumper->link ? 0 : -errno;
+}
+
+int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum broker_error *ret_error)
+{
+	struct dumper *dumper = calloc(1, sizeof(*dumper));
+	int cpus = libbpf_num_possible_cpus(), err;
+
+	*ret_error = BROKER_ERROR_OK;
+	if (!dumper || cpus < 0) {
+		free(dumper);
+		*ret_error = BROKER_ERROR_NO_MEMORY;
+		return -ENOMEM;
+	}
+	libbpf_set_print(verbose ? print_all : NULL);
+	dumper->skel = dump_bpf__open();
+	err = dumper->skel ? bpf_map__set_max_entries(dumper->skel->maps.walks, (uint32_t)cpus) : -errno;
+	if (!err) {
+		dumper->skel->rodata->target = (uint32_t)pid;
+		err = dump_bpf__load(dumper->skel);
+	}
+	if (!err)
+		err = hide_from_children(dumper->skel);
+	if (!err)
+		err = attach_iterator(dumper, pidfd);
+	if (err) {
+		*ret_error = err == -ESRCH ? BROKER_ERROR_NO_PROCESS : why(err);
+		dumper__free(dumper);
+		return err;
+	}
+	*ret = dumper;
+	return 0;
+}
+
+struct dumper *dumper__free(struct dumper *dumper)
+{
+	if (!dumper)
+		return NULL;
+	bpf_link__destroy(dumper->link);
+	dump_bpf__destroy(dumper->skel);
+	free(dumper);
+	return NULL;
+}
+
+int dumper__pin(struct dumper *dumper)
+{
+	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(dumper->link));
+	char row[256]; /* thrown away */
+
+	if (fd < 0)
+		return fd;
+	/* No thread is wanted yet: nothing of the target's memory is touched, so that this cannot be made to wait. */
+	while (read(fd, row, sizeof(row)) > 0 && !dumper->skel->bss->pinned.set)
+		;
+	return dumper->skel->bss->pinned.set ? 0 : -ESRCH;
+}
+
+void dumper__fds(const struct dumper *dumper, int ret[BROKER_MAP_FDS])
+{
+	ret[0] = bpf_link__fd(dumper->link);
+	ret[1] = bpf_map__fd(dumper->skel->maps.images);
+	ret[2] = bpf_map__fd(dumper->skel->maps.slots);
+	ret[3] = bpf_map__fd(dumper->skel->maps.wanted);
+}
+
+int dumper__program(const struct dumper *dumper)
+{
+	return bpf_program__fd(dumper->skel->progs.tick);
+}

@@ -1,0 +1,150 @@
+/* `cprofd dump`: asks for a dump and prints it. */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "broker/broker.h"
+#include "cli/cli.h"
+#include "cli/connection.h"
+
+#define PATIENCE_MS 20000
+
+/* --- for people --- */
+
+static const char *word(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "?";
+}
+
+static bool is_kind(const json_t *frame, const char *kind)
+{
+	return !strcmp(word(frame, "kind"), kind);
+}
+
+static void print_frame(const json_t *frame)
+{
+	json_int_t line = json_integer_value(json_object_get(frame, "line"));
+
+	if (is_kind(frame, "cut"))
+		printf("    ... (cut: %s)\n", word(frame, "why"));
+	else if (is_kind(frame, "python") && line > 0)
+		printf("    %s (%s:%lld)\n", word(frame, "function"), word(frame, "file"), (long long)line);
+	else if (is_kind(frame, "python"))
+		printf("    %s (%s)\n", word(frame, "function"), word(frame, "file"));
+	else if (*word(frame, "module"))
+		printf("    %s (%s)\n", word(frame, "function"), word(frame, "module"));
+	else
+		printf("    %s\n", word(frame, "function"));
+}
+
+static void print_thread(const json_t *thread)
+{
+	json_t *frames = json_object_get(thread, "frames"), *frame;
+	size_t i;
+
+	printf("\nThread %lld (%s): \"%s\"\n", (long long)json_integer_value(json_object_get(thread, "tid")),
+	       word(thread, "state"), word(thread, "name"));
+	json_array_foreach(frames, i, frame) print_frame(frame);
+	if (!strcmp(word(thread, "seen"), "moving"))
+		puts("    (it never held still, and its timer did not tick: no stack)");
+	else if (!json_array_size(frames))
+		puts(json_is_true(json_object_get(thread, "python")) ? "    (no Python frame)" : "    (not a Python thread)");
+}
+
+static void print_all(const json_t *all)
+{
+	json_t *threads = json_object_get(all, "threads"), *thread;
+	size_t i;
+
+	printf("Process %lld: %s\n", (long long)json_integer_value(json_object_get(all, "pid")), word(all, "command"));
+	if (*word(all, "python"))
+		printf("CPython %s\n", word(all, "python"));
+	else
+		puts("no Python that is known: native frames only");
+	json_array_foreach(threads, i, thread) print_thread(thread);
+}
+
+/* --- the conversation --- */
+
+/* CLI_*, or -1: there is more to come. */
+static int take_line(const struct cli_options *options, const char *line, size_t len, json_t *threads)
+{
+	json_t *json = json_loadb(line, len, 0, NULL), *all;
+
+	if (line__is(line, len, "dump") || !strcmp(word(json, "ev"), "dump")) {
+		json_object_del(json, "ev");
+		json_object_del(json, "id");
+		json_array_append_new(threads, json);
+		return -1;
+	}
+	if (strcmp(word(json, "ev"), "answer")) {
+		json_decref(json);
+		return -1;
+	}
+	all = json_object_get(json, "dump");
+	if (!json_is_object(all)) {
+		say__failure(json_string_value(json_object_get(json, "hint")), "%d: %s", options->pid, word(json, "error"));
+		json_decref(json);
+		return CLI_COULD_NOT;
+	}
+	json_object_set(all, "threads", threads);
+	if (options->json) {
+		json_dumpf(all, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else {
+		print_all(all);
+	}
+	json_decref(json);
+	return CLI_DONE;
+}
+
+static int converse(const struct cli_options *options, struct connection *connection, json_t *threads)
+{
+	char request[96];
+	const char *line;
+	int err, status;
+	size_t len;
+
+	snprintf(request, sizeof(request), "{\"req\":\"dump\",\"id\":1,\"pid\":%d,\"native\":\"%s\"}", options->pid,
+		 options->native);
+	err = connection__request(connection, request);
+	while (!err && !connection->ended) {
+		size_t before = connection->in.len - connection->consumed;
+
+		err = connection__receive(connection, PATIENCE_MS);
+		if (!err && connection->in.len == before && !connection->ended)
+			err = -ETIMEDOUT;
+		while (!err && connection__line(connection, &line, &len)) {
+			status = take_line(options, line, len, threads);
+			if (status >= 0)
+				return status;
+		}
+	}
+	say("the engine did not answer: %s", err ? strerror(-err) : "it closed the connection");
+	return CLI_COULD_NOT;
+}
+
+int dump__run(const struct cli_options *options)
+{
+	struct cli_options own = *options;
+	struct connection connection;
+	json_t *threads;
+	int status;
+
+	status = options__pid(options, true, &own.pid);
+	if (status != CLI_DONE)
+		return status;
+	if (!own.native)
+		own.native = "full";
+	own.dump = true;
+	status = connection__open(&own, false, &connection);
+	if (status != CLI_DONE)
+		return status;
+	threads = json_array();
+	status = converse(&own, &connection, threads);
+	json_decref(threads);
+	connection__close(&connection);
+	return status;
+}

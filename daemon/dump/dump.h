@@ -1,0 +1,84 @@
+/* Dump: what one thread's registers, a copy of its stack and the memory of its process say of where it is.
+ *
+ *   registers + copy  --libunwind-->  native frames  \
+ *   thread state      --pywalk.h--->  Python frames  --weave-->  frames with names, as JSON
+ *
+ * The kernel side is include/cprofd/dump.h. Everything read here is the target's bytes, which may be anything:
+ * bounds are below, what does not fit together ends a walk with a loss (enum loss), never a guess.
+ *
+ * Owner: each object belongs to its caller. Units: addresses of the target. Threads: one at a time. Errors: -errno.
+ */
+#ifndef CPROFD_DUMP_DUMP_H
+#define CPROFD_DUMP_DUMP_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cprofd/dump.h"
+#include "target/maps.h"
+#include "weave/places.h"
+
+/* --- unwind.c: native frames --- */
+
+#define DUMP_NATIVE_MAX 4096u
+
+/* Registers and stack of one instant. */
+struct dump_state {
+	const uint64_t *regs;    /* DUMP_REGISTERS */
+	uint64_t stack_at;
+	const uint8_t *stack;
+	size_t stack_size;
+	/* May stacks be read that were not copied? The caller makes sure then that the thread did not run. */
+	bool live;
+};
+
+struct dump_native {
+	uint32_t n;
+	uint16_t loss;           /* why it ended early, or 0: it came to the thread's entry */
+	uint64_t pc[DUMP_NATIVE_MAX]; /* as struct part_native_frames has it, NATIVE_EXACT too */
+};
+#define DUMP_NATIVE_BYTES(n) (offsetof(struct dump_native, pc) + (size_t)(n) * 8)
+
+struct dump_unwinder;
+/* `memory` and `maps` are borrowed. Call frame information is found through .eh_frame_hdr of what is mapped, as it
+ * lies in the target's memory: no file is opened. -ENOMEM. */
+int dump_unwinder__new(struct host_reader *memory, const struct maps *maps, struct dump_unwinder **ret);
+struct dump_unwinder *dump_unwinder__free(struct dump_unwinder *unwinder); /* NULL */
+void dump_unwinder__walk(struct dump_unwinder *unwinder, const struct dump_state *state, struct dump_native *ret);
+
+/* --- python.c: Python frames --- */
+
+struct dump_python;
+/* `memory` is borrowed, `image` copied (image->runtime 0: not a Python; then no thread has frames). */
+int dump_python__new(struct host_reader *memory, const struct image *image, struct dump_python **ret);
+struct dump_python *dump_python__free(struct dump_python *python); /* NULL */
+
+struct dump_frames {
+	struct py_frame *frames; /* the caller's: free() */
+	uint32_t n;
+	uint16_t loss;           /* why it was cut, or 0 */
+	bool no_python;          /* the thread has no thread state */
+};
+/* Walks a thread that does not run: the caller makes sure of that, afterwards. */
+int dump_python__walk(struct dump_python *python, const struct dump_thread *thread, struct dump_frames *ret);
+/* Takes the walk that the kernel did in the thread's tick, and the code objects that it met. */
+int dump_python__take(struct dump_python *python, const struct dump_slot *slot, struct dump_frames *ret);
+void dump_python__learn(struct dump_python *python, const struct dump_slot *slot);
+
+/* {"function", "file", "line"}: a new reference; NULL: no memory. */
+json_t *dump_python__frame(const struct dump_python *python, const struct py_frame *frame);
+
+/* --- tell.c: a thread as people and programs get it --- */
+
+struct dump_told {
+	struct dump_thread thread;
+	uint8_t how;             /* enum dump_how; 0: it never held still, and no tick came: no stack */
+	uint8_t native;          /* 0: left out, 1: the innermost frame, 2: all */
+	struct dump_native *natives; /* NULL: none were asked for */
+	struct dump_frames python;
+};
+/* docs/protocol.md, `dump`. `places` NULL: no native frames. NULL: no memory. */
+json_t *dump__tell(struct dump_python *python, struct places *places, const struct dump_told *told, uint64_t now);
+
+#endif

@@ -1,0 +1,195 @@
+/* A thread as JSON: frames woven and named. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "dump/dump.h"
+
+/* A line of the protocol has 4 MiB: beyond this the outer frames are left out, with a note. */
+#define BYTES_MAX (3u << 20)
+#define NAME_MAX_BYTES 1024u
+
+struct weaving {
+	uint8_t marks[DUMP_NATIVE_MAX];
+	struct weave_item items[DUMP_NATIVE_MAX + RECORD_PY_FRAMES_MAX + WEAVE_ITEMS_MORE];
+};
+
+static const char *const sentences[] = {
+#define SENTENCE(id, kind, name, sentence) [LOSS_##id] = sentence,
+	CPROFD_LOSSES(SENTENCE)
+#undef SENTENCE
+};
+static const char *const names[] = {
+#define NAME(id, kind, name, sentence) [LOSS_##id] = name,
+	CPROFD_LOSSES(NAME)
+#undef NAME
+};
+
+/* Bytes of nobody knows what encoding; U+FFFD where they are no UTF-8. Long names are cut. */
+static json_t *text(const char *bytes)
+{
+	size_t len = strnlen(bytes, NAME_MAX_BYTES), i;
+	json_t *string = json_stringn(bytes, len);
+	char clean[NAME_MAX_BYTES];
+
+	if (string)
+		return string;
+	for (i = 0; i < len; i++)
+		clean[i] = (char)((unsigned char)bytes[i] < 0x80 ? bytes[i] : '?');
+	return json_stringn(clean, len);
+}
+
+static void find_place(struct places *places, const struct dump_told *told, uint64_t pc, uint64_t now,
+		       struct place *ret)
+{
+	const struct record_task task = {.tgid = told->thread.tgid,
+					 .tid = told->thread.tid,
+					 .process_start = told->thread.process_start,
+					 .exec = told->thread.exec};
+
+	*ret = (struct place){.module_name = "", .name = ""};
+	if (places->find(places, &task, pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1, now, ret))
+		*ret = (struct place){.module_name = "", .name = ""};
+}
+
+static const char *const kinds[] = {
+	[PLACE_UNKNOWN] = "native",	[PLACE_LIBRARY] = "native", [PLACE_INTERPRETER] = "interpreter",
+	[PLACE_JIT] = "jit",		[PLACE_VDSO] = "native",    [PLACE_KERNEL] = "kernel",
+};
+
+static json_t *native_frame(struct places *places, const struct dump_told *told, uint64_t pc, uint64_t now)
+{
+	struct place place;
+	char address[24];
+
+	find_place(places, told, pc, now, &place);
+	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)(pc & ~NATIVE_EXACT));
+	return json_pack("{s:s, s:o, s:o, s:s, s:b}", "kind", kinds[place.kind], "function",
+			 *place.name ? text(place.name) : json_string(address), "module", text(place.module_name), "pc",
+			 address, "exact", (pc & NATIVE_EXACT) != 0);
+}
+
+static json_t *note(uint16_t loss)
+{
+	return json_pack("{s:s, s:s, s:s}", "kind", "cut", "loss", names[loss], "why", sentences[loss]);
+}
+
+/* CPython 3.12's _Py_InitCleanup: no traceback shows it. */
+static bool is_shim(const json_t *frame)
+{
+	const char *function = json_string_value(json_object_get(frame, "function"));
+	const char *file = json_string_value(json_object_get(frame, "file"));
+
+	return function && file && !strcmp(function, "__init__") && !strcmp(file, "__init__");
+}
+
+struct telling {
+	json_t *frames;
+	size_t bytes;
+	bool full;
+};
+
+/* Takes `frame`. */
+static void put(struct telling *telling, json_t *frame)
+{
+	const char *function = json_string_value(json_object_get(frame, "function"));
+	const char *file = json_string_value(json_object_get(frame, "file"));
+
+	telling->bytes += 160 + 6 * ((function ? strlen(function) : 0) + (file ? strlen(file) : 0));
+	if (telling->full || !frame) {
+		json_decref(frame);
+		return;
+	}
+	if (telling->bytes > BYTES_MAX) {
+		telling->full = true;
+		json_decref(frame);
+		frame = note(LOSS_NATIVE_DEPTH);
+	}
+	json_array_append_new(telling->frames, frame);
+}
+
+static void put_python(struct telling *telling, const struct dump_python *python, const struct py_frame *frame)
+{
+	json_t *told = dump_python__frame(python, frame);
+
+	if (is_shim(told))
+		json_decref(told);
+	else
+		put(telling, told);
+}
+
+static void put_woven(struct telling *telling, struct dump_python *python, struct places *places,
+		      const struct dump_told *told, uint64_t now)
+{
+	_cleanup_free_ struct weaving *weaving = malloc(sizeof(*weaving));
+	const struct dump_native *natives = told->natives;
+	const struct record_task task = {.tgid = told->thread.tgid, .tid = told->thread.tid};
+	bool whole = !natives->loss && told->native > 1;
+	uint32_t n = told->native > 1 || !natives->n ? natives->n : 1, i;
+	struct weave_result woven;
+	struct weave_input in;
+	struct place place;
+
+	if (!weaving)
+		return;
+	for (i = 0; i < n; i++) {
+		find_place(places, told, natives->pc[i], now, &place);
+		weaving->marks[i] = place.mark;
+	}
+	in = (struct weave_input){.python = told->python.frames,
+				  .n_python = told->python.n,
+				  .native = weaving->marks,
+				  .n_native = n,
+				  .python_whole = !told->python.loss,
+				  .native_whole = whole,
+				  .eval_known = places->eval_known(places, &task)};
+	weave(&in, weaving->items, &woven);
+	for (i = 0; i < woven.n; i++) {
+		const struct weave_item *item = &weaving->items[i];
+
+		if (item->kind == WEAVE_PYTHON)
+			put_python(telling, python, &told->python.frames[item->index]);
+		else if (item->kind == WEAVE_NATIVE)
+			put(telling, native_frame(places, told, natives->pc[item->index], now));
+		else if (item->kind == WEAVE_CUT_PYTHON)
+			put(telling, note(told->python.loss));
+		else if (item->kind == WEAVE_LEFT_OUT)
+			put(telling, note(woven.loss));
+		else if (told->native > 1 && natives->loss)
+			put(telling, note(natives->loss));
+	}
+}
+
+/* /proc/PID/stat's letters, as words. */
+static const char *state_of(const struct dump_thread *thread)
+{
+	if (thread->on_cpu)
+		return "running";
+	if (!thread->state)
+		return "runnable";
+	if (thread->state & 0xc) /* TASK_STOPPED, TASK_TRACED */
+		return "stopped";
+	return thread->state & 1 ? "sleeping" : "waiting";
+}
+
+json_t *dump__tell(struct dump_python *python, struct places *places, const struct dump_told *told, uint64_t now)
+{
+	static const char *const hows[] = {"moving", "still", "tick"};
+	struct telling telling = {.frames = json_array()};
+	char comm[17] = "";
+	uint32_t i;
+
+	memcpy(comm, told->thread.comm, 16);
+	if (told->how && told->natives && places) {
+		put_woven(&telling, python, places, told, now);
+	} else if (told->how) {
+		for (i = 0; i < told->python.n; i++)
+			put_python(&telling, python, &told->python.frames[i]);
+		if (told->python.loss)
+			put(&telling, note(told->python.loss));
+	}
+	return json_pack("{s:I, s:o, s:s, s:s, s:b, s:o}", "tid", (json_int_t)told->thread.tid, "name", text(comm),
+			 "state", state_of(&told->thread), "seen", hows[told->how <= DUMP_TICK ? told->how : 0], "python",
+			 told->how && !told->python.no_python, "frames", telling.frames);
+}

@@ -1,0 +1,371 @@
+/* Native frames by libunwind, over what was recorded: its accessors read the copy of the stack, and call frame
+ * information from the target's memory. */
+#include <elf.h>
+#include <errno.h>
+#include <libunwind.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump/dump.h"
+
+/* Declared in no header of libunwind's, but exported for tools that unwind what they recorded. */
+#define search_table UNW_OBJ(dwarf_search_unwind_table)
+extern int search_table(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *info, unw_proc_info_t *ret, int need,
+			void *arg);
+
+#define PAGE 4096u
+#define PAGES 128u         /* kept while one stack is walked */
+#define READS_MAX 1000000u /* of one walk: an expression of a hostile target's may go round for ever */
+#define PHDRS_MAX 64u
+#define OBJECTS_MAX 4096u
+
+/* A file (or the vDSO) where it is mapped: its table of functions. */
+struct object {
+	uint64_t base;     /* of the mapping that holds the ELF header */
+	bool good;
+	uint64_t entry;    /* where the program begins */
+	unw_dyn_info_t info;
+};
+
+struct page {
+	uint64_t address;
+	bool there;
+	uint8_t bytes[PAGE];
+};
+
+struct dump_unwinder {
+	struct host_reader *memory;
+	const struct maps *maps;
+	unw_addr_space_t space;
+	struct object *objects;
+	uint32_t n_objects;
+	const struct dump_state *state; /* of the walk that goes on */
+	uint32_t reads;
+	struct page pages[PAGES];
+};
+
+/* --- memory --- */
+
+static int read_memory(struct dump_unwinder *self, void *dst, size_t size, uint64_t address)
+{
+	return self->memory->read(self->memory, dst, size, address);
+}
+
+/* What is mapped of a file does not change, but the stack of a thread that runs does. (Call frame information of C++
+ * refers to a personality routine by a word in the file's data, which is writable.) */
+static bool may_read(const struct dump_unwinder *self, uint64_t address)
+{
+	const struct mapping *mapping = maps__find(self->maps, address);
+
+	return mapping && (self->state->live || mapping->inode || !(mapping->flags & MAPPING_WRITE));
+}
+
+static const struct page *page_of(struct dump_unwinder *self, uint64_t address)
+{
+	struct page *page = &self->pages[(address / PAGE) % PAGES];
+
+	address &= ~(uint64_t)(PAGE - 1);
+	if (page->address != address) {
+		page->address = address;
+		page->there = may_read(self, address) && !read_memory(self, page->bytes, PAGE, address);
+	}
+	return page->there ? page : NULL;
+}
+
+static int read_word(struct dump_unwinder *self, uint64_t address, unw_word_t *ret)
+{
+	const struct dump_state *state = self->state;
+	uint64_t at = address - state->stack_at;
+	uint8_t bytes[sizeof(*ret)];
+	size_t i;
+
+	if (++self->reads > READS_MAX)
+		return -UNW_EINVAL;
+	if (state->stack_size >= sizeof(*ret) && at <= state->stack_size - sizeof(*ret)) {
+		memcpy(ret, state->stack + at, sizeof(*ret));
+		return 0;
+	}
+	for (i = 0; i < sizeof(*ret); i++) {
+		const struct page *page = page_of(self, address + i);
+
+		if (!page)
+			return -UNW_EINVAL;
+		bytes[i] = page->bytes[(address + i) % PAGE];
+	}
+	memcpy(ret, bytes, sizeof(*ret));
+	return 0;
+}
+
+/* --- objects: from .eh_frame_hdr to libunwind's description of a table --- */
+
+/* The mapping with the ELF header of the file that `mapping` is of: the nearest below. */
+static const struct mapping *header_of(const struct dump_unwinder *self, const struct mapping *mapping)
+{
+	const struct mapping *m = mapping;
+
+	if (!m->inode)
+		return m->path_len == 6 && !memcmp(m->path, "[vdso]", 6) ? m : NULL;
+	for (; m >= self->maps->items; m--)
+		if (m->inode == mapping->inode && m->major == mapping->major && m->minor == mapping->minor &&
+		    !m->offset)
+			return m;
+	return NULL;
+}
+
+/* The one form that linkers write (LSB 5.0, "Exception Frame Header"): a table of pairs of 32 bits, relative to the
+ * header, sorted. */
+static bool describe(struct dump_unwinder *self, uint64_t header, uint64_t size, struct object *object)
+{
+	uint8_t bytes[12];
+	uint32_t count;
+
+	if (size < sizeof(bytes) || read_memory(self, bytes, sizeof(bytes), header) || bytes[0] != 1 ||
+	    bytes[2] != 0x03 || bytes[3] != 0x3b)
+		return false;
+	memcpy(&count, bytes + 8, 4);
+	if (!count || count > (size - sizeof(bytes)) / 8)
+		return false;
+	object->info = (unw_dyn_info_t){.format = UNW_INFO_FORMAT_REMOTE_TABLE};
+	object->info.u.rti.segbase = header;
+	object->info.u.rti.table_data = header + sizeof(bytes);
+	object->info.u.rti.table_len = (unw_word_t)count * 8 / sizeof(unw_word_t);
+	return true;
+}
+
+static bool read_object(struct dump_unwinder *self, uint64_t base, struct object *object)
+{
+	Elf64_Phdr phdrs[PHDRS_MAX];
+	const Elf64_Phdr *frames = NULL;
+	uint64_t bias = 0, start = UINT64_MAX, end = 0;
+	bool biased = false;
+	Elf64_Ehdr ehdr;
+	unsigned i;
+
+	if (read_memory(self, &ehdr, sizeof(ehdr), base) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
+	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_phentsize != sizeof(*phdrs) || ehdr.e_phnum > PHDRS_MAX ||
+	    read_memory(self, phdrs, ehdr.e_phnum * sizeof(*phdrs), base + ehdr.e_phoff))
+		return false;
+	for (i = 0; i < ehdr.e_phnum; i++) {
+		if (phdrs[i].p_type == PT_GNU_EH_FRAME)
+			frames = &phdrs[i];
+		if (phdrs[i].p_type != PT_LOAD)
+			continue;
+		if (!biased && phdrs[i].p_offset < PAGE)
+			bias = base - (phdrs[i].p_vaddr & ~(uint64_t)(PAGE - 1)), biased = true;
+		if (phdrs[i].p_vaddr < start)
+			start = phdrs[i].p_vaddr;
+		if (phdrs[i].p_vaddr + phdrs[i].p_memsz > end)
+			end = phdrs[i].p_vaddr + phdrs[i].p_memsz;
+	}
+	if (!frames || !biased || !describe(self, frames->p_vaddr + bias, frames->p_memsz, object))
+		return false;
+	object->entry = ehdr.e_entry + bias;
+	object->info.start_ip = start + bias;
+	object->info.end_ip = end + bias;
+	return true;
+}
+
+static struct object *object_of(struct dump_unwinder *self, uint64_t pc)
+{
+	const struct mapping *mapping = maps__find(self->maps, pc);
+	struct object *objects;
+	uint32_t i;
+
+	mapping = mapping && mapping->flags & MAPPING_EXEC ? header_of(self, mapping) : NULL;
+	if (!mapping)
+		return NULL;
+	for (i = 0; i < self->n_objects; i++)
+		if (self->objects[i].base == mapping->start)
+			return self->objects[i].good ? &self->objects[i] : NULL;
+	if (self->n_objects == OBJECTS_MAX)
+		return NULL;
+	objects = reallocarray(self->objects, self->n_objects + 1, sizeof(*objects));
+	if (!objects)
+		return NULL;
+	self->objects = objects;
+	objects += self->n_objects++;
+	*objects = (struct object){.base = mapping->start};
+	objects->good = read_object(self, mapping->start, objects);
+	return objects->good ? objects : NULL;
+}
+
+/* --- what libunwind asks --- */
+
+static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *ret, int need, void *arg)
+{
+	struct object *object = object_of(arg, ip);
+	int err = object ? search_table(space, ip, &object->info, ret, need, arg) : -UNW_ENOINFO;
+
+	/* A system call may be a function's last instruction (rt_sigreturn is): in the kernel the pc lies behind it. */
+	if (err && object && ip & 15)
+		err = search_table(space, ip - 1, &object->info, ret, need, arg);
+	return err;
+}
+
+static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *arg)
+{
+}
+
+static int no_dynamic(unw_addr_space_t space, unw_word_t *ret, void *arg)
+{
+	return -UNW_ENOINFO;
+}
+
+static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *arg)
+{
+	return write ? -UNW_EINVAL : read_word(arg, address, value);
+}
+
+static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *value, int write, void *arg)
+{
+	const struct dump_unwinder *self = arg;
+
+	if (write || reg < 0 || reg >= (int)DUMP_REGISTERS)
+		return -UNW_EBADREG;
+	*value = self->state->regs[reg];
+	return 0;
+}
+
+static int access_fpreg(unw_addr_space_t space, unw_regnum_t reg, unw_fpreg_t *value, int write, void *arg)
+{
+	return -UNW_EBADREG;
+}
+
+static int no_resume(unw_addr_space_t space, unw_cursor_t *cursor, void *arg)
+{
+	return -UNW_EINVAL;
+}
+
+static int no_name(unw_addr_space_t space, unw_word_t address, char *name, size_t size, unw_word_t *offset, void *arg)
+{
+	return -UNW_ENOINFO;
+}
+
+static unw_accessors_t accessors = {
+	.find_proc_info = find_proc_info,
+	.put_unwind_info = put_unwind_info,
+	.get_dyn_info_list_addr = no_dynamic,
+	.access_mem = access_mem,
+	.access_reg = access_reg,
+	.access_fpreg = access_fpreg,
+	.resume = no_resume,
+	.get_proc_name = no_name,
+};
+
+/* --- the walk --- */
+
+int dump_unwinder__new(struct host_reader *memory, const struct maps *maps, struct dump_unwinder **ret)
+{
+	struct dump_unwinder *self = calloc(1, sizeof(*self));
+
+	if (!self)
+		return -ENOMEM;
+	self->memory = memory;
+	self->maps = maps;
+	self->space = unw_create_addr_space(&accessors, 0);
+	if (!self->space) {
+		free(self);
+		return -ENOMEM;
+	}
+	unw_set_caching_policy(self->space, UNW_CACHE_NONE);
+	*ret = self;
+	return 0;
+}
+
+struct dump_unwinder *dump_unwinder__free(struct dump_unwinder *self)
+{
+	if (!self)
+		return NULL;
+	unw_destroy_addr_space(self->space);
+	free(self->objects);
+	free(self);
+	return NULL;
+}
+
+#define ENTRY_BYTES 64u
+
+/* Is there call frame information for pc? libunwind would go on without, by guesses. *ret_end: a program begins here
+ * (musl's _start has none). */
+static uint16_t why_not(struct dump_unwinder *self, uint64_t pc, bool *ret_end)
+{
+	const struct mapping *mapping = maps__find(self->maps, pc);
+	const struct object *object = object_of(self, pc);
+	unw_proc_info_t info;
+
+	*ret_end = false;
+	if (!mapping || !(mapping->flags & MAPPING_EXEC))
+		return LOSS_NATIVE_MAPPING;
+	if (!find_proc_info(self->space, pc, &info, 0, self))
+		return LOSS_NONE;
+	*ret_end = object && pc - object->entry < ENTRY_BYTES;
+	return LOSS_NATIVE_NO_RULE;
+}
+
+/* Is it the code that a signal's handler returns to (mov $15,%eax; syscall)? At its first instruction, at the call, or
+ * behind that, in the kernel. */
+static bool returns_from_signal(struct dump_unwinder *self, uint64_t pc)
+{
+	static const uint8_t code[9] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t steps[] = {0, 7, 9};
+	unw_word_t words[2];
+	unsigned i;
+
+	for (i = 0; i < sizeof(steps); i++)
+		if (!read_word(self, pc - steps[i], &words[0]) && !read_word(self, pc - steps[i] + 1, &words[1]) &&
+		    !memcmp(&words[0], code, 8) && !memcmp(&words[1], code + 1, 8))
+			return true;
+	return false;
+}
+
+void dump_unwinder__walk(struct dump_unwinder *self, const struct dump_state *state, struct dump_native *ret)
+{
+	unw_cursor_t cursor;
+	unw_word_t pc, sp, last = 0;
+	bool exact = true, signal, end;
+	int more = 1;
+	uint32_t i;
+
+	ret->n = 0;
+	ret->loss = LOSS_NATIVE_TABLE;
+	self->state = state;
+	self->reads = 0;
+	for (i = 0; i < PAGES; i++)
+		self->pages[i].address = 1; /* no page's */
+	if (unw_init_remote(&cursor, self->space, self))
+		return;
+	for (;;) {
+		if (unw_get_reg(&cursor, UNW_REG_IP, &pc) || unw_get_reg(&cursor, UNW_REG_SP, &sp))
+			return;
+		if (!pc) { /* where a thread begins the return address is undefined */
+			ret->loss = ret->n ? LOSS_NONE : LOSS_NATIVE_MAPPING;
+			return;
+		}
+		ret->pc[ret->n++] = pc | (exact ? NATIVE_EXACT : 0);
+		ret->loss = why_not(self, exact ? pc : pc - 1, &end);
+		if (end)
+			ret->loss = LOSS_NONE;
+		if (ret->loss || end)
+			return;
+		if (ret->n == DUMP_NATIVE_MAX) {
+			ret->loss = LOSS_NATIVE_DEPTH;
+			return;
+		}
+		signal = returns_from_signal(self, pc);
+		/* A stack is walked upwards; only a signal comes from another one. */
+		if (ret->n > 1 && !exact && sp <= last) {
+			ret->loss = LOSS_NATIVE_ORDER;
+			return;
+		}
+		last = sp;
+		more = unw_step(&cursor);
+		if (more < 0) {
+			ret->loss = self->reads > READS_MAX ? LOSS_NATIVE_TABLE : LOSS_PAGE_FAULT;
+			return;
+		}
+		if (!more) {
+			ret->loss = LOSS_NONE;
+			return;
+		}
+		exact = signal;
+	}
+}

@@ -1,0 +1,455 @@
+/* A dump: a session that lives for one look at each thread (docs/dump.md). It goes on in small steps, so that others
+ * of this engine wait for some ms at most. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "broker/slots.h"
+#include "dump/dump.h"
+#include "serve/answer.h"
+#include "serve/engine.h"
+#include "target/process.h"
+
+#define MS 1000000ull
+#define TICK_NS (1 * MS)
+#define STEP_NS (3 * MS)        /* of work at once */
+#define PATIENCE_NS (300 * MS)  /* for one thread: it runs, and does not tick */
+#define NAMES_NS (2000 * MS)    /* for files to be opened */
+#define TRIES 5u
+#define THREADS_MAX 65536u
+
+struct thread {
+	struct dump_told told;
+	uint64_t until;         /* monotonic ns; 0: not asked for yet */
+	unsigned tries;
+	bool proven;            /* registers, stack and Python frames are of one instant */
+	bool gone;
+};
+
+struct dumping {
+	struct dump_slots *slots;
+	struct target_process process;
+	bool opened;            /* the process */
+	struct dump_unwinder *unwinder;
+	struct dump_python *python;
+	struct thread *threads;
+	uint32_t n, told;
+	uint32_t in[DUMP_SLOTS]; /* thread + 1 of each slot; 0: free */
+	uint64_t names_until;   /* 0: stacks are still gathered */
+	struct dump_native natives; /* of the walk that goes on */
+};
+
+static struct tracee *root_of(struct session *session)
+{
+	return tracee__find(session, session->request.pid);
+}
+
+/* --- its way in and out --- */
+
+int dump__open(struct session *session, const int *fds)
+{
+	session->dump = calloc(1, sizeof(*session->dump));
+	return session->dump ? dump_slots__new(fds[0], fds[2], fds[3], &session->dump->slots) : -ENOMEM;
+}
+
+void dump__close(struct session *session)
+{
+	struct dumping *dump = session->dump;
+
+	if (!dump)
+		return;
+	for (uint32_t i = 0; i < dump->n; i++) {
+		free(dump->threads[i].told.natives);
+		free(dump->threads[i].told.python.frames);
+	}
+	free(dump->threads);
+	dump_unwinder__free(dump->unwinder);
+	dump_python__free(dump->python);
+	if (dump->opened)
+		target_process__free(&dump->process);
+	dump_slots__free(dump->slots);
+	free(dump);
+	session->dump = NULL;
+}
+
+static void gone(struct engine *engine, struct session *session)
+{
+	struct refusal refusal;
+
+	refusal__set(&refusal, "NO_PROCESS", "", "the process ended, or runs another program now");
+	session__refuse(engine, session, &refusal);
+}
+
+static void failed(struct engine *engine, struct session *session, const char *what, int err)
+{
+	struct refusal refusal;
+
+	refusal__set(&refusal, "INTERNAL", "run with --verbose", "%s: %s", what, strerror(-err));
+	session__refuse(engine, session, &refusal);
+}
+
+/* --- one thread --- */
+
+static const struct dump_thread *row_of(const struct dump_thread *rows, uint32_t n, uint32_t tid)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (rows[i].tid == tid)
+			return &rows[i];
+	return NULL;
+}
+
+/* Is the thread where it was when its slot was filled? */
+static bool is_still(const struct dump_slot *slot, const struct dump_thread *rows, uint32_t n)
+{
+	const struct dump_thread *row = row_of(rows, n, slot->thread.tid);
+
+	return row && !row->on_cpu && row->switches == slot->thread.switches &&
+	       row->thread_start == slot->thread.thread_start;
+}
+
+/* From the copy; only if that ends too early, with what lies beyond it now, if the thread is where it was even then
+ * (a handler's own stack, a deep one). */
+static int unwind(struct dumping *dump, struct thread *thread, const struct dump_slot *slot)
+{
+	struct dump_state state = {.regs = (const uint64_t *)slot->regs,
+				   .stack_at = slot->stack_at,
+				   .stack = slot->stack,
+				   .stack_size = slot->stack_bytes <= DUMP_STACK_BYTES ? slot->stack_bytes : 0};
+	struct dump_native *natives = &dump->natives;
+	const struct dump_thread *rows;
+	uint32_t n;
+
+	dump_unwinder__walk(dump->unwinder, &state, natives);
+	if (natives->loss && slot->how == DUMP_STILL) {
+		state.live = true;
+		dump_unwinder__walk(dump->unwinder, &state, natives);
+		state.live = false;
+		if (dump_slots__pass(dump->slots, &rows, &n) || !is_still(slot, rows, n))
+			dump_unwinder__walk(dump->unwinder, &state, natives);
+	}
+	thread->told.natives = malloc(DUMP_NATIVE_BYTES(natives->n));
+	if (!thread->told.natives)
+		return -ENOMEM;
+	memcpy(thread->told.natives, natives, DUMP_NATIVE_BYTES(natives->n));
+	return 0;
+}
+
+/* --- all of them --- */
+
+static int list_threads(struct session *session)
+{
+	static const uint8_t how[] = {
+		[REQUEST_NATIVE_FULL] = 2, [REQUEST_NATIVE_LEAF] = 1, [REQUEST_NATIVE_OFF] = 0};
+	struct dumping *dump = session->dump;
+	const struct dump_thread *rows;
+	uint32_t n;
+	int err = dump_slots__pass(dump->slots, &rows, &n);
+
+	if (err)
+		return err;
+	if (!n)
+		return -ESRCH;
+	if (n > THREADS_MAX)
+		n = THREADS_MAX;
+	dump->threads = calloc(n, sizeof(*dump->threads));
+	if (!dump->threads)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		dump->threads[i].told = (struct dump_told){.thread = rows[i], .native = how[session->request.native]};
+	dump->n = n;
+	return 0;
+}
+
+/* Free slots to threads that were not asked for yet; true: there is something to wait for. */
+static bool assign(struct dumping *dump, uint64_t now)
+{
+	uint32_t next = 0, i;
+	bool any = false;
+
+	for (i = 0; i < DUMP_SLOTS; i++) {
+		while (next < dump->n && dump->threads[next].until)
+			next++;
+		if (!dump->in[i] && next < dump->n) {
+			dump->threads[next].until = now + PATIENCE_NS;
+			dump->in[i] = next + 1;
+			dump_slots__want(dump->slots, i, dump->threads[next].told.thread.tid);
+		}
+		any |= dump->in[i] != 0;
+	}
+	return any;
+}
+
+static void release(struct dumping *dump, uint32_t i)
+{
+	dump_slots__want(dump->slots, i, 0);
+	dump->in[i] = 0;
+}
+
+static struct thread *thread_in(struct dumping *dump, uint32_t i)
+{
+	return dump->in[i] ? &dump->threads[dump->in[i] - 1] : NULL;
+}
+
+/* Once more, or not at all. */
+static void again(struct dumping *dump, uint32_t i)
+{
+	struct thread *thread = thread_in(dump, i);
+
+	free(thread->told.python.frames);
+	thread->told.python = (struct dump_frames){};
+	if (++thread->tries < TRIES)
+		dump_slots__again(dump->slots, i);
+	else
+		release(dump, i);
+}
+
+/* The Python frames of threads whose slots were filled since: in the slot, or walked now, which holds if the thread is
+ * where it was even then. */
+static int walk_python(struct dumping *dump)
+{
+	bool walked[DUMP_SLOTS] = {}, any = false;
+	const struct dump_thread *rows = NULL;
+	uint32_t n = 0, i;
+	int err = 0;
+
+	for (i = 0; i < DUMP_SLOTS && !err; i++) {
+		struct thread *thread = thread_in(dump, i);
+		const struct dump_slot *slot = thread && !thread->proven ? dump_slots__done(dump->slots, i) : NULL;
+
+		if (!slot)
+			continue;
+		/* Others may know code objects by their keys that this slot tells of. */
+		dump_python__learn(dump->python, slot);
+		if (slot->thread.tid != thread->told.thread.tid) {
+			again(dump, i);
+		} else if (slot->how == DUMP_TICK) {
+			err = dump_python__take(dump->python, slot, &thread->told.python);
+			thread->proven = true;
+		} else {
+			err = dump_python__walk(dump->python, &slot->thread, &thread->told.python);
+			any = walked[i] = true;
+		}
+	}
+	if (!err && any)
+		err = dump_slots__pass(dump->slots, &rows, &n);
+	for (i = 0; i < DUMP_SLOTS && !err; i++) {
+		if (!walked[i])
+			continue;
+		thread_in(dump, i)->proven = is_still(dump_slots__done(dump->slots, i), rows, n);
+		if (!thread_in(dump, i)->proven)
+			again(dump, i);
+	}
+	return err;
+}
+
+/* Threads that are on no CPU fill their slots; who does not come is given up. */
+static int look(struct dumping *dump, uint64_t now)
+{
+	const struct dump_thread *rows;
+	uint32_t n, i;
+	int err = dump_slots__pass(dump->slots, &rows, &n);
+
+	if (err || !n)
+		return err ? err : -ESRCH;
+	for (i = 0; i < DUMP_SLOTS; i++) {
+		struct thread *thread = thread_in(dump, i);
+
+		if (!thread || thread->proven || dump_slots__done(dump->slots, i))
+			continue;
+		thread->gone = !row_of(rows, n, thread->told.thread.tid);
+		if (thread->gone || now > thread->until)
+			release(dump, i);
+	}
+	return walk_python(dump);
+}
+
+/* Looks at the slots; false: all stacks are there. */
+static bool gather(struct session *session, uint64_t now)
+{
+	struct dumping *dump = session->dump;
+	uint64_t until = now + STEP_NS;
+	bool rest = false;
+	uint32_t i;
+
+	if (!assign(dump, now))
+		return false;
+	for (i = 0; i < DUMP_SLOTS; i++)
+		rest |= dump->in[i] && thread_in(dump, i)->proven;
+	if (!rest)
+		session->error = look(dump, now);
+	for (i = 0; i < DUMP_SLOTS && !session->error && engine__now() < until; i++) {
+		struct thread *thread = thread_in(dump, i);
+		const struct dump_slot *slot = thread && thread->proven ? dump_slots__done(dump->slots, i) : NULL;
+
+		if (!slot)
+			continue;
+		if (session->request.native != REQUEST_NATIVE_OFF)
+			session->error = unwind(dump, thread, slot);
+		thread->told.how = (uint8_t)slot->how;
+		thread->told.thread = slot->thread;
+		release(dump, i);
+	}
+	return !session->error;
+}
+
+/* Is every file open that a frame lies in? What is not, is asked for first. */
+static bool names_ready(struct session *session, uint64_t now)
+{
+	struct dumping *dump = session->dump;
+	struct modules_process *process = root_of(session)->native;
+	struct modules_found found;
+	bool ready = true;
+
+	for (uint32_t i = 0; process && i < dump->n; i++) {
+		const struct dump_native *natives = dump->threads[i].told.natives;
+
+		for (uint32_t k = 0; natives && k < natives->n; k++) {
+			uint64_t pc = natives->pc[k];
+			uint64_t address = (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
+
+			if (modules__find(session->modules, process, address, now, &found) || !found.module ||
+			    found.module->state != MODULE_WAITS)
+				continue;
+			modules__stopped(session->modules, process, pc, LOSS_NATIVE_PENDING, now);
+			ready = false;
+		}
+	}
+	return ready;
+}
+
+static void say(struct engine *engine, struct session *session, json_t *json, bool last)
+{
+	struct buf line = {};
+	char *text;
+
+	if (last) {
+		if (answer__ok(&line, session->request.has_id, session->request.id, json))
+			line.failed = true;
+	} else {
+		json_object_set_new(json, "ev", json_string("dump"));
+		if (session->request.has_id)
+			json_object_set_new(json, "id", json_integer((json_int_t)session->request.id));
+		text = json_dumps(json, JSON_COMPACT);
+		if (!text || buf__puts(&line, text) || buf__puts(&line, "\n"))
+			line.failed = true;
+		free(text);
+		json_decref(json);
+	}
+	client__say(engine, session->owner, &line);
+	buf__free(&line);
+}
+
+/* The next threads; false: that was all. */
+static bool tell(struct engine *engine, struct session *session, uint64_t now)
+{
+	struct dumping *dump = session->dump;
+	uint64_t until = now + STEP_NS;
+	json_t *json;
+
+	while (dump->told < dump->n && engine__now() < until && session->owner && !session->owner->dead) {
+		const struct thread *thread = &dump->threads[dump->told++];
+
+		if (thread->gone && !thread->told.how)
+			continue;
+		json = dump__tell(dump->python, places__of(session->places), &thread->told, now);
+		if (!json)
+			session->error = -ENOMEM;
+		else
+			say(engine, session, json, false);
+	}
+	return dump->told < dump->n;
+}
+
+static void finish(struct engine *engine, struct session *session)
+{
+	char command[1024];
+	json_t *words;
+
+	proc__command(session->request.pid, command, sizeof(command));
+	words = json_string(command);
+	say(engine, session,
+	    json_pack("{s:{s:i, s:o, s:s, s:s}}", "dump", "pid", session->request.pid, "command",
+		      words ? words : json_string("?"), "python", root_of(session)->python, "native",
+		      request_native__name(session->request.native)),
+	    true);
+	if (session->owner) /* else it died of it */
+		client__flush(engine, session->owner);
+	session->owner = NULL;
+	session__abandoned(engine, session);
+}
+
+static void tick(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct session *session = (struct session *)watch; /* its first member */
+	struct dumping *dump = session->dump;
+	uint64_t now = engine__now(), expirations;
+
+	(void)!read(watch->fd, &expirations, sizeof(expirations));
+	if (session->state != SESSION_RESUMING || !session->owner)
+		return;
+	if (!root_of(session)) {
+		gone(engine, session);
+		return;
+	}
+	if (session->modules)
+		modules__tick(session->modules, now);
+	if (!dump->names_until && !gather(session, now))
+		dump->names_until = now + NAMES_NS;
+	if (session->error)
+		failed(engine, session, "the threads could not be read", session->error);
+	else if (dump->names_until && (now > dump->names_until || names_ready(session, now)) &&
+		 !tell(engine, session, now) && session->owner && !session->owner->dead)
+		finish(engine, session);
+}
+
+/* The process is known: its ticks are asked for. */
+void dump__identified(struct engine *engine, struct session *session)
+{
+	struct broker_message resume = {.kind = BROKER_RESUME,
+					.token = engine__token(engine),
+					.session = session->broker,
+					.pid = session->request.pid};
+	int err;
+
+	session->token = resume.token;
+	session->state = SESSION_RESUMING;
+	err = engine__ask(engine, &resume);
+	if (err)
+		failed(engine, session, "the broker cannot be asked", err);
+}
+
+void dump__resumed(struct engine *engine, struct session *session)
+{
+	const struct itimerspec period = {.it_interval.tv_nsec = TICK_NS, .it_value.tv_nsec = 1};
+	struct dumping *dump = session->dump;
+	struct tracee *root = root_of(session);
+	int err;
+
+	if (!root) {
+		gone(engine, session);
+		return;
+	}
+	err = target_process__init(&dump->process, root->pid, root->mem, root->maps, root->key);
+	dump->opened = !err;
+	if (!err)
+		err = dump_python__new(&dump->process.reader, &root->image, &dump->python);
+	if (!err)
+		err = dump_unwinder__new(&dump->process.reader, &dump->process.maps, &dump->unwinder);
+	if (!err)
+		err = list_threads(session);
+	if (err == -ESRCH) {
+		gone(engine, session);
+		return;
+	}
+	session->timer = (struct watch){.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+					.ready = tick};
+	if (!err && (session->timer.fd < 0 || timerfd_settime(session->timer.fd, 0, &period, NULL) < 0))
+		err = -errno;
+	if (!err)
+		err = engine__watch(engine, &session->timer, EPOLLIN);
+	if (err)
+		failed(engine, session, "the dump cannot begin", err);
+}
