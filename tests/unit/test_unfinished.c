@@ -34,12 +34,12 @@ static uint64_t changes(struct places *self, const struct record_task *task, uin
 	return 0;
 }
 
-static bool eval_known(struct places *self, const struct record_task *task)
+static int eval_known(struct places *self, const struct record_task *task)
 {
-	return true;
+	return 1;
 }
 
-static struct places places = {find, changes, eval_known, NULL};
+static struct places places = {.find = find, .changes = changes, .eval_known = eval_known};
 
 /* --- who walks --- */
 
