@@ -33,6 +33,7 @@ static const struct {
 	 "without it programs that were deleted or live in another container cannot be read"},
 	{"CAP_SETUID", CAP_SETUID, false, "without it the daemon cannot run engines as its users"},
 	{"CAP_SETGID", CAP_SETGID, false, "without it the daemon cannot run engines as its users"},
+	{"CAP_SYSLOG", CAP_SYSLOG, false, "without it frames of the kernel (--kernel) have no names"},
 	{"CAP_KILL", CAP_KILL, false,
 	 "without it the daemon cannot end an engine that does not end by itself"},
 };
@@ -183,6 +184,25 @@ static void check_perf(struct check_list *list)
 		    "sudo sysctl kernel.perf_event_max_sample_rate=100000");
 }
 
+/* For --kernel. */
+static void check_kernel_names(struct check_list *list)
+{
+	int restrict_ = sysctl("/proc/sys/kernel/kptr_restrict");
+	FILE *file = fopen("/proc/kallsyms", "re");
+	unsigned long long address = 0;
+	struct check_row *row;
+
+	if (file) {
+		if (fscanf(file, "%llx", &address) != 1)
+			address = 0;
+		fclose(file);
+	}
+	row = check__add(list, "kernel names", address ? CHECK_OK : CHECK_LESS, "/proc/kallsyms %s (kptr_restrict %d)",
+			 !file ? "cannot be read" : address ? "shows addresses" : "hides addresses", restrict_);
+	check__help(row, "with --kernel all of the kernel is one frame, [kernel]",
+		    "sudo; sudo sysctl kernel.kptr_restrict=1 if it is 2");
+}
+
 void check__system(struct check_list *list, const struct cli_options *options)
 {
 	check_kernel(list);
@@ -192,4 +212,5 @@ void check__system(struct check_list *list, const struct cli_options *options)
 	check_capabilities(list);
 	check_bpf(list, options->verbose);
 	check_perf(list);
+	check_kernel_names(list);
 }

@@ -46,8 +46,21 @@ static int find_place(struct places *self, const struct record_task *task, uint6
 			      .vaddr = address,
 			      .start = address & ~15ull,
 			      .kind = address >> 10 & 7,
-			      .mark = address % WEAVE_MARKS};
-	return 0;
+			      .mark = address % (WEAVE_MARKS)};
+	/* Addresses whose name is known later, or never. */
+	ret->pending = (address & 0x300) == 0x300 && (address & 0x40 || time & 1 << 16);
+	if (ret->pending)
+		ret->function = address;
+	return address >> 63 && address & 8 ? -EACCES : 0;
+}
+
+static int place_name(struct places *self, uint64_t module, uint64_t vaddr, struct place *ret)
+{
+	const struct record_task anybody = {};
+
+	if (find_place(self, &anybody, vaddr, 0, ret))
+		*ret = (struct place){.module = module, .function = vaddr, .module_name = "", .name = ""};
+	return ret->pending ? -EAGAIN : 0;
 }
 
 static uint64_t place_changes(struct places *self, const struct record_task *task, uint64_t time)
@@ -55,9 +68,9 @@ static uint64_t place_changes(struct places *self, const struct record_task *tas
 	return time >> 20;
 }
 
-static bool place_eval(struct places *self, const struct record_task *task)
+static int place_eval(struct places *self, const struct record_task *task)
 {
-	return task->tgid != 2;
+	return task->tgid == 2 ? 0 : task->tgid == 3 ? -EAGAIN : 1;
 }
 
 static int place_line(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
@@ -128,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct event_session session = {
 		.rate = 999, .monotonic = 1000, .boottime = 2000, .mode = "cpu"};
-	struct places places = {find_place, place_changes, place_eval, place_line};
+	struct places places = {find_place, place_name, place_changes, place_eval, place_line};
 	struct finisher finisher = {finish};
 	const struct profile_options options = {.rate = 999,
 						.stacks_max = 50,

@@ -482,10 +482,12 @@ static void what_does_not_match_is_named(void **state)
 
 static void lines_that_are_read_slowly(void **state)
 {
-	made_up.lines_slow = 2;
+	made_up.lines_slow = UINT32_MAX;
 	SAMPLE(nested, nested_pc);
 	flush(T0 + 200 * MS);
 	assert_int_equal(book->n_samples, 0); /* rows wait */
+	assert_true(UINT32_MAX - made_up.lines_slow > 8); /* all are asked for, not the first alone */
+	made_up.lines_slow = 0;
 	end();
 	assert_int_equal(book->n_samples, 1);
 	assert_string_equal(function("closure_fcn")->file, "callbacks.c");
