@@ -294,7 +294,7 @@ def run(name, python, target, directory, modules, args):
         print("%-8s %-11s FAILED: it does not run" % (name, target))
         return False
     tally, wrong, kinds = collections.Counter(), collections.Counter(), collections.Counter()
-    losses, notes, seen = collections.Counter(), collections.Counter(), set()
+    losses, notes, stops, seen = collections.Counter(), collections.Counter(), collections.Counter(), set()
     out = os.path.join(directory, "events")
     judge = problem if args.native == "full" else problem_of_leaf
     try:
@@ -328,6 +328,8 @@ def run(name, python, target, directory, modules, args):
                 tally[how] += 1
                 if how == "cut":
                     notes[" ".join(sorted({"native_mapping" if "unknown" in n else SENTENCES.get(n[6:-1], n) for n in why_cut}))] += 1
+                    stop = next((f for f in reversed(frames[:-1]) if f[4] == 3), frames[-1])
+                    stops[next((f[3] + ": " + f[0] for f in frames[frames.index(stop) + 1:] if f[4] in (1, 4, 5)), "?")] += 1
                 if why:
                     key = re.sub(r"\d+", "N", why)
                     wrong[key] += 1
@@ -346,6 +348,8 @@ def run(name, python, target, directory, modules, args):
     good = not wrong and not never and 100 * cut <= (100 - WHOLE) * settled and 100 * there <= share * settled
     if os.environ.get("V"):
         print("  kinds: %s" % dict(kinds))
+    if os.environ.get("V") or not good:
+        print("  ended at: %s" % stops.most_common(6))
     print("%-8s %-11s %7d samples, %d illegal, %.3f %% whole, %d before the first whole one, then %d pending; cut: %s; "
           "losses: %s%s %s" % (
         name, target, tally["samples"], sum(wrong.values()), 100 * tally["whole"] / max(settled, 1),

@@ -76,9 +76,12 @@ HOST_INLINE enum py_hot py_walk_hot(struct py_walk *walk, const struct image *im
 		if (!key || n >= RECORD_PY_FRAMES_MAX)
 			return HOT_OTHER;
 		offset = (__s32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode);
-		walk->closed = flags;
-		if (offset < 0)
+		if (offset < 0) {
+			if (entry && !n && !flags) /* py_stale_caller */
+				return HOT_OTHER;
 			flags |= PY_FRAME_STARTING;
+		}
+		walk->closed = flags & PY_FRAME_ENTRY;
 		out->frames[n].code = key;
 		out->frames[n].offset = offset;
 		out->frames[n].flags = flags;
