@@ -46,7 +46,7 @@ static int find_place(struct places *self, const struct record_task *task, uint6
 			      .vaddr = address,
 			      .start = address & ~15ull,
 			      .kind = address >> 10 & 7,
-			      .mark = address % (WEAVE_MARKS)};
+			      .mark = address % WEAVE_MARKS};
 	/* Addresses whose name is known later, or never. */
 	ret->pending = (address & 0x300) == 0x300 && (address & 0x40 || time & 1 << 16);
 	if (ret->pending)

@@ -77,6 +77,7 @@ class Chain:
     def __init__(self, words, direct):
         steps, last = [], "python"
         self.python = None
+        self.functions = {word.partition("*")[0] for word in words if is_c(word)}
         self.made = words[0] == "made"
         words = words[self.made:]
         for word in words:
@@ -249,13 +250,27 @@ def problem(source, stack, target):
     return None
 
 
+def problem_of_leaf(source, stack, target):
+    """The same where the innermost native frame alone was asked for."""
+    tokens = stack.between[-1].split(";")[:-1]
+    if stack.misplaced or any(stack.between[:-1]) or len(tokens) > 1:
+        return stack.misplaced or "native frames: %s" % stack.between
+    if not stack.python:
+        return None if tokens else "an empty stack"
+    own = [t for t in tokens if is_c(t) and t not in ("mx_burn", "mx_handler", "mx_signal_burn")]
+    _, file, line, _ = stack.python[-1]
+    if own and not any(own[0] in c.functions for c in source.lines.get(line if file == TARGET else 0, [])):
+        return "%s inside of %s:%d" % (own[0], *stack.python[-1][1:3])
+    return projection(source, stack)
+
+
 def projection(source, stack):
     """Of a stack that is cut: do its Python frames call each other?"""
     for (name, file, line, _), inner in zip(stack.python, stack.python[1:]):
         if file != TARGET or inner[1] != TARGET or inner[0] in source.anywhere:
             continue
         if not any(c.python == inner[0] for c in source.lines.get(line, [])):
-            return "%s:%d calls %s (a cut stack)" % (name, line, inner[0])
+            return "%s:%d calls %s (in a stack that is not whole)" % (name, line, inner[0])
     return None
 
 
@@ -279,37 +294,42 @@ def run(name, python, target, directory, modules, args):
         print("%-8s %-11s FAILED: it does not run" % (name, target))
         return False
     tally, wrong, kinds = collections.Counter(), collections.Counter(), collections.Counter()
-    losses, notes, seen = collections.Counter(), collections.Counter(), set()
+    losses, notes, stops, seen = collections.Counter(), collections.Counter(), collections.Counter(), set()
     out = os.path.join(directory, "events")
+    judge = problem if args.native == "full" else problem_of_leaf
     try:
         while tally["samples"] < args.samples:
             left = args.samples - tally["samples"]
             with open(out, "w") as stream:
-                subprocess.run([CPROFD, "attach", str(process.pid), "-d", str(max(1.5, min(left / args.rate * 1.2 + 0.5, 12))),
+                subprocess.run([CPROFD, "attach", str(process.pid), "-d", str(max(1.5 if args.native == "full" else 2.5, min(left / args.rate * 1.2 + 0.5, 12))),
                                 "-r", str(args.rate), "--native=" + args.native, "--stream"],
                                check=True, stdout=stream, stderr=subprocess.PIPE)
             recording = Woven(out)
             for key, count in (recording.ledger.get("losses") or {}).items():
                 losses[key] += count
-            began, verdicts = False, {}
-            for _, thread, number in sorted(recording.samples):
+            began, verdicts, first = False, {}, 0
+            for when, thread, number in sorted(recording.samples):
+                first = first or when
                 if number not in verdicts:
                     frames = recording.frame(number)
                     stack = Stack(frames, interpreter, program, kinds)
                     if stack.notes:
                         verdicts[number] = ("cut", stack.notes, projection(source, stack), frames)
                     else:
-                        verdicts[number] = ("whole", None, problem(source, stack, target), frames)
+                        verdicts[number] = ("whole", None, judge(source, stack, target), frames)
                     seen.update(p[0] for p in stack.python)
                 how, why_cut, why, frames = verdicts[number]
-                began = began or how == "whole"
+                # A leaf is whole at once, but modules have no names yet.
+                began = began or (how == "whole" if args.native == "full" else when > first + 1e9)
                 if not began:
                     tally["at the beginning"] += 1
                     continue
                 tally["samples"] += 1
                 tally[how] += 1
                 if how == "cut":
-                    notes[" ".join(sorted({SENTENCES.get(n[6:-1], n) for n in why_cut}))] += 1
+                    notes[" ".join(sorted({"native_mapping" if "unknown" in n else SENTENCES.get(n[6:-1], n) for n in why_cut}))] += 1
+                    stop = next((f for f in reversed(frames[:-1]) if f[4] == 3), frames[-1])
+                    stops[next((f[3] + ": " + f[0] for f in frames[frames.index(stop) + 1:] if f[4] in (1, 4, 5)), "?")] += 1
                 if why:
                     key = re.sub(r"\d+", "N", why)
                     wrong[key] += 1
@@ -328,6 +348,8 @@ def run(name, python, target, directory, modules, args):
     good = not wrong and not never and 100 * cut <= (100 - WHOLE) * settled and 100 * there <= share * settled
     if os.environ.get("V"):
         print("  kinds: %s" % dict(kinds))
+    if os.environ.get("V") or not good:
+        print("  ended at: %s" % stops.most_common(6))
     print("%-8s %-11s %7d samples, %d illegal, %.3f %% whole, %d before the first whole one, then %d pending; cut: %s; "
           "losses: %s%s %s" % (
         name, target, tally["samples"], sum(wrong.values()), 100 * tally["whole"] / max(settled, 1),
@@ -357,7 +379,7 @@ def main():
     parser.add_argument("--samples", type=int, default=5000)
     parser.add_argument("--rate", type=int, default=9999)
     parser.add_argument("--only", action="append")
-    parser.add_argument("--native", default="full")
+    parser.add_argument("--native", default="full", choices=["full", "leaf"])
     parser.add_argument("pythons", nargs="*")
     args = parser.parse_args()
     known = [line.split(None, 1) for line in output(os.path.join(HERE, "pythons.sh")).splitlines()]

@@ -20,7 +20,7 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		    first = entry ? 1 : l->owner_native_first;
 	/* Of what the first entry frame must go back to (tstate.h): */
 	enum { CHECKED = 1, NOT_READ = 2 };
-	__u64 frame = walk->frame, code, back, at, flags = walk->closed,
+	__u64 frame = walk->frame, code, back, at, offset, flags = walk->closed,
 	      linked = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
 	__u32 round, n = walk->n;
 	const struct py_recent *recent;
@@ -47,8 +47,11 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 			linked = CHECKED;
 			flags = PY_FRAME_ENTRY;
 		}
+		offset = *(const py_word64 *)(raw + in_lasti) - code - to_bytecode;
+		if ((__s32)offset < 0 && !n && !flags) /* py_stale_caller */
+			break;
 		out->frames[n].code = recent->key;
-		out->frames[n].place = (__u32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode) | flags << 32;
+		out->frames[n].place = (__u32)offset | flags << 32;
 		frame = back;
 		n++;
 	}
@@ -66,7 +69,7 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 {
 	const struct py_layout *l = &image->layout;
 	const int entry = l->frame_is_entry != PY_ABSENT;
-	__u64 frame = walk->frame, place, code, back, key, linked, flags = 0;
+	__u64 frame = walk->frame, place, code, back, key, linked, offset, flags = 0;
 	const struct py_recent *recent;
 	__u32 n = walk->n;
 	const __u8 *raw;
@@ -106,11 +109,11 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 	code = *(const py_word64 *)(raw + (l->frame_code & 127)) & ~7ull;
 	recent = &walk->recent[frame >> 6 & (PY_RECENT - 1)];
 	key = recent->word == (code ^ walk->proven) ? recent->key : py_code_known(walk, frame, code);
-	if (!key || n >= RECORD_PY_FRAMES_MAX)
+	offset = *(const py_word64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions;
+	if (!key || n >= RECORD_PY_FRAMES_MAX || ((__s32)offset < 0 && !n && !flags)) /* py_stale_caller */
 		return WARM_OTHER;
 	out->frames[n].code = key;
-	out->frames[n].place = (__u32)(*(const py_word64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions) |
-			       flags << 32;
+	out->frames[n].place = (__u32)offset | flags << 32;
 	walk->closed = (__u8)flags;
 	walk->n = n + 1;
 	walk->frame = back;

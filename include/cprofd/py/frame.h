@@ -160,6 +160,20 @@ HOST_INLINE int py_unlinked(struct py_walk *walk, const struct py_layout *l, __u
 	return py_uncall(walk, l);
 }
 
+/* 3.11: the innermost frame, at `at`, has run nothing and is no entry: an eval loop called it, or enters with it and
+ * has yet to write its is_entry and previous. Then what lies there is of a call before at the same place, and may
+ * be a frame that has returned and is being destroyed. Who calls from within the eval loop has an instruction pointer at the end of
+ * the call's inline cache; who has returned, at its RETURN_VALUE. */
+#define PY_RETURN_VALUE_311 83u
+HOST_INLINE int py_stale_caller(struct py_walk *walk, const struct py_layout *l, __u64 back)
+{
+	__u16 instruction = 0;
+	__u64 pointer = 0;
+
+	return !py_read64(walk, back + l->frame_lasti, &pointer) &&
+	       !host_read(&instruction, sizeof(instruction), pointer) && instruction == PY_RETURN_VALUE_311;
+}
+
 /* What gi_frame_state says of a generator at rest (Include/internal/pycore_frame.h, enum _framestate):
  * FRAME_SUSPENDED -1, FRAME_CREATED -2, FRAME_COMPLETED 1, FRAME_CLEARED 4; FRAME_EXECUTING is 0. */
 #define PY_STATE_SUSPENDED 0xffu
@@ -266,6 +280,8 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 			return 0;
 		if (walk->closed)
 			flags = PY_FRAME_ENTRY;
+		else if (n == 0 && offset < 0 && back && py_stale_caller(walk, l, back) && py_uncall(walk, l))
+			return 0;
 	}
 	if (!py_put(walk, out, key, offset, flags)) {
 		walk->loss = LOSS_FRAME_DEPTH;
