@@ -142,6 +142,7 @@ struct code_function {
 	uint64_t address;
 	const struct code_entry *entries;
 	uint32_t n_entries;
+	bool half; /* it may be entered in other ways, too: a cold half of another function */
 };
 
 struct code_rows {

@@ -136,12 +136,16 @@ static void take_lea(const struct instruction *in, struct code_op *op)
 	op->value = from->mem.disp.value;
 }
 
-/* add, sub, and, cmp, xor, of a whole register. */
+/* add, sub, and, or, cmp, xor. */
 static void take_arithmetic(const struct instruction *in, struct code_op *op)
 {
 	const ZydisDecodedOperand *to = &in->operands[0], *from = &in->operands[1];
 	uint8_t reg = to->type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(to->reg.value) : CODE_NONE;
 
+	/* A page is touched, or it is a barrier: lock or $0, (%rsp). */
+	if (in->head.mnemonic == ZYDIS_MNEMONIC_OR && is_number(from) && !from->imm.value.u &&
+	    reg == CODE_NONE)
+		op->kind = CODE_NOTHING;
 	if (reg == CODE_NONE)
 		return;
 	if (in->head.mnemonic == ZYDIS_MNEMONIC_XOR || in->head.mnemonic == ZYDIS_MNEMONIC_SUB) {
@@ -237,6 +241,7 @@ static void take_special(const struct instruction *in, struct code_op *op, uint3
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 	case ZYDIS_MNEMONIC_AND:
+	case ZYDIS_MNEMONIC_OR:
 	case ZYDIS_MNEMONIC_XOR:
 	case ZYDIS_MNEMONIC_CMP:
 		take_arithmetic(in, op);

@@ -384,6 +384,7 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 		return err == -ENOENT ? 0 : err;
 	function.bytes = bytes;
 	function.size = (uint32_t)size;
+	function.half = bare->cold || bare->entered;
 	function.n_entries = too_large ? 0 : make_entries(f, bare, bytes, inside, n_inside);
 	if (!function.n_entries)
 		return take_row(&f->rows, bare->start, NULL,

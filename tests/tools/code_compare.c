@@ -225,8 +225,6 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 {
 	struct compare *c = (struct compare *)rows;
 
-	if (code_state__is_fresh(state))
-		return 0;
 	if (c->n_arrivals == c->arrivals_capacity) {
 		c->arrivals_capacity = c->arrivals_capacity ? c->arrivals_capacity * 2 : 256;
 		c->arrivals = realloc(c->arrivals, c->arrivals_capacity * sizeof(*c->arrivals));
@@ -375,6 +373,9 @@ static bool register_lies(const struct row *rows, const struct code_op *ops, siz
 		return !was_stored(rows, ops, i, reg, after->offset);
 	if (before->how == SAID_READ && after->how == SAID_NOTHING)
 		return !writes(&ops[i], reg);
+	if (after->how == SAID_NOTHING && writes(&ops[i], reg))
+		return ops[i].kind != CODE_POP && ops[i].kind != CODE_LOAD &&
+		       ops[i].kind != CODE_LEAVE;
 	return before->how == SAID_READ && before->reg == reg && same_said(before, after) &&
 	       writes(&ops[i], reg);
 }
@@ -389,7 +390,7 @@ static bool stack_lies(const struct row *row, const struct row *next, const stru
 	if ((a->how != SAID_SUM && a->how != SAID_READ) || b->how != a->how || a->reg != b->reg)
 		return false;
 	if (a->reg != UNWIND_SP)
-		return a->offset == b->offset && writes(op, (uint8_t)a->reg);
+		return (a->offset == b->offset) == writes(op, (uint8_t)a->reg);
 	if (op->kind == CODE_PUSH || op->kind == CODE_PUSH_LOAD)
 		moved = 8;
 	else if (op->kind == CODE_POP)
@@ -450,6 +451,11 @@ static const char *compare_row(struct compare *c, const struct row *row, struct 
 	if (row->state.signal || row->cfa.how == SAID_OTHER || row->ra.how != SAID_READ ||
 	    row->ra.reg != CFA || row->ra.offset != -8) {
 		c->sums.strange++;
+		return NULL;
+	}
+	if (ours->cfa == CFA_REGISTER && ours->reg != row->cfa.reg && ours->reg != UNWIND_SP &&
+	    ours->reg != UNWIND_BP && row->state.regs[row->cfa.reg & 15].what != CODE_IS_FRAME) {
+		c->sums.strange++; /* by a register that libdw does not speak of */
 		return NULL;
 	}
 	if (!is_frame(&row->state, &row->cfa))
@@ -564,13 +570,14 @@ static bool begins_with_frame(struct compare *c, const struct function *f)
 }
 
 static int run(struct compare *c, const struct code_decoder *decoder, const struct function *f,
-	       const struct code_entry *entries, uint32_t n)
+	       const struct code_entry *entries, uint32_t n, bool half)
 {
 	struct code_function function = {.bytes = bytes_at(c->elf, f->start, f->size),
 					 .size = (uint32_t)f->size,
 					 .address = f->start,
 					 .entries = entries,
-					 .n_entries = n};
+					 .n_entries = n,
+					 .half = half};
 
 	c->n_rows = 0;
 	return function.bytes ? code__run(decoder, &function, &c->rows_of) : -EIO;
@@ -583,42 +590,38 @@ static int by_address(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
+/* As the program does it: once for all, then again with the jumps that lead from one into another. */
 static void compare_functions(struct compare *c, const struct code_decoder *decoder)
 {
 	static struct code_entry entries[4096];
 	size_t i, k = 0;
-	uint32_t n;
 
-	for (i = 0; i < c->n_functions; i++) {
-		const struct function *f = &c->functions[i];
-
-		if (begins_with_frame(c, f))
-			continue;
-		c->sums.functions++;
-		c->sums.pads += f->pads;
-		entries[0] = (struct code_entry){};
-		if (!run(c, decoder, f, entries, 1) && !f->pads)
-			compare_rows(c, decoder, f);
-	}
-	/* The other halves, where a jump was seen. */
+	entries[0] = (struct code_entry){};
+	for (i = 0; i < c->n_functions; i++)
+		if (!begins_with_frame(c, &c->functions[i]))
+			run(c, decoder, &c->functions[i], entries, 1, false);
 	c->rows_of.leaves = NULL;
 	if (c->n_arrivals)
 		qsort(c->arrivals, c->n_arrivals, sizeof(*c->arrivals), by_address);
 	for (i = 0; i < c->n_functions; i++) {
 		const struct function *f = &c->functions[i];
+		bool half = begins_with_frame(c, f);
+		uint32_t n = half ? 0 : 1;
 
+		*(half ? &c->sums.fragments : &c->sums.functions) += 1;
+		c->sums.pads += !half && f->pads;
+		entries[0] = (struct code_entry){};
 		while (k < c->n_arrivals && c->arrivals[k].at < f->start)
 			k++;
-		if (!begins_with_frame(c, f))
-			continue;
-		c->sums.fragments++;
-		for (n = 0; n < 4096 && k < c->n_arrivals && c->arrivals[k].at - f->start < f->size; k++)
-			entries[n++] = (struct code_entry){.at = (uint32_t)(c->arrivals[k].at - f->start),
-							   .state = &c->arrivals[k].state};
+		for (; n < 4096 && k < c->n_arrivals && c->arrivals[k].at - f->start < f->size; k++)
+			if (half || c->arrivals[k].at != f->start)
+				entries[n++] = (struct code_entry){
+					.at = (uint32_t)(c->arrivals[k].at - f->start),
+					.state = &c->arrivals[k].state};
 		if (!n || f->pads)
 			continue;
-		c->sums.entered++;
-		if (!run(c, decoder, f, entries, n))
+		c->sums.entered += half;
+		if (!run(c, decoder, f, entries, n, half || n > 1))
 			compare_rows(c, decoder, f);
 	}
 }
