@@ -175,10 +175,10 @@ check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST 
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/truth.py --samples 50000
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/children.py --all --count 200
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" \
-		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh
+		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
 
 check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX (they are installed below build/)
-	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/numba_names.sh
+	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/jit_kernels.py tests/live/numba_names.sh
 
 tables-check: ## the tables of CPython's layouts against CPython's headers and interpreters
 	$(Q)python3 tools/offsets/tables.py --check

@@ -1,4 +1,5 @@
-/* A function without call frame information: rounds until its states contradict nothing, then rows. */
+/* A function without call frame information: rounds until its states contradict nothing, then rows.
+ */
 #include "unwind/code.h"
 
 #include <errno.h>

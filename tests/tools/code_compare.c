@@ -2,25 +2,25 @@
  * says: functions that have it are followed as if they had none (daemon/unwind/code.h), and at each
  * instruction what libdw says must hold in the state that was found.
  *
- *   code_compare [-v] FILE...     a line for each file, then sums; exit status 1: something was wrong
- *   find ... | code_compare       the same of the files named on stdin
+ *   code_compare [-v] FILE...     a line for each file, then sums; exit status 1: something was
+ * wrong find ... | code_compare       the same of the files named on stdin
  *
  * equal        what libdw says of CFA, rbp and rbx holds in our state, and our rule gives it
  * unsupported  we say that we do not know, and why
  * lost         the CFA is right; of rbp or rbx we say that we do not know
  * wrong        anything else
  *
- * contradicted wrong, in a function whose call frame information contradicts its own instructions: a
- *              push after which libdw's CFA is where it was, a register that is said to be saved where
- *              nothing stored it, a return that is not at the CFA; or by it a register is kept below rsp,
- *              and on our way it never was; or the jump to a cold half is said to be made from another frame
- *              than the half's. (Hand-written assembly has such;
- *              LLVM says some epilogues an instruction late, gcc keeps rbp's old place in its last ones.)
+ * contradicted wrong, in a function whose call frame information contradicts its own instructions:
+ * a push after which libdw's CFA is where it was, a register that is said to be saved where nothing
+ * stored it, a return that is not at the CFA; or by it a register is kept below rsp, and on our way
+ * it never was; or the jump to a cold half is said to be made from another frame than the half's.
+ * (Hand-written assembly has such; LLVM says some epilogues an instruction late, gcc keeps rbp's
+ * old place in its last ones.)
  *
  * Not compared: functions with tables of landing pads, which only an exception leads to (a function
  * without call frame information has none); the cold halves of functions, which begin with a frame
- * (they are compared where another function's jump told the state); what libdw says by expressions that are
- * not understood here. */
+ * (they are compared where another function's jump told the state); what libdw says by expressions
+ * that are not understood here. */
 #include "code_oracle.h"
 
 /* --- does it contradict itself? --- */
@@ -32,10 +32,12 @@ static bool is_at(const struct said *said, unsigned reg)
 
 static bool same_said(const struct said *a, const struct said *b)
 {
-	return a->how == b->how && a->reg == b->reg && a->offset == b->offset && a->outer == b->outer;
+	return a->how == b->how && a->reg == b->reg && a->offset == b->offset &&
+	       a->outer == b->outer;
 }
 
-/* Some instruction up to row `n` stored `reg` at CFA + `at`, by what libdw says of the CFA there. */
+/* Some instruction up to row `n` stored `reg` at CFA + `at`, by what libdw says of the CFA there.
+ */
 static bool was_stored(const struct row *rows, const struct code_op *ops, size_t n, uint8_t reg,
 		       int64_t at)
 {
@@ -240,8 +242,8 @@ static void compare_rows(struct compare *c, const struct code_decoder *decoder,
 			continue;
 		}
 		/* Below rsp, where nobody keeps anything: the place of another way here. */
-		if (what[0] == 'r' && is_below(&c->rows[i], what[2] == 'p' ? &c->rows[i].bp
-									     : &c->rows[i].base)) {
+		if (what[0] == 'r' &&
+		    is_below(&c->rows[i], what[2] == 'p' ? &c->rows[i].bp : &c->rows[i].base)) {
 			c->sums.contradicted++;
 			continue;
 		}
@@ -288,7 +290,8 @@ static int by_address(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* As the program does it: once for all, then again with the jumps that lead from one into another. */
+/* As the program does it: once for all, then again with the jumps that lead from one into another.
+ */
 static void compare_functions(struct compare *c, const struct code_decoder *decoder)
 {
 	static struct code_entry entries[4096];
@@ -342,8 +345,10 @@ static int compare_file(const char *path, const struct code_decoder *decoder, st
 		compare_functions(&c, decoder);
 		for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 			unsupported += c.sums.unsupported[i];
-		printf("%s: %lu functions (%lu with landing pads, not compared), %lu halves (%lu entered), "
-		       "%lu instructions: equal %lu, lost %lu, unsupported %lu, not understood %lu, "
+		printf("%s: %lu functions (%lu with landing pads, not compared), %lu halves (%lu "
+		       "entered), "
+		       "%lu instructions: equal %lu, lost %lu, unsupported %lu, not understood "
+		       "%lu, "
 		       "contradicted %lu (in %lu functions), wrong %lu\n",
 		       path, c.sums.functions, c.sums.pads, c.sums.fragments, c.sums.entered,
 		       c.sums.instructions, c.sums.equal, c.sums.lost, unsupported, c.sums.strange,
@@ -388,7 +393,8 @@ int main(int argc, char **argv)
 		line[strcspn(line, "\n")] = 0;
 		files += !compare_file(path, decoder, &sums);
 	}
-	printf("%lu files, %lu functions, %lu instructions: equal %.4f %%, lost %.4f %%, not understood %.4f %%, contradicted %lu (in %lu functions), wrong %lu\n",
+	printf("%lu files, %lu functions, %lu instructions: equal %.4f %%, lost %.4f %%, not "
+	       "understood %.4f %%, contradicted %lu (in %lu functions), wrong %lu\n",
 	       files, sums.functions + sums.entered - sums.pads, sums.instructions,
 	       100.0 * (double)sums.equal / (double)(sums.instructions + !sums.instructions),
 	       100.0 * (double)sums.lost / (double)(sums.instructions + !sums.instructions),

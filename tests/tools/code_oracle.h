@@ -1,5 +1,5 @@
-/* What code_compare reads of a file: its functions by .eh_frame_hdr's table, what libdw says of their frames, and our
- * rows of the same code. */
+/* What code_compare reads of a file: its functions by .eh_frame_hdr's table, what libdw says of
+ * their frames, and our rows of the same code. */
 #ifndef CODE_ORACLE_H
 #define CODE_ORACLE_H
 
@@ -16,8 +16,8 @@
 #include "unwind/code.h"
 
 struct sums {
-	unsigned long functions, pads, fragments, entered, instructions, equal, lost, wrong, strange,
-		contradicted, liars;
+	unsigned long functions, pads, fragments, entered, instructions, equal, lost, wrong,
+		strange, contradicted, liars;
 	unsigned long unsupported[UNWIND_UNSUPPORTED_COUNT];
 };
 
@@ -307,7 +307,8 @@ static void show(struct compare *c, const struct function *f, uint64_t pc, const
 {
 	if (c->shown++ >= show_max)
 		return;
-	printf("  %s: 0x%llx (of 0x%llx): %s: libdw says %d r%u%+lld %+lld; we say %d r%u%+lld %+lld, rbp %d%+lld\n",
+	printf("  %s: 0x%llx (of 0x%llx): %s: libdw says %d r%u%+lld %+lld; we say %d r%u%+lld "
+	       "%+lld, rbp %d%+lld\n",
 	       c->path, (unsigned long long)pc, (unsigned long long)f->start, what, said->how,
 	       said->reg, (long long)said->offset, (long long)said->outer, ours->cfa, ours->reg,
 	       (long long)ours->offset, (long long)ours->outer, ours->places[CFI_FP].how,
