@@ -175,11 +175,11 @@ check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST 
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/truth.py --samples 50000
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/children.py --all --count 200
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" \
-		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh
+		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/mixed.py --samples 50000 all
 
 check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cython, scipy (they are installed below build/)
-	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/numba_names.sh \
+	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/jit_kernels.py tests/live/numba_names.sh \
 		tests/live/compilers.py
 
 # What it needs besides: emulated machines, and their files.

@@ -1,4 +1,5 @@
-/* A function without call frame information: rounds until its states contradict nothing, then rows. */
+/* A function without call frame information: rounds until its states contradict nothing, then rows.
+ */
 #include "unwind/code.h"
 
 #include <errno.h>
@@ -59,14 +60,17 @@ static int put(struct writing *w, uint32_t at, const struct code_state *state, i
 }
 
 /* A call that returned is all that leads here, nothing that follows says that this is right, and a
- * jump through a table may lead here with another stack. */
+ * jump through a table, or out of the other half, may lead here with another stack. */
 static bool is_doubtful(const struct flow *flow, const struct flow_block *block)
 {
 	const struct code_value *sp = &block->in.regs[UNWIND_SP],
 				*table = &flow->at_table.regs[UNWIND_SP];
 
-	return flow->has_table && !block->confirmed && !block->certain && !block->seed &&
-	       (flow->tables_differ || sp->what != table->what || sp->at != table->at);
+	if (block->confirmed || block->certain || block->seed)
+		return false;
+	return flow->function->half ||
+	       (flow->has_table &&
+		(flow->tables_differ || sp->what != table->what || sp->at != table->at));
 }
 
 static int put_block(struct writing *w, const struct flow_block *block)

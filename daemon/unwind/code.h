@@ -16,8 +16,8 @@
  * - code that only an indirect jump can reach has the state of the jump, when all such jumps of the
  *   function agree, and what follows from it contradicts nothing.
  *
- * What is trusted: that code keeps to the calling convention where it can be called from C, and that
- * a store through a pointer does not hit saved registers.
+ * What is trusted: that code keeps to the calling convention where it can be called from C, and
+ * that a store through a pointer does not hit saved registers.
  *
  * Bounded: bytes, operations, states and steps (below); what is larger is said to be.
  * Owner: the caller owns all it gives; states are valid during the call. Threads: none of it is
@@ -50,14 +50,14 @@ enum code_kind {
 	CODE_PUSH_LOAD, /* of *(from + value) */
 	CODE_POP,	/* into to, or into something */
 	CODE_LEAVE,
-	CODE_CALL,	/* of value, when `near` */
-	CODE_JUMP,	/* to value */
-	CODE_BRANCH,	/* to value, or on */
-	CODE_AWAY,	/* an indirect jump; by from, or by memory */
-	CODE_RETURN,	/* value: bytes that it takes off, too */
-	CODE_STOP,	/* ud2, hlt, int3: what follows is not reached from here */
-	CODE_ENTER,	/* with `value` bytes of locals */
-	CODE_COMPARE,	/* of to and from, one of which is rsp */
+	CODE_CALL,    /* of value, when `near` */
+	CODE_JUMP,    /* to value */
+	CODE_BRANCH,  /* to value, or on */
+	CODE_AWAY,    /* an indirect jump; by from, or by memory */
+	CODE_RETURN,  /* value: bytes that it takes off, too */
+	CODE_STOP,    /* ud2, hlt, int3: what follows is not reached from here */
+	CODE_ENTER,   /* with `value` bytes of locals */
+	CODE_COMPARE, /* of to and from, one of which is rsp */
 };
 
 struct code_op {
@@ -91,9 +91,9 @@ void code_decoder__run(const struct code_decoder *decoder, const uint8_t *bytes,
 
 enum code_what {
 	CODE_IS_ANY,
-	CODE_IS_FRAME,	 /* CFA + at */
-	CODE_IS_BASED,	 /* the base + at: what rsp became when it was aligned, or moved otherwise */
-	CODE_IS_ENTRY,	 /* what register `reg` held at the entry */
+	CODE_IS_FRAME, /* CFA + at */
+	CODE_IS_BASED, /* the base + at: what rsp became when it was aligned, or moved otherwise */
+	CODE_IS_ENTRY, /* what register `reg` held at the entry */
 };
 
 struct code_value {
@@ -112,9 +112,10 @@ struct code_state {
 	struct code_value regs[CODE_REGISTERS];
 	struct code_slot slots[CODE_SLOTS];
 	uint32_t n_slots;
-	uint32_t base;	  /* which operation made the base */
-	bool first;	  /* rbp was set to 0 without having been saved: a thread's first function does that */
-	bool signal;	  /* rsp points to what the kernel saved for a signal's handler */
+	uint32_t base; /* which operation made the base */
+	bool first;    /* rbp was set to 0 without having been saved: a thread's first function does
+			  that */
+	bool signal;   /* rsp points to what the kernel saved for a signal's handler */
 };
 
 void code_state__entry(struct code_state *ret);
@@ -142,6 +143,7 @@ struct code_function {
 	uint64_t address;
 	const struct code_entry *entries;
 	uint32_t n_entries;
+	bool half; /* it may be entered in other ways, too: a cold half of another function */
 };
 
 struct code_rows {

@@ -86,7 +86,8 @@ static void take_writes(const struct instruction *in, struct code_op *op)
 			if (reg != CODE_NONE)
 				op->writes |= (uint16_t)(1u << reg);
 		} else if (o->type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			   o->mem.index == ZYDIS_REGISTER_NONE && o->mem.type == ZYDIS_MEMOP_TYPE_MEM) {
+			   o->mem.index == ZYDIS_REGISTER_NONE &&
+			   o->mem.type == ZYDIS_MEMOP_TYPE_MEM) {
 			op->store = number_of(o->mem.base);
 			op->value = o->mem.disp.value;
 			op->size = o->size / 8 > 255 ? 255 : (uint8_t)(o->size / 8);
@@ -136,12 +137,17 @@ static void take_lea(const struct instruction *in, struct code_op *op)
 	op->value = from->mem.disp.value;
 }
 
-/* add, sub, and, cmp, xor, of a whole register. */
+/* add, sub, and, or, cmp, xor. */
 static void take_arithmetic(const struct instruction *in, struct code_op *op)
 {
 	const ZydisDecodedOperand *to = &in->operands[0], *from = &in->operands[1];
-	uint8_t reg = to->type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(to->reg.value) : CODE_NONE;
+	uint8_t reg =
+		to->type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(to->reg.value) : CODE_NONE;
 
+	/* A page is touched, or it is a barrier: lock or $0, (%rsp). */
+	if (in->head.mnemonic == ZYDIS_MNEMONIC_OR && is_number(from) && !from->imm.value.u &&
+	    reg == CODE_NONE)
+		op->kind = CODE_NOTHING;
 	if (reg == CODE_NONE)
 		return;
 	if (in->head.mnemonic == ZYDIS_MNEMONIC_XOR || in->head.mnemonic == ZYDIS_MNEMONIC_SUB) {
@@ -237,6 +243,7 @@ static void take_special(const struct instruction *in, struct code_op *op, uint3
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 	case ZYDIS_MNEMONIC_AND:
+	case ZYDIS_MNEMONIC_OR:
 	case ZYDIS_MNEMONIC_XOR:
 	case ZYDIS_MNEMONIC_CMP:
 		take_arithmetic(in, op);
@@ -305,8 +312,11 @@ void code_decoder__run(const struct code_decoder *decoder, const uint8_t *bytes,
 {
 	struct instruction in;
 
-	*ret = (struct code_op){
-		.kind = CODE_BAD, .length = 1, .to = CODE_NONE, .from = CODE_NONE, .store = CODE_NONE};
+	*ret = (struct code_op){.kind = CODE_BAD,
+				.length = 1,
+				.to = CODE_NONE,
+				.from = CODE_NONE,
+				.store = CODE_NONE};
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder->zydis, bytes, len, &in.head, in.operands)))
 		return;
 	ret->kind = CODE_OTHER;

@@ -3,8 +3,8 @@
  * instruction, as one that is called.
  *
  * A jump from one into another, with something on the stack, tells how the other is reached: then
- * it is followed once more from there. The cold half of a function (gcc's NAME.cold) is reached in no other
- * way. */
+ * it is followed once more from there. The cold half of a function (gcc's NAME.cold) is reached in
+ * no other way. */
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -15,16 +15,16 @@
 #include "unwind/code.h"
 
 #define SYMBOLS_AT_ONCE 2048u
-#define BARE_MAX (1u << 18)	/* functions */
-#define BYTES_MAX (256u << 20)	/* of code, all in all */
-#define ARRIVALS_MAX 4096u /* jumps from one into another */
-#define ENTRIES_MAX 4096u	/* of one function */
+#define BARE_MAX (1u << 18)    /* functions */
+#define BYTES_MAX (256u << 20) /* of code, all in all */
+#define ARRIVALS_MAX 4096u     /* jumps from one into another */
+#define ENTRIES_MAX 4096u      /* of one function */
 #define STUB 16u
 #define SECTIONS_MAX 1024u /* with code */
 
 struct bare {
 	uint64_t start, size;
-	uint32_t function; /* of the builder; UINT32_MAX: none yet */
+	uint32_t function;	/* of the builder; UINT32_MAX: none yet */
 	bool cold, stubs, head; /* head: its first stub is none, others jump to it */
 	bool entered, refused;	/* by jumps: known; not all of them known */
 };
@@ -104,7 +104,7 @@ static bool is_bare(const struct following *f, uint64_t start, uint64_t *size)
 
 	if (n && f->b->base + f->reach[n - 1] > start)
 		return false;
-	if (n < f->n_starts && *size > f->starts[n] - start)
+	if (n<f->n_starts && * size> f->starts[n] - start)
 		*size = f->starts[n] - start;
 	return true;
 }
@@ -290,7 +290,8 @@ static struct bare *holder(struct following *f, uint64_t at)
 		else
 			high = middle;
 	}
-	return low && at - f->bare[low - 1].start < f->bare[low - 1].size ? &f->bare[low - 1] : NULL;
+	return low && at - f->bare[low - 1].start < f->bare[low - 1].size ? &f->bare[low - 1]
+									  : NULL;
 }
 
 static bool is_known(const struct following *f, const struct arrival *arrival)
@@ -349,8 +350,8 @@ static uint32_t make_entries(struct following *f, const struct bare *bare, const
 	for (i = 0; i < n_inside && n < ENTRIES_MAX; i++)
 		f->entries[n++] = (struct code_entry){.at = (uint32_t)(inside[i] - bare->start)};
 	/* A stub goes on behind its jump when it is used first. */
-	for (at = bare->head ? STUB : 0; bare->stubs && at + STUB <= bare->size && n + 1 < ENTRIES_MAX;
-	     at += STUB) {
+	for (at = bare->head ? STUB : 0;
+	     bare->stubs && at + STUB <= bare->size && n + 1 < ENTRIES_MAX; at += STUB) {
 		f->entries[n++] = (struct code_entry){.at = (uint32_t)at};
 		if (bytes[at] == 0xff && bytes[at + 1] == 0x25)
 			f->entries[n++] = (struct code_entry){.at = (uint32_t)at + 6};
@@ -384,6 +385,7 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 		return err == -ENOENT ? 0 : err;
 	function.bytes = bytes;
 	function.size = (uint32_t)size;
+	function.half = bare->cold || bare->entered;
 	function.n_entries = too_large ? 0 : make_entries(f, bare, bytes, inside, n_inside);
 	if (!function.n_entries)
 		return take_row(&f->rows, bare->start, NULL,

@@ -8,10 +8,10 @@
 
 /* Of each byte of the function. */
 enum flow_mark {
-	FLOW_REACHED = 1, /* an operation begins here that some way leads to */
-	FLOW_COVERED = 2, /* it lies in such an operation */
-	FLOW_LEADER = 4,  /* a block begins here */
-	FLOW_CALLED = 8,  /* it is called from within the function */
+	FLOW_REACHED = 1,    /* an operation begins here that some way leads to */
+	FLOW_COVERED = 2,    /* it lies in such an operation */
+	FLOW_LEADER = 4,     /* a block begins here */
+	FLOW_CALLED = 8,     /* it is called from within the function */
 	FLOW_SEED = 64,	     /* an indirect jump may lead here */
 	FLOW_NO_RETURN = 16, /* a call that does not return; stays from round to round */
 	FLOW_BANNED = 32,    /* no indirect jump leads here; stays */

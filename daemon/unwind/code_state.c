@@ -7,8 +7,7 @@
 #define RED_ZONE 128 /* bytes below rsp that a signal's handler leaves alone: psABI, 3.2.2 */
 #define FAR (1 << 30)
 
-#define KEPT                                                                                       \
-	(1u << UNWIND_BASE | 1u << UNWIND_BP | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15)
+#define KEPT (1u << UNWIND_BASE | 1u << UNWIND_BP | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15)
 
 static const struct code_value any = {.what = CODE_IS_ANY};
 
@@ -96,9 +95,10 @@ static void slots__drop(struct code_state *s, unsigned what, int64_t below)
 	}
 }
 
-/* Worth to be kept: registers that a callee keeps, and in a frame whose stack was aligned, where the
- * frame is. Other addresses of the frame are pointers to variables, which whoever has such a
- * pointer may change; CFA + 0 and above may be where a va_list is (psABI, 3.5.7), unless it was pushed. */
+/* Worth to be kept: registers that a callee keeps, and in a frame whose stack was aligned, where
+ * the frame is. Other addresses of the frame are pointers to variables, which whoever has such a
+ * pointer may change; CFA + 0 and above may be where a va_list is (psABI, 3.5.7), unless it was
+ * pushed. */
 static bool is_worth(struct code_value place, struct code_value value, bool pushed)
 {
 	if (value.what == CODE_IS_FRAME)
@@ -336,9 +336,8 @@ static struct cfi_place place_of(const struct code_state *s, uint8_t reg)
 		return (struct cfi_place){.how = CFI_OFFSET, .offset = below->place.at};
 	by = s->regs[UNWIND_BP].what == CODE_IS_BASED ? UNWIND_BP : UNWIND_SP;
 	if (based && s->regs[by].what == CODE_IS_BASED)
-		return (struct cfi_place){.how = CFI_MEMORY,
-					  .reg = by,
-					  .offset = based->place.at - s->regs[by].at};
+		return (struct cfi_place){
+			.how = CFI_MEMORY, .reg = by, .offset = based->place.at - s->regs[by].at};
 	return (struct cfi_place){.how = CFI_UNDEFINED};
 }
 

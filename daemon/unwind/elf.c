@@ -233,8 +233,7 @@ int elf_frames__open(struct unwind_source *source, struct elf_frames *ret)
 	}
 	if (program || header.e_type == ET_EXEC)
 		elf.entry = header.e_entry;
-	if (!elf.text_size ||
-	    (!elf.eh_frame.size && !elf.debug_frame.size && !elf.functions.size))
+	if (!elf.text_size || (!elf.eh_frame.size && !elf.debug_frame.size && !elf.functions.size))
 		return -ENODATA;
 	elf.identity.machine = header.e_machine;
 	elf.identity.text = elf.text;

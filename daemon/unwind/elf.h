@@ -18,8 +18,8 @@ struct elf_frames {
 	struct unwind_identity identity;
 	/* Of an object that was not linked: what its .eh_frame is relocated by. */
 	struct elf_section relocations, symbols;
-	/* Symbols of functions: .symtab, or .dynsym where that is gone; which section has their names;
-	 * whether their values are relative to their sections. */
+	/* Symbols of functions: .symtab, or .dynsym where that is gone; which section has their
+	 * names; whether their values are relative to their sections. */
 	struct elf_section functions;
 	uint32_t function_names;
 	bool loaded_only;

@@ -73,7 +73,8 @@ struct unwind_table {
 	uint32_t followed;  /* functions without call frame information that were followed */
 	uint32_t unsupported[16]; /* rows, by reason */
 };
-_Static_assert(sizeof(struct unwind_table) % 8 == 0 && UNWIND_UNSUPPORTED_COUNT <= 16, "unwind_table");
+_Static_assert(sizeof(struct unwind_table) % 8 == 0 && UNWIND_UNSUPPORTED_COUNT <= 16,
+	       "unwind_table");
 
 /* Gives the memory that a table is written into, once its size is known: 8-aligned and filled with
  * zeros, at a block's start or wholly in one block (pool__place() does). NULL: no room. */

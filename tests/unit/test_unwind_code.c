@@ -1,5 +1,6 @@
-/* Functions of this very program that have no call frame information: what their code says. What must be
- * known at each place is written beside it, by hand, from what the instructions do (psABI x86-64, 3.2). */
+/* Functions of this very program that have no call frame information: what their code says. What
+ * must be known at each place is written beside it, by hand, from what the instructions do (psABI
+ * x86-64, 3.2). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,16 +63,19 @@ __asm__(".text\n"
 	"at realigned_2\n"
 	"	call *%rdi\n"
 	"at realigned_3\n"
-	"	add $64, %rsp\n	pop %rbx\n	pop %r10\n	pop %rbp\n	lea -8(%r10), %rsp\n"
+	"	add $64, %rsp\n	pop %rbx\n	pop %r10\n	pop %rbp\n	lea -8(%r10), "
+	"%rsp\n"
 	"at realigned_4\n"
 	"	ret\n"
 	"nf realigned\n"
 	/* As perlasm does: rsp at the entry in a word of the aligned frame. */
 	"fn kept\n"
-	"	mov %rsp, %rax\n	push %rbp\n	push %rbx\n	sub %rdi, %rsp\n	and $-64, %rsp\n"
+	"	mov %rsp, %rax\n	push %rbp\n	push %rbx\n	sub %rdi, %rsp\n	"
+	"and $-64, %rsp\n"
 	"	mov %rax, 24(%rsp)\n	mov %rdi, %rbp\n"
 	"at kept_1\n"
-	"	call *%rsi\n	mov 24(%rsp), %rsi\n	mov -8(%rsi), %rbp\n	mov -16(%rsi), %rbx\n"
+	"	call *%rsi\n	mov 24(%rsp), %rsi\n	mov -8(%rsi), %rbp\n	mov -16(%rsi), "
+	"%rbx\n"
 	"	lea (%rsi), %rsp\n"
 	"at kept_2\n"
 	"	ret\n"
@@ -84,7 +88,8 @@ __asm__(".text\n"
 	"	ret\n"
 	"nf pointer\n"
 	"fn no_return\n"
-	"	test %edi, %edi\n	jne 1f\n	push %rbx\n	sub $32, %rsp\n	call *%rsi\n"
+	"	test %edi, %edi\n	jne 1f\n	push %rbx\n	sub $32, %rsp\n	call "
+	"*%rsi\n"
 	"1:\n"
 	"at no_return_1\n"
 	"	ret\n"
@@ -221,7 +226,8 @@ static int look(const char *start, const char *end, const char *place, struct cf
 
 #define LOOK(name, place, cfi)                                                                     \
 	({                                                                                         \
-		extern const char code_test_##name[], code_test_##name##_end[], code_test_##place[]; \
+		extern const char code_test_##name[], code_test_##name##_end[],                    \
+			code_test_##place[];                                                       \
 		look(code_test_##name, code_test_##name##_end, code_test_##place, cfi);            \
 	})
 
@@ -237,8 +243,8 @@ static void is_place(const struct cfi_place *place, unsigned how, int64_t offset
 }
 
 /* CFA = register + offset; where rbp and rbx are. */
-static void is(const struct cfi_state *cfi, unsigned reg, int64_t offset, unsigned fp, int64_t fp_at,
-	       unsigned base, int64_t base_at)
+static void is(const struct cfi_state *cfi, unsigned reg, int64_t offset, unsigned fp,
+	       int64_t fp_at, unsigned base, int64_t base_at)
 {
 	assert_int_equal(cfi->cfa, CFA_REGISTER);
 	assert_int_equal(cfi->reg, reg);
@@ -343,8 +349,11 @@ static void halves(void **state)
 	/* push rbx; jmp +0x20; the other half: pop rbx; ret */
 	static const uint8_t bytes[] = {0x53, 0xe9, 0x1a, 0, 0, 0}, half[] = {0x5b, 0xc3};
 	struct code_entry entry = {};
-	struct code_function function = {
-		.bytes = bytes, .size = sizeof(bytes), .address = 0x1000, .entries = &entry, .n_entries = 1};
+	struct code_function function = {.bytes = bytes,
+					 .size = sizeof(bytes),
+					 .address = 0x1000,
+					 .entries = &entry,
+					 .n_entries = 1};
 	struct rows rows = {.rows = {.row = take_row, .leaves = take_leaves}, .place = UINT64_MAX};
 	struct code_decoder *decoder;
 	struct cfi_state cfi;
@@ -353,8 +362,11 @@ static void halves(void **state)
 	assert_int_equal(code__run(decoder, &function, &rows.rows), 0);
 	assert_int_equal(rows.leaves, 0x1020);
 	entry.state = &rows.state; /* before the jump, which is after it, too */
-	function = (struct code_function){
-		.bytes = half, .size = sizeof(half), .address = 0x1020, .entries = &entry, .n_entries = 1};
+	function = (struct code_function){.bytes = half,
+					  .size = sizeof(half),
+					  .address = 0x1020,
+					  .entries = &entry,
+					  .n_entries = 1};
 	struct rows other = {.rows = {.row = take_row}, .place = 0x1020};
 	assert_int_equal(code__run(decoder, &function, &other.rows), 0);
 	assert_int_equal(code_state__cfi(&other.state, &cfi), -1);
@@ -365,9 +377,12 @@ static void halves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(with_frame_pointer), cmocka_unit_test(without),
-		cmocka_unit_test(aligned),	      cmocka_unit_test(ways_that_meet),
-		cmocka_unit_test(signal_frame),	      cmocka_unit_test(halves),
+		cmocka_unit_test(with_frame_pointer),
+		cmocka_unit_test(without),
+		cmocka_unit_test(aligned),
+		cmocka_unit_test(ways_that_meet),
+		cmocka_unit_test(signal_frame),
+		cmocka_unit_test(halves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,9 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 	__u64 frame = walk->frame, code, back, at, offset, flags = walk->closed,
 	      linked = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
 	__u32 round, n = walk->n;
+	/* What the innermost frame's offset must not have (py_stale_caller): its sign. A constant from the second on, for
+	 * the verifier. */
+	__u64 negative = n ? 0 : 1ull << 31;
 	const struct py_recent *recent;
 	const __u8 *raw;
 
@@ -48,8 +51,9 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 			flags = PY_FRAME_ENTRY;
 		}
 		offset = *(const py_word64 *)(raw + in_lasti) - code - to_bytecode;
-		if ((__s32)offset < 0 && !n && !flags) /* py_stale_caller */
+		if (offset & negative && !flags)
 			break;
+		negative = 0;
 		out->frames[n].code = recent->key;
 		out->frames[n].place = (__u32)offset | flags << 32;
 		frame = back;
