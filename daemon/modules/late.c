@@ -127,6 +127,16 @@ static bool awaits_file(const struct modules_process *process)
 	return false;
 }
 
+static bool is_mapped(const struct modules_process *process, const struct file *file)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->n; i++)
+		if (process->code[i].file == file)
+			return true;
+	return false;
+}
+
 bool modules__hopes(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time)
 {
@@ -139,7 +149,8 @@ bool modules__hopes(const struct modules *modules, const struct modules_process 
 	code = processes__code(process, pc, time);
 	if (loss ==
 	    LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */
-		return !code || !code->died || !code->file || code->file->state != FILE_NEW;
+		return !code || !code->file || code->file->state != FILE_NEW ||
+		       is_mapped(process, code->file);
 	if (!process->closed) {
 		if (!code && process->read_at <= time)
 			return true;

@@ -185,8 +185,9 @@ def read_events(lines, function):
     return first, samples, met
 
 
-def session(name, command, must=None):
-    """A session of the program itself; `must`: a function that a quarter of its samples have."""
+def session(name, command, must=None, spare=1):
+    """A session of the program itself; `must`: a function that a quarter of its samples have; `spare`: so many need
+    not be whole, even if that is a larger part."""
     target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     if "ready" not in target.stdout.readline():
         global skipped
@@ -209,7 +210,7 @@ def session(name, command, must=None):
     print(f"    {name}: {ledger['whole']} of {ledger['samples']} samples whole, {ledger['losses']}; "
           f"the first one {(first - began) / 1e6:.0f} ms after `cprofd attach`; {met} in {must or 'all'}")
     lost = ledger["samples"] - ledger["whole"]
-    check(ledger["samples"] > 100 and lost <= max(1, ledger["samples"] * (100 - WHOLE) / 100),
+    check(ledger["samples"] > 100 and lost <= max(spare, ledger["samples"] * (100 - WHOLE) / 100),
           f"from the first sample on, stacks of {name} are whole")
     check(not must or met >= stacks / 4, f"{name}: {must} is in a quarter of them at least")
 
@@ -225,11 +226,12 @@ share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/nu
 share("LLVM's JIT", ["/usr/bin/python3", os.path.join(HERE, "../targets/jit_unwind.py")], 2)
 SHORT = os.path.join(HERE, "../targets/short_code.py")
 session("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], "^llvm::")
-session("code that is compiled and run once", ["/usr/bin/python3", SHORT, "jit"], "^once[0-9]+$")
+# Of the next two the last ones may have no table yet when the session ends.
+session("code that is compiled and run once", ["/usr/bin/python3", SHORT, "jit"], "^once[0-9]+$", 8)
 with tempfile.TemporaryDirectory() as work:
     spin = os.path.join(work, "spin.so")
     subprocess.run(["gcc", "-g0", "-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-x", "c", "-", "-o", spin],
                    input=SPIN, text=True, check=True)
-    session("libraries that are run as soon as they are loaded", ["/usr/bin/python3", SHORT, "library", spin, work], "^inner$")
+    session("libraries that are run as soon as they are loaded", ["/usr/bin/python3", SHORT, "library", spin, work], "^inner$", 16)
 print(f"{passed} passed, {failed} failed, {skipped} skipped")
 sys.exit(1 if failed else 0)

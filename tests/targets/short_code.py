@@ -42,7 +42,7 @@ def jit():
         once = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(engine.get_function_address(f"once{number}"))
         once(500000)
         # Its memory goes some rounds later, and is the next one's.
-        kept = kept[-8:] + [engine]
+        kept = kept[-64:] + [engine]
 
 
 def library(original, directory):

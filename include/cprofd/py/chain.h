@@ -5,9 +5,9 @@
 #include "frame.h"
 #include "tstate.h"
 
-/* Frames that need no more than a look: they lie in the window, their code was proven lately, and no native
- * code begins there that has to be checked. It calls nothing, so that all it works with stays in registers, and leaves
- * every other frame, and the end, to py_walk_warm. */
+/* Frames that need no more than a look: not the innermost, they lie in the window, their code was proven lately, and no
+ * native code begins there that has to be checked. It calls nothing, so that all it works with stays in registers, and leaves
+ * every other frame to py_walk_warm. */
 HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
 	const struct py_layout *l = &image->layout;
@@ -20,12 +20,9 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		    first = entry ? 1 : l->owner_native_first;
 	/* Of what the first entry frame must go back to (tstate.h): */
 	enum { CHECKED = 1, NOT_READ = 2 };
-	__u64 frame = walk->frame, code, back, at, offset, flags = walk->closed,
+	__u64 frame = walk->frame, code, back, at, flags = walk->closed,
 	      linked = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
 	__u32 round, n = walk->n;
-	/* What the innermost frame's offset must not have (py_stale_caller): its sign. A constant from the second on, for
-	 * the verifier. */
-	__u64 negative = n ? 0 : 1ull << 31;
 	const struct py_recent *recent;
 	const __u8 *raw;
 
@@ -50,12 +47,8 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 			linked = CHECKED;
 			flags = PY_FRAME_ENTRY;
 		}
-		offset = *(const py_word64 *)(raw + in_lasti) - code - to_bytecode;
-		if (offset & negative && !flags)
-			break;
-		negative = 0;
 		out->frames[n].code = recent->key;
-		out->frames[n].place = (__u32)offset | flags << 32;
+		out->frames[n].place = (__u32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode) | flags << 32;
 		frame = back;
 		n++;
 	}
@@ -131,9 +124,11 @@ HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
 	enum py_warm warm = WARM_OTHER;
 
 	/* The first frame of a further thread state is marked so by py_walk_one. */
-	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) && !c->walk->flags) {
-		py_walk_hot(c->walk, image, c->out);
+	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) && !c->walk->flags)
 		warm = py_walk_warm(c->walk, image, c->out);
+	if (warm == WARM_MORE) {
+		py_walk_hot(c->walk, image, c->out);
+		return !c->walk->frame && c->walk->closed && c->walk->n;
 	}
 	if (warm == WARM_OTHER)
 		return py_walk_one(c->walk, image, c->out) & 1;
