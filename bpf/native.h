@@ -53,10 +53,18 @@ static long native_step(__u32 i, void *context)
 {
 	struct native_context *c = context;
 	struct unwind_state *s = c->state;
+	__u32 first = c->out->n, n = unwind_usual(s, c->out->pc, first, RECORD_NATIVE_FRAMES_MAX);
 
-	c->out->pc[i & (RECORD_NATIVE_FRAMES_MAX - 1)] =
+	c->out->n = n;
+	if (n >= RECORD_NATIVE_FRAMES_MAX)
+		return 1;
+	if (s->outside && n != first) {
+		unwind_word_read(s, s->regs[UNWIND_SP] & ~7ull);
+		return 0;
+	}
+	c->out->pc[n & (RECORD_NATIVE_FRAMES_MAX - 1)] =
 		(s->regs[UNWIND_PC] & ~NATIVE_EXACT) | (s->exact ? NATIVE_EXACT : 0);
-	c->out->n = i + 1;
+	c->out->n = n + 1;
 	c->result = unwind_step(s);
 	return c->result != UNWIND_UP;
 }

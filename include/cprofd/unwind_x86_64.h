@@ -61,6 +61,8 @@ enum unwind_place {
 };
 
 #define UNWIND_SIGNAL (1ull << 56)
+/* Bits of which one makes a rule another than PLAIN, or its caller another than one that called. */
+#define UNWIND_UNUSUAL (15ull << 52 | UNWIND_SIGNAL)
 #define UNWIND_LONG_DEREF (1ull << 48)
 
 #define UNWIND_RULE(kind, reg, offset, saved)                                                      \
