@@ -78,6 +78,14 @@ struct dump_told {
 	struct dump_native *natives; /* NULL: none were asked for */
 	struct dump_frames python;
 };
+static inline struct record_task dump_task(const struct dump_told *told)
+{
+	return (struct record_task){.tgid = told->thread.tgid,
+				    .tid = told->thread.tid,
+				    .process_start = told->thread.process_start,
+				    .exec = told->thread.exec};
+}
+
 /* docs/protocol.md, `dump`. `places` NULL: no native frames. NULL: no memory. */
 json_t *dump__tell(struct dump_python *python, struct places *places, const struct dump_told *told, uint64_t now);
 

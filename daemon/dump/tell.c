@@ -43,10 +43,7 @@ static json_t *text(const char *bytes)
 static void find_place(struct places *places, const struct dump_told *told, uint64_t pc, uint64_t now,
 		       struct place *ret)
 {
-	const struct record_task task = {.tgid = told->thread.tgid,
-					 .tid = told->thread.tid,
-					 .process_start = told->thread.process_start,
-					 .exec = told->thread.exec};
+	const struct record_task task = dump_task(told);
 
 	*ret = (struct place){.module_name = "", .name = ""};
 	if (places->find(places, &task, pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1, now, ret))
@@ -143,7 +140,7 @@ static void put_woven(struct telling *telling, struct dump_python *python, struc
 				  .n_native = n,
 				  .python_whole = !told->python.loss,
 				  .native_whole = whole,
-				  .eval_known = places->eval_known(places, &task)};
+				  .eval_known = places->eval_known(places, &task) > 0};
 	weave(&in, weaving->items, &woven);
 	for (i = 0; i < woven.n; i++) {
 		const struct weave_item *item = &weaving->items[i];

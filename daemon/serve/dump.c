@@ -295,21 +295,29 @@ static bool gather(struct session *session, uint64_t now)
 	return !session->error;
 }
 
-/* Is every file open that a frame lies in? What is not, is asked for first. */
+/* Is every file open that a frame lies in, and its names read? What is not, is asked for first. */
 static bool names_ready(struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
 	struct modules_process *process = root_of(session)->native;
+	struct places *places = places__of(session->places);
 	struct modules_found found;
+	struct place place;
 	bool ready = true;
 
 	for (uint32_t i = 0; process && i < dump->n; i++) {
 		const struct dump_native *natives = dump->threads[i].told.natives;
+		const struct record_task task = dump_task(&dump->threads[i].told);
+
+		if (natives && places->eval_known(places, &task) == -EAGAIN)
+			ready = false;
 
 		for (uint32_t k = 0; natives && k < natives->n; k++) {
 			uint64_t pc = natives->pc[k];
 			uint64_t address = (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
 
+			if (!places->find(places, &task, address, now, &place) && place.pending)
+				ready = false;
 			if (modules__find(session->modules, process, address, now, &found) || !found.module ||
 			    found.module->state != MODULE_WAITS)
 				continue;

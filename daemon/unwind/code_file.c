@@ -17,8 +17,11 @@
 #define SYMBOLS_AT_ONCE 2048u
 #define BARE_MAX (1u << 18)    /* functions */
 #define BYTES_MAX (256u << 20) /* of code, all in all */
-#define ARRIVALS_MAX 4096u     /* jumps from one into another */
-#define ENTRIES_MAX 4096u      /* of one function */
+/* Of code in a linked file: its table is waited for, and so are those behind it. (OpenBLAS has
+ * kernels for each CPU that there is, 0.6 s of following.) The smallest come first. */
+#define FILE_BYTES (64u << 10)
+#define ARRIVALS_MAX 4096u /* jumps from one into another */
+#define ENTRIES_MAX 4096u  /* of one function */
 #define STUB 16u
 #define SECTIONS_MAX 1024u /* with code */
 
@@ -50,7 +53,8 @@ struct following {
 	uint32_t n_arrivals, arrivals_capacity;
 	bool again; /* the first time is over */
 	struct code_entry entries[ENTRIES_MAX];
-	uint64_t bytes; /* left */
+	uint64_t bytes;	   /* left */
+	uint64_t size_max; /* of a function that is followed */
 };
 
 /* --- what is covered --- */
@@ -364,7 +368,8 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 	const Elf64_Shdr *section = section_of(f, bare->start);
 	struct code_function function = {.address = bare->start, .entries = f->entries};
 	_cleanup_free_ uint8_t *bytes = NULL;
-	bool too_large = bare->size > CODE_FUNCTION_MAX || bare->size > f->bytes;
+	bool too_large =
+		bare->size > CODE_FUNCTION_MAX || bare->size > f->size_max || bare->size > f->bytes;
 	uint64_t size = bare->size;
 	int err = 0;
 
@@ -394,6 +399,36 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 	return code__run(f->decoder, &function, &f->rows);
 }
 
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The largest size for which all functions up to it are within what may be followed. */
+static int choose(struct following *f)
+{
+	_cleanup_free_ uint64_t *sizes = malloc((f->n_bare + 1) * sizeof(*sizes));
+	uint64_t sum = 0, most = f->b->elf->loaded_only ? BYTES_MAX : FILE_BYTES;
+	uint32_t i;
+
+	if (!sizes)
+		return -ENOMEM;
+	for (i = 0; i < f->n_bare; i++)
+		sizes[i] = f->bare[i].size;
+	qsort(sizes, f->n_bare, sizeof(*sizes), by_size);
+	f->size_max = CODE_FUNCTION_MAX;
+	for (i = 0; i < f->n_bare; i++) {
+		if (sizes[i] > most - sum) {
+			f->size_max = sizes[i] - 1;
+			break;
+		}
+		sum += sizes[i];
+	}
+	return 0;
+}
+
 /* Symbols within another's function are places where it is entered, too. */
 static int follow_all(struct following *f)
 {
@@ -417,6 +452,7 @@ static int follow_all(struct following *f)
 	}
 	first[n] = k;
 	f->n_bare = n;
+	err = choose(f);
 	for (i = 0; !err && i < n; i++)
 		err = follow(f, &f->bare[i], inside + first[i], first[i + 1] - first[i]);
 	f->b->followed += n;

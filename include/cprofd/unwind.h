@@ -69,7 +69,7 @@ union unwind_block {
 	X(CODE_REACHED, "no call frame information, and what leads to these instructions is not known") \
 	X(CODE_BYTES,   "no call frame information, and these bytes are no instructions") \
 	X(CODE_FIRST,   "no call frame information, and it may be the first function of a thread") \
-	X(CODE_LIMIT,   "no call frame information, and it is too large to be followed")
+	X(CODE_LIMIT,   "no call frame information, and there is too much of it to be followed")
 /* clang-format on */
 #define UNWIND_UNSUPPORTED_ENUM(id, sentence) UNWIND_UNSUPPORTED_##id,
 enum unwind_unsupported { UNWIND_UNSUPPORTED(UNWIND_UNSUPPORTED_ENUM) UNWIND_UNSUPPORTED_COUNT };
