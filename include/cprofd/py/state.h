@@ -115,7 +115,7 @@ struct py_walk {
 };
 
 /* A function apart: verified once in BPF. Weak, so that clang takes nothing for granted of what it returns: the verifier
- * does not, and 16 and later drop a bound that they can prove from the function's body. */
+ * does not, and newer ones (19) drop a bound that they can prove from the function's body. */
 #if defined(__bpf__)
 #define PY_APART __attribute__((noinline, weak))
 #else
