@@ -42,8 +42,8 @@ static uint32_t group_end(const struct weave_input *in, uint32_t at)
 	return at;
 }
 
-/* The Python frames of one eval loop: [begin, end), none in a loop whose frame is gone. Zero-filled it is
- * inside of the first. */
+/* The Python frames of one eval loop: [begin, end), none in a loop whose frame is gone. Zero-filled
+ * it is inside of the first. */
 struct group {
 	uint32_t begin, end;
 	uint32_t empty; /* those without frames that were told at `end` */
@@ -73,8 +73,8 @@ static bool next_group(const struct weave_input *in, struct group *group)
 
 struct plan {
 	uint32_t loops, groups;
-	bool leaf;	 /* the innermost loop calls nothing: its first frame may not be linked yet */
-	bool beyond;	 /* there are frames outside of the innermost loop */
+	bool leaf;   /* the innermost loop calls nothing: its first frame may not be linked yet */
+	bool beyond; /* there are frames outside of the innermost loop */
 	bool one_begins; /* decided: the innermost loop begins or ends */
 };
 
