@@ -142,6 +142,8 @@ struct profile_totals {
 	uint32_t epoch, processes, threads, functions, frames, stacks;
 	uint64_t bytes;          /* of tables and code objects */
 };
+/* How many samples wait for tables, with a copy of their stack. */
+uint32_t profile__unfinished(const struct profile *profile);
 void profile__totals(const struct profile *profile, struct profile_totals *ret);
 
 #endif

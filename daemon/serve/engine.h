@@ -209,6 +209,9 @@ enum session_state {
 
 struct session {
 	struct watch timer, ring_watch;
+	bool rushes;                    /* the timer is RUSH_BEATS times as fast */
+	uint32_t beats;
+	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;
 	struct engine *engine;
 	uint32_t id;                    /* what clients know it by */

@@ -15,6 +15,8 @@
 #define SETTLE_NS 3000000ull
 #define COUNTS_NS 500000000ull
 /* How long an end waits for lines of the last frames: until they were asked for once, and at most. */
+#define RUSH_BEATS 5u
+#define RUSH_NS 500000000ull /* a session begins so */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
 #define LINES_LAST_NS 500000000ull
 
@@ -197,6 +199,26 @@ static void read_clocks(struct event_session *ret)
 	}
 }
 
+static int set_period(const struct session *session, uint64_t ns)
+{
+	const struct itimerspec period = {.it_interval.tv_nsec = (long)ns, .it_value.tv_nsec = (long)ns};
+
+	return timerfd_settime(session->timer.fd, 0, &period, NULL) ? -errno : 0;
+}
+
+/* Copies of stacks fill a ring in 20 ms: while samples have them, it is drained more often. */
+static void rush(struct session *session, uint64_t now)
+{
+	bool rushes;
+
+	if (!session->rush_until)
+		session->rush_until = now + RUSH_NS;
+	rushes = session->modules && session->request.native == REQUEST_NATIVE_FULL &&
+		 (now < session->rush_until || profile__unfinished(session->profile));
+	if (rushes != session->rushes && !set_period(session, rushes ? SERVE_DRAIN_NS / RUSH_BEATS : SERVE_DRAIN_NS))
+		session->rushes = rushes;
+}
+
 static void session_tick(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)watch; /* its first member */
@@ -211,6 +233,9 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 	if (session->modules)
 		modules__tick(session->modules, now);
 	places__tick(session->places);
+	if (session->rushes && ++session->beats % RUSH_BEATS)
+		return;
+	rush(session, now);
 	tracee__tell_ends(session, now - SETTLE_NS);
 	if (now >= session->counts_due) {
 		drain__counts(session);
@@ -230,13 +255,11 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 
 static int start_timer(struct session *session)
 {
-	const struct itimerspec period = {.it_interval.tv_nsec = SERVE_DRAIN_NS,
-					  .it_value.tv_nsec = SERVE_DRAIN_NS};
-
 	session->timer = (struct watch){.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
 					.ready = session_tick};
-	if (session->timer.fd < 0 || timerfd_settime(session->timer.fd, 0, &period, NULL) < 0)
+	if (session->timer.fd < 0 || set_period(session, SERVE_DRAIN_NS))
 		return -errno;
+	rush(session, engine__now());
 	return engine__watch(session->engine, &session->timer, EPOLLIN);
 }
 
