@@ -8,6 +8,7 @@
 #define CPROFD_PROFILE_INTERNAL_H
 
 #include "profile/profile.h"
+#include "profile/stops.h"
 #include "profile/tables.h"
 #include "profile/tasks.h"
 
@@ -35,7 +36,9 @@ struct ledger {
 	uint64_t own[LOSS_COUNT];    /* found out in user space */
 	uint64_t shown[LOSS_COUNT];  /* by records */
 	struct sampler_counts kernel;
+	uint64_t excused[LOSS_COUNT]; /* counted by the sampler, and found to be none in user space */
 	uint64_t missed_ended;       /* ticks that threads ended missed */
+	struct stops stops;          /* of native stacks */
 };
 
 /* A frame of a sample on its way to a node of the tree. */

@@ -132,6 +132,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	*ret_whole = !loss && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
 		ledger->shown[native_loss]++;
+	stops__count(&ledger->stops, places, &sample->header, native);
 	if (woven.loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
