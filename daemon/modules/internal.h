@@ -48,8 +48,14 @@ struct code {
 	uint64_t born, died; /* died 0: it is there */
 };
 
+/* How many processes hold a place in a pool: forked children share their parent's. NULL: one. */
+struct sharers {
+	uint32_t n;
+};
+
 struct object {
 	uint32_t id;
+	struct sharers *sharers; /* of its table */
 	struct placed_table table;
 };
 
@@ -75,13 +81,18 @@ struct modules_process {
 	uint64_t asked_for; /* somebody met a pc in no mapping since: as of then */
 	uint64_t pause;
 	bool dirty;
+	bool look_soon;
+	bool inherited; /* what it knows of JITs is its parent's: not compared with its memory yet */
 	/* the list that is published */
 	void *list;
 	size_t list_size;
+	uint64_t list_word, list_at; /* struct unwind_process.list; when it was published */
+	struct sharers *list_sharers;
 	uint64_t salt;
 	struct jit *jit; /* NULL: no list of a JIT's is known */
 	struct object *objects;
 	uint32_t n_objects, objects_capacity, next_object;
+	uint32_t done_object; /* the last one that the worker gave back */
 };
 
 struct pool {
@@ -153,7 +164,25 @@ const struct code *processes__code(const struct modules_process *process, uint64
 				   uint64_t time);
 void processes__free(struct modules *modules);
 
+struct modules_process *processes__add(struct modules *modules, int32_t pid,
+				       const struct image_key *key, uint64_t opened);
+void processes__undo(struct modules *modules, struct modules_process *process, uint64_t now);
+
+/* --- fork.c --- */
+/* 0 or -ENOMEM: then *a stays alone. */
+int sharers__join(struct sharers **a, struct sharers **ret_b);
+/* True: it was the last one, and what was shared goes. */
+bool sharers__leave(struct sharers **sharers);
+/* A process with this very list, whose image is the same, itself before others; NULL: none. */
+struct modules_process *fork__twin(struct modules *modules, struct modules_process *process,
+				   const void *list, size_t size);
+/* It stands for processes of its image that have no entry of their own. */
+bool fork__is_eldest(const struct modules *modules, const struct modules_process *process);
+
 /* --- lists.c --- */
+/* Publishes `from`'s list for the process, too; false: no memory. */
+bool lists__share(struct modules *modules, struct modules_process *from,
+		  struct modules_process *process, uint64_t now);
 void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now);
 void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now);
 

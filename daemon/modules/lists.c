@@ -87,29 +87,70 @@ static uint32_t gather(struct modules *modules, struct modules_process *process,
 	return sort(places, n);
 }
 
-static void tell(struct modules *modules, const struct modules_process *process, uint64_t list)
+static void tell(struct modules *modules, const struct modules_process *process)
 {
-	struct unwind_process value = {.list = list, .salt = process->salt};
+	struct unwind_process value = {.list = process->list_word, .salt = process->salt};
 	struct native_key key = {.image = process->key, .tgid = (uint64_t)process->pid};
-	const struct unwind_process *to = list ? &value : NULL;
 
-	modules->host->set_process(modules->host, &key, to);
+	modules->host->set_process(modules->host, &key, &value);
 	key.tgid = 0;
-	modules->host->set_process(modules->host, &key, to);
+	if (fork__is_eldest(modules, process))
+		modules->host->set_process(modules->host, &key, &value);
 }
 
 static void retire(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	if (process->list)
+	if (process->list && sharers__leave(&process->list_sharers))
 		room__retire(modules, UNWIND_POOL_LISTS, process->list, process->list_size, now);
 	process->list = NULL;
+}
+
+bool lists__share(struct modules *modules, struct modules_process *from,
+		  struct modules_process *process, uint64_t now)
+{
+	struct sharers *sharers;
+
+	if (sharers__join(&from->list_sharers, &sharers))
+		return false;
+	retire(modules, process, now);
+	process->list_sharers = sharers;
+	process->list = from->list;
+	process->list_size = from->list_size;
+	process->list_word = from->list_word;
+	process->list_at = from->list_at;
+	process->salt = from->salt; /* rules by pc are the same */
+	tell(modules, process);
+	return true;
+}
+
+/* False: no room. */
+static bool publish(struct modules *modules, struct modules_process *process, const void *list,
+		    size_t size, uint32_t n, uint64_t now)
+{
+	struct modules_process *twin = fork__twin(modules, process, list, size);
+	struct pool *lists = &modules->pools[UNWIND_POOL_LISTS];
+	void *to;
+
+	if (twin)
+		return twin == process || lists__share(modules, twin, process, now);
+	to = pool__place(&lists->room, size);
+	if (!to)
+		return false;
+	memcpy(to, list, size);
+	retire(modules, process, now);
+	process->list = to;
+	process->list_size = size;
+	process->list_word = UNWIND_LIST((uint32_t)(((char *)to - lists->memory) / UNWIND_BLOCK), n,
+					 ++modules->change);
+	process->list_at = now;
+	tell(modules, process);
+	return true;
 }
 
 void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	uint32_t max = process->n + 1, n, i;
 	_cleanup_free_ struct unwind_placed *places = NULL;
-	struct pool *lists = &modules->pools[UNWIND_POOL_LISTS];
 	size_t size;
 	void *list;
 
@@ -127,38 +168,30 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 		return;
 	n = gather(modules, process, places, max);
 	size = (size_t)ranges__blocks(n) * UNWIND_BLOCK;
-	list = pool__place(&lists->room, size);
-	if (!list) {
-		modules->counts.no_room++;
-		return; /* tried again when the older ones are given back */
-	}
-	if (n && !ranges__write(list, places, n)) {
-		uint32_t block = (uint32_t)(((char *)list - lists->memory) / UNWIND_BLOCK);
-
-		tell(modules, process, UNWIND_LIST(block, n, ++modules->change));
-		retire(modules, process, now);
-		process->list = list;
-		process->list_size = size;
-	} else {
-		pool__release(&lists->room, list, size);
-	}
-	process->dirty = false;
+	list = calloc(1, size);
+	if (list && n && !ranges__write(list, places, n) &&
+	    !publish(modules, process, list, size, n, now))
+		modules->counts.no_room++; /* tried again when older ones are given back */
+	else
+		process->dirty = false;
+	free(list);
 }
 
 void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct native_key key = {.image = process->key, .tgid = (uint64_t)process->pid};
-	const struct modules_process *p;
+	struct modules_process *p;
 
 	modules->host->set_process(modules->host, &key, NULL);
-	/* Another one of this image goes on to stand for those without an entry. */
+	retire(modules, process, now);
+	/* The next one of this image stands for those without an entry. */
 	for (p = modules->processes; p; p = p->next)
-		if (p != process && !p->closed && !memcmp(&p->key, &process->key, sizeof(p->key)))
+		if (p->list && !memcmp(&p->key, &process->key, sizeof(p->key)) &&
+		    fork__is_eldest(modules, p))
 			break;
 	key.tgid = 0;
 	if (p)
-		((struct modules_process *)p)->dirty = true;
+		tell(modules, p);
 	else
 		modules->host->set_process(modules->host, &key, NULL);
-	retire(modules, process, now);
 }

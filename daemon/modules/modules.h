@@ -63,6 +63,15 @@ void modules__tick(struct modules *modules, uint64_t now);
 struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
 					      const struct image_key *key, int mem, int maps,
 					      uint64_t now);
+/* A child that `parent` (or a child of it that is not known) forked at `time`: it has its parent's
+ * mappings, JIT objects and list of then, without its own files of /proc. NULL: no memory, too many,
+ * or nothing is known any more of the parent. */
+struct modules_process *modules__fork_process(struct modules *modules, int32_t pid, uint64_t parent,
+					      uint64_t time, uint64_t now);
+/* Its own files of /proc, copied: what it maps and compiles from the fork on. */
+void modules_process__memory(struct modules_process *process, int mem, int maps);
+/* A number that no other process of the session gets; from 1. */
+uint64_t modules_process__id(const struct modules_process *process);
 /* Its _PyRuntime: the module that holds it is the interpreter. */
 void modules_process__runtime(struct modules_process *process, uint64_t address);
 /* It ended, or runs another image. Answers stay for some seconds. */

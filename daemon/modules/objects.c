@@ -19,7 +19,9 @@ static void find_lists(struct modules_process *process)
 		if (code->descriptor || !code->biased || !code->file->descriptor_at)
 			continue;
 		code->descriptor = true;
-		if (process->jit || !jit__new(NULL, &process->jit))
+		if (!process->jit && !jit__new(NULL, &process->jit))
+			jit__set_maker(process->jit, (uint32_t)process->id);
+		if (process->jit)
 			jit__add_descriptor(process->jit, code->file->descriptor_at + code->bias);
 	}
 }
@@ -55,8 +57,10 @@ void objects__poll(struct modules *modules, struct modules_process *process, uin
 	find_lists(process);
 	if (!process->jit)
 		return;
-	if (jit__poll(process->jit, &process->mem.reader, false) != 1)
+	if (jit__poll(process->jit, &process->mem.reader, process->inherited) != 1 &&
+	    !process->inherited)
 		return;
+	process->inherited = false;
 	modules->answers++;
 	if (modules->tables)
 		for (; (o = jit__object(process->jit, process->next_object));
@@ -72,7 +76,10 @@ int objects__done(struct modules *modules, struct job *job)
 
 	while (process && process->id != job->process)
 		process = process->next;
-	if (!process || process->closed || !job->table)
+	if (!process || process->closed)
+		return 0;
+	process->done_object = job->object;
+	if (!job->table)
 		return 0;
 	if (process->n_objects == process->objects_capacity) {
 		uint32_t capacity = process->objects_capacity ? process->objects_capacity * 2 : 64;
@@ -95,6 +102,8 @@ int objects__done(struct modules *modules, struct job *job)
 
 static void drop(struct modules *modules, struct object *object, uint64_t now)
 {
+	if (!sharers__leave(&object->sharers))
+		return;
 	room__retire(modules, object->table.pool, object->table.at, object->table.size, now);
 	modules->counts.table_bytes -= object->table.size;
 	modules->counts.jit_tables--;

@@ -159,6 +159,7 @@ static void look(struct modules *modules, struct modules_process *process, uint6
 	if (process->jit && now > KEPT_NS)
 		jit__done(process->jit, now - KEPT_NS);
 	process->read_at = now;
+	process->look_soon = false;
 	maps__free(&maps);
 }
 
@@ -201,9 +202,8 @@ const struct code *processes__code(const struct modules_process *process, uint64
 
 /* --- life --- */
 
-struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
-					      const struct image_key *key, int mem, int maps,
-					      uint64_t now)
+struct modules_process *processes__add(struct modules *modules, int32_t pid,
+				       const struct image_key *key, uint64_t opened)
 {
 	struct modules_process *process;
 
@@ -216,22 +216,42 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 	process->pid = pid;
 	process->key = *key;
 	process->mem.reader.read = read_mem;
-	process->mem.fd = fcntl(mem, F_DUPFD_CLOEXEC, 3);
-	process->maps = fcntl(maps, F_DUPFD_CLOEXEC, 3);
-	process->opened = now;
+	process->mem.fd = process->maps = -1;
+	process->opened = opened;
 	process->salt = (modules->salts += 0x9e3779b97f4a7c15ull) | 1;
 	process->next = modules->processes;
 	modules->processes = process;
 	modules->n_processes++;
+	return process;
+}
+
+void modules_process__memory(struct modules_process *process, int mem, int maps)
+{
+	process->mem.fd = fcntl(mem, F_DUPFD_CLOEXEC, 3);
+	process->maps = fcntl(maps, F_DUPFD_CLOEXEC, 3);
+	process->look_soon = true;
+}
+
+struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
+					      const struct image_key *key, int mem, int maps,
+					      uint64_t now)
+{
+	struct modules_process *process = processes__add(modules, pid, key, now);
+
+	if (!process)
+		return NULL;
+	modules_process__memory(process, mem, maps);
 	look(modules, process, now);
 	files__ask(modules);
 	return process;
 }
 
+uint64_t modules_process__id(const struct modules_process *process) { return process->id; }
+
 void modules_process__runtime(struct modules_process *process, uint64_t address)
 {
 	process->runtime = address;
-	process->read_at = 0; /* the next tick finds the module */
+	process->look_soon = true; /* the next tick finds the module */
 }
 
 static void close_files(struct modules_process *process)
@@ -267,6 +287,11 @@ static void free_process(struct modules *modules, struct modules_process *proces
 	free(process);
 }
 
+void processes__undo(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	free_process(modules, process, now);
+}
+
 struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time)
 {
 	struct modules_process *process, *best = NULL;
@@ -300,13 +325,13 @@ static bool is_due(const struct modules_process *process, uint64_t now)
 {
 	uint64_t since = now - process->read_at;
 
-	return since >= READ_NS ||
+	return process->look_soon || since >= READ_NS ||
 	       (process->asked_for > process->read_at && since >= process->pause);
 }
 
 static void tick(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	if (is_due(process, now)) {
+	if (process->maps >= 0 && is_due(process, now)) {
 		if (process->asked_for > process->read_at) {
 			process->pause = process->pause ? process->pause * 2 : PAUSE_FIRST;
 			if (process->pause > PAUSE_LAST)
@@ -316,7 +341,8 @@ static void tick(struct modules *modules, struct modules_process *process, uint6
 	}
 	if (process->dirty)
 		bias_all(process);
-	objects__poll(modules, process, now);
+	if (process->mem.fd >= 0)
+		objects__poll(modules, process, now);
 	lists__publish(modules, process, now);
 }
 

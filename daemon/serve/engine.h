@@ -118,7 +118,8 @@ struct tracee {
 	bool provisional;               /* TRYING: told as no Python, which may change */
 	struct image image;
 	char python[32];
-	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked */
+	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked and was not met */
+	uint64_t native_from, native_since; /* FORKED: whose mappings it has (modules_process__id), of when */
 };
 
 struct tracee *tracee__new(struct session *session, int32_t pid);
@@ -175,7 +176,9 @@ void native__answered(struct session *session, const struct broker_message *mess
 void native__enter(struct tracee *tracee);
 void native__leave(struct tracee *tracee);
 void native__identified(struct tracee *tracee);
-/* Learns from walks that ended early. */
+/* `parent` forked it at `time`. */
+void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
+/* A child is met for the first time; learns from walks that ended early. */
 void native__sample(struct session *session, const struct record_sample *sample);
 
 /* --- session.c --- */

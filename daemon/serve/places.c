@@ -109,7 +109,7 @@ static void find_jit(struct native_places *self, const struct modules_found *fou
 	const struct jit_found *object = &found->object;
 
 	ret->kind = PLACE_JIT;
-	ret->module = MODULE_JIT + object->object;
+	ret->module = (MODULE_JIT | object->object) + ((uint64_t)object->maker << 33);
 	ret->module_name = "JIT";
 	ret->vaddr = address;
 	ret->start = object->start;

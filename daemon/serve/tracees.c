@@ -257,6 +257,7 @@ static void forked(struct session *session, const struct record_fork *fork)
 	child->key = parent->key;
 	child->image = parent->image;
 	memcpy(child->python, parent->python, sizeof(child->python));
+	native__forked(child, parent, fork->header.time);
 	if (session->state == SESSION_RUNNING && child->image.runtime)
 		tell_forked(child, fork->header.time);
 }
@@ -279,6 +280,7 @@ static void executed(struct engine *engine, struct session *session, const struc
 	tracee->exec = task->exec;
 	tracee->exec_known = true;
 	tracee->exec_cpu = exec->cpu_time;
+	tracee->native_from = 0;
 	ask(engine, tracee);
 }
 
