@@ -158,6 +158,8 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 		loss = out->part.loss;
 		if (loss)
 			count_loss(counts, loss);
+		if (loss == LOSS_NATIVE_PENDING || loss == LOSS_NATIVE_MAPPING)
+			own->until = 0; /* a newer list may be there already */
 	}
 	out->part.kind = PART_NATIVE_FRAMES;
 	frames = out->n;

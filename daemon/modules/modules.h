@@ -70,6 +70,8 @@ struct modules_process *modules__fork_process(struct modules *modules, int32_t p
 					      uint64_t time, uint64_t now);
 /* Its own files of /proc, copied: what it maps and compiles from the fork on. */
 void modules_process__memory(struct modules_process *process, int mem, int maps);
+/* Its mappings are likely to have changed: looks at once, and publishes. */
+void modules_process__look(struct modules *modules, struct modules_process *process, uint64_t now);
 /* A number that no other process of the session gets; from 1. */
 uint64_t modules_process__id(const struct modules_process *process);
 /* Its _PyRuntime: the module that holds it is the interpreter. */

@@ -329,6 +329,17 @@ static bool is_due(const struct modules_process *process, uint64_t now)
 	       (process->asked_for > process->read_at && since >= process->pause);
 }
 
+/* What is ready is published; its JIT's lists may wait. */
+void modules_process__look(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	if (process->maps < 0 || process->closed)
+		return;
+	look(modules, process, now);
+	files__ask(modules);
+	bias_all(process);
+	lists__publish(modules, process, now);
+}
+
 static void tick(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	if (process->maps >= 0 && is_due(process, now)) {

@@ -121,7 +121,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 		.n_native = native->n,
 		.python_whole = !loss,
 		.native_whole = native->flags & NATIVE_WHOLE,
-		.eval_known = places->eval_known(places, &sample->header.task),
+		.eval_known = places->eval_known(places, &sample->header.task, sample->header.time),
 	};
 	struct weave_result woven;
 	int err = find_places(profile, process, &sample->header, native);

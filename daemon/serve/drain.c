@@ -1,6 +1,7 @@
 /* A session's ring -> collect -> profile -> lines. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,10 +22,31 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 	return profile__code(session->profile, code);
 }
 
+/* A program that began just now is no Python for its first moments, or for ever: such samples lack nothing. */
+static int without_python(struct session *session, const struct record_sample *sample)
+{
+	struct record_sample *copy = malloc(sample->header.size);
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, sample, sample->header.size);
+	copy->loss = LOSS_NONE;
+	copy->flags |= SAMPLE_NO_PYTHON;
+	profile__excuse(session->profile, LOSS_PROCESS_UNKNOWN, 1);
+	err = profile__sample(session->profile, copy);
+	free(copy);
+	return err;
+}
+
 static int on_sample(struct collect_sink *self, const struct record_sample *sample)
 {
-	native__sample(of(self), sample);
-	return profile__sample(of(self)->profile, sample);
+	struct session *session = of(self);
+
+	native__sample(session, sample);
+	if (sample->loss == LOSS_PROCESS_UNKNOWN && tracee__ran_no_python(session, &sample->header))
+		return without_python(session, sample);
+	return profile__sample(session->profile, sample);
 }
 
 static int on_fork(struct collect_sink *self, const struct record_fork *fork)
@@ -37,7 +59,7 @@ static int on_exec(struct collect_sink *self, const struct record_event *exec)
 	return profile__exec(of(self)->profile, exec);
 }
 
-static int on_exit(struct collect_sink *self, const struct record_event *exit)
+static int on_ended(struct collect_sink *self, const struct record_event *exit)
 {
 	return profile__exit(of(self)->profile, exit);
 }
@@ -90,7 +112,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 						      .sample = on_sample,
 						      .fork = on_fork,
 						      .exec = on_exec,
-						      .exit = on_exit,
+						      .exit = on_ended,
 						      .clone = on_clone};
 	session->sink.event = on_event;
 	err = collector__new(&session->collect_sink, &session->collector);
@@ -126,6 +148,7 @@ void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 
 	if (!err)
 		err = collector__flush(session->collector, up_to);
+	session->handed_on = up_to;
 	if (err && !session->error)
 		session->error = err;
 }

@@ -103,8 +103,12 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now)
 {
 	struct refusal refusal = {};
 	bool first = tracee__is_awaited(tracee);
+	uint64_t looked = engine__now();
 	int err = identify(tracee, &refusal);
 
+	if (err == -ENOENT && tracee->none_until < looked + TRACEE_LOADS_NS)
+		tracee->none_until = looked + TRACEE_LOADS_NS;
+	native__look(tracee);
 	if (err == 0) {
 		settled(engine, tracee);
 	} else if ((err == -EAGAIN || err == -ENOENT) && now < tracee->until && !(first && tracee->session->request.starting)) {

@@ -134,6 +134,12 @@ void native__identified(struct tracee *tracee)
 		modules_process__runtime(tracee->native, tracee->image.runtime);
 }
 
+void native__look(struct tracee *tracee)
+{
+	if (tracee->native)
+		modules_process__look(tracee->session->modules, tracee->native, engine__now());
+}
+
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time)
 {
 	/* One that was not met itself has what it inherited. */

@@ -190,10 +190,10 @@ static uint64_t changes(struct places *places, const struct record_task *task, u
 	return modules__changes(of(places)->session->modules);
 }
 
-static bool eval_known(struct places *places, const struct record_task *task)
+static bool eval_known(struct places *places, const struct record_task *task, uint64_t time)
 {
 	struct native_places *self = of(places);
-	struct modules_process *process = process_of(self, task, engine__now());
+	struct modules_process *process = process_of(self, task, time);
 	const struct module *module = process ? modules__interpreter(process) : NULL;
 
 	return module && eval_of(self, module);

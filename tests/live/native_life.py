@@ -48,7 +48,7 @@ class Stream(Tables):
 
     def __init__(self):
         self.of = collections.defaultdict(collections.Counter)   # pid -> stack -> samples
-        self.names, self.pythons = {}, {}                        # pid -> command, version, the last told
+        self.names, self.pythons, self.images = {}, {}, {}       # pid -> command, version, of its last image
         self.thread_names = collections.defaultdict(set)
         self.times = collections.defaultdict(list)               # pid -> (time, stack)
         self.ledger, self.end, self.known = {}, None, {}
@@ -61,8 +61,11 @@ class Stream(Tables):
     def feed(self, line):
         event = super().feed(line)
         if event["ev"] == "process":
-            self.names[event["pid"]] = event.get("name", "")
-            self.pythons[event["pid"]] = event.get("python", "")
+            image = event.get("start", 0), event.get("exec", 0)
+            if image >= self.images.get(event["pid"], (0, 0)):  # what it was before an exec may be told later
+                self.images[event["pid"]] = image
+                self.names[event["pid"]] = event.get("name", "")
+                self.pythons[event["pid"]] = event.get("python", "")
         elif event["ev"] == "thread":
             self.thread_names[self.processes[event["process"]]["pid"]].add(event.get("name", ""))
         return event
@@ -88,6 +91,16 @@ class Stream(Tables):
 
     def with_name(self, pid, pattern):
         return sum(n for stack, n in self.of[pid].items() if any(re.fullmatch(pattern, w) for w in stack))
+
+    def settled(self, pids, after=0.1):
+        """Samples, and whole ones, later than so many seconds after each process was met first."""
+        total = whole = 0
+        for pid in pids:
+            for time, stack in self.times[pid]:
+                if time > self.times[pid][0][0] + after * 1e9:
+                    total += 1
+                    whole += not any(w.startswith("(cut:") for w in stack)
+        return total, whole
 
     def worst(self, pids, most=8):
         """Stacks that are cut, for people."""
@@ -200,6 +213,115 @@ def case_pool(work):
     stream.worst(children)
     check(total > 1000 and named > 0.9 * total, "a pool of forked workers: the kernel that was compiled before has its name")
     ledger_adds_up(stream, "a pool")
+
+
+# --- children that are no Python ---
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+static volatile unsigned long sum;
+static double left;
+__attribute__((noinline)) void innermost(void) { for (int i = 0; i < 20000; i++) sum += (unsigned long)i * i; }
+static double spent(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+__attribute__((noinline)) void middle(void) { double end = spent() + left; do innermost(); while (spent() < end); sum++; }
+static void *in_thread(void *name) { pthread_setname_np(pthread_self(), name); middle(); return NULL; }
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	left = atoi(argv[1]) / 1000.0;
+	if (argc > 2)
+		pthread_create(&thread, NULL, in_thread, argv[2]);
+	middle();
+	if (argc > 2)
+		pthread_join(thread, NULL);
+	return 0;
+}
+"""
+
+SPAWNER = r"""
+import os, subprocess, sys
+work = sys.argv[1]
+def tell(kind, process):
+    print("child", kind, process.pid, flush=True)
+    process.wait()
+for i in range(3):
+    tell("program", subprocess.Popen([work + "/program", "300", "worker_%d" % i]))
+    tell("static", subprocess.Popen([work + "/program_static", "200"]))
+    tell("shell", subprocess.Popen(["sh", "-c", "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; exit"]))
+    pid = os.fork()
+    if not pid:
+        os.execv(work + "/program", ["program", "200"])
+    print("child", "program", pid, flush=True)
+    os.waitpid(pid, 0)
+for i in range(10):
+    tell("short", subprocess.Popen([work + "/program", "6"]))
+for i in range(4):
+    process = subprocess.Popen(["gcc", "-O2", "-o", work + "/again", work + "/program.c", "-pthread"])
+    process.wait()
+    print("child", "gcc", process.pid, flush=True)
+"""
+
+
+def case_foreign(work):
+    with open(os.path.join(work, "program.c"), "w") as file:
+        file.write(PROGRAM)
+    for extra, out in ([], "program"), (["-static"], "program_static"):
+        subprocess.run(["gcc", "-O1", "-g0", "-fno-optimize-sibling-calls", *extra, "-o", os.path.join(work, out),
+                        os.path.join(work, "program.c"), "-pthread"], check=True)
+    stream, run = record(work, [PYTHON, "-c", SPAWNER, work], name="foreign")
+    kinds = collections.defaultdict(list)
+    for line in run.stdout.splitlines():
+        _, kind, pid = line.split()
+        kinds[kind].append(int(pid))
+    for kind, pids in kinds.items():
+        total, whole = sum(map(stream.total, pids)), sum(map(stream.whole, pids))
+        rooted = sum(n for pid in pids for stack, n in stream.of[pid].items()
+                     if stack and (stack[0] in ("_start", "__clone3", "clone3", "_dl_start") or "_start" in stack[:2]))
+        print(f"    {kind}: {len(pids)} processes, {total} samples, {whole} whole, {rooted} from their begin on; "
+              f"{stream.with_name(pids[0], 'innermost')} of the first in innermost()")
+    compilers = [pid for pid, name in stream.names.items() if re.search(r"\b(cc1|as|ld|collect2)\b", name)]
+    # Whatever a gcc started, it came before the next gcc: by then the tables of these programs are there.
+    later = [pid for pid in compilers if stream.times[pid] and stream.times[pid][0][0] > stream.times[kinds["gcc"][1]][0][0]]
+    for pid in compilers:
+        print(f"    {stream.names[pid].split()[0]}: {stream.total(pid)} samples, {stream.whole(pid)} whole")
+    every = [pid for pids in kinds.values() for pid in pids] + compilers
+    stream.worst(every)
+    long = kinds["program"] + kinds["static"] + kinds["shell"]
+    total, whole = stream.settled(long)
+    check(total > 2000 and whole >= 0.999 * total, f"programs that are no Python: {whole} of {total} stacks are whole after 100 ms")
+    total, whole = sum(map(stream.total, long)), sum(map(stream.whole, long))
+    check(whole >= 0.98 * total, f"programs that are no Python: {whole} of {total} stacks are whole in all")
+    total = sum(map(stream.total, kinds["program"]))
+    check(sum(stream.with_name(pid, "innermost") for pid in kinds["program"]) > 0.9 * total, "their functions have names")
+    check(all(f"worker_{i}" in set().union(*(stream.thread_names[pid] for pid in kinds["program"])) for i in range(3)),
+          "their threads have names")
+    odd = [(pid, stream.names.get(pid), stream.pythons.get(pid)) for pid in every if stream.pythons.get(pid) or not stream.names.get(pid)]
+    check(not odd, f"each is told as a process without Python {odd or ''}")
+    check(len(compilers) >= 12, "cc1, as and the linker are processes of the recording")
+    brief = later + kinds["short"]
+    total, whole = sum(map(stream.total, brief)), sum(map(stream.whole, brief))
+    check(total > 100 and whole >= 0.8 * total, f"those that live for some ms: {whole} of {total} stacks are whole")
+    unknown = sum(stream.with_name(pid, re.escape("(cut: the process was not identified yet)")) for pid in every)
+    total = sum(map(stream.total, every))
+    check(unknown <= 0.02 * total, f"few samples are of a process that nobody knew yet: {unknown} of {total}")
+    ledger_adds_up(stream, "children that are no Python")
+    export = subprocess.run([CPROFD, "convert", os.path.join(work, "foreign.cprof"), "-f", "speedscope", "-o", "-"],
+                            capture_output=True, check=True)
+    about = json.loads(export.stdout)["cprofd"]
+    check(about["native"]["samples"] == stream.ledger["native"] and about["native"]["whole"] == stream.ledger["native_whole"]
+          and [s["count"] for s in about["native"]["stops"]] == [row[3] for row in stream.ledger["stops"]],
+          "the speedscope file has the ledger of native stacks")
+    check(f"{stream.ledger['native']:,}" in run.stderr and "native stacks:" in run.stderr, "so has the summary")
+    print("\n".join("    " + line for line in run.stderr.splitlines()[:12]))
 
 
 CASES = {name[5:]: function for name, function in list(globals().items()) if name.startswith("case_")}

@@ -88,7 +88,7 @@ static uint64_t changes(struct places *self, const struct record_task *task, uin
 	return time >= ((struct made_up *)self)->changed;
 }
 
-static bool eval_known(struct places *self, const struct record_task *task)
+static bool eval_known(struct places *self, const struct record_task *task, uint64_t time)
 {
 	return !((struct made_up *)self)->no_eval;
 }
