@@ -74,7 +74,8 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 #undef NAME
 	};
 	static const char *const hints[TARGET_PROBLEM_COUNT] = {
-		[TARGET_PROBLEM_NOT_PYTHON] = "when a child of it is the Python, attach to that one, or add --subprocesses",
+		[TARGET_PROBLEM_NOT_PYTHON] = "attach to the Python among its children, if there is one; "
+					       "`cprofd record -s --native -- COMMAND` shows programs that are no Python, too",
 		[TARGET_PROBLEM_UNSUPPORTED] = "run the program with a CPython from 3.8 to 3.15",
 		[TARGET_PROBLEM_STARTING] = "try again in a moment",
 	};
