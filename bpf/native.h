@@ -28,6 +28,12 @@ struct native_scratch {
 };
 #define NATIVE_NS (1ull << 24) /* 17 ms: how long a list may be used after the engine replaced it */
 
+/* When a target mapped something last: shortly after it each tick asks for the list of now, as the engine may
+ * be about to replace it. */
+__u64 mapped_at;
+#define MAPPED_NS 100000000ull
+#define MAPPED_WAKE_NS 4000000ull /* the engine is woken at most so often */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -115,7 +121,8 @@ static __always_inline void native_process(struct native_scratch *own, const str
 	const struct unwind_process *process;
 
 	if (own->key.image.arg_start == image->arg_start && own->key.image.start_data == image->start_data &&
-	    own->key.tgid == tgid && now < own->until)
+	    own->key.tgid == tgid && now < own->until &&
+	    now - mapped_at > MAPPED_NS)
 		return;
 	own->key = key;
 	own->until = now + NATIVE_NS;

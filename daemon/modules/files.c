@@ -232,11 +232,6 @@ int modules__elf(struct modules *modules, const struct module *module, struct un
 	return file->fd < 0 ? -EAGAIN : unwind_file__init(ret, file->fd);
 }
 
-uint64_t modules__changes(const struct modules *modules)
-{
-	return modules->answers;
-}
-
 int modules__symbols(struct modules *modules, const struct module *module, struct symbol_file **ret)
 {
 	struct file *file = module->id && module->id <= modules->n_files

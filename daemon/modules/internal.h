@@ -45,6 +45,7 @@ struct code {
 	uint64_t bias;
 	bool biased;
 	bool descriptor;     /* its JIT's list is known to `jit` */
+	bool exact;	     /* `born` is known, else it came some time after it */
 	uint64_t born, died; /* died 0: it is there */
 };
 
@@ -64,6 +65,14 @@ struct fd_reader {
 	int fd;
 };
 
+/* A file's code made room for something, as the kernel told it. */
+struct change {
+	uint64_t start, end;
+	uint64_t time;
+	uint64_t known; /* since then the published list does not have that code; 0: not yet */
+};
+#define CHANGES_MAX 64u
+
 struct modules_process {
 	struct modules_process *next;
 	uint64_t id;
@@ -80,6 +89,9 @@ struct modules_process {
 	uint64_t read_at;   /* last */
 	uint64_t asked_for; /* somebody met a pc in no mapping since: as of then */
 	uint64_t pause;
+	uint64_t look_ns;   /* what a look costs */
+	struct change changes[CHANGES_MAX]; /* the oldest first */
+	uint32_t n_changes, changes_gone;
 	bool dirty;
 	bool look_soon;
 	bool inherited; /* what it knows of JITs is its parent's: not compared with its memory yet */
@@ -167,6 +179,21 @@ void processes__free(struct modules *modules);
 struct modules_process *processes__add(struct modules *modules, int32_t pid,
 				       const struct image_key *key, uint64_t opened);
 void processes__undo(struct modules *modules, struct modules_process *process, uint64_t now);
+
+/* --- changes.c --- */
+uint64_t modules__clock(void); /* CLOCK_MONOTONIC ns */
+/* Looks at a process with many mappings are rarer. */
+bool looks__affordable(const struct modules_process *process, uint64_t now);
+/* When the room of [start, end) was taken by something else, the last time after `after`; `after` when it
+ * was not, or when that is not known. */
+uint64_t changes__taken(const struct modules_process *process, uint64_t start, uint64_t end,
+		       uint64_t after);
+/* A loader may still be at work where something was mapped: another look is needed. */
+bool changes__settle(const struct modules_process *process, uint64_t now);
+/* The list that is published now is of the last look. */
+void changes__published(struct modules_process *process, uint64_t now);
+/* Something was mapped at pc before `time`, and nobody looked since. */
+bool changes__unseen(const struct modules_process *process, uint64_t pc, uint64_t time);
 
 /* --- fork.c --- */
 /* 0 or -ENOMEM: then *a stays alone. */

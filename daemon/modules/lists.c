@@ -154,8 +154,11 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 	size_t size;
 	void *list;
 
-	if (!process->dirty || !modules->tables || !modules->n_pools)
+	if (!process->dirty || !modules->tables || !modules->n_pools) {
+		if (!process->dirty)
+			changes__published(process, now);
 		return;
+	}
 	for (i = 0; i < process->n_objects; i++) {
 		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
 
@@ -174,6 +177,8 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 		modules->counts.no_room++; /* tried again when older ones are given back */
 	else
 		process->dirty = false;
+	if (!process->dirty)
+		changes__published(process, modules__clock());
 	free(list);
 }
 

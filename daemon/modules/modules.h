@@ -72,6 +72,15 @@ struct modules_process *modules__fork_process(struct modules *modules, int32_t p
 void modules_process__memory(struct modules_process *process, int mem, int maps);
 /* Its mappings are likely to have changed: looks at once, and publishes. */
 void modules_process__look(struct modules *modules, struct modules_process *process, uint64_t now);
+/* The kernel says that something is mapped there now, and nothing was. */
+void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
+			     uint64_t time);
+/* Looks at the mappings of those of which that was said, if it is not too dear. */
+void modules__refresh(struct modules *modules, uint64_t now);
+/* How many of the n frames of a walk at that time are true: a list in which a file's code lies that
+ * was replaced before leads the walk astray. */
+uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
+				  uint32_t n, uint64_t time);
 /* A number that no other process of the session gets; from 1. */
 uint64_t modules_process__id(const struct modules_process *process);
 /* Its _PyRuntime: the module that holds it is the interpreter. */
@@ -116,8 +125,9 @@ int modules__symbols(struct modules *modules, const struct module *module,
 
 /* The ELF file; the fd in it is not owned. -EAGAIN: it is not open yet; -ENOENT: no file. */
 int modules__elf(struct modules *modules, const struct module *module, struct unwind_file *ret);
-/* A number that differs when an answer may. */
-uint64_t modules__changes(const struct modules *modules);
+/* A number that differs when an answer of that time may. The process may be NULL. */
+uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
+			  uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
 

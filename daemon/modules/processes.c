@@ -36,6 +36,8 @@ static void add_code(struct modules *modules, struct modules_process *process,
 {
 	*to = (struct code){.start = m->start, .end = m->end, .offset = m->offset, .born = born};
 	to->file = files__get(modules, process, m);
+	to->born = changes__taken(process, m->start, m->end, born);
+	to->exact = to->born != born;
 }
 
 /* What is mapped now comes first, then those that are gone (the newest first, bounded). */
@@ -74,8 +76,12 @@ static int merge(struct modules *modules, struct modules_process *process, const
 		if (i < process->n && process->code[i].died)
 			continue;
 		fresh[gone] = process->code[i];
-		if (i < process->n)
-			fresh[gone].died = now;
+		if (i < process->n) {
+			fresh[gone].died = changes__taken(process, fresh[gone].start,
+							 fresh[gone].end, born);
+			if (fresh[gone].died == born) /* it was only unmapped */
+				fresh[gone].died = now;
+		}
 		gone++;
 	}
 	free(process->code);
@@ -140,7 +146,7 @@ static void ask_again(struct modules_process *process)
 static void look(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct maps maps = {};
-	uint64_t hash;
+	uint64_t hash, begin = modules__clock();
 	int err;
 
 	modules->counts.reads++;
@@ -159,7 +165,8 @@ static void look(struct modules *modules, struct modules_process *process, uint6
 	if (process->jit && now > KEPT_NS)
 		jit__done(process->jit, now - KEPT_NS);
 	process->read_at = now;
-	process->look_soon = false;
+	process->look_soon = changes__settle(process, now);
+	process->look_ns = modules__clock() - begin;
 	maps__free(&maps);
 }
 
@@ -189,15 +196,18 @@ const struct code *processes__code(const struct modules_process *process, uint64
 		else
 			high = mid;
 	}
+	if (changes__unseen(process, pc, time))
+		return NULL;
 	if (low && pc < process->code[low - 1].end && process->code[low - 1].born <= time)
 		return &process->code[low - 1];
 	for (i = process->n; i < process->n + process->n_gone; i++)
 		if (process->code[i].start <= pc && pc < process->code[i].end &&
 		    process->code[i].born <= time && time <= process->code[i].died)
 			return &process->code[i];
-	/* It came after the last look at the mappings, and the pc before: nothing else was there.
-	 */
-	return low && pc < process->code[low - 1].end ? &process->code[low - 1] : NULL;
+	/* It came after the last look at the mappings, and the pc before: nothing else was there. */
+	return low && pc < process->code[low - 1].end && !process->code[low - 1].exact
+		       ? &process->code[low - 1]
+		       : NULL;
 }
 
 /* --- life --- */
@@ -325,6 +335,8 @@ static bool is_due(const struct modules_process *process, uint64_t now)
 {
 	uint64_t since = now - process->read_at;
 
+	if (!looks__affordable(process, now))
+		return false;
 	return process->look_soon || since >= READ_NS ||
 	       (process->asked_for > process->read_at && since >= process->pause);
 }

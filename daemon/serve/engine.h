@@ -186,8 +186,14 @@ void native__identified(struct tracee *tracee);
 void native__look(struct tracee *tracee);
 /* `parent` forked it at `time`. */
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
-/* A child is met for the first time; learns from walks that ended early. */
-void native__sample(struct session *session, const struct record_sample *sample);
+/* A child is met for the first time; learns from walks that ended early. How many native frames can be
+ * believed: UINT32_MAX: all. */
+uint32_t native__sample(struct session *session, const struct record_sample *sample);
+/* Cuts its native frames behind so many. */
+void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted);
+/* Something was mapped; if it came to the place of code, that is looked at. */
+void native__mapped(struct session *session, const struct record_map *map);
+void native__refresh(struct session *session);
 
 /* --- session.c --- */
 

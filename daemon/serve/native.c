@@ -163,21 +163,58 @@ static struct modules_process *meet(struct session *session, int32_t pid)
 	return tracee->native;
 }
 
-void native__sample(struct session *session, const struct record_sample *sample)
+uint32_t native__sample(struct session *session, const struct record_sample *sample)
 {
 	int32_t pid = (int32_t)sample->header.task.tgid;
 	const struct part_native_frames *part;
 	struct modules_process *process;
+	uint32_t trusted;
 
 	if (!session->modules)
-		return;
+		return UINT32_MAX;
 	part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
 	if (!part)
-		return;
+		return UINT32_MAX;
 	process = modules__process(session->modules, pid, sample->header.time);
 	if (!process)
 		process = meet(session, pid);
-	if (process && part->part.loss && part->n)
+	if (!process)
+		return UINT32_MAX;
+	trusted = modules_process__trusted(process, part->pc, part->n, sample->header.time);
+	if (trusted < part->n)
+		return trusted;
+	if (part->part.loss && part->n)
 		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
 				 sample->header.time);
+	return UINT32_MAX;
+}
+
+void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted)
+{
+	struct part_native_frames *part = (void *)record__part(sample, PART_NATIVE_FRAMES);
+
+	if (!part || trusted >= part->n)
+		return;
+	if (part->part.loss)
+		profile__excuse(session->profile, part->part.loss, 1);
+	part->n = trusted;
+	part->flags &= ~NATIVE_WHOLE;
+	part->part.loss = LOSS_NATIVE_PENDING;
+}
+
+void native__mapped(struct session *session, const struct record_map *map)
+{
+	struct modules_process *process;
+
+	if (!session->modules)
+		return;
+	process = modules__process(session->modules, (int32_t)map->header.task.tgid, map->header.time);
+	if (process)
+		modules_process__mapped(process, map->start, map->end, map->header.time);
+}
+
+void native__refresh(struct session *session)
+{
+	if (session->modules)
+		modules__refresh(session->modules, engine__now());
 }

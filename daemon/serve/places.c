@@ -185,9 +185,9 @@ static int find(struct places *places, const struct record_task *task, uint64_t 
 
 static uint64_t changes(struct places *places, const struct record_task *task, uint64_t time)
 {
-	(void)task;
-	(void)time;
-	return modules__changes(of(places)->session->modules);
+	struct native_places *self = of(places);
+
+	return modules__changes(self->session->modules, process_of(self, task, time), time);
 }
 
 static bool eval_known(struct places *places, const struct record_task *task, uint64_t time)
