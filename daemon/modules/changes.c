@@ -8,6 +8,7 @@
 
 /* Looking takes at most 1/20 of the time. */
 #define LOOK_SHARE 20u
+#define PAUSE_NS (1 * MS)
 
 /* A loader maps the pieces of a library after it found room for all. */
 #define SETTLE_NS (3 * MS)
@@ -20,9 +21,16 @@ uint64_t modules__clock(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t due(const struct modules_process *process)
+{
+	uint64_t pause = process->look_ns * LOOK_SHARE;
+
+	return process->read_at + (pause > PAUSE_NS ? pause : PAUSE_NS);
+}
+
 bool looks__affordable(const struct modules_process *process, uint64_t now)
 {
-	return now >= process->read_at + process->look_ns * LOOK_SHARE;
+	return now >= due(process);
 }
 
 static bool meet(const struct change *change, uint64_t start, uint64_t end)
@@ -100,16 +108,20 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 	process->look_soon |= !change.known || process->read_at < time + SETTLE_NS;
 }
 
-void modules__refresh(struct modules *modules, uint64_t now)
+uint64_t modules__refresh(struct modules *modules, uint64_t now)
 {
 	struct modules_process *process;
+	uint64_t next = UINT64_MAX;
 
 	for (process = modules->processes; process; process = process->next) {
-		if (process->closed)
+		if (process->closed || process->maps < 0 || !process->look_soon)
 			continue;
-		if (process->look_soon && looks__affordable(process, now))
+		if (looks__affordable(process, now))
 			modules_process__look(modules, process, now);
+		if (process->look_soon && due(process) < next)
+			next = due(process);
 	}
+	return next;
 }
 
 bool changes__settle(const struct modules_process *process, uint64_t now)

@@ -80,8 +80,10 @@ void modules__stopped(struct modules *modules, struct modules_process *process, 
 		return;
 	}
 	if (loss == LOSS_NATIVE_MAPPING && !processes__code(process, pc, time) &&
-	    time > process->asked_for)
+	    time > process->asked_for) {
 		process->asked_for = time;
+		process->look_soon |= !process->pause; /* later ones wait, while it finds nothing */
+	}
 	modules__find(modules, process, pc, time, &found);
 	count_stop(modules, &found, pc, loss);
 }

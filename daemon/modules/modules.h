@@ -75,8 +75,9 @@ void modules_process__look(struct modules *modules, struct modules_process *proc
 /* The kernel says that something is mapped there now, and nothing was. */
 void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
 			     uint64_t time);
-/* Looks at the mappings of those of which that was said, if it is not too dear. */
-void modules__refresh(struct modules *modules, uint64_t now);
+/* Looks at the mappings of those of which that was said, if it is not too dear. When there is more to
+ * look at; UINT64_MAX: nothing. */
+uint64_t modules__refresh(struct modules *modules, uint64_t now);
 /* How many of the n frames of a walk at that time are true: a list in which a file's code lies that
  * was replaced before leads the walk astray. */
 uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,

@@ -193,7 +193,7 @@ uint32_t native__sample(struct session *session, const struct record_sample *sam
 void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted);
 /* Something was mapped; if it came to the place of code, that is looked at. */
 void native__mapped(struct session *session, const struct record_map *map);
-void native__refresh(struct session *session);
+uint64_t native__refresh(struct session *session); /* monotonic ns: when there is more to do */
 
 /* --- session.c --- */
 

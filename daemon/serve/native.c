@@ -213,8 +213,7 @@ void native__mapped(struct session *session, const struct record_map *map)
 		modules_process__mapped(process, map->start, map->end, map->header.time);
 }
 
-void native__refresh(struct session *session)
+uint64_t native__refresh(struct session *session)
 {
-	if (session->modules)
-		modules__refresh(session->modules, engine__now());
+	return session->modules ? modules__refresh(session->modules, engine__now()) : UINT64_MAX;
 }

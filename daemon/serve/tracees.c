@@ -359,7 +359,10 @@ void tracee__answered(struct engine *engine, struct session *session,
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next)
 {
 	struct tracee *next;
+	uint64_t refresh = session->state == SESSION_RUNNING ? native__refresh(session) : UINT64_MAX;
 
+	if (refresh < *ret_next)
+		*ret_next = refresh;
 	for (struct tracee *p = session->tracees; p; p = next) {
 		next = p->next;
 		if (p->dead && !p->pidfd_told) {
