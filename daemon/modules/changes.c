@@ -78,29 +78,40 @@ static bool correct(struct modules_process *process, uint64_t start, uint64_t en
 	return file;
 }
 
-static bool is_file_code(const struct modules_process *process, uint64_t start, uint64_t end)
+/* Does code of a file lie there, as far as is known? What the last look saw first may have come just now, if
+ * it was under way. */
+static bool is_file_code(struct modules_process *process, uint64_t start, uint64_t end,
+			 uint64_t time)
 {
+	bool file = false;
 	uint32_t i;
 
-	for (i = 0; i < process->n; i++)
-		if (process->code[i].file && process->code[i].start < end &&
-		    start < process->code[i].end)
-			return true;
-	return false;
+	for (i = 0; i < process->n; i++) {
+		struct code *code = &process->code[i];
+
+		if (code->start >= end || start >= code->end)
+			continue;
+		file |= code->file != NULL;
+		if (time <= process->read_end && code->look == process->looks && code->born < time) {
+			code->born = time;
+			code->exact = true;
+		}
+	}
+	return file;
 }
 
 void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
 			     uint64_t time)
 {
 	struct change change = {.start = start, .end = end, .time = time};
+	bool seen = process->read_at > time;
 
 	if (process->closed || start >= end)
 		return;
 	/* Where no code was, walks end, and it is looked at then. */
-	if (process->read_at > time ? !correct(process, start, end, time)
-				    : !is_file_code(process, start, end))
+	if (seen ? !correct(process, start, end, time) : !is_file_code(process, start, end, time))
 		return;
-	if (process->read_at > time && process->list_at > time)
+	if (seen && process->list_at > process->read_at && !process->dirty)
 		change.known = process->list_at;
 	if (process->n_changes == CHANGES_MAX)
 		make_room(process);
@@ -129,6 +140,17 @@ bool changes__settle(const struct modules_process *process, uint64_t now)
 	uint32_t n = process->n_changes;
 
 	return n && now < process->changes[n - 1].time + SETTLE_NS;
+}
+
+uint64_t changes__left(const struct modules_process *process, uint64_t start, uint64_t end,
+		       uint64_t after)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->n_changes; i++)
+		if (meet(&process->changes[i], start, end) && process->changes[i].time > after)
+			return process->changes[i].time;
+	return after;
 }
 
 uint64_t changes__taken(const struct modules_process *process, uint64_t start, uint64_t end,

@@ -116,7 +116,7 @@ struct modules_process *modules__fork_process(struct modules *modules, int32_t p
 	process = from ? processes__add(modules, pid, &from->key, time) : NULL;
 	if (!process)
 		return NULL;
-	process->read_at = time;
+	process->read_at = process->read_end = time;
 	process->runtime = from->runtime;
 	process->interpreter = from->interpreter;
 	err = fork_code(process, from, time);

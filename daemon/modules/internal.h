@@ -45,6 +45,7 @@ struct code {
 	uint64_t bias;
 	bool biased;
 	bool descriptor;     /* its JIT's list is known to `jit` */
+	uint32_t look;	     /* modules_process.looks of its first sight */
 	bool exact;	     /* `born` is known, else it came some time after it */
 	uint64_t born, died; /* died 0: it is there */
 };
@@ -86,7 +87,9 @@ struct modules_process {
 	struct code *code; /* by address; those that are gone behind */
 	uint32_t n, n_gone;
 	uint64_t maps_hash;
-	uint64_t read_at;   /* last */
+	uint64_t read_at;   /* when the last look began to read, */
+	uint64_t read_end;  /* and when it had read */
+	uint32_t looks;	    /* that found a change */
 	uint64_t asked_for; /* somebody met a pc in no mapping since: as of then */
 	uint64_t pause;
 	uint64_t look_ns;   /* what a look costs */
@@ -187,6 +190,9 @@ bool looks__affordable(const struct modules_process *process, uint64_t now);
 /* When the room of [start, end) was taken by something else, the last time after `after`; `after` when it
  * was not, or when that is not known. */
 uint64_t changes__taken(const struct modules_process *process, uint64_t start, uint64_t end,
+			uint64_t after);
+/* The first time instead: several libraries may have come and gone there since the last look. */
+uint64_t changes__left(const struct modules_process *process, uint64_t start, uint64_t end,
 		       uint64_t after);
 /* A loader may still be at work where something was mapped: another look is needed. */
 bool changes__settle(const struct modules_process *process, uint64_t now);

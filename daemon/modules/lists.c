@@ -142,8 +142,8 @@ static bool publish(struct modules *modules, struct modules_process *process, co
 	process->list_size = size;
 	process->list_word = UNWIND_LIST((uint32_t)(((char *)to - lists->memory) / UNWIND_BLOCK), n,
 					 ++modules->change);
-	process->list_at = now;
 	tell(modules, process);
+	process->list_at = modules__clock();
 	return true;
 }
 

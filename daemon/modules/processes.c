@@ -38,6 +38,7 @@ static void add_code(struct modules *modules, struct modules_process *process,
 	to->file = files__get(modules, process, m);
 	to->born = changes__taken(process, m->start, m->end, born);
 	to->exact = to->born != born;
+	to->look = process->looks;
 }
 
 /* What is mapped now comes first, then those that are gone (the newest first, bounded). */
@@ -53,6 +54,7 @@ static int merge(struct modules *modules, struct modules_process *process, const
 		executable += maps->items[k].flags & MAPPING_EXEC ? 1 : 0;
 	if (executable > MODULES_MAPPINGS_MAX)
 		executable = MODULES_MAPPINGS_MAX;
+	process->looks++;
 	fresh = calloc(executable + process->n + process->n_gone + 1, sizeof(*fresh));
 	if (!fresh)
 		return -ENOMEM;
@@ -77,7 +79,7 @@ static int merge(struct modules *modules, struct modules_process *process, const
 			continue;
 		fresh[gone] = process->code[i];
 		if (i < process->n) {
-			fresh[gone].died = changes__taken(process, fresh[gone].start,
+			fresh[gone].died = changes__left(process, fresh[gone].start,
 							 fresh[gone].end, born);
 			if (fresh[gone].died == born) /* it was only unmapped */
 				fresh[gone].died = now;
@@ -146,14 +148,16 @@ static void ask_again(struct modules_process *process)
 static void look(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct maps maps = {};
-	uint64_t hash, begin = modules__clock();
+	/* `now` may be long ago: a mapping that is older than what was read has to look so. */
+	uint64_t hash, begin = modules__clock(), end;
 	int err;
 
 	modules->counts.reads++;
 	err = maps__read(process->maps, &maps);
+	end = modules__clock();
 	if (!err && maps.n) {
 		hash = hash_text(&maps);
-		if (hash != process->maps_hash && !merge(modules, process, &maps, now)) {
+		if (hash != process->maps_hash && !merge(modules, process, &maps, end)) {
 			process->maps_hash = hash;
 			process->dirty = true;
 			modules->answers++;
@@ -164,8 +168,9 @@ static void look(struct modules *modules, struct modules_process *process, uint6
 	ask_again(process);
 	if (process->jit && now > KEPT_NS)
 		jit__done(process->jit, now - KEPT_NS);
-	process->read_at = now;
-	process->look_soon = changes__settle(process, now);
+	process->read_at = begin;
+	process->read_end = end;
+	process->look_soon = changes__settle(process, begin);
 	process->look_ns = modules__clock() - begin;
 	maps__free(&maps);
 }
@@ -333,7 +338,7 @@ void processes__dirty(struct modules *modules)
 
 static bool is_due(const struct modules_process *process, uint64_t now)
 {
-	uint64_t since = now - process->read_at;
+	uint64_t since = now > process->read_at ? now - process->read_at : 0;
 
 	if (!looks__affordable(process, now))
 		return false;

@@ -378,8 +378,6 @@ static void code_that_is_replaced(void **state)
 	assert_int_equal(modules_process__trusted(process, walk, 3, now()), 3);
 	munmap(at, 4096);
 	taken = now();
-	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	close(fd);
 	fd = open("/lib64/ld-linux-x86-64.so.2", O_RDONLY | O_CLOEXEC);
 	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0), at);
 	close(fd);
@@ -404,6 +402,36 @@ static void code_that_is_replaced(void **state)
 	assert_int_equal(modules_process__trusted(process, walk, 3, looked), 3);
 	assert_true(modules__changes(modules, process, before) !=
 		    modules__changes(modules, process, looked));
+	munmap(at, 4096);
+	end();
+}
+
+/* Another file came and went between two looks: at its time neither the one before nor the one after was
+ * there. */
+static void between_two_looks(void **state)
+{
+	struct modules_found found;
+	uint64_t first, second, pc;
+	char *at = map_own(NULL);
+	int fd;
+
+	begin(true);
+	pc = (uint64_t)(uintptr_t)at + 8;
+	first = now();
+	usleep(2000);
+	second = now();
+	fd = open("/lib64/ld-linux-x86-64.so.2", O_RDONLY | O_CLOEXEC);
+	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0), at);
+	close(fd);
+	modules_process__mapped(process, (uint64_t)(uintptr_t)at, (uint64_t)(uintptr_t)at + 4096, first);
+	modules_process__mapped(process, (uint64_t)(uintptr_t)at, (uint64_t)(uintptr_t)at + 4096, second);
+	usleep(30000);
+	modules__refresh(modules, now());
+	assert_int_equal(modules__find(modules, process, pc, first - 1, &found), 0);
+	assert_non_null(strstr(found.module->path, "test_unwind_modules"));
+	assert_int_equal(modules__find(modules, process, pc, first + 1000, &found), -ENOENT);
+	assert_int_equal(modules__find(modules, process, pc, second + 1, &found), 0);
+	assert_null(strstr(found.module->path, "test_unwind_modules"));
 	munmap(at, 4096);
 	end();
 }
@@ -452,6 +480,7 @@ int main(void)
 		cmocka_unit_test(mappings_change),
 		cmocka_unit_test(a_forked_child),
 		cmocka_unit_test(code_that_is_replaced),
+		cmocka_unit_test(between_two_looks),
 		cmocka_unit_test(many_changes),
 		cmocka_unit_test(biases),
 	};
