@@ -100,23 +100,64 @@ static bool is_file_code(struct modules_process *process, uint64_t start, uint64
 	return file;
 }
 
+static void give(struct modules_process *process, uint64_t start, uint64_t end, uint64_t time)
+{
+	if (process->n_given == GIVEN_MAX)
+		memmove(process->given, process->given + 1, --process->n_given * sizeof(process->given[0]));
+	process->given[process->n_given++] = (struct given){start, end, time};
+}
+
+/* Code was seen there once: whose time it was has to be told apart. */
+static bool was_code(const struct modules_process *process, uint64_t start, uint64_t end)
+{
+	uint32_t i;
+
+	for (i = process->n; i < process->n + process->n_gone; i++)
+		if (process->code[i].start < end && start < process->code[i].end)
+			return true;
+	return false;
+}
+
+bool changes__given_after(const struct modules_process *process, uint64_t pc, uint64_t time)
+{
+	uint32_t i;
+
+	for (i = process->n_changes; i-- > 0;)
+		if (process->changes[i].time > time && process->changes[i].time <= process->read_end &&
+		    process->changes[i].start <= pc &&
+		    pc < process->changes[i].end)
+			return true;
+	for (i = process->n_given; i-- > 0;)
+		if (process->given[i].time > time && process->given[i].time <= process->read_end &&
+		    process->given[i].start <= pc &&
+		    pc < process->given[i].end)
+			return true;
+	return false;
+}
+
 void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
 			     uint64_t time)
 {
 	struct change change = {.start = start, .end = end, .time = time};
-	bool seen = process->read_at > time;
+	bool seen = process->read_at > time, file;
 
 	if (process->closed || start >= end)
 		return;
+	file = seen ? correct(process, start, end, time)
+		    : is_file_code(process, start, end, time);
 	/* Where no code was, walks end, and it is looked at then. */
-	if (seen ? !correct(process, start, end, time) : !is_file_code(process, start, end, time))
+	if (!file && !was_code(process, start, end)) {
+		give(process, start, end, time);
 		return;
-	if (seen && process->list_at > process->read_at && !process->dirty)
+	}
+	if (!file) /* no list has code there */
+		change.known = time;
+	else if (seen && process->list_at > process->read_at && !process->dirty)
 		change.known = process->list_at;
 	if (process->n_changes == CHANGES_MAX)
 		make_room(process);
 	process->changes[process->n_changes++] = change;
-	process->look_soon |= !change.known || process->read_at < time + SETTLE_NS;
+	process->look_soon |= process->read_at < time + SETTLE_NS;
 }
 
 uint64_t modules__refresh(struct modules *modules, uint64_t now)
@@ -154,14 +195,19 @@ uint64_t changes__left(const struct modules_process *process, uint64_t start, ui
 }
 
 uint64_t changes__taken(const struct modules_process *process, uint64_t start, uint64_t end,
-		       uint64_t after)
+			uint64_t after)
 {
+	uint64_t last = after;
 	uint32_t i;
 
 	for (i = process->n_changes; i-- > 0;)
-		if (meet(&process->changes[i], start, end) && process->changes[i].time > after)
-			return process->changes[i].time;
-	return after;
+		if (meet(&process->changes[i], start, end) && process->changes[i].time > last)
+			last = process->changes[i].time;
+	for (i = process->n_given; i-- > 0;)
+		if (process->given[i].start < end && start < process->given[i].end &&
+		    process->given[i].time > last)
+			last = process->given[i].time;
+	return last;
 }
 
 void changes__published(struct modules_process *process, uint64_t now)

@@ -183,7 +183,12 @@ void modules__file(struct modules *modules, int fd)
 			close(fd);
 		return;
 	}
-	if (fd < 0 || fstat(fd, &stat)) {
+	if (fd >= 0 && !fstat(fd, &stat) && stat.st_ino != file->inode &&
+	    !processes__maps(modules, file)) { /* another took its place while it was opened */
+		close(fd);
+		file->state = FILE_NEW;
+		file->pid = 0;
+	} else if (fd < 0 || fstat(fd, &stat)) {
 		if (fd >= 0)
 			close(fd);
 		/* The next process that maps it, or the next look at this one's mappings, tries

@@ -74,6 +74,13 @@ struct change {
 };
 #define CHANGES_MAX 64u
 
+/* Room that was given away where no code was ever seen: most often it is no code's. */
+struct given {
+	uint64_t start, end;
+	uint64_t time;
+};
+#define GIVEN_MAX 256u
+
 struct modules_process {
 	struct modules_process *next;
 	uint64_t id;
@@ -95,6 +102,8 @@ struct modules_process {
 	uint64_t look_ns;   /* what a look costs */
 	struct change changes[CHANGES_MAX]; /* the oldest first */
 	uint32_t n_changes, changes_gone;
+	struct given given[GIVEN_MAX]; /* the oldest first */
+	uint32_t n_given;
 	bool dirty;
 	bool look_soon;
 	bool inherited; /* what it knows of JITs is its parent's: not compared with its memory yet */
@@ -183,6 +192,10 @@ struct modules_process *processes__add(struct modules *modules, int32_t pid,
 				       const struct image_key *key, uint64_t opened);
 void processes__undo(struct modules *modules, struct modules_process *process, uint64_t now);
 
+/* Is the file mapped now where it was when it was asked for? (An overlay may give an open file another
+ * inode than its mapping.) */
+bool processes__maps(const struct modules *modules, const struct file *file);
+
 /* --- changes.c --- */
 uint64_t modules__clock(void); /* CLOCK_MONOTONIC ns */
 /* Looks at a process with many mappings are rarer. */
@@ -194,6 +207,9 @@ uint64_t changes__taken(const struct modules_process *process, uint64_t start, u
 /* The first time instead: several libraries may have come and gone there since the last look. */
 uint64_t changes__left(const struct modules_process *process, uint64_t start, uint64_t end,
 		       uint64_t after);
+/* Was the place of pc given away after `time`, and before the last look? Then what that found there was not
+ * there at `time`. */
+bool changes__given_after(const struct modules_process *process, uint64_t pc, uint64_t time);
 /* A loader may still be at work where something was mapped: another look is needed. */
 bool changes__settle(const struct modules_process *process, uint64_t now);
 /* The list that is published now is of the last look. */

@@ -175,6 +175,24 @@ static void look(struct modules *modules, struct modules_process *process, uint6
 	maps__free(&maps);
 }
 
+bool processes__maps(const struct modules *modules, const struct file *file)
+{
+	const struct modules_process *process = modules->processes;
+	const struct mapping *m;
+	struct maps maps = {};
+	bool there = false;
+
+	while (process && (process->pid != file->pid || process->maps < 0))
+		process = process->next;
+	if (process && !maps__read(process->maps, &maps)) {
+		m = maps__find(&maps, file->start);
+		there = m && m->inode == file->inode && m->major == file->major &&
+			m->minor == file->minor;
+	}
+	maps__free(&maps);
+	return there;
+}
+
 static void bias_all(struct modules_process *process)
 {
 	uint32_t i;
@@ -203,6 +221,8 @@ const struct code *processes__code(const struct modules_process *process, uint64
 	}
 	if (changes__unseen(process, pc, time))
 		return NULL;
+	if (low && changes__given_after(process, pc, time))
+		low = 0;
 	if (low && pc < process->code[low - 1].end && process->code[low - 1].born <= time)
 		return &process->code[low - 1];
 	for (i = process->n; i < process->n + process->n_gone; i++)
