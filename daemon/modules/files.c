@@ -172,6 +172,16 @@ void files__ask(struct modules *modules)
 	}
 }
 
+static bool is_another(const struct modules *modules, uint64_t inode)
+{
+	uint32_t i;
+
+	for (i = 0; i < modules->n_files; i++)
+		if (modules->files[i]->inode == inode)
+			return true;
+	return false;
+}
+
 void modules__file(struct modules *modules, int fd)
 {
 	struct file *file = modules->asked;
@@ -184,7 +194,8 @@ void modules__file(struct modules *modules, int fd)
 		return;
 	}
 	if (fd >= 0 && !fstat(fd, &stat) && stat.st_ino != file->inode &&
-	    !processes__maps(modules, file)) { /* another took its place while it was opened */
+	    (is_another(modules, stat.st_ino) || !processes__maps(modules, file))) {
+		/* Another took its place while it was opened. */
 		close(fd);
 		file->state = FILE_NEW;
 		file->pid = 0;

@@ -22,7 +22,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 PYTHON = "/usr/bin/python3"
-NATIVE_KINDS = (1, 4, 5)
 passed = failed = skipped = 0
 
 
@@ -123,8 +122,7 @@ def ledger_adds_up(stream, name):
     stops = sum(row[3] for row in ledger.get("stops", []))
     check(ledger.get("native", 0) == ledger.get("native_whole", 0) + stops + ledger.get("stops_more", 0),
           f"{name}: the ledger's native stacks add up ({ledger.get('native_whole')} of {ledger.get('native')} whole)")
-    for row in ledger.get("stops", [])[:6]:
-        print("    stop", row)
+    print("    stops", ledger.get("stops", [])[:6])
 
 
 def record(work, command, *options, rate=999, name="record"):
@@ -313,7 +311,6 @@ def case_foreign(work):
     refused = subprocess.run([CPROFD, "attach", str(shell.pid), "-s", "--native", "-d", "1", "-o", os.path.join(work, "no.json")],
                              capture_output=True, text=True)
     shell.kill()
-    shell.wait()
     check(refused.returncode == 1 and "no CPython" in refused.stderr and "cprofd record -s --native" in refused.stderr,
           "to attach to a process that is no Python is refused, and what is possible is said")
     ledger_adds_up(stream, "children that are no Python")
@@ -324,7 +321,6 @@ def case_foreign(work):
           and [s["count"] for s in about["native"]["stops"]] == [row[3] for row in stream.ledger["stops"]],
           "the speedscope file has the ledger of native stacks")
     check(f"{stream.ledger['native']:,}" in run.stderr and "native stacks:" in run.stderr, "so has the summary")
-    print("\n".join("    " + line for line in run.stderr.splitlines()[:12]))
 
 
 # --- libraries that come and go ---
@@ -564,7 +560,7 @@ def case_files(work):
     process = subprocess.Popen([PYTHON, "-c", LOADED, library, "20"], stdout=subprocess.PIPE, text=True)
     assert "ready" in process.stdout.readline()
     os.unlink(library)
-    build_library(library, "another")  # another file by that name
+    build_library(library, "another")
     profile_ready(work, process, "a library that was replaced on disk", "inner_first")
 
     build_library(os.path.join(work, "libhidden.so"), "inner_hidden")
