@@ -207,10 +207,11 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 		linger(engine, session, now);
 	if (session->state != SESSION_RUNNING)
 		return;
-	drain__run(engine, session, now - SETTLE_NS);
+	/* Objects of JITs were registered before a sample met them. */
 	if (session->modules)
 		modules__tick(session->modules, now);
 	places__tick(session->places);
+	drain__run(engine, session, now - SETTLE_NS);
 	tracee__tell_ends(session, now - SETTLE_NS);
 	if (now >= session->counts_due) {
 		drain__counts(session);

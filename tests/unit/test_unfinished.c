@@ -34,7 +34,7 @@ static uint64_t changes(struct places *self, const struct record_task *task, uin
 	return 0;
 }
 
-static int eval_known(struct places *self, const struct record_task *task)
+static int eval_known(struct places *self, const struct record_task *task, uint64_t time)
 {
 	return 1;
 }
