@@ -44,6 +44,8 @@ struct finisher {
 	int (*finish)(struct finisher *self, const struct record_sample *sample,
 		      const struct part_stack *stack, bool last, struct part_native_frames *ret);
 };
+/* With a finisher, samples that have Python and native frames wait likewise until it is known where the eval
+ * loop lies. */
 #define PROFILE_FINISH_NS 2000000000ull /* a sample waits this long for tables ... */
 #define PROFILE_FINISH_BYTES (8u << 20) /* ... and all that wait have this much room */
 

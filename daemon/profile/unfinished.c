@@ -8,6 +8,17 @@
 #include "collect/collect.h"
 #include "profile/internal.h"
 
+/* Python frames find their place among native ones when the eval loop is known, some 50 ms after the first of
+ * an interpreter is met. */
+static bool awaits_eval(const struct profile *profile, const struct record_sample *sample)
+{
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	struct places *places = profile->options.places;
+
+	return python && python->n && record__part(sample, PART_NATIVE_FRAMES) && places &&
+	       places->eval_known(places, &sample->header.task, sample->header.time) == -EAGAIN;
+}
+
 /* 0, or -EAGAIN: later. */
 static int read_now(struct profile *profile, const struct record_sample *sample, bool last,
 		    struct item *item)
@@ -20,8 +31,8 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 	bool again = finisher && native && native->part.loss && stack;
 	int err = again ? finisher->finish(finisher, sample, stack, last, walked) : -ENOENT;
 
-	if (err == -EAGAIN && !last)
-		return err;
+	if (!last && (err == -EAGAIN || (finisher && awaits_eval(profile, sample))))
+		return -EAGAIN;
 	return sample__place(profile, item->thread, sample, err ? native : walked, again,
 			     &item->row.stack);
 }
