@@ -53,6 +53,10 @@ struct task_struct {
 
 struct linux_binprm;
 
+struct vm_unmapped_area_info {
+	unsigned long length;
+};
+
 /* The registers that a task entered the kernel with. */
 struct pt_regs___entry {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, sp;

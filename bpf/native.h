@@ -28,6 +28,12 @@ struct native_scratch {
 };
 #define NATIVE_NS (1ull << 24) /* 17 ms: how long a list may be used after the engine replaced it */
 
+/* When a target mapped something last: shortly after it each tick asks for the list of now, as the engine may
+ * be about to replace it. */
+__u64 mapped_at;
+#define MAPPED_NS 100000000ull
+#define MAPPED_WAKE_NS 4000000ull /* the engine is woken at most so often */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -125,7 +131,8 @@ static __always_inline void native_process(struct native_scratch *own, const str
 	const struct unwind_process *process;
 
 	if (own->key.image.arg_start == image->arg_start && own->key.image.start_data == image->start_data &&
-	    own->key.tgid == tgid && now < own->until)
+	    own->key.tgid == tgid && now < own->until &&
+	    now - mapped_at > MAPPED_NS)
 		return;
 	own->key = key;
 	own->until = now + NATIVE_NS;
@@ -168,6 +175,8 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 		loss = out->part.loss;
 		if (loss)
 			count_loss(counts, loss);
+		if (loss == LOSS_NATIVE_PENDING || loss == LOSS_NATIVE_MAPPING)
+			own->until = 0; /* a newer list may be there already */
 	}
 	out->part.kind = PART_NATIVE_FRAMES;
 	frames = out->n;

@@ -333,6 +333,28 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+/* An address was found for a new mapping: what lay there before is gone, if it was code. What is mapped at a
+ * fixed address is not told: the rest of a library comes into the room that was found for all of it. */
+SEC("?tp_btf/vm_unmapped_area")
+int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct record_map map = {};
+	__u64 now, flags = BPF_RB_NO_WAKEUP;
+
+	if ((__s64)address <= 0 || !is_target(task->tgid))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (now - mapped_at > MAPPED_WAKE_NS)
+		flags = BPF_RB_FORCE_WAKEUP;
+	mapped_at = now;
+	fill_header(&map.header, RECORD_MAP, sizeof(map), bpf_get_smp_processor_id(), now, task);
+	map.start = address;
+	map.end = address + info->length;
+	bpf_ringbuf_output(&ring, &map, sizeof(map), flags);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {

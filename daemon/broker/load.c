@@ -100,10 +100,34 @@ static enum broker_error why(int err)
 	}
 }
 
+/* `maps`: with the program that tells what is mapped, for which the kernel may lack something. */
+static int open_and_load(const struct load_options *options, bool maps, struct sampler_bpf **ret)
+{
+	struct sampler_bpf *skel = sampler_bpf__open();
+	int err = skel ? 0 : -errno;
+
+	if (!err && maps)
+		err = bpf_program__set_autoload(skel->progs.on_map, true);
+	if (!err)
+		err = set_sizes(skel, options);
+	if (!err)
+		err = sampler_bpf__load(skel);
+	if (!err)
+		err = hide_from_children(skel);
+	if (!err) /* the lifecycle programs; `sample` is attached to each event */
+		err = sampler_bpf__attach(skel);
+	if (err)
+		sampler_bpf__destroy(skel);
+	else
+		*ret = skel;
+	return err;
+}
+
 int sampler__load(const struct load_options *options, struct sampler **ret,
 		  enum broker_error *ret_error)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
+	bool full = options->native == BROKER_NATIVE_FULL;
 	int err;
 
 	*ret_error = BROKER_ERROR_OK;
@@ -113,16 +137,9 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 	}
 	sampler->options = *options;
 	libbpf_set_print(options->verbose ? print_all : NULL);
-	sampler->skel = sampler_bpf__open();
-	err = sampler->skel ? 0 : -errno;
-	if (!err)
-		err = set_sizes(sampler->skel, options);
-	if (!err)
-		err = sampler_bpf__load(sampler->skel);
-	if (!err)
-		err = hide_from_children(sampler->skel);
-	if (!err) /* the lifecycle programs; `sample` is attached to each event */
-		err = sampler_bpf__attach(sampler->skel);
+	err = open_and_load(options, full, &sampler->skel);
+	if (err && full) /* mappings are looked at now and then all the same */
+		err = open_and_load(options, false, &sampler->skel);
 	if (err) {
 		*ret_error = why(err);
 		sampler__free(sampler);
@@ -145,7 +162,8 @@ struct sampler *sampler__free(struct sampler *sampler)
 {
 	if (!sampler)
 		return NULL;
-	sampler_bpf__destroy(sampler->skel);
+	if (sampler->skel)
+		sampler_bpf__destroy(sampler->skel);
 	free(sampler);
 	return NULL;
 }

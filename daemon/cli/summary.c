@@ -64,6 +64,43 @@ static void print_counts(const struct tally_result *result)
 	fprintf(stderr, "whole stacks: %.2f %%\n", percent(result->whole, result->samples));
 }
 
+#define STOPS_SHOWN 5
+
+/* "libfoo.so+0x1234 (name)"; code of a JIT by its name. */
+static void print_stop(const struct tally_stop *stop)
+{
+	bool named = *stop->function && strncmp(stop->function, stop->module, strlen(stop->module));
+
+	fprintf(stderr, "        %10s  %s", words__count(stop->count),
+		*stop->module ? stop->module : "address");
+	if (strcmp(stop->module, "JIT"))
+		fprintf(stderr, "%s0x%" PRIx64, *stop->module ? "+" : " ", stop->offset);
+	if (named || !strcmp(stop->module, "JIT"))
+		fprintf(stderr, " (%.80s)", *stop->function ? stop->function : "?");
+	fprintf(stderr, ": %s\n", loss_sentence(stop->loss));
+}
+
+static void print_native(const struct tally_result *result)
+{
+	uint64_t others = result->native - result->native_whole;
+	double share = percent(result->native_whole, result->native);
+	uint32_t i;
+
+	if (!result->native)
+		return;
+	/* What is not whole is not rounded away. */
+	if (others && share > 99.99)
+		share = 99.99;
+	fprintf(stderr, "        native stacks: %.2f %% whole of %s%s\n", share,
+		words__count(result->native), others ? "; the others end at" : "");
+	for (i = 0; i < result->n_stops && i < STOPS_SHOWN; i++) {
+		print_stop(&result->stops[i]);
+		others -= result->stops[i].count < others ? result->stops[i].count : others;
+	}
+	if (others)
+		fprintf(stderr, "        %10s  at other places\n", words__count(others));
+}
+
 static void print_losses(const struct tally_result *result)
 {
 	bool any = false;
@@ -128,6 +165,7 @@ int summary__print(int recording_fd)
 		err = tally__finish(tally, &result);
 	if (!err) {
 		print_counts(&result);
+		print_native(&result);
 		print_losses(&result);
 		print_functions(&result);
 		if (!result.seen)

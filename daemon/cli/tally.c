@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,12 +224,33 @@ static void add_samples(struct tally *tally, const struct event_samples *event)
 	tally->result.seen += event->n;
 }
 
+static void set_stops(struct tally *tally, const struct event_ledger *event)
+{
+	struct tally_result *result = &tally->result;
+	uint32_t i;
+
+	result->native = event->native;
+	result->native_whole = event->native_whole;
+	result->n_stops = event->n_stops < TALLY_STOPS ? event->n_stops : TALLY_STOPS;
+	for (i = 0; i < result->n_stops; i++) {
+		const struct ledger_stop *from = &event->stops[i];
+		struct tally_stop *to = &result->stops[i];
+
+		snprintf(to->loss, sizeof(to->loss), "%s", from->loss);
+		snprintf(to->module, sizeof(to->module), "%s", from->module);
+		snprintf(to->function, sizeof(to->function), "%s", from->function);
+		to->offset = from->offset;
+		to->count = from->count;
+	}
+}
+
 static int set_losses(struct tally *tally, const struct event_ledger *event)
 {
 	uint32_t i;
 
 	tally->result.samples = event->samples;
 	tally->result.whole = event->whole;
+	set_stops(tally, event);
 	if (vector__grow(&tally->losses, event->n, sizeof(struct tally_loss)))
 		return -ENOMEM;
 	for (i = 0; i < event->n; i++) {

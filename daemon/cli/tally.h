@@ -23,6 +23,12 @@ struct tally_loss {
 	uint64_t count;
 };
 
+struct tally_stop {
+	char loss[32], module[64], function[128]; /* the begin of longer ones */
+	uint64_t offset, count;
+};
+#define TALLY_STOPS 16u
+
 struct tally;
 int tally__new(struct tally **ret);
 struct tally *tally__free(struct tally *tally);
@@ -31,6 +37,9 @@ struct event_sink *tally__sink(struct tally *tally);
 struct tally_result {
 	uint32_t rate;                 /* asked for */
 	uint64_t samples, whole;       /* by the ledger */
+	uint64_t native, native_whole; /* likewise; native 0: no native stacks */
+	struct tally_stop stops[TALLY_STOPS]; /* where the others end, most frequent first */
+	uint32_t n_stops;
 	uint64_t seen;                 /* samples that the recording holds */
 	uint64_t cpu, wall;            /* ns, sums over the threads */
 	uint64_t span;                 /* ns from the session's start to its end */

@@ -123,6 +123,8 @@ static size_t fixed_size(uint16_t kind)
 	case RECORD_EXIT:
 	case RECORD_CLONE:
 		return sizeof(struct record_event);
+	case RECORD_MAP:
+		return sizeof(struct record_map);
 	}
 	return 0;
 }

@@ -140,7 +140,7 @@ static void put_woven(struct telling *telling, struct dump_python *python, struc
 				  .n_native = n,
 				  .python_whole = !told->python.loss,
 				  .native_whole = whole,
-				  .eval_known = places->eval_known(places, &task) > 0};
+				  .eval_known = places->eval_known(places, &task, now) > 0};
 	weave(&in, weaving->items, &woven);
 	for (i = 0; i < woven.n; i++) {
 		const struct weave_item *item = &weaving->items[i];

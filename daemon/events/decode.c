@@ -118,26 +118,6 @@ static int read_features(struct event_decoder *decoder, const json_t *line,
 	return 0;
 }
 
-static int read_losses(struct event_decoder *decoder, json_t *line, struct event_ledger *ledger)
-{
-	json_t *losses = json_object_get(line, "losses"), *value;
-	struct ledger_line *lines;
-	const char *name;
-	int64_t count;
-
-	if (losses && !json_is_object(losses))
-		return -EBADMSG;
-	lines = scratch(decoder, json_object_size(losses), sizeof(*lines));
-	if (!lines)
-		return -ENOMEM;
-	json_object_foreach(losses, name, value) {
-		if (read_integer(value, 0, INT64_MAX, &count))
-			return -EBADMSG;
-		lines[ledger->n++] = (struct ledger_line){name, (uint64_t)count};
-	}
-	ledger->lines = lines;
-	return 0;
-}
 
 static int read_row(const json_t *row, const struct field_list *fields, void *base)
 {
@@ -149,6 +129,48 @@ static int read_row(const json_t *row, const struct field_list *fields, void *ba
 		if (read_value(json_array_get(row, i), &fields->fields[i], base))
 			return -EBADMSG;
 	return 0;
+}
+
+static int read_losses(json_t *losses, struct ledger_line *lines, uint32_t *ret_n)
+{
+	const char *name;
+	json_t *value;
+	int64_t count;
+
+	json_object_foreach(losses, name, value) {
+		if (read_integer(value, 0, INT64_MAX, &count))
+			return -EBADMSG;
+		lines[(*ret_n)++] = (struct ledger_line){name, (uint64_t)count};
+	}
+	return 0;
+}
+
+static int read_ledger(struct event_decoder *decoder, json_t *line, struct event *event)
+{
+	const struct field_list *fields = &ledger_native_fields;
+	json_t *losses = json_object_get(line, "losses"), *stops = json_object_get(line, "stops");
+	size_t n = json_object_size(losses), n_stops = json_array_size(stops), i;
+	struct event_ledger *ledger = &event->ledger;
+	struct ledger_stop *rows;
+
+	if ((losses && !json_is_object(losses)) || (stops && !json_is_array(stops)) ||
+	    n_stops > EVENTS_ROWS_MAX)
+		return -EBADMSG;
+	/* Both in the one scratch. */
+	rows = scratch(decoder, 1, n_stops * sizeof(*rows) + n * sizeof(struct ledger_line));
+	if (!rows)
+		return -ENOMEM;
+	ledger->stops = rows;
+	ledger->n_stops = (uint32_t)n_stops;
+	ledger->lines = (struct ledger_line *)(rows + n_stops);
+	for (i = 0; i < fields->n; i++)
+		if (read_value(json_object_get(line, fields->fields[i].key), &fields->fields[i],
+			       event))
+			return -EBADMSG;
+	for (i = 0; i < n_stops; i++)
+		if (read_row(json_array_get(stops, i), &ledger_stop_form.fields, &rows[i]))
+			return -EBADMSG;
+	return read_losses(losses, (struct ledger_line *)ledger->lines, &ledger->n);
 }
 
 /* A row may refer only to what was there before it. */
@@ -286,7 +308,7 @@ static int read_rest(struct event_decoder *decoder, json_t *line, struct event *
 	case EVENT_PROCESS_END:
 		return event->ending.id < decoder->next[EVENT_PROCESS] ? 0 : -EBADMSG;
 	case EVENT_LEDGER:
-		return read_losses(decoder, line, &event->ledger);
+		return read_ledger(decoder, line, event);
 	case EVENT_GAP:
 	case EVENT_END:
 	case EVENT_KIND_COUNT:

@@ -76,16 +76,17 @@ static int append_losses(struct buf *out, const struct event_ledger *ledger)
 	return err ? err : buf__append(out, "}", 1);
 }
 
-static int append_rows(struct buf *out, const struct event_rows *rows, const struct row_form *form)
+static int append_rows(struct buf *out, const char *key, const void *rows, uint32_t n,
+		       const struct row_form *form)
 {
-	const char *row = rows->rows;
-	int err = append_key(out, "rows");
+	const char *row = rows;
+	int err = append_key(out, key);
 	uint32_t i;
 	size_t j;
 
 	if (!err)
 		err = buf__append(out, "[", 1);
-	for (i = 0; !err && i < rows->n; i++, row += form->size) {
+	for (i = 0; !err && i < n; i++, row += form->size) {
 		err = buf__puts(out, i ? ",[" : "[");
 		for (j = 0; !err && j < form->fields.n; j++) {
 			if (j)
@@ -97,6 +98,31 @@ static int append_rows(struct buf *out, const struct event_rows *rows, const str
 			err = buf__append(out, "]", 1);
 	}
 	return err ? err : buf__append(out, "]", 1);
+}
+
+static int append_fields(struct buf *out, const struct event *event, const struct field_list *list)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < list->n; i++) {
+		err = append_key(out, list->fields[i].key);
+		if (!err)
+			err = append_value(out, &list->fields[i], event);
+	}
+	return err;
+}
+
+static int append_ledger(struct buf *out, const struct event *event)
+{
+	const struct event_ledger *ledger = &event->ledger;
+	int err = append_losses(out, ledger);
+
+	if (err || !ledger->native)
+		return err;
+	err = append_fields(out, event, &ledger_native_fields);
+	return err ? err
+		   : append_rows(out, "stops", ledger->stops, ledger->n_stops, &ledger_stop_form);
 }
 
 static int append_times(struct buf *out, const struct event_samples *samples)
@@ -157,25 +183,21 @@ static int append_samples(struct buf *out, const struct event_samples *samples)
 
 static int append_event(struct buf *out, const struct event *event)
 {
-	const struct field_list *list = &event_fields[event->kind];
+	const struct row_form *form = &event_rows_form[event->kind];
 	int err = buf__puts(out, "{\"ev\":\"");
-	size_t i;
 
 	if (!err)
 		err = buf__puts(out, event_names[event->kind]);
 	if (!err)
 		err = buf__append(out, "\"", 1);
-	for (i = 0; !err && i < list->n; i++) {
-		err = append_key(out, list->fields[i].key);
-		if (!err)
-			err = append_value(out, &list->fields[i], event);
-	}
-	if (!err && event_rows_form[event->kind].size)
-		err = append_rows(out, &event->rows, &event_rows_form[event->kind]);
+	if (!err)
+		err = append_fields(out, event, &event_fields[event->kind]);
+	if (!err && form->size)
+		err = append_rows(out, "rows", event->rows.rows, event->rows.n, form);
 	else if (!err && event->kind == EVENT_HELLO)
 		err = append_features(out, &event->hello);
 	else if (!err && event->kind == EVENT_LEDGER)
-		err = append_losses(out, &event->ledger);
+		err = append_ledger(out, event);
 	else if (!err && event->kind == EVENT_SAMPLES)
 		err = append_samples(out, &event->samples);
 	return err ? err : buf__append(out, "}\n", 2);

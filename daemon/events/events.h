@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 1
+#define EVENTS_MINOR 2
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -145,12 +145,27 @@ struct ledger_line {
 	uint64_t count;
 };
 
+/* Where native stacks end that are not whole (since 1.2). */
+struct ledger_stop {
+	const char *loss;               /* why: a name of include/cprofd/loss.h */
+	const char *module;             /* "libfoo.so.1", "JIT"; "": nothing is known to be there */
+	uint64_t offset;                /* ELF address in the module; JIT: the function; no module: the address */
+	uint64_t count;                 /* of samples */
+	const char *function;           /* "": not known */
+};
+
 struct event_ledger {
 	uint64_t time;
 	uint64_t samples;               /* records that became samples */
 	uint64_t whole;                 /* of these, complete to the outermost frame */
 	uint32_t n;
 	const struct ledger_line *lines;
+	/* since 1.2. native = native_whole + the stops' counts + stops_more */
+	uint64_t native;                /* samples whose native stack was walked; 0: none is asked for */
+	uint64_t native_whole;          /* of these, to where their thread began */
+	uint64_t stops_more;            /* at places that are not listed */
+	uint32_t n_stops;               /* most frequent first */
+	const struct ledger_stop *stops;
 };
 
 struct event_gap {

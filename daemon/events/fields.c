@@ -115,6 +115,22 @@ const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
 	[EVENT_STACKS] = {LIST(stack_row), sizeof(struct stack_row), 1},
 };
 
+static const struct field ledger_stop[] = {
+	{"loss", FIELD_STRING, true, offsetof(struct ledger_stop, loss)},
+	{"module", FIELD_STRING, true, offsetof(struct ledger_stop, module)},
+	{"offset", FIELD_U64, true, offsetof(struct ledger_stop, offset)},
+	{"count", FIELD_U64, true, offsetof(struct ledger_stop, count)},
+	{"function", FIELD_STRING, false, offsetof(struct ledger_stop, function)},
+};
+const struct row_form ledger_stop_form = {LIST(ledger_stop), sizeof(struct ledger_stop), 0};
+
+static const struct field ledger_native[] = {
+	O(U64, ledger.native, "native"),
+	O(U64, ledger.native_whole, "native_whole"),
+	O(U64, ledger.stops_more, "stops_more"),
+};
+const struct field_list ledger_native_fields = LIST(ledger_native);
+
 static const struct field columns[] = {
 	{"wall", FIELD_U64, false, offsetof(struct sample_row, wall)},
 	{"cpu", FIELD_U64, false, offsetof(struct sample_row, cpu)},

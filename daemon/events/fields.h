@@ -36,6 +36,11 @@ struct row_form {
 };
 extern const struct row_form event_rows_form[EVENT_KIND_COUNT];
 
+/* Rows of `stops` in a ledger. */
+extern const struct row_form ledger_stop_form;
+/* Keys of a ledger that are there only when `native` is not 0. */
+extern const struct field_list ledger_native_fields;
+
 /* Columns of `samples` after "t"; offsets are into struct sample_row. */
 extern const struct field_list sample_columns;
 

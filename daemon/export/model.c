@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "events/json.h"
 
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
@@ -186,10 +187,34 @@ static int start_epoch(struct model *model)
 	return buf__append(&model->epoch_stacks, &root, sizeof(root));
 }
 
+/* As they are written into a file: those of the last ledger are all that is asked for. */
+static int keep_stops(struct model *model, const struct event_ledger *event)
+{
+	struct buf *out = &model->stops;
+	uint32_t i;
+	int err = 0;
+
+	buf__clear(out);
+	model->native = event->native;
+	model->native_whole = event->native_whole;
+	model->stops_more = event->stops_more;
+	for (i = 0; i < event->n_stops && !err; i++) {
+		const struct ledger_stop *stop = &event->stops[i];
+
+		err = buf__puts(out, i ? ",{\"loss\":" : "{\"loss\":") ?: json__string(out, stop->loss);
+		err = err ?: buf__puts(out, ",\"module\":") ?: json__string(out, stop->module);
+		err = err ?: buf__puts(out, ",\"offset\":") ?: json__u64(out, stop->offset);
+		err = err ?: buf__puts(out, ",\"function\":") ?: json__string(out, stop->function);
+		err = err ?: buf__puts(out, ",\"count\":") ?: json__u64(out, stop->count);
+		err = err ?: buf__puts(out, "}");
+	}
+	return err;
+}
+
 static int on_ledger(struct model *model, const struct event_ledger *event)
 {
 	uint32_t i, id;
-	int err = 0;
+	int err = keep_stops(model, event);
 
 	since_start(model, event->time);
 	model->samples = event->samples;
@@ -301,7 +326,7 @@ void model__free(struct model *model)
 	struct intern *interns[] = {&model->loss_names, &model->functions, &model->frames,
 				    &model->nodes, &model->process_keys, &model->thread_keys};
 	struct buf *bufs[] = {&model->loss_counts, &model->columns, &model->processes,
-			      &model->threads, &model->epoch_functions, &model->epoch_frames,
+			      &model->threads, &model->stops, &model->epoch_functions, &model->epoch_frames,
 			      &model->epoch_stacks, &model->epoch_processes, &model->epoch_threads,
 			      &model->scratch};
 	size_t i;

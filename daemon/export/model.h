@@ -69,6 +69,8 @@ struct model {
 	bool begun, wall_mode, cut;
 	char *mode, *command, *reason, *detail;
 	uint64_t samples, whole, gap_events; /* ledger */
+	uint64_t native, native_whole, stops_more; /* native 0: none was asked for */
+	struct buf stops;     /* JSON: the items of an array, of the last ledger */
 	struct intern loss_names;
 	struct buf loss_counts; /* uint64_t */
 

@@ -46,6 +46,23 @@ static int put_losses(struct buf *out, const struct model *model)
 	return err ?: buf__puts(out, "}");
 }
 
+/* How much of the native stacks is whole, and where the others end. */
+static int put_native(struct buf *out, const struct model *model)
+{
+	int err;
+
+	if (!model->native)
+		return 0;
+	err = buf__printf(out, ",\"native\":{\"samples\":%llu", (unsigned long long)model->native);
+	err = err ?: put_number(out, "whole", model->native_whole);
+	err = err ?: buf__puts(out, ",\"stops\":[");
+	if (model->stops.len)
+		err = err ?: buf__append(out, model->stops.data, model->stops.len);
+	err = err ?: buf__puts(out, "]");
+	err = err ?: put_number(out, "stops_more", model->stops_more);
+	return err ?: buf__puts(out, "}");
+}
+
 static int put_merged(struct buf *out, const struct speedscope *file)
 {
 	int err = buf__puts(out, ",\"merged\":{\"neighbours\":true");
@@ -82,7 +99,7 @@ static int put_about(struct buf *out, const struct speedscope *file)
 					 (unsigned long long)model__to(model));
 	err = err ?: put_number(out, "samples", model->samples);
 	err = err ?: put_number(out, "whole", model->whole);
-	err = err ?: put_losses(out, model);
+	err = err ?: put_losses(out, model) ?: put_native(out, model);
 	if (model->gap_events)
 		err = err ?: put_number(out, "gap_events", model->gap_events);
 	err = err ?: buf__printf(out, ",\"cut\":%s", model->cut ? "true" : "false");

@@ -204,6 +204,7 @@ int book__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 	struct object object = {
 		.seen = {
 			.id = jit->next_id,
+			.maker = jit->maker,
 			.source = making->source,
 			.life = making->life,
 			.ranges = image->ranges,
@@ -356,6 +357,15 @@ void jit__done(struct jit *jit, uint64_t time_ns)
 		}
 	}
 	jit->n_objects = n;
+}
+
+void book__recount(struct jit *jit)
+{
+	uint32_t i;
+
+	jit->bytes = 0;
+	for (i = 0; i < jit->n_objects; i++)
+		jit->bytes += size_of(&jit->objects[i]);
 }
 
 void book__free(struct jit *jit)

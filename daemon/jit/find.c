@@ -124,6 +124,7 @@ static void fill(const struct search *s, struct jit_found *ret)
 	ret->source = s->object->seen.source;
 	ret->kind = is_trampoline(ret->source, ret->name) ? JIT_KIND_PY_TRAMPOLINE : JIT_KIND_CODE;
 	ret->object = s->object->seen.id;
+	ret->maker = s->object->seen.maker;
 	ret->doubtful = is_doubtful(s);
 }
 

@@ -76,7 +76,7 @@ struct jit {
 	uint64_t (*clock)(void);
 	struct object *objects; /* by id */
 	uint32_t n_objects, capacity;
-	uint32_t next_id;
+	uint32_t next_id, maker;
 	uint32_t n_dead;
 	size_t bytes;           /* of names, ranges, unwind */
 	struct spans spans[JIT_SOURCE_COUNT];
@@ -105,12 +105,15 @@ void book__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_
 /* It ended as a newer one took its place, and that one ended, too: if its entry is on
  * the list, it was registered again. */
 bool book__revived(const struct jit *jit, uint32_t id);
+void book__recount(struct jit *jit); /* bytes of its objects */
 void book__free(struct jit *jit);
 
 /* --- list.c --- */
 int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, bool full,
 	       size_t *budget);
 void list__free(struct list *list);
+/* Those of its entries whose object `to` knows, or that have none. -ENOMEM: *ret is empty. */
+int list__fork(const struct list *list, const struct jit *to, struct list *ret);
 
 /* --- copy.c: one entry's image, verified --- */
 struct node {

@@ -57,6 +57,12 @@ struct jit;
 /* CLOCK_MONOTONIC when `clock` is NULL; tests have their own. */
 int jit__new(uint64_t (*clock)(void), struct jit **ret);
 struct jit *jit__free(struct jit *jit); /* NULL */
+/* What a forked child has of it: the objects that can have been there at `time_ns`, with their ids, and
+ * the lists as they were known; jit__poll() with the child's memory tells the rest. */
+int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret);
+/* A number that objects taken from now on have: who made them. After jit__fork() those of the parent
+ * keep theirs, so that (maker, id) is an object, whichever of its heirs runs it. 0 at first. */
+void jit__set_maker(struct jit *jit, uint32_t maker);
 uint64_t jit__count(const struct jit *jit, enum jit_count count);
 size_t jit__bytes(const struct jit *jit);
 
@@ -104,6 +110,7 @@ struct jit_found {
 	enum jit_source source;
 	enum jit_kind kind;
 	uint32_t object;
+	uint32_t maker;
 	bool doubtful;          /* the time lies between two looks at the list, by a JIT that drops
 				 * objects: another one, perhaps never seen, can have been there */
 };
@@ -127,6 +134,7 @@ struct jit_life {
 
 struct jit_object {
 	uint32_t id;            /* a serial number from 1, in the order of registration as far as told */
+	uint32_t maker;         /* jit__set_maker() */
 	enum jit_source source;
 	struct jit_life life;
 	const struct jit_range *ranges; /* of code, by address; none: a perf map */

@@ -244,11 +244,24 @@ static int take_all(struct jit *jit, struct list *list, struct host_reader *memo
 
 /* --- ends --- */
 
+/* The first n entries are those that stay. */
+static void shrink(struct list *list, uint32_t n)
+{
+	uint64_t hash;
+	uint32_t i;
+
+	list->n = n;
+	memset(list->slots.slots, 0, list->slots.capacity * sizeof(*list->slots.slots));
+	for (i = 0; i < n; i++) {
+		hash_entry(list, i, &hash);
+		slots__enter(&list->slots, hash, i);
+	}
+}
+
 /* After a whole walk: what it did not meet, and what is not linked, has ended. */
 static int sweep(struct jit *jit, struct list *list, struct host_reader *memory, bool *ret_news)
 {
 	uint32_t i, n = 0;
-	uint64_t hash;
 
 	for (i = 0; i < list->n; i++) {
 		struct entry *entry = &list->entries[i];
@@ -262,14 +275,8 @@ static int sweep(struct jit *jit, struct list *list, struct host_reader *memory,
 		}
 		list->entries[n++] = *entry;
 	}
-	if (n == list->n)
-		return 0;
-	list->n = n;
-	memset(list->slots.slots, 0, list->slots.capacity * sizeof(*list->slots.slots));
-	for (i = 0; i < n; i++) {
-		hash_entry(list, i, &hash);
-		slots__enter(&list->slots, hash, i);
-	}
+	if (n != list->n)
+		shrink(list, n);
 	return 0;
 }
 
@@ -345,6 +352,28 @@ void list__free(struct list *list)
 {
 	free(list->entries);
 	free(list->slots.slots);
+}
+
+int list__fork(const struct list *list, const struct jit *to, struct list *ret)
+{
+	size_t slots = list->slots.capacity * sizeof(*list->slots.slots);
+	uint32_t i, n = 0;
+
+	*ret = *list;
+	ret->capacity = list->n + 64; /* arrays grow by half */
+	ret->entries = malloc(ret->capacity * sizeof(*ret->entries));
+	ret->slots.slots = slots ? malloc(slots) : NULL;
+	if (!ret->entries || (slots && !ret->slots.slots)) {
+		list__free(ret);
+		*ret = (struct list){};
+		return -ENOMEM;
+	}
+	for (i = 0; i < list->n; i++)
+		if (!list->entries[i].object || book__get(to, list->entries[i].object))
+			ret->entries[n++] = list->entries[i];
+	if (slots)
+		shrink(ret, n);
+	return 0;
 }
 
 int jit__add_descriptor(struct jit *jit, uint64_t address)

@@ -190,6 +190,28 @@ int spans__retain(struct spans *spans, spans_keep *keep, void *ctx)
 	return 0;
 }
 
+int spans__copy(const struct spans *spans, struct spans *ret)
+{
+	uint32_t level;
+
+	*ret = (struct spans){};
+	for (level = 0; level < SPANS_LEVELS; level++) {
+		uint32_t n = spans->n[level];
+
+		if (!n)
+			continue;
+		ret->levels[level] = malloc((level ? n : FIRST) * sizeof(*ret->levels[level]));
+		if (!ret->levels[level]) {
+			spans__free(ret);
+			return -ENOMEM;
+		}
+		memcpy(ret->levels[level], spans->levels[level], n * sizeof(*ret->levels[level]));
+		ret->n[level] = n;
+		ret->total += n;
+	}
+	return 0;
+}
+
 void spans__free(struct spans *spans)
 {
 	uint32_t level;

@@ -40,6 +40,7 @@ void spans__each(const struct spans *spans, uint64_t lo, uint64_t hi, spans_fn *
  * and seq over all rows; `next` is the one that follows, or NULL. */
 typedef bool spans_keep(void *ctx, const struct span *span, const struct span *next);
 int spans__retain(struct spans *spans, spans_keep *keep, void *ctx);
+int spans__copy(const struct spans *spans, struct spans *ret); /* -ENOMEM: *ret is empty */
 void spans__free(struct spans *spans);
 
 #endif

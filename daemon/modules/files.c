@@ -198,6 +198,16 @@ void files__ask(struct modules *modules)
 	}
 }
 
+static bool is_another(const struct modules *modules, uint64_t inode)
+{
+	uint32_t i;
+
+	for (i = 0; i < modules->n_files; i++)
+		if (modules->files[i]->inode == inode)
+			return true;
+	return false;
+}
+
 void modules__file(struct modules *modules, int fd)
 {
 	struct file *file = modules->asked;
@@ -209,7 +219,13 @@ void modules__file(struct modules *modules, int fd)
 			close(fd);
 		return;
 	}
-	if (fd < 0 || fstat(fd, &stat)) {
+	if (fd >= 0 && !fstat(fd, &stat) && stat.st_ino != file->inode &&
+	    (is_another(modules, stat.st_ino) || !processes__maps(modules, file))) {
+		/* Another took its place while it was opened. */
+		close(fd);
+		file->state = FILE_NEW;
+		file->pid = 0;
+	} else if (fd < 0 || fstat(fd, &stat)) {
 		if (fd >= 0)
 			close(fd);
 		/* The next process that maps it, or the next look at this one's mappings, tries
@@ -245,11 +261,6 @@ int files__done(struct modules *modules, struct job *job)
 	processes__dirty(modules);
 	modules->answers++;
 	return 0;
-}
-
-uint64_t modules__changes(const struct modules *modules)
-{
-	return modules->answers;
 }
 
 void files__free(struct modules *modules)

@@ -120,8 +120,10 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 
 	if (loss == LOSS_NATIVE_PENDING && code && code->file)
 		files__want(modules, code->file);
-	if (loss == LOSS_NATIVE_MAPPING && !code && time > process->asked_for)
+	if (loss == LOSS_NATIVE_MAPPING && !code && time > process->asked_for) {
 		process->asked_for = time;
+		process->look_soon |= !process->pause; /* later ones wait, while it finds nothing */
+	}
 }
 
 void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,

@@ -44,11 +44,19 @@ struct code {
 	uint64_t bias;
 	bool biased;
 	bool descriptor;     /* its JIT's list is known to `jit` */
+	uint32_t look;	     /* modules_process.looks of its first sight */
+	bool exact;	     /* `born` is known, else it came some time after it */
 	uint64_t born, died; /* died 0: it is there */
+};
+
+/* How many processes hold a place in a pool: forked children share their parent's. NULL: one. */
+struct sharers {
+	uint32_t n;
 };
 
 struct object {
 	uint32_t id;
+	struct sharers *sharers; /* of its table */
 	struct placed_table table;
 };
 
@@ -56,6 +64,21 @@ struct fd_reader {
 	struct host_reader reader;
 	int fd;
 };
+
+/* A file's code made room for something, as the kernel told it. */
+struct change {
+	uint64_t start, end;
+	uint64_t time;
+	uint64_t known; /* since then the published list does not have that code; 0: not yet */
+};
+#define CHANGES_MAX 64u
+
+/* Room that was given away where no code was ever seen: most often it is no code's. */
+struct given {
+	uint64_t start, end;
+	uint64_t time;
+};
+#define GIVEN_MAX 256u
 
 struct modules_process {
 	struct modules_process *next;
@@ -70,13 +93,26 @@ struct modules_process {
 	struct code *code; /* by address; those that are gone behind */
 	uint32_t n, n_gone;
 	uint64_t maps_hash;
-	uint64_t read_at;   /* last */
+	uint64_t read_at;   /* when the last look began to read, */
+	uint64_t read_end;  /* and when it had read */
+	uint32_t looks;	    /* that found a change */
 	uint64_t asked_for; /* somebody met a pc in no mapping since: as of then */
 	uint64_t pause;
+	uint64_t look_ns;   /* what a look costs */
+	struct change changes[CHANGES_MAX]; /* the oldest first */
+	uint32_t n_changes, changes_gone;
+	uint64_t told; /* changes and given room, so often */
+	struct given given[GIVEN_MAX]; /* the oldest first */
+	uint32_t n_given;
 	bool dirty;
+	bool look_soon;
+	bool inherited; /* what it knows of JITs is its parent's, objects by id: not compared with its
+			 * memory yet */
 	/* the list that is published */
 	void *list;
 	size_t list_size;
+	uint64_t list_word, list_at; /* struct unwind_process.list; when it was published */
+	struct sharers *list_sharers;
 	uint64_t salt;
 	struct jit *jit; /* NULL: no list of a JIT's is known */
 	uint64_t polled; /* all that the JIT had registered by then is known */
@@ -158,12 +194,55 @@ const struct code *processes__code(const struct modules_process *process, uint64
 				   uint64_t time);
 void processes__free(struct modules *modules);
 
+struct modules_process *processes__add(struct modules *modules, int32_t pid,
+				       const struct image_key *key, uint64_t opened);
+void processes__undo(struct modules *modules, struct modules_process *process, uint64_t now);
+
+/* Is the file mapped now where it was when it was asked for? (An overlay may give an open file another
+ * inode than its mapping.) */
+bool processes__maps(const struct modules *modules, const struct file *file);
+
+/* --- changes.c --- */
+uint64_t modules__clock(void); /* CLOCK_MONOTONIC ns */
+/* Looks at a process with many mappings are rarer. */
+bool looks__affordable(const struct modules_process *process, uint64_t now);
+/* When the room of [start, end) was taken by something else, the last time after `after`; `after` when it
+ * was not, or when that is not known. */
+uint64_t changes__taken(const struct modules_process *process, uint64_t start, uint64_t end,
+			uint64_t after);
+/* The first time instead: several libraries may have come and gone there since the last look. */
+uint64_t changes__left(const struct modules_process *process, uint64_t start, uint64_t end,
+		       uint64_t after);
+/* Was the place of pc given away after `time`, and before the last look? Then what that found there was not
+ * there at `time`. */
+bool changes__given_after(const struct modules_process *process, uint64_t pc, uint64_t time);
+/* A loader may still be at work where something was mapped: another look is needed. */
+bool changes__settle(const struct modules_process *process, uint64_t now);
+/* The list that is published now is of the last look. */
+void changes__published(struct modules_process *process, uint64_t now);
+/* Something was mapped at pc before `time`, and nobody looked since. */
+bool changes__unseen(const struct modules_process *process, uint64_t pc, uint64_t time);
+
+/* --- fork.c --- */
+/* 0 or -ENOMEM: then *a stays alone. */
+int sharers__join(struct sharers **a, struct sharers **ret_b);
+/* True: it was the last one, and what was shared goes. */
+bool sharers__leave(struct sharers **sharers);
+/* A process with this very list, whose image is the same, itself before others; NULL: none. */
+struct modules_process *fork__twin(struct modules *modules, struct modules_process *process,
+				   const void *list, size_t size);
+/* It stands for processes of its image that have no entry of their own. */
+bool fork__is_eldest(const struct modules *modules, const struct modules_process *process);
+
 /* --- lists.c --- */
 /* What was mapped at `time`, ascending; *ret_n of them (0: nothing, or no memory). The caller's to free. */
 struct unwind_placed *lists__at(struct modules *modules, const struct modules_process *process,
 				uint64_t time, uint32_t *ret_n);
 /* Objects that ended stay this long, for walks that are late. */
 #define OBJECT_KEPT_NS (3000 * MS)
+/* Publishes `from`'s list for the process, too; false: no memory. */
+bool lists__share(struct modules *modules, struct modules_process *from,
+		  struct modules_process *process, uint64_t now);
 void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now);
 void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now);
 
@@ -172,6 +251,8 @@ void late__free(struct modules *modules);
 
 /* --- objects.c: JIT compilers --- */
 void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now);
+/* The child has the parent's tables of the objects that its jit has. 0 or -ENOMEM. */
+int objects__fork(struct modules_process *to, struct modules_process *from);
 int objects__done(struct modules *modules, struct job *job);
 /* Drops tables of objects that ended; true: there were some. */
 void objects__sweep(struct modules *modules, struct modules_process *process, uint64_t now);

@@ -15,6 +15,7 @@ struct late {
 	uint32_t n;
 	uint64_t lists; /* made so far */
 	uint64_t process, time, now;
+	uint64_t read_at, told; /* of the process */
 };
 
 static bool lies_between(uint64_t t, uint64_t low, uint64_t high)
@@ -30,6 +31,12 @@ static bool is_same(const struct modules_process *process, uint64_t a, uint64_t 
 	for (i = 0; i < process->n + process->n_gone; i++)
 		if (lies_between(process->code[i].born, low, high) ||
 		    lies_between(process->code[i].died, low, high))
+			return false;
+	for (i = 0; i < process->n_changes; i++)
+		if (lies_between(process->changes[i].time, low, high))
+			return false;
+	for (i = 0; i < process->n_given; i++)
+		if (lies_between(process->given[i].time, low, high))
 			return false;
 	for (i = 0; i < process->n_objects; i++) {
 		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
@@ -49,6 +56,7 @@ static bool make_list(struct modules *modules, const struct modules_process *pro
 	uint32_t n, i;
 
 	if (late->list && late->process == process->id && late->now == modules->now &&
+	    late->read_at == process->read_at && late->told == process->told &&
 	    (late->time == time || is_same(process, late->time, time)))
 		return true;
 	free(late->list);
@@ -63,6 +71,8 @@ static bool make_list(struct modules *modules, const struct modules_process *pro
 	late->process = process->id;
 	late->time = time;
 	late->now = modules->now;
+	late->read_at = process->read_at;
+	late->told = process->told;
 	late->n = n;
 	late->lists++;
 	for (i = 1; i < modules->n_pools; i++)

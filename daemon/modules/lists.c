@@ -91,43 +91,11 @@ static uint32_t sort(struct unwind_placed *places, uint32_t n)
 	return kept;
 }
 
-static bool is_free(const struct modules_process *process, const struct code *code, uint64_t time)
+/* Did all of it lie there at `time`, as processes__code() sees it? */
+static bool was_there(const struct modules_process *process, const struct code *code, uint64_t time)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n; i++)
-		if (process->code[i].start < code->end && code->start < process->code[i].end &&
-		    process->code[i].born <= time)
-			return false;
-	return true;
-}
-
-/* As processes__code() sees it: what is mapped now, unless something else was there. */
-static void gather_gone(struct modules *modules, const struct modules_process *process,
-			uint64_t time, struct unwind_placed *places, uint32_t *n)
-{
-	uint32_t i;
-
-	for (i = process->n; i < process->n + process->n_gone; i++) {
-		const struct code *code = &process->code[i];
-
-		if (code->file && code->born <= time && time <= code->died &&
-		    is_free(process, code, time))
-			put_code(modules, code, places, n);
-	}
-}
-
-static bool was_other(const struct modules_process *process, const struct code *code, uint64_t time)
-{
-	uint32_t i;
-
-	if (code->born <= time)
-		return false;
-	for (i = process->n; i < process->n + process->n_gone; i++)
-		if (process->code[i].start < code->end && code->start < process->code[i].end &&
-		    process->code[i].born <= time && time <= process->code[i].died)
-			return true;
-	return false;
+	return processes__code(process, code->start, time) == code &&
+	       processes__code(process, code->end - 1, time) == code;
 }
 
 /* All that was there at `time`, or is there NOW. */
@@ -148,11 +116,10 @@ static struct unwind_placed *gather(struct modules *modules, const struct module
 	places = calloc(max, sizeof(*places));
 	if (!places)
 		return NULL;
-	for (i = 0; i < process->n && n < max; i++)
-		if (process->code[i].file && !was_other(process, &process->code[i], time))
+	for (i = 0; i < (time == NOW ? process->n : process->n + process->n_gone) && n < max; i++)
+		if (process->code[i].file &&
+		    (time == NOW || was_there(process, &process->code[i], time)))
 			put_code(modules, &process->code[i], places, &n);
-	if (time != NOW)
-		gather_gone(modules, process, time, places, &n);
 	for (i = 0; i < process->n_objects && n < max; i++)
 		put_object(modules, process, &process->objects[i], time, places, &n, max);
 	*ret_n = sort(places, n);
@@ -165,70 +132,108 @@ struct unwind_placed *lists__at(struct modules *modules, const struct modules_pr
 	return gather(modules, process, time, ret_n);
 }
 
-static void tell(struct modules *modules, const struct modules_process *process, uint64_t list)
+static void tell(struct modules *modules, const struct modules_process *process)
 {
-	struct unwind_process value = {.list = list, .salt = process->salt};
+	struct unwind_process value = {.list = process->list_word, .salt = process->salt};
 	struct native_key key = {.image = process->key, .tgid = (uint64_t)process->pid};
-	const struct unwind_process *to = list ? &value : NULL;
 
-	modules->host->set_process(modules->host, &key, to);
+	modules->host->set_process(modules->host, &key, &value);
 	key.tgid = 0;
-	modules->host->set_process(modules->host, &key, to);
+	if (fork__is_eldest(modules, process))
+		modules->host->set_process(modules->host, &key, &value);
 }
 
 static void retire(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	if (process->list)
+	if (process->list && sharers__leave(&process->list_sharers))
 		room__retire(modules, UNWIND_POOL_LISTS, process->list, process->list_size, now);
 	process->list = NULL;
+}
+
+bool lists__share(struct modules *modules, struct modules_process *from,
+		  struct modules_process *process, uint64_t now)
+{
+	struct sharers *sharers;
+
+	if (sharers__join(&from->list_sharers, &sharers))
+		return false;
+	retire(modules, process, now);
+	process->list_sharers = sharers;
+	process->list = from->list;
+	process->list_size = from->list_size;
+	process->list_word = from->list_word;
+	process->list_at = from->list_at;
+	process->salt = from->salt; /* rules by pc are the same */
+	tell(modules, process);
+	return true;
+}
+
+/* False: no room. */
+static bool publish(struct modules *modules, struct modules_process *process, const void *list,
+		    size_t size, uint32_t n, uint64_t now)
+{
+	struct modules_process *twin = fork__twin(modules, process, list, size);
+	struct pool *lists = &modules->pools[UNWIND_POOL_LISTS];
+	void *to;
+
+	if (twin)
+		return twin == process || lists__share(modules, twin, process, now);
+	to = pool__place(&lists->room, size);
+	if (!to)
+		return false;
+	memcpy(to, list, size);
+	retire(modules, process, now);
+	process->list = to;
+	process->list_size = size;
+	process->list_word = UNWIND_LIST((uint32_t)(((char *)to - lists->memory) / UNWIND_BLOCK), n,
+					 ++modules->change);
+	tell(modules, process);
+	process->list_at = modules__clock();
+	return true;
 }
 
 void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	_cleanup_free_ struct unwind_placed *places = NULL;
-	struct pool *lists = &modules->pools[UNWIND_POOL_LISTS];
 	uint32_t n;
 	size_t size;
 	void *list;
 
-	if (!process->dirty || !modules->tables || !modules->n_pools)
+	if (!process->dirty || !modules->tables || !modules->n_pools) {
+		if (!process->dirty)
+			changes__published(process, now);
 		return;
+	}
 	places = gather(modules, process, NOW, &n);
 	if (!places)
 		return;
 	size = (size_t)ranges__blocks(n) * UNWIND_BLOCK;
-	list = pool__place(&lists->room, size);
-	if (!list) {
-		modules->counts.no_room++;
-		return; /* tried again when the older ones are given back */
-	}
-	if (n && !ranges__write(list, places, n)) {
-		uint32_t block = (uint32_t)(((char *)list - lists->memory) / UNWIND_BLOCK);
-
-		tell(modules, process, UNWIND_LIST(block, n, ++modules->change));
-		retire(modules, process, now);
-		process->list = list;
-		process->list_size = size;
-	} else {
-		pool__release(&lists->room, list, size);
-	}
-	process->dirty = false;
+	list = calloc(1, size);
+	if (list && n && !ranges__write(list, places, n) &&
+	    !publish(modules, process, list, size, n, now))
+		modules->counts.no_room++; /* tried again when older ones are given back */
+	else
+		process->dirty = false;
+	if (!process->dirty)
+		changes__published(process, modules__clock());
+	free(list);
 }
 
 void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct native_key key = {.image = process->key, .tgid = (uint64_t)process->pid};
-	const struct modules_process *p;
+	struct modules_process *p;
 
 	modules->host->set_process(modules->host, &key, NULL);
-	/* Another one of this image goes on to stand for those without an entry. */
+	retire(modules, process, now);
+	/* The next one of this image stands for those without an entry. */
 	for (p = modules->processes; p; p = p->next)
-		if (p != process && !p->closed && !memcmp(&p->key, &process->key, sizeof(p->key)))
+		if (p->list && !memcmp(&p->key, &process->key, sizeof(p->key)) &&
+		    fork__is_eldest(modules, p))
 			break;
 	key.tgid = 0;
 	if (p)
-		((struct modules_process *)p)->dirty = true;
+		tell(modules, p);
 	else
 		modules->host->set_process(modules->host, &key, NULL);
-	retire(modules, process, now);
 }

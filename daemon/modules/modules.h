@@ -66,6 +66,27 @@ void modules__tick(struct modules *modules, uint64_t now);
 struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
 					      const struct image_key *key, int mem, int maps,
 					      uint64_t now);
+/* A child that `parent` (or a child of it that is not known) forked at `time`: it has its parent's
+ * mappings, JIT objects and list of then, without its own files of /proc. NULL: no memory, too many,
+ * or nothing is known any more of the parent. */
+struct modules_process *modules__fork_process(struct modules *modules, int32_t pid, uint64_t parent,
+					      uint64_t time, uint64_t now);
+/* Its own files of /proc, copied: what it maps and compiles from the fork on. */
+void modules_process__memory(struct modules_process *process, int mem, int maps);
+/* Its mappings are likely to have changed: looks at once, and publishes. */
+void modules_process__look(struct modules *modules, struct modules_process *process, uint64_t now);
+/* The kernel says that something is mapped there now, and nothing was. */
+void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
+			     uint64_t time);
+/* Looks at the mappings of those of which that was said, if it is not too dear. When there is more to
+ * look at; UINT64_MAX: nothing. */
+uint64_t modules__refresh(struct modules *modules, uint64_t now);
+/* How many of the n frames of a walk at that time are true: a list in which a file's code lies that
+ * was replaced before leads the walk astray. */
+uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
+				  uint32_t n, uint64_t time);
+/* A number that no other process of the session gets; from 1. */
+uint64_t modules_process__id(const struct modules_process *process);
 /* Its _PyRuntime: the module that holds it is the interpreter. */
 void modules_process__runtime(struct modules_process *process, uint64_t address);
 /* It ended, or runs another image. Answers stay for some seconds. */
@@ -124,14 +145,13 @@ int modules__bytes(const struct modules *modules, const struct module *module, s
 int modules__awaited(const struct module *module);
 /* It was opened less than a second ago: its CPython may not be known yet. */
 bool modules_process__is_new(const struct modules_process *process, uint64_t now);
-/* A number of the process that no other one gets. */
-uint64_t modules_process__id(const struct modules_process *process);
 /* An object of the JIT compilers of the process of that number; *ret_mem: its memory, not owned. What it points to
  * lives until the next tick. -ENOENT: gone. */
 int modules__jit_object(const struct modules *modules, uint64_t process, uint32_t object, struct jit_object *ret,
 			int *ret_mem);
-/* A number that differs when an answer may. */
-uint64_t modules__changes(const struct modules *modules);
+/* A number that differs when an answer of that time may. The process may be NULL. */
+uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
+			  uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
 

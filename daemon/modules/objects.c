@@ -21,7 +21,9 @@ static void find_lists(struct modules_process *process)
 		if (code->descriptor || !code->biased || !code->file->descriptor_at)
 			continue;
 		code->descriptor = true;
-		if (process->jit || !jit__new(NULL, &process->jit))
+		if (!process->jit && !jit__new(NULL, &process->jit))
+			jit__set_maker(process->jit, (uint32_t)process->id);
+		if (process->jit)
 			jit__add_descriptor(process->jit, code->file->descriptor_at + code->bias);
 	}
 }
@@ -84,6 +86,46 @@ static void give(struct modules *modules, struct modules_process *process,
 		job__free(job);
 }
 
+static int by_id(const void *a, const void *b)
+{
+	uint32_t x = ((const struct object *)a)->id, y = ((const struct object *)b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+/* All of its objects were inherited. */
+static bool has_table(const struct modules_process *process, uint32_t id)
+{
+	const struct object wanted = {.id = id};
+
+	return bsearch(&wanted, process->objects, process->n_objects, sizeof(wanted), by_id);
+}
+
+int objects__fork(struct modules_process *to, struct modules_process *from)
+{
+	uint32_t i;
+	int err = 0;
+
+	to->inherited = true;
+	to->objects = calloc(from->n_objects + 1, sizeof(*to->objects));
+	if (!to->objects)
+		return -ENOMEM;
+	to->objects_capacity = from->n_objects + 1;
+	for (i = 0; !err && i < from->n_objects; i++) {
+		const struct jit_object *o = jit__object(to->jit, from->objects[i].id);
+		struct object *fresh = &to->objects[to->n_objects];
+
+		if (!o || o->id != from->objects[i].id)
+			continue;
+		*fresh = from->objects[i];
+		err = sharers__join(&from->objects[i].sharers, &fresh->sharers);
+		to->n_objects += !err;
+	}
+	/* Tables come in no order. What the worker has in hand for the parent is made for the child, too. */
+	qsort(to->objects, to->n_objects, sizeof(*to->objects), by_id);
+	return err;
+}
+
 void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	const struct jit_object *o;
@@ -92,16 +134,18 @@ void objects__poll(struct modules *modules, struct modules_process *process, uin
 	find_lists(process);
 	if (!process->jit)
 		return;
-	polled = jit__poll(process->jit, &process->mem.reader, false);
+	polled = jit__poll(process->jit, &process->mem.reader, process->inherited);
 	if (polled >= 0)
 		process->polled = now;
-	if (polled != 1)
+	if (polled != 1 && !process->inherited)
 		return;
 	modules->answers++;
 	if (modules->tables)
 		for (; (o = jit__object(process->jit, process->next_object));
 		     process->next_object = o->id + 1)
-			give(modules, process, o);
+			if (!process->inherited || !has_table(process, o->id))
+				give(modules, process, o);
+	process->inherited = false;
 	objects__sweep(modules, process, now);
 }
 
@@ -135,6 +179,8 @@ int objects__done(struct modules *modules, struct job *job)
 
 static void drop(struct modules *modules, struct object *object, uint64_t now)
 {
+	if (!sharers__leave(&object->sharers))
+		return;
 	room__retire(modules, object->table.pool, object->table.at, object->table.size, now);
 	modules->counts.table_bytes -= object->table.size;
 	modules->counts.jit_tables--;

@@ -36,6 +36,9 @@ static void add_code(struct modules *modules, struct modules_process *process,
 {
 	*to = (struct code){.start = m->start, .end = m->end, .offset = m->offset, .born = born};
 	to->file = files__get(modules, process, m);
+	to->born = changes__taken(process, m->start, m->end, born);
+	to->exact = to->born != born;
+	to->look = process->looks;
 }
 
 /* What is mapped now comes first, then those that are gone (the newest first, bounded). */
@@ -51,6 +54,7 @@ static int merge(struct modules *modules, struct modules_process *process, const
 		executable += maps->items[k].flags & MAPPING_EXEC ? 1 : 0;
 	if (executable > MODULES_MAPPINGS_MAX)
 		executable = MODULES_MAPPINGS_MAX;
+	process->looks++;
 	fresh = calloc(executable + process->n + process->n_gone + 1, sizeof(*fresh));
 	if (!fresh)
 		return -ENOMEM;
@@ -74,8 +78,12 @@ static int merge(struct modules *modules, struct modules_process *process, const
 		if (i < process->n && process->code[i].died)
 			continue;
 		fresh[gone] = process->code[i];
-		if (i < process->n)
-			fresh[gone].died = now;
+		if (i < process->n) {
+			fresh[gone].died = changes__left(process, fresh[gone].start,
+							 fresh[gone].end, born);
+			if (fresh[gone].died == born) /* it was only unmapped */
+				fresh[gone].died = now;
+		}
 		gone++;
 	}
 	free(process->code);
@@ -140,14 +148,16 @@ static void ask_again(struct modules_process *process)
 static void look(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct maps maps = {};
-	uint64_t hash;
+	/* `now` may be long ago: a mapping that is older than what was read has to look so. */
+	uint64_t hash, begin = modules__clock(), end;
 	int err;
 
 	modules->counts.reads++;
 	err = maps__read(process->maps, &maps);
+	end = modules__clock();
 	if (!err && maps.n) {
 		hash = hash_text(&maps);
-		if (hash != process->maps_hash && !merge(modules, process, &maps, now)) {
+		if (hash != process->maps_hash && !merge(modules, process, &maps, end)) {
 			process->maps_hash = hash;
 			process->dirty = true;
 			modules->answers++;
@@ -158,8 +168,29 @@ static void look(struct modules *modules, struct modules_process *process, uint6
 	ask_again(process);
 	if (process->jit && now > KEPT_NS)
 		jit__done(process->jit, now - KEPT_NS);
-	process->read_at = now;
+	process->read_at = begin;
+	process->read_end = end;
+	process->look_soon = changes__settle(process, begin);
+	process->look_ns = modules__clock() - begin;
 	maps__free(&maps);
+}
+
+bool processes__maps(const struct modules *modules, const struct file *file)
+{
+	const struct modules_process *process = modules->processes;
+	const struct mapping *m;
+	struct maps maps = {};
+	bool there = false;
+
+	while (process && (process->pid != file->pid || process->maps < 0))
+		process = process->next;
+	if (process && !maps__read(process->maps, &maps)) {
+		m = maps__find(&maps, file->start);
+		there = m && m->inode == file->inode && m->major == file->major &&
+			m->minor == file->minor;
+	}
+	maps__free(&maps);
+	return there;
 }
 
 static void bias_all(struct modules_process *process)
@@ -188,22 +219,26 @@ const struct code *processes__code(const struct modules_process *process, uint64
 		else
 			high = mid;
 	}
+	if (changes__unseen(process, pc, time))
+		return NULL;
+	if (low && changes__given_after(process, pc, time))
+		low = 0;
 	if (low && pc < process->code[low - 1].end && process->code[low - 1].born <= time)
 		return &process->code[low - 1];
 	for (i = process->n; i < process->n + process->n_gone; i++)
 		if (process->code[i].start <= pc && pc < process->code[i].end &&
 		    process->code[i].born <= time && time <= process->code[i].died)
 			return &process->code[i];
-	/* It came after the last look at the mappings, and the pc before: nothing else was there.
-	 */
-	return low && pc < process->code[low - 1].end ? &process->code[low - 1] : NULL;
+	/* It came after the last look at the mappings, and the pc before: nothing else was there. */
+	return low && pc < process->code[low - 1].end && !process->code[low - 1].exact
+		       ? &process->code[low - 1]
+		       : NULL;
 }
 
 /* --- life --- */
 
-struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
-					      const struct image_key *key, int mem, int maps,
-					      uint64_t now)
+struct modules_process *processes__add(struct modules *modules, int32_t pid,
+				       const struct image_key *key, uint64_t opened)
 {
 	struct modules_process *process;
 
@@ -216,14 +251,32 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 	process->pid = pid;
 	process->key = *key;
 	process->mem.reader.read = read_mem;
-	process->mem.fd = fcntl(mem, F_DUPFD_CLOEXEC, 3);
-	process->maps = fcntl(maps, F_DUPFD_CLOEXEC, 3);
-	process->opened = now;
+	process->mem.fd = process->maps = -1;
+	process->opened = opened;
 	process->salt = (modules->salts += 0x9e3779b97f4a7c15ull) | 1;
 	process->next = modules->processes;
 	modules->processes = process;
 	modules->n_processes++;
 	room__open(modules);
+	return process;
+}
+
+void modules_process__memory(struct modules_process *process, int mem, int maps)
+{
+	process->mem.fd = fcntl(mem, F_DUPFD_CLOEXEC, 3);
+	process->maps = fcntl(maps, F_DUPFD_CLOEXEC, 3);
+	process->look_soon = true;
+}
+
+struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
+					      const struct image_key *key, int mem, int maps,
+					      uint64_t now)
+{
+	struct modules_process *process = processes__add(modules, pid, key, now);
+
+	if (!process)
+		return NULL;
+	modules_process__memory(process, mem, maps);
 	look(modules, process, now);
 	files__ask(modules);
 	return process;
@@ -232,7 +285,7 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 void modules_process__runtime(struct modules_process *process, uint64_t address)
 {
 	process->runtime = address;
-	process->read_at = 0; /* the next tick finds the module */
+	process->look_soon = true; /* the next tick finds the module */
 }
 
 static void close_files(struct modules_process *process)
@@ -268,6 +321,11 @@ static void free_process(struct modules *modules, struct modules_process *proces
 	free(process);
 }
 
+void processes__undo(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	free_process(modules, process, now);
+}
+
 struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time)
 {
 	struct modules_process *process, *best = NULL;
@@ -299,15 +357,28 @@ void processes__dirty(struct modules *modules)
 
 static bool is_due(const struct modules_process *process, uint64_t now)
 {
-	uint64_t since = now - process->read_at;
+	uint64_t since = now > process->read_at ? now - process->read_at : 0;
 
-	return since >= READ_NS ||
+	if (!looks__affordable(process, now))
+		return false;
+	return process->look_soon || since >= READ_NS ||
 	       (process->asked_for > process->read_at && since >= process->pause);
+}
+
+/* What is ready is published; its JIT's lists may wait. */
+void modules_process__look(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	if (process->maps < 0 || process->closed)
+		return;
+	look(modules, process, now);
+	files__ask(modules);
+	bias_all(process);
+	lists__publish(modules, process, now);
 }
 
 static void tick(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	if (is_due(process, now)) {
+	if (process->maps >= 0 && is_due(process, now)) {
 		if (process->asked_for > process->read_at) {
 			process->pause = process->pause ? process->pause * 2 : PAUSE_FIRST;
 			if (process->pause > PAUSE_LAST)
@@ -317,7 +388,8 @@ static void tick(struct modules *modules, struct modules_process *process, uint6
 	}
 	if (process->dirty)
 		bias_all(process);
-	objects__poll(modules, process, now);
+	if (process->mem.fd >= 0)
+		objects__poll(modules, process, now);
 	lists__publish(modules, process, now);
 }
 

@@ -9,6 +9,7 @@
 #define CPROFD_PROFILE_INTERNAL_H
 
 #include "profile/profile.h"
+#include "profile/stops.h"
 #include "profile/tables.h"
 #include "profile/tasks.h"
 
@@ -45,7 +46,9 @@ struct ledger {
 	uint64_t shown[LOSS_COUNT];  /* by records */
 	struct sampler_counts kernel;
 	uint64_t again[LOSS_COUNT];  /* of the kernel's: walked again, which counts what was lost then */
+	uint64_t excused[LOSS_COUNT]; /* counted by the sampler, and found to be none in user space */
 	uint64_t missed_ended;       /* ticks that threads ended missed */
+	struct stops stops;          /* of native stacks */
 };
 
 /* A frame of a sample on its way to a node of the tree. */
@@ -162,7 +165,7 @@ int announce__process_end(struct profile *profile, struct process *process);
 int announce__replay(const struct profile *profile, struct event_sink *sink);
 
 /* ledger.c */
-int ledger__tell(const struct profile *profile, struct event_sink *sink, uint64_t time);
+int ledger__tell(struct profile *profile, struct event_sink *sink, uint64_t time);
 uint64_t ledger__loss(const struct profile *profile, enum loss loss);
 uint64_t ledger__missed(const struct profile *profile, const struct thread *thread);
 

@@ -1,6 +1,8 @@
 /* The ledger: what was lost, and why. A loss can be seen in up to two places: by
  * the sampler's counters and by the records that it sent. Those are the same
  * loss, so the larger count holds; what user space found is added. */
+#include <string.h>
+
 #include "profile/internal.h"
 
 #define LOSS_NAME(id, kind, name, sentence) [LOSS_##id] = name,
@@ -33,19 +35,23 @@ static uint64_t ticks_missed(const struct profile *profile)
 uint64_t ledger__loss(const struct profile *profile, enum loss loss)
 {
 	const struct ledger *ledger = &profile->ledger;
-	uint64_t seen = ledger->shown[loss];
+	uint64_t seen = ledger->shown[loss], kernel = 0;
 	size_t n = sizeof(ledger->kernel.losses) / sizeof(ledger->kernel.losses[0]);
 
-	if ((size_t)loss < n && ledger->kernel.losses[loss] > seen + ledger->again[loss])
-		seen = ledger->kernel.losses[loss] - ledger->again[loss];
+	if ((size_t)loss < n &&
+	    ledger->kernel.losses[loss] > ledger->again[loss] + ledger->excused[loss])
+		kernel = ledger->kernel.losses[loss] - ledger->again[loss] - ledger->excused[loss];
+	if (kernel > seen)
+		seen = kernel;
 	if (loss == LOSS_TICK_MISSED)
 		seen += ticks_missed(profile);
 	return seen + ledger->own[loss];
 }
 
-int ledger__tell(const struct profile *profile, struct event_sink *sink, uint64_t time)
+int ledger__tell(struct profile *profile, struct event_sink *sink, uint64_t time)
 {
 	struct ledger_line lines[LOSS_COUNT];
+	struct ledger_stop stops[STOPS_TOLD];
 	struct event event = {.kind = EVENT_LEDGER};
 	enum loss loss;
 
@@ -59,12 +65,30 @@ int ledger__tell(const struct profile *profile, struct event_sink *sink, uint64_
 		if (count)
 			lines[event.ledger.n++] = (struct ledger_line){names[loss], count};
 	}
+	stops__tell(&profile->ledger.stops, profile->options.places, stops, &event.ledger);
 	return sink->event(sink, &event);
 }
 
 void profile__counts(struct profile *profile, const struct sampler_counts *sum)
 {
 	profile->ledger.kernel = *sum;
+}
+
+void profile__excuse(struct profile *profile, enum loss loss, uint64_t count)
+{
+	profile->ledger.excused[loss] += count;
+}
+
+uint32_t profile__stops(struct profile *profile, struct ledger_stop *ret, uint32_t max)
+{
+	struct ledger_stop rows[STOPS_TOLD];
+	struct event_ledger ledger = {};
+	uint32_t n;
+
+	stops__tell(&profile->ledger.stops, profile->options.places, rows, &ledger);
+	n = ledger.n_stops < max ? ledger.n_stops : max;
+	memcpy(ret, rows, n * sizeof(*ret));
+	return n;
 }
 
 void profile__loss(struct profile *profile, enum loss loss, uint64_t count)

@@ -272,6 +272,8 @@ void profile__totals(const struct profile *profile, struct profile_totals *ret)
 	*ret = (struct profile_totals){
 		.samples = profile->ledger.samples,
 		.whole = profile->ledger.whole,
+		.native = profile->ledger.stops.native,
+		.native_whole = profile->ledger.stops.whole,
 		.epoch = profile->epoch,
 		.processes = profile->tasks.n_processes,
 		.threads = profile->tasks.n_threads,

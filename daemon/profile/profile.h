@@ -44,6 +44,8 @@ struct finisher {
 	int (*finish)(struct finisher *self, const struct record_sample *sample,
 		      const struct part_stack *stack, bool last, struct part_native_frames *ret);
 };
+/* With a finisher, samples that have Python and native frames wait likewise until it is known where the eval
+ * loop lies. */
 #define PROFILE_FINISH_NS 2000000000ull /* a sample waits this long for tables ... */
 #define PROFILE_FINISH_BYTES (8u << 20) /* ... and all that wait have this much room */
 
@@ -122,6 +124,12 @@ void profile__counts(struct profile *profile, const struct sampler_counts *sum);
 /* Adds to one line; collect's bad records, the engine's missed children ... */
 void profile__loss(struct profile *profile, enum loss loss, uint64_t count);
 
+/* The sampler counted losses of this kind that are none, as records or what the engine knows
+ * show; it goes on counting them. */
+void profile__excuse(struct profile *profile, enum loss loss, uint64_t count);
+/* Where native stacks were cut, most frequent first; at most 16. Valid until the next sample. */
+uint32_t profile__stops(struct profile *profile, struct ledger_stop *ret, uint32_t max);
+
 /* --- time --- */
 
 /* After each flush of collect, every 20 ms or so: emits what is due. */
@@ -139,6 +147,7 @@ int profile__end(struct profile *profile, uint64_t time, const char *reason, con
 /* For progress and tests. */
 struct profile_totals {
 	uint64_t samples, whole, losses[LOSS_COUNT];
+	uint64_t native, native_whole; /* of the ledger (events.h) */
 	uint32_t epoch, processes, threads, functions, frames, stacks;
 	uint64_t bytes;          /* of tables and code objects */
 };

@@ -115,7 +115,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	struct stack *stack = profile->stack;
 	struct ledger *ledger = &profile->ledger;
 	uint16_t native_loss = native->part.loss;
-	int eval = places->eval_known(places, &sample->header.task);
+	int eval = places->eval_known(places, &sample->header.task, sample->header.time);
 	struct weave_input in = {
 		.python = python ? python->frames : NULL,
 		.n_python = python ? python->n : 0,
@@ -136,6 +136,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	*ret_whole = *ret_whole && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
 		(again ? ledger->own : ledger->shown)[native_loss]++;
+	stops__count(&ledger->stops, places, &sample->header, native);
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;

@@ -16,7 +16,7 @@ static bool awaits_eval(const struct profile *profile, const struct record_sampl
 	struct places *places = profile->options.places;
 
 	return python && python->n && record__part(sample, PART_NATIVE_FRAMES) && places &&
-	       places->eval_known(places, &sample->header.task) == -EAGAIN;
+	       places->eval_known(places, &sample->header.task, sample->header.time) == -EAGAIN;
 }
 
 /* 0, or -EAGAIN: later. */

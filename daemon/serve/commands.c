@@ -30,7 +30,7 @@ static void answer(struct engine *engine, struct client *client, const struct re
 
 /* --- numbers of the engine --- */
 
-#define STOPS_TOLD 4u
+#define STOPS_SHOWN 4u
 
 static json_t *describe(const struct engine *engine, const struct session *session)
 {
@@ -81,25 +81,22 @@ static json_t *list_losses(const struct engine *engine)
 /* Where walks of native stacks ended early, of each session the places met most. */
 static json_t *list_stops(const struct engine *engine)
 {
-#define NAME(id, kind, name, sentence) [LOSS_##id] = name,
-	static const char *const names[] = {CPROFD_LOSSES(NAME)};
-#undef NAME
 	json_t *stops = json_array();
 
 	for (const struct session *s = engine->sessions; s; s = s->next) {
-		struct modules_stop top[STOPS_TOLD];
-		uint32_t n = s->modules && s->state == SESSION_RUNNING ?
-				     modules__stops(s->modules, top, STOPS_TOLD) :
-				     0;
+		struct ledger_stop top[STOPS_SHOWN];
+		uint32_t n = s->state == SESSION_RUNNING && s->profile ? profile__stops(s->profile, top, STOPS_SHOWN) : 0;
 
 		for (uint32_t i = 0; i < n; i++) {
-			json_t *path = json_string(top[i].path); /* NULL: no UTF-8 */
+			json_t *module = json_string(top[i].module), *function = json_string(top[i].function);
 
-			json_array_append_new(stops, json_pack("{s:I, s:s, s:o, s:I, s:I}", "session", (json_int_t)s->id,
-							       "loss", names[top[i].loss], "module",
-							       path ? path : json_string("?"), "offset",
-							       (json_int_t)top[i].offset, "count",
-							       (json_int_t)top[i].count));
+			/* NULL: no UTF-8 */
+			json_array_append_new(
+				stops, json_pack("{s:I, s:s, s:o, s:I, s:o, s:I}", "session", (json_int_t)s->id, "loss",
+						 top[i].loss, "module", module ? module : json_string("?"), "offset",
+						 (json_int_t)top[i].offset, "function",
+						 function ? function : json_string("?"), "count",
+						 (json_int_t)top[i].count));
 		}
 	}
 	return stops;

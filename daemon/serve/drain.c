@@ -1,6 +1,7 @@
 /* A session's ring -> collect -> profile -> lines. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,10 +22,38 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 	return profile__code(session->profile, code);
 }
 
+/* The sample as what is known by now has it. */
+static int correct(struct session *session, const struct record_sample *sample, bool no_python,
+		   uint32_t trusted)
+{
+	struct record_sample *copy = malloc(sample->header.size);
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, sample, sample->header.size);
+	if (no_python) {
+		copy->loss = LOSS_NONE;
+		copy->flags |= SAMPLE_NO_PYTHON;
+		profile__excuse(session->profile, LOSS_PROCESS_UNKNOWN, 1);
+	}
+	native__cut(session, copy, trusted);
+	err = profile__sample(session->profile, copy);
+	free(copy);
+	return err;
+}
+
 static int on_sample(struct collect_sink *self, const struct record_sample *sample)
 {
-	native__sample(of(self), sample);
-	return profile__sample(of(self)->profile, sample);
+	struct session *session = of(self);
+	uint32_t trusted = native__sample(session, sample);
+	/* A program that began just now is no Python for its first moments, or for ever. */
+	bool no_python = sample->loss == LOSS_PROCESS_UNKNOWN &&
+			 tracee__ran_no_python(session, &sample->header);
+
+	if (no_python || trusted != UINT32_MAX)
+		return correct(session, sample, no_python, trusted);
+	return profile__sample(session->profile, sample);
 }
 
 static int on_fork(struct collect_sink *self, const struct record_fork *fork)
@@ -37,7 +66,7 @@ static int on_exec(struct collect_sink *self, const struct record_event *exec)
 	return profile__exec(of(self)->profile, exec);
 }
 
-static int on_exit(struct collect_sink *self, const struct record_event *exit)
+static int on_ended(struct collect_sink *self, const struct record_event *exit)
 {
 	return profile__exit(of(self)->profile, exit);
 }
@@ -61,6 +90,11 @@ static int on_record(void *ctx, const void *data, size_t len)
 	const struct record_header *header = data;
 	int err;
 
+	if (len >= sizeof(*header) && header->kind == RECORD_MAP) {
+		if (record__check(data, len) == 0)
+			native__mapped(session, data);
+		return 0;
+	}
 	if (len >= sizeof(*header) && header->size <= len &&
 	    (header->kind == RECORD_FORK || header->kind == RECORD_EXEC || header->kind == RECORD_EXIT) &&
 	    record__check(data, len) == 0)
@@ -76,8 +110,10 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 	struct session *session = (struct session *)((char *)watch - offsetof(struct session, ring_watch));
 
 	/* Woken by fork, exec, the end of a tracee, or a ring that fills: no tick to wait for. */
-	if (session->state == SESSION_RUNNING)
+	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);
+		native__refresh(session);
+	}
 }
 
 int drain__open(struct session *session, int ring_fd, int samples_fd)
@@ -91,7 +127,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 						      .sample = on_sample,
 						      .fork = on_fork,
 						      .exec = on_exec,
-						      .exit = on_exit,
+						      .exit = on_ended,
 						      .clone = on_clone};
 	session->sink.event = on_event;
 	err = collector__new(&session->collect_sink, &session->collector);
@@ -125,8 +161,10 @@ void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 {
 	int err = ring__drain(session->ring);
 
+	native__refresh(session); /* before somebody asks what lies where */
 	if (!err)
 		err = collector__flush(session->collector, up_to);
+	session->handed_on = up_to;
 	if (err && !session->error)
 		session->error = err;
 }

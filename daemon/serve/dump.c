@@ -309,7 +309,7 @@ static bool names_ready(struct session *session, uint64_t now)
 		const struct dump_native *natives = dump->threads[i].told.natives;
 		const struct record_task task = dump_task(&dump->threads[i].told);
 
-		if (natives && places->eval_known(places, &task) == -EAGAIN)
+		if (natives && places->eval_known(places, &task, now) == -EAGAIN)
 			ready = false;
 
 		for (uint32_t k = 0; natives && k < natives->n; k++) {

@@ -110,6 +110,7 @@ struct tracee {
 	uint32_t exec;
 	bool exec_known;
 	uint64_t exec_cpu;              /* CPU time of its thread when it called exec */
+	uint64_t none_until;            /* monotonic ns: it can have run no Python frame up to then */
 	struct image_key key;
 	int mem, maps;
 	uint32_t token;                 /* of the last question; FORKED, not 0: its memory was asked for */
@@ -118,7 +119,8 @@ struct tracee {
 	bool provisional;               /* TRYING: told as no Python, which may change */
 	struct image image;
 	char python[32];
-	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked */
+	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked and was not met */
+	uint64_t native_from, native_since; /* FORKED: whose mappings it has (modules_process__id), of when */
 };
 
 struct tracee *tracee__new(struct session *session, int32_t pid);
@@ -133,6 +135,9 @@ void tracee__record(struct engine *engine, struct session *session, const struct
 void tracee__ask_memory(struct engine *engine, struct tracee *tracee);
 void tracee__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n);
+/* The sampler did not know the image of this sample's process: is it known by now that no Python frame
+ * can have been there? */
+bool tracee__ran_no_python(const struct session *session, const struct record_header *header);
 /* Identifies what is due, frees what ended; at the end of a round. *ret_next: lowered to when there is
  * more to do (monotonic ns). */
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next);
@@ -147,6 +152,8 @@ bool tracee__any_alive(struct session *session);
 /* Of CPU time since its exec. No CPython runs its first frame on less; and the loader has mapped its
  * libraries: a program that shows no interpreter by then is none for now. */
 #define TRACEE_SHOWS_NS 2000000ull
+/* From a look that shows no interpreter to the first frame: it has to be mapped, linked and set up. */
+#define TRACEE_LOADS_NS 1000000ull
 
 /* Looks at its memory: it is KNOWN then (settled, refused), or next_try says when to look again. */
 void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now);
@@ -183,8 +190,18 @@ void native__answered(struct session *session, const struct broker_message *mess
 void native__enter(struct tracee *tracee);
 void native__leave(struct tracee *tracee);
 void native__identified(struct tracee *tracee);
-/* Learns from walks that ended early. */
-void native__sample(struct session *session, const struct record_sample *sample);
+/* Its loader is at work: what it maps is looked at now. */
+void native__look(struct tracee *tracee);
+/* `parent` forked it at `time`. */
+void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
+/* A child is met for the first time; learns from walks that ended early. How many native frames can be
+ * believed: UINT32_MAX: all. */
+uint32_t native__sample(struct session *session, const struct record_sample *sample);
+/* Cuts its native frames behind so many. */
+void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted);
+/* Something was mapped; if it came to the place of code, that is looked at. */
+void native__mapped(struct session *session, const struct record_map *map);
+uint64_t native__refresh(struct session *session); /* monotonic ns: when there is more to do */
 
 /* --- cache_dir.c --- */
 /* The directory of unwind tables, of this user's alone; < 0: there is none. The caller's to close. */
@@ -243,6 +260,7 @@ struct session {
 	uint64_t begun, deadline;       /* monotonic ns; deadline 0: none */
 	uint64_t counts_due, spool_due;
 	uint64_t detached;              /* when it was; names and lines that are being read may still come */
+	uint64_t handed_on;             /* all records of before that time went to the profile */
 	uint64_t bad_told;              /* collect's bad records told to the profile so far */
 	const char *reason;             /* of its end */
 	char detail[160];

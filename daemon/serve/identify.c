@@ -74,7 +74,8 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 #undef NAME
 	};
 	static const char *const hints[TARGET_PROBLEM_COUNT] = {
-		[TARGET_PROBLEM_NOT_PYTHON] = "when a child of it is the Python, attach to that one, or add --subprocesses",
+		[TARGET_PROBLEM_NOT_PYTHON] = "attach to the Python among its children, if there is one; "
+					       "`cprofd record -s --native -- COMMAND` shows programs that are no Python, too",
 		[TARGET_PROBLEM_UNSUPPORTED] = "run the program with a CPython from 3.8 to 3.15",
 		[TARGET_PROBLEM_STARTING] = "try again in a moment",
 	};
@@ -103,8 +104,12 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now)
 {
 	struct refusal refusal = {};
 	bool first = tracee__is_awaited(tracee);
+	uint64_t looked = engine__now();
 	int err = identify(tracee, &refusal);
 
+	if (err == -ENOENT && tracee->none_until < looked + TRACEE_LOADS_NS)
+		tracee->none_until = looked + TRACEE_LOADS_NS;
+	native__look(tracee);
 	if (err == 0) {
 		settled(engine, tracee);
 	} else if ((err == -EAGAIN || err == -ENOENT) && now < tracee->until && !(first && tracee->session->request.starting)) {

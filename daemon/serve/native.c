@@ -160,8 +160,12 @@ void native__enter(struct tracee *tracee)
 {
 	struct session *session = tracee->session;
 
-	if (!session->modules || tracee->native || tracee->mem < 0 || tracee->maps < 0)
+	if (!session->modules || tracee->mem < 0 || tracee->maps < 0)
 		return;
+	if (tracee->native) { /* inherited */
+		modules_process__memory(tracee->native, tracee->mem, tracee->maps);
+		return;
+	}
 	tracee->native = modules__open_process(session->modules, tracee->pid, &tracee->key,
 					       tracee->mem, tracee->maps, engine__now());
 	native__identified(tracee);
@@ -180,27 +184,88 @@ void native__identified(struct tracee *tracee)
 		modules_process__runtime(tracee->native, tracee->image.runtime);
 }
 
-void native__sample(struct session *session, const struct record_sample *sample)
+void native__look(struct tracee *tracee)
 {
+	if (tracee->native)
+		modules_process__look(tracee->session->modules, tracee->native, engine__now());
+}
+
+void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time)
+{
+	/* One that was not met itself has what it inherited. */
+	child->native_from = parent->native ? modules_process__id(parent->native) : parent->native_from;
+	child->native_since = parent->native ? time : parent->native_since;
+}
+
+/* A forked child that runs: what it inherits is set up, and its own files of /proc are asked for.
+ * Those that exec at once never come here. */
+static struct modules_process *meet(struct session *session, int32_t pid)
+{
+	struct tracee *tracee = tracee__find(session, pid);
+
+	if (!tracee || tracee->state != TRACEE_FORKED)
+		return NULL;
+	if (!tracee->native && tracee->native_from)
+		tracee->native = modules__fork_process(session->modules, pid, tracee->native_from,
+						       tracee->native_since, engine__now());
+	tracee->native_from = 0;
+	tracee__ask_memory(session->engine, tracee);
+	return tracee->native;
+}
+
+uint32_t native__sample(struct session *session, const struct record_sample *sample)
+{
+	int32_t pid = (int32_t)sample->header.task.tgid;
 	const struct part_native_frames *part;
 	struct modules_process *process;
-	struct tracee *tracee;
-	int32_t pid = (int32_t)sample->header.task.tgid;
+	uint32_t trusted;
+
+	if (!session->modules)
+		return UINT32_MAX;
+	part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+	if (!part)
+		return UINT32_MAX;
+	process = modules__process(session->modules, pid, sample->header.time);
+	if (!process)
+		process = meet(session, pid);
+	if (!process)
+		return UINT32_MAX;
+	trusted = modules_process__trusted(process, part->pc, part->n, sample->header.time);
+	if (trusted < part->n)
+		return trusted;
+	if (part->part.loss && part->n && !record__part(sample, PART_STACK)) /* else it is not over */
+		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
+				 sample->header.time);
+	return UINT32_MAX;
+}
+
+void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted)
+{
+	struct part_native_frames *part = (void *)record__part(sample, PART_NATIVE_FRAMES);
+
+	if (!part || trusted >= part->n)
+		return;
+	part->n = trusted;
+	part->flags &= ~NATIVE_WHOLE;
+	if (part->part.loss && record__part(sample, PART_STACK))
+		return; /* it is walked again */
+	if (part->part.loss)
+		profile__excuse(session->profile, part->part.loss, 1);
+	part->part.loss = LOSS_NATIVE_PENDING;
+}
+
+void native__mapped(struct session *session, const struct record_map *map)
+{
+	struct modules_process *process;
 
 	if (!session->modules)
 		return;
-	part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
-	if (!part || !part->part.loss || !part->n)
-		return;
-	process = modules__process(session->modules, pid, sample->header.time);
-	if (process) {
-		if (!record__part(sample, PART_STACK)) /* else it is not over */
-			modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
-					 sample->header.time);
-		return;
-	}
-	/* A forked child has its parent's list until it maps code of its own, or its parent goes. */
-	tracee = tracee__find(session, pid);
-	if (tracee && (part->part.loss == LOSS_NATIVE_MAPPING || part->part.loss == LOSS_NATIVE_PENDING))
-		tracee__ask_memory(session->engine, tracee);
+	process = modules__process(session->modules, (int32_t)map->header.task.tgid, map->header.time);
+	if (process)
+		modules_process__mapped(process, map->start, map->end, map->header.time);
+}
+
+uint64_t native__refresh(struct session *session)
+{
+	return session->modules ? modules__refresh(session->modules, engine__now()) : UINT64_MAX;
 }

@@ -25,9 +25,11 @@ struct module_names {
 	bool interpreter;
 };
 
-/* An object of a JIT compiler; numbers of objects are of a process. */
+/* An object of a JIT compiler; numbers of objects are of the process that made them, and forked children
+ * have them, too. */
 struct object_names {
-	uint64_t process;
+	uint64_t maker, heir; /* heir: who was seen with it last */
+	uint64_t copied;      /* whose memory `names` are of; 0: nobody's yet */
 	uint32_t object;
 	bool no_lines;
 	struct names *names; /* of its lines; NULL: not asked for */
@@ -177,20 +179,20 @@ static bool hash_object(const void *holder, uint32_t row, uint64_t *ret)
 {
 	const struct native_places *self = holder;
 
-	*ret = hash__pair(&self->seed, self->objects[row].process, self->objects[row].object);
+	*ret = hash__pair(&self->seed, self->objects[row].maker, self->objects[row].object);
 	return true;
 }
 
 /* Its number, or UINT32_MAX: no memory. */
-static uint32_t object_of(struct native_places *self, uint64_t process, uint32_t object)
+static uint32_t object_of(struct native_places *self, uint64_t maker, uint32_t object)
 {
-	const struct object_names fresh = {.process = process, .object = object};
-	uint64_t hash = hash__pair(&self->seed, process, object);
+	const struct object_names fresh = {.maker = maker, .object = object};
+	uint64_t hash = hash__pair(&self->seed, maker, object);
 	uint32_t at, row;
 
 	for (at = slots__first(&self->by_object, hash); slots__row(&self->by_object, at, &row);
 	     at = slots__next(&self->by_object, at))
-		if (self->objects[row].process == process && self->objects[row].object == object)
+		if (self->objects[row].maker == maker && self->objects[row].object == object)
 			return row;
 	if (array__reserve((void **)&self->objects, sizeof(fresh), self->n_objects, &self->objects_capacity) ||
 	    slots__reserve(&self->by_object, self->n_objects, hash_object, self))
@@ -204,10 +206,14 @@ static int find_jit(struct native_places *self, const struct modules_process *pr
 		    const struct modules_found *found, uint64_t address, struct place *ret)
 {
 	const struct jit_found *object = &found->object;
-	uint32_t number = object_of(self, modules_process__id(process), object->object);
+	uint32_t number = object_of(self, object->maker, object->object);
 
 	if (number == UINT32_MAX)
 		return -ENOMEM;
+	if (!self->objects[number].copied) {
+		self->objects[number].heir = modules_process__id(process);
+		self->objects[number].no_lines = false;
+	}
 	ret->kind = PLACE_JIT;
 	ret->module = MODULE_JIT + number;
 	ret->module_name = "JIT";
@@ -223,20 +229,38 @@ static int find_jit(struct native_places *self, const struct modules_process *pr
 	return 0;
 }
 
+/* Who made it may be gone, or have dropped it. */
+static int image_of(const struct native_places *self, const struct object_names *object, uint64_t *ret_process,
+		    struct jit_object *ret, int *ret_mem)
+{
+	const uint64_t makers[] = {object->maker, object->heir};
+	int err = -ENOENT;
+	unsigned i;
+
+	for (i = 0; err && i < 2; i++) {
+		*ret_process = object->copied ? object->copied : makers[i];
+		err = modules__jit_object(self->session->modules, *ret_process, object->object, ret, ret_mem);
+		if (!err && (!ret->has_lines || ret->source != JIT_SOURCE_GDB || ret->life.died_by ||
+			     ret->maker != object->maker))
+			err = -ENOENT;
+	}
+	return err;
+}
+
 /* The lines of an object are in its image, which the namer copies from the target's memory. What it copied is that
  * object's if the object is there after it: 0; -EAGAIN; -ENOENT: it has no lines, or is gone. */
 static int object_lines(struct native_places *self, struct object_names *object)
 {
 	struct jit_object told;
+	uint64_t process;
 	int mem, err;
 
 	if (object->certain || object->no_lines)
 		return object->certain ? 0 : -ENOENT;
-	err = modules__jit_object(self->session->modules, object->process, object->object, &told, &mem);
-	if (!err && (!told.has_lines || told.source != JIT_SOURCE_GDB || told.life.died_by))
-		err = -ENOENT;
+	err = image_of(self, object, &process, &told, &mem);
 	if (!err && !object->names) {
 		object->names = namer__add_object(self->namer, mem, told.image, told.image_size);
+		object->copied = object->names ? process : 0;
 		err = object->names ? -EAGAIN : -ENOMEM;
 	} else if (!err) {
 		err = names__ready(object->names);
@@ -322,22 +346,23 @@ static int name(struct places *places, uint64_t module, uint64_t vaddr, struct p
 static uint64_t changes(struct places *places, const struct record_task *task, uint64_t time)
 {
 	struct native_places *self = of(places);
+	const struct modules *modules = self->session->modules;
 
-	return (self->session->modules ? modules__changes(self->session->modules) : 0) + namer__changes(self->namer);
+	return (modules ? modules__changes(modules, places__process(self, task, time), time) : 0) +
+	       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull;
 }
 
-static int eval_known(struct places *places, const struct record_task *task)
+static int eval_known(struct places *places, const struct record_task *task, uint64_t time)
 {
 	struct native_places *self = of(places);
-	uint64_t now = engine__now();
-	struct modules_process *process = places__process(self, task, now);
+	struct modules_process *process = places__process(self, task, time);
 	const struct module *module = process ? modules__interpreter(process) : NULL;
 	struct module_names *names = module ? names_of(self, module, (int32_t)task->tgid) : NULL;
 	const struct eval_ranges *eval;
 	int err;
 
 	if (!names)
-		return process && !module && modules_process__is_new(process, now) ? -EAGAIN : 0;
+		return process && !module && modules_process__is_new(process, engine__now()) ? -EAGAIN : 0;
 	if (!names->names)
 		return modules__awaited(module) == -EAGAIN ? -EAGAIN : 0;
 	err = names__eval(names->names, &eval);

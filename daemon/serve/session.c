@@ -229,10 +229,11 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 		linger(engine, session, now);
 	if (session->state != SESSION_RUNNING)
 		return;
-	drain__run(engine, session, now - SETTLE_NS);
+	/* Objects of JITs were registered before a sample met them. */
 	if (session->modules)
 		modules__tick(session->modules, now);
 	places__tick(session->places);
+	drain__run(engine, session, now - SETTLE_NS);
 	if (session->rushes && ++session->beats % RUSH_BEATS)
 		return;
 	rush(session, now);

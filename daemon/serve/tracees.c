@@ -108,19 +108,33 @@ void tracee__tell_ends(struct session *session, uint64_t up_to)
 	}
 }
 
-/* `cpu_time`: its last, UINT64_MAX when that is not known. */
-static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time)
+bool tracee__ran_no_python(const struct session *session, const struct record_header *header)
+{
+	const struct record_task *task = &header->task;
+	const struct tracee *p;
+
+	for (p = session->tracees; p; p = p->next)
+		if (p->pid == (int32_t)task->tgid && p->exec_known && p->exec == task->exec)
+			break;
+	if (!p || p->state == TRACEE_FORKED)
+		return false;
+	return header->time <= p->none_until || p->provisional ||
+	       (p->state == TRACEE_KNOWN && !p->image.runtime);
+}
+
+/* `cpu_time`: its last, UINT64_MAX when that is not known. `time`: of its end, or when that was seen. */
+static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time, uint64_t time)
 {
 	struct session *session = tracee->session;
 
 	if (tracee->dead)
 		return;
-	if (session->state == SESSION_RUNNING && !tracee->root && !tracee->provisional &&
-	    (tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING) &&
-	    cpu_time > tracee->exec_cpu + TRACEE_SHOWS_NS)
-		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	tracee->dead = true;
 	tracee->ended = engine__now();
+	if (session->state == SESSION_RUNNING && !tracee->root && !tracee->provisional &&
+	    (tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING) &&
+	    cpu_time > tracee->exec_cpu + TRACEE_SHOWS_NS && tracee->none_until < time)
+		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	drop_image(tracee);
 	engine__unwatch(engine, &tracee->watch);
 	close_image(tracee);
@@ -140,7 +154,7 @@ bool tracee__any_alive(struct session *session)
 		if (proc__alive(p->pid, p->start))
 			alive = true;
 		else
-			end(session->engine, p, UINT64_MAX);
+			end(session->engine, p, UINT64_MAX, engine__now());
 	}
 	return alive;
 }
@@ -157,7 +171,7 @@ static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t eve
 	/* What it told before its end comes first: its children run its image, and its exit tells its time. */
 	if (tracee->session->state == SESSION_RUNNING)
 		ring__drain(tracee->session->ring);
-	end(engine, tracee, UINT64_MAX);
+	end(engine, tracee, UINT64_MAX, engine__now());
 	tracee->pidfd_told = true;
 }
 
@@ -206,7 +220,7 @@ static void ask(struct engine *engine, struct tracee *tracee)
 	tracee->state = TRACEE_ASKED;
 	close_image(tracee);
 	if (ask_fds(engine, tracee))
-		end(engine, tracee, UINT64_MAX);
+		end(engine, tracee, UINT64_MAX, engine__now());
 }
 
 void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
@@ -257,6 +271,7 @@ static void forked(struct session *session, const struct record_fork *fork)
 	child->key = parent->key;
 	child->image = parent->image;
 	memcpy(child->python, parent->python, sizeof(child->python));
+	native__forked(child, parent, fork->header.time);
 	if (session->state == SESSION_RUNNING && child->image.runtime)
 		tell_forked(child, fork->header.time);
 }
@@ -279,6 +294,8 @@ static void executed(struct engine *engine, struct session *session, const struc
 	tracee->exec = task->exec;
 	tracee->exec_known = true;
 	tracee->exec_cpu = exec->cpu_time;
+	tracee->none_until = exec->header.time + TRACEE_SHOWS_NS;
+	tracee->native_from = 0;
 	ask(engine, tracee);
 }
 
@@ -299,7 +316,8 @@ void tracee__record(struct engine *engine, struct session *session, const struct
 		tracee = tracee__find(session, (int32_t)header->task.tgid);
 		if (event->group_dead && tracee)
 			end(engine, tracee,
-			    header->task.tid == header->task.tgid ? event->cpu_time : UINT64_MAX);
+			    header->task.tid == header->task.tgid ? event->cpu_time : UINT64_MAX,
+			    header->time);
 		break;
 	}
 }
@@ -341,11 +359,16 @@ void tracee__answered(struct engine *engine, struct session *session,
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next)
 {
 	struct tracee *next;
+	uint64_t refresh = session->state == SESSION_RUNNING ? native__refresh(session) : UINT64_MAX;
 
+	if (refresh < *ret_next)
+		*ret_next = refresh;
 	for (struct tracee *p = session->tracees; p; p = next) {
 		next = p->next;
 		if (p->dead && !p->pidfd_told) {
-			tracee__free(engine, p);
+			/* Samples of before its end may still come. */
+			if (session->state != SESSION_RUNNING || session->handed_on > p->ended)
+				tracee__free(engine, p);
 			continue;
 		}
 		if (p->dead || p->state != TRACEE_TRYING ||

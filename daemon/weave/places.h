@@ -54,9 +54,9 @@ struct places {
 	 * included, as far as it is known of that time. Answers are kept until it changes. */
 	uint64_t (*changes)(struct places *self, const struct record_task *task, uint64_t time);
 
-	/* Is the eval loop of this process' interpreter known, so that the absence of a mark means
-	 * something? 1, 0; -EAGAIN: it is being looked for. */
-	int (*eval_known)(struct places *self, const struct record_task *task);
+	/* Is the eval loop of the interpreter that this process ran at `time` known, so that the absence
+	 * of a mark means something? 1, 0; -EAGAIN: it is being looked for. */
+	int (*eval_known)(struct places *self, const struct record_task *task, uint64_t time);
 
 	/* The line of an address in its function (not in what was inlined there). -ENOENT: there is no debug information, or none for it; -EAGAIN:
 	 * it is being read. *ret_file may be NULL. May be NULL itself. */

@@ -21,6 +21,7 @@ enum record_kind {
 	RECORD_EXEC = 4,    /* a process got a new image */
 	RECORD_EXIT = 5,    /* a thread ended */
 	RECORD_CLONE = 6,   /* a new thread of a process of the target */
+	RECORD_MAP = 7,     /* something was mapped: only where native stacks are asked for */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -194,6 +195,12 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 	__s32 exit_code;
 	__u32 old_tid;      /* EXEC: the tid of the thread that called it */
 	__u32 _pad;
+};
+
+/* At that time nothing lay there, and something is about to. */
+struct record_map {
+	struct record_header header;
+	__u64 start, end;
 };
 
 /* Bounds of one record. */

@@ -71,6 +71,8 @@ struct book {
 	struct book_sample samples[BOOK_SAMPLES];
 	uint32_t n_samples;
 	struct event_ledger ledger;
+	uint64_t stop_counts; /* their sum */
+	char stops[1024]; /* "loss module+0xoffset function=count ", the last ledger's */
 	char losses[1024];
 	uint64_t counts[64];
 	char end_reason[32];
@@ -213,6 +215,17 @@ static inline void book_ledger(struct book *book, const struct event_ledger *led
 		len += (uint32_t)snprintf(book->losses + len, sizeof(book->losses) - len,
 					  "%s=%llu ", ledger->lines[i].name,
 					  (unsigned long long)ledger->lines[i].count);
+	book->stops[0] = '\0';
+	book->stop_counts = 0;
+	for (i = 0; i < ledger->n_stops; i++)
+		book->stop_counts += ledger->stops[i].count;
+	for (i = len = 0; i < ledger->n_stops && len < sizeof(book->stops); i++)
+		len += (uint32_t)snprintf(book->stops + len, sizeof(book->stops) - len,
+					  "%s %s+0x%llx %s=%llu ", ledger->stops[i].loss,
+					  ledger->stops[i].module,
+					  (unsigned long long)ledger->stops[i].offset,
+					  ledger->stops[i].function,
+					  (unsigned long long)ledger->stops[i].count);
 }
 
 static inline int book_event(struct event_sink *self, const struct event *event)

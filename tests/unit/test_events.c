@@ -99,6 +99,13 @@ static void refuses(void **state)
 		"{\"ev\":\"samples\",\"t\":[1],\"class\":[4294967296]}",
 		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"losses\":[]}",
 		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"losses\":{\"x\":-1}}",
+		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"native\":-1}",
+		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"native\":\"1\"}",
+		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"stops\":{}}",
+		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"stops\":[1]}",
+		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"stops\":[[\"a\",\"b\",1]]}",
+		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"stops\":[[\"a\",1,1,1]]}",
+		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"stops\":[[\"a\",\"b\",1,-1]]}",
 		"{\"ev\":\"hello\",\"major\":1,\"minor\":0,\"features\":[1]}",
 		"{\"ev\":\"hello\",\"major\":1,\"minor\":0,\"features\":\"x\"}",
 		/* after an epoch nothing is known */

@@ -345,6 +345,68 @@ static void lies(void **state)
 	}
 }
 
+/* Both go on from what there was at the fork, each with its own memory: objects that the parent took,
+ * and lost, after the fork are not the child's. */
+static void a_fork(void **state)
+{
+	struct jit *jit, *child;
+	struct memory *m = memory_new(&jit), *copy = malloc(sizeof(*copy));
+	struct jit_found found, other;
+	const struct jit_object *o;
+	uint64_t forked;
+	unsigned i, n = 0, before;
+
+	jit__set_maker(jit, 7);
+	for (i = 0; i < 5; i++)
+		put(m, i, i, 100 + i, i);
+	poll_all(jit, m);
+	*copy = *m;
+	forked = ++clock_now;
+	drop(m, 1);
+	put(m, 6, 6, 106, 6);
+	put(m, 7, 7, 107, 7);
+	poll_all(jit, m);
+	assert_int_equal(check(jit, 6), 106);
+	assert_int_equal(jit__fork(jit, forked, &child), 0);
+	jit__set_maker(child, 8);
+	/* The child's other object comes to where its parent's lies: both have the same id and address. */
+	put(copy, 8, 8, 208, 6);
+	put(copy, 9, 9, 209, 9);
+	before = copy->reads;
+	poll_all(child, copy);
+	assert_true(copy->reads - before < 400);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(check(child, i), 100 + i);
+	assert_int_equal(check(child, 6), 208);
+	assert_int_equal(check(child, 7), 0);
+	assert_int_equal(check(child, 9), 209);
+	assert_int_equal(check(jit, 1), 0);
+	assert_int_equal(check(jit, 6), 106);
+	assert_int_equal(jit__find(jit, TEXT(0), clock_now, &found), 0);
+	assert_int_equal(jit__find(child, TEXT(0), clock_now, &other), 0);
+	assert_string_equal(found.name, other.name);
+	assert_int_equal(found.object, other.object);
+	assert_int_equal(found.maker, 7);
+	assert_int_equal(other.maker, 7);
+	assert_int_equal(jit__find(jit, TEXT(6), clock_now, &found), 0);
+	assert_int_equal(jit__find(child, TEXT(6), clock_now, &other), 0);
+	assert_string_not_equal(found.name, other.name);
+	assert_int_equal(found.maker, 7);
+	assert_int_equal(other.maker, 8);
+	for (o = jit__object(child, 0); o; o = jit__object(child, o->id + 1))
+		n += !o->life.died_by;
+	assert_int_equal(n, 7);
+	/* The parent goes first. */
+	jit__free(jit);
+	drop(copy, 9);
+	poll_all(child, copy);
+	assert_int_equal(check(child, 9), 0);
+	assert_int_equal(check(child, 3), 103);
+	jit__free(child);
+	free(copy);
+	free(m);
+}
+
 static void no_memory(void **state)
 {
 	struct jit *jit;
@@ -362,6 +424,7 @@ int main(void)
 		cmocka_unit_test(finds_and_ends),
 		cmocka_unit_test(at_each_read),
 		cmocka_unit_test(lies),
+		cmocka_unit_test(a_fork),
 		cmocka_unit_test(no_memory),
 	};
 

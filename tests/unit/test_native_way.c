@@ -116,7 +116,7 @@ static int name(struct places *self, uint64_t module, uint64_t vaddr, struct pla
 	return ret->pending ? -EAGAIN : 0;
 }
 
-static int eval_known(struct places *self, const struct record_task *task)
+static int eval_known(struct places *self, const struct record_task *task, uint64_t time)
 {
 	const struct made_up *m = (struct made_up *)self;
 
@@ -437,6 +437,74 @@ static void cut_stacks_say_so(void **state)
 			    "tstate_read=1 frame_depth=1 native_pending=1 native_no_rule=1 ");
 	assert_int_equal(book->ledger.samples, 6);
 	assert_int_equal(book->ledger.whole, 2);
+	assert_int_equal(book->ledger.native, 6);
+	assert_int_equal(book->ledger.native_whole, 4);
+	assert_int_equal(book->ledger.stops_more, 0);
+	assert_string_equal(book->stops, "native_no_rule _ctypes.so+0x207f _call_function_pointer=1 "
+					 "native_pending +0x0 =1 ");
+}
+
+/* The sums of the ledger and of the exported file are exact; the function of a JIT is one place. */
+static void where_stacks_end(void **state)
+{
+	static const uint64_t jit_a[] = {NATIVE_EXACT | 0x4020}, jit_b[] = {NATIVE_EXACT | 0x4030};
+	static const uint64_t nowhere[] = {0x9999};
+	char *text;
+
+	SAMPLE(nested, nested_pc);
+	sample_cut(nested, 3, 0, jit_a, 1, LOSS_NATIVE_NO_RULE);
+	sample_cut(nested, 3, 0, jit_b, 1, LOSS_NATIVE_NO_RULE);
+	sample_cut(nested, 3, 0, jit_b, 1, LOSS_NATIVE_NO_RULE);
+	sample_cut(nested, 3, 0, jit_b, 1, LOSS_NATIVE_REGISTER);
+	sample_cut(nested, 3, 0, nowhere, 1, LOSS_NATIVE_MAPPING);
+	end();
+	assert_int_equal(book->ledger.native, 6);
+	assert_int_equal(book->ledger.native_whole, 1);
+	assert_string_equal(book->stops, "native_no_rule [numba]+0x4000 foo(array(float64, 1d, C))=3 "
+					 "native_register [numba]+0x4000 foo(array(float64, 1d, C))=1 "
+					 "native_mapping +0x9998 =1 ");
+	text = exported("speedscope", false);
+	has(text, "\"native\":{\"samples\":6,\"whole\":1,\"stops\":[{\"loss\":\"native_no_rule\","
+		  "\"module\":\"[numba]\",\"offset\":16384,\"function\":\"foo(array(float64, 1d, C))\","
+		  "\"count\":3},");
+	has(text, "{\"loss\":\"native_mapping\",\"module\":\"\",\"offset\":39320,\"function\":\"\","
+		  "\"count\":1}],\"stops_more\":0}");
+	free(text);
+}
+
+/* More places than there is room for: nothing is lost from the sums, what is met often stays. */
+static void places_without_number(void **state)
+{
+	uint64_t sum = 0, far[1];
+	uint32_t i;
+
+	for (i = 0; i < 3000; i++) {
+		far[0] = NATIVE_EXACT | (i % 3 ? 0x100000 + i * 16 : 0x3010);
+		sample_cut(nested, 3, 0, far, 1, LOSS_NATIVE_NO_RULE);
+	}
+	flush(T0 + 4000 * MS);
+	assert_int_equal(profile__end(profile, T0 + 4000 * MS, "duration", ""), 0);
+	samples = 0;
+	assert_int_equal(book->ledger.native, 3000);
+	assert_int_equal(book->ledger.native_whole, 0);
+	assert_int_equal(book->ledger.n_stops, 16);
+	sum = book->stop_counts;
+	assert_int_equal(sum + book->ledger.stops_more, 3000);
+	has(book->stops, "native_no_rule libLLVM-14.so.1+0x3010 "
+			 "llvm::legacy::PassManagerImpl::run(llvm::Module&)=1000 ");
+}
+
+/* A loss that turns out to be none is not in the ledger, whatever the sampler's counter says. */
+static void an_excused_loss(void **state)
+{
+	struct sampler_counts counts = {.ticks = 3, .samples = 3};
+
+	counts.losses[LOSS_PROCESS_UNKNOWN] = 3;
+	profile__excuse(profile, LOSS_PROCESS_UNKNOWN, 2);
+	profile__counts(profile, &counts);
+	SAMPLE(nested, nested_pc);
+	end();
+	assert_string_equal(book->losses, "process_unknown=1 ");
 }
 
 static void the_leaf_alone(void **state)
@@ -455,6 +523,7 @@ static void the_leaf_alone(void **state)
 			    "main:13;work:22;callback:31");
 	assert_string_equal(book->losses, "");
 	assert_int_equal(book->ledger.whole, 2);
+	assert_int_equal(book->ledger.native, 0); /* nothing was walked */
 }
 
 static void what_does_not_match_is_named(void **state)
@@ -620,6 +689,9 @@ int main(void)
 		TEST(code_of_a_jit_at_one_address),
 		TEST(a_return_address_is_looked_up_before_itself),
 		TEST(cut_stacks_say_so),
+		TEST(where_stacks_end),
+		TEST(places_without_number),
+		TEST(an_excused_loss),
 		TEST(the_leaf_alone),
 		TEST(what_does_not_match_is_named),
 		TEST(lines_that_are_read_slowly),

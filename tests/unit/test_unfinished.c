@@ -1,6 +1,8 @@
 /* Samples whose native walk is done again: they wait for it, in their order, and the ledger tells
  * what was lost in the end. Who walks is made up; that walks are right, test_unwind_modules holds.
  */
+#include <errno.h>
+
 #include <stdlib.h>
 
 #include "book.h"
@@ -34,9 +36,11 @@ static uint64_t changes(struct places *self, const struct record_task *task, uin
 	return 0;
 }
 
-static int eval_known(struct places *self, const struct record_task *task)
+static int eval = 1;
+
+static int eval_known(struct places *self, const struct record_task *task, uint64_t time)
 {
-	return 1;
+	return eval;
 }
 
 static struct places places = {.find = find, .changes = changes, .eval_known = eval_known};
@@ -243,6 +247,54 @@ static void an_epoch_ends(void **state)
 	assert_int_equal(book->ledger.whole, 2);
 }
 
+/* Whole or not is counted once: as it goes out. */
+static void counted_as_it_goes_out(void **state)
+{
+	struct profile_totals totals;
+
+	sample(1, LOSS_NATIVE_PENDING, true);
+	sample(2, LOSS_NATIVE_NO_RULE, false);
+	tick(100);
+	profile__totals(profile, &totals);
+	assert_int_equal(totals.native, 1);
+	assert_int_equal(totals.native_whole, 0);
+	made_up.ready = true;
+	tick(200);
+	end(300);
+	profile__totals(profile, &totals);
+	assert_int_equal(totals.native, 2);
+	assert_int_equal(totals.native_whole, 1);
+	assert_string_equal(book->stops, "native_no_rule lib.so+0x1010 f10=1 ");
+}
+
+/* Also those that the sampler walked to their end. */
+static void waits_for_the_eval_loop(void **state)
+{
+	const struct py_frame frame = {.code = 5};
+	struct record_sample *record = rec_sample(&rec, T0 + 1 * MS, &task, 1 * MS);
+	const uint64_t whole[] = {NATIVE_EXACT | 0x4010, 0x3010};
+	unsigned at;
+
+	rec_frames(&rec, 0, &frame, 1);
+	rec_native(&rec, 0, whole, 2);
+	eval = -EAGAIN;
+	assert_int_equal(profile__sample(profile, record), 0);
+	tick(500);
+	tick(900);
+	assert_int_equal(book->n_samples, 0);
+	eval = 0;
+	for (at = 1000; at <= 1800; at += 100) /* its code object is awaited, too */
+		tick(at);
+	assert_int_equal(book->n_samples, 1);
+	eval = -EAGAIN;
+	record->header.time += 1900 * MS;
+	assert_int_equal(profile__sample(profile, record), 0);
+	end(2000);
+	eval = 1;
+	assert_int_equal(book->n_samples, 2);
+	assert_string_equal(book->losses, "code_uncaptured=2 native_pending=1 weave_no_eval=1 ");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -250,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(waits_in_order),	     TEST(not_for_ever), TEST(another_loss),
 		TEST(the_end_does_not_wait), TEST(bounded_room), TEST(an_epoch_ends),
+		TEST(counted_as_it_goes_out), TEST(waits_for_the_eval_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

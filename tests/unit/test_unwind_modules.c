@@ -11,7 +11,9 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,7 +28,7 @@ static struct modules_process *process;
 static struct host_pool pools[32];
 static uint32_t n_pools, n_dropped;
 static int cache_at = -1;
-static uint64_t pool_limit = UINT64_MAX, list, list_of_image;
+static uint64_t pool_limit = UINT64_MAX, list, list_of_image, list_of_child;
 
 /* --- the host: no broker, and plain memory for maps --- */
 
@@ -79,7 +81,9 @@ static int set_process(struct modules_host *self, const struct native_key *key,
 		       const struct unwind_process *value)
 {
 	n_dropped += !value;
-	*(key->tgid ? &list : &list_of_image) = value ? value->list : 0;
+	*(!key->tgid			      ? &list_of_image
+	  : key->tgid == (uint64_t)getpid() ? &list
+					      : &list_of_child) = value ? value->list : 0;
 	return 0;
 }
 
@@ -116,7 +120,7 @@ static void begin(bool tables)
 	struct image_key key = {1, 2};
 
 	n_pools = 0;
-	list = list_of_image = 0;
+	list = list_of_image = list_of_child = 0;
 	assert_int_equal(modules__new(&host, tables, &modules), 0);
 	modules__cache(modules, cache_at);
 	cache_at = -1;
@@ -413,6 +417,195 @@ static void mappings_change(void **state)
 	end();
 }
 
+static void ticks(unsigned n)
+{
+	while (n--) {
+		usleep(5000);
+		modules__tick(modules, now());
+	}
+}
+
+/* A page of this very program's code at an address of its own. */
+static char *map_own(char *at)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	at = mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | (at ? MAP_FIXED : 0), fd, 0);
+	assert_true(at != MAP_FAILED);
+	close(fd);
+	return at;
+}
+
+/* A child has what its parent had, and one list is enough until they differ. */
+static void a_forked_child(void **state)
+{
+	struct modules_process *child, *parent;
+	struct modules_found found;
+	int mem, maps, status;
+	uint64_t forked, shared;
+	char path[64], *later;
+	pid_t pid;
+
+	begin(true);
+	parent = process;
+	shared = list;
+	forked = now();
+	pid = fork();
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	assert_null(modules__fork_process(modules, pid, 12345, forked, now()));
+	child = modules__fork_process(modules, pid, modules_process__id(parent), forked, now());
+	assert_non_null(child);
+	assert_int_equal(list_of_child, shared);
+	assert_ptr_equal(modules__process(modules, pid, forked + 1), child);
+	process = child;
+	expect_symbol((uint64_t)(uintptr_t)table__compile, "test_unwind_modules", "table__compile");
+	/* The parent maps code: its list changes, the child's does not. */
+	later = map_own(NULL);
+	modules__stopped(modules, parent, ((uint64_t)(uintptr_t)later + 8) | NATIVE_EXACT,
+			 LOSS_NATIVE_MAPPING, now());
+	ticks(3);
+	assert_true(list != shared && list == list_of_image);
+	assert_int_equal(list_of_child, shared);
+	assert_int_equal(modules__find(modules, parent, (uint64_t)(uintptr_t)later + 8, now(), &found), 0);
+	assert_int_equal(modules__find(modules, child, (uint64_t)(uintptr_t)later + 8, now(), &found),
+			 -ENOENT);
+	/* Its own files of /proc say the same. */
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = open(path, O_RDONLY | O_CLOEXEC);
+	modules_process__memory(child, mem, maps);
+	close(mem);
+	close(maps);
+	ticks(3);
+	assert_int_equal(list_of_child, shared);
+	assert_int_equal(modules__find(modules, child, (uint64_t)(uintptr_t)later + 8, now(), &found),
+			 -ENOENT);
+	/* The parent ends: its tables stay, and the child stands for the image. */
+	modules__close_process(modules, parent, now());
+	ticks(1);
+	assert_int_equal(list_of_image, shared);
+	expect_symbol((uint64_t)(uintptr_t)table__compile, "test_unwind_modules", "table__compile");
+	modules__close_process(modules, child, now());
+	assert_int_equal(list_of_image, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	munmap(later, 4096);
+	end();
+}
+
+/* Looks are as rare as they are dear: on a busy machine this takes a while. */
+static void look(void)
+{
+	unsigned i;
+
+	usleep(5000);
+	for (i = 0; i < 1000 && modules__refresh(modules, now()) != UINT64_MAX; i++)
+		usleep(10000);
+	assert_true(i < 1000);
+}
+
+/* The place of a file's code is given to another's: what lies there is told by the time, and a walk by
+ * the list of before is believed no further than to there. */
+static void code_that_is_replaced(void **state)
+{
+	struct modules_found found;
+	uint64_t before, taken, looked, pc;
+	__u64 walk[3];
+	char *at = map_own(NULL);
+	int fd;
+
+	begin(true);
+	pc = (uint64_t)(uintptr_t)at + 8;
+	walk[0] = pc | NATIVE_EXACT, walk[1] = pc + 8, walk[2] = 4096;
+	assert_int_equal(modules__find(modules, process, pc, now(), &found), 0);
+	assert_non_null(strstr(found.module->path, "test_unwind_modules"));
+	before = now();
+	/* Room where no code lies says nothing. */
+	modules_process__mapped(process, 4096, 8192, before);
+	assert_int_equal(modules_process__trusted(process, walk, 3, now()), 3);
+	munmap(at, 4096);
+	taken = now();
+	fd = open("/lib64/ld-linux-x86-64.so.2", O_RDONLY | O_CLOEXEC);
+	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0), at);
+	close(fd);
+	modules_process__mapped(process, (uint64_t)(uintptr_t)at, (uint64_t)(uintptr_t)at + 4096, taken);
+	/* Nobody looked yet. */
+	assert_int_equal(modules__find(modules, process, pc, before, &found), 0);
+	assert_int_equal(modules__find(modules, process, pc, now(), &found), -ENOENT);
+	assert_int_equal(modules_process__trusted(process, walk, 3, before), 3);
+	assert_int_equal(modules_process__trusted(process, walk, 3, now()), 1);
+	assert_int_equal(modules_process__trusted(process, walk + 1, 2, now()), 1);
+	assert_int_equal(modules_process__trusted(process, walk + 2, 1, now()), 1);
+	look();
+	looked = now();
+	assert_int_equal(modules__find(modules, process, pc, before, &found), 0);
+	assert_non_null(strstr(found.module->path, "test_unwind_modules"));
+	assert_int_equal(modules__find(modules, process, pc, looked, &found), 0);
+	assert_null(strstr(found.module->path, "test_unwind_modules"));
+	assert_int_equal(modules__find(modules, process, pc, taken + 1, &found), 0);
+	assert_null(strstr(found.module->path, "test_unwind_modules"));
+	assert_int_equal(modules_process__trusted(process, walk, 3, taken + 1), 1);
+	assert_int_equal(modules_process__trusted(process, walk, 3, looked), 3);
+	assert_true(modules__changes(modules, process, before) !=
+		    modules__changes(modules, process, looked));
+	munmap(at, 4096);
+	end();
+}
+
+/* Another file came and went between two looks: at its time neither the one before nor the one after was
+ * there. */
+static void between_two_looks(void **state)
+{
+	struct modules_found found;
+	uint64_t first, second, pc;
+	char *at = map_own(NULL);
+	int fd;
+
+	begin(true);
+	pc = (uint64_t)(uintptr_t)at + 8;
+	first = now();
+	usleep(2000);
+	second = now();
+	fd = open("/lib64/ld-linux-x86-64.so.2", O_RDONLY | O_CLOEXEC);
+	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0), at);
+	close(fd);
+	modules_process__mapped(process, (uint64_t)(uintptr_t)at, (uint64_t)(uintptr_t)at + 4096, first);
+	modules_process__mapped(process, (uint64_t)(uintptr_t)at, (uint64_t)(uintptr_t)at + 4096, second);
+	look();
+	assert_int_equal(modules__find(modules, process, pc, first - 1, &found), 0);
+	assert_non_null(strstr(found.module->path, "test_unwind_modules"));
+	assert_int_equal(modules__find(modules, process, pc, first + 1000, &found), -ENOENT);
+	assert_int_equal(modules__find(modules, process, pc, second + 1, &found), 0);
+	assert_null(strstr(found.module->path, "test_unwind_modules"));
+	munmap(at, 4096);
+	end();
+}
+
+/* More changes than are kept: none of them is forgotten before it is looked at. */
+static void many_changes(void **state)
+{
+	char *at = map_own(NULL);
+	uint64_t begin_ns, pc = (uint64_t)(uintptr_t)at + 8;
+	__u64 walk[2] = {pc | NATIVE_EXACT, 4096};
+	unsigned i;
+
+	begin(true);
+	begin_ns = now();
+	for (i = 0; i < 1000; i++)
+		modules_process__mapped(process, (uint64_t)(uintptr_t)at,
+					(uint64_t)(uintptr_t)at + 4096, now());
+	assert_int_equal(modules_process__trusted(process, walk, 2, begin_ns - 1), 2);
+	assert_int_equal(modules_process__trusted(process, walk, 2, now()), 1);
+	look();
+	assert_int_equal(modules_process__trusted(process, walk, 2, now()), 2);
+	munmap(at, 4096);
+	end();
+}
+
 static void biases(void **state)
 {
 	struct segments segments = {.n = 2,
@@ -436,6 +629,10 @@ int main(void)
 		cmocka_unit_test(what_is_there),
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(mappings_change),
+		cmocka_unit_test(a_forked_child),
+		cmocka_unit_test(code_that_is_replaced),
+		cmocka_unit_test(between_two_looks),
+		cmocka_unit_test(many_changes),
 		cmocka_unit_test(biases),
 	};
 

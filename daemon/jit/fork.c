@@ -1,0 +1,79 @@
+/* What a forked child has of its parent's objects: memory is copied, so they are all there, at their
+ * addresses, and from then on they live and end apart. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/internal.h"
+
+#define ROOM 64u /* for what comes: arrays grow by half */
+
+void jit__set_maker(struct jit *jit, uint32_t maker)
+{
+	jit->maker = maker;
+}
+
+static void *copy(const void *from, size_t size)
+{
+	void *to = malloc(size + 1);
+
+	return to && size ? memcpy(to, from, size) : to;
+}
+
+/* Between two looks at the list it may have come, or gone: the child's memory will tell. */
+static bool was_there(const struct jit_life *life, uint64_t time)
+{
+	return life->born_after < time && (!life->died_by || life->died_by > time);
+}
+
+static int fork_object(struct jit *to, const struct jit *from, const struct object *object)
+{
+	struct object *fresh = &to->objects[to->n_objects];
+	size_t ranges = object->seen.n_ranges * sizeof(*object->ranges);
+
+	*fresh = *object;
+	fresh->ranges = copy(object->ranges, ranges);
+	fresh->names = copy(object->names, object->names_len);
+	fresh->unwind.eh_frame = object->unwind.eh_frame ? copy(object->unwind.eh_frame, object->unwind.len) : NULL;
+	to->n_objects++;
+	if (!fresh->ranges || !fresh->names || (object->unwind.eh_frame && !fresh->unwind.eh_frame))
+		return -ENOMEM;
+	fresh->seen.ranges = fresh->ranges;
+	fresh->seen.life.died_after = fresh->seen.life.died_by = 0;
+	if (object->list)
+		fresh->list = &to->lists[object->list - from->lists];
+	return 0;
+}
+
+int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret)
+{
+	struct jit *to;
+	uint32_t i;
+	int err = jit__new(jit->clock, &to);
+
+	if (err)
+		return err;
+	to->seed = jit->seed;
+	to->next_id = jit->next_id;
+	to->maker = jit->maker;
+	to->capacity = jit->n_objects + ROOM;
+	to->objects = calloc(to->capacity, sizeof(*to->objects));
+	err = to->objects ? 0 : -ENOMEM;
+	for (i = 0; !err && i < jit->n_objects; i++)
+		if (was_there(&jit->objects[i].seen.life, time_ns))
+			err = fork_object(to, jit, &jit->objects[i]);
+	/* Rows of objects that are left out find nothing. */
+	for (i = 0; !err && i < JIT_SOURCE_COUNT; i++)
+		err = spans__copy(&jit->spans[i], &to->spans[i]);
+	for (i = 0; !err && i < jit->n_lists; i++) {
+		err = list__fork(&jit->lists[i], to, &to->lists[i]);
+		to->n_lists += !err;
+	}
+	if (err) {
+		jit__free(to);
+		return err;
+	}
+	book__recount(to);
+	*ret = to;
+	return 0;
+}

@@ -1,0 +1,263 @@
+/* Code whose place was taken by something else, as the kernel tells it when it happens: the end of a
+ * library is exact then, and a walk by a list that still had it is cut where it went astray. Where the
+ * kernel does not tell, mappings are looked at now and then, and walks are believed. */
+#include <string.h>
+#include <time.h>
+
+#include "modules/internal.h"
+
+/* Looking takes at most 1/20 of the time. */
+#define LOOK_SHARE 20u
+#define PAUSE_NS (1 * MS)
+
+/* A loader maps the pieces of a library after it found room for all. */
+#define SETTLE_NS (3 * MS)
+
+uint64_t modules__clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t due(const struct modules_process *process)
+{
+	uint64_t pause = process->look_ns * LOOK_SHARE;
+
+	return process->read_at + (pause > PAUSE_NS ? pause : PAUSE_NS);
+}
+
+bool looks__affordable(const struct modules_process *process, uint64_t now)
+{
+	return now >= due(process);
+}
+
+static bool meet(const struct change *change, uint64_t start, uint64_t end)
+{
+	return change->start < end && start < change->end;
+}
+
+/* One that no walk can meet any more, else two become one. */
+static void make_room(struct modules_process *process)
+{
+	struct change *changes = process->changes;
+	uint32_t last = CHANGES_MAX - 1;
+
+	if (!changes[0].known) {
+		changes[1].start = changes[0].start < changes[1].start ? changes[0].start
+								       : changes[1].start;
+		changes[1].end = changes[0].end > changes[1].end ? changes[0].end : changes[1].end;
+		changes[1].time = changes[0].time;
+		changes[1].known = 0;
+	}
+	memmove(changes, changes + 1, last * sizeof(*changes));
+	process->n_changes = last;
+	process->changes_gone++;
+}
+
+/* A look was there first: what it found gone was gone by then, and what it found new came after. */
+static bool correct(struct modules_process *process, uint64_t start, uint64_t end, uint64_t time)
+{
+	bool file = false;
+	uint32_t i;
+
+	for (i = 0; i < process->n + process->n_gone; i++) {
+		struct code *code = &process->code[i];
+
+		if (code->start >= end || start >= code->end)
+			continue;
+		if (i < process->n && code->born < time) {
+			code->born = time;
+			code->exact = true;
+		} else if (i >= process->n && code->born < time && code->died > time) {
+			code->died = time;
+			file |= code->file != NULL;
+		}
+	}
+	return file;
+}
+
+/* Does code of a file lie there, as far as is known? What the last look saw first may have come just now, if
+ * it was under way. */
+static bool is_file_code(struct modules_process *process, uint64_t start, uint64_t end,
+			 uint64_t time)
+{
+	bool file = false;
+	uint32_t i;
+
+	for (i = 0; i < process->n; i++) {
+		struct code *code = &process->code[i];
+
+		if (code->start >= end || start >= code->end)
+			continue;
+		file |= code->file != NULL;
+		if (time <= process->read_end && code->look == process->looks && code->born < time) {
+			code->born = time;
+			code->exact = true;
+		}
+	}
+	return file;
+}
+
+static void give(struct modules_process *process, uint64_t start, uint64_t end, uint64_t time)
+{
+	if (process->n_given == GIVEN_MAX)
+		memmove(process->given, process->given + 1, --process->n_given * sizeof(process->given[0]));
+	process->given[process->n_given++] = (struct given){start, end, time};
+}
+
+/* Code was seen there once: whose time it was has to be told apart. */
+static bool was_code(const struct modules_process *process, uint64_t start, uint64_t end)
+{
+	uint32_t i;
+
+	for (i = process->n; i < process->n + process->n_gone; i++)
+		if (process->code[i].start < end && start < process->code[i].end)
+			return true;
+	return false;
+}
+
+bool changes__given_after(const struct modules_process *process, uint64_t pc, uint64_t time)
+{
+	uint32_t i;
+
+	for (i = process->n_changes; i-- > 0;)
+		if (process->changes[i].time > time && process->changes[i].time <= process->read_end &&
+		    process->changes[i].start <= pc &&
+		    pc < process->changes[i].end)
+			return true;
+	for (i = process->n_given; i-- > 0;)
+		if (process->given[i].time > time && process->given[i].time <= process->read_end &&
+		    process->given[i].start <= pc &&
+		    pc < process->given[i].end)
+			return true;
+	return false;
+}
+
+void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
+			     uint64_t time)
+{
+	struct change change = {.start = start, .end = end, .time = time};
+	bool seen = process->read_at > time, file;
+
+	if (process->closed || start >= end)
+		return;
+	process->told++;
+	file = seen ? correct(process, start, end, time)
+		    : is_file_code(process, start, end, time);
+	/* Where no code was, walks end, and it is looked at then. */
+	if (!file && !was_code(process, start, end)) {
+		give(process, start, end, time);
+		return;
+	}
+	if (!file) /* no list has code there */
+		change.known = time;
+	else if (seen && process->list_at > process->read_at && !process->dirty)
+		change.known = process->list_at;
+	if (process->n_changes == CHANGES_MAX)
+		make_room(process);
+	process->changes[process->n_changes++] = change;
+	process->look_soon |= process->read_at < time + SETTLE_NS;
+}
+
+uint64_t modules__refresh(struct modules *modules, uint64_t now)
+{
+	struct modules_process *process;
+	uint64_t next = UINT64_MAX;
+
+	for (process = modules->processes; process; process = process->next) {
+		if (process->closed || process->maps < 0 || !process->look_soon)
+			continue;
+		if (looks__affordable(process, now))
+			modules_process__look(modules, process, now);
+		if (process->look_soon && due(process) < next)
+			next = due(process);
+	}
+	return next;
+}
+
+bool changes__settle(const struct modules_process *process, uint64_t now)
+{
+	uint32_t n = process->n_changes;
+
+	return n && now < process->changes[n - 1].time + SETTLE_NS;
+}
+
+uint64_t changes__left(const struct modules_process *process, uint64_t start, uint64_t end,
+		       uint64_t after)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->n_changes; i++)
+		if (meet(&process->changes[i], start, end) && process->changes[i].time > after)
+			return process->changes[i].time;
+	return after;
+}
+
+uint64_t changes__taken(const struct modules_process *process, uint64_t start, uint64_t end,
+			uint64_t after)
+{
+	uint64_t last = after;
+	uint32_t i;
+
+	for (i = process->n_changes; i-- > 0;)
+		if (meet(&process->changes[i], start, end) && process->changes[i].time > last)
+			last = process->changes[i].time;
+	for (i = process->n_given; i-- > 0;)
+		if (process->given[i].start < end && start < process->given[i].end &&
+		    process->given[i].time > last)
+			last = process->given[i].time;
+	return last;
+}
+
+void changes__published(struct modules_process *process, uint64_t now)
+{
+	uint32_t i;
+
+	for (i = 0; i < process->n_changes; i++)
+		if (!process->changes[i].known && process->changes[i].time <= process->read_at)
+			process->changes[i].known = now;
+}
+
+bool changes__unseen(const struct modules_process *process, uint64_t pc, uint64_t time)
+{
+	uint32_t i;
+
+	for (i = process->n_changes; i-- > 0 && process->changes[i].time > process->read_at;)
+		if (process->changes[i].start <= pc && pc < process->changes[i].end &&
+		    process->changes[i].time <= time)
+			return true;
+	return false;
+}
+
+uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
+			  uint64_t time)
+{
+	uint64_t n = process ? process->changes_gone : 0;
+	uint32_t i;
+
+	for (i = 0; process && i < process->n_changes; i++)
+		n += process->changes[i].time <= time;
+	return modules->answers << 20 ^ n;
+}
+
+uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
+				  uint32_t n, uint64_t time)
+{
+	uint32_t i, k;
+
+	for (k = process->n_changes; k-- > 0;) {
+		const struct change *change = &process->changes[k];
+
+		if (time < change->time || (change->known && time >= change->known))
+			continue;
+		for (i = 0; i + 1 < n; i++) {
+			uint64_t at = pc[i] & NATIVE_EXACT ? pc[i] & ~NATIVE_EXACT : pc[i] - 1;
+
+			if (change->start <= at && at < change->end)
+				n = i + 1;
+		}
+	}
+	return n;
+}

@@ -1,0 +1,158 @@
+#include "profile/stops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBES 16u
+
+#define LOSS_NAME(id, kind, name, sentence) [LOSS_##id] = name,
+static const char *const names[LOSS_COUNT] = {CPROFD_LOSSES(LOSS_NAME)};
+#undef LOSS_NAME
+
+/* As much of it as fits, without half a character at the end. */
+static void copy(char *to, size_t size, const char *from)
+{
+	size_t len = strnlen(from, size);
+
+	if (len == size)
+		for (len = size - 1; len && ((unsigned char)from[len] & 0xc0) == 0x80; len--)
+			;
+	memcpy(to, from, len);
+	to[len] = '\0';
+}
+
+static bool is_same(const struct stop *a, const struct stop *b)
+{
+	return a->count && a->module == b->module && a->offset == b->offset && a->loss == b->loss;
+}
+
+/* The place's row; where its neighbours are full, that of the one that was met least. */
+static struct stop *find(struct stops *stops, const struct stop *wanted)
+{
+	uint64_t hash = (wanted->offset ^ wanted->module << 40 ^ (uint64_t)wanted->loss << 32) *
+			0x9e3779b97f4a7c15ull;
+	struct stop *least = NULL;
+	uint32_t i;
+
+	for (i = 0; i < PROBES; i++) {
+		struct stop *stop = &stops->items[((hash >> 40) + i) % STOPS_MAX];
+
+		if (is_same(stop, wanted))
+			return stop;
+		if (!least || stop->count < least->count)
+			least = stop;
+	}
+	stops->more += least->count;
+	*least = *wanted;
+	least->serial = ++stops->serial;
+	return least;
+}
+
+static uint64_t identity(const struct record_task *task)
+{
+	return (task->process_start * 0x9e3779b97f4a7c15ull) ^ task->tgid ^
+	       (uint64_t)task->exec << 32;
+}
+
+/* What lies where it ended. */
+static struct stop look_up(struct places *places, const struct record_header *header, uint64_t pc,
+			   uint16_t loss)
+{
+	uint64_t address = pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1;
+	struct place place = {.module_name = "", .name = ""};
+	struct stop stop = {.loss = loss, .offset = address};
+
+	if (!places || places->find(places, &header->task, address, header->time, &place))
+		return stop;
+	stop.module = place.module + 1;
+	/* An address in code of a JIT says nothing to anybody later: the function stands for it. */
+	stop.offset = place.kind == PLACE_JIT ? place.start : place.vaddr;
+	stop.pending = place.pending;
+	copy(stop.module_name, sizeof(stop.module_name), place.module_name);
+	copy(stop.function, sizeof(stop.function), place.name);
+	return stop;
+}
+
+void stops__count(struct stops *stops, struct places *places, const struct record_header *header,
+		  const struct part_native_frames *native)
+{
+	uint16_t loss = native->part.loss < LOSS_COUNT ? native->part.loss : LOSS_RECORD_BAD;
+	uint64_t pc = native->n ? native->pc[native->n - 1] : NATIVE_EXACT, changes;
+	uint64_t process = identity(&header->task);
+	struct stop_memo *memo;
+	struct stop wanted, *stop;
+
+	if (!loss && !(native->flags & NATIVE_WHOLE))
+		return;
+	stops->native++;
+	if (!loss) {
+		stops->whole++;
+		return;
+	}
+	changes = places ? places->changes(places, &header->task, header->time) : 0;
+	memo = &stops->memo[((pc ^ process) * 0x9e3779b97f4a7c15ull >> 40) % STOPS_MEMO];
+	stop = &stops->items[memo->stop];
+	if (!memo->serial || memo->serial != stop->serial || memo->pc != pc ||
+	    memo->process != process || memo->changes != changes || memo->loss != loss) {
+		wanted = look_up(places, header, pc, loss);
+		stop = find(stops, &wanted);
+		*memo = (struct stop_memo){.pc = pc,
+					   .process = process,
+					   .changes = changes,
+					   .serial = stop->serial,
+					   .stop = (uint32_t)(stop - stops->items),
+					   .loss = loss};
+	}
+	stop->count++;
+}
+
+static void name(struct stop *stop, struct places *places)
+{
+	struct place place = {.module_name = "", .name = ""};
+	int err;
+
+	if (!stop->pending || !places || !places->name)
+		return;
+	err = places->name(places, stop->module - 1, stop->offset, &place);
+	stop->pending = err == -EAGAIN;
+	if (!err)
+		copy(stop->function, sizeof(stop->function), place.name);
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct stop *x = *(struct stop *const *)a, *y = *(struct stop *const *)b;
+
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return x->serial < y->serial ? -1 : 1;
+}
+
+void stops__tell(struct stops *stops, struct places *places, struct ledger_stop rows[STOPS_TOLD],
+		 struct event_ledger *ret)
+{
+	struct stop *sorted[STOPS_MAX];
+	uint32_t n = 0, i;
+
+	for (i = 0; i < STOPS_MAX; i++)
+		if (stops->items[i].count)
+			sorted[n++] = &stops->items[i];
+	qsort(sorted, n, sizeof(sorted[0]), by_count);
+	ret->native = stops->native;
+	ret->native_whole = stops->whole;
+	ret->stops_more = stops->more;
+	ret->n_stops = n < STOPS_TOLD ? n : STOPS_TOLD;
+	ret->stops = rows;
+	for (i = 0; i < n; i++) {
+		struct stop *stop = sorted[i];
+
+		if (i < STOPS_TOLD) {
+			name(stop, places);
+			rows[i] = (struct ledger_stop){names[stop->loss], stop->module_name,
+						       stop->offset, stop->count, stop->function};
+		} else {
+			ret->stops_more += stop->count;
+		}
+	}
+}

@@ -1,0 +1,52 @@
+/* Where native stacks end that are not whole: counts by place and reason, in bounded room.
+ *
+ * Sums are exact: native = whole + the counts of all places + more. A place that is met often is
+ * there with its count; one that is met seldom may make room for another, and is in `more` then.
+ * Inside daemon/profile/ only. Threads: one. */
+#ifndef CPROFD_PROFILE_STOPS_H
+#define CPROFD_PROFILE_STOPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cprofd/record.h"
+#include "events/events.h"
+#include "weave/places.h"
+
+#define STOPS_MAX 256u
+#define STOPS_TOLD 16u /* in one ledger */
+#define STOPS_MEMO 64u
+
+struct stop {
+	uint64_t module, offset; /* module: place.module + 1; 0: nothing is known to be there */
+	uint64_t count;          /* 0: free */
+	uint64_t serial;         /* of its entry into the table */
+	uint16_t loss;
+	bool pending;            /* its name is being read */
+	char module_name[64], function[128]; /* the begin of longer ones */
+};
+
+/* What a pc was found to be; its place may have left the table since. */
+struct stop_memo {
+	uint64_t pc, process, changes;
+	uint64_t serial;         /* 0: free */
+	uint32_t stop;
+	uint16_t loss;
+};
+
+struct stops {
+	uint64_t native, whole, more;
+	uint64_t serial;
+	struct stop items[STOPS_MAX];
+	struct stop_memo memo[STOPS_MEMO];
+};
+
+/* A native stack goes out: whole, or cut at its last pc. One of which no more than the leaf was
+ * asked for is not counted. `places` may be NULL. */
+void stops__count(struct stops *stops, struct places *places, const struct record_header *header,
+		  const struct part_native_frames *native);
+/* Fills rows (borrowed strings) with the places met most, and the event's sums. `places` may be NULL. */
+void stops__tell(struct stops *stops, struct places *places, struct ledger_stop rows[STOPS_TOLD],
+		 struct event_ledger *ret);
+
+#endif
