@@ -301,7 +301,7 @@ def run(name, python, target, directory, modules, args):
         while tally["samples"] < args.samples:
             left = args.samples - tally["samples"]
             with open(out, "w") as stream:
-                subprocess.run([CPROFD, "attach", str(process.pid), "-d", str(max(1.5 if args.native == "full" else 2.5, min(left / args.rate * 1.2 + 0.5, 12))),
+                subprocess.run([CPROFD, "attach", str(process.pid), "-d", str(max(0.8 if args.native == "full" else 2.5, min(left / args.rate * 1.2 + 0.2, 12))),
                                 "-r", str(args.rate), "--native=" + args.native, "--stream"],
                                check=True, stdout=stream, stderr=subprocess.PIPE)
             recording = Woven(out)
