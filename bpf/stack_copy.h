@@ -60,8 +60,10 @@ static long stack_piece(__u32 i, void *context)
 	size = STACK_PAGE - ((__u32)from & (STACK_PAGE - 1));
 	if (c->end - from < size)
 		size = (__u32)(c->end - from);
-	host_barrier(size);
-	if (size > STACK_PAGE || !size)
+	if (!size)
+		return 1;
+	host_barrier(size); /* or both comparisons become one, of another register */
+	if (size > STACK_PAGE)
 		return 1;
 	if (bpf_probe_read_user(c->out->bytes + at, size, (const void *)from))
 		return 1;

@@ -22,7 +22,7 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 	enum { CHECKED = 1, NOT_READ = 2 };
 	__u64 frame = walk->frame, code, back, at, flags = walk->closed,
 	      linked = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
-	__u32 round, n = walk->n;
+	__u32 round, n = walk->n, to;
 	const struct py_recent *recent;
 	const __u8 *raw;
 
@@ -47,8 +47,12 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 			linked = CHECKED;
 			flags = PY_FRAME_ENTRY;
 		}
-		out->frames[n].code = recent->key;
-		out->frames[n].place = (__u32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode) | flags << 32;
+		/* What was compared may be another copy of n: 6.1's verifier knows no bound of this one. */
+		to = n;
+		host_barrier(to);
+		to &= RECORD_PY_FRAMES_MAX - 1;
+		out->frames[to].code = recent->key;
+		out->frames[to].place = (__u32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode) | flags << 32;
 		frame = back;
 		n++;
 	}
@@ -68,7 +72,7 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 	const int entry = l->frame_is_entry != PY_ABSENT;
 	__u64 frame = walk->frame, place, code, back, key, linked, offset, flags = 0;
 	const struct py_recent *recent;
-	__u32 n = walk->n;
+	__u32 n = walk->n, to;
 	const __u8 *raw;
 
 	if (!frame)
@@ -109,27 +113,41 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 	offset = *(const py_word64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions;
 	if (!key || n >= RECORD_PY_FRAMES_MAX || ((__s32)offset < 0 && !n && !flags)) /* py_stale_caller */
 		return WARM_OTHER;
-	out->frames[n].code = key;
-	out->frames[n].place = (__u32)offset | flags << 32;
+	to = n; /* as in py_walk_hot */
+	host_barrier(to);
+	to &= RECORD_PY_FRAMES_MAX - 1;
+	out->frames[to].code = key;
+	out->frames[to].place = (__u32)offset | flags << 32;
 	walk->closed = (__u8)flags;
 	walk->n = n + 1;
 	walk->frame = back;
 	return WARM_MORE;
 }
 
+/* A frame that is a little more than usual, and the usual ones after it. Apart: what it keeps on the stack is not below
+ * py_walk_one's. */
+PY_APART int py_walk_usual(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	enum py_warm warm;
+
+	if (!walk || !image || !out)
+		return WARM_OTHER;
+	warm = py_walk_warm(walk, image, out);
+	if (warm != WARM_MORE)
+		return warm;
+	py_walk_hot(walk, image, out);
+	return !walk->frame && walk->closed && walk->n ? WARM_ENDED : WARM_MORE;
+}
+
 HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
 {
 	struct py_walk_context *c = context;
 	const struct image *image = c->image;
-	enum py_warm warm = WARM_OTHER;
+	int warm = WARM_OTHER;
 
 	/* The first frame of a further thread state is marked so by py_walk_one. */
 	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) && !c->walk->flags)
-		warm = py_walk_warm(c->walk, image, c->out);
-	if (warm == WARM_MORE) {
-		py_walk_hot(c->walk, image, c->out);
-		return !c->walk->frame && c->walk->closed && c->walk->n;
-	}
+		warm = py_walk_usual(c->walk, image, c->out);
 	if (warm == WARM_OTHER)
 		return py_walk_one(c->walk, image, c->out) & 1;
 	return warm == WARM_ENDED;
