@@ -181,7 +181,9 @@ PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, stru
 		walk->flags = walk->n ? PY_FRAME_TSTATE : 0;
 		py_window(walk, &image->layout, walk->frame);
 	}
-	host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
+	/* Most stacks end within two rounds, and a call is cheaper than the loop. */
+	if (!py_walk_round(0, &c) && !py_walk_round(1, &c))
+		host_loop(2 * RECORD_PY_FRAMES_MAX, py_walk_round, &c);
 	py_loops_outside(walk, &image->layout, out);
 	if (walk->frame && !walk->loss)
 		walk->loss = LOSS_FRAME_CYCLE;
