@@ -133,10 +133,9 @@ PY_APART int py_walk_usual(struct py_walk *walk, const struct image *image, stru
 	if (!walk || !image || !out)
 		return WARM_OTHER;
 	warm = py_walk_warm(walk, image, out);
-	if (warm != WARM_MORE)
-		return warm;
-	py_walk_hot(walk, image, out);
-	return !walk->frame && walk->closed && walk->n ? WARM_ENDED : WARM_MORE;
+	if (warm == WARM_MORE)
+		py_walk_hot(walk, image, out);
+	return warm;
 }
 
 HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
@@ -150,7 +149,8 @@ HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
 		warm = py_walk_usual(c->walk, image, c->out);
 	if (warm == WARM_OTHER)
 		return py_walk_one(c->walk, image, c->out) & 1;
-	return warm == WARM_ENDED;
+	/* Looked at here, where the verifier comes once, and not at each end of the loop. */
+	return warm == WARM_ENDED || (!c->walk->frame && c->walk->closed && c->walk->n);
 }
 
 /* Walks one chain outwards to its end: of the innermost thread state, once it is found (PY_WALK_FIRST), of
