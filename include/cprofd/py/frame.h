@@ -195,6 +195,15 @@ HOST_INLINE __u8 py_rests(struct py_walk *walk, const struct py_layout *l, __u32
 	return state;
 }
 
+/* Is the innermost frame, at or above the stack's top, left of a call before? One at the top itself may be of 3.11's
+ * pop_frame, which takes a frame off the stack before it unlinks it: never an entry frame, which is unlinked with its eval
+ * loop (Python/ceval.c, RETURN_VALUE). 3.12 unlinks first. */
+HOST_INLINE int py_over(struct py_walk *walk, const struct py_layout *l, __u32 at)
+{
+	return walk->frame > walk->top || l->frame_is_entry == PY_ABSENT ||
+	       py_u8(walk->memory, PY_MEMORY, at + l->frame_is_entry) != 0;
+}
+
 /* Any frame; 1 when the chain ends. */
 PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
@@ -222,8 +231,8 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 		walk->loss = LOSS_FRAME_READ;
 		return !py_uncall(walk, l);
 	}
-	/* A frame above the stack's top is over; the pop of 3.11 comes just before it is unlinked. */
-	if (n == 0 && walk->frame > walk->top && walk->frame - walk->top < PY_WINDOW && py_uncall(walk, l))
+	if (n == 0 && walk->frame >= walk->top && walk->frame - walk->top < PY_WINDOW && py_over(walk, l, at) &&
+	    py_uncall(walk, l))
 		return 0;
 	back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
 	if (n == 0 && (state = py_rests(walk, l, at))) {
