@@ -56,6 +56,8 @@ static int read_bytes(struct host_reader *self, void *dst, size_t size, uint64_t
 	return 0;
 }
 
+#define FLAGS (15u | 255u << PY_FRAME_LOOPS_INSIDE_SHIFT | 255u << PY_FRAME_LOOPS_OUTSIDE_SHIFT)
+
 static void check(const struct py_walk *walk, const struct py_out *out, const struct bytes *b)
 {
 	uint32_t i;
@@ -64,7 +66,7 @@ static void check(const struct py_walk *walk, const struct py_out *out, const st
 	    walk->n_tstates > PY_TSTATES_MAX || walk->loss >= LOSS_COUNT || b->reads > READS_MAX)
 		abort();
 	for (i = 0; i < walk->n; i++)
-		if (!out->frames[i].code || out->frames[i].flags & ~31u)
+		if (!out->frames[i].code || out->frames[i].flags & ~FLAGS)
 			abort();
 	for (i = 0; i < walk->n_todo; i++)
 		if (!walk->todo[i].key)
