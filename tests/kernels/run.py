@@ -92,8 +92,11 @@ def guest_root(folder, builds, seconds):
 
 def impossible(text):
     """Did the guest's kernel fail with flags that no CPU has? qemu 7.2 loses count of them now and then, and what the
-    guest does then (a copy goes backwards, an iret is refused) tells nothing of it. The first failure decides."""
+    guest does then (a copy goes backwards, an iret is refused) tells nothing of it. Or at a breakpoint that the kernel had taken
+    away again: it patches its own code so, and the other emulated CPU went on with what it had translated. The first failure decides."""
     complaint = COMPLAINT.search(text)
+    if complaint and text.startswith("Oops: int3", complaint.start()):
+        return True
     flags = complaint and re.compile("EFLAGS: ([0-9a-f]{8})").search(text, complaint.start())
     return bool(flags) and int(flags[1], 16) >> 22 != 0
 
@@ -132,7 +135,7 @@ def boot(folder, version, archive, log):
         text = boot_once(kernel, archive, log)
         if text is not None:
             return text
-        print("    %s: the emulator broke its guest (flags that no CPU has): again" % version, flush=True)
+        print("    %s: the emulator broke its guest: again" % version, flush=True)
     return open(log, errors="replace").read()
 
 
