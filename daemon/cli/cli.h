@@ -33,6 +33,7 @@ struct cli_options {
 	bool subprocesses, kernel;
 	bool thread_names;
 	const char *thread;      /* NULL: all */
+	const char *class_name, *function, *module; /* only samples of these; NULL: all */
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */
 	bool stream;
 	bool json;
@@ -63,6 +64,7 @@ struct command {
 #define COMMAND_STATUS 32u
 #define COMMAND_HELP 64u
 #define COMMAND_DUMP 128u
+#define COMMAND_REPORT 256u
 extern const struct command commands[]; /* ended by a NULL name */
 const struct command *command__find(const char *name);
 

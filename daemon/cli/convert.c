@@ -38,7 +38,8 @@ static int open_input(const char *path)
 	return fd;
 }
 
-static void tell_failure(int err, const char *input, const char *output, const char *thread)
+static void tell_failure(int err, const char *input, const char *output,
+			 const struct cli_options *options, const struct export_missing *missing)
 {
 	if (err == -EBADMSG)
 		say__failure("cprofd writes recordings with -f events",
@@ -47,9 +48,8 @@ static void tell_failure(int err, const char *input, const char *output, const c
 		say__failure("use the cprofd that made it, or a newer one",
 			     "%s was made by a version of cprofd that this one does not understand",
 			     input);
-	else if (err == -ENOENT && thread)
-		say__failure("a TID or a name, as the profile shows them", "%s has no thread %s",
-			     input, thread);
+	else if (err == -ENOENT && missing->option)
+		write__missing(missing, options, input);
 	else
 		say__failure("", "%s could not be written from %s: %s", output, input,
 			     strerror(-err));
@@ -81,7 +81,7 @@ int convert__run(const struct cli_options *options)
 		return status;
 	err = write__export(format, options, input, &output, &report);
 	if (err)
-		tell_failure(err, path, output.path, options->thread);
+		tell_failure(err, path, output.path, options, &report.missing);
 	else
 		write__tell(format, &output, &report);
 	output__close(&output);

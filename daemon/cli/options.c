@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "export/export.h"
 
-#define OPTIONS_MAX 40
+#define OPTIONS_MAX 56
 
 /* --- one setter for each option --- */
 
@@ -79,9 +79,6 @@ static const char *set_output(struct cli_options *options, const char *value)
 
 static const char *set_format(struct cli_options *options, const char *value)
 {
-	if (!strcmp(value, "flamegraph"))
-		return "flame graphs as SVG are not in this version: `-f collapsed -o - | "
-		       "flamegraph.pl` draws one";
 	if (!exporter__find(value))
 		return "is not a format that this version writes (see --help)";
 	options->format = value;
@@ -138,6 +135,24 @@ static const char *set_thread(struct cli_options *options, const char *value)
 {
 	options->thread = value;
 	return *value ? NULL : "is no thread: give its id or its name";
+}
+
+static const char *set_class(struct cli_options *options, const char *value)
+{
+	options->class_name = value;
+	return *value ? NULL : "is no class of time";
+}
+
+static const char *set_function(struct cli_options *options, const char *value)
+{
+	options->function = value;
+	return *value ? NULL : "is no function";
+}
+
+static const char *set_module(struct cli_options *options, const char *value)
+{
+	options->module = value;
+	return *value ? NULL : "is no module";
 }
 
 static const char *refuse_gil(struct cli_options *options, const char *value)
@@ -223,6 +238,7 @@ static const char *set_completion(struct cli_options *options, const char *value
 
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
+#define READING (COMMAND_CONVERT | COMMAND_REPORT)
 #define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
 
 /* clang-format off */
@@ -239,12 +255,15 @@ const struct option_row option_rows[] = {
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
 	{"subprocesses", 's', NULL, NULL, SAMPLING, "children of the process too", set_subprocesses},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks, the thread's name as the outermost frame", set_threads},
-	{"thread", 0, "TID|NAME", NULL, WRITING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
+	{"thread", 0, "TID|NAME", NULL, WRITING | COMMAND_REPORT, "only this thread goes into the file (attach, record: a .cprof keeps all)", set_thread},
+	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time", set_class},
+	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
+	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
 	{"gil", 'g', NULL, NULL, SAMPLING, "only threads that hold the GIL: refused in this version", refuse_gil},
 	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait: refused in this version", refuse_idle},
 	{"kernel", 0, NULL, NULL, SAMPLING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
-	{"window", 0, "FROM,TO", NULL, COMMAND_CONVERT, "only this part, in seconds since the start; TO may be left out", set_window},
+	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "for programs, to stdout", set_json},
 	{"socket", 0, "PATH", "@file", SAMPLING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},

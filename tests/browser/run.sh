@@ -41,7 +41,7 @@ hour=
 [ "${1-}" != --hour ] || { hour=1; shift; }
 if [ $# = 0 ] || [ -n "$hour" ]; then
 	${CC:-cc} -std=gnu17 -O2 -D_GNU_SOURCE -DCPROFD_VERSION='"test"' -Iinclude -Idaemon tests/tools/make_recording.c \
-		daemon/base/buf.c daemon/events/*.c daemon/export/*.c $(pkg-config --cflags --libs jansson libzstd) -o $made/make_recording
+		daemon/base/buf.c daemon/events/*.c daemon/export/*.c $(pkg-config --cflags --libs jansson libzstd zlib) -o $made/make_recording
 fi
 make_profile() { # NAME ARGS...
 	name=$1; shift
