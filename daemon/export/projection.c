@@ -103,6 +103,11 @@ int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint3
 {
 	const struct model_node node = {parent, frame};
 
+	/* Of one epoch each is told once: a tree that is forgotten needs no index. */
+	if (model->epoch) {
+		*ret = model->nodes.n++;
+		return buf__append(&model->nodes.keys, &node, sizeof(node));
+	}
 	return intern__id(&model->nodes, &node, sizeof(node), ret);
 }
 
