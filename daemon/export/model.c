@@ -185,6 +185,7 @@ static int plant(struct model *model)
 	int err;
 
 	intern__free(&model->nodes);
+	model->left_out = MODEL_ROOT;
 	err = projection__node(model, UINT32_MAX, UINT32_MAX, &root);
 	err = err ?: projection__note(model, "(idle)", &model->idle);
 	err = err ?: projection__note(model, "(not recorded)", &model->not_recorded);

@@ -105,6 +105,9 @@ int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint3
 
 	/* Of one epoch each is told once: a tree that is forgotten needs no index. */
 	if (model->epoch) {
+		*ret = model->left_out;
+		if (parent == MODEL_ROOT && *ret && frame == model__node(model, *ret).frame)
+			return 0; /* the one note that a filter tells */
 		*ret = model->nodes.n++;
 		return buf__append(&model->nodes.keys, &node, sizeof(node));
 	}

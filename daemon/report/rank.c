@@ -81,7 +81,7 @@ static void cut(struct table *table, const struct report_options *options, bool 
 			break;
 		if (options->until > 0 && running >= options->until * table->total)
 			break;
-		if (weight <= 0 || weight < options->min_share * table->total)
+		if (weight < options->min_share * table->total)
 			break; /* they are in the order of weight */
 		running += rank->exclusive;
 		rank->running = running;
