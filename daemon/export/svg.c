@@ -298,10 +298,11 @@ static int put_head(const struct svg *svg, struct buf *out)
 	time_words(all, duration, sizeof(duration));
 	err = buf__printf(out,
 			  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-			  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%%\" viewBox=\"0 0 %u %u\" "
+			  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" "
 			  "data-width=\"%u\" data-letter=\"%.1f\">\n<style>%s</style>\n",
-			  SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style);
-	err = err ?: buf__puts(out, "<text id=\"title\" x=\"4\" y=\"18\">") ?: put_xml(out, model->command);
+			  SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style);
+	err = err ?: buf__puts(out, "<text id=\"title\" x=\"4\" y=\"18\">");
+	err = err ?: put_label(out, model->command, 84 * SVG_CHAR); /* the search box is beside it */
 	err = err ?: buf__printf(out, " (%d)</text>\n<text x=\"4\" y=\"36\">", model->pid);
 	err = err ?: buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out", duration,
 				 model->wall_mode ? "wall" : "CPU",
@@ -309,7 +310,7 @@ static int put_head(const struct svg *svg, struct buf *out)
 				 model->options->to ? ", filtered" : "",
 				 all ? 100.0 * (double)svg->least / (double)all : 0);
 	return err ?: buf__puts(out, "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n"
-				"<text id=\"reset\" x=\"860\" y=\"18\" style=\"display:none\">reset zoom</text>\n"
+				"<text id=\"reset\" x=\"1110\" y=\"50\" style=\"display:none\">reset zoom</text>\n"
 				"<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
 				"<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" "
 				"placeholder=\"search (/), Esc resets\"/></foreignObject>\n<g id=\"frames\">\n");
