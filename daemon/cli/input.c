@@ -29,7 +29,8 @@ void input__tell_failure(int err, const char *path)
 			     "%s is not a recording, or it is damaged", path);
 	else if (err == -EPROTONOSUPPORT)
 		say__failure("use the cprofd that made it, or a newer one",
-			     "%s was made by a version of cprofd that this one does not understand", path);
+			     "%s was made by a version of cprofd that this one does not understand",
+			     path);
 	else
 		say__failure("", "%s cannot be read: %s", path, strerror(-err));
 }

@@ -11,7 +11,8 @@
 #include "cli/write.h"
 
 /* Without --by: what most people ask first. */
-#define TABLES_DEFAULT (1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
+#define TABLES_DEFAULT                                                                             \
+	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 
 static uint32_t tables_of(const struct cli_options *options)
 {
@@ -28,7 +29,8 @@ static uint32_t tables_of(const struct cli_options *options)
 	return tables ? tables : TABLES_DEFAULT;
 }
 
-static void tell_missing(const struct report *report, const struct cli_options *options, const char *input)
+static void tell_missing(const struct report *report, const struct cli_options *options,
+			 const char *input)
 {
 	const struct export_missing *missing = report__missing(report);
 	bool callers = missing->option && !strcmp(missing->option, "callers");
@@ -39,7 +41,8 @@ static void tell_missing(const struct report *report, const struct cli_options *
 		return;
 	}
 	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
-	say__failure(*missing->close ? hint : "cprofd report --by=function --top 0 shows all there are",
+	say__failure(*missing->close ? hint
+				     : "cprofd report --by=function --top 0 shows all there are",
 		     "no sample has a function %s", callers ? options->callers : options->callees);
 }
 
@@ -93,8 +96,10 @@ int report__run(const struct cli_options *options)
 		.sort = options->sort,
 		/* For people a page, unless the end is chosen otherwise; for programs all. */
 		.top = options->top_given ? options->top
-		       : options->json || options->csv || options->until > 0 || options->min_share > 0 ? 0
-											       : 20,
+		       : options->json || options->csv || options->until > 0 ||
+				       options->min_share > 0
+			       ? 0
+			       : 20,
 		.until = options->until,
 		.min_share = options->min_share,
 	};

@@ -7,7 +7,10 @@
 /* Ids beyond are not told by anybody; they are one class. */
 #define IDS_MAX 65536u
 
-void class_names__epoch(struct class_names *names) { buf__clear(&names->epoch); }
+void class_names__epoch(struct class_names *names)
+{
+	buf__clear(&names->epoch);
+}
 
 int class_names__tell(struct class_names *names, uint32_t id, const char *name)
 {

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; }
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
 
 /* Edits (insert, delete, replace) from one text to the other, without regard to case. */
 static unsigned edits(const char *a, size_t a_len, const char *b, size_t b_len)

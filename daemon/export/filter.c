@@ -296,7 +296,10 @@ int filter__new(const struct export_options *options, bool whole, struct event_s
 	return 0;
 }
 
-struct event_sink *filter__sink(struct filter *filter) { return &filter->sink; }
+struct event_sink *filter__sink(struct filter *filter)
+{
+	return &filter->sink;
+}
 
 int filter__missing(const struct filter *filter, struct export_missing *ret)
 {

@@ -24,7 +24,10 @@ bool pattern__glob(const char *pattern, const char *text)
 	return !pattern[strspn(pattern, "*")];
 }
 
-static bool is_glob(const char *pattern) { return strpbrk(pattern, "*?") != NULL; }
+static bool is_glob(const char *pattern)
+{
+	return strpbrk(pattern, "*?") != NULL;
+}
 
 /* The name without the arguments that C++ and JIT compilers write behind it. */
 static size_t bare_length(const char *name)

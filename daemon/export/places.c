@@ -15,7 +15,8 @@ static const char *after_packages(const char *file)
 	size_t i;
 
 	for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		const char *at = strstr(file, folders[i]), *end = at ? at + strlen(folders[i]) : NULL;
+		const char *at = strstr(file, folders[i]),
+			   *end = at ? at + strlen(folders[i]) : NULL;
 
 		after = end && end > after ? end : after;
 	}
@@ -118,6 +119,7 @@ void place__package(uint8_t kind, const char *file, const char *module, char *ou
 	} else if (file[0] == '<' || !file[0]) {
 		snprintf(out, size, "%s", file[0] ? PLACE_GENERATED : PLACE_UNKNOWN);
 	} else {
-		snprintf(out, size, "%.*s", slash > file ? (int)(slash - file) : 1, slash ? file : ".");
+		snprintf(out, size, "%.*s", slash > file ? (int)(slash - file) : 1,
+			 slash ? file : ".");
 	}
 }

@@ -14,13 +14,30 @@
 #include "export/sums.h"
 
 /* Fields of profile.proto. */
-enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION,
-       PROFILE_STRING, PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_PERIOD_TYPE, PROFILE_PERIOD,
-       PROFILE_COMMENT, PROFILE_DEFAULT_SAMPLE_TYPE };
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION,
+	PROFILE_PERIOD_TYPE,
+	PROFILE_PERIOD,
+	PROFILE_COMMENT,
+	PROFILE_DEFAULT_SAMPLE_TYPE
+};
 enum { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
 enum { LABEL_KEY = 1, LABEL_STRING, LABEL_NUMBER };
-enum { MAPPING_ID = 1, MAPPING_FILE = 5, MAPPING_HAS_FUNCTIONS = 7, MAPPING_HAS_FILES, MAPPING_HAS_LINES };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_FILE = 5,
+	MAPPING_HAS_FUNCTIONS = 7,
+	MAPPING_HAS_FILES,
+	MAPPING_HAS_LINES
+};
 enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION = 1, LINE_LINE };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_LINE };
@@ -28,9 +45,9 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNC
 struct pprof {
 	struct model model;
 	struct sums sums;
-	struct intern strings, mappings; /* mappings: module's name; id + 1 is the mapping's */
-	struct buf functions_seen;	 /* bool for each function */
-	struct buf locations_seen;	 /* bool for each frame; its id + 1 is the location's */
+	struct intern strings, mappings;   /* mappings: module's name; id + 1 is the mapping's */
+	struct buf functions_seen;	   /* bool for each function */
+	struct buf locations_seen;	   /* bool for each frame; its id + 1 is the location's */
 	struct buf message, inner, packed; /* scratch */
 	FILE *out;
 	z_stream zip;
@@ -78,9 +95,12 @@ static int put_field(struct pprof *pprof, uint32_t field, const struct buf *mess
 	int err;
 
 	buf__clear(head);
-	err = protobuf__varint(head, field << 3 | PROTOBUF_LENGTH) ?: protobuf__varint(head, message->len);
+	err = protobuf__varint(head, field << 3 | PROTOBUF_LENGTH)
+		      ?: protobuf__varint(head, message->len);
 	err = err ?: zip_out(pprof, head->data, head->len, Z_NO_FLUSH);
-	return err ? err : message->len ? zip_out(pprof, message->data, message->len, Z_NO_FLUSH) : 0;
+	return err	      ? err
+	       : message->len ? zip_out(pprof, message->data, message->len, Z_NO_FLUSH)
+			      : 0;
 }
 
 static int put_number(struct pprof *pprof, uint32_t field, uint64_t value)
@@ -169,7 +189,9 @@ static int put_location(struct pprof *pprof, uint32_t id)
 	buf__clear(&pprof->message);
 	err = err ?: protobuf__number(&pprof->message, LOCATION_ID, id + 1);
 	err = err ?: protobuf__number(&pprof->message, LOCATION_MAPPING, mapping);
-	err = err ?: protobuf__bytes(&pprof->message, LOCATION_LINE, pprof->inner.data, pprof->inner.len);
+	err = err
+		      ?: protobuf__bytes(&pprof->message, LOCATION_LINE, pprof->inner.data,
+					 pprof->inner.len);
 	return err ?: put_field(pprof, PROFILE_LOCATION, &pprof->message);
 }
 
@@ -201,7 +223,9 @@ static int add_labels(struct pprof *pprof, const struct sum_key *key)
 	err = err ?: add_label(pprof, "pid", NULL, (uint64_t)process->pid);
 	if (sums__apart(model, key->stack))
 		return err;
-	return err ?: add_label(pprof, "class", class_names__name(&model->classes, key->class_id), 0);
+	return err
+		       ?: add_label(pprof, "class",
+				    class_names__name(&model->classes, key->class_id), 0);
 }
 
 static int put_sample(struct pprof *pprof, const struct sum_key *key, const struct sum *sum)
@@ -216,17 +240,20 @@ static int put_sample(struct pprof *pprof, const struct sum_key *key, const stru
 	}
 	buf__clear(&pprof->message);
 	buf__clear(&pprof->packed);
-	for (stack = key->stack; stack != MODEL_ROOT && !err; stack = node.parent) { /* leaf first */
+	for (stack = key->stack; stack != MODEL_ROOT && !err;
+	     stack = node.parent) { /* leaf first */
 		node = model__node(&pprof->model, stack);
 		err = protobuf__varint(&pprof->packed, node.frame + 1);
 	}
-	err = err ?: protobuf__bytes(&pprof->message, SAMPLE_LOCATION, pprof->packed.data,
-				     pprof->packed.len);
+	err = err
+		      ?: protobuf__bytes(&pprof->message, SAMPLE_LOCATION, pprof->packed.data,
+					 pprof->packed.len);
 	buf__clear(&pprof->packed);
 	err = err ?: protobuf__varint(&pprof->packed, sum->cpu);
 	err = err ?: protobuf__varint(&pprof->packed, sum->wall);
-	err = err ?: protobuf__bytes(&pprof->message, SAMPLE_VALUE, pprof->packed.data,
-				     pprof->packed.len);
+	err = err
+		      ?: protobuf__bytes(&pprof->message, SAMPLE_VALUE, pprof->packed.data,
+					 pprof->packed.len);
 	return err ?: add_labels(pprof, key) ?: put_field(pprof, PROFILE_SAMPLE, &pprof->message);
 }
 
@@ -261,7 +288,8 @@ static int put_string_number(struct pprof *pprof, uint32_t field, const char *st
 {
 	uint32_t id;
 
-	return intern__id(&pprof->strings, string, strlen(string), &id) ?: put_number(pprof, field, id);
+	return intern__id(&pprof->strings, string, strlen(string), &id)
+		       ?: put_number(pprof, field, id);
 }
 
 static int put_about(struct pprof *pprof)
@@ -275,10 +303,13 @@ static int put_about(struct pprof *pprof)
 	err = err ?: put_number(pprof, PROFILE_PERIOD, model->period);
 	err = err ?: put_number(pprof, PROFILE_TIME, model->realtime ? model->realtime + from : 0);
 	err = err ?: put_number(pprof, PROFILE_DURATION, model__to(model) - from);
-	err = err ?: put_string_number(pprof, PROFILE_DEFAULT_SAMPLE_TYPE,
-				       model->wall_mode ? "wall" : "cpu");
-	return err ?: put_string_number(pprof, PROFILE_COMMENT,
-					"cprofd@" CPROFD_VERSION ": times are sampled, calls are not counted");
+	err = err
+		      ?: put_string_number(pprof, PROFILE_DEFAULT_SAMPLE_TYPE,
+					   model->wall_mode ? "wall" : "cpu");
+	return err
+		       ?: put_string_number(pprof, PROFILE_COMMENT,
+					    "cprofd@" CPROFD_VERSION
+					    ": times are sampled, calls are not counted");
 }
 
 static int put_strings(struct pprof *pprof)

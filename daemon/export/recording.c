@@ -45,8 +45,11 @@ static int rewrite_event(struct event_sink *self, const struct event *event)
 
 	buf__clear(&rewriter->line);
 	err = event__encode(event, &rewriter->line);
-	err = err ?: recording_writer__lines(rewriter->writer, rewriter->line.data, rewriter->line.len);
-	/* As a session does: a frame that ends about each second can be read when the rest is cut off. */
+	err = err
+		      ?: recording_writer__lines(rewriter->writer, rewriter->line.data,
+						 rewriter->line.len);
+	/* As a session does: a frame that ends about each second can be read when the rest is cut
+	 * off. */
 	if (!err && event->kind == EVENT_LEDGER)
 		err = recording_writer__flush(rewriter->writer);
 	for (i = 0; event->kind == EVENT_SAMPLES && i < event->samples.n; i++)

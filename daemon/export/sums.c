@@ -22,7 +22,10 @@ int sums__add(struct sums *sums, const struct sum_key *key, uint64_t cpu, uint64
 	return 0;
 }
 
-uint32_t sums__n(const struct sums *sums) { return sums->keys.n; }
+uint32_t sums__n(const struct sums *sums)
+{
+	return sums->keys.n;
+}
 
 struct sum_key sums__key(const struct sums *sums, uint32_t i)
 {

@@ -50,7 +50,10 @@ static struct branch branch_of(const struct svg *svg, uint32_t id)
 	return ((const struct branch *)svg->branches.keys.data)[id];
 }
 
-static uint64_t *ns_of(struct svg *svg, uint32_t id) { return (uint64_t *)svg->ns.data + id; }
+static uint64_t *ns_of(struct svg *svg, uint32_t id)
+{
+	return (uint64_t *)svg->ns.data + id;
+}
 
 static int add_stack(struct svg *svg, const struct sum_key *key, uint64_t ns)
 {
@@ -161,9 +164,9 @@ static int put_colour(struct buf *out, uint8_t kind, const char *name)
 	static const struct {
 		unsigned hue, saturation;
 	} colours[] = {
-		[FUNCTION_PYTHON] = {205, 65},	  [FUNCTION_NATIVE] = {28, 80},
-		[FUNCTION_KERNEL] = {350, 60},	  [FUNCTION_NOTE] = {0, 0},
-		[FUNCTION_JIT] = {130, 45},	  [FUNCTION_INTERPRETER] = {50, 70},
+		[FUNCTION_PYTHON] = {205, 65}, [FUNCTION_NATIVE] = {28, 80},
+		[FUNCTION_KERNEL] = {350, 60}, [FUNCTION_NOTE] = {0, 0},
+		[FUNCTION_JIT] = {130, 45},    [FUNCTION_INTERPRETER] = {50, 70},
 	};
 	uint32_t hash = 0x811c9dc5;
 
@@ -242,9 +245,13 @@ static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32
 	err = buf__puts(out, "<g><title>") ?: put_xml(out, name);
 	if (*place)
 		err = err ?: buf__puts(out, "\n") ?: put_xml(out, place);
-	err = err ?: buf__printf(out, "\n%s, %.2f %%</title><rect x=\"%.4f\" y=\"%u\" width=\"%.4f\" "
-				 "height=\"%u\" fill=\"", duration,
-				 all ? 100.0 * (double)ns / (double)all : 0, x, y, width, SVG_ROW - 1);
+	err = err
+		      ?: buf__printf(
+				 out,
+				 "\n%s, %.2f %%</title><rect x=\"%.4f\" y=\"%u\" width=\"%.4f\" "
+				 "height=\"%u\" fill=\"",
+				 duration, all ? 100.0 * (double)ns / (double)all : 0, x, y, width,
+				 SVG_ROW - 1);
 	err = err ?: put_colour(out, kind, name);
 	err = err ?: buf__printf(out, "\"/><text x=\"%.4f\" y=\"%u\">", x + 3, y + 12);
 	err = err ?: put_label(out, name, width) ?: buf__puts(out, "</text></g>\n");
@@ -252,7 +259,7 @@ static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32
 }
 
 struct spot {
-	double x;      /* where the next child goes */
+	double x; /* where the next child goes */
 	uint32_t depth;
 	bool shown;
 };
@@ -277,7 +284,8 @@ static int put_frames(struct svg *svg)
 
 		if (!parent->shown)
 			continue;
-		spots[i] = (struct spot){parent->x, parent->depth + 1, *ns_of(svg, i) >= svg->least};
+		spots[i] =
+			(struct spot){parent->x, parent->depth + 1, *ns_of(svg, i) >= svg->least};
 		parent->x += width;
 		if (!spots[i].shown)
 			continue;
@@ -298,22 +306,32 @@ static int put_head(const struct svg *svg, struct buf *out)
 	time_words(all, duration, sizeof(duration));
 	err = buf__printf(out,
 			  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-			  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" "
+			  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+			  "viewBox=\"0 0 %u %u\" "
 			  "data-width=\"%u\" data-letter=\"%.1f\">\n<style>%s</style>\n",
 			  SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style);
 	err = err ?: buf__puts(out, "<text id=\"title\" x=\"4\" y=\"18\">");
-	err = err ?: put_label(out, model->command, 84 * SVG_CHAR); /* the search box is beside it */
+	err = err
+		      ?: put_label(out, model->command,
+				   84 * SVG_CHAR); /* the search box is beside it */
 	err = err ?: buf__printf(out, " (%d)</text>\n<text x=\"4\" y=\"36\">", model->pid);
-	err = err ?: buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out", duration,
-				 model->wall_mode ? "wall" : "CPU",
-				 model->filter || model->options->thread || model->options->from ||
-				 model->options->to ? ", filtered" : "",
-				 all ? 100.0 * (double)svg->least / (double)all : 0);
-	return err ?: buf__puts(out, "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n"
-				"<text id=\"reset\" x=\"1110\" y=\"50\" style=\"display:none\">reset zoom</text>\n"
-				"<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
-				"<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" "
-				"placeholder=\"search (/), Esc resets\"/></foreignObject>\n<g id=\"frames\">\n");
+	err = err
+		      ?: buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out",
+				     duration, model->wall_mode ? "wall" : "CPU",
+				     model->filter || model->options->thread ||
+						     model->options->from || model->options->to
+					     ? ", filtered"
+					     : "",
+				     all ? 100.0 * (double)svg->least / (double)all : 0);
+	return err
+		       ?: buf__puts(out,
+				    "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n"
+				    "<text id=\"reset\" x=\"1110\" y=\"50\" "
+				    "style=\"display:none\">reset zoom</text>\n"
+				    "<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
+				    "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" "
+				    "placeholder=\"search (/), Esc resets\"/></foreignObject>\n<g "
+				    "id=\"frames\">\n");
 }
 
 static int write_out(struct svg *svg)

@@ -40,7 +40,8 @@ int report__csv(struct report *report, FILE *out)
 	uint32_t i, row;
 
 	errno = 0;
-	fputs("table,name,file,line,module,kind,class,process,exclusive_ns,inclusive_ns,exclusive_share,"
+	fputs("table,name,file,line,module,kind,class,process,exclusive_ns,inclusive_ns,exclusive_"
+	      "share,"
 	      "inclusive_share,running_share,exclusive_sd_ns,inclusive_sd_ns\r\n",
 	      out);
 	for (i = 0; i < REPORT_BY_COUNT; i++) {

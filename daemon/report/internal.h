@@ -11,10 +11,10 @@ struct report_file {
 	uint32_t rate, threads;
 	uint64_t realtime, span;      /* ns; span: of the window */
 	uint64_t samples, whole;      /* by the ledger */
-	uint64_t cpu, wall;           /* of the threads shown */
+	uint64_t cpu, wall;	      /* of the threads shown */
 	uint64_t idle, not_recorded;  /* parts of wall */
 	struct times shown, left_out; /* left_out: by filters of samples */
-	struct buf losses;            /* JSON: the members of an object */
+	struct buf losses;	      /* JSON: the members of an object */
 	bool cut;
 };
 
@@ -23,19 +23,19 @@ struct report {
 	uint32_t files, read;
 	struct report_file *file;
 	struct table tables[REPORT_BY_COUNT];
-	struct table callee_lines;    /* Python lines; parent: the callee's row */
-	struct table focus[2];        /* one row: the function of callers, of callees */
+	struct table callee_lines; /* Python lines; parent: the callee's row */
+	struct table focus[2];	   /* one row: the function of callers, of callees */
 	struct export_missing missing;
 	bool wall; /* weights are wall time */
 
 	/* of the recording that is being read */
 	struct model *model;
-	struct intern cells;          /* struct cell: what an epoch's samples add up to */
-	struct buf cell_times;        /* struct times */
-	struct intern parts;          /* struct part: threads x classes */
+	struct intern cells;   /* struct cell: what an epoch's samples add up to */
+	struct buf cell_times; /* struct times */
+	struct intern parts;   /* struct part: threads x classes */
 	struct buf part_times;
-	struct buf focused;           /* uint8_t by frame: known, is of callers, of callees */
-	struct buf stack;             /* uint32_t: frames, leaf first */
+	struct buf focused; /* uint8_t by frame: known, is of callers, of callees */
+	struct buf stack;   /* uint32_t: frames, leaf first */
 };
 
 static inline bool report__wants(const struct report *report, enum report_by by)

@@ -160,8 +160,8 @@ static int put_table(struct report *report, struct buf *out, const struct table 
 static int put_report(struct report *report, struct buf *out)
 {
 	uint32_t i;
-	int err = buf__printf(out, "{\"schema\":\"cprofd-report\",\"major\":%d,\"minor\":%d", REPORT_MAJOR,
-			      REPORT_MINOR);
+	int err = buf__printf(out, "{\"schema\":\"cprofd-report\",\"major\":%d,\"minor\":%d",
+			      REPORT_MAJOR, REPORT_MINOR);
 
 	err = err ?: put_string(out, "generator", "cprofd@" CPROFD_VERSION);
 	err = err ?: put_string(out, "weight", report->wall ? "wall" : "cpu");

@@ -19,8 +19,8 @@ bool rank__by_inclusive(const struct table *table, const struct report_options *
 }
 
 /* Mean and standard deviation (of a sample: n - 1) of one row's times. */
-static void spread(const struct table *table, uint32_t row, bool wall, bool inclusive, double *ret_mean,
-		   double *ret_sd)
+static void spread(const struct table *table, uint32_t row, bool wall, bool inclusive,
+		   double *ret_mean, double *ret_sd)
 {
 	double sum = 0, squares = 0, mean;
 	uint32_t i;
@@ -28,13 +28,15 @@ static void spread(const struct table *table, uint32_t row, bool wall, bool incl
 	for (i = 0; i < table->files; i++) {
 		const struct row_times *times = table__times(table, row, i);
 
-		sum += (double)times__weight(inclusive ? &times->inclusive : &times->exclusive, wall);
+		sum += (double)times__weight(inclusive ? &times->inclusive : &times->exclusive,
+					     wall);
 	}
 	mean = sum / table->files;
 	for (i = 0; i < table->files; i++) {
 		const struct row_times *times = table__times(table, row, i);
-		double off = (double)times__weight(inclusive ? &times->inclusive : &times->exclusive,
-						   wall) - mean;
+		double off = (double)times__weight(
+				     inclusive ? &times->inclusive : &times->exclusive, wall) -
+			     mean;
 
 		squares += off * off;
 	}
@@ -90,7 +92,8 @@ static void cut(struct table *table, const struct report_options *options, bool 
 	table->n_ranks = kept;
 }
 
-int table__rank(struct table *table, const struct report_options *options, bool wall, uint32_t parent)
+int table__rank(struct table *table, const struct report_options *options, bool wall,
+		uint32_t parent)
 {
 	bool inclusive = rank__by_inclusive(table, options);
 	struct order order = {table, inclusive};

@@ -139,7 +139,8 @@ static int fold(struct model *model)
 /* The rows of the tables of threads and of classes. */
 static int add_part(struct report *report, const struct part *part, const struct times *times)
 {
-	struct table *threads = &report->tables[REPORT_THREAD], *classes = &report->tables[REPORT_CLASS];
+	struct table *threads = &report->tables[REPORT_THREAD],
+		     *classes = &report->tables[REPORT_CLASS];
 	struct report_file *file = &report->file[report->read];
 	const struct model *model = report->model;
 	const struct model_thread *thread = model__thread(model, part->thread);
@@ -169,8 +170,8 @@ static int add_part(struct report *report, const struct part *part, const struct
 		snprintf(name, sizeof(name), "%s", thread->name);
 	else
 		snprintf(name, sizeof(name), "%s (%d)", thread->name, thread->tid);
-	key = (struct row_key){name, key.name, model__process(model, thread->process)->name, 0, ROW_NONE,
-			       KIND_GROUP};
+	key = (struct row_key){name, key.name, model__process(model, thread->process)->name,
+			       0,    ROW_NONE, KIND_GROUP};
 	err = table__row(threads, &key, &row);
 	if (err)
 		return err;
@@ -189,7 +190,8 @@ static int add_parts(struct report *report)
 		const struct part *part = (const struct part *)report->parts.keys.data + i;
 
 		if (model__thread(report->model, part->thread)->shown)
-			err = add_part(report, part, (const struct times *)report->part_times.data + i);
+			err = add_part(report, part,
+				       (const struct times *)report->part_times.data + i);
 	}
 	return err;
 }
@@ -285,7 +287,8 @@ int report__read(struct report *report, int recording_fd, const char *name)
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
 	/* A line of callers, callees and of the table of lines is one of the recording. */
-	how.lines = how.lines || report__wants(report, REPORT_LINE) || report__wants(report, REPORT_CALLEE);
+	how.lines = how.lines || report__wants(report, REPORT_LINE) ||
+		    report__wants(report, REPORT_CALLEE);
 	start_file(report);
 	err = model__init_detailed(&model, &how);
 	model.slice = add_slice;
@@ -312,7 +315,8 @@ int report__finish(struct report *report)
 		return -ENOENT;
 	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (report__wants(report, (enum report_by)i))
-			err = table__rank(&report->tables[i], report->options, report->wall, ROW_NONE);
+			err = table__rank(&report->tables[i], report->options, report->wall,
+					  ROW_NONE);
 	return err;
 }
 
@@ -323,7 +327,10 @@ int report__rank_lines(struct report *report, uint32_t callee, uint32_t top)
 	return table__rank(&report->callee_lines, &options, report->wall, callee);
 }
 
-const struct export_missing *report__missing(const struct report *report) { return &report->missing; }
+const struct export_missing *report__missing(const struct report *report)
+{
+	return &report->missing;
+}
 
 bool report__empty(const struct report *report)
 {
@@ -343,5 +350,7 @@ const char *kind__name(uint8_t kind)
 		[FUNCTION_JIT] = "jit",	      [FUNCTION_INTERPRETER] = "interpreter",
 	};
 
-	return kind == KIND_GROUP ? "" : kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "native";
+	return kind == KIND_GROUP			 ? ""
+	       : kind < sizeof(names) / sizeof(names[0]) ? names[kind]
+							 : "native";
 }

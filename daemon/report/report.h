@@ -23,17 +23,17 @@
 #include "export/export.h"
 
 /* X(id, name, default order is by inclusive time): --by, and "by" of the JSON. */
-#define REPORT_TABLES(X) \
-	X(CLASS, "class", false)       /* class of time of the leaf */ \
-	X(THREAD, "thread", false) \
-	X(FUNCTION, "function", false) \
-	X(LINE, "line", false)         /* a line of a function */ \
-	X(PACKAGE, "package", false)   /* export/places.h */ \
-	X(MODULE, "module", false) \
-	X(FILE, "file", false) \
-	X(CALLEE, "callee", false)     /* native code that Python code called */ \
-	X(CALLERS, "callers", true)    /* of the outermost frame of a function */ \
-	X(CALLEES, "callees", true)    /* of the innermost frame of a function */
+#define REPORT_TABLES(X)                                                                           \
+	X(CLASS, "class", false) /* class of time of the leaf */                                   \
+	X(THREAD, "thread", false)                                                                 \
+	X(FUNCTION, "function", false)                                                             \
+	X(LINE, "line", false)	     /* a line of a function */                                    \
+	X(PACKAGE, "package", false) /* export/places.h */                                         \
+	X(MODULE, "module", false)                                                                 \
+	X(FILE, "file", false)                                                                     \
+	X(CALLEE, "callee", false)  /* native code that Python code called */                      \
+	X(CALLERS, "callers", true) /* of the outermost frame of a function */                     \
+	X(CALLEES, "callees", true) /* of the innermost frame of a function */
 
 #define REPORT_ENUM(id, name, inclusive) REPORT_##id,
 enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
@@ -47,12 +47,12 @@ extern const char *const report_names[REPORT_BY_COUNT];
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE };
 
 struct report_options {
-	struct export_options filter;   /* and `lines`: of callers and callees */
-	uint32_t tables;                /* 1 << enum report_by */
-	const char *callers, *callees;  /* pattern of the function; with the table of that name */
+	struct export_options filter;  /* and `lines`: of callers and callees */
+	uint32_t tables;	       /* 1 << enum report_by */
+	const char *callers, *callees; /* pattern of the function; with the table of that name */
 	enum report_sort sort;
-	uint32_t top;                   /* rows of a table; 0: all */
-	double until, min_share;        /* of the total, 0 to 1; until 0: no end */
+	uint32_t top;		 /* rows of a table; 0: all */
+	double until, min_share; /* of the total, 0 to 1; until 0: no end */
 };
 
 struct report;

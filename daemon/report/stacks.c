@@ -19,7 +19,8 @@ static uint32_t frame_at(const struct report *report, uint32_t i)
 }
 
 /* Tables whose rows are made of each frame by itself. */
-static int add_frames(struct report *report, struct table *table, uint32_t n, const struct times *times)
+static int add_frames(struct report *report, struct table *table, uint32_t n,
+		      const struct times *times)
 {
 	uint32_t i, row;
 	int err = 0;
@@ -36,7 +37,10 @@ static int add_frames(struct report *report, struct table *table, uint32_t n, co
 	return err;
 }
 
-static bool is_callee(uint8_t kind) { return kind == FUNCTION_NATIVE || kind == FUNCTION_JIT; }
+static bool is_callee(uint8_t kind)
+{
+	return kind == FUNCTION_NATIVE || kind == FUNCTION_JIT;
+}
 
 /* Code that calls what Python code asked it to call. */
 static bool is_trampoline(const char *module)
@@ -149,7 +153,11 @@ static int add_beside(struct report *report, struct table *table, uint32_t at, u
 	if (other < n)
 		err = table__frame(table, report->model, frame_at(report, other), &row);
 	else
-		err = note_row(table, callers ? ROW_OUTERMOST : at ? ROW_INTERPRETER : ROW_ITSELF, &row);
+		err = note_row(table,
+			       callers ? ROW_OUTERMOST
+			       : at    ? ROW_INTERPRETER
+				       : ROW_ITSELF,
+			       &row);
 	if (err)
 		return err;
 	table__stack(table);
@@ -179,15 +187,17 @@ static int add_focus(struct report *report, uint32_t n, const struct times *time
 
 		if (at == ROW_NONE)
 			continue;
-		err = note_row(&report->focus[i], i ? report->options->callees : report->options->callers,
-			       &row);
+		err = note_row(&report->focus[i],
+			       i ? report->options->callees : report->options->callers, &row);
 		table__stack(&report->focus[i]);
 		if (!err)
 			table__inclusive(&report->focus[i], row, times);
 		if (!err && leaf & (i ? FOCUS_CALLEES : FOCUS_CALLERS))
 			table__exclusive(&report->focus[i], row, times);
-		err = err ?: add_beside(report, &report->tables[i ? REPORT_CALLEES : REPORT_CALLERS], at,
-					n, times);
+		err = err
+			      ?: add_beside(report,
+					    &report->tables[i ? REPORT_CALLEES : REPORT_CALLERS],
+					    at, n, times);
 	}
 	return err;
 }

@@ -112,7 +112,8 @@ void table__exclusive(struct table *table, uint32_t row, const struct times *tim
 
 /* --- rows of frames --- */
 
-static int make_row(struct table *table, const struct model *model, uint32_t frame_id, uint32_t *ret)
+static int make_row(struct table *table, const struct model *model, uint32_t frame_id,
+		    uint32_t *ret)
 {
 	struct model_frame frame = model__frame(model, frame_id);
 	struct row_key key = {frame.name, frame.source, frame.module, 0, ROW_NONE, frame.kind};
@@ -129,8 +130,8 @@ static int make_row(struct table *table, const struct model *model, uint32_t fra
 		key = (struct row_key){group, "", "", 0, ROW_NONE, KIND_GROUP};
 		break;
 	case REPORT_FILE: /* native code without debug information: its module */
-		key = (struct row_key){*frame.file ? frame.file : PLACE_NOTES, "", "", 0, ROW_NONE,
-				       KIND_GROUP};
+		key = (struct row_key){
+			*frame.file ? frame.file : PLACE_NOTES, "", "", 0, ROW_NONE, KIND_GROUP};
 		break;
 	default:
 		key.line = lines ? frame.line : frame.first_line;

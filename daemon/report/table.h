@@ -13,9 +13,9 @@
 /* What a row is called. No two rows of a table are equal in all of it. */
 struct row_key {
 	const char *name, *file, *module;
-	uint32_t line;   /* 0: none */
+	uint32_t line;	 /* 0: none */
 	uint32_t parent; /* row that it belongs to, or ROW_NONE */
-	uint8_t kind;    /* enum function_kind, or KIND_GROUP */
+	uint8_t kind;	 /* enum function_kind, or KIND_GROUP */
 };
 
 struct times {
@@ -29,9 +29,9 @@ struct row_times {
 /* A row, ready to be shown: means over the recordings, in ns. */
 struct rank {
 	uint32_t row;
-	double exclusive, inclusive; /* of the report's weight */
+	double exclusive, inclusive;	   /* of the report's weight */
 	double exclusive_sd, inclusive_sd; /* standard deviation between recordings */
-	double running; /* exclusive time of the rows up to here */
+	double running;			   /* exclusive time of the rows up to here */
 };
 
 struct table {
@@ -39,9 +39,9 @@ struct table {
 	bool lines; /* of callers and callees: a row is a line */
 	uint32_t files, file;
 	struct intern keys;
-	struct buf times;     /* struct row_times [row * files + file] */
-	struct buf marks;     /* uint32_t by row: the stack it was counted for last */
-	struct buf of_frame;  /* of this recording: uint32_t frame -> row + 1; 0: not known yet */
+	struct buf times;    /* struct row_times [row * files + file] */
+	struct buf marks;    /* uint32_t by row: the stack it was counted for last */
+	struct buf of_frame; /* of this recording: uint32_t frame -> row + 1; 0: not known yet */
 	uint32_t stamp;
 	struct times *totals; /* by file: what the shares are shares of */
 	/* made by rank.c */

@@ -9,9 +9,15 @@
 #define FILE_WIDTH 52
 #define LINES_OF_CALLEE 3
 
-static double seconds(double ns) { return ns / 1e9; }
+static double seconds(double ns)
+{
+	return ns / 1e9;
+}
 
-static double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+static double percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
 
 /* Padded to `width` letters; a longer one ends in an ellipsis. */
 static void put_name(FILE *out, const char *name, int width)
@@ -44,19 +50,23 @@ static void put_file(const struct report *report, const struct report_file *file
 	const uint64_t waiting = file->wall - file->cpu;
 
 	fprintf(out, "%s: %s (%d)\n", file->name, *file->command ? file->command : "?", file->pid);
-	fprintf(out, "    %" PRIu64 " samples at %u Hz in %.3f s: %.3f s of CPU in %u thread%s, %.3f s idle",
+	fprintf(out,
+		"    %" PRIu64
+		" samples at %u Hz in %.3f s: %.3f s of CPU in %u thread%s, %.3f s idle",
 		file->samples, file->rate, seconds((double)file->span), seconds((double)file->cpu),
 		file->threads, file->threads == 1 ? "" : "s",
 		seconds((double)(file->wall > file->cpu ? waiting : 0)));
 	if (file->samples)
 		fprintf(out, "; whole stacks: %.2f %%",
 			percent((double)file->whole, (double)file->samples));
-	if (file->left_out.cpu || report->options->filter.class_name || report->options->filter.function ||
-	    report->options->filter.module)
-		fprintf(out, "\n    filtered: %.3f s of this CPU time are shown, %.3f s are left out",
+	if (file->left_out.cpu || report->options->filter.class_name ||
+	    report->options->filter.function || report->options->filter.module)
+		fprintf(out,
+			"\n    filtered: %.3f s of this CPU time are shown, %.3f s are left out",
 			seconds((double)file->shown.cpu), seconds((double)file->left_out.cpu));
 	if (file->cut)
-		fputs("\n    the recording ends in the middle; everything up to there is counted", out);
+		fputs("\n    the recording ends in the middle; everything up to there is counted",
+		      out);
 	fputc('\n', out);
 }
 
@@ -70,7 +80,8 @@ static void put_place(const struct row_key *key, FILE *out)
 		fprintf(out, "  %s", key->module);
 }
 
-static void put_times(const struct table *table, const struct rank *rank, bool inclusive_alone, FILE *out)
+static void put_times(const struct table *table, const struct rank *rank, bool inclusive_alone,
+		      FILE *out)
 {
 	if (!inclusive_alone) {
 		fprintf(out, "%10.3f", seconds(rank->exclusive));
@@ -127,10 +138,11 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 
 	fprintf(out, "\nby %s", report_names[table->by]);
 	if (focused)
-		fprintf(out, " of %s", table->by == REPORT_CALLERS ? report->options->callers
-								   : report->options->callees);
+		fprintf(out, " of %s",
+			table->by == REPORT_CALLERS ? report->options->callers
+						    : report->options->callees);
 	fprintf(out, ", %s: %u of %u rows; %% of %.3f s of %s\n",
-		alone ? "heaviest first"
+		alone					     ? "heaviest first"
 		: rank__by_inclusive(table, report->options) ? "by inclusive time"
 							     : "by exclusive time",
 		table->n_ranks, table->n_rows, seconds(table->total), weight);
@@ -165,12 +177,15 @@ int report__text(struct report *report, FILE *out)
 	for (i = 0; i < report->read; i++)
 		put_file(report, &report->file[i], out);
 	if (report->files > 1)
-		fprintf(out, "times are means of %u recordings, sd is the standard deviation between them\n",
+		fprintf(out,
+			"times are means of %u recordings, sd is the standard deviation between "
+			"them\n",
 			report->files);
 	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (report__wants(report, (enum report_by)i))
 			err = put_table(report, &report->tables[i], out);
-	fputs("\nTimes are in seconds, from samples. How often something was called is not sampled, and not "
+	fputs("\nTimes are in seconds, from samples. How often something was called is not "
+	      "sampled, and not "
 	      "told.\n",
 	      out);
 	if (fflush(out) || ferror(out))

@@ -626,7 +626,7 @@ def test_collapsed_is_read_by_others(recordings):
     programs = [p for p in (shutil.which("gprof2dot"), os.path.join(ROOT, "build", "venv", "bin", "gprof2dot")) if p and os.path.exists(p)]
     if not programs:
         raise Skip("gprof2dot is missing (pip install gprof2dot into build/venv)")
-    run = subprocess.run([programs[0], "-f", "collapse", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    run = subprocess.run([programs[0], "-f", "collapse", "-n0", "-e0", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     expect(run.returncode == 0 and b"digraph" in run.stdout and b"run_pass" in run.stdout, "gprof2dot", run.stderr.decode())
 
 

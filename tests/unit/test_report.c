@@ -29,7 +29,8 @@ static void patterns(void **state)
 	assert_false(pattern__function("pass", "NativeLowering.run_pass"));
 	assert_false(pattern__function("NativeLowering", "NativeLowering.run_pass"));
 	assert_true(pattern__function("runOnModule", "llvm::Pass::runOnModule(llvm::Module&)"));
-	assert_true(pattern__function("Pass::runOnModule", "llvm::Pass::runOnModule(llvm::Module&)"));
+	assert_true(
+		pattern__function("Pass::runOnModule", "llvm::Pass::runOnModule(llvm::Module&)"));
 	assert_true(pattern__function("foo", "foo(array(float64, 1d, C))"));
 	assert_true(pattern__function("(idle)", "(idle)"));
 	assert_false(pattern__function("", "f"));
@@ -96,7 +97,8 @@ static void long_names_are_compared_too(void **state)
 	close__offer(&close, name);
 }
 
-static void is_at(uint8_t kind, const char *file, const char *elf, const char *module, const char *package)
+static void is_at(uint8_t kind, const char *file, const char *elf, const char *module,
+		  const char *package)
 {
 	char text[256];
 
@@ -110,7 +112,8 @@ static void places(void **state)
 {
 	char text[8];
 
-	is_at(0, "/usr/lib/python3/dist-packages/numba/core/compiler.py", "", "numba.core.compiler", "numba");
+	is_at(0, "/usr/lib/python3/dist-packages/numba/core/compiler.py", "", "numba.core.compiler",
+	      "numba");
 	is_at(0, "/usr/lib/python3/dist-packages/numba/__init__.py", "", "numba", "numba");
 	is_at(0, "/home/me/v/lib/python3.12/site-packages/six.py", "", "six", "six");
 	is_at(0, "/usr/lib/python3.11/json/decoder.py", "", "json.decoder", PLACE_STANDARD);
@@ -130,7 +133,8 @@ static void places(void **state)
 	is_at(2, "", "", PLACE_KERNEL, PLACE_KERNEL);
 	is_at(3, "", "", PLACE_NOTES, PLACE_NOTES);
 	is_at(200, "", "x.so", "x.so", "x.so");
-	place__module(0, "/usr/lib/python3/dist-packages/numba/core/compiler.py", "", text, sizeof(text));
+	place__module(0, "/usr/lib/python3/dist-packages/numba/core/compiler.py", "", text,
+		      sizeof(text));
 	assert_string_equal(text, "numba.c");
 }
 
@@ -171,7 +175,8 @@ static int memory_event(struct event_sink *self, const struct event *event)
 
 	memory->line.len = 0;
 	return event__encode(event, &memory->line)
-		       ?: recording_writer__lines(memory->writer, memory->line.data, memory->line.len);
+		       ?: recording_writer__lines(memory->writer, memory->line.data,
+						  memory->line.len);
 }
 
 static int made_up(struct synthetic *s)
@@ -240,9 +245,14 @@ static void is_true(json_t *rows, const struct synthetic *s, uint32_t which)
 
 static void check_report(uint32_t threads, uint32_t epoch_seconds)
 {
-	struct synthetic s = {.threads = threads, .rate = 999, .seconds = 6, .depth = 30, .seed = threads,
+	struct synthetic s = {.threads = threads,
+			      .rate = 999,
+			      .seconds = 6,
+			      .depth = 30,
+			      .seed = threads,
 			      .epoch_seconds = epoch_seconds};
-	const struct report_options options = {.tables = 1u << REPORT_FUNCTION | 1u << REPORT_THREAD};
+	const struct report_options options = {.tables =
+						       1u << REPORT_FUNCTION | 1u << REPORT_THREAD};
 	_cleanup_close_ int fd = made_up(&s);
 	struct report *report;
 	uint64_t cpu = 0, wall = 0;
@@ -263,23 +273,36 @@ static void check_report(uint32_t threads, uint32_t epoch_seconds)
 	assert_int_equal(number_of(recording, "cpu_ns"), cpu);
 	assert_int_equal(number_of(recording, "wall_ns"), wall);
 	assert_int_equal(number_of(recording, "idle_ns"), wall - cpu);
-	json_array_foreach(rows_of(json, 0), at, row)
-		cpu -= number_of(row, "exclusive_ns");
+	json_array_foreach(rows_of(json, 0), at, row) cpu -= number_of(row, "exclusive_ns");
 	assert_int_equal(cpu, 0);
 	json_decref(json);
 	report__free(report);
 	synthetic_free(&s);
 }
 
-static void one_thread(void **state) { check_report(1, 0); }
-static void several_threads(void **state) { check_report(4, 0); }
-static void epochs(void **state) { check_report(4, 2); }
+static void one_thread(void **state)
+{
+	check_report(1, 0);
+}
+static void several_threads(void **state)
+{
+	check_report(4, 0);
+}
+static void epochs(void **state)
+{
+	check_report(4, 2);
+}
 
 static void a_thread_alone(void **state)
 {
-	struct synthetic s = {.threads = 4, .rate = 999, .seconds = 4, .depth = 20, .seed = 3,
+	struct synthetic s = {.threads = 4,
+			      .rate = 999,
+			      .seconds = 4,
+			      .depth = 20,
+			      .seed = 3,
 			      .epoch_seconds = 1};
-	struct report_options options = {.tables = 1u << REPORT_FUNCTION, .filter = {.thread = "worker-1"}};
+	struct report_options options = {.tables = 1u << REPORT_FUNCTION,
+					 .filter = {.thread = "worker-1"}};
 	_cleanup_close_ int fd = made_up(&s);
 	struct report *report;
 	json_t *json;
@@ -329,7 +352,11 @@ static void the_same_twice(void **state)
 /* A filter's events are events of the protocol, and lose no time. */
 static void filtered_recordings_are_recordings(void **state)
 {
-	struct synthetic s = {.threads = 3, .rate = 999, .seconds = 4, .depth = 20, .seed = 5,
+	struct synthetic s = {.threads = 3,
+			      .rate = 999,
+			      .seconds = 4,
+			      .depth = 20,
+			      .seed = 5,
 			      .epoch_seconds = 1};
 	const struct export_options how = {.function = "Pass.run_on_function_1*"};
 	const struct report_options options = {.tables = 1u << REPORT_FUNCTION};
@@ -352,9 +379,10 @@ static void filtered_recordings_are_recordings(void **state)
 	assert_int_equal(report__finish(b), 0);
 	x = json_of(a);
 	y = json_of(b);
-	json_array_foreach(rows_of(y, 0), at, row)
-		if (!strcmp(json_string_value(json_object_get(row, "name")), FILTER_LEFT_OUT))
-			left_out = number_of(row, "exclusive_ns");
+	json_array_foreach(
+		rows_of(y, 0), at,
+		row) if (!strcmp(json_string_value(json_object_get(row, "name")), FILTER_LEFT_OUT))
+		left_out = number_of(row, "exclusive_ns");
 	row = json_array_get(json_object_get(x, "recordings"), 0);
 	assert_true(left_out > 0);
 	assert_int_equal(number_of(row, "left_out_cpu_ns"), left_out);
@@ -370,8 +398,8 @@ static void filtered_recordings_are_recordings(void **state)
 
 static void nothing_at_all(void **state)
 {
-	const struct report_options options = {.tables = (1u << REPORT_BY_COUNT) - 1, .callers = "f",
-					       .callees = "f"};
+	const struct report_options options = {
+		.tables = (1u << REPORT_BY_COUNT) - 1, .callers = "f", .callees = "f"};
 	const struct report_options plain = {.tables = (1u << REPORT_CALLERS) - 1};
 	_cleanup_close_ int fd = memfd_create("empty", MFD_CLOEXEC);
 	struct report *report;
@@ -414,7 +442,8 @@ static void cut_anywhere(void **state)
 		for (i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
 			_cleanup_free_ char *text = NULL;
 			size_t len;
-			FILE *out = strcmp(formats[i], "events") ? open_memstream(&text, &len) : tmpfile();
+			FILE *out = strcmp(formats[i], "events") ? open_memstream(&text, &len)
+								 : tmpfile();
 			int err = export__run(formats[i], copy, &how, out, &done);
 
 			assert_true(!err || err == -ENOENT);
