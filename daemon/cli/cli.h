@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "report/report.h"
+
 enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
 
 #define CLI_SOCKET "/run/cprofd/cprofd.sock"
@@ -28,12 +30,19 @@ struct cli_options {
 	uint64_t duration_ms;    /* 0: until stopped */
 	const char *output;      /* NULL: a name of its own; "-": stdout */
 	const char *format;      /* NULL: by the name of the output, else speedscope */
-	bool lines;
+	bool lines, functions;   /* functions: asked for by name */
 	const char *native;      /* "off", "leaf", "full" */
 	bool subprocesses, kernel;
 	bool thread_names;
 	const char *thread;      /* NULL: all */
+	const char *class_name, *function, *module; /* only samples of these; NULL: all */
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */
+	uint32_t report_tables;  /* 1 << enum report_by; 0: none was asked for */
+	const char *callers, *callees; /* NULL: not asked for */
+	enum report_sort sort;
+	uint32_t top;            /* rows; 0: all */
+	bool top_given, csv;
+	double until, min_share; /* 0 to 1 */
 	bool stream;
 	bool json;
 	bool dump;               /* what is asked for is a dump, not a recording */
@@ -63,6 +72,7 @@ struct command {
 #define COMMAND_STATUS 32u
 #define COMMAND_HELP 64u
 #define COMMAND_DUMP 128u
+#define COMMAND_REPORT 256u
 extern const struct command commands[]; /* ended by a NULL name */
 const struct command *command__find(const char *name);
 
@@ -73,6 +83,7 @@ int convert__run(const struct cli_options *options);
 int check__run(const struct cli_options *options);
 int status__run(const struct cli_options *options);
 int dump__run(const struct cli_options *options);
+int report__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- options.c --- */

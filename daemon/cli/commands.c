@@ -55,9 +55,31 @@ const struct command commands[] = {
 			"that was cut off is read as far as it goes.",
 		.examples = "cprofd convert svd.cprof\twrites svd.speedscope.json\n"
 			    "cprofd convert svd.cprof --lines --window 2.5,4 -o part.speedscope.json\t\n"
-			    "cprofd convert svd.cprof -f collapsed -o - | sort -k2nr | head\t\n",
+			    "cprofd convert svd.cprof -f svg\ta flame graph: open svd.svg in a browser\n"
+			    "cprofd convert svd.cprof -f pprof && go tool pprof -http=: svd.pb.gz\t\n"
+			    "cprofd convert svd.cprof --module numba -f collapsed -o - | sort -k2nr | head\t\n",
 		.bit = COMMAND_CONVERT,
 		.run = convert__run,
+	},
+	{
+		.name = "report",
+		.operands = "FILE...",
+		.summary = "tables out of recordings: where the time went, by function, line, thread, package...",
+		.text = "Reads recordings (.cprof, or events as NDJSON; - is stdin) and prints tables: exclusive time (spent in the row's "
+			"own code), inclusive time (also in what it called; a function that is several times in a stack counts once), their shares, "
+			"and the running total of exclusive time. Of several recordings each time is the mean, with the standard "
+			"deviation between them.\n"
+			"Times are the CPU time that the samples carry (in a wall-clock recording, wall time), not numbers of samples. Idle "
+			"time is told apart. How often something was called is not sampled, and not told.\n"
+			"The JSON is described in docs/report.md.",
+		.examples = "cprofd report svd.cprof\tthreads, functions and lines\n"
+			    "cprofd report svd.cprof --by=package,callee --until 95%\t\n"
+			    "cprofd report svd.cprof --callers run_pass --lines\twhich lines called it\n"
+			    "cprofd report svd.cprof --function 'Numpy*' --window 2.5,4\tonly samples with such a function\n"
+			    "cprofd report a.cprof b.cprof c.cprof --sort=inclusive\tmeans, and how they spread\n"
+			    "cprofd report svd.cprof --json | jq '.tables[0].rows[0]'\t\n",
+		.bit = COMMAND_REPORT,
+		.run = report__run,
 	},
 	{
 		.name = "dump",

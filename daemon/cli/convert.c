@@ -1,12 +1,10 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "cli/input.h"
 #include "cli/output.h"
-#include "cli/user.h"
 #include "cli/write.h"
 
 /* "a/svd.cprof" -> "svd" + extension, in the current directory. */
@@ -24,32 +22,13 @@ static void default_name(const char *input, const char *extension, char *out, si
 	snprintf(out, size, "%.*s%s", (int)(len < 200 ? len : 200), input, extension);
 }
 
-static int open_input(const char *path)
+static void tell_failure(int err, const char *input, const char *output,
+			 const struct cli_options *options, const struct export_missing *missing)
 {
-	const struct user *user = user__calling();
-	int fd;
-
-	if (!strcmp(path, "-"))
-		return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (user__enter(user))
-		return -1;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	user__leave(user);
-	return fd;
-}
-
-static void tell_failure(int err, const char *input, const char *output, const char *thread)
-{
-	if (err == -EBADMSG)
-		say__failure("cprofd writes recordings with -f events",
-			     "%s is not a recording, or it is damaged", input);
-	else if (err == -EPROTONOSUPPORT)
-		say__failure("use the cprofd that made it, or a newer one",
-			     "%s was made by a version of cprofd that this one does not understand",
-			     input);
-	else if (err == -ENOENT && thread)
-		say__failure("a TID or a name, as the profile shows them", "%s has no thread %s",
-			     input, thread);
+	if (err == -EBADMSG || err == -EPROTONOSUPPORT)
+		input__tell_failure(err, input);
+	else if (err == -ENOENT && missing->option)
+		write__missing(missing, options, input);
 	else
 		say__failure("", "%s could not be written from %s: %s", output, input,
 			     strerror(-err));
@@ -70,7 +49,7 @@ int convert__run(const struct cli_options *options)
 		return CLI_USAGE;
 	}
 	path = options->operands[0];
-	input = open_input(path);
+	input = input__open(path);
 	if (input < 0) {
 		say__failure("", "%s cannot be read: %s", path, strerror(errno));
 		return CLI_COULD_NOT;
@@ -81,9 +60,11 @@ int convert__run(const struct cli_options *options)
 		return status;
 	err = write__export(format, options, input, &output, &report);
 	if (err)
-		tell_failure(err, path, output.path, options->thread);
+		tell_failure(err, path, output.path, options, &report.missing);
 	else
 		write__tell(format, &output, &report);
+	if (!err && strcmp(format, "events") && !report.samples)
+		say("nothing is in it: no sample passes the filters, or none was taken");
 	output__close(&output);
 	return err ? CLI_COULD_NOT : CLI_DONE;
 }

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "export/export.h"
 
-#define OPTIONS_MAX 40
+#define OPTIONS_MAX 56
 
 /* --- one setter for each option --- */
 
@@ -79,9 +79,6 @@ static const char *set_output(struct cli_options *options, const char *value)
 
 static const char *set_format(struct cli_options *options, const char *value)
 {
-	if (!strcmp(value, "flamegraph"))
-		return "flame graphs as SVG are not in this version: `-f collapsed -o - | "
-		       "flamegraph.pl` draws one";
 	if (!exporter__find(value))
 		return "is not a format that this version writes (see --help)";
 	options->format = value;
@@ -91,6 +88,7 @@ static const char *set_format(struct cli_options *options, const char *value)
 static const char *set_functions(struct cli_options *options, const char *value)
 {
 	options->lines = false;
+	options->functions = true;
 	return NULL;
 }
 
@@ -138,6 +136,24 @@ static const char *set_thread(struct cli_options *options, const char *value)
 {
 	options->thread = value;
 	return *value ? NULL : "is no thread: give its id or its name";
+}
+
+static const char *set_class(struct cli_options *options, const char *value)
+{
+	options->class_name = value;
+	return *value ? NULL : "is no class of time";
+}
+
+static const char *set_function(struct cli_options *options, const char *value)
+{
+	options->function = value;
+	return *value ? NULL : "is no function";
+}
+
+static const char *set_module(struct cli_options *options, const char *value)
+{
+	options->module = value;
+	return *value ? NULL : "is no module";
 }
 
 static const char *refuse_gil(struct cli_options *options, const char *value)
@@ -189,6 +205,93 @@ static const char *set_window(struct cli_options *options, const char *value)
 	return NULL;
 }
 
+static bool name_is(const char *name, const char *text, size_t len)
+{
+	return strlen(name) == len && !memcmp(name, text, len);
+}
+
+static const char *set_by(struct cli_options *options, const char *value)
+{
+	options->report_tables = 0;
+	for (;; value++) {
+		size_t len = strcspn(value, ",");
+		int by;
+
+		/* Callers and callees are of one function, which their own options name. */
+		for (by = 0; by < REPORT_CALLERS && !name_is(report_names[by], value, len); by++)
+			;
+		if (by == REPORT_CALLERS)
+			return "is not one of class, thread, function, line, package, module, file, callee (or "
+			       "several, with commas)";
+		options->report_tables |= 1u << by;
+		value += len;
+		if (!*value)
+			return NULL;
+	}
+}
+
+static const char *set_callers(struct cli_options *options, const char *value)
+{
+	options->callers = value;
+	return *value ? NULL : "is no function";
+}
+
+static const char *set_callees(struct cli_options *options, const char *value)
+{
+	options->callees = value;
+	return *value ? NULL : "is no function";
+}
+
+static const char *set_sort(struct cli_options *options, const char *value)
+{
+	if (strcmp(value, "exclusive") && strcmp(value, "inclusive"))
+		return "is not one of exclusive, inclusive";
+	options->sort = *value == 'e' ? REPORT_SORT_EXCLUSIVE : REPORT_SORT_INCLUSIVE;
+	return NULL;
+}
+
+static const char *set_top(struct cli_options *options, const char *value)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = isdigit((unsigned char)*value) ? strtoul(value, &end, 10) : 0;
+	if (!isdigit((unsigned char)*value) || errno || *end || number > UINT32_MAX)
+		return "is not a number of rows (0: all)";
+	options->top = (uint32_t)number;
+	options->top_given = true;
+	return NULL;
+}
+
+/* "99%", "99" -> 0.99. */
+static bool share(const char *value, double *ret)
+{
+	char *end = NULL;
+	double number = seconds(value, &end);
+
+	if (number < 0 || number > 100 || end == value || (*end && strcmp(end, "%")))
+		return false;
+	*ret = number / 100;
+	return true;
+}
+
+static const char *set_until(struct cli_options *options, const char *value)
+{
+	return share(value, &options->until) && options->until > 0 ? NULL : "is not a share of the time (as 99%)";
+}
+
+static const char *set_min_share(struct cli_options *options, const char *value)
+{
+	return share(value, &options->min_share) ? NULL : "is not a share of the time (as 0.5%)";
+}
+
+static const char *set_csv(struct cli_options *options, const char *value)
+{
+	options->csv = true;
+	return NULL;
+}
+
 static const char *set_json(struct cli_options *options, const char *value)
 {
 	options->json = true;
@@ -223,7 +326,8 @@ static const char *set_completion(struct cli_options *options, const char *value
 
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
-#define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
+#define READING (COMMAND_CONVERT | COMMAND_REPORT)
+#define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_REPORT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
 
 /* clang-format off */
 const struct option_row option_rows[] = {
@@ -232,20 +336,31 @@ const struct option_row option_rows[] = {
 	{"rate", 'r', "HZ", NULL, SAMPLING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
 	{"output", 'o', "FILE", "@file", WRITING, "where to write; - is stdout. Without it cprofd-PID-TIME and the format's ending", set_output},
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; speedscope without it, or events for a FILE that ends in .cprof", set_format},
-	{"functions", 'F', NULL, NULL, WRITING, "one frame for each function (this is what happens without it)", set_functions},
-	{"lines", 'l', NULL, NULL, WRITING, "one frame for each line of each function", set_lines},
+	{"functions", 'F', NULL, NULL, WRITING | COMMAND_REPORT, "one frame for each function (this is what happens without it); report: the table of functions", set_functions},
+	{"lines", 'l', NULL, NULL, WRITING | COMMAND_REPORT, "one frame for each line of each function; report: the table of lines", set_lines},
 	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option (dump: full); leaf: the innermost alone", set_native},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "values of local variables: refused in this version", refuse_locals},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
 	{"subprocesses", 's', NULL, NULL, SAMPLING, "children of the process too", set_subprocesses},
-	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks, the thread's name as the outermost frame", set_threads},
-	{"thread", 0, "TID|NAME", NULL, WRITING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
+	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg), the thread's name as the outermost frame", set_threads},
+	{"thread", 0, "TID|NAME", NULL, WRITING | COMMAND_REPORT, "only this thread goes into the file (attach, record: a .cprof keeps all)", set_thread},
+	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time", set_class},
+	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
+	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
 	{"gil", 'g', NULL, NULL, SAMPLING, "only threads that hold the GIL: refused in this version", refuse_gil},
 	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait: refused in this version", refuse_idle},
 	{"kernel", 0, NULL, NULL, SAMPLING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
-	{"window", 0, "FROM,TO", NULL, COMMAND_CONVERT, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "for programs, to stdout", set_json},
+	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
+	{"by", 'b', "WHAT", "class|thread|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,function,line", set_by},
+	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
+	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
+	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_REPORT, "order of rows; exclusive without it, but for --callers and --callees", set_sort},
+	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share", set_top},
+	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
+	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", set_min_share},
+	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},
+	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_REPORT, "for programs, to stdout", set_json},
 	{"socket", 0, "PATH", "@file", SAMPLING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},

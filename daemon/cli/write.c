@@ -47,6 +47,10 @@ int write__export(const char *format, const struct cli_options *options, int rec
 		.thread = options->thread,
 		.from = options->from_ns,
 		.to = options->to_ns,
+		.class_name = options->class_name,
+		.function = options->function,
+		.module = options->module,
+		.compress = write__compressed(output),
 	};
 	int fd = fcntl(output->fd, F_DUPFD_CLOEXEC, 3), err;
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
@@ -62,6 +66,24 @@ int write__export(const char *format, const struct cli_options *options, int rec
 	if (fclose(file) && !err)
 		err = -errno;
 	return err ? err : output__commit(output);
+}
+
+void write__missing(const struct export_missing *missing, const struct cli_options *options,
+		    const char *input)
+{
+	const char *const wants[] = {options->thread, options->class_name, options->function,
+				     options->module};
+	static const char *const names[] = {"thread", "class", "function", "module"};
+	char hint[600];
+	size_t i;
+
+	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(missing->option, names[i]))
+			say__failure(*missing->close ? hint
+				     : i ? "cprofd report --by=function,module,class shows what there is"
+					 : "a TID or a name, as the profile shows them",
+				     "%s has no %s %s", input, names[i], wants[i]);
 }
 
 void write__tell(const char *format, const struct output *output,

@@ -17,6 +17,9 @@ bool write__compressed(const struct output *output);
 /* Writes it and gives it its name. -errno. */
 int write__export(const char *format, const struct cli_options *options, int recording_fd,
 		  struct output *output, struct export_report *ret);
+/* -ENOENT of an export, in words: which filter nothing answers to, and what is like it. */
+void write__missing(const struct export_missing *missing, const struct cli_options *options,
+		    const char *input);
 /* Where the file is, what was left out to keep it small, what opens it. */
 void write__tell(const char *format, const struct output *output, const struct export_report *report);
 

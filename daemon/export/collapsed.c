@@ -4,41 +4,18 @@
  * weights stay true where samples were late or lost; idle time is in it with
  * -i only, as in py-spy. What rounding takes from one line it gives to another. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "export/formats.h"
-#include "export/model.h"
+#include "export/sums.h"
 
-struct sums {
-	struct intern keys; /* struct sum_key */
-	struct buf ns;	    /* uint64_t for each */
-};
-
-struct sum_key {
-	uint32_t thread, stack;
-};
-
-static int add_ns(struct sums *sums, uint32_t thread, uint32_t stack, uint64_t ns)
+static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
+		     uint64_t ns)
 {
-	const struct sum_key key = {thread, stack};
-	const uint64_t none = 0;
-	uint32_t id;
-	int err = intern__id(&sums->keys, &key, sizeof(key), &id);
+	const struct sum_key key = {thread->id, stack, 0};
 
-	if (!err && id * sizeof(none) == sums->ns.len)
-		err = buf__append(&sums->ns, &none, sizeof(none));
-	if (!err)
-		((uint64_t *)sums->ns.data)[id] += ns;
-	return err;
-}
-
-static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)
-{
-	if (!model->options->idle && (stack == model->idle || stack == model->not_recorded))
+	if (stack == MODEL_ROOT || (!model->options->idle && sums__apart(model, stack)))
 		return 0;
-	return add_ns(model->ctx, thread->id, stack, ns);
+	return sums__add(model->ctx, &key, cpu, ns);
 }
 
 /* One frame's words: what would end the frame or the line is replaced. */
@@ -100,46 +77,23 @@ static int put_stack(struct buf *out, const struct model *model, uint32_t stack,
 	return err;
 }
 
-/* Without -t, threads of a process that have a stack in common make one line. */
-static int join_threads(const struct model *model, const struct sums *sums, struct sums *ret)
-{
-	const struct sum_key *key = (const struct sum_key *)sums->keys.keys.data;
-	const uint64_t *ns = (const uint64_t *)sums->ns.data;
-	_cleanup_free_ uint32_t *first = NULL; /* thread of each process that stands for it */
-	uint32_t i;
-	int err = 0;
-
-	first = calloc(model->process_keys.n + 1, sizeof(*first));
-	if (!first)
-		return -ENOMEM;
-	for (i = model__threads(model); i--;)
-		first[model__thread(model, i)->process] = i;
-	for (i = 0; i < sums->keys.n && !err; i++) {
-		const struct model_thread *thread = model__thread(model, key[i].thread);
-		uint32_t line = model->options->thread_names ? thread->id : first[thread->process];
-
-		if (thread->shown)
-			err = add_ns(ret, line, key[i].stack, ns[i]);
-	}
-	return err;
-}
-
 static int write_lines(const struct model *model, const struct sums *sums, FILE *out)
 {
-	const struct sum_key *key = (const struct sum_key *)sums->keys.keys.data;
 	uint64_t before = 0, total = 0, us;
 	struct buf text = {}, path = {};
 	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < sums->keys.n && !err; i++, before = total) {
-		total += ((const uint64_t *)sums->ns.data)[i];
+	for (i = 0; i < sums__n(sums) && !err; i++, before = total) {
+		struct sum_key key = sums__key(sums, i);
+
+		total += sums__item(sums, i).wall;
 		us = total / 1000 - before / 1000;
 		if (!us)
 			continue;
 		buf__clear(&text);
-		err = put_roots(&text, model, model__thread(model, key[i].thread));
-		err = err ?: put_stack(&text, model, key[i].stack, &path);
+		err = put_roots(&text, model, model__thread(model, key.thread));
+		err = err ?: put_stack(&text, model, key.stack, &path);
 		err = err ?: buf__printf(&text, "%llu\n", (unsigned long long)us);
 		if (!err && fwrite(text.data, 1, text.len, out) != text.len)
 			err = errno ? -errno : -EIO;
@@ -158,13 +112,11 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 
 	model.slice = add_slice;
 	model.ctx = &threads;
-	err = err ?: model__read(&model, recording_fd);
-	err = err ?: join_threads(&model, &threads, &lines) ?: write_lines(&model, &lines, out);
+	err = err ?: model__read(&model, recording_fd, &ret->missing);
+	err = err ?: sums__join(&threads, &model, &lines) ?: write_lines(&model, &lines, out);
 	model__report(&model, ret);
-	intern__free(&threads.keys);
-	intern__free(&lines.keys);
-	buf__free(&threads.ns);
-	buf__free(&lines.ns);
+	sums__free(&threads);
+	sums__free(&lines);
 	model__free(&model);
 	return err;
 }

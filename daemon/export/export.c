@@ -14,6 +14,11 @@ const struct exporter exporters[] = {
 	{"collapsed", ".collapsed.txt",
 	 "a line for each stack and its CPU time in microseconds (flamegraph.pl --countname=us, gprof2dot)",
 	 export__collapsed},
+	{"svg", ".svg", "a flame graph that a browser opens by itself: click to zoom, search by name",
+	 export__svg},
+	{"pprof", ".pb.gz",
+	 "for `go tool pprof` and stores of profiles: CPU and wall time, functions and lines, labels",
+	 export__pprof},
 	{"events", ".cprof", "the recording itself, from which every other format can be made",
 	 export__events},
 	{},
@@ -21,7 +26,7 @@ const struct exporter exporters[] = {
 
 static const struct {
 	const char *alias, *name;
-} aliases[] = {{"raw", "collapsed"}};
+} aliases[] = {{"raw", "collapsed"}, {"flamegraph", "svg"}};
 
 const struct exporter *exporter__find(const char *format)
 {
@@ -53,24 +58,4 @@ int export__run(const char *format, int recording_fd, const struct export_option
 	if (!err && fflush(out))
 		err = errno ? -errno : -EIO;
 	return err;
-}
-
-/* A copy, compressed or not as it is. */
-int export__events(int recording_fd, const struct export_options *options, FILE *out,
-		   struct export_report *ret)
-{
-	_cleanup_free_ char *chunk = malloc(1 << 16);
-	ssize_t n;
-
-	if (!chunk)
-		return -ENOMEM;
-	while ((n = read(recording_fd, chunk, 1 << 16)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (fwrite(chunk, 1, (size_t)n, out) != (size_t)n)
-			return errno ? -errno : -EIO;
-	}
-	return 0;
 }

@@ -6,7 +6,8 @@
  * Memory: tables of the recording plus, for formats that show the order of time,
  * 8 bytes a sample.
  * Errors: -errno; -EBADMSG for a damaged recording (what was read is not written),
- * -ENOENT for a format or a thread that is not there.
+ * -ENOENT for a format that is not there, or a filter that nothing in the recording
+ * answers to (report.missing).
  */
 #ifndef CPROFD_EXPORT_H
 #define CPROFD_EXPORT_H
@@ -24,8 +25,18 @@ struct export_options {
 	bool idle;              /* waiting time shows the stack that waits, where it is known */
 	bool thread_names;      /* collapsed: the thread is a frame (py-spy's -t) */
 	const char *thread;     /* NULL: all; digits: the tid; else the name */
+	/* Only samples of this class, or whose stack has this function or module
+	 * (pattern.h). NULL: all. Time of the others is left out (filter.h). */
+	const char *class_name, *function, *module;
 	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
 	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
+	bool compress;          /* events, where a filter makes new ones: zstd */
+};
+
+/* Which filter met nothing in the recording, and what there is that is spelled like it. */
+struct export_missing {
+	const char *option;     /* "thread", "class", "function", "module"; NULL: none */
+	char close[512];        /* "a, b" or "" */
 };
 
 struct export_report {
@@ -35,6 +46,7 @@ struct export_report {
 	uint64_t bin;           /* ns: samples were merged within bins of this length; 0: not */
 	uint64_t folded_below;  /* ns: stacks lighter than this were folded into their callers; 0: not */
 	bool cut;               /* the recording ends in the middle */
+	struct export_missing missing; /* with -ENOENT */
 };
 
 struct exporter {

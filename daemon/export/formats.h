@@ -10,6 +10,10 @@ int export__speedscope(int recording_fd, const struct export_options *options, F
 		       struct export_report *ret);
 int export__collapsed(int recording_fd, const struct export_options *options, FILE *out,
 		      struct export_report *ret);
+int export__svg(int recording_fd, const struct export_options *options, FILE *out,
+		struct export_report *ret);
+int export__pprof(int recording_fd, const struct export_options *options, FILE *out,
+		  struct export_report *ret);
 int export__events(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret);
 

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "events/json.h"
+#include "export/close.h"
 
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
@@ -131,7 +132,8 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 			continue;
 		thread->samples += time >= model->options->from &&
 				   (!model->options->to || time <= model->options->to);
-		err = waiting_stack(model, row, stack, &waiting);
+		err = class_names__id(&model->classes, row->class_id, &model->class_now);
+		err = err ?: waiting_stack(model, row, stack, &waiting);
 		if (!err)
 			err = timeline__sample(model, thread, time, row->wall, row->cpu,
 					       row->stack ? stack : model->no_stack, waiting);
@@ -150,8 +152,9 @@ static int on_thread_end(struct model *model, const struct event_ending *event)
 		return -EBADMSG;
 	if (thread->ended)
 		return 0;
-	err = timeline__sample(model, thread, time, event->wall, event->cpu, model->not_sampled,
-			       MODEL_ROOT);
+	err = class_names__id(&model->classes, 0, &model->class_now);
+	err = err ?: timeline__sample(model, thread, time, event->wall, event->cpu,
+				      model->not_sampled, MODEL_ROOT);
 	thread->ended = true;
 	thread->finish = thread->clock;
 	return err;
@@ -175,10 +178,33 @@ static int on_session(struct model *model, const struct event_session *event)
 	return err ? err : replace(&model->command, event->command);
 }
 
+/* The tree with nothing but its notes, whose ids are the same each time. */
+static int plant(struct model *model)
+{
+	uint32_t root;
+	int err;
+
+	intern__free(&model->nodes);
+	model->left_out = MODEL_ROOT;
+	err = projection__node(model, UINT32_MAX, UINT32_MAX, &root);
+	err = err ?: projection__note(model, "(idle)", &model->idle);
+	err = err ?: projection__note(model, "(not recorded)", &model->not_recorded);
+	err = err ?: projection__note(model, "(not sampled)", &model->not_sampled);
+	err = err ?: projection__note(model, "(no stack)", &model->no_stack);
+	err = err ?: projection__note(model, "(folded)", &model->folded);
+	return err ?: projection__note(model, FILTER_LEFT_OUT, &model->left_out);
+}
+
 static int start_epoch(struct model *model)
 {
 	const uint32_t root = MODEL_ROOT;
+	int err = 0;
 
+	if (model->epoch)
+		err = model->epoch(model) ?: plant(model);
+	if (err)
+		return err;
+	class_names__epoch(&model->classes);
 	buf__clear(&model->epoch_functions);
 	buf__clear(&model->epoch_frames);
 	buf__clear(&model->epoch_stacks);
@@ -275,23 +301,28 @@ static int on_event(struct event_sink *self, const struct event *event)
 	}
 }
 
-int model__init(struct model *model, const struct export_options *options)
+static int init(struct model *model, const struct export_options *options, bool detailed)
 {
-	uint32_t root;
 	int err;
 
-	*model = (struct model){.sink = {on_event}, .options = options, .period = 1000000000 / 999};
-	err = projection__node(model, UINT32_MAX, UINT32_MAX, &root) ?: start_epoch(model);
-	err = err ?: projection__note(model, "(idle)", &model->idle);
-	err = err ?: projection__note(model, "(not recorded)", &model->not_recorded);
-	err = err ?: projection__note(model, "(not sampled)", &model->not_sampled);
-	err = err ?: projection__note(model, "(no stack)", &model->no_stack);
-	err = err ?: projection__note(model, "(folded)", &model->folded);
+	*model = (struct model){.sink = {on_event}, .options = options, .detailed = detailed,
+				.period = 1000000000 / 999};
+	err = plant(model) ?: start_epoch(model);
 	err = err ?: replace(&model->mode, "") ?: replace(&model->command, "");
 	return err ?: replace(&model->reason, "") ?: replace(&model->detail, "");
 }
 
-static bool passes(const struct model *model, const struct model_thread *thread)
+int model__init(struct model *model, const struct export_options *options)
+{
+	return init(model, options, false);
+}
+
+int model__init_detailed(struct model *model, const struct export_options *options)
+{
+	return init(model, options, true);
+}
+
+bool model__passes(const struct model *model, const struct model_thread *thread)
 {
 	const char *want = model->options->thread;
 	char *end;
@@ -303,9 +334,32 @@ static bool passes(const struct model *model, const struct model_thread *thread)
 	return (*want && !*end && tid == thread->tid) || !strcmp(want, thread->name);
 }
 
-int model__read(struct model *model, int recording_fd)
+/* Names of threads that are spelled like the one that is not there. */
+static void missing_thread(const struct model *model, struct export_missing *ret)
 {
-	int err = recording__read(recording_fd, &model->sink, &model->cut);
+	struct close close = {.want = model->options->thread};
+	uint32_t i;
+
+	for (i = 0; i < model__threads(model); i++)
+		close__offer(&close, model__thread(model, i)->name);
+	ret->option = "thread";
+	close__text(&close, ret->close, sizeof(ret->close));
+}
+
+static int read_filtered(struct model *model, int recording_fd, struct export_missing *ret_missing)
+{
+	int err;
+
+	if (!filter__wanted(model->options))
+		return recording__read(recording_fd, &model->sink, &model->cut);
+	err = filter__new(model->options, false, &model->sink, &model->filter);
+	err = err ?: recording__read(recording_fd, filter__sink(model->filter), &model->cut);
+	return err ?: filter__missing(model->filter, ret_missing);
+}
+
+int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
+{
+	int err = read_filtered(model, recording_fd, ret_missing);
 	uint32_t i, shown = 0;
 
 	for (i = 0; i < model__threads(model) && !err; i++) {
@@ -314,11 +368,14 @@ int model__read(struct model *model, int recording_fd)
 		err = timeline__finish(model, thread);
 		if (thread->finish > model->finish)
 			model->finish = thread->finish;
-		thread->shown = passes(model, thread) && thread->begin <= model__to(model);
+		thread->shown = model__passes(model, thread) && thread->begin <= model__to(model);
 		model__process(model, thread->process)->shown += thread->shown;
 		shown += thread->shown;
 	}
-	return err ? err : shown || !model->options->thread ? 0 : -ENOENT;
+	if (err || shown || !model->options->thread)
+		return err;
+	missing_thread(model, ret_missing);
+	return -ENOENT;
 }
 
 void model__free(struct model *model)
@@ -344,6 +401,8 @@ void model__free(struct model *model)
 		intern__free(interns[i]);
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
+	filter__free(model->filter);
+	class_names__free(&model->classes);
 	free(model->mode);
 	free(model->command);
 	free(model->reason);

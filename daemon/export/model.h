@@ -18,7 +18,9 @@
 
 #include "base/buf.h"
 #include "events/events.h"
+#include "export/class_names.h"
 #include "export/export.h"
+#include "export/filter.h"
 #include "export/intern.h"
 
 #define MODEL_ROOT 0u /* stack node: no frame */
@@ -53,14 +55,29 @@ struct model_node {
 struct model_frame {
 	const char *name, *file; /* file: the module for want of one */
 	uint32_t line, column;	 /* 0: none */
+	/* Of a detailed model; else 0 and "". */
+	uint32_t function, first_line;
+	const char *source, *module;
+	uint8_t kind; /* enum function_kind */
 };
 
 struct model {
 	struct event_sink sink;
 	const struct export_options *options;
-	/* Called for each slice in order; NULL: they are kept in the threads. */
-	int (*slice)(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns);
+	/* Called for each slice in order; NULL: they are kept in the threads. `cpu` of
+	 * its `ns` the thread ran; class_now is the class of the sample that it is of. */
+	int (*slice)(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
+		     uint64_t ns);
+	/* Called at the end of each epoch; when it is set, the tree of stacks is
+	 * forgotten after it, so that memory stays that of one epoch. */
+	int (*epoch)(struct model *model);
 	void *ctx;
+	/* Functions that differ in module or kind alone are several, frames know all
+	 * of their function. */
+	bool detailed;
+	struct filter *filter; /* NULL: all samples are shown */
+	struct class_names classes;
+	uint32_t class_now;
 
 	/* session */
 	int32_t pid;
@@ -78,7 +95,8 @@ struct model {
 	struct buf columns;   /* uint32_t for each frame */
 	struct buf processes; /* struct model_process */
 	struct buf threads;   /* struct model_thread * */
-	uint32_t idle, not_recorded, not_sampled, no_stack, folded; /* stacks of one note each */
+	/* stacks of one note each */
+	uint32_t idle, not_recorded, not_sampled, no_stack, folded, left_out;
 
 	/* ids of the epoch -> ids here */
 	struct buf epoch_functions, epoch_frames, epoch_stacks, epoch_processes, epoch_threads;
@@ -86,10 +104,13 @@ struct model {
 };
 
 int model__init(struct model *model, const struct export_options *options);
-/* Reads it all. -ENOENT: no thread passes the filter. */
-int model__read(struct model *model, int recording_fd);
+int model__init_detailed(struct model *model, const struct export_options *options);
+/* Reads it all. -ENOENT: a filter that nothing answers to; ret_missing says which. */
+int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing);
 void model__free(struct model *model);
 
+/* The thread has the tid or the name that is asked for. */
+bool model__passes(const struct model *model, const struct model_thread *thread);
 struct model_node model__node(const struct model *model, uint32_t stack);
 struct model_frame model__frame(const struct model *model, uint32_t frame);
 struct model_process *model__process(const struct model *model, uint32_t process);
@@ -103,6 +124,7 @@ int model__order(const struct model *model, struct model_thread ***ret, uint32_t
 /* The stretch of time that is shown. */
 uint64_t model__from(const struct model *model);
 uint64_t model__to(const struct model *model);
+/* All but `missing`. */
 void model__report(const struct model *model, struct export_report *ret);
 
 /* 12 bytes a sample. */

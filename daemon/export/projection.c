@@ -8,37 +8,78 @@
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
-/* Key of a function or frame: line, then name and file with their NULs. */
-static int frame_id(struct model *model, struct intern *intern, const char *name, const char *file,
-		    uint32_t line, uint32_t *ret)
+/* Key of a function, or of a frame that is not detailed. */
+struct look {
+	uint32_t line;
+	uint8_t kind;
+	const char *name, *file, *module;
+};
+
+static int look_id(struct model *model, struct intern *intern, const struct look *look, uint32_t *ret)
 {
 	struct buf *key = &model->scratch;
 
 	buf__clear(key);
-	if (buf__append(key, &line, sizeof(line)) || buf__append(key, name, strlen(name) + 1) ||
-	    buf__append(key, file, strlen(file) + 1))
+	if (buf__append(key, &look->line, sizeof(look->line)) || buf__append(key, &look->kind, 1) ||
+	    buf__append(key, look->name, strlen(look->name) + 1) ||
+	    buf__append(key, look->file, strlen(look->file) + 1) ||
+	    buf__append(key, look->module, strlen(look->module) + 1))
 		return -ENOMEM;
 	return intern__id(intern, key->data, key->len, ret);
 }
 
-static struct model_frame frame_of(const struct intern *intern, uint32_t id)
+static struct look look_of(const struct intern *intern, uint32_t id)
 {
-	struct model_frame frame = {};
+	struct look look = {};
 	size_t len;
 	const char *key = intern__key(intern, id, &len);
 
-	memcpy(&frame.line, key, sizeof(frame.line));
-	frame.name = key + sizeof(frame.line);
-	frame.file = frame.name + strlen(frame.name) + 1;
-	return frame;
+	memcpy(&look.line, key, sizeof(look.line));
+	look.kind = (uint8_t)key[sizeof(look.line)];
+	look.name = key + sizeof(look.line) + 1;
+	look.file = look.name + strlen(look.name) + 1;
+	look.module = look.file + strlen(look.file) + 1;
+	return look;
+}
+
+/* Frame of a detailed model: its function's id, and the line now. */
+struct place {
+	uint32_t function, line;
+};
+
+static int frame_id(struct model *model, uint32_t function, uint32_t line, uint32_t *ret)
+{
+	const struct place place = {function, line};
+	struct look look;
+
+	if (model->detailed)
+		return intern__id(&model->frames, &place, sizeof(place), ret);
+	look = look_of(&model->functions, function);
+	look.line = line ? line : look.line;
+	return look_id(model, &model->frames, &look, ret);
 }
 
 struct model_frame model__frame(const struct model *model, uint32_t id)
 {
-	struct model_frame frame = frame_of(&model->frames, id);
 	uint32_t column = ITEM(model->columns, uint32_t, id);
+	struct model_frame frame = {.column = column == UINT32_MAX ? 0 : column};
+	struct place place = {};
+	struct look look;
 
-	frame.column = column == UINT32_MAX ? 0 : column;
+	if (model->detailed) {
+		place = ITEM(model->frames.keys, struct place, id);
+		look = look_of(&model->functions, place.function);
+	} else {
+		look = look_of(&model->frames, id);
+	}
+	frame.name = look.name;
+	frame.file = look.file[0] ? look.file : look.module;
+	frame.line = place.line ? place.line : look.line;
+	frame.function = place.function;
+	frame.first_line = look.line;
+	frame.source = look.file;
+	frame.module = look.module;
+	frame.kind = look.kind;
 	return frame;
 }
 
@@ -62,6 +103,14 @@ int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint3
 {
 	const struct model_node node = {parent, frame};
 
+	/* Of one epoch each is told once: a tree that is forgotten needs no index. */
+	if (model->epoch) {
+		*ret = model->left_out;
+		if (parent == MODEL_ROOT && *ret && frame == model__node(model, *ret).frame)
+			return 0; /* the one note that a filter tells */
+		*ret = model->nodes.n++;
+		return buf__append(&model->nodes.keys, &node, sizeof(node));
+	}
 	return intern__id(&model->nodes, &node, sizeof(node), ret);
 }
 
@@ -72,11 +121,12 @@ struct model_node model__node(const struct model *model, uint32_t stack)
 
 int projection__note(struct model *model, const char *words, uint32_t *ret)
 {
-	uint32_t frame;
-	int err = frame_id(model, &model->frames, words, "", 0, &frame);
+	const struct look look = {0, model->detailed ? FUNCTION_NOTE : 0, words, "", ""};
+	uint32_t function, frame;
+	int err = look_id(model, &model->functions, &look, &function);
 
 	if (!err)
-		err = note_column(model, frame, 0);
+		err = frame_id(model, function, 0, &frame) ?: note_column(model, frame, 0);
 	return err ? err : projection__node(model, MODEL_ROOT, frame, ret);
 }
 
@@ -87,9 +137,14 @@ int projection__functions(struct model *model, const struct event_rows *rows)
 	int err = 0;
 
 	for (i = 0; i < rows->n && !err; i++, row++) {
-		const char *file = row->file[0] ? row->file : row->module;
+		struct look look = {row->line, row->kind, row->name, row->file, row->module};
 
-		err = frame_id(model, &model->functions, row->name, file, row->line, &id);
+		if (!model->detailed) {
+			look.file = row->file[0] ? row->file : row->module;
+			look.module = "";
+			look.kind = 0;
+		}
+		err = look_id(model, &model->functions, &look, &id);
 		if (!err)
 			err = buf__append(&model->epoch_functions, &id, sizeof(id));
 	}
@@ -105,11 +160,8 @@ int projection__frames(struct model *model, const struct event_rows *rows)
 
 	for (i = 0; i < rows->n && !err; i++, row++) {
 		uint32_t function = ITEM(model->epoch_functions, uint32_t, row->function);
-		struct model_frame shown = frame_of(&model->functions, function);
 
-		if (lines && row->line)
-			shown.line = row->line;
-		err = frame_id(model, &model->frames, shown.name, shown.file, shown.line, &id);
+		err = frame_id(model, function, lines ? row->line : 0, &id);
 		if (!err)
 			err = note_column(model, id, lines ? row->column : 0);
 		if (!err)

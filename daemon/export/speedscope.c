@@ -208,7 +208,7 @@ int export__speedscope(int recording_fd, const struct export_options *options, F
 	struct speedscope file = {.model = &model, .options = options, .out = out};
 	int err = model__init(&model, options);
 
-	err = err ?: model__read(&model, recording_fd);
+	err = err ?: model__read(&model, recording_fd, &ret->missing);
 	err = err ?: model__order(&model, &file.threads, &file.n);
 	err = err ?: allocate(&file);
 	err = err ?: merge__subtree_ns(&model, file.threads, file.n, &file.subtree_ns);

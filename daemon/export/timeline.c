@@ -2,14 +2,24 @@
  * slice. Sums are exact; the picture may lag behind by less than one period. */
 #include "export/model.h"
 
-static int emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)
+/* With a filter of samples, time of which no sample that is shown tells is blank. */
+static bool blank(const struct model *model, uint32_t stack)
+{
+	return model->filter && (stack == model->left_out || stack == model->idle ||
+				 stack == model->not_recorded || stack == model->not_sampled);
+}
+
+static int emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
+		uint64_t ns)
 {
 	struct slice *last = NULL, next;
 
 	if (!ns)
 		return 0;
+	if (blank(model, stack))
+		stack = MODEL_ROOT;
 	if (model->slice)
-		return model->slice(model, thread, stack, ns);
+		return model->slice(model, thread, stack, cpu, ns);
 	if (thread->slices.len)
 		last = (struct slice *)(thread->slices.data + thread->slices.len) - 1;
 	if (last && last->stack == stack) {
@@ -43,7 +53,7 @@ static int idle(struct model *model, struct model_thread *thread, uint64_t ns)
 	if ((int64_t)due < (int64_t)model->period)
 		return 0;
 	thread->carry = 0;
-	return emit(model, thread, model->idle, due);
+	return emit(model, thread, model->idle, 0, due);
 }
 
 /* Time of which nothing is known, up to `time`. */
@@ -56,7 +66,7 @@ static int missing(struct model *model, struct model_thread *thread, uint64_t ti
 	ns = inside(model, thread->clock, time);
 	thread->clock = time;
 	thread->wall += ns;
-	return emit(model, thread, model->not_recorded, ns);
+	return emit(model, thread, model->not_recorded, 0, ns);
 }
 
 int timeline__tell(struct model *model, struct model_thread *thread, uint64_t time)
@@ -89,10 +99,10 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 		waited = shown - ran;
 	}
 	if (waiting != MODEL_ROOT && waited)
-		err = emit(model, thread, waiting, waited);
+		err = emit(model, thread, waiting, 0, waited);
 	else if (waited || (int64_t)thread->carry > 0)
 		err = idle(model, thread, waited);
-	return err ? err : emit(model, thread, stack, ran);
+	return err ? err : emit(model, thread, stack, ran, ran);
 }
 
 int timeline__finish(struct model *model, struct model_thread *thread)
@@ -107,5 +117,5 @@ int timeline__finish(struct model *model, struct model_thread *thread)
 	}
 	due = thread->carry + ns;
 	thread->carry = (int64_t)due > 0 ? 0 : due;
-	return (int64_t)due > 0 ? emit(model, thread, model->idle, due) : 0;
+	return (int64_t)due > 0 ? emit(model, thread, model->idle, 0, due) : 0;
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Profiles in the real speedscope in a real browser.
+# Profiles in the real speedscope in a real browser; flame graphs in the browser alone.
 #
-#   tests/browser/run.sh [--hour] [FILE.speedscope.json ...]
+#   tests/browser/run.sh [--hour] [FILE.speedscope.json|FILE.svg ...]
 #
 # Without FILE, synthetic profiles are made. --hour adds an hour at 999 Hz of one thread and of four, which takes minutes.
 # What it needs comes from apt (chromium, python3-jsonschema, npm; as root, when missing) and npm (speedscope, into
@@ -41,7 +41,7 @@ hour=
 [ "${1-}" != --hour ] || { hour=1; shift; }
 if [ $# = 0 ] || [ -n "$hour" ]; then
 	${CC:-cc} -std=gnu17 -O2 -D_GNU_SOURCE -DCPROFD_VERSION='"test"' -Iinclude -Idaemon tests/tools/make_recording.c \
-		daemon/base/buf.c daemon/events/*.c daemon/export/*.c $(pkg-config --cflags --libs jansson libzstd) -o $made/make_recording
+		daemon/base/buf.c daemon/events/*.c daemon/export/*.c $(pkg-config --cflags --libs jansson libzstd zlib) -o $made/make_recording
 fi
 make_profile() { # NAME ARGS...
 	name=$1; shift
@@ -53,8 +53,17 @@ if [ $# = 0 ]; then
 	make_profile one-thread -t 1 -s 5 -d 20
 	make_profile threads -t 5 -s 10 -d 30 -e 3
 	make_profile lines -t 3 -s 5 -d 20 -l
+	pictures=
+	for name in one threads; do
+		$made/make_recording -t $([ $name = one ] && echo 1 || echo 5) -s 5 -d 20 -f svg -o "$made/$name.svg" >/dev/null
+		pictures="$pictures $made/$name.svg"
+	done
 	[ -z "$hour" ] || { make_profile hour -t 1 -s 3600 -d 60 -e 600; make_profile hour-threads -t 4 -s 3600 -d 60 -e 600; }
-	set -- $files
+	set -- $files $pictures
 fi
-$python tests/browser/check_speedscope.py --schema "$@" || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+profiles=
+for file in "$@"; do
+	[ "${file%.svg}" != "$file" ] || profiles="$profiles $file"
+done
+[ -z "$profiles" ] || $python tests/browser/check_speedscope.py --schema $profiles || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 exec $python tests/browser/speedscope_test.py --site $site --artifacts build/artifacts --seconds "$([ -n "$hour" ] && echo 600 || echo 60)" "$@"

@@ -150,12 +150,12 @@ def test_bad_usage():
         for args in ([], ["nonsense"], ["attach"], ["attach", "abc"], ["attach", "0"], ["attach", "-5"], ["attach", pid, "7"],
                      ["attach", pid, "-r", "0"], ["attach", pid, "-r", "21k"], ["attach", pid, "-r", "fast"],
                      ["attach", pid, "-r", "1.5"], ["attach", pid, "-d", "-1"], ["attach", pid, "-d", "x"],
-                     ["attach", pid, "-f", "svg"], ["attach", pid, "-f", "flamegraph"], ["attach", pid, "-o"],
+                     ["attach", pid, "-f", "html"], ["attach", pid, "-f", "svgz"], ["attach", pid, "-o"],
                      ["attach", pid, "-o", ""], ["attach", pid, "--native=most"],
                      ["attach", pid, "--mode=wall"], ["attach", pid, "-g"], ["attach", pid, "-i"],
                      ["attach", pid, "--stream", "-o", "-"], ["attach", pid, "--bogus"], ["attach", pid, "-Z"],
                      ["record"], ["record", "--"], ["record", "-p", pid, "--", "true"], ["convert"],
-                     ["convert", "a", "b"], ["convert", "a", "--window", "3,1"], ["serve", "x"], ["help", "nonsense"]):
+                     ["convert", "a", "b"], ["report"], ["report", "a", "--by=callers"], ["report", "a", "--sort=name"], ["convert", "a", "--window", "3,1"], ["serve", "x"], ["help", "nonsense"]):
             run = cprofd(*args, timeout=10)
             fails(2, run=run)
             expect(run.err.strip() and not run.out, "nothing was said on stderr, or something on stdout", args, run.out)

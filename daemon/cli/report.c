@@ -1,0 +1,138 @@
+#include "report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/input.h"
+#include "cli/write.h"
+
+/* Without --by: what most people ask first. */
+#define TABLES_DEFAULT                                                                             \
+	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
+
+static uint32_t tables_of(const struct cli_options *options)
+{
+	uint32_t tables = options->report_tables;
+
+	if (options->callers)
+		tables |= 1u << REPORT_CALLERS;
+	if (options->callees)
+		tables |= 1u << REPORT_CALLEES;
+	if (!tables && options->lines)
+		tables = 1u << REPORT_LINE;
+	else if (!tables && options->functions)
+		tables = 1u << REPORT_FUNCTION;
+	return tables ? tables : TABLES_DEFAULT;
+}
+
+static void tell_missing(const struct report *report, const struct cli_options *options,
+			 const char *input)
+{
+	const struct export_missing *missing = report__missing(report);
+	bool callers = missing->option && !strcmp(missing->option, "callers");
+	char hint[600];
+
+	if (missing->option && !callers && strcmp(missing->option, "callees")) {
+		write__missing(missing, options, input);
+		return;
+	}
+	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
+	say__failure(*missing->close ? hint
+				     : "cprofd report --by=function --top 0 shows all there are",
+		     "no sample has a function %s", callers ? options->callers : options->callees);
+}
+
+static int read_one(struct report *report, const struct cli_options *options, const char *path)
+{
+	_cleanup_close_ int fd = input__open(path);
+	int err;
+
+	if (fd < 0) {
+		say__failure("", "%s cannot be read: %s", path, strerror(errno));
+		return CLI_COULD_NOT;
+	}
+	err = report__read(report, fd, path);
+	if (!err)
+		return CLI_DONE;
+	if (err == -ENOENT)
+		tell_missing(report, options, path);
+	else
+		input__tell_failure(err, path);
+	return CLI_COULD_NOT;
+}
+
+static int print(struct report *report, const struct cli_options *options)
+{
+	int err;
+
+	if (options->json)
+		err = report__json(report, stdout);
+	else if (options->csv)
+		err = report__csv(report, stdout);
+	else
+		err = report__text(report, stdout);
+	if (err && err != -EPIPE)
+		say__failure("", "the report could not be written: %s", strerror(-err));
+	return err ? CLI_COULD_NOT : CLI_DONE;
+}
+
+int report__run(const struct cli_options *options)
+{
+	const struct report_options how = {
+		.filter = {.lines = options->lines,
+			   .thread = options->thread,
+			   .from = options->from_ns,
+			   .to = options->to_ns,
+			   .class_name = options->class_name,
+			   .function = options->function,
+			   .module = options->module},
+		.tables = tables_of(options),
+		.callers = options->callers,
+		.callees = options->callees,
+		.sort = options->sort,
+		/* For people a page, unless the end is chosen otherwise; for programs all. */
+		.top = options->top_given ? options->top
+		       : options->json || options->csv || options->until > 0 ||
+				       options->min_share > 0
+			       ? 0
+			       : 20,
+		.until = options->until,
+		.min_share = options->min_share,
+	};
+	struct report *report;
+	int i, err, status = CLI_DONE;
+
+	if (options->n_operands < 1) {
+		say__failure("as in `cprofd report svd.cprof`", "which recording?");
+		return CLI_USAGE;
+	}
+	if (options->json && options->csv) {
+		say("--json and --csv: one of them, please");
+		return CLI_USAGE;
+	}
+	err = report__new(&how, (uint32_t)options->n_operands, &report);
+	if (err) {
+		say__failure("", "no report: %s", strerror(-err));
+		return CLI_COULD_NOT;
+	}
+	for (i = 0; i < options->n_operands && status == CLI_DONE; i++)
+		status = read_one(report, options, options->operands[i]);
+	if (status == CLI_DONE && report__finish(report)) {
+		tell_missing(report, options, "");
+		status = CLI_COULD_NOT;
+	}
+	if (status == CLI_DONE && report__empty(report))
+		say("nothing is left to report: no sample%s",
+		    options->thread || options->from_ns || options->to_ns || options->function ||
+				    options->module || options->class_name
+			    ? " passes the filters"
+			    : " was taken");
+	if (status == CLI_DONE)
+		status = print(report, options);
+	report__free(report);
+	return status;
+}

@@ -1,0 +1,57 @@
+#include "export/class_names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Ids beyond are not told by anybody; they are one class. */
+#define IDS_MAX 65536u
+
+void class_names__epoch(struct class_names *names)
+{
+	buf__clear(&names->epoch);
+}
+
+int class_names__tell(struct class_names *names, uint32_t id, const char *name)
+{
+	uint32_t zero = 0, known;
+	int err = 0;
+
+	if (id >= IDS_MAX)
+		return 0;
+	while (names->epoch.len <= id * sizeof(zero) && !err)
+		err = buf__append(&names->epoch, &zero, sizeof(zero));
+	err = err ?: intern__id(&names->names, name, strlen(name) + 1, &known);
+	if (!err)
+		((uint32_t *)names->epoch.data)[id] = known + 1;
+	return err;
+}
+
+int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret)
+{
+	char name[32] = CLASS_NOT_DETERMINED;
+	int err = 0;
+
+	id = id < IDS_MAX ? id : IDS_MAX - 1;
+	if (names->epoch.len <= id * sizeof(id) || !((uint32_t *)names->epoch.data)[id]) {
+		if (id)
+			snprintf(name, sizeof(name), "class %u", id);
+		err = class_names__tell(names, id, name);
+	}
+	if (!err)
+		*ret = ((uint32_t *)names->epoch.data)[id] - 1;
+	return err;
+}
+
+const char *class_names__name(const struct class_names *names, uint32_t id)
+{
+	size_t len;
+
+	return intern__key(&names->names, id, &len);
+}
+
+void class_names__free(struct class_names *names)
+{
+	intern__free(&names->names);
+	buf__free(&names->epoch);
+}

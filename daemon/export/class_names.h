@@ -1,0 +1,29 @@
+/* Classes of time: the ids that samples carry -> names. 0 is "not determined".
+ * The names of an epoch are told by whoever reads the events; an id without a
+ * name is "class N". Dense ids, as of an intern, go on over epochs and serve as
+ * keys. Errors: -ENOMEM. Zero-initialised is empty. */
+#ifndef CPROFD_EXPORT_CLASS_NAMES_H
+#define CPROFD_EXPORT_CLASS_NAMES_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "export/intern.h"
+
+#define CLASS_NOT_DETERMINED "not determined"
+
+struct class_names {
+	struct intern names; /* NUL-terminated */
+	struct buf epoch;    /* uint32_t: id of the epoch -> id here + 1; 0: not told */
+};
+
+/* Ids of the epoch are void. */
+void class_names__epoch(struct class_names *names);
+/* `id` of this epoch is called `name`. */
+int class_names__tell(struct class_names *names, uint32_t id, const char *name);
+int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret);
+/* Valid until the next call but this. */
+const char *class_names__name(const struct class_names *names, uint32_t id);
+void class_names__free(struct class_names *names);
+
+#endif

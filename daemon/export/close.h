@@ -1,0 +1,24 @@
+/* "Did you mean ...": the few names that are spelled most like one that is not
+ * there. Names are offered one by one and the best kept, so that memory is
+ * bounded. Zero-initialised but for `want`. Pure. */
+#ifndef CPROFD_EXPORT_CLOSE_H
+#define CPROFD_EXPORT_CLOSE_H
+
+#include <stddef.h>
+
+#define CLOSE_NAMES 3
+#define CLOSE_LENGTH 128 /* of longer names the begin is compared and told */
+
+struct close {
+	const char *want;
+	struct {
+		char name[CLOSE_LENGTH];
+		unsigned distance; /* in edits; counts only where name is not "" */
+	} best[CLOSE_NAMES];
+};
+
+void close__offer(struct close *close, const char *name);
+/* "a, b, c", best first; "" when nothing is close. */
+void close__text(const struct close *close, char *out, size_t size);
+
+#endif

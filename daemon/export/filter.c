@@ -1,0 +1,332 @@
+#include "export/filter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "export/class_names.h"
+#include "export/close.h"
+#include "export/pattern.h"
+#include "export/places.h"
+
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+/* What a function, a frame or a stack answers to. */
+#define HAS_FUNCTION 1u
+#define HAS_MODULE 2u
+
+/* A filter of one name: was it met, and what was met that is like it? */
+struct name {
+	const char *option;
+	bool met;
+	struct close close;
+};
+
+struct filter {
+	struct event_sink sink;
+	struct event_sink *next;
+	const struct export_options *options;
+	bool whole; /* threads and windows are cut here */
+	bool noted; /* this epoch's tables begin with the note */
+	uint8_t need;
+	uint64_t origin;
+	struct name class_name, function, module, thread;
+	struct class_names classes;
+	struct buf functions, frames, stacks; /* uint8_t: HAS_* by id of the epoch */
+	struct buf threads;		      /* bool: this one is asked for */
+	struct buf rows;		      /* of the event that is handed on */
+};
+
+bool filter__wanted(const struct export_options *options)
+{
+	return options->class_name || options->function || options->module;
+}
+
+/* --- tables --- */
+
+static int hand_on(struct filter *filter, enum event_kind kind, uint32_t first, uint32_t n,
+		   const void *rows)
+{
+	const struct event event = {.kind = kind, .rows = {first, n, rows}};
+
+	return filter->next->event(filter->next, &event);
+}
+
+static int tell_note(struct filter *filter)
+{
+	const struct function_row function = {FILTER_LEFT_OUT, "", 0, "", FUNCTION_NOTE};
+	const struct frame_row frame = {.offset = -1};
+	const struct stack_row stack = {};
+
+	if (filter->noted)
+		return 0;
+	filter->noted = true;
+	return hand_on(filter, EVENT_FUNCTIONS, 0, 1, &function)
+		       ?: hand_on(filter, EVENT_FRAMES, 0, 1, &frame)
+		       ?: hand_on(filter, EVENT_STACKS, 1, 1, &stack);
+}
+
+/* The rows of the event, to be changed; NULL: out of memory. */
+static void *copy(struct filter *filter, const struct event_rows *event, size_t size)
+{
+	buf__clear(&filter->rows);
+	return buf__append(&filter->rows, event->rows, event->n * size) ? NULL : filter->rows.data;
+}
+
+static uint8_t has(struct filter *filter, const struct function_row *row)
+{
+	char module[512];
+	uint8_t answer = 0;
+
+	if (filter->need & HAS_FUNCTION) {
+		if (pattern__function(filter->options->function, row->name))
+			answer |= HAS_FUNCTION;
+		else if (!filter->function.met)
+			close__offer(&filter->function.close, row->name);
+	}
+	if (filter->need & HAS_MODULE) {
+		place__module(row->kind, row->file, row->module, module, sizeof(module));
+		if (pattern__module(filter->options->module, module) ||
+		    (row->module[0] && pattern__module(filter->options->module, row->module)))
+			answer |= HAS_MODULE;
+		else if (!filter->module.met)
+			close__offer(&filter->module.close, module);
+	}
+	filter->function.met |= (answer & HAS_FUNCTION) != 0;
+	filter->module.met |= (answer & HAS_MODULE) != 0;
+	return answer;
+}
+
+static int on_functions(struct filter *filter, const struct event_rows *event)
+{
+	const struct function_row *row = event->rows;
+	uint32_t i;
+
+	for (i = 0; i < event->n; i++) {
+		uint8_t answer = has(filter, &row[i]);
+
+		if (buf__append(&filter->functions, &answer, 1))
+			return -ENOMEM;
+	}
+	return hand_on(filter, EVENT_FUNCTIONS, event->first + 1, event->n, event->rows);
+}
+
+static int on_frames(struct filter *filter, const struct event_rows *event)
+{
+	struct frame_row *row = copy(filter, event, sizeof(*row));
+	uint32_t i;
+
+	for (i = 0; row && i < event->n; i++) {
+		if (buf__append(&filter->frames, &filter->functions.data[row[i].function], 1))
+			return -ENOMEM;
+		row[i].function++;
+	}
+	return row ? hand_on(filter, EVENT_FRAMES, event->first + 1, event->n, row) : -ENOMEM;
+}
+
+static int on_stacks(struct filter *filter, const struct event_rows *event)
+{
+	struct stack_row *row = copy(filter, event, sizeof(*row));
+	uint32_t i;
+
+	for (i = 0; row && i < event->n; i++) {
+		char answer = (char)(filter->frames.data[row[i].frame] |
+				     filter->stacks.data[row[i].parent]);
+
+		if (buf__append(&filter->stacks, &answer, 1))
+			return -ENOMEM;
+		row[i].frame++;
+		row[i].parent += row[i].parent != 0;
+	}
+	return row ? hand_on(filter, EVENT_STACKS, event->first + 1, event->n, row) : -ENOMEM;
+}
+
+/* --- samples --- */
+
+static int of_class(struct filter *filter, uint32_t id, bool *ret)
+{
+	const char *name, *want = filter->options->class_name;
+	uint32_t known;
+	int err;
+
+	*ret = true;
+	if (!want)
+		return 0;
+	err = class_names__id(&filter->classes, id, &known);
+	if (err)
+		return err;
+	name = class_names__name(&filter->classes, known);
+	*ret = !strcmp(name, want);
+	if (*ret)
+		filter->class_name.met = true;
+	else if (!filter->class_name.met)
+		close__offer(&filter->class_name.close, name);
+	return 0;
+}
+
+/* Of whole samples: of a thread and in a window that is asked for. */
+static bool in_place(const struct filter *filter, const struct sample_row *row)
+{
+	uint64_t since = row->time > filter->origin ? row->time - filter->origin : 0;
+
+	if (!filter->whole)
+		return true;
+	return ITEM(filter->threads, bool, row->thread) && since >= filter->options->from &&
+	       (!filter->options->to || since <= filter->options->to);
+}
+
+static int on_samples(struct filter *filter, const struct event_samples *event)
+{
+	struct event out = {.kind = EVENT_SAMPLES};
+	struct sample_row *row;
+	uint32_t i;
+	bool passes;
+	int err = 0;
+
+	buf__clear(&filter->rows);
+	if (buf__append(&filter->rows, event->rows, event->n * sizeof(*row)))
+		return -ENOMEM;
+	row = (struct sample_row *)filter->rows.data;
+	for (i = 0; i < event->n && !err; i++, row++) {
+		err = of_class(filter, row->class_id, &passes);
+		passes = passes && in_place(filter, row) &&
+			 ((uint8_t)filter->stacks.data[row->stack] & filter->need) == filter->need;
+		if (passes) {
+			row->stack += row->stack != 0;
+			continue;
+		}
+		row->stack = 1;
+		row->class_id = row->unit = row->cause = 0;
+	}
+	out.samples = (struct event_samples){event->n, (struct sample_row *)filter->rows.data};
+	return err ? err : filter->next->event(filter->next, &out);
+}
+
+/* --- the rest --- */
+
+static int start_epoch(struct filter *filter)
+{
+	const char none = 0;
+
+	buf__clear(&filter->functions);
+	buf__clear(&filter->frames);
+	buf__clear(&filter->stacks);
+	buf__clear(&filter->threads);
+	class_names__epoch(&filter->classes);
+	filter->noted = false;
+	return buf__append(&filter->stacks, &none, 1); /* the empty stack */
+}
+
+static int on_thread(struct filter *filter, const struct event_thread *event)
+{
+	const char *want = filter->options->thread;
+	bool none = false, match;
+	char *end = NULL;
+
+	while (filter->threads.len <= event->id)
+		if (buf__append(&filter->threads, &none, sizeof(none)))
+			return -ENOMEM;
+	match = !want || !strcmp(want, event->name) ||
+		(*want && strtol(want, &end, 10) == event->tid && !*end);
+	ITEM(filter->threads, bool, event->id) = match;
+	filter->thread.met |= match;
+	if (want && !match)
+		close__offer(&filter->thread.close, event->name);
+	return 0;
+}
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct filter *filter = (struct filter *)self;
+	int err = 0;
+
+	switch (event->kind) {
+	case EVENT_FUNCTIONS:
+		return tell_note(filter) ?: on_functions(filter, &event->rows);
+	case EVENT_FRAMES:
+		return tell_note(filter) ?: on_frames(filter, &event->rows);
+	case EVENT_STACKS:
+		return tell_note(filter) ?: on_stacks(filter, &event->rows);
+	case EVENT_SAMPLES:
+		return tell_note(filter) ?: on_samples(filter, &event->samples);
+	case EVENT_SESSION:
+		filter->origin = filter->origin ? filter->origin : event->session.monotonic;
+		err = start_epoch(filter);
+		break;
+	case EVENT_EPOCH:
+		err = start_epoch(filter);
+		break;
+	case EVENT_THREAD:
+		err = on_thread(filter, &event->thread);
+		break;
+	default:
+		break;
+	}
+	return err ? err : filter->next->event(filter->next, event);
+}
+
+static struct name name_of(const char *option, bool met, const char *want)
+{
+	return (struct name){.option = option, .met = met, .close = {.want = want}};
+}
+
+int filter__new(const struct export_options *options, bool whole, struct event_sink *next,
+		struct filter **ret)
+{
+	struct filter *filter = calloc(1, sizeof(*filter));
+
+	if (!filter)
+		return -ENOMEM;
+	filter->sink.event = on_event;
+	filter->next = next;
+	filter->options = options;
+	filter->whole = whole;
+	filter->need = (options->function ? HAS_FUNCTION : 0) | (options->module ? HAS_MODULE : 0);
+	filter->class_name = name_of("class", !options->class_name, options->class_name);
+	filter->function = name_of("function", !options->function, options->function);
+	filter->module = name_of("module", !options->module, options->module);
+	filter->thread = name_of("thread", !whole || !options->thread, options->thread);
+	if (start_epoch(filter)) {
+		filter__free(filter);
+		return -ENOMEM;
+	}
+	*ret = filter;
+	return 0;
+}
+
+struct event_sink *filter__sink(struct filter *filter)
+{
+	return &filter->sink;
+}
+
+int filter__missing(const struct filter *filter, struct export_missing *ret)
+{
+	const struct name *const names[] = {&filter->thread, &filter->class_name, &filter->function,
+					    &filter->module};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (names[i]->met)
+			continue;
+		ret->option = names[i]->option;
+		close__text(&names[i]->close, ret->close, sizeof(ret->close));
+		return -ENOENT;
+	}
+	return 0;
+}
+
+struct filter *filter__free(struct filter *filter)
+{
+	if (!filter)
+		return NULL;
+	class_names__free(&filter->classes);
+	buf__free(&filter->functions);
+	buf__free(&filter->frames);
+	buf__free(&filter->stacks);
+	buf__free(&filter->threads);
+	buf__free(&filter->rows);
+	free(filter);
+	return NULL;
+}

@@ -1,0 +1,378 @@
+/* pprof's profile.proto (github.com/google/pprof), gzip'ed: what `go tool pprof`
+ * and stores of profiles read. Two values a sample, CPU and wall time in ns; lines
+ * always, since the reader can sum them up by function; labels: thread, tid,
+ * process, pid, class. Addresses are not in a recording, so locations have none;
+ * mappings are the modules of native code, by name. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "export/formats.h"
+#include "export/protobuf.h"
+#include "export/sums.h"
+
+/* Fields of profile.proto. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION,
+	PROFILE_PERIOD_TYPE,
+	PROFILE_PERIOD,
+	PROFILE_COMMENT,
+	PROFILE_DEFAULT_SAMPLE_TYPE
+};
+enum { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
+enum { LABEL_KEY = 1, LABEL_STRING, LABEL_NUMBER };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_FILE = 5,
+	MAPPING_HAS_FUNCTIONS = 7,
+	MAPPING_HAS_FILES,
+	MAPPING_HAS_LINES
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
+enum { LINE_FUNCTION = 1, LINE_LINE };
+enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_LINE };
+
+struct pprof {
+	struct model model;
+	struct sums sums;
+	struct intern strings, mappings;   /* mappings: module's name; id + 1 is the mapping's */
+	struct buf functions_seen;	   /* bool for each function */
+	struct buf locations_seen;	   /* bool for each frame; its id + 1 is the location's */
+	struct buf message, inner, packed; /* scratch */
+	FILE *out;
+	z_stream zip;
+	bool zip_begun;
+};
+
+/* --- gzip --- */
+
+static int zip_out(struct pprof *pprof, const void *data, size_t len, int flush)
+{
+	unsigned char chunk[1 << 14];
+	int status;
+
+	pprof->zip.next_in = (unsigned char *)data;
+	pprof->zip.avail_in = (unsigned int)len; /* a message: far below 4 GB */
+	do {
+		size_t n;
+
+		pprof->zip.next_out = chunk;
+		pprof->zip.avail_out = sizeof(chunk);
+		status = deflate(&pprof->zip, flush);
+		if (status == Z_STREAM_ERROR)
+			return -EIO;
+		n = sizeof(chunk) - pprof->zip.avail_out;
+		if (fwrite(chunk, 1, n, pprof->out) != n)
+			return errno ? -errno : -EIO;
+	} while (!pprof->zip.avail_out);
+	return 0;
+}
+
+static int zip_begin(struct pprof *pprof)
+{
+	/* 15 bits of window, and 16: a gzip header. */
+	if (deflateInit2(&pprof->zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	pprof->zip_begun = true;
+	return 0;
+}
+
+/* `message` as a field of the profile. */
+static int put_field(struct pprof *pprof, uint32_t field, const struct buf *message)
+{
+	struct buf *head = &pprof->packed;
+	int err;
+
+	buf__clear(head);
+	err = protobuf__varint(head, field << 3 | PROTOBUF_LENGTH)
+		      ?: protobuf__varint(head, message->len);
+	err = err ?: zip_out(pprof, head->data, head->len, Z_NO_FLUSH);
+	return err	      ? err
+	       : message->len ? zip_out(pprof, message->data, message->len, Z_NO_FLUSH)
+			      : 0;
+}
+
+static int put_number(struct pprof *pprof, uint32_t field, uint64_t value)
+{
+	struct buf *head = &pprof->packed;
+
+	buf__clear(head);
+	if (protobuf__number(head, field, value))
+		return -ENOMEM;
+	return head->len ? zip_out(pprof, head->data, head->len, Z_NO_FLUSH) : 0;
+}
+
+/* --- strings and tables --- */
+
+static int add_string(struct pprof *pprof, struct buf *message, uint32_t field, const char *string)
+{
+	uint32_t id;
+
+	return intern__id(&pprof->strings, string, strlen(string), &id)
+		       ?: protobuf__number(message, field, id);
+}
+
+/* Is it the first time that this id is met? */
+static int first_time(struct buf *seen, uint32_t id, bool *ret)
+{
+	char none = 0;
+
+	while (seen->len <= id)
+		if (buf__append(seen, &none, 1))
+			return -ENOMEM;
+	*ret = !seen->data[id];
+	seen->data[id] = 1;
+	return 0;
+}
+
+static int put_mapping(struct pprof *pprof, const char *module, uint32_t *ret_id)
+{
+	uint32_t known = pprof->mappings.n, id;
+	int err = intern__id(&pprof->mappings, module, strlen(module), &id);
+
+	*ret_id = id + 1;
+	if (err || id < known)
+		return err;
+	buf__clear(&pprof->message);
+	err = protobuf__number(&pprof->message, MAPPING_ID, id + 1);
+	err = err ?: add_string(pprof, &pprof->message, MAPPING_FILE, module);
+	/* All that is known is in the file: there is nothing to look up. */
+	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_FUNCTIONS, 1);
+	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_FILES, 1);
+	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_LINES, 1);
+	return err ?: put_field(pprof, PROFILE_MAPPING, &pprof->message);
+}
+
+static int put_function(struct pprof *pprof, const struct model_frame *frame)
+{
+	struct buf *message = &pprof->message;
+	bool first;
+	int err = first_time(&pprof->functions_seen, frame->function, &first);
+
+	if (err || !first)
+		return err;
+	buf__clear(message);
+	err = protobuf__number(message, FUNCTION_ID, frame->function + 1);
+	err = err ?: add_string(pprof, message, FUNCTION_NAME, frame->name);
+	err = err ?: add_string(pprof, message, FUNCTION_SYSTEM_NAME, frame->name);
+	err = err ?: add_string(pprof, message, FUNCTION_FILE, frame->source);
+	err = err ?: protobuf__number(message, FUNCTION_LINE, frame->first_line);
+	return err ?: put_field(pprof, PROFILE_FUNCTION, message);
+}
+
+static int put_location(struct pprof *pprof, uint32_t id)
+{
+	struct model_frame frame = model__frame(&pprof->model, id);
+	uint32_t mapping = 0;
+	bool first;
+	int err = first_time(&pprof->locations_seen, id, &first);
+
+	if (err || !first)
+		return err;
+	err = put_function(pprof, &frame);
+	if (!err && *frame.module)
+		err = put_mapping(pprof, frame.module, &mapping);
+	buf__clear(&pprof->inner);
+	err = err ?: protobuf__number(&pprof->inner, LINE_FUNCTION, frame.function + 1);
+	err = err ?: protobuf__number(&pprof->inner, LINE_LINE, frame.line);
+	buf__clear(&pprof->message);
+	err = err ?: protobuf__number(&pprof->message, LOCATION_ID, id + 1);
+	err = err ?: protobuf__number(&pprof->message, LOCATION_MAPPING, mapping);
+	err = err
+		      ?: protobuf__bytes(&pprof->message, LOCATION_LINE, pprof->inner.data,
+					 pprof->inner.len);
+	return err ?: put_field(pprof, PROFILE_LOCATION, &pprof->message);
+}
+
+/* --- samples --- */
+
+static int add_label(struct pprof *pprof, const char *key, const char *string, uint64_t number)
+{
+	struct buf *inner = &pprof->inner;
+	int err;
+
+	buf__clear(inner);
+	err = add_string(pprof, inner, LABEL_KEY, key);
+	if (string)
+		err = err ?: add_string(pprof, inner, LABEL_STRING, string);
+	else
+		err = err ?: protobuf__number(inner, LABEL_NUMBER, number);
+	return err ?: protobuf__bytes(&pprof->message, SAMPLE_LABEL, inner->data, inner->len);
+}
+
+static int add_labels(struct pprof *pprof, const struct sum_key *key)
+{
+	const struct model *model = &pprof->model;
+	const struct model_thread *thread = model__thread(model, key->thread);
+	const struct model_process *process = model__process(model, thread->process);
+	int err = add_label(pprof, "thread", thread->name, 0);
+
+	err = err ?: add_label(pprof, "tid", NULL, (uint64_t)thread->tid);
+	err = err ?: add_label(pprof, "process", process->name, 0);
+	err = err ?: add_label(pprof, "pid", NULL, (uint64_t)process->pid);
+	if (sums__apart(model, key->stack))
+		return err;
+	return err
+		       ?: add_label(pprof, "class",
+				    class_names__name(&model->classes, key->class_id), 0);
+}
+
+static int put_sample(struct pprof *pprof, const struct sum_key *key, const struct sum *sum)
+{
+	struct model_node node;
+	uint32_t stack;
+	int err = 0;
+
+	for (stack = key->stack; stack != MODEL_ROOT && !err; stack = node.parent) {
+		node = model__node(&pprof->model, stack);
+		err = put_location(pprof, node.frame);
+	}
+	buf__clear(&pprof->message);
+	buf__clear(&pprof->packed);
+	for (stack = key->stack; stack != MODEL_ROOT && !err;
+	     stack = node.parent) { /* leaf first */
+		node = model__node(&pprof->model, stack);
+		err = protobuf__varint(&pprof->packed, node.frame + 1);
+	}
+	err = err
+		      ?: protobuf__bytes(&pprof->message, SAMPLE_LOCATION, pprof->packed.data,
+					 pprof->packed.len);
+	buf__clear(&pprof->packed);
+	err = err ?: protobuf__varint(&pprof->packed, sum->cpu);
+	err = err ?: protobuf__varint(&pprof->packed, sum->wall);
+	err = err
+		      ?: protobuf__bytes(&pprof->message, SAMPLE_VALUE, pprof->packed.data,
+					 pprof->packed.len);
+	return err ?: add_labels(pprof, key) ?: put_field(pprof, PROFILE_SAMPLE, &pprof->message);
+}
+
+static int put_samples(struct pprof *pprof)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < sums__n(&pprof->sums) && !err; i++) {
+		struct sum_key key = sums__key(&pprof->sums, i);
+		struct sum sum = sums__item(&pprof->sums, i);
+
+		if (model__thread(&pprof->model, key.thread)->shown)
+			err = put_sample(pprof, &key, &sum);
+	}
+	return err;
+}
+
+/* --- the profile --- */
+
+static int put_value_type(struct pprof *pprof, uint32_t field, const char *type)
+{
+	int err;
+
+	buf__clear(&pprof->message);
+	err = add_string(pprof, &pprof->message, VALUE_TYPE_TYPE, type);
+	err = err ?: add_string(pprof, &pprof->message, VALUE_TYPE_UNIT, "nanoseconds");
+	return err ?: put_field(pprof, field, &pprof->message);
+}
+
+static int put_string_number(struct pprof *pprof, uint32_t field, const char *string)
+{
+	uint32_t id;
+
+	return intern__id(&pprof->strings, string, strlen(string), &id)
+		       ?: put_number(pprof, field, id);
+}
+
+static int put_about(struct pprof *pprof)
+{
+	const struct model *model = &pprof->model;
+	uint64_t from = model__from(model);
+	int err = put_value_type(pprof, PROFILE_SAMPLE_TYPE, "cpu");
+
+	err = err ?: put_value_type(pprof, PROFILE_SAMPLE_TYPE, "wall");
+	err = err ?: put_value_type(pprof, PROFILE_PERIOD_TYPE, "cpu");
+	err = err ?: put_number(pprof, PROFILE_PERIOD, model->period);
+	err = err ?: put_number(pprof, PROFILE_TIME, model->realtime ? model->realtime + from : 0);
+	err = err ?: put_number(pprof, PROFILE_DURATION, model__to(model) - from);
+	err = err
+		      ?: put_string_number(pprof, PROFILE_DEFAULT_SAMPLE_TYPE,
+					   model->wall_mode ? "wall" : "cpu");
+	return err
+		       ?: put_string_number(pprof, PROFILE_COMMENT,
+					    "cprofd@" CPROFD_VERSION
+					    ": times are sampled, calls are not counted");
+}
+
+static int put_strings(struct pprof *pprof)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < pprof->strings.n && !err; i++) {
+		size_t len;
+		const char *string = intern__key(&pprof->strings, i, &len);
+
+		buf__clear(&pprof->message);
+		err = len ? buf__append(&pprof->message, string, len) : 0;
+		err = err ?: put_field(pprof, PROFILE_STRING, &pprof->message);
+	}
+	return err;
+}
+
+static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
+		     uint64_t ns)
+{
+	const struct sum_key key = {thread->id, stack,
+				    sums__apart(model, stack) ? 0 : model->class_now};
+
+	return stack == MODEL_ROOT ? 0 : sums__add(model->ctx, &key, cpu, ns);
+}
+
+static int write_profile(struct pprof *pprof)
+{
+	uint32_t empty;
+	int err = intern__id(&pprof->strings, "", 0, &empty); /* string 0 must be "" */
+
+	err = err ?: zip_begin(pprof) ?: put_about(pprof) ?: put_samples(pprof);
+	return err ?: put_strings(pprof) ?: zip_out(pprof, NULL, 0, Z_FINISH);
+}
+
+int export__pprof(int recording_fd, const struct export_options *options, FILE *out,
+		  struct export_report *ret)
+{
+	struct export_options lines = *options;
+	struct pprof *pprof = calloc(1, sizeof(*pprof));
+	int err;
+
+	if (!pprof)
+		return -ENOMEM;
+	lines.lines = true;
+	pprof->out = out;
+	err = model__init_detailed(&pprof->model, &lines);
+	pprof->model.slice = add_slice;
+	pprof->model.ctx = &pprof->sums;
+	err = err ?: model__read(&pprof->model, recording_fd, &ret->missing) ?: write_profile(pprof);
+	model__report(&pprof->model, ret);
+	if (pprof->zip_begun)
+		deflateEnd(&pprof->zip);
+	model__free(&pprof->model);
+	sums__free(&pprof->sums);
+	intern__free(&pprof->strings);
+	intern__free(&pprof->mappings);
+	buf__free(&pprof->functions_seen);
+	buf__free(&pprof->locations_seen);
+	buf__free(&pprof->message);
+	buf__free(&pprof->inner);
+	buf__free(&pprof->packed);
+	free(pprof);
+	return err;
+}

@@ -1,0 +1,42 @@
+/* Protocol buffers, as much as is written here: varints, strings, messages in
+ * messages (https://protobuf.dev/programming-guides/encoding). All append to a
+ * buf and return 0 or -ENOMEM; a field whose value is 0 is left out. */
+#ifndef CPROFD_EXPORT_PROTOBUF_H
+#define CPROFD_EXPORT_PROTOBUF_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+static inline int protobuf__varint(struct buf *out, uint64_t value)
+{
+	unsigned char bytes[10];
+	size_t n = 0;
+
+	do {
+		bytes[n++] = (unsigned char)(value | 0x80);
+		value >>= 7;
+	} while (value);
+	bytes[n - 1] &= 0x7f;
+	return buf__append(out, bytes, n);
+}
+
+#define PROTOBUF_VARINT 0u
+#define PROTOBUF_LENGTH 2u
+
+static inline int protobuf__number(struct buf *out, uint32_t field, uint64_t value)
+{
+	if (!value)
+		return 0;
+	return protobuf__varint(out, field << 3 | PROTOBUF_VARINT) ?: protobuf__varint(out, value);
+}
+
+/* A string, a message that is encoded already, or packed varints. */
+static inline int protobuf__bytes(struct buf *out, uint32_t field, const void *data, size_t len)
+{
+	int err = protobuf__varint(out, field << 3 | PROTOBUF_LENGTH) ?: protobuf__varint(out, len);
+
+	return err ? err : len ? buf__append(out, data, len) : 0;
+}
+
+#endif

@@ -1,0 +1,68 @@
+#include "export/sums.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+int sums__add(struct sums *sums, const struct sum_key *key, uint64_t cpu, uint64_t wall)
+{
+	const struct sum none = {};
+	struct sum *item;
+	uint32_t id;
+	int err = intern__id(&sums->keys, key, sizeof(*key), &id);
+
+	if (!err && id * sizeof(none) == sums->items.len)
+		err = buf__append(&sums->items, &none, sizeof(none));
+	if (err)
+		return err;
+	item = (struct sum *)sums->items.data + id;
+	item->cpu += cpu;
+	item->wall += wall;
+	return 0;
+}
+
+uint32_t sums__n(const struct sums *sums)
+{
+	return sums->keys.n;
+}
+
+struct sum_key sums__key(const struct sums *sums, uint32_t i)
+{
+	return ((const struct sum_key *)sums->keys.keys.data)[i]; /* all keys have this size */
+}
+
+struct sum sums__item(const struct sums *sums, uint32_t i)
+{
+	return ((const struct sum *)sums->items.data)[i];
+}
+
+int sums__join(const struct sums *sums, const struct model *model, struct sums *ret)
+{
+	_cleanup_free_ uint32_t *first = NULL; /* thread of each process that stands for it */
+	uint32_t i;
+	int err = 0;
+
+	first = calloc(model->process_keys.n + 1, sizeof(*first));
+	if (!first)
+		return -ENOMEM;
+	for (i = model__threads(model); i--;)
+		first[model__thread(model, i)->process] = i;
+	for (i = 0; i < sums__n(sums) && !err; i++) {
+		struct sum_key key = sums__key(sums, i);
+		struct sum item = sums__item(sums, i);
+		const struct model_thread *thread = model__thread(model, key.thread);
+
+		if (!model->options->thread_names)
+			key.thread = first[thread->process];
+		if (thread->shown)
+			err = sums__add(ret, &key, item.cpu, item.wall);
+	}
+	return err;
+}
+
+void sums__free(struct sums *sums)
+{
+	intern__free(&sums->keys);
+	buf__free(&sums->items);
+}

@@ -1,0 +1,389 @@
+/* A flame graph as one SVG file, the outermost frame on top (as py-spy draws it).
+ * It is a picture without its script too; with it, a click zooms, and the box
+ * searches. Widths are CPU time (in wall mode, wall time); idle time is apart,
+ * as in collapsed stacks. */
+#include "export/svg.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "export/formats.h"
+#include "export/sums.h"
+
+/* More frames than this make a browser slow; the narrowest are left out. */
+#define FRAMES_MAX 20000u
+
+/* A node of the picture: a stack below its process and thread, where these show. */
+struct branch {
+	uint32_t parent, what; /* what: a frame, or one of the two below */
+};
+#define IS_THREAD 0x80000000u
+#define IS_PROCESS 0x40000000u
+#define BRANCH_ROOT 0u
+
+struct svg {
+	struct model model;
+	struct sums threads, sums;
+	struct intern branches; /* struct branch; a parent's id is below its children's */
+	struct buf ns;		/* uint64_t for each, what is below it included */
+	uint64_t least;		/* narrower ones are left out */
+	uint32_t depth;
+	struct buf text, path;
+	FILE *out;
+};
+
+static int branch_id(struct svg *svg, uint32_t parent, uint32_t what, uint32_t *ret)
+{
+	const struct branch branch = {parent, what};
+	const uint64_t none = 0;
+	int err = intern__id(&svg->branches, &branch, sizeof(branch), ret);
+
+	if (!err && *ret * sizeof(none) == svg->ns.len)
+		err = buf__append(&svg->ns, &none, sizeof(none));
+	return err;
+}
+
+static struct branch branch_of(const struct svg *svg, uint32_t id)
+{
+	return ((const struct branch *)svg->branches.keys.data)[id];
+}
+
+static uint64_t *ns_of(struct svg *svg, uint32_t id)
+{
+	return (uint64_t *)svg->ns.data + id;
+}
+
+static int add_stack(struct svg *svg, const struct sum_key *key, uint64_t ns)
+{
+	const struct model *model = &svg->model;
+	const struct model_thread *thread = model__thread(model, key->thread);
+	uint32_t at = BRANCH_ROOT, stack = key->stack;
+	size_t depth;
+	int err = 0;
+
+	if (model__processes_shown(model) > 1)
+		err = branch_id(svg, at, IS_PROCESS | thread->process, &at);
+	if (model->options->thread_names)
+		err = err ?: branch_id(svg, at, IS_THREAD | thread->id, &at);
+	buf__clear(&svg->path);
+	while (stack != MODEL_ROOT && !err) {
+		struct model_node node = model__node(model, stack);
+
+		err = buf__append(&svg->path, &node.frame, sizeof(node.frame));
+		stack = node.parent;
+	}
+	for (depth = svg->path.len / sizeof(uint32_t); depth-- && !err;)
+		err = branch_id(svg, at, ((uint32_t *)svg->path.data)[depth], &at);
+	if (!err)
+		*ns_of(svg, at) += ns;
+	return err;
+}
+
+static int grow(struct svg *svg)
+{
+	uint32_t i, root;
+	int err = branch_id(svg, UINT32_MAX, UINT32_MAX, &root);
+
+	for (i = 0; i < sums__n(&svg->sums) && !err; i++) {
+		struct sum_key key = sums__key(&svg->sums, i);
+
+		err = add_stack(svg, &key, sums__item(&svg->sums, i).wall);
+	}
+	for (i = svg->branches.n; !err && --i > BRANCH_ROOT;)
+		*ns_of(svg, branch_of(svg, i).parent) += *ns_of(svg, i);
+	return err;
+}
+
+/* The least width that leaves few enough frames: at first a quarter of a px. */
+static void prune(struct svg *svg)
+{
+	uint32_t i, n;
+
+	svg->least = *ns_of(svg, BRANCH_ROOT) / (4 * SVG_WIDTH) + 1;
+	for (;; svg->least *= 2) {
+		for (i = 0, n = 0; i < svg->branches.n; i++)
+			n += *ns_of(svg, i) >= svg->least;
+		if (n <= FRAMES_MAX)
+			return;
+	}
+}
+
+/* --- text --- */
+
+/* What XML cannot hold becomes a '?', what it would read as markup is spelled. */
+static int put_xml(struct buf *out, const char *text)
+{
+	int err = 0;
+
+	for (; *text && !err; text++) {
+		if (*text == '&')
+			err = buf__puts(out, "&amp;");
+		else if (*text == '<')
+			err = buf__puts(out, "&lt;");
+		else if (*text == '>')
+			err = buf__puts(out, "&gt;");
+		else if (*text == '"')
+			err = buf__puts(out, "&quot;");
+		else if ((unsigned char)*text < ' ')
+			err = buf__puts(out, " ");
+		else if (!strncmp(text, "\xef\xbf\xbe", 3) || !strncmp(text, "\xef\xbf\xbf", 3))
+			err = buf__puts(out, "?"), text += 2; /* U+FFFE, U+FFFF */
+		else
+			err = buf__append(out, text, 1);
+	}
+	return err;
+}
+
+/* As many letters as there is room for. */
+static int put_label(struct buf *out, const char *name, double width)
+{
+	int room = (int)((width - 6) / SVG_CHAR), letters = 0;
+	const char *at, *cut = name;
+	char label[4 * SVG_WIDTH / 6 + 8];
+
+	for (at = name; *at; at++) {
+		letters += ((unsigned char)*at & 0xc0) != 0x80;
+		if (letters <= room - 1)
+			cut = at + 1;
+	}
+	if (room < 3)
+		return 0;
+	if (letters <= room)
+		return put_xml(out, name);
+	while (((unsigned char)*cut & 0xc0) == 0x80) /* to the end of its letter */
+		cut++;
+	snprintf(label, sizeof(label), "%.*s", (int)(cut - name), name);
+	return put_xml(out, label) ?: buf__puts(out, "\xe2\x80\xa6");
+}
+
+/* Hue by what it is, shade by its name: equal names look alike everywhere. */
+static int put_colour(struct buf *out, uint8_t kind, const char *name)
+{
+	static const struct {
+		unsigned hue, saturation;
+	} colours[] = {
+		[FUNCTION_PYTHON] = {205, 65}, [FUNCTION_NATIVE] = {28, 80},
+		[FUNCTION_KERNEL] = {350, 60}, [FUNCTION_NOTE] = {0, 0},
+		[FUNCTION_JIT] = {130, 45},    [FUNCTION_INTERPRETER] = {50, 70},
+	};
+	uint32_t hash = 0x811c9dc5;
+
+	kind = kind < sizeof(colours) / sizeof(colours[0]) ? kind : FUNCTION_NATIVE;
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 0x01000193;
+	return buf__printf(out, "hsl(%u,%u%%,%u%%)", colours[kind].hue, colours[kind].saturation,
+			   64 + (hash >> 16) % 18);
+}
+
+static void time_words(uint64_t ns, char *out, size_t size)
+{
+	if (ns >= 1000000000)
+		snprintf(out, size, "%.3f s", (double)ns / 1e9);
+	else
+		snprintf(out, size, "%.3f ms", (double)ns / 1e6);
+}
+
+/* --- frames --- */
+
+/* A text that was cut may end within a letter. */
+static void end_at_letter(char *text, size_t size)
+{
+	size_t len = strlen(text);
+
+	if (len < size - 1)
+		return;
+	while (len && ((unsigned char)text[len - 1] & 0xc0) == 0x80)
+		text[--len] = '\0';
+	if (len && (unsigned char)text[len - 1] >= 0xc0)
+		text[len - 1] = '\0';
+}
+
+/* What a branch is called, into `name`; its place, into `place`. */
+static uint8_t describe(const struct svg *svg, uint32_t what, char name[512], char place[1024])
+{
+	const struct model *model = &svg->model;
+	const struct model_process *process;
+	const struct model_thread *thread;
+	struct model_frame frame;
+
+	*place = '\0';
+	if (what & IS_THREAD) {
+		thread = model__thread(model, what & ~IS_THREAD);
+		snprintf(name, 512, "%s (%d)", thread->name, thread->tid);
+		return FUNCTION_NOTE;
+	}
+	if (what & IS_PROCESS) {
+		process = model__process(model, what & ~IS_PROCESS);
+		snprintf(name, 512, "%s (%d)", process->name, process->pid);
+		return FUNCTION_NOTE;
+	}
+	frame = model__frame(model, what);
+	snprintf(name, 512, "%s", frame.name);
+	if (*frame.file && frame.line)
+		snprintf(place, 1024, "%s:%u", frame.file, frame.line);
+	else
+		snprintf(place, 1024, "%s", frame.file);
+	end_at_letter(name, 512);
+	end_at_letter(place, 1024);
+	return frame.kind;
+}
+
+static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32_t depth)
+{
+	const uint64_t ns = *ns_of(svg, id), all = *ns_of(svg, BRANCH_ROOT);
+	struct buf *out = &svg->text;
+	char name[512] = "all", place[1024] = "", duration[32];
+	uint8_t kind = FUNCTION_NOTE;
+	unsigned y = SVG_TOP + depth * SVG_ROW;
+	int err;
+
+	if (id != BRANCH_ROOT)
+		kind = describe(svg, branch_of(svg, id).what, name, place);
+	time_words(ns, duration, sizeof(duration));
+	err = buf__puts(out, "<g><title>") ?: put_xml(out, name);
+	if (*place)
+		err = err ?: buf__puts(out, "\n") ?: put_xml(out, place);
+	err = err
+		      ?: buf__printf(
+				 out,
+				 "\n%s, %.2f %%</title><rect x=\"%.4f\" y=\"%u\" width=\"%.4f\" "
+				 "height=\"%u\" fill=\"",
+				 duration, all ? 100.0 * (double)ns / (double)all : 0, x, y, width,
+				 SVG_ROW - 1);
+	err = err ?: put_colour(out, kind, name);
+	err = err ?: buf__printf(out, "\"/><text x=\"%.4f\" y=\"%u\">", x + 3, y + 12);
+	err = err ?: put_label(out, name, width) ?: buf__puts(out, "</text></g>\n");
+	return err;
+}
+
+struct spot {
+	double x; /* where the next child goes */
+	uint32_t depth;
+	bool shown;
+};
+
+/* Parents come before their children. Children stand in the order of their ids:
+ * that of first sight, so that a picture reads like the program ran. */
+static int put_frames(struct svg *svg)
+{
+	_cleanup_free_ struct spot *spots = calloc(svg->branches.n, sizeof(*spots));
+	uint64_t all = *ns_of(svg, BRANCH_ROOT);
+	uint32_t i;
+	int err = 0;
+
+	if (!spots)
+		return -ENOMEM;
+	spots[BRANCH_ROOT].shown = all > 0;
+	if (all)
+		err = put_rect(svg, BRANCH_ROOT, 0, SVG_WIDTH, 0);
+	for (i = 1; i < svg->branches.n && !err; i++) {
+		struct spot *parent = &spots[branch_of(svg, i).parent];
+		double width = all ? (double)*ns_of(svg, i) / (double)all * SVG_WIDTH : 0;
+
+		if (!parent->shown)
+			continue;
+		spots[i] =
+			(struct spot){parent->x, parent->depth + 1, *ns_of(svg, i) >= svg->least};
+		parent->x += width;
+		if (!spots[i].shown)
+			continue;
+		svg->depth = spots[i].depth > svg->depth ? spots[i].depth : svg->depth;
+		err = put_rect(svg, i, spots[i].x, width, spots[i].depth);
+	}
+	return err;
+}
+
+static int put_head(const struct svg *svg, struct buf *out)
+{
+	const struct model *model = &svg->model;
+	uint64_t all = *(const uint64_t *)svg->ns.data;
+	unsigned height = SVG_TOP + (svg->depth + 2) * SVG_ROW;
+	char duration[32];
+	int err;
+
+	time_words(all, duration, sizeof(duration));
+	err = buf__printf(out,
+			  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+			  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+			  "viewBox=\"0 0 %u %u\" "
+			  "data-width=\"%u\" data-letter=\"%.1f\">\n<style>%s</style>\n",
+			  SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style);
+	err = err ?: buf__puts(out, "<text id=\"title\" x=\"4\" y=\"18\">");
+	err = err
+		      ?: put_label(out, model->command,
+				   84 * SVG_CHAR); /* the search box is beside it */
+	err = err ?: buf__printf(out, " (%d)</text>\n<text x=\"4\" y=\"36\">", model->pid);
+	err = err
+		      ?: buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out",
+				     duration, model->wall_mode ? "wall" : "CPU",
+				     model->filter || model->options->thread ||
+						     model->options->from || model->options->to
+					     ? ", filtered"
+					     : "",
+				     all ? 100.0 * (double)svg->least / (double)all : 0);
+	return err
+		       ?: buf__puts(out,
+				    "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n"
+				    "<text id=\"reset\" x=\"1110\" y=\"50\" "
+				    "style=\"display:none\">reset zoom</text>\n"
+				    "<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
+				    "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" "
+				    "placeholder=\"search (/), Esc resets\"/></foreignObject>\n<g "
+				    "id=\"frames\">\n");
+}
+
+static int write_out(struct svg *svg)
+{
+	struct buf head = {};
+	int err = put_frames(svg) ?: buf__puts(&svg->text, "</g>\n<script><![CDATA[\n");
+
+	err = err ?: buf__puts(&svg->text, svg_script) ?: buf__puts(&svg->text, "]]></script>\n</svg>\n");
+	err = err ?: put_head(svg, &head);
+	if (!err && (fwrite(head.data, 1, head.len, svg->out) != head.len ||
+		     fwrite(svg->text.data, 1, svg->text.len, svg->out) != svg->text.len))
+		err = errno ? -errno : -EIO;
+	buf__free(&head);
+	return err;
+}
+
+static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
+		     uint64_t ns)
+{
+	const struct sum_key key = {thread->id, stack, 0};
+
+	if (stack == MODEL_ROOT || (!model->options->idle && sums__apart(model, stack)))
+		return 0;
+	return sums__add(model->ctx, &key, cpu, ns);
+}
+
+int export__svg(int recording_fd, const struct export_options *options, FILE *out,
+		struct export_report *ret)
+{
+	struct svg *svg = calloc(1, sizeof(*svg));
+	int err;
+
+	if (!svg)
+		return -ENOMEM;
+	svg->out = out;
+	err = model__init_detailed(&svg->model, options);
+	svg->model.slice = add_slice;
+	svg->model.ctx = &svg->threads;
+	err = err ?: model__read(&svg->model, recording_fd, &ret->missing);
+	err = err ?: sums__join(&svg->threads, &svg->model, &svg->sums) ?: grow(svg);
+	if (!err) {
+		prune(svg);
+		err = write_out(svg);
+	}
+	model__report(&svg->model, ret);
+	model__free(&svg->model);
+	sums__free(&svg->threads);
+	sums__free(&svg->sums);
+	intern__free(&svg->branches);
+	buf__free(&svg->ns);
+	buf__free(&svg->text);
+	buf__free(&svg->path);
+	free(svg);
+	return err;
+}

@@ -1,0 +1,124 @@
+/* From sums to what is shown: means over the recordings, order, running total,
+ * and the cut by --top, --until and --min-share. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/table.h"
+
+bool rank__by_inclusive(const struct table *table, const struct report_options *options)
+{
+#define REPORT_INCLUSIVE(id, name, inclusive) inclusive,
+	static const bool defaults[REPORT_BY_COUNT] = {REPORT_TABLES(REPORT_INCLUSIVE)};
+#undef REPORT_INCLUSIVE
+
+	if (options->sort == REPORT_SORT_DEFAULT)
+		return defaults[table->by];
+	return options->sort == REPORT_SORT_INCLUSIVE;
+}
+
+/* Mean and standard deviation (of a sample: n - 1) of one row's times. */
+static void spread(const struct table *table, uint32_t row, bool wall, bool inclusive,
+		   double *ret_mean, double *ret_sd)
+{
+	double sum = 0, squares = 0, mean;
+	uint32_t i;
+
+	for (i = 0; i < table->files; i++) {
+		const struct row_times *times = table__times(table, row, i);
+
+		sum += (double)times__weight(inclusive ? &times->inclusive : &times->exclusive,
+					     wall);
+	}
+	mean = sum / table->files;
+	for (i = 0; i < table->files; i++) {
+		const struct row_times *times = table__times(table, row, i);
+		double off = (double)times__weight(
+				     inclusive ? &times->inclusive : &times->exclusive, wall) -
+			     mean;
+
+		squares += off * off;
+	}
+	*ret_mean = mean;
+	*ret_sd = table->files > 1 ? sqrt(squares / (table->files - 1)) : 0;
+}
+
+struct order {
+	const struct table *table;
+	bool inclusive;
+};
+
+static int compare(const void *left, const void *right, void *arg)
+{
+	const struct order *order = arg;
+	const struct rank *a = left, *b = right;
+	double x = order->inclusive ? a->inclusive : a->exclusive;
+	double y = order->inclusive ? b->inclusive : b->exclusive;
+	struct row_key p, q;
+	int name;
+
+	if (x == y) {
+		x = order->inclusive ? a->exclusive : a->inclusive;
+		y = order->inclusive ? b->exclusive : b->inclusive;
+	}
+	if (x != y)
+		return x > y ? -1 : 1;
+	p = table__key(order->table, a->row);
+	q = table__key(order->table, b->row);
+	name = strcmp(p.name, q.name) ?: strcmp(p.file, q.file);
+	return name ? name : p.line < q.line ? -1 : p.line > q.line;
+}
+
+static void cut(struct table *table, const struct report_options *options, bool inclusive)
+{
+	double running = 0;
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < table->n_ranks; i++) {
+		struct rank *rank = &table->ranks[i];
+		double weight = inclusive ? rank->inclusive : rank->exclusive;
+
+		if (options->top && kept == options->top)
+			break;
+		if (options->until > 0 && running >= options->until * table->total)
+			break;
+		if (weight < options->min_share * table->total)
+			break; /* they are in the order of weight */
+		running += rank->exclusive;
+		rank->running = running;
+		table->ranks[kept++] = *rank;
+	}
+	table->n_ranks = kept;
+}
+
+int table__rank(struct table *table, const struct report_options *options, bool wall,
+		uint32_t parent)
+{
+	bool inclusive = rank__by_inclusive(table, options);
+	struct order order = {table, inclusive};
+	uint32_t i;
+
+	free(table->ranks);
+	table->ranks = calloc(table->keys.n + 1, sizeof(*table->ranks));
+	if (!table->ranks)
+		return -ENOMEM;
+	table->n_ranks = table->n_rows = 0;
+	table->total = 0;
+	for (i = 0; i < table->files; i++)
+		table->total += (double)times__weight(&table->totals[i], wall) / table->files;
+	for (i = 0; i < table->keys.n; i++) {
+		struct rank *rank = &table->ranks[table->n_ranks];
+
+		if (parent != ROW_NONE && table__key(table, i).parent != parent)
+			continue;
+		rank->row = i;
+		spread(table, i, wall, false, &rank->exclusive, &rank->exclusive_sd);
+		spread(table, i, wall, true, &rank->inclusive, &rank->inclusive_sd);
+		table->n_ranks += rank->inclusive > 0;
+	}
+	table->n_rows = table->n_ranks;
+	qsort_r(table->ranks, table->n_ranks, sizeof(*table->ranks), compare, &order);
+	cut(table, options, inclusive);
+	return 0;
+}

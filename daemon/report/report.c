@@ -1,0 +1,356 @@
+#include "report/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "events/json.h"
+#include "export/close.h"
+#include "report/internal.h"
+
+/* Time of an epoch by stack; by thread too, where one is asked for: its name is
+ * known when the epoch ends. */
+struct cell {
+	uint32_t thread, stack;
+};
+
+/* Time of a recording by thread and class. */
+struct part {
+	uint32_t thread, class_id;
+};
+#define PART_IDLE UINT32_MAX
+#define PART_NOT_RECORDED (UINT32_MAX - 1)
+#define PART_LEFT_OUT (UINT32_MAX - 2)
+
+int report__new(const struct report_options *options, uint32_t files, struct report **ret)
+{
+	struct report *report = calloc(1, sizeof(*report));
+	int err = 0, i;
+
+	if (!report)
+		return -ENOMEM;
+	report->options = options;
+	report->files = files;
+	report->file = calloc(files, sizeof(*report->file));
+	for (i = 0; i < REPORT_BY_COUNT; i++)
+		err = err ?: table__init(&report->tables[i], (enum report_by)i, files);
+	report->tables[REPORT_CALLERS].lines = options->filter.lines;
+	report->tables[REPORT_CALLEES].lines = options->filter.lines;
+	err = err ?: table__init(&report->callee_lines, REPORT_LINE, files);
+	err = err ?: table__init(&report->focus[0], REPORT_FUNCTION, files);
+	err = err ?: table__init(&report->focus[1], REPORT_FUNCTION, files);
+	if (err || !report->file) {
+		report__free(report);
+		return -ENOMEM;
+	}
+	*ret = report;
+	return 0;
+}
+
+struct report *report__free(struct report *report)
+{
+	uint32_t i;
+
+	if (!report)
+		return NULL;
+	for (i = 0; i < REPORT_BY_COUNT; i++)
+		table__free(&report->tables[i]);
+	table__free(&report->callee_lines);
+	table__free(&report->focus[0]);
+	table__free(&report->focus[1]);
+	for (i = 0; report->file && i < report->files; i++) {
+		free(report->file[i].name);
+		free(report->file[i].command);
+		free(report->file[i].mode);
+		free(report->file[i].reason);
+		buf__free(&report->file[i].losses);
+	}
+	free(report->file);
+	intern__free(&report->cells);
+	intern__free(&report->parts);
+	buf__free(&report->cell_times);
+	buf__free(&report->part_times);
+	buf__free(&report->focused);
+	buf__free(&report->stack);
+	free(report);
+	return NULL;
+}
+
+/* --- reading --- */
+
+static int add_to(struct intern *keys, struct buf *all, const void *key, size_t len,
+		  const struct times *times)
+{
+	const struct times none = {};
+	uint32_t id;
+	int err = intern__id(keys, key, len, &id);
+
+	if (!err && id * sizeof(none) == all->len)
+		err = buf__append(all, &none, sizeof(none));
+	if (!err)
+		times__add((struct times *)all->data + id, times);
+	return err;
+}
+
+static uint32_t part_of(const struct model *model, uint32_t stack)
+{
+	if (stack == MODEL_ROOT)
+		return PART_LEFT_OUT;
+	if (stack == model->idle)
+		return PART_IDLE;
+	return stack == model->not_recorded ? PART_NOT_RECORDED : model->class_now;
+}
+
+static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
+		     uint64_t ns)
+{
+	struct report *report = model->ctx;
+	const struct times times = {cpu, ns};
+	const struct part part = {thread->id, part_of(model, stack)};
+	const struct cell cell = {report->options->filter.thread ? thread->id : 0, stack};
+	int err = add_to(&report->parts, &report->part_times, &part, sizeof(part), &times);
+
+	if (err || part.class_id >= PART_LEFT_OUT)
+		return err;
+	return add_to(&report->cells, &report->cell_times, &cell, sizeof(cell), &times);
+}
+
+/* Hands the epoch's time to the tables. */
+static int fold(struct model *model)
+{
+	struct report *report = model->ctx;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < report->cells.n && !err; i++) {
+		const struct cell *cell = (const struct cell *)report->cells.keys.data + i;
+
+		if (!report->options->filter.thread ||
+		    model__passes(model, model__thread(model, cell->thread)))
+			err = stacks__add(report, cell->stack,
+					  (const struct times *)report->cell_times.data + i);
+	}
+	intern__free(&report->cells);
+	buf__clear(&report->cell_times);
+	return err;
+}
+
+/* The rows of the tables of threads and of classes. */
+static int add_part(struct report *report, const struct part *part, const struct times *times)
+{
+	struct table *threads = &report->tables[REPORT_THREAD],
+		     *classes = &report->tables[REPORT_CLASS];
+	struct report_file *file = &report->file[report->read];
+	const struct model *model = report->model;
+	const struct model_thread *thread = model__thread(model, part->thread);
+	struct row_key key = {"", "", "", 0, ROW_NONE, KIND_GROUP};
+	char name[256];
+	uint32_t row;
+	int err;
+
+	if (part->class_id == PART_LEFT_OUT)
+		times__add(&file->left_out, times);
+	else if (part->class_id == PART_IDLE)
+		file->idle += times->wall;
+	else if (part->class_id == PART_NOT_RECORDED)
+		file->not_recorded += times->wall;
+	if (part->class_id >= PART_LEFT_OUT)
+		return 0;
+	times__add(&file->shown, times);
+	key.name = class_names__name(&model->classes, part->class_id);
+	err = table__row(classes, &key, &row);
+	if (err)
+		return err;
+	table__exclusive(classes, row, times);
+	times__add(&table__times(classes, row, report->read)->inclusive, times);
+	times__add(&classes->totals[report->read], times);
+	/* The same thread has another tid in each run. */
+	if (report->files > 1)
+		snprintf(name, sizeof(name), "%s", thread->name);
+	else
+		snprintf(name, sizeof(name), "%s (%d)", thread->name, thread->tid);
+	key = (struct row_key){name, key.name, model__process(model, thread->process)->name,
+			       0,    ROW_NONE, KIND_GROUP};
+	err = table__row(threads, &key, &row);
+	if (err)
+		return err;
+	table__exclusive(threads, row, times);
+	times__add(&table__times(threads, row, report->read)->inclusive, times);
+	times__add(&threads->totals[report->read], times);
+	return 0;
+}
+
+static int add_parts(struct report *report)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < report->parts.n && !err; i++) {
+		const struct part *part = (const struct part *)report->parts.keys.data + i;
+
+		if (model__thread(report->model, part->thread)->shown)
+			err = add_part(report, part,
+				       (const struct times *)report->part_times.data + i);
+	}
+	return err;
+}
+
+/* --- what is told of the recording --- */
+
+static int add_losses(struct report_file *file, const struct model *model)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < model->loss_names.n && !err; i++) {
+		uint64_t count = ((const uint64_t *)model->loss_counts.data)[i];
+		size_t len;
+
+		if (!count)
+			continue;
+		err = file->losses.len ? buf__puts(&file->losses, ",") : 0;
+		err = err ?: json__string(&file->losses, intern__key(&model->loss_names, i, &len));
+		err = err ?: buf__puts(&file->losses, ":") ?: json__u64(&file->losses, count);
+	}
+	return err;
+}
+
+static int describe(struct report *report, const char *name)
+{
+	struct report_file *file = &report->file[report->read];
+	const struct model *model = report->model;
+	struct export_report sums = {};
+
+	model__report(model, &sums);
+	file->name = strdup(name);
+	file->command = strdup(model->command);
+	file->mode = strdup(model->mode);
+	file->reason = strdup(model->reason);
+	file->pid = model->pid;
+	file->rate = model->rate;
+	file->threads = sums.threads;
+	file->realtime = model->realtime;
+	file->span = model__to(model) - model__from(model);
+	file->samples = model->samples;
+	file->whole = model->whole;
+	file->cpu = sums.cpu;
+	file->wall = sums.wall;
+	file->cut = model->cut;
+	report->wall |= model->wall_mode;
+	if (!file->name || !file->command || !file->mode || !file->reason)
+		return -ENOMEM;
+	return add_losses(file, model);
+}
+
+/* Names of functions that are spelled like the one of --callers or --callees. */
+static void look_for(struct report *report, const struct model *model, const char *option,
+		     const char *want)
+{
+	struct close close = {.want = want};
+	uint32_t i;
+
+	for (i = 0; i < model->frames.n; i++)
+		close__offer(&close, model__frame(model, i).name);
+	report->missing.option = option;
+	close__text(&close, report->missing.close, sizeof(report->missing.close));
+}
+
+static void look_for_focus(struct report *report)
+{
+	if (report->options->callers && !report->focus[0].keys.n)
+		look_for(report, report->model, "callers", report->options->callers);
+	else if (report->options->callees && !report->focus[1].keys.n)
+		look_for(report, report->model, "callees", report->options->callees);
+}
+
+static void start_file(struct report *report)
+{
+	uint32_t i;
+
+	for (i = 0; i < REPORT_BY_COUNT; i++)
+		table__next(&report->tables[i], report->read);
+	table__next(&report->callee_lines, report->read);
+	table__next(&report->focus[0], report->read);
+	table__next(&report->focus[1], report->read);
+	intern__free(&report->parts);
+	buf__clear(&report->part_times);
+	buf__clear(&report->focused);
+}
+
+int report__read(struct report *report, int recording_fd, const char *name)
+{
+	struct export_options how = report->options->filter;
+	struct model model;
+	int err;
+
+	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
+		return -errno;
+	/* A line of callers, callees and of the table of lines is one of the recording. */
+	how.lines = how.lines || report__wants(report, REPORT_LINE) ||
+		    report__wants(report, REPORT_CALLEE);
+	start_file(report);
+	err = model__init_detailed(&model, &how);
+	model.slice = add_slice;
+	model.epoch = fold;
+	model.ctx = report;
+	report->model = &model;
+	err = err ?: model__read(&model, recording_fd, &report->missing);
+	err = err ?: fold(&model) ?: add_parts(report) ?: describe(report, name);
+	if (!err)
+		look_for_focus(report);
+	report->model = NULL;
+	model__free(&model);
+	report->read += !err;
+	return err;
+}
+
+int report__finish(struct report *report)
+{
+	uint32_t i;
+	int err = 0;
+
+	if ((report->options->callers && !report->focus[0].keys.n) ||
+	    (report->options->callees && !report->focus[1].keys.n))
+		return -ENOENT;
+	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
+		if (report__wants(report, (enum report_by)i))
+			err = table__rank(&report->tables[i], report->options, report->wall,
+					  ROW_NONE);
+	return err;
+}
+
+int report__rank_lines(struct report *report, uint32_t callee, uint32_t top)
+{
+	const struct report_options options = {.sort = REPORT_SORT_INCLUSIVE, .top = top};
+
+	return table__rank(&report->callee_lines, &options, report->wall, callee);
+}
+
+const struct export_missing *report__missing(const struct report *report)
+{
+	return &report->missing;
+}
+
+bool report__empty(const struct report *report)
+{
+	uint32_t i;
+
+	for (i = 0; i < report->read; i++)
+		if (report->file[i].shown.wall)
+			return false;
+	return true;
+}
+
+const char *kind__name(uint8_t kind)
+{
+	static const char *const names[] = {
+		[FUNCTION_PYTHON] = "python", [FUNCTION_NATIVE] = "native",
+		[FUNCTION_KERNEL] = "kernel", [FUNCTION_NOTE] = "note",
+		[FUNCTION_JIT] = "jit",	      [FUNCTION_INTERPRETER] = "interpreter",
+	};
+
+	return kind == KIND_GROUP			 ? ""
+	       : kind < sizeof(names) / sizeof(names[0]) ? names[kind]
+							 : "native";
+}

@@ -1,0 +1,78 @@
+/* Reports: tables of where the time went, from one recording or several.
+ *
+ * A report is made for a list of tables, fed with recordings one by one, and
+ * then ranked and printed. Memory: the tables of one epoch of one recording, and
+ * a row for each function (line, ...) that was met; not the samples.
+ *
+ * Weights are the samples' own CPU and wall time (ns), never their number. Of a
+ * stack with a function in it several times, the function's inclusive time
+ * counts once. Time of idle threads has no stack: it is in no row, but in
+ * `idle` of the recording. How often something was called is not sampled.
+ *
+ * Owner: all text is owned by the report and valid until report__free().
+ * Threading: none kept. Errors: -errno; -EBADMSG for a damaged recording, -ENOENT for
+ * a name that nothing answers to (report__missing()).
+ */
+#ifndef CPROFD_REPORT_H
+#define CPROFD_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "export/export.h"
+
+/* X(id, name, default order is by inclusive time): --by, and "by" of the JSON. */
+#define REPORT_TABLES(X)                                                                           \
+	X(CLASS, "class", false) /* class of time of the leaf */                                   \
+	X(THREAD, "thread", false)                                                                 \
+	X(FUNCTION, "function", false)                                                             \
+	X(LINE, "line", false)	     /* a line of a function */                                    \
+	X(PACKAGE, "package", false) /* export/places.h */                                         \
+	X(MODULE, "module", false)                                                                 \
+	X(FILE, "file", false)                                                                     \
+	X(CALLEE, "callee", false)  /* native code that Python code called */                      \
+	X(CALLERS, "callers", true) /* of the outermost frame of a function */                     \
+	X(CALLEES, "callees", true) /* of the innermost frame of a function */
+
+#define REPORT_ENUM(id, name, inclusive) REPORT_##id,
+enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
+#undef REPORT_ENUM
+extern const char *const report_names[REPORT_BY_COUNT];
+
+/* The JSON's version: docs/report.md. */
+#define REPORT_MAJOR 1
+#define REPORT_MINOR 0
+
+enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE };
+
+struct report_options {
+	struct export_options filter;  /* and `lines`: of callers and callees */
+	uint32_t tables;	       /* 1 << enum report_by */
+	const char *callers, *callees; /* pattern of the function; with the table of that name */
+	enum report_sort sort;
+	uint32_t top;		 /* rows of a table; 0: all */
+	double until, min_share; /* of the total, 0 to 1; until 0: no end */
+};
+
+struct report;
+/* `files`: how many recordings will be read. The options are borrowed. */
+int report__new(const struct report_options *options, uint32_t files, struct report **ret);
+/* Reads the next recording; `name` is what it is called in the output. */
+int report__read(struct report *report, int recording_fd, const char *name);
+/* After the last one: sums and orders the rows. -ENOENT: no recording has the
+ * function that callers or callees are asked for. */
+int report__finish(struct report *report);
+/* After -ENOENT. The option is "callers" or "callees", too. */
+const struct export_missing *report__missing(const struct report *report);
+struct report *report__free(struct report *report); /* NULL */
+
+/* Each writes the whole report. -errno of the stream. */
+int report__text(struct report *report, FILE *out);
+int report__json(struct report *report, FILE *out);
+int report__csv(struct report *report, FILE *out);
+
+/* True: no recording has time that passes the filters. */
+bool report__empty(const struct report *report);
+
+#endif

@@ -1,0 +1,237 @@
+/* One stack and its time -> the rows of each table. */
+#include <errno.h>
+#include <string.h>
+
+#include "export/pattern.h"
+#include "report/internal.h"
+
+#define FOCUS_KNOWN 1u
+#define FOCUS_CALLERS 2u
+#define FOCUS_CALLEES 4u
+
+#define ROW_ITSELF "(itself)"
+#define ROW_OUTERMOST "(outermost)"
+#define ROW_INTERPRETER "(interpreter)"
+
+static uint32_t frame_at(const struct report *report, uint32_t i)
+{
+	return ((const uint32_t *)report->stack.data)[i];
+}
+
+/* Tables whose rows are made of each frame by itself. */
+static int add_frames(struct report *report, struct table *table, uint32_t n,
+		      const struct times *times)
+{
+	uint32_t i, row;
+	int err = 0;
+
+	table__stack(table);
+	for (i = 0; i < n && !err; i++) {
+		err = table__frame(table, report->model, frame_at(report, i), &row);
+		if (err)
+			break;
+		table__inclusive(table, row, times);
+		if (!i)
+			table__exclusive(table, row, times);
+	}
+	return err;
+}
+
+static bool is_callee(uint8_t kind)
+{
+	return kind == FUNCTION_NATIVE || kind == FUNCTION_JIT;
+}
+
+/* Code that calls what Python code asked it to call. */
+static bool is_trampoline(const char *module)
+{
+	return !strncmp(module, "_ctypes.", 8) || !strncmp(module, "libffi.so", 9);
+}
+
+/* A callee: of the native frames between two Python frames, the one that is nearest
+ * to its caller, not counting the interpreter's own, nor a trampoline that called
+ * another one. */
+static int add_callee(struct report *report, uint32_t callee, uint32_t caller, bool leaf,
+		      const struct times *times)
+{
+	struct table *table = &report->tables[REPORT_CALLEE], *lines = &report->callee_lines;
+	struct model_frame frame = model__frame(report->model, caller);
+	struct row_key key = {frame.name, frame.source, "", frame.line, 0, frame.kind};
+	uint32_t row, line;
+	int err = table__frame(table, report->model, callee, &row);
+
+	if (err)
+		return err;
+	key.parent = row;
+	err = table__row(lines, &key, &line);
+	if (err)
+		return err;
+	table__inclusive(table, row, times);
+	table__inclusive(lines, line, times);
+	if (leaf) {
+		table__exclusive(table, row, times);
+		table__exclusive(lines, line, times);
+	}
+	return 0;
+}
+
+static int add_callees(struct report *report, uint32_t n, const struct times *times)
+{
+	uint32_t i, candidate = ROW_NONE;
+	bool leaf = true;
+	int err = 0;
+
+	table__stack(&report->tables[REPORT_CALLEE]);
+	table__stack(&report->callee_lines);
+	for (i = 0; i < n && !err; i++) {
+		uint32_t frame = frame_at(report, i);
+		struct model_frame look = model__frame(report->model, frame);
+
+		if (is_callee(look.kind) && (candidate == ROW_NONE || !is_trampoline(look.module)))
+			candidate = frame;
+		if (look.kind != FUNCTION_PYTHON)
+			continue;
+		if (candidate != ROW_NONE)
+			err = add_callee(report, candidate, frame, leaf, times);
+		candidate = ROW_NONE;
+		leaf = false;
+	}
+	return err;
+}
+
+/* --- callers and callees of one function --- */
+
+static int focus_of(struct report *report, uint32_t frame, uint8_t *ret)
+{
+	const struct report_options *options = report->options;
+	char none = 0;
+	const char *name;
+
+	while (report->focused.len <= frame)
+		if (buf__append(&report->focused, &none, 1))
+			return -ENOMEM;
+	*ret = (uint8_t)report->focused.data[frame];
+	if (*ret)
+		return 0;
+	*ret = FOCUS_KNOWN;
+	name = model__frame(report->model, frame).name;
+	if (options->callers && pattern__function(options->callers, name))
+		*ret |= FOCUS_CALLERS;
+	if (options->callees && pattern__function(options->callees, name))
+		*ret |= FOCUS_CALLEES;
+	report->focused.data[frame] = (char)*ret;
+	return 0;
+}
+
+/* The next frame from `i` on towards the caller (or the leaf) that is not the
+ * interpreter's own; n: there is none. */
+static uint32_t beside(const struct report *report, uint32_t i, uint32_t n, bool outwards)
+{
+	for (;;) {
+		if (outwards ? ++i >= n : !i--)
+			return n;
+		if (model__frame(report->model, frame_at(report, i)).kind != FUNCTION_INTERPRETER)
+			return i;
+	}
+}
+
+static int note_row(struct table *table, const char *words, uint32_t *ret)
+{
+	const struct row_key key = {words, "", "", 0, ROW_NONE, FUNCTION_NOTE};
+
+	return table__row(table, &key, ret);
+}
+
+/* `at`: of the frames of the function, the outermost (callers) or innermost (callees). */
+static int add_beside(struct report *report, struct table *table, uint32_t at, uint32_t n,
+		      const struct times *times)
+{
+	bool callers = table->by == REPORT_CALLERS;
+	uint32_t other = beside(report, at, n, callers), row;
+	int err;
+
+	if (other < n)
+		err = table__frame(table, report->model, frame_at(report, other), &row);
+	else
+		err = note_row(table,
+			       callers ? ROW_OUTERMOST
+			       : at    ? ROW_INTERPRETER
+				       : ROW_ITSELF,
+			       &row);
+	if (err)
+		return err;
+	table__stack(table);
+	table__inclusive(table, row, times);
+	if (callers ? at == 0 : other == 0 || other == n)
+		table__exclusive(table, row, times);
+	times__add(&table->totals[table->file], times);
+	return 0;
+}
+
+static int add_focus(struct report *report, uint32_t n, const struct times *times)
+{
+	uint32_t i, outermost = ROW_NONE, innermost = ROW_NONE, row;
+	uint8_t focus = 0, leaf = 0;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++) {
+		err = focus_of(report, frame_at(report, i), &focus);
+		if (focus & FOCUS_CALLERS)
+			outermost = i;
+		if (focus & FOCUS_CALLEES && innermost == ROW_NONE)
+			innermost = i;
+		leaf = i ? leaf : focus;
+	}
+	for (i = 0; i < 2 && !err; i++) {
+		uint32_t at = i ? innermost : outermost;
+
+		if (at == ROW_NONE)
+			continue;
+		err = note_row(&report->focus[i],
+			       i ? report->options->callees : report->options->callers, &row);
+		table__stack(&report->focus[i]);
+		if (!err)
+			table__inclusive(&report->focus[i], row, times);
+		if (!err && leaf & (i ? FOCUS_CALLEES : FOCUS_CALLERS))
+			table__exclusive(&report->focus[i], row, times);
+		err = err
+			      ?: add_beside(report,
+					    &report->tables[i ? REPORT_CALLEES : REPORT_CALLERS],
+					    at, n, times);
+	}
+	return err;
+}
+
+int stacks__add(struct report *report, uint32_t stack, const struct times *times)
+{
+	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE,
+						   REPORT_MODULE, REPORT_FILE};
+	uint32_t n;
+	size_t i;
+	int err = 0;
+
+	buf__clear(&report->stack);
+	while (stack != MODEL_ROOT && !err) {
+		struct model_node node = model__node(report->model, stack);
+
+		err = buf__append(&report->stack, &node.frame, sizeof(node.frame));
+		stack = node.parent;
+	}
+	n = (uint32_t)(report->stack.len / sizeof(uint32_t));
+	for (i = 0; i < sizeof(of_frames) / sizeof(of_frames[0]) && !err; i++) {
+		struct table *table = &report->tables[of_frames[i]];
+
+		if (!report__wants(report, of_frames[i]))
+			continue;
+		err = add_frames(report, table, n, times);
+		times__add(&table->totals[table->file], times);
+	}
+	if (!err && report__wants(report, REPORT_CALLEE)) {
+		err = add_callees(report, n, times);
+		times__add(&report->tables[REPORT_CALLEE].totals[report->read], times);
+		times__add(&report->callee_lines.totals[report->read], times);
+	}
+	if (!err && (report->options->callers || report->options->callees))
+		err = add_focus(report, n, times);
+	return err;
+}

@@ -1,0 +1,158 @@
+#include "report/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/places.h"
+
+#define REPORT_NAME(id, name, inclusive) name,
+const char *const report_names[REPORT_BY_COUNT] = {REPORT_TABLES(REPORT_NAME)};
+#undef REPORT_NAME
+
+int table__init(struct table *table, enum report_by by, uint32_t files)
+{
+	*table = (struct table){.by = by, .files = files};
+	table->totals = calloc(files, sizeof(*table->totals));
+	return table->totals ? 0 : -ENOMEM;
+}
+
+void table__free(struct table *table)
+{
+	intern__free(&table->keys);
+	buf__free(&table->times);
+	buf__free(&table->marks);
+	buf__free(&table->of_frame);
+	free(table->totals);
+	free(table->ranks);
+}
+
+void table__next(struct table *table, uint32_t file)
+{
+	table->file = file;
+	buf__clear(&table->of_frame);
+}
+
+/* Appends zeros until `size` bytes are there. */
+static int lengthen(struct buf *buf, size_t size)
+{
+	size_t more = size > buf->len ? size - buf->len : 0;
+
+	if (!more)
+		return 0;
+	if (buf__reserve(buf, more))
+		return -ENOMEM;
+	memset(buf->data + buf->len, 0, more);
+	buf->len += more;
+	return 0;
+}
+
+int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
+{
+	struct buf text = {};
+	size_t n;
+	int err;
+
+	err = buf__append(&text, &key->line, sizeof(key->line));
+	err = err ?: buf__append(&text, &key->parent, sizeof(key->parent));
+	err = err ?: buf__append(&text, &key->kind, 1);
+	err = err ?: buf__append(&text, key->name, strlen(key->name) + 1);
+	err = err ?: buf__append(&text, key->file, strlen(key->file) + 1);
+	err = err ?: buf__append(&text, key->module, strlen(key->module) + 1);
+	err = err ?: intern__id(&table->keys, text.data, text.len, ret);
+	buf__free(&text);
+	n = table->keys.n;
+	err = err ?: lengthen(&table->times, n * table->files * sizeof(struct row_times));
+	return err ?: lengthen(&table->marks, n * sizeof(uint32_t));
+}
+
+struct row_key table__key(const struct table *table, uint32_t row)
+{
+	struct row_key key = {};
+	size_t len;
+	const char *at = intern__key(&table->keys, row, &len);
+
+	memcpy(&key.line, at, sizeof(key.line));
+	memcpy(&key.parent, at + sizeof(key.line), sizeof(key.parent));
+	at += sizeof(key.line) + sizeof(key.parent);
+	key.kind = (uint8_t)*at++;
+	key.name = at;
+	key.file = key.name + strlen(key.name) + 1;
+	key.module = key.file + strlen(key.file) + 1;
+	return key;
+}
+
+struct row_times *table__times(const struct table *table, uint32_t row, uint32_t file)
+{
+	return (struct row_times *)table->times.data + (size_t)row * table->files + file;
+}
+
+void table__stack(struct table *table)
+{
+	if (!++table->stamp) { /* it wrapped: all marks are of another age */
+		memset(table->marks.data, 0, table->marks.len);
+		table->stamp = 1;
+	}
+}
+
+void table__inclusive(struct table *table, uint32_t row, const struct times *times)
+{
+	uint32_t *mark = (uint32_t *)table->marks.data + row;
+
+	if (*mark == table->stamp)
+		return;
+	*mark = table->stamp;
+	times__add(&table__times(table, row, table->file)->inclusive, times);
+}
+
+void table__exclusive(struct table *table, uint32_t row, const struct times *times)
+{
+	times__add(&table__times(table, row, table->file)->exclusive, times);
+}
+
+/* --- rows of frames --- */
+
+static int make_row(struct table *table, const struct model *model, uint32_t frame_id,
+		    uint32_t *ret)
+{
+	struct model_frame frame = model__frame(model, frame_id);
+	struct row_key key = {frame.name, frame.source, frame.module, 0, ROW_NONE, frame.kind};
+	bool lines = table->by == REPORT_LINE || table->lines;
+	char group[1024];
+
+	switch (table->by) {
+	case REPORT_PACKAGE:
+		place__package(frame.kind, frame.source, frame.module, group, sizeof(group));
+		key = (struct row_key){group, "", "", 0, ROW_NONE, KIND_GROUP};
+		break;
+	case REPORT_MODULE:
+		place__module(frame.kind, frame.source, frame.module, group, sizeof(group));
+		key = (struct row_key){group, "", "", 0, ROW_NONE, KIND_GROUP};
+		break;
+	case REPORT_FILE: /* native code without debug information: its module */
+		key = (struct row_key){
+			*frame.file ? frame.file : PLACE_NOTES, "", "", 0, ROW_NONE, KIND_GROUP};
+		break;
+	default:
+		key.line = lines ? frame.line : frame.first_line;
+		break;
+	}
+	return table__row(table, &key, ret);
+}
+
+int table__frame(struct table *table, const struct model *model, uint32_t frame, uint32_t *ret)
+{
+	uint32_t *known;
+	int err = lengthen(&table->of_frame, (frame + 1) * sizeof(*known));
+
+	if (err)
+		return err;
+	known = (uint32_t *)table->of_frame.data + frame;
+	if (!*known) {
+		err = make_row(table, model, frame, ret);
+		*known = err ? 0 : *ret + 1;
+		return err;
+	}
+	*ret = *known - 1;
+	return 0;
+}
