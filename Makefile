@@ -177,7 +177,8 @@ MATRIX := CPROFD=$(abspath $(B)/cprofd) CPROFD_PYTHONS_LIST="$(abspath $(B))/pyt
 .PHONY: pythons
 pythons: ## the interpreters of check-matrix, below build/pythons (10 minutes of CPU, once)
 	$(Q)tools/deps.sh $(DEPS_MATRIX)
-	$(Q)$(AS_USER) tests/matrix/fetch.sh $(B)/pythons
+	$(Q)tests/matrix/fetch.sh $(B)/pythons; status=$$?; \
+		$(if $(AS_USER),chown -R $(SUDO_UID):$(SUDO_GID) build;) exit $$status
 
 check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, pyenv's, $$CPROFD_PYTHONS_LIST; 50,000 samples a target, 200 children a kind (root)
 	$(Q)$(MATRIX) tests/live/truth.py --samples 50000

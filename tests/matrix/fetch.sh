@@ -46,7 +46,7 @@ of()
 		-o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
 		-o Dir::State="$root" -o Dir::State::lists="$root/lists" -o Dir::State::status="$root/status" \
 		-o Dir::Cache="$root/cache" -o APT::Sandbox::User=root -o APT::Architecture=amd64 \
-		-o APT::Install-Recommends=false -o Acquire::Check-Valid-Until=false -o Debug::NoLocking=true "$@"
+		-o APT::Default-Release="${root##*/}" -o APT::Install-Recommends=false -o Acquire::Check-Valid-Until=false -o Debug::NoLocking=true "$@"
 }
 
 lists()
@@ -89,7 +89,7 @@ packages()
 	mkdir -p "$dir/$suite.new"
 	if [ -n "$chosen" ]; then
 		echo "  APT     python$chosen of $suite"
-		of "$suite" apt-get install --download-only -t "$suite" \
+		of "$suite" apt-get install --download-only \
 			$(for minor in $chosen; do echo "python$minor-minimal libpython$minor-stdlib"; done) \
 			>"$apt/$suite/download.log" 2>&1 ||
 			{ grep '^E:' "$apt/$suite/download.log" >&2; missing "python$chosen of $suite"; rm -rf "$dir/$suite.new" "$apt/$suite/versions"; return 0; }
@@ -119,7 +119,6 @@ sources()
 	mkdir -p "$dir/src/$1.get"
 	for suite in $suites; do
 		lists "$suite" || continue
-		echo "  APT     source of python$1 of $suite"
 		rm -rf "$dir/src/$1.get"/*
 		(cd "$dir/src/$1.get" && of "$suite" apt-get source --download-only "python$1/$suite") \
 			>"$apt/$suite/source.log" 2>&1 || continue
@@ -127,6 +126,7 @@ sources()
 		case $dsc in *~[abr]*) continue ;; esac
 		# The signature that counts is that of the list, and apt has looked at it.
 		dpkg-source --no-check -x "$dsc" "$tree.new" >"$apt/$suite/source.log" 2>&1 || continue
+		echo "  APT     source of python$1 of $suite"
 		rm -rf "$dir/src/$1.get"
 		mv "$tree.new" "$tree"
 		return 0
