@@ -171,12 +171,21 @@ check-live: all docs test-tools ## real BPF, real Pythons, real Numba (root); LI
 check-browser: ## the result in the real speedscope in a real browser
 	$(Q)tools/run-live.sh tests/browser/run.sh
 
-check-matrix: all docs test-tools ## every interpreter of $$CPROFD_PYTHONS_LIST too, 50,000 samples a target, 200 children a kind
-	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/truth.py --samples 50000
-	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/children.py --all --count 200
-	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" \
+# Interpreters of newer Debian suites, and builds from Debian's source packages (tests/matrix/fetch.sh).
+DEPS_MATRIX := patchelf dpkg-dev gcc libc6-dev make musl-tools zlib1g-dev libffi-dev debian-archive-keyring
+MATRIX := CPROFD=$(abspath $(B)/cprofd) CPROFD_PYTHONS_LIST="$(abspath $(B))/pythons/LIST:$$CPROFD_PYTHONS_LIST"
+.PHONY: pythons
+pythons: ## the interpreters of check-matrix, below build/pythons (10 minutes of CPU, once)
+	$(Q)tools/deps.sh $(DEPS_MATRIX)
+	$(Q)tests/matrix/fetch.sh $(B)/pythons; status=$$?; \
+		$(if $(AS_USER),chown -R $(SUDO_UID):$(SUDO_GID) build;) exit $$status
+
+check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, pyenv's, $$CPROFD_PYTHONS_LIST; 50,000 samples a target, 200 children a kind (root)
+	$(Q)$(MATRIX) tests/live/truth.py --samples 50000
+	$(Q)$(MATRIX) tests/live/children.py --all --count 200
+	$(Q)$(MATRIX) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" \
 		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
-	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/mixed.py --samples 50000 all
+	$(Q)$(MATRIX) tests/live/mixed.py --samples 50000 all
 
 check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cython, scipy (they are installed below build/)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/jit_kernels.py tests/live/numba_names.sh \
@@ -234,4 +243,5 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  variables: V=1 (say all), B=DIR, CC, PREFIX, DESTDIR, FUZZ_SECONDS'
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+# Below build/pythons are sources of others, with *.d of another kind.
+-include $(shell find $(B) -path $(B)/pythons -prune -o -name '*.d' -print 2>/dev/null)

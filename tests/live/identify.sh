@@ -25,13 +25,22 @@ stop()
 	wait "$pid" 2>/dev/null
 }
 
+# A build without ctypes (no libffi) is asked for what nm tells of it.
 truth='
-import ctypes, sys, time, types
+import subprocess, sys, time, types
 v = sys.version_info
 text = "%d.%d.%d" % v[:3]
 text += {"alpha": "a%d", "beta": "b%d", "candidate": "rc%d"}[v[3]] % v[4] if v[3] != "final" else ""
 text += "t" if "t" in getattr(sys, "abiflags", "") else ""
-runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+try:
+    import ctypes
+    runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+except ImportError:
+    header = subprocess.check_output(["readelf", "-hW", sys.executable]).decode()
+    nm = subprocess.check_output(["nm", sys.executable]).decode()
+    runtime = [int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" _PyRuntime")][0]
+    if "Type:" in header and "DYN" in header:
+        runtime += int(open("/proc/self/maps").readline().split("-")[0], 16)
 print("%s runtime 0x%x code_type 0x%x" % (text, runtime, id(types.CodeType)))
 sys.stdout.flush()
 time.sleep(300)

@@ -395,8 +395,9 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         modules = compile_modules(directory)
         for name, python in chosen:
-            if name.endswith("t"):
-                print("skipped: %s has no stable ABI" % name)
+            version, _, mark = name.partition("-")
+            if version.endswith("t") or mark == "musl":
+                print("skipped: %s has %s" % (name, "another C library" if mark == "musl" else "no stable ABI"))
                 skipped += 1
                 continue
             for target in args.only or TARGETS:

@@ -3,12 +3,16 @@
 # search; the first of a name wins, and the same binary is not named twice:
 #   $CPROFD_PYTHONS       space-separated paths; if set, nothing else is used
 #   pyenv's versions, /usr/bin/python3
-#   $CPROFD_PYTHONS_LIST  a file of lines "name path", '#' for comments; the name
-#                         is for people, the interpreter is asked for its own
+#   $CPROFD_PYTHONS_LIST  files of lines "name path", ':' between them, '#' for
+#                         comments; the name is for people, the interpreter is
+#                         asked for its own
 # The name is the version as the interpreter gives it, and "t" if it has no GIL,
-# "d" if it is a debug build: 3.11.7, 3.14.0t. Versions before 3.8 only with --all.
+# "d" if it is a debug build: 3.11.7, 3.14.0t. What follows a '-' in a list's name
+# stays, so that builds of one version can stand side by side: 3.13.5-shared.
+# Versions before 3.8 only with --all.
 set -u
 
+# "path mark" a line
 candidates()
 {
 	if [ -n "${CPROFD_PYTHONS:-}" ]; then
@@ -19,9 +23,10 @@ candidates()
 		echo "$path"
 	done
 	echo /usr/bin/python3
-	if [ -n "${CPROFD_PYTHONS_LIST:-}" ]; then
-		awk 'NF >= 2 && $1 !~ /^#/ { print $2 }' "$CPROFD_PYTHONS_LIST"
-	fi
+	echo "${CPROFD_PYTHONS_LIST:-}" | tr : '\n' | while read -r list; do
+		[ -n "$list" ] || continue
+		awk 'NF >= 2 && $1 !~ /^#/ { mark = index($1, "-"); print $2, mark ? substr($1, mark) : "" }' "$list"
+	done
 }
 
 # Prints nothing for what is not CPython, or does not run.
@@ -36,13 +41,13 @@ if platform.python_implementation() == "CPython":
 '
 
 seen=" "
-candidates | while read -r path; do
+candidates | while read -r path mark; do
 	path=$(readlink -f "$path") && [ -x "$path" ] || continue
 	found=$("$path" -I -c "$describe" 2>/dev/null || "$path" -c "$describe" 2>/dev/null) || continue
 	name=${found#* }
 	[ -n "$name" ] || continue
 	[ "${found%% *}" = 1 ] || [ "${1:-}" = --all ] || continue
-	case "$seen" in *" $name "*) continue ;; esac
-	seen="$seen$name "
-	echo "$name $path"
+	case "$seen" in *" $name$mark "*) continue ;; esac
+	seen="$seen$name$mark "
+	echo "$name$mark $path"
 done | sort -V
