@@ -110,7 +110,8 @@ struct unwind_process {
 #define UNWIND_READ 4096u
 #define UNWIND_DEEP (1u << 20) /* what is farther away is another stack */
 #define UNWIND_RECENT 4u
-#define UNWIND_CACHE 2048u
+#define UNWIND_CACHE_BITS 13u
+#define UNWIND_CACHE (1u << UNWIND_CACHE_BITS)
 
 struct unwind_recent {
 	__u64 start;
@@ -329,7 +330,7 @@ UNWIND_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
 HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
 {
 	__u64 tag = pc ^ s->process;
-	__u32 slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> 53) & (UNWIND_CACHE - 1), which;
+	__u32 slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> (64 - UNWIND_CACHE_BITS)) & (UNWIND_CACHE - 1), which;
 	int loss;
 
 	if (s->cache[slot].tag == tag && s->cache[slot].rule) {

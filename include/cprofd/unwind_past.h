@@ -7,11 +7,11 @@
  * are what they were, then the way goes where it went: that is known without a look at a rule. 38 of 44 frames
  * of Numba's stacks are such, at 999 Hz and at 9999 Hz.
  *
- *   past   states of a walk that came to the thread's entry, outermost last, each with the rule that led to it
+ *   past   states of a walk that came to the thread's entry, outermost last, each with the words that led to it
  *   scan   of a window that was read: which of them have their words, from the outside to the first that has not
  *   meet   the walk is at one of these: the program counters are copied
  *
- * A step that is not proven so has `rule` UNWIND_UNPROVEN: from an interrupted frame (its rule knows
+ * A step that is not proven so has `link` UNWIND_UNPROVEN: from an interrupted frame (its rule knows
  * all registers and another address), by a rule that is not PLAIN, or where rbp is not known.
  *
  * A caller sets regs, known and exact of f->state, then calls unwind_fast_begin(), and unwind_round()
@@ -27,16 +27,18 @@
 #define UNWIND_SEARCH 8u    /* frames that unwind_meet() looks at at once */
 #define UNWIND_RENEW 4u     /* so many new frames are worth being remembered */
 #define UNWIND_FRAMES 4096u
-#define UNWIND_UNPROVEN UNWIND_SIGNAL
+#define UNWIND_UNPROVEN 0x40000000 /* beyond each window */
 
 struct unwind_pcs {
 	__u64 pc[UNWIND_FRAMES];
 };
 
-/* A frame, as a walk comes to it. */
+/* A frame, as a walk comes to it. The word at sp - 8 is pc, that at sp - 8 + link is word. */
 struct unwind_frame_state {
-	__u64 pc, sp, bp;
-	__u64 rule; /* by which its callee led here */
+	__u64 sp, bp;
+	__u64 word; /* rbp, if the callee saved it; else pc, and link is 0 */
+	__s32 link; /* UNWIND_UNPROVEN: no such step */
+	__u32 base; /* where the callee saved rbx: sp - 8 * base; 0: it did not */
 };
 
 /* Of one thread, on one CPU. Zero-filled is a good beginning. */
@@ -44,6 +46,7 @@ struct unwind_past {
 	__u64 process; /* unwind_state.process of all that is here */
 	__u32 n;       /* frames[UNWIND_PAST - n ..] are there */
 	__u32 _pad;
+	__u64 pc[UNWIND_PAST];
 	struct unwind_frame_state frames[UNWIND_PAST];
 };
 
@@ -57,6 +60,7 @@ struct unwind_fast {
 	__u32 fresh_from; /* fresh[fresh_from + 1 ..] are there, by number of frame */
 	__u32 n;         /* unwind_meet()'s */
 	__u32 left;      /* where in `frames` the last meeting ended; 0: there was none */
+	__u64 fresh_pc[UNWIND_PAST];
 	struct unwind_frame_state fresh[UNWIND_PAST];
 };
 
@@ -101,9 +105,8 @@ UNWIND_APART int unwind_scan(struct unwind_fast *f, const struct unwind_past *pa
 {
 	const struct unwind_state *s;
 	const struct unwind_frame_state *frame;
-	__u64 window_at, size, at, in, mask, differ;
+	__u64 window_at, size, at, in, differ;
 	__u32 i, from, round;
-	__s64 saved;
 
 	if (!f || !past)
 		return 0;
@@ -120,16 +123,11 @@ UNWIND_APART int unwind_scan(struct unwind_fast *f, const struct unwind_past *pa
 			break;
 		frame = &past->frames[(i - 1) & (UNWIND_PAST - 1)];
 		at = frame->sp - 8 - window_at;
-		saved = unwind_rule_saved(frame->rule);
-		mask = (__u64)(saved | -saved);
-		host_barrier(mask); /* clang would make a branch of it */
-		mask = (__u64)((__s64)mask >> 63);
-		in = at + ((saved + 8) & mask);
+		in = at + (__s64)frame->link;
 		if (at >= size || in >= size)
 			break;
-		differ = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)] ^ frame->pc;
-		differ |= (s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] ^ frame->bp) & mask;
-		differ |= (frame->rule & UNWIND_UNUSUAL) | ((at | in) & 7);
+		differ = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)] ^ past->pc[(i - 1) & (UNWIND_PAST - 1)];
+		differ |= s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] ^ frame->word;
 		if (differ)
 			break;
 		i--;
@@ -160,6 +158,7 @@ UNWIND_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past
 		i = j - round;
 		host_barrier(i);
 		past->frames[i & (UNWIND_PAST - 1)] = f->fresh[(n - round) & (UNWIND_PAST - 1)];
+		past->pc[i & (UNWIND_PAST - 1)] = f->fresh_pc[(n - round) & (UNWIND_PAST - 1)];
 	}
 	/* What is inside of an earlier meeting stays if it meets this. */
 	if (!f->left || j - count != f->left)
@@ -197,7 +196,7 @@ UNWIND_APART int unwind_search(struct unwind_fast *f, const struct unwind_past *
 		return 0;
 	}
 	frame = &past->frames[j & (UNWIND_PAST - 1)];
-	if (frame->pc == s->regs[UNWIND_PC] && frame->bp == s->regs[UNWIND_BP] && !s->exact &&
+	if (past->pc[j & (UNWIND_PAST - 1)] == s->regs[UNWIND_PC] && frame->bp == s->regs[UNWIND_BP] && !s->exact &&
 	    s->known & UNWIND_BIT(UNWIND_BP))
 		return 1;
 	f->low = ++j;
@@ -220,7 +219,7 @@ UNWIND_APART int unwind_leave(struct unwind_fast *f, const struct unwind_past *p
 	from = f->low;
 	j = f->left;
 	frame = &past->frames[j & (UNWIND_PAST - 1)];
-	s->regs[UNWIND_PC] = frame->pc;
+	s->regs[UNWIND_PC] = past->pc[j & (UNWIND_PAST - 1)];
 	s->regs[UNWIND_SP] = frame->sp;
 	s->regs[UNWIND_BP] = frame->bp;
 	s->known &= UNWIND_BIT(UNWIND_PC) | UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_BP) | UNWIND_BIT(UNWIND_BASE);
@@ -230,7 +229,7 @@ UNWIND_APART int unwind_leave(struct unwind_fast *f, const struct unwind_past *p
 		if (j == from)
 			break;
 		frame = &past->frames[j & (UNWIND_PAST - 1)];
-		base = unwind_rule_base(frame->rule);
+		base = frame->base;
 		if (base) {
 			s->base_at = frame->sp - 8 * base;
 			s->known |= UNWIND_BIT(UNWIND_BASE);
@@ -241,7 +240,7 @@ UNWIND_APART int unwind_leave(struct unwind_fast *f, const struct unwind_past *p
 	f->low = f->left;
 	/* The window begins with the next frame's words. */
 	frame = &past->frames[(f->left + 1) & (UNWIND_PAST - 1)];
-	unwind_word_read(s, (frame->sp - 8 + ((unwind_rule_saved(frame->rule) + 8) & (unwind_rule_saved(frame->rule) >> 63))) & ~7ull);
+	unwind_word_read(s, frame->sp - 8 + (frame->link < 0 ? (__s64)frame->link : 0));
 	return 0;
 }
 
@@ -263,7 +262,7 @@ UNWIND_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, st
 		if (j == last)
 			break;
 		host_barrier(n);
-		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = past->frames[j++ & (UNWIND_PAST - 1)].pc & ~(1ull << 63); /* NATIVE_EXACT */
+		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = past->pc[j++ & (UNWIND_PAST - 1)];
 	}
 	f->n = n;
 	if (last == UNWIND_PAST)
@@ -272,6 +271,17 @@ UNWIND_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, st
 	f->fresh_from = n;
 	unwind_leave(f, past);
 	return UNWIND_UP;
+}
+
+HOST_INLINE void unwind_fresh(struct unwind_frame_state *to, __u64 pc, __u64 sp, __u64 bp, __s64 saved, __u64 base)
+{
+	__u64 mask = (__u64)((saved | -saved) >> 63);
+
+	to->sp = sp;
+	to->bp = bp;
+	to->word = (bp & mask) | (pc & ~mask);
+	to->link = (__s32)((saved + 8) & mask);
+	to->base = (__u32)base;
 }
 
 /* Usual frames, some of them: they called, their rule is PLAIN and in the cache, and what it needs is in the window.
@@ -304,7 +314,7 @@ UNWIND_APART int unwind_usual(struct unwind_fast *f, struct unwind_pcs *pcs, __u
 	for (round = 0; round < UNWIND_ROUND; round++) {
 		host_barrier(n); /* else clang walks pcs by a pointer of which the verifier knows no bound */
 		tag = (pc - 1) ^ process;
-		slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> 53) & (UNWIND_CACHE - 1);
+		slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> (64 - UNWIND_CACHE_BITS)) & (UNWIND_CACHE - 1);
 		rule = s->cache[slot].rule;
 		if (s->cache[slot].tag != tag || n >= UNWIND_FRAMES || rule & UNWIND_UNUSUAL || sp >= stop)
 			break;
@@ -329,10 +339,8 @@ UNWIND_APART int unwind_usual(struct unwind_fast *f, struct unwind_pcs *pcs, __u
 		pc = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
 		sp = cfa;
 		fresh = &f->fresh[n & (UNWIND_PAST - 1)];
-		fresh->pc = pc;
-		fresh->sp = sp;
-		fresh->bp = bp;
-		fresh->rule = rule;
+		f->fresh_pc[n & (UNWIND_PAST - 1)] = pc;
+		unwind_fresh(fresh, pc, sp, bp, saved, base);
 	}
 	if (n == first)
 		return n;
@@ -381,13 +389,12 @@ HOST_INLINE int unwind_round(struct unwind_fast *f, struct unwind_past *past, st
 	if (result == UNWIND_UP) {
 		host_barrier(n);
 		fresh = &f->fresh[n & (UNWIND_PAST - 1)];
-		fresh->pc = s->regs[UNWIND_PC];
-		fresh->sp = s->regs[UNWIND_SP];
-		fresh->bp = s->regs[UNWIND_BP];
-		fresh->rule = UNWIND_UNPROVEN;
-		if (proven && !(s->rule & UNWIND_UNUSUAL) && (unwind_rule_register(s->rule) | 1) == UNWIND_SP &&
-		    unwind_rule_base(s->rule) != UNWIND_BASE_LOST)
-			fresh->rule = s->rule;
+		f->fresh_pc[n & (UNWIND_PAST - 1)] = s->regs[UNWIND_PC];
+		unwind_fresh(fresh, s->regs[UNWIND_PC], s->regs[UNWIND_SP], s->regs[UNWIND_BP], unwind_rule_saved(s->rule),
+			     unwind_rule_base(s->rule));
+		if (!proven || s->rule & UNWIND_UNUSUAL || (unwind_rule_register(s->rule) | 1) != UNWIND_SP ||
+		    unwind_rule_base(s->rule) == UNWIND_BASE_LOST || (s->regs[UNWIND_SP] | unwind_rule_saved(s->rule)) & 7)
+			fresh->link = UNWIND_UNPROVEN;
 	} else if (result == UNWIND_END && !s->exact && n > 1) {
 		unwind_remember(f, past, UNWIND_PAST - 1, n - 1);
 	}
