@@ -10,7 +10,7 @@ const volatile __u32 native = 0;
 #define NATIVE_FULL 2u
 
 #include "pools.h"
-#include "cprofd/unwind.h"
+#include "cprofd/unwind_past.h"
 
 /* Written by the engine. */
 struct {
@@ -20,11 +20,13 @@ struct {
 	__type(value, struct unwind_process);
 } processes SEC(".maps");
 
+#define NATIVE_PASTS 8u /* threads that a CPU remembers, by tid */
 struct native_scratch {
-	struct unwind_state unwind;
+	struct unwind_fast unwind;
 	struct native_key key; /* of the process that ticked last */
 	__u64 until;           /* CLOCK_MONOTONIC ns */
 	struct unwind_process process;
+	struct unwind_past pasts[NATIVE_PASTS];
 };
 #define NATIVE_NS (1ull << 24) /* 17 ms: how long a list may be used after the engine replaced it */
 
@@ -46,45 +48,35 @@ struct native_out {
 	struct record_part part;
 	__u32 n;
 	__u32 flags;
-	__u64 pc[RECORD_NATIVE_FRAMES_MAX];
+	struct unwind_pcs pcs;
 };
+_Static_assert(UNWIND_FRAMES == RECORD_NATIVE_FRAMES_MAX, "as in record.h");
 
 struct native_context {
-	struct unwind_state *state;
+	struct unwind_fast *unwind;
+	struct unwind_past *past;
 	struct native_out *out;
 	int result;
 };
 
-static long native_step(__u32 i, void *context)
+static long native_round(__u32 i, void *context)
 {
 	struct native_context *c = context;
-	struct unwind_state *s = c->state;
-	__u32 first = c->out->n, n = unwind_usual(s, c->out->pc, first, RECORD_NATIVE_FRAMES_MAX);
 
-	c->out->n = n;
-	if (n >= RECORD_NATIVE_FRAMES_MAX)
-		return 1;
-	if (s->outside && n != first) {
-		unwind_word_read(s, s->regs[UNWIND_SP] & ~7ull);
-		return 0;
-	}
-	c->out->pc[n & (RECORD_NATIVE_FRAMES_MAX - 1)] =
-		(s->regs[UNWIND_PC] & ~NATIVE_EXACT) | (s->exact ? NATIVE_EXACT : 0);
-	c->out->n = n + 1;
-	c->result = unwind_step(s);
+	c->result = unwind_round(c->unwind, c->past, &c->out->pcs, &c->out->n);
 	return c->result != UNWIND_UP;
 }
 
-/* From s->regs to the thread's entry. */
-__attribute__((noinline, weak)) int native_walk(struct unwind_state *s, struct native_out *out)
+/* From the registers to the thread's entry. */
+__attribute__((noinline, weak)) int native_walk(struct unwind_fast *unwind, struct unwind_past *past, struct native_out *out)
 {
-	struct native_context c = {.state = s, .out = out, .result = UNWIND_UP};
+	struct native_context c = {.unwind = unwind, .past = past, .out = out, .result = UNWIND_UP};
 
-	if (!s || !out)
+	if (!unwind || !past || !out)
 		return 0;
 	out->n = 0;
 	out->flags = 0;
-	bpf_loop(RECORD_NATIVE_FRAMES_MAX, native_step, &c, 0);
+	bpf_loop(RECORD_NATIVE_FRAMES_MAX + 2 * UNWIND_PAST, native_round, &c, 0);
 	if (c.result == UNWIND_UP)
 		c.result = LOSS_NATIVE_DEPTH;
 	if (c.result == UNWIND_END) {
@@ -152,6 +144,7 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 {
 	__u32 cpu = bpf_get_smp_processor_id(), frames;
 	struct native_scratch *own = bpf_map_lookup_elem(&natives, &cpu);
+	struct unwind_past *past;
 	struct native_out *out;
 	__u32 loss = 0;
 
@@ -159,16 +152,17 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 	if (!own || size > sizeof(struct py_out))
 		return size;
 	out = (struct native_out *)(base + size);
-	native_registers(&own->unwind, ctx, task, record->flags & SAMPLE_IN_KERNEL);
+	native_registers(&own->unwind.state, ctx, task, record->flags & SAMPLE_IN_KERNEL);
 	if (native == NATIVE_LEAF) {
-		out->pc[0] = own->unwind.regs[UNWIND_PC] | NATIVE_EXACT;
+		out->pcs.pc[0] = own->unwind.state.regs[UNWIND_PC] | NATIVE_EXACT;
 		out->n = 1;
 		out->flags = 0;
 		out->part.loss = 0;
 	} else {
 		native_process(own, image, record->header.task.tgid, record->header.time);
-		unwind_begin(&own->unwind, own->process.list, own->process.salt);
-		native_walk(&own->unwind, out);
+		past = &own->pasts[record->header.task.tid & (NATIVE_PASTS - 1)];
+		unwind_fast_begin(&own->unwind, past, own->process.list, own->process.salt);
+		native_walk(&own->unwind, past, out);
 		/* No list: nobody looked at this process yet. */
 		if (!own->process.list)
 			out->part.loss = LOSS_NATIVE_PENDING;
@@ -187,7 +181,7 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 	record->parts = 2;
 	size += frames;
 	if (loss || stack_copy == STACK_COPY_ALWAYS)
-		size = stack_part(ctx, record, base, size, loss, &own->unwind, counts);
+		size = stack_part(ctx, record, base, size, loss, &own->unwind.state, counts);
 	return size;
 }
 

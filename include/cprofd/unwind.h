@@ -104,13 +104,14 @@ struct unwind_process {
 #define UNWIND_LIST(block, n, change)                                                              \
 	((__u64)((block)&0xfffffffu) | (__u64)((n)&0xfffffu) << 28 | (__u64)(change) << 48)
 
-/* Bytes of the stack that are read at once: a read costs 100 ns, and 1 KB of it 10 ns. */
-#ifndef UNWIND_WINDOW
-#define UNWIND_WINDOW 4096u
-#endif
-#define UNWIND_ROUND 16u /* frames that unwind_usual() takes at most */
+/* Bytes of the stack that are read at once: a read costs 100 ns, and 1 KB of it 10 ns. At most a window,
+ * where it is known how deep the stack is. */
+#define UNWIND_WINDOW 16384u
+#define UNWIND_READ 4096u
+#define UNWIND_DEEP (1u << 20) /* what is farther away is another stack */
 #define UNWIND_RECENT 4u
-#define UNWIND_CACHE 2048u
+#define UNWIND_CACHE_BITS 13u
+#define UNWIND_CACHE (1u << UNWIND_CACHE_BITS)
 
 struct unwind_recent {
 	__u64 start;
@@ -136,6 +137,7 @@ struct unwind_state {
 	__u64 window_at;    /* address of window[0] */
 	__u64 window_size;  /* bytes; 0: empty */
 	__u32 outside;	    /* unwind_usual() ended at the end of the window */
+	__u64 deep;	    /* the stack may be read up to here in larger pieces; 0: not known */
 	__u64 wall;	    /* a page that was not there, lately: no read runs into it */
 	__u64 recent_of;    /* the process that `recent` is of */
 	__u64 window[UNWIND_WINDOW / 8];
@@ -157,6 +159,7 @@ HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 	/* A changed list is another process for the caches. */
 	s->process = (list * 0x9e3779b97f4a7c15ull) ^ salt;
 	s->window_size = 0;
+	s->deep = 0;
 	s->base_at = 0;
 	s->fault = 0;
 	s->why = 0;
@@ -327,7 +330,7 @@ UNWIND_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
 HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
 {
 	__u64 tag = pc ^ s->process;
-	__u32 slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> 53) & (UNWIND_CACHE - 1), which;
+	__u32 slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> (64 - UNWIND_CACHE_BITS)) & (UNWIND_CACHE - 1), which;
 	int loss;
 
 	if (s->cache[slot].tag == tag && s->cache[slot].rule) {
@@ -373,8 +376,11 @@ UNWIND_APART int unwind_word_read(struct unwind_state *s, __u64 address)
 		s->fault = address;
 		return LOSS_PAGE_FAULT;
 	}
-	size = UNWIND_WINDOW;
-	if (s->wall - address < UNWIND_WINDOW)
+	size = UNWIND_READ;
+	/* Above a stack that is known there is nothing to be read. */
+	if (s->deep - address - 8 < UNWIND_DEEP)
+		size = s->deep - address < UNWIND_WINDOW ? s->deep - address : UNWIND_WINDOW;
+	if (s->wall - address < size)
 		size = s->wall - address;
 	host_barrier(size);
 	if (size > UNWIND_WINDOW)
@@ -559,61 +565,6 @@ UNWIND_APART int unwind_apply(struct unwind_state *s)
 	s->known = known;
 	s->exact = rule & UNWIND_SIGNAL ? 1 : 0;
 	return UNWIND_UP;
-}
-
-/* Usual frames, some of them: they called, their rule is PLAIN and in the cache, and what it needs is in the window.
- * Writes the program counters at pcs[n..], of `max` (a power of two), and returns the new n. It calls nothing, so that all it
- * works with stays in registers; any other frame is unwind_step()'s. */
-HOST_INLINE __u32 unwind_usual(struct unwind_state *s, __u64 *pcs, __u32 n, __u32 max)
-{
-	__u64 pc = s->regs[UNWIND_PC], sp = s->regs[UNWIND_SP], bp = s->regs[UNWIND_BP], base_at = s->base_at, tag, rule,
-	      cfa, at, in, mask;
-	const __u64 process = s->process, window_at = s->window_at, window_size = s->window_size;
-	__u32 known = s->known, first = n, slot, round, reg;
-	__s64 saved, base;
-
-	s->outside = 0;
-	if (s->exact)
-		return n;
-	HOST_NO_UNROLL
-	for (round = 0; round < UNWIND_ROUND; round++) {
-		host_barrier(n); /* else clang walks pcs by a pointer of which the verifier knows no bound */
-		tag = (pc - 1) ^ process;
-		slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> 53) & (UNWIND_CACHE - 1);
-		rule = s->cache[slot].rule;
-		if (s->cache[slot].tag != tag || n >= max || rule & UNWIND_UNUSUAL)
-			break;
-		/* rsp or rbp, 7 or 6. Selected by masks: a branch would double the verifier's paths. */
-		reg = unwind_rule_register(rule);
-		if (!((UNWIND_BIT(UNWIND_SP) | (known & UNWIND_BIT(UNWIND_BP))) >> reg & 1))
-			break;
-		mask = (__u64)(reg & 1) - 1;
-		cfa = ((bp & mask) | (sp & ~mask)) + unwind_rule_offset(rule);
-		at = cfa - 8 - window_at;
-		saved = unwind_rule_saved(rule);
-		mask = (__u64)((saved | -saved) >> 63);
-		in = at + ((saved + 8) & mask);
-		base = unwind_rule_base(rule);
-		s->outside = at >= window_size || in >= window_size;
-		if (s->outside || (at | in) & 7 || cfa <= sp || base == UNWIND_BASE_LOST)
-			break;
-		bp = (s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] & mask) | (bp & ~mask);
-		known |= UNWIND_BIT(UNWIND_BP) & (__u32)mask;
-		mask = (__u64)(-base >> 63);
-		base_at = ((cfa - 8 * base) & mask) | (base_at & ~mask);
-		known |= UNWIND_BIT(UNWIND_BASE) & (__u32)mask;
-		pcs[n++ & (max - 1)] = pc & ~(1ull << 63); /* NATIVE_EXACT */
-		pc = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
-		sp = cfa;
-	}
-	if (n == first)
-		return n;
-	s->regs[UNWIND_PC] = pc;
-	s->regs[UNWIND_SP] = sp;
-	s->regs[UNWIND_BP] = bp;
-	s->base_at = base_at;
-	s->known = known & (UNWIND_BIT(UNWIND_PC) | UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_BP) | UNWIND_BIT(UNWIND_BASE));
-	return n;
 }
 
 /* One frame up: UNWIND_UP, UNWIND_END, or the loss that ends the walk (registers are unchanged). */

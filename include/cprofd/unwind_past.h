@@ -1,0 +1,404 @@
+/* The stepper of unwind.h for a thread that is met again and again: loops that call nothing, and no second walk over
+ * what lies as it lay at the last tick.
+ *
+ * Of a frame that called, the rule is a function of its program counter and the list; with its stack pointer and rbp
+ * it says where two words lie, and these are its caller's program counter and rbp. So if a walk comes to a program
+ * counter, a stack pointer and an rbp that an earlier walk with the same list came to, and the words on the way from there
+ * are what they were, then the way goes where it went: that is known without a look at a rule. 38 of 44 frames
+ * of Numba's stacks are such, at 999 Hz and at 9999 Hz.
+ *
+ *   past   states of a walk that came to the thread's entry, outermost last, each with the words that led to it
+ *   scan   of a window that was read: which of them have their words, from the outside to the first that has not
+ *   meet   the walk is at one of these: the program counters are copied
+ *
+ * A step that is not proven so has `link` UNWIND_UNPROVEN: from an interrupted frame (its rule knows
+ * all registers and another address), by a rule that is not PLAIN, or where rbp is not known.
+ *
+ * A caller sets regs, known and exact of f->state, then calls unwind_fast_begin(), and unwind_round()
+ * until it is not UNWIND_UP.
+ */
+#ifndef CPROFD_UNWIND_PAST_H
+#define CPROFD_UNWIND_PAST_H
+
+#include "unwind.h"
+
+#define UNWIND_PAST 128u    /* frames; of a deeper stack the outermost ones */
+#define UNWIND_ROUND 16u    /* frames that unwind_usual() takes at most */
+#define UNWIND_SEARCH 8u    /* frames that unwind_meet() looks at at once */
+#define UNWIND_RENEW 4u     /* so many new frames are worth being remembered */
+#define UNWIND_FRAMES 4096u
+#define UNWIND_UNPROVEN 0x40000000 /* beyond each window */
+
+struct unwind_pcs {
+	__u64 pc[UNWIND_FRAMES];
+};
+
+/* A frame, as a walk comes to it. The word at sp - 8 is pc, that at sp - 8 + link is word. */
+struct unwind_frame_state {
+	__u64 sp, bp;
+	__u64 word; /* rbp, if the callee saved it; else pc, and link is 0 */
+	__s32 link; /* UNWIND_UNPROVEN: no such step */
+	__u32 base; /* where the callee saved rbx: sp - 8 * base; 0: it did not */
+};
+
+/* Of one thread, on one CPU. Zero-filled is a good beginning. */
+struct unwind_past {
+	__u64 process; /* unwind_state.process of all that is here */
+	__u32 n;       /* frames[UNWIND_PAST - n ..] are there */
+	__u32 _pad;
+	__u64 pc[UNWIND_PAST];
+	struct unwind_frame_state frames[UNWIND_PAST];
+};
+
+/* One for each CPU (BPF) or walk (user space). Zero-filled is a good beginning. */
+struct unwind_fast {
+	struct unwind_state state;
+	/* its own */
+	__u64 scanned;   /* the window (its address) that low, top and stop are of */
+	__u64 stop;      /* unwind_usual() ends at this stack pointer */
+	__u32 low, top;  /* a walk at frames[low .. top - 1] may go on at top - 1 */
+	__u32 fresh_from; /* fresh[fresh_from + 1 ..] are there, by number of frame */
+	__u32 n;         /* unwind_meet()'s */
+	__u32 left;      /* where in `frames` the last meeting ended; 0: there was none */
+	__u64 fresh_pc[UNWIND_PAST];
+	struct unwind_frame_state fresh[UNWIND_PAST];
+};
+
+HOST_INLINE void unwind_fast_begin(struct unwind_fast *f, struct unwind_past *past, __u64 list, __u64 salt)
+{
+	unwind_begin(&f->state, list, salt);
+	if (past->process != f->state.process) {
+		past->process = f->state.process;
+		past->n = 0;
+	}
+	f->state.deep = past->n ? past->frames[UNWIND_PAST - 1].sp & ~7ull : 0;
+	f->scanned = 1; /* no window begins there */
+	f->stop = ~0ull;
+	f->low = f->top = UNWIND_PAST;
+	f->fresh_from = 0;
+	f->left = 0;
+}
+
+/* f->top: frames from there on are beyond the window. */
+UNWIND_APART int unwind_scan_top(struct unwind_fast *f, const struct unwind_past *past)
+{
+	__u64 end;
+	__u32 i, left, round;
+
+	if (!f || !past)
+		return 0;
+	end = f->state.window_at + f->state.window_size;
+	left = past->n;
+	i = f->top = UNWIND_PAST;
+	HOST_NO_UNROLL
+	for (round = 0; round < UNWIND_PAST; round++) {
+		if (left == round || past->frames[(i - 1) & (UNWIND_PAST - 1)].sp <= end)
+			break;
+		i--;
+	}
+	f->top = i;
+	return 0;
+}
+
+/* Which frames of the past have their words in the window: f->low, f->top and f->stop. */
+UNWIND_APART int unwind_scan(struct unwind_fast *f, const struct unwind_past *past)
+{
+	const struct unwind_state *s;
+	const struct unwind_frame_state *frame;
+	__u64 window_at, size, at, in, differ;
+	__u32 i, from, round;
+
+	if (!f || !past)
+		return 0;
+	s = &f->state;
+	window_at = s->window_at;
+	size = s->window_size;
+	f->scanned = window_at;
+	f->stop = ~0ull;
+	i = f->top;
+	from = UNWIND_PAST - past->n;
+	HOST_NO_UNROLL
+	for (round = 0; round < UNWIND_PAST; round++) {
+		if (i == from)
+			break;
+		frame = &past->frames[(i - 1) & (UNWIND_PAST - 1)];
+		at = frame->sp - 8 - window_at;
+		in = at + (__s64)frame->link;
+		if (at >= size || in >= size)
+			break;
+		differ = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)] ^ past->pc[(i - 1) & (UNWIND_PAST - 1)];
+		differ |= s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] ^ frame->word;
+		if (differ)
+			break;
+		i--;
+	}
+	/* The frame below is where the innermost of these is come to from. */
+	if (i != from)
+		i--;
+	f->low = i;
+	if (i + 1 < f->top || f->top == UNWIND_PAST)
+		f->stop = past->frames[i & (UNWIND_PAST - 1)].sp;
+	return 0;
+}
+
+/* Remembers that the walk's frame number n is frames[j], and how it was come to. */
+UNWIND_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past, __u32 j, __u32 n)
+{
+	__u32 count, round, i;
+
+	if (!f || !past)
+		return 0;
+	count = n - f->fresh_from;
+	if (count > j + 1)
+		count = j + 1;
+	HOST_NO_UNROLL
+	for (round = 0; round < UNWIND_PAST; round++) {
+		if (round == count)
+			break;
+		i = j - round;
+		host_barrier(i);
+		past->frames[i & (UNWIND_PAST - 1)] = f->fresh[(n - round) & (UNWIND_PAST - 1)];
+		past->pc[i & (UNWIND_PAST - 1)] = f->fresh_pc[(n - round) & (UNWIND_PAST - 1)];
+	}
+	/* What is inside of an earlier meeting stays if it meets this. */
+	if (!f->left || j - count != f->left)
+		past->n = UNWIND_PAST - 1 - j + count;
+	return 0;
+}
+
+/* Looks for the walk's frame among frames[f->low .. f->top - 1]: f->low is it, and 1; or f->stop is where to look next. */
+UNWIND_APART int unwind_search(struct unwind_fast *f, const struct unwind_past *past)
+{
+	const struct unwind_frame_state *frame;
+	const struct unwind_state *s;
+	__u64 sp, there = 0;
+	__u32 j, top, round;
+
+	if (!f || !past)
+		return 0;
+	s = &f->state;
+	sp = s->regs[UNWIND_SP];
+	j = f->low;
+	top = f->top;
+	f->stop = ~0ull;
+	HOST_NO_UNROLL
+	for (round = 0; round < UNWIND_SEARCH; round++) {
+		if (j >= top)
+			return 0;
+		there = past->frames[j & (UNWIND_PAST - 1)].sp;
+		if (there >= sp)
+			break;
+		j++;
+	}
+	f->low = j;
+	if (there != sp) {
+		f->stop = there > sp ? there : sp;
+		return 0;
+	}
+	frame = &past->frames[j & (UNWIND_PAST - 1)];
+	if (past->pc[j & (UNWIND_PAST - 1)] == s->regs[UNWIND_PC] && frame->bp == s->regs[UNWIND_BP] && !s->exact &&
+	    s->known & UNWIND_BIT(UNWIND_BP))
+		return 1;
+	f->low = ++j;
+	if (j < top)
+		f->stop = past->frames[j & (UNWIND_PAST - 1)].sp;
+	return 0;
+}
+
+/* The state of the frame where a meeting ends. */
+UNWIND_APART int unwind_leave(struct unwind_fast *f, const struct unwind_past *past)
+{
+	const struct unwind_frame_state *frame;
+	struct unwind_state *s;
+	__u32 j, from, round;
+	__u64 base;
+
+	if (!f || !past)
+		return 0;
+	s = &f->state;
+	from = f->low;
+	j = f->left;
+	frame = &past->frames[j & (UNWIND_PAST - 1)];
+	s->regs[UNWIND_PC] = past->pc[j & (UNWIND_PAST - 1)];
+	s->regs[UNWIND_SP] = frame->sp;
+	s->regs[UNWIND_BP] = frame->bp;
+	s->known &= UNWIND_BIT(UNWIND_PC) | UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_BP) | UNWIND_BIT(UNWIND_BASE);
+	/* Of those that saved rbx, the outermost tells where. */
+	HOST_NO_UNROLL
+	for (round = 0; round < UNWIND_PAST; round++) {
+		if (j == from)
+			break;
+		frame = &past->frames[j & (UNWIND_PAST - 1)];
+		base = frame->base;
+		if (base) {
+			s->base_at = frame->sp - 8 * base;
+			s->known |= UNWIND_BIT(UNWIND_BASE);
+			break;
+		}
+		j--;
+	}
+	f->low = f->left;
+	/* The window begins with the next frame's words. */
+	frame = &past->frames[(f->left + 1) & (UNWIND_PAST - 1)];
+	unwind_word_read(s, frame->sp - 8 + (frame->link < 0 ? (__s64)frame->link : 0));
+	return 0;
+}
+
+/* Goes on at frames[f->low], as frame number n: UNWIND_UP or UNWIND_END, with the new number in f->n. */
+UNWIND_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
+{
+	__u32 j, last, round;
+
+	if (!f || !past || !pcs)
+		return UNWIND_UP;
+	j = f->low;
+	last = f->top == UNWIND_PAST ? UNWIND_PAST : f->top - 1;
+	if (j >= last || n + (last - j) > UNWIND_FRAMES)
+		return UNWIND_UP;
+	if (f->left || n - f->fresh_from >= UNWIND_RENEW)
+		unwind_remember(f, past, j, n);
+	HOST_NO_UNROLL
+	for (round = 0; round < UNWIND_PAST; round++) {
+		if (j == last)
+			break;
+		host_barrier(n);
+		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = past->pc[j++ & (UNWIND_PAST - 1)];
+	}
+	f->n = n;
+	if (last == UNWIND_PAST)
+		return UNWIND_END;
+	f->left = last;
+	f->fresh_from = n;
+	unwind_leave(f, past);
+	return UNWIND_UP;
+}
+
+HOST_INLINE void unwind_fresh(struct unwind_frame_state *to, __u64 pc, __u64 sp, __u64 bp, __s64 saved, __u64 base)
+{
+	__u64 mask = (__u64)((saved | -saved) >> 63);
+
+	to->sp = sp;
+	to->bp = bp;
+	to->word = (bp & mask) | (pc & ~mask);
+	to->link = (__s32)((saved + 8) & mask);
+	to->base = (__u32)base;
+}
+
+/* Usual frames, some of them: they called, their rule is PLAIN and in the cache, and what it needs is in the window.
+ * Writes the program counters from pcs->pc[n] on, and returns the new n. It calls nothing, so that most of what it
+ * works with stays in registers; any other frame is unwind_step()'s. */
+UNWIND_APART int unwind_usual(struct unwind_fast *f, struct unwind_pcs *pcs, __u32 n)
+{
+	struct unwind_frame_state *fresh;
+	struct unwind_state *s;
+	__u64 pc, sp, bp, base_at, tag, rule, cfa, at, in, mask, process, window_at, window_size, stop;
+	__u32 known, first = n, slot, round;
+	__s64 saved, base;
+
+	if (!f || !pcs)
+		return 0;
+	s = &f->state;
+	pc = s->regs[UNWIND_PC];
+	sp = s->regs[UNWIND_SP];
+	bp = s->regs[UNWIND_BP];
+	known = s->known;
+	base_at = s->base_at;
+	process = s->process;
+	window_at = s->window_at;
+	window_size = s->window_size;
+	stop = f->stop;
+	s->outside = 0;
+	if (s->exact || !(known & UNWIND_BIT(UNWIND_BP)))
+		return n;
+	HOST_NO_UNROLL
+	for (round = 0; round < UNWIND_ROUND; round++) {
+		host_barrier(n); /* else clang walks pcs by a pointer of which the verifier knows no bound */
+		tag = (pc - 1) ^ process;
+		slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> (64 - UNWIND_CACHE_BITS)) & (UNWIND_CACHE - 1);
+		rule = s->cache[slot].rule;
+		if (s->cache[slot].tag != tag || n >= UNWIND_FRAMES || rule & UNWIND_UNUSUAL || sp >= stop)
+			break;
+		/* rsp or rbp, 7 or 6. Selected by masks: a branch would double the verifier's paths. */
+		if ((unwind_rule_register(rule) | 1) != UNWIND_SP)
+			break;
+		mask = (__u64)(unwind_rule_register(rule) & 1) - 1;
+		cfa = ((bp & mask) | (sp & ~mask)) + unwind_rule_offset(rule);
+		at = cfa - 8 - window_at;
+		saved = unwind_rule_saved(rule);
+		mask = (__u64)((saved | -saved) >> 63);
+		in = at + ((saved + 8) & mask);
+		base = unwind_rule_base(rule);
+		s->outside = at >= window_size || in >= window_size;
+		if (s->outside || (at | in) & 7 || cfa <= sp || base == UNWIND_BASE_LOST)
+			break;
+		bp = (s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] & mask) | (bp & ~mask);
+		mask = (__u64)(-base >> 63);
+		base_at = ((cfa - 8 * base) & mask) | (base_at & ~mask);
+		known |= UNWIND_BIT(UNWIND_BASE) & (__u32)mask;
+		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = pc & ~(1ull << 63); /* NATIVE_EXACT */
+		pc = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
+		sp = cfa;
+		fresh = &f->fresh[n & (UNWIND_PAST - 1)];
+		f->fresh_pc[n & (UNWIND_PAST - 1)] = pc;
+		unwind_fresh(fresh, pc, sp, bp, saved, base);
+	}
+	if (n == first)
+		return n;
+	s->regs[UNWIND_PC] = pc;
+	s->regs[UNWIND_SP] = sp;
+	s->regs[UNWIND_BP] = bp;
+	s->base_at = base_at;
+	s->known = known & (UNWIND_BIT(UNWIND_PC) | UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_BP) | UNWIND_BIT(UNWIND_BASE));
+	return n;
+}
+
+/* Some frames up. Writes program counters from pcs->pc[*ret_n] on: UNWIND_UP, UNWIND_END or the loss that ends
+ * the walk, as unwind_step(). LOSS_NATIVE_DEPTH when there is no room for more. */
+HOST_INLINE int unwind_round(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 *ret_n)
+{
+	struct unwind_state *s = &f->state;
+	struct unwind_frame_state *fresh;
+	__u32 first = *ret_n, n, proven;
+	int result;
+
+	if (s->window_at != f->scanned && s->window_size && past->n) {
+		unwind_scan_top(f, past);
+		unwind_scan(f, past);
+	}
+	n = (__u32)unwind_usual(f, pcs, first);
+	*ret_n = n;
+	if (n >= UNWIND_FRAMES)
+		return LOSS_NATIVE_DEPTH;
+	if (s->regs[UNWIND_SP] >= f->stop) {
+		if (!unwind_search(f, past))
+			return UNWIND_UP;
+		f->n = n;
+		result = unwind_meet(f, past, pcs, n);
+		*ret_n = f->n;
+		return result;
+	}
+	if (s->outside && n != first) {
+		unwind_word_read(s, s->regs[UNWIND_SP] & ~7ull);
+		return UNWIND_UP;
+	}
+	host_barrier(n);
+	pcs->pc[n++ & (UNWIND_FRAMES - 1)] = (s->regs[UNWIND_PC] & ~(1ull << 63)) | (s->exact ? 1ull << 63 : 0);
+	*ret_n = n;
+	proven = !s->exact && s->known & UNWIND_BIT(UNWIND_BP);
+	result = unwind_step(s);
+	if (result == UNWIND_UP) {
+		host_barrier(n);
+		fresh = &f->fresh[n & (UNWIND_PAST - 1)];
+		f->fresh_pc[n & (UNWIND_PAST - 1)] = s->regs[UNWIND_PC];
+		unwind_fresh(fresh, s->regs[UNWIND_PC], s->regs[UNWIND_SP], s->regs[UNWIND_BP], unwind_rule_saved(s->rule),
+			     unwind_rule_base(s->rule));
+		if (!proven || s->rule & UNWIND_UNUSUAL || (unwind_rule_register(s->rule) | 1) != UNWIND_SP ||
+		    unwind_rule_base(s->rule) == UNWIND_BASE_LOST || (s->regs[UNWIND_SP] | unwind_rule_saved(s->rule)) & 7)
+			fresh->link = UNWIND_UNPROVEN;
+	} else if (result == UNWIND_END && !s->exact && n > 1) {
+		unwind_remember(f, past, UNWIND_PAST - 1, n - 1);
+	}
+	return result;
+}
+
+#endif
