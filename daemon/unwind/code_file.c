@@ -18,7 +18,8 @@
 #define BARE_MAX (1u << 18)    /* functions */
 #define BYTES_MAX (256u << 20) /* of code, all in all */
 /* Of code in a linked file: its table is waited for, and so are those behind it. (OpenBLAS has
- * kernels for each CPU that there is, 0.6 s of following.) The smallest come first. */
+ * kernels for each CPU that there is, 0.6 s of following.) The smallest come first; the others are
+ * followed when a walk stops in them (table__follow()). */
 #define FILE_BYTES (64u << 10)
 #define ARRIVALS_MAX 4096u /* jumps from one into another */
 #define ENTRIES_MAX 4096u  /* of one function */
@@ -30,6 +31,8 @@ struct bare {
 	uint32_t function;	/* of the builder; UINT32_MAX: none yet */
 	bool cold, stubs, head; /* head: its first stub is none, others jump to it */
 	bool entered, refused;	/* by jumps: known; not all of them known */
+	bool later;		/* not now */
+	bool hopeless;		/* nothing can be said of it */
 };
 
 struct arrival {
@@ -53,8 +56,12 @@ struct following {
 	uint32_t n_arrivals, arrivals_capacity;
 	bool again; /* the first time is over */
 	struct code_entry entries[ENTRIES_MAX];
-	uint64_t bytes;	   /* left */
-	uint64_t size_max; /* of a function that is followed */
+	uint64_t bytes; /* left */
+	/* table__follow(): where walks stopped, ascending; a symbol without a size at or below each. */
+	const uint64_t *places;
+	uint64_t *hints;
+	uint32_t n_places;
+	int unfollowed; /* why there are no rows of functions that are left out */
 };
 
 /* --- what is covered --- */
@@ -183,9 +190,15 @@ static int take_symbol(struct following *f, const Elf64_Shdr *sections, uint32_t
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 	uint64_t start = symbol->st_value, size = symbol->st_size;
+	uint32_t i;
 
-	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF || !size ||
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF ||
 	    (symbol->st_shndx >= n && symbol->st_shndx != SHN_XINDEX))
+		return 0;
+	for (i = 0; !size && i < f->n_places; i++)
+		if (start <= f->places[i] && start > f->hints[i])
+			f->hints[i] = start;
+	if (!size)
 		return 0;
 	if (f->b->elf->loaded_only) {
 		if (symbol->st_shndx >= n)
@@ -322,9 +335,11 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 	if (is_known(f, &arrival))
 		return 0;
 	if (f->again || f->n_arrivals == ARRIVALS_MAX) {
-		to->refused = true;
+		to->refused = !to->later;
 		return 0;
 	}
+	if (to->size <= FILE_BYTES && f->n_places)
+		to->later = false; /* the other half of one that is followed */
 	err = array__reserve((void **)&f->arrivals, sizeof(*f->arrivals), f->n_arrivals,
 			     &f->arrivals_capacity);
 	if (err)
@@ -368,12 +383,12 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 	const Elf64_Shdr *section = section_of(f, bare->start);
 	struct code_function function = {.address = bare->start, .entries = f->entries};
 	_cleanup_free_ uint8_t *bytes = NULL;
-	bool too_large =
-		bare->size > CODE_FUNCTION_MAX || bare->size > f->size_max || bare->size > f->bytes;
+	bool left_out = bare->later || bare->hopeless || bare->size > CODE_FUNCTION_MAX ||
+			bare->size > f->bytes;
 	uint64_t size = bare->size;
 	int err = 0;
 
-	if (!too_large) {
+	if (!left_out) {
 		bytes = malloc(size);
 		if (!bytes)
 			return -ENOMEM;
@@ -391,11 +406,12 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 	function.bytes = bytes;
 	function.size = (uint32_t)size;
 	function.half = bare->cold || bare->entered;
-	function.n_entries = too_large ? 0 : make_entries(f, bare, bytes, inside, n_inside);
+	function.n_entries = left_out ? 0 : make_entries(f, bare, bytes, inside, n_inside);
 	if (!function.n_entries)
 		return take_row(&f->rows, bare->start, NULL,
-				too_large ? UNWIND_UNSUPPORTED_CODE_LIMIT
-					  : UNWIND_UNSUPPORTED_CODE_REACHED);
+				bare->later    ? f->unfollowed
+				: !left_out || bare->hopeless ? UNWIND_UNSUPPORTED_CODE_REACHED
+					       : UNWIND_UNSUPPORTED_CODE_LIMIT);
 	return code__run(f->decoder, &function, &f->rows);
 }
 
@@ -406,11 +422,29 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The largest size for which all functions up to it are within what may be followed. */
+/* Did a walk stop in it? */
+static bool is_wanted(const struct following *f, const struct bare *bare)
+{
+	uint32_t low = 0, high = f->n_places;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (f->places[middle] < bare->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < f->n_places && f->places[low] - bare->start < bare->size;
+}
+
+/* Which are left out now: the largest, so that the others are within what may be followed; or those in
+ * which no walk stopped. */
 static int choose(struct following *f)
 {
 	_cleanup_free_ uint64_t *sizes = malloc((f->n_bare + 1) * sizeof(*sizes));
-	uint64_t sum = 0, most = f->b->elf->loaded_only ? BYTES_MAX : FILE_BYTES;
+	uint64_t sum = 0, most = f->b->elf->loaded_only ? BYTES_MAX : FILE_BYTES,
+		 size_max = CODE_FUNCTION_MAX;
 	uint32_t i;
 
 	if (!sizes)
@@ -418,14 +452,16 @@ static int choose(struct following *f)
 	for (i = 0; i < f->n_bare; i++)
 		sizes[i] = f->bare[i].size;
 	qsort(sizes, f->n_bare, sizeof(*sizes), by_size);
-	f->size_max = CODE_FUNCTION_MAX;
 	for (i = 0; i < f->n_bare; i++) {
 		if (sizes[i] > most - sum) {
-			f->size_max = sizes[i] - 1;
+			size_max = sizes[i] - 1;
 			break;
 		}
 		sum += sizes[i];
 	}
+	for (i = 0; i < f->n_bare; i++)
+		f->bare[i].later = f->n_places ? !is_wanted(f, &f->bare[i])
+					       : f->bare[i].size > size_max;
 	return 0;
 }
 
@@ -455,13 +491,13 @@ static int follow_all(struct following *f)
 	err = choose(f);
 	for (i = 0; !err && i < n; i++)
 		err = follow(f, &f->bare[i], inside + first[i], first[i + 1] - first[i]);
-	f->b->followed += n;
 	/* Once more where jumps lead. What is not known then is not said. */
 	f->again = true;
 	for (i = 0; !err && i < n; i++)
 		if (f->bare[i].entered)
 			err = follow(f, &f->bare[i], inside + first[i], first[i + 1] - first[i]);
 	for (i = 0; !err && i < n; i++) {
+		f->b->followed += !f->bare[i].later;
 		if (!f->bare[i].refused || f->bare[i].function == UINT32_MAX)
 			continue;
 		builder__again(f->b, f->bare[i].function);
@@ -470,23 +506,104 @@ static int follow_all(struct following *f)
 	return err;
 }
 
-int builder__follow(struct builder *b, struct unwind_source *source)
+/* --- code that no symbol names --- */
+
+/* Between what is known, within its section; from a symbol on, if there is one. */
+static bool find_gap(const struct following *f, uint64_t place, uint64_t hint, uint64_t *ret_start,
+		     uint64_t *ret_end)
+{
+	const Elf64_Shdr *section = section_of(f, place);
+	uint64_t size = UINT64_MAX - place, reach;
+	uint32_t n = count_starts(f, place), i;
+
+	if (!section || !is_bare(f, place, &size))
+		return false;
+	*ret_start = section->sh_addr;
+	*ret_end = section->sh_addr + section->sh_size;
+	if (size < *ret_end - place)
+		*ret_end = place + size;
+	reach = n ? f->b->base + f->reach[n - 1] : 0;
+	if (reach > *ret_start)
+		*ret_start = reach;
+	for (i = 0; i < f->n_bare; i++) { /* in order, but for what was added here */
+		const struct bare *bare = &f->bare[i];
+
+		if (place - bare->start < bare->size)
+			return false;
+		if (bare->start <= place && bare->start + bare->size > *ret_start)
+			*ret_start = bare->start + bare->size;
+		if (bare->start > place && bare->start < *ret_end)
+			*ret_end = bare->start;
+	}
+	if (hint > *ret_start)
+		*ret_start = hint;
+	return true;
+}
+
+static int take_gap(struct following *f, uint64_t place, uint64_t hint)
+{
+	struct bare what = {.cold = true, .hopeless = true};
+	_cleanup_free_ uint8_t *bytes = NULL;
+	const Elf64_Shdr *section;
+	uint64_t start, end, size;
+	uint32_t from, to;
+
+	if (!find_gap(f, place, hint, &start, &end))
+		return 0;
+	section = section_of(f, start);
+	size = end - start < CODE_FUNCTION_MAX ? end - start : CODE_FUNCTION_MAX;
+	bytes = malloc(size);
+	if (!bytes)
+		return -ENOMEM;
+	if (place - start < size && section &&
+	    !get(f->source, bytes, size, section->sh_offset + (start - section->sh_addr)) &&
+	    !code__find(f->decoder, bytes, (uint32_t)size, (uint32_t)(place - start), &from, &to))
+		return add(f, start + from, to - from, (struct bare){});
+	if (start < (place & ~15ull))
+		start = place & ~15ull;
+	return add(f, start, (place | 15) + 1 - start < end - start ? (place | 15) + 1 - start : end - start,
+		   what);
+}
+
+static int take_gaps(struct following *f)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < f->n_places; i++)
+		err = take_gap(f, f->places[i], f->hints[i]);
+	return err;
+}
+
+int builder__follow(struct builder *b, struct unwind_source *source, const uint64_t *places,
+		    uint32_t n_places)
 {
 	struct following *f = calloc(1, sizeof(*f));
+	_cleanup_free_ uint64_t *hints = calloc(n_places + 1, sizeof(*hints));
 	int err;
 
-	if (!f)
+	if (!f || !hints) {
+		free(f);
 		return -ENOMEM;
+	}
 	f->rows = (struct code_rows){.row = take_row, .leaves = take_arrival};
 	f->b = b;
 	f->source = source;
 	f->bytes = BYTES_MAX;
+	f->places = places;
+	f->hints = hints;
+	f->n_places = n_places;
+	f->unfollowed = b->gaps == RULE_LATER ? UNWIND_UNSUPPORTED_CODE_LATER
+					      : UNWIND_UNSUPPORTED_CODE_LIMIT;
 	err = cover(f);
 	if (!err)
 		err = find(f);
-	if (!err && f->n_bare) {
+	if (!err && (f->n_bare || n_places)) {
 		qsort(f->bare, f->n_bare, sizeof(*f->bare), by_start);
 		err = code_decoder__new(&f->decoder);
+		if (!err)
+			err = take_gaps(f);
+		qsort(f->bare, f->n_bare, sizeof(*f->bare), by_start);
 		if (!err)
 			err = follow_all(f);
 	}
