@@ -125,22 +125,6 @@ static void give(struct modules *modules, struct file *file)
 
 /* --- code that is followed when a walk stops in it --- */
 
-void files__follow(struct file *file, uint64_t place)
-{
-	uint32_t i = file->n_places;
-
-	if (file->seen.state != MODULE_READY || !file->table.at || file->followed ||
-	    file->n_places == UNWIND_PLACES_MAX)
-		return;
-	while (i && file->places[i - 1] > place)
-		i--;
-	if (i && file->places[i - 1] == place)
-		return;
-	memmove(&file->places[i + 1], &file->places[i], (file->n_places - i) * sizeof(place));
-	file->places[i] = place;
-	file->n_places++;
-}
-
 static void follow(struct modules *modules, struct file *file)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -159,6 +143,24 @@ static void follow(struct modules *modules, struct file *file)
 	memcpy(job->places, file->places, sizeof(job->places));
 	file->n_places = 0;
 	file->following = !hand_over(modules, file, job);
+}
+
+void files__follow(struct modules *modules, struct file *file, uint64_t place)
+{
+	uint32_t i = file->n_places;
+
+	if (file->seen.state != MODULE_READY || !file->table.at || file->followed ||
+	    file->n_places == UNWIND_PLACES_MAX)
+		return;
+	while (i && file->places[i - 1] > place)
+		i--;
+	if (i && file->places[i - 1] == place)
+		return;
+	memmove(&file->places[i + 1], &file->places[i], (file->n_places - i) * sizeof(place));
+	file->places[i] = place;
+	file->n_places++;
+	if (!file->following)
+		follow(modules, file);
 }
 
 void files__tick(struct modules *modules)

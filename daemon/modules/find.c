@@ -121,7 +121,7 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 	if (loss == LOSS_NATIVE_PENDING && code && code->file)
 		files__want(modules, code->file);
 	if (loss == LOSS_NATIVE_PENDING && code && code->biased)
-		files__follow(code->file, address_of(pc) - code->bias);
+		files__follow(modules, code->file, address_of(pc) - code->bias);
 	if (loss == LOSS_NATIVE_MAPPING && !code && time > process->asked_for) {
 		process->asked_for = time;
 		process->look_soon |= !process->pause; /* later ones wait, while it finds nothing */

@@ -190,8 +190,8 @@ void files__ask(struct modules *modules);
 /* A walk stopped in it for lack of its table. */
 void files__want(struct modules *modules, struct file *file);
 /* A walk stopped at this ELF address of it, for code that is not followed yet. */
-void files__follow(struct file *file, uint64_t place);
-/* Gives such jobs. */
+void files__follow(struct modules *modules, struct file *file, uint64_t place);
+/* Those that were met while the last such job ran. */
 void files__tick(struct modules *modules);
 /* 0, or -EAGAIN: no room for its table yet. */
 int files__done(struct modules *modules, struct job *job);
