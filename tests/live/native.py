@@ -132,8 +132,10 @@ def known_stacks(work, options, stripped=False, more=()):
     samples = whole = wrong = kernel = deep = 0
     shapes, odd = {}, {}
     parts = list(native_parts(record))
+    # Tables are being made; of code that is met step by step several, one after the other.
+    settle = 500e6 if not stripped and not more else 1500e6
     for when, flags, loss, marks, pcs in parts:
-        if when < parts[0][0] + 500e6:  # tables are being made
+        if when < parts[0][0] + settle:
             continue
         samples += 1
         kernel += flags & 1
