@@ -11,6 +11,10 @@
 
 #define TRIES 3u
 #define IMAGE_MAX (64u << 10)
+/* Of a file: so often, and so long, is code followed that walks stopped in. */
+#define FOLLOWS_MAX 256u
+#define FOLLOW_NS (3000 * MS)
+#define KEPT_BYTES (1u << 20) /* a larger table is not stored each time */
 
 static const char vdso[] = "[vdso]";
 
@@ -83,6 +87,26 @@ void files__want(struct modules *modules, struct file *file)
 		worker__hurry(modules->worker, file->seen.id);
 }
 
+/* The job is the worker's, or gone. */
+static int hand_over(struct modules *modules, const struct file *file, struct job *job)
+{
+	int err = 0;
+
+	if (file->image) {
+		job->bytes = malloc(file->image_size);
+		job->size = file->image_size;
+		if (job->bytes)
+			memcpy(job->bytes, file->image, file->image_size);
+		else
+			err = -ENOMEM;
+	}
+	if (!err)
+		err = worker__give(modules->worker, job);
+	if (err)
+		job__free(job);
+	return err;
+}
+
 static void give(struct modules *modules, struct file *file)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -96,14 +120,75 @@ static void give(struct modules *modules, struct file *file)
 			    .rank = rank_of(modules, file),
 			    .size = (uint64_t)file->size,
 			    .module = file->seen.id};
-	if (file->image) {
-		job->bytes = malloc(file->image_size);
-		job->size = file->image_size;
-		if (job->bytes)
-			memcpy(job->bytes, file->image, file->image_size);
-	}
-	if ((file->image && !job->bytes) || worker__give(modules->worker, job))
-		job__free(job);
+	hand_over(modules, file, job);
+}
+
+/* --- code that is followed when a walk stops in it --- */
+
+static void follow(struct modules *modules, struct file *file)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return;
+	file->follows++;
+	*job = (struct job){.fd = file->fd,
+			    .rank = JOB_WANTED,
+			    .size = file->table.size,
+			    .module = file->seen.id,
+			    .before = file->table.at,
+			    .n_places = file->n_places,
+			    .last = file->follows >= FOLLOWS_MAX || file->follow_ns > FOLLOW_NS,
+			    .keeps = file->table.size <= KEPT_BYTES || !(file->follows & (file->follows - 1))};
+	memcpy(job->places, file->places, sizeof(job->places));
+	file->n_places = 0;
+	file->following = !hand_over(modules, file, job);
+}
+
+void files__follow(struct modules *modules, struct file *file, uint64_t place)
+{
+	uint32_t i = file->n_places;
+
+	if (file->seen.state != MODULE_READY || !file->table.at || file->followed ||
+	    file->n_places == UNWIND_PLACES_MAX)
+		return;
+	while (i && file->places[i - 1] > place)
+		i--;
+	if (i && file->places[i - 1] == place)
+		return;
+	memmove(&file->places[i + 1], &file->places[i], (file->n_places - i) * sizeof(place));
+	file->places[i] = place;
+	file->n_places++;
+	if (!file->following)
+		follow(modules, file);
+}
+
+void files__tick(struct modules *modules)
+{
+	uint32_t i;
+
+	for (i = 0; i < modules->n_files; i++)
+		if (modules->files[i]->n_places && !modules->files[i]->following)
+			follow(modules, modules->files[i]);
+}
+
+/* What walks went by until now is used until they are over. */
+static int followed(struct modules *modules, struct file *file, struct job *job)
+{
+	struct placed_table table = {};
+
+	if (job->table && !room__table(modules, job, &table))
+		return -EAGAIN;
+	file->following = false;
+	file->follow_ns += job->ns;
+	file->followed |= job->last || !table.at;
+	if (!table.at)
+		return 0;
+	room__retire(modules, file->table.pool, file->table.at, file->table.size, modules->now);
+	modules->counts.table_bytes -= file->table.size;
+	file->table = table;
+	processes__dirty(modules);
+	return 0;
 }
 
 /* The kernel's own: as it lies in memory. */
@@ -250,6 +335,8 @@ int files__done(struct modules *modules, struct job *job)
 {
 	struct file *file = modules->files[job->module - 1];
 
+	if (job->before)
+		return followed(modules, file, job);
 	if (job->table && !room__table(modules, job, &file->table))
 		return -EAGAIN;
 	file->segments = job->segments;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "modules/internal.h"
 
@@ -120,6 +121,8 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 
 	if (loss == LOSS_NATIVE_PENDING && code && code->file)
 		files__want(modules, code->file);
+	if (loss == LOSS_NATIVE_PENDING && code && code->biased)
+		files__follow(modules, code->file, address_of(pc) - code->bias);
 	if (loss == LOSS_NATIVE_MAPPING && !code && time > process->asked_for) {
 		process->asked_for = time;
 		process->look_soon |= !process->pause; /* later ones wait, while it finds nothing */
@@ -137,6 +140,31 @@ void modules__stopped(struct modules *modules, struct modules_process *process, 
 	pc = address_of(pc);
 	modules__find(modules, process, pc, time, &found);
 	count_stop(modules, &found, pc, loss);
+}
+
+/* syscall; test %rax, %rax; jl error; je thread_start: glibc's clone and clone3, of which the child goes on at
+ * `test` with an empty stack. (Of fork's child the stack is its parent's.) */
+bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time)
+{
+	static const uint8_t begin[] = {0x0f, 0x05, 0x48, 0x85, 0xc0};
+	const struct code *code = pc & NATIVE_EXACT ? processes__code(process, address_of(pc), time) : NULL;
+	uint8_t bytes[32] = {}, *at;
+	uint64_t offset;
+	size_t jl;
+
+	pc = address_of(pc);
+	if (!code || !code->file || code->file->fd < 0 || pc - code->start < 16 || code->end - pc < 16)
+		return false;
+	offset = pc - code->start + code->offset;
+	if (pread(code->file->fd, bytes, sizeof(bytes), (off_t)(offset - 16)) != sizeof(bytes))
+		return false;
+	at = memmem(bytes, 16 + 3, begin, sizeof(begin)); /* at the latest it ends 3 bytes behind pc */
+	if (!at)
+		return false;
+	jl = at[5] == 0x7c ? 2 : at[5] == 0x0f && at[6] == 0x8c ? 6 : 0;
+	if (!jl || at + 5 + jl >= bytes + sizeof(bytes) || at[5 + jl] != 0x74)
+		return false;
+	return bytes + 16 == at + 2 || bytes + 16 == at + 5 || bytes + 16 == at + 5 + jl;
 }
 
 static int by_count(const void *a, const void *b)

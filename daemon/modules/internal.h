@@ -35,6 +35,12 @@ struct file {
 	struct segments segments;
 	uint64_t descriptor_at;
 	struct placed_table table;
+	/* Code of it that is not described, where walks stopped (ELF addresses, ascending): it is followed,
+	 * and another table made. */
+	uint64_t places[UNWIND_PLACES_MAX];
+	uint32_t n_places, follows; /* so often */
+	uint64_t follow_ns;
+	bool following, followed; /* a job runs; there is nothing left for one */
 };
 
 /* An executable mapping. */
@@ -183,6 +189,10 @@ struct file *files__get(struct modules *modules, struct modules_process *process
 void files__ask(struct modules *modules);
 /* A walk stopped in it for lack of its table. */
 void files__want(struct modules *modules, struct file *file);
+/* A walk stopped at this ELF address of it, for code that is not followed yet. */
+void files__follow(struct modules *modules, struct file *file, uint64_t place);
+/* Those that were met while the last such job ran. */
+void files__tick(struct modules *modules);
 /* 0, or -EAGAIN: no room for its table yet. */
 int files__done(struct modules *modules, struct job *job);
 void files__free(struct modules *modules);

@@ -159,8 +159,9 @@ bool modules__hopes(const struct modules *modules, const struct modules_process 
 	code = processes__code(process, pc, time);
 	if (loss ==
 	    LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */
-		return !code || !code->file || code->file->state != FILE_NEW ||
-		       is_mapped(process, code->file);
+		return !code || !code->file ||
+		       (code->file->seen.state == MODULE_READY ? !code->file->followed
+			: code->file->state != FILE_NEW || is_mapped(process, code->file));
 	if (!process->closed) {
 		if (!code && process->read_at <= time)
 			return true;

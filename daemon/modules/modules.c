@@ -81,6 +81,7 @@ void modules__tick(struct modules *modules, uint64_t now)
 		modules->counts.cached += job->cached;
 		settle(modules, job);
 	}
+	files__tick(modules);
 	processes__tick(modules, now);
 	files__ask(modules);
 }

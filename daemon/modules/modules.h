@@ -105,6 +105,9 @@ void modules__walk(struct modules *modules, const struct modules_process *proces
 /* May a walk of that time that ended at pc come further soon? */
 bool modules__hopes(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time);
+/* Was a thread that had just begun met at pc, where it leaves the kernel for the first time? There its stack
+ * has nothing yet, and what describes the code is its parent's. */
+bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time);
 /* A walk ended early at pc. */
 void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
 		      enum loss loss, uint64_t time);

@@ -67,6 +67,18 @@ static void make_table(const struct unwind_cache *cache, struct job *job,
 		job->table->identity = job->identity; /* without a build-id it is the file's */
 }
 
+static void follow(struct job *job, struct unwind_source *source)
+{
+	struct unwind_sink sink = {.allot = allot};
+
+	job->error = table__follow(source, job->before, job->places, job->n_places, job->last, &sink,
+				   &job->table);
+	if (!job->error)
+		return;
+	free(job->table);
+	job->table = NULL;
+}
+
 static void run(const struct unwind_cache *cache, struct job *job)
 {
 	struct unwind_file file = {.fd = -1};
@@ -79,6 +91,11 @@ static void run(const struct unwind_cache *cache, struct job *job)
 		source = &memory.source;
 	} else {
 		job->error = unwind_file__init(&file, job->fd);
+	}
+	if (job->before) {
+		if (!job->error)
+			follow(job, source);
+		return;
 	}
 	if (!job->error && !job->object) /* which has no segments: it was never linked */
 		job->error = segments__read(source, &job->segments);
@@ -269,7 +286,7 @@ struct job *worker__take(struct worker *worker)
 void worker__store(struct worker *worker, struct job *job)
 {
 	bool keeps = worker->cache.directory >= 0 && job->table && !job->bytes && !job->cached &&
-		     job->table->n_rows >= STORED_ROWS;
+		     (job->keeps || (!job->before && job->table->n_rows >= STORED_ROWS));
 
 	job->rank = JOB_STORE;
 	if (!keeps || worker__give(worker, job))

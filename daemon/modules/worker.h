@@ -34,6 +34,11 @@ struct job {
 	uint32_t object;
 	int32_t pid;
 	uint64_t process;
+	/* Another table is wanted in place of this one (unwind.h, table__follow()), which stays as it is. */
+	const struct unwind_table *before;
+	uint64_t places[UNWIND_PLACES_MAX];
+	uint32_t n_places;
+	bool last, keeps; /* keeps: it goes to the cache */
 	/* out */
 	int error;		    /* of the table: -ENODATA.. */
 	struct unwind_table *table; /* malloc'd */

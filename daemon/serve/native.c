@@ -213,6 +213,17 @@ static struct modules_process *meet(struct session *session, int32_t pid)
 	return tracee->native;
 }
 
+#define NATIVE_BEGUN (UINT32_MAX - 1)
+
+/* A thread's first instruction is where its stack ends. */
+static bool is_begun(const struct modules_process *process, const struct record_sample *sample,
+		     const struct part_native_frames *part)
+{
+	return (part->part.loss == LOSS_PAGE_FAULT || part->part.loss == LOSS_NATIVE_MAPPING ||
+		part->part.loss == LOSS_NATIVE_ORDER) &&
+	       part->n && part->n <= 2 && modules__begins(process, part->pc[0], sample->header.time);
+}
+
 uint32_t native__sample(struct session *session, const struct record_sample *sample)
 {
 	int32_t pid = (int32_t)sample->header.task.tgid;
@@ -233,6 +244,8 @@ uint32_t native__sample(struct session *session, const struct record_sample *sam
 	trusted = modules_process__trusted(process, part->pc, part->n, sample->header.time);
 	if (trusted < part->n)
 		return trusted;
+	if (is_begun(process, sample, part))
+		return NATIVE_BEGUN;
 	if (part->part.loss && part->n && !record__part(sample, PART_STACK)) /* else it is not over */
 		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
 				 sample->header.time);
@@ -243,6 +256,12 @@ void native__cut(struct session *session, struct record_sample *sample, uint32_t
 {
 	struct part_native_frames *part = (void *)record__part(sample, PART_NATIVE_FRAMES);
 
+	if (part && trusted == NATIVE_BEGUN) {
+		profile__excuse(session->profile, part->part.loss, 1);
+		part->part.loss = LOSS_NONE;
+		part->flags |= NATIVE_WHOLE;
+		part->n = 1;
+	}
 	if (!part || trusted >= part->n)
 		return;
 	part->n = trusted;

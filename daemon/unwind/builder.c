@@ -127,16 +127,26 @@ static int take_row(struct cfi_rows *rows, uint64_t pc, const struct cfi_cie *ci
 	return err ? err : row_rule(b, pc, rule);
 }
 
+int builder__row(struct builder *b, uint64_t pc, const uint64_t words[2])
+{
+	uint32_t rule = RULE_NONE;
+	int err = rule_intern(b, words, &rule);
+
+	return err ? err : row_rule(b, pc, rule);
+}
+
 int builder__init(struct builder *b, const struct elf_frames *elf)
 {
 	static const uint64_t always[][2] = {{UNWIND_RULE_NONE},
 					     {UNWIND_RULE_END},
-					     {UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_RULES)}};
+					     {UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_RULES)},
+					     {UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_CODE_LATER)}};
 	uint32_t i, rule;
 	int err;
 
 	*b = (struct builder){.rows_of.row = take_row, .elf = elf, .base = elf->text & ~1023ull};
 	b->first_weak = UINT32_MAX;
+	b->gaps = elf->loaded_only || !elf->n_headers ? RULE_NONE : RULE_LATER;
 	err = hash_seed__draw(&b->seed);
 	if (!err)
 		err = rules_grow(b);

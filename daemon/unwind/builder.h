@@ -9,6 +9,7 @@
 #define RULE_NONE 0u /* ordinals of rules that are always there */
 #define RULE_END 1u
 #define RULE_FULL 2u /* UNWIND_UNSUPPORTED_RULES */
+#define RULE_LATER 3u /* UNWIND_UNSUPPORTED_CODE_LATER */
 
 struct rule {
 	uint64_t words[2]; /* the second is 0: it has one */
@@ -40,6 +41,7 @@ struct builder {
 	uint32_t *rows, n_rows, rows_capacity;
 	struct function *functions;
 	uint32_t n_functions, functions_capacity;
+	uint32_t gaps; /* the rule of code of which nothing is known: RULE_NONE, RULE_LATER */
 	uint32_t first_weak; /* functions from here on count only where no other one is */
 	uint32_t dropped;
 	uint32_t followed; /* functions without entries, by their code */
@@ -57,8 +59,12 @@ int builder__function(struct builder *b, const struct cfi_section *section,
 		      uint64_t size);
 /* A stretch without entries for which one rule holds. */
 int builder__stretch(struct builder *b, uint64_t start, uint64_t size, uint32_t rule);
-/* Functions of the symbol table that nothing else describes, and stubs of linkage. */
-int builder__follow(struct builder *b, struct unwind_source *source);
+/* Functions of the symbol table that nothing else describes, and stubs of linkage. With `places` (ELF
+ * addresses, ascending): those that hold one of them, also if no symbol names them. */
+int builder__follow(struct builder *b, struct unwind_source *source, const uint64_t *places,
+		    uint32_t n_places);
+/* The function at hand has this rule from `pc` on. */
+int builder__row(struct builder *b, uint64_t pc, const uint64_t words[2]);
 /* For builder__follow(): a function of which rows come by rows_of; what it is known by then, to be
  * given other rows. -ENOENT: no code of this file. */
 int builder__begin(struct builder *b, uint64_t start, uint64_t size, uint32_t *ret);

@@ -155,6 +155,17 @@ struct code_rows {
 	bool each; /* rows also where nothing can have changed */
 };
 
+/* The function that holds the byte at `place`, of code that no symbol names and that begins with a
+ * function's first byte, or with padding: [*ret_start, *ret_end). All its ways out must leave the stack as a
+ * function does that was entered where it begins, or -ENOENT: it cannot be told. */
+struct code_bytes {
+	const uint8_t *bytes;
+	uint32_t size;
+	uint64_t address; /* of the first */
+};
+int code__find(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t place,
+	       uint32_t *ret_start, uint32_t *ret_end);
+
 /* 0, or what `rows` returned; -ENOMEM. */
 int code__run(const struct code_decoder *decoder, const struct code_function *function,
 	      struct code_rows *rows);

@@ -271,7 +271,7 @@ int table__compile(struct unwind_source *source, struct unwind_sink *sink,
 	if (!err && elf.entry)
 		err = builder__stretch(b, elf.entry, 64, RULE_END);
 	if (!err)
-		err = builder__follow(b, source);
+		err = builder__follow(b, source, NULL, 0);
 	if (!err)
 		err = b->n_functions ? builder__finish(b, sink, ret) : -ENODATA;
 	builder__free(b);

@@ -194,13 +194,13 @@ static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 		if (i + 1 < n && w->b->functions[order[i + 1]].start < limit)
 			limit = w->b->functions[order[i + 1]].start;
 		if (covered && f->start > ((covered + 15) & ~15ull))
-			err = put(w, (uint32_t)covered, RULE_NONE);
+			err = put(w, (uint32_t)covered, w->b->gaps);
 		if (!err)
 			err = put_function(w, f, limit);
 		covered = limit;
 	}
 	if (!err && covered < text_end)
-		err = put(w, (uint32_t)covered, RULE_NONE);
+		err = put(w, (uint32_t)covered, w->b->gaps);
 	while (!err && w->page < w->table->pages)
 		close_page(w);
 	return err;
@@ -209,7 +209,7 @@ static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 static void writer_reset(struct writer *w, struct builder *b, struct unwind_table *table)
 {
 	*w = (struct writer){.b = b, .table = table};
-	w->rule = w->page_rule = b->rules[RULE_NONE].position;
+	w->rule = w->page_rule = b->rules[b->gaps].position;
 }
 
 static void set_shift(struct unwind_table *t, const struct builder *b, uint32_t shift)

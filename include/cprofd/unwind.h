@@ -69,7 +69,8 @@ union unwind_block {
 	X(CODE_REACHED, "no call frame information, and what leads to these instructions is not known") \
 	X(CODE_BYTES,   "no call frame information, and these bytes are no instructions") \
 	X(CODE_FIRST,   "no call frame information, and it may be the first function of a thread") \
-	X(CODE_LIMIT,   "no call frame information, and there is too much of it to be followed")
+	X(CODE_LIMIT,   "no call frame information, and there is too much of it to be followed") \
+	X(CODE_LATER,   "no call frame information, and its instructions were not followed yet")
 /* clang-format on */
 #define UNWIND_UNSUPPORTED_ENUM(id, sentence) UNWIND_UNSUPPORTED_##id,
 enum unwind_unsupported { UNWIND_UNSUPPORTED(UNWIND_UNSUPPORTED_ENUM) UNWIND_UNSUPPORTED_COUNT };
@@ -500,7 +501,8 @@ UNWIND_APART int unwind_apply(struct unwind_state *s)
 			return unwind_apply_context(s, rule);
 		if (kind != UNWIND_KIND_PLT && kind != UNWIND_KIND_LONG) {
 			s->why = (__u32)rule;
-			return LOSS_NATIVE_RULE;
+			return s->why == UNWIND_UNSUPPORTED_CODE_LATER ? LOSS_NATIVE_PENDING
+								       : LOSS_NATIVE_RULE;
 		}
 	}
 	if (!unwind_known(s, reg))

@@ -57,5 +57,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	function.size = (uint32_t)size - 3;
 	rows.size = function.size;
 	code__run(decoder, &function, &rows.rows);
+	if (data[0] & 4 && function.size) {
+		struct code_bytes code = {function.bytes, function.size, data[1]};
+		uint32_t place = (data[2] | (uint32_t)data[1] << 8) % function.size, start, end;
+
+		if (!code__find(decoder, &code, place, &start, &end) &&
+		    (start > place || end <= place || end > function.size))
+			abort();
+	}
 	return 0;
 }

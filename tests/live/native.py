@@ -10,6 +10,7 @@ import bisect
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -88,14 +89,27 @@ def native_parts(path):
         at += size
 
 
-def known_stacks(work, options):
+# More small functions than are followed in advance: the others are followed when a walk stops in them.
+MANY = "".join(f"int small{i}(int a) {{ return a * {i} + {i * 7}; }}\n" for i in range(6000))
+BARE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+
+
+def known_stacks(work, options, stripped=False, more=()):
     program = os.path.join(work, "stacks")
     subprocess.run(["gcc", "-g0", "-fno-ipa-icf", "-fomit-frame-pointer", "-pthread", "-o", program, *options,
-                    os.path.join(HERE, "../targets/native_stacks.c")], check=True)
+                    os.path.join(HERE, "../targets/native_stacks.c"), *more], check=True)
+    named = program
+    if stripped:
+        named = program + ".named"
+        shutil.copy(program, named)
+        subprocess.run(["strip", program], check=True)
+        options = [*options, "stripped"]
+    if more:
+        options = [*options, "with", *(os.path.basename(m) for m in more)]
     target = subprocess.Popen([program, str(int(SECONDS) + 3)])
     time.sleep(0.3)
     bias, ranges = mappings(target.pid, program)
-    table = symbols(program)
+    table = symbols(named)
     starts = [s[0] for s in table]
     record = os.path.join(work, "records")
     run = subprocess.run([RAW, "-n", "full", str(target.pid), "999", str(SECONDS), record], capture_output=True, text=True)
@@ -118,8 +132,10 @@ def known_stacks(work, options):
     samples = whole = wrong = kernel = deep = 0
     shapes, odd = {}, {}
     parts = list(native_parts(record))
+    # Tables are being made; of code that is met step by step several, one after the other.
+    settle = 500e6 if not stripped and not more else 1500e6
     for when, flags, loss, marks, pcs in parts:
-        if when < parts[0][0] + 500e6:  # tables are being made
+        if when < parts[0][0] + settle:
             continue
         samples += 1
         kernel += flags & 1
@@ -220,8 +236,12 @@ with tempfile.TemporaryDirectory() as work:
     known_stacks(work, ["-O1", "-no-pie"])
     known_stacks(work, ["-O2", "-static"])
     # Without call frame information: known by its code.
-    known_stacks(work, ["-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])
-    known_stacks(work, ["-O0", "-no-pie", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])
+    known_stacks(work, ["-O2", *BARE])
+    known_stacks(work, ["-O0", "-no-pie", *BARE])
+    many = os.path.join(work, "many.c")
+    open(many, "w").write(MANY)
+    known_stacks(work, ["-O2", *BARE], more=[many])
+    known_stacks(work, ["-O1", *BARE], stripped=True)
 share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], 2)
 share("LLVM's JIT", ["/usr/bin/python3", os.path.join(HERE, "../targets/jit_unwind.py")], 2)
 SHORT = os.path.join(HERE, "../targets/short_code.py")

@@ -36,6 +36,13 @@ share=$(sed -n 's/^[0-9]* files.*equal \([0-9]*\)\..*/\1/p' "$work/log")
 [ "${share:-0}" -ge 98 ]
 report $? "at $share % of the instructions it is known"
 
+# Functions of which not even the beginning is known.
+ls -d $libs/libc.so.6 $libs/libm.so.6 $libs/libgcrypt.so.20 2>/dev/null | "$tools/code_compare" -f > "$work/log"
+status=$?
+grep '^  ' "$work/log" | head -n 20
+grep -E '^[0-9]+ files|^of [0-9]+ places|^unsupported' "$work/log"
+report $status "what is found without a name says what libdw says"
+
 # A function without call frame information, compiled with and without it: the tables hold for the same addresses.
 cat > "$work/a.c" <<'C'
 #include <alloca.h>

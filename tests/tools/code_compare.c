@@ -5,6 +5,9 @@
  *   code_compare [-v] FILE...     a line for each file, then sums; exit status 1: something was
  * wrong find ... | code_compare       the same of the files named on stdin
  *
+ *   code_compare -f ...           functions are not told where they begin: of each, one instruction is given, and code
+ * from some functions before it to some behind it (code__find)
+ *
  * equal        what libdw says of CFA, rbp and rbx holds in our state, and our rule gives it
  * unsupported  we say that we do not know, and why
  * lost         the CFA is right; of rbp or rbx we say that we do not know
@@ -327,6 +330,70 @@ static void compare_functions(struct compare *c, const struct code_decoder *deco
 	}
 }
 
+/* An instruction in the function, some way into it. */
+static uint32_t some_place(const struct code_decoder *decoder, const uint8_t *bytes, uint64_t size, size_t i)
+{
+	uint32_t wanted = (uint32_t)(i * 2654435761u % size), at = 0;
+	struct code_op op;
+
+	for (;;) {
+		code_decoder__run(decoder, bytes + at, (uint32_t)(size - at), at, &op);
+		if (at + op.length > wanted || at + op.length >= size)
+			return at;
+		at += op.length;
+	}
+}
+
+static bool find_functions;
+static unsigned long places, found, found_exactly;
+
+#define AROUND 6u
+
+static void compare_found(struct compare *c, const struct code_decoder *decoder)
+{
+	struct code_entry entry = {};
+	size_t i, k, n;
+
+	c->rows_of.leaves = NULL;
+	for (i = 0; i < c->n_functions; i++) {
+		const struct function *f = &c->functions[i], *first = f, *last = f;
+		uint32_t place, start, end;
+		struct function found_at;
+		const uint8_t *bytes;
+
+		if (f->pads || begins_with_frame(c, f))
+			continue;
+		if (i >= AROUND && f->start - c->functions[i - AROUND].start < CODE_FUNCTION_MAX / 2)
+			first = &c->functions[i - AROUND];
+		while (first < f && begins_with_frame(c, first))
+			first++;
+		if (i + 2 < c->n_functions && f[2].start - f->start < CODE_FUNCTION_MAX / 2)
+			last = f + 2;
+		bytes = bytes_at(c->elf, first->start, last->start + last->size - first->start);
+		if (!bytes || f->size > CODE_FUNCTION_MAX / 2)
+			continue;
+		places++;
+		c->sums.functions++;
+		place = (uint32_t)(f->start - first->start) +
+			some_place(decoder, bytes + (f->start - first->start), f->size, i);
+		if (code__find(decoder,
+			       &(struct code_bytes){bytes, (uint32_t)(last->start + last->size - first->start),
+						    first->start},
+			       place, &start, &end))
+			continue;
+		found++;
+		found_at = (struct function){.start = first->start + start, .size = end - start};
+		found_exactly += found_at.start == f->start;
+		if (run(c, decoder, &found_at, &entry, 1, false))
+			continue;
+		for (k = n = 0; k < c->n_rows; k++)
+			if (c->rows[k].pc - f->start < f->size)
+				c->rows[n++] = c->rows[k];
+		c->n_rows = n;
+		compare_rows(c, decoder, f, false);
+	}
+}
+
 static int compare_file(const char *path, const struct code_decoder *decoder, struct sums *sums)
 {
 	struct compare c = {.path = path,
@@ -342,7 +409,7 @@ static int compare_file(const char *path, const struct code_decoder *decoder, st
 	if (c.cfi && read_functions(&c)) {
 		unsigned long unsupported = 0;
 
-		compare_functions(&c, decoder);
+		(find_functions ? compare_found : compare_functions)(&c, decoder);
 		for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 			unsupported += c.sums.unsupported[i];
 		printf("%s: %lu functions (%lu with landing pads, not compared), %lu halves (%lu "
@@ -378,6 +445,11 @@ int main(int argc, char **argv)
 	char line[4096];
 	int i;
 
+	if (argc > 1 && !strcmp(argv[1], "-f")) {
+		find_functions = true;
+		argv++;
+		argc--;
+	}
 	if (argc > 1 && !strcmp(argv[1], "-v")) {
 		show_max = 100000;
 		show_unsupported = getenv("CODE_UNSUPPORTED") != NULL;
@@ -400,6 +472,10 @@ int main(int argc, char **argv)
 	       100.0 * (double)sums.lost / (double)(sums.instructions + !sums.instructions),
 	       100.0 * (double)sums.strange / (double)(sums.instructions + !sums.instructions),
 	       sums.contradicted, sums.liars, sums.wrong);
+	if (find_functions)
+		printf("of %lu places the function was found %lu times, %lu times it begins where call frame "
+		       "information says\n",
+		       places, found, found_exactly);
 	for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 		if (sums.unsupported[i])
 			printf("unsupported: %lu (%.4f %%): %s\n", sums.unsupported[i],

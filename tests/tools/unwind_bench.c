@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -42,6 +43,11 @@ static long peak_kb(void)
 	return usage.ru_maxrss;
 }
 
+/* Of all files; in memory that their processes share. */
+static struct {
+	unsigned long files, rows, bytes;
+} *sums;
+
 static int bench(const char *path)
 {
 	struct sink sink = {.sink.allot = sink_allot};
@@ -69,6 +75,9 @@ static int bench(const char *path)
 			best = begin;
 	}
 	head = *t;
+	sums->files++;
+	sums->rows += head.changes;
+	sums->bytes += table__size(&head);
 	if (!mkdtemp(directory))
 		return perror(directory), 1;
 	cache.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -97,6 +106,9 @@ int main(int argc, char **argv)
 {
 	int i, status, bad = argc < 2;
 
+	sums = mmap(NULL, sizeof(*sums), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (sums == MAP_FAILED)
+		return 1;
 	for (i = 1; i < argc; i++) {
 		pid_t pid;
 
@@ -107,5 +119,6 @@ int main(int argc, char **argv)
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 			bad = 1;
 	}
+	printf("%lu files: %.2f bytes a row\n", sums->files, (double)sums->bytes / (double)(sums->rows + !sums->rows));
 	return bad;
 }

@@ -275,15 +275,16 @@ static void compare_row(struct comparison *c, Dwarf_Frame *frame, uint64_t pc)
 		show(c, pc, "our table is broken");
 		return;
 	}
+	if (unwind_rule_kind(rule) == UNWIND_KIND_NONE ||
+	    rule == UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_CODE_LATER)) {
+		c->sums.missing++;
+		show(c, pc, "libdw has a rule here, we have none");
+		return;
+	}
 	if (unwind_rule_kind(rule) == UNWIND_KIND_UNSUPPORTED) {
 		c->sums.unsupported[(uint32_t)rule % UNWIND_UNSUPPORTED_COUNT]++;
 		if ((uint32_t)rule == UNWIND_UNSUPPORTED_DAMAGED)
 			show(c, pc, "we say damaged, libdw has a rule");
-		return;
-	}
-	if (unwind_rule_kind(rule) == UNWIND_KIND_NONE) {
-		c->sums.missing++;
-		show(c, pc, "libdw has a rule here, we have none");
 		return;
 	}
 	make_up(c, pc);
@@ -406,6 +407,12 @@ static uint64_t compare_from(struct comparison *c, Dwarf_CFI *cfi, const struct 
 	return pc < limit ? pc : limit;
 }
 
+static bool says_nothing(__u64 rule)
+{
+	return unwind_rule_kind(rule) == UNWIND_KIND_NONE || unwind_rule_kind(rule) == UNWIND_KIND_END ||
+	       rule == UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_CODE_LATER);
+}
+
 /* Code between two functions must have no rule, but for the padding behind the first. */
 static void compare_gap(struct comparison *c, const struct changes *changes, size_t at, uint64_t pc,
 			uint64_t limit)
@@ -420,8 +427,7 @@ static void compare_gap(struct comparison *c, const struct changes *changes, siz
 	}
 	for (;;) {
 		if (our_rule(c, pc, &rule, &second) ||
-		    (unwind_rule_kind(rule) != UNWIND_KIND_NONE &&
-		     unwind_rule_kind(rule) != UNWIND_KIND_END)) {
+		    !says_nothing(rule)) {
 			*(c->unlisted ? &c->sums.unlisted
 			  : c->followed ? &c->sums.followed
 					: &c->sums.too_much) += 1;

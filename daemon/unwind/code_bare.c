@@ -1,0 +1,316 @@
+/* Which functions of an ELF file no call frame information describes: those of its symbol table, the stubs of
+ * linkage (.plt) that some linkers leave without, and, where a walk stopped in code that no symbol names, the
+ * function around that place (code__find()). */
+#include "unwind/code_file.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/slots.h"
+
+#define SYMBOLS_AT_ONCE 2048u
+#define BARE_MAX (1u << 18) /* functions */
+
+/* --- what is covered --- */
+
+static int cover(struct following *f)
+{
+	const struct builder *b = f->b;
+	uint64_t reach = 0;
+	uint32_t i;
+
+	f->n_starts = b->n_functions;
+	f->starts = malloc((f->n_starts + 1) * sizeof(*f->starts));
+	f->reach = malloc((f->n_starts + 1) * sizeof(*f->reach));
+	if (!f->starts || !f->reach)
+		return -ENOMEM;
+	for (i = 0; i < f->n_starts; i++)
+		f->starts[i] = (uint64_t)b->functions[i].start << 32 | i;
+	if (builder__sort(f->starts, f->n_starts))
+		return -ENOMEM;
+	for (i = 0; i < f->n_starts; i++) {
+		const struct function *function = &b->functions[(uint32_t)f->starts[i]];
+
+		if ((uint64_t)function->start + function->size > reach)
+			reach = (uint64_t)function->start + function->size;
+		f->reach[i] = (uint32_t)(reach > UINT32_MAX ? UINT32_MAX : reach);
+		f->starts[i] = b->base + function->start;
+	}
+	return 0;
+}
+
+/* How many of the covered functions begin at or below `at`. */
+static uint32_t count_starts(const struct following *f, uint64_t at)
+{
+	uint32_t low = 0, high = f->n_starts;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (f->starts[middle] <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* False: an entry describes its first byte. Cuts it to what none describes. */
+static bool is_bare(const struct following *f, uint64_t start, uint64_t *size)
+{
+	uint32_t n = count_starts(f, start);
+
+	if (n && f->b->base + f->reach[n - 1] > start)
+		return false;
+	if (n<f->n_starts && * size> f->starts[n] - start)
+		*size = f->starts[n] - start;
+	return true;
+}
+
+/* --- sections and symbols --- */
+
+int following__read(struct following *f, void *dst, uint64_t size, uint64_t offset)
+{
+	if (offset > f->source->size || size > f->source->size - offset)
+		return -EBADMSG;
+	return f->source->read(f->source, dst, size, offset);
+}
+
+const Elf64_Shdr *following__section(const struct following *f, uint64_t at)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_code; i++)
+		if (at - f->code[i].sh_addr < f->code[i].sh_size)
+			return &f->code[i];
+	return NULL;
+}
+
+static int add(struct following *f, uint64_t start, uint64_t size, struct bare what)
+{
+	const Elf64_Shdr *section = following__section(f, start);
+	int err;
+
+	if (!section || !size || !is_bare(f, start, &size) || f->n_bare == BARE_MAX)
+		return 0;
+	if (size > section->sh_addr + section->sh_size - start)
+		size = section->sh_addr + section->sh_size - start;
+	err = array__reserve((void **)&f->bare, sizeof(*f->bare), f->n_bare, &f->bare_capacity);
+	if (err)
+		return err;
+	what.start = start;
+	what.size = size;
+	what.function = UINT32_MAX;
+	f->bare[f->n_bare++] = what;
+	return 0;
+}
+
+/* gcc names the halves that it moves away NAME.cold. */
+static bool is_cold(struct following *f, const Elf64_Shdr *names, const Elf64_Sym *symbol)
+{
+	char name[256] = "";
+	uint64_t left;
+
+	if (!names->sh_size || symbol->st_name >= names->sh_size)
+		return false;
+	left = names->sh_size - symbol->st_name;
+	/* Long names end in it: read on until one is whole. */
+	while (left) {
+		uint64_t size = left < sizeof(name) - 1 ? left : sizeof(name) - 1;
+
+		if (following__read(f, name, size, names->sh_offset + names->sh_size - left))
+			return false;
+		name[size] = 0;
+		if (strstr(name, ".cold"))
+			return true;
+		if (strlen(name) < size || left <= size)
+			return false;
+		left -= size - 8; /* which may lie across */
+		if (names->sh_size - symbol->st_name - left > 65536)
+			return true; /* whoever has such names */
+	}
+	return false;
+}
+
+static int take_symbol(struct following *f, const Elf64_Shdr *sections, uint32_t n,
+		       const Elf64_Shdr *names, const Elf64_Sym *symbol)
+{
+	unsigned type = ELF64_ST_TYPE(symbol->st_info);
+	uint64_t start = symbol->st_value, size = symbol->st_size;
+	uint32_t i;
+
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF ||
+	    (symbol->st_shndx >= n && symbol->st_shndx != SHN_XINDEX))
+		return 0;
+	for (i = 0; !size && i < f->n_places; i++)
+		if (start <= f->places[i] && start > f->hints[i])
+			f->hints[i] = start;
+	if (!size)
+		return 0;
+	if (f->b->elf->loaded_only) {
+		if (symbol->st_shndx >= n)
+			return 0;
+		start += sections[symbol->st_shndx].sh_addr;
+	}
+	if (!is_bare(f, start, &size))
+		return 0;
+	return add(f, start, size, (struct bare){.cold = is_cold(f, names, symbol)});
+}
+
+static int take_symbols(struct following *f, const Elf64_Shdr *sections, uint32_t n)
+{
+	const struct elf_section *table = &f->b->elf->functions;
+	_cleanup_free_ Elf64_Sym *symbols = malloc(SYMBOLS_AT_ONCE * sizeof(*symbols));
+	const Elf64_Shdr none = {}, *names = &none;
+	uint64_t left = table->size / sizeof(*symbols), at = table->offset, i, some;
+	int err = 0;
+
+	if (!symbols)
+		return -ENOMEM;
+	if (f->b->elf->function_names < n)
+		names = &sections[f->b->elf->function_names];
+	for (; !err && left; left -= some) {
+		some = left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE;
+		if (following__read(f, symbols, some * sizeof(*symbols), at))
+			break;
+		for (i = 0; !err && i < some; i++)
+			err = take_symbol(f, sections, n, names, &symbols[i]);
+		at += some * sizeof(*symbols);
+	}
+	return err;
+}
+
+/* .plt, .plt.got, .plt.sec */
+static int take_stubs(struct following *f, const Elf64_Shdr *section, const Elf64_Shdr *names)
+{
+	char name[6] = "";
+
+	if (section->sh_name >= names->sh_size ||
+	    following__read(f, name, 5, names->sh_offset + section->sh_name) ||
+	    (strcmp(name, ".plt") && strcmp(name, ".plt.")))
+		return 0;
+	return add(f, section->sh_addr, section->sh_size,
+		   (struct bare){.stubs = true, .head = !strcmp(name, ".plt")});
+}
+
+static int find(struct following *f)
+{
+	const struct elf_frames *elf = f->b->elf;
+	_cleanup_free_ Elf64_Shdr *sections = NULL;
+	uint32_t n = elf->n_headers, i;
+	Elf64_Ehdr header;
+	int err = 0;
+
+	sections = malloc((n + 1) * sizeof(*sections));
+	if (!sections)
+		return -ENOMEM;
+	if (following__read(f, sections, n * sizeof(*sections), elf->headers) ||
+	    following__read(f, &header, sizeof(header), 0))
+		return 0;
+	for (i = 1; i < n; i++)
+		if (sections[i].sh_flags & SHF_EXECINSTR && sections[i].sh_type == SHT_PROGBITS &&
+		    sections[i].sh_addr && f->n_code < SECTIONS_MAX &&
+		    sections[i].sh_addr <= UINT64_MAX - sections[i].sh_size)
+			f->code[f->n_code++] = sections[i];
+	if (elf->functions.size)
+		err = take_symbols(f, sections, n);
+	for (i = 0; !err && i < f->n_code && !elf->loaded_only && header.e_shstrndx < n; i++)
+		err = take_stubs(f, &f->code[i], &sections[header.e_shstrndx]);
+	return err;
+}
+
+/* --- code that no symbol names --- */
+
+/* Between what is known, within its section; from a symbol on, if there is one. */
+static bool find_gap(const struct following *f, uint64_t place, uint64_t hint, uint64_t *ret_start,
+		     uint64_t *ret_end)
+{
+	const Elf64_Shdr *section = following__section(f, place);
+	uint64_t size = UINT64_MAX - place, reach;
+	uint32_t n = count_starts(f, place), i;
+
+	if (!section || !is_bare(f, place, &size))
+		return false;
+	*ret_start = section->sh_addr;
+	*ret_end = section->sh_addr + section->sh_size;
+	if (size < *ret_end - place)
+		*ret_end = place + size;
+	reach = n ? f->b->base + f->reach[n - 1] : 0;
+	if (reach > *ret_start)
+		*ret_start = reach;
+	for (i = 0; i < f->n_bare; i++) { /* in order, but for what was added here */
+		const struct bare *bare = &f->bare[i];
+
+		if (place - bare->start < bare->size)
+			return false;
+		if (bare->start <= place && bare->start + bare->size > *ret_start)
+			*ret_start = bare->start + bare->size;
+		if (bare->start > place && bare->start < *ret_end)
+			*ret_end = bare->start;
+	}
+	if (hint > *ret_start)
+		*ret_start = hint;
+	return true;
+}
+
+static int take_gap(struct following *f, uint64_t place, uint64_t hint)
+{
+	struct bare what = {.cold = true, .hopeless = true};
+	_cleanup_free_ uint8_t *bytes = NULL;
+	const Elf64_Shdr *section;
+	uint64_t start, end, size;
+	uint32_t from, to;
+
+	if (!find_gap(f, place, hint, &start, &end))
+		return 0;
+	section = following__section(f, start);
+	size = end - start < CODE_FUNCTION_MAX ? end - start : CODE_FUNCTION_MAX;
+	bytes = malloc(size);
+	if (!bytes)
+		return -ENOMEM;
+	if (place - start < size && section &&
+	    !following__read(f, bytes, size, section->sh_offset + (start - section->sh_addr)) &&
+	    !code__find(f->decoder, &(struct code_bytes){bytes, (uint32_t)size, start},
+			(uint32_t)(place - start), &from, &to))
+		return add(f, start + from, to - from, (struct bare){});
+	if (start < (place & ~15ull))
+		start = place & ~15ull;
+	return add(f, start, (place | 15) + 1 - start < end - start ? (place | 15) + 1 - start : end - start,
+		   what);
+}
+
+static int take_gaps(struct following *f)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < f->n_places; i++)
+		err = take_gap(f, f->places[i], f->hints[i]);
+	return err;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct bare *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->size > y->size ? -1 : x->size < y->size;
+}
+
+int following__find(struct following *f)
+{
+	int err = cover(f);
+
+	if (!err)
+		err = find(f);
+	if (err)
+		return err;
+	if (f->n_bare)
+		qsort(f->bare, f->n_bare, sizeof(*f->bare), by_start);
+	err = take_gaps(f);
+	if (!err && f->n_bare)
+		qsort(f->bare, f->n_bare, sizeof(*f->bare), by_start);
+	return err;
+}

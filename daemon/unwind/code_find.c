@@ -1,0 +1,176 @@
+/* Functions without a name: where one begins and ends, told from instructions. Code is passed in order of
+ * address. A function goes on beyond a return when a jump before it led further; jumps backwards lead into code
+ * that was passed. What a jump through a table leads to is not known, and code behind it neither. A jump forwards
+ * may be one into another function in place of a call: if nothing comes to the place otherwise, those in front of
+ * padding are taken for such. A call in front of padding is one of a function that does not return.
+ *
+ * A beginning that is wrong shows: if it came after a push, or before the end of another function, returns
+ * would not find the return address where it must be. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "unwind/code.h"
+
+static void decode(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at,
+		   struct code_op *ret)
+{
+	uint32_t left = code->size - at;
+
+	code_decoder__run(decoder, code->bytes + at, left > 15 ? 15 : left, at, ret);
+}
+
+/* nop, int3 and zeros. */
+static uint32_t skip_padding(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at)
+{
+	struct code_op op;
+
+	while (at < code->size) {
+		if (!code->bytes[at] || code->bytes[at] == 0xcc) {
+			at++;
+			continue;
+		}
+		decode(decoder, code, at, &op);
+		/* endbr64 changes nothing, and begins a function. */
+		if (op.kind != CODE_NOTHING || code->bytes[at] == 0xf3)
+			break;
+		at += op.length;
+	}
+	return at;
+}
+
+static bool ends(const struct code_op *op)
+{
+	return op->kind == CODE_JUMP || op->kind == CODE_AWAY || op->kind == CODE_RETURN || op->kind == CODE_STOP;
+}
+
+/* Code is aligned here, or behind padding, as it is in front of functions (and of loops). */
+static bool is_boundary(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at)
+{
+	return !((code->address + skip_padding(decoder, code, at)) & 15);
+}
+
+/* The end of the function that begins at `at`; 0: not known. */
+static uint32_t find_end(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at,
+			 bool tail_calls)
+{
+	uint32_t reach = at;
+	uint16_t of_table = 0; /* registers */
+	struct code_op op;
+
+	while (at < code->size) {
+		decode(decoder, code, at, &op);
+		if (op.kind == CODE_BAD ||
+		    (op.kind == CODE_AWAY &&
+		     (op.table || (op.from < CODE_REGISTERS && of_table >> op.from & 1))))
+			return 0;
+		of_table = (uint16_t)(op.table ? of_table | op.writes : of_table & ~op.writes);
+		at += op.length;
+		if ((op.kind == CODE_JUMP || op.kind == CODE_BRANCH) && op.near && op.value > (int64_t)reach &&
+		    op.value < (int64_t)code->size) {
+			if (!tail_calls || op.kind != CODE_JUMP || at <= reach ||
+			    !is_boundary(decoder, code, at))
+				reach = (uint32_t)op.value;
+		}
+		if (at > reach && (ends(&op) || (op.kind == CODE_CALL && is_boundary(decoder, code, at))))
+			return at;
+	}
+	return 0;
+}
+
+/* --- is it one? --- */
+
+struct trial {
+	struct code_rows rows; /* first */
+	const struct code_decoder *decoder;
+	struct code_bytes code;
+	uint32_t place;
+	const uint8_t *begins; /* by bit: where functions begin that were passed */
+	uint32_t start;	       /* the trial's, in that */
+	uint32_t good, bad; /* ways out */
+	bool reached;
+};
+
+static int try_row(struct code_rows *rows, uint64_t pc, const struct code_state *state, int why)
+{
+	struct trial *trial = (struct trial *)rows;
+	struct code_op op;
+
+	if (pc <= trial->place)
+		trial->reached = state != NULL;
+	decode(trial->decoder, &trial->code, (uint32_t)pc, &op);
+	if (!state || (op.kind != CODE_RETURN && op.kind != CODE_AWAY))
+		return 0;
+	if (state->regs[UNWIND_SP].what == CODE_IS_FRAME && state->regs[UNWIND_SP].at == -8)
+		trial->good++;
+	else
+		trial->bad++;
+	return 0;
+}
+
+static int try_leaves(struct code_rows *rows, uint64_t target, const struct code_state *state)
+{
+	struct trial *trial = (struct trial *)rows;
+
+	uint64_t at = trial->start + target; /* below it: very large, if that is before all */
+	bool passed = at < trial->start, begins = passed && trial->begins[at / 8] >> (at % 8) & 1;
+
+	/* A call in place of a return leads to a function's first byte. What lies behind is not known. */
+	trial->bad += !code_state__is_fresh(state) || (passed && !begins);
+	trial->good += begins;
+	return 0;
+}
+
+/* [start, end), of which those before `start` were passed. */
+static int is_one(const struct code_decoder *decoder, const struct code_bytes *code, const uint8_t *begins,
+		  uint32_t start, uint32_t end, uint32_t place)
+{
+	struct trial trial = {.rows = {.row = try_row, .leaves = try_leaves, .each = true},
+			      .decoder = decoder,
+			      .code = {.bytes = code->bytes + start, .size = end - start},
+			      .place = place - start,
+			      .begins = begins,
+			      .start = start};
+	struct code_entry entry = {};
+	struct code_function function = {
+		.bytes = code->bytes + start, .size = end - start, .entries = &entry, .n_entries = 1};
+	int err = code__run(decoder, &function, &trial.rows);
+
+	return err ? err : trial.good && !trial.bad && trial.reached ? 0 : -ENOENT;
+}
+
+static int find(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t place,
+		bool tail_calls, uint8_t *begins, uint32_t *ret_start, uint32_t *ret_end)
+{
+	uint32_t start = 0, end;
+
+	memset(begins, 0, place / 8 + 1);
+	while (start < code->size) {
+		start = skip_padding(decoder, code, start);
+		end = start < code->size ? find_end(decoder, code, start, tail_calls) : 0;
+		if (!end || start > place)
+			return -ENOENT;
+		begins[start / 8] |= (uint8_t)(1u << start % 8);
+		if (place < end) {
+			*ret_start = start;
+			*ret_end = end;
+			return is_one(decoder, code, begins, start, end, place);
+		}
+		start = end;
+	}
+	return -ENOENT;
+}
+
+int code__find(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t place,
+	       uint32_t *ret_start, uint32_t *ret_end)
+{
+	_cleanup_free_ uint8_t *begins = malloc(place / 8 + 1);
+	int err = -ENOMEM;
+
+	if (begins)
+		err = find(decoder, code, place, false, begins, ret_start, ret_end);
+	if (err == -ENOENT)
+		err = find(decoder, code, place, true, begins, ret_start, ret_end);
+	return err;
+}

@@ -1,0 +1,121 @@
+/* A table to which functions are added: what it says is taken as it is, and what it left for later is
+ * followed where walks stopped. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "unwind/builder.h"
+
+struct reading {
+	struct builder *b;
+	const struct unwind_table *table;
+	const uint64_t *words;
+	bool open; /* there is a stretch */
+	uint32_t rule;
+};
+
+static bool is_later(uint64_t rule)
+{
+	return rule == UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_CODE_LATER);
+}
+
+static void close_stretch(struct reading *r, uint64_t end)
+{
+	struct function *function = &r->b->functions[r->b->n_functions - 1];
+
+	if (!r->open)
+		return;
+	function->size = (uint32_t)(end - r->b->base) - function->start;
+	r->open = false;
+}
+
+/* The rule of [pc, next). */
+static int take(struct reading *r, uint64_t pc, uint64_t next, uint32_t rule)
+{
+	const uint64_t *at = r->words + r->table->rules + rule;
+	uint64_t words[2] = {at[0], unwind_rule_kind(at[0]) == UNWIND_KIND_LONG ? at[1] : 0};
+	uint64_t end = r->table->text + r->table->text_size;
+	uint32_t function;
+	int err = 0;
+
+	if (pc >= end || next <= r->table->text || (r->open && rule == r->rule))
+		return 0;
+	r->rule = rule;
+	if (is_later(words[0])) {
+		close_stretch(r, pc);
+		return 0;
+	}
+	if (pc < r->table->text)
+		pc = r->table->text;
+	if (!r->open)
+		err = builder__begin(r->b, pc, end - pc, &function);
+	if (!err) {
+		r->open = true;
+		err = builder__row(r->b, pc, words);
+	}
+	return err;
+}
+
+static int take_page(struct reading *r, uint32_t page)
+{
+	const struct unwind_table *t = r->table;
+	uint64_t entry = r->words[t->index + page], start = t->base + ((uint64_t)page << t->shift);
+	const uint32_t *rows = (const uint32_t *)(r->words + t->rows) + (uint32_t)entry;
+	uint32_t n = (uint16_t)(entry >> 32), i;
+	uint64_t end = start + (1ull << t->shift);
+	int err = take(r, start, n ? start + (rows[0] >> 16) : end, (uint32_t)(entry >> 48));
+
+	for (i = 0; !err && i < n; i++)
+		err = take(r, start + (rows[i] >> 16), i + 1 < n ? start + (rows[i + 1] >> 16) : end,
+			   rows[i] & 0xffff);
+	return err;
+}
+
+static int take_all(struct reading *r)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < r->table->pages; i++)
+		err = take_page(r, i);
+	close_stretch(r, r->table->text + r->table->text_size);
+	return err;
+}
+
+int table__follow(struct unwind_source *source, const struct unwind_table *table, const uint64_t *places,
+		  uint32_t n, bool last, struct unwind_sink *sink, struct unwind_table **ret)
+{
+	_cleanup_free_ struct builder *b = NULL;
+	struct reading reading = {.table = table, .words = (const uint64_t *)table};
+	struct elf_frames elf;
+	int err;
+
+	if (n > UNWIND_PLACES_MAX)
+		return -EINVAL;
+	err = elf_frames__open(source, &elf);
+	if (err)
+		return err;
+	if (elf.text != table->text || elf.text_size != table->text_size)
+		return -ESTALE;
+	b = malloc(sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	err = builder__init(b, &elf);
+	if (last)
+		b->gaps = RULE_NONE;
+	reading.b = b;
+	if (!err)
+		err = take_all(&reading);
+	if (!err)
+		err = builder__follow(b, source, places, n);
+	if (!err)
+		err = builder__finish(b, sink, ret);
+	if (!err) {
+		(*ret)->identity = table->identity;
+		(*ret)->functions = table->functions;
+		(*ret)->dropped = table->dropped;
+		(*ret)->followed += table->followed;
+	}
+	builder__free(b);
+	return err;
+}
