@@ -12,7 +12,7 @@ CLANG ?= clang
 LLVM_STRIP ?= llvm-strip
 # Debian has it in /usr/sbin, which is not on everybody's path.
 BPFTOOL ?= $(firstword $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool) bpftool)
-PKGS := libbpf libzstd jansson libelf libdw liblzma
+PKGS := libbpf libzstd jansson libelf liblzma zlib
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Werror -Wno-unused-parameter
@@ -114,7 +114,7 @@ uninstall: ## what install put there
 
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
-	libelf-dev libdw-dev liblzma-dev libiberty-dev libunwind-dev libzydis-dev
+	libelf-dev libdw-dev zlib1g-dev liblzma-dev libiberty-dev libunwind-dev libzydis-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
 	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \
