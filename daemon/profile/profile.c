@@ -27,7 +27,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	if (!profile->options.ended_max)
 		profile->options.ended_max = 2048;
 	if (!profile->options.pending_max)
-		profile->options.pending_max = 16384;
+		profile->options.pending_max = 65536; /* three seconds of two threads at 9999 Hz */
 	profile->sink = sink;
 	tasks__init(&profile->tasks);
 	profile->stack = calloc(1, sizeof(*profile->stack));

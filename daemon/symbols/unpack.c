@@ -6,13 +6,14 @@
 #include <zlib.h>
 
 #define INPUT (16u << 10)
+#define DISTANCE (32u << 10) /* as far back as deflate's references go (RFC 1951) */
 
 /* Where the stream can be entered. */
 struct point {
 	uint64_t in, out; /* of the next packed byte, and of what comes out */
 	int bits;         /* of the byte before it that are not used yet */
 	unsigned len;
-	uint8_t before[UNPACK_WINDOW]; /* what the stream may refer to */
+	uint8_t before[DISTANCE]; /* what the stream may refer to */
 };
 
 /* What is needed while it runs. */
@@ -138,17 +139,21 @@ static void keep(struct unpack *unpack)
 	unpack->points[unpack->n_points++] = point;
 }
 
-/* The next bytes into an empty window. */
+/* The next bytes into the window, of which half stays when it is full. */
 static int next(struct unpack *unpack)
 {
 	struct run *run = unpack->run;
-	uint64_t left = unpack->size - run->out;
+	uint64_t left = unpack->size - run->out, begin = run->out, have = run->out - run->window_at;
 	int state = Z_OK;
 	size_t got;
 
-	run->window_at = run->out;
-	run->z.next_out = run->window;
-	run->z.avail_out = left < UNPACK_WINDOW ? (uInt)left : UNPACK_WINDOW;
+	if (have == UNPACK_WINDOW) {
+		have = UNPACK_WINDOW / 2;
+		memcpy(run->window, run->window + UNPACK_WINDOW - have, have);
+		run->window_at = run->out - have;
+	}
+	run->z.next_out = run->window + have;
+	run->z.avail_out = left < UNPACK_STEP ? (uInt)left : UNPACK_STEP;
 	while (run->z.avail_out && state == Z_OK) {
 		if (!run->z.avail_in) {
 			got = unpack->end - run->in < INPUT ? (size_t)(unpack->end - run->in) : INPUT;
@@ -163,7 +168,7 @@ static int next(struct unpack *unpack)
 		if (state == Z_OK && (run->z.data_type & 0xc0) == 0x80)
 			keep(unpack);
 	}
-	return run->out > run->window_at ? 0 : -EBADMSG;
+	return run->out > begin ? 0 : -EBADMSG;
 }
 
 int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uint8_t **ret_data, uint64_t *ret_at,
@@ -181,7 +186,7 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 		if (!*work)
 			return -EFBIG;
 		err = next(unpack);
-		*work -= *work < UNPACK_WINDOW ? *work : UNPACK_WINDOW;
+		*work -= *work < UNPACK_STEP ? *work : UNPACK_STEP;
 	}
 	if (err) {
 		unpack__rest(unpack);

@@ -6,7 +6,8 @@
 
 #include "symbols/bytes.h"
 
-#define UNPACK_WINDOW (32u << 10)
+#define UNPACK_WINDOW (256u << 10)    /* its later half at least is there, so that going back a little is cheap */
+#define UNPACK_STEP (32u << 10)
 #define UNPACK_POINTS_MAX 12u          /* 32 KB each */
 #define UNPACK_SPAN_MIN (256u << 10)   /* bytes from one to the next, at least */
 
