@@ -8,6 +8,8 @@
 #ifndef CPROFD_SYMBOLS_DWARF_H
 #define CPROFD_SYMBOLS_DWARF_H
 
+#include <errno.h>
+
 #include "symbols/debug_bytes.h"
 
 /* X(id, name) */
@@ -51,8 +53,15 @@ void dwarf_abbrevs__free(struct dwarf_abbrevs *abbrevs);
 
 struct dwarf {
 	struct debug_section sections[DWARF_SECTION_COUNT];
-	uint64_t work; /* bytes of sections that may still be read */
+	uint64_t work; /* bytes of sections that may still be read; what reads none is charged, too */
 };
+static inline int dwarf__charge(struct dwarf *dwarf, uint64_t work)
+{
+	if (dwarf->work < work)
+		return -EFBIG;
+	dwarf->work -= work;
+	return 0;
+}
 /* -ENOENT: no .debug_line, or none of the others that it takes. */
 int dwarf__open(struct dwarf *dwarf, const struct elf_image *image);
 void dwarf__close(struct dwarf *dwarf);

@@ -159,6 +159,8 @@ int dwarf_die__read(const struct dwarf_unit *unit, const struct dwarf_abbrevs *a
 	abbrev = dwarf_abbrevs__find(abbrevs, code);
 	if (!abbrev)
 		return -EBADMSG;
+	if (dwarf__charge(unit->dwarf, 4 * (uint64_t)abbrev->n_specs))
+		return -EFBIG;
 	ret->tag = abbrev->tag;
 	ret->children = abbrev->children;
 	for (i = 0; i < abbrev->n_specs; i++) {

@@ -76,6 +76,8 @@ int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint
 	}
 	if (!err)
 		err = cursor.error;
+	if (!err)
+		err = dwarf__charge(dwarf, cursor.at - offset);
 	if (!err && !sorted)
 		qsort(abbrevs->items, abbrevs->n, sizeof(abbrev), compare);
 	return err;

@@ -4,6 +4,8 @@
 
 #include "symbols/dwarf.h"
 
+#define ENTRY 16u /* what one is charged with */
+
 /* DWARF 2 to 4: pairs, from the unit's base or the one told last. */
 static int pairs(const struct dwarf_unit *unit, uint64_t offset, dwarf_range *range, void *context)
 {
@@ -14,6 +16,8 @@ static int pairs(const struct dwarf_unit *unit, uint64_t offset, dwarf_range *ra
 
 	debug_cursor__init(&cursor, &unit->dwarf->sections[DWARF_RANGES], offset);
 	for (i = 0; i < DWARF_UNIT_RANGES_MAX; i++) {
+		if (dwarf__charge(unit->dwarf, ENTRY))
+			return -EFBIG;
 		from = debug_cursor__uint(&cursor, unit->address_size);
 		to = debug_cursor__uint(&cursor, unit->address_size);
 		if (cursor.error || (!from && !to))
@@ -50,6 +54,8 @@ static int list(const struct dwarf_unit *unit, uint64_t offset, dwarf_range *ran
 
 	debug_cursor__init(&cursor, &unit->dwarf->sections[DWARF_RNGLISTS], offset);
 	for (i = 0; i < DWARF_UNIT_RANGES_MAX; i++) {
+		if (dwarf__charge(unit->dwarf, ENTRY))
+			return -EFBIG;
 		switch (debug_cursor__u8(&cursor)) {
 		case DW_RLE_end_of_list:
 			return cursor.error;

@@ -9,7 +9,7 @@
 #include "symbols/dwarf.h"
 
 #define UNITS_MAX 200000u
-#define WORK_OPEN (4ull << 30) /* bytes; the headers of all units: eight KB of each are read */
+#define WORK_OPEN (1ull << 30) /* bytes; for its first entry some 24 KB are read of each unit */
 #define WORK_UNIT (128u << 20)
 #define WORK_FIND (32u << 20)
 #define DEPTH_MAX 300u
