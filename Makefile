@@ -12,7 +12,7 @@ CLANG ?= clang
 LLVM_STRIP ?= llvm-strip
 # Debian has it in /usr/sbin, which is not on everybody's path.
 BPFTOOL ?= $(firstword $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool) bpftool)
-PKGS := libbpf libzstd zlib jansson libelf libdw liblzma
+PKGS := libbpf libzstd zlib jansson libelf liblzma
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Werror -Wno-unused-parameter

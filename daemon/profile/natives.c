@@ -157,7 +157,7 @@ int tables__name_pending(struct tables *tables, bool give_up)
 		if (pending->named)
 			continue;
 		err = tables->places->name(tables->places, pending->module, pending->vaddr, &place);
-		if (err == -EAGAIN && !give_up && tables->tick - pending->since < TABLES_PATIENCE_NATIVE)
+		if (err == -EAGAIN && !give_up && tables->tick - pending->since < TABLES_PATIENCE_NAMES)
 			continue;
 		err = name(tables, pending, &place);
 		if (err)

@@ -23,11 +23,11 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	if (!profile->options.stacks_max)
 		profile->options.stacks_max = 200000;
 	if (!profile->options.bytes_max)
-		profile->options.bytes_max = 16u << 20;
+		profile->options.bytes_max = 4u << 20;
 	if (!profile->options.ended_max)
 		profile->options.ended_max = 2048;
 	if (!profile->options.pending_max)
-		profile->options.pending_max = 16384;
+		profile->options.pending_max = 65536; /* three seconds of two threads at 9999 Hz */
 	profile->sink = sink;
 	tasks__init(&profile->tasks);
 	profile->stack = calloc(1, sizeof(*profile->stack));

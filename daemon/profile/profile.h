@@ -53,9 +53,9 @@ struct finisher {
 struct profile_options {
 	uint32_t rate;           /* Hz: what the ledger's missed ticks are counted by */
 	uint32_t stacks_max;     /* nodes of an epoch; 200,000 */
-	uint32_t bytes_max;      /* tables of an epoch; 16 MiB */
+	uint32_t bytes_max;      /* tables of an epoch; 4 MiB */
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
-	uint32_t pending_max;    /* samples that wait; 16,384 */
+	uint32_t pending_max;    /* samples that wait; 65,536 */
 	struct places *places;   /* NULL: native frames are left out. Borrowed */
 	struct finisher *finisher; /* NULL: none */
 };

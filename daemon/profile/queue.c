@@ -5,6 +5,7 @@
 #include "profile/internal.h"
 
 #define QUEUE_FIRST 256u
+#define QUEUE_KEPT 8192u /* items: more are given back when all are told */
 
 uint32_t queue__length(const struct queue *queue)
 {
@@ -103,6 +104,11 @@ int profile__drain(struct profile *profile, bool give_up)
 		profile->rows[n++] = item->row;
 		if (n == BATCH_ROWS)
 			err = tell_batch(profile, &n);
+	}
+	if (!queue__length(queue) && queue->capacity > QUEUE_KEPT) {
+		free(queue->items);
+		queue->items = NULL;
+		queue->capacity = 0;
 	}
 	return err ? err : tell_batch(profile, &n);
 }

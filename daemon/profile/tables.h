@@ -17,7 +17,8 @@
 #include "weave/places.h"
 
 #define TABLES_PATIENCE 2u
-#define TABLES_PATIENCE_NATIVE 100u /* for names and lines of native code, once for each library */
+#define TABLES_PATIENCE_NATIVE 100u /* for lines of native code, once for each library */
+#define TABLES_PATIENCE_NAMES 250u  /* for its names: without one a row says nothing, and it stays so */
 
 enum function_state {
 	FUNCTION_NOTED,   /* says something itself: .note */

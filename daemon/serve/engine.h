@@ -176,7 +176,9 @@ struct native_places *places__free(struct native_places *places);
 void places__tick(struct native_places *places);
 /* BROKER_DEBUG, BROKER_KALLSYMS. True: it was asked here; fd (or -1) is taken. */
 bool places__answered(struct native_places *places, const struct broker_message *message, int fd);
-/* Something is being read. */
+/* Names of modules are being read. */
+bool places__reads(const struct native_places *places);
+/* Lines are. */
 bool places__waits(const struct native_places *places);
 
 /* --- native.c: native stacks; without them these do nothing --- */

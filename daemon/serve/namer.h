@@ -5,9 +5,9 @@
  *         names__line() -> -EAGAIN                     looks into debug information, for each address once
  *         namer__event() is readable: a file is asked for -> broker -> namer__answer()
  *
- * A table that is ready is asked in the loop's thread: some microseconds. The thread alone opens libdw, which reads
- * all of a file's debug information: for one module at a time, for all the addresses that were asked for by then, and
- * not again for NAMER_LINES_PAUSE_NS.
+ * A table that is ready is asked in the loop's thread: some microseconds. The thread alone looks into debug information:
+ * for one module at a time, for all the addresses that were asked for by then, and not again for
+ * NAMER_LINES_PAUSE_NS, or four times what that took.
  *
  * Owner: a namer for each session; it owns its names, until it ends. Threads: all functions here belong to one
  * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts.
@@ -63,7 +63,9 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 
 /* Takes what the thread found. Each 20 ms. */
 void namer__tick(struct namer *namer);
-/* Lines are on their way. */
+/* Symbols of modules were asked for, and are on their way. */
+bool namer__reads(const struct namer *namer);
+/* Lines are. */
 bool namer__waits(const struct namer *namer);
 /* A number that differs when an answer may. */
 uint64_t namer__changes(const struct namer *namer);

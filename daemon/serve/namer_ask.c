@@ -356,8 +356,10 @@ void namer__tick(struct namer *namer)
 	struct line_job *done, *job;
 	struct names *names;
 
+	namer->reads = false;
 	for (names = namer->all; names; names = names->next) { /* which the loop alone changes */
 		pthread_mutex_lock(&namer->lock);
+		namer->reads |= names->state == NAMES_WAITS;
 		done = names->done;
 		names->done = NULL;
 		old = names->fresh ? names->file : NULL;
@@ -375,6 +377,11 @@ void namer__tick(struct namer *namer)
 		}
 		free_jobs(done);
 	}
+}
+
+bool namer__reads(const struct namer *namer)
+{
+	return namer->reads;
 }
 
 bool namer__waits(const struct namer *namer)

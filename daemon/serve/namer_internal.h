@@ -90,6 +90,7 @@ struct namer {
 	/* the loop's */
 	uint64_t changes;
 	uint32_t n_names, waiting;
+	bool reads;
 	struct hash_seed seed;
 	struct line_row *rows;
 	uint32_t n_rows, rows_capacity;

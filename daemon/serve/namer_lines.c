@@ -1,4 +1,4 @@
-/* Lines, in the namer's thread: module by module, since libdw holds much for each. */
+/* Lines, in the namer's thread: module by module. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,21 +16,19 @@ static uint64_t now(void)
 
 static void find(struct names *names, struct line_job *job)
 {
-	const struct source_line *lines;
-	size_t n;
+	struct source_line line;
 
-	job->error = symbol_file__lines(names->work, job->vaddr, &lines, &n);
+	job->error = symbol_file__line(names->work, job->vaddr, &line);
 	if (job->error)
 		return;
-	/* Of the function itself: of what was inlined into it, the call. */
-	job->line = lines[n - 1].line;
-	job->column = lines[n - 1].column;
-	job->file = lines[n - 1].file ? strdup(lines[n - 1].file) : NULL;
+	job->line = line.line;
+	job->column = line.column;
+	job->file = line.file ? strdup(line.file) : NULL;
 	if (!job->file || !job->line)
 		job->error = -ENOENT;
 }
 
-/* By address: libdw goes through units in their order. */
+/* By address: what was read of a unit serves all that are in it. */
 static struct line_job *merge(struct line_job *a, struct line_job *b)
 {
 	struct line_job *merged = NULL, **at = &merged;
@@ -90,6 +88,7 @@ bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
 {
 	struct line_job *jobs, *last;
 	struct names *names;
+	uint64_t begin, took;
 	int err = -ENOENT;
 
 	pthread_mutex_lock(&namer->lock);
@@ -97,6 +96,7 @@ bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
 	pthread_mutex_unlock(&namer->lock);
 	if (!names)
 		return false;
+	begin = now();
 	if (names->work)
 		err = symbol_file__open_lines(names->work);
 	if (err == -ENOENT && names->work && names->kind == NAMES_FILE)
@@ -110,8 +110,10 @@ bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
 			break;
 	}
 	symbol_file__close_lines(names->work);
-	if (!err)
-		names->lines_again = now() + NAMER_LINES_PAUSE_NS;
+	took = now() - begin;
+	if (!err) /* what is packed takes longer: at most a fifth of the time */
+		names->lines_again =
+			begin + took + (4 * took > NAMER_LINES_PAUSE_NS ? 4 * took : NAMER_LINES_PAUSE_NS);
 	pthread_mutex_lock(&namer->lock);
 	if (names->download_state == DOWNLOAD_WANTED) { /* once more, with what comes */
 		last->next = names->asked;

@@ -427,6 +427,11 @@ void places__tick(struct native_places *self)
 	namer__tick(self->namer);
 }
 
+bool places__reads(const struct native_places *self)
+{
+	return self && namer__reads(self->namer);
+}
+
 bool places__waits(const struct native_places *self)
 {
 	return self && namer__waits(self->namer);

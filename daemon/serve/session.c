@@ -19,6 +19,7 @@
 #define RUSH_NS 500000000ull /* a session begins so */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
 #define LINES_LAST_NS 500000000ull
+#define SYMBOLS_LAST_NS 3000000000ull /* of a recording that is over before the names of its modules were read */
 
 struct session *session__find(struct engine *engine, uint32_t id)
 {
@@ -170,17 +171,18 @@ static void finish(struct engine *engine, struct session *session)
 	session->state = SESSION_DONE;
 }
 
-/* The last frames' lines are read in another thread. */
+/* The last frames' names and lines are read in another thread. */
 static void linger(struct engine *engine, struct session *session, uint64_t now)
 {
 	uint64_t since = now - session->detached;
+	bool symbols = places__reads(session->places);
 
 	drain__run(engine, session, UINT64_MAX);
 	places__tick(session->places);
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
-	if (session->error || since >= LINES_LAST_NS ||
-	    (since >= LINES_ASKED_NS && !places__waits(session->places)))
+	if (session->error || since >= (symbols ? SYMBOLS_LAST_NS : LINES_LAST_NS) ||
+	    (since >= LINES_ASKED_NS && !symbols && !places__waits(session->places)))
 		finish(engine, session);
 }
 

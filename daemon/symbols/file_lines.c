@@ -50,14 +50,14 @@ static int seek(struct symbol_file *file)
 
 static int open_lines(struct symbol_file *file)
 {
-	int err = lines__open(&file->image, file->path, file->opener, &file->lines);
+	int err = lines__open(&file->image, &file->lines);
 
 	if (err != -ENOENT)
 		return err;
 	if (file->debug)
-		return lines__open(&file->debug->image, file->path, file->opener, &file->lines);
+		return lines__open(&file->debug->image, &file->lines);
 	err = file->line_source ? 0 : seek(file);
-	return err ? err : lines__open(&file->line_source->image, file->path, file->opener, &file->lines);
+	return err ? err : lines__open(&file->line_source->image, &file->lines);
 }
 
 int symbol_file__open_lines(struct symbol_file *file)
@@ -71,15 +71,13 @@ int symbol_file__open_lines(struct symbol_file *file)
 
 void symbol_file__close_lines(struct symbol_file *file)
 {
-	if (file)
-		file->lines = lines__free(file->lines);
+	if (file && file->lines)
+		lines__rest(file->lines);
 }
 
-int symbol_file__lines(struct symbol_file *file, uint64_t vaddr, const struct source_line **ret_lines,
-		       size_t *ret_n)
+int symbol_file__line(struct symbol_file *file, uint64_t vaddr, struct source_line *ret)
 {
 	int err = symbol_file__open_lines(file);
 
-	*ret_n = 0;
-	return err ? err : lines__find(file->lines, vaddr, ret_lines, ret_n);
+	return err ? err : lines__find(file->lines, vaddr, ret);
 }

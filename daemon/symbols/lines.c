@@ -1,236 +1,162 @@
 #include "symbols/lines.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <elfutils/libdwelf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/slots.h"
-#include "symbols/debug_file.h"
+#include "symbols/dwarf.h"
 
 #define UNITS_MAX 200000u
-#define UNIT_RANGES_MAX 100000u /* of one unit */
-#define RANGES_MAX (4u << 20)
-#define SCOPES_MAX 256u /* around one address */
+#define WORK_OPEN (1ull << 30) /* bytes; for its first entry some 24 KB are read of each unit */
+#define WORK_UNIT (128u << 20)
+#define WORK_FIND (32u << 20)
 #define DEPTH_MAX 300u
-#define DIES_MAX 1000000u /* of one search */
 
-struct unit_range {
-	uint64_t start, end;
-	Dwarf_Off die; /* of the unit */
-	uint32_t unit;
-	uint32_t split : 1; /* its functions are in another file */
-	uint32_t kb : 31;   /* of the unit */
+/* Code of a unit. */
+struct piece {
+	uint64_t start;
+	uint32_t size, unit;
+};
+
+/* Code of a function of the unit that is open. */
+struct function {
+	uint64_t start, end, die;
 };
 
 struct lines {
 	const struct elf_image *image;
-	const char *path;
-	const struct symbol_opener *opener;
-	Elf *elf, *alt_elf;
-	Dwarf *dwarf, *alt;
-	int alt_fd;
-	struct unit_range *ranges; /* sorted by start */
-	uint32_t n, capacity;
-	uint32_t n_units;
-	uint64_t touched; /* KB of units that were decoded */
-	uint8_t *seen; /* by unit: it was decoded */
-	struct source_line found[SYMBOL_INLINE_MAX + 1];
+	struct dwarf dwarf;
+	struct piece *pieces; /* sorted by start */
+	uint32_t n, capacity, limit;
+	uint64_t *units;      /* their offsets */
+	uint32_t n_units, units_capacity;
+	/* the unit that was asked last */
+	uint32_t current; /* UINT32_MAX: none */
+	int current_error;
+	struct dwarf_unit unit;
+	struct dwarf_abbrevs abbrevs;
+	struct dwarf_lines table;
+	struct function *functions;
+	uint32_t n_functions, functions_capacity;
+	struct buf text;
 };
+
+/* --- units --- */
 
 static int compare(const void *a, const void *b)
 {
-	const struct unit_range *x = a, *y = b;
+	const struct piece *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* How much libdw would read: it takes all the debug sections at once. */
-static int weigh(const struct elf_image *image)
+/* Neighbours of one unit become one piece. */
+static void merge(struct lines *lines)
 {
-	const Elf64_Shdr *names = image->names ? &image->sections[image->names] : NULL;
-	uint64_t total = 0;
-	bool have = false;
+	struct piece *to = lines->pieces;
 	uint32_t i;
 
-	for (i = 1; names && i < image->n_sections; i++) {
-		const Elf64_Shdr *s = &image->sections[i];
-		uint64_t size = s->sh_size;
-		char name[16] = "";
-		Elf64_Chdr packed;
-		size_t got;
+	if (!lines->n)
+		return;
+	qsort(lines->pieces, lines->n, sizeof(*lines->pieces), compare);
+	for (i = 1; i < lines->n; i++) {
+		const struct piece *from = &lines->pieces[i];
+		uint64_t end = from->start + from->size, before = to->start + to->size;
 
-		if (s->sh_type != SHT_PROGBITS || s->sh_name >= names->sh_size ||
-		    elf_bytes__read_some(image->bytes, names->sh_offset + s->sh_name, name,
-					 sizeof(name) - 1, &got))
-			continue;
-		if (strncmp(name, ".debug_", 7) && strncmp(name, ".zdebug_", 8))
-			continue;
-		if (size > image->bytes->size)
-			return -EBADMSG;
-		if (s->sh_flags & SHF_COMPRESSED) {
-			if (elf_bytes__read(image->bytes, s->sh_offset, &packed, sizeof(packed)))
-				return -EBADMSG;
-			size += packed.ch_size;
-		} else if (name[1] == 'z') {
-			size *= 16; /* the GNU form; it is of the time before 2015 */
-		}
-		have |= !strcmp(name, ".debug_line") || !strcmp(name, ".zdebug_line");
-		if (size > SYMBOL_DEBUG_BYTES_MAX || (total += size) > SYMBOL_DEBUG_BYTES_MAX)
+		if (to->unit == from->unit && end - to->start <= UINT32_MAX)
+			to->size = (uint32_t)((end > before ? end : before) - to->start);
+		else
+			*++to = *from;
+	}
+	lines->n = (uint32_t)(to - lines->pieces) + 1;
+}
+
+static int add_piece(void *context, uint64_t start, uint64_t end)
+{
+	struct lines *lines = context;
+	int err;
+
+	if (start >= end || !start || end - start > UINT32_MAX) /* 0: dropped by the linker */
+		return 0;
+	if (lines->n >= lines->limit) {
+		merge(lines);
+		lines->limit = lines->n * 2 > lines->limit ? lines->limit * 2 : lines->limit;
+		if (lines->limit > LINES_RANGES_MAX)
 			return -EFBIG;
 	}
-	return have ? 0 : -ENOENT;
-}
-
-static void end(struct lines *lines)
-{
-	if (lines->dwarf)
-		dwarf_end(lines->dwarf);
-	if (lines->alt)
-		dwarf_end(lines->alt);
-	if (lines->elf)
-		elf_end(lines->elf);
-	if (lines->alt_elf)
-		elf_end(lines->alt_elf);
-	if (lines->alt_fd >= 0)
-		close(lines->alt_fd);
-	lines->dwarf = lines->alt = NULL;
-	lines->elf = lines->alt_elf = NULL;
-	lines->alt_fd = -1;
-}
-
-/* dwz moves what several debug files share to one of their own. */
-static int open_alt(struct lines *lines)
-{
-	struct elf_bytes bytes;
-	struct elf_image image;
-	char path[DEBUG_PATH_MAX];
-	const char *link;
-	const void *id;
-	ssize_t len = dwelf_dwarf_gnu_debugaltlink(lines->dwarf, &link, &id);
-	int err;
-
-	if (len <= 0)
-		return 0;
-	if (!lines->opener || (size_t)len > SYMBOL_BUILD_ID_MAX)
-		return -ENOENT;
-	debug_file__build_id_path(id, (size_t)len, path);
-	lines->alt_fd = lines->opener->open(lines->opener->context, path);
-	if (lines->alt_fd < 0 && link[0] == '/' && strlen(link) < DEBUG_PATH_MAX)
-		lines->alt_fd = lines->opener->open(lines->opener->context, link);
-	if (lines->alt_fd < 0)
-		return -ENOENT;
-	err = elf_bytes__init_fd(&bytes, lines->alt_fd);
+	err = array__reserve((void **)&lines->pieces, sizeof(*lines->pieces), lines->n, &lines->capacity);
 	if (!err)
-		err = elf_image__open(&bytes, &image);
-	if (err)
-		return err;
-	err = image.build_id_len == (size_t)len && !memcmp(image.build_id, id, (size_t)len)
-		      ? weigh(&image)
-		      : -EINVAL;
-	elf_image__free(&image);
-	if (err && err != -ENOENT) /* it may have no lines of its own */
-		return err;
-	lines->alt_elf = elf_begin(lines->alt_fd, ELF_C_READ, NULL);
-	lines->alt = dwarf_begin_elf(lines->alt_elf, DWARF_C_READ, NULL);
-	if (!lines->alt)
-		return -EBADMSG;
-	dwarf_setalt(lines->dwarf, lines->alt);
-	return 0;
-}
-
-static int begin(struct lines *lines)
-{
-	const struct elf_bytes *bytes = lines->image->bytes;
-	int err;
-
-	elf_version(EV_CURRENT);
-	/* ELF_C_READ: read, not mapped. */
-	lines->elf = bytes->fd >= 0 ? elf_begin(bytes->fd, ELF_C_READ, NULL)
-				    : elf_memory((char *)bytes->data, bytes->size);
-	lines->dwarf = dwarf_begin_elf(lines->elf, DWARF_C_READ, NULL);
-	err = lines->dwarf ? open_alt(lines) : -EBADMSG;
-	if (err)
-		end(lines);
+		lines->pieces[lines->n++] = (struct piece){start, (uint32_t)(end - start), lines->n_units};
 	return err;
 }
 
-static int add_unit(struct lines *lines, Dwarf_Die *die, uint32_t unit, uint64_t size)
+static int add_unit(struct lines *lines, struct dwarf_unit *unit)
 {
-	Dwarf_Attribute attribute;
-	bool split = dwarf_hasattr(die, DW_AT_dwo_name) || dwarf_hasattr(die, DW_AT_GNU_dwo_name);
-	Dwarf_Addr base, from, to;
-	ptrdiff_t at = 0;
-	uint32_t i;
+	struct dwarf_die root;
 	int err;
 
-	if (!dwarf_attr(die, DW_AT_stmt_list, &attribute))
+	if (unit->type == DW_UT_type || unit->type == DW_UT_split_type || unit->type == DW_UT_partial)
 		return 0;
-	for (i = 0; i < UNIT_RANGES_MAX && (at = dwarf_ranges(die, at, &base, &from, &to)) > 0;
-	     i++) {
-		if (from >= to || lines->n >= RANGES_MAX)
-			continue;
-		err = array__reserve((void **)&lines->ranges, sizeof(*lines->ranges), lines->n,
-				     &lines->capacity);
-		if (err)
-			return err;
-		lines->ranges[lines->n++] =
-			(struct unit_range){from, to, dwarf_dieoffset(die), unit, split, (uint32_t)(size >> 10) + 1};
-	}
-	return 0;
+	err = dwarf_unit__root(unit, &lines->abbrevs, &root);
+	if (err || !unit->has_lines || root.tag == DW_TAG_partial_unit)
+		return err;
+	err = array__reserve((void **)&lines->units, sizeof(*lines->units), lines->n_units, &lines->units_capacity);
+	if (err)
+		return err;
+	err = dwarf_die__ranges(unit, &root, add_piece, lines);
+	lines->units[lines->n_units++] = unit->offset;
+	return err;
+}
+
+static bool fatal(int err)
+{
+	return err == -ENOMEM || err == -EFBIG || err == -EIO || err == -ENODATA;
 }
 
 /* Not .debug_aranges: clang makes none. */
 static int list_units(struct lines *lines)
 {
-	Dwarf_Off at = 0, next;
-	size_t header;
-	Dwarf_Die die;
-	int err = 0;
+	struct dwarf_unit unit;
+	uint64_t at = 0;
+	uint32_t i;
+	void *p;
+	int err;
 
-	for (;
-	     !err && lines->n_units < UNITS_MAX &&
-	     !dwarf_next_unit(lines->dwarf, at, &next, &header, NULL, NULL, NULL, NULL, NULL, NULL);
-	     at = next) {
-		if (next <= at)
-			break;
-		if (dwarf_offdie(lines->dwarf, at + header, &die) &&
-		    dwarf_tag(&die) != DW_TAG_partial_unit)
-			err = add_unit(lines, &die, lines->n_units, next - at);
-		lines->n_units++;
+	for (i = 0; i < UNITS_MAX; i++, at = unit.end) {
+		err = dwarf_unit__read(&lines->dwarf, at, &unit);
+		if (err == -ENOENT || err == -EBADMSG)
+			break; /* what was found until then is good */
+		if (!err)
+			err = add_unit(lines, &unit);
+		if (fatal(err))
+			return err;
 	}
-	if (!err && !lines->n)
+	merge(lines);
+	if (!lines->n)
 		return -ENOENT;
-	if (!err)
-		qsort(lines->ranges, lines->n, sizeof(*lines->ranges), compare);
-	return err;
+	if ((p = realloc(lines->pieces, lines->n * sizeof(*lines->pieces)))) {
+		lines->pieces = p;
+		lines->capacity = lines->n;
+	}
+	return 0;
 }
 
-int lines__open(const struct elf_image *image, const char *path, const struct symbol_opener *opener,
-		struct lines **ret)
+int lines__open(const struct elf_image *image, struct lines **ret)
 {
-	struct lines *lines;
-	int err = weigh(image);
+	struct lines *lines = calloc(1, sizeof(*lines));
+	int err;
 
-	if (err)
-		return err;
-	lines = calloc(1, sizeof(*lines));
 	if (!lines)
 		return -ENOMEM;
 	lines->image = image;
-	lines->path = path;
-	lines->opener = opener;
-	lines->alt_fd = -1;
-	err = begin(lines);
+	lines->current = UINT32_MAX;
+	lines->limit = 4096;
+	lines->dwarf.work = WORK_OPEN;
+	err = dwarf__open(&lines->dwarf, image);
 	if (!err)
 		err = list_units(lines);
-	if (!err && !(lines->seen = calloc(lines->n_units, 1)))
-		err = -ENOMEM;
 	if (err)
 		lines__free(lines);
 	else
@@ -238,177 +164,253 @@ int lines__open(const struct elf_image *image, const char *path, const struct sy
 	return err;
 }
 
+static void forget_unit(struct lines *lines)
+{
+	dwarf_abbrevs__free(&lines->abbrevs);
+	dwarf_lines__free(&lines->table);
+	free(lines->functions);
+	lines->functions = NULL;
+	lines->n_functions = lines->functions_capacity = 0;
+	lines->current = UINT32_MAX;
+}
+
+void lines__rest(struct lines *lines)
+{
+	forget_unit(lines);
+	dwarf__rest(&lines->dwarf);
+	buf__free(&lines->text);
+}
+
 struct lines *lines__free(struct lines *lines)
 {
-	if (lines) {
-		end(lines);
-		free(lines->ranges);
-		free(lines->seen);
-		free(lines);
-	}
+	if (!lines)
+		return NULL;
+	lines__rest(lines);
+	dwarf__close(&lines->dwarf);
+	free(lines->pieces);
+	free(lines->units);
+	free(lines);
 	return NULL;
 }
 
-static const struct unit_range *unit_of(const struct lines *lines, uint64_t vaddr)
+static const struct piece *piece_of(const struct lines *lines, uint64_t vaddr)
 {
 	uint32_t low = 0, high = lines->n, back;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (lines->ranges[middle].start <= vaddr)
+		if (lines->pieces[middle].start <= vaddr)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	/* Ranges of units should not overlap; some neighbours are tried. */
+	/* Units should not overlap; some neighbours are tried. */
 	for (back = 0; low && back < 8; low--, back++)
-		if (vaddr < lines->ranges[low - 1].end)
-			return &lines->ranges[low - 1];
+		if (vaddr - lines->pieces[low - 1].start < lines->pieces[low - 1].size)
+			return &lines->pieces[low - 1];
 	return NULL;
 }
 
-static const char *function_name(Dwarf_Die *die)
-{
-	static const unsigned attributes[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name,
-					      DW_AT_name};
-	Dwarf_Attribute attribute;
-	const char *name;
-	size_t i;
+/* --- functions --- */
 
-	for (i = 0; i < sizeof(attributes) / sizeof(*attributes); i++)
-		if (dwarf_attr_integrate(die, attributes[i], &attribute) &&
-		    (name = dwarf_formstring(&attribute)) && *name)
-			return name;
-	return NULL;
-}
-
-/* Where the inlined function was called: the position in the function around it. */
-static void call_site(Dwarf_Die *die, Dwarf_Files *files, struct source_line *ret)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Word value;
-
-	if (dwarf_attr(die, DW_AT_call_file, &attribute) && !dwarf_formudata(&attribute, &value) &&
-	    files)
-		ret->file = dwarf_filesrc(files, value, NULL, NULL);
-	if (dwarf_attr(die, DW_AT_call_line, &attribute) && !dwarf_formudata(&attribute, &value))
-		ret->line = (uint32_t)value;
-	if (dwarf_attr(die, DW_AT_call_column, &attribute) && !dwarf_formudata(&attribute, &value))
-		ret->column = (uint32_t)value;
-}
-
-/* The scopes that hold an address, outermost first. */
-struct scopes {
-	uint64_t vaddr;
-	Dwarf_Die die[SCOPES_MAX];
-	size_t n;
-	uint32_t budget; /* DIEs that may still be looked at */
+struct add {
+	struct lines *lines;
+	uint64_t die;
 };
 
-/* Not dwarf_getscopes(): it does not look into namespaces, which have no addresses
- * themselves, and there clang puts functions. */
-static bool descend(struct scopes *scopes, Dwarf_Die *parent, unsigned depth)
+static int add_function(void *context, uint64_t start, uint64_t end)
 {
-	Dwarf_Die die;
+	struct add *add = context;
+	struct lines *lines = add->lines;
+	int err;
 
-	if (depth >= DEPTH_MAX || dwarf_child(parent, &die))
-		return false;
-	do {
-		switch (dwarf_tag(&die)) {
-		case DW_TAG_namespace:
-		case DW_TAG_module:
-		case DW_TAG_class_type:
-		case DW_TAG_structure_type:
-		case DW_TAG_union_type:
-			if (descend(scopes, &die, depth + 1))
-				return true;
-			break;
-		case DW_TAG_subprogram:
-		case DW_TAG_entry_point:
-		case DW_TAG_inlined_subroutine:
-		case DW_TAG_lexical_block:
-		case DW_TAG_try_block:
-		case DW_TAG_catch_block:
-		case DW_TAG_with_stmt:
-			if (dwarf_haspc(&die, scopes->vaddr) <= 0)
+	if (start >= end || !start || lines->n_functions >= DWARF_FUNCTIONS_MAX)
+		return 0;
+	err = array__reserve((void **)&lines->functions, sizeof(*lines->functions), lines->n_functions,
+			     &lines->functions_capacity);
+	if (!err)
+		lines->functions[lines->n_functions++] = (struct function){start, end, add->die};
+	return err;
+}
+
+static bool is_scope(unsigned tag)
+{
+	return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block ||
+	       tag == DW_TAG_with_stmt;
+}
+
+static bool holds_functions(unsigned tag)
+{
+	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
+	       tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
+}
+
+/* Goes through the functions of the unit, once, in the order of the file. */
+static int list_functions(struct lines *lines)
+{
+	const struct dwarf_unit *unit = &lines->unit;
+	struct add add = {.lines = lines};
+	uint64_t at = unit->root, inside = 0; /* inside: of a subtree without siblings that is passed over, its depth */
+	unsigned depth = 0;
+	struct dwarf_die die;
+	int err;
+
+	while (at < unit->end) {
+		err = dwarf_die__read(unit, &lines->abbrevs, at, &die);
+		if (err)
+			return fatal(err) ? err : 0;
+		at = die.next;
+		if (!die.tag) {
+			inside = inside && depth <= inside ? 0 : inside;
+			if (!depth || !--depth)
 				break;
-			if (scopes->n < SCOPES_MAX)
-				scopes->die[scopes->n++] = die;
-			descend(scopes, &die, depth + 1);
-			return true;
+			continue;
 		}
-	} while (scopes->budget && scopes->budget-- && !dwarf_siblingof(&die, &die));
-	return false;
-}
-
-/* The chain of inlined functions, into lines->found. */
-static size_t chain(struct lines *lines, Dwarf_Die *unit, uint64_t vaddr)
-{
-	struct scopes scopes = {.vaddr = vaddr, .budget = DIES_MAX};
-	Dwarf_Files *files = NULL;
-	size_t at = 0, i;
-
-	descend(&scopes, unit, 0);
-	if (!scopes.n)
-		return 1;
-	dwarf_getsrcfiles(unit, &files, NULL);
-	for (i = scopes.n; i-- && at < SYMBOL_INLINE_MAX;) {
-		int tag = dwarf_tag(&scopes.die[i]);
-
-		if (tag == DW_TAG_subprogram || tag == DW_TAG_entry_point) {
-			lines->found[at].function = function_name(&scopes.die[i]);
-			break;
-		}
-		if (tag == DW_TAG_inlined_subroutine) {
-			lines->found[at].function = function_name(&scopes.die[i]);
-			call_site(&scopes.die[i], files, &lines->found[++at]);
-		}
-	}
-	return at + 1;
-}
-
-int lines__find(struct lines *lines, uint64_t vaddr, const struct source_line **ret_lines,
-		size_t *ret_n)
-{
-	const struct unit_range *range = unit_of(lines, vaddr);
-	Dwarf_Line *line;
-	Dwarf_Die unit;
-	int number, err;
-
-	*ret_n = 0;
-	if (elf_bytes__stale(lines->image->bytes))
-		return -ESTALE;
-	if (!range)
-		return -ENOENT;
-	if (!lines->seen[range->unit]) {
-		if (lines->touched >= LINES_KB_MAX || !lines->dwarf) {
-			end(lines);
-			memset(lines->seen, 0, lines->n_units);
-			lines->touched = 0;
-			err = begin(lines);
-			if (err)
+		add.die = die.offset;
+		if (!inside && (die.tag == DW_TAG_subprogram || die.tag == DW_TAG_entry_point)) {
+			err = dwarf_die__ranges(unit, &die, add_function, &add);
+			if (fatal(err))
 				return err;
 		}
-		lines->seen[range->unit] = 1;
-		lines->touched += range->kb;
+		if (!die.children)
+			continue;
+		if (depth && !holds_functions(die.tag) && die.sibling) {
+			at = die.sibling;
+			continue;
+		}
+		depth++;
+		if (!inside && depth > 1 && !holds_functions(die.tag))
+			inside = depth;
 	}
-	if (!dwarf_offdie(lines->dwarf, range->die, &unit))
-		return -EBADMSG;
-	memset(lines->found, 0, sizeof(lines->found));
-	line = dwarf_getsrc_die(&unit, vaddr);
-	if (line) {
-		lines->found[0].file = dwarf_linesrc(line, NULL, NULL);
-		if (!dwarf_lineno(line, &number) && number > 0)
-			lines->found[0].line = (uint32_t)number;
-		if (!dwarf_linecol(line, &number) && number > 0)
-			lines->found[0].column = (uint32_t)number;
-	}
-	*ret_n = range->split ? 1 : chain(lines, &unit, vaddr);
-	if (!line && !lines->found[0].function) {
-		*ret_n = 0;
-		return -ENOENT;
-	}
-	*ret_lines = lines->found;
 	return 0;
+}
+
+static int enter_unit(struct lines *lines, uint32_t number)
+{
+	struct dwarf_die root;
+	int err;
+
+	if (lines->current == number)
+		return lines->current_error;
+	forget_unit(lines);
+	lines->dwarf.work = WORK_UNIT;
+	err = dwarf_unit__read(&lines->dwarf, lines->units[number], &lines->unit);
+	if (!err)
+		err = dwarf_unit__root(&lines->unit, &lines->abbrevs, &root);
+	if (!err)
+		err = dwarf_lines__read(&lines->table, &lines->unit);
+	if (!err && !lines->unit.split)
+		err = dwarf_abbrevs__read(&lines->abbrevs, &lines->dwarf, lines->unit.abbrevs_offset, 0);
+	if (!err && !lines->unit.split)
+		err = list_functions(lines);
+	lines->current = number;
+	lines->current_error = err;
+	return err;
+}
+
+/* --- an address --- */
+
+static int holds(void *context, uint64_t start, uint64_t end)
+{
+	uint64_t vaddr = *(const uint64_t *)context;
+
+	return start <= vaddr && vaddr < end;
+}
+
+/* The outermost inlined function at `vaddr` in a function. -ENOENT: none, the code is its own. */
+static int inlined(struct lines *lines, const struct function *function, uint64_t vaddr, struct dwarf_die *ret)
+{
+	const struct dwarf_unit *unit = &lines->unit;
+	uint64_t at = function->die;
+	unsigned depth = 0, passed = 0; /* passed: the depth in what does not hold the address */
+	int err;
+
+	while (at < unit->end) {
+		err = dwarf_die__read(unit, &lines->abbrevs, at, ret);
+		if (err)
+			return err;
+		at = ret->next;
+		if (!ret->tag) {
+			passed = passed && depth <= passed ? 0 : passed;
+			if (!depth || !--depth)
+				break;
+			continue;
+		}
+		err = !depth;
+		if (depth && !passed && (ret->tag == DW_TAG_inlined_subroutine || is_scope(ret->tag)))
+			err = dwarf_die__ranges(unit, ret, holds, &vaddr);
+		if (err < 0 && err != -EBADMSG)
+			return err;
+		if (err > 0 && ret->tag == DW_TAG_inlined_subroutine)
+			return 0;
+		if (!ret->children) {
+			if (!depth)
+				break;
+			continue;
+		}
+		if (err <= 0 && ret->sibling) {
+			at = ret->sibling;
+			continue;
+		}
+		if (++depth >= DEPTH_MAX)
+			return -EBADMSG;
+		if (err <= 0 && !passed)
+			passed = depth;
+	}
+	return -ENOENT;
+}
+
+/* Of what was inlined there, the call: it is in the function itself. */
+static int call_site(struct lines *lines, uint64_t vaddr, uint64_t *ret_file, struct source_line *ret)
+{
+	const struct function *function = NULL;
+	struct dwarf_die die;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < lines->n_functions && !function; i++)
+		if (lines->functions[i].start <= vaddr && vaddr < lines->functions[i].end)
+			function = &lines->functions[i];
+	if (!function)
+		return 0;
+	err = inlined(lines, function, vaddr, &die);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	*ret_file = die.call_file.class == VALUE_CONSTANT ? die.call_file.number : UINT64_MAX;
+	ret->line = die.call_line.class == VALUE_CONSTANT ? (uint32_t)die.call_line.number : 0;
+	ret->column = die.call_column.class == VALUE_CONSTANT ? (uint32_t)die.call_column.number : 0;
+	return 0;
+}
+
+int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
+{
+	const struct piece *piece = piece_of(lines, vaddr);
+	struct dwarf_line line;
+	uint64_t file;
+	int err;
+
+	*ret = (struct source_line){};
+	if (elf_bytes__stale(lines->image->bytes))
+		return -ESTALE;
+	err = piece ? enter_unit(lines, piece->unit) : -ENOENT;
+	if (err)
+		return err;
+	lines->dwarf.work = WORK_FIND;
+	err = dwarf_lines__find(&lines->table, &lines->unit, vaddr, &line);
+	if (err)
+		return err;
+	ret->line = line.line;
+	ret->column = line.column;
+	file = line.file;
+	err = call_site(lines, vaddr, &file, ret);
+	if (err)
+		return err;
+	buf__clear(&lines->text);
+	err = dwarf_lines__file(&lines->table, &lines->unit, file, &lines->text);
+	if (!err)
+		err = buf__append(&lines->text, "", 1);
+	if (!err)
+		ret->file = lines->text.data;
+	return err == -ENOMEM ? err : 0;
 }

@@ -69,7 +69,7 @@ struct symbol_file;
 
 /* Takes `fd` over, if and only if it returns 0. `opener` (may be NULL) is asked
  * for separate debug files here, when the file lacks .symtab, and in
- * symbol_file__lines(); it outlives the file. `path`: the file's own, beside which debug
+ * symbol_file__line(); it outlives the file. `path`: the file's own, beside which debug
  * files are looked for; NULL: unknown. -ENOEXEC: no 64-bit little-endian ELF;
  * -EBADMSG: one that does not fit together. A file without any symbol opens. */
 int symbol_file__open(int fd, const char *path, const struct symbol_opener *opener,
@@ -92,7 +92,7 @@ size_t symbol_file__build_id(const struct symbol_file *file, const uint8_t **ret
 
 struct symbol_stats {
 	uint32_t symbols[SYMBOL_SOURCE_COUNT]; /* ranges in the index */
-	size_t bytes;                          /* memory held, without libdw's */
+	size_t bytes;                          /* memory held, without that of lines */
 };
 void symbol_file__stats(const struct symbol_file *file, struct symbol_stats *ret);
 
@@ -103,26 +103,17 @@ int symbol_file__add_debug_file(struct symbol_file *file, int fd);
 /* --- file:line --- */
 
 struct source_line {
-	/* Mangled where DWARF has that (not for a function that is local to its file: of
-	 * the last entry symbol_file__find() knows the whole name); NULL: unknown. */
-	const char *function;
-	const char *file;     /* as the compiler wrote it; NULL: unknown */
+	const char *file;      /* as the compiler wrote it; NULL: unknown */
 	uint32_t line, column; /* 0: unknown */
 };
 
-/* Debug information beyond this is not read (libLLVM's is 1 GB). */
-#define SYMBOL_DEBUG_BYTES_MAX (32u << 20)
-#define SYMBOL_INLINE_MAX 64u
-
-/* The lines of an address: the innermost inlined function first, the function
- * that has the code of its own last. *ret_lines is valid until the next call for
- * this file. The first call reads the debug information (tens of ms). -ENOENT: there is
- * none for this address; -EFBIG: more than SYMBOL_DEBUG_BYTES_MAX. */
-int symbol_file__lines(struct symbol_file *file, uint64_t vaddr,
-		       const struct source_line **ret_lines, size_t *ret_n);
-/* 0, or why there are none. Once they were closed (which gives back what libdw holds) they are opened by the next
- * question. */
+/* The line of an address in the function that the symbol names: of code that was inlined into it, the call.
+ * ret->file is valid until the next call for this file. -ENOENT: there is none; -EFBIG: more than is read
+ * (docs/symbols.md). */
+int symbol_file__line(struct symbol_file *file, uint64_t vaddr, struct source_line *ret);
+/* 0, or why there are none. The first call finds out which unit of the debug information has which code; it is kept. */
 int symbol_file__open_lines(struct symbol_file *file);
+/* Gives back what else was read. */
 void symbol_file__close_lines(struct symbol_file *file); /* or NULL */
 
 /* --- debuginfod, for those who set DEBUGINFOD_URLS --- */

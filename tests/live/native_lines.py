@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Names and lines of native frames on the whole way: a library's own debug information, separate debug files as the
 target's mount namespace has them, debuginfod, code of Numba with debug=True. llvm-symbolizer and gdb tell what is
-right. Then debug files that must not be opened. Needs root.
+right. Then debug files that must not be opened, and names in the first second of a recording. Needs root.
 
     native_lines.py [NAME ...]   only the cases whose names contain one of these"""
 import http.server
+import json
 import os
 import re
 import shutil
@@ -297,6 +298,43 @@ def case_numba(work):
     told = found.get("__main__.inner(array(float64, 1d, C))", set())
     check(lines and len(told) > 1 and {n for _, n in told} <= lines, "Numba: lines of a function with debug=True", told, lines)
     check({f for f, _ in told} == {path}, "Numba: its file", told)
+
+
+def ranges(path):
+    """[(start, end)] of what nm says is a function with a size."""
+    found = []
+    for flag in ("-S", "-DS"):
+        text = subprocess.run(["nm", flag, "--defined-only", path], capture_output=True, text=True).stdout
+        for words in (line.split() for line in text.splitlines()):
+            if len(words) == 4 and words[2] in "tTwWiI":
+                found.append((int(words[0], 16), int(words[0], 16) + int(words[1], 16)))
+    return found
+
+
+def case_first_second(work):
+    """Symbols are read while samples come already: those wait, and none keeps an address for a name."""
+    target = subprocess.Popen(["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
+    if target.stdout.readline().strip() != "ready":
+        skip("the first second: Numba does not run here")
+        return
+    out = os.path.join(work, "first.ndjson")
+    named, nameless = set(), set()
+    for options in (["-d", "1", "-r", "9999"], ["-d", "0.2"], ["-d", "1"]):
+        subprocess.run([CPROFD, "attach", str(target.pid), "--native", *options, "-f", "events", "-o", out], check=True, capture_output=True)
+        for event in map(json.loads, open(out)):
+            for name, _, _, module, *_ in event["rows"] if event["ev"] == "functions" else ():
+                m = re.match(re.escape(module) + r"\+0x([0-9a-f]+)$", name)
+                if m and module:
+                    nameless.add((module, int(m[1], 16)))
+                elif module:
+                    named.add(name)
+    files = {os.path.basename(line.split(None, 5)[5].strip()): line.split(None, 5)[5].strip()
+             for line in open(f"/proc/{target.pid}/maps") if "/" in line}
+    stop(target)
+    tables = {module: ranges(files[module]) for module in {m for m, _ in nameless} if module in files}
+    wrong = [(module, hex(a)) for module, a in nameless if any(start <= a < end for start, end in tables.get(module, ()))]
+    check(named and not wrong, "the first second: what has a symbol has its name", len(named), len(nameless), wrong[:10])
 
 
 wanted = sys.argv[1:]

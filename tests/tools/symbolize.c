@@ -2,8 +2,8 @@
  * other tools.
  *
  *	symbolize find FILE [--no-debug]      vaddrs (hex) on stdin -> "vaddr start offset source
- *name" symbolize lines FILE                  vaddrs on stdin -> "vaddr function file:line |
- *function ..." symbolize names [--jit]               manglings on stdin -> names for people
+ *name" symbolize lines FILE                  vaddrs on stdin -> "vaddr file:line:column"
+ *	symbolize names [--jit]               manglings on stdin -> names for people
  *	symbolize kallsyms FILE               addresses on stdin -> "address name [module]"
  *	symbolize debuginfod FILE             as find, with the debug file that servers have
  *	symbolize stats FILE                  time and size of the index
@@ -91,21 +91,15 @@ static void find(struct symbol_file *file, int kernel)
 
 static void lines(struct symbol_file *file)
 {
-	const struct source_line *found;
+	struct source_line found;
 	unsigned long long vaddr;
-	size_t n, i;
 
 	while (next_address(&vaddr)) {
-		int err = symbol_file__lines(file, vaddr, &found, &n);
-
-		printf("%llx", vaddr);
-		if (err)
-			printf(" -");
-		for (i = 0; i < n; i++)
-			printf("%s %s %s:%u", i ? " |" : "",
-			       found[i].function ? found[i].function : "?",
-			       found[i].file ? found[i].file : "?", found[i].line);
-		printf("\n");
+		if (symbol_file__line(file, vaddr, &found))
+			printf("%llx -\n", vaddr);
+		else
+			printf("%llx %s:%u:%u\n", vaddr, found.file ? found.file : "?", found.line,
+			       found.column);
 	}
 }
 

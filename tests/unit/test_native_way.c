@@ -627,7 +627,7 @@ static void names_that_never_come(void **state)
 
 	made_up.unnamed = true;
 	SAMPLE(nested, nested_pc);
-	for (i = 0; i < 200; i++)
+	for (i = 0; i < 300; i++)
 		flush(T0 + 200 * MS + i * 100 * MS);
 	assert_int_equal(book->n_samples, 1);
 	end();

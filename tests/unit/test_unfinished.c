@@ -226,7 +226,7 @@ static void the_end_does_not_wait(void **state)
 /* More than there is room for: those are read with what is there. */
 static void bounded_room(void **state)
 {
-	unsigned i, n = PROFILE_FINISH_BYTES / 300;
+	unsigned i, n = PROFILE_FINISH_BYTES / 200;
 
 	for (i = 1; i <= n; i++)
 		sample(i, LOSS_NATIVE_PENDING, true);

@@ -1,0 +1,188 @@
+#include "symbols/debug_bytes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ".zdebug_line" of ".debug_line": packed as GNU tools did before 2015, "ZLIB" and the size, big endian. */
+static uint32_t old_packed(const struct elf_image *image, const char *name)
+{
+	char old[32];
+
+	snprintf(old, sizeof(old), ".z%s", name + 1);
+	return elf_image__section(image, old);
+}
+
+int debug_section__open(struct debug_section *section, const struct elf_image *image, const char *name,
+			uint64_t packed_max, uint64_t *work)
+{
+	uint32_t number = elf_image__section(image, name), old = number ? 0 : old_packed(image, name);
+	const Elf64_Shdr *header = &image->sections[number ? number : old];
+	uint64_t head = 0;
+	uint8_t bytes[12];
+	Elf64_Chdr packed;
+
+	*section = (struct debug_section){.work = work};
+	if ((!number && !old) || header->sh_type == SHT_NOBITS)
+		return -ENOENT;
+	if (header->sh_offset > image->bytes->size || header->sh_size > image->bytes->size - header->sh_offset)
+		return -EBADMSG;
+	section->offset = header->sh_offset;
+	section->size = header->sh_size;
+	if (header->sh_flags & SHF_COMPRESSED) {
+		head = sizeof(packed);
+		if (header->sh_size < head || elf_bytes__read(image->bytes, header->sh_offset, &packed, head) ||
+		    packed.ch_type != ELFCOMPRESS_ZLIB)
+			return -EBADMSG;
+		section->size = packed.ch_size;
+	} else if (old) {
+		head = sizeof(bytes);
+		if (header->sh_size < head || elf_bytes__read(image->bytes, header->sh_offset, bytes, head) ||
+		    memcmp(bytes, "ZLIB", 4))
+			return -EBADMSG;
+		memcpy(&section->size, bytes + 4, sizeof(section->size));
+		section->size = __builtin_bswap64(section->size);
+	}
+	section->bytes = image->bytes;
+	if (!head)
+		return 0;
+	if (section->size > packed_max)
+		return -EFBIG;
+	return unpack__new(image->bytes, header->sh_offset + head, header->sh_size - head, section->size,
+			   &section->unpack);
+}
+
+void debug_section__rest(struct debug_section *section)
+{
+	unpack__rest(section->unpack);
+	free(section->own);
+	section->own = NULL;
+	section->window = NULL;
+	section->window_len = 0;
+}
+
+void debug_section__close(struct debug_section *section)
+{
+	debug_section__rest(section);
+	unpack__free(section->unpack);
+	*section = (struct debug_section){};
+}
+
+static int fill(struct debug_section *section, uint64_t at)
+{
+	uint64_t left = section->size - at;
+	int err;
+
+	section->window_len = 0;
+	if (section->unpack)
+		return unpack__window(section->unpack, at, section->work, &section->window, &section->window_at,
+				      &section->window_len);
+	if (!section->own && !(section->own = malloc(DEBUG_WINDOW)))
+		return -ENOMEM;
+	if (!*section->work)
+		return -EFBIG;
+	*section->work -= *section->work < DEBUG_WINDOW ? *section->work : DEBUG_WINDOW;
+	if (left > DEBUG_WINDOW)
+		left = DEBUG_WINDOW;
+	err = elf_bytes__read(section->bytes, section->offset + at, section->own, left);
+	if (err)
+		return err;
+	section->window = section->own;
+	section->window_at = at;
+	section->window_len = (uint32_t)left;
+	return 0;
+}
+
+void debug_cursor__init(struct debug_cursor *cursor, struct debug_section *section, uint64_t at)
+{
+	*cursor = (struct debug_cursor){section, at, section->bytes ? section->size : 0, 0};
+}
+
+uint8_t debug_cursor__slow(struct debug_cursor *cursor)
+{
+	struct debug_section *section = cursor->section;
+
+	if (!cursor->error && cursor->at >= cursor->end)
+		cursor->error = -EBADMSG;
+	if (!cursor->error)
+		cursor->error = fill(section, cursor->at);
+	if (cursor->error) {
+		cursor->at = cursor->end;
+		return 0;
+	}
+	return section->window[cursor->at++ - section->window_at];
+}
+
+uint64_t debug_cursor__uint(struct debug_cursor *cursor, unsigned bytes)
+{
+	uint64_t value = 0;
+	unsigned i;
+
+	for (i = 0; i < bytes; i++)
+		value |= (uint64_t)debug_cursor__u8(cursor) << (8 * i);
+	return value;
+}
+
+uint64_t debug_cursor__uleb(struct debug_cursor *cursor)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = debug_cursor__u8(cursor);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift = shift < 64 ? shift + 7 : shift;
+	} while (byte & 0x80);
+	return value;
+}
+
+int64_t debug_cursor__sleb(struct debug_cursor *cursor)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = debug_cursor__u8(cursor);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift = shift < 64 ? shift + 7 : shift;
+	} while (byte & 0x80);
+	if (shift < 64 && byte & 0x40)
+		value |= ~0ull << shift;
+	return (int64_t)value;
+}
+
+void debug_cursor__skip(struct debug_cursor *cursor, uint64_t bytes)
+{
+	if (cursor->at <= cursor->end && bytes <= cursor->end - cursor->at) {
+		cursor->at += bytes;
+		return;
+	}
+	cursor->at = cursor->end;
+	if (!cursor->error)
+		cursor->error = -EBADMSG;
+}
+
+void debug_cursor__skip_string(struct debug_cursor *cursor)
+{
+	while (debug_cursor__u8(cursor))
+		;
+}
+
+int debug_cursor__string(struct debug_cursor *cursor, size_t max, struct buf *ret)
+{
+	size_t n = 0;
+	char c;
+	int err;
+
+	while ((c = (char)debug_cursor__u8(cursor))) {
+		err = n++ < max ? buf__append(ret, &c, 1) : 0;
+		if (err)
+			return err;
+	}
+	return cursor->error;
+}

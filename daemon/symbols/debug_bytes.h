@@ -1,0 +1,56 @@
+/* The bytes of a section of debug information, packed or not, a window at a time: neither the section nor what it
+ * unpacks to is ever in memory as a whole. A cursor reads on in it. */
+#ifndef CPROFD_SYMBOLS_DEBUG_BYTES_H
+#define CPROFD_SYMBOLS_DEBUG_BYTES_H
+
+#include "base/buf.h"
+#include "symbols/image.h"
+#include "symbols/unpack.h"
+
+#define DEBUG_WINDOW (8u << 10)
+
+struct debug_section {
+	const struct elf_bytes *bytes; /* borrowed; NULL: there is no such section */
+	uint64_t offset, size;         /* in the file; of what it is unpacked */
+	struct unpack *unpack;         /* NULL: it is not packed */
+	uint64_t *work;                /* bytes that may still be read */
+	uint8_t *own;                  /* owned; the window of what is not packed */
+	const uint8_t *window;
+	uint64_t window_at;
+	uint32_t window_len;
+};
+
+/* -ENOENT: there is none; -EBADMSG; -EFBIG: packed, and of more than packed_max bytes. */
+int debug_section__open(struct debug_section *section, const struct elf_image *image, const char *name,
+			uint64_t packed_max, uint64_t *work);
+void debug_section__close(struct debug_section *section);
+void debug_section__rest(struct debug_section *section); /* gives back what can be had again soon */
+
+/* Reads from `at` to `end`; what lies behind is 0 and an error, which stays. */
+struct debug_cursor {
+	struct debug_section *section;
+	uint64_t at, end;
+	int error;
+};
+
+void debug_cursor__init(struct debug_cursor *cursor, struct debug_section *section, uint64_t at);
+uint8_t debug_cursor__slow(struct debug_cursor *cursor);
+uint64_t debug_cursor__uint(struct debug_cursor *cursor, unsigned bytes); /* 1 to 8 */
+uint64_t debug_cursor__uleb(struct debug_cursor *cursor);
+int64_t debug_cursor__sleb(struct debug_cursor *cursor);
+void debug_cursor__skip(struct debug_cursor *cursor, uint64_t bytes);
+void debug_cursor__skip_string(struct debug_cursor *cursor);
+/* Appends a string, without NUL, cut at `max`. */
+int debug_cursor__string(struct debug_cursor *cursor, size_t max, struct buf *ret);
+
+static inline uint8_t debug_cursor__u8(struct debug_cursor *cursor)
+{
+	uint64_t offset = cursor->at - cursor->section->window_at;
+
+	if (cursor->at >= cursor->end || offset >= cursor->section->window_len)
+		return debug_cursor__slow(cursor);
+	cursor->at++;
+	return cursor->section->window[offset];
+}
+
+#endif

@@ -1,0 +1,199 @@
+#include "symbols/unpack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#define INPUT (16u << 10)
+#define DISTANCE (32u << 10) /* as far back as deflate's references go (RFC 1951) */
+
+/* Where the stream can be entered. */
+struct point {
+	uint64_t in, out; /* of the next packed byte, and of what comes out */
+	int bits;         /* of the byte before it that are not used yet */
+	unsigned len;
+	uint8_t before[DISTANCE]; /* what the stream may refer to */
+};
+
+/* What is needed while it runs. */
+struct run {
+	z_stream z;
+	uint64_t in, out; /* of what zlib was given; of what came out */
+	uint64_t window_at;
+	uint8_t input[INPUT], window[UNPACK_WINDOW];
+};
+
+struct unpack {
+	const struct elf_bytes *bytes;
+	uint64_t begin, end; /* in the file */
+	uint64_t size, span;
+	struct run *run; /* or NULL */
+	struct point *points[UNPACK_POINTS_MAX]; /* by their places */
+	unsigned n_points;
+};
+
+int unpack__new(const struct elf_bytes *bytes, uint64_t offset, uint64_t packed, uint64_t size, struct unpack **ret)
+{
+	struct unpack *unpack;
+	uint8_t header[2];
+
+	if (offset > bytes->size || packed > bytes->size - offset || packed < sizeof(header) ||
+	    elf_bytes__read(bytes, offset, header, sizeof(header)))
+		return -EBADMSG;
+	/* RFC 1950: deflate, and no dictionary that somebody else has. */
+	if ((header[0] & 15) != 8 || header[1] & 0x20)
+		return -EBADMSG;
+	unpack = calloc(1, sizeof(*unpack));
+	if (!unpack)
+		return -ENOMEM;
+	unpack->bytes = bytes;
+	unpack->begin = offset + sizeof(header);
+	unpack->end = offset + packed;
+	unpack->size = size;
+	unpack->span = size / UNPACK_POINTS_MAX + 1;
+	if (unpack->span < UNPACK_SPAN_MIN)
+		unpack->span = UNPACK_SPAN_MIN;
+	*ret = unpack;
+	return 0;
+}
+
+void unpack__rest(struct unpack *unpack)
+{
+	if (!unpack || !unpack->run)
+		return;
+	inflateEnd(&unpack->run->z);
+	free(unpack->run);
+	unpack->run = NULL;
+}
+
+struct unpack *unpack__free(struct unpack *unpack)
+{
+	unsigned i;
+
+	if (!unpack)
+		return NULL;
+	unpack__rest(unpack);
+	for (i = 0; i < unpack->n_points; i++)
+		free(unpack->points[i]);
+	free(unpack);
+	return NULL;
+}
+
+/* Begins at the last point before `at`, or at the beginning. */
+static int enter(struct unpack *unpack, uint64_t at)
+{
+	const struct point *point = NULL;
+	struct run *run;
+	uint8_t byte;
+	unsigned i;
+
+	for (i = 0; i < unpack->n_points && unpack->points[i]->out <= at; i++)
+		point = unpack->points[i];
+	run = unpack->run;
+	/* The way from here may be as short. */
+	if (run && run->out <= at && run->out >= (point ? point->out : 0))
+		return 0;
+	unpack__rest(unpack);
+	run = malloc(sizeof(*run));
+	if (!run)
+		return -ENOMEM;
+	run->z = (z_stream){};
+	if (inflateInit2(&run->z, -15) != Z_OK) {
+		free(run);
+		return -ENOMEM;
+	}
+	unpack->run = run;
+	run->in = point ? point->in : unpack->begin;
+	run->out = run->window_at = point ? point->out : 0;
+	if (point && point->bits) {
+		if (elf_bytes__read(unpack->bytes, point->in - 1, &byte, 1))
+			return -EIO;
+		inflatePrime(&run->z, point->bits, byte >> (8 - point->bits));
+	}
+	if (point)
+		inflateSetDictionary(&run->z, point->before, point->len);
+	return 0;
+}
+
+/* Between two blocks. One that cannot be kept is one less. */
+static void keep(struct unpack *unpack)
+{
+	const struct run *run = unpack->run;
+	const struct point *last = unpack->n_points ? unpack->points[unpack->n_points - 1] : NULL;
+	struct point *point;
+
+	if (run->out < (last ? last->out : 0) + unpack->span || unpack->n_points == UNPACK_POINTS_MAX)
+		return;
+	point = malloc(sizeof(*point));
+	if (!point)
+		return;
+	point->in = run->in - run->z.avail_in;
+	point->out = run->out;
+	point->bits = run->z.data_type & 7;
+	point->len = 0;
+	if (inflateGetDictionary(&unpack->run->z, point->before, &point->len) != Z_OK) {
+		free(point);
+		return;
+	}
+	unpack->points[unpack->n_points++] = point;
+}
+
+/* The next bytes into the window, of which half stays when it is full. */
+static int next(struct unpack *unpack)
+{
+	struct run *run = unpack->run;
+	uint64_t left = unpack->size - run->out, begin = run->out, have = run->out - run->window_at;
+	int state = Z_OK;
+	size_t got;
+
+	if (have == UNPACK_WINDOW) {
+		have = UNPACK_WINDOW / 2;
+		memcpy(run->window, run->window + UNPACK_WINDOW - have, have);
+		run->window_at = run->out - have;
+	}
+	run->z.next_out = run->window + have;
+	run->z.avail_out = left < UNPACK_STEP ? (uInt)left : UNPACK_STEP;
+	while (run->z.avail_out && state == Z_OK) {
+		if (!run->z.avail_in) {
+			got = unpack->end - run->in < INPUT ? (size_t)(unpack->end - run->in) : INPUT;
+			if (!got || elf_bytes__read(unpack->bytes, run->in, run->input, got))
+				return -EBADMSG;
+			run->in += got;
+			run->z.next_in = run->input;
+			run->z.avail_in = (uInt)got;
+		}
+		state = inflate(&run->z, Z_BLOCK);
+		run->out = run->window_at + (uint64_t)(run->z.next_out - run->window);
+		if (state == Z_OK && (run->z.data_type & 0xc0) == 0x80)
+			keep(unpack);
+	}
+	return run->out > begin ? 0 : -EBADMSG;
+}
+
+int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uint8_t **ret_data, uint64_t *ret_at,
+		   uint32_t *ret_len)
+{
+	struct run *run = unpack->run;
+	int err = 0;
+
+	if (at >= unpack->size)
+		return -EBADMSG;
+	if (!run || at < run->window_at || at >= run->out)
+		err = enter(unpack, at);
+	run = unpack->run;
+	while (!err && run->out <= at) {
+		if (!*work)
+			return -EFBIG;
+		err = next(unpack);
+		*work -= *work < UNPACK_STEP ? *work : UNPACK_STEP;
+	}
+	if (err) {
+		unpack__rest(unpack);
+		return err;
+	}
+	*ret_data = run->window;
+	*ret_at = run->window_at;
+	*ret_len = (uint32_t)(run->out - run->window_at);
+	return 0;
+}

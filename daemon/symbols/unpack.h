@@ -1,0 +1,26 @@
+/* Any place of a stream that zlib packed, without the whole of it in memory: the stream is unpacked in order, into
+ * a window; on the way the state at some block boundaries is kept (zlib's examples/zran.c has the idea), and a
+ * place behind us is reached from the last of these before it. */
+#ifndef CPROFD_SYMBOLS_UNPACK_H
+#define CPROFD_SYMBOLS_UNPACK_H
+
+#include "symbols/bytes.h"
+
+#define UNPACK_WINDOW (256u << 10)    /* its later half at least is there, so that going back a little is cheap */
+#define UNPACK_STEP (32u << 10)
+#define UNPACK_POINTS_MAX 12u          /* 32 KB each */
+#define UNPACK_SPAN_MIN (256u << 10)   /* bytes from one to the next, at least */
+
+struct unpack;
+/* The packed stream (with zlib's header of two bytes) lies at `offset` for `packed` bytes; `size` when unpacked.
+ * -EBADMSG: it is no such stream. `bytes` is borrowed. */
+int unpack__new(const struct elf_bytes *bytes, uint64_t offset, uint64_t packed, uint64_t size, struct unpack **ret);
+struct unpack *unpack__free(struct unpack *unpack); /* NULL */
+/* The unpacked bytes around `at`: *ret_data has *ret_len of them from *ret_at on, valid until the next call.
+ * *work falls by what was unpacked, to 0 at the least; -EFBIG: it was 0. */
+int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uint8_t **ret_data, uint64_t *ret_at,
+		   uint32_t *ret_len);
+/* Gives back all but the places that are kept. */
+void unpack__rest(struct unpack *unpack);
+
+#endif

@@ -1,0 +1,161 @@
+/* Lines of this very program, which the compiler tells as __LINE__; places in what zlib packed, which zlib tells. Other
+ * compilers, DWARF versions and libraries: tests/live/symbols_debug.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "symbols/symbols.h"
+#include "symbols/unpack.h"
+
+static volatile int sink;
+
+/* Where it is called: the byte before the return address. */
+static __attribute__((noinline)) uint64_t here(void)
+{
+	sink++;
+	return (uint64_t)(uintptr_t)__builtin_return_address(0) - 1;
+}
+
+static inline __attribute__((always_inline)) uint64_t inner(void)
+{
+	sink += 2;
+	return here() + 0 * (uint64_t)sink;
+}
+
+static inline __attribute__((always_inline)) uint64_t outer(void)
+{
+	sink += 3;
+	return inner();
+}
+
+static int base_of(struct dl_phdr_info *info, size_t size, void *ret)
+{
+	*(uint64_t *)ret = info->dlpi_addr; /* the program comes first */
+	return 1;
+}
+
+static void like_the_compiler(void **state)
+{
+	struct {
+		uint64_t address;
+		uint32_t line;
+	} places[] = {
+		{here(), __LINE__},
+		{inner(), __LINE__},
+		{outer(), __LINE__},
+	};
+	struct symbol_file *file;
+	struct source_line line;
+	uint64_t base = 0;
+	unsigned i, round;
+
+	dl_iterate_phdr(base_of, &base);
+	assert_int_equal(symbol_file__open(open("/proc/self/exe", O_RDONLY), NULL, NULL, &file), 0);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
+			assert_int_equal(symbol_file__line(file, places[i].address - base, &line), 0);
+			assert_int_equal(line.line, places[i].line);
+			assert_non_null(line.file);
+			assert_string_equal(line.file + strlen(line.file) - strlen(__FILE__), __FILE__);
+		}
+		symbol_file__close_lines(file); /* what it needs again it reads again */
+	}
+	assert_int_equal(symbol_file__line(file, 1, &line), -ENOENT);
+	symbol_file__free(file);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed >> 8;
+}
+
+#define PLAIN (6u << 20)
+#define OFFSET 77u
+
+static void any_place_of_what_is_packed(void **state)
+{
+	uint8_t *plain = malloc(PLAIN), *packed = calloc(1, OFFSET + compressBound(PLAIN));
+	uLongf len = compressBound(PLAIN);
+	struct elf_bytes bytes;
+	struct unpack *unpack;
+	uint32_t seed = 1, i;
+
+	assert_non_null(plain);
+	assert_non_null(packed);
+	for (i = 0; i < PLAIN; i++) /* words that come again, some far behind */
+		plain[i] = i >= 30000 && next_random(&seed) % 64 ? plain[i - 1 - (i / 4096 * 37) % 29999]
+								  : (uint8_t)next_random(&seed);
+	assert_int_equal(compress2(packed + OFFSET, &len, plain, PLAIN, 6), Z_OK);
+	elf_bytes__init_memory(&bytes, packed, OFFSET + len);
+	assert_int_equal(unpack__new(&bytes, OFFSET, len, PLAIN, &unpack), 0);
+	for (i = 0; i < 400; i++) {
+		uint64_t at = next_random(&seed) % PLAIN, work = 2 * PLAIN, from;
+		const uint8_t *data;
+		uint32_t n;
+
+		if (i % 100 == 99)
+			unpack__rest(unpack);
+		assert_int_equal(unpack__window(unpack, at, &work, &data, &from, &n), 0);
+		assert_true(from <= at && at - from < n && from + n <= PLAIN);
+		assert_memory_equal(data, plain + from, n);
+		/* From a place that was kept: not all that is before. */
+		assert_true(i < 10 || 2 * PLAIN - work <= 2 * PLAIN / UNPACK_POINTS_MAX);
+	}
+	unpack__free(unpack);
+	elf_bytes__free(&bytes);
+	free(plain);
+}
+
+static void what_is_packed_badly(void **state)
+{
+	uint8_t plain[4096] = {1, 2, 3}, *packed = malloc(8192);
+	uint64_t work, from;
+	uLongf len = 8192;
+	struct elf_bytes bytes;
+	struct unpack *unpack;
+	const uint8_t *data;
+	uint32_t n;
+
+	assert_non_null(packed);
+	assert_int_equal(compress2(packed, &len, plain, sizeof(plain), 9), Z_OK);
+	elf_bytes__init_memory(&bytes, packed, len);
+	/* It says that it is larger than it is. */
+	assert_int_equal(unpack__new(&bytes, 0, len, 1 << 20, &unpack), 0);
+	work = 1 << 21;
+	assert_int_equal(unpack__window(unpack, 100000, &work, &data, &from, &n), -EBADMSG);
+	work = 0;
+	assert_int_equal(unpack__window(unpack, 0, &work, &data, &from, &n), -EFBIG);
+	unpack__free(unpack);
+	/* Cut off, and no packed stream. */
+	assert_int_equal(unpack__new(&bytes, 0, 6, sizeof(plain), &unpack), 0);
+	work = 1 << 20;
+	assert_int_equal(unpack__window(unpack, 4000, &work, &data, &from, &n), -EBADMSG);
+	unpack__free(unpack);
+	packed[0] = 'P';
+	assert_int_equal(unpack__new(&bytes, 0, len, sizeof(plain), &unpack), -EBADMSG);
+	assert_int_equal(unpack__new(&bytes, len, 1, sizeof(plain), &unpack), -EBADMSG);
+	elf_bytes__free(&bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(like_the_compiler),
+		cmocka_unit_test(any_place_of_what_is_packed),
+		cmocka_unit_test(what_is_packed_badly),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
