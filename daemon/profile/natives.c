@@ -84,6 +84,35 @@ static enum frame_state state_of(const struct tables *tables, const struct place
 	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
 }
 
+#define MODULE_CALLS (1ull << 60) /* of what is called, for tables__find_function() */
+
+int tables__callee(struct tables *tables, const char *name, uint32_t *ret_frame)
+{
+	/* By the name's content: two processes' interpreters have it at two places. */
+	uint64_t key = hash__bytes(&tables->seed, name, strlen(name));
+	struct function *found = tables__find_function(tables, MODULE_CALLS, key), function = {
+		.key = key, .module = MODULE_CALLS, .state = FUNCTION_CODE, .since = tables->tick, .code = tables->n_natives};
+	struct native native = {.module = "", .file = "", .kind = FUNCTION_CALL, .lines_asked = true};
+	struct frame_row row = {.function = tables->n_functions};
+	int err;
+
+	if (found) {
+		*ret_frame = tables__find_frame(tables, (uint32_t)(found - tables->functions), 0);
+		return 0;
+	}
+	native.name = keep(tables, name);
+	err = native.name ? array__reserve((void **)&tables->natives, sizeof(native), tables->n_natives,
+					   &tables->natives_capacity)
+			  : -ENOMEM;
+	if (!err)
+		err = tables__add_function(tables, &function);
+	if (err)
+		return err;
+	tables->natives[tables->n_natives++] = native;
+	*ret_frame = tables->n_frames;
+	return tables__add_frame(tables, &row, FRAME_KNOWN);
+}
+
 /* --- what has no name yet --- */
 
 static bool hash_pending(const void *holder, uint32_t i, uint64_t *ret)

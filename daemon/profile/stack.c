@@ -36,9 +36,12 @@ static int ask(struct profile *profile, const struct record_header *header, uint
 	struct place place = {.module_name = "", .name = ""};
 
 	ret->mark = WEAVE_CODE;
+	ret->callee = NULL;
 	if (places->find(places, &header->task, address, header->time, &place))
 		return tables__note(&profile->tables, NOTE_NO_PLACE, &ret->frame);
 	ret->mark = place.mark;
+	ret->callee = place.callee;
+	ret->forwards = place.callee && class__forwards(place.callee);
 	return tables__native(&profile->tables, &place, &ret->frame);
 }
 
@@ -67,17 +70,61 @@ static int find_places(struct profile *profile, const struct process *process,
 		}
 		stack->frames[i] = known->frame;
 		stack->marks[i] = known->mark;
+		stack->callees[i] = known->callee;
+		stack->forwards[i] = known->forwards;
 	}
 	return err;
 }
 
 /* --- both --- */
 
+static int put_callee(struct profile *profile, const char *name)
+{
+	uint32_t frame;
+	int err = tables__callee(&profile->tables, name, &frame);
+
+	if (!err)
+		put(profile->stack, frame, 0, true);
+	return err;
+}
+
+/* Native frames that a Python frame called, items [begin, end), innermost first: what was called gets a frame
+ * outside of them; what that forwarded to, one outside of its own. */
+static int put_called(struct profile *profile, uint32_t begin, uint32_t end)
+{
+	struct stack *stack = profile->stack;
+	const char *outermost = NULL;
+	bool wanted = true;
+	uint32_t i, first = end, at;
+	int err = 0;
+
+	for (i = end; i > begin; i--) {
+		const char *callee = stack->callees[stack->items[i - 1].index];
+		bool forwards = stack->forwards[stack->items[i - 1].index];
+
+		stack->chosen[i - 1 - begin] = callee && (wanted || forwards);
+		if (!stack->chosen[i - 1 - begin])
+			continue;
+		if (!outermost) {
+			outermost = callee;
+			first = i - 1;
+		}
+		wanted = forwards;
+	}
+	for (i = begin; !err && i < end; i++) {
+		at = stack->items[i].index;
+		put(stack, stack->frames[at], 0, true);
+		if (i != first && stack->chosen[i - begin])
+			err = put_callee(profile, stack->callees[at]);
+	}
+	return err || !outermost ? err : put_callee(profile, outermost);
+}
+
 static int put_items(struct profile *profile, const struct weave_input *in,
 		     const struct weave_result *woven, uint16_t python_loss, uint16_t native_loss)
 {
 	struct stack *stack = profile->stack;
-	uint32_t i;
+	uint32_t i, end;
 	int err = 0;
 
 	for (i = 0; !err && i < woven->n; i++) {
@@ -89,7 +136,14 @@ static int put_items(struct profile *profile, const struct weave_input *in,
 			    false);
 			break;
 		case WEAVE_NATIVE:
-			put(stack, stack->frames[item->index], 0, true);
+			for (end = i; end < woven->n && stack->items[end].kind == WEAVE_NATIVE; end++)
+				;
+			if (end < woven->n && stack->items[end].kind == WEAVE_PYTHON) {
+				err = put_called(profile, i, end);
+				i = end - 1;
+			} else {
+				put(stack, stack->frames[item->index], 0, true);
+			}
 			break;
 		case WEAVE_CUT_PYTHON:
 			err = put_note(profile, NOTE_CUT + python_loss);

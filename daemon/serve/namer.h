@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "classes/callables.h"
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
@@ -53,6 +54,8 @@ struct names *namer__add_kernel(struct namer *namer);
 int names__ready(const struct names *names);
 /* As symbol_file__find(). */
 int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret);
+/* Which function that Python code can call has the code at vaddr; NULL: none that a table tells, or it was not read yet. */
+const struct callable *names__callable(const struct names *names, uint64_t vaddr);
 /* Where the eval loop lies, in a module that holds an interpreter; the first call asks for it, ahead of all
  * else. *ret lives as long as the names. -ENOENT: there is none. */
 int names__eval(struct names *names, const struct eval_ranges **ret);

@@ -72,6 +72,7 @@ static void free_names(struct names *names)
 		symbol_file__free(names->file);
 	symbol_file__free(names->work);
 	eval_ranges__free(&names->eval);
+	callables__free(&names->callables);
 	free_jobs(names->asked);
 	free_jobs(names->done);
 	if (names->fd >= 0)
@@ -211,6 +212,14 @@ int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret)
 	const struct symbol_file *file = file_of(names, &err);
 
 	return file ? symbol_file__find(file, vaddr, ret) : err;
+}
+
+const struct callable *names__callable(const struct names *names, uint64_t vaddr)
+{
+	int err;
+
+	file_of(names, &err);
+	return err == -EAGAIN ? NULL : callables__at(&names->callables, vaddr);
 }
 
 int names__eval(struct names *names, const struct eval_ranges **ret)

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "broker/broker.h"
+#include "classes/callables.h"
 #include "serve/namer.h"
 
 enum names_kind { NAMES_FILE, NAMES_IMAGE, NAMES_OBJECT, NAMES_KERNEL };
@@ -52,6 +53,7 @@ struct names {
 	struct symbol_file *fresh; /* to take its place */
 	enum eval_state eval_state;
 	struct eval_ranges eval; /* constant once it was read */
+	struct callables callables; /* constant once `state` is READ */
 	struct line_job *asked, *done;
 };
 

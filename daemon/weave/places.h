@@ -10,6 +10,7 @@
 #define CPROFD_WEAVE_PLACES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "cprofd/record.h"
@@ -33,6 +34,8 @@ struct place {
 	uint64_t start;          /* of the function; without a name: of what `name` says */
 	uint8_t kind;            /* enum place_kind */
 	uint8_t mark;            /* enum weave_mark: of an interpreter's code */
+	const char *callee;      /* what Python code calls this function: "list.sort"; NULL: not told by any table of the
+				  * module. Lives as long as the look-up */
 	bool pending;            /* the names of its module are being read: name() will know. `name`, `function`
 				  * and `start` are those of an address without a name until then */
 };
@@ -62,6 +65,9 @@ struct places {
 	 * it is being read. *ret_file may be NULL. May be NULL itself. */
 	int (*line)(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
 		    uint32_t *ret_line, uint32_t *ret_column);
+
+	/* The task's memory as it is now: all of `size`, or -EFAULT. May be NULL. */
+	int (*read)(struct places *self, const struct record_task *task, uint64_t address, void *dst, size_t size);
 };
 
 #endif
