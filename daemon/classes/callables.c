@@ -288,6 +288,91 @@ static int find_owners(struct search *search, const struct data_segment *segment
 	return err;
 }
 
+/* --- the collector --- */
+
+#define CALLEES_MAX 64u
+#define CANDIDATES_MAX 65536u
+#define COLLECTOR_BYTES 1000u /* 3.9 to 3.15 have 4 to 9 KB of it */
+
+/* Where the function at `at` calls or jumps to the begin of another; bytes are tried as instructions wherever they
+ * could be one. */
+static uint32_t callees(const struct search *search, const struct code_frames *frames, uint64_t at, bool calls,
+			uint64_t ret[CALLEES_MAX])
+{
+	const struct code_piece *piece = code_frames__find(frames, at), *there;
+	uint8_t code[4096];
+	uint32_t size, i, n = 0;
+	uint64_t target;
+	int32_t distance;
+
+	if (!piece || piece->start != at)
+		return 0;
+	size = piece->size < sizeof(code) ? (uint32_t)piece->size : (uint32_t)sizeof(code);
+	if (!data__bytes(search->data, at, code, size))
+		return 0;
+	for (i = 0; i + 2 <= size && n < CALLEES_MAX; i++) {
+		if (code[i] == 0xeb || code[i] >> 4 == 7) { /* jumps of 8 bits */
+			target = at + i + 2 + (uint64_t)(int64_t)(int8_t)code[i + 1];
+		} else if (i + 5 <= size && (code[i] == 0xe9 || (calls && code[i] == 0xe8) ||
+					     (i && code[i - 1] == 0x0f && code[i] >> 4 == 8))) {
+			memcpy(&distance, code + i + 1, 4);
+			target = at + i + 5 + (uint64_t)(int64_t)distance;
+		} else {
+			continue;
+		}
+		there = code_frames__find(frames, target);
+		if (there && there->start == target && there != piece)
+			ret[n++] = target;
+	}
+	return n;
+}
+
+/* What both call may only tell callbacks before and after it calls the collector, which others may call, too. */
+static int add_inner_collector(struct search *search, const struct code_frames *frames, uint64_t outer)
+{
+	uint64_t targets[CALLEES_MAX], best = 0, best_size = COLLECTOR_BYTES;
+	const struct code_piece *piece;
+	uint32_t i, n = callees(search, frames, outer, true, targets);
+
+	for (i = 0; i < n; i++) {
+		piece = code_frames__find(frames, targets[i]);
+		if (piece->size > best_size && !data__is_exported(search->data, targets[i])) {
+			best = targets[i];
+			best_size = piece->size;
+		}
+	}
+	return best ? add(search, best, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR) : 0;
+}
+
+/* gc.collect() and PyGC_Collect() both call the collector, which is no exported function; of what they
+ * call else none is as large (Modules/gcmodule.c, Python/gc.c). */
+static int add_collector(struct search *search, const struct code_frames *frames)
+{
+	uint64_t method = 0, exported, a[CALLEES_MAX], b[CALLEES_MAX], best = 0, best_size = 0;
+	const struct code_piece *piece;
+	uint32_t i, j, n, m;
+
+	for (i = 0; i < search->n; i++)
+		if (!strcmp(search->found[i].name, "gc.collect"))
+			method = search->found[i].address;
+	if (!method || !data__symbol(search->data, "PyGC_Collect", &exported))
+		return 0;
+	n = callees(search, frames, method, true, a);
+	m = callees(search, frames, exported, true, b);
+	for (i = 0; i < n; i++)
+		for (j = 0; j < m; j++) {
+			piece = code_frames__find(frames, a[i]);
+			if (a[i] == b[j] && piece->size > best_size && !data__is_exported(search->data, a[i])) {
+				best = a[i];
+				best_size = piece->size;
+			}
+		}
+	if (!best)
+		return 0;
+	i = (uint32_t)add(search, best, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR);
+	return i || best_size >= COLLECTOR_BYTES ? (int)i : add_inner_collector(search, frames, best);
+}
+
 /* --- rows --- */
 
 static int by_address(const void *left, const void *right)
@@ -316,115 +401,119 @@ static const struct found *choose(const struct found *found, uint32_t n)
 	return found->kind != CALLABLE_METHOD && others >= SHARED ? NULL : best;
 }
 
+static int add_candidate(struct callables *out, uint64_t start, const struct found *found)
+{
+	int err = array__reserve((void **)&out->candidates, sizeof(*out->candidates), out->n_candidates,
+				 &out->candidates_capacity);
+
+	if (!err)
+		out->candidates[out->n_candidates++] = (struct candidate){start, found->name, found->kind};
+	return err;
+}
+
+#define JUMPS_DEEP 3u
+#define JUMPS_MAX 24u
+
+/* A function that ends with a jump to another has no frame while that runs. */
+static int add_jumps(struct search *search, const struct code_frames *frames, const struct found *found)
+{
+	uint64_t seen[JUMPS_MAX + CALLEES_MAX] = {found->address}, targets[CALLEES_MAX];
+	uint32_t n_seen = 1, begin = 0, end = 1, deep, i, j, k, n;
+	int err = 0;
+
+	for (deep = 0; deep < JUMPS_DEEP && begin < end; deep++, begin = end, end = n_seen)
+		for (i = begin; i < end && n_seen < JUMPS_MAX; i++) {
+			n = callees(search, frames, seen[i], false, targets);
+			for (j = 0; !err && j < n && n_seen < JUMPS_MAX; j++) {
+				for (k = 0; k < n_seen && seen[k] != targets[j]; k++)
+					;
+				if (k < n_seen)
+					continue;
+				seen[n_seen++] = targets[j];
+				err = add_candidate(search->out, targets[j], found);
+			}
+		}
+	return err;
+}
+
+static int candidates_by_start(const void *left, const void *right)
+{
+	const struct candidate *a = left, *b = right;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static int add_row(struct search *search, const struct code_frames *frames, uint64_t start, const struct found *best)
+{
+	const struct code_piece *piece = code_frames__find(frames, start);
+	struct callables *out = search->out;
+	int err = array__reserve((void **)&out->rows, sizeof(*out->rows), out->n, &out->capacity);
+
+	if (err)
+		return err;
+	out->rows[out->n++] = (struct callable){
+		.of = out,
+		.start = start,
+		.end = piece && piece->start == start ? piece->start + piece->size : start + 1,
+		.name = best ? best->name : NULL,
+		.kind = best ? best->kind : CALLABLE_METHOD,
+		.forwards = best ? class__forwards(best->name) : 0,
+		.exported = !best && data__is_exported(search->data, start),
+	};
+	return 0;
+}
+
+/* Names of one function, and which names jump to which function. */
+static int find_candidates(struct search *search, const struct code_frames *frames)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < search->n; i++) {
+		if (search->found[i].kind == CALLABLE_COLLECTOR)
+			continue;
+		err = add_candidate(search->out, search->found[i].address, &search->found[i]);
+		if (!err && search->out->n_candidates < CANDIDATES_MAX)
+			err = add_jumps(search, frames, &search->found[i]);
+	}
+	if (search->out->n_candidates)
+		qsort(search->out->candidates, search->out->n_candidates, sizeof(*search->out->candidates),
+		      candidates_by_start);
+	return err;
+}
+
 static int make_rows(struct search *search, const struct code_frames *frames)
 {
 	struct callables *out = search->out;
-	const struct code_piece *piece;
-	const struct found *best;
-	uint32_t i, n;
-	int err = 0;
+	uint64_t start;
+	uint32_t i = 0, at = 0, n, first;
+	int err;
 
 	if (!search->n)
 		return 0;
 	qsort(search->found, search->n, sizeof(*search->found), by_address);
-	for (i = 0; !err && i < search->n; i += n) {
-		for (n = 1; i + n < search->n && search->found[i + n].address == search->found[i].address; n++)
+	err = find_candidates(search, frames);
+	while (!err && (i < search->n || at < out->n_candidates)) {
+		start = i < search->n ? search->found[i].address : UINT64_MAX;
+		if (at < out->n_candidates && out->candidates[at].start < start)
+			start = out->candidates[at].start;
+		for (n = 0; i + n < search->n && search->found[i + n].address == start; n++)
 			;
-		best = choose(&search->found[i], n);
-		if (!best)
-			continue;
-		err = array__reserve((void **)&out->rows, sizeof(*out->rows), out->n, &out->capacity);
+		for (first = at; at < out->n_candidates && out->candidates[at].start == start; at++)
+			;
+		err = add_row(search, frames, start, n ? choose(&search->found[i], n) : NULL);
 		if (err)
 			break;
-		piece = code_frames__find(frames, best->address);
-		out->rows[out->n++] = (struct callable){
-			.start = best->address,
-			.end = piece && piece->start == best->address ? piece->start + piece->size : best->address + 1,
-			.name = best->name,
-			.kind = best->kind,
-			.forwards = class__forwards(best->name),
-		};
+		out->rows[out->n - 1].first = first;
+		out->rows[out->n - 1].n = at - first;
+		/* What many types share is a helper, whoever jumps to it. */
+		if (n && !out->rows[out->n - 1].name)
+			out->n--;
+		i += n;
 	}
 	return err;
-}
-
-/* --- the collector --- */
-
-#define CALLEES_MAX 64u
-#define COLLECTOR_BYTES 1000u /* 3.9 to 3.15 have 4 to 9 KB of it */
-
-/* Where the function at `at` calls or jumps to the begin of another; bytes are tried as instructions wherever they
- * could be one. */
-static uint32_t callees(const struct search *search, const struct code_frames *frames, uint64_t at,
-			uint64_t ret[CALLEES_MAX])
-{
-	const struct code_piece *piece = code_frames__find(frames, at), *there;
-	uint8_t code[4096];
-	uint32_t size, i, n = 0;
-	uint64_t target;
-	int32_t distance;
-
-	if (!piece || piece->start != at)
-		return 0;
-	size = piece->size < sizeof(code) ? (uint32_t)piece->size : (uint32_t)sizeof(code);
-	if (!data__bytes(search->data, at, code, size))
-		return 0;
-	for (i = 0; i + 5 <= size && n < CALLEES_MAX; i++) {
-		if (code[i] != 0xe8 && code[i] != 0xe9)
-			continue;
-		memcpy(&distance, code + i + 1, 4);
-		target = at + i + 5 + (uint64_t)(int64_t)distance;
-		there = code_frames__find(frames, target);
-		if (there && there->start == target && there != piece)
-			ret[n++] = target;
-	}
-	return n;
-}
-
-/* What both call may only tell callbacks before and after it calls the collector, which others may call, too. */
-static int add_inner_collector(struct search *search, const struct code_frames *frames, uint64_t outer)
-{
-	uint64_t targets[CALLEES_MAX], best = 0, best_size = COLLECTOR_BYTES;
-	const struct code_piece *piece;
-	uint32_t i, n = callees(search, frames, outer, targets);
-
-	for (i = 0; i < n; i++) {
-		piece = code_frames__find(frames, targets[i]);
-		if (piece->size > best_size && !data__is_exported(search->data, targets[i])) {
-			best = targets[i];
-			best_size = piece->size;
-		}
-	}
-	return best ? add(search, best, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR) : 0;
-}
-
-/* gc.collect() and PyGC_Collect() both call the collector, which is no exported function; of what they
- * call else none is as large (Modules/gcmodule.c, Python/gc.c). */
-static int add_collector(struct search *search, const struct code_frames *frames)
-{
-	uint64_t method = 0, exported, a[CALLEES_MAX], b[CALLEES_MAX], best = 0, best_size = 0;
-	const struct code_piece *piece;
-	uint32_t i, j, n, m;
-
-	for (i = 0; i < search->n; i++)
-		if (!strcmp(search->found[i].name, "gc.collect"))
-			method = search->found[i].address;
-	if (!method || !data__symbol(search->data, "PyGC_Collect", &exported))
-		return 0;
-	n = callees(search, frames, method, a);
-	m = callees(search, frames, exported, b);
-	for (i = 0; i < n; i++)
-		for (j = 0; j < m; j++) {
-			piece = code_frames__find(frames, a[i]);
-			if (a[i] == b[j] && piece->size > best_size && !data__is_exported(search->data, a[i])) {
-				best = a[i];
-				best_size = piece->size;
-			}
-		}
-	if (!best)
-		return 0;
-	i = (uint32_t)add(search, best, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR);
-	return i || best_size >= COLLECTOR_BYTES ? (int)i : add_inner_collector(search, frames, best);
 }
 
 static int search_all(struct search *search)
@@ -482,6 +571,7 @@ int callables__find(struct unwind_source *elf, struct callables *ret)
 void callables__free(struct callables *callables)
 {
 	free(callables->rows);
+	free(callables->candidates);
 	arena__free(&callables->names);
 	*callables = (struct callables){};
 }

@@ -30,16 +30,28 @@ enum callable_kind {
 	CALLABLE_COLLECTOR, /* of the interpreter: what gc.collect() calls. No Python code calls it */
 };
 
+struct callables;
 struct callable {
+	const struct callables *of;
 	uint64_t start, end; /* vaddr of its code; end: where its call frame information ends, or start + 1 */
-	const char *name;
+	const char *name;    /* NULL: no table has it, but those of `candidates` end with a jump to it */
 	uint8_t kind;        /* enum callable_kind */
-	bool forwards;       /* calls what it was given: partial, map, a bound method */
+	uint8_t forwards;    /* enum class_forwards (classes.h) */
+	bool exported;       /* of no name: others may call it as well */
+	uint32_t first, n;   /* candidates: all names that it has, or that jump to it */
+};
+
+struct candidate {
+	uint64_t start;
+	const char *name;
+	uint8_t kind;
 };
 
 struct callables {
 	struct callable *rows; /* by address */
 	uint32_t n, capacity;
+	struct candidate *candidates;
+	uint32_t n_candidates, candidates_capacity;
 	struct arena names;
 };
 

@@ -68,15 +68,21 @@ static struct trait interpreter_trait(const char *name)
 	return trait;
 }
 
-bool class__forwards(const char *callee)
+enum class_forwards class__forwards(const char *callee)
 {
-	static const char *const names[] = {
+	static const char *const shown[] = {
 		"functools.partial.__call__", "functools._lru_cache_wrapper.__call__", "map.__next__", "filter.__next__",
-		"itertools.starmap.__next__", "*method*.__call__", "wrapper_descriptor.__call__", "type.__call__",
-		"classmethod_descriptor.__call__", "operator.methodcaller.__call__", "_ctypes.*.__call__",
+		"itertools.starmap.__next__", "operator.methodcaller.__call__", "_ctypes.*.__call__",
+	};
+	static const char *const silent[] = {
+		"method.__call__", "method_descriptor.__call__", "method-wrapper.__call__", "wrapper_descriptor.__call__",
+		"classmethod_descriptor.__call__", "builtin_function_or_method.__call__", "builtin_method.__call__",
+		"instancemethod.__call__", "type.__call__",
 	};
 
-	return ANY(names, callee);
+	if (ANY(shown, callee))
+		return FORWARDS_SHOWN;
+	return ANY(silent, callee) ? FORWARDS_SILENTLY : FORWARDS_NOT;
 }
 
 struct trait class__trait(enum class_origin origin, const char *name, const char *module, const char *file)

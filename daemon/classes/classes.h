@@ -62,8 +62,10 @@ struct trait {
 /* `name`, `module`, `file`: "" where there is none. */
 struct trait class__trait(enum class_origin origin, const char *name, const char *module, const char *file);
 
-/* Does what has this name call what it was given: partial, map, a bound method? */
-bool class__forwards(const char *callee);
+/* Does what has this name call what it was given? Some are of interest (partial, map), others but the way to call
+ * (a bound method). */
+enum class_forwards { FORWARDS_NOT, FORWARDS_SHOWN, FORWARDS_SILENTLY };
+enum class_forwards class__forwards(const char *callee);
 
 /* --- imports: a context of all frames further in --- */
 

@@ -102,25 +102,35 @@ bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t si
 }
 
 /* Their count is told nowhere but in hash tables: they end where their names begin, as linkers place them. */
-static bool next_symbol(const struct data *data, uint32_t i, Elf64_Sym *ret)
+static int read_symbols(struct data *data, uint64_t symbols, uint64_t strings)
 {
-	uint64_t at = data->symbols + (uint64_t)i * sizeof(*ret);
+	const struct data_segment *segment = segment_of(data, symbols);
+	uint64_t size;
 
-	return data->symbols && i < SYMBOLS_MAX && (at < data->strings || data->strings < data->symbols) &&
-	       data__bytes(data, at, ret, sizeof(*ret)) && ret->st_info < 0x80 && ELF64_ST_TYPE(ret->st_info) <= 10;
+	if (!symbols || !segment)
+		return 0;
+	size = segment->end - symbols;
+	if (strings > symbols && strings - symbols < size)
+		size = strings - symbols;
+	if (size > SYMBOLS_MAX * sizeof(Elf64_Sym))
+		size = SYMBOLS_MAX * sizeof(Elf64_Sym);
+	data->symbols = malloc(size + 1);
+	if (!data->symbols)
+		return -ENOMEM;
+	data->n_symbols = (uint32_t)(size / sizeof(Elf64_Sym));
+	return get(data->source, data->symbols, size, segment->offset + (symbols - segment->start));
 }
 
 bool data__symbol(const struct data *data, const char *name, uint64_t *ret)
 {
+	const Elf64_Sym *symbols = (const Elf64_Sym *)data->symbols;
+	uint32_t i, size = (uint32_t)strlen(name) + 1;
 	char text[64];
-	Elf64_Sym symbol;
-	uint32_t i;
 
-	for (i = 1; next_symbol(data, i, &symbol); i++)
-		if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-		    data__bytes(data, data->strings + symbol.st_name, text, (uint32_t)strlen(name) + 1) &&
-		    !memcmp(text, name, strlen(name) + 1)) {
-			*ret = symbol.st_value;
+	for (i = 1; size <= sizeof(text) && i < data->n_symbols; i++)
+		if (symbols[i].st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC &&
+		    data__bytes(data, data->strings + symbols[i].st_name, text, size) && !memcmp(text, name, size)) {
+			*ret = symbols[i].st_value;
 			return true;
 		}
 	return false;
@@ -128,11 +138,11 @@ bool data__symbol(const struct data *data, const char *name, uint64_t *ret)
 
 bool data__is_exported(const struct data *data, uint64_t vaddr)
 {
-	Elf64_Sym symbol;
+	const Elf64_Sym *symbols = (const Elf64_Sym *)data->symbols;
 	uint32_t i;
 
-	for (i = 1; next_symbol(data, i, &symbol); i++)
-		if (symbol.st_value == vaddr && symbol.st_shndx != SHN_UNDEF)
+	for (i = 1; i < data->n_symbols; i++)
+		if (symbols[i].st_value == vaddr && symbols[i].st_shndx != SHN_UNDEF)
 			return true;
 	return false;
 }
@@ -316,8 +326,10 @@ int data__open(struct unwind_source *source, const char *needs, struct data *ret
 	if (!err && !names_have(ret, &dynamic, needs))
 		err = -ENOENT;
 	if (!err) {
-		ret->symbols = dynamic.symbols;
 		ret->strings = dynamic.strings;
+		err = read_symbols(ret, dynamic.symbols, dynamic.strings);
+	}
+	if (!err) {
 		err = read_bytes(ret);
 	}
 	if (!err)
@@ -330,5 +342,6 @@ int data__open(struct unwind_source *source, const char *needs, struct data *ret
 void data__free(struct data *data)
 {
 	free(data->bytes);
+	free(data->symbols);
 	*data = (struct data){};
 }

@@ -24,7 +24,9 @@ struct data {
 	struct unwind_source *source;
 	struct data_segment segments[DATA_SEGMENTS];
 	uint32_t n_segments;
-	uint64_t symbols, strings; /* vaddrs of the dynamic ones; 0: none */
+	void *symbols;    /* dynamic ones: Elf64_Sym */
+	uint32_t n_symbols;
+	uint64_t strings; /* vaddr of their names */
 	uint8_t *bytes; /* of all writable segments, one after the other */
 };
 

@@ -8,6 +8,7 @@
 #ifndef CPROFD_PROFILE_INTERNAL_H
 #define CPROFD_PROFILE_INTERNAL_H
 
+#include "classes/callables.h"
 #include "profile/profile.h"
 #include "profile/stops.h"
 #include "profile/tables.h"
@@ -64,11 +65,21 @@ struct step {
 struct known_place {
 	const struct process *process; /* NULL: free */
 	uint64_t pc, changes;
-	const char *callee;            /* place.callee */
+	const struct callable *callable; /* place.callable */
 	uint32_t frame;
 	uint8_t mark;
-	bool forwards;                 /* the callee calls what it was given */
 };
+/* Where a Python frame called native code. */
+struct site {
+	uint64_t key;                  /* of its code; 0: free */
+	int32_t offset;
+	uint8_t state;                 /* callee.c */
+	const char *learned;           /* what was called there; NULL: nothing yet */
+	bool several;                  /* ... and something else, too */
+	struct place_site at;
+};
+#define KNOWN_SITES 1024u
+
 #define KNOWN_PLACES 8192u /* a Numba compile meets some 4,000 */
 
 /* Room for one sample; most of it is never touched. */
@@ -79,11 +90,11 @@ struct stack {
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
 	uint8_t marks[RECORD_NATIVE_FRAMES_MAX];
-	const char *callees[RECORD_NATIVE_FRAMES_MAX]; /* place.callee of each */
+	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* place.callable of each */
 	struct known_place known[KNOWN_PLACES];
 	struct class_frame classified[RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u]; /* classify.c */
-	bool forwards[RECORD_NATIVE_FRAMES_MAX];
-	bool chosen[RECORD_NATIVE_FRAMES_MAX]; /* stack.c */
+	const char *chosen[RECORD_NATIVE_FRAMES_MAX]; /* callee.c: names of callees; NULL: none */
+	struct site sites[KNOWN_SITES];
 	uint32_t n;                /* steps; innermost first */
 };
 
@@ -157,6 +168,12 @@ void unfinished__free(struct profile *profile);
 
 /* kernel.c. Puts the frames of the kernel, which are inside of all others. */
 int kernel__put(struct profile *profile, const struct record_sample *sample, bool *ret_whole);
+
+/* callee.c */
+/* Native frames that a Python frame called, items [begin, end) of the stack, innermost first: profile->stack->chosen[i - begin] is the name
+ * of what was called there, and the frame of what the instruction called is put outside of all: *ret_outermost. */
+void callee__choose(struct profile *profile, const struct record_task *task, const struct py_frame *frame, uint32_t begin,
+		    uint32_t end, const char **ret_outermost);
 
 /* classify.c */
 /* The class of an item whose stack is told. */

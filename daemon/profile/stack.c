@@ -36,12 +36,11 @@ static int ask(struct profile *profile, const struct record_header *header, uint
 	struct place place = {.module_name = "", .name = ""};
 
 	ret->mark = WEAVE_CODE;
-	ret->callee = NULL;
+	ret->callable = NULL;
 	if (places->find(places, &header->task, address, header->time, &place))
 		return tables__note(&profile->tables, NOTE_NO_PLACE, &ret->frame);
 	ret->mark = place.mark;
-	ret->callee = place.callee;
-	ret->forwards = place.callee && class__forwards(place.callee);
+	ret->callable = place.callable;
 	return tables__native(&profile->tables, &place, &ret->frame);
 }
 
@@ -70,8 +69,7 @@ static int find_places(struct profile *profile, const struct process *process,
 		}
 		stack->frames[i] = known->frame;
 		stack->marks[i] = known->mark;
-		stack->callees[i] = known->callee;
-		stack->forwards[i] = known->forwards;
+		stack->callables[i] = known->callable;
 	}
 	return err;
 }
@@ -88,39 +86,25 @@ static int put_callee(struct profile *profile, const char *name)
 	return err;
 }
 
-/* Native frames that a Python frame called, items [begin, end), innermost first: what was called gets a frame
- * outside of them; what that forwarded to, one outside of its own. */
-static int put_called(struct profile *profile, uint32_t begin, uint32_t end)
+/* Items [begin, end), innermost first: native frames that `frame` called. */
+static int put_called(struct profile *profile, const struct record_task *task, const struct py_frame *frame,
+		      uint32_t begin, uint32_t end)
 {
 	struct stack *stack = profile->stack;
-	const char *outermost = NULL;
-	bool wanted = true;
-	uint32_t i, first = end, at;
+	const char *outermost;
+	uint32_t i;
 	int err = 0;
 
-	for (i = end; i > begin; i--) {
-		const char *callee = stack->callees[stack->items[i - 1].index];
-		bool forwards = stack->forwards[stack->items[i - 1].index];
-
-		stack->chosen[i - 1 - begin] = callee && (wanted || forwards);
-		if (!stack->chosen[i - 1 - begin])
-			continue;
-		if (!outermost) {
-			outermost = callee;
-			first = i - 1;
-		}
-		wanted = forwards;
-	}
+	callee__choose(profile, task, frame, begin, end, &outermost);
 	for (i = begin; !err && i < end; i++) {
-		at = stack->items[i].index;
-		put(stack, stack->frames[at], 0, true);
-		if (i != first && stack->chosen[i - begin])
-			err = put_callee(profile, stack->callees[at]);
+		put(stack, stack->frames[stack->items[i].index], 0, true);
+		if (stack->chosen[i - begin])
+			err = put_callee(profile, stack->chosen[i - begin]);
 	}
 	return err || !outermost ? err : put_callee(profile, outermost);
 }
 
-static int put_items(struct profile *profile, const struct weave_input *in,
+static int put_items(struct profile *profile, const struct record_task *task, const struct weave_input *in,
 		     const struct weave_result *woven, uint16_t python_loss, uint16_t native_loss)
 {
 	struct stack *stack = profile->stack;
@@ -139,7 +123,7 @@ static int put_items(struct profile *profile, const struct weave_input *in,
 			for (end = i; end < woven->n && stack->items[end].kind == WEAVE_NATIVE; end++)
 				;
 			if (end < woven->n && stack->items[end].kind == WEAVE_PYTHON) {
-				err = put_called(profile, i, end);
+				err = put_called(profile, task, &in->python[stack->items[end].index], i, end);
 				i = end - 1;
 			} else {
 				put(stack, stack->frames[item->index], 0, true);
@@ -194,7 +178,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
-	return put_items(profile, &in, &woven, loss, native_loss);
+	return put_items(profile, &sample->header.task, &in, &woven, loss, native_loss);
 }
 
 int stack__read(struct profile *profile, const struct process *process,

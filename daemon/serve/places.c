@@ -140,8 +140,7 @@ static int name_file(struct native_places *self, const struct module_names *name
 	ret->vaddr = vaddr;
 	if (vaddr_known && names->names)
 		callable = names__callable(names->names, vaddr);
-	if (callable && callable->kind != CALLABLE_COLLECTOR)
-		ret->callee = callable->name;
+	ret->callable = callable;
 	if (vaddr_known)
 		err = names->names ? names__find(names->names, vaddr, &self->symbol) : modules__awaited(module);
 	if (!err) {
@@ -150,7 +149,7 @@ static int name_file(struct native_places *self, const struct module_names *name
 		ret->name = display(self, self->symbol.name.data, false);
 		return 0;
 	}
-	if (callable && err == -ENOENT) { /* no symbol, but Python's own name */
+	if (callable && callable->name && err == -ENOENT) { /* no symbol, but Python's own name */
 		ret->start = callable->start;
 		ret->function = callable->start | FUNCTION_NAMELESS;
 		ret->name = callable->name;
@@ -410,6 +409,14 @@ static int read_memory(struct places *places, const struct record_task *task, ui
 	return pread(tracee->mem, dst, size, (off_t)address) == (ssize_t)size ? 0 : -EFAULT;
 }
 
+static int site(struct places *places, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+		struct place_site *ret)
+{
+	const struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
+
+	return tracee ? site__read(tracee, task, key, code, offset, ret) : -ENOENT;
+}
+
 /* --- files that the namer asks for --- */
 
 static void asked(struct engine *engine, struct watch *watch, uint32_t events)
@@ -461,7 +468,7 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	if (!err)
 		err = hash_seed__draw(&self->seed);
 	if (!err) {
-		self->places = (struct places){find, name, changes, eval_known, line, read_memory};
+		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};

@@ -22,7 +22,10 @@ int main(int argc, char **argv)
 	for (i = 0; i < callables.n; i++)
 		printf("%llx %llx %u %s\n", (unsigned long long)callables.rows[i].start,
 		       (unsigned long long)(callables.rows[i].end - callables.rows[i].start),
-		       callables.rows[i].kind, callables.rows[i].name);
+		       callables.rows[i].kind, callables.rows[i].name ? callables.rows[i].name : "");
+	for (i = 0; i < callables.n_candidates; i++)
+		printf("  %llx %u %s\n", (unsigned long long)callables.candidates[i].start, callables.candidates[i].kind,
+		       callables.candidates[i].name);
 	callables__free(&callables);
 	return 0;
 }
