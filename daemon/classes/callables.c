@@ -179,7 +179,7 @@ static bool is_type(const struct data *data, uint64_t at, char ret_name[NAME_MAX
 	for (i = TYPE_NUMBER; i <= TYPE_MAPPING; i += 8)
 		if (!is_zero_or(data, at + i, data__is_variable))
 			return false;
-	return read_name(data, name, true, ret_name);
+	return read_name(data, name, true, ret_name) && strncmp(ret_name, "__", 2); /* else a PyGetSetDef */
 }
 
 static int add_type(struct search *search, uint64_t at, const char *name)
@@ -294,6 +294,27 @@ static int find_owners(struct search *search, const struct data_segment *segment
 #define CANDIDATES_MAX 65536u
 #define COLLECTOR_BYTES 1000u /* 3.9 to 3.15 have 4 to 9 KB of it */
 
+/* Through a stub of the PLT, `jmp *slot(%rip)`: where it leads in this file. */
+static uint64_t through_plt(const struct data *data, uint64_t at)
+{
+	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	uint64_t target = 0;
+	uint8_t code[16];
+	int32_t distance;
+	uint32_t i = 0;
+
+	if (!data__is_code(data, at) || !data__bytes(data, at, code, sizeof(code)))
+		return at;
+	if (!memcmp(code, endbr, sizeof(endbr)))
+		i = sizeof(endbr);
+	if (code[i] == 0xf2) /* bnd */
+		i++;
+	if (code[i] != 0xff || code[i + 1] != 0x25)
+		return at;
+	memcpy(&distance, code + i + 2, 4);
+	return data__word(data, at + i + 6 + (uint64_t)(int64_t)distance, &target) ? target : at;
+}
+
 /* Where the function at `at` calls or jumps to the begin of another; bytes are tried as instructions wherever they
  * could be one. */
 static uint32_t callees(const struct search *search, const struct code_frames *frames, uint64_t at, bool calls,
@@ -321,6 +342,10 @@ static uint32_t callees(const struct search *search, const struct code_frames *f
 			continue;
 		}
 		there = code_frames__find(frames, target);
+		if (code[i] == 0xe9 && (!there || there->start != target)) {
+			target = through_plt(search->data, target);
+			there = code_frames__find(frames, target);
+		}
 		if (there && there->start == target && there != piece)
 			ret[n++] = target;
 	}
@@ -401,13 +426,13 @@ static const struct found *choose(const struct found *found, uint32_t n)
 	return found->kind != CALLABLE_METHOD && others >= SHARED ? NULL : best;
 }
 
-static int add_candidate(struct callables *out, uint64_t start, const struct found *found)
+static int add_candidate(struct callables *out, uint64_t start, const struct found *found, uint32_t deep)
 {
 	int err = array__reserve((void **)&out->candidates, sizeof(*out->candidates), out->n_candidates,
 				 &out->candidates_capacity);
 
 	if (!err)
-		out->candidates[out->n_candidates++] = (struct candidate){start, found->name, found->kind};
+		out->candidates[out->n_candidates++] = (struct candidate){start, found->name, found->kind, (uint8_t)deep};
 	return err;
 }
 
@@ -430,7 +455,7 @@ static int add_jumps(struct search *search, const struct code_frames *frames, co
 				if (k < n_seen)
 					continue;
 				seen[n_seen++] = targets[j];
-				err = add_candidate(search->out, targets[j], found);
+				err = add_candidate(search->out, targets[j], found, deep + 1);
 			}
 		}
 	return err;
@@ -465,6 +490,29 @@ static int add_row(struct search *search, const struct code_frames *frames, uint
 	return 0;
 }
 
+/* 3.11+ specialises calls of these: the instruction calls the function of the C interface itself (CALL_NO_KW_STR_1,
+ * CALL_LEN... of Python/bytecodes.c). */
+static int add_specialised(struct search *search)
+{
+	static const struct {
+		const char *symbol, *name;
+	} calls[] = {
+		{"PyObject_Str", "str"}, {"PySequence_Tuple", "tuple"}, {"PyObject_Size", "len"}, {"PyObject_Length", "len"},
+		{"PyObject_IsInstance", "isinstance"}, {"_PyList_AppendTakeRefListResize", "list.append"}, {"PyList_Append", "list.append"},
+	};
+	struct found found = {.kind = CALLABLE_METHOD};
+	uint64_t address;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < sizeof(calls) / sizeof(calls[0]); i++) {
+		found.name = calls[i].name;
+		if (data__symbol(search->data, calls[i].symbol, &address))
+			err = add_candidate(search->out, address, &found, 1);
+	}
+	return err;
+}
+
 /* Names of one function, and which names jump to which function. */
 static int find_candidates(struct search *search, const struct code_frames *frames)
 {
@@ -474,10 +522,12 @@ static int find_candidates(struct search *search, const struct code_frames *fram
 	for (i = 0; !err && i < search->n; i++) {
 		if (search->found[i].kind == CALLABLE_COLLECTOR)
 			continue;
-		err = add_candidate(search->out, search->found[i].address, &search->found[i]);
+		err = add_candidate(search->out, search->found[i].address, &search->found[i], 0);
 		if (!err && search->out->n_candidates < CANDIDATES_MAX)
 			err = add_jumps(search, frames, &search->found[i]);
 	}
+	if (!err)
+		err = add_specialised(search);
 	if (search->out->n_candidates)
 		qsort(search->out->candidates, search->out->n_candidates, sizeof(*search->out->candidates),
 		      candidates_by_start);

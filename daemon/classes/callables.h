@@ -45,6 +45,7 @@ struct candidate {
 	uint64_t start;
 	const char *name;
 	uint8_t kind;
+	uint8_t deep;        /* by how many jumps */
 };
 
 struct callables {

@@ -201,7 +201,7 @@ static int read_bytes(struct data *data)
 }
 
 struct dynamic {
-	uint64_t rela, rela_size, strings, strings_size, symbols;
+	uint64_t rela, rela_size, plt, plt_size, strings, strings_size, symbols;
 };
 
 static int read_dynamic(const struct data *data, const Elf64_Phdr *headers, uint32_t n,
@@ -226,6 +226,10 @@ static int read_dynamic(const struct data *data, const Elf64_Phdr *headers, uint
 			ret->rela = entry.d_un.d_ptr;
 		if (entry.d_tag == DT_RELASZ)
 			ret->rela_size = entry.d_un.d_val;
+		if (entry.d_tag == DT_JMPREL)
+			ret->plt = entry.d_un.d_ptr;
+		if (entry.d_tag == DT_PLTRELSZ)
+			ret->plt_size = entry.d_un.d_val;
 		if (entry.d_tag == DT_STRTAB)
 			ret->strings = entry.d_un.d_ptr;
 		if (entry.d_tag == DT_STRSZ)
@@ -269,6 +273,7 @@ static void relocate(struct data *data, const struct dynamic *dynamic, const Elf
 		break;
 	case R_X86_64_64:
 	case R_X86_64_GLOB_DAT:
+	case R_X86_64_JUMP_SLOT:
 		if (file_offset(data, dynamic->symbols + ELF64_R_SYM(rela->r_info) * sizeof(symbol),
 				sizeof(symbol), &offset) &&
 		    !get(data->source, &symbol, sizeof(symbol), offset) && symbol.st_shndx != SHN_UNDEF)
@@ -280,16 +285,16 @@ static void relocate(struct data *data, const struct dynamic *dynamic, const Elf
 	memcpy(at, &value, sizeof(value));
 }
 
-static int relocate_all(struct data *data, const struct dynamic *dynamic)
+static int relocate_all(struct data *data, const struct dynamic *dynamic, uint64_t table, uint64_t size)
 {
-	uint64_t n = dynamic->rela_size / sizeof(Elf64_Rela), done, part, i, offset;
+	uint64_t n = size / sizeof(Elf64_Rela), done, part, i, offset;
 	_cleanup_free_ Elf64_Rela *rows = malloc(RELOCATIONS_AT_ONCE * sizeof(*rows));
 
 	if (!rows)
 		return -ENOMEM;
 	if (n > RELOCATIONS_MAX)
 		return -E2BIG;
-	if (!n || !file_offset(data, dynamic->rela, n * sizeof(*rows), &offset))
+	if (!n || !file_offset(data, table, n * sizeof(*rows), &offset))
 		return 0;
 	for (done = 0; done < n; done += part) {
 		part = n - done < RELOCATIONS_AT_ONCE ? n - done : RELOCATIONS_AT_ONCE;
@@ -333,7 +338,9 @@ int data__open(struct unwind_source *source, const char *needs, struct data *ret
 		err = read_bytes(ret);
 	}
 	if (!err)
-		err = relocate_all(ret, &dynamic);
+		err = relocate_all(ret, &dynamic, dynamic.rela, dynamic.rela_size);
+	if (!err)
+		err = relocate_all(ret, &dynamic, dynamic.plt, dynamic.plt_size);
 	if (err)
 		data__free(ret);
 	return err;

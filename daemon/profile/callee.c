@@ -79,27 +79,39 @@ static const char *by_name(const struct callables *callables, const struct calla
 	return found;
 }
 
-/* The only name, or NULL; `slots`: of slots alone. */
+/* The only name among those that are nearest, or NULL; of slots alone, or of all others. */
 static const char *only(const struct callables *callables, const struct callable *callable, bool slots)
 {
-	const char *found = NULL;
+	const struct candidate *found = NULL;
+	bool several = false;
 	uint32_t i;
 
 	for (i = 0; i < callable->n; i++) {
 		const struct candidate *candidate = &callables->candidates[callable->first + i];
 
-		if (slots && candidate->kind != CALLABLE_SLOT)
+		if (slots != (candidate->kind == CALLABLE_SLOT) || (found && candidate->deep > found->deep))
 			continue;
-		if (found && strcmp(found, candidate->name))
-			return NULL;
-		found = candidate->name;
+		if (found && candidate->deep == found->deep && strcmp(candidate->name, found->name)) {
+			several = true;
+			continue;
+		}
+		if (!found || candidate->deep < found->deep)
+			several = false;
+		found = candidate;
 	}
-	return found;
+	return found && !several ? found->name : NULL;
 }
+
+/* What a function without a name of its own is taken for. */
+enum trust {
+	TRUST_NAMES,    /* what the bytecode names */
+	TRUST_JUMPS,    /* or the only one that jumps to it */
+	TRUST_EXPORTED, /* even if others may call it */
+};
 
 /* What Python code calls this function, called from there; NULL: it cannot be told, or is none. `direct`: the
  * instruction called it. */
-static const char *name_of(const struct callable *callable, const struct place_site *site, bool direct, bool any)
+static const char *name_of(const struct callable *callable, const struct place_site *site, bool direct, enum trust trust)
 {
 	const struct callables *callables = callable->of;
 	const char *name = site->kind == OPCODE_CALL ? by_name(callables, callable, site) : NULL;
@@ -107,8 +119,10 @@ static const char *name_of(const struct callable *callable, const struct place_s
 	if (name || callable->name)
 		return name ? name : callable->name;
 	if (direct && site->kind == OPCODE_OPERATOR)
-		return callable->exported && !any ? NULL : only(callables, callable, true);
-	return callable->exported || (direct && !any) ? NULL : only(callables, callable, false);
+		return callable->exported && trust == TRUST_NAMES ? NULL : only(callables, callable, true);
+	if (direct && trust == TRUST_NAMES)
+		return NULL;
+	return callable->exported && trust != TRUST_EXPORTED ? NULL : only(callables, callable, false);
 }
 
 static bool is_callable(const struct callable *callable)
@@ -124,15 +138,16 @@ static void learn(struct site *site, const char *name)
 	site->learned = name;
 }
 
-/* From the outside. `any`: a function without a name of its own is taken for the only one that jumps to it. */
+/* From the outside. *ret_slot: the outermost is a slot. */
 static const char *choose(struct profile *profile, struct site *site, const struct record_task *task, uint32_t begin,
-			  uint32_t end, bool any)
+			  uint32_t end, enum trust trust, bool *ret_slot)
 {
 	struct stack *stack = profile->stack;
 	const char *name, *outermost = NULL;
 	bool wanted = true, direct = true;
 	uint32_t i;
 
+	*ret_slot = false;
 	for (i = end; i > begin; i--) {
 		const struct callable *callable = stack->callables[stack->items[i - 1].index];
 		uint8_t forwards = is_callable(callable) ? callable->forwards : FORWARDS_NOT;
@@ -144,13 +159,15 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 			wanted = true;
 			continue;
 		}
-		name = name_of(callable, read_site(profile, task, site), direct, any);
+		name = name_of(callable, read_site(profile, task, site), direct, trust);
 		if (!name)
 			continue;
-		if (outermost)
+		if (outermost) {
 			stack->chosen[i - 1 - begin] = name;
-		else
+		} else {
 			outermost = name;
+			*ret_slot = callable->name && callable->kind == CALLABLE_SLOT;
+		}
 		wanted = forwards;
 		direct = false;
 	}
@@ -161,14 +178,18 @@ void callee__choose(struct profile *profile, const struct record_task *task, con
 		    uint32_t end, const char **ret_outermost)
 {
 	struct site *site = site_of(profile, frame);
-	const char *outermost = choose(profile, site, task, begin, end, false);
+	bool slot;
+	const char *outermost = choose(profile, site, task, begin, end, TRUST_NAMES, &slot);
+	uint8_t kind = outermost && !slot ? OPCODE_OTHER : read_site(profile, task, site)->kind;
 
+	if (slot && kind == OPCODE_CALL && !(outermost = choose(profile, site, task, begin, end, TRUST_EXPORTED, &slot)))
+		outermost = choose(profile, site, task, begin, end, TRUST_NAMES, &slot);
 	if (outermost)
 		learn(site, outermost);
 	/* On the way there, or back: arguments are packed, frames of the interpreter's alone are there. */
-	else if (site->learned && !site->several && read_site(profile, task, site)->kind != OPCODE_OTHER)
+	else if (site->learned && !site->several && kind != OPCODE_OTHER)
 		outermost = site->learned;
-	else if (read_site(profile, task, site)->kind != OPCODE_OTHER)
-		outermost = choose(profile, site, task, begin, end, true);
+	else if (kind != OPCODE_OTHER)
+		outermost = choose(profile, site, task, begin, end, TRUST_JUMPS, &slot);
 	*ret_outermost = outermost;
 }

@@ -147,7 +147,7 @@ static int open_symbols(struct names *names)
 	return -ENOENT;
 }
 
-static void read_callables(struct names *names)
+void names__read_callables(struct names *names)
 {
 	struct unwind_file file;
 
@@ -162,7 +162,8 @@ static void read_symbols(struct namer *namer, struct names *names)
 
 	if (!err && names->kind == NAMES_FILE)
 		download__want(names, false);
-	read_callables(names);
+	if (!names->small)
+		names__read_callables(names);
 	pthread_mutex_lock(&namer->lock);
 	names->file = err ? NULL : names->work;
 	names->error = err == -EAGAIN ? -EIO : err;

@@ -53,7 +53,8 @@ struct names {
 	struct symbol_file *fresh; /* to take its place */
 	enum eval_state eval_state;
 	struct eval_ranges eval; /* constant once it was read */
-	struct callables callables; /* constant once `state` is READ */
+	struct callables callables; /* of a small file the loop's, which reads it itself; else constant once `state` is READ */
+	bool small, small_read;     /* the loop's; `small` is constant */
 	struct line_job *asked, *done;
 };
 
@@ -102,7 +103,9 @@ struct namer {
 	struct arena strings;
 };
 
-/* namer.c. With the lock held: there is work. */
+/* namer.c. In whose hands `callables` are. */
+void names__read_callables(struct names *names);
+/* With the lock held: there is work. */
 void namer__kick(struct namer *namer);
 /* In the thread. Debug information of this module may be had from debuginfod. */
 void download__want(struct names *names, bool lines);

@@ -102,10 +102,11 @@ def name_of(callee):
 
 
 def spans(code, opcodes):
-    """Offsets of the instructions whose name begins with one of these."""
+    """Offsets of the instructions of the last line whose name begins with one of these."""
+    first = max(dis.findlinestarts(code), key=lambda row: row[1] or 0)[0]
     rows = list(dis.get_instructions(code))
     ends = [row.offset for row in rows[1:]] + [len(code.co_code)]
-    return [[row.offset, end] for row, end in zip(rows, ends) if row.opname.startswith(opcodes)]
+    return [[row.offset, end] for row, end in zip(rows, ends) if row.offset >= first and row.opname.startswith(opcodes)]
 
 
 cases, known = [], {}
