@@ -490,6 +490,19 @@ static int add_row(struct search *search, const struct code_frames *frames, uint
 	return 0;
 }
 
+/* An instruction that was specialised may call what the slot calls: _PyLong_Multiply for int.__mul__. */
+static int add_called(struct search *search, const struct code_frames *frames, const struct found *found)
+{
+	uint64_t targets[CALLEES_MAX];
+	uint32_t i, n = callees(search, frames, found->address, true, targets);
+	int err = 0;
+
+	for (i = 0; !err && i < n; i++)
+		if (!data__is_exported(search->data, targets[i]))
+			err = add_candidate(search->out, targets[i], found, CANDIDATE_CALLED);
+	return err;
+}
+
 /* 3.11+ specialises calls of these: the instruction calls the function of the C interface itself (CALL_NO_KW_STR_1,
  * CALL_LEN... of Python/bytecodes.c). */
 static int add_specialised(struct search *search)
@@ -499,6 +512,7 @@ static int add_specialised(struct search *search)
 	} calls[] = {
 		{"PyObject_Str", "str"}, {"PySequence_Tuple", "tuple"}, {"PyObject_Size", "len"}, {"PyObject_Length", "len"},
 		{"PyObject_IsInstance", "isinstance"}, {"_PyList_AppendTakeRefListResize", "list.append"}, {"PyList_Append", "list.append"},
+		{"PyUnicode_Append", "str.__add__"}, /* up to 3.10 the eval loop itself does what unicode_concatenate is */
 	};
 	struct found found = {.kind = CALLABLE_METHOD};
 	uint64_t address;
@@ -507,6 +521,7 @@ static int add_specialised(struct search *search)
 
 	for (i = 0; !err && i < sizeof(calls) / sizeof(calls[0]); i++) {
 		found.name = calls[i].name;
+		found.kind = strstr(found.name, "__") ? CALLABLE_SLOT : CALLABLE_METHOD;
 		if (data__symbol(search->data, calls[i].symbol, &address))
 			err = add_candidate(search->out, address, &found, 1);
 	}
@@ -525,6 +540,8 @@ static int find_candidates(struct search *search, const struct code_frames *fram
 		err = add_candidate(search->out, search->found[i].address, &search->found[i], 0);
 		if (!err && search->out->n_candidates < CANDIDATES_MAX)
 			err = add_jumps(search, frames, &search->found[i]);
+		if (!err && search->found[i].kind == CALLABLE_SLOT && search->out->n_candidates < CANDIDATES_MAX)
+			err = add_called(search, frames, &search->found[i]);
 	}
 	if (!err)
 		err = add_specialised(search);

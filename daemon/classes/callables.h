@@ -41,11 +41,12 @@ struct callable {
 	uint32_t first, n;   /* candidates: all names that it has, or that jump to it */
 };
 
+#define CANDIDATE_CALLED 9u
 struct candidate {
 	uint64_t start;
 	const char *name;
 	uint8_t kind;
-	uint8_t deep;        /* by how many jumps */
+	uint8_t deep;        /* by how many jumps; CANDIDATE_CALLED: a slot calls it */
 };
 
 struct callables {

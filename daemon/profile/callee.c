@@ -71,7 +71,8 @@ static const char *by_name(const struct callables *callables, const struct calla
 		for (j = 0; j < callable->n; j++) {
 			const char *name = callables->candidates[callable->first + j].name;
 
-			if (strcmp(last_part(name), site->names[i]) || (found && !owner_loaded(site, name) &&
+			if (callables->candidates[callable->first + j].deep == CANDIDATE_CALLED ||
+			    strcmp(last_part(name), site->names[i]) || (found && !owner_loaded(site, name) &&
 			    (owner_loaded(site, found) || strlen(name) >= strlen(found))))
 				continue;
 			found = name;
@@ -79,8 +80,9 @@ static const char *by_name(const struct callables *callables, const struct calla
 	return found;
 }
 
-/* The only name among those that are nearest, or NULL; of slots alone, or of all others. */
-static const char *only(const struct callables *callables, const struct callable *callable, bool slots)
+/* The only name among those that are nearest, or NULL; of slots alone, or of all others; `called`: those of slots that
+ * call it, too. */
+static const char *only(const struct callables *callables, const struct callable *callable, bool slots, bool called)
 {
 	const struct candidate *found = NULL;
 	bool several = false;
@@ -89,7 +91,8 @@ static const char *only(const struct callables *callables, const struct callable
 	for (i = 0; i < callable->n; i++) {
 		const struct candidate *candidate = &callables->candidates[callable->first + i];
 
-		if (slots != (candidate->kind == CALLABLE_SLOT) || (found && candidate->deep > found->deep))
+		if (slots != (candidate->kind == CALLABLE_SLOT) || (!called && candidate->deep == CANDIDATE_CALLED) ||
+		    (found && candidate->deep > found->deep))
 			continue;
 		if (found && candidate->deep == found->deep && strcmp(candidate->name, found->name)) {
 			several = true;
@@ -119,10 +122,10 @@ static const char *name_of(const struct callable *callable, const struct place_s
 	if (name || callable->name)
 		return name ? name : callable->name;
 	if (direct && site->kind == OPCODE_OPERATOR)
-		return callable->exported && trust == TRUST_NAMES ? NULL : only(callables, callable, true);
+		return callable->exported && trust == TRUST_NAMES ? NULL : only(callables, callable, true, trust != TRUST_NAMES);
 	if (direct && trust == TRUST_NAMES)
 		return NULL;
-	return callable->exported && trust != TRUST_EXPORTED ? NULL : only(callables, callable, false);
+	return callable->exported && trust != TRUST_EXPORTED ? NULL : only(callables, callable, false, false);
 }
 
 static bool is_callable(const struct callable *callable)

@@ -57,14 +57,14 @@ static int parts_of(const struct py_layout *l, uint64_t code, uint64_t *ret_byte
 }
 
 /* Names of code are ASCII, nearly always. */
-static bool read_name(const struct py_layout *l, uint64_t names, uint32_t i, char ret[64])
+static bool read_name(const struct py_layout *l, uint64_t names, uint32_t i, char ret[PLACE_SITE_NAME])
 {
 	uint64_t string = 0, length = 0;
 	uint32_t state = 0;
 
 	if (host_read(&string, 8, names + l->tuple_items + (uint64_t)i * 8) ||
 	    host_read(&length, 8, string + l->unicode_length) || host_read(&state, 4, string + l->unicode_state) ||
-	    !(state >> l->state_ascii_shift & 1) || length >= 64 || host_read(ret, length, string + l->unicode_ascii_data))
+	    !(state >> l->state_ascii_shift & 1) || length >= PLACE_SITE_NAME || host_read(ret, length, string + l->unicode_ascii_data))
 		return false;
 	ret[length] = '\0';
 	return strlen(ret) == length;

@@ -44,11 +44,12 @@ struct place {
 
 /* The instruction that a Python frame is at, and the names that the instructions before it load, the nearest
  * first. */
-#define PLACE_SITE_NAMES 8u
+#define PLACE_SITE_NAMES 6u
+#define PLACE_SITE_NAME 40u
 struct place_site {
 	uint8_t kind; /* enum opcode_kind (classes/bytecode.h) */
 	uint32_t n;
-	char names[PLACE_SITE_NAMES][64];
+	char names[PLACE_SITE_NAMES][PLACE_SITE_NAME];
 };
 
 /* place.module of all the kernel's code. */

@@ -106,7 +106,8 @@ def spans(code, opcodes):
     first = max(dis.findlinestarts(code), key=lambda row: row[1] or 0)[0]
     rows = list(dis.get_instructions(code))
     ends = [row.offset for row in rows[1:]] + [len(code.co_code)]
-    return [[row.offset, end] for row, end in zip(rows, ends) if row.offset >= first and row.opname.startswith(opcodes)]
+    return [[row.offset, end] for row, end in zip(rows, ends)
+            if row.offset >= first and row.opname.startswith(opcodes) and "INTRINSIC" not in row.opname]
 
 
 cases, known = [], {}

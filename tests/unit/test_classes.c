@@ -1,11 +1,16 @@
 /* Classes of samples, from frames that are written down. */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "classes/bytecode.h"
+#include "classes/callables.h"
 #include "classes/classes.h"
 
 #define PY(name) {ORIGIN_PYTHON, name, "", "/x.py"}
@@ -99,9 +104,56 @@ static void scenes_have_their_classes(void **state)
 	}
 }
 
+/* def f(x): return x.upper(y.lower()), as dis shows it in 3.8: co_names = (y, upper, lower) with y global. */
+static void names_before_a_call(void **state)
+{
+	static const uint8_t code[] = {
+		124, 0, /* LOAD_FAST x */
+		160, 1, /* LOAD_METHOD upper */
+		116, 0, /* LOAD_GLOBAL y */
+		160, 2, /* LOAD_METHOD lower */
+		161, 0, /* CALL_METHOD */
+		161, 1, /* CALL_METHOD */
+		23, 0,  /* BINARY_ADD */
+		83, 0,  /* RETURN_VALUE */
+	};
+	struct bytecode_site site;
+
+	bytecode__site(8, code, sizeof(code), 8, &site);
+	assert_int_equal(site.kind, OPCODE_CALL);
+	assert_int_equal(site.n, 3);
+	assert_int_equal(site.names[0], 2);
+	assert_int_equal(site.names[1], 0);
+	assert_int_equal(site.names[2], 1);
+	bytecode__site(8, code, sizeof(code), 12, &site);
+	assert_int_equal(site.kind, OPCODE_OPERATOR);
+	bytecode__site(8, code, sizeof(code), 14, &site);
+	assert_int_equal(site.kind, OPCODE_OTHER);
+	bytecode__site(7, code, sizeof(code), 8, &site);
+	assert_int_equal(site.kind, OPCODE_OTHER);
+	bytecode__site(8, code, 1, 8, &site);
+	assert_int_equal(site.n, 0);
+}
+
+/* The interpreter that builds this has them; its own tables are compared with what it says in tests/live/callees.py. */
+static void a_module_that_is_no_extension(void **state)
+{
+	struct callables callables;
+	struct unwind_file file;
+	int fd = open("/proc/self/exe", O_RDONLY);
+
+	assert_int_equal(unwind_file__init(&file, fd), 0);
+	assert_int_equal(callables__find(&file.source, &callables), -ENOENT);
+	close(fd);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(scenes_have_their_classes)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scenes_have_their_classes),
+		cmocka_unit_test(names_before_a_call),
+		cmocka_unit_test(a_module_that_is_no_extension),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
