@@ -77,7 +77,7 @@ enum class_forwards class__forwards(const char *callee)
 	static const char *const silent[] = {
 		"method.__call__", "method_descriptor.__call__", "method-wrapper.__call__", "wrapper_descriptor.__call__",
 		"classmethod_descriptor.__call__", "builtin_function_or_method.__call__", "builtin_method.__call__",
-		"instancemethod.__call__", "type.__call__",
+		"instancemethod.__call__", "type.__call__", "_operator.call",
 	};
 
 	if (ANY(shown, callee))

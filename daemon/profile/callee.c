@@ -92,6 +92,7 @@ static const char *only(const struct callables *callables, const struct callable
 		const struct candidate *candidate = &callables->candidates[callable->first + i];
 
 		if (slots != (candidate->kind == CALLABLE_SLOT) || (!called && candidate->deep == CANDIDATE_CALLED) ||
+		    class__forwards(candidate->name) != FORWARDS_NOT ||
 		    (found && candidate->deep > found->deep))
 			continue;
 		if (found && candidate->deep == found->deep && strcmp(candidate->name, found->name)) {

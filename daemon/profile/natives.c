@@ -72,10 +72,16 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 	int err = 0;
 
 	*ret = (struct frame_row){.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX};
-	if (found)
+	if (found) {
 		ret->function = (uint32_t)(found - tables->functions);
-	else
+		/* It was met before it was known which module is the interpreter. */
+		if (place->kind == PLACE_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
+			tables->natives[found->code].kind = FUNCTION_INTERPRETER;
+			found->trait = (struct trait){};
+		}
+	} else {
 		err = add_native(tables, place, &ret->function);
+	}
 	return err;
 }
 
