@@ -9,6 +9,7 @@
 #include "base/slots.h"
 #include "classes/classes.h"
 #include "classes/data.h"
+#include "classes/jumps.h"
 #include "classes/slots.h"
 #include "weave/frames.h"
 
@@ -290,74 +291,15 @@ static int find_owners(struct search *search, const struct data_segment *segment
 
 /* --- the collector --- */
 
-#define CALLEES_MAX 64u
 #define CANDIDATES_MAX 65536u
 #define COLLECTOR_BYTES 1000u /* 3.9 to 3.15 have 4 to 9 KB of it */
-
-/* Through a stub of the PLT, `jmp *slot(%rip)`: where it leads in this file. */
-static uint64_t through_plt(const struct data *data, uint64_t at)
-{
-	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	uint64_t target = 0;
-	uint8_t code[16];
-	int32_t distance;
-	uint32_t i = 0;
-
-	if (!data__is_code(data, at) || !data__bytes(data, at, code, sizeof(code)))
-		return at;
-	if (!memcmp(code, endbr, sizeof(endbr)))
-		i = sizeof(endbr);
-	if (code[i] == 0xf2) /* bnd */
-		i++;
-	if (code[i] != 0xff || code[i + 1] != 0x25)
-		return at;
-	memcpy(&distance, code + i + 2, 4);
-	return data__word(data, at + i + 6 + (uint64_t)(int64_t)distance, &target) ? target : at;
-}
-
-/* Where the function at `at` calls or jumps to the begin of another; bytes are tried as instructions wherever they
- * could be one. */
-static uint32_t callees(const struct search *search, const struct code_frames *frames, uint64_t at, bool calls,
-			uint64_t ret[CALLEES_MAX])
-{
-	const struct code_piece *piece = code_frames__find(frames, at), *there;
-	uint8_t code[4096];
-	uint32_t size, i, n = 0;
-	uint64_t target;
-	int32_t distance;
-
-	if (!piece || piece->start != at)
-		return 0;
-	size = piece->size < sizeof(code) ? (uint32_t)piece->size : (uint32_t)sizeof(code);
-	if (!data__bytes(search->data, at, code, size))
-		return 0;
-	for (i = 0; i + 2 <= size && n < CALLEES_MAX; i++) {
-		if (code[i] == 0xeb || code[i] >> 4 == 7) { /* jumps of 8 bits */
-			target = at + i + 2 + (uint64_t)(int64_t)(int8_t)code[i + 1];
-		} else if (i + 5 <= size && (code[i] == 0xe9 || (calls && code[i] == 0xe8) ||
-					     (i && code[i - 1] == 0x0f && code[i] >> 4 == 8))) {
-			memcpy(&distance, code + i + 1, 4);
-			target = at + i + 5 + (uint64_t)(int64_t)distance;
-		} else {
-			continue;
-		}
-		there = code_frames__find(frames, target);
-		if (code[i] == 0xe9 && (!there || there->start != target)) {
-			target = through_plt(search->data, target);
-			there = code_frames__find(frames, target);
-		}
-		if (there && there->start == target && there != piece)
-			ret[n++] = target;
-	}
-	return n;
-}
 
 /* What both call may only tell callbacks before and after it calls the collector, which others may call, too. */
 static int add_inner_collector(struct search *search, const struct code_frames *frames, uint64_t outer)
 {
-	uint64_t targets[CALLEES_MAX], best = 0, best_size = COLLECTOR_BYTES;
+	uint64_t targets[JUMPS_FROM], best = 0, best_size = COLLECTOR_BYTES;
 	const struct code_piece *piece;
-	uint32_t i, n = callees(search, frames, outer, true, targets);
+	uint32_t i, n = jumps__from(search->data, frames, outer, true, targets);
 
 	for (i = 0; i < n; i++) {
 		piece = code_frames__find(frames, targets[i]);
@@ -373,7 +315,7 @@ static int add_inner_collector(struct search *search, const struct code_frames *
  * call else none is as large (Modules/gcmodule.c, Python/gc.c). */
 static int add_collector(struct search *search, const struct code_frames *frames)
 {
-	uint64_t method = 0, exported, a[CALLEES_MAX], b[CALLEES_MAX], best = 0, best_size = 0;
+	uint64_t method = 0, exported, a[JUMPS_FROM], b[JUMPS_FROM], best = 0, best_size = 0;
 	const struct code_piece *piece;
 	uint32_t i, j, n, m;
 
@@ -382,8 +324,8 @@ static int add_collector(struct search *search, const struct code_frames *frames
 			method = search->found[i].address;
 	if (!method || !data__symbol(search->data, "PyGC_Collect", &exported))
 		return 0;
-	n = callees(search, frames, method, true, a);
-	m = callees(search, frames, exported, true, b);
+	n = jumps__from(search->data, frames, method, true, a);
+	m = jumps__from(search->data, frames, exported, true, b);
 	for (i = 0; i < n; i++)
 		for (j = 0; j < m; j++) {
 			piece = code_frames__find(frames, a[i]);
@@ -442,13 +384,13 @@ static int add_candidate(struct callables *out, uint64_t start, const struct fou
 /* A function that ends with a jump to another has no frame while that runs. */
 static int add_jumps(struct search *search, const struct code_frames *frames, const struct found *found)
 {
-	uint64_t seen[JUMPS_MAX + CALLEES_MAX] = {found->address}, targets[CALLEES_MAX];
+	uint64_t seen[JUMPS_MAX + JUMPS_FROM] = {found->address}, targets[JUMPS_FROM];
 	uint32_t n_seen = 1, begin = 0, end = 1, deep, i, j, k, n;
 	int err = 0;
 
 	for (deep = 0; deep < JUMPS_DEEP && begin < end; deep++, begin = end, end = n_seen)
 		for (i = begin; i < end && n_seen < JUMPS_MAX; i++) {
-			n = callees(search, frames, seen[i], false, targets);
+			n = jumps__from(search->data, frames, seen[i], false, targets);
 			for (j = 0; !err && j < n && n_seen < JUMPS_MAX; j++) {
 				for (k = 0; k < n_seen && seen[k] != targets[j]; k++)
 					;
@@ -493,8 +435,8 @@ static int add_row(struct search *search, const struct code_frames *frames, uint
 /* An instruction that was specialised may call what the slot calls: _PyLong_Multiply for int.__mul__. */
 static int add_called(struct search *search, const struct code_frames *frames, const struct found *found)
 {
-	uint64_t targets[CALLEES_MAX];
-	uint32_t i, n = callees(search, frames, found->address, true, targets);
+	uint64_t targets[JUMPS_FROM];
+	uint32_t i, n = jumps__from(search->data, frames, found->address, true, targets);
 	int err = 0;
 
 	for (i = 0; !err && i < n; i++)
