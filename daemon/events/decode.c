@@ -300,6 +300,7 @@ static int read_rest(struct event_decoder *decoder, json_t *line, struct event *
 	case EVENT_FUNCTIONS:
 	case EVENT_FRAMES:
 	case EVENT_STACKS:
+	case EVENT_CLASSES:
 		return read_rows(decoder, line, event);
 	case EVENT_SAMPLES:
 		return read_samples(decoder, line, &event->samples);

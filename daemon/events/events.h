@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 2
+#define EVENTS_MINOR 3
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -34,6 +34,7 @@
 	X(FUNCTIONS, "functions")   /* table rows, ids count up from 0 in an epoch */ \
 	X(FRAMES, "frames") \
 	X(STACKS, "stacks")         /* tree nodes from id 1; id 0 is the empty stack */ \
+	X(CLASSES, "classes")       /* since 1.3: table of classes of time, from id 1; 0: not determined */ \
 	X(SAMPLES, "samples")       /* a batch */ \
 	X(THREAD_END, "thread_end") \
 	X(PROCESS_END, "process_end") \
@@ -53,6 +54,8 @@ enum function_kind { /* functions row "kind" */
 	/* since 1.1 */
 	FUNCTION_JIT = 4,  /* code that a JIT compiler made */
 	FUNCTION_INTERPRETER = 5, /* native code of the Python interpreter itself */
+	/* since 1.3 */
+	FUNCTION_CALL = 6, /* what Python code called, by its own name: "list.sort". Its native frames lie inside */
 };
 
 struct event_hello {
@@ -115,6 +118,12 @@ struct stack_row {
 	uint32_t frame;
 };
 
+/* A class of time (daemon/classes/classes.h, docs/classes.md). */
+struct class_row {
+	const char *name;               /* "interpreter", "C call", "kernel" ... */
+	const char *detail;             /* which: the callee, the compiler, the system call; "" */
+};
+
 struct sample_row {
 	uint64_t time;                  /* the instant of the stack */
 	uint64_t wall;                  /* since the thread's previous sample (or its start) */
@@ -126,7 +135,7 @@ struct sample_row {
 struct event_rows {
 	uint32_t first;                 /* id of rows[0] */
 	uint32_t n;
-	const void *rows;               /* function_row, frame_row or stack_row */
+	const void *rows;               /* function_row, frame_row, stack_row or class_row */
 };
 
 struct event_samples {

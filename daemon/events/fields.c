@@ -84,6 +84,7 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_FUNCTIONS] = LIST(rows),
 	[EVENT_FRAMES] = LIST(rows),
 	[EVENT_STACKS] = LIST(rows),
+	[EVENT_CLASSES] = LIST(rows),
 	[EVENT_THREAD_END] = LIST(ending),
 	[EVENT_PROCESS_END] = LIST(ending),
 	[EVENT_LEDGER] = LIST(ledger),
@@ -109,10 +110,16 @@ static const struct field stack_row[] = {
 	{"frame", FIELD_U32, true, offsetof(struct stack_row, frame)},
 };
 
+static const struct field class_row[] = {
+	{"name", FIELD_STRING, true, offsetof(struct class_row, name)},
+	{"detail", FIELD_STRING, false, offsetof(struct class_row, detail)},
+};
+
 const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
 	[EVENT_FUNCTIONS] = {LIST(function_row), sizeof(struct function_row), 0},
 	[EVENT_FRAMES] = {LIST(frame_row), sizeof(struct frame_row), 0},
 	[EVENT_STACKS] = {LIST(stack_row), sizeof(struct stack_row), 1},
+	[EVENT_CLASSES] = {LIST(class_row), sizeof(struct class_row), 1},
 };
 
 static const struct field ledger_stop[] = {

@@ -296,6 +296,7 @@ static int append(struct codes *codes, const struct record_code *record, uint32_
 	codes->codes[codes->n] = (struct code){
 		.key = record->key,
 		.process_start = record->header.task.process_start,
+		.address = record->address,
 		.tgid = record->header.task.tgid,
 		.name = "",
 		.file = "",

@@ -31,6 +31,7 @@ struct code_pieces; /* which parts of a line table have come */
 struct code {
 	uint64_t key;
 	uint64_t process_start; /* boottime ns; with tgid: of the process that it was read of */
+	uint64_t address;       /* where it lay: another one may lie there by now */
 	uint32_t tgid;
 	const char *name;       /* qualified where the version has it; UTF-8 */
 	const char *file;

@@ -8,6 +8,7 @@
 #ifndef CPROFD_PROFILE_INTERNAL_H
 #define CPROFD_PROFILE_INTERNAL_H
 
+#include "classes/callables.h"
 #include "profile/profile.h"
 #include "profile/stops.h"
 #include "profile/tables.h"
@@ -23,6 +24,8 @@ struct item {
 	struct thread *thread;
 	uint32_t next;             /* items from here to the thread's next one that waits; 0: none */
 	struct unfinished *unfinished; /* it waits for its native walk, and has no stack yet */
+	uint8_t kernel;            /* enum class_kernel: where the tick met it */
+	bool native;               /* its native frames are known: it has a class */
 	bool end, waits;           /* waits: for its CPU time */
 };
 
@@ -62,21 +65,49 @@ struct step {
 struct known_place {
 	const struct process *process; /* NULL: free */
 	uint64_t pc, changes;
+	const struct callable *callable; /* place.callable */
 	uint32_t frame;
 	uint8_t mark;
 };
+/* Where a Python frame called native code. */
+struct site {
+	uint64_t key;                  /* of its code; 0: free */
+	int32_t offset;
+	uint8_t state;                 /* callee.c */
+	const char *learned;           /* what was called there; NULL: nothing yet */
+	bool several;                  /* ... and something else, too */
+	struct place_site at;
+};
+#define KNOWN_SITES 1024u
+
 #define KNOWN_PLACES 8192u /* a Numba compile meets some 4,000 */
 
 /* Room for one sample; most of it is never touched. */
 struct stack {
 	struct step steps[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
-			  WEAVE_ITEMS_MORE];
+			  RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE]; /* at most a callee for each native frame */
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
 	uint8_t marks[RECORD_NATIVE_FRAMES_MAX];
+	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* place.callable of each */
 	struct known_place known[KNOWN_PLACES];
+	struct class_frame classified[RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u]; /* classify.c */
+	const char *chosen[RECORD_NATIVE_FRAMES_MAX]; /* callee.c: names of callees; NULL: none */
+	struct site sites[KNOWN_SITES];
 	uint32_t n;                /* steps; innermost first */
+};
+
+/* Classes of the epoch, and what was found of stack nodes. */
+struct classes {
+	struct class_row *rows;    /* [i] is class id i + 1; strings: `strings` */
+	uint8_t *kinds;            /* enum class_kind of each */
+	uint32_t n, capacity, told;
+	struct slots by_name;
+	struct arena strings;
+	uint32_t *of_stacks;       /* [stack]: class id; 0: not asked for yet */
+	uint8_t *imports;          /* [stack]: enum import_phase + 1 */
+	uint32_t n_stacks;         /* room of both */
 };
 
 struct profile {
@@ -95,6 +126,7 @@ struct profile {
 	uint32_t n_unfinished;
 	size_t unfinished_bytes;
 	struct ledger ledger;
+	struct classes classes;
 	struct stack *stack;
 	uint64_t batch_time, ledger_time; /* when they went out last */
 	uint64_t no_room_time;            /* codes were full */
@@ -136,6 +168,22 @@ void unfinished__free(struct profile *profile);
 
 /* kernel.c. Puts the frames of the kernel, which are inside of all others. */
 int kernel__put(struct profile *profile, const struct record_sample *sample, bool *ret_whole);
+
+/* callee.c */
+/* Native frames that a Python frame called, items [begin, end) of the stack, innermost first: profile->stack->chosen[i - begin] is the name
+ * of what was called there, and the frame of what the instruction called is put outside of all: *ret_outermost. */
+void callee__choose(struct profile *profile, const struct record_task *task, const struct py_frame *frame, uint32_t begin,
+		    uint32_t end, const char **ret_outermost);
+
+/* classify.c */
+/* The class of an item whose stack is told. */
+int classify__item(struct profile *profile, struct item *item);
+/* How a sample met the thread: enum class_kernel. */
+uint8_t classify__kernel(struct profile *profile, const struct record_sample *sample,
+			 const struct part_native_frames *native);
+/* Rows since the last call (all: from the first). */
+int classify__tell(struct profile *profile, struct event_sink *sink, bool all);
+void classify__forget(struct profile *profile); /* a new epoch */
 
 /* sample.c */
 int sample__place(struct profile *profile, struct thread *thread, const struct record_sample *sample,

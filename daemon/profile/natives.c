@@ -72,16 +72,51 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 	int err = 0;
 
 	*ret = (struct frame_row){.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX};
-	if (found)
+	if (found) {
 		ret->function = (uint32_t)(found - tables->functions);
-	else
+		/* It was met before it was known which module is the interpreter. */
+		if (place->kind == PLACE_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
+			tables->natives[found->code].kind = FUNCTION_INTERPRETER;
+			found->trait = (struct trait){};
+		}
+	} else {
 		err = add_native(tables, place, &ret->function);
+	}
 	return err;
 }
 
 static enum frame_state state_of(const struct tables *tables, const struct place *place)
 {
 	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
+}
+
+#define MODULE_CALLS (1ull << 60) /* of what is called, for tables__find_function() */
+
+int tables__callee(struct tables *tables, const char *name, uint32_t *ret_frame)
+{
+	/* By the name's content: two processes' interpreters have it at two places. */
+	uint64_t key = hash__bytes(&tables->seed, name, strlen(name));
+	struct function *found = tables__find_function(tables, MODULE_CALLS, key), function = {
+		.key = key, .module = MODULE_CALLS, .state = FUNCTION_CODE, .since = tables->tick, .code = tables->n_natives};
+	struct native native = {.module = "", .file = "", .kind = FUNCTION_CALL, .lines_asked = true};
+	struct frame_row row = {.function = tables->n_functions};
+	int err;
+
+	if (found) {
+		*ret_frame = tables__find_frame(tables, (uint32_t)(found - tables->functions), 0);
+		return 0;
+	}
+	native.name = keep(tables, name);
+	err = native.name ? array__reserve((void **)&tables->natives, sizeof(native), tables->n_natives,
+					   &tables->natives_capacity)
+			  : -ENOMEM;
+	if (!err)
+		err = tables__add_function(tables, &function);
+	if (err)
+		return err;
+	tables->natives[tables->n_natives++] = native;
+	*ret_frame = tables->n_frames;
+	return tables__add_frame(tables, &row, FRAME_KNOWN);
 }
 
 /* --- what has no name yet --- */

@@ -55,6 +55,7 @@ struct profile *profile__free(struct profile *profile)
 	free(profile->stack);
 	tasks__free(&profile->tasks);
 	tables__free(&profile->tables);
+	classify__forget(profile);
 	codes__free(profile->codes);
 	free(profile);
 	return NULL;
@@ -181,6 +182,7 @@ int profile__rotate(struct profile *profile, uint64_t now)
 		return err;
 	profile->rotate_due = false;
 	tables__clear(&profile->tables);
+	classify__forget(profile);
 	if (profile->options.places)
 		stack__forget(profile->stack);
 	tasks__renew(&profile->tasks);
@@ -232,6 +234,8 @@ int profile__replay(struct profile *profile, struct event_sink *sink)
 		err = announce__replay(profile, sink);
 	if (!err)
 		err = tables__replay(&profile->tables, sink);
+	if (!err)
+		err = classify__tell(profile, sink, true);
 	return err ? err : ledger__tell(profile, sink, profile->ledger_time);
 }
 

@@ -70,9 +70,13 @@ static int tell_batch(struct profile *profile, uint32_t *n)
 {
 	struct event event = {.kind = EVENT_SAMPLES};
 
+	int err = classify__tell(profile, profile->sink, false);
+
 	event.samples.n = *n;
 	event.samples.rows = profile->rows;
 	*n = 0;
+	if (err)
+		return err;
 	return event.samples.n ? profile->sink->event(profile->sink, &event) : 0;
 }
 
@@ -101,8 +105,9 @@ int profile__drain(struct profile *profile, bool give_up)
 			continue;
 		}
 		item->row.thread = thread->id;
+		err = classify__item(profile, item);
 		profile->rows[n++] = item->row;
-		if (n == BATCH_ROWS)
+		if (!err && n == BATCH_ROWS)
 			err = tell_batch(profile, &n);
 	}
 	if (!queue__length(queue) && queue->capacity > QUEUE_KEPT) {

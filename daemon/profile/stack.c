@@ -36,9 +36,11 @@ static int ask(struct profile *profile, const struct record_header *header, uint
 	struct place place = {.module_name = "", .name = ""};
 
 	ret->mark = WEAVE_CODE;
+	ret->callable = NULL;
 	if (places->find(places, &header->task, address, header->time, &place))
 		return tables__note(&profile->tables, NOTE_NO_PLACE, &ret->frame);
 	ret->mark = place.mark;
+	ret->callable = place.callable;
 	return tables__native(&profile->tables, &place, &ret->frame);
 }
 
@@ -67,17 +69,46 @@ static int find_places(struct profile *profile, const struct process *process,
 		}
 		stack->frames[i] = known->frame;
 		stack->marks[i] = known->mark;
+		stack->callables[i] = known->callable;
 	}
 	return err;
 }
 
 /* --- both --- */
 
-static int put_items(struct profile *profile, const struct weave_input *in,
+static int put_callee(struct profile *profile, const char *name)
+{
+	uint32_t frame;
+	int err = tables__callee(&profile->tables, name, &frame);
+
+	if (!err)
+		put(profile->stack, frame, 0, true);
+	return err;
+}
+
+/* Items [begin, end), innermost first: native frames that `frame` called. */
+static int put_called(struct profile *profile, const struct record_task *task, const struct py_frame *frame,
+		      uint32_t begin, uint32_t end)
+{
+	struct stack *stack = profile->stack;
+	const char *outermost;
+	uint32_t i;
+	int err = 0;
+
+	callee__choose(profile, task, frame, begin, end, &outermost);
+	for (i = begin; !err && i < end; i++) {
+		put(stack, stack->frames[stack->items[i].index], 0, true);
+		if (stack->chosen[i - begin])
+			err = put_callee(profile, stack->chosen[i - begin]);
+	}
+	return err || !outermost ? err : put_callee(profile, outermost);
+}
+
+static int put_items(struct profile *profile, const struct record_task *task, const struct weave_input *in,
 		     const struct weave_result *woven, uint16_t python_loss, uint16_t native_loss)
 {
 	struct stack *stack = profile->stack;
-	uint32_t i;
+	uint32_t i, end;
 	int err = 0;
 
 	for (i = 0; !err && i < woven->n; i++) {
@@ -89,7 +120,14 @@ static int put_items(struct profile *profile, const struct weave_input *in,
 			    false);
 			break;
 		case WEAVE_NATIVE:
-			put(stack, stack->frames[item->index], 0, true);
+			for (end = i; end < woven->n && stack->items[end].kind == WEAVE_NATIVE; end++)
+				;
+			if (end < woven->n && stack->items[end].kind == WEAVE_PYTHON) {
+				err = put_called(profile, task, &in->python[stack->items[end].index], i, end);
+				i = end - 1;
+			} else {
+				put(stack, stack->frames[item->index], 0, true);
+			}
 			break;
 		case WEAVE_CUT_PYTHON:
 			err = put_note(profile, NOTE_CUT + python_loss);
@@ -140,7 +178,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
-	return put_items(profile, &in, &woven, loss, native_loss);
+	return put_items(profile, &sample->header.task, &in, &woven, loss, native_loss);
 }
 
 int stack__read(struct profile *profile, const struct process *process,

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/slots.h"
+#include "classes/classes.h"
 #include "cprofd/loss.h"
 #include "events/events.h"
 #include "name/codes.h"
@@ -35,6 +36,7 @@ struct function {
 	uint32_t since;   /* tick of its first sight */
 	uint16_t note;    /* enum note */
 	uint8_t state;    /* enum function_state */
+	struct trait trait; /* classify.c; kind TRAIT_NONE: not asked for yet */
 };
 
 /* What is said of a native function. Strings are the tables'. */
@@ -110,6 +112,10 @@ int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t 
 int tables__native(struct tables *tables, const struct place *place, uint32_t *ret_frame);
 /* Is it a frame of the interpreter itself, which no traceback shows? */
 bool tables__is_shim(const struct tables *tables, uint32_t frame);
+/* The frame of what was called by that name; equal names are one function. */
+int tables__callee(struct tables *tables, const char *name, uint32_t *ret_frame);
+/* What is told of a function; `trait` is of it. Strings are valid until the tables change. */
+struct function_row tables__function_row(const struct tables *tables, uint32_t function);
 int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame);
 int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
 

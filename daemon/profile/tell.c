@@ -154,6 +154,11 @@ static uint32_t frames_ready(struct tables *tables, uint32_t functions, bool giv
 	return i;
 }
 
+struct function_row tables__function_row(const struct tables *tables, uint32_t function)
+{
+	return function_row(tables, &tables->functions[function]);
+}
+
 int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up)
 {
 	uint32_t functions, frames, stacks = tables->told_stacks;

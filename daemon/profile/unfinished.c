@@ -33,8 +33,11 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 
 	if (!last && (err == -EAGAIN || (finisher && awaits_eval(profile, sample))))
 		return -EAGAIN;
-	return sample__place(profile, item->thread, sample, err ? native : walked, again,
-			     &item->row.stack);
+	if (err)
+		walked = (void *)native;
+	item->native = walked && profile->options.places;
+	item->kernel = classify__kernel(profile, sample, walked);
+	return sample__place(profile, item->thread, sample, walked, again, &item->row.stack);
 }
 
 static bool keep(struct profile *profile, const struct record_sample *sample, struct item *item)

@@ -164,6 +164,12 @@ bool tracee__is_awaited(const struct tracee *tracee);
 /* What a captured code object lacks. */
 void touch__code(struct engine *engine, struct tracee *tracee, const struct record_code *code);
 
+/* --- site.c: what a Python frame is about to call --- */
+struct place_site;
+/* As places.site of weave/places.h. */
+int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+	       struct place_site *ret);
+
 struct places;
 struct native_places;
 /* --- places.c: names of native code, for the profile --- */

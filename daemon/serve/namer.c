@@ -147,6 +147,14 @@ static int open_symbols(struct names *names)
 	return -ENOENT;
 }
 
+void names__read_callables(struct names *names)
+{
+	struct unwind_file file;
+
+	if (names->kind == NAMES_FILE && !unwind_file__init(&file, names->fd))
+		callables__find(&file.source, &names->callables);
+}
+
 /* Opens it, and hands it to the loop. */
 static void read_symbols(struct namer *namer, struct names *names)
 {
@@ -154,6 +162,8 @@ static void read_symbols(struct namer *namer, struct names *names)
 
 	if (!err && names->kind == NAMES_FILE)
 		download__want(names, false);
+	if (!names->small)
+		names__read_callables(names);
 	pthread_mutex_lock(&namer->lock);
 	names->file = err ? NULL : names->work;
 	names->error = err == -EAGAIN ? -EIO : err;

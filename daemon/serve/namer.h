@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "classes/callables.h"
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
@@ -28,6 +29,7 @@
 #define NAMER_TEXT_MAX (4u << 20)   /* of file names in them */
 #define NAMER_DOWNLOADS 2u          /* from debuginfod at once */
 #define NAMER_IMAGE_MAX (16u << 20) /* of an object of a JIT compiler */
+#define NAMER_SMALL_BYTES (4 << 20) /* of a file whose tables of callables are read in the loop: 1 ms */
 #define NAMER_KALLSYMS "/proc/kallsyms"
 
 struct namer;
@@ -53,6 +55,8 @@ struct names *namer__add_kernel(struct namer *namer);
 int names__ready(const struct names *names);
 /* As symbol_file__find(). */
 int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret);
+/* Which function that Python code can call has the code at vaddr; NULL: none that a table tells, or it was not read yet. */
+const struct callable *names__callable(struct names *names, uint64_t vaddr);
 /* Where the eval loop lies, in a module that holds an interpreter; the first call asks for it, ahead of all
  * else. *ret lives as long as the names. -ENOENT: there is none. */
 int names__eval(struct names *names, const struct eval_ranges **ret);

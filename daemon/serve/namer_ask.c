@@ -1,6 +1,7 @@
 /* The loop's side of the namer: questions, and what is kept of answers. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -72,6 +73,7 @@ static void free_names(struct names *names)
 		symbol_file__free(names->file);
 	symbol_file__free(names->work);
 	eval_ranges__free(&names->eval);
+	callables__free(&names->callables);
 	free_jobs(names->asked);
 	free_jobs(names->done);
 	if (names->fd >= 0)
@@ -153,7 +155,10 @@ static struct names *add(struct namer *namer, const struct names *given)
 
 struct names *namer__add_file(struct namer *namer, int fd, const char *path, int32_t pid)
 {
+	struct stat stat;
+
 	return add(namer, &(struct names){.kind = NAMES_FILE,
+					  .small = !fstat(fd, &stat) && stat.st_size < NAMER_SMALL_BYTES,
 					  .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
 					  .path = strdup(path),
 					  .pid = pid});
@@ -211,6 +216,20 @@ int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret)
 	const struct symbol_file *file = file_of(names, &err);
 
 	return file ? symbol_file__find(file, vaddr, ret) : err;
+}
+
+/* The thread may be at some large file's debug information for seconds; an extension takes a millisecond. */
+const struct callable *names__callable(struct names *names, uint64_t vaddr)
+{
+	int err = 0;
+
+	if (names->small && !names->small_read) {
+		names->small_read = true;
+		names__read_callables(names);
+	} else if (!names->small) {
+		file_of(names, &err);
+	}
+	return err == -EAGAIN ? NULL : callables__at(&names->callables, vaddr);
 }
 
 int names__eval(struct names *names, const struct eval_ranges **ret)

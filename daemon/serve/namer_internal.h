@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "broker/broker.h"
+#include "classes/callables.h"
 #include "serve/namer.h"
 
 enum names_kind { NAMES_FILE, NAMES_IMAGE, NAMES_OBJECT, NAMES_KERNEL };
@@ -52,6 +53,8 @@ struct names {
 	struct symbol_file *fresh; /* to take its place */
 	enum eval_state eval_state;
 	struct eval_ranges eval; /* constant once it was read */
+	struct callables callables; /* of a small file the loop's, which reads it itself; else constant once `state` is READ */
+	bool small, small_read;     /* the loop's; `small` is constant */
 	struct line_job *asked, *done;
 };
 
@@ -101,7 +104,9 @@ struct namer {
 	struct arena strings;
 };
 
-/* namer.c. With the lock held: there is work. */
+/* namer.c. In whose hands `callables` are. */
+void names__read_callables(struct names *names);
+/* With the lock held: there is work. */
 void namer__kick(struct namer *namer);
 /* In the thread. Debug information of this module may be had from debuginfod. */
 void download__want(struct names *names, bool lines);

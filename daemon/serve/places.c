@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/slots.h"
@@ -127,6 +128,7 @@ static int name_file(struct native_places *self, const struct module_names *name
 		     struct place *ret)
 {
 	const struct module *module = names->module;
+	const struct callable *callable = NULL;
 	int err = -ENOENT;
 
 	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
@@ -136,6 +138,9 @@ static int name_file(struct native_places *self, const struct module_names *name
 	ret->module = module->id;
 	ret->module_name = self->module_name;
 	ret->vaddr = vaddr;
+	if (vaddr_known && names->names)
+		callable = names__callable(names->names, vaddr);
+	ret->callable = callable;
 	if (vaddr_known)
 		err = names->names ? names__find(names->names, vaddr, &self->symbol) : modules__awaited(module);
 	if (!err) {
@@ -143,6 +148,12 @@ static int name_file(struct native_places *self, const struct module_names *name
 		ret->function = self->symbol.start;
 		ret->name = display(self, self->symbol.name.data, false);
 		return 0;
+	}
+	if (callable && callable->name && err == -ENOENT) { /* no symbol, but Python's own name */
+		ret->start = callable->start;
+		ret->function = callable->start | FUNCTION_NAMELESS;
+		ret->name = callable->name;
+		return err;
 	}
 	ret->start = vaddr;
 	ret->function = vaddr | FUNCTION_NAMELESS;
@@ -389,6 +400,23 @@ static int line(struct places *places, uint64_t module, uint64_t vaddr, const ch
 	return names ? names__line(names, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
 }
 
+static int read_memory(struct places *places, const struct record_task *task, uint64_t address, void *dst, size_t size)
+{
+	const struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
+
+	if (!tracee || tracee->mem < 0 || (int64_t)address <= 0)
+		return -EFAULT;
+	return pread(tracee->mem, dst, size, (off_t)address) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+static int site(struct places *places, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+		struct place_site *ret)
+{
+	const struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
+
+	return tracee ? site__read(tracee, task, key, code, offset, ret) : -ENOENT;
+}
+
 /* --- files that the namer asks for --- */
 
 static void asked(struct engine *engine, struct watch *watch, uint32_t events)
@@ -445,7 +473,7 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	if (!err)
 		err = hash_seed__draw(&self->seed);
 	if (!err) {
-		self->places = (struct places){find, name, changes, eval_known, line};
+		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};

@@ -1,5 +1,5 @@
 /* The stretches of code that have call frame information of their own (FDEs of
- * .eh_frame): functions, and the parts that a compiler moved away from them. Private to this folder. */
+ * .eh_frame): functions, and the parts that a compiler moved away from them. For this folder and classes/. */
 #ifndef CPROFD_WEAVE_FRAMES_H
 #define CPROFD_WEAVE_FRAMES_H
 

@@ -10,6 +10,7 @@
 #define CPROFD_WEAVE_PLACES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "cprofd/record.h"
@@ -24,6 +25,8 @@ enum place_kind {
 	PLACE_KERNEL,
 };
 
+struct callable;
+
 struct place {
 	uint64_t module;         /* a number that no other module gets during the look-up's life */
 	uint64_t function;       /* likewise, in its module: the same for all addresses of a function */
@@ -33,8 +36,20 @@ struct place {
 	uint64_t start;          /* of the function; without a name: of what `name` says */
 	uint8_t kind;            /* enum place_kind */
 	uint8_t mark;            /* enum weave_mark: of an interpreter's code */
+	const struct callable *callable; /* what Python code calls this function (classes/callables.h); NULL: not told by
+				  * any table of the module. Lives as long as the look-up */
 	bool pending;            /* the names of its module are being read: name() will know. `name`, `function`
 				  * and `start` are those of an address without a name until then */
+};
+
+/* The instruction that a Python frame is at, and the names that the instructions before it load, the nearest
+ * first. */
+#define PLACE_SITE_NAMES 6u
+#define PLACE_SITE_NAME 40u
+struct place_site {
+	uint8_t kind; /* enum opcode_kind (classes/bytecode.h) */
+	uint32_t n;
+	char names[PLACE_SITE_NAMES][PLACE_SITE_NAME];
 };
 
 /* place.module of all the kernel's code. */
@@ -62,6 +77,14 @@ struct places {
 	 * it is being read. *ret_file may be NULL. May be NULL itself. */
 	int (*line)(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
 		    uint32_t *ret_line, uint32_t *ret_column);
+
+	/* The task's memory as it is now: all of `size`, or -EFAULT. May be NULL. */
+	int (*read)(struct places *self, const struct record_task *task, uint64_t address, void *dst, size_t size);
+
+	/* Of the code object that was captured with this key at `code`: read anew, and proven to be that one still.
+	 * -ENOENT: it is not, or cannot be read. May be NULL. */
+	int (*site)(struct places *self, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+		    struct place_site *ret);
 };
 
 #endif

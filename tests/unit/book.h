@@ -282,6 +282,8 @@ static inline int book_event(struct event_sink *self, const struct event *event)
 		book->ends++;
 		snprintf(book->end_reason, sizeof(book->end_reason), "%s", event->end.reason);
 		break;
+	case EVENT_CLASSES:
+		break;
 	default:
 		fail_msg("event %d", event->kind);
 	}

@@ -1,0 +1,283 @@
+#include "classes/classes.h"
+
+#include <fnmatch.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "classes/rules.h"
+
+const char *class__name(enum class_kind kind)
+{
+#define NAME(id, name) [CLASS_##id] = name,
+	static const char *const names[CLASS_COUNT] = {CPROFD_CLASSES(NAME)};
+#undef NAME
+	return kind < CLASS_COUNT ? names[kind] : "";
+}
+
+static bool any(const char *const *patterns, uint32_t n, const char *text)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (!fnmatch(patterns[i], text, 0))
+			return true;
+	return false;
+}
+#define ANY(patterns, text) any(patterns, sizeof(patterns) / sizeof((patterns)[0]), text)
+
+/* --- traits --- */
+
+static struct trait python_trait(const char *name, const char *file)
+{
+	/* Lib/importlib/_bootstrap.py and _bootstrap_external.py, frozen under these names since 3.3. */
+	static const struct {
+		const char *name;
+		uint8_t phase;
+	} functions[] = {
+		{"*get_data", IMPORT_READ}, {"*path_stats", IMPORT_FIND}, {"_compile_bytecode", IMPORT_UNMARSHAL},
+		{"*source_to_code", IMPORT_COMPILE}, {"*create_module", IMPORT_LOAD},
+		{"*ExtensionFileLoader.exec_module", IMPORT_LOAD}, {"*get_code", IMPORT_READ},
+		{"*_cache_bytecode", IMPORT_COMPILE}, {"*set_data", IMPORT_COMPILE},
+		{"*exec_module", IMPORT_EXECUTE}, {"_call_with_frames_removed", IMPORT_NO},
+	};
+	struct trait trait = {TRAIT_IMPORT, IMPORT_FIND};
+	uint32_t i;
+
+	if (strncmp(file, "<frozen importlib._bootstrap", 28))
+		return (struct trait){TRAIT_PYTHON, 0};
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (!fnmatch(functions[i].name, name, 0)) {
+			trait.detail = functions[i].phase;
+			break;
+		}
+	return trait;
+}
+
+/* By symbols, where the interpreter has them. */
+static struct trait interpreter_trait(const char *name)
+{
+	static const char *const collector[] = {"gc_collect_*", "_PyGC_Collect*", "PyGC_Collect", "collect_with_callback*",
+						"collect_generations*", "_Py_RunGC*", "(collector)"};
+	static const char *const loop[] = {"_PyEval_EvalFrameDefault*", "_TAIL_CALL_*"};
+	struct trait trait = {TRAIT_INTERPRETER, 0};
+
+	if (ANY(collector, name))
+		trait.kind = TRAIT_GC;
+	else if (ANY(loop, name))
+		trait.kind = TRAIT_EVAL;
+	return trait;
+}
+
+enum class_forwards class__forwards(const char *callee)
+{
+	static const char *const shown[] = {
+		"functools.partial.__call__", "functools._lru_cache_wrapper.__call__", "map.__next__", "filter.__next__",
+		"itertools.starmap.__next__", "operator.methodcaller.__call__", "_ctypes.*.__call__",
+	};
+	static const char *const silent[] = {
+		"method.__call__", "method_descriptor.__call__", "method-wrapper.__call__", "wrapper_descriptor.__call__",
+		"classmethod_descriptor.__call__", "builtin_function_or_method.__call__", "builtin_method.__call__",
+		"instancemethod.__call__", "type.__call__", "_operator.call",
+	};
+
+	if (ANY(shown, callee))
+		return FORWARDS_SHOWN;
+	return ANY(silent, callee) ? FORWARDS_SILENTLY : FORWARDS_NOT;
+}
+
+struct trait class__trait(enum class_origin origin, const char *name, const char *module, const char *file)
+{
+	static const char *const systems[] = {"libc.so*", "libc-*", "libm.so*", "libm-*", "ld-linux*", "ld-*.so", "ld-musl*",
+					      "libpthread*", "libdl*", "librt*", "libutil*", "libgcc_s*", "libstdc++*", "[[]vdso[]]",
+					      "libmvec*"};
+	static const char *const bridges[] = {"_ctypes.*", "libffi*", "_cffi_backend.*"};
+	uint32_t i;
+
+	switch (origin) {
+	case ORIGIN_PYTHON:
+		return python_trait(name, file);
+	case ORIGIN_NOTE:
+		return (struct trait){strcmp(name, "(unknown native code)") ? TRAIT_NOTE : TRAIT_NOWHERE, 0};
+	case ORIGIN_KERNEL:
+		return (struct trait){TRAIT_KERNEL, 0};
+	case ORIGIN_CALL:
+		return (struct trait){class__forwards(name) ? TRAIT_FORWARDS : TRAIT_CALL, 0};
+	case ORIGIN_INTERPRETER:
+		return interpreter_trait(name);
+	case ORIGIN_NATIVE:
+	case ORIGIN_JIT:
+		break;
+	}
+	for (i = 0; i < n_class_rules; i++) {
+		const struct class_rule *rule = &class_rules[i];
+
+		if ((rule->module && fnmatch(rule->module, module, 0)) || (rule->name && fnmatch(rule->name, name, 0)))
+			continue;
+		if (rule->kind == CLASS_NONE)
+			break;
+		return (struct trait){TRAIT_RULE, (uint8_t)i};
+	}
+	if (origin == ORIGIN_JIT)
+		return (struct trait){TRAIT_JIT, 0};
+	if (ANY(systems, module))
+		return (struct trait){TRAIT_SYSTEM, 0};
+	return (struct trait){ANY(bridges, module) ? TRAIT_BRIDGE : TRAIT_NATIVE, 0};
+}
+
+/* --- imports --- */
+
+enum import_phase class__import(enum import_phase outer, struct trait frame)
+{
+	if (frame.kind == TRAIT_IMPORT)
+		/* _call_with_frames_removed runs a module's body, or an extension's code. */
+		return frame.detail ? (enum import_phase)frame.detail : outer ? outer : IMPORT_FIND;
+	if (outer && frame.kind == TRAIT_PYTHON)
+		return IMPORT_EXECUTE;
+	return outer;
+}
+
+static const char *phase_name(enum import_phase phase)
+{
+#define NAME(id, name) [IMPORT_##id] = name,
+	static const char *const names[] = {IMPORT_PHASES(NAME)};
+#undef NAME
+	return names[phase];
+}
+
+/* --- the kernel --- */
+
+/* The C library's name of a system call: "__read_nocancel" -> "read". */
+static const char *call_name(const char *name)
+{
+	static const struct {
+		const char *pattern, *call;
+	} special[] = {
+		{"*read_nocancel", "read"}, {"*write_nocancel", "write"}, {"*open*_nocancel", "open"}, {"*close_nocancel", "close"},
+		{"*fcntl*_nocancel", "fcntl"}, {"*pthread_cond*", "futex"}, {"*lll_lock*", "futex"}, {"*futex*", "futex"},
+		{"sem_*", "futex"}, {"*sbrk*", "brk"}, {"*clone3*", "clone3"}, {"*clock_nanosleep*", "clock_nanosleep"},
+	};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+		if (!fnmatch(special[i].pattern, name, 0))
+			return special[i].call;
+	if (strchr(name, '+'))
+		return "system call";
+	if (!strncmp(name, "__GI_", 5))
+		name += 5;
+	if (!strncmp(name, "__libc_", 7))
+		name += 7;
+	return name + strspn(name, "_");
+}
+
+/* From the kernel's frames, if they were asked for, outermost first: who came in. */
+static const char *kernel_name(const struct class_input *in)
+{
+	uint32_t n, i;
+	const char *name;
+
+	for (n = 0; n < in->n && in->frames[n].trait.kind == TRAIT_KERNEL; n++)
+		;
+	for (i = n; i; i--) {
+		name = in->frames[i - 1].name;
+		if (!strncmp(name, "__x64_sys_", 10) || !strncmp(name, "__arm64_sys_", 12))
+			return strchr(name + 4, '_') + 5; /* behind "sys_" */
+		if (!fnmatch("*page_fault*", name, 0))
+			return "page fault";
+		if (!fnmatch("*sysvec_*", name, 0) || !fnmatch("*common_interrupt*", name, 0) || !fnmatch("*irq*", name, 0))
+			return "interrupt";
+	}
+	if (in->kernel == KERNEL_CALL)
+		return n < in->n ? call_name(in->frames[n].name) : "system call";
+	return "page fault";
+}
+
+/* --- a sample --- */
+
+/* The innermost frame that decides by itself. */
+static bool decided(const struct class_input *in, struct class_result *ret)
+{
+	uint32_t i;
+
+	for (i = 0; i < in->n; i++) {
+		const struct class_frame *frame = &in->frames[i];
+
+		switch (frame->trait.kind) {
+		case TRAIT_PYTHON:
+		case TRAIT_IMPORT:
+			return false;
+		case TRAIT_GC:
+			*ret = (struct class_result){CLASS_GC, ""};
+			return true;
+		case TRAIT_JIT:
+			*ret = (struct class_result){CLASS_JIT, frame->name};
+			return true;
+		case TRAIT_RULE:
+			*ret = (struct class_result){class_rules[frame->trait.detail].kind,
+						     class_rules[frame->trait.detail].what};
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Outermost first: what was called; of what forwards, what it called. */
+static const char *callee(const struct class_input *in)
+{
+	const char *name = NULL;
+	bool bridge = false;
+	uint32_t i;
+
+	for (i = in->n; i; i--) {
+		const struct class_frame *frame = &in->frames[i - 1];
+
+		if (frame->trait.kind == TRAIT_CALL || frame->trait.kind == TRAIT_FORWARDS)
+			name = frame->name;
+		bridge = bridge || frame->trait.kind == TRAIT_BRIDGE;
+		/* A function that ctypes called has no table, but a name of its own. */
+		if (bridge && frame->trait.kind == TRAIT_NATIVE)
+			return frame->name;
+	}
+	return name;
+}
+
+void class__of(const struct class_input *in, struct class_result *ret)
+{
+	const struct class_frame *native = NULL;
+	const char *name;
+	uint32_t i;
+
+	*ret = (struct class_result){CLASS_UNKNOWN, "no frame"};
+	if (in->kernel != KERNEL_NO) {
+		*ret = (struct class_result){CLASS_KERNEL, kernel_name(in)};
+		return;
+	}
+	if (!in->n || decided(in, ret))
+		return;
+	if (in->import) {
+		*ret = (struct class_result){CLASS_IMPORT, phase_name(in->import)};
+		return;
+	}
+	name = callee(in);
+	if (name) {
+		*ret = (struct class_result){CLASS_CALL, name};
+		return;
+	}
+	*ret = (struct class_result){CLASS_INTERPRETER, ""};
+	for (i = 0; i < in->n; i++) {
+		const struct class_frame *frame = &in->frames[i];
+
+		if (frame->trait.kind == TRAIT_NATIVE || frame->trait.kind == TRAIT_BRIDGE)
+			native = frame;
+		if (frame->trait.kind == TRAIT_NOWHERE || frame->trait.kind == TRAIT_NOTE) {
+			/* Something is missing between the leaf and the Python frame. */
+			if (!native && !i)
+				*ret = (struct class_result){CLASS_UNKNOWN, frame->name};
+			break;
+		}
+	}
+	if (native) /* the outermost: what was called */
+		*ret = (struct class_result){CLASS_CALL, native->name};
+	else if (in->frames[0].trait.kind == TRAIT_SYSTEM && in->frames[in->n - 1].trait.kind == TRAIT_SYSTEM)
+		*ret = (struct class_result){CLASS_CALL, in->frames[in->n - 1].name};
+}

@@ -1,0 +1,40 @@
+#include "classes/rules.h"
+
+#include <stddef.h>
+
+#include "classes/classes.h"
+
+/* The first that fits holds. */
+/* clang-format off */
+const struct class_rule class_rules[] = {
+	/* Numba: the dispatcher finds the compiled version by the arguments' types, its helpers unbox and box. */
+	{"_dispatcher.*", NULL, CLASS_DISPATCH, "Numba"},
+	{"_helperlib.*", "*numba_*", CLASS_NONE, ""}, /* mathematics, called by kernels */
+	{"_helperlib.*", NULL, CLASS_DISPATCH, "Numba"},
+	{"JIT", "*(wrapper)*", CLASS_DISPATCH, "Numba"},
+	{"JIT", "cpython::*", CLASS_DISPATCH, "Numba"},
+	{"JIT", "_ZN7cpython*", CLASS_DISPATCH, "Numba"},
+
+	{"libllvmlite.*", NULL, CLASS_COMPILER, "LLVM"},
+	{"libLLVM*", NULL, CLASS_COMPILER, "LLVM"},
+	{"libclang*", NULL, CLASS_COMPILER, "LLVM"},
+	{"liblld*", NULL, CLASS_COMPILER, "LLVM"},
+	{"libtriton*", NULL, CLASS_COMPILER, "Triton"},
+	{"libnvrtc*", NULL, CLASS_COMPILER, "NVRTC"},
+	{"libnvJitLink*", NULL, CLASS_COMPILER, "nvJitLink"},
+	{"libnvvm*", NULL, CLASS_COMPILER, "NVVM"},
+	{"libptxcompiler*", NULL, CLASS_COMPILER, "ptxas"},
+	{"libgccjit*", NULL, CLASS_COMPILER, "gcc"},
+
+	/* jaxlib has the compiler, its passes and the runtime in one file: what is named tells. */
+	{"libjax_common*", "*llvm::*", CLASS_COMPILER, "LLVM"},
+	{"libjax_common*", "*mlir::*", CLASS_COMPILER, "MLIR"},
+	{"libjax_common*", "*xla::*Compile*", CLASS_COMPILER, "XLA"},
+	{"libjax_common*", "*xla::*Hlo*", CLASS_COMPILER, "XLA"},
+	{"xla_extension*", "*llvm::*", CLASS_COMPILER, "LLVM"},
+	{"xla_extension*", "*mlir::*", CLASS_COMPILER, "MLIR"},
+	{"xla_extension*", "*xla::*Compile*", CLASS_COMPILER, "XLA"},
+	{"xla_extension*", "*xla::*Hlo*", CLASS_COMPILER, "XLA"},
+};
+/* clang-format on */
+const uint32_t n_class_rules = sizeof(class_rules) / sizeof(class_rules[0]);

@@ -1,0 +1,36 @@
+/* Where a type's functions are, and what an expression calls them. Private to this folder.
+ * Sources: CPython Include/cpython/object.h (PyTypeObject and the tables it points to; these parts are the same in 3.8 to
+ * 3.15), Include/typeslots.h (numbers that never change: a part of the stable ABI). */
+#ifndef CPROFD_CLASSES_SLOTS_H
+#define CPROFD_CLASSES_SLOTS_H
+
+#include <stdint.h>
+
+/* Offsets in PyTypeObject, of builds with a GIL; a free-threaded one's are 16 more. */
+#define TYPE_NAME 24u
+#define TYPE_BASICSIZE 32u
+#define TYPE_ITEMSIZE 40u
+#define TYPE_NUMBER 96u
+#define TYPE_SEQUENCE 104u
+#define TYPE_MAPPING 112u
+#define TYPE_FLAGS 168u
+#define TYPE_DOC 176u
+#define TYPE_METHODS 232u
+
+#define SLOT_METHODS 64u /* Py_tp_methods */
+#define SLOT_LAST 100u   /* 81 in 3.13; the list grows */
+
+/* Whose table a slot is in. */
+enum slot_table { SLOT_TYPE, SLOT_NUMBER, SLOT_SEQUENCE, SLOT_MAPPING };
+
+struct slot {
+	uint8_t number;     /* Include/typeslots.h; 0: has none */
+	uint8_t table;      /* enum slot_table */
+	uint16_t offset;    /* in that table */
+	const char *name;   /* "__add__"; "": the type itself is called */
+};
+
+extern const struct slot slots_of_types[];
+extern const uint32_t n_slots_of_types;
+
+#endif

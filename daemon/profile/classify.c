@@ -1,0 +1,201 @@
+/* Classes of samples: the table of the epoch, and what is remembered of stack nodes, since stacks repeat. A sample's
+ * class is found when its rows are told: all names are known then. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/collect.h"
+#include "profile/internal.h"
+
+#define FRAMES_MAX (RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u)
+
+/* --- the table --- */
+
+static bool hash_class(const void *holder, uint32_t i, uint64_t *ret)
+{
+	const struct profile *profile = holder;
+	const char *detail = profile->classes.rows[i].detail;
+
+	*ret = hash__bytes(&profile->tables.seed, detail, strlen(detail));
+	return true;
+}
+
+static int class_id(struct profile *profile, const struct class_result *result, uint32_t *ret)
+{
+	struct classes *classes = &profile->classes;
+	size_t size = strlen(result->name) + 1;
+	uint32_t at, row, kinds = classes->capacity;
+	char *detail;
+	int err;
+
+	for (at = slots__first(&classes->by_name, hash__bytes(&profile->tables.seed, result->name, size - 1));
+	     slots__row(&classes->by_name, at, &row); at = slots__next(&classes->by_name, at))
+		if (classes->kinds[row] == result->kind && !strcmp(classes->rows[row].detail, result->name)) {
+			*ret = row + 1;
+			return 0;
+		}
+	detail = arena__take(&classes->strings, size);
+	err = detail ? array__reserve((void **)&classes->kinds, 1, classes->n, &kinds) : -ENOMEM;
+	if (!err)
+		err = array__reserve((void **)&classes->rows, sizeof(*classes->rows), classes->n, &classes->capacity);
+	if (!err)
+		err = slots__reserve(&classes->by_name, classes->n, hash_class, profile);
+	if (err)
+		return err;
+	memcpy(detail, result->name, size);
+	classes->kinds[classes->n] = (uint8_t)result->kind;
+	classes->rows[classes->n] = (struct class_row){class__name(result->kind), detail};
+	slots__enter(&classes->by_name, hash__bytes(&profile->tables.seed, detail, size - 1), classes->n);
+	*ret = ++classes->n;
+	return 0;
+}
+
+int classify__tell(struct profile *profile, struct event_sink *sink, bool all)
+{
+	struct classes *classes = &profile->classes;
+	struct event event = {.kind = EVENT_CLASSES};
+	uint32_t first = all ? 0 : classes->told, end = all ? classes->told : classes->n;
+
+	if (first == end)
+		return 0;
+	event.rows.first = first + 1;
+	event.rows.n = end - first;
+	event.rows.rows = classes->rows + first;
+	classes->told = end;
+	return sink->event(sink, &event);
+}
+
+void classify__forget(struct profile *profile)
+{
+	struct classes *classes = &profile->classes;
+
+	free(classes->rows);
+	free(classes->kinds);
+	free(classes->by_name.slots);
+	arena__free(&classes->strings);
+	free(classes->of_stacks);
+	free(classes->imports);
+	*classes = (struct classes){};
+}
+
+/* --- stacks --- */
+
+static struct trait trait_of(struct tables *tables, uint32_t frame)
+{
+	struct function *function = &tables->functions[tables->frames[frame].function];
+	struct function_row row;
+
+	if (function->trait.kind == TRAIT_NONE) {
+		row = tables__function_row(tables, tables->frames[frame].function);
+		function->trait = class__trait((enum class_origin)row.kind, row.name, row.module, row.file);
+	}
+	return function->trait;
+}
+
+/* Remembers as much as there are stacks. */
+static int reserve(struct profile *profile)
+{
+	struct classes *classes = &profile->classes;
+	uint32_t n = profile->tables.stacks_capacity + 1;
+	uint32_t *of_stacks;
+	uint8_t *imports;
+
+	if (profile->tables.n_stacks < classes->n_stacks)
+		return 0;
+	of_stacks = realloc(classes->of_stacks, n * sizeof(*of_stacks));
+	if (!of_stacks)
+		return -ENOMEM;
+	classes->of_stacks = of_stacks;
+	imports = realloc(classes->imports, n);
+	if (!imports)
+		return -ENOMEM;
+	classes->imports = imports;
+	memset(of_stacks + classes->n_stacks, 0, (n - classes->n_stacks) * sizeof(*of_stacks));
+	memset(imports + classes->n_stacks, 0, n - classes->n_stacks);
+	classes->n_stacks = n;
+	return 0;
+}
+
+/* Of a node, from the nearest one further out that is known. Ids of callers are smaller. */
+static enum import_phase import_of(struct profile *profile, uint32_t stack)
+{
+	struct tables *tables = &profile->tables;
+	uint8_t *imports = profile->classes.imports;
+	uint32_t path[256], n, at;
+	enum import_phase phase;
+
+	imports[0] = IMPORT_NO + 1;
+	while (!imports[stack]) {
+		/* A long way is gone in pieces, the outermost first. */
+		for (n = 0, at = stack; !imports[at]; at = tables->stacks[at - 1].parent)
+			path[n++ % 256] = at;
+		phase = (enum import_phase)(imports[at] - 1);
+		for (at = n < 256 ? n : 256; at; at--, n--) {
+			uint32_t node = path[(n - 1) % 256];
+
+			phase = class__import(phase, trait_of(tables, tables->stacks[node - 1].frame));
+			imports[node] = (uint8_t)(phase + 1);
+		}
+	}
+	return (enum import_phase)(imports[stack] - 1);
+}
+
+static uint32_t frames_of(struct profile *profile, uint32_t stack, struct class_frame *frames)
+{
+	struct tables *tables = &profile->tables;
+	struct function_row row;
+	uint32_t n = 0, frame;
+
+	for (; stack && n < FRAMES_MAX; stack = tables->stacks[stack - 1].parent) {
+		frame = tables->stacks[stack - 1].frame;
+		row = tables__function_row(tables, tables->frames[frame].function);
+		frames[n] = (struct class_frame){trait_of(tables, frame), row.name, row.module};
+		n++;
+		if (frames[n - 1].trait.kind == TRAIT_PYTHON || frames[n - 1].trait.kind == TRAIT_IMPORT)
+			break;
+	}
+	return n;
+}
+
+int classify__item(struct profile *profile, struct item *item)
+{
+	struct class_frame *frames = profile->stack->classified;
+	struct class_input in = {.frames = frames, .kernel = item->kernel};
+	uint32_t *known, stack = item->row.stack;
+	struct class_result result;
+	int err;
+
+	if (!item->native && item->kernel == KERNEL_NO)
+		return 0; /* without native frames nothing more is known */
+	err = reserve(profile);
+	if (err)
+		return err;
+	known = item->kernel == KERNEL_NO ? &profile->classes.of_stacks[stack] : NULL;
+	if (known && *known) {
+		item->row.class_id = *known;
+		return 0;
+	}
+	in.n = frames_of(profile, stack, frames);
+	in.import = import_of(profile, stack);
+	class__of(&in, &result);
+	err = class_id(profile, &result, &item->row.class_id);
+	if (!err && known)
+		*known = item->row.class_id;
+	return err;
+}
+
+/* A tick in the kernel: behind a system call's instruction, or anywhere else. */
+uint8_t classify__kernel(struct profile *profile, const struct record_sample *sample,
+			 const struct part_native_frames *native)
+{
+	static const uint8_t syscall[] = {0x0f, 0x05};
+	struct places *places = profile->options.places;
+	uint8_t before[2];
+
+	if (!(sample->flags & SAMPLE_IN_KERNEL))
+		return KERNEL_NO;
+	if (!places || !places->read || !native || !native->n ||
+	    places->read(places, &sample->header.task, (native->pc[0] & ~NATIVE_EXACT) - 2, before, sizeof(before)))
+		return KERNEL_FAULT;
+	return memcmp(before, syscall, sizeof(before)) ? KERNEL_FAULT : KERNEL_CALL;
+}

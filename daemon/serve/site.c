@@ -1,0 +1,116 @@
+/* The bytecode around a Python frame's position, from the target's memory. A code object never changes but for what its
+ * instructions were specialised into; that it is the one that was captured is proven by its key, after what was read. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cprofd/host.h"
+static inline int py_seen(uint64_t key)
+{
+	return 1;
+}
+#define PY_SEEN
+#include "classes/bytecode.h"
+#include "cprofd/pywalk.h"
+#include "name/text.h"
+#include "serve/engine.h"
+#include "weave/places.h"
+
+#define CODE_MAX 65536u
+
+struct memory {
+	struct host_reader reader;
+	int fd;
+};
+
+static int read_at(struct host_reader *reader, void *dst, size_t size, uint64_t address)
+{
+	const struct memory *memory = (const struct memory *)reader;
+
+	if ((int64_t)address <= 0)
+		return -EFAULT;
+	return pread(memory->fd, dst, size, (off_t)address) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+/* Where its instructions are, and the tuple of its names, which no layout has: up to 3.10 it follows co_code and
+ * co_consts, since then co_consts, the first member (Include/cpython/code.h). */
+static int parts_of(const struct py_layout *l, uint64_t code, uint64_t *ret_bytes, uint32_t *ret_size, uint64_t *ret_names)
+{
+	uint64_t size = 0, bytes = 0;
+	bool object = l->frames == PY_FRAMES_OBJECTS;
+
+	if (object) {
+		if (host_read(&bytes, 8, code + l->code_instructions) || host_read(&size, 8, bytes + l->var_size))
+			return -ENOENT;
+		bytes += l->bytes_data;
+	} else {
+		if (host_read(&size, 8, code + l->var_size))
+			return -ENOENT;
+		size *= 2;
+		bytes = code + l->code_instructions;
+	}
+	if (!size || size > CODE_MAX)
+		return -ENOENT;
+	*ret_bytes = bytes;
+	*ret_size = (uint32_t)size;
+	return host_read(ret_names, 8, object ? code + l->code_instructions + 16 : code + l->var_size + 16) ? -ENOENT : 0;
+}
+
+/* Names of code are ASCII, nearly always. */
+static bool read_name(const struct py_layout *l, uint64_t names, uint32_t i, char ret[PLACE_SITE_NAME])
+{
+	uint64_t string = 0, length = 0;
+	uint32_t state = 0;
+
+	if (host_read(&string, 8, names + l->tuple_items + (uint64_t)i * 8) ||
+	    host_read(&length, 8, string + l->unicode_length) || host_read(&state, 4, string + l->unicode_state) ||
+	    !(state >> l->state_ascii_shift & 1) || length >= PLACE_SITE_NAME || host_read(ret, length, string + l->unicode_ascii_data))
+		return false;
+	ret[length] = '\0';
+	return strlen(ret) == length;
+}
+
+static uint64_t key_of(const struct tracee *tracee, const struct record_task *task, uint64_t code)
+{
+	static struct py_walk walk; /* of the loop's thread; as the sampler has it */
+
+	walk.salt = py_mix(task->process_start, task->tgid | (uint64_t)task->exec << 32);
+	walk.loss = 0;
+	return py_code_prove(&walk, &tracee->image, code, 0);
+}
+
+static int read_site(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code,
+		     uint32_t offset, struct place_site *ret)
+{
+	const struct py_layout *l = &tracee->image.layout;
+	static uint8_t bytes[CODE_MAX];
+	struct bytecode_site site;
+	uint64_t at, names, n = 0;
+	uint32_t size, i;
+
+	if (parts_of(l, code, &at, &size, &names) || host_read(bytes, size, at) ||
+	    host_read(&n, 8, names + l->var_size))
+		return -ENOENT;
+	bytecode__site(l->version >> 8 & 0xff, bytes, size, offset, &site);
+	ret->kind = site.kind;
+	for (i = 0; i < site.n && ret->n < PLACE_SITE_NAMES; i++)
+		if (site.names[i] < n && read_name(l, names, site.names[i], ret->names[ret->n]))
+			ret->n++;
+	return key_of(tracee, task, code) == key ? 0 : -ENOENT;
+}
+
+int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+	       struct place_site *ret)
+{
+	struct memory memory = {.reader.read = read_at, .fd = tracee->mem};
+	struct host_reader *before = host_reader_current;
+	int err;
+
+	*ret = (struct place_site){};
+	if (tracee->mem < 0 || !tracee->image.runtime || !code)
+		return -ENOENT;
+	host_reader_current = &memory.reader;
+	err = read_site(tracee, task, key, code, offset, ret);
+	host_reader_current = before;
+	return err;
+}

@@ -1,0 +1,30 @@
+/* The tables of callables in an ELF file, and bytecode. */
+#include <stdlib.h>
+
+#include "classes/bytecode.h"
+#include "classes/callables.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct callables callables;
+	struct bytecode_site site;
+	struct unwind_memory memory;
+	uint32_t i;
+
+	if (size > 2) {
+		bytecode__site(OPCODE_FIRST + data[0] % OPCODE_VERSIONS, data + 2, (uint32_t)size - 2, data[1] * 4u, &site);
+		if (site.n > BYTECODE_NAMES)
+			abort();
+	}
+	unwind_memory__init(&memory, data, size);
+	if (callables__find(&memory.source, &callables))
+		return 0;
+	for (i = 0; i < callables.n; i++)
+		if ((i && callables.rows[i].start <= callables.rows[i - 1].start) ||
+		    callables.rows[i].first + callables.rows[i].n > callables.n_candidates)
+			abort();
+	if (callables.n && callables__at(&callables, callables.rows[0].start) != &callables.rows[0])
+		abort();
+	callables__free(&callables);
+	return 0;
+}

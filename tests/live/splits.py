@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+"""Classes of time against a target that spends known shares of its CPU time and measures them itself, with the clock of its
+thread. Each class within a percentage point (of a short run: what chance allows). Needs
+root.
+
+    splits.py [--seconds N] [--rate HZ] [PYTHON ...]     60,000 samples: --seconds 70"""
+import argparse
+import collections
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+TARGET = os.path.join(ROOT, "tests/targets/splits.py")
+POINTS = 1.0
+# Memory that was used once is kept: page faults are for the function that makes them.
+KEEP = dict(os.environ, PYTHONMALLOC="malloc", MALLOC_TRIM_THRESHOLD_="1000000000", MALLOC_MMAP_THRESHOLD_="1000000000",
+            MALLOC_TOP_PAD_="200000000")
+KEEP.pop("PYTHONDONTWRITEBYTECODE", None)
+passed = failed = skipped = 0
+
+
+def check(good, name, *details):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    print("ok" if good else "FAILED", name, *details, flush=True)
+
+
+def record(python, seconds, rate):
+    def used():
+        target.stdin.write(b"?\n")
+        target.stdin.flush()
+        return json.loads(target.stdout.readline())
+
+    with tempfile.TemporaryDirectory() as folder:
+        target = subprocess.Popen([python, TARGET, str(seconds + 60)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  env=KEEP)
+        try:
+            target.stdout.readline()
+            out = os.path.join(folder, "x.cprof")
+            before = used()
+            done = subprocess.run([CPROFD, "attach", str(target.pid), "-d", str(seconds), "-r", str(rate), "--native=full", "--kernel", "-f", "events",
+                                   "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=seconds + 60)
+            after = used()
+            if done.returncode:
+                raise RuntimeError(done.stderr.decode())
+        finally:
+            target.kill()
+            target.wait()
+        lines = subprocess.run(["zstdcat", out], stdout=subprocess.PIPE, check=True).stdout.splitlines()
+    return {name: after[name] - before[name] for name in after}, [json.loads(line) for line in lines]
+
+
+def way_of(kind, detail, path):
+    """Which of the target's ways of spending time a class is; the kernel's work for a way is that way's."""
+    ways = ("bytecode", "builtin", "extension", "collector", "importing", "fault", "syscall")
+    own = next((f for f in path if f in ways), None)
+    return {"importing": "import"}.get(own, own)
+
+
+def judge(python, seconds, rate):
+    truth, rows = record(python, seconds, rate)
+    spent, within = collections.Counter(), collections.defaultdict(collections.Counter)
+    n = 0
+    for e in rows:
+        kind = e["ev"]
+        if kind == "epoch":
+            classes, functions, frames, stacks = [("", "")], [], [], [None]
+        elif kind == "classes":
+            classes += [tuple(r) for r in e["rows"]]
+        elif kind in ("functions", "frames", "stacks"):
+            {"functions": functions, "frames": frames, "stacks": stacks}[kind].extend(e["rows"])
+        elif kind == "samples":
+            n += len(e["stack"])
+            for i, stack in enumerate(e["stack"]):
+                path = []
+                while stack:
+                    stack, frame = stacks[stack]
+                    path.append(functions[frames[frame][0]][0])
+                klass = classes[e.get("class", [0] * len(e["stack"]))[i]]
+                way = way_of(*klass, path)
+                spent[klass] += e.get("cpu", [0] * len(e["stack"]))[i]
+                within[way][klass] += e.get("cpu", [0] * len(e["stack"]))[i]
+    total, all_truth = sum(spent.values()), sum(truth.values())
+    measured = collections.Counter()
+    for (kind, detail), cpu in spent.items():
+        if kind == "kernel" and detail == "interrupt":
+            continue
+        if kind == "import":
+            measured["import"] += cpu
+        elif kind == "GC":
+            measured["collector"] += cpu
+        elif kind == "interpreter":
+            measured["bytecode"] += cpu
+        elif kind == "kernel":
+            measured["syscall" if detail.startswith("pread") else "fault"] += cpu
+        elif kind == "C call" and ("zlib" in detail or "binascii.crc32" in detail):
+            measured["extension"] += cpu
+        elif kind == "C call" and detail == "list.count":
+            measured["builtin"] += cpu
+        else:
+            measured["%s %s" % (kind, detail)] += cpu
+    # An interrupt takes its time from whatever runs.
+    within.pop(None, None)
+    for way, classes_of in within.items():
+        measured[way] += classes_of[("kernel", "interrupt")]
+    name = os.path.basename(os.path.realpath(python))
+    print("%s: %d samples" % (name, n))
+    print("    %-12s %8s %8s" % ("", "truth", "measured"))
+    for way in truth:
+        share, got = 100.0 * truth[way] / all_truth, 100.0 * measured[way] / total
+        print("    %-12s %7.2f%% %7.2f%%   %s" % (way, share, got, ", ".join(
+            "%s %s %.1f%%" % (k, d, 100.0 * c / max(1, sum(within[way].values()))) for (k, d), c in within[way].most_common(4))))
+    rest = {k: 100.0 * v / total for k, v in measured.items() if k not in truth}
+    print("    others:", ", ".join("%s %.2f%%" % row for row in sorted(rest.items(), key=lambda r: -r[1])[:8]))
+    for way in truth:
+        share = truth[way] / all_truth
+        chance = 300.0 * (share * (1 - share) / max(n, 1)) ** 0.5  # of so few samples, three standard deviations
+        check(abs(100.0 * share - 100.0 * measured[way] / total) <= max(POINTS, chance), "%s: %s" % (name, way))
+    check(sum(v for k, v in rest.items() if str(k).startswith("unknown")) < 0.1, "%s: unknown" % name)
+
+
+def main():
+    global skipped
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--rate", type=int, default=1999)
+    parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
+    arguments = parser.parse_args()
+    if os.geteuid():
+        skipped += 1
+    else:
+        for python in arguments.pythons:
+            judge(python, arguments.seconds, arguments.rate)
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
