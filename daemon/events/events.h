@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 2
+#define EVENTS_MINOR 3
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -34,7 +34,9 @@
 	X(FUNCTIONS, "functions")   /* table rows, ids count up from 0 in an epoch */ \
 	X(FRAMES, "frames") \
 	X(STACKS, "stacks")         /* tree nodes from id 1; id 0 is the empty stack */ \
+	X(UNITS, "units")           /* compiles, phases, passes: rows from id 1; id 0 is outside of all */ \
 	X(SAMPLES, "samples")       /* a batch */ \
+	X(UNIT_END, "unit_end") \
 	X(THREAD_END, "thread_end") \
 	X(PROCESS_END, "process_end") \
 	X(LEDGER, "ledger")         /* running totals, about once a second and last */ \
@@ -115,6 +117,19 @@ struct stack_row {
 	uint32_t frame;
 };
 
+/* Since 1.3. A call of something that a rule names; its kind is enum rule_kind (rules/rules.h). */
+struct unit_row {
+	uint32_t parent;                /* unit id, 0: none */
+	uint32_t thread;
+	uint8_t kind;
+	const char *compiler, *name;    /* name "": not known (yet, see unit_end) */
+	const char *signature;          /* "" of what has none */
+	uint64_t time;                  /* its begin: of the span of its first sample */
+	uint32_t trigger;               /* stack id: ends in the line that caused it; 0: not known, or not the outermost */
+	const char *file;               /* where what is compiled is defined; "": not known */
+	uint32_t line;
+};
+
 struct sample_row {
 	uint64_t time;                  /* the instant of the stack */
 	uint64_t wall;                  /* since the thread's previous sample (or its start) */
@@ -126,7 +141,7 @@ struct sample_row {
 struct event_rows {
 	uint32_t first;                 /* id of rows[0] */
 	uint32_t n;
-	const void *rows;               /* function_row, frame_row or stack_row */
+	const void *rows;               /* function_row, frame_row, stack_row or unit_row */
 };
 
 struct event_samples {
@@ -138,6 +153,13 @@ struct event_ending {               /* thread_end, process_end */
 	uint32_t id;
 	uint64_t time;
 	uint64_t wall, cpu;             /* thread_end: idle tail since the last sample; CPU not yet told */
+};
+
+struct event_unit_end {
+	uint32_t id;
+	uint64_t time;                  /* of its last sample */
+	const char *name, *signature, *file; /* what became known only after its row; else "" */
+	uint32_t line;
 };
 
 struct ledger_line {
@@ -190,6 +212,7 @@ struct event {
 		struct event_rows rows;
 		struct event_samples samples;
 		struct event_ending ending;
+		struct event_unit_end unit_end;
 		struct event_ledger ledger;
 		struct event_gap gap;
 		struct event_end end;

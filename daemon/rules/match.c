@@ -235,6 +235,16 @@ int rule__text(const struct choices *choices, const char *frame, char *ret, size
 	return -ENODATA;
 }
 
+bool rules__values(const struct choices *choices)
+{
+	uint32_t i;
+
+	for (i = 0; i < choices->n; i++)
+		if (choices->sources[i].kind == SOURCE_VALUE)
+			return true;
+	return false;
+}
+
 void compiler__polish(const struct compiler *compiler, char *name)
 {
 	size_t len = strlen(name), end;

@@ -122,6 +122,8 @@ bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *fil
 /* The text of a name by the first source that needs no value; 0, or -ENODATA: there is none. `frame` is the frame's own
  * name. At most `size` bytes with the NUL. */
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size);
+/* Does one of them need a value of the frame? */
+bool rules__values(const struct choices *choices);
 /* Leaves out what `strip` says and puts what `group` says. */
 void compiler__polish(const struct compiler *compiler, char *name);
 
