@@ -67,9 +67,11 @@ struct function_info {
 	uint64_t own;            /* a bit for each compiler: this is its own */
 	bool valued;             /* python frame of a rule that needs values */
 	bool python;
+	bool cut;                /* a note that says that frames are missing here */
 };
 struct stack_info {
 	uint32_t parent, frame;
+	bool cut;                /* something is missing in it */
 	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
 };
 

@@ -170,6 +170,15 @@ int tree__sample(struct units *units, struct sample_row *row)
 
 	if (!n && !thread->n)
 		return 0;
+	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
+		/* What it lacks may be of what goes on: it ends nothing, and counts for the innermost compile. */
+		for (i = thread->n; i && thread->open[i - 1].kind != RULE_UNIT; i--)
+			;
+		row->unit = i ? thread->open[i - 1].id : 0;
+		for (; i; i--)
+			thread->open[i - 1].last = row->time;
+		return 0;
+	}
 	add_values(units, marks, n, read__take(units, thread->tid, row->time));
 	n = drop_marks(units, marks, n);
 	if (!thread->open) {

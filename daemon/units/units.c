@@ -76,6 +76,8 @@ static int add_function(struct units *units, const struct function_row *row)
 			info.text = texts__keep(&units->texts, text, strlen(text));
 		}
 	}
+	info.cut = row->kind == FUNCTION_NOTE &&
+		   (!strncmp(row->name, "(cut", 4) || !strncmp(row->name, "(no Python frame", 16));
 	for (i = 0; info.python && i < rules__compilers(units->rules); i++)
 		info.own |= (uint64_t)rules__is_own(units->rules, i, row->file) << i;
 	units->functions[units->n_functions++] = info;
@@ -106,6 +108,8 @@ static int add_stack(struct units *units, const struct stack_row *row)
 		return err;
 	info = &units->stacks[units->n_stacks++];
 	*info = (struct stack_info){.parent = row->parent, .frame = row->frame};
+	info->cut = units->functions[units->frames[row->frame]].cut ||
+		    (row->parent && units->stacks[row->parent - 1].cut);
 	if (units->functions[units->frames[row->frame]].rule != RULE_NONE)
 		info->marked = id;
 	else if (row->parent)
