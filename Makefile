@@ -55,6 +55,13 @@ $(B)/%.skel.h: $(B)/bpf/%.bpf.o
 # --- user space ---
 $(patsubst %.c,$(B)/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h $(B)/dump.skel.h
 
+# The rules of compilers are part of the program, as text.
+$(B)/rules.inc: $(wildcard rules/*.rules)
+	@mkdir -p $(@D)
+	$(call say,RULES,$@)
+	$(Q)for f in $^; do printf '{"%s",\n' $$f && sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $$f && echo '},' || exit 1; done > $@
+$(B)/daemon/rules/builtin.o $(B)/fuzz/daemon/rules/builtin.o: $(B)/rules.inc
+
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

@@ -146,6 +146,7 @@ static __always_inline void fill_header(struct record_header *header, __u16 kind
 }
 
 #include "capture.h"
+#include "values.h"
 
 /* --- the tick --- */
 
@@ -202,7 +203,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	const struct image *image;
 	struct mm_struct *mm;
 	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
-						(kernel_stacks ? sizeof(struct kernel_out) : 0);
+						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
+						sizeof(struct values_out);
 
 	if (!own || !samples_ring)
 		return 0;
@@ -291,6 +293,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (native)
 		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c);
 	size = kernel_part(ctx, record, (__u8 *)out, size, c);
+	if (samples_ring->marks.active && image)
+		size = values_part(&samples_ring->marks, walk, image, record, out, size);
 	record->header.size = size;
 	c->samples++;
 	c->bytes += size;

@@ -20,6 +20,9 @@ int ring__drain(struct ring *ring);
 /* The sampler's counters, summed over CPUs. */
 void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 
+/* Asks the sampler for locals of this code object, from `first` on (struct value_marks). */
+void ring__mark(struct ring *ring, uint64_t key, uint16_t first);
+
 int images__put(int map_fd, const struct image_key *key, const struct image *image);
 /* `map_fd` is a map of the sampler's: 0 or -errno. */
 struct unwind_process;

@@ -48,6 +48,7 @@ struct cli_options {
 	bool dump;               /* what is asked for is a dump, not a recording */
 	bool verbose;
 	const char *socket;      /* NULL: not asked for by name */
+	const char *rules;       /* NULL: those of the program alone */
 	const char *generate;    /* help: "man", "bash", "zsh" */
 	char **operands;         /* what is not an option, NULL-terminated */
 	int n_operands;
@@ -73,6 +74,7 @@ struct command {
 #define COMMAND_HELP 64u
 #define COMMAND_DUMP 128u
 #define COMMAND_REPORT 256u
+#define COMMAND_RULES 4096u
 extern const struct command commands[]; /* ended by a NULL name */
 const struct command *command__find(const char *name);
 
@@ -84,6 +86,7 @@ int check__run(const struct cli_options *options);
 int status__run(const struct cli_options *options);
 int dump__run(const struct cli_options *options);
 int report__run(const struct cli_options *options);
+int rules__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- options.c --- */

@@ -107,6 +107,18 @@ const struct command commands[] = {
 		.run = check__run,
 	},
 	{
+		.name = "rules",
+		.operands = "list | check FILE...",
+		.summary = "the compilers whose work is told by name, and a test of a file of rules",
+		.text = "What a compile, a phase and a pass look like from outside is data, one file a compiler. `list` prints the "
+			"compilers that are known, those of --rules FILE too; `check` reads files, or all *.rules of a directory, and "
+			"tells the line and column of what is wrong.",
+		.examples = "cprofd rules list\t\n"
+			    "cprofd rules check my.rules\t\n",
+		.bit = COMMAND_RULES,
+		.run = rules__run,
+	},
+	{
 		.name = "status",
 		.operands = "",
 		.summary = "the daemon's own health",

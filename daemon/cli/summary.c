@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/summary.h"
+#include "cli/units.h"
 #include "cprofd/loss.h"
 
 #define TOP 10
@@ -151,6 +152,7 @@ static void print_functions(const struct tally_result *result)
 int summary__print(int recording_fd)
 {
 	struct tally_result result;
+	struct units_summary units;
 	struct tally *tally;
 	bool cut;
 	int err;
@@ -158,9 +160,14 @@ int summary__print(int recording_fd)
 	err = tally__new(&tally);
 	if (err)
 		return err;
+	err = units_summary__init(&units, tally__sink(tally));
+	if (err) {
+		tally__free(tally);
+		return err;
+	}
 	err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
 	if (!err)
-		err = recording__read(recording_fd, tally__sink(tally), &cut);
+		err = recording__read(recording_fd, &units.sink, &cut);
 	if (!err)
 		err = tally__finish(tally, &result);
 	if (!err) {
@@ -168,9 +175,11 @@ int summary__print(int recording_fd)
 		print_native(&result);
 		print_losses(&result);
 		print_functions(&result);
+		units_summary__print(&units);
 		if (!result.seen)
 			say("no sample was taken: the target did not use the CPU meanwhile");
 	}
+	units_summary__free(&units);
 	tally__free(tally);
 	return err;
 }

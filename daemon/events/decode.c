@@ -179,11 +179,15 @@ static bool row_refers_back(const struct event_decoder *decoder, enum event_kind
 {
 	const struct frame_row *frame = row;
 	const struct stack_row *stack = row;
+	const struct unit_row *unit = row;
 
 	if (kind == EVENT_FRAMES)
 		return frame->function < decoder->next[EVENT_FUNCTIONS];
 	if (kind == EVENT_STACKS)
 		return stack->parent < id && stack->frame < decoder->next[EVENT_FRAMES];
+	if (kind == EVENT_UNITS)
+		return unit->parent < id && unit->thread < decoder->next[EVENT_THREAD] &&
+		       unit->trigger < decoder->next[EVENT_STACKS];
 	return true;
 }
 
@@ -262,7 +266,8 @@ static int read_samples(struct event_decoder *decoder, const json_t *line,
 	}
 	for (i = 0; i < n; i++)
 		if (rows[i].thread >= decoder->next[EVENT_THREAD] ||
-		    rows[i].stack >= decoder->next[EVENT_STACKS])
+		    rows[i].stack >= decoder->next[EVENT_STACKS] ||
+		    rows[i].unit >= decoder->next[EVENT_UNITS])
 			return -EBADMSG;
 	samples->n = (uint32_t)n;
 	samples->rows = rows;
@@ -301,9 +306,12 @@ static int read_rest(struct event_decoder *decoder, json_t *line, struct event *
 	case EVENT_FRAMES:
 	case EVENT_STACKS:
 	case EVENT_CLASSES:
+	case EVENT_UNITS:
 		return read_rows(decoder, line, event);
 	case EVENT_SAMPLES:
 		return read_samples(decoder, line, &event->samples);
+	case EVENT_UNIT_END:
+		return event->unit_end.id && event->unit_end.id < decoder->next[EVENT_UNITS] ? 0 : -EBADMSG;
 	case EVENT_THREAD_END:
 		return event->ending.id < decoder->next[EVENT_THREAD] ? 0 : -EBADMSG;
 	case EVENT_PROCESS_END:

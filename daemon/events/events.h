@@ -35,7 +35,9 @@
 	X(FRAMES, "frames") \
 	X(STACKS, "stacks")         /* tree nodes from id 1; id 0 is the empty stack */ \
 	X(CLASSES, "classes")       /* since 1.3: table of classes of time, from id 1; 0: not determined */ \
+	X(UNITS, "units")           /* compiles, phases, passes: rows from id 1; id 0 is outside of all */ \
 	X(SAMPLES, "samples")       /* a batch */ \
+	X(UNIT_END, "unit_end") \
 	X(THREAD_END, "thread_end") \
 	X(PROCESS_END, "process_end") \
 	X(LEDGER, "ledger")         /* running totals, about once a second and last */ \
@@ -124,6 +126,19 @@ struct class_row {
 	const char *detail;             /* which: the callee, the compiler, the system call; "" */
 };
 
+/* Since 1.3. A call of something that a rule names; its kind is enum rule_kind (rules/rules.h). */
+struct unit_row {
+	uint32_t parent;                /* unit id, 0: none */
+	uint32_t thread;
+	uint8_t kind;
+	const char *compiler, *name;    /* name "": not known (yet, see unit_end) */
+	const char *signature;          /* "" of what has none */
+	uint64_t time;                  /* its begin: of the span of its first sample */
+	uint32_t trigger;               /* stack id: ends in the line that caused it; 0: not known, or not the outermost */
+	const char *file;               /* where what is compiled is defined; "": not known */
+	uint32_t line;
+};
+
 struct sample_row {
 	uint64_t time;                  /* the instant of the stack */
 	uint64_t wall;                  /* since the thread's previous sample (or its start) */
@@ -135,7 +150,7 @@ struct sample_row {
 struct event_rows {
 	uint32_t first;                 /* id of rows[0] */
 	uint32_t n;
-	const void *rows;               /* function_row, frame_row, stack_row or class_row */
+	const void *rows;               /* function_row, frame_row, stack_row, class_row or unit_row */
 };
 
 struct event_samples {
@@ -147,6 +162,13 @@ struct event_ending {               /* thread_end, process_end */
 	uint32_t id;
 	uint64_t time;
 	uint64_t wall, cpu;             /* thread_end: idle tail since the last sample; CPU not yet told */
+};
+
+struct event_unit_end {
+	uint32_t id;
+	uint64_t time;                  /* of its last sample */
+	const char *name, *signature, *file; /* what became known only after its row; else "" */
+	uint32_t line;
 };
 
 struct ledger_line {
@@ -199,6 +221,7 @@ struct event {
 		struct event_rows rows;
 		struct event_samples samples;
 		struct event_ending ending;
+		struct event_unit_end unit_end;
 		struct event_ledger ledger;
 		struct event_gap gap;
 		struct event_end end;

@@ -59,6 +59,14 @@ static const struct field ending[] = {
 	O(U64, ending.wall, "wall"),
 	O(U64, ending.cpu, "cpu"),
 };
+static const struct field unit_end[] = {
+	M(U32, unit_end.id, "id"),
+	M(U64, unit_end.time, "time"),
+	O(STRING, unit_end.name, "name"),
+	O(STRING, unit_end.signature, "signature"),
+	O(STRING, unit_end.file, "file"),
+	O(U32, unit_end.line, "line"),
+};
 static const struct field ledger[] = {
 	M(U64, ledger.time, "time"),
 	M(U64, ledger.samples, "samples"),
@@ -85,6 +93,8 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_FRAMES] = LIST(rows),
 	[EVENT_STACKS] = LIST(rows),
 	[EVENT_CLASSES] = LIST(rows),
+	[EVENT_UNITS] = LIST(rows),
+	[EVENT_UNIT_END] = LIST(unit_end),
 	[EVENT_THREAD_END] = LIST(ending),
 	[EVENT_PROCESS_END] = LIST(ending),
 	[EVENT_LEDGER] = LIST(ledger),
@@ -115,11 +125,25 @@ static const struct field class_row[] = {
 	{"detail", FIELD_STRING, false, offsetof(struct class_row, detail)},
 };
 
+static const struct field unit_row[] = {
+	{"parent", FIELD_U32, true, offsetof(struct unit_row, parent)},
+	{"thread", FIELD_U32, true, offsetof(struct unit_row, thread)},
+	{"kind", FIELD_U8, true, offsetof(struct unit_row, kind)},
+	{"compiler", FIELD_STRING, true, offsetof(struct unit_row, compiler)},
+	{"name", FIELD_STRING, true, offsetof(struct unit_row, name)},
+	{"signature", FIELD_STRING, true, offsetof(struct unit_row, signature)},
+	{"time", FIELD_U64, true, offsetof(struct unit_row, time)},
+	{"trigger", FIELD_U32, false, offsetof(struct unit_row, trigger)},
+	{"file", FIELD_STRING, false, offsetof(struct unit_row, file)},
+	{"line", FIELD_U32, false, offsetof(struct unit_row, line)},
+};
+
 const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
 	[EVENT_FUNCTIONS] = {LIST(function_row), sizeof(struct function_row), 0},
 	[EVENT_FRAMES] = {LIST(frame_row), sizeof(struct frame_row), 0},
 	[EVENT_STACKS] = {LIST(stack_row), sizeof(struct stack_row), 1},
 	[EVENT_CLASSES] = {LIST(class_row), sizeof(struct class_row), 1},
+	[EVENT_UNITS] = {LIST(unit_row), sizeof(struct unit_row), 1},
 };
 
 static const struct field ledger_stop[] = {

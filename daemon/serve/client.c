@@ -102,7 +102,8 @@ void client__replay(struct engine *engine, struct client *client)
 
 	/* Tables are not shared: without a bound, clients that do not read could hold many of them. */
 	if (chunk__memory() > SERVE_MEMORY_MAX ||
-	    profile__replay(client->session->profile, &encoder.sink) || chunk__take(&encoder.out, 0, &chunk))
+	    profile__replay(client->session->profile, &encoder.sink) ||
+	    session_units__replay(client->session, &encoder.sink) || chunk__take(&encoder.out, 0, &chunk))
 		client__die(engine, client);
 	else
 		add(engine, client, chunk);

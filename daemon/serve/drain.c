@@ -19,6 +19,7 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 
 	if (tracee)
 		touch__code(session->engine, tracee, code);
+	session_units__code(session, code);
 	return profile__code(session->profile, code);
 }
 
@@ -51,6 +52,10 @@ static int on_sample(struct collect_sink *self, const struct record_sample *samp
 	bool no_python = sample->loss == LOSS_PROCESS_UNKNOWN &&
 			 tracee__ran_no_python(session, &sample->header);
 
+	int err = session_units__sample(session, sample);
+
+	if (err)
+		return err;
 	if (no_python || trusted != UINT32_MAX)
 		return correct(session, sample, no_python, trusted);
 	return profile__sample(session->profile, sample);
@@ -132,7 +137,9 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 	session->sink.event = on_event;
 	err = collector__new(&session->collect_sink, &session->collector);
 	if (!err)
-		err = profile__new(&options, &session->sink, &session->profile);
+		err = session_units__open(session);
+	if (!err)
+		err = profile__new(&options, session_units__sink(session), &session->profile);
 	if (!err)
 		err = ring__new(ring_fd, samples_fd, on_record, session, &session->ring);
 	if (err)
@@ -175,4 +182,5 @@ void drain__close(struct session *session)
 	session->ring = ring__free(session->ring);
 	session->collector = collector__free(session->collector);
 	session->profile = profile__free(session->profile);
+	session_units__close(session);
 }

@@ -211,6 +211,15 @@ void native__cut(struct session *session, struct record_sample *sample, uint32_t
 void native__mapped(struct session *session, const struct record_map *map);
 uint64_t native__refresh(struct session *session); /* monotonic ns: when there is more to do */
 
+/* --- units.c: which compile a sample is of --- */
+struct session_units;
+int session_units__open(struct session *session);   /* its sink is there */
+void session_units__close(struct session *session); /* its profile is gone */
+struct event_sink *session_units__sink(struct session *session);
+void session_units__code(struct session *session, const struct record_code *code);
+int session_units__sample(struct session *session, const struct record_sample *sample);
+int session_units__replay(struct session *session, struct event_sink *sink);
+
 /* --- cache_dir.c --- */
 /* The directory of unwind tables, of this user's alone; < 0: there is none. The caller's to close. */
 int cache_dir__open(void);
@@ -258,6 +267,7 @@ struct session {
 	struct collect_sink collect_sink;
 	struct collector *collector;
 	struct event_sink sink;
+	struct session_units *units;    /* between profile and sink */
 	struct profile *profile;
 	struct buf pending;             /* encoded, not published yet */
 	unsigned pending_events;

@@ -59,7 +59,7 @@ enum record_part_kind {
 	PART_LINES = 6,     /* struct part_bytes: a piece of the line table */
 	PART_NATIVE_FRAMES = 16, /* struct part_native_frames; innermost frame first */
 	PART_KERNEL_FRAMES = 17, /* struct part_kernel_frames; innermost frame first */
-	/* 18: values for rules */
+	PART_VALUES = 18, /* struct part_values: locals that rules name; innermost frame first */
 	PART_STACK = 19, /* struct part_stack */
 };
 
@@ -141,6 +141,26 @@ struct part_kernel_frames {
 	__u64 pc[];
 };
 
+/* Locals of Python frames whose code has a mark (struct value_marks). */
+struct frame_values {
+	__u32 frame;        /* index in part_py_frames.frames */
+	__u16 first;        /* which local words[0] is: index into co_varnames, or co_localsplusnames from 3.11 */
+	__u16 flags;        /* FRAME_VALUES_UNREAD */
+	__u64 address;      /* of the frame: with its code it tells one call from another, as long as it runs */
+	__u64 words[4];     /* PyObject *, 0: unset. From 3.14 on the low bits are a tag. Behind the last local: anything */
+};
+_Static_assert(sizeof(struct frame_values) == 48, "frame_values");
+#define FRAME_VALUES_WORDS 4u
+#define FRAME_VALUES_UNREAD 1u /* the words could not be read */
+struct part_values {
+	struct record_part part;
+	__u32 n;
+	__u32 flags;        /* VALUES_CUT */
+	/* struct frame_values */
+};
+_Static_assert(sizeof(struct part_values) == 16, "part_values");
+#define VALUES_CUT 1u          /* there are more such frames, outside of these */
+
 /* A code object. The same key may come again (from another CPU, after an
  * eviction, or in pieces): the content of equal keys is equal. */
 struct record_code {
@@ -208,6 +228,7 @@ struct record_map {
 #define RECORD_NATIVE_FRAMES_MAX 4096u
 #define RECORD_STACK_MAX 65536u      /* bytes of a stack: LLVM has frames of some KB, and 60 KB of them */
 #define RECORD_KERNEL_FRAMES_MAX 127u /* PERF_MAX_STACK_DEPTH: the kernel gives no more */
+#define VALUES_FRAMES_MAX 64u        /* frames of one sample that have values */
 #define RECORD_STRING_MAX 1024u      /* bytes kept of one string */
 #define RECORD_LINES_MAX 16384u      /* bytes of line table in one record */
 #define RECORD_VARIABLES_MAX 64u     /* names of variables kept of one code object */
@@ -219,7 +240,7 @@ struct record_map {
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX \
 	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 16u + RECORD_KERNEL_FRAMES_MAX * 8u + \
-	 160u + RECORD_STACK_MAX)
+	 160u + RECORD_STACK_MAX + 16u + VALUES_FRAMES_MAX * 48u)
 
 #define SAMPLER_LOSSES 48u
 _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");
@@ -233,6 +254,31 @@ struct sampler_counts {
 	__u64 losses[SAMPLER_LOSSES]; /* by enum loss */
 };
 
+/* Of which code objects the sampler gives values. The engine writes it: a mark first, then its bit. A mark that is
+ * written over while it is read gives the wrong locals of one sample: `first` tells. */
+struct value_mark {
+	__u64 key;          /* record_code.key; 0: free */
+	__u16 first;        /* the first local that is given */
+	__u16 _pad[3];
+};
+#define VALUE_MARK_BITS 4096u
+#define VALUE_MARK_SETS 64u
+#define VALUE_MARK_WAYS 4u
+struct value_marks {
+	__u64 active;       /* 0: none; then nothing below is looked at */
+	__u64 _pad[7];
+	__u64 bits[VALUE_MARK_BITS / 64]; /* by value_mark_bit(key): few frames have to be looked for below */
+	struct value_mark marks[VALUE_MARK_SETS * VALUE_MARK_WAYS];
+};
+HOST_INLINE __u32 value_mark_bit(__u64 key)
+{
+	return (__u32)(key >> 32) & (VALUE_MARK_BITS - 1);
+}
+HOST_INLINE __u32 value_mark_set(__u64 key)
+{
+	return (__u32)(key >> 24) & (VALUE_MARK_SETS - 1);
+}
+
 /* head and tail count bytes and never wrap; a record begins at data[count % SAMPLE_RING_BYTES] and is
  * contiguous: the last one runs on past the ring's end. The writer moves head after the record is
  * whole, the reader moves tail after it has copied it. */
@@ -242,6 +288,7 @@ struct sample_ring {
 	__u64 _pad0[3];
 	__u64 tail;
 	__u64 _pad1[7];
+	struct value_marks marks; /* the engine writes them, of each CPU's ring the same */
 	__u8 data[SAMPLE_RING_BYTES + SAMPLE_RECORD_MAX];
 };
 

@@ -161,6 +161,8 @@ static void samples_are_columns_of_deltas(void **state)
 	buf__free(&out);
 }
 
+#define UNITS "{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"C\",\"f\",\"\",5],[1,0,1,\"C\",\"p\",\"\",6,2]]}\n"
+
 struct keep {
 	struct event_sink sink;
 	struct sample_row rows[4];
@@ -182,9 +184,9 @@ static void samples_come_back(void **state)
 {
 	struct keep keep = {.sink = {keep_samples}};
 	const struct sample_row want[] = {
-		{INT64_MAX, INT64_MAX, INT64_MAX, 0, 2, UINT32_MAX, UINT32_MAX, UINT32_MAX},
+		{INT64_MAX, INT64_MAX, INT64_MAX, 0, 2, UINT32_MAX, 2, UINT32_MAX},
 		{0, 0, 0, 0, 0, 0, 0, 0},
-		{12, 11, 10, 0, 1, 9, 8, 7},
+		{12, 11, 10, 0, 1, 9, 1, 7},
 	};
 	const struct event event = {.kind = EVENT_SAMPLES, .samples = {3, want}};
 	struct event_decoder *decoder;
@@ -194,6 +196,8 @@ static void samples_come_back(void **state)
 	assert_int_equal(event_decoder__new(&decoder), 0);
 	assert_int_equal(feed(decoder, SETUP, &keep.sink), 0);
 	assert_int_equal(event__encode(&event, &out), 0);
+	assert_int_equal(event_decoder__line(decoder, out.data, out.len, &keep.sink), -EBADMSG); /* no units yet */
+	assert_int_equal(feed(decoder, UNITS, &keep.sink), 0);
 	assert_int_equal(event_decoder__line(decoder, out.data, out.len, &keep.sink), 0);
 	assert_int_equal(keep.n, 3);
 	for (i = 0; i < 3; i++) /* a row ends in padding */

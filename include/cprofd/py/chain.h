@@ -53,6 +53,7 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		to &= RECORD_PY_FRAMES_MAX - 1;
 		out->frames[to].code = recent->key;
 		out->frames[to].place = (__u32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode) | flags << 32;
+		walk->places[to] = frame;
 		frame = back;
 		n++;
 	}
@@ -118,6 +119,7 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 	to &= RECORD_PY_FRAMES_MAX - 1;
 	out->frames[to].code = key;
 	out->frames[to].place = (__u32)offset | flags << 32;
+	walk->places[to] = frame;
 	walk->closed = (__u8)flags;
 	walk->n = n + 1;
 	walk->frame = back;

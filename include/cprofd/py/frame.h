@@ -93,6 +93,7 @@ HOST_INLINE int py_put(struct py_walk *walk, struct py_out *out, __u64 key, __s3
 	out->frames[n].code = key;
 	out->frames[n].offset = offset;
 	out->frames[n].flags = flags | walk->flags;
+	walk->places[n] = walk->frame;
 	walk->flags = 0;
 	walk->n = n + 1;
 	return 1;

@@ -112,6 +112,7 @@ struct py_walk {
 	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair; of a string, for py_code_deep */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
 	struct py_slot slots[PY_SETS * 4];
+	__u64 places[RECORD_PY_FRAMES_MAX]; /* address of each frame of the walk */
 };
 
 /* A function apart: verified once in BPF. Weak, so that clang takes nothing for granted of what it returns: the verifier

@@ -1,0 +1,70 @@
+/* `cprofd rules list`, `cprofd rules check FILE...` */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "rules/rules.h"
+
+static int fail(const struct rules_error *error)
+{
+	if (error->line)
+		say("%s:%" PRIu32 ":%" PRIu32 ": %s", error->file, error->line, error->column, error->sentence);
+	else
+		say("%s: %s", error->file, error->sentence);
+	return CLI_COULD_NOT;
+}
+
+static void print_compiler(const struct rules *rules, uint32_t number)
+{
+	const struct compiler *compiler = rules__compiler(rules, number);
+	uint32_t counts[RULE_KINDS] = {}, i;
+
+	if (compiler__gone(compiler))
+		return;
+	for (i = 0; i < compiler->n_rules; i++)
+		counts[rules__get(rules, compiler->first + i)->kind]++;
+	printf("%-14s %2" PRIu32 " of units, %2" PRIu32 " of phases, %2" PRIu32 " of passes   %s\n", compiler->name,
+	       counts[RULE_UNIT], counts[RULE_PHASE], counts[RULE_PASS], compiler->source);
+}
+
+static int run(const struct cli_options *options, struct rules *rules)
+{
+	const char *what = options->n_operands ? options->operands[0] : "";
+	struct rules_error error;
+	uint32_t before, i;
+	int n;
+
+	if (!strcmp(what, "list") && options->n_operands == 1) {
+		if (rules__builtin(rules, &error) || (options->rules && rules__file(rules, options->rules, &error)))
+			return fail(&error);
+		for (i = 0; i < rules__compilers(rules); i++)
+			print_compiler(rules, i);
+		return CLI_DONE;
+	}
+	if (strcmp(what, "check") || options->n_operands < 2) {
+		say("which? `cprofd rules list`, or `cprofd rules check FILE`");
+		return CLI_USAGE;
+	}
+	for (n = 1; n < options->n_operands; n++) {
+		before = rules__compilers(rules);
+		if (rules__file(rules, options->operands[n], &error))
+			return fail(&error);
+		for (i = before; i < rules__compilers(rules); i++)
+			print_compiler(rules, i);
+	}
+	return CLI_DONE;
+}
+
+int rules__run(const struct cli_options *options)
+{
+	struct rules *rules;
+	int status;
+
+	if (rules__new(&rules)) {
+		say("out of memory");
+		return CLI_COULD_NOT;
+	}
+	status = run(options, rules);
+	rules__free(rules);
+	return status;
+}

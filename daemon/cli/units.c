@@ -1,0 +1,60 @@
+#include "cli/units.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "rules/rules.h"
+#include "units/units.h"
+
+static const uint32_t shown[RULE_KINDS] = {[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6};
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct units_summary *summary = (struct units_summary *)self;
+	int err = units_table__event(summary->table, event);
+
+	return err ? err : summary->next->event(summary->next, event);
+}
+
+int units_summary__init(struct units_summary *summary, struct event_sink *next)
+{
+	*summary = (struct units_summary){.sink.event = on_event, .next = next};
+	return units_table__new(&summary->table);
+}
+
+void units_summary__free(struct units_summary *summary)
+{
+	summary->table = units_table__free(summary->table);
+}
+
+static void print_line(const struct units_line *line)
+{
+	const char *name = *line->name ? line->name : "(name unknown)";
+
+	fprintf(stderr, "%12s %12s %6" PRIu32 "  %s", words__duration(line->inclusive),
+		words__duration(line->exclusive), line->count, name);
+	if (line->kind == RULE_UNIT)
+		fprintf(stderr, strlen(line->signature) > 60 ? "(%.60s...)" : "(%s)", line->signature);
+	fprintf(stderr, "\n");
+}
+
+void units_summary__print(struct units_summary *summary)
+{
+	static const char *const titles[RULE_KINDS] = {"compile", "phase", "pass"};
+	const struct units_line *lines;
+	uint32_t n, i;
+	uint8_t kind;
+
+	for (kind = 0; kind < RULE_KINDS; kind++) {
+		if (units_table__lines(summary->table, kind, &lines, &n) || !n)
+			continue;
+		fprintf(stderr, "%12s %12s %6s  %s\n", kind ? "inclusive" : "with inner", "exclusive", "times", titles[kind]);
+		for (i = 0; i < n && i < shown[kind]; i++)
+			print_line(&lines[i]);
+		if (n > i)
+			fprintf(stderr, "%34s... and %" PRIu32 " more\n", "", n - i);
+		fputc('\n', stderr);
+	}
+}

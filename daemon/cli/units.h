@@ -1,0 +1,18 @@
+/* The compile units of a recording, as a short table on stderr. */
+#ifndef CPROFD_CLI_UNITS_H
+#define CPROFD_CLI_UNITS_H
+
+#include "events/events.h"
+
+struct units_table;
+/* A sink in front of another: what passes is counted too. */
+struct units_summary {
+	struct event_sink sink, *next;
+	struct units_table *table;
+};
+int units_summary__init(struct units_summary *summary, struct event_sink *next);
+void units_summary__free(struct units_summary *summary);
+/* Nothing when there was no compile. */
+void units_summary__print(struct units_summary *summary);
+
+#endif

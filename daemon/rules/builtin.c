@@ -1,0 +1,20 @@
+/* The rules that the program brings along: rules/ of the tree, made into text by the Makefile. */
+#include <string.h>
+
+#include "rules/rules.h"
+
+static const struct {
+	const char *file, *text;
+} texts[] = {
+#include "rules.inc"
+};
+
+int rules__builtin(struct rules *rules, struct rules_error *ret_error)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < sizeof(texts) / sizeof(texts[0]); i++)
+		err = rules__parse(rules, texts[i].file, texts[i].text, strlen(texts[i].text), ret_error);
+	return err;
+}

@@ -1,0 +1,82 @@
+/* Rules from a user's file or directory. The command line reads them, with the user's own rights. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "rules/rules.h"
+
+static int fail(struct rules_error *ret_error, const char *path, int err)
+{
+	*ret_error = (struct rules_error){};
+	snprintf(ret_error->file, sizeof(ret_error->file), "%s", path);
+	snprintf(ret_error->sentence, sizeof(ret_error->sentence), "%s", strerror(-err));
+	return err;
+}
+
+static int read_all(int fd, char *text, size_t *ret_len)
+{
+	ssize_t got;
+
+	*ret_len = 0;
+	while (*ret_len <= RULES_TEXT_MAX) {
+		got = read(fd, text + *ret_len, RULES_TEXT_MAX + 1 - *ret_len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : 0;
+		*ret_len += (size_t)got;
+	}
+	return 0;
+}
+
+static int is_rules(const struct dirent *entry)
+{
+	const char *dot = strrchr(entry->d_name, '.');
+
+	return dot && dot != entry->d_name && !strcmp(dot, ".rules");
+}
+
+static int read_directory(struct rules *rules, const char *path, struct rules_error *ret_error)
+{
+	struct dirent **entries;
+	int n = scandir(path, &entries, is_rules, alphasort), i, err = 0;
+
+	if (n < 0)
+		return fail(ret_error, path, -errno);
+	for (i = 0; i < n; i++) {
+		char name[4096];
+
+		if (!err && snprintf(name, sizeof(name), "%s/%s", path, entries[i]->d_name) >= (int)sizeof(name))
+			err = fail(ret_error, path, -ENAMETOOLONG);
+		if (!err)
+			err = rules__file(rules, name, ret_error);
+		free(entries[i]);
+	}
+	free(entries);
+	return err;
+}
+
+int rules__file(struct rules *rules, const char *path, struct rules_error *ret_error)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_free_ char *text = NULL;
+	struct stat stat;
+	size_t len;
+	int err;
+
+	if (fd < 0 || fstat(fd, &stat))
+		return fail(ret_error, path, -errno);
+	if (S_ISDIR(stat.st_mode))
+		return read_directory(rules, path, ret_error);
+	text = malloc(RULES_TEXT_MAX + 1);
+	if (!text)
+		return fail(ret_error, path, -ENOMEM);
+	err = read_all(fd, text, &len);
+	return err ? fail(ret_error, path, err) : rules__parse(rules, path, text, len, ret_error);
+}

@@ -1,0 +1,266 @@
+/* Which rule is this frame of? */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/internal.h"
+
+bool pattern__matches(const char *pattern, const char *text)
+{
+	const char *star = NULL, *back = NULL;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = pattern++;
+			back = text;
+		} else if (*pattern == *text) {
+			pattern++;
+			text++;
+		} else if (star) { /* the star takes one more */
+			pattern = star + 1;
+			text = ++back;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+bool patterns__any(const struct patterns *patterns, const char *text)
+{
+	uint32_t i;
+
+	for (i = 0; i < patterns->n; i++)
+		if (pattern__matches(patterns->patterns[i], text))
+			return true;
+	return false;
+}
+
+/* Before 3.11 code objects know only the last part of their qualified name. */
+static bool function_matches(const struct patterns *functions, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < functions->n; i++) {
+		const char *pattern = functions->patterns[i], *last = strrchr(pattern, '.');
+
+		if (pattern__matches(pattern, name) ||
+		    (last && !strchr(name, '.') && pattern__matches(last + 1, name)))
+			return true;
+	}
+	return false;
+}
+
+static bool has(const struct rule_variables *variables, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < variables->n; i++)
+		if (!strcmp(variables->names[i], name))
+			return true;
+	return false;
+}
+
+static bool has_all(const struct rule *rule, const struct rule_variables *variables)
+{
+	uint32_t i;
+
+	if (!variables || !variables->names)
+		return true;
+	for (i = 0; i < rule->has.n; i++)
+		if (!has(variables, rule->has.patterns[i]))
+			return false;
+	return true;
+}
+
+uint32_t rules__python(const struct rules *rules, const char *file, const char *name,
+		       const struct rule_variables *variables)
+{
+	uint32_t i;
+
+	for (i = 0; i < rules->n_rules; i++) {
+		const struct rule *rule = &rules->rules[i];
+
+		if (rule->functions.n && function_matches(&rule->functions, name) &&
+		    patterns__any(&rule->files, file) && !patterns__any(&rule->nots, name) &&
+		    has_all(rule, variables) && !compiler__gone(&rules->compilers[rule->compiler]))
+			return i;
+	}
+	return RULE_NONE;
+}
+
+uint32_t rules__native(const struct rules *rules, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < rules->n_rules; i++) {
+		const struct rule *rule = &rules->rules[i];
+
+		if (rule->natives.n && patterns__any(&rule->natives, name) &&
+		    !patterns__any(&rule->nots, name) &&
+		    !compiler__gone(&rules->compilers[rule->compiler]))
+			return i;
+	}
+	return RULE_NONE;
+}
+
+bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *file)
+{
+	return compiler < rules->n_compilers &&
+	       patterns__any(&rules->compilers[compiler].own, file);
+}
+
+/* --- parts of a name: namespace::Class<A, B>::function(arguments) const, or module.Class.function --- */
+
+struct span {
+	const char *start, *end;
+};
+
+/* From the end backwards, `:` and `.` outside of all brackets part a name. The whole name without its arguments. */
+static struct span without_arguments(const char *name)
+{
+	const char *at = name, *end = name + strlen(name);
+	int depth = 0;
+
+	for (; *at; at++) {
+		if (*at == '<' || *at == '{')
+			depth++;
+		else if ((*at == '>' || *at == '}') && depth)
+			depth--;
+		else if (*at == '(' && !depth && at > name) {
+			if (!strncmp(at, "(anonymous namespace)", 21))
+				at += 20;
+			else
+				return (struct span){name, at};
+		}
+	}
+	return (struct span){name, end};
+}
+
+/* The last part of `whole`; *ret_rest is what is before it. */
+static struct span last_part(struct span whole, struct span *ret_rest)
+{
+	const char *at = whole.end;
+	int depth = 0;
+
+	while (at > whole.start) {
+		char c = at[-1];
+
+		if (c == '>' || c == ')' || c == '}')
+			depth++;
+		else if ((c == '<' || c == '(' || c == '{') && depth)
+			depth--;
+		else if (!depth && (c == ':' || c == '.'))
+			break;
+		at--;
+	}
+	ret_rest->start = ret_rest->end = whole.start;
+	if (at > whole.start) {
+		ret_rest->end = at - 1;
+		if (ret_rest->end > whole.start && *ret_rest->end == ':' && ret_rest->end[-1] == ':')
+			ret_rest->end--;
+	}
+	return (struct span){at, whole.end};
+}
+
+static struct span without_template(struct span part)
+{
+	const char *at;
+
+	for (at = part.start; at < part.end; at++)
+		if (*at == '<' && at > part.start)
+			return (struct span){part.start, at};
+	return part;
+}
+
+/* The number-th argument of the template, from 1, without its namespaces and its own arguments. */
+static struct span template_argument(struct span part, uint32_t number)
+{
+	const char *at = memchr(part.start, '<', (size_t)(part.end - part.start)), *start;
+	struct span rest, found;
+	int depth = 0;
+
+	if (!at)
+		return (struct span){part.start, part.start};
+	for (start = ++at; at < part.end; at++) {
+		if (*at == '<' || *at == '(') {
+			depth++;
+		} else if (depth && (*at == '>' || *at == ')')) {
+			depth--;
+		} else if (!depth && (*at == ',' || *at == '>')) {
+			if (!--number) {
+				found = last_part((struct span){start, at}, &rest);
+				return without_template(found);
+			}
+			start = at + 1;
+			if (*start == ' ')
+				start++;
+		}
+	}
+	return (struct span){part.end, part.end};
+}
+
+static struct span part_of(const struct source *source, const char *name)
+{
+	struct span rest, part = last_part(without_arguments(name), &rest), nothing;
+
+	if (source->kind == SOURCE_FUNCTION)
+		return without_template(part);
+	part = last_part(rest, &nothing);
+	return source->kind == SOURCE_CLASS ? without_template(part)
+					    : template_argument(part, source->number);
+}
+
+int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size)
+{
+	uint32_t i;
+
+	for (i = 0; i < choices->n; i++) {
+		const struct source *source = &choices->sources[i];
+		struct span part;
+
+		if (source->kind == SOURCE_VALUE)
+			continue;
+		if (source->kind == SOURCE_TEXT)
+			part = (struct span){source->text, source->text + strlen(source->text)};
+		else
+			part = part_of(source, frame);
+		if (part.start >= part.end)
+			continue;
+		snprintf(ret, size, "%.*s", (int)(part.end - part.start), part.start);
+		return 0;
+	}
+	return -ENODATA;
+}
+
+bool rules__values(const struct choices *choices)
+{
+	uint32_t i;
+
+	for (i = 0; i < choices->n; i++)
+		if (choices->sources[i].kind == SOURCE_VALUE)
+			return true;
+	return false;
+}
+
+void compiler__polish(const struct compiler *compiler, char *name)
+{
+	size_t len = strlen(name), end;
+	uint32_t i;
+
+	for (i = 0; i < compiler->n_groups; i++)
+		if (patterns__any(&compiler->groups[i].patterns, name)) {
+			/* A group's name may be longer than the name that is there: it is cut. */
+			snprintf(name, RULES_WORD_MAX, "%s", compiler->groups[i].name);
+			return;
+		}
+	for (i = 0; i < compiler->strips.n; i++) {
+		end = strlen(compiler->strips.patterns[i]);
+		if (len > end && !strcmp(name + len - end, compiler->strips.patterns[i])) {
+			name[len - end] = '\0';
+			return;
+		}
+	}
+}

@@ -1,0 +1,369 @@
+/* The text of one compiler's rules, line by line: a word, and what it is given. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/internal.h"
+
+struct parser {
+	struct line_reader line;
+	struct compiler *compiler; /* NULL: its line has not come */
+	struct rule *rule;         /* NULL: before the first */
+	uint32_t number;
+};
+
+const char *const rule_kind_names[RULE_KINDS] = {"unit", "phase", "pass"};
+
+int rules__new(struct rules **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+struct rules *rules__free(struct rules *rules)
+{
+	uint32_t i;
+
+	if (rules) {
+		for (i = 0; i < rules->n_blocks; i++)
+			free(rules->blocks[i]);
+		free(rules->blocks);
+		arena__free(&rules->strings);
+	}
+	free(rules);
+	return NULL;
+}
+
+uint32_t rules__count(const struct rules *rules) { return rules->n_rules; }
+const struct rule *rules__get(const struct rules *rules, uint32_t i) { return &rules->rules[i]; }
+uint32_t rules__compilers(const struct rules *rules) { return rules->n_compilers; }
+
+const struct compiler *rules__compiler(const struct rules *rules, uint32_t i)
+{
+	return &rules->compilers[i];
+}
+
+bool compiler__gone(const struct compiler *compiler) { return !compiler->n_rules; }
+
+const char *rules__keep(struct rules *rules, const char *text, size_t len)
+{
+	char *copy = arena__take(&rules->strings, len + 1);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	return copy;
+}
+
+void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
+{
+	void *grown, **blocks;
+	uint32_t i;
+
+	if (n & (n - 1)) /* room was made by doubling */
+		return array;
+	for (i = 0; array && i < rules->n_blocks && rules->blocks[i] != array; i++)
+		;
+	if (!array && rules->n_blocks == rules->blocks_capacity) {
+		uint32_t capacity = rules->blocks_capacity ? 2 * rules->blocks_capacity : 64;
+
+		blocks = realloc(rules->blocks, capacity * sizeof(*blocks));
+		if (!blocks)
+			return NULL;
+		rules->blocks = blocks;
+		rules->blocks_capacity = capacity;
+	}
+	grown = realloc(array, item * (n ? 2 * n : 1));
+	if (!grown)
+		return NULL;
+	if (!array)
+		i = rules->n_blocks++;
+	rules->blocks[i] = grown;
+	return grown;
+}
+
+/* --- what a line's word does --- */
+
+static int add_pattern(struct parser *parser, struct patterns *patterns, const char *start, const char *end)
+{
+	struct line_reader *line = &parser->line;
+	const char **grown;
+
+	line->at = start;
+	if (start == end)
+		return line__fail(line, "here a pattern is missing");
+	if (end - start > (long)RULES_WORD_MAX)
+		return line__fail(line, "this is longer than a pattern may be");
+	if (patterns->n == RULES_PATTERNS_MAX)
+		return line__fail(line, "more patterns than there may be");
+	grown = rules__grow(line->rules, patterns->patterns, sizeof(*grown), patterns->n);
+	if (!grown)
+		return -ENOMEM;
+	patterns->patterns = grown;
+	grown[patterns->n] = rules__keep(line->rules, start, (size_t)(end - start));
+	return grown[patterns->n++] ? 0 : -ENOMEM;
+}
+
+/* Patterns parted by spaces. */
+static int read_words(struct parser *parser, struct patterns *patterns)
+{
+	struct line_reader *line = &parser->line;
+	int err;
+
+	do {
+		const char *start = line->at, *end = start;
+
+		while (end < line->end && *end != ' ' && *end != '\t')
+			end++;
+		err = add_pattern(parser, patterns, start, end);
+		if (err)
+			return err;
+		line->at = end;
+		line__skip_space(line);
+	} while (line->at < line->end);
+	return 0;
+}
+
+/* One pattern, which may hold spaces: names of C++ do. */
+static int read_line(struct parser *parser, struct patterns *patterns)
+{
+	return add_pattern(parser, patterns, parser->line.at, parser->line.end);
+}
+
+static int word_compiler(struct parser *parser)
+{
+	struct line_reader *line = &parser->line;
+	struct rules *rules = line->rules;
+
+	if (parser->compiler)
+		return line__fail(line, "a file is about one compiler, and this is the second");
+	if (rules->n_compilers == RULES_COMPILERS_MAX)
+		return line__fail(line, "more compilers than there may be");
+	if (line->at == line->end)
+		return line__fail(line, "the compiler's name is missing");
+	if (line->end - line->at > 64)
+		return line__fail(line, "this is longer than a compiler's name may be");
+	parser->compiler = &rules->compilers[rules->n_compilers];
+	*parser->compiler = (struct compiler){.first = rules->n_rules};
+	parser->compiler->name = rules__keep(rules, line->at, (size_t)(line->end - line->at));
+	return parser->compiler->name ? 0 : -ENOMEM;
+}
+
+static int check_rule(struct parser *parser)
+{
+	const struct rule *rule = parser->rule;
+	struct line_reader *line = &parser->line;
+
+	if (!rule)
+		return 0;
+	if (!rule->functions.n && !rule->natives.n)
+		return line__fail(line, "the rule above this line has neither `function` nor `native`");
+	if (rule->functions.n && !rule->files.n)
+		return line__fail(line, "the rule above this line has a `function`, but no `file`");
+	if (!rule->name.n)
+		return line__fail(line, "the rule above this line has no `name`");
+	return 0;
+}
+
+static int begin_rule(struct parser *parser, enum rule_kind kind)
+{
+	struct line_reader *line = &parser->line;
+	struct rules *rules = line->rules;
+	int err = check_rule(parser);
+
+	if (err)
+		return err;
+	if (line->at != line->end)
+		return line__fail(line, "here the line should end");
+	if (rules->n_rules == RULES_MAX)
+		return line__fail(line, "more rules than there may be");
+	parser->rule = &rules->rules[rules->n_rules++];
+	*parser->rule = (struct rule){
+		.kind = kind, .compiler = rules->n_compilers, .line = parser->number};
+	parser->compiler->n_rules++;
+	return 0;
+}
+
+static int word_unit(struct parser *parser) { return begin_rule(parser, RULE_UNIT); }
+static int word_phase(struct parser *parser) { return begin_rule(parser, RULE_PHASE); }
+static int word_pass(struct parser *parser) { return begin_rule(parser, RULE_PASS); }
+
+static int word_own(struct parser *parser) { return read_words(parser, &parser->compiler->own); }
+static int word_loaded(struct parser *parser) { return read_words(parser, &parser->compiler->loaded); }
+static int word_strip(struct parser *parser) { return read_words(parser, &parser->compiler->strips); }
+
+/* group "name" pattern pattern */
+static int word_group(struct parser *parser)
+{
+	struct line_reader *line = &parser->line;
+	struct compiler *compiler = parser->compiler;
+	struct rule_group *grown;
+	const char *start = line->at + 1, *end;
+
+	end = line->at < line->end && *line->at == '"' ?
+		      memchr(start, '"', (size_t)(line->end - start)) : NULL;
+	if (!end || end == start)
+		return line__fail(line, "here the group's name is missing, in \"\"");
+	if (end - start >= (long)RULES_WORD_MAX / 2)
+		return line__fail(line, "this is longer than a group's name may be");
+	if (compiler->n_groups == RULES_PATTERNS_MAX)
+		return line__fail(line, "more groups than there may be");
+	grown = rules__grow(line->rules, compiler->groups, sizeof(*grown), compiler->n_groups);
+	if (!grown)
+		return -ENOMEM;
+	compiler->groups = grown;
+	grown += compiler->n_groups++;
+	*grown = (struct rule_group){.name = rules__keep(line->rules, start, (size_t)(end - start))};
+	line->at = end + 1;
+	line__skip_space(line);
+	return grown->name ? read_words(parser, &grown->patterns) : -ENOMEM;
+}
+
+static int word_file(struct parser *parser) { return read_words(parser, &parser->rule->files); }
+static int word_function(struct parser *parser) { return read_words(parser, &parser->rule->functions); }
+static int word_native(struct parser *parser) { return read_line(parser, &parser->rule->natives); }
+static int word_not(struct parser *parser) { return read_line(parser, &parser->rule->nots); }
+static int word_has(struct parser *parser) { return read_words(parser, &parser->rule->has); }
+
+static int read_choices(struct parser *parser, struct choices *choices)
+{
+	if (choices->n)
+		return line__fail(&parser->line, "this was said above already: choices are parted by |");
+	return value__parse(&parser->line, choices);
+}
+
+static int word_name(struct parser *parser) { return read_choices(parser, &parser->rule->name); }
+static int word_signature(struct parser *parser) { return read_choices(parser, &parser->rule->signature); }
+static int word_defined(struct parser *parser) { return read_choices(parser, &parser->rule->defined); }
+
+enum where { FIRST, COMPILER, ANYWHERE, RULE };
+static const struct {
+	const char *word;
+	enum where where;
+	int (*take)(struct parser *parser);
+} words[] = {
+	{"compiler", FIRST, word_compiler},
+	{"own", COMPILER, word_own},
+	{"loaded", COMPILER, word_loaded},
+	{"strip", COMPILER, word_strip},
+	{"group", COMPILER, word_group},
+	{"unit", ANYWHERE, word_unit},
+	{"phase", ANYWHERE, word_phase},
+	{"pass", ANYWHERE, word_pass},
+	{"file", RULE, word_file},
+	{"function", RULE, word_function},
+	{"native", RULE, word_native},
+	{"not", RULE, word_not},
+	{"has", RULE, word_has},
+	{"name", RULE, word_name},
+	{"signature", RULE, word_signature},
+	{"defined", RULE, word_defined},
+};
+
+static int parse_line(struct parser *parser)
+{
+	struct line_reader *line = &parser->line;
+	const char *start, *at;
+	size_t i, len;
+
+	for (at = line->start; at < line->end; at++)
+		if ((unsigned char)*at < ' ' && *at != '\t') {
+			line->at = at;
+			return line__fail(line, "this byte is a control character");
+		}
+	line__skip_space(line);
+	start = line->at;
+	if (start == line->end || *start == '#')
+		return 0;
+	while (line->end > start && (line->end[-1] == ' ' || line->end[-1] == '\t'))
+		line->end--;
+	while (line->at < line->end && *line->at != ' ' && *line->at != '\t')
+		line->at++;
+	len = (size_t)(line->at - start);
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strlen(words[i].word) != len || memcmp(words[i].word, start, len))
+			continue;
+		line__skip_space(line);
+		if (words[i].where != FIRST && !parser->compiler) {
+			line->at = start;
+			return line__fail(line, "the first word of a file is `compiler NAME`");
+		}
+		if (words[i].where == COMPILER && parser->rule) {
+			line->at = start;
+			return line__fail(line, "this is said of the compiler, before its first rule");
+		}
+		if (words[i].where == RULE && !parser->rule) {
+			line->at = start;
+			return line__fail(line, "this is said of a rule: `unit`, `phase` or `pass` comes before");
+		}
+		return words[i].take(parser);
+	}
+	line->at = start;
+	return line__fail(line, "this word is not known");
+}
+
+/* One that is there by this name gives way. */
+static void replace(struct rules *rules, const struct compiler *fresh)
+{
+	uint32_t i;
+
+	for (i = 0; i < rules->n_compilers; i++)
+		if (!strcmp(rules->compilers[i].name, fresh->name))
+			rules->compilers[i].n_rules = 0;
+}
+
+static int parse_text(struct parser *parser, const char *text, size_t len)
+{
+	struct line_reader *line = &parser->line;
+	const char *end = text + len;
+	int err = 0;
+
+	line->start = line->at = line->end = text;
+	if (len > RULES_TEXT_MAX)
+		return line__fail(line, "the text is longer than 1 MiB");
+	while (!err && text < end) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+
+		line->start = line->at = text;
+		line->end = stop ? stop : end;
+		parser->number++;
+		err = parse_line(parser);
+		text = stop ? stop + 1 : end;
+	}
+	if (!err)
+		line->at = line->end; /* what is missing is missing here */
+	if (!err && !parser->compiler)
+		err = line__fail(line, "there is no `compiler NAME` in it");
+	if (!err && !parser->rule)
+		err = line__fail(line, "there is no rule in it");
+	if (!err)
+		err = check_rule(parser);
+	return err;
+}
+
+int rules__parse(struct rules *rules, const char *file, const char *text, size_t len,
+		 struct rules_error *ret_error)
+{
+	struct parser parser = {.line = {.rules = rules}};
+	uint32_t n_rules = rules->n_rules;
+	int err = parse_text(&parser, text, len);
+
+	if (!err) {
+		parser.compiler->source = rules__keep(rules, file, strlen(file));
+		err = parser.compiler->source ? 0 : -ENOMEM;
+	}
+	if (err) {
+		rules->n_rules = n_rules;
+		*ret_error = (struct rules_error){.line = parser.number,
+						  .column = (uint32_t)(parser.line.at - parser.line.start) + 1};
+		snprintf(ret_error->file, sizeof(ret_error->file), "%s", file);
+		snprintf(ret_error->sentence, sizeof(ret_error->sentence), "%s",
+			 err == -ENOMEM ? "out of memory" : parser.line.sentence);
+		return err;
+	}
+	replace(rules, parser.compiler);
+	rules->n_compilers++;
+	return 0;
+}

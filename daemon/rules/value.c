@@ -1,0 +1,129 @@
+/* The right side of `name`, `signature`, `defined`: sources, parted by |. */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "rules/internal.h"
+
+int line__fail(struct line_reader *reader, const char *sentence)
+{
+	if (!reader->sentence)
+		reader->sentence = sentence;
+	return -EBADMSG;
+}
+
+void line__skip_space(struct line_reader *reader)
+{
+	while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\t'))
+		reader->at++;
+}
+
+static bool is_name(char c, bool first)
+{
+	/* Names of Python beyond ASCII are taken as their bytes. */
+	return c == '_' || isalpha((unsigned char)c) || (c & 0x80) ||
+	       (!first && isdigit((unsigned char)c));
+}
+
+static bool take(struct line_reader *reader, char c)
+{
+	if (reader->at >= reader->end || *reader->at != c)
+		return false;
+	reader->at++;
+	return true;
+}
+
+static int parse_text(struct line_reader *reader, struct source *ret)
+{
+	const char *start = ++reader->at;
+
+	while (reader->at < reader->end && *reader->at != '"')
+		reader->at++;
+	if (reader->at >= reader->end)
+		return line__fail(reader, "a text begins here that has no closing \"");
+	if (reader->at - start > (long)RULES_WORD_MAX)
+		return line__fail(reader, "this text is too long");
+	ret->kind = SOURCE_TEXT;
+	ret->text = rules__keep(reader->rules, start, (size_t)(reader->at - start));
+	reader->at++;
+	return ret->text ? 0 : -ENOMEM;
+}
+
+static int parse_own(struct line_reader *reader, struct source *ret)
+{
+	static const struct {
+		const char *word;
+		enum source_kind kind;
+	} words[] = {
+		{"@function", SOURCE_FUNCTION}, {"@class", SOURCE_CLASS}, {"@template:", SOURCE_TEMPLATE}};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t len = strlen(words[i].word);
+
+		if ((size_t)(reader->end - reader->at) < len || memcmp(reader->at, words[i].word, len))
+			continue;
+		reader->at += len;
+		ret->kind = words[i].kind;
+		if (ret->kind != SOURCE_TEMPLATE)
+			return 0;
+		if (reader->at >= reader->end || *reader->at < '1' || *reader->at > '9')
+			return line__fail(reader, "the number of the template's argument is missing: 1 to 9");
+		ret->number = (uint32_t)(*reader->at++ - '0');
+		return 0;
+	}
+	return line__fail(reader, "is none of @function, @class, @template:N");
+}
+
+static int parse_path(struct line_reader *reader, struct source *ret)
+{
+	ret->kind = SOURCE_VALUE;
+	do {
+		struct step_row *step = &ret->steps[ret->n];
+		const char *start = reader->at;
+
+		if (ret->n == RULES_STEPS_MAX)
+			return line__fail(reader, "more steps than a path may have");
+		if (ret->n && take(reader, '*')) {
+			step->kind = STEP_ITEMS;
+		} else {
+			while (reader->at < reader->end && is_name(*reader->at, reader->at == start))
+				reader->at++;
+			if (reader->at == start)
+				return line__fail(reader, ret->n ? "here an attribute or * is missing"
+								 : "here a local, @..., or \"text\" is missing");
+			step->kind = STEP_NAME;
+			step->name = rules__keep(reader->rules, start, (size_t)(reader->at - start));
+			if (!step->name)
+				return -ENOMEM;
+		}
+		ret->n++;
+	} while (take(reader, '.'));
+	return 0;
+}
+
+static int parse_source(struct line_reader *reader, struct source *ret)
+{
+	line__skip_space(reader);
+	if (reader->at < reader->end && *reader->at == '"')
+		return parse_text(reader, ret);
+	if (reader->at < reader->end && *reader->at == '@')
+		return parse_own(reader, ret);
+	return parse_path(reader, ret);
+}
+
+int value__parse(struct line_reader *reader, struct choices *ret)
+{
+	int err;
+
+	do {
+		if (ret->n == RULES_CHOICES_MAX)
+			return line__fail(reader, "more choices than there may be");
+		err = parse_source(reader, &ret->sources[ret->n]);
+		if (err)
+			return err;
+		ret->n++;
+		line__skip_space(reader);
+	} while (take(reader, '|'));
+	return reader->at == reader->end ? 0 : line__fail(reader, "here the line should end, or | follow");
+}

@@ -1,0 +1,122 @@
+/* Compile units of a session: rules, marks for the sampler, and the target's memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rules/rules.h"
+#include "serve/engine.h"
+#include "units/units.h"
+
+#define PAGE 4096u
+#define PAGES 32u
+
+/* Reading one value takes dozens of words that lie together: pages are kept, for one sample. */
+struct page_reader {
+	struct host_reader reader;
+	int mem;
+	uint64_t numbers[PAGES]; /* + 1; 0: none */
+	uint8_t pages[PAGES][PAGE];
+};
+
+struct session_units {
+	struct rules *rules;
+	struct units *units;
+	struct page_reader memory;
+};
+
+static const uint8_t *page_of(struct page_reader *self, uint64_t number)
+{
+	uint32_t at = (uint32_t)(number % PAGES);
+
+	if (self->numbers[at] == number + 1)
+		return self->pages[at];
+	self->numbers[at] = 0;
+	if (pread(self->mem, self->pages[at], PAGE, (off_t)(number * PAGE)) != PAGE)
+		return NULL;
+	self->numbers[at] = number + 1;
+	return self->pages[at];
+}
+
+static int read_memory(struct host_reader *reader, void *dst, size_t size, uint64_t address)
+{
+	struct page_reader *self = (struct page_reader *)reader;
+	uint8_t *to = dst;
+
+	if ((int64_t)address <= 0 || (int64_t)(address + size) <= 0)
+		return -EFAULT;
+	while (size) {
+		size_t in = address % PAGE, len = PAGE - in < size ? PAGE - in : size;
+		const uint8_t *page = page_of(self, address / PAGE);
+
+		if (!page)
+			return -EFAULT;
+		memcpy(to, page + in, len);
+		to += len;
+		address += len;
+		size -= len;
+	}
+	return 0;
+}
+
+int session_units__open(struct session *session)
+{
+	struct session_units *own = calloc(1, sizeof(*own));
+	struct rules_error error;
+	int err = own ? rules__new(&own->rules) : -ENOMEM;
+
+	if (!err)
+		err = rules__builtin(own->rules, &error);
+	if (!err)
+		err = units__new(own->rules, &session->sink, &own->units);
+	session->units = own;
+	if (err)
+		session_units__close(session);
+	else
+		own->memory.reader.read = read_memory;
+	return err;
+}
+
+void session_units__close(struct session *session)
+{
+	if (session->units) {
+		units__free(session->units->units);
+		rules__free(session->units->rules);
+	}
+	free(session->units);
+	session->units = NULL;
+}
+
+struct event_sink *session_units__sink(struct session *session)
+{
+	return units__sink(session->units->units);
+}
+
+void session_units__code(struct session *session, const struct record_code *code)
+{
+	uint16_t first;
+
+	if (units__code(session->units->units, code, &first))
+		ring__mark(session->ring, code->key, first);
+}
+
+int session_units__sample(struct session *session, const struct record_sample *sample)
+{
+	struct page_reader *memory = &session->units->memory;
+	struct tracee *tracee;
+
+	if (!record__part(sample, PART_VALUES))
+		return 0;
+	tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
+	if (!tracee || !tracee->image.runtime)
+		return 0;
+	memset(memory->numbers, 0, sizeof(memory->numbers));
+	memory->mem = tracee->mem;
+	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
+			     &tracee->image.layout);
+}
+
+int session_units__replay(struct session *session, struct event_sink *sink)
+{
+	return session->units ? units__replay(session->units->units, sink) : 0;
+}

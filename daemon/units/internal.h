@@ -1,0 +1,135 @@
+/* What the files of daemon/units/ share:
+ *   marks.c   code object -> which rule it is of, which locals are asked for
+ *   read.c    record -> values of its frames, that wait for the sample event
+ *   tree.c    sample event -> units that go on, begin, end
+ *   units.c   the sink: tables of the epoch, and all others */
+#ifndef CPROFD_UNITS_INTERNAL_H
+#define CPROFD_UNITS_INTERNAL_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/slots.h"
+#include "units/units.h"
+
+/* A text that is kept once; id 0 is "". */
+struct texts {
+	struct hash_seed seed;
+	struct arena arena;
+	const char **texts;
+	uint32_t n, capacity;
+	struct slots slots;
+};
+/* The id of a text; 0 when there is no room. */
+uint32_t texts__keep(struct texts *texts, const char *text, size_t len);
+const char *texts__get(const struct texts *texts, uint32_t id);
+
+/* What was read of one frame. */
+struct value {
+	uint32_t name, signature, file, line; /* texts */
+	bool named;            /* else it is tried again with the next sample */
+};
+
+/* A frame of a record that a rule names. */
+struct seen_frame {
+	uint64_t address, words; /* words: those that the rule needs, hashed */
+	uint64_t key;            /* of its code */
+	uint32_t rule;
+	struct value value;
+};
+
+/* A code object that rules ask values of. */
+struct marked {
+	uint64_t key;
+	uint32_t rule;
+	uint16_t first, needed;  /* needed: a bit for each word from first on */
+	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: its word; 255: none */
+};
+
+/* Frames of a record, outermost first, until its event comes. */
+struct waiting {
+	uint64_t time;
+	uint32_t tid, n;
+	struct seen_frame *frames;
+};
+
+/* A thread of records: what its last sample had, so that it is not read again. */
+struct reading {
+	uint32_t tid, n;
+	uint64_t process_start;
+	struct seen_frame frames[VALUES_FRAMES_MAX];
+};
+
+/* --- tables of the epoch --- */
+struct function_info {
+	uint32_t rule;
+	uint32_t text;           /* its name by a source that needs no value; 0: none */
+	uint64_t own;            /* a bit for each compiler: this is its own */
+	bool valued;             /* python frame of a rule that needs values */
+	bool python;
+	bool cut;                /* a note that says that frames are missing here */
+};
+struct stack_info {
+	uint32_t parent, frame;
+	bool cut;                /* something is missing in it */
+	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
+};
+
+/* A unit that goes on. */
+struct open_unit {
+	uint32_t id, function, rule;
+	uint64_t address, words; /* 0: not known */
+	struct value value;
+	bool late;               /* its name became known after its row */
+	uint64_t last;           /* time of its last sample */
+	uint8_t kind;
+};
+struct thread_units {
+	uint32_t tid, n;
+	uint64_t last;           /* time of its last sample */
+	struct open_unit *open;  /* outermost first; UNITS_DEPTH_MAX */
+};
+
+struct units {
+	struct event_sink sink;
+	struct event_sink *next;
+	const struct rules *rules;
+	struct texts texts;
+
+	struct marked *marked;
+	uint32_t n_marked, marked_capacity;
+	struct slots by_key;
+	struct hash_seed seed;
+
+	struct reading *readings;
+	uint32_t n_readings, readings_capacity;
+	struct waiting *waiting; /* a ring */
+	uint32_t waiting_first, n_waiting;
+	struct buf scratch[2];
+
+	struct function_info *functions;
+	uint32_t n_functions, functions_capacity;
+	uint32_t *frames;        /* function of each */
+	uint32_t n_frames, frames_capacity;
+	struct stack_info *stacks; /* [i] is stack i + 1 */
+	uint32_t n_stacks, stacks_capacity;
+	struct thread_units *threads;
+	uint32_t n_threads, threads_capacity;
+
+	struct unit_row *rows;   /* of this epoch, for late joiners; strings are texts */
+	uint32_t n_rows, rows_capacity, told_rows;
+	struct event_unit_end *ends;
+	uint32_t n_ends, ends_capacity, told_ends;
+	struct sample_row samples[1024];
+};
+
+/* marks.c */
+const struct marked *marks__find(const struct units *units, uint64_t key);
+/* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
+const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);
+void read__free(struct units *units);
+/* tree.c */
+int tree__sample(struct units *units, struct sample_row *row);
+void tree__end_thread(struct units *units, struct thread_units *thread);
+
+#endif

@@ -1,0 +1,154 @@
+/* Code objects that rules ask values of. */
+#include <errno.h>
+#include <string.h>
+
+#include "collect/collect.h"
+#include "name/text.h"
+#include "units/internal.h"
+
+#define NAMES_MAX RECORD_VARIABLES_MAX
+#define WORD_NONE 255u
+
+struct names {
+	struct buf text;
+	const char *names[NAMES_MAX];
+	uint32_t n;
+};
+
+static int put_string(const struct part_string *string, struct buf *out)
+{
+	int err = text__from_unicode(string->data, part_string__bytes(string), string->kind, string->ascii, out);
+
+	return err ? err : buf__append(out, "", 1);
+}
+
+/* A checked record's part may still hold strings that do not fit in it. */
+static void read_names(const struct part_variables *part, struct names *ret)
+{
+	const char *at = (const char *)(part + 1), *end = (const char *)part + part->part.size;
+	size_t starts[NAMES_MAX];
+	uint32_t i;
+
+	for (i = 0; i < part->n && i < NAMES_MAX; i++) {
+		const struct part_string *string = (const void *)at;
+
+		if ((size_t)(end - at) < sizeof(*string) || string->part.size < sizeof(*string) ||
+		    string->part.size > (size_t)(end - at))
+			break;
+		starts[i] = ret->text.len;
+		if (put_string(string, &ret->text))
+			break;
+		at += string->part.size;
+	}
+	ret->n = i;
+	for (i = 0; i < ret->n; i++)
+		ret->names[i] = ret->text.data + starts[i];
+}
+
+static uint32_t variable(const struct names *names, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < names->n && strcmp(names->names[i], name); i++)
+		;
+	return i;
+}
+
+/* Where the words of all its sources lie; false: it needs none. */
+static bool place_words(const struct rule *rule, const struct names *names, struct marked *ret)
+{
+	const struct choices *all[3] = {&rule->name, &rule->signature, &rule->defined};
+	uint32_t index[RULES_CHOICES_MAX * 3], i, j, first = UINT32_MAX;
+
+	for (i = 0; i < 3; i++)
+		for (j = 0; j < RULES_CHOICES_MAX; j++) {
+			const struct source *source = &all[i]->sources[j];
+			uint32_t at = i * RULES_CHOICES_MAX + j;
+
+			index[at] = UINT32_MAX;
+			if (j >= all[i]->n || source->kind != SOURCE_VALUE)
+				continue;
+			index[at] = variable(names, source->steps[0].name);
+			if (index[at] == names->n)
+				index[at] = UINT32_MAX;
+			if (index[at] < first)
+				first = index[at];
+		}
+	if (first == UINT32_MAX)
+		return false;
+	ret->first = (uint16_t)first;
+	ret->needed = 0;
+	for (i = 0; i < RULES_CHOICES_MAX * 3; i++) {
+		ret->words[i] = WORD_NONE;
+		if (index[i] == UINT32_MAX || index[i] - first >= FRAME_VALUES_WORDS)
+			continue;
+		ret->words[i] = (uint8_t)(index[i] - first);
+		ret->needed |= (uint16_t)(1u << (index[i] - first));
+	}
+	return true;
+}
+
+static bool hash_marked(const void *holder, uint32_t i, uint64_t *ret)
+{
+	const struct units *units = holder;
+
+	*ret = hash__pair(&units->seed, units->marked[i].key, 0);
+	return true;
+}
+
+const struct marked *marks__find(const struct units *units, uint64_t key)
+{
+	uint32_t at, row;
+
+	for (at = slots__first(&units->by_key, hash__pair(&units->seed, key, 0));
+	     slots__row(&units->by_key, at, &row); at = slots__next(&units->by_key, at))
+		if (units->marked[row].key == key)
+			return &units->marked[row];
+	return NULL;
+}
+
+static bool mark(struct units *units, const struct marked *marked)
+{
+	if (array__reserve((void **)&units->marked, sizeof(*marked), units->n_marked, &units->marked_capacity) ||
+	    slots__reserve(&units->by_key, units->n_marked, hash_marked, units))
+		return false;
+	units->marked[units->n_marked] = *marked;
+	slots__enter(&units->by_key, hash__pair(&units->seed, marked->key, 0), units->n_marked++);
+	return true;
+}
+
+bool units__code(struct units *units, const struct record_code *code, uint16_t *ret_first)
+{
+	const struct record_part *name = record__part(code, PART_QUALNAME), *file = record__part(code, PART_FILE);
+	const struct record_part *variables = record__part(code, PART_VARIABLES);
+	struct marked marked = {.key = code->key};
+	const struct marked *known = marks__find(units, code->key);
+	struct names names = {};
+	struct buf *text = units->scratch;
+	bool wanted = false;
+
+	if (known) {
+		*ret_first = known->first;
+		return true;
+	}
+	if (!name)
+		name = record__part(code, PART_NAME);
+	if (!name || !file || !variables || name->loss || file->loss || variables->loss)
+		return false;
+	buf__clear(&text[0]);
+	buf__clear(&text[1]);
+	if (put_string((const void *)name, &text[0]) || put_string((const void *)file, &text[1]))
+		return false;
+	/* Most code objects are of no rule: their variables are not looked at. */
+	marked.rule = rules__python(units->rules, text[1].data, text[0].data, NULL);
+	if (marked.rule == RULE_NONE)
+		return false;
+	read_names((const void *)variables, &names);
+	marked.rule = rules__python(units->rules, text[1].data, text[0].data,
+				    &(struct rule_variables){names.names, names.n});
+	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, &marked))
+		wanted = mark(units, &marked);
+	*ret_first = marked.first;
+	buf__free(&names.text);
+	return wanted;
+}

@@ -1,0 +1,333 @@
+#include "units/object.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "name/text.h"
+
+/* PyFunctionObject: func_qualname, func_code; the order changed in 3.10. */
+#define FUNCTION_QUALNAME(version) ((version) < 0x030a00 ? 104u : 40u)
+#define FUNCTION_NAME(version) ((version) < 0x030a00 ? 64u : 32u)
+#define FUNCTION_CODE(version) ((version) < 0x030a00 ? 16u : 48u)
+#define CELL_REF 16u
+#define METHOD_FUNCTION 16u
+#define LIST_ITEMS 24u
+#define ITEMS_DEEP 3u
+
+int object__read(struct values *values, void *ret, size_t size, uint64_t address)
+{
+	if (values->reads++ >= VALUES_READS)
+		return -E2BIG;
+	if ((int64_t)address <= 0 || address < 4096)
+		return -EFAULT;
+	return values->memory->read(values->memory, ret, size, address);
+}
+
+int object__word(struct values *values, uint64_t address, uint64_t *ret)
+{
+	return object__read(values, ret, sizeof(*ret), address);
+}
+
+/* PyTypeObject: offsets are equal in all versions but for ht_cached_keys behind it. */
+int object__type(struct values *values, uint64_t object, struct object_type *ret)
+{
+	uint32_t version = values->layout->version;
+	uint64_t words[116], address = 0;
+	int err = object__word(values, object + values->layout->object_type, &address);
+
+	if (!err)
+		err = object__read(values, words, 44 * 8, address);
+	if (err)
+		return err;
+	*ret = (struct object_type){.address = address,
+				    .flags = words[21],
+				    .dict = words[33],
+				    .mro = words[43],
+				    .basic_size = words[4],
+				    .dict_offset = (int64_t)words[36]};
+	if (ret->basic_size > 1u << 24)
+		return -EBADMSG;
+	if (ret->flags & TYPE_HEAP)
+		err = object__word(values, address + (version >= 0x030c00 ? 880 : version >= 0x030a00 || version < 0x030900 ? 872 : 864),
+				   &ret->cached_keys);
+	if (!err)
+		err = object__read(values, ret->name, sizeof(ret->name) - 1, words[3]);
+	if (err == -EFAULT) /* a name at the end of a page */
+		err = object__read(values, ret->name, 16, words[3]);
+	ret->name[sizeof(ret->name) - 1] = '\0';
+	return err;
+}
+
+/* --- text --- */
+
+struct text_head {
+	uint64_t length, data;
+	uint32_t kind, size;   /* size: bytes that are there */
+	bool ascii;
+};
+
+static int text_head(struct values *values, uint64_t object, struct text_head *ret)
+{
+	const struct py_layout *l = values->layout;
+	uint8_t raw[64];
+	uint32_t state;
+	int err = object__read(values, raw, sizeof(raw), object);
+
+	if (err)
+		return err;
+	if (l->unicode_length > 56 || l->unicode_state > 60)
+		return -ENOTSUP;
+	memcpy(&ret->length, raw + l->unicode_length, 8);
+	memcpy(&state, raw + l->unicode_state, 4);
+	ret->kind = state >> l->state_kind_shift & 7;
+	ret->ascii = state >> l->state_ascii_shift & 1;
+	if (ret->kind != 1 && ret->kind != 2 && ret->kind != 4)
+		return -EBADMSG;
+	ret->data = object + (ret->ascii ? l->unicode_ascii_data : l->unicode_compact_data);
+	ret->size = (uint32_t)((ret->length < VALUES_TEXT_MAX ? ret->length : VALUES_TEXT_MAX / 4) * ret->kind);
+	if (ret->size > VALUES_TEXT_MAX)
+		ret->size = VALUES_TEXT_MAX;
+	return 0;
+}
+
+bool object__is_text(struct values *values, uint64_t object, const char *text)
+{
+	size_t len = strlen(text);
+	struct text_head head;
+	char data[256];
+
+	return len < sizeof(data) && !text_head(values, object, &head) && head.ascii && head.length == len &&
+	       !object__read(values, data, len, head.data) && !memcmp(data, text, len);
+}
+
+static int put_text(struct values *values, uint64_t object, struct buf *ret)
+{
+	uint8_t data[VALUES_TEXT_MAX];
+	struct text_head head;
+	int err = text_head(values, object, &head);
+
+	if (!err && head.size)
+		err = object__read(values, data, head.size, head.data);
+	return err ? err : text__from_unicode(data, head.size, head.kind, head.ascii, ret);
+}
+
+/* --- attributes --- */
+
+static bool is(const struct object_type *type, const char *name)
+{
+	return !(type->flags & TYPE_HEAP) && !strcmp(type->name, name);
+}
+
+static int class_find(struct values *values, const struct object_type *type, const char *name, uint64_t *ret)
+{
+	uint64_t size = 0, base, dict, i;
+	int err = object__word(values, type->mro + values->layout->var_size, &size);
+
+	for (i = 0; !err && i < size && i < 32; i++) {
+		err = object__word(values, type->mro + values->layout->tuple_items + i * 8, &base);
+		if (!err)
+			err = object__word(values, base + 264, &dict); /* tp_dict */
+		if (!err && dict && !dict__find(values, dict, name, ret))
+			return 0;
+	}
+	return err ? err : -ENODATA;
+}
+
+/* What stands in the class for all instances: a slot's descriptor tells where in the instance its value is
+ * (PyMemberDescrObject.d_member, PyMemberDef); what a property or another descriptor gives, it computes. */
+#define DESCRIPTOR_MEMBER 40u
+#define MEMBER_OBJECT 6u     /* Py_T_OBJECT */
+#define MEMBER_OBJECT_EX 16u
+static int through_descriptor(struct values *values, uint64_t object, uint64_t *ret)
+{
+	uint64_t member[3]; /* name, type, offset */
+	struct object_type type;
+	int err = object__type(values, *ret, &type);
+
+	if (err || type.flags & TYPE_HEAP)
+		return err;
+	if (!strcmp(type.name, "property") || !strcmp(type.name, "getset_descriptor"))
+		return -ENODATA;
+	if (strcmp(type.name, "member_descriptor"))
+		return 0;
+	err = object__word(values, *ret + DESCRIPTOR_MEMBER, &member[0]);
+	if (!err)
+		err = object__read(values, member, sizeof(member), member[0]);
+	if (err)
+		return err;
+	if (((uint32_t)member[1] != MEMBER_OBJECT && (uint32_t)member[1] != MEMBER_OBJECT_EX) || member[2] > 1u << 20)
+		return -ENODATA;
+	return object__word(values, object + member[2], ret);
+}
+
+static int attribute(struct values *values, uint64_t object, const char *name, uint64_t *ret)
+{
+	uint32_t version = values->layout->version;
+	struct object_type type;
+	int err = object__type(values, object, &type);
+
+	if (err)
+		return err;
+	if (!strcmp(name, "__class__")) {
+		*ret = type.address;
+		return 0;
+	}
+	if (is(&type, "method")) {
+		err = object__word(values, object + METHOD_FUNCTION, &object);
+		if (!err)
+			err = object__type(values, object, &type);
+		if (err)
+			return err;
+	}
+	if (is(&type, "function") && !strcmp(name, "__qualname__"))
+		return object__word(values, object + FUNCTION_QUALNAME(version), ret);
+	if (is(&type, "function") && !strcmp(name, "__name__"))
+		return object__word(values, object + FUNCTION_NAME(version), ret);
+	if (is(&type, "function") && !strcmp(name, "__code__"))
+		return object__word(values, object + FUNCTION_CODE(version), ret);
+	err = instance__find(values, object, &type, name, ret);
+	if (err != -ENODATA)
+		return err;
+	err = class_find(values, &type, name, ret);
+	return err ? err : through_descriptor(values, object, ret);
+}
+
+static int follow_cell(struct values *values, uint64_t *object)
+{
+	struct object_type type;
+	int err = object__type(values, *object, &type);
+
+	if (!err && is(&type, "cell"))
+		err = object__word(values, *object + CELL_REF, object);
+	return err ? err : *object ? 0 : -ENODATA;
+}
+
+/* --- as text --- */
+
+/* What an object is told as: a str as it is, a function by its name, a class by its own, others by their class's. */
+static int tell(struct values *values, uint64_t object, struct buf *ret)
+{
+	struct object_type type;
+	const char *name;
+	uint64_t text;
+	int err = object__type(values, object, &type);
+
+	if (err)
+		return err;
+	if (type.flags & TYPE_TEXT)
+		return put_text(values, object, ret);
+	if (is(&type, "NoneType"))
+		return -ENODATA;
+	if (!attribute(values, object, "__qualname__", &text) && is(&type, "function"))
+		return put_text(values, text, ret);
+	if (type.flags & TYPE_TYPE) { /* its own tp_name */
+		err = object__word(values, object + 24, &text);
+		if (!err)
+			err = object__read(values, type.name, sizeof(type.name) - 1, text);
+		if (err == -EFAULT)
+			err = object__read(values, type.name, 16, text);
+		if (err)
+			return err;
+	}
+	name = strrchr(type.name, '.');
+	return buf__puts(ret, name ? name + 1 : type.name);
+}
+
+static int follow(struct values *values, uint64_t object, const struct source *source, uint32_t step, uint32_t deep,
+		  struct buf *ret);
+
+static int follow_items(struct values *values, uint64_t object, const struct source *source, uint32_t step,
+			uint32_t deep, struct buf *ret)
+{
+	uint64_t n = 0, items, item, i;
+	struct object_type type;
+	int err = object__type(values, object, &type);
+
+	if (err)
+		return err;
+	if (!(type.flags & (TYPE_TUPLE | TYPE_LIST)) || deep >= ITEMS_DEEP)
+		return -ENODATA;
+	err = object__word(values, object + values->layout->var_size, &n);
+	items = object + values->layout->tuple_items;
+	if (!err && type.flags & TYPE_LIST)
+		err = object__word(values, object + LIST_ITEMS, &items);
+	for (i = 0; !err && i < n; i++) {
+		if (i)
+			err = buf__puts(ret, ", ");
+		if (i == VALUES_ITEMS_MAX || ret->len > VALUES_TEXT_MAX)
+			return buf__puts(ret, "…");
+		if (!err)
+			err = object__word(values, items + i * 8, &item);
+		if (!err)
+			err = follow(values, item & ~7ull, source, step, deep + 1, ret);
+		if (err == -ENODATA)
+			err = buf__puts(ret, "?");
+	}
+	return err;
+}
+
+static bool is_class_name(struct values *values, uint64_t object, const char *name)
+{
+	struct object_type type;
+
+	return (!strcmp(name, "__name__") || !strcmp(name, "__qualname__")) && !object__type(values, object, &type) &&
+	       type.flags & TYPE_TYPE;
+}
+
+static int walk(struct values *values, uint64_t *object, const struct source *source, uint32_t *step)
+{
+	int err = *object ? follow_cell(values, object) : -ENODATA;
+
+	for (; !err && *step < source->n && source->steps[*step].kind == STEP_NAME; ++*step) {
+		if (is_class_name(values, *object, source->steps[*step].name))
+			continue; /* a class is told by its name anyway */
+		err = attribute(values, *object, source->steps[*step].name, object);
+		if (!err && !*object)
+			err = -ENODATA;
+	}
+	return err;
+}
+
+static int follow(struct values *values, uint64_t object, const struct source *source, uint32_t step, uint32_t deep,
+		  struct buf *ret)
+{
+	int err = walk(values, &object, source, &step);
+
+	if (err)
+		return err;
+	return step < source->n ? follow_items(values, object, source, step + 1, deep, ret) : tell(values, object, ret);
+}
+
+int values__text(struct values *values, uint64_t address, const struct source *source, struct buf *ret)
+{
+	size_t before = ret->len;
+	int err = values->layout->flags & PY_FREE_THREADED ? -ENOTSUP :
+		  follow(values, address & ~7ull, source, 1, 0, ret);
+
+	if (err)
+		ret->len = before;
+	return err;
+}
+
+int values__defined(struct values *values, uint64_t address, const struct source *source, struct buf *ret_file,
+		    uint32_t *ret_line)
+{
+	uint64_t code = address & ~7ull, file;
+	struct object_type type;
+	uint32_t step = 1;
+	int err = values->layout->flags & PY_FREE_THREADED ? -ENOTSUP : walk(values, &code, source, &step);
+
+	if (!err)
+		err = object__type(values, code, &type);
+	if (err)
+		return err;
+	if (!is(&type, "code"))
+		return -ENODATA;
+	err = object__word(values, code + values->layout->code_filename, &file);
+	if (!err)
+		err = object__read(values, ret_line, sizeof(*ret_line), code + values->layout->code_firstlineno);
+	return err ? err : put_text(values, file, ret_file);
+}

@@ -1,0 +1,33 @@
+/* Objects of CPython: one file reads them, the other their attributes. Inside daemon/units/ only. Errors as values.h;
+ * -EBADMSG: these bytes are no such object. */
+#ifndef CPROFD_UNITS_OBJECT_H
+#define CPROFD_UNITS_OBJECT_H
+
+#include "units/values.h"
+
+/* tp_flags (Include/object.h) */
+#define TYPE_INLINE_VALUES (1u << 2)  /* 3.13+ */
+#define TYPE_MANAGED_DICT (1u << 4)   /* 3.11+ */
+#define TYPE_HEAP (1u << 9)
+#define TYPE_LIST (1u << 25)
+#define TYPE_TUPLE (1u << 26)
+#define TYPE_TEXT (1u << 28)
+#define TYPE_TYPE (1u << 31)
+
+struct object_type {
+	uint64_t address, flags, dict, mro, cached_keys, basic_size;
+	int64_t dict_offset;
+	char name[128];       /* tp_name: cut */
+};
+
+int object__read(struct values *values, void *ret, size_t size, uint64_t address);
+int object__word(struct values *values, uint64_t address, uint64_t *ret);
+int object__type(struct values *values, uint64_t object, struct object_type *ret);
+/* Is it a str that says this (ASCII)? */
+bool object__is_text(struct values *values, uint64_t object, const char *text);
+
+int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t *ret);
+int instance__find(struct values *values, uint64_t object, const struct object_type *type, const char *name,
+		   uint64_t *ret);
+
+#endif

@@ -1,0 +1,214 @@
+/* Values of frames: read when their record comes, kept until its sample event does. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/collect.h"
+#include "units/internal.h"
+#include "units/values.h"
+
+/* The first choice that gives something; the word that it begins with is where the rule's marks say. */
+static bool read_choice(struct units *units, struct values *values, const struct choices *choices, const uint8_t *words,
+			const struct frame_values *frame, struct buf *out)
+{
+	uint32_t i;
+
+	buf__clear(out);
+	for (i = 0; i < choices->n; i++) {
+		const struct source *source = &choices->sources[i];
+
+		if (source->kind == SOURCE_TEXT)
+			return !buf__puts(out, source->text);
+		if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS &&
+		    !values__text(values, frame->words[words[i]], source, out))
+			return true;
+	}
+	return false;
+}
+
+static void read_value(struct units *units, const struct marked *marked, const struct frame_values *frame,
+		       struct host_reader *memory, const struct py_layout *layout, struct value *ret)
+{
+	const struct rule *rule = rules__get(units->rules, marked->rule);
+	const struct compiler *compiler = rules__compiler(units->rules, rule->compiler);
+	struct values values = {.memory = memory, .layout = layout};
+	struct buf *out = &units->scratch[0];
+	char name[RULES_WORD_MAX];
+	uint32_t i;
+
+	*ret = (struct value){};
+	ret->named = read_choice(units, &values, &rule->name, marked->words, frame, out);
+	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT) {
+		memcpy(name, out->data, out->len);
+		name[out->len] = '\0';
+		compiler__polish(compiler, name);
+		ret->name = texts__keep(&units->texts, name, strlen(name));
+	} else if (ret->named) {
+		ret->name = texts__keep(&units->texts, out->data, out->len);
+	}
+	if (read_choice(units, &values, &rule->signature, marked->words + RULES_CHOICES_MAX, frame, out))
+		ret->signature = texts__keep(&units->texts, out->data, out->len);
+	else if (rule->signature.n)
+		ret->named = false;
+	for (i = 0; i < rule->defined.n; i++) {
+		uint8_t word = marked->words[2 * RULES_CHOICES_MAX + i];
+
+		buf__clear(out);
+		if (word < FRAME_VALUES_WORDS &&
+		    !values__defined(&values, frame->words[word], &rule->defined.sources[i], out, &ret->line)) {
+			ret->file = texts__keep(&units->texts, out->data, out->len);
+			break;
+		}
+	}
+}
+
+static struct reading *reading_of(struct units *units, const struct record_task *task)
+{
+	struct reading *reading;
+	uint32_t i;
+
+	for (i = 0; i < units->n_readings; i++)
+		if (units->readings[i].tid == task->tid)
+			break;
+	if (i == units->n_readings) {
+		if (array__reserve((void **)&units->readings, sizeof(*reading), i, &units->readings_capacity))
+			return NULL;
+		units->readings[units->n_readings++] = (struct reading){.tid = task->tid};
+	}
+	reading = &units->readings[i];
+	if (reading->process_start != task->process_start)
+		reading->n = 0; /* the number was given again */
+	reading->process_start = task->process_start;
+	return reading;
+}
+
+static uint64_t hash_words(const struct units *units, const struct marked *marked, const struct frame_values *frame)
+{
+	uint64_t hash = 1;
+	uint32_t i;
+
+	for (i = 0; i < FRAME_VALUES_WORDS; i++)
+		if (marked->needed >> i & 1)
+			hash = hash__pair(&units->seed, hash, frame->words[i]);
+	return hash | 1;
+}
+
+/* The same call in the sample before: it was read then, and the frame has held the objects since. */
+static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame)
+{
+	uint32_t i;
+
+	for (i = 0; i < reading->n; i++)
+		if (reading->frames[i].address == frame->address && reading->frames[i].key == frame->key &&
+		    reading->frames[i].words == frame->words)
+			return &reading->frames[i];
+	return NULL;
+}
+
+static void drop_first(struct units *units)
+{
+	free(units->waiting[units->waiting_first].frames);
+	units->waiting[units->waiting_first].frames = NULL;
+	units->waiting_first = (units->waiting_first + 1) % UNITS_WAITING_MAX;
+	units->n_waiting--;
+}
+
+static struct waiting *wait_for(struct units *units, uint32_t n)
+{
+	struct waiting *waiting;
+
+	if (!units->waiting) {
+		units->waiting = calloc(UNITS_WAITING_MAX, sizeof(*waiting));
+		if (!units->waiting)
+			return NULL;
+	}
+	if (units->n_waiting == UNITS_WAITING_MAX)
+		drop_first(units);
+	waiting = &units->waiting[(units->waiting_first + units->n_waiting) % UNITS_WAITING_MAX];
+	waiting->frames = malloc((n + 1) * sizeof(*waiting->frames));
+	if (!waiting->frames)
+		return NULL;
+	units->n_waiting++;
+	return waiting;
+}
+
+int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
+		  const struct py_layout *layout)
+{
+	const struct part_values *part = (const void *)record__part(sample, PART_VALUES);
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	const struct frame_values *values = (const void *)(part + 1);
+	struct seen_frame frames[VALUES_FRAMES_MAX];
+	struct reading *reading;
+	struct waiting *waiting;
+	uint32_t i, n = 0;
+
+	if (!part || !python || part->part.size < sizeof(*part) ||
+	    part->n > (part->part.size - sizeof(*part)) / sizeof(*values) || part->n > VALUES_FRAMES_MAX)
+		return 0;
+	reading = reading_of(units, &sample->header.task);
+	waiting = wait_for(units, part->n);
+	if (!reading || !waiting)
+		return -ENOMEM;
+	for (i = part->n; i-- > 0;) { /* outermost first */
+		const struct seen_frame *before;
+		const struct marked *marked;
+		struct seen_frame *to = &frames[n];
+
+		if (values[i].frame >= python->n)
+			continue;
+		marked = marks__find(units, python->frames[values[i].frame].code);
+		if (!marked || values[i].first != marked->first || values[i].flags & FRAME_VALUES_UNREAD)
+			continue;
+		*to = (struct seen_frame){.address = values[i].address,
+					  .words = hash_words(units, marked, &values[i]),
+					  .key = marked->key,
+					  .rule = marked->rule};
+		n++;
+		before = seen_before(reading, to);
+		if (before)
+			to->value = before->value;
+		if (!to->value.named && memory)
+			read_value(units, marked, &values[i], memory, layout, &to->value);
+	}
+	memcpy(reading->frames, frames, n * sizeof(*frames));
+	reading->n = n;
+	waiting->time = sample->header.time;
+	waiting->tid = sample->header.task.tid;
+	waiting->n = n;
+	if (n)
+		memcpy(waiting->frames, frames, n * sizeof(*frames));
+	return 0;
+}
+
+const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time)
+{
+	uint32_t i;
+
+	while (units->n_waiting) {
+		const struct waiting *first = &units->waiting[units->waiting_first];
+
+		if (first->time >= time)
+			break;
+		drop_first(units);
+	}
+	for (i = 0; i < units->n_waiting; i++) {
+		const struct waiting *waiting = &units->waiting[(units->waiting_first + i) % UNITS_WAITING_MAX];
+
+		if (waiting->time != time)
+			break;
+		if (waiting->tid == tid)
+			return waiting;
+	}
+	return NULL;
+}
+
+void read__free(struct units *units)
+{
+	uint32_t i;
+
+	for (i = 0; units->waiting && i < UNITS_WAITING_MAX; i++)
+		free(units->waiting[i].frames);
+	free(units->waiting);
+	free(units->readings);
+}

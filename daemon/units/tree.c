@@ -1,0 +1,203 @@
+/* Which units a sample is of: those of the sample before that go on, and new ones inside of them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "units/internal.h"
+
+/* A frame of a stack that a rule names. */
+struct mark {
+	uint32_t stack, function, rule;
+	const struct seen_frame *seen; /* NULL: no values came with it */
+};
+
+static const struct function_info *function_of(const struct units *units, uint32_t stack)
+{
+	return &units->functions[units->frames[units->stacks[stack - 1].frame]];
+}
+
+/* The marks of a stack, outermost first; at most UNITS_DEPTH_MAX of the outermost. */
+static uint32_t find_marks(const struct units *units, uint32_t stack, struct mark *ret)
+{
+	uint32_t at, n = 0, i;
+
+	for (at = units->stacks[stack - 1].marked; at;) {
+		n++;
+		at = units->stacks[at - 1].parent;
+		at = at ? units->stacks[at - 1].marked : 0;
+	}
+	i = n;
+	for (at = units->stacks[stack - 1].marked; at;) {
+		i--;
+		if (i < UNITS_DEPTH_MAX)
+			ret[i] = (struct mark){.stack = at,
+					       .function = units->frames[units->stacks[at - 1].frame],
+					       .rule = function_of(units, at)->rule};
+		at = units->stacks[at - 1].parent;
+		at = at ? units->stacks[at - 1].marked : 0;
+	}
+	return n < UNITS_DEPTH_MAX ? n : UNITS_DEPTH_MAX;
+}
+
+/* Both are in the order of the stack. A code object that was not marked yet has no values: it is passed over. */
+static void add_values(const struct units *units, struct mark *marks, uint32_t n, const struct waiting *waiting)
+{
+	uint32_t i, next = 0;
+
+	for (i = 0; waiting && i < n && next < waiting->n; i++)
+		if (units->functions[marks[i].function].valued && waiting->frames[next].rule == marks[i].rule)
+			marks[i].seen = &waiting->frames[next++];
+}
+
+/* A pass inside of itself (GVNPass::runImpl below GVNLegacyPass::runOnFunction) is one; a phase or a pass of no compile
+ * is none of ours. */
+static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32_t n)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		const struct rule *rule = rules__get(units->rules, marks[i].rule);
+		const struct function_info *info = &units->functions[marks[i].function];
+
+		if (rule->kind != RULE_UNIT && !kept)
+			continue;
+		if (rule->kind == RULE_PASS && kept && info->text == units->functions[marks[kept - 1].function].text)
+			continue;
+		marks[kept++] = marks[i];
+	}
+	return kept;
+}
+
+static bool goes_on(const struct units *units, const struct open_unit *open, const struct mark *mark)
+{
+	if (open->rule != mark->rule)
+		return false;
+	/* Two functions of one pass: the same pass at work. */
+	if (open->function != mark->function &&
+	    (!units->functions[open->function].text ||
+	     units->functions[open->function].text != units->functions[mark->function].text))
+		return false;
+	return !mark->seen || !open->address ||
+	       (mark->seen->address == open->address && mark->seen->words == open->words);
+}
+
+static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
+{
+	while (thread->n > keep) {
+		const struct open_unit *open = &thread->open[--thread->n];
+
+		if (array__reserve((void **)&units->ends, sizeof(*units->ends), units->n_ends, &units->ends_capacity))
+			return -ENOMEM;
+		units->ends[units->n_ends++] = (struct event_unit_end){
+			.id = open->id,
+			.time = open->last,
+			.name = texts__get(&units->texts, open->late ? open->value.name : 0),
+			.signature = texts__get(&units->texts, open->late ? open->value.signature : 0),
+			.file = texts__get(&units->texts, open->late ? open->value.file : 0),
+			.line = open->late ? open->value.line : 0,
+		};
+	}
+	return 0;
+}
+
+/* The innermost frame outside of this unit that is none of its compiler's. */
+static uint32_t find_trigger(const struct units *units, uint32_t stack, uint32_t compiler)
+{
+	for (stack = units->stacks[stack - 1].parent; stack; stack = units->stacks[stack - 1].parent) {
+		const struct function_info *info = function_of(units, stack);
+
+		if (info->python && !(info->own >> compiler & 1))
+			return stack;
+	}
+	return 0;
+}
+
+static int begin_unit(struct units *units, uint32_t thread_id, struct thread_units *thread, const struct mark *mark,
+		      uint64_t time)
+{
+	const struct rule *rule = rules__get(units->rules, mark->rule);
+	struct open_unit *open = &thread->open[thread->n];
+	struct unit_row *row;
+
+	if (array__reserve((void **)&units->rows, sizeof(*row), units->n_rows, &units->rows_capacity))
+		return -ENOMEM;
+	*open = (struct open_unit){
+		.id = units->n_rows + 1, .function = mark->function, .rule = mark->rule, .kind = (uint8_t)rule->kind};
+	if (mark->seen) {
+		open->address = mark->seen->address;
+		open->words = mark->seen->words;
+		open->value = mark->seen->value;
+	}
+	if (!open->value.name && !rules__values(&rule->name))
+		open->value.name = units->functions[mark->function].text;
+	row = &units->rows[units->n_rows++];
+	*row = (struct unit_row){
+		.parent = thread->n ? thread->open[thread->n - 1].id : 0,
+		.thread = thread_id,
+		.kind = open->kind,
+		.compiler = rules__compiler(units->rules, rule->compiler)->name,
+		.name = texts__get(&units->texts, open->value.name),
+		.signature = texts__get(&units->texts, open->value.signature),
+		.time = time,
+		.trigger = thread->n ? 0 : find_trigger(units, mark->stack, rule->compiler),
+		.file = texts__get(&units->texts, open->value.file),
+		.line = open->value.line,
+	};
+	thread->n++;
+	return 0;
+}
+
+/* What this sample tells of a unit that goes on. */
+static void learn(struct open_unit *open, const struct mark *mark)
+{
+	if (!mark->seen)
+		return;
+	open->address = mark->seen->address;
+	open->words = mark->seen->words;
+	if (!open->value.named && mark->seen->value.named) {
+		open->value = mark->seen->value;
+		open->late = true;
+	}
+}
+
+int tree__sample(struct units *units, struct sample_row *row)
+{
+	struct thread_units *thread = &units->threads[row->thread];
+	uint64_t begin = row->time > row->wall ? row->time - row->wall : 0;
+	struct mark marks[UNITS_DEPTH_MAX];
+	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i;
+	int err = 0;
+
+	if (!n && !thread->n)
+		return 0;
+	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
+		/* What it lacks may be of what goes on: it ends nothing, and counts for the innermost compile. */
+		for (i = thread->n; i && thread->open[i - 1].kind != RULE_UNIT; i--)
+			;
+		row->unit = i ? thread->open[i - 1].id : 0;
+		for (; i; i--)
+			thread->open[i - 1].last = row->time;
+		return 0;
+	}
+	add_values(units, marks, n, read__take(units, thread->tid, row->time));
+	n = drop_marks(units, marks, n);
+	if (!thread->open) {
+		thread->open = calloc(UNITS_DEPTH_MAX, sizeof(*thread->open));
+		if (!thread->open)
+			return -ENOMEM;
+	}
+	for (i = 0; i < n && i < thread->n && goes_on(units, &thread->open[i], &marks[i]); i++)
+		learn(&thread->open[i], &marks[i]);
+	err = end_units(units, thread, i);
+	for (; !err && i < n; i++)
+		err = begin_unit(units, row->thread, thread, &marks[i], begin);
+	for (i = 0; i < thread->n; i++)
+		thread->open[i].last = row->time;
+	row->unit = thread->n ? thread->open[thread->n - 1].id : 0;
+	return err;
+}
+
+void tree__end_thread(struct units *units, struct thread_units *thread)
+{
+	end_units(units, thread, 0);
+}

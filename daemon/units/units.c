@@ -1,0 +1,318 @@
+/* The sink in front of another: it keeps the tables that the tree needs, and lets everything through. */
+#include "units/units.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "units/internal.h"
+
+/* --- texts --- */
+
+static bool hash_text(const void *holder, uint32_t i, uint64_t *ret)
+{
+	const struct texts *texts = holder;
+
+	*ret = hash__bytes(&texts->seed, texts->texts[i], strlen(texts->texts[i]));
+	return true;
+}
+
+uint32_t texts__keep(struct texts *texts, const char *text, size_t len)
+{
+	uint64_t hash;
+	uint32_t at, row;
+	char *copy;
+
+	if (memchr(text, '\0', len)) /* no end of a C string */
+		len = strlen(text);
+	if (!len)
+		return 0;
+	hash = hash__bytes(&texts->seed, text, len);
+	for (at = slots__first(&texts->slots, hash); slots__row(&texts->slots, at, &row);
+	     at = slots__next(&texts->slots, at))
+		if (!strncmp(texts->texts[row], text, len) && !texts->texts[row][len])
+			return row + 1;
+	if (texts->arena.bytes + len > UNITS_TEXT_MAX ||
+	    array__reserve((void **)&texts->texts, sizeof(*texts->texts), texts->n, &texts->capacity) ||
+	    slots__reserve(&texts->slots, texts->n, hash_text, texts))
+		return 0;
+	copy = arena__take(&texts->arena, len + 1);
+	if (!copy)
+		return 0;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	texts->texts[texts->n] = copy;
+	slots__enter(&texts->slots, hash, texts->n);
+	return ++texts->n;
+}
+
+const char *texts__get(const struct texts *texts, uint32_t id)
+{
+	return id ? texts->texts[id - 1] : "";
+}
+
+/* --- tables --- */
+
+static int add_function(struct units *units, const struct function_row *row)
+{
+	struct function_info info = {.rule = RULE_NONE, .python = row->kind == FUNCTION_PYTHON};
+	char text[RULES_WORD_MAX];
+	uint32_t i;
+	int err = array__reserve((void **)&units->functions, sizeof(info), units->n_functions,
+				 &units->functions_capacity);
+
+	if (err)
+		return err;
+	if (info.python)
+		info.rule = rules__python(units->rules, row->file, row->name, NULL);
+	else if (row->kind != FUNCTION_NOTE && row->kind != FUNCTION_KERNEL)
+		info.rule = rules__native(units->rules, row->name);
+	if (info.rule != RULE_NONE) {
+		const struct rule *rule = rules__get(units->rules, info.rule);
+
+		info.valued = info.python && (rules__values(&rule->name) || rules__values(&rule->signature));
+		if (!rule__text(&rule->name, row->name, text, sizeof(text))) {
+			compiler__polish(rules__compiler(units->rules, rule->compiler), text);
+			info.text = texts__keep(&units->texts, text, strlen(text));
+		}
+	}
+	info.cut = row->kind == FUNCTION_NOTE &&
+		   (!strncmp(row->name, "(cut", 4) || !strncmp(row->name, "(no Python frame", 16));
+	for (i = 0; info.python && i < rules__compilers(units->rules); i++)
+		info.own |= (uint64_t)rules__is_own(units->rules, i, row->file) << i;
+	units->functions[units->n_functions++] = info;
+	return 0;
+}
+
+static int add_frame(struct units *units, const struct frame_row *row)
+{
+	int err = array__reserve((void **)&units->frames, sizeof(*units->frames), units->n_frames,
+				 &units->frames_capacity);
+
+	if (!err && row->function >= units->n_functions)
+		err = -EBADMSG;
+	if (!err)
+		units->frames[units->n_frames++] = row->function;
+	return err;
+}
+
+static int add_stack(struct units *units, const struct stack_row *row)
+{
+	uint32_t id = units->n_stacks + 1;
+	struct stack_info *info;
+	int err = array__reserve((void **)&units->stacks, sizeof(*info), units->n_stacks, &units->stacks_capacity);
+
+	if (!err && (row->frame >= units->n_frames || row->parent >= id))
+		err = -EBADMSG;
+	if (err)
+		return err;
+	info = &units->stacks[units->n_stacks++];
+	*info = (struct stack_info){.parent = row->parent, .frame = row->frame};
+	info->cut = units->functions[units->frames[row->frame]].cut ||
+		    (row->parent && units->stacks[row->parent - 1].cut);
+	if (units->functions[units->frames[row->frame]].rule != RULE_NONE)
+		info->marked = id;
+	else if (row->parent)
+		info->marked = units->stacks[row->parent - 1].marked;
+	return 0;
+}
+
+static int add_thread(struct units *units, const struct event_thread *thread)
+{
+	int err = array__reserve((void **)&units->threads, sizeof(*units->threads), units->n_threads,
+				 &units->threads_capacity);
+
+	if (!err && thread->id > units->n_threads)
+		err = -EBADMSG;
+	if (!err && thread->id == units->n_threads)
+		units->threads[units->n_threads++] = (struct thread_units){.tid = (uint32_t)thread->tid};
+	return err;
+}
+
+/* A new epoch: ids are void. What goes on begins again, with its first sample there. */
+static void forget(struct units *units)
+{
+	uint32_t i;
+
+	for (i = 0; i < units->n_threads; i++)
+		free(units->threads[i].open);
+	units->n_threads = units->n_functions = units->n_frames = units->n_stacks = 0;
+	units->n_rows = units->told_rows = units->n_ends = units->told_ends = 0;
+}
+
+/* --- what is told --- */
+
+#define ROWS_A_LINE 1024u
+
+static int tell_rows(const struct units *units, struct event_sink *sink, uint32_t first)
+{
+	struct event event = {.kind = EVENT_UNITS};
+	int err = 0;
+
+	for (; !err && first < units->n_rows; first += event.rows.n) {
+		event.rows.first = first + 1;
+		event.rows.n = units->n_rows - first < ROWS_A_LINE ? units->n_rows - first : ROWS_A_LINE;
+		event.rows.rows = units->rows + first;
+		err = sink->event(sink, &event);
+	}
+	return err;
+}
+
+static int tell_ends(const struct units *units, struct event_sink *sink, uint32_t first)
+{
+	int err = 0;
+
+	for (; !err && first < units->n_ends; first++) {
+		const struct event event = {.kind = EVENT_UNIT_END, .unit_end = units->ends[first]};
+
+		err = sink->event(sink, &event);
+	}
+	return err;
+}
+
+static int tell_news(struct units *units, const struct event_samples *samples)
+{
+	struct event event = {.kind = EVENT_SAMPLES};
+	int err = tell_rows(units, units->next, units->told_rows);
+
+	units->told_rows = units->n_rows;
+	if (!err && samples) {
+		event.samples = *samples;
+		err = units->next->event(units->next, &event);
+	}
+	if (!err)
+		err = tell_ends(units, units->next, units->told_ends);
+	units->told_ends = units->n_ends;
+	return err;
+}
+
+static int take_samples(struct units *units, const struct event_samples *samples)
+{
+	uint32_t done, n, i;
+	int err = 0;
+
+	for (done = 0; !err && done < samples->n; done += n) {
+		n = samples->n - done;
+		if (n > sizeof(units->samples) / sizeof(units->samples[0]))
+			n = sizeof(units->samples) / sizeof(units->samples[0]);
+		memcpy(units->samples, samples->rows + done, n * sizeof(*units->samples));
+		for (i = 0; !err && i < n; i++) {
+			struct sample_row *row = &units->samples[i];
+
+			if (row->thread >= units->n_threads || row->stack > units->n_stacks)
+				return -EBADMSG;
+			row->unit = 0;
+			err = tree__sample(units, row);
+		}
+		if (!err)
+			err = tell_news(units, &(struct event_samples){.n = n, .rows = units->samples});
+	}
+	return err;
+}
+
+static int take_rows(struct units *units, const struct event *event)
+{
+	const struct event_rows *rows = &event->rows;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < rows->n; i++) {
+		if (event->kind == EVENT_FUNCTIONS)
+			err = add_function(units, (const struct function_row *)rows->rows + i);
+		else if (event->kind == EVENT_FRAMES)
+			err = add_frame(units, (const struct frame_row *)rows->rows + i);
+		else
+			err = add_stack(units, (const struct stack_row *)rows->rows + i);
+	}
+	return err;
+}
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct units *units = (struct units *)((char *)self - offsetof(struct units, sink));
+	int err = 0;
+
+	switch (event->kind) {
+	case EVENT_SAMPLES:
+		return take_samples(units, &event->samples);
+	case EVENT_UNITS: /* of a recording: they are found anew */
+	case EVENT_UNIT_END:
+		return 0;
+	case EVENT_SESSION:
+	case EVENT_EPOCH:
+		forget(units);
+		break;
+	case EVENT_THREAD:
+		err = add_thread(units, &event->thread);
+		break;
+	case EVENT_FUNCTIONS:
+	case EVENT_FRAMES:
+	case EVENT_STACKS:
+		err = take_rows(units, event);
+		break;
+	case EVENT_THREAD_END:
+		if (event->ending.id < units->n_threads) {
+			tree__end_thread(units, &units->threads[event->ending.id]);
+			err = tell_news(units, NULL);
+		}
+		break;
+	default:
+		break;
+	}
+	return err ? err : units->next->event(units->next, event);
+}
+
+int units__replay(struct units *units, struct event_sink *sink)
+{
+	int err = tell_rows(units, sink, 0);
+
+	return err ? err : tell_ends(units, sink, 0);
+}
+
+/* --- itself --- */
+
+int units__new(const struct rules *rules, struct event_sink *next, struct units **ret)
+{
+	struct units *units = calloc(1, sizeof(*units));
+	int err;
+
+	if (!units)
+		return -ENOMEM;
+	units->sink.event = on_event;
+	units->next = next;
+	units->rules = rules;
+	err = hash_seed__draw(&units->seed);
+	if (!err)
+		err = hash_seed__draw(&units->texts.seed);
+	if (err) {
+		free(units);
+		return err;
+	}
+	*ret = units;
+	return 0;
+}
+
+struct units *units__free(struct units *units)
+{
+	if (!units)
+		return NULL;
+	forget(units);
+	read__free(units);
+	free(units->texts.texts);
+	free(units->texts.slots.slots);
+	arena__free(&units->texts.arena);
+	free(units->marked);
+	free(units->by_key.slots);
+	buf__free(&units->scratch[0]);
+	buf__free(&units->scratch[1]);
+	free(units->functions);
+	free(units->frames);
+	free(units->stacks);
+	free(units->threads);
+	free(units->rows);
+	free(units->ends);
+	free(units);
+	return NULL;
+}
+
+struct event_sink *units__sink(struct units *units) { return &units->sink; }

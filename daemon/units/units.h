@@ -1,0 +1,61 @@
+/* Units: samples in order of time -> which compile, phase and pass each is of.
+ *
+ * A sink of events in front of another: what comes in goes out, samples with their `unit` filled in, and `units`,
+ * `unit_end` between them (events.h). The rules (rules/rules.h) say which frames count. Frames of one thread's samples
+ * in a row are one unit as long as they are the same call: the same function at the same place of the stack of units,
+ * and, where the sampler gave values, at the same address with the same locals. What is missing of that is taken for equal.
+ *
+ * Values come beside: units__code() for each code object, units__sample() for each record before its sample event comes.
+ * They are read then, from the target's memory; a unit whose values could not be read has the name "" until they can.
+ *
+ * A unit's time is that of its samples' spans: it begins where its first one's wall begins and ends with its last one.
+ * Memory: tables of one epoch, UNITS_TEXT_MAX of names. Owner: the session. One thread. Errors: -errno; the sink's are
+ * handed up.
+ */
+#ifndef CPROFD_UNITS_H
+#define CPROFD_UNITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cprofd/host.h"
+#include "cprofd/pylayout.h"
+#include "cprofd/record.h"
+#include "events/events.h"
+#include "rules/rules.h"
+
+#define UNITS_TEXT_MAX (8u << 20)
+#define UNITS_DEPTH_MAX 256u    /* units, phases and passes of one stack; deeper ones count for these */
+#define UNITS_WAITING_MAX 8192u /* records whose sample event has not come */
+
+struct units;
+/* `rules` and `next` are borrowed and outlive it. */
+int units__new(const struct rules *rules, struct event_sink *next, struct units **ret);
+struct units *units__free(struct units *units); /* NULL */
+struct event_sink *units__sink(struct units *units);
+
+/* A checked code record. True: the sampler should give its locals from *ret_first on (struct value_mark). */
+bool units__code(struct units *units, const struct record_code *code, uint16_t *ret_first);
+/* A checked sample record, before it is made an event; `memory` NULL: values cannot be read now. */
+int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
+		  const struct py_layout *layout);
+/* For a late joiner, after profile__replay(): the units of this epoch. */
+int units__replay(struct units *units, struct event_sink *sink);
+
+/* --- units_table.c: sums of a recording, for people. A sink of events. --- */
+struct units_table;
+int units_table__new(struct units_table **ret);
+struct units_table *units_table__free(struct units_table *table); /* NULL */
+/* Borrowed events; -ENOMEM. */
+int units_table__event(struct units_table *table, const struct event *event);
+struct units_line {
+	const char *compiler, *name, *signature;
+	uint8_t kind;
+	uint32_t count;
+	uint64_t inclusive, exclusive; /* ns of wall time. Inclusive: of a unit in itself, once. Exclusive of a compile
+					* is without the compiles in it, but with its phases and passes */
+};
+/* The lines of one kind, most inclusive time first; valid until the table is freed. */
+int units_table__lines(struct units_table *table, uint8_t kind, const struct units_line **ret, uint32_t *ret_n);
+
+#endif

@@ -1,0 +1,33 @@
+/* Values: what a variable of the target holds, read from its memory.
+ *
+ * Everything is looked at as it lies there, nothing is called: an attribute is what the instance's dictionary has, in each
+ * of CPython's layouts (split, values beside or inside of the object, managed), or its class's and those above it.
+ * The target runs on: what is read may be torn or freed. Each address is only read, never believed: types by their
+ * flags, sizes bounded; all reads of one value VALUES_READS at most. Pure over a reader; one thread at a time.
+ */
+#ifndef CPROFD_UNITS_VALUES_H
+#define CPROFD_UNITS_VALUES_H
+
+#include "base/buf.h"
+#include "cprofd/host.h"
+#include "cprofd/pylayout.h"
+#include "rules/rules.h"
+
+#define VALUES_READS 4000u
+#define VALUES_TEXT_MAX 4096u /* bytes of one name or signature */
+#define VALUES_ITEMS_MAX 256u /* of a tuple */
+
+struct values {
+	struct host_reader *memory;
+	const struct py_layout *layout;
+	uint32_t reads;
+};
+
+/* What follows steps[1..n) from the object at `address`, as text, appended. 0; -ENODATA: there is no such thing;
+ * -EFAULT: memory that cannot be read; -E2BIG: too many reads; -ENOTSUP: of this CPython nothing is known. */
+int values__text(struct values *values, uint64_t address, const struct source *source, struct buf *ret);
+/* Where the code object that they lead to is defined. */
+int values__defined(struct values *values, uint64_t address, const struct source *source, struct buf *ret_file,
+		    uint32_t *ret_line);
+
+#endif

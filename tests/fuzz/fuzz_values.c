@@ -1,0 +1,64 @@
+/* The bytes are a target's memory, from BASE on, again and again: whatever is read, it ends. The first two choose the
+ * version and the object. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "units/values.h"
+
+#define BASE 0x10000ull
+
+struct memory {
+	struct host_reader reader;
+	const uint8_t *data;
+	size_t size;
+};
+
+static int read_memory(struct host_reader *self, void *dst, size_t size, uint64_t address)
+{
+	const struct memory *memory = (const struct memory *)self;
+
+	address -= BASE;
+	if (address >= memory->size || size > memory->size - address)
+		return -EFAULT;
+	memcpy(dst, memory->data + address, size);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct source sources[] = {
+		{.kind = SOURCE_VALUE, .n = 2, .steps = {{STEP_NAME, "f"}, {STEP_NAME, "__qualname__"}}},
+		{.kind = SOURCE_VALUE, .n = 3, .steps = {{STEP_NAME, "a"}, {STEP_ITEMS, NULL}, {STEP_NAME, "name"}}},
+		{.kind = SOURCE_VALUE, .n = 4, .steps = {{STEP_NAME, "a"}, {STEP_ITEMS, NULL}, {STEP_ITEMS, NULL}, {STEP_ITEMS, NULL}}},
+		{.kind = SOURCE_VALUE, .n = 3, .steps = {{STEP_NAME, "p"}, {STEP_NAME, "__class__"}, {STEP_NAME, "__name__"}}},
+		{.kind = SOURCE_VALUE, .n = 2, .steps = {{STEP_NAME, "f"}, {STEP_NAME, "__code__"}}},
+	};
+	static const uint32_t versions[] = {0x030812, 0x030912, 0x030a0d, 0x030b07, 0x030c01, 0x030d00};
+	struct memory memory = {.reader = {read_memory}, .data = data + 2, .size = size - 2};
+	struct py_layout layout = {.object_type = 8, .var_size = 16, .tuple_items = 24, .code_filename = 112,
+				   .code_firstlineno = 68, .unicode_length = 16, .unicode_state = 32, .unicode_ascii_data = 40,
+				   .unicode_compact_data = 56, .state_kind_shift = 2, .state_ascii_shift = 6};
+	struct buf text = {};
+	uint32_t line;
+	size_t i;
+
+	if (size < 2)
+		return 0;
+	layout.version = versions[data[0] % 6];
+	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		struct values values = {.memory = &memory.reader, .layout = &layout};
+
+		values__text(&values, BASE + data[1] * 8u, &sources[i], &text);
+		/* Each item is one text more than the bound. */
+		if (values.reads > VALUES_READS + 64 * VALUES_ITEMS_MAX || text.len > 4u * VALUES_TEXT_MAX * VALUES_ITEMS_MAX)
+			abort();
+		buf__clear(&text);
+		values.reads = 0;
+		values__defined(&values, BASE + data[1] * 8u, &sources[i], &text, &line);
+		buf__clear(&text);
+	}
+	buf__free(&text);
+	return 0;
+}

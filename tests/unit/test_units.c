@@ -1,0 +1,221 @@
+/* Events in, units out: what goes on, what begins, what ends. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "units/units.h"
+
+static const char text[] = "compiler C\nown */own/*\n"
+			   "unit\nfile */own/c.py\nfunction compile\nname @function\n"
+			   "phase\nfile */own/c.py\nfunction parse emit\nname @function\n"
+			   "pass\nnative *::run(*\nname @class\n";
+
+/* What came out, as words. */
+struct keep {
+	struct event_sink sink;
+	char words[4096];
+};
+
+static int keep_event(struct event_sink *self, const struct event *event)
+{
+	struct keep *keep = (struct keep *)self;
+	char *to = keep->words + strlen(keep->words);
+	size_t room = sizeof(keep->words) - (size_t)(to - keep->words);
+	const struct unit_row *rows = event->rows.rows;
+	uint32_t i;
+
+	if (event->kind == EVENT_UNITS)
+		for (i = 0; i < event->rows.n; i++) {
+			int n = snprintf(to, room, "+%u=%s<%u@%u ", event->rows.first + i, rows[i].name, rows[i].parent,
+					 (unsigned)rows[i].time);
+			to += n;
+			room -= (size_t)n;
+		}
+	else if (event->kind == EVENT_SAMPLES)
+		for (i = 0; i < event->samples.n; i++) {
+			int n = snprintf(to, room, "%u ", event->samples.rows[i].unit);
+
+			to += n;
+			room -= (size_t)n;
+		}
+	else if (event->kind == EVENT_UNIT_END)
+		snprintf(to, room, "-%u@%u ", event->unit_end.id, (unsigned)event->unit_end.time);
+	return 0;
+}
+
+struct state {
+	struct rules *rules;
+	struct units *units;
+	struct units_table *table;
+	struct keep keep;
+	uint64_t now;
+};
+
+static void send(struct state *s, const struct event *event)
+{
+	assert_int_equal(units__sink(s->units)->event(units__sink(s->units), event), 0);
+}
+
+static void send_rows(struct state *s, enum event_kind kind, uint32_t first, uint32_t n, const void *rows)
+{
+	send(s, &(struct event){.kind = kind, .rows = {.first = first, .n = n, .rows = rows}});
+}
+
+/* Stacks: 1 main, 2 compile, 3 parse, 4 compile in parse, 5 A::run, 6 main's line 2 > compile, 7 main > cut, 8 emit. */
+static void send_tables(struct state *s)
+{
+	static const struct function_row functions[] = {
+		{"main", "/x/main.py", 1, "", FUNCTION_PYTHON}, {"compile", "/x/own/c.py", 5, "", FUNCTION_PYTHON},
+		{"parse", "/x/own/c.py", 9, "", FUNCTION_PYTHON}, {"ns::A::run(int)", "", 0, "lib", FUNCTION_NATIVE},
+		{"(cut: half)", "", 0, "", FUNCTION_NOTE},	  {"emit", "/x/own/c.py", 20, "", FUNCTION_PYTHON},
+	};
+	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}};
+	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}};
+
+	send(s, &(struct event){.kind = EVENT_EPOCH});
+	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.tid = 7, .name = ""}});
+	send_rows(s, EVENT_FUNCTIONS, 0, 6, functions);
+	send_rows(s, EVENT_FRAMES, 0, 6, frames);
+	send_rows(s, EVENT_STACKS, 1, 8, stacks);
+}
+
+static void samples(struct state *s, const char *stacks, const char *expected)
+{
+	struct sample_row rows[32] = {};
+	uint32_t n = 0;
+
+	for (; *stacks; stacks++, n++) {
+		s->now += 10;
+		rows[n] = (struct sample_row){.time = s->now, .wall = 10, .stack = (uint32_t)(*stacks - '0')};
+	}
+	s->keep.words[0] = '\0';
+	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {n, rows}});
+	assert_string_equal(s->keep.words, expected);
+}
+
+static int set_up(void **state)
+{
+	struct state *s = calloc(1, sizeof(*s));
+	struct rules_error error;
+
+	if (!s)
+		return -1;
+	s->keep.sink.event = keep_event;
+	if (rules__new(&s->rules) || rules__parse(s->rules, "test", text, strlen(text), &error) ||
+	    units__new(s->rules, &s->keep.sink, &s->units))
+		return -1;
+	*state = s;
+	send_tables(s);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct state *s = *state;
+
+	units__free(s->units);
+	rules__free(s->rules);
+	free(s);
+	return 0;
+}
+
+static void nest(void **state)
+{
+	struct state *s = *state;
+
+	samples(s, "1", "0 ");
+	samples(s, "2343", "+1=compile<0@10 +2=parse<1@20 +3=compile<2@30 1 2 3 2 -3@40 ");
+	samples(s, "51", "+4=A<2@50 4 0 -4@60 -2@60 -1@60 ");
+}
+
+static void phases_follow(void **state)
+{
+	samples(*state, "3383", "+1=compile<0@0 +2=parse<1@0 +3=emit<1@20 +4=parse<1@30 2 2 3 4 -2@20 -3@30 ");
+}
+
+static void what_is_cut_ends_nothing(void **state)
+{
+	struct state *s = *state;
+
+	samples(s, "373", "+1=compile<0@0 +2=parse<1@0 2 1 2 ");
+	samples(s, "17", "0 0 -2@30 -1@30 ");
+}
+
+static void threads_end(void **state)
+{
+	struct state *s = *state;
+
+	samples(s, "3", "+1=compile<0@0 +2=parse<1@0 2 ");
+	s->keep.words[0] = '\0';
+	send(s, &(struct event){.kind = EVENT_THREAD_END, .ending = {.id = 0, .time = 50}});
+	assert_string_equal(s->keep.words, "-2@10 -1@10 ");
+}
+
+static void an_epoch_begins_again(void **state)
+{
+	struct state *s = *state;
+
+	samples(s, "3", "+1=compile<0@0 +2=parse<1@0 2 ");
+	send_tables(s);
+	samples(s, "3", "+1=compile<0@10 +2=parse<1@10 2 ");
+	s->keep.words[0] = '\0';
+	assert_int_equal(units__replay(s->units, &s->keep.sink), 0);
+	assert_string_equal(s->keep.words, "+1=compile<0@10 +2=parse<1@10 ");
+}
+
+static void refused(void **state)
+{
+	struct state *s = *state;
+	const struct sample_row row = {.time = 5, .stack = 9};
+	const struct event event = {.kind = EVENT_SAMPLES, .samples = {1, &row}};
+
+	assert_int_equal(units__sink(s->units)->event(units__sink(s->units), &event), -EBADMSG);
+}
+
+static void sums(void **state)
+{
+	const struct unit_row rows[] = {
+		{0, 0, RULE_UNIT, "C", "f", "int", 0, 0, "", 0}, {1, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0},
+		{2, 0, RULE_UNIT, "C", "g", "", 0, 0, "", 0},	 {3, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0},
+	};
+	const struct sample_row samples[] = {
+		{10, 10, 0, 0, 0, 0, 1, 0}, {20, 10, 0, 0, 0, 0, 2, 0}, {30, 10, 0, 0, 0, 0, 3, 0}, {40, 10, 0, 0, 0, 0, 4, 0}};
+	const struct units_line *lines;
+	struct units_table *table;
+	uint32_t n;
+
+	assert_int_equal(units_table__new(&table), 0);
+	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 4, rows}}), 0);
+	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {4, samples}}), 0);
+	assert_int_equal(units_table__lines(table, RULE_UNIT, &lines, &n), 0);
+	assert_int_equal(n, 2);
+	assert_string_equal(lines[0].name, "f");
+	assert_int_equal(lines[0].inclusive, 40);
+	assert_int_equal(lines[0].exclusive, 20); /* its own, and its phase's own */
+	assert_int_equal(lines[1].inclusive, 20);
+	assert_int_equal(lines[1].exclusive, 20);
+	assert_int_equal(units_table__lines(table, RULE_PHASE, &lines, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(lines[0].count, 2);
+	assert_int_equal(lines[0].inclusive, 30); /* once, though it is inside of itself */
+	assert_int_equal(lines[0].exclusive, 20);
+	units_table__free(table);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(threads_end),
+		TEST(an_epoch_begins_again), TEST(refused), cmocka_unit_test(sums),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
