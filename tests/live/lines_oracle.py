@@ -17,7 +17,6 @@ nothing is said: that and co_lines() (3.10), co_positions() and co_lines() (3.11
 """
 import array
 import ast
-import ctypes
 import dis
 import marshal
 import opcode
@@ -46,9 +45,11 @@ def caches_by_opcode():
 
 CACHES = caches_by_opcode()
 
-addr2line = ctypes.pythonapi.PyCode_Addr2Line
-addr2line.argtypes = [ctypes.py_object, ctypes.c_int]
-addr2line.restype = ctypes.c_int
+if FORMAT != LOCATIONS:
+    import ctypes  # a build without libffi has none
+    addr2line = ctypes.pythonapi.PyCode_Addr2Line
+    addr2line.argtypes = [ctypes.py_object, ctypes.c_int]
+    addr2line.restype = ctypes.c_int
 
 
 def lines_by_range(code):

@@ -177,10 +177,9 @@ done
 for minor in $minors; do
 	build "${minor}t" "$minor" --disable-gil
 done
-# What takes long to compile and no test imports.
+# What no test imports.
 few=
-for module in _decimal _multibytecodec _codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp _codecs_kr _codecs_tw unicodedata \
-	pyexpat _elementtree _sqlite3 _ssl _hashlib _curses _curses_panel _tkinter readline; do
+for module in _decimal pyexpat _elementtree _sqlite3 _ssl _hashlib _curses _curses_panel _tkinter readline; do
 	few="$few py_cv_module_$module=n/a"
 done
 build 3.13-shared 3.13 --enable-shared LDFLAGS="-Wl,-rpath,$dir/3.13-shared/lib" $few
