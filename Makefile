@@ -76,6 +76,7 @@ $(B)/cprofd: $(B)/daemon/main.o $(B)/libcprofd.a
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
 
 # The oracles of unwinding: no part of the program.
+$(B)/tests/tools/code_compare: ALL_LIBS += -ldw -lelf
 $(B)/tests/tools/unwind_% $(B)/tests/tools/weave_live $(B)/tests/unit/test_unwind_%: ALL_LIBS += -lunwind-ptrace -lunwind-x86_64 -lunwind -ldw -lelf
 
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libcprofd.a
