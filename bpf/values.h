@@ -23,19 +23,49 @@ struct values_context {
 #define values_at part.size /* the round's first frame */
 #define values_hits kind    /* and which of it have a bit */
 
-/* One frame of the round; most have no bit. A loop of the kernel's: unrolled, the verifier would look at every set of bits
- * by itself. */
+/* How many of the 16 bits are set. */
+static __always_inline __u32 values_count(__u32 bits)
+{
+	bits -= bits >> 1 & 0x5555;
+	bits = (bits & 0x3333) + (bits >> 2 & 0x3333);
+	bits = (bits + (bits >> 4)) & 0x0f0f;
+	return (bits + (bits >> 8)) & 31;
+}
+
+/* The words, out of the window that the walk has read; a generator's lie elsewhere. */
+static __always_inline long values_words(const struct py_walk *walk, __u64 *to, __u64 address)
+{
+	__u64 at = address - walk->window;
+	const __u8 *from;
+
+	if (walk->window_end < FRAME_VALUES_WORDS * 8 || at > walk->window_end - FRAME_VALUES_WORDS * 8)
+		return host_read(to, FRAME_VALUES_WORDS * 8, address);
+	host_barrier(at);
+	if (at > PY_WINDOW)
+		return 1;
+	from = walk->memory + at;
+	to[0] = *(const py_word64 *)from;
+	to[1] = *(const py_word64 *)(from + 8);
+	to[2] = *(const py_word64 *)(from + 16);
+	to[3] = *(const py_word64 *)(from + 24);
+	return 0;
+}
+
+/* The innermost frame of the round that has a bit left; most have none. A loop of the kernel's: unrolled, the verifier would
+ * look at every set of bits by itself. */
 static long values_put(__u32 i, void *context)
 {
 	struct values_context *c = context;
 	struct part_values *part = &c->to->part;
-	__u32 at = (part->values_at + i) & (RECORD_PY_FRAMES_MAX - 1), set, to = part->n, way;
+	__u32 hits = part->part.values_hits, left = hits & (hits - 1), at, set, to = part->n, way;
 	const struct value_mark *marks;
 	struct frame_values *entry;
 	__u64 key, address;
 
-	if (!(part->part.values_hits >> (i & 31) & 1))
-		return 0;
+	part->part.values_hits = (__u16)left;
+	at = part->values_at + values_count((hits & -hits) - 1);
+	host_barrier(at);
+	at &= RECORD_PY_FRAMES_MAX - 1;
 	key = c->out->frames[at].code;
 	set = value_mark_set(key) * VALUE_MARK_WAYS;
 	host_barrier(set);
@@ -44,7 +74,7 @@ static long values_put(__u32 i, void *context)
 	host_barrier(way);
 	marks += way & (VALUE_MARK_WAYS - 1);
 	if (marks->key != key)
-		return 0; /* another code object with the same bit */
+		return !left; /* another code object with the same bit */
 	host_barrier(to);
 	if (to >= VALUES_FRAMES_MAX) {
 		part->flags = VALUES_CUT;
@@ -56,10 +86,10 @@ static long values_put(__u32 i, void *context)
 	entry->first = marks->first;
 	entry->address = address;
 	entry->flags = 0;
-	if (host_read(entry->words, sizeof(entry->words), address + c->locals + (__u64)marks->first * 8))
+	if (values_words(c->walk, entry->words, address + c->locals + (__u64)marks->first * 8))
 		entry->flags = FRAME_VALUES_UNREAD;
 	part->n = to + 1;
-	return 0;
+	return !left;
 }
 
 #define VALUES_ROUND 16u
