@@ -27,6 +27,17 @@ int class_names__tell(struct class_names *names, uint32_t id, const char *name)
 	return err;
 }
 
+int class_names__rows(struct class_names *names, const struct event_rows *rows)
+{
+	const struct class_row *row = rows->rows;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < rows->n && !err; i++)
+		err = class_names__tell(names, rows->first + i, row[i].name);
+	return err;
+}
+
 int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret)
 {
 	char name[32] = CLASS_NOT_DETERMINED;

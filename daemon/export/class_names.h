@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "events/events.h"
 #include "export/intern.h"
 
 #define CLASS_NOT_DETERMINED "not determined"
@@ -21,6 +22,8 @@ struct class_names {
 void class_names__epoch(struct class_names *names);
 /* `id` of this epoch is called `name`. */
 int class_names__tell(struct class_names *names, uint32_t id, const char *name);
+/* Those of an event. */
+int class_names__rows(struct class_names *names, const struct event_rows *rows);
 int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret);
 /* Valid until the next call but this. */
 const char *class_names__name(const struct class_names *names, uint32_t id);

@@ -261,6 +261,9 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_THREAD:
 		err = on_thread(filter, &event->thread);
 		break;
+	case EVENT_CLASSES:
+		err = class_names__rows(&filter->classes, &event->rows);
+		break;
 	default:
 		break;
 	}

@@ -285,6 +285,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return projection__frames(model, &event->rows);
 	case EVENT_STACKS:
 		return projection__stacks(model, &event->rows);
+	case EVENT_CLASSES:
+		return class_names__rows(&model->classes, &event->rows);
 	case EVENT_SAMPLES:
 		return on_samples(model, &event->samples);
 	case EVENT_THREAD_END:

@@ -167,6 +167,7 @@ static int put_colour(struct buf *out, uint8_t kind, const char *name)
 		[FUNCTION_PYTHON] = {205, 65}, [FUNCTION_NATIVE] = {28, 80},
 		[FUNCTION_KERNEL] = {350, 60}, [FUNCTION_NOTE] = {0, 0},
 		[FUNCTION_JIT] = {130, 45},    [FUNCTION_INTERPRETER] = {50, 70},
+		[FUNCTION_CALL] = {175, 55},
 	};
 	uint32_t hash = 0x811c9dc5;
 

@@ -348,6 +348,7 @@ const char *kind__name(uint8_t kind)
 		[FUNCTION_PYTHON] = "python", [FUNCTION_NATIVE] = "native",
 		[FUNCTION_KERNEL] = "kernel", [FUNCTION_NOTE] = "note",
 		[FUNCTION_JIT] = "jit",	      [FUNCTION_INTERPRETER] = "interpreter",
+		[FUNCTION_CALL] = "call",
 	};
 
 	return kind == KIND_GROUP			 ? ""

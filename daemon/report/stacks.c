@@ -39,7 +39,7 @@ static int add_frames(struct report *report, struct table *table, uint32_t n,
 
 static bool is_callee(uint8_t kind)
 {
-	return kind == FUNCTION_NATIVE || kind == FUNCTION_JIT;
+	return kind == FUNCTION_NATIVE || kind == FUNCTION_JIT || kind == FUNCTION_CALL;
 }
 
 /* Code that calls what Python code asked it to call. */
