@@ -102,6 +102,22 @@ static void print_native(const struct tally_result *result)
 		fprintf(stderr, "        %10s  at other places\n", words__count(others));
 }
 
+static void print_classes(const struct tally_result *result)
+{
+	const char *before = "        by class: ";
+	uint32_t i;
+
+	/* Without native stacks only what the kernel did is told apart. */
+	if (!result->native)
+		return;
+	for (i = 0; i < result->n_classes && result->classes[i].cpu; i++) {
+		fprintf(stderr, "%s%s %.1f %%", before, result->classes[i].name, percent(result->classes[i].cpu, result->cpu));
+		before = ", ";
+	}
+	if (i)
+		fputc('\n', stderr);
+}
+
 static void print_losses(const struct tally_result *result)
 {
 	bool any = false;
@@ -172,6 +188,7 @@ int summary__print(int recording_fd)
 		err = tally__finish(tally, &result);
 	if (!err) {
 		print_counts(&result);
+		print_classes(&result);
 		print_native(&result);
 		print_losses(&result);
 		print_functions(&result);

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "cli/tally.h"
+#include "export/class_names.h"
 
 /* A vector that grows; elements are zero at first. */
 struct vector {
@@ -58,6 +59,8 @@ struct tally {
 	struct vector slots;	 /* uint32_t: open hash of function index + 1 */
 	struct vector losses;	 /* struct tally_loss */
 	struct vector threads;	 /* struct known_thread */
+	struct class_names class_names;
+	struct vector classes;	 /* struct tally_class, by class_names' ids */
 };
 
 #define AT(vector, type, i) (((type *)(vector).data)[i])
@@ -208,9 +211,24 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 	return 0;
 }
 
-static void add_samples(struct tally *tally, const struct event_samples *event)
+static int add_to_class(struct tally *tally, const struct sample_row *row)
+{
+	uint32_t id;
+	int err = class_names__id(&tally->class_names, row->class_id, &id)
+			  ?: vector__grow(&tally->classes, id + 1, sizeof(struct tally_class));
+
+	if (err)
+		return err;
+	if (tally->classes.n <= id)
+		tally->classes.n = id + 1;
+	AT(tally->classes, struct tally_class, id).cpu += row->cpu;
+	return 0;
+}
+
+static int add_samples(struct tally *tally, const struct event_samples *event)
 {
 	uint32_t i;
+	int err;
 
 	for (i = 0; i < event->n; i++) {
 		const struct sample_row *row = &event->rows[i];
@@ -220,8 +238,12 @@ static void add_samples(struct tally *tally, const struct event_samples *event)
 		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;
 		if (row->stack)
 			AT(tally->nodes, struct node, row->stack).self += row->cpu;
+		err = add_to_class(tally, row);
+		if (err)
+			return err;
 	}
 	tally->result.seen += event->n;
+	return 0;
 }
 
 static void set_stops(struct tally *tally, const struct event_ledger *event)
@@ -312,8 +334,9 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_STACKS:
 		return add_stacks(tally, &event->rows);
 	case EVENT_SAMPLES:
-		add_samples(tally, &event->samples);
-		return 0;
+		return add_samples(tally, &event->samples);
+	case EVENT_CLASSES:
+		return class_names__rows(&tally->class_names, &event->rows);
 	case EVENT_THREAD_END:
 		tally->result.wall += event->ending.wall;
 		tally->result.cpu += event->ending.cpu;
@@ -361,6 +384,8 @@ struct tally *tally__free(struct tally *tally)
 	free(tally->slots.data);
 	free(tally->losses.data);
 	free(tally->threads.data);
+	class_names__free(&tally->class_names);
+	free(tally->classes.data);
 	arena__free(&tally->strings);
 	free(tally);
 	return NULL;
@@ -380,8 +405,24 @@ static int heavier(const void *a, const void *b)
 	return x->total < y->total ? 1 : x->total > y->total ? -1 : strcmp(x->name, y->name);
 }
 
+static int longer(const void *a, const void *b)
+{
+	const struct tally_class *x = a, *y = b;
+
+	return x->cpu < y->cpu ? 1 : x->cpu > y->cpu ? -1 : strcmp(x->name, y->name);
+}
+
 int tally__finish(struct tally *tally, struct tally_result *ret)
 {
+	struct tally_class *classes = tally->classes.data;
+	uint32_t i;
+
+	for (i = 0; i < tally->classes.n; i++)
+		classes[i].name = class_names__name(&tally->class_names, i);
+	if (tally->classes.n)
+		qsort(classes, tally->classes.n, sizeof(*classes), longer);
+	tally->result.classes = classes;
+	tally->result.n_classes = tally->classes.n;
 	fold_epoch(tally);
 	if (tally->functions.n)
 		qsort(tally->functions.data, tally->functions.n, sizeof(struct tally_function),

@@ -23,6 +23,11 @@ struct tally_loss {
 	uint64_t count;
 };
 
+struct tally_class {
+	const char *name;        /* owned by the tally */
+	uint64_t cpu;            /* ns */
+};
+
 struct tally_stop {
 	char loss[32], module[64], function[128]; /* the begin of longer ones */
 	uint64_t offset, count;
@@ -47,6 +52,8 @@ struct tally_result {
 	uint32_t threads, processes;
 	const struct tally_loss *losses; /* of the last ledger */
 	uint32_t n_losses;
+	const struct tally_class *classes; /* heaviest first; those without time, too */
+	uint32_t n_classes;
 	const struct tally_function *functions; /* by self, heaviest first */
 	uint32_t n_functions;
 };

@@ -79,6 +79,7 @@ static bool native(uint8_t kind, const char *module, char *out, size_t size)
 		[FUNCTION_NOTE] = PLACE_NOTES,
 		[FUNCTION_JIT] = PLACE_JIT,
 		[FUNCTION_INTERPRETER] = PLACE_INTERPRETER,
+		[FUNCTION_CALL] = PLACE_CALLS,
 	};
 	const char *slash = strrchr(module, '/');
 

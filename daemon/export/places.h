@@ -10,6 +10,7 @@
 #define PLACE_STANDARD "(standard library)"
 #define PLACE_GENERATED "(generated code)" /* <string>, <ipython-input-3> */
 #define PLACE_INTERPRETER "(interpreter)"
+#define PLACE_CALLS "(C calls)"
 #define PLACE_KERNEL "(kernel)"
 #define PLACE_JIT "(JIT code)"
 #define PLACE_NOTES "(notes)"

@@ -142,6 +142,25 @@ static void learn(struct site *site, const char *name)
 	site->learned = name;
 }
 
+/* The body of a function that calls what it was given, if only that one jumps to it; or NULL. Else what it calls on its way,
+ * to convert an argument, would pass for what Python code called. */
+static const char *forwarder(const struct callable *callable)
+{
+	const char *found = NULL;
+	uint32_t i;
+
+	if (callable->name || callable->exported)
+		return NULL;
+	for (i = 0; i < callable->n; i++) {
+		const struct candidate *candidate = &callable->of->candidates[callable->first + i];
+
+		if (found && strcmp(found, candidate->name))
+			return NULL;
+		found = candidate->name;
+	}
+	return found && class__forwards(found) == FORWARDS_SHOWN ? found : NULL;
+}
+
 /* From the outside. *ret_slot: the outermost is a slot. */
 static const char *choose(struct profile *profile, struct site *site, const struct record_task *task, uint32_t begin,
 			  uint32_t end, enum trust trust, bool *ret_slot)
@@ -154,7 +173,8 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 	*ret_slot = false;
 	for (i = end; i > begin; i--) {
 		const struct callable *callable = stack->callables[stack->items[i - 1].index];
-		uint8_t forwards = is_callable(callable) ? callable->forwards : FORWARDS_NOT;
+		const char *through = is_callable(callable) ? forwarder(callable) : NULL;
+		uint8_t forwards = through ? FORWARDS_SHOWN : is_callable(callable) ? callable->forwards : FORWARDS_NOT;
 
 		stack->chosen[i - 1 - begin] = NULL;
 		if (!is_callable(callable) || !(wanted || forwards))
@@ -163,7 +183,7 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 			wanted = true;
 			continue;
 		}
-		name = name_of(callable, read_site(profile, task, site), direct, trust);
+		name = through ? through : name_of(callable, read_site(profile, task, site), direct, trust);
 		if (!name)
 			continue;
 		if (outermost) {

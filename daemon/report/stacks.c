@@ -43,9 +43,10 @@ static bool is_callee(uint8_t kind)
 }
 
 /* Code that calls what Python code asked it to call. */
-static bool is_trampoline(const char *module)
+static bool is_trampoline(const struct model_frame *frame)
 {
-	return !strncmp(module, "_ctypes.", 8) || !strncmp(module, "libffi.so", 9);
+	return !strncmp(frame->kind == FUNCTION_CALL ? frame->name : frame->module, "_ctypes.", 8) ||
+	       !strncmp(frame->module, "libffi.so", 9);
 }
 
 /* A callee: of the native frames between two Python frames, the one that is nearest
@@ -87,7 +88,7 @@ static int add_callees(struct report *report, uint32_t n, const struct times *ti
 		uint32_t frame = frame_at(report, i);
 		struct model_frame look = model__frame(report->model, frame);
 
-		if (is_callee(look.kind) && (candidate == ROW_NONE || !is_trampoline(look.module)))
+		if (is_callee(look.kind) && (candidate == ROW_NONE || !is_trampoline(&look)))
 			candidate = frame;
 		if (look.kind != FUNCTION_PYTHON)
 			continue;

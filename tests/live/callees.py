@@ -18,7 +18,7 @@ CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGET = os.path.join(ROOT, "tests/targets/callees.py")
 SHARE = 0.995
 EACH = 0.9      # of each callee by itself, if it was met often
-FEW = 30
+FEW = 200
 passed = failed = skipped = 0
 
 

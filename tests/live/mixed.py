@@ -138,6 +138,8 @@ class Stack:
         self.misplaced = None
         variant = None
         for name, file, line, module, kind, first, _ in frames:
+            if kind == 6:  # the name of a call, callees.py's; its native frames follow
+                continue
             if kind == 0:
                 self.python.append((name.rsplit(".", 1)[-1], file, line, line == first))
                 self.between.append([])

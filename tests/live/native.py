@@ -252,6 +252,6 @@ with tempfile.TemporaryDirectory() as work:
     spin = os.path.join(work, "spin.so")
     subprocess.run(["gcc", "-g0", "-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-x", "c", "-", "-o", spin],
                    input=SPIN, text=True, check=True)
-    session("libraries that are run as soon as they are loaded", ["/usr/bin/python3", SHORT, "library", spin, work], "^inner$", 16)
+    session("libraries that are run as soon as they are loaded", ["/usr/bin/python3", SHORT, "library", spin, work], "^inner$", 32)
 print(f"{passed} passed, {failed} failed, {skipped} skipped")
 sys.exit(1 if failed else 0)

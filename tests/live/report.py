@@ -95,22 +95,25 @@ def rows_of(result, by):
 # --- the truth: the recording's lines, read as docs/protocol.md says ---
 
 Frame = collections.namedtuple("Frame", "name file first line module kind")
-Sample = collections.namedtuple("Sample", "thread time cpu wall stack")  # stack: Frames, leaf first
+Sample = collections.namedtuple("Sample", "thread time cpu wall stack class_name")  # stack: Frames, leaf first
 NOT_SAMPLED = Frame("(not sampled)", "", 0, 0, "", 3)
 NO_STACK = Frame("(no stack)", "", 0, 0, "", 3)
 INTERPRETER = 5
+NO_CLASS = "not determined"
 
 
 def read_recording(path):
     """Samples; the CPU time at a thread's end is one without a stack that was taken."""
     lines = subprocess.run(["zstdcat", path], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
-    functions, frames, stacks, threads, samples, origin = [], [], [None], {}, [], 0
+    functions, frames, stacks, threads, samples, origin, classes = [], [], [None], {}, [], 0, [NO_CLASS]
     for line in map(json.loads, lines):
         event = line["ev"]
         if event == "session":
             origin = line["monotonic"]
         elif event == "epoch":
-            functions, frames, stacks, threads = [], [], [None], {}
+            functions, frames, stacks, threads, classes = [], [], [None], {}, [NO_CLASS]
+        elif event == "classes":
+            classes += [row[0] for row in line["rows"]]
         elif event == "thread":
             threads.setdefault(line["id"], {}).update(line)
         elif event == "functions":
@@ -123,16 +126,16 @@ def read_recording(path):
             stacks += [(parent, frames[frame]) for parent, frame in line["rows"]]
         elif event == "samples":
             time, n = 0, len(line["t"])
-            columns = [line.get(key, [0] * n) for key in ("wall", "cpu", "thread", "stack")]
-            for step, wall, cpu, thread, stack in zip(line["t"], *columns):
+            columns = [line.get(key, [0] * n) for key in ("wall", "cpu", "thread", "stack", "class")]
+            for step, wall, cpu, thread, stack, class_id in zip(line["t"], *columns):
                 time += step
                 path = []
                 while stack:
                     stack, frame = stacks[stack]
                     path.append(frame)
-                samples.append(Sample(threads[thread], time - origin, cpu, wall, tuple(path) or (NO_STACK,)))
+                samples.append(Sample(threads[thread], time - origin, cpu, wall, tuple(path) or (NO_STACK,), classes[class_id]))
         elif event == "thread_end" and line.get("cpu"):
-            samples.append(Sample(threads[line["id"]], line["time"] - origin, line["cpu"], line.get("wall", 0), (NOT_SAMPLED,)))
+            samples.append(Sample(threads[line["id"]], line["time"] - origin, line["cpu"], line.get("wall", 0), (NOT_SAMPLED,), NO_CLASS))
     return samples
 
 
@@ -200,7 +203,7 @@ def tags(path):
     return ("library", match[1]) if match else ("", path)
 
 
-GROUPS = {1: None, 2: "(kernel)", 3: "(notes)", 4: "(JIT code)", INTERPRETER: "(interpreter)"}
+GROUPS = {1: None, 2: "(kernel)", 3: "(notes)", 4: "(JIT code)", INTERPRETER: "(interpreter)", 6: "(C calls)"}
 
 
 def package(frame):
@@ -239,8 +242,14 @@ def test_tables(recordings):
         threads = collections.Counter()
         for sample in samples:
             threads["%s (%d)" % (sample.thread["name"], sample.thread["tid"])] += sample.cpu
-        same(name + " threads", {r["name"]: r["exclusive_ns"] for r in rows_of(result, "thread")}, {k: v for k, v in threads.items() if v})
-        expect([r["exclusive_ns"] for r in rows_of(result, "class")] == [total], "classes do not add up")
+        told = collections.Counter()
+        for row in rows_of(result, "thread"):  # a row for each class of the thread
+            told[row["name"]] += row["exclusive_ns"]
+        same(name + " threads", dict(told), {k: v for k, v in threads.items() if v})
+        classes = collections.Counter()
+        for sample in samples:
+            classes[sample.class_name] += sample.cpu
+        same(name + " classes", {r["name"]: r["exclusive_ns"] for r in rows_of(result, "class")}, {k: v for k, v in classes.items() if v})
         expect(result["recordings"][0]["cpu_ns"] == total, "CPU", result["recordings"][0], total)
         expect({t["total_ns"] for t in result["tables"]} == {total}, "totals differ")
         for table in result["tables"]:
@@ -288,8 +297,8 @@ def callees_of(stack):
     segment, result, first = [], [], True
     for frame in stack:
         if frame.kind == 0:
-            native = [f for f in segment if f.kind in (1, 4)]
-            real = [f for f in native if not f.module.startswith(("_ctypes.", "libffi.so"))]
+            native = [f for f in segment if f.kind in (1, 4, 6)]
+            real = [f for f in native if not (f.name if f.kind == 6 else f.module).startswith(("_ctypes.", "libffi.so"))]
             if native:
                 result.append(((real or native)[-1] if real else native[0], frame, first))
             segment, first = [], False
@@ -538,7 +547,13 @@ def test_pprof(recordings):
         same(name, have, want)
         told = report(recordings.path(name))["recordings"][0]
         expect(sum(values[1] for _, values, _ in profile.samples) == told["wall_ns"], "wall time")
-        expect({labels["class"] for stack, _, labels in profile.samples if "class" in labels} == {"not determined"}, "class")
+        classes = collections.Counter()
+        for _, (cpu, _), labels in profile.samples:
+            classes[labels.get("class", NO_CLASS)] += cpu
+        want = collections.Counter()
+        for sample in samples:
+            want[sample.class_name] += sample.cpu
+        same("classes", {k: v for k, v in classes.items() if v}, {k: v for k, v in want.items() if v})
         threads = collections.Counter()
         for _, (cpu, _), labels in profile.samples:
             threads[labels["tid"]] += cpu

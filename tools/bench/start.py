@@ -2,7 +2,7 @@
 """How soon a session has its first whole sample: attach --native to a running compiler, cold (the project's own cache is
 empty, the page cache is not) and warm.
 
-    tests/live/start.py [--times N] [PYTHON TARGET.py]      default: /usr/bin/python3 and Numba's loop. Needs root.
+    tools/bench/start.py [--times N] [PYTHON TARGET.py]      default: /usr/bin/python3 and Numba's loop. Needs root.
 
 Measured from just before `cprofd` is started. Three times: of the first sample; of the first whole one (its time stamp: its
 walk may have been done some ms later, over the stack that it brought along); and the time stamp after which no walk
@@ -16,7 +16,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "../../tests/live"))
 from compilers import Stream, TARGETS  # noqa: E402
 from truth import CPROFD  # noqa: E402
 
