@@ -629,6 +629,17 @@ def test_svg(recordings):
         expect(inclusive, "nothing")
 
 
+def gprof2dot():
+    """Debian has none; PyPI's, below build/."""
+    venv = os.path.join(ROOT, "build", "report-venv")
+    program = shutil.which("gprof2dot") or os.path.join(venv, "bin", "gprof2dot")
+    if not os.path.exists(program):
+        for command in ([sys.executable, "-m", "venv", venv], [os.path.join(venv, "bin", "pip"), "install", "-q", "gprof2dot"]):
+            if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120).returncode:
+                raise Skip("gprof2dot is missing, and PyPI's could not be installed")
+    return program
+
+
 def test_collapsed_is_read_by_others(recordings):
     path = os.path.join(recordings.folder, "native.txt")
     cprofd("convert", recordings.path("native"), "-f", "raw", "-o", path)
@@ -638,10 +649,7 @@ def test_collapsed_is_read_by_others(recordings):
         expect(match and match[1] and ";;" not in match[1], "a line", line)
         total += int(match[2])
     expect(abs(total - sum(s.cpu for s in recordings.samples("native")) // 1000) <= 1, "total", total)
-    programs = [p for p in (shutil.which("gprof2dot"), os.path.join(ROOT, "build", "venv", "bin", "gprof2dot")) if p and os.path.exists(p)]
-    if not programs:
-        raise Skip("gprof2dot is missing (pip install gprof2dot into build/venv)")
-    run = subprocess.run([programs[0], "-f", "collapse", "-n0", "-e0", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    run = subprocess.run([gprof2dot(), "-f", "collapse", "-n0", "-e0", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     expect(run.returncode == 0 and b"digraph" in run.stdout and b"run_pass" in run.stdout, "gprof2dot", run.stderr.decode())
 
 
