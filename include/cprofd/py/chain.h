@@ -144,15 +144,18 @@ HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
 {
 	struct py_walk_context *c = context;
 	const struct image *image = c->image;
-	int warm = WARM_OTHER;
+	int warm = WARM_OTHER, ended;
 
 	/* The first frame of a further thread state is marked so by py_walk_one. */
 	if (image->layout.frames != PY_FRAMES_OBJECTS && !(image->layout.flags & PY_TLBC) && !c->walk->flags)
 		warm = py_walk_usual(c->walk, image, c->out);
 	if (warm == WARM_OTHER)
 		return py_walk_one(c->walk, image, c->out) & 1;
-	/* Looked at here, where the verifier comes once, and not at each end of the loop. */
-	return warm == WARM_ENDED || (!c->walk->frame && c->walk->closed && c->walk->n);
+	/* Looked at here, where the verifier comes once, and not at each end of the loop. The barrier: else clang 19 returns
+	 * `warm` itself where it is 1, and 6.1 knows no bound of it. */
+	ended = warm == WARM_ENDED || (!c->walk->frame && c->walk->closed && c->walk->n);
+	host_barrier(ended);
+	return ended & 1;
 }
 
 /* Walks one chain outwards to its end: of the innermost thread state, once it is found (PY_WALK_FIRST), of
