@@ -201,7 +201,7 @@ static int follow_cell(struct values *values, uint64_t *object)
 	int err = object__type(values, *object, &type);
 
 	if (!err && is(&type, "cell"))
-		err = object__word(values, *object + CELL_REF, object);
+		err = values->late ? -ESTALE : object__word(values, *object + CELL_REF, object);
 	return err ? err : *object ? 0 : -ENODATA;
 }
 

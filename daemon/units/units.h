@@ -36,9 +36,9 @@ struct event_sink *units__sink(struct units *units);
 
 /* A checked code record. True: the sampler should give its locals from *ret_first on (struct value_mark). */
 bool units__code(struct units *units, const struct record_code *code, uint16_t *ret_first);
-/* A checked sample record, before it is made an event; `memory` NULL: values cannot be read now. */
+/* A checked sample record, before it is made an event; `memory` NULL: values cannot be read now. `now`: CLOCK_MONOTONIC ns. */
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
-		  const struct py_layout *layout);
+		  const struct py_layout *layout, uint64_t now);
 /* For a late joiner, after profile__replay(): the units of this epoch. */
 int units__replay(struct units *units, struct event_sink *sink);
 
