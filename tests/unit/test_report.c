@@ -117,7 +117,7 @@ static void places(void **state)
 	is_at(0, "/usr/lib/python3/dist-packages/numba/__init__.py", "", "numba", "numba");
 	is_at(0, "/home/me/v/lib/python3.12/site-packages/six.py", "", "six", "six");
 	is_at(0, "/usr/lib/python3.11/json/decoder.py", "", "json.decoder", PLACE_STANDARD);
-	is_at(0, "/opt/lib/python3.14t/re/__init__.py", "", "re", PLACE_STANDARD);
+	is_at(0, "/srv/lib/python3.14t/re/__init__.py", "", "re", PLACE_STANDARD);
 	is_at(0, "/home/me/python3/compile.py", "", "compile", "/home/me/python3");
 	is_at(0, "/compile.py", "", "compile", "/");
 	is_at(0, "compile.py", "", "compile", ".");
