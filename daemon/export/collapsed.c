@@ -8,16 +8,6 @@
 #include "export/formats.h"
 #include "export/sums.h"
 
-static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
-		     uint64_t ns)
-{
-	const struct sum_key key = {thread->id, stack, 0};
-
-	if (stack == MODEL_ROOT || (!model->options->idle && sums__apart(model, stack)))
-		return 0;
-	return sums__add(model->ctx, &key, cpu, ns);
-}
-
 /* One frame's words: what would end the frame or the line is replaced. */
 static int put_words(struct buf *out, const char *words)
 {
@@ -110,7 +100,7 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 	struct sums threads = {}, lines = {};
 	int err = model__init(&model, options);
 
-	model.slice = add_slice;
+	model.slice = sums__slice;
 	model.ctx = &threads;
 	err = err ?: model__read(&model, recording_fd, &ret->missing);
 	err = err ?: sums__join(&threads, &model, &lines) ?: write_lines(&model, &lines, out);

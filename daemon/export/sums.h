@@ -20,6 +20,8 @@ struct sums {
 };
 
 int sums__add(struct sums *sums, const struct sum_key *key, uint64_t cpu, uint64_t wall);
+/* A model's `slice`, for formats of stacks alone; its ctx: the sums. Classes are put together; idle time counts if it is asked for. */
+int sums__slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t wall);
 uint32_t sums__n(const struct sums *sums);
 struct sum_key sums__key(const struct sums *sums, uint32_t i);
 struct sum sums__item(const struct sums *sums, uint32_t i);

@@ -349,16 +349,6 @@ static int write_out(struct svg *svg)
 	return err;
 }
 
-static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
-		     uint64_t ns)
-{
-	const struct sum_key key = {thread->id, stack, 0};
-
-	if (stack == MODEL_ROOT || (!model->options->idle && sums__apart(model, stack)))
-		return 0;
-	return sums__add(model->ctx, &key, cpu, ns);
-}
-
 int export__svg(int recording_fd, const struct export_options *options, FILE *out,
 		struct export_report *ret)
 {
@@ -369,7 +359,7 @@ int export__svg(int recording_fd, const struct export_options *options, FILE *ou
 		return -ENOMEM;
 	svg->out = out;
 	err = model__init_detailed(&svg->model, options);
-	svg->model.slice = add_slice;
+	svg->model.slice = sums__slice;
 	svg->model.ctx = &svg->threads;
 	err = err ?: model__read(&svg->model, recording_fd, &ret->missing);
 	err = err ?: sums__join(&svg->threads, &svg->model, &svg->sums) ?: grow(svg);

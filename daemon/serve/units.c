@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "rules/rules.h"
@@ -105,7 +104,6 @@ int session_units__sample(struct session *session, const struct record_sample *s
 {
 	struct page_reader *memory = &session->units->memory;
 	struct tracee *tracee;
-	struct timespec now;
 
 	if (!record__part(sample, PART_VALUES))
 		return 0;
@@ -114,9 +112,8 @@ int session_units__sample(struct session *session, const struct record_sample *s
 		return 0;
 	memset(memory->numbers, 0, sizeof(memory->numbers));
 	memory->mem = tracee->mem;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
-			     &tracee->image.layout, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+			     &tracee->image.layout, engine__now());
 }
 
 int session_units__replay(struct session *session, struct event_sink *sink)

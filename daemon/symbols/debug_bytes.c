@@ -124,7 +124,8 @@ uint64_t debug_cursor__uint(struct debug_cursor *cursor, unsigned bytes)
 	return value;
 }
 
-uint64_t debug_cursor__uleb(struct debug_cursor *cursor)
+/* Bits beyond the 64th are dropped. *ret_shift: how many were there; *ret_last: its last byte. */
+static uint64_t leb(struct debug_cursor *cursor, unsigned *ret_shift, uint8_t *ret_last)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -136,22 +137,26 @@ uint64_t debug_cursor__uleb(struct debug_cursor *cursor)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift = shift < 64 ? shift + 7 : shift;
 	} while (byte & 0x80);
+	*ret_shift = shift;
+	*ret_last = byte;
 	return value;
+}
+
+uint64_t debug_cursor__uleb(struct debug_cursor *cursor)
+{
+	unsigned shift;
+	uint8_t last;
+
+	return leb(cursor, &shift, &last);
 }
 
 int64_t debug_cursor__sleb(struct debug_cursor *cursor)
 {
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
+	unsigned shift;
+	uint8_t last;
+	uint64_t value = leb(cursor, &shift, &last);
 
-	do {
-		byte = debug_cursor__u8(cursor);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift = shift < 64 ? shift + 7 : shift;
-	} while (byte & 0x80);
-	if (shift < 64 && byte & 0x40)
+	if (shift < 64 && last & 0x40)
 		value |= ~0ull << shift;
 	return (int64_t)value;
 }

@@ -41,4 +41,22 @@ static inline const char *echo_text(struct echo *echo)
 	return echo->lines.data;
 }
 
+/* Writes all that it gets into a recording. */
+struct memory {
+	struct event_sink sink;
+	struct recording_writer *writer;
+	struct buf line;
+	int fd;
+};
+
+static inline int memory_event(struct event_sink *self, const struct event *event)
+{
+	struct memory *memory = (struct memory *)self;
+
+	memory->line.len = 0;
+	return event__encode(event, &memory->line)
+		       ?: recording_writer__lines(memory->writer, memory->line.data,
+						  memory->line.len);
+}
+
 #endif

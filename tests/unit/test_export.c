@@ -13,23 +13,6 @@
 #include "events_util.h"
 #include "export/export.h"
 
-struct memory {
-	struct event_sink sink;
-	struct recording_writer *writer;
-	struct buf line;
-	int fd;
-};
-
-static int memory_event(struct event_sink *self, const struct event *event)
-{
-	struct memory *memory = (struct memory *)self;
-
-	memory->line.len = 0;
-	return event__encode(event, &memory->line)
-		       ?: recording_writer__lines(memory->writer, memory->line.data,
-						  memory->line.len);
-}
-
 static void memory_open(struct memory *memory)
 {
 	*memory = (struct memory){.sink = {memory_event},

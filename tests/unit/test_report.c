@@ -163,22 +163,6 @@ static void classes(void **state)
 
 /* --- reports --- */
 
-struct memory {
-	struct event_sink sink;
-	struct recording_writer *writer;
-	struct buf line;
-};
-
-static int memory_event(struct event_sink *self, const struct event *event)
-{
-	struct memory *memory = (struct memory *)self;
-
-	memory->line.len = 0;
-	return event__encode(event, &memory->line)
-		       ?: recording_writer__lines(memory->writer, memory->line.data,
-						  memory->line.len);
-}
-
 static int made_up(struct synthetic *s)
 {
 	struct memory memory = {.sink = {memory_event}};

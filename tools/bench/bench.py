@@ -107,9 +107,9 @@ def pss_of(pids):
     return total * 1024
 
 
-def memlock_of(pids):
-    """Bytes of the BPF maps that these processes hold, each map once."""
-    maps = {}
+def maps_of(pids):
+    """{map id: (what it is, bytes)} of the BPF maps that these processes hold, each map once."""
+    found = {}
     for p in pids:
         try:
             fds = os.listdir("/proc/%d/fdinfo" % p)
@@ -117,12 +117,18 @@ def memlock_of(pids):
             continue
         for fd in fds:
             try:
-                info = dict(line.split(":", 1) for line in open("/proc/%d/fdinfo/%s" % (p, fd)) if ":" in line)
+                text = open("/proc/%d/fdinfo/%s" % (p, fd)).read()
             except OSError:
                 continue
+            info = dict(re.findall(r"^(\w+):\s+(\d+)", text, re.M))
             if "map_id" in info:
-                maps[int(info["map_id"])] = int(info["memlock"])
-    return sum(maps.values())
+                found[int(info["map_id"])] = ("type %s, %s x %s" % (info["map_type"], info["value_size"], info["max_entries"]),
+                                              int(info["memlock"]))
+    return found
+
+
+def memlock_of(pids):
+    return sum(size for _, size in maps_of(pids).values())
 
 
 def start_cprofd(pid, rate, seconds, out="/dev/null", native="off"):
@@ -302,4 +308,5 @@ def main():
         target.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

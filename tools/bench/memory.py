@@ -16,48 +16,7 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
-
-
-def tree(pid):
-    pids, todo = [], [pid]
-    while todo:
-        p = todo.pop()
-        pids.append(p)
-        try:
-            todo += [int(c) for c in open("/proc/%d/task/%d/children" % (p, p)).read().split()]
-        except OSError:
-            pass
-    return pids
-
-
-def pss(pid):
-    try:
-        return int(re.search(r"^Pss:\s+(\d+)", open("/proc/%d/smaps_rollup" % pid).read(), re.M)[1]) * 1024
-    except (OSError, TypeError):
-        return 0
-
-
-def maps(pids):
-    """{map id: (name, bytes)} of what they hold."""
-    found = {}
-    for p in pids:
-        try:
-            fds = os.listdir("/proc/%d/fdinfo" % p)
-        except OSError:
-            continue
-        for fd in fds:
-            try:
-                text = open("/proc/%d/fdinfo/%s" % (p, fd)).read()
-            except OSError:
-                continue
-            info = dict(re.findall(r"^(\w+):\s+(\d+)", text, re.M))
-            if "map_id" in info:
-                found[int(info["map_id"])] = ("type %s, %s x %s" % (info["map_type"], info["value_size"], info["max_entries"]),
-                                              int(info["memlock"]))
-    return found
+from bench import CPROFD, maps_of, pss_of, tree
 
 
 def kinds(pid):
@@ -104,7 +63,7 @@ def main():
         start = time.monotonic()
         while cprofd.poll() is None and time.monotonic() < start + args.seconds - 0.5:
             pids = tree(cprofd.pid)
-            sizes, held = {p: pss(p) for p in pids}, maps(pids)
+            sizes, held = {p: pss_of([p]) for p in pids}, maps_of(pids)
             last = (sum(sizes.values()), sum(b for _, b in held.values()))
             sums.append(sum(last))
             if sum(last) > most:
@@ -133,4 +92,5 @@ def main():
         work.cleanup()
 
 
-main()
+if __name__ == "__main__":
+    main()
