@@ -27,7 +27,10 @@ const char *texts__get(const struct texts *texts, uint32_t id);
 /* What was read of one frame. */
 struct value {
 	uint32_t name, signature, file, line; /* texts */
-	bool named;            /* else it is tried again with the next sample */
+	bool named;            /* else it is tried again with later samples */
+	bool stale;            /* it can only be read when its sample is fresh */
+	uint16_t rest;         /* samples until it is tried again */
+	uint16_t pause;        /* the last rest, from its first sample on */
 };
 
 /* A frame of a record that a rule names. */

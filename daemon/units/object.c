@@ -200,8 +200,12 @@ static int follow_cell(struct values *values, uint64_t *object)
 	struct object_type type;
 	int err = object__type(values, *object, &type);
 
-	if (!err && is(&type, "cell"))
-		err = values->late ? -ESTALE : object__word(values, *object + CELL_REF, object);
+	if (!err && is(&type, "cell") && values->late) {
+		values->stale = true;
+		err = -ESTALE;
+	} else if (!err && is(&type, "cell")) {
+		err = object__word(values, *object + CELL_REF, object);
+	}
 	return err ? err : *object ? 0 : -ENODATA;
 }
 

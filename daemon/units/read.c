@@ -10,6 +10,7 @@
 /* A call that began before and goes on has a sample that is so young each time the ring is drained. What lies in a cell is
  * held by the frame alone: soon after it has ended something else is there. */
 #define UNITS_FRESH_NS 2000000u
+#define UNITS_PAUSE_MAX 1023
 
 /* The first choice that gives something; the word that it begins with is where the rule's marks say. */
 static bool read_choice(struct units *units, struct values *values, const struct choices *choices, const uint8_t *words,
@@ -30,6 +31,17 @@ static bool read_choice(struct units *units, struct values *values, const struct
 	return false;
 }
 
+/* What has no name most often never gets one: it is tried again ever less often. */
+static bool to_be_read(struct value *value, bool late)
+{
+	if (value->named || (value->stale && late))
+		return false;
+	if (!value->rest)
+		return true;
+	value->rest--;
+	return false;
+}
+
 static void read_value(struct units *units, const struct marked *marked, const struct frame_values *frame,
 		       struct host_reader *memory, const struct py_layout *layout, bool late, struct value *ret)
 {
@@ -40,7 +52,6 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	char name[RULES_WORD_MAX];
 	uint32_t i;
 
-	*ret = (struct value){};
 	ret->named = read_choice(units, &values, &rule->name, marked->words, frame, out);
 	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT) {
 		memcpy(name, out->data, out->len);
@@ -64,6 +75,9 @@ static void read_value(struct units *units, const struct marked *marked, const s
 			break;
 		}
 	}
+	ret->stale = values.stale;
+	if (!ret->named && !ret->stale)
+		ret->rest = ret->pause = (uint16_t)(ret->pause < UNITS_PAUSE_MAX ? 2 * ret->pause + 1 : UNITS_PAUSE_MAX);
 }
 
 static struct reading *reading_of(struct units *units, const struct record_task *task)
@@ -173,7 +187,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		before = seen_before(reading, to);
 		if (before)
 			to->value = before->value;
-		if (!to->value.named && memory)
+		if (memory && to_be_read(&to->value, late))
 			read_value(units, marked, &values[i], memory, layout, late, &to->value);
 	}
 	memcpy(reading->frames, frames, n * sizeof(*frames));
