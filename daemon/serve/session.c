@@ -151,18 +151,26 @@ void session__abandoned(struct engine *engine, struct session *session)
 
 /* --- its end --- */
 
+/* Nothing is sampled from here on: threads are accounted for until now. */
+static void close_books(struct session *session)
+{
+	session->detached = engine__now();
+	for (struct tracee *p = session->tracees; p; p = p->next)
+		if (!p->dead)
+			proc__threads(session, p, true);
+}
+
 static void finish(struct engine *engine, struct session *session)
 {
 	if (session->profile && session->reason) {
 		int err;
 
+		if (!session->detached)
+			close_books(session);
 		drain__run(engine, session, UINT64_MAX);
 		drain__counts(session);
 		tracee__tell_ends(session, UINT64_MAX);
-		for (struct tracee *p = session->tracees; p; p = p->next)
-			if (!p->dead)
-				proc__threads(session, p, true);
-		err = profile__end(session->profile, engine__now(), session->reason, session->detail);
+		err = profile__end(session->profile, session->detached, session->reason, session->detail);
 		if (err && !session->error)
 			session->error = err;
 		session__farewell(engine, session);
@@ -422,9 +430,9 @@ void session__answered(struct engine *engine, struct session *session,
 	case BROKER_DETACHED:
 		if (session->state != SESSION_DETACHING || session->detached)
 			break;
-		if (session->profile && session->reason && session->places && !engine->broker_gone)
-			session->detached = engine__now();
-		else
+		if (session->profile && session->reason)
+			close_books(session);
+		if (!session->detached || !session->places || engine->broker_gone)
 			finish(engine, session);
 		break;
 	case BROKER_FILE:
