@@ -572,7 +572,7 @@ def case_files(work):
         check(not os.path.exists(os.path.join(inside, "lib.so")), "the library is in the other mount namespace only")
         profile_ready(work, process, "a library of another mount namespace", "inner_hidden")
     else:
-        skip("another mount namespace: it cannot be made here")
+        skip("another mount namespace: none can be made here (is / a mount point?)")
 
     root = os.path.join(work, "root")
     for folder in ("usr", "lib", "lib64", "bin", "etc", "tmp", "proc"):
@@ -583,7 +583,7 @@ def case_files(work):
     if "ready" in process.stdout.readline():
         profile_ready(work, process, "a target in another root", "inner_hidden")
     else:
-        skip("another root: it cannot be made here")
+        skip("another root: no mount namespace can be made here (is / a mount point?)")
 
 
 CASES = {name[5:]: function for name, function in list(globals().items()) if name.startswith("case_")}
