@@ -188,8 +188,8 @@ pythons: ## the interpreters of check-matrix, below build/pythons (10 minutes of
 	$(Q)tests/matrix/fetch.sh $(B)/pythons; status=$$?; \
 		$(if $(AS_USER),chown -R $(SUDO_UID):$(SUDO_GID) build;) exit $$status
 
-check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, pyenv's, $$CPROFD_PYTHONS_LIST; 50,000 samples a target, 200 children a kind (root)
-	$(Q)$(MATRIX) tests/live/truth.py --samples 50000
+check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, pyenv's, $$CPROFD_PYTHONS_LIST; 100,000 samples a target, 200 children a kind (root)
+	$(Q)$(MATRIX) tests/live/truth.py --samples 100000
 	$(Q)$(MATRIX) tests/live/children.py --all --count 200
 	$(Q)$(MATRIX) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" \
 		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
