@@ -4,6 +4,7 @@
 # skipped by name. (Of one without that line, lines "ok ..." or "... ok" and "FAILED ..." or
 # "... FAILED" are counted, and "skip...".)
 # Their output is shown when they fail, or with V=1; build/artifacts/*.log keeps it.
+# A test that has a line "run-live: beside" samples nothing: it runs beside the others, and gives way to them.
 set -u
 cd "$(dirname "$0")/.."
 # Root's byte code has no place in somebody's tree.
@@ -20,35 +21,57 @@ for program in tests/live/*; do
 	fi
 done
 [ $# -gt 0 ] || { echo "run-live: no test was found" >&2; exit 1; }
-for test in "$@"; do
-	name=$(basename "$(dirname "$test")")-$(basename "$test")
-	log=$logs/$name.log
-	begin=$SECONDS
-	if [ "${V:-0}" = 1 ]; then
-		timeout --kill-after=10 900 "$test" 2>&1 | tee "$log"
-		status=${PIPESTATUS[0]}
-	else
-		timeout --kill-after=10 900 "$test" >"$log" 2>&1
-		status=$?
-	fi
+
+log_of() { echo "$logs/$(basename "$(dirname "$1")")-$(basename "$1").log"; }
+
+# Its output to its log; its status and the seconds that it took beside that.
+run()
+{
+	local log begin=$SECONDS
+	log=$(log_of "$1")
+	rm -f "$log.status"
+	timeout --kill-after=10 900 "$1" >"$log" 2>&1
+	echo "$? $((SECONDS - begin))" >"$log.status"
+}
+
+tell()
+{
+	local log line status seconds p f s
+	log=$(log_of "$1")
+	read -r status seconds <"$log.status" || { status=1 seconds=0; }
 	line=$(tail -n 1 "$log")
 	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
 		p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
 	else
 		p=$(grep -cE '^ok | ok$' "$log") f=$(grep -cE '^FAILED| FAILED$' "$log") s=$(grep -ci '^skip' "$log")
-		[ $status != 0 ] || [ "$p" != 0 ] || { f=1; echo "run-live: $test tells of no result" >>"$log"; }
+		[ "$status" != 0 ] || [ "$p" != 0 ] || { f=1; echo "run-live: $1 tells of no result" >>"$log"; }
 	fi
-	[ $status = 0 ] || [ "$f" != 0 ] || f=1
+	[ "$status" = 0 ] || [ "$f" != 0 ] || f=1
 	[ "$p$s" != 00 ] || [ "$f" != 0 ] || f=1
+	[ "${V:-0}" != 1 ] || cat "$log"
 	printf '  %-7s %-36s %s passed, %s failed, %s skipped (%d s)\n' "$([ "$f" = 0 ] && echo LIVE || echo FAILED)" \
-		"$test" "$p" "$f" "$s" $((SECONDS - begin))
+		"$1" "$p" "$f" "$s" "$seconds"
 	[ "$s" = 0 ] || grep -i '^skip' "$log" | sed 's/^/          /'
 	if [ "$f" != 0 ]; then
-		bad="$bad $test"
+		bad="$bad $1"
 		[ "${V:-0}" = 1 ] || tail -n 60 "$log"
-		[ $status != 124 ] || echo "          it took more than 15 minutes"
+		[ "$status" != 124 ] || echo "          it took more than 15 minutes"
 	fi
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+beside=() alone=()
+for test in "$@"; do
+	if grep -q 'run-live: beside' "$test"; then beside+=("$test"); else alone+=("$test"); fi
 done
+for test in "${beside[@]}"; do run "$test"; done &
+renice -n 10 -p $! >/dev/null
+trap "kill $! 2>/dev/null" EXIT
+for test in "${alone[@]}"; do
+	run "$test"
+	tell "$test"
+done
+wait
+for test in "${beside[@]}"; do tell "$test"; done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ -z "$bad" ] && [ $failed = 0 ] && [ $passed -gt 0 ]
