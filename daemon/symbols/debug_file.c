@@ -11,6 +11,7 @@
 
 #define ROOT "/usr/lib/debug"
 #define CRC_CHUNK (256u << 10)
+#define DEBUG_ROOT_MAX 8u /* folders that a root may lie deep */
 
 void debug_file__build_id_path(const uint8_t *id, size_t len, char ret[DEBUG_PATH_MAX])
 {
@@ -85,13 +86,23 @@ static int try(const struct elf_image *image, const struct symbol_opener *opener
 	return fd;
 }
 
+static int try_link(const struct elf_image *image, const struct symbol_opener *opener, const char *form,
+		    const char *path, const char *slash, const char *link)
+{
+	char full[DEBUG_PATH_MAX];
+	int len = snprintf(full, sizeof(full), form, (int)(slash - path), path, link);
+
+	/* A file that links to itself is not its own debug file. */
+	return len < 0 || (size_t)len >= sizeof(full) || !strcmp(full, path) ? -ENOENT : try(image, opener, full);
+}
+
 int debug_file__find(const struct elf_image *image, const char *path,
 		     const struct symbol_opener *opener)
 {
 	static const char *const forms[] = {"%.*s/%s", "%.*s/.debug/%s", ROOT "%.*s/%s"};
 	char link[IMAGE_LINK_MAX], full[DEBUG_PATH_MAX];
 	const char *slash = path ? strrchr(path, '/') : NULL;
-	uint32_t crc;
+	uint32_t crc, tries;
 	size_t i;
 	int fd;
 
@@ -104,12 +115,15 @@ int debug_file__find(const struct elf_image *image, const char *path,
 	if (!slash || elf_image__debuglink(image, link, &crc))
 		return -ENOENT;
 	for (i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		int len = snprintf(full, sizeof(full), forms[i], (int)(slash - path), path, link);
-
-		/* A file that links to itself is not its own debug file. */
-		if (len < 0 || (size_t)len >= sizeof(full) || !strcmp(full, path))
-			continue;
-		fd = try(image, opener, full);
+		fd = try_link(image, opener, forms[i], path, slash, link);
+		if (fd >= 0)
+			return fd;
+	}
+	/* The path of a file in another root begins with that root, as long as it is seen from outside: what is its
+	 * own is one of its ends, and the checksum proves it. */
+	for (tries = 0; tries < DEBUG_ROOT_MAX && path < slash; tries++) {
+		path += strcspn(path + 1, "/") + 1;
+		fd = try_link(image, opener, forms[i - 1], path, slash, link);
 		if (fd >= 0)
 			return fd;
 	}

@@ -1,6 +1,7 @@
 /* Finding a separate debug file, the way GDB does: by build-id below
  * /usr/lib/debug, then by .gnu_debuglink beside the file, in .debug/, and below
- * /usr/lib/debug. What is found must prove that it belongs to the file. */
+ * /usr/lib/debug (also of another root, whose name the path begins with). What is found must prove that it
+ * belongs to the file. */
 #ifndef CPROFD_SYMBOLS_DEBUG_FILE_H
 #define CPROFD_SYMBOLS_DEBUG_FILE_H
 
