@@ -127,8 +127,8 @@ DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
 	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \
 	xz-utils libdebuginfod1
-# Another source of npm (a newer nodejs) may be there, and Debian's package conflicts with it.
-DEPS_TEST += $(if $(shell command -v npm),,npm)
+# Another source of npm (a newer nodejs) or Go may be there; Debian's npm conflicts with that.
+DEPS_TEST += $(if $(shell command -v npm),,npm) $(if $(shell command -v go),,golang-go)
 .PHONY: deps deps-test
 deps: ## install what building and the demo need (apt)
 	$(Q)tools/deps.sh $(DEPS_BUILD) $(DEPS_DEMO)
