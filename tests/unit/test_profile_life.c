@@ -1,0 +1,154 @@
+/* Processes and threads that begin, fork, exec and end. */
+#include "profile_session.h"
+
+static void processes_fork_exec_and_exit(void **state)
+{
+	struct record_task child = rec_task(30, 30, 0, T0 + BOOT + 50 * MS, "python3");
+	struct record_task image = child;
+
+	code(1, "main", 10);
+	sample(T0 + 10 * MS, 0);
+	rec_fork(&rec, T0 + 50 * MS, &child, 10, 0);
+	assert_int_equal(profile__fork(profile, (void *)rec.data), 0);
+	task = child;
+	sample(T0 + 60 * MS, 0);
+	sample(T0 + 70 * MS, 8 * MS);
+	image.exec = 1;
+	strcpy(image.comm, "cc1");
+	rec_event(&rec, RECORD_EXEC, T0 + 80 * MS, &image)->old_tid = 30;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	task = image;
+	sample(T0 + 100 * MS, 20 * MS);
+	tick(T0 + 140 * MS);
+	rec_event(&rec, RECORD_EXIT, T0 + 150 * MS, &image)->cpu_time = 50 * MS;
+	((struct record_event *)rec.data)->group_dead = 1;
+	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	/* It was on its way as the thread ended. */
+	sample(T0 + 149 * MS, 45 * MS);
+	tick(T0 + 300 * MS);
+	assert_int_equal(book->n_processes, 3);
+	assert_int_equal(book->processes[1].parent, 10);
+	assert_int_equal(book->processes[1].exec, 0);
+	assert_string_equal(book->pythons[1], "3.10.2");
+	assert_string_equal(book->process_names[1], "python3 x.py");
+	assert_int_equal(book->processes[2].exec, 1);
+	assert_int_equal(book->processes[2].parent, 10);
+	assert_string_equal(book->process_names[2], "cc1");
+	assert_string_equal(book->pythons[2], "");
+	assert_false(book->process_ended[0]);
+	assert_true(book->process_ended[1] && book->process_ended[2]);
+	{
+		struct book_time *before = book_time(book, 30, child.thread_start, 0);
+		struct book_time *after = book_time(book, 30, child.thread_start, 1);
+
+		assert_int_equal(before->wall + before->tail_wall, 30 * MS);
+		assert_int_equal(after->wall + after->tail_wall, 70 * MS);
+		assert_int_equal(after->begin, T0 + 80 * MS);
+		assert_int_equal(before->cpu + before->tail_cpu + after->cpu + after->tail_cpu,
+				 50 * MS);
+	}
+	/* Too late: its end was told. */
+	sample(T0 + 151 * MS, 50 * MS);
+	end(T0 + 400 * MS);
+	assert_int_equal(book->n_threads, 3);
+	assert_string_equal(book->losses, "tick_missed=46 code_uncaptured=5 thread_ended=1 ");
+}
+
+/* The engine reads an image's name before the record of its exec was handed on. */
+static void an_image_may_be_told_before_its_exec(void **state)
+{
+	struct profile_process told = {
+		.tgid = 10,
+		.process_start = task.process_start,
+		.exec = 1,
+		.exec_known = true,
+		.lines = PY_LINES_LOCATIONS,
+		.name = "python3 y.py",
+		.python = "3.12.1",
+		.time = T0 + 50 * MS,
+	};
+
+	sample(T0 + 10 * MS, 0);
+	tick(T0 + 20 * MS);
+	assert_int_equal(profile__process(profile, &told), 0);
+	sample(T0 + 40 * MS, 0);
+	task.exec = 1;
+	rec_event(&rec, RECORD_EXEC, T0 + 45 * MS, &task)->old_tid = 10;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	sample(T0 + 60 * MS, 0);
+	tick(T0 + 200 * MS);
+	assert_int_equal(book->n_processes, 2);
+	assert_true(book->process_ended[0]);
+	assert_string_equal(book->process_names[0], "python3 x.py");
+	assert_string_equal(book->process_names[1], "python3 y.py");
+	assert_int_equal(profile__process_gone(profile, 10, task.process_start, T0 + 210 * MS), 0);
+	tick(T0 + 400 * MS);
+	assert_true(book->process_ended[1]);
+	end(T0 + 500 * MS);
+	assert_int_equal(book->n_threads, 2);
+	assert_int_equal(book->samples[2].wall, 15 * MS);
+}
+
+/* No thread outlives its process, whatever comes late: the fuzzer found one that did. */
+static void a_record_for_an_ended_image_changes_nothing(void **state)
+{
+	unsigned i;
+
+	task.exec = 1;
+	rec_event(&rec, RECORD_EXEC, T0 + 10 * MS, &task);
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__process_gone(profile, 10, task.process_start, T0 + 20 * MS), 0);
+	for (i = 0; i < 2; i++) { /* ending, ended */
+		task.tid++;
+		rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task);
+		assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+		task.tid++;
+		rec_event(&rec, RECORD_CLONE, T0 + 30 * MS, &task);
+		assert_int_equal(profile__clone(profile, (void *)rec.data), 0);
+		tick(T0 + (i + 1) * 300 * MS);
+	}
+	assert_true(book->process_ended[0] && book->process_ended[1]);
+	assert_int_equal(profile__rotate(profile, now), 0);
+	assert_int_equal(book->n_processes, 0);
+	assert_int_equal(book->n_threads, 0);
+	end(T0 + 1000 * MS);
+}
+
+static void threads_come_and_go(void **state)
+{
+	struct record_task t = rec_task(10, 0, 0, task.process_start, "w");
+	uint32_t i;
+	const struct profile_options options = {.rate = 1000, .ended_max = 100};
+
+	restart(&options);
+	for (i = 0; i < 1000; i++) {
+		t.tid = 100 + i;
+		t.thread_start = T0 + BOOT + i * MS;
+		rec_event(&rec, RECORD_CLONE, T0 + i * MS, &t);
+		assert_int_equal(profile__clone(profile, (void *)rec.data), 0);
+		rec_event(&rec, RECORD_EXIT, T0 + (i + 1) * MS, &t)->cpu_time = MS / 4;
+		assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+		if (i % 20 == 0)
+			tick(T0 + i * MS);
+	}
+	end(T0 + 1100 * MS);
+	assert_true(book->epochs > 3);
+	assert_int_equal(book->n_times, 1000);
+	for (i = 0; i < 1000; i++) {
+		assert_int_equal(book->times[i].ends, 1);
+		assert_int_equal(book->times[i].tail_wall, MS);
+		assert_int_equal(book->times[i].tail_cpu, MS / 4);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(processes_fork_exec_and_exit),
+		TEST(an_image_may_be_told_before_its_exec),
+		TEST(a_record_for_an_ended_image_changes_nothing),
+		TEST(threads_come_and_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

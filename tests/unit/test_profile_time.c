@@ -1,0 +1,292 @@
+/* CPU and wall time of samples: their sums are the threads' own. */
+#include "profile_session.h"
+
+static void a_sample_becomes_a_named_stack(void **state)
+{
+	code(1, "main", 10);
+	code(2, "work", 20);
+	sample(T0 + 1 * MS, 100);
+	sample(T0 + 2 * MS, 100);
+	end(T0 + 10 * MS);
+	assert_int_equal(book->n_samples, 2);
+	assert_string_equal(book_stack(book, book->samples[0].stack), "main:11;work:22");
+	assert_int_equal(book->samples[0].stack, book->samples[1].stack);
+	assert_int_equal(book->n_stacks, 2);
+	assert_int_equal(book->n_functions, 2);
+	assert_int_equal(book->functions[0].line, 10);
+	assert_string_equal(book->functions[0].file, "x.py");
+	assert_string_equal(book->process_names[0], "python3 x.py");
+	assert_string_equal(book->pythons[0], "3.10.2");
+	assert_string_equal(book->threads[0].name, "python3");
+	assert_true(book->threads[0].ended && book->process_ended[0]);
+	assert_string_equal(book->end_reason, "duration");
+	assert_int_equal(book->ledger.samples, 2);
+	assert_int_equal(book->ledger.whole, 2);
+	assert_string_equal(book->losses, "");
+}
+
+static void cpu_time_is_shared_between_two_advances(void **state)
+{
+	unsigned i;
+
+	/* 1,000 Hz on a thread that is always on; the scheduler looks each 4 ms. */
+	for (i = 0; i < 40; i++)
+		sample(T0 + (i + 1) * MS, 50 * MS + (i + 1) / 4 * 4 * MS);
+	end(T0 + 40 * MS);
+	assert_int_equal(book->n_samples, 40);
+	for (i = 0; i < 40; i++)
+		assert_int_equal(book->samples[i].wall, MS);
+	for (i = 3; i < 35; i++)
+		assert_int_equal(book->samples[i].cpu, MS);
+	assert_int_equal(book_tid(book, 10)->cpu, 40 * MS);
+	assert_int_equal(book_tid(book, 10)->over, 0);
+}
+
+static void an_uneven_advance_is_shared_to_the_nanosecond(void **state)
+{
+	sample(T0 + 1 * MS, 7);
+	sample(T0 + 2 * MS, 7);
+	sample(T0 + 3 * MS, 7);
+	sample(T0 + 4 * MS, 7 + 11); /* 4 + 4 + 3 */
+	end(T0 + 4 * MS);
+	assert_int_equal(book->samples[0].cpu, 4);
+	assert_int_equal(book->samples[1].cpu, 4);
+	assert_int_equal(book->samples[2].cpu, 3);
+	assert_int_equal(book->samples[3].cpu, 0);
+}
+
+static void no_sample_has_more_cpu_than_wall(void **state)
+{
+	sample(T0 + 1 * MS, 0);
+	sample(T0 + 1 * MS + 10, 0);
+	sample(T0 + 9 * MS, 3 * MS); /* 2 samples with room for 1 ms and 10 ns */
+	end(T0 + 10 * MS);
+	assert_int_equal(book->samples[0].cpu, MS);
+	assert_int_equal(book->samples[1].cpu, 10);
+	assert_int_equal(book->samples[2].cpu + book_tid(book, 10)->tail_cpu, 2 * MS - 10);
+}
+
+/* Bursts of 3 ms each 100 ms: the samples of a burst share its time, although the
+ * next advance is seen only as the next burst begins. */
+static void a_burst_keeps_its_own_time(void **state)
+{
+	uint64_t t = T0, cpu = 0;
+	unsigned burst, i;
+
+	for (burst = 0; burst < 10; burst++, t += 100 * MS) {
+		for (i = 1; i <= 3; i++)
+			sample(t + i * MS, cpu);
+		cpu += 3 * MS + MS / 2; /* at the switch */
+		tick(t + 20 * MS);
+		tick(t + 80 * MS);
+	}
+	sample(t + MS, cpu);
+	end(t + MS);
+	for (i = 3; i < 30; i++)
+		assert_in_range(book->samples[i].cpu, MS, MS + MS / 2);
+	assert_int_equal(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu, cpu);
+}
+
+static void wall_begins_with_the_session_or_the_thread(void **state)
+{
+	sample(T0 + 30 * MS, 0);
+	task = rec_task(10, 12, 0, task.process_start, "late");
+	task.thread_start = T0 + BOOT + 20 * MS;
+	sample(T0 + 31 * MS, 5 * MS);
+	end(T0 + 50 * MS);
+	assert_int_equal(book->samples[0].wall, 30 * MS);
+	assert_int_equal(book_tid(book, 10)->begin, T0);
+	assert_int_equal(book->samples[1].wall, 11 * MS);
+	assert_int_equal(book_tid(book, 12)->begin, T0 + 20 * MS);
+	assert_int_equal(book_tid(book, 12)->tail_wall, 19 * MS);
+	/* Its CPU time counts from 0; that of a thread which was there before does not. */
+	assert_int_equal(book_tid(book, 12)->cpu + book_tid(book, 12)->tail_cpu, 5 * MS);
+	assert_int_equal(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu, 0);
+}
+
+static void a_listed_thread_appears_without_a_sample(void **state)
+{
+	struct profile_thread thread = {
+		.tgid = 10,
+		.tid = 13,
+		.process_start = task.process_start / (10 * MS) * (10 * MS),
+		.thread_start = T0 + BOOT - 50 * MS,
+		.cpu_time = 70 * MS,
+		.cpu_known = true,
+		.name = "sleeper",
+		.time = T0 + MS,
+	};
+
+	assert_int_equal(profile__thread_listed(profile, &thread), 0);
+	assert_int_equal(profile__thread_listed(profile, &thread), 0);
+	thread.tid = 10;
+	thread.name = "python3";
+	thread.thread_start = thread.process_start;
+	assert_int_equal(profile__thread_listed(profile, &thread), 0);
+	tick(T0 + 200 * MS);
+	assert_int_equal(book->n_threads, 2);
+	assert_string_equal(book->threads[0].name, "sleeper");
+	/* A record of it, whose start is finer, is the same thread. */
+	sample(T0 + 300 * MS, 80 * MS);
+	thread.cpu_time = 95 * MS;
+	assert_int_equal(profile__thread_cpu(profile, &thread), 0);
+	end(T0 + 400 * MS);
+	assert_int_equal(book->n_threads, 2);
+	assert_int_equal(book_tid(book, 13)->tail_wall, 400 * MS);
+	assert_int_equal(book_tid(book, 13)->tail_cpu, 0);
+	assert_int_equal(book_tid(book, 10)->wall + book_tid(book, 10)->tail_wall, 400 * MS);
+	assert_int_equal(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu, 25 * MS);
+}
+
+static void a_stale_baseline_makes_no_time(void **state)
+{
+	struct profile_thread thread = {
+		.tgid = 10,
+		.tid = 10,
+		.process_start = task.process_start,
+		.thread_start = task.thread_start,
+		.cpu_time = 100 * MS, /* was 103 in truth */
+		.cpu_known = true,
+	};
+	unsigned i;
+
+	assert_int_equal(profile__thread_listed(profile, &thread), 0);
+	for (i = 1; i <= 20; i++)
+		sample(T0 + i * MS, 100 * MS + (i + 3) / 4 * 4 * MS);
+	end(T0 + 20 * MS);
+	assert_true(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu <= 20 * MS);
+	assert_true(book_tid(book, 10)->tail_cpu == 0);
+}
+
+/* --- a model of the scheduler, and what the sampler sees of it --- */
+
+struct model {
+	struct record_task task;
+	uint64_t cpu, shown; /* true CPU time; sum_exec_runtime */
+	uint64_t next_tick;  /* of the sampler, in CPU time */
+	uint64_t run_until, sleep_until;
+	unsigned samples;
+	bool runs;
+};
+
+#define STEP 50000ull /* 50 us */
+#define MODELS 5
+
+/* One step of 50 us; a sample when the sampler's clock says so. */
+static void model_step(struct model *model, uint64_t time, uint64_t period)
+{
+	if (model->runs && time >= model->run_until) {
+		model->runs = false;
+		model->shown = model->cpu;
+		model->sleep_until = time + rnd(3) * rnd(3000) * STEP / 10;
+	} else if (!model->runs && time >= model->sleep_until) {
+		model->runs = true;
+		model->run_until = time + (1 + rnd(40) * rnd(40)) * STEP;
+	}
+	if (!model->runs)
+		return;
+	model->cpu += STEP;
+	if (time % (4 * MS) < STEP)
+		model->shown = model->cpu;
+	if (model->cpu >= model->next_tick) {
+		model->next_tick += period;
+		task = model->task;
+		sample(time + STEP - rnd(STEP), model->shown);
+		model->samples++;
+	}
+}
+
+static void run_model(uint64_t period, uint64_t length, unsigned seed)
+{
+	struct model models[MODELS] = {};
+	uint64_t time;
+	unsigned i;
+
+	rnd_state = seed;
+	for (i = 0; i < MODELS; i++) {
+		models[i].task = rec_task(10, 20 + i, 0, T0 + BOOT - 100 * MS, "worker");
+		models[i].task.thread_start = T0 + BOOT + i * MS;
+		models[i].next_tick = period;
+	}
+	for (time = T0; time < T0 + length; time += STEP) {
+		for (i = 0; i < MODELS; i++)
+			if (time >= T0 + i * MS)
+				model_step(&models[i], time, period);
+		if (time % (20 * MS) < STEP)
+			tick(time + STEP);
+	}
+	for (i = 0; i < MODELS; i++) {
+		rec_event(&rec, RECORD_EXIT, time, &models[i].task)->cpu_time = models[i].cpu;
+		assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	}
+	end(time + 100 * MS);
+	for (i = 0; i < MODELS; i++) {
+		struct book_time *t = book_tid(book, (int32_t)(20 + i));
+
+		assert_non_null(t);
+		assert_int_equal(t->samples, models[i].samples);
+		assert_int_equal(t->cpu + t->tail_cpu, models[i].cpu);
+		assert_int_equal(t->wall + t->tail_wall, time - (T0 + i * MS));
+		assert_int_equal(t->over, 0);
+		assert_int_equal(t->ends, 1);
+		assert_int_equal(t->begin, T0 + i * MS);
+		assert_int_equal(t->end, time);
+	}
+}
+
+static void sums_are_exact(void **state)
+{
+	const uint64_t periods[] = {10 * MS, MS, 100000};
+	const struct profile_options options[] = {
+		{.rate = 100}, {.rate = 1000}, {.rate = 10000}, {.rate = 1000, .pending_max = 8}};
+	unsigned i, seed;
+
+	for (seed = 1; seed <= 4; seed++)
+		for (i = 0; i < 3; i++) {
+			restart(&options[i]);
+			run_model(periods[i], 1000 * MS, seed);
+		}
+	restart(&options[3]);
+	run_model(MS, 1000 * MS, 9);
+}
+
+static void sums_are_exact_over_epochs(void **state)
+{
+	const struct profile_options options = {.rate = 1000, .stacks_max = 40};
+	uint32_t i;
+
+	restart(&options);
+	for (i = 1; i <= 2000; i++) {
+		const struct py_frame frames[] = {{.code = i}, {.code = i / 10 + 5000}};
+
+		sample_full(T0 + i * MS, i / 4 * 4 * MS, frames, 2, 0, 0, 0);
+		if (i % 20 == 0)
+			tick(T0 + i * MS);
+	}
+	rec_event(&rec, RECORD_EXIT, T0 + 2001 * MS, &task)->cpu_time = 2001 * MS;
+	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	end(T0 + 2100 * MS);
+	assert_true(book->epochs > 40);
+	assert_int_equal(book_tid(book, 10)->samples, 2000);
+	assert_int_equal(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu, 2001 * MS);
+	assert_int_equal(book_tid(book, 10)->wall + book_tid(book, 10)->tail_wall, 2001 * MS);
+	assert_int_equal(book_tid(book, 10)->ends, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_sample_becomes_a_named_stack),
+		TEST(cpu_time_is_shared_between_two_advances),
+		TEST(an_uneven_advance_is_shared_to_the_nanosecond),
+		TEST(no_sample_has_more_cpu_than_wall),
+		TEST(a_burst_keeps_its_own_time),
+		TEST(wall_begins_with_the_session_or_the_thread),
+		TEST(a_listed_thread_appears_without_a_sample),
+		TEST(a_stale_baseline_makes_no_time),
+		TEST(sums_are_exact),
+		TEST(sums_are_exact_over_epochs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
