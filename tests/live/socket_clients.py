@@ -292,14 +292,14 @@ def test_spool_of_a_full_disk(_):
     """The live stream goes on, the ledger says it once, and what was written before can be had."""
     folder, disk = tempfile.mkdtemp(), tempfile.mkdtemp()
     os.chmod(folder, 0o755)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=1777", "none", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=1777", "none", disk], check=True)
     env = {key: value for key, value in os.environ.items() if key != "XDG_RUNTIME_DIR"}
     daemon = Daemon(folder, env=dict(env, TMPDIR=disk))
     try:
         with Target(CHURN) as target:
             client = daemon.connect()
             session = client.request("attach", pid=target.pid, rate=8000, spool=True)["session"]
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             full = 0
             while not full and time.monotonic() < deadline:
                 event = json.loads(client.line())
