@@ -75,6 +75,7 @@ struct command {
 #define COMMAND_DUMP 128u
 #define COMMAND_REPORT 256u
 #define COMMAND_RULES 4096u
+#define COMMAND_TOP 8192u
 extern const struct command commands[]; /* ended by a NULL name */
 const struct command *command__find(const char *name);
 
@@ -87,6 +88,7 @@ int status__run(const struct cli_options *options);
 int dump__run(const struct cli_options *options);
 int report__run(const struct cli_options *options);
 int rules__run(const struct cli_options *options);
+int top__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- options.c --- */

@@ -82,6 +82,18 @@ const struct command commands[] = {
 		.run = report__run,
 	},
 	{
+		.name = "top",
+		.operands = "PID",
+		.summary = "a live view: functions, lines, C callees, threads, classes of time, compile units",
+		.text = "Shows where the time of a running process goes, second by second, until q. A key each leads to functions, lines, "
+			"C callees, threads, classes of time and compile units; 1 to 4 order the rows; / finds; ? tells of all keys.\n"
+			"With a daemon it takes no sudo. Nothing is recorded.",
+		.examples = "sudo cprofd top 4242\t\n"
+			    "sudo cprofd top 4242 --native=off\tPython frames alone\n",
+		.bit = COMMAND_TOP,
+		.run = top__run,
+	},
+	{
 		.name = "dump",
 		.operands = "PID",
 		.summary = "where is each thread now? every stack, native and Python frames in their true order",

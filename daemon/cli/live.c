@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/live.h"
-#include "cprofd/loss.h"
+#include "events/loss_names.h"
 
 #define ATTACH_ID 1
 
@@ -34,29 +34,6 @@ static void on_answer(struct live *live, const json_t *answer)
 	copy(live->hint, sizeof(live->hint), answer, "hint");
 }
 
-/* Losses of whole samples; frames and details that are missing are the summary's. */
-static bool is_sample_loss(const char *name)
-{
-#define SAMPLE 1
-#define FRAMES 0
-#define DETAIL 0
-#define ROW(id, kind, name, sentence) {name, kind},
-	static const struct {
-		const char *name;
-		bool sample;
-	} losses[] = {CPROFD_LOSSES(ROW)};
-#undef ROW
-#undef SAMPLE
-#undef FRAMES
-#undef DETAIL
-	size_t i;
-
-	for (i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
-		if (!strcmp(losses[i].name, name))
-			return losses[i].sample;
-	return false;
-}
-
 static void on_ledger(struct live *live, json_t *ledger)
 {
 	uint64_t time = number(ledger, "time"), samples = number(ledger, "samples");
@@ -68,7 +45,7 @@ static void on_ledger(struct live *live, json_t *ledger)
 	live->ledger_time = time;
 	live->samples = samples;
 	live->lost = 0;
-	json_object_foreach(losses, name, count) if (is_sample_loss(name)) live->lost +=
+	json_object_foreach(losses, name, count) if (loss__is_sample(name)) live->lost +=
 		(uint64_t)json_integer_value(count);
 }
 
@@ -126,22 +103,27 @@ static void keep(struct live *live, const char *line, size_t len)
 	}
 }
 
+void live__line(struct live *live, const char *line, size_t len)
+{
+	json_t *json;
+
+	if (line__is(line, len, "answer")) {
+		json = json_loadb(line, len, 0, NULL);
+		on_answer(live, json);
+		json_decref(json);
+		return;
+	}
+	keep(live, line, len);
+	look(live, line, len);
+}
+
 void live__lines(struct live *live)
 {
 	const char *line;
 	size_t len;
 
-	while (!live->ended && connection__line(live->connection, &line, &len)) {
-		if (line__is(line, len, "answer")) {
-			json_t *json = json_loadb(line, len, 0, NULL);
-
-			on_answer(live, json);
-			json_decref(json);
-			continue;
-		}
-		keep(live, line, len);
-		look(live, line, len);
-	}
+	while (!live->ended && connection__line(live->connection, &line, &len))
+		live__line(live, line, len);
 	if (live->connection->ended && !live->ended)
 		live->ended = live->cut = true;
 }

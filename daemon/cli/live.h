@@ -28,6 +28,8 @@ struct live {
 	bool gap;                        /* events are missing: the client was too slow */
 };
 
+/* Handles one whole line. */
+void live__line(struct live *live, const char *line, size_t len);
 /* Handles every whole line that came. */
 void live__lines(struct live *live);
 

@@ -331,31 +331,32 @@ static const char *set_completion(struct cli_options *options, const char *value
 }
 
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
+#define ATTACHING (SAMPLING | COMMAND_TOP)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
 #define READING (COMMAND_CONVERT | COMMAND_REPORT)
-#define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_REPORT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
+#define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_REPORT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP)
 
 /* clang-format off */
 const struct option_row option_rows[] = {
-	{"pid", 'p', "PID", NULL, SAMPLING | COMMAND_CHECK | COMMAND_DUMP, "the process, as an option (py-spy's spelling)", set_pid},
-	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
-	{"rate", 'r', "HZ", NULL, SAMPLING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
+	{"pid", 'p', "PID", NULL, ATTACHING | COMMAND_CHECK | COMMAND_DUMP, "the process, as an option (py-spy's spelling)", set_pid},
+	{"duration", 'd', "SECS", NULL, ATTACHING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
+	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
 	{"output", 'o', "FILE", "@file", WRITING, "where to write; - is stdout. Without it cprofd-PID-TIME and the format's ending", set_output},
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; speedscope without it, or events for a FILE that ends in .cprof", set_format},
-	{"functions", 'F', NULL, NULL, WRITING | COMMAND_REPORT, "one frame for each function (this is what happens without it); report: the table of functions", set_functions},
-	{"lines", 'l', NULL, NULL, WRITING | COMMAND_REPORT, "one frame for each line of each function; report: the table of lines", set_lines},
-	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option (dump: full); leaf: the innermost alone", set_native},
+	{"functions", 'F', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each function (this is what happens without it); report: the table of functions", set_functions},
+	{"lines", 'l', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each line of each function; report: the table of lines", set_lines},
+	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option (dump, top: full); leaf: the innermost alone", set_native},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "values of local variables: refused in this version", refuse_locals},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
-	{"subprocesses", 's', NULL, NULL, SAMPLING, "children of the process too", set_subprocesses},
+	{"subprocesses", 's', NULL, NULL, ATTACHING, "children of the process too", set_subprocesses},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg), the thread's name as the outermost frame", set_threads},
-	{"thread", 0, "TID|NAME", NULL, WRITING | COMMAND_REPORT, "only this thread goes into the file (attach, record: a .cprof keeps all)", set_thread},
+	{"thread", 0, "TID|NAME", NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "only this thread goes into the file (attach, record: a .cprof keeps all)", set_thread},
 	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time", set_class},
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
 	{"gil", 'g', NULL, NULL, SAMPLING, "only threads that hold the GIL: refused in this version", refuse_gil},
 	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait: refused in this version", refuse_idle},
-	{"kernel", 0, NULL, NULL, SAMPLING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
+	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
 	{"by", 'b', "WHAT", "class|thread|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,function,line", set_by},
@@ -367,7 +368,7 @@ const struct option_row option_rows[] = {
 	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", set_min_share},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_REPORT, "for programs, to stdout", set_json},
-	{"socket", 0, "PATH", "@file", SAMPLING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
+	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"rules", 0, "FILE", "@file", COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},

@@ -1,0 +1,178 @@
+/* `cprofd top`: a live view of a process, until q. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/connection.h"
+#include "cli/live.h"
+#include "top/screen.h"
+
+#define TURN_MS 1000
+#define PATIENCE_MS 10000 /* for the answer */
+
+struct viewer {
+	struct connection connection;
+	struct live live;
+	struct event_decoder *decoder;
+	struct top *top;
+	struct screen screen;
+	int signals;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int take_lines(struct viewer *viewer)
+{
+	const char *line;
+	size_t len;
+	int err = connection__receive(&viewer->connection, 0);
+
+	while (!err && connection__line(&viewer->connection, &line, &len)) {
+		live__line(&viewer->live, line, len);
+		if (!line__is(line, len, "answer"))
+			err = event_decoder__line(viewer->decoder, line, len, top__sink(viewer->top));
+	}
+	return err;
+}
+
+/* Until the answer: it may be a refusal, whose words need no screen. */
+static int wait_for_answer(struct viewer *viewer)
+{
+	uint64_t until = now_ns() + PATIENCE_MS * 1000000ull;
+	struct live *live = &viewer->live;
+	int err = 0;
+
+	while (!err && !live->answered && !viewer->connection.ended && now_ns() < until) {
+		struct pollfd fd = {viewer->connection.fd, POLLIN, 0};
+
+		if (poll(&fd, 1, 100) > 0)
+			err = take_lines(viewer);
+	}
+	if (live->answered && !live->refused)
+		return CLI_DONE;
+	if (live->refused)
+		say__failure(live->hint, "%s", *live->error ? live->error : "refused");
+	else
+		say__failure("run it again with --verbose", "the engine ended before it answered");
+	return CLI_COULD_NOT;
+}
+
+static int watch(struct viewer *viewer)
+{
+	uint64_t begin = now_ns(), turn = begin;
+	struct screen *screen = &viewer->screen;
+	struct signalfd_siginfo info;
+	int err = 0;
+
+	top__turn(viewer->top, begin);
+	while (!err && !screen->quit) {
+		/* What has ended has no more to say: it is left on the screen. */
+		struct pollfd fds[] = {{viewer->connection.ended ? -1 : viewer->connection.fd, POLLIN, 0},
+				       {STDIN_FILENO, POLLIN, 0},
+				       {viewer->signals, POLLIN, 0}};
+		uint64_t now;
+		bool draw;
+
+		if (poll(fds, 3, 100) < 0 && errno != EINTR)
+			return -errno;
+		if (fds[0].revents)
+			err = take_lines(viewer);
+		draw = screen__keys(screen);
+		screen->quit |= read(viewer->signals, &info, sizeof(info)) == sizeof(info) || fds[1].revents & POLLHUP;
+		if (screen->reset)
+			top__reset(viewer->top);
+		screen->reset = false;
+		now = now_ns();
+		if (now - turn >= TURN_MS * 1000000ull) {
+			turn = now;
+			if (!viewer->live.ended)
+				screen->seconds = (now - begin) / 1000000000u;
+			if (!screen->paused && !viewer->live.ended)
+				top__turn(viewer->top, now);
+			draw = true;
+		}
+		if (!err && draw)
+			err = screen__draw(screen, viewer->top);
+	}
+	return err;
+}
+
+static int ask(struct viewer *viewer, const struct cli_options *options, pid_t pid)
+{
+	char request[512];
+
+	snprintf(request, sizeof(request),
+		 "{\"req\":\"attach\",\"id\":1,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"mode\":\"cpu\",\"native\":\"%s\","
+		 "\"subprocesses\":%s,\"kernel\":%s,\"stream\":true,\"spool\":false}",
+		 pid, options->rate, (unsigned long long)options->duration_ms, options->native ? options->native : "full",
+		 options->subprocesses ? "true" : "false", options->kernel ? "true" : "false");
+	return connection__request(&viewer->connection, request);
+}
+
+int top__run(const struct cli_options *options)
+{
+	struct viewer viewer = {.connection = CONNECTION_NONE,
+				.live.stream_fd = -1,
+				.screen.view = options->lines ? TOP_LINE : TOP_FUNCTION,
+				.signals = -1};
+	pid_t pid;
+	int status = options__pid(options, true, &pid), err;
+
+	if (status != CLI_DONE)
+		return status;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		say__failure("`cprofd attach` writes files, and `cprofd report` tables", "top is shown on a terminal, and this is none");
+		return CLI_USAGE;
+	}
+	viewer.live.connection = &viewer.connection;
+	viewer.signals = open_signals();
+	status = connection__open(options, false, &viewer.connection);
+	if (status != CLI_DONE)
+		goto out;
+	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder) ?: ask(&viewer, options, pid);
+	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer);
+	if (status == CLI_DONE) {
+		err = screen__open();
+		if (!err)
+			err = watch(&viewer);
+		screen__close();
+	}
+	if (err == -ENOENT)
+		say__failure("set TERM to one that `infocmp` knows", "this terminal is not known");
+	else if (err)
+		say("the live view ended: %s", strerror(-err));
+	if (err)
+		status = CLI_COULD_NOT;
+out:
+	top__free(viewer.top);
+	event_decoder__free(viewer.decoder);
+	connection__close(&viewer.connection);
+	if (viewer.signals >= 0)
+		close(viewer.signals);
+	return status;
+}

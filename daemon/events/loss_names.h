@@ -1,0 +1,33 @@
+/* Names of losses, as a ledger has them (include/cprofd/loss.h). */
+#ifndef CPROFD_EVENTS_LOSS_NAMES_H
+#define CPROFD_EVENTS_LOSS_NAMES_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "cprofd/loss.h"
+
+/* A loss of whole samples; not of frames or details. Unknown names: false. */
+static inline bool loss__is_sample(const char *name)
+{
+#define SAMPLE 1
+#define FRAMES 0
+#define DETAIL 0
+#define ROW(id, kind, name, sentence) {name, kind},
+	static const struct {
+		const char *name;
+		bool sample;
+	} losses[] = {CPROFD_LOSSES(ROW)};
+#undef ROW
+#undef SAMPLE
+#undef FRAMES
+#undef DETAIL
+	size_t i;
+
+	for (i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+		if (!strcmp(losses[i].name, name))
+			return losses[i].sample;
+	return false;
+}
+
+#endif

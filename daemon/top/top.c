@@ -1,0 +1,385 @@
+#include "top/top.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "events/loss_names.h"
+#include "export/callee.h"
+#include "export/model.h"
+#include "top/units.h"
+
+enum { OWN, TOTAL };
+
+/* What a row has: in the turn that goes on, in the one before; since the begin or the reset, now and at the last turn. */
+struct sums {
+	uint64_t going[2], last[2], since[2], told[2];
+	uint32_t stamp; /* the sample that it was counted for last */
+	uint32_t frame; /* one of its frames, for its name; of other views: its id there */
+};
+
+struct view {
+	struct intern keys;   /* struct key */
+	struct buf sums;      /* struct sums, by id */
+	struct buf of_frame;  /* uint32_t: id + 1; 0: not known yet */
+	uint32_t stamp;
+};
+
+struct key {
+	uint32_t function, line;
+};
+
+struct top {
+	struct event_sink sink;
+	struct export_options options; /* of the model */
+	struct model model;
+	struct view views[TOP_VIEW_COUNT];
+	struct top_units units;
+	uint64_t turned, turn;         /* when the last one ended, how long it was; ns */
+	uint64_t samples, losses;      /* of the last ledger */
+	uint64_t taken, taken_before;  /* samples that were shown */
+	double reached;
+	uint32_t threads;
+	struct buf rows;               /* struct top_row: what was asked for last */
+	bool ended;
+};
+
+#define VIEW_SUMS(view, id) (((struct sums *)(view)->sums.data)[id])
+
+/* --- time into rows --- */
+
+static int row_of(struct view *view, uint32_t function, uint32_t line, uint32_t frame, uint32_t *ret)
+{
+	const struct key key = {function, line};
+	const struct sums none = {.frame = frame};
+	int err = intern__id(&view->keys, &key, sizeof(key), ret);
+
+	if (!err && *ret * sizeof(none) == view->sums.len)
+		err = buf__append(&view->sums, &none, sizeof(none));
+	return err;
+}
+
+static int row_of_frame(struct top *top, enum top_view by, uint32_t frame, uint32_t *ret)
+{
+	struct view *view = &top->views[by];
+	const uint32_t none = 0;
+	struct model_frame look;
+	int err = 0;
+
+	while (!err && view->of_frame.len <= frame * sizeof(none))
+		err = buf__append(&view->of_frame, &none, sizeof(none));
+	if (err)
+		return err;
+	if (!((uint32_t *)view->of_frame.data)[frame]) {
+		look = model__frame(&top->model, frame);
+		err = row_of(view, look.function, by == TOP_LINE ? look.line : 0, frame, ret);
+		if (!err)
+			((uint32_t *)view->of_frame.data)[frame] = *ret + 1;
+		return err;
+	}
+	*ret = ((uint32_t *)view->of_frame.data)[frame] - 1;
+	return 0;
+}
+
+static void add(struct view *view, uint32_t id, uint64_t cpu, bool own)
+{
+	struct sums *sums = &VIEW_SUMS(view, id);
+
+	if (own) {
+		sums->going[OWN] += cpu;
+		sums->since[OWN] += cpu;
+	}
+	if (sums->stamp == view->stamp)
+		return;
+	sums->stamp = view->stamp;
+	sums->going[TOTAL] += cpu;
+	sums->since[TOTAL] += cpu;
+}
+
+static int add_frame(struct top *top, enum top_view by, uint32_t frame, uint64_t cpu, bool own)
+{
+	uint32_t id;
+	int err = row_of_frame(top, by, frame, &id);
+
+	if (!err)
+		add(&top->views[by], id, cpu, own);
+	return err;
+}
+
+static int add_plain(struct view *view, uint32_t number, uint64_t cpu)
+{
+	uint32_t id;
+	int err = row_of(view, number, 0, number, &id);
+
+	if (!err)
+		add(view, id, cpu, true);
+	return err;
+}
+
+/* The interpreter's own frames say nothing to who wrote the Python code: their time is that of the frame around them. */
+static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
+{
+	struct callee_finder finder = CALLEE_FINDER_NONE;
+	bool own = true, called = true;
+	uint32_t callee;
+	int err = 0;
+
+	while (stack != MODEL_ROOT && !err) {
+		struct model_node node = model__node(&top->model, stack);
+		struct model_frame frame = model__frame(&top->model, node.frame);
+
+		stack = node.parent;
+		if (frame.kind == FUNCTION_INTERPRETER && (stack != MODEL_ROOT || !own))
+			continue;
+		err = add_frame(top, TOP_FUNCTION, node.frame, cpu, own) ?: add_frame(top, TOP_LINE, node.frame, cpu, own);
+		if (!err && callee_finder__frame(&finder, &frame, node.frame, &callee))
+			err = add_frame(top, TOP_CALLEE, callee, cpu, called);
+		called &= frame.kind != FUNCTION_PYTHON;
+		own = false;
+	}
+	return err;
+}
+
+static int on_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
+{
+	struct top *top = model->ctx;
+	uint32_t i;
+
+	if (!cpu || stack == model->idle || !model__passes(model, thread))
+		return 0;
+	for (i = 0; i < TOP_VIEW_COUNT; i++)
+		top->views[i].stamp++;
+	return add_plain(&top->views[TOP_THREAD], thread->id, cpu) ?: add_plain(&top->views[TOP_CLASS], model->class_now, cpu)
+			?: add_stack(top, stack, cpu);
+}
+
+static int on_epoch(struct model *model) { return 0; }
+
+/* The time of units is told by the samples themselves. */
+static int add_units(struct top *top, const struct event_samples *samples)
+{
+	struct view *view = &top->views[TOP_UNIT];
+	uint32_t i, id;
+	int err = 0;
+
+	top->taken += samples->n;
+	for (i = 0; i < samples->n && !err; i++) {
+		struct top_units_walk walk = top_units__walk(&top->units, samples->rows[i].unit);
+		uint32_t text;
+		bool own;
+
+		view->stamp++;
+		while (!err && top_units__next(&top->units, &walk, &text, &own)) {
+			err = row_of(view, text, 0, text, &id);
+			if (!err)
+				add(view, id, samples->rows[i].cpu, own);
+		}
+	}
+	return err;
+}
+
+static uint64_t lost_samples(const struct event_ledger *ledger)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < ledger->n; i++)
+		if (loss__is_sample(ledger->lines[i].name))
+			sum += ledger->lines[i].count;
+	return sum;
+}
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct top *top = (struct top *)self;
+	int err = top_units__event(&top->units, event);
+
+	if (event->kind == EVENT_SAMPLES && !err)
+		err = add_units(top, &event->samples);
+	if (event->kind == EVENT_LEDGER) {
+		top->samples = event->ledger.samples;
+		top->losses = lost_samples(&event->ledger);
+	}
+	top->ended |= event->kind == EVENT_END;
+	return err ? err : top->model.sink.event(&top->model.sink, event);
+}
+
+/* --- turns --- */
+
+void top__turn(struct top *top, uint64_t time)
+{
+	uint64_t cpu = 0;
+	uint32_t i, id;
+
+	top->turn = top->turned ? time - top->turned : 0;
+	top->turned = time;
+	top->threads = 0;
+	for (i = 0; i < TOP_VIEW_COUNT; i++)
+		for (id = 0; id < top->views[i].keys.n; id++) {
+			struct sums *sums = &VIEW_SUMS(&top->views[i], id);
+
+			memcpy(sums->last, sums->going, sizeof(sums->last));
+			memcpy(sums->told, sums->since, sizeof(sums->told));
+			memset(sums->going, 0, sizeof(sums->going));
+			if (i == TOP_THREAD) {
+				cpu += sums->last[OWN];
+				top->threads += sums->last[OWN] > 0;
+			}
+		}
+	top->reached = cpu ? (double)(top->taken - top->taken_before) * 1e9 / (double)cpu : 0;
+	top->taken_before = top->taken;
+}
+
+void top__reset(struct top *top)
+{
+	uint32_t i, id;
+
+	for (i = 0; i < TOP_VIEW_COUNT; i++)
+		for (id = 0; id < top->views[i].keys.n; id++) {
+			struct sums *sums = &VIEW_SUMS(&top->views[i], id);
+
+			memset(sums->since, 0, sizeof(sums->since));
+			memset(sums->told, 0, sizeof(sums->told));
+		}
+}
+
+/* --- rows --- */
+
+static void name_row(struct top *top, enum top_view view, const struct sums *sums, struct top_row *ret)
+{
+	struct model_frame frame;
+
+	switch (view) {
+	case TOP_THREAD: {
+		const struct model_thread *thread = model__thread(&top->model, sums->frame);
+
+		ret->name = thread->name;
+		ret->place = "";
+		ret->line = (uint32_t)thread->tid;
+		break;
+	}
+	case TOP_CLASS:
+		ret->name = class_names__name(&top->model.classes, sums->frame);
+		ret->place = "";
+		break;
+	case TOP_UNIT:
+		top_units__name(&top->units, sums->frame, &ret->name, &ret->place);
+		break;
+	default:
+		frame = model__frame(&top->model, sums->frame);
+		ret->name = frame.name;
+		ret->place = *frame.source ? frame.source : frame.module;
+		ret->line = view == TOP_LINE ? frame.line : *frame.source ? frame.first_line : 0;
+	}
+}
+
+static int compare(const void *left, const void *right, void *arg)
+{
+	const struct top_row *a = left, *b = right;
+	enum top_sort sort = *(enum top_sort *)arg;
+	bool total = sort == TOP_TOTAL_NOW || sort == TOP_TOTAL;
+
+	/* What did not run in the last turn comes behind, in the order of what it had before. */
+	if (sort <= TOP_TOTAL_NOW && a->now[total] != b->now[total])
+		return a->now[total] > b->now[total] ? -1 : 1;
+	if (a->since[total] != b->since[total])
+		return a->since[total] > b->since[total] ? -1 : 1;
+	if (a->since[!total] != b->since[!total])
+		return a->since[!total] > b->since[!total] ? -1 : 1;
+	return strcmp(a->name, b->name) ?: (a->line > b->line) - (a->line < b->line);
+}
+
+int top__rows(struct top *top, enum top_view view, enum top_sort sort, const char *pattern, const struct top_row **ret,
+	      uint32_t *ret_n)
+{
+	const struct view *from = &top->views[view];
+	uint32_t i, k;
+	int err = 0;
+
+	buf__clear(&top->rows);
+	for (i = 0; i < from->keys.n && !err; i++) {
+		const struct sums *sums = &VIEW_SUMS(from, i);
+		struct top_row row = {};
+
+		if (!sums->told[TOTAL] && !sums->last[TOTAL])
+			continue;
+		name_row(top, view, sums, &row);
+		if (*pattern && !strcasestr(row.name, pattern) && !strcasestr(row.place, pattern))
+			continue;
+		for (k = 0; k < 2; k++) {
+			row.now[k] = top->turn ? (double)sums->last[k] / (double)top->turn : 0;
+			row.since[k] = sums->told[k];
+		}
+		err = buf__append(&top->rows, &row, sizeof(row));
+	}
+	*ret = (const struct top_row *)top->rows.data;
+	*ret_n = (uint32_t)(top->rows.len / sizeof(**ret));
+	if (!err && *ret_n)
+		qsort_r(top->rows.data, *ret_n, sizeof(**ret), compare, &sort);
+	return err;
+}
+
+void top__head(struct top *top, struct top_head *ret)
+{
+	const struct view *threads = &top->views[TOP_THREAD];
+	const struct model *model = &top->model;
+	uint64_t cpu = 0;
+	uint32_t id;
+
+	for (id = 0; id < threads->keys.n; id++)
+		cpu += VIEW_SUMS(threads, id).last[OWN];
+	*ret = (struct top_head){.pid = model->pid,
+				 .rate = model->rate,
+				 .threads = top->threads,
+				 .samples = top->samples,
+				 .lost = top->losses,
+				 .reached = top->reached,
+				 .cpus = top->turn ? (double)cpu / (double)top->turn : 0,
+				 .gap = model->gap_events,
+				 .command = model->command,
+				 .ended = top->ended,
+				 .reason = model->reason,
+				 .detail = model->detail};
+	top_units__now(&top->units, ret->unit, sizeof(ret->unit));
+}
+
+/* --- itself --- */
+
+int top__new(const char *thread, struct top **ret)
+{
+	struct top *top = calloc(1, sizeof(*top));
+	int err;
+
+	if (!top)
+		return -ENOMEM;
+	top->options = (struct export_options){.lines = true, .thread = thread};
+	err = model__init_detailed(&top->model, &top->options);
+	top->sink.event = on_event;
+	top->model.slice = on_slice;
+	top->model.epoch = on_epoch;
+	top->model.ctx = top;
+	if (err)
+		top = top__free(top);
+	*ret = top;
+	return err;
+}
+
+struct top *top__free(struct top *top)
+{
+	uint32_t i;
+
+	if (!top)
+		return NULL;
+	for (i = 0; i < TOP_VIEW_COUNT; i++) {
+		intern__free(&top->views[i].keys);
+		buf__free(&top->views[i].sums);
+		buf__free(&top->views[i].of_frame);
+	}
+	top_units__free(&top->units);
+	model__free(&top->model);
+	buf__free(&top->rows);
+	free(top);
+	return NULL;
+}
+
+struct event_sink *top__sink(struct top *top) { return &top->sink; }

@@ -1,0 +1,130 @@
+#include "top/units.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/rules.h"
+
+#define DEPTH_MAX 256u /* units in units that are told */
+
+struct top_unit {
+	uint32_t parent, text;
+	uint8_t kind;
+};
+
+static const struct top_unit *unit_at(const struct top_units *units, uint32_t id)
+{
+	return id && id <= units->units.len / sizeof(struct top_unit) ? (const struct top_unit *)units->units.data + id - 1
+								       : NULL;
+}
+
+static int text_of(struct top_units *units, uint8_t kind, const char *name, const char *signature, uint32_t *ret)
+{
+	struct buf text = {};
+	int err = buf__append(&text, &kind, 1) ?: buf__puts(&text, *name ? name : "(name unknown)");
+
+	if (!err && kind == RULE_UNIT)
+		err = buf__printf(&text, "(%s)", signature);
+	err = err ?: buf__append(&text, "", 1);
+	err = err ?: intern__id(&units->texts, text.data, text.len, ret);
+	buf__free(&text);
+	return err;
+}
+
+static int add_rows(struct top_units *units, const struct event_rows *event)
+{
+	const struct unit_row *row = event->rows;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < event->n && !err; i++) {
+		struct top_unit unit = {.parent = row[i].parent, .kind = row[i].kind < RULE_KINDS ? row[i].kind : RULE_PASS};
+
+		err = text_of(units, unit.kind, row[i].name, row[i].signature, &unit.text);
+		err = err ?: buf__append(&units->units, &unit, sizeof(unit));
+	}
+	return err;
+}
+
+int top_units__event(struct top_units *units, const struct event *event)
+{
+	const struct top_unit *unit;
+
+	switch (event->kind) {
+	case EVENT_SESSION:
+	case EVENT_EPOCH:
+		buf__clear(&units->units);
+		units->now = 0;
+		return 0;
+	case EVENT_UNITS:
+		return add_rows(units, &event->rows);
+	case EVENT_UNIT_END:
+		unit = unit_at(units, event->unit_end.id);
+		if (unit && *event->unit_end.name)
+			return text_of(units, unit->kind, event->unit_end.name, event->unit_end.signature,
+				       &((struct top_unit *)units->units.data)[event->unit_end.id - 1].text);
+		return 0;
+	case EVENT_SAMPLES:
+		if (event->samples.n)
+			units->now = event->samples.rows[event->samples.n - 1].unit;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+void top_units__free(struct top_units *units)
+{
+	intern__free(&units->texts);
+	buf__free(&units->units);
+}
+
+struct top_units_walk top_units__walk(const struct top_units *units, uint32_t unit)
+{
+	return (struct top_units_walk){.at = unit, .first = unit};
+}
+
+bool top_units__next(const struct top_units *units, struct top_units_walk *walk, uint32_t *ret_text, bool *ret_own)
+{
+	const struct top_unit *unit = unit_at(units, walk->at);
+	bool compile = unit && unit->kind == RULE_UNIT;
+
+	if (!unit)
+		return false;
+	*ret_text = unit->text;
+	*ret_own = compile ? !walk->compiled : walk->at == walk->first;
+	walk->compiled |= compile;
+	walk->at = unit->parent < walk->at ? unit->parent : 0;
+	return true;
+}
+
+void top_units__name(const struct top_units *units, uint32_t text, const char **ret_name, const char **ret_kind)
+{
+	static const char *const kinds[RULE_KINDS] = {"compile", "phase", "pass"};
+	size_t len;
+	const char *key = intern__key(&units->texts, text, &len);
+
+	*ret_kind = kinds[(uint8_t)key[0]];
+	*ret_name = key + 1;
+}
+
+void top_units__now(const struct top_units *units, char *ret, size_t size)
+{
+	uint32_t ids[DEPTH_MAX], n = 0, id;
+	const struct top_unit *unit;
+	const char *name, *kind;
+	size_t len = 0;
+
+	*ret = '\0';
+	/* From the innermost compile inwards: what is around it is in the table. */
+	for (id = units->now; n < DEPTH_MAX && (unit = unit_at(units, id)); id = unit->parent < id ? unit->parent : 0) {
+		ids[n++] = id;
+		if (unit->kind == RULE_UNIT)
+			break;
+	}
+	while (n-- && len < size) {
+		top_units__name(units, unit_at(units, ids[n])->text, &name, &kind);
+		len += (size_t)snprintf(ret + len, size - len, "%s%s", len ? " > " : "", name);
+	}
+}

@@ -1,0 +1,35 @@
+/* The compile units of the epoch, for a live table: names of rows, and what goes on now. Errors: -ENOMEM. Zero-initialised
+ * is empty. */
+#ifndef CPROFD_TOP_UNITS_H
+#define CPROFD_TOP_UNITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "events/events.h"
+#include "export/intern.h"
+
+struct top_units {
+	struct intern texts; /* kind (a byte), name with signature (NUL-terminated): what a row is called */
+	struct buf units;    /* of the epoch: struct top_unit, by id - 1 */
+	uint32_t now;        /* unit of the last sample; 0: outside of all */
+};
+
+int top_units__event(struct top_units *units, const struct event *event);
+void top_units__free(struct top_units *units);
+
+/* From a sample's unit outwards, each text once: does the sample's time count as its own? Of a phase or pass that is the
+ * innermost; of a compile, the innermost compile. */
+struct top_units_walk {
+	uint32_t at, first;
+	bool compiled;
+};
+struct top_units_walk top_units__walk(const struct top_units *units, uint32_t unit);
+bool top_units__next(const struct top_units *units, struct top_units_walk *walk, uint32_t *ret_text, bool *ret_own);
+/* *ret_kind: "compile", "phase", "pass". */
+void top_units__name(const struct top_units *units, uint32_t text, const char **ret_name, const char **ret_kind);
+/* "foo(int64) > typing" */
+void top_units__now(const struct top_units *units, char *ret, size_t size);
+
+#endif
