@@ -64,9 +64,11 @@ beside=() alone=()
 for test in "$@"; do
 	if grep -q 'run-live: beside' "$test"; then beside+=("$test"); else alone+=("$test"); fi
 done
-for test in "${beside[@]}"; do run "$test"; done &
-renice -n 10 -p $! >/dev/null
-trap "kill $! 2>/dev/null" EXIT
+if [ ${#beside[@]} -gt 0 ]; then
+	for test in "${beside[@]}"; do run "$test"; done &
+	renice -n 10 -p $! >/dev/null
+	trap "kill $! 2>/dev/null" EXIT
+fi
 for test in "${alone[@]}"; do
 	run "$test"
 	tell "$test"
