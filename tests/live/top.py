@@ -89,7 +89,7 @@ def views(terminal):
     check(rows(text) and rows(text)[0][4].startswith("spin (<string>:3)"), "functions: the hottest one is first", text)
     time.sleep(2)
     text = terminal.screen()
-    own, total = share(text, "spin", 2), share(text, "work", 3)
+    own, total = share(text, "spin", 3), share(text, "work", 3)
     check(total and 0.65 < own / total < 0.85, "functions: spin has three quarters of work's time", own, total, text)
     terminal.keys("4")
     text = terminal.until(r"TotalTime")
