@@ -91,6 +91,10 @@ int rules__run(const struct cli_options *options);
 int top__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
+/* --- rules.c --- */
+struct rules_error;
+void rules_error__say(const struct rules_error *error);
+
 /* --- options.c --- */
 struct option_row {
 	const char *name;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/live.h"
+#include "cli/user_rules.h"
 #include "events/loss_names.h"
 
 #define ATTACH_ID 1
@@ -25,11 +26,14 @@ static uint64_t number(const json_t *object, const char *key)
 
 static void on_answer(struct live *live, const json_t *answer)
 {
-	if (number(answer, "id") != ATTACH_ID || live->answered)
+	uint64_t id = number(answer, "id");
+	bool refused = !json_is_true(json_object_get(answer, "ok"));
+
+	if (live->answered || (id != ATTACH_ID && !(id == USER_RULES_ID && refused)))
 		return;
 	live->answered = true;
 	live->session = (uint32_t)number(answer, "session");
-	live->refused = !json_is_true(json_object_get(answer, "ok"));
+	live->refused = refused;
 	copy(live->error, sizeof(live->error), answer, "error");
 	copy(live->hint, sizeof(live->hint), answer, "hint");
 }

@@ -24,6 +24,7 @@
 #include "cli/output.h"
 #include "cli/recorder.h"
 #include "cli/summary.h"
+#include "cli/user_rules.h"
 #include "cli/write.h"
 #include "export/export.h"
 
@@ -122,7 +123,7 @@ static int ask_to_attach(struct recorder *recorder, pid_t pid)
 		 options->native ? options->native : "off", options->subprocesses ? "true" : "false",
 		 options->kernel ? "true" : "false",
 		 recorder->launch ? "true" : "false");
-	return connection__request(&recorder->connection, request);
+	return user_rules__send(&recorder->connection, options->rules) ?: connection__request(&recorder->connection, request);
 }
 
 /* --- while sampling --- */
@@ -361,7 +362,7 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	sigset_t before;
 	int status, err;
 
-	status = plan_output(&recorder, pid);
+	status = user_rules__judge(options->rules) ?: plan_output(&recorder, pid);
 	if (status != CLI_DONE)
 		goto out;
 	recorder.signals = open_signals(&before);

@@ -5,12 +5,17 @@
 #include "cli/cli.h"
 #include "rules/rules.h"
 
-static int fail(const struct rules_error *error)
+void rules_error__say(const struct rules_error *error)
 {
 	if (error->line)
 		say("%s:%" PRIu32 ":%" PRIu32 ": %s", error->file, error->line, error->column, error->sentence);
 	else
 		say("%s: %s", error->file, error->sentence);
+}
+
+static int fail(const struct rules_error *error)
+{
+	rules_error__say(error);
 	return CLI_COULD_NOT;
 }
 

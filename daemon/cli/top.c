@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/live.h"
+#include "cli/user_rules.h"
 #include "top/screen.h"
 
 #define TURN_MS 1000
@@ -131,7 +132,7 @@ static int ask(struct viewer *viewer, const struct cli_options *options, pid_t p
 		 "\"subprocesses\":%s,\"kernel\":%s,\"stream\":true,\"spool\":false}",
 		 pid, options->rate, (unsigned long long)options->duration_ms, options->native ? options->native : "full",
 		 options->subprocesses ? "true" : "false", options->kernel ? "true" : "false");
-	return connection__request(&viewer->connection, request);
+	return user_rules__send(&viewer->connection, options->rules) ?: connection__request(&viewer->connection, request);
 }
 
 int top__run(const struct cli_options *options)
@@ -143,6 +144,8 @@ int top__run(const struct cli_options *options)
 	pid_t pid;
 	int status = options__pid(options, true, &pid), err;
 
+	if (status == CLI_DONE)
+		status = user_rules__judge(options->rules);
 	if (status != CLI_DONE)
 		return status;
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {

@@ -42,27 +42,35 @@ static int is_rules(const struct dirent *entry)
 	return dot && dot != entry->d_name && !strcmp(dot, ".rules");
 }
 
-static int read_directory(struct rules *rules, const char *path, struct rules_error *ret_error)
+struct reading {
+	rules_text *each;
+	void *ctx;
+	struct rules_error *error;
+};
+
+static int read_path(const struct reading *reading, const char *path);
+
+static int read_directory(const struct reading *reading, const char *path)
 {
 	struct dirent **entries;
 	int n = scandir(path, &entries, is_rules, alphasort), i, err = 0;
 
 	if (n < 0)
-		return fail(ret_error, path, -errno);
+		return fail(reading->error, path, -errno);
 	for (i = 0; i < n; i++) {
 		char name[4096];
 
 		if (!err && snprintf(name, sizeof(name), "%s/%s", path, entries[i]->d_name) >= (int)sizeof(name))
-			err = fail(ret_error, path, -ENAMETOOLONG);
+			err = fail(reading->error, path, -ENAMETOOLONG);
 		if (!err)
-			err = rules__file(rules, name, ret_error);
+			err = read_path(reading, name);
 		free(entries[i]);
 	}
 	free(entries);
 	return err;
 }
 
-int rules__file(struct rules *rules, const char *path, struct rules_error *ret_error)
+static int read_path(const struct reading *reading, const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	_cleanup_free_ char *text = NULL;
@@ -71,12 +79,29 @@ int rules__file(struct rules *rules, const char *path, struct rules_error *ret_e
 	int err;
 
 	if (fd < 0 || fstat(fd, &stat))
-		return fail(ret_error, path, -errno);
+		return fail(reading->error, path, -errno);
 	if (S_ISDIR(stat.st_mode))
-		return read_directory(rules, path, ret_error);
+		return read_directory(reading, path);
 	text = malloc(RULES_TEXT_MAX + 1);
 	if (!text)
-		return fail(ret_error, path, -ENOMEM);
+		return fail(reading->error, path, -ENOMEM);
 	err = read_all(fd, text, &len);
-	return err ? fail(ret_error, path, err) : rules__parse(rules, path, text, len, ret_error);
+	return err ? fail(reading->error, path, err) : reading->each(reading->ctx, path, text, len, reading->error);
+}
+
+int rules__each_text(const char *path, rules_text *each, void *ctx, struct rules_error *ret_error)
+{
+	const struct reading reading = {each, ctx, ret_error};
+
+	return read_path(&reading, path);
+}
+
+static int parse(void *ctx, const char *file, const char *text, size_t len, struct rules_error *ret_error)
+{
+	return rules__parse(ctx, file, text, len, ret_error);
+}
+
+int rules__file(struct rules *rules, const char *path, struct rules_error *ret_error)
+{
+	return rules__each_text(path, parse, rules, ret_error);
 }

@@ -98,6 +98,9 @@ int rules__parse(struct rules *rules, const char *file, const char *text, size_t
 int rules__builtin(struct rules *rules, struct rules_error *ret_error);
 /* file.c: a file, or every *.rules of a directory, in the order of their names. */
 int rules__file(struct rules *rules, const char *path, struct rules_error *ret_error);
+/* The same, handed to `each` without being parsed. */
+typedef int rules_text(void *ctx, const char *file, const char *text, size_t len, struct rules_error *ret_error);
+int rules__each_text(const char *path, rules_text *each, void *ctx, struct rules_error *ret_error);
 
 uint32_t rules__count(const struct rules *rules);
 const struct rule *rules__get(const struct rules *rules, uint32_t i);

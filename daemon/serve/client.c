@@ -45,6 +45,7 @@ void client__free(struct client *client)
 	chunk__unref(client->farewell);
 	outbox__free(&client->outbox);
 	buf__free(&client->in);
+	user_rules__free(client->rules);
 	free(client);
 }
 

@@ -199,6 +199,7 @@ void command__line(struct engine *engine, struct client *client, const char *lin
 
 	if (request__parse(line, len, &request, &refusal)) {
 		command__refuse(engine, client, &request, &refusal);
+		request__clear(&request);
 		return;
 	}
 	switch (request.kind) {
@@ -208,6 +209,12 @@ void command__line(struct engine *engine, struct client *client, const char *lin
 		break;
 	case REQUEST_ATTACH:
 		attach(engine, client, &request);
+		break;
+	case REQUEST_RULES:
+		if (user_rules__add(&client->rules, request.file, request.text, &refusal))
+			command__refuse(engine, client, &request, &refusal);
+		else
+			answer(engine, client, &request, NULL);
 		break;
 	case REQUEST_UNSUBSCRIBE:
 		unsubscribe(engine, client, &request);
@@ -221,4 +228,5 @@ void command__line(struct engine *engine, struct client *client, const char *lin
 	default:
 		on_session(engine, client, &request);
 	}
+	request__clear(&request);
 }

@@ -62,6 +62,7 @@ struct client {
 	uint64_t gap_events, gap_bytes;
 	struct chunk *farewell;         /* the session's last lines, which come after the gap */
 	struct snapshot snapshot;
+	struct user_rules *rules;       /* for what it attaches from now on; NULL: none */
 };
 
 int client__new(struct engine *engine, int fd);
@@ -75,6 +76,14 @@ void client__stream(struct engine *engine, struct client *client, struct chunk *
 void client__replay(struct engine *engine, struct client *client);
 /* Writes what can be written, ends a gap, sets what the loop waits for. */
 void client__flush(struct engine *engine, struct client *client);
+
+/* --- user_rules.c: rules of a client --- */
+struct rules;
+/* -errno, and the refusal: what was there before stays. */
+int user_rules__add(struct user_rules **user, const char *file, const char *text, struct refusal *ret_refusal);
+/* Those of the program, and these (NULL: none). The caller's to free. */
+int user_rules__build(const struct user_rules *user, struct rules **ret);
+void user_rules__free(struct user_rules *user);
 
 /* --- requests of clients: commands.c, snapshot.c --- */
 void command__line(struct engine *engine, struct client *client, const char *line, size_t len);
@@ -267,6 +276,7 @@ struct session {
 	struct collect_sink collect_sink;
 	struct collector *collector;
 	struct event_sink sink;
+	struct rules *rules;            /* of the program, and of who attached */
 	struct session_units *units;    /* between profile and sink */
 	struct profile *profile;
 	struct buf pending;             /* encoded, not published yet */

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -41,7 +42,7 @@ void refusal__set(struct refusal *refusal, const char *code, const char *hint, c
 
 /* --- keys of a request: one table --- */
 
-enum type { BOOL, UINT, CHOICE };
+enum type { BOOL, UINT, CHOICE, STRING };
 
 struct key {
 	const char *name;
@@ -49,7 +50,7 @@ struct key {
 	size_t offset;
 	unsigned kinds;                 /* bits of enum request_kind that take it */
 	unsigned needed;                /* of these, that must have it */
-	uint64_t min, max;              /* UINT; CHOICE: max is the number of choices */
+	uint64_t min, max;              /* UINT; CHOICE: max is the number of choices; STRING: its longest, in bytes */
 	const char *const *choices;
 	const char *hint;
 };
@@ -77,6 +78,8 @@ static const struct key keys[] = {
 	{"spool", BOOL, AT(spool), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"keep", BOOL, AT(keep), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"starting", BOOL, AT(starting), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"file", STRING, AT(file), BIT(RULES), BIT(RULES), 0, 200, NULL, "what the rules are called in errors"},
+	{"text", STRING, AT(text), BIT(RULES), BIT(RULES), 0, SERVE_REQUEST_MAX, NULL, "rules, as in a file of them"},
 };
 
 static int refuse(struct refusal *refusal, const char *code, const char *key, const char *what,
@@ -128,8 +131,21 @@ static int take(const struct key *key, const json_t *value, struct request *requ
 		else
 			request->native = (enum request_native)which;
 		return 0;
+	case STRING:
+		/* json_loadb() takes no \u0000: a string ends where it ends */
+		if (!json_is_string(value) || json_string_length(value) > key->max)
+			return refuse(refusal, "BAD_VALUE", key->name, "is not a string, or too long", key->hint);
+		*(char **)at = strdup(json_string_value(value));
+		return *(char **)at ? 0 : refuse(refusal, "NO_MEMORY", key->name, "could not be kept", "");
 	}
 	return -EBADMSG;
+}
+
+void request__clear(struct request *request)
+{
+	free(request->file);
+	free(request->text);
+	request->file = request->text = NULL;
 }
 
 /* Depth of nesting, strings left out. Only a bound: jansson judges the syntax. */
@@ -184,7 +200,7 @@ static int find_kind(const json_t *root, struct request *request, struct refusal
 			request->kind = (enum request_kind)i;
 			return 0;
 		}
-	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, sessions, status, dump",
+	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, sessions, status, dump, rules",
 		     "there is no request \"%.40s\"", name);
 	return -EBADMSG;
 }

@@ -17,7 +17,8 @@
 	X(SNAPSHOT, "snapshot") \
 	X(SESSIONS, "sessions") \
 	X(STATUS, "status") \
-	X(DUMP, "dump")
+	X(DUMP, "dump") \
+	X(RULES, "rules")
 
 #define REQUEST_ENUM(id, name) REQUEST_##id,
 enum request_kind { REQUEST_KINDS(REQUEST_ENUM) REQUEST_KIND_COUNT };
@@ -42,6 +43,7 @@ struct request {
 	bool spool;             /* a recording is kept, for snapshot */
 	bool keep;              /* goes on when its clients are gone */
 	bool starting;          /* the process may not be a Python yet: wait for its exec */
+	char *file, *text;      /* rules; owned: request__clear() */
 };
 
 /* Why a request is refused. `error` and `hint` are sentences for people, `code`
@@ -55,8 +57,11 @@ struct refusal {
 void refusal__set(struct refusal *refusal, const char *code, const char *hint, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
 
-/* 0, or -EBADMSG with *ret_refusal filled. `line` needs neither '\n' nor NUL. */
+/* 0, or -EBADMSG with *ret_refusal filled. `line` needs neither '\n' nor NUL. What it holds is freed by request__clear(),
+ * also after a refusal. */
 int request__parse(const char *line, size_t len, struct request *ret, struct refusal *ret_refusal);
+
+void request__clear(struct request *request);
 
 const char *request_native__name(enum request_native native);
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rules/rules.h"
 #include "serve/answer.h"
 #include "serve/engine.h"
 
@@ -50,8 +51,11 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 		return -EDQUOT;
 	}
 	session = calloc(1, sizeof(*session));
-	err = session ? engine__ask(engine, &message) : -ENOMEM;
+	err = session ? user_rules__build(client->rules, &session->rules) : -ENOMEM;
+	err = err ?: engine__ask(engine, &message);
 	if (err) {
+		if (session)
+			rules__free(session->rules);
 		free(session);
 		refusal__set(ret_refusal, "INTERNAL", "", "the broker cannot be asked: %s", strerror(-err));
 		return err;
@@ -80,6 +84,7 @@ void session__bury(struct engine *engine, struct session *session)
 		close(session->images);
 	spool__free(session->spool);
 	buf__free(&session->pending);
+	rules__free(session->rules);
 	free(session);
 }
 

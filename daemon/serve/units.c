@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rules/rules.h"
 #include "serve/engine.h"
 #include "units/units.h"
 
@@ -20,7 +19,6 @@ struct page_reader {
 };
 
 struct session_units {
-	struct rules *rules;
 	struct units *units;
 	struct page_reader memory;
 };
@@ -62,13 +60,8 @@ static int read_memory(struct host_reader *reader, void *dst, size_t size, uint6
 int session_units__open(struct session *session)
 {
 	struct session_units *own = calloc(1, sizeof(*own));
-	struct rules_error error;
-	int err = own ? rules__new(&own->rules) : -ENOMEM;
+	int err = own ? units__new(session->rules, &session->sink, &own->units) : -ENOMEM;
 
-	if (!err)
-		err = rules__builtin(own->rules, &error);
-	if (!err)
-		err = units__new(own->rules, &session->sink, &own->units);
 	session->units = own;
 	if (err)
 		session_units__close(session);
@@ -79,10 +72,8 @@ int session_units__open(struct session *session)
 
 void session_units__close(struct session *session)
 {
-	if (session->units) {
+	if (session->units)
 		units__free(session->units->units);
-		rules__free(session->units->rules);
-	}
 	free(session->units);
 	session->units = NULL;
 }

@@ -23,6 +23,7 @@ static void one(const char *line, size_t len)
 		   (request.pid < 1 || request.rate < 1 || request.rate > 20000)) {
 		abort();
 	}
+	request__clear(&request);
 	buf__free(&out);
 }
 

@@ -115,6 +115,21 @@ static void test_bad_values(void **state)
 	refused("{\"req\":\"status\",\"id\":9007199254740993}", "BAD_VALUE");
 }
 
+static void test_rules(void **state)
+{
+	assert_int_equal(parse("{\"req\":\"rules\",\"id\":1,\"file\":\"my.rules\",\"text\":\"compiler x\\nunit\"}"), 0);
+	assert_int_equal(request.kind, REQUEST_RULES);
+	assert_string_equal(request.file, "my.rules");
+	assert_string_equal(request.text, "compiler x\nunit");
+	request__clear(&request);
+	assert_null(request.text);
+	refused("{\"req\":\"rules\",\"file\":\"my.rules\"}", "MISSING");
+	request__clear(&request);
+	refused("{\"req\":\"rules\",\"file\":7,\"text\":\"\"}", "BAD_VALUE");
+	request__clear(&request);
+	refused("{\"req\":\"rules\",\"file\":\"a\",\"text\":\"b\\u0000c\"}", "BAD_JSON");
+}
+
 static void test_not_requests(void **state)
 {
 	refused("", "BAD_JSON");
@@ -171,7 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attach), cmocka_unit_test(test_defaults), cmocka_unit_test(test_others),
-		cmocka_unit_test(test_bad_values), cmocka_unit_test(test_not_requests), cmocka_unit_test(test_size),
+		cmocka_unit_test(test_bad_values), cmocka_unit_test(test_rules), cmocka_unit_test(test_not_requests), cmocka_unit_test(test_size),
 		cmocka_unit_test(test_answers),
 	};
 
