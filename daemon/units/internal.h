@@ -32,7 +32,7 @@ struct value {
 
 /* A frame of a record that a rule names. */
 struct seen_frame {
-	uint64_t address, words; /* words: those that the rule needs, hashed */
+	uint64_t address, words; /* words: hashed. 0, 0: they could not be read */
 	uint64_t key;            /* of its code */
 	uint32_t rule;
 	struct value value;
@@ -42,7 +42,7 @@ struct seen_frame {
 struct marked {
 	uint64_t key;
 	uint32_t rule;
-	uint16_t first, needed;  /* needed: a bit for each word from first on */
+	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct value_mark has them */
 	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: its word; 255: none */
 };
 

@@ -34,11 +34,11 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 struct units *units__free(struct units *units); /* NULL */
 struct event_sink *units__sink(struct units *units);
 
-/* A checked code record. True: the sampler should give its locals from *ret_first on (struct value_mark). */
-bool units__code(struct units *units, const struct record_code *code, uint16_t *ret_first);
-/* A checked sample record, before it is made an event; `memory` NULL: values cannot be read now. `now`: CLOCK_MONOTONIC ns. */
+/* A checked code record. True: the sampler should give its locals. */
+bool units__code(struct units *units, const struct record_code *code, struct value_mark *ret);
+/* A checked sample record, before it is made an event; `memory` NULL: values cannot be read now. */
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
-		  const struct py_layout *layout, uint64_t now);
+		  const struct py_layout *layout);
 /* For a late joiner, after profile__replay(): the units of this epoch. */
 int units__replay(struct units *units, struct event_sink *sink);
 
