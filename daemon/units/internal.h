@@ -94,6 +94,7 @@ struct units {
 	struct event_sink sink;
 	struct event_sink *next;
 	const struct rules *rules;
+	uint64_t period;         /* ns of CPU from sample to sample; 0: samples are of wall time */
 	struct texts texts;
 
 	struct marked *marked;

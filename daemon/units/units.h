@@ -8,7 +8,8 @@
  * Values come beside: units__code() for each code object, units__sample() for each record before its sample event comes.
  * They are read then, from the target's memory; a unit whose values could not be read has the name "" until they can.
  *
- * A unit's time is that of its samples' spans: it begins where its first one's wall begins and ends with its last one.
+ * A unit's time is that of its samples' spans: it begins where its first one's wall begins (in sessions of CPU time at most
+ * one period before that sample: what the thread waited for then was no part of it) and ends with its last one.
  * Memory: tables of one epoch, UNITS_TEXT_MAX of names. Owner: the session. One thread. Errors: -errno; the sink's are
  * handed up.
  */

@@ -171,6 +171,19 @@ static void an_epoch_begins_again(void **state)
 	assert_string_equal(s->keep.words, "+1=compile<0@10 +2=parse<1@10 ");
 }
 
+/* What the thread waited for before the first sample was no part of it: a period of CPU at most. */
+static void a_wait_is_before(void **state)
+{
+	struct state *s = *state;
+	const struct sample_row row = {.time = 9000000, .wall = 8000000, .stack = 2};
+
+	send(s, &(struct event){.kind = EVENT_SESSION, .session = {.rate = 1000, .mode = "cpu", .boot_id = "", .command = ""}});
+	send_tables(s);
+	s->keep.words[0] = '\0';
+	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
+	assert_string_equal(s->keep.words, "+1=compile<0@8000000 1 ");
+}
+
 static void refused(void **state)
 {
 	struct state *s = *state;
@@ -188,6 +201,8 @@ static void sums(void **state)
 	};
 	const struct sample_row samples[] = {
 		{10, 10, 0, 0, 0, 0, 1, 0}, {20, 10, 0, 0, 0, 0, 2, 0}, {30, 10, 0, 0, 0, 0, 3, 0}, {40, 10, 0, 0, 0, 0, 4, 0}};
+	const struct unit_row late[] = {{0, 0, RULE_UNIT, "C", "h", "", 70, 0, "", 0}, {1, 0, RULE_UNIT, "C", "i", "", 98, 0, "", 0}};
+	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0};
 	const struct units_line *lines;
 	struct units_table *table;
 	uint32_t n;
@@ -207,6 +222,16 @@ static void sums(void **state)
 	assert_int_equal(lines[0].count, 2);
 	assert_int_equal(lines[0].inclusive, 30); /* once, though it is inside of itself */
 	assert_int_equal(lines[0].exclusive, 20);
+	/* A sample that waited before the innermost began. */
+	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 2, late}}), 0);
+	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &waited}}), 0);
+	assert_int_equal(units_table__lines(table, RULE_UNIT, &lines, &n), 0);
+	assert_int_equal(n, 4);
+	assert_string_equal(lines[1].name, "h");
+	assert_int_equal(lines[1].inclusive, 30);
+	assert_int_equal(lines[1].exclusive, 28);
+	assert_string_equal(lines[3].name, "i");
+	assert_int_equal(lines[3].inclusive, 2);
 	units_table__free(table);
 }
 
@@ -267,7 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(threads_end),
-		TEST(an_epoch_begins_again), TEST(refused), cmocka_unit_test(sums), cmocka_unit_test(marks),
+		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), cmocka_unit_test(sums), cmocka_unit_test(marks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
