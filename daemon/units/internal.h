@@ -46,6 +46,12 @@ struct marked {
 	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: its word; 255: none */
 };
 
+/* Which rule a function is of, told by its variables: rows of functions come without them. */
+struct told_function {
+	uint64_t hash;           /* of its name, file and first line */
+	uint32_t rule;
+};
+
 /* Frames of a record, outermost first, until its event comes. */
 struct waiting {
 	uint64_t time;
@@ -102,6 +108,10 @@ struct units {
 	struct slots by_key;
 	struct hash_seed seed;
 
+	struct told_function *told;
+	uint32_t n_told, told_capacity;
+	struct slots by_function;
+
 	struct reading *readings;
 	uint32_t n_readings, readings_capacity;
 	struct waiting *waiting; /* a ring */
@@ -125,6 +135,8 @@ struct units {
 };
 
 /* marks.c */
+/* The rule of a Python function whose code object was seen, or by its names alone. */
+uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line);
 const struct marked *marks__find(const struct units *units, uint64_t key);
 /* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);

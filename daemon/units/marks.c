@@ -123,6 +123,48 @@ static bool mark(struct units *units, const struct marked *marked)
 	return true;
 }
 
+/* --- functions, by their variables --- */
+
+static uint64_t hash_function(const struct units *units, const char *name, const char *file, uint32_t line)
+{
+	return hash__pair(&units->seed, hash__bytes(&units->seed, name, strlen(name)),
+			  hash__bytes(&units->seed, file, strlen(file)) + line);
+}
+
+static bool hash_told(const void *holder, uint32_t i, uint64_t *ret)
+{
+	*ret = ((const struct units *)holder)->told[i].hash;
+	return true;
+}
+
+static const struct told_function *find_told(const struct units *units, uint64_t hash)
+{
+	uint32_t at, row;
+
+	for (at = slots__first(&units->by_function, hash); slots__row(&units->by_function, at, &row);
+	     at = slots__next(&units->by_function, at))
+		if (units->told[row].hash == hash)
+			return &units->told[row];
+	return NULL;
+}
+
+static void tell_function(struct units *units, uint64_t hash, uint32_t rule)
+{
+	if (find_told(units, hash) ||
+	    array__reserve((void **)&units->told, sizeof(*units->told), units->n_told, &units->told_capacity) ||
+	    slots__reserve(&units->by_function, units->n_told, hash_told, units))
+		return;
+	units->told[units->n_told] = (struct told_function){hash, rule};
+	slots__enter(&units->by_function, hash, units->n_told++);
+}
+
+uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line)
+{
+	const struct told_function *told = units->n_told ? find_told(units, hash_function(units, name, file, line)) : NULL;
+
+	return told ? told->rule : rules__python(units->rules, file, name, NULL);
+}
+
 static void fill_mark(const struct marked *marked, struct value_mark *ret)
 {
 	*ret = (struct value_mark){.key = marked->key};
@@ -158,6 +200,7 @@ bool units__code(struct units *units, const struct record_code *code, struct val
 	read_names((const void *)variables, &names);
 	marked.rule = rules__python(units->rules, text[1].data, text[0].data,
 				    &(struct rule_variables){names.names, names.n});
+	tell_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), marked.rule);
 	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, &marked))
 		wanted = mark(units, &marked);
 	fill_mark(&marked, ret);
