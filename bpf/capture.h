@@ -13,6 +13,7 @@ struct capture {
 	__u32 parts;
 	__u32 incomplete;     /* something could not be read: try again at the next sight */
 	__u8 raw[64];
+	__u8 kinds[RECORD_VARIABLES_MAX]; /* 3.11+: co_localspluskinds */
 	__u8 data[CAPTURE_BYTES + 32768];
 };
 
@@ -47,7 +48,7 @@ static __always_inline int put_string(struct capture *cap, const struct py_layou
 	part = (struct part_string *)(cap->data + at);
 	part->kind = unit;
 	part->ascii = (state >> l->state_ascii_shift) & 1;
-	part->_pad = 0;
+	part->variable = 0;
 	part->length = length;
 	data = string + (part->ascii ? l->unicode_ascii_data : l->unicode_compact_data);
 	size = length > max ? max : length;
@@ -75,42 +76,95 @@ struct variables_context {
 	struct capture *cap;
 	const struct py_layout *l;
 	__u64 items;
-	__u32 n;
+	__u32 n;              /* of all tuples */
+	__u32 cells;          /* before 3.11: what all of this tuple are */
 };
+#define CO_FAST_CELLS 0xc0u /* CO_FAST_CELL | CO_FAST_FREE (pycore_code.h) */
 
 static long put_variable(__u32 i, void *context)
 {
 	struct variables_context *v = context;
+	struct part_string *part;
+	__u32 at = v->cap->position, kind;
 	__u64 name = 0;
 
-	if (bpf_probe_read_user(&name, 8, (void *)(v->items + (__u64)i * 8)))
+	if (v->n >= RECORD_VARIABLES_MAX)
 		return 1;
+	if (bpf_probe_read_user(&name, 8, (void *)(v->items + (__u64)i * 8))) {
+		v->cap->incomplete = 1;
+		return 1;
+	}
 	if (put_string(v->cap, v->l, PART_NAME, name, RECORD_VARIABLE_MAX))
 		return 1;
+	host_barrier(at);
+	if (at > CAPTURE_BYTES)
+		return 1;
+	part = (struct part_string *)(v->cap->data + at);
+	kind = v->cap->kinds[i & (RECORD_VARIABLES_MAX - 1)] | v->cells;
+	part->variable = kind & CO_FAST_CELLS ? VARIABLE_CELL : 0;
 	v->n++;
 	return 0;
 }
 
-static __always_inline void put_variables(struct capture *cap, const struct py_layout *l, __u64 tuple)
+/* A tuple's names, appended; how many there are. */
+static __always_inline __u32 put_names(struct variables_context *v, __u64 tuple)
+{
+	__u64 size = 0;
+	__u32 n;
+
+	if (!tuple || bpf_probe_read_user(&size, 8, (void *)(tuple + v->l->var_size)) || size >> 31) {
+		v->cap->incomplete = 1;
+		return 0;
+	}
+	n = size;
+	v->items = tuple + v->l->tuple_items;
+	bpf_loop(n < RECORD_VARIABLES_MAX ? n : RECORD_VARIABLES_MAX, put_variable, v, 0);
+	return n;
+}
+
+/* One byte a name. */
+static __always_inline void put_kinds(struct capture *cap, const struct py_layout *l, __u64 bytes)
+{
+	__u64 size = 0;
+
+	bpf_probe_read_user(&size, 8, (void *)(bytes + l->var_size));
+	if (size > sizeof(cap->kinds))
+		size = sizeof(cap->kinds);
+	host_barrier(size);
+	if (size > sizeof(cap->kinds) || bpf_probe_read_user(cap->kinds, size, (void *)(bytes + l->bytes_data)))
+		cap->incomplete = 1;
+}
+
+/* What lies beside co_localsplusnames is co_localspluskinds, beside co_varnames co_freevars and co_cellvars
+ * (tools/offsets/probe.c asserts it). */
+static __always_inline void put_variables(struct capture *cap, const struct py_layout *l, const __u8 *code)
 {
 	struct variables_context v = {.cap = cap, .l = l};
-	__u32 at = cap->position, parts = cap->parts, total;
+	__u64 tuple = py_u64(code, PY_RAW_CODE, l->code_varnames),
+	      beside = py_u64(code, PY_RAW_CODE, l->code_varnames + 8);
+	__u32 at = cap->position, parts = cap->parts, total, before = cap->incomplete;
 	struct part_variables *part;
-	__u64 size = 0;
 
 	if (at > CAPTURE_BYTES - 4096)
 		return;
-	if (!tuple || bpf_probe_read_user(&size, 8, (void *)(tuple + l->var_size)) || size >> 31)
-		return;
-	total = size;
 	part = (struct part_variables *)(cap->data + at);
 	part->part.kind = PART_VARIABLES;
-	part->part.loss = 0;
-	part->total = total;
+	cap->incomplete = 0;
 	cap->position = at + sizeof(*part);
-	v.items = tuple + l->tuple_items;
-	bpf_loop(total < RECORD_VARIABLES_MAX ? total : RECORD_VARIABLES_MAX, put_variable, &v, 0);
+	if (l->frames == PY_FRAMES_OBJECTS) {
+		__builtin_memset(cap->kinds, 0, sizeof(cap->kinds));
+		total = put_names(&v, tuple);
+		v.cells = CO_FAST_CELLS;
+		total += put_names(&v, py_u64(code, PY_RAW_CODE, l->code_varnames + 16));
+		total += put_names(&v, beside);
+	} else {
+		put_kinds(cap, l, beside);
+		total = put_names(&v, tuple);
+	}
 	part->n = v.n;
+	part->total = total;
+	part->part.loss = cap->incomplete ? LOSS_PAGE_FAULT : 0;
+	cap->incomplete |= before;
 	part->part.size = cap->position - at;
 	cap->parts = parts + 1;
 }
@@ -211,7 +265,7 @@ static long capture_code(__u32 i, void *context)
 		}
 		put_string(cap, l, PART_FILE, py_u64(walk->code, PY_RAW_CODE, l->code_filename),
 			   RECORD_STRING_MAX);
-		put_variables(cap, l, py_u64(walk->code, PY_RAW_CODE, l->code_varnames));
+		put_variables(cap, l, walk->code);
 	}
 	left = put_lines(cap, l, table, size, offset);
 	record->parts = cap->parts;

@@ -1,8 +1,9 @@
-/* Locals of the frames that rules name, as a part of the sample: of each such frame its address and a few words of its
- * locals. Which frames, the engine says in the ring's marks (record.h); without marks this costs one load.
+/* Locals of the frames that rules name, as a part of the sample: of each such frame its address and up to four of its
+ * locals. Which frames and locals, the engine says in the ring's marks (record.h); without marks this costs one load.
  *
- * Nothing is followed here. What the words point to is read in user space, later; that it is still the same is proven by
- * a later sample that has the same words at the same address. Part of sampler.bpf.c. */
+ * Of a local that is a cell, what the cell holds: the cell goes with the frame, and the next call may get it again.
+ * Nothing else is followed here. What the words point to is read in user space, later; that it is still the same is proven
+ * by a later sample that has the same words at the same address. Part of sampler.bpf.c. */
 #ifndef CPROFD_BPF_VALUES_H
 #define CPROFD_BPF_VALUES_H
 
@@ -17,6 +18,7 @@ struct values_context {
 	const struct value_marks *marks;
 	struct values_out *to;
 	__u64 locals;         /* from a frame's address to its locals */
+	__u64 cell;           /* from a cell to what it holds: PyCellObject.ob_ref follows the head */
 };
 /* What changes from round to round lies in the part, which is a map's: of a number on the stack the verifier knows the
  * value, and would go through each by itself. n and flags are as they are sent; until then: */
@@ -32,23 +34,38 @@ static __always_inline __u32 values_count(__u32 bits)
 	return (bits + (bits >> 8)) & 31;
 }
 
-/* The words, out of the window that the walk has read; a generator's lie elsewhere. */
-static __always_inline long values_words(const struct py_walk *walk, __u64 *to, __u64 address)
+/* One word, out of the window that the walk has read; a generator's lie elsewhere. */
+static __always_inline long values_word(const struct values_context *c, __u64 *to, __u64 locals, __u32 slot)
 {
-	__u64 at = address - walk->window;
-	const __u8 *from;
+	const struct py_walk *walk = c->walk;
+	__u64 address = locals + (slot & ~VALUE_SLOT_CELL) * 8, at = address - walk->window;
+	long err = 0;
 
-	if (walk->window_end < FRAME_VALUES_WORDS * 8 || at > walk->window_end - FRAME_VALUES_WORDS * 8)
-		return host_read(to, FRAME_VALUES_WORDS * 8, address);
-	host_barrier(at);
-	if (at > PY_WINDOW)
-		return 1;
-	from = walk->memory + at;
-	to[0] = *(const py_word64 *)from;
-	to[1] = *(const py_word64 *)(from + 8);
-	to[2] = *(const py_word64 *)(from + 16);
-	to[3] = *(const py_word64 *)(from + 24);
-	return 0;
+	if (walk->window_end < 8 || at > walk->window_end - 8) {
+		err = host_read(to, 8, address);
+	} else {
+		host_barrier(at);
+		if (at > PY_WINDOW)
+			return 1;
+		*to = *(const py_word64 *)(walk->memory + at);
+	}
+	if (slot & VALUE_SLOT_CELL && *to && !err)
+		err = host_read(to, 8, (*to & ~7ull) + c->cell);
+	return err;
+}
+
+/* Those that the mark asks for; a bit for each that could not be read. */
+static __always_inline __u32 values_words(const struct values_context *c, const __u8 *slots, __u64 *to, __u64 locals)
+{
+	__u32 i, unread = 0;
+
+	_Pragma("clang loop unroll(full)")
+	for (i = 0; i < FRAME_VALUES_WORDS; i++) {
+		to[i] = 0;
+		if (slots[i] != VALUE_SLOT_NONE && values_word(c, &to[i], locals, slots[i]))
+			unread |= 1u << i;
+	}
+	return unread;
 }
 
 /* The innermost frame of the round that has a bit left; most have none. A loop of the kernel's: unrolled, the verifier would
@@ -82,12 +99,10 @@ static long values_put(__u32 i, void *context)
 	}
 	entry = &c->to->entries[to];
 	address = c->walk->places[at];
-	entry->frame = at;
-	entry->first = marks->first;
+	entry->frame = (__u16)at;
 	entry->address = address;
-	entry->flags = 0;
-	if (values_words(c->walk, entry->words, address + c->locals + (__u64)marks->first * 8))
-		entry->flags = FRAME_VALUES_UNREAD;
+	__builtin_memcpy(entry->slots, marks->slots, sizeof(entry->slots));
+	entry->unread = (__u16)values_words(c, entry->slots, entry->words, address + c->locals);
 	part->n = to + 1;
 	return !left;
 }
@@ -122,7 +137,11 @@ static __always_inline __u32 values_part(const struct value_marks *marks, struct
 					 const struct image *image, struct record_sample *record, struct py_out *out,
 					 __u32 size)
 {
-	struct values_context c = {.walk = walk, .out = out, .marks = marks, .locals = image->layout.frame_locals};
+	struct values_context c = {.walk = walk,
+				   .out = out,
+				   .marks = marks,
+				   .locals = image->layout.frame_locals,
+				   .cell = image->layout.var_size}; /* sizeof(PyObject) */
 
 	__u32 n;
 

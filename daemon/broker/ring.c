@@ -113,27 +113,27 @@ int ring__drain(struct ring *ring)
 }
 
 /* A way that is free or has this key; else one that the key picks: who was there gives no values any more. */
-static void put_mark(struct value_marks *marks, uint64_t key, uint16_t first)
+static void put_mark(struct value_marks *marks, const struct value_mark *mark)
 {
-	struct value_mark *set = &marks->marks[value_mark_set(key) * VALUE_MARK_WAYS];
-	uint32_t way, bit = value_mark_bit(key);
+	struct value_mark *set = &marks->marks[value_mark_set(mark->key) * VALUE_MARK_WAYS];
+	uint32_t way, bit = value_mark_bit(mark->key);
 
-	for (way = 0; way < VALUE_MARK_WAYS && set[way].key && set[way].key != key; way++)
+	for (way = 0; way < VALUE_MARK_WAYS && set[way].key && set[way].key != mark->key; way++)
 		;
 	if (way == VALUE_MARK_WAYS)
-		way = (uint32_t)(key >> 60) % VALUE_MARK_WAYS;
-	set[way].first = first;
-	__atomic_store_n(&set[way].key, key, __ATOMIC_RELEASE);
+		way = (uint32_t)(mark->key >> 60) % VALUE_MARK_WAYS;
+	memcpy(set[way].slots, mark->slots, sizeof(mark->slots));
+	__atomic_store_n(&set[way].key, mark->key, __ATOMIC_RELEASE);
 	__atomic_store_n(&marks->bits[bit / 64], marks->bits[bit / 64] | 1ull << bit % 64, __ATOMIC_RELEASE);
 	__atomic_store_n(&marks->active, 1, __ATOMIC_RELEASE);
 }
 
-void ring__mark(struct ring *ring, uint64_t key, uint16_t first)
+void ring__mark(struct ring *ring, const struct value_mark *mark)
 {
 	unsigned cpu;
 
 	for (cpu = 0; cpu < ring->cpus; cpu++)
-		put_mark(&ring->samples[cpu].marks, key, first);
+		put_mark(&ring->samples[cpu].marks, mark);
 }
 
 int images__put(int map_fd, const struct image_key *key, const struct image *image)

@@ -20,8 +20,8 @@ int ring__drain(struct ring *ring);
 /* The sampler's counters, summed over CPUs. */
 void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 
-/* Asks the sampler for locals of this code object, from `first` on (struct value_marks). */
-void ring__mark(struct ring *ring, uint64_t key, uint16_t first);
+/* Asks the sampler for locals of a code object (struct value_marks). */
+void ring__mark(struct ring *ring, const struct value_mark *mark);
 
 int images__put(int map_fd, const struct image_key *key, const struct image *image);
 /* `map_fd` is a map of the sampler's: 0 or -errno. */

@@ -59,13 +59,13 @@ static void touch_variables(int mem, const struct py_layout *layout, uint64_t tu
  * pieces of a line table come alone. */
 static bool is_whole(const struct record_code *code)
 {
-	const struct record_part *lines = record__part(code, PART_LINES);
+	const struct record_part *lines = record__part(code, PART_LINES), *variables = record__part(code, PART_VARIABLES);
 
 	if (lines && ((const struct part_bytes *)lines)->offset)
 		return true;
 	/* A qualified name that equals the name is left out. */
 	return lines && record__part(code, PART_NAME) && record__part(code, PART_FILE) &&
-	       record__part(code, PART_VARIABLES);
+	       variables && !variables->loss;
 }
 
 void touch__code(struct engine *engine, struct tracee *tracee, const struct record_code *code)
@@ -86,6 +86,12 @@ void touch__code(struct engine *engine, struct tracee *tracee, const struct reco
 	touch_string(tracee->mem, layout, word_at(raw, layout->code_qualname));
 	touch_string(tracee->mem, layout, word_at(raw, layout->code_filename));
 	touch_variables(tracee->mem, layout, word_at(raw, layout->code_varnames));
+	if (layout->frames == PY_FRAMES_OBJECTS) { /* bpf/capture.h: what lies beside */
+		touch_variables(tracee->mem, layout, word_at(raw, layout->code_varnames + 8));
+		touch_variables(tracee->mem, layout, word_at(raw, layout->code_varnames + 16));
+	} else if (word_at(raw, layout->code_varnames + 8)) {
+		touch(tracee->mem, word_at(raw, layout->code_varnames + 8), layout->bytes_data + VARIABLES_MAX);
+	}
 	lines = word_at(raw, layout->code_linetable);
 	if (lines && read_at(tracee->mem, lines + layout->var_size, &size, sizeof(size)))
 		touch(tracee->mem, lines, layout->bytes_data + (size < RECORD_LINES_MAX ? size : RECORD_LINES_MAX));

@@ -85,10 +85,10 @@ struct event_sink *session_units__sink(struct session *session)
 
 void session_units__code(struct session *session, const struct record_code *code)
 {
-	uint16_t first;
+	struct value_mark mark;
 
-	if (units__code(session->units->units, code, &first))
-		ring__mark(session->ring, code->key, first);
+	if (units__code(session->units->units, code, &mark))
+		ring__mark(session->ring, &mark);
 }
 
 int session_units__sample(struct session *session, const struct record_sample *sample)
@@ -104,7 +104,7 @@ int session_units__sample(struct session *session, const struct record_sample *s
 	memset(memory->numbers, 0, sizeof(memory->numbers));
 	memory->mem = tracee->mem;
 	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
-			     &tracee->image.layout, engine__now());
+			     &tracee->image.layout);
 }
 
 int session_units__replay(struct session *session, struct event_sink *sink)

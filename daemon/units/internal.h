@@ -28,14 +28,13 @@ const char *texts__get(const struct texts *texts, uint32_t id);
 struct value {
 	uint32_t name, signature, file, line; /* texts */
 	bool named;            /* else it is tried again with later samples */
-	bool stale;            /* it can only be read when its sample is fresh */
 	uint16_t rest;         /* samples until it is tried again */
 	uint16_t pause;        /* the last rest, from its first sample on */
 };
 
 /* A frame of a record that a rule names. */
 struct seen_frame {
-	uint64_t address, words; /* words: those that the rule needs, hashed */
+	uint64_t address, words; /* words: hashed. 0, 0: they could not be read */
 	uint64_t key;            /* of its code */
 	uint32_t rule;
 	struct value value;
@@ -45,8 +44,14 @@ struct seen_frame {
 struct marked {
 	uint64_t key;
 	uint32_t rule;
-	uint16_t first, needed;  /* needed: a bit for each word from first on */
+	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct value_mark has them */
 	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: its word; 255: none */
+};
+
+/* Which rule a function is of, told by its variables: rows of functions come without them. */
+struct told_function {
+	uint64_t hash;           /* of its name, file and first line */
+	uint32_t rule;
 };
 
 /* Frames of a record, outermost first, until its event comes. */
@@ -97,12 +102,17 @@ struct units {
 	struct event_sink sink;
 	struct event_sink *next;
 	const struct rules *rules;
+	uint64_t period;         /* ns of CPU from sample to sample; 0: samples are of wall time */
 	struct texts texts;
 
 	struct marked *marked;
 	uint32_t n_marked, marked_capacity;
 	struct slots by_key;
 	struct hash_seed seed;
+
+	struct told_function *told;
+	uint32_t n_told, told_capacity;
+	struct slots by_function;
 
 	struct reading *readings;
 	uint32_t n_readings, readings_capacity;
@@ -127,6 +137,8 @@ struct units {
 };
 
 /* marks.c */
+/* The rule of a Python function whose code object was seen, or by its names alone. */
+uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line);
 const struct marked *marks__find(const struct units *units, uint64_t key);
 /* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);

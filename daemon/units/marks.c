@@ -12,6 +12,7 @@
 struct names {
 	struct buf text;
 	const char *names[NAMES_MAX];
+	bool cells[NAMES_MAX];
 	uint32_t n;
 };
 
@@ -36,6 +37,7 @@ static void read_names(const struct part_variables *part, struct names *ret)
 		    string->part.size > (size_t)(end - at))
 			break;
 		starts[i] = ret->text.len;
+		ret->cells[i] = string->variable & VARIABLE_CELL;
 		if (put_string(string, &ret->text))
 			break;
 		at += string->part.size;
@@ -45,47 +47,51 @@ static void read_names(const struct part_variables *part, struct names *ret)
 		ret->names[i] = ret->text.data + starts[i];
 }
 
-static uint32_t variable(const struct names *names, const char *name)
+/* The slot of this name, as a mark has it. Before 3.11 an argument that is a cell is there twice, and its first slot is
+ * unset: the last one counts. */
+static uint8_t slot_of(const struct names *names, const char *name)
 {
 	uint32_t i;
 
-	for (i = 0; i < names->n && strcmp(names->names[i], name); i++)
-		;
-	return i;
+	for (i = names->n; i-- > 0;)
+		if (!strcmp(names->names[i], name))
+			return (uint8_t)(names->cells[i] ? i | VALUE_SLOT_CELL : i);
+	return VALUE_SLOT_NONE;
+}
+
+/* The word that has this slot, WORD_NONE: all words are taken. */
+static uint8_t word_of(struct marked *marked, uint8_t slot)
+{
+	uint8_t i;
+
+	for (i = 0; i < FRAME_VALUES_WORDS; i++) {
+		if (marked->slots[i] == VALUE_SLOT_NONE)
+			marked->slots[i] = slot;
+		if (marked->slots[i] == slot)
+			return i;
+	}
+	return WORD_NONE;
 }
 
 /* Where the words of all its sources lie; false: it needs none. */
 static bool place_words(const struct rule *rule, const struct names *names, struct marked *ret)
 {
 	const struct choices *all[3] = {&rule->name, &rule->signature, &rule->defined};
-	uint32_t index[RULES_CHOICES_MAX * 3], i, j, first = UINT32_MAX;
+	uint32_t i, j;
 
+	memset(ret->slots, VALUE_SLOT_NONE, sizeof(ret->slots));
+	memset(ret->words, WORD_NONE, sizeof(ret->words));
 	for (i = 0; i < 3; i++)
-		for (j = 0; j < RULES_CHOICES_MAX; j++) {
+		for (j = 0; j < all[i]->n; j++) {
 			const struct source *source = &all[i]->sources[j];
-			uint32_t at = i * RULES_CHOICES_MAX + j;
+			uint8_t slot = VALUE_SLOT_NONE;
 
-			index[at] = UINT32_MAX;
-			if (j >= all[i]->n || source->kind != SOURCE_VALUE)
-				continue;
-			index[at] = variable(names, source->steps[0].name);
-			if (index[at] == names->n)
-				index[at] = UINT32_MAX;
-			if (index[at] < first)
-				first = index[at];
+			if (source->kind == SOURCE_VALUE)
+				slot = slot_of(names, source->steps[0].name);
+			if (slot != VALUE_SLOT_NONE)
+				ret->words[i * RULES_CHOICES_MAX + j] = word_of(ret, slot);
 		}
-	if (first == UINT32_MAX)
-		return false;
-	ret->first = (uint16_t)first;
-	ret->needed = 0;
-	for (i = 0; i < RULES_CHOICES_MAX * 3; i++) {
-		ret->words[i] = WORD_NONE;
-		if (index[i] == UINT32_MAX || index[i] - first >= FRAME_VALUES_WORDS)
-			continue;
-		ret->words[i] = (uint8_t)(index[i] - first);
-		ret->needed |= (uint16_t)(1u << (index[i] - first));
-	}
-	return true;
+	return ret->slots[0] != VALUE_SLOT_NONE;
 }
 
 static bool hash_marked(const void *holder, uint32_t i, uint64_t *ret)
@@ -117,7 +123,55 @@ static bool mark(struct units *units, const struct marked *marked)
 	return true;
 }
 
-bool units__code(struct units *units, const struct record_code *code, uint16_t *ret_first)
+/* --- functions, by their variables --- */
+
+static uint64_t hash_function(const struct units *units, const char *name, const char *file, uint32_t line)
+{
+	return hash__pair(&units->seed, hash__bytes(&units->seed, name, strlen(name)),
+			  hash__bytes(&units->seed, file, strlen(file)) + line);
+}
+
+static bool hash_told(const void *holder, uint32_t i, uint64_t *ret)
+{
+	*ret = ((const struct units *)holder)->told[i].hash;
+	return true;
+}
+
+static const struct told_function *find_told(const struct units *units, uint64_t hash)
+{
+	uint32_t at, row;
+
+	for (at = slots__first(&units->by_function, hash); slots__row(&units->by_function, at, &row);
+	     at = slots__next(&units->by_function, at))
+		if (units->told[row].hash == hash)
+			return &units->told[row];
+	return NULL;
+}
+
+static void tell_function(struct units *units, uint64_t hash, uint32_t rule)
+{
+	if (find_told(units, hash) ||
+	    array__reserve((void **)&units->told, sizeof(*units->told), units->n_told, &units->told_capacity) ||
+	    slots__reserve(&units->by_function, units->n_told, hash_told, units))
+		return;
+	units->told[units->n_told] = (struct told_function){hash, rule};
+	slots__enter(&units->by_function, hash, units->n_told++);
+}
+
+uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line)
+{
+	const struct told_function *told = units->n_told ? find_told(units, hash_function(units, name, file, line)) : NULL;
+
+	return told ? told->rule : rules__python(units->rules, file, name, NULL);
+}
+
+static void fill_mark(const struct marked *marked, struct value_mark *ret)
+{
+	*ret = (struct value_mark){.key = marked->key};
+	memcpy(ret->slots, marked->slots, sizeof(ret->slots));
+}
+
+bool units__code(struct units *units, const struct record_code *code, struct value_mark *ret)
 {
 	const struct record_part *name = record__part(code, PART_QUALNAME), *file = record__part(code, PART_FILE);
 	const struct record_part *variables = record__part(code, PART_VARIABLES);
@@ -128,7 +182,7 @@ bool units__code(struct units *units, const struct record_code *code, uint16_t *
 	bool wanted = false;
 
 	if (known) {
-		*ret_first = known->first;
+		fill_mark(known, ret);
 		return true;
 	}
 	if (!name)
@@ -146,9 +200,10 @@ bool units__code(struct units *units, const struct record_code *code, uint16_t *
 	read_names((const void *)variables, &names);
 	marked.rule = rules__python(units->rules, text[1].data, text[0].data,
 				    &(struct rule_variables){names.names, names.n});
+	tell_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), marked.rule);
 	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, &marked))
 		wanted = mark(units, &marked);
-	*ret_first = marked.first;
+	fill_mark(&marked, ret);
 	buf__free(&names.text);
 	return wanted;
 }

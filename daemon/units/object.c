@@ -12,7 +12,6 @@
 #define FUNCTION_QUALNAME(version) ((version) < 0x030a00 ? 104u : 40u)
 #define FUNCTION_NAME(version) ((version) < 0x030a00 ? 64u : 32u)
 #define FUNCTION_CODE(version) ((version) < 0x030a00 ? 16u : 48u)
-#define CELL_REF 16u
 #define METHOD_FUNCTION 16u
 #define LIST_ITEMS 24u
 #define ITEMS_DEEP 3u
@@ -195,20 +194,6 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 	return err ? err : through_descriptor(values, object, ret);
 }
 
-static int follow_cell(struct values *values, uint64_t *object)
-{
-	struct object_type type;
-	int err = object__type(values, *object, &type);
-
-	if (!err && is(&type, "cell") && values->late) {
-		values->stale = true;
-		err = -ESTALE;
-	} else if (!err && is(&type, "cell")) {
-		err = object__word(values, *object + CELL_REF, object);
-	}
-	return err ? err : *object ? 0 : -ENODATA;
-}
-
 /* --- as text --- */
 
 /* What an object is told as: a str as it is, a function by its name, a class by its own, others by their class's. */
@@ -283,7 +268,7 @@ static bool is_class_name(struct values *values, uint64_t object, const char *na
 
 static int walk(struct values *values, uint64_t *object, const struct source *source, uint32_t *step)
 {
-	int err = *object ? follow_cell(values, object) : -ENODATA;
+	int err = *object ? 0 : -ENODATA;
 
 	for (; !err && *step < source->n && source->steps[*step].kind == STEP_NAME; ++*step) {
 		if (is_class_name(values, *object, source->steps[*step].name))

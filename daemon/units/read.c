@@ -7,9 +7,6 @@
 #include "units/internal.h"
 #include "units/values.h"
 
-/* A call that began before and goes on has a sample that is so young each time the ring is drained. What lies in a cell is
- * held by the frame alone: soon after it has ended something else is there. */
-#define UNITS_FRESH_NS 2000000u
 #define UNITS_PAUSE_MAX 1023
 
 /* The first choice that gives something; the word that it begins with is where the rule's marks say. */
@@ -32,9 +29,9 @@ static bool read_choice(struct units *units, struct values *values, const struct
 }
 
 /* What has no name most often never gets one: it is tried again ever less often. */
-static bool to_be_read(struct value *value, bool late)
+static bool to_be_read(struct value *value)
 {
-	if (value->named || (value->stale && late))
+	if (value->named)
 		return false;
 	if (!value->rest)
 		return true;
@@ -43,11 +40,11 @@ static bool to_be_read(struct value *value, bool late)
 }
 
 static void read_value(struct units *units, const struct marked *marked, const struct frame_values *frame,
-		       struct host_reader *memory, const struct py_layout *layout, bool late, struct value *ret)
+		       struct host_reader *memory, const struct py_layout *layout, struct value *ret)
 {
 	const struct rule *rule = rules__get(units->rules, marked->rule);
 	const struct compiler *compiler = rules__compiler(units->rules, rule->compiler);
-	struct values values = {.memory = memory, .layout = layout, .late = late};
+	struct values values = {.memory = memory, .layout = layout};
 	struct buf *out = &units->scratch[0];
 	char name[RULES_WORD_MAX];
 	uint32_t i;
@@ -75,8 +72,7 @@ static void read_value(struct units *units, const struct marked *marked, const s
 			break;
 		}
 	}
-	ret->stale = values.stale;
-	if (!ret->named && !ret->stale)
+	if (!ret->named)
 		ret->rest = ret->pause = (uint16_t)(ret->pause < UNITS_PAUSE_MAX ? 2 * ret->pause + 1 : UNITS_PAUSE_MAX);
 }
 
@@ -100,14 +96,13 @@ static struct reading *reading_of(struct units *units, const struct record_task 
 	return reading;
 }
 
-static uint64_t hash_words(const struct units *units, const struct marked *marked, const struct frame_values *frame)
+static uint64_t hash_words(const struct units *units, const struct frame_values *frame)
 {
 	uint64_t hash = 1;
 	uint32_t i;
 
 	for (i = 0; i < FRAME_VALUES_WORDS; i++)
-		if (marked->needed >> i & 1)
-			hash = hash__pair(&units->seed, hash, frame->words[i]);
+		hash = hash__pair(&units->seed, hash, frame->words[i]);
 	return hash | 1;
 }
 
@@ -151,9 +146,8 @@ static struct waiting *wait_for(struct units *units, uint32_t n)
 }
 
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
-		  const struct py_layout *layout, uint64_t now)
+		  const struct py_layout *layout)
 {
-	bool late = now - sample->header.time > UNITS_FRESH_NS;
 	const struct part_values *part = (const void *)record__part(sample, PART_VALUES);
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
 	const struct frame_values *values = (const void *)(part + 1);
@@ -177,18 +171,19 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		if (values[i].frame >= python->n)
 			continue;
 		marked = marks__find(units, python->frames[values[i].frame].code);
-		if (!marked || values[i].first != marked->first || values[i].flags & FRAME_VALUES_UNREAD)
+		if (!marked)
 			continue;
-		*to = (struct seen_frame){.address = values[i].address,
-					  .words = hash_words(units, marked, &values[i]),
-					  .key = marked->key,
-					  .rule = marked->rule};
+		*to = (struct seen_frame){.key = marked->key, .rule = marked->rule};
 		n++;
+		if (values[i].unread || memcmp(values[i].slots, marked->slots, sizeof(marked->slots)) != 0)
+			continue;
+		to->address = values[i].address;
+		to->words = hash_words(units, &values[i]);
 		before = seen_before(reading, to);
 		if (before)
 			to->value = before->value;
-		if (memory && to_be_read(&to->value, late))
-			read_value(units, marked, &values[i], memory, layout, late, &to->value);
+		if (memory && to_be_read(&to->value))
+			read_value(units, marked, &values[i], memory, layout, &to->value);
 	}
 	memcpy(reading->frames, frames, n * sizeof(*frames));
 	reading->n = n;

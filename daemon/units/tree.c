@@ -163,7 +163,9 @@ static void learn(struct open_unit *open, const struct mark *mark)
 int tree__sample(struct units *units, struct sample_row *row)
 {
 	struct thread_units *thread = &units->threads[row->thread];
-	uint64_t begin = row->time > row->wall ? row->time - row->wall : 0;
+	/* What it waited before, it waited before this began: a period of CPU has gone by since the last sample. */
+	uint64_t span = units->period && units->period < row->wall ? units->period : row->wall;
+	uint64_t begin = row->time > span ? row->time - span : 0;
 	struct mark marks[UNITS_DEPTH_MAX];
 	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i;
 	int err = 0;

@@ -64,7 +64,7 @@ static int add_function(struct units *units, const struct function_row *row)
 	if (err)
 		return err;
 	if (info.python)
-		info.rule = rules__python(units->rules, row->file, row->name, NULL);
+		info.rule = marks__rule(units, row->name, row->file, row->line);
 	else if (row->kind != FUNCTION_NOTE && row->kind != FUNCTION_KERNEL)
 		info.rule = rules__native(units->rules, row->name);
 	if (info.rule != RULE_NONE) {
@@ -239,6 +239,9 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_UNIT_END:
 		return 0;
 	case EVENT_SESSION:
+		units->period = event->session.rate && !strcmp(event->session.mode, "cpu") ? 1000000000u / event->session.rate : 0;
+		forget(units);
+		break;
 	case EVENT_EPOCH:
 		forget(units);
 		break;
@@ -303,6 +306,8 @@ struct units *units__free(struct units *units)
 	arena__free(&units->texts.arena);
 	free(units->marked);
 	free(units->by_key.slots);
+	free(units->told);
+	free(units->by_function.slots);
 	buf__free(&units->scratch[0]);
 	buf__free(&units->scratch[1]);
 	free(units->functions);

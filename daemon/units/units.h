@@ -8,7 +8,8 @@
  * Values come beside: units__code() for each code object, units__sample() for each record before its sample event comes.
  * They are read then, from the target's memory; a unit whose values could not be read has the name "" until they can.
  *
- * A unit's time is that of its samples' spans: it begins where its first one's wall begins and ends with its last one.
+ * A unit's time is that of its samples' spans: it begins where its first one's wall begins (in sessions of CPU time at most
+ * one period before that sample: what the thread waited for then was no part of it) and ends with its last one.
  * Memory: tables of one epoch, UNITS_TEXT_MAX of names. Owner: the session. One thread. Errors: -errno; the sink's are
  * handed up.
  */
@@ -34,11 +35,11 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 struct units *units__free(struct units *units); /* NULL */
 struct event_sink *units__sink(struct units *units);
 
-/* A checked code record. True: the sampler should give its locals from *ret_first on (struct value_mark). */
-bool units__code(struct units *units, const struct record_code *code, uint16_t *ret_first);
-/* A checked sample record, before it is made an event; `memory` NULL: values cannot be read now. `now`: CLOCK_MONOTONIC ns. */
+/* A checked code record. True: the sampler should give its locals. */
+bool units__code(struct units *units, const struct record_code *code, struct value_mark *ret);
+/* A checked sample record, before it is made an event; `memory` NULL: values cannot be read now. */
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
-		  const struct py_layout *layout, uint64_t now);
+		  const struct py_layout *layout);
 /* For a late joiner, after profile__replay(): the units of this epoch. */
 int units__replay(struct units *units, struct event_sink *sink);
 

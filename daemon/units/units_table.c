@@ -8,7 +8,8 @@
 struct open_row {
 	uint32_t parent, name, signature, compiler;
 	uint8_t kind;
-	uint64_t self;          /* wall of the samples that have it as their innermost */
+	uint64_t begin;
+	uint64_t self;          /* wall of the samples that have it as their innermost, from its begin on */
 };
 
 struct units_table {
@@ -144,9 +145,29 @@ static int add_rows(struct units_table *table, const struct event_rows *rows)
 								 .name = keep(table, units[i].name),
 								 .signature = keep(table, units[i].signature),
 								 .compiler = keep(table, units[i].compiler),
+								 .begin = units[i].time,
 								 .kind = units[i].kind};
 	}
 	return 0;
+}
+
+/* A sample's wall time, to the units that it is of: what was before the begin of one is of the unit around it. */
+static void add_sample(struct units_table *table, const struct sample_row *sample)
+{
+	uint64_t given = 0;
+	uint32_t at;
+
+	for (at = sample->unit; at; at = table->rows[at - 1].parent) {
+		struct open_row *row = &table->rows[at - 1];
+		uint64_t own = sample->time > row->begin ? sample->time - row->begin : 0;
+
+		if (own > sample->wall)
+			own = sample->wall;
+		if (own > given) {
+			row->self += own - given;
+			given = own;
+		}
+	}
 }
 
 int units_table__event(struct units_table *table, const struct event *event)
@@ -171,8 +192,8 @@ int units_table__event(struct units_table *table, const struct event *event)
 		return 0;
 	case EVENT_SAMPLES:
 		for (i = 0; i < samples->n; i++)
-			if (samples->rows[i].unit && samples->rows[i].unit <= table->n_rows)
-				table->rows[samples->rows[i].unit - 1].self += samples->rows[i].wall;
+			if (samples->rows[i].unit <= table->n_rows)
+				add_sample(table, &samples->rows[i]);
 		return 0;
 	default:
 		return 0;

@@ -21,8 +21,6 @@ struct values {
 	struct host_reader *memory;
 	const struct py_layout *layout;
 	uint32_t reads;
-	bool late;               /* the frame may be gone, and what it alone held: its cells are not followed (-ESTALE) */
-	bool stale;              /* set: one of them would have been */
 };
 
 /* What follows steps[1..n) from the object at `address`, as text, appended. 0; -ENODATA: there is no such thing;

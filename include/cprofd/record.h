@@ -142,16 +142,19 @@ struct part_kernel_frames {
 };
 
 /* Locals of Python frames whose code has a mark (struct value_marks). */
+#define FRAME_VALUES_WORDS 4u
 struct frame_values {
-	__u32 frame;        /* index in part_py_frames.frames */
-	__u16 first;        /* which local words[0] is: index into co_varnames, or co_localsplusnames from 3.11 */
-	__u16 flags;        /* FRAME_VALUES_UNREAD */
+	__u16 frame;        /* index in part_py_frames.frames */
+	__u16 unread;       /* a bit for each word that could not be read */
+	__u8 slots[FRAME_VALUES_WORDS];  /* as the mark had them */
 	__u64 address;      /* of the frame: with its code it tells one call from another, as long as it runs */
-	__u64 words[4];     /* PyObject *, 0: unset. From 3.14 on the low bits are a tag. Behind the last local: anything */
+	__u64 words[FRAME_VALUES_WORDS]; /* PyObject *, 0: unset. From 3.14 on the low bits are a tag */
 };
 _Static_assert(sizeof(struct frame_values) == 48, "frame_values");
-#define FRAME_VALUES_WORDS 4u
-#define FRAME_VALUES_UNREAD 1u /* the words could not be read */
+/* Which locals a mark asks for: index into the frame's locals, which are co_varnames, co_cellvars, co_freevars, or
+ * co_localsplusnames from 3.11. */
+#define VALUE_SLOT_CELL 0x80u /* what the cell there holds */
+#define VALUE_SLOT_NONE 0xffu
 struct part_values {
 	struct record_part part;
 	__u32 n;
@@ -183,7 +186,7 @@ struct part_string {
 	__u32 length;       /* code points in the whole string */
 	__u8 kind;          /* bytes per code point: 1, 2, 4 */
 	__u8 ascii;
-	__u16 _pad;
+	__u16 variable;     /* of a variable's name: VARIABLE_CELL */
 	__u8 data[];        /* part.size - sizeof: padded to 8; may hold less than length * kind */
 };
 
@@ -194,7 +197,8 @@ struct part_bytes {
 	__u8 data[];
 };
 
-/* Names of variables: `n` strings back to back, each a struct part_string. */
+#define VARIABLE_CELL 1u /* the frame holds a cell: functions inside of this one, or around it, have it too */
+/* Names of variables, in the order in which frames hold them: `n` strings back to back, each a struct part_string. */
 struct part_variables {
 	struct record_part part;
 	__u32 n;            /* in this record */
@@ -255,11 +259,11 @@ struct sampler_counts {
 };
 
 /* Of which code objects the sampler gives values. The engine writes it: a mark first, then its bit. A mark that is
- * written over while it is read gives the wrong locals of one sample: `first` tells. */
+ * written over while it is read gives the wrong locals of one sample: their `slots` tell. */
 struct value_mark {
 	__u64 key;          /* record_code.key; 0: free */
-	__u16 first;        /* the first local that is given */
-	__u16 _pad[3];
+	__u8 slots[FRAME_VALUES_WORDS]; /* the locals that are given */
+	__u32 _pad;
 };
 #define VALUE_MARK_BITS 4096u
 #define VALUE_MARK_SETS 64u

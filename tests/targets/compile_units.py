@@ -2,8 +2,9 @@
 
 The last line on stdout is JSON: for each call of numba.core.compiler's compile_extra, compile_internal, compile_ir
 {"name", "signature", "path" (of its parents: [name, signature]), "begin", "end" (CLOCK_MONOTONIC ns), "cpu" (ns of this
-thread), "tid"}; and Numba's own events, to compare the two. What counts is compiled from "<string>": its frames are no line of
+thread), "tid"}; and Numba's own events, to compare the two; with "spans" the sums of its other events. What counts is compiled from "<string>": its frames are no line of
 the program's."""
+import inspect
 import json
 import sys
 import threading
@@ -16,10 +17,12 @@ import numpy as np
 
 COUNTING = '''
 def count(original, name_of):
+    bind = inspect.signature(original).bind
+
     def counted(*args, **kwargs):
         stack = stacks.__dict__.setdefault("stack", [])
-        name, types = name_of(*args, **kwargs)
-        signature = ", ".join([str(t) for t in types])
+        given = bind(*args, **kwargs).arguments
+        name, signature = name_of(given), ", ".join([str(t) for t in given["args"]])
         unit = {"name": name, "signature": signature, "path": list(stack), "tid": threading.get_native_id()}
         units.append(unit)
         stack.append([name, signature])
@@ -45,6 +48,41 @@ class Compiles(event.Listener):
 
     def on_end(self, ev):
         pass
+
+
+# Clocks are read last at a begin and first at an end: what the events themselves cost is not in between. An end goes with
+# the innermost begin of its kind; of one kind inside of itself the outermost counts.
+SPANS = '''
+class Spans(event.Listener):
+    """Sums by name, (CPU of the thread, wall) in ns: `any` of the outermost."""
+
+    def __init__(self):
+        self.sums, self.open = {}, threading.local()
+
+    def on_start(self, ev):
+        own = self.open.__dict__
+        name = name_of_event(ev)
+        own["names"] = own.get("names", []) + [name]
+        outer = own["names"].count(name) == 1
+        own.setdefault("begins", []).append((name, outer, time.thread_time_ns(), time.monotonic_ns()))
+
+    def on_end(self, ev):
+        wall, cpu = time.monotonic_ns(), time.thread_time_ns()
+        own = self.open.__dict__
+        name, outer, cpu_then, wall_then = own["begins"].pop()
+        own["names"] = own["names"][:-1]
+        if outer:
+            row = self.sums.setdefault(name, [0, 0])
+            row[0] += cpu - cpu_then
+            row[1] += wall - wall_then
+'''
+
+
+def name_of_event(ev):
+    return ev.data["name"].split(" [")[0] if ev.kind == "numba:run_pass" else ev.kind
+
+
+exec(compile(SPANS, "<string>", "exec"))
 
 
 def foo_svd():
@@ -98,19 +136,120 @@ def parallel():
     total(np.ones(100))
 
 
+def module():
+    """200 functions, each of which calls up to two before it."""
+    lines = ["import numba, math"]
+    for i in range(200):
+        inner = " + ".join("f%d(x + %d)" % (k, i) for k in (i - 1, i // 2) if k >= 0 and k < i and i % 10)
+        lines += ["@numba.njit", "def f%d(x):" % i, "    s = %d" % i, "    for i in range(%d):" % (i % 7 + 2),
+                  "        s += math.sqrt(x * i)", "    return s" + (" + " + inner if inner else "")]
+    names = {}
+    exec(compile("\n".join(lines), __file__, "exec"), names)
+    for i in range(200):
+        names["f%d" % i](1.5)
+
+
+def jitclass():
+    from numba.experimental import jitclass as decorator
+
+    @decorator([("value", numba.int64), ("items", numba.float64[:])])
+    class Bag:
+        def __init__(self, n):
+            self.value = n
+            self.items = np.zeros(n)
+
+        @property
+        def size(self):
+            return self.items.size
+
+        def add(self, x):
+            for i in range(self.size):
+                self.items[i] += x
+            return self.items.sum()
+
+    bag = Bag(3)
+    bag.add(2.5)
+    bag.value = 4
+
+
+def lifted():
+    @numba.jit(forceobj=True, looplift=True)
+    def objects(a):
+        text = object()
+        s = 0.0
+        for i in range(len(a)):
+            s += a[i] * 2
+        str(text)
+        t = 1.0
+        for i in range(len(a)):
+            t *= a[i] + s
+        return s + t
+
+    objects(np.ones(10))
+
+
+def stencil():
+    @numba.stencil
+    def kernel(a):
+        return 0.25 * (a[0, 1] + a[1, 0] + a[0, -1] + a[-1, 0])
+
+    @numba.njit
+    def user(a):
+        return kernel(a) + kernel(a + 1)
+
+    user(np.ones((10, 10)))
+    kernel(np.ones((4, 4), dtype=np.float32))
+
+
+def cached():
+    """The second module finds what the first one kept."""
+    import importlib.util
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        numba.config.CACHE_DIR = folder
+        path = folder + "/kept.py"
+        with open(path, "w") as f:
+            f.write("import numba\nimport numpy as np\n@numba.njit(cache=True)\ndef kept(a):\n    return np.sort(a) * 2\n")
+        for name in "first", "second":
+            spec = importlib.util.spec_from_file_location("kept", path)
+            loaded = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded)
+            loaded.kept(np.ones(5))
+
+
+def threads():
+    def work(n):
+        def one(a):
+            return np.cumsum(a) + n
+
+        def two(a, b):
+            return np.dot(a, b) * n
+
+        numba.njit(one)(np.ones(4))
+        numba.njit(two)(np.ones(4), np.ones(4))
+
+    running = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+
 def main():
-    listener = Compiles()
+    listener, spans = Compiles(), Spans()
     event.register("numba:compile", listener)
-    compiler.compile_extra = count(compiler.compile_extra, lambda ty, tg, func, args, *r, **k: (func.__qualname__, args))
-    compiler.compile_internal = count(compiler.compile_internal,
-                                      lambda ty, tg, lib, func, args, *r, **k: (func.__qualname__, args))
-    compiler.compile_ir = count(compiler.compile_ir,
-                                lambda ty, tg, ir, args, *r, **k: (ir.func_id.func_qualname, args))
+    if "spans" in sys.argv[2:]:
+        for kind in "numba:run_pass", "numba:llvm_lock", "numba:compiler_lock":
+            event.register(kind, spans)
+    compiler.compile_extra = count(compiler.compile_extra, lambda given: given["func"].__qualname__)
+    compiler.compile_internal = count(compiler.compile_internal, lambda given: given["func"].__qualname__)
+    compiler.compile_ir = count(compiler.compile_ir, lambda given: given["func_ir"].func_id.func_qualname)
     print("ready", flush=True)
     sys.stdin.readline()
-    {"svd": foo_svd, "kinds": kinds, "parallel": parallel}[sys.argv[1]]()
+    {"svd": foo_svd}.get(sys.argv[1], globals().get(sys.argv[1]))()
     time.sleep(0.3)
-    print(json.dumps({"numba": numba.__version__, "events": listener.n, "units": units}), flush=True)
+    print(json.dumps({"numba": numba.__version__, "events": listener.n, "units": units, "spans": spans.sums}), flush=True)
 
 
 main()

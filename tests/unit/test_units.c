@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "records.h"
 #include "units/units.h"
 
 static const char text[] = "compiler C\nown */own/*\n"
@@ -170,6 +171,19 @@ static void an_epoch_begins_again(void **state)
 	assert_string_equal(s->keep.words, "+1=compile<0@10 +2=parse<1@10 ");
 }
 
+/* What the thread waited for before the first sample was no part of it: a period of CPU at most. */
+static void a_wait_is_before(void **state)
+{
+	struct state *s = *state;
+	const struct sample_row row = {.time = 9000000, .wall = 8000000, .stack = 2};
+
+	send(s, &(struct event){.kind = EVENT_SESSION, .session = {.rate = 1000, .mode = "cpu", .boot_id = "", .command = ""}});
+	send_tables(s);
+	s->keep.words[0] = '\0';
+	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
+	assert_string_equal(s->keep.words, "+1=compile<0@8000000 1 ");
+}
+
 static void refused(void **state)
 {
 	struct state *s = *state;
@@ -187,6 +201,8 @@ static void sums(void **state)
 	};
 	const struct sample_row samples[] = {
 		{10, 10, 0, 0, 0, 0, 1, 0}, {20, 10, 0, 0, 0, 0, 2, 0}, {30, 10, 0, 0, 0, 0, 3, 0}, {40, 10, 0, 0, 0, 0, 4, 0}};
+	const struct unit_row late[] = {{0, 0, RULE_UNIT, "C", "h", "", 70, 0, "", 0}, {1, 0, RULE_UNIT, "C", "i", "", 98, 0, "", 0}};
+	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0};
 	const struct units_line *lines;
 	struct units_table *table;
 	uint32_t n;
@@ -206,7 +222,69 @@ static void sums(void **state)
 	assert_int_equal(lines[0].count, 2);
 	assert_int_equal(lines[0].inclusive, 30); /* once, though it is inside of itself */
 	assert_int_equal(lines[0].exclusive, 20);
+	/* A sample that waited before the innermost began. */
+	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 2, late}}), 0);
+	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &waited}}), 0);
+	assert_int_equal(units_table__lines(table, RULE_UNIT, &lines, &n), 0);
+	assert_int_equal(n, 4);
+	assert_string_equal(lines[1].name, "h");
+	assert_int_equal(lines[1].inclusive, 30);
+	assert_int_equal(lines[1].exclusive, 28);
+	assert_string_equal(lines[3].name, "i");
+	assert_int_equal(lines[3].inclusive, 2);
 	units_table__free(table);
+}
+
+static void add_variable(struct rec *rec, struct part_variables *part, const char *name, uint16_t kind)
+{
+	struct part_string *string = (void *)(rec->data + rec->size);
+	uint32_t before = part->part.size;
+
+	rec_string(rec, PART_NAME, name);
+	string->variable = kind;
+	part->part.size = before + string->part.size;
+	part->n = ++part->total;
+	((struct record_code *)rec->data)->parts--; /* it is inside of the other part */
+}
+
+/* Which slots are asked for: cells are marked so, the last one of a name counts, and what a rule does not name is left out. */
+static void marks(void **state)
+{
+	static const char rule[] = "compiler C\nunit\nfile */c.py\nfunction compile\n"
+				   "name absent | func.name | \"none\"\nsignature args.* | func.args\ndefined code\n";
+	struct record_task task = rec_task(7, 7, 0, 1, "t");
+	struct rules_error error;
+	struct part_variables *part;
+	struct value_mark mark;
+	struct units *units;
+	struct rules *rules;
+	struct keep keep = {};
+	static struct rec rec;
+
+	assert_int_equal(rules__new(&rules), 0);
+	assert_int_equal(rules__parse(rules, "test", rule, strlen(rule), &error), 0);
+	assert_int_equal(units__new(rules, &keep.sink, &units), 0);
+	rec_code(&rec, 1, &task, 0x1234, 1, 0);
+	rec_string(&rec, PART_NAME, "compile");
+	rec_string(&rec, PART_FILE, "/x/c.py");
+	part = rec_part(&rec, PART_VARIABLES, 0, sizeof(*part), 0);
+	add_variable(&rec, part, "self", 0);
+	add_variable(&rec, part, "args", 0);
+	add_variable(&rec, part, "func", 0);
+	add_variable(&rec, part, "other", 0);
+	add_variable(&rec, part, "func", VARIABLE_CELL);
+	add_variable(&rec, part, "code", VARIABLE_CELL);
+	part->part.loss = LOSS_PAGE_FAULT; /* whole ones only: another comes */
+	assert_false(units__code(units, (void *)rec.data, &mark));
+	part->part.loss = 0;
+	assert_true(units__code(units, (void *)rec.data, &mark));
+	assert_int_equal(mark.key, 0x1234);
+	assert_int_equal(mark.slots[0], 4 | VALUE_SLOT_CELL);
+	assert_int_equal(mark.slots[1], 1);
+	assert_int_equal(mark.slots[2], 5 | VALUE_SLOT_CELL);
+	assert_int_equal(mark.slots[3], VALUE_SLOT_NONE);
+	units__free(units);
+	rules__free(rules);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
@@ -214,7 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(threads_end),
-		TEST(an_epoch_begins_again), TEST(refused), cmocka_unit_test(sums),
+		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), cmocka_unit_test(sums), cmocka_unit_test(marks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

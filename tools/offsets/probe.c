@@ -145,6 +145,8 @@ static void code(void)
 	FIELD("code_qualname", PyCodeObject, co_qualname);
 	FIELD("code_linetable", PyCodeObject, co_linetable);
 	FIELD("code_varnames", PyCodeObject, co_localsplusnames);
+	_Static_assert(offsetof(PyCodeObject, co_localspluskinds) == offsetof(PyCodeObject, co_localsplusnames) + 8,
+		       "bpf/capture.h takes the one beside the other");
 	FIELD("code_instructions", PyCodeObject, co_code_adaptive);
 #else
 	NUMBER("lines", AT(10) ? 2 : 1);
@@ -154,6 +156,9 @@ static void code(void)
 	FIELD("code_linetable", PyCodeObject, co_lnotab);
 #endif
 	FIELD("code_varnames", PyCodeObject, co_varnames);
+	_Static_assert(offsetof(PyCodeObject, co_freevars) == offsetof(PyCodeObject, co_varnames) + 8 &&
+			       offsetof(PyCodeObject, co_cellvars) == offsetof(PyCodeObject, co_varnames) + 16,
+		       "bpf/capture.h takes them one beside the other");
 	FIELD("code_instructions", PyCodeObject, co_code);
 #endif
 #if AT(12)
