@@ -138,13 +138,34 @@ static __always_inline void fill_task(struct record_task *to, struct task_struct
 	__builtin_memcpy(to->comm, task->comm, 16);
 }
 
-static __always_inline void fill_header(struct record_header *header, __u16 kind, __u32 size, struct task_struct *task)
+static __always_inline void fill_place(struct record_header *header, __u16 kind, __u32 size)
 {
 	header->size = size;
 	header->kind = kind;
 	header->cpu = bpf_get_smp_processor_id();
 	header->time = bpf_ktime_get_ns();
-	fill_task(&header->task, task, BPF_CORE_READ(task, group_leader, start_boottime));
+}
+
+/* An event of the running thread. */
+static __always_inline void fill_header(struct record_header *header, __u16 kind, __u32 size, struct task_struct *current)
+{
+	fill_place(header, kind, size);
+	fill_task(&header->task, current, BPF_CORE_READ(current, group_leader, start_boottime));
+}
+
+/* Of a thread that was just made. */
+static __always_inline void fill_child(struct record_header *header, __u16 kind, __u32 size, struct task_struct *child)
+{
+	struct record_task *to = &header->task;
+
+	fill_place(header, kind, size);
+	to->tgid = BPF_CORE_READ(child, tgid);
+	to->tid = BPF_CORE_READ(child, pid);
+	to->process_start = BPF_CORE_READ(child, group_leader, start_boottime);
+	to->thread_start = BPF_CORE_READ(child, start_boottime);
+	to->exec = BPF_CORE_READ(child, self_exec_id);
+	to->_pad = 0;
+	bpf_core_read(to->comm, sizeof(to->comm), &child->comm);
 }
 
 #include "capture.h"
@@ -319,31 +340,35 @@ int sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* --- the life of processes --- */
+/* --- the life of processes ---
+ *
+ * Raw tracepoints, whose arguments are plain words: programs that know their types (tp_btf) have libbpf and the verifier look
+ * through all of the kernel's BTF. Each is met by the thread that it tells of, or of which it tells a child. */
 
 static __always_inline int is_target(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+SEC("raw_tp/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
-	__u32 tgid = child->tgid, one = 1;
+	struct task_struct *parent = bpf_get_current_task_btf();
+	__u32 tgid = BPF_CORE_READ(child, tgid), one = 1;
 	struct record_fork fork = {};
 	struct record_event clone = {};
 
 	if (!is_target(parent->tgid))
 		return 0;
 	if (tgid == (__u32)parent->tgid) {
-		fill_header(&clone.header, RECORD_CLONE, sizeof(clone), child);
+		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
 		return 0;
 	}
 	if (!follow_children)
 		return 0;
 	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
-	fill_header(&fork.header, RECORD_FORK, sizeof(fork), child);
+	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
 	fork.parent_tgid = parent->tgid;
 	fork.parent_exec = parent->self_exec_id;
 	bpf_ringbuf_output(&ring, &fork, sizeof(fork), BPF_RB_FORCE_WAKEUP);
@@ -352,7 +377,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 /* An address was found for a new mapping: what lay there before is gone, if it was code. What is mapped at a
  * fixed address is not told: the rest of a library comes into the room that was found for all of it. */
-SEC("?tp_btf/vm_unmapped_area")
+SEC("?raw_tp/vm_unmapped_area")
 int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -368,14 +393,15 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	fill_header(&map.header, RECORD_MAP, sizeof(map), task);
 	map.header.time = now;
 	map.start = address;
-	map.end = address + info->length;
+	map.end = address + BPF_CORE_READ(info, length);
 	bpf_ringbuf_output(&ring, &map, sizeof(map), flags);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm *bprm)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
 
 	if (!is_target(task->tgid))
@@ -387,9 +413,10 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
+SEC("raw_tp/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *who)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
 	__u32 tgid = task->tgid;
 	int dead;
