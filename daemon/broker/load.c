@@ -107,9 +107,8 @@ static enum broker_error why(int err)
 	}
 }
 
-/* By the kernel's types in the file `types`; -1: by vmlinux's BTF. `maps`: with the program that tells what is mapped, for
- * which the kernel may lack something. */
-static int open_and_load(const struct load_options *options, int types, bool maps, struct sampler_bpf **ret)
+/* By the kernel's types in the file `types`; -1: by vmlinux's BTF. */
+static int open_and_load(const struct load_options *options, int types, struct sampler_bpf **ret)
 {
 	char path[64];
 	LIBBPF_OPTS(bpf_object_open_opts, open, .btf_custom_path = types < 0 ? NULL : path);
@@ -119,7 +118,7 @@ static int open_and_load(const struct load_options *options, int types, bool map
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", types);
 	skel = sampler_bpf__open_opts(&open);
 	err = skel ? 0 : -errno;
-	if (!err && maps)
+	if (!err && options->native == BROKER_NATIVE_FULL)
 		err = bpf_program__set_autoload(skel->progs.on_map, true);
 	if (!err)
 		err = set_sizes(skel, options);
@@ -127,8 +126,6 @@ static int open_and_load(const struct load_options *options, int types, bool map
 		err = sampler_bpf__load(skel);
 	if (!err)
 		err = hide_from_children(skel);
-	if (!err) /* the lifecycle programs; `sample` is attached to each event */
-		err = sampler_bpf__attach(skel);
 	if (err)
 		sampler_bpf__destroy(skel);
 	else
@@ -154,7 +151,6 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 		  enum broker_error *ret_error)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
-	bool full = options->native == BROKER_NATIVE_FULL;
 	_cleanup_close_ int types = -1;
 	int err;
 
@@ -166,17 +162,42 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 	sampler->options = *options;
 	libbpf_set_print(options->verbose ? print_all : NULL);
 	types = open_types();
-	err = open_and_load(options, types, full, &sampler->skel);
-	if (err && full) /* mappings are looked at now and then all the same */
-		err = open_and_load(options, types, false, &sampler->skel);
+	err = open_and_load(options, types, &sampler->skel);
 	if (err && types >= 0)
-		err = open_and_load(options, -1, full, &sampler->skel);
+		err = open_and_load(options, -1, &sampler->skel);
 	if (err) {
 		*ret_error = why(err);
 		sampler__free(sampler);
 		return err;
 	}
 	*ret = sampler;
+	return 0;
+}
+
+/* `sample` is attached to each event. */
+int sampler__start(struct sampler *sampler)
+{
+	struct sampler_bpf *skel = sampler->skel;
+	struct {
+		struct bpf_program *program;
+		struct bpf_link **link;
+		bool needed;
+	} const all[] = {
+		{skel->progs.on_fork, &skel->links.on_fork, true},
+		{skel->progs.on_exec, &skel->links.on_exec, true},
+		{skel->progs.on_exit, &skel->links.on_exit, true},
+		/* A kernel may lack its tracepoint: mappings are looked at now and then all the same. */
+		{skel->progs.on_map, &skel->links.on_map, false},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		if (*all[i].link || bpf_program__fd(all[i].program) < 0)
+			continue;
+		*all[i].link = bpf_program__attach(all[i].program);
+		if (!*all[i].link && all[i].needed)
+			return -errno;
+	}
 	return 0;
 }
 
