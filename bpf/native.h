@@ -87,7 +87,7 @@ __attribute__((noinline, weak)) int native_walk(struct unwind_fast *unwind, stru
 	return 0;
 }
 
-#define NATIVE_REGISTERS(to, r, bp, bx, ax, cx, dx, si, di, ip, sp) \
+#define NATIVE_REGISTERS(to, r) \
 	do { \
 		(to)[0] = (r)->ax, (to)[1] = (r)->dx, (to)[2] = (r)->cx, (to)[3] = (r)->bx; \
 		(to)[4] = (r)->si, (to)[5] = (r)->di, (to)[6] = (r)->bp, (to)[7] = (r)->sp; \
@@ -96,22 +96,15 @@ __attribute__((noinline, weak)) int native_walk(struct unwind_fast *unwind, stru
 		(to)[16] = (r)->ip; \
 	} while (0)
 
-/* The registers in user space. A tick in the kernel finds them where the thread entered it. */
-static __always_inline void native_registers(struct unwind_state *s, struct bpf_perf_event_data *ctx,
-					     struct task_struct *task, __u32 in_kernel)
+/* The registers in user space lie where the thread entered the kernel, by the tick or before it. (Of ctx each would be a
+ * place where the verifier rewrites the program: 60 us.) */
+static __always_inline void native_registers(struct unwind_state *s, struct task_struct *task)
 {
-	const struct pt_regs___entry *entry;
+	const struct pt_regs___entry *entry = (const void *)bpf_task_pt_regs(task);
 
 	s->known = (1u << UNWIND_REGISTERS) - 1;
 	s->exact = 1;
-	if (in_kernel) {
-		entry = (const void *)bpf_task_pt_regs(task);
-		NATIVE_REGISTERS(s->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
-		/* Or clang makes one load of both branches, from an address that the verifier cannot follow. */
-		host_barrier(s);
-	} else {
-		NATIVE_REGISTERS(s->regs, &ctx->regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp);
-	}
+	NATIVE_REGISTERS(s->regs, entry);
 }
 
 #include "stack_copy.h"
@@ -138,8 +131,8 @@ static __always_inline void native_process(struct native_scratch *own, const str
 }
 
 /* Writes the part at record + size; the record's size with it. */
-static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct task_struct *task,
-					 const struct image_key *image, struct record_sample *record,
+static __always_inline __u32 native_part(struct task_struct *task, const struct image_key *image,
+					 struct record_sample *record,
 					 __u8 *base, __u32 size, struct sampler_counts *counts)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), frames;
@@ -152,7 +145,7 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 	if (!own || size > sizeof(struct py_out))
 		return size;
 	out = (struct native_out *)(base + size);
-	native_registers(&own->unwind.state, ctx, task, record->flags & SAMPLE_IN_KERNEL);
+	native_registers(&own->unwind.state, task);
 	if (native == NATIVE_LEAF) {
 		out->pcs.pc[0] = own->unwind.state.regs[UNWIND_PC] | NATIVE_EXACT;
 		out->n = 1;
@@ -181,7 +174,7 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 	record->parts = 2;
 	size += frames;
 	if (loss || stack_copy == STACK_COPY_ALWAYS)
-		size = stack_part(ctx, record, base, size, loss, &own->unwind.state, counts);
+		size = stack_part(record, base, size, loss, &own->unwind.state, counts);
 	return size;
 }
 

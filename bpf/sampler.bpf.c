@@ -102,9 +102,14 @@ struct cpu_scratch {
 	__u64 image_until;      /* CLOCK_MONOTONIC ns */
 	struct image image;
 	__u64 tail;             /* of the ring of samples, as seen last */
-	/* Thread states found before, by tid. Only a hint: the walker proves it. */
-	struct {
-		__u64 tid;
+	/* Threads that ticked before, by tid. */
+	struct thread_hint {
+		__u32 tid, exec;
+		__u64 start;
+		__u64 key_until;        /* CLOCK_MONOTONIC ns, of what is in the process: */
+		struct image_key key;
+		__u64 process_start;
+		/* The thread state found before. Only a hint: the walker proves it. */
 		__u64 tstate;
 		__u64 until;
 		__u64 cframe, caller, shim;
@@ -122,27 +127,45 @@ struct {
 
 /* --- helpers --- */
 
-static __always_inline void fill_task(struct record_task *to, struct task_struct *task)
+static __always_inline void fill_task(struct record_task *to, struct task_struct *task, __u64 process_start)
 {
-	struct task_struct *leader = task->group_leader;
-
 	to->tgid = task->tgid;
 	to->tid = task->pid;
-	to->process_start = leader->start_boottime;
+	to->process_start = process_start;
 	to->thread_start = task->start_boottime;
 	to->exec = task->self_exec_id;
 	to->_pad = 0;
 	__builtin_memcpy(to->comm, task->comm, 16);
 }
 
-static __always_inline void fill_header(struct record_header *header, __u16 kind, __u32 size, __u32 cpu,
-					__u64 time, struct task_struct *task)
+static __always_inline void fill_place(struct record_header *header, __u16 kind, __u32 size)
 {
 	header->size = size;
 	header->kind = kind;
-	header->cpu = cpu;
-	header->time = time;
-	fill_task(&header->task, task);
+	header->cpu = bpf_get_smp_processor_id();
+	header->time = bpf_ktime_get_ns();
+}
+
+/* An event of the running thread. */
+static __always_inline void fill_header(struct record_header *header, __u16 kind, __u32 size, struct task_struct *current)
+{
+	fill_place(header, kind, size);
+	fill_task(&header->task, current, BPF_CORE_READ(current, group_leader, start_boottime));
+}
+
+/* Of a thread that was just made. */
+static __always_inline void fill_child(struct record_header *header, __u16 kind, __u32 size, struct task_struct *child)
+{
+	struct record_task *to = &header->task;
+
+	fill_place(header, kind, size);
+	to->tgid = BPF_CORE_READ(child, tgid);
+	to->tid = BPF_CORE_READ(child, pid);
+	to->process_start = BPF_CORE_READ(child, group_leader, start_boottime);
+	to->thread_start = BPF_CORE_READ(child, start_boottime);
+	to->exec = BPF_CORE_READ(child, self_exec_id);
+	to->_pad = 0;
+	bpf_core_read(to->comm, sizeof(to->comm), &child->comm);
 }
 
 #include "capture.h"
@@ -167,23 +190,36 @@ static __always_inline const struct image *image_of(struct cpu_scratch *own, con
 	return &own->image;
 }
 
-static __always_inline void fill_registers(__u64 *to, struct bpf_perf_event_data *ctx)
+/* What is known of the thread: looked at again when it is another one or runs another program, and now and then, as a
+ * process may move its arguments. */
+static __always_inline struct thread_hint *thread_hint(struct cpu_scratch *own, struct task_struct *task, __u64 now)
 {
-	to[0] = ctx->regs.r15;
-	to[1] = ctx->regs.r14;
-	to[2] = ctx->regs.r13;
-	to[3] = ctx->regs.r12;
-	to[4] = ctx->regs.rbp;
-	to[5] = ctx->regs.rbx;
-	to[6] = ctx->regs.r11;
-	to[7] = ctx->regs.r10;
-	to[8] = ctx->regs.r9;
-	to[9] = ctx->regs.r8;
-	to[10] = ctx->regs.rax;
-	to[11] = ctx->regs.rcx;
-	to[12] = ctx->regs.rdx;
-	to[13] = ctx->regs.rsi;
-	to[14] = ctx->regs.rdi;
+	struct thread_hint *hint = &own->hints[task->pid & (HINTS - 1)];
+	struct mm_struct *mm;
+
+	if (hint->tid == (__u32)task->pid && hint->exec == task->self_exec_id && hint->start == task->start_boottime) {
+		if (now < hint->key_until)
+			return hint;
+	} else {
+		hint->tid = task->pid;
+		hint->exec = task->self_exec_id;
+		hint->start = task->start_boottime;
+		hint->tstate = hint->until = hint->cframe = hint->caller = hint->shim = 0;
+	}
+	mm = BPF_CORE_READ(task, mm);
+	hint->key.arg_start = BPF_CORE_READ(mm, arg_start);
+	hint->key.start_data = BPF_CORE_READ(mm, start_data);
+	hint->process_start = BPF_CORE_READ(task, group_leader, start_boottime);
+	/* In exec they are 0 for a moment. */
+	hint->key_until = hint->key.arg_start && hint->key.start_data ? now + IMAGE_NS : 0;
+	return hint;
+}
+
+static __always_inline void fill_registers(__u64 *to, struct task_struct *task)
+{
+	const struct pt_regs___entry *from = (const void *)bpf_task_pt_regs(task);
+
+	bpf_probe_read_kernel(to, 15 * 8, &from->r15); /* r15 to di */
 	to[15] = 0;
 }
 
@@ -191,17 +227,17 @@ SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 cpu = bpf_get_smp_processor_id(), size, slot;
+	__u32 cpu = bpf_get_smp_processor_id(), size;
 	struct cpu_scratch *own = bpf_map_lookup_elem(&scratch, &cpu);
 	struct sample_ring *samples_ring = bpf_map_lookup_elem(&samples, &cpu);
 	struct sampler_counts *c;
 	struct record_sample *record;
 	struct part_py_frames *part;
-	struct image_key key = {};
+	struct thread_hint *hint;
+	struct image_key key;
 	struct py_out *out;
 	struct py_walk *walk;
 	const struct image *image;
-	struct mm_struct *mm;
 	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
 						sizeof(struct values_out);
@@ -211,8 +247,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	walk = &own->walk;
 	c = &samples_ring->counts;
 	c->ticks++;
-	mm = task->mm;
-	if (!mm)
+	if (task->flags & PF_EXITING) /* its memory may be gone */
 		return 0;
 	head = samples_ring->head;
 	if (head + room - own->tail > SAMPLE_RING_BYTES) {
@@ -224,8 +259,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	}
 	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
 	time = bpf_ktime_get_ns();
-	key.arg_start = mm->arg_start;
-	key.start_data = mm->start_data;
+	hint = thread_hint(own, task, time);
+	key = hint->key;
 	image = image_of(own, &key, time);
 	record = (struct record_sample *)out->head;
 	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
@@ -233,7 +268,10 @@ int sample(struct bpf_perf_event_data *ctx)
 	record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
 	record->loss = 0;
 	record->parts = 1;
-	fill_header(&record->header, RECORD_SAMPLE, 0, cpu, time, task);
+	record->header.kind = RECORD_SAMPLE;
+	record->header.cpu = cpu;
+	record->header.time = time;
+	fill_task(&record->header.task, task, hint->process_start);
 	walk->n = 0;
 	walk->loss = 0;
 	if (!image) {
@@ -242,28 +280,26 @@ int sample(struct bpf_perf_event_data *ctx)
 	} else if (image->runtime) {
 		const struct record_task *t = &record->header.task;
 
-		slot = t->tid & (HINTS - 1);
 		walk->fsbase = task->thread.fsbase;
 		walk->now = time;
 		walk->salt = py_mix(t->process_start, t->tgid | (__u64)t->exec << 32);
-		walk->hint = own->hints[slot].tid == t->tid ? own->hints[slot].tstate : 0;
-		walk->hint_until = own->hints[slot].until;
-		walk->hint_cframe = own->hints[slot].cframe;
-		walk->hint_caller = own->hints[slot].caller;
-		walk->hint_shim = own->hints[slot].shim;
+		walk->hint = hint->tstate;
+		walk->hint_until = hint->until;
+		walk->hint_cframe = hint->cframe;
+		walk->hint_caller = hint->caller;
+		walk->hint_shim = hint->shim;
 		py_walk(walk, image, out);
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
-		if (walk->hint_until != own->hints[slot].until) {
-			own->hints[slot].tid = t->tid;
-			own->hints[slot].tstate = walk->tstates[0].address;
-			own->hints[slot].until = walk->hint_until;
+		if (walk->hint_until != hint->until) {
+			hint->tstate = walk->tstates[0].address;
+			hint->until = walk->hint_until;
 		}
-		own->hints[slot].cframe = walk->tstates[0].cframe;
-		own->hints[slot].caller = walk->tstates[0].caller;
-		own->hints[slot].shim = walk->shim;
+		hint->cframe = walk->tstates[0].cframe;
+		hint->caller = walk->tstates[0].caller;
+		hint->shim = walk->shim;
 		if (walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
-			fill_registers(walk->registers, ctx);
+			fill_registers(walk->registers, task);
 			py_walk_repair(walk, image, out);
 		}
 		if (walk->loss)
@@ -291,7 +327,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
 	if (native)
-		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c);
+		size = native_part(task, &key, record, (__u8 *)out, size, c);
 	size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->marks.active && image)
 		size = values_part(&samples_ring->marks, walk, image, record, out, size);
@@ -304,33 +340,35 @@ int sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* --- the life of processes --- */
+/* --- the life of processes ---
+ *
+ * Raw tracepoints, whose arguments are plain words: programs that know their types (tp_btf) have libbpf and the verifier look
+ * through all of the kernel's BTF. Each is met by the thread that it tells of, or of which it tells a child. */
 
 static __always_inline int is_target(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+SEC("raw_tp/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
-	__u32 tgid = child->tgid, one = 1;
+	struct task_struct *parent = bpf_get_current_task_btf();
+	__u32 tgid = BPF_CORE_READ(child, tgid), one = 1;
 	struct record_fork fork = {};
 	struct record_event clone = {};
 
 	if (!is_target(parent->tgid))
 		return 0;
 	if (tgid == (__u32)parent->tgid) {
-		fill_header(&clone.header, RECORD_CLONE, sizeof(clone), bpf_get_smp_processor_id(),
-			    bpf_ktime_get_ns(), child);
+		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
 		return 0;
 	}
 	if (!follow_children)
 		return 0;
 	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
-	fill_header(&fork.header, RECORD_FORK, sizeof(fork), bpf_get_smp_processor_id(),
-			    bpf_ktime_get_ns(), child);
+	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
 	fork.parent_tgid = parent->tgid;
 	fork.parent_exec = parent->self_exec_id;
 	bpf_ringbuf_output(&ring, &fork, sizeof(fork), BPF_RB_FORCE_WAKEUP);
@@ -339,7 +377,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 /* An address was found for a new mapping: what lay there before is gone, if it was code. What is mapped at a
  * fixed address is not told: the rest of a library comes into the room that was found for all of it. */
-SEC("?tp_btf/vm_unmapped_area")
+SEC("?raw_tp/vm_unmapped_area")
 int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -352,31 +390,33 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	if (now - mapped_at > MAPPED_WAKE_NS)
 		flags = BPF_RB_FORCE_WAKEUP;
 	mapped_at = now;
-	fill_header(&map.header, RECORD_MAP, sizeof(map), bpf_get_smp_processor_id(), now, task);
+	fill_header(&map.header, RECORD_MAP, sizeof(map), task);
+	map.header.time = now;
 	map.start = address;
-	map.end = address + info->length;
+	map.end = address + BPF_CORE_READ(info, length);
 	bpf_ringbuf_output(&ring, &map, sizeof(map), flags);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm *bprm)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
 
 	if (!is_target(task->tgid))
 		return 0;
-	fill_header(&event.header, RECORD_EXEC, sizeof(event), bpf_get_smp_processor_id(),
-		    bpf_ktime_get_ns(), task);
+	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
 	event.cpu_time = task->se.sum_exec_runtime;
 	event.old_tid = old_pid;
 	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
+SEC("raw_tp/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *who)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
 	__u32 tgid = task->tgid;
 	int dead;
@@ -384,9 +424,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!is_target(tgid))
 		return 0;
 	/* signal->live was counted down already when the tracepoint fires. */
-	dead = task->signal->live.counter == 0;
-	fill_header(&event.header, RECORD_EXIT, sizeof(event), bpf_get_smp_processor_id(),
-		    bpf_ktime_get_ns(), task);
+	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
+	fill_header(&event.header, RECORD_EXIT, sizeof(event), task);
 	event.cpu_time = task->se.sum_exec_runtime;
 	event.group_dead = dead;
 	event.exit_code = task->exit_code;

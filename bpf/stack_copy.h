@@ -72,28 +72,21 @@ static long stack_piece(__u32 i, void *context)
 }
 
 /* Fills *out: 0, or there is nothing to be copied. */
-__attribute__((noinline, weak)) int stack_read(struct bpf_perf_event_data *ctx, struct stack_out *out, __u32 in_kernel)
+__attribute__((noinline, weak)) int stack_read(struct stack_out *out)
 {
 	struct stack_context c = {.out = out};
 	const struct pt_regs___entry *entry;
 	struct task_struct *task;
 	__u64 sp, thread, stack;
 
-	if (!ctx || !out)
+	if (!out)
 		return 1;
 	task = bpf_get_current_task_btf();
-	if (in_kernel) {
-		entry = (const void *)bpf_task_pt_regs(task);
-		NATIVE_REGISTERS(out->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
-		host_barrier(out); /* as in native_registers() */
-	} else {
-		NATIVE_REGISTERS(out->regs, &ctx->regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp);
-	}
-	if (!task->mm)
-		return 1;
+	entry = (const void *)bpf_task_pt_regs(task);
+	NATIVE_REGISTERS(out->regs, entry);
 	/* A thread's control block lies above its stack, the first thread's arguments above its. */
 	thread = task->thread.fsbase & ~7ull;
-	stack = task->mm->start_stack & ~7ull;
+	stack = BPF_CORE_READ(task, mm, start_stack) & ~7ull;
 	sp = out->regs[UNWIND_SP] & ~7ull;
 	if ((sp & (STACK_PAGE - 1)) >= STACK_RED_ZONE) /* not from another page, which may not be there */
 		sp -= STACK_RED_ZONE;
@@ -109,8 +102,8 @@ __attribute__((noinline, weak)) int stack_read(struct bpf_perf_event_data *ctx, 
 #define STACK_RING_MAX (SAMPLE_RING_BYTES / 8 * 5)
 
 /* Writes the part at record + size, if this walk needs one: the record's size with it. */
-static __always_inline __u32 stack_part(struct bpf_perf_event_data *ctx, struct record_sample *record, __u8 *base,
-					__u32 size, __u32 loss, const struct unwind_state *s,
+static __always_inline __u32 stack_part(struct record_sample *record, __u8 *base, __u32 size, __u32 loss,
+					const struct unwind_state *s,
 					const struct sampler_counts *counts)
 {
 	const struct sample_ring *ring =
@@ -130,7 +123,7 @@ static __always_inline __u32 stack_part(struct bpf_perf_event_data *ctx, struct 
 	}
 	if (ring->head + size + sizeof(*out) - ring->tail > STACK_RING_MAX)
 		return size;
-	if (stack_read(ctx, out, record->flags & SAMPLE_IN_KERNEL))
+	if (stack_read(out))
 		return size;
 	more = (sizeof(struct part_stack) + out->size + 7) & ~7u;
 	if (more > sizeof(*out))

@@ -13,14 +13,14 @@
 #include "broker/perf.h"
 
 #define ENGINES_MAX 256u
+#define SPARE_MS 500
 
 struct broker {
 	const struct broker_options *options;
 	struct engine *engines;
 	unsigned n_engines;
-	/* A sampler that waits for its session. To load one takes the kernel's verifier longer
-	 * than all the rest of an attach. */
-	struct sampler *spare;
+	/* To load a sampler takes the kernel's verifier longer than all the rest of an attach. */
+	struct spare spare;
 	int signals;
 	bool stop;
 	int status;            /* of the engine that ended last */
@@ -28,17 +28,27 @@ struct broker {
 
 static void load_spare(struct broker *broker)
 {
-	struct load_options options = {
-		.verbose = broker->options->verbose,
-		.follow_children = broker->options->expect_flags & BROKER_SUBPROCESSES,
-		.native = (broker->options->expect_flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
-		.kernel = broker->options->expect_flags & BROKER_KERNEL,
-	};
+	struct spare *spare = &broker->spare;
 	enum broker_error error;
 
+	if (spare->sampler && !sampler__fits(spare->sampler, &spare->options))
+		spare->sampler = sampler__free(spare->sampler);
 	/* When it fails, the session that needs it will say why. */
-	if (!broker->spare && !(broker->options->expect_flags & BROKER_DUMP))
-		sampler__load(&options, &broker->spare, &error);
+	if (!spare->sampler && !(broker->options->expect_flags & BROKER_DUMP))
+		sampler__load(&spare->options, &spare->sampler, &error);
+	spare->wanted = false;
+}
+
+static void expect(struct broker *broker)
+{
+	uint32_t flags = broker->options->expect_flags;
+
+	broker->spare.options = (struct load_options){
+		.verbose = broker->options->verbose,
+		.follow_children = flags & BROKER_SUBPROCESSES,
+		.native = (flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
+		.kernel = flags & BROKER_KERNEL,
+	};
 }
 
 static void end_engine(struct broker *broker, struct engine **slot, bool now)
@@ -100,7 +110,8 @@ static void accept_client(struct broker *broker)
 	/* Whoever cannot be served finds the connection closed. */
 	if (!identity__of_socket(fd, &identity, &pid)) {
 		add_client(broker, fd, &identity, pid);
-		load_spare(broker);
+		if (!broker->spare.sampler)
+			load_spare(broker);
 	}
 	close(fd);
 }
@@ -133,6 +144,7 @@ static int run(struct broker *broker)
 	struct engine *engine;
 	bool listens;
 	nfds_t n;
+	int ready;
 
 	polled = calloc(2 + ENGINES_MAX, sizeof(*polled));
 	if (!polled)
@@ -147,8 +159,12 @@ static int run(struct broker *broker)
 				.fd = engine->channel,
 				.events = engine->stalled ? POLLOUT : POLLIN,
 			};
-		if (poll(polled, n, -1) < 0 && errno != EINTR)
+		/* A daemon's next session finds its sampler loaded, too, once nothing is to be done. */
+		ready = poll(polled, n, listens && broker->spare.wanted ? SPARE_MS : -1);
+		if (ready < 0 && errno != EINTR)
 			break;
+		if (!ready)
+			load_spare(broker);
 		if (polled[0].revents)
 			broker->stop = true;
 		/* Engines first: a new one has no place in `polled`. */
@@ -188,6 +204,7 @@ int broker__run(const struct broker_options *options)
 	int err = 0;
 
 	perf__raise_fd_limit();
+	expect(&broker);
 	broker.signals = open_signals(options->listen_fd >= 0);
 	if (broker.signals < 0)
 		return 1;
@@ -204,7 +221,7 @@ int broker__run(const struct broker_options *options)
 		err = run(&broker);
 	while (broker.engines)
 		end_engine(&broker, &broker.engines, false);
-	sampler__free(broker.spare);
+	sampler__free(broker.spare.sampler);
 	close(broker.signals);
 	if (err)
 		return 1;

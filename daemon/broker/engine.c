@@ -148,7 +148,7 @@ static struct session **slot_of(struct engine *engine, uint32_t id)
 }
 
 static int attach(struct engine *engine, const struct broker_message *request, struct reply *reply,
-		  struct sampler **spare, bool verbose)
+		  struct spare *spare, bool verbose)
 {
 	struct broker_message child;
 	struct session *session;
@@ -182,7 +182,7 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 	return err;
 }
 
-int engine__serve(struct engine *engine, struct sampler **spare, bool verbose)
+int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 {
 	int unexpected[BROKER_FDS_MAX], err;
 	struct broker_message request;

@@ -29,7 +29,7 @@ int engine__start(struct identity *client, int (*engine_main)(int channel), stru
 int engine__give_client(struct engine *engine, int client, pid_t pid, const struct identity *identity);
 
 /* Answers one request. -EPIPE, -EBADMSG: the engine has to go. */
-int engine__serve(struct engine *engine, struct sampler **spare, bool verbose);
+int engine__serve(struct engine *engine, struct spare *spare, bool verbose);
 
 /* Ends it with all of its sessions; its exit status. Without `now` it has two
  * seconds to end by itself once its channel is closed. */

@@ -1,6 +1,8 @@
 #include "broker/load.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/cleanup.h"
+#include "broker/kernel_types.h"
 #include "sampler.skel.h"
+
+#define INSERT_US 20
+#define INSERT_LOOKS 1000
 
 struct sampler {
 	struct sampler_bpf *skel;
@@ -100,13 +107,18 @@ static enum broker_error why(int err)
 	}
 }
 
-/* `maps`: with the program that tells what is mapped, for which the kernel may lack something. */
-static int open_and_load(const struct load_options *options, bool maps, struct sampler_bpf **ret)
+/* By the kernel's types in the file `types`; -1: by vmlinux's BTF. */
+static int open_and_load(const struct load_options *options, int types, struct sampler_bpf **ret)
 {
-	struct sampler_bpf *skel = sampler_bpf__open();
-	int err = skel ? 0 : -errno;
+	char path[64];
+	LIBBPF_OPTS(bpf_object_open_opts, open, .btf_custom_path = types < 0 ? NULL : path);
+	struct sampler_bpf *skel;
+	int err;
 
-	if (!err && maps)
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", types);
+	skel = sampler_bpf__open_opts(&open);
+	err = skel ? 0 : -errno;
+	if (!err && options->native == BROKER_NATIVE_FULL)
 		err = bpf_program__set_autoload(skel->progs.on_map, true);
 	if (!err)
 		err = set_sizes(skel, options);
@@ -114,8 +126,6 @@ static int open_and_load(const struct load_options *options, bool maps, struct s
 		err = sampler_bpf__load(skel);
 	if (!err)
 		err = hide_from_children(skel);
-	if (!err) /* the lifecycle programs; `sample` is attached to each event */
-		err = sampler_bpf__attach(skel);
 	if (err)
 		sampler_bpf__destroy(skel);
 	else
@@ -123,11 +133,25 @@ static int open_and_load(const struct load_options *options, bool maps, struct s
 	return err;
 }
 
+/* What the programs ask of the kernel's types, as a file; -1 when that cannot be had. */
+static int open_types(void)
+{
+	struct sampler_bpf *skel = sampler_bpf__open();
+	int fd = -1;
+
+	if (!skel)
+		return -1;
+	if (kernel_types__open(bpf_object__btf(skel->obj), &fd))
+		fd = -1;
+	sampler_bpf__destroy(skel);
+	return fd;
+}
+
 int sampler__load(const struct load_options *options, struct sampler **ret,
 		  enum broker_error *ret_error)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
-	bool full = options->native == BROKER_NATIVE_FULL;
+	_cleanup_close_ int types = -1;
 	int err;
 
 	*ret_error = BROKER_ERROR_OK;
@@ -137,15 +161,43 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 	}
 	sampler->options = *options;
 	libbpf_set_print(options->verbose ? print_all : NULL);
-	err = open_and_load(options, full, &sampler->skel);
-	if (err && full) /* mappings are looked at now and then all the same */
-		err = open_and_load(options, false, &sampler->skel);
+	types = open_types();
+	err = open_and_load(options, types, &sampler->skel);
+	if (err && types >= 0)
+		err = open_and_load(options, -1, &sampler->skel);
 	if (err) {
 		*ret_error = why(err);
 		sampler__free(sampler);
 		return err;
 	}
 	*ret = sampler;
+	return 0;
+}
+
+/* `sample` is attached to each event. */
+int sampler__start(struct sampler *sampler)
+{
+	struct sampler_bpf *skel = sampler->skel;
+	struct {
+		struct bpf_program *program;
+		struct bpf_link **link;
+		bool needed;
+	} const all[] = {
+		{skel->progs.on_fork, &skel->links.on_fork, true},
+		{skel->progs.on_exec, &skel->links.on_exec, true},
+		{skel->progs.on_exit, &skel->links.on_exit, true},
+		/* A kernel may lack its tracepoint: mappings are looked at now and then all the same. */
+		{skel->progs.on_map, &skel->links.on_map, false},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		if (*all[i].link || bpf_program__fd(all[i].program) < 0)
+			continue;
+		*all[i].link = bpf_program__attach(all[i].program);
+		if (!*all[i].link && all[i].needed)
+			return -errno;
+	}
 	return 0;
 }
 
@@ -193,6 +245,63 @@ int sampler__program(const struct sampler *sampler)
 	return bpf_program__fd(sampler->skel->progs.sample);
 }
 
+/* A map is put into a map of maps, and then the kernel waits until no program can see what was there before: 12 ms. Nothing was,
+ * so that another thread waits. */
+struct insertion {
+	int pools, pool;
+	uint32_t number;
+};
+
+static void *insert(void *context)
+{
+	struct insertion *in = context;
+
+	bpf_map_update_elem(in->pools, &in->number, &in->pool, BPF_ANY);
+	close(in->pools);
+	close(in->pool);
+	free(in);
+	return NULL;
+}
+
+static int insert_apart(int pools, uint32_t number, int pool)
+{
+	struct insertion *in = malloc(sizeof(*in));
+	pthread_attr_t detached;
+	pthread_t thread;
+	int err;
+
+	if (!in)
+		return -ENOMEM;
+	*in = (struct insertion){
+		.pools = fcntl(pools, F_DUPFD_CLOEXEC, 3), .pool = fcntl(pool, F_DUPFD_CLOEXEC, 3), .number = number};
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	err = in->pools < 0 || in->pool < 0 ? -EMFILE : -pthread_create(&thread, &detached, insert, in);
+	pthread_attr_destroy(&detached);
+	if (err) {
+		close(in->pools);
+		close(in->pool);
+		free(in);
+	}
+	return err;
+}
+
+/* Until a program finds it there: at once, if it ever does. */
+static int insert_pool(int pools, uint32_t number, int pool)
+{
+	uint32_t id;
+	int i;
+
+	if (!insert_apart(pools, number, pool)) {
+		for (i = 0; i < INSERT_LOOKS; i++) {
+			if (!bpf_map_lookup_elem(pools, &number, &id))
+				return 0;
+			usleep(INSERT_US);
+		}
+	}
+	return bpf_map_update_elem(pools, &number, &pool, BPF_ANY) ? -errno : 0;
+}
+
 int sampler__add_pool(struct sampler *sampler, uint64_t bytes, uint32_t *ret_number, int *ret_fd)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
@@ -205,8 +314,8 @@ int sampler__add_pool(struct sampler *sampler, uint64_t bytes, uint32_t *ret_num
 	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "cprofd_pool", 4, 4096, (uint32_t)(bytes / 4096), &options);
 	if (fd < 0)
 		return fd;
-	if (bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.pools), &number, &fd, BPF_ANY)) {
-		err = -errno;
+	err = insert_pool(bpf_map__fd(sampler->skel->maps.pools), number, fd);
+	if (err) {
 		close(fd);
 		return err;
 	}

@@ -22,9 +22,11 @@ struct load_options {
 };
 
 struct sampler;
-/* Loads and attaches the lifecycle programs. *ret_error says what is missing. */
+/* *ret_error says what is missing. Nothing runs yet: */
 int sampler__load(const struct load_options *options, struct sampler **ret,
 		  enum broker_error *ret_error);
+/* Attaches the lifecycle programs. Apart, as until then a sampler that waits costs the machine's processes nothing. */
+int sampler__start(struct sampler *sampler);
 /* Was it loaded with these options? */
 bool sampler__fits(const struct sampler *sampler, const struct load_options *options);
 struct sampler *sampler__free(struct sampler *sampler); /* NULL */

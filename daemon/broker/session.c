@@ -94,7 +94,7 @@ static bool may_see_kernel(const struct identity *client)
 	return !client->uid || paranoid <= 1;
 }
 
-static struct sampler *take_sampler(const struct broker_message *request, struct sampler **spare,
+static struct sampler *take_sampler(const struct broker_message *request, struct spare *spare,
 				    bool verbose, enum broker_error *ret_error, int *ret_err)
 {
 	struct load_options options = {
@@ -107,10 +107,18 @@ static struct sampler *take_sampler(const struct broker_message *request, struct
 	struct sampler *sampler = NULL;
 
 	*ret_error = BROKER_ERROR_OK;
-	if (*spare && sampler__fits(*spare, &options))
-		return take_ptr(*spare);
-	*ret_err = sampler__load(&options, &sampler, ret_error);
-	return sampler;
+	if (spare->sampler && sampler__fits(spare->sampler, &options))
+		sampler = take_ptr(spare->sampler);
+	else
+		*ret_err = sampler__load(&options, &sampler, ret_error);
+	if (!sampler)
+		return NULL;
+	spare->options = options;
+	spare->wanted = true;
+	*ret_err = sampler__start(sampler);
+	if (*ret_err)
+		*ret_error = BROKER_ERROR_NO_BPF;
+	return *ret_err ? sampler__free(sampler) : sampler;
 }
 
 /* Loads what a dump needs, which knows from here on of the image alone that the process runs now. */
@@ -178,7 +186,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 }
 
 struct session *session__attach(const struct broker_message *request, const struct identity *client,
-				struct sampler **spare, bool verbose, struct reply *reply)
+				struct spare *spare, bool verbose, struct reply *reply)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
 	struct authorisation authorisation = {};

@@ -31,10 +31,16 @@ struct reply {
 void reply__fail(struct reply *reply, enum broker_error error, int err);
 void reply__close(struct reply *reply);
 
-/* `spare`: a sampler that was loaded before, or NULL. It is
- * taken (and set to NULL) when it fits. NULL on failure: reply says why. */
+/* A sampler that was loaded ahead, or NULL, and how it is to be loaded: as the last session asked. */
+struct spare {
+	struct sampler *sampler;
+	struct load_options options;
+	bool wanted;           /* it was taken */
+};
+
+/* The spare one is taken (and set to NULL) when it fits. NULL on failure: reply says why. */
 struct session *session__attach(const struct broker_message *request, const struct identity *client,
-				struct sampler **spare, bool verbose, struct reply *reply);
+				struct spare *spare, bool verbose, struct reply *reply);
 void session__open_process(struct session *session, const struct identity *client, pid_t pid,
 			   struct reply *reply);
 /* OPEN_FILE, OPEN_DEBUG. *stalled: once a file did not open in time none is opened any more. */

@@ -141,6 +141,8 @@ static void check_bpf(struct check_list *list, bool verbose)
 	int err = sampler__load(&how, &sampler, &error);
 
 	if (!err)
+		err = sampler__start(sampler);
+	if (!err)
 		row = check__add(list, "BPF", CHECK_OK, "the sampler loads");
 	else
 		row = check__add(list, "BPF", CHECK_MISSING, "%s (%s)",

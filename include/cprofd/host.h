@@ -8,6 +8,7 @@
  *   `address`; 0 or -errno. In BPF the target is the interrupted task, and the
  *   read never faults a page in (-EFAULT instead). In user space it calls the
  *   `struct host_reader` that is installed for this thread.
+ * host_copy(dst, size, src): of the walker's own memory; in BPF one call, where a loop is verified round by round.
  * host_pool(n), host_block(pool, i): pool n of blocks of 4,096 bytes that user space filled (unwind.h),
  *   and a pointer to its block i; NULL when there is none. In BPF whoever includes a walker defines
  *   both before it, since the maps are there.
@@ -26,6 +27,7 @@
 #define host_loop(n, fn, ctx) bpf_loop((n), (fn), (ctx), 0)
 typedef void *host_pool_t;
 #define host_read(dst, size, address) bpf_probe_read_user((dst), (size), (const void *)(address))
+#define host_copy(dst, size, src) bpf_probe_read_kernel((dst), (size), (src))
 /* Keeps clang from dropping a bound that the verifier must see. */
 #define host_barrier(var) asm volatile("" : "+r"(var))
 #define HOST_NO_UNROLL _Pragma("clang loop unroll(disable)")
@@ -66,6 +68,11 @@ typedef const struct host_pool *host_pool_t;
 /* The pools of the calling thread. Not owned. */
 extern _Thread_local const struct host_pool *host_pools_current;
 extern _Thread_local uint32_t host_pools_n;
+
+static inline void host_copy(void *dst, size_t size, const void *src)
+{
+	memcpy(dst, src, size);
+}
 
 static inline host_pool_t host_pool(uint32_t n)
 {

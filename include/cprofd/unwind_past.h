@@ -23,7 +23,7 @@
 #include "unwind.h"
 
 #define UNWIND_PAST 128u    /* frames; of a deeper stack the outermost ones */
-#define UNWIND_ROUND 16u    /* frames that unwind_usual() takes at most */
+#define UNWIND_ROUND 8u     /* frames that unwind_usual() takes at most */
 #define UNWIND_SEARCH 8u    /* frames that unwind_meet() looks at at once */
 #define UNWIND_RENEW 4u     /* so many new frames are worth being remembered */
 #define UNWIND_FRAMES 4096u
@@ -57,8 +57,10 @@ struct unwind_fast {
 	__u64 scanned;   /* the window (its address) that low, top and stop are of */
 	__u64 stop;      /* unwind_usual() ends at this stack pointer */
 	__u32 low, top;  /* a walk at frames[low .. top - 1] may go on at top - 1 */
+	__u32 from;      /* the past has frames[from ..] */
+	__u32 copy_to, left_to_copy; /* unwind_remember()'s */
 	__u32 fresh_from; /* fresh[fresh_from + 1 ..] are there, by number of frame */
-	__u32 n;         /* unwind_meet()'s */
+	__u32 n;         /* unwind_meet()'s and unwind_remember()'s */
 	__u32 left;      /* where in `frames` the last meeting ended; 0: there was none */
 	__u64 fresh_pc[UNWIND_PAST];
 	struct unwind_frame_state fresh[UNWIND_PAST];
@@ -79,61 +81,92 @@ HOST_INLINE void unwind_fast_begin(struct unwind_fast *f, struct unwind_past *pa
 	f->left = 0;
 }
 
-/* f->top: frames from there on are beyond the window. */
-UNWIND_APART int unwind_scan_top(struct unwind_fast *f, const struct unwind_past *past)
-{
-	__u64 end;
-	__u32 i, left, round;
+/* Loops over what is remembered go by chunks: of a loop the verifier goes through each round, of host_loop() through one
+ * call. What goes on from chunk to chunk lies in *f. */
+#define UNWIND_CHUNK 16u
+struct unwind_past_context {
+	struct unwind_fast *f;
+	struct unwind_past *past;
+};
 
-	if (!f || !past)
-		return 0;
-	end = f->state.window_at + f->state.window_size;
-	left = past->n;
-	i = f->top = UNWIND_PAST;
+/* 0 or 1, by the verifier's own reckoning: 6.1's knows nothing of a value that clang takes from elsewhere. */
+HOST_INLINE long unwind_chunk_result(__u32 end)
+{
+	host_barrier(end);
+	return end & 1;
+}
+
+/* f->top: frames from there on are beyond the window. */
+HOST_LOOP_FN long unwind_scan_top_chunk(__u32 chunk, void *context)
+{
+	struct unwind_past_context *c = context;
+	struct unwind_fast *f = c->f;
+	const struct unwind_past *past = c->past;
+	__u64 end = f->state.window_at + f->state.window_size;
+	__u32 i = f->top, from = f->from, round, last = 0;
+
 	HOST_NO_UNROLL
-	for (round = 0; round < UNWIND_PAST; round++) {
-		if (left == round || past->frames[(i - 1) & (UNWIND_PAST - 1)].sp <= end)
+	for (round = 0; round < UNWIND_CHUNK; round++) {
+		last = i == from || past->frames[(i - 1) & (UNWIND_PAST - 1)].sp <= end;
+		if (last)
 			break;
 		i--;
 	}
 	f->top = i;
-	return 0;
+	return unwind_chunk_result(last);
 }
 
-/* Which frames of the past have their words in the window: f->low, f->top and f->stop. */
-UNWIND_APART int unwind_scan(struct unwind_fast *f, const struct unwind_past *past)
+/* f->low: frames from there on have their words in the window. */
+HOST_LOOP_FN long unwind_scan_chunk(__u32 chunk, void *context)
 {
-	const struct unwind_state *s;
+	struct unwind_past_context *c = context;
+	struct unwind_fast *f = c->f;
+	const struct unwind_past *past = c->past;
+	const struct unwind_state *s = &f->state;
 	const struct unwind_frame_state *frame;
-	__u64 window_at, size, at, in, differ;
-	__u32 i, from, round;
+	__u64 window_at = s->window_at, size = s->window_size, at, in, differ;
+	__u32 i = f->low, from = f->from, round, last = 1;
 
-	if (!f || !past)
-		return 0;
-	s = &f->state;
-	window_at = s->window_at;
-	size = s->window_size;
-	f->scanned = window_at;
-	f->stop = ~0ull;
-	i = f->top;
-	from = UNWIND_PAST - past->n;
 	HOST_NO_UNROLL
-	for (round = 0; round < UNWIND_PAST; round++) {
+	for (round = 0; round < UNWIND_CHUNK; round++) {
 		if (i == from)
-			break;
+			goto end;
 		frame = &past->frames[(i - 1) & (UNWIND_PAST - 1)];
 		at = frame->sp - 8 - window_at;
 		in = at + (__s64)frame->link;
 		if (at >= size || in >= size)
-			break;
+			goto end;
 		differ = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)] ^ past->pc[(i - 1) & (UNWIND_PAST - 1)];
 		differ |= s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] ^ frame->word;
 		if (differ)
-			break;
+			goto end;
 		i--;
 	}
+	last = 0;
+end:
+	f->low = i;
+	return unwind_chunk_result(last);
+}
+
+/* Which frames of the past have their words in the window: f->low, f->top and f->stop. */
+UNWIND_APART int unwind_scan(struct unwind_fast *f, struct unwind_past *past)
+{
+	struct unwind_past_context c = {.f = f, .past = past};
+	__u32 i;
+
+	if (!f || !past)
+		return 0;
+	f->scanned = f->state.window_at;
+	f->stop = ~0ull;
+	f->top = UNWIND_PAST;
+	f->from = UNWIND_PAST - past->n;
+	if (past->frames[UNWIND_PAST - 1].sp > f->state.window_at + f->state.window_size)
+		host_loop(UNWIND_PAST / UNWIND_CHUNK + 1, unwind_scan_top_chunk, &c);
+	f->low = f->top;
+	host_loop(UNWIND_PAST / UNWIND_CHUNK + 1, unwind_scan_chunk, &c);
+	i = f->low;
 	/* The frame below is where the innermost of these is come to from. */
-	if (i != from)
+	if (i != f->from)
 		i--;
 	f->low = i;
 	if (i + 1 < f->top || f->top == UNWIND_PAST)
@@ -141,25 +174,40 @@ UNWIND_APART int unwind_scan(struct unwind_fast *f, const struct unwind_past *pa
 	return 0;
 }
 
+HOST_LOOP_FN long unwind_remember_chunk(__u32 chunk, void *context)
+{
+	struct unwind_past_context *c = context;
+	struct unwind_fast *f = c->f;
+	struct unwind_past *past = c->past;
+	__u32 left = f->left_to_copy, to = f->copy_to, from = f->n, round;
+
+	HOST_NO_UNROLL
+	for (round = 0; round < UNWIND_CHUNK / 2; round++) {
+		if (!left)
+			break;
+		left--;
+		past->frames[(to - left) & (UNWIND_PAST - 1)] = f->fresh[(from - left) & (UNWIND_PAST - 1)];
+		past->pc[(to - left) & (UNWIND_PAST - 1)] = f->fresh_pc[(from - left) & (UNWIND_PAST - 1)];
+	}
+	f->left_to_copy = left;
+	return unwind_chunk_result(!left);
+}
+
 /* Remembers that the walk's frame number n is frames[j], and how it was come to. */
 UNWIND_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past, __u32 j, __u32 n)
 {
-	__u32 count, round, i;
+	struct unwind_past_context c = {.f = f, .past = past};
+	__u32 count;
 
 	if (!f || !past)
 		return 0;
 	count = n - f->fresh_from;
 	if (count > j + 1)
 		count = j + 1;
-	HOST_NO_UNROLL
-	for (round = 0; round < UNWIND_PAST; round++) {
-		if (round == count)
-			break;
-		i = j - round;
-		host_barrier(i);
-		past->frames[i & (UNWIND_PAST - 1)] = f->fresh[(n - round) & (UNWIND_PAST - 1)];
-		past->pc[i & (UNWIND_PAST - 1)] = f->fresh_pc[(n - round) & (UNWIND_PAST - 1)];
-	}
+	f->n = n;
+	f->copy_to = j;
+	f->left_to_copy = count;
+	host_loop(UNWIND_PAST / (UNWIND_CHUNK / 2), unwind_remember_chunk, &c);
 	/* What is inside of an earlier meeting stays if it meets this. */
 	if (!f->left || j - count != f->left)
 		past->n = UNWIND_PAST - 1 - j + count;
@@ -205,38 +253,37 @@ UNWIND_APART int unwind_search(struct unwind_fast *f, const struct unwind_past *
 	return 0;
 }
 
-/* The state of the frame where a meeting ends. */
-UNWIND_APART int unwind_leave(struct unwind_fast *f, const struct unwind_past *past)
+/* Of the frames that saved rbx, the outermost tells where. */
+HOST_LOOP_FN long unwind_leave_base(__u32 i, void *context)
 {
+	struct unwind_past_context *c = context;
+	struct unwind_state *s = &c->f->state;
+	const struct unwind_frame_state *frame = &c->past->frames[(c->f->left - i) & (UNWIND_PAST - 1)];
+	__u32 found = frame->base != 0;
+
+	if (found) {
+		s->base_at = frame->sp - 8 * (__u64)frame->base;
+		s->known |= UNWIND_BIT(UNWIND_BASE);
+	}
+	return unwind_chunk_result(found);
+}
+
+/* The state of the frame where a meeting ends. */
+UNWIND_APART int unwind_leave(struct unwind_fast *f, struct unwind_past *past)
+{
+	struct unwind_past_context c = {.f = f, .past = past};
 	const struct unwind_frame_state *frame;
 	struct unwind_state *s;
-	__u32 j, from, round;
-	__u64 base;
 
 	if (!f || !past)
 		return 0;
 	s = &f->state;
-	from = f->low;
-	j = f->left;
-	frame = &past->frames[j & (UNWIND_PAST - 1)];
-	s->regs[UNWIND_PC] = past->pc[j & (UNWIND_PAST - 1)];
+	frame = &past->frames[f->left & (UNWIND_PAST - 1)];
+	s->regs[UNWIND_PC] = past->pc[f->left & (UNWIND_PAST - 1)];
 	s->regs[UNWIND_SP] = frame->sp;
 	s->regs[UNWIND_BP] = frame->bp;
 	s->known &= UNWIND_BIT(UNWIND_PC) | UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_BP) | UNWIND_BIT(UNWIND_BASE);
-	/* Of those that saved rbx, the outermost tells where. */
-	HOST_NO_UNROLL
-	for (round = 0; round < UNWIND_PAST; round++) {
-		if (j == from)
-			break;
-		frame = &past->frames[j & (UNWIND_PAST - 1)];
-		base = frame->base;
-		if (base) {
-			s->base_at = frame->sp - 8 * base;
-			s->known |= UNWIND_BIT(UNWIND_BASE);
-			break;
-		}
-		j--;
-	}
+	host_loop((f->left - f->low) & (UNWIND_PAST - 1), unwind_leave_base, &c);
 	f->low = f->left;
 	/* The window begins with the next frame's words. */
 	frame = &past->frames[(f->left + 1) & (UNWIND_PAST - 1)];
@@ -247,35 +294,47 @@ UNWIND_APART int unwind_leave(struct unwind_fast *f, const struct unwind_past *p
 /* Goes on at frames[f->low], as frame number n: UNWIND_UP or UNWIND_END, with the new number in f->n. */
 UNWIND_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
 {
-	__u32 j, last, round;
+	__u32 j, last, count;
 
 	if (!f || !past || !pcs)
 		return UNWIND_UP;
 	j = f->low;
 	last = f->top == UNWIND_PAST ? UNWIND_PAST : f->top - 1;
-	if (j >= last || n + (last - j) > UNWIND_FRAMES)
+	count = last - j;
+	host_barrier(count);
+	host_barrier(n);
+	/* What there is no room for is walked, and cut where the room ends. */
+	if (j >= last || count > UNWIND_PAST || n > UNWIND_FRAMES - UNWIND_PAST) {
+		f->stop = ~0ull;
 		return UNWIND_UP;
+	}
 	if (f->left || n - f->fresh_from >= UNWIND_RENEW)
 		unwind_remember(f, past, j, n);
-	HOST_NO_UNROLL
-	for (round = 0; round < UNWIND_PAST; round++) {
-		if (j == last)
-			break;
-		host_barrier(n);
-		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = past->pc[j++ & (UNWIND_PAST - 1)];
-	}
-	f->n = n;
+	host_copy(&pcs->pc[n], count * 8, &past->pc[j & (UNWIND_PAST - 1)]);
+	f->n = n + count;
 	if (last == UNWIND_PAST)
 		return UNWIND_END;
 	f->left = last;
-	f->fresh_from = n;
+	f->fresh_from = n + count;
 	unwind_leave(f, past);
 	return UNWIND_UP;
 }
 
+/* All ones, or 0 for 0. Of a comparison clang would make a branch, and of an arithmetic shift 6.18's verifier one; each
+ * doubles what is verified. */
+HOST_INLINE __u64 unwind_mask(__s64 value)
+{
+	__u64 bit = (__u64)-value;
+
+	host_barrier(bit);
+	bit = (bit | (__u64)value) >> 63;
+	host_barrier(bit);
+	return -bit;
+}
+
 HOST_INLINE void unwind_fresh(struct unwind_frame_state *to, __u64 pc, __u64 sp, __u64 bp, __s64 saved, __u64 base)
 {
-	__u64 mask = (__u64)((saved | -saved) >> 63);
+	__u64 mask = unwind_mask(saved);
 
 	to->sp = sp;
 	to->bp = bp;
@@ -322,17 +381,21 @@ UNWIND_APART int unwind_usual(struct unwind_fast *f, struct unwind_pcs *pcs, __u
 		if ((unwind_rule_register(rule) | 1) != UNWIND_SP)
 			break;
 		mask = (__u64)(unwind_rule_register(rule) & 1) - 1;
+		host_barrier(mask);
 		cfa = ((bp & mask) | (sp & ~mask)) + unwind_rule_offset(rule);
 		at = cfa - 8 - window_at;
 		saved = unwind_rule_saved(rule);
-		mask = (__u64)((saved | -saved) >> 63);
+		mask = unwind_mask(saved);
 		in = at + ((saved + 8) & mask);
 		base = unwind_rule_base(rule);
-		s->outside = at >= window_size || in >= window_size;
-		if (s->outside || (at | in) & 7 || cfa <= sp || base == UNWIND_BASE_LOST)
+		if (at >= window_size || in >= window_size) {
+			s->outside = 1;
+			break;
+		}
+		if ((at | in) & 7 || cfa <= sp || base == UNWIND_BASE_LOST)
 			break;
 		bp = (s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] & mask) | (bp & ~mask);
-		mask = (__u64)(-base >> 63);
+		mask = unwind_mask(base);
 		base_at = ((cfa - 8 * base) & mask) | (base_at & ~mask);
 		known |= UNWIND_BIT(UNWIND_BASE) & (__u32)mask;
 		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = pc & ~(1ull << 63); /* NATIVE_EXACT */
@@ -361,10 +424,8 @@ HOST_INLINE int unwind_round(struct unwind_fast *f, struct unwind_past *past, st
 	__u32 first = *ret_n, n, proven;
 	int result;
 
-	if (s->window_at != f->scanned && s->window_size && past->n) {
-		unwind_scan_top(f, past);
+	if (s->window_at != f->scanned && s->window_size && past->n)
 		unwind_scan(f, past);
-	}
 	n = (__u32)unwind_usual(f, pcs, first);
 	*ret_n = n;
 	if (n >= UNWIND_FRAMES)

@@ -259,6 +259,8 @@ int main(int argc, char **argv)
 	err = process__open(pid, &fds, &stat);
 	if (!err)
 		err = sampler__load(&load, &own.sampler, &error);
+	if (!err)
+		err = sampler__start(own.sampler);
 	if (err)
 		goto out;
 	key = (struct image_key){stat.arg_start, stat.start_data};

@@ -270,6 +270,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	err = sampler__load(&load, &sampler, &error);
+	if (!err)
+		err = sampler__start(sampler);
 	if (err) {
 		fprintf(stderr, "%s: %s\n", broker_error__sentence(error), strerror(-err));
 		return 1;

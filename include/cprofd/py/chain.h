@@ -20,12 +20,13 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		    first = entry ? 1 : l->owner_native_first;
 	/* Of what the first entry frame must go back to (tstate.h): */
 	enum { CHECKED = 1, NOT_READ = 2 };
-	__u64 frame = walk->frame, code, back, at, flags = walk->closed,
-	      linked = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
+	__u64 frame = walk->frame, code, back, at, flags;
 	__u32 round, n = walk->n, to;
 	const struct py_recent *recent;
 	const __u8 *raw;
 
+	/* In memory: of what is in a register the verifier knows the value, and goes through all that follows once for each. */
+	walk->entered_from = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
 	HOST_NO_UNROLL
 	for (round = 0; round < PY_ROUND; round++) {
 		host_barrier(n); /* else clang walks out->frames by a pointer of which the verifier knows no bound */
@@ -42,9 +43,9 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 			break;
 		flags = 0;
 		if (raw[in_mark] >= first) {
-			if (linked != back && linked != CHECKED)
+			if (walk->entered_from != back && walk->entered_from != CHECKED)
 				break;
-			linked = CHECKED;
+			walk->entered_from = CHECKED;
 			flags = PY_FRAME_ENTRY;
 		}
 		/* What was compared may be another copy of n: 6.1's verifier knows no bound of this one. */
@@ -54,14 +55,14 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		out->frames[to].code = recent->key;
 		out->frames[to].place = (__u32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode) | flags << 32;
 		walk->places[to] = frame;
+		walk->closed = (__u8)flags;
 		frame = back;
 		n++;
 	}
-	if (linked == CHECKED)
-		walk->caller = 0;
 	walk->frame = frame;
 	walk->n = n;
-	walk->closed = (__u8)flags;
+	if (walk->entered_from == CHECKED)
+		walk->caller = 0;
 }
 
 /* One frame that is a little more than usual: WARM_MORE, or WARM_ENDED after the last, or WARM_OTHER at one

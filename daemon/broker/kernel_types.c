@@ -1,0 +1,399 @@
+#include "broker/kernel_types.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bpf/btf.h>
+
+#include "base/cleanup.h"
+
+#define WANTED 512u /* a power of two; more than an object has types */
+#define MEMBERS 64u
+#define DEPTH 8
+
+/* BTF as the kernel has it (Documentation/bpf/btf.rst). */
+struct types {
+	const struct btf_header *header;
+	const char *strings;
+	const uint8_t *first;  /* of the types */
+	uint32_t *at;          /* of type n, from `first` on */
+	uint32_t n;
+	void *bytes;
+	size_t size;
+	bool mapped;
+};
+
+struct maker {
+	struct types kernel;
+	const struct btf *local;
+	struct btf *made;
+	struct {
+		const char *name;      /* of a local structure, without ___ and what follows */
+		uint32_t length;
+		bool done;
+	} wanted[WANTED];
+	int pointer;           /* void *, when it was made */
+};
+
+static uint32_t essential_length(const char *name)
+{
+	const char *end = strstr(name, "___");
+
+	return (uint32_t)(end && end != name ? (size_t)(end - name) : strlen(name));
+}
+
+static uint32_t hash_of(const char *name, uint32_t length)
+{
+	uint32_t h = 2166136261u, i;
+
+	for (i = 0; i < length; i++)
+		h = (h ^ (uint8_t)name[i]) * 16777619u;
+	return h;
+}
+
+/* Its slot, or the free one where it belongs. */
+static uint32_t slot_of(const struct maker *m, const char *name, uint32_t length)
+{
+	uint32_t i = hash_of(name, length) & (WANTED - 1);
+
+	while (m->wanted[i].name && (m->wanted[i].length != length || memcmp(m->wanted[i].name, name, length)))
+		i = (i + 1) & (WANTED - 1);
+	return i;
+}
+
+/* --- the kernel's --- */
+
+/* Newer kernels (6.16) let the file be mapped; others hand it out by the page. */
+static int read_all(struct types *t)
+{
+	_cleanup_close_ int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+	struct stat stat;
+	size_t done = 0;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &stat))
+		return -errno;
+	t->size = (size_t)stat.st_size;
+	t->bytes = mmap(NULL, t->size, PROT_READ, MAP_PRIVATE, fd, 0);
+	t->mapped = t->bytes != MAP_FAILED;
+	if (t->mapped)
+		return 0;
+	t->bytes = malloc(t->size);
+	if (!t->bytes)
+		return -ENOMEM;
+	while (done < t->size) {
+		n = read(fd, (char *)t->bytes + done, t->size - done);
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* Bytes of a type, or 0: a kind that is not known. */
+static uint32_t size_of(const struct btf_type *type)
+{
+	uint32_t n = btf_vlen(type), size = sizeof(*type);
+
+	switch (btf_kind(type)) {
+	case BTF_KIND_PTR:
+	case BTF_KIND_FWD:
+	case BTF_KIND_TYPEDEF:
+	case BTF_KIND_VOLATILE:
+	case BTF_KIND_CONST:
+	case BTF_KIND_RESTRICT:
+	case BTF_KIND_FUNC:
+	case BTF_KIND_FLOAT:
+	case BTF_KIND_TYPE_TAG:
+		return size;
+	case BTF_KIND_INT:
+	case BTF_KIND_VAR:
+	case BTF_KIND_DECL_TAG:
+		return size + 4;
+	case BTF_KIND_ARRAY:
+		return size + (uint32_t)sizeof(struct btf_array);
+	case BTF_KIND_STRUCT:
+	case BTF_KIND_UNION:
+		return size + n * (uint32_t)sizeof(struct btf_member);
+	case BTF_KIND_ENUM:
+	case BTF_KIND_FUNC_PROTO:
+		return size + n * 8;
+	case BTF_KIND_DATASEC:
+	case BTF_KIND_ENUM64:
+		return size + n * 12;
+	default:
+		return 0;
+	}
+}
+
+static const struct btf_type *type_at(const struct types *t, uint32_t id)
+{
+	return id && id < t->n ? (const struct btf_type *)(const void *)(t->first + t->at[id]) : NULL;
+}
+
+static const char *string_at(const struct types *t, uint32_t at)
+{
+	return at < t->header->str_len ? t->strings + at : "";
+}
+
+static int index_types(struct types *t)
+{
+	const struct btf_header *header = t->bytes;
+	uint32_t at = 0, size, room;
+
+	t->header = header;
+	if (t->size < sizeof(*header) || header->magic != BTF_MAGIC || header->hdr_len < sizeof(*header) ||
+	    (uint64_t)header->hdr_len + header->type_off + header->type_len > t->size ||
+	    (uint64_t)header->hdr_len + header->str_off + header->str_len > t->size || !header->str_len ||
+	    (header->hdr_len | header->type_off) & 3)
+		return -EINVAL;
+	t->first = (const uint8_t *)t->bytes + header->hdr_len + header->type_off;
+	t->strings = (const char *)t->bytes + header->hdr_len + header->str_off;
+	if (t->strings[header->str_len - 1])
+		return -EINVAL;
+	room = header->type_len / (uint32_t)sizeof(struct btf_type) + 2;
+	t->at = malloc(room * sizeof(*t->at));
+	if (!t->at)
+		return -ENOMEM;
+	for (t->n = 1; at + sizeof(struct btf_type) <= header->type_len; at += size) {
+		size = size_of((const struct btf_type *)(const void *)(t->first + at));
+		if (!size || size > header->type_len - at)
+			return -EINVAL;
+		t->at[t->n++] = at;
+	}
+	return 0;
+}
+
+static void drop(struct types *t)
+{
+	if (t->mapped)
+		munmap(t->bytes, t->size);
+	else if (t->bytes != MAP_FAILED)
+		free(t->bytes);
+	free(t->at);
+}
+
+/* What a typedef or a qualifier is of. */
+static const struct btf_type *plain(const struct types *t, uint32_t id)
+{
+	const struct btf_type *type = type_at(t, id);
+	int i;
+
+	for (i = 0; type && i < 32; i++) {
+		if (!btf_is_mod(type) && !btf_is_typedef(type))
+			return type;
+		type = type_at(t, type->type);
+	}
+	return NULL;
+}
+
+static bool is_structure(const struct btf_type *type)
+{
+	return btf_kind(type) == BTF_KIND_STRUCT || btf_kind(type) == BTF_KIND_UNION;
+}
+
+/* A member by name, in the structures without a name that lie in this one, too: its type's id, or 0. */
+static uint32_t find_member(const struct types *t, const struct btf_type *type, const char *name, int depth, uint32_t *ret_bits)
+{
+	const struct btf_member *member = btf_members(type);
+	uint32_t i, id, bits;
+	const struct btf_type *inner;
+
+	for (i = 0; i < btf_vlen(type); i++, member++) {
+		if (btf_kflag(type) && BTF_MEMBER_BITFIELD_SIZE(member->offset))
+			continue;
+		bits = btf_kflag(type) ? BTF_MEMBER_BIT_OFFSET(member->offset) : member->offset;
+		if (member->name_off) {
+			if (strcmp(string_at(t, member->name_off), name))
+				continue;
+			*ret_bits = bits;
+			return member->type;
+		}
+		inner = depth ? plain(t, member->type) : NULL;
+		id = inner && is_structure(inner) ? find_member(t, inner, name, depth - 1, ret_bits) : 0;
+		if (id) {
+			*ret_bits += bits;
+			return id;
+		}
+	}
+	return 0;
+}
+
+/* --- what is made of it --- */
+
+struct field {
+	const char *name;
+	int type;
+	uint32_t bits;
+};
+
+static int make_structure(struct maker *m, const struct btf_type *type, const struct btf_type *const *locals, uint32_t n, int depth);
+
+static int make_pointer(struct maker *m)
+{
+	if (!m->pointer)
+		m->pointer = btf__add_ptr(m->made, 0);
+	return m->pointer;
+}
+
+/* The id of a type like the kernel's, with the members that the local one has. Negative: -errno. */
+static int make_type(struct maker *m, uint32_t id, uint32_t local_id, int depth)
+{
+	const struct btf_type *type = plain(&m->kernel, id), *local;
+	const struct btf_array *array;
+	int index, element;
+
+	if (!type || !depth)
+		return -ENOENT;
+	switch (btf_kind(type)) {
+	case BTF_KIND_INT:
+		return btf__add_int(m->made, "int", type->size, btf_int_encoding(type));
+	case BTF_KIND_ENUM:
+	case BTF_KIND_ENUM64:
+		return btf__add_int(m->made, "int", type->size, 0);
+	case BTF_KIND_PTR:
+		return make_pointer(m);
+	case BTF_KIND_ARRAY:
+		array = btf_array(type);
+		local = btf__type_by_id(m->local, (uint32_t)btf__resolve_type(m->local, local_id));
+		if (!local || !btf_is_array(local))
+			return -ENOENT;
+		index = btf__add_int(m->made, "int", 4, 0);
+		element = make_type(m, array->type, btf_array(local)->type, depth - 1);
+		return index < 0 || element < 0 ? -ENOENT : btf__add_array(m->made, index, element, array->nelems);
+	case BTF_KIND_STRUCT:
+	case BTF_KIND_UNION:
+		local = btf__type_by_id(m->local, (uint32_t)btf__resolve_type(m->local, local_id));
+		return local && is_structure(local) ? make_structure(m, type, &local, 1, depth - 1) : -ENOENT;
+	default:
+		return -ENOENT;
+	}
+}
+
+/* With the members of all `locals`. */
+static int make_structure(struct maker *m, const struct btf_type *type, const struct btf_type *const *locals, uint32_t n, int depth)
+{
+	struct field fields[MEMBERS];
+	uint32_t n_fields = 0, i, k, id, bits;
+	int made, err = 0;
+
+	for (k = 0; k < n; k++) {
+		const struct btf_member *member = btf_members(locals[k]);
+
+		for (i = 0; i < btf_vlen(locals[k]) && n_fields < MEMBERS; i++, member++) {
+			struct field *field = &fields[n_fields];
+
+			field->name = btf__name_by_offset(m->local, member->name_off);
+			id = field->name && *field->name ? find_member(&m->kernel, type, field->name, DEPTH, &bits) : 0;
+			field->type = id ? make_type(m, id, member->type, depth) : -ENOENT;
+			field->bits = bits;
+			n_fields += field->type > 0;
+		}
+	}
+	made = btf_kind(type) == BTF_KIND_UNION ?
+		       btf__add_union(m->made, string_at(&m->kernel, type->name_off), type->size) :
+		       btf__add_struct(m->made, string_at(&m->kernel, type->name_off), type->size);
+	for (i = 0; i < n_fields && made > 0 && !err; i++)
+		err = btf__add_field(m->made, fields[i].name, fields[i].type, fields[i].bits, 0);
+	return err ? err : made;
+}
+
+/* The kernel's structure `type` is wanted: by which local ones? */
+static int make_wanted(struct maker *m, const struct btf_type *type, const char *name, uint32_t length)
+{
+	const struct btf_type *locals[4];
+	uint32_t n = 0, id;
+	int made;
+
+	for (id = 1; id < btf__type_cnt(m->local) && n < 4; id++) {
+		const struct btf_type *local = btf__type_by_id(m->local, id);
+		const char *own = btf_is_struct(local) ? btf__name_by_offset(m->local, local->name_off) : NULL;
+
+		if (own && essential_length(own) == length && !memcmp(own, name, length))
+			locals[n++] = local;
+	}
+	made = make_structure(m, type, locals, n, DEPTH);
+	return made < 0 ? made : 0;
+}
+
+static int make_all(struct maker *m)
+{
+	const struct btf_type *type;
+	uint32_t id, slot, length;
+	const char *name;
+	int err;
+
+	for (id = 1; id < btf__type_cnt(m->local) && id < WANTED / 2; id++) {
+		type = btf__type_by_id(m->local, id);
+		name = btf_is_struct(type) ? btf__name_by_offset(m->local, type->name_off) : NULL;
+		if (!name || !*name)
+			continue;
+		length = essential_length(name);
+		slot = slot_of(m, name, length);
+		m->wanted[slot].name = name;
+		m->wanted[slot].length = length;
+	}
+	for (id = 1; id < m->kernel.n; id++) {
+		type = type_at(&m->kernel, id);
+		if (btf_kind(type) != BTF_KIND_STRUCT || !type->name_off)
+			continue;
+		name = string_at(&m->kernel, type->name_off);
+		length = (uint32_t)strlen(name);
+		slot = slot_of(m, name, length);
+		if (!m->wanted[slot].name || m->wanted[slot].done)
+			continue;
+		m->wanted[slot].done = true;
+		err = make_wanted(m, type, name, length);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int write_file(const struct btf *made, int *ret_fd)
+{
+	_cleanup_close_ int fd = memfd_create("kernel_types", MFD_CLOEXEC);
+	const void *bytes;
+	uint32_t size;
+
+	if (fd < 0)
+		return -errno;
+	bytes = btf__raw_data(made, &size);
+	if (!bytes)
+		return -ENOMEM;
+	if (write(fd, bytes, size) != (ssize_t)size)
+		return errno ? -errno : -EIO;
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+int kernel_types__open(const struct btf *local, int *ret_fd)
+{
+	struct maker *m = calloc(1, sizeof(*m));
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	m->kernel.bytes = MAP_FAILED;
+	m->local = local;
+	m->made = btf__new_empty();
+	err = m->made ? read_all(&m->kernel) : -ENOMEM;
+	if (!err)
+		err = index_types(&m->kernel);
+	if (!err)
+		err = make_all(m);
+	if (!err)
+		err = write_file(m->made, ret_fd);
+	drop(&m->kernel);
+	btf__free(m->made);
+	free(m);
+	return err;
+}
