@@ -79,8 +79,13 @@ static const char *set_output(struct cli_options *options, const char *value)
 
 static const char *set_format(struct cli_options *options, const char *value)
 {
-	if (!exporter__find(value))
-		return "is not a format that this version writes (see --help)";
+	static char sentence[320];
+
+	if (!exporter__find(value)) {
+		snprintf(sentence, sizeof(sentence), "is not a format that this version writes; there are %s",
+			 exporter__names());
+		return sentence;
+	}
 	options->format = value;
 	return NULL;
 }
@@ -341,7 +346,7 @@ const struct option_row option_rows[] = {
 	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
 	{"rate", 'r', "HZ", NULL, SAMPLING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
 	{"output", 'o', "FILE", "@file", WRITING, "where to write; - is stdout. Without it cprofd-PID-TIME and the format's ending", set_output},
-	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; speedscope without it, or events for a FILE that ends in .cprof", set_format},
+	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; without it what the end of FILE says (.svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
 	{"functions", 'F', NULL, NULL, WRITING | COMMAND_REPORT, "one frame for each function (this is what happens without it); report: the table of functions", set_functions},
 	{"lines", 'l', NULL, NULL, WRITING | COMMAND_REPORT, "one frame for each line of each function; report: the table of lines", set_lines},
 	{"native", 0, "[KIND]", "off|leaf|full", SAMPLING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option (dump: full); leaf: the innermost alone", set_native},
