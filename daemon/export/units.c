@@ -12,6 +12,13 @@ struct head {
 	uint32_t serial; /* of a call whose name is not known: a node of its own; 0: of all of the name */
 	uint32_t kind;
 };
+/* Of a thread, in a new epoch: the call that the next row may tell again. Rows of calls that go on have the time of the
+ * thread's first sample there; what has another time is new. */
+struct expected {
+	uint32_t call;
+	bool begun;
+	uint64_t time;
+};
 /* This node turned out to be that one. */
 struct late_name {
 	uint32_t node, named;
@@ -78,35 +85,50 @@ static uint32_t call_of(const struct unit_tree *tree, uint32_t unit)
 /* What was not told again has ended. */
 static void expect_nothing(struct unit_tree *tree, uint32_t thread)
 {
+	struct expected *expected;
 	uint32_t at, inner;
 
-	if (thread >= LENGTH(tree->expect, uint32_t))
+	if (thread >= LENGTH(tree->expect, struct expected))
 		return;
-	for (at = ITEM(tree->expect, uint32_t, thread); at != CALL_NONE; at = inner) {
+	expected = &ITEM(tree->expect, struct expected, thread);
+	for (at = expected->call; at != CALL_NONE; at = inner) {
 		inner = unit_tree__call(tree, at)->inner;
 		unit_tree__call(tree, at)->inner = CALL_NONE;
 		unit_tree__call(tree, at)->ended = true;
 	}
-	ITEM(tree->expect, uint32_t, thread) = CALL_NONE;
+	expected->call = CALL_NONE;
+}
+
+static bool is_row_of(const struct unit_tree *tree, const struct unit_call *call, const struct unit_row *row, uint32_t parent)
+{
+	struct unit_node node = unit_tree__node(tree, call->node);
+
+	if (call->parent != parent || node.kind != row->kind || strcmp(node.compiler, row->compiler))
+		return false;
+	return !*node.name || !*row->name || (!strcmp(node.name, row->name) && !strcmp(node.signature, row->signature));
 }
 
 /* Is the row the call that went on when the epoch began? Rows tell such calls first, outermost first. */
-static bool told_again(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t parent, uint32_t *ret)
+static bool told_again(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t parent, uint64_t time,
+		       uint32_t *ret)
 {
+	struct expected *expected;
 	struct unit_call *call;
-	struct unit_node node;
 
-	*ret = thread < LENGTH(tree->expect, uint32_t) ? ITEM(tree->expect, uint32_t, thread) : CALL_NONE;
+	if (thread >= LENGTH(tree->expect, struct expected))
+		return false;
+	expected = &ITEM(tree->expect, struct expected, thread);
+	*ret = expected->call;
 	if (*ret == CALL_NONE)
 		return false;
 	call = unit_tree__call(tree, *ret);
-	node = unit_tree__node(tree, call->node);
-	if (call->parent != parent || node.kind != row->kind || strcmp(node.compiler, row->compiler) ||
-	    (*node.name && *row->name && (strcmp(node.name, row->name) || strcmp(node.signature, row->signature)))) {
+	if ((expected->begun && expected->time != time) || !is_row_of(tree, call, row, parent)) {
 		expect_nothing(tree, thread);
 		return false;
 	}
-	ITEM(tree->expect, uint32_t, thread) = call->inner;
+	expected->begun = true;
+	expected->time = time;
+	expected->call = call->inner;
 	call->inner = CALL_NONE;
 	return true;
 }
@@ -119,7 +141,7 @@ int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 	uint32_t id = 0;
 	int err;
 
-	if (told_again(tree, row, thread, call.parent, &id))
+	if (told_again(tree, row, thread, call.parent, begin, &id))
 		return buf__append(&tree->epoch, &id, sizeof(id));
 	if (call.parent != CALL_NONE) {
 		head.parent = unit_tree__call(tree, call.parent)->node;
@@ -174,14 +196,15 @@ uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t threa
 static int set_expect(struct unit_tree *tree, struct buf *last, uint32_t thread, uint32_t call)
 {
 	const uint32_t none = CALL_NONE;
+	const struct expected nothing = {.call = CALL_NONE};
 	uint32_t *before;
 
-	while (LENGTH(tree->expect, uint32_t) <= thread)
-		if (buf__append(&tree->expect, &none, sizeof(none)) || buf__append(last, &none, sizeof(none)))
+	while (LENGTH(tree->expect, struct expected) <= thread)
+		if (buf__append(&tree->expect, &nothing, sizeof(nothing)) || buf__append(last, &none, sizeof(none)))
 			return -ENOMEM;
 	before = &ITEM(*last, uint32_t, thread);
 	if (*before == CALL_NONE)
-		ITEM(tree->expect, uint32_t, thread) = call;
+		ITEM(tree->expect, struct expected, thread).call = call;
 	else
 		unit_tree__call(tree, *before)->inner = call;
 	*before = call;

@@ -43,7 +43,7 @@ struct unit_tree {
 	struct intern nodes;
 	struct buf calls;  /* struct unit_call */
 	struct buf epoch;  /* uint32_t: call of each row of the epoch */
-	struct buf expect; /* uint32_t by thread: the call that the next row may tell again */
+	struct buf expect; /* struct expected, by thread */
 	struct buf late;   /* struct late_name */
 	struct buf final;  /* uint32_t by node, after finish */
 	struct buf scratch;
