@@ -163,7 +163,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 	if (threads && !report->has_native)
 		return 0;
 	err = report__rank_below(report, above->by, row, threads ? 0 : ROWS_BELOW, &table);
-	if (!err && above->by == REPORT_UNIT && table->n_ranks && said_before(table, before))
+	if (!err && above->by == REPORT_UNIT && (!table->n_ranks || said_before(table, before)))
 		return 0;
 	for (i = 0; !err && table && i < table->n_ranks; i++) {
 		const struct rank *rank = &table->ranks[i];
@@ -175,10 +175,12 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 			put_times(table, &(struct rank){.inclusive = rank->inclusive, .inclusive_sd = rank->inclusive_sd},
 				  (struct shape){.alone = true}, out);
 			fprintf(out, "    %s", key.name);
-		} else {
+		} else if (key.kind != FUNCTION_NOTE) {
 			fprintf(out, "%*s%6.2f %%  %s by %s", at, "", percent(rank->inclusive, above->total),
 				above->by == REPORT_UNIT ? "caused" : "called", key.name);
 			put_place(&key, out);
+		} else {
+			continue;
 		}
 		fputc('\n', out);
 	}
