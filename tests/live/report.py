@@ -14,7 +14,7 @@ import tempfile
 
 import report_formats
 import report_tables
-from report_truth import (Recordings, Skip, add_up, cprofd, expect, function, module, read_recording, report, same,
+from report_truth import (Recordings, Skip, add_up, cprofd, expect, function, read_recording, report, same,
                           shown)
 
 

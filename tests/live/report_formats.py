@@ -8,7 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-from report_truth import NO_CLASS, ROOT, Skip, add_up, cprofd, expect, function, module, report, rows_of, same
+from report_truth import NO_CLASS, ROOT, Skip, add_up, cprofd, expect, function, report, rows_of, same
 
 
 class Pprof:
