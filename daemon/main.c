@@ -24,10 +24,8 @@ int main(int argc, char **argv)
 		return CLI_DONE;
 	}
 	command = command__find(argv[1]);
-	if (!command) {
-		say__failure("see `cprofd --help`", "there is no command '%s'", argv[1]);
-		return CLI_USAGE;
-	}
+	if (!command)
+		return command__unknown(argv[1]);
 	status = options__parse(command, argc - 1, argv + 1, &options, &help);
 	if (status != CLI_DONE)
 		return status;

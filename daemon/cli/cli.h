@@ -78,6 +78,8 @@ struct command {
 #define COMMAND_TOP 8192u
 extern const struct command commands[]; /* ended by a NULL name */
 const struct command *command__find(const char *name);
+/* There is none of this name: says so, which is like it, and which there are. CLI_USAGE. */
+int command__unknown(const char *name);
 
 int attach__run(const struct cli_options *options);
 int record__run(const struct cli_options *options);

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "export/close.h"
 
 /* clang-format off */
 const struct command commands[] = {
@@ -161,4 +162,26 @@ const struct command *command__find(const char *name)
 		if (!strcmp(command->name, name))
 			return command;
 	return NULL;
+}
+
+int command__unknown(const char *name)
+{
+	struct close close = {.want = name};
+	const struct command *command;
+	char likely[512], all[512];
+	size_t len = 0;
+
+	for (command = commands; command->name; command++) {
+		close__offer(&close, command->name);
+		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%s", command == commands ? "" : ", ",
+					command->name);
+	}
+	close__text(&close, likely, sizeof(likely));
+	likely[strcspn(likely, ",")] = '\0';
+	if (*likely)
+		say__failure("", "there is no command '%s': did you mean %s?", name, likely);
+	else
+		say__failure("", "there is no command '%s'", name);
+	fprintf(stderr, "        the commands are %s; `cprofd --help` tells of each\n", all);
+	return CLI_USAGE;
 }

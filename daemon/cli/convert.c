@@ -36,7 +36,7 @@ static void tell_failure(int err, const char *input, const char *output,
 
 int convert__run(const struct cli_options *options)
 {
-	const char *format = write__format(options->format, options->output);
+	const char *format;
 	struct export_report report = {};
 	struct output output;
 	_cleanup_close_ int input = -1;
@@ -48,6 +48,9 @@ int convert__run(const struct cli_options *options)
 		say__failure("as in `cprofd convert svd.cprof`", "one recording, please");
 		return CLI_USAGE;
 	}
+	status = write__format(options->format, options->output, &format);
+	if (status != CLI_DONE)
+		return status;
 	path = options->operands[0];
 	input = input__open(path);
 	if (input < 0) {

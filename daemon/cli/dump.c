@@ -23,6 +23,14 @@ static bool is_kind(const json_t *frame, const char *kind)
 	return !strcmp(word(frame, "kind"), kind);
 }
 
+/* "libc.so.6+0x1234": a function without a name is called by its module. */
+static bool names_module(const char *function, const char *module)
+{
+	size_t len = strlen(module);
+
+	return !strncmp(function, module, len) && function[len] == '+';
+}
+
 static void print_frame(const json_t *frame)
 {
 	json_int_t line = json_integer_value(json_object_get(frame, "line"));
@@ -33,7 +41,7 @@ static void print_frame(const json_t *frame)
 		printf("    %s (%s:%lld)\n", word(frame, "function"), word(frame, "file"), (long long)line);
 	else if (is_kind(frame, "python"))
 		printf("    %s (%s)\n", word(frame, "function"), word(frame, "file"));
-	else if (*word(frame, "module"))
+	else if (*word(frame, "module") && !names_module(word(frame, "function"), word(frame, "module")))
 		printf("    %s (%s)\n", word(frame, "function"), word(frame, "module"));
 	else
 		printf("    %s\n", word(frame, "function"));

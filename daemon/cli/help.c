@@ -398,11 +398,8 @@ int help__run(const struct cli_options *options)
 		return CLI_DONE;
 	}
 	command = command__find(options->operands[0]);
-	if (!command) {
-		say__failure("see `cprofd --help`", "there is no command '%s'",
-			     options->operands[0]);
-		return CLI_USAGE;
-	}
+	if (!command)
+		return command__unknown(options->operands[0]);
 	help__command(stdout, command);
 	return CLI_DONE;
 }

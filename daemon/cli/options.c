@@ -79,8 +79,13 @@ static const char *set_output(struct cli_options *options, const char *value)
 
 static const char *set_format(struct cli_options *options, const char *value)
 {
-	if (!exporter__find(value))
-		return "is not a format that this version writes (see --help)";
+	static char sentence[320];
+
+	if (!exporter__find(value)) {
+		snprintf(sentence, sizeof(sentence), "is not a format that this version writes; there are %s",
+			 exporter__names());
+		return sentence;
+	}
 	options->format = value;
 	return NULL;
 }
@@ -221,8 +226,8 @@ static const char *set_by(struct cli_options *options, const char *value)
 		for (by = 0; by < REPORT_CALLERS && !name_is(report_names[by], value, len); by++)
 			;
 		if (by == REPORT_CALLERS)
-			return "is not one of class, thread, function, line, package, module, file, callee (or "
-			       "several, with commas)";
+			return "is not one of class, thread, unit, phase, pass, trigger, function, line, package, module, "
+			       "file, callee (or several, with commas)";
 		options->report_tables |= 1u << by;
 		value += len;
 		if (!*value)
@@ -342,7 +347,7 @@ const struct option_row option_rows[] = {
 	{"duration", 'd', "SECS", NULL, ATTACHING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
 	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
 	{"output", 'o', "FILE", "@file", WRITING, "where to write; - is stdout. Without it cprofd-PID-TIME and the format's ending", set_output},
-	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; speedscope without it, or events for a FILE that ends in .cprof", set_format},
+	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; without it what the end of FILE says (.svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
 	{"functions", 'F', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each function (this is what happens without it); report: the table of functions", set_functions},
 	{"lines", 'l', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each line of each function; report: the table of lines", set_lines},
 	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option (dump, top: full); leaf: the innermost alone", set_native},
@@ -359,7 +364,7 @@ const struct option_row option_rows[] = {
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"by", 'b', "WHAT", "class|thread|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,function,line", set_by},
+	{"by", 'b', "WHAT", "class|thread|unit|phase|pass|trigger|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), phase, pass (of an optimiser), trigger (the lines that caused compiles), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,function,line", set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
 	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_REPORT, "order of rows; exclusive without it, but for --callers and --callees", set_sort},

@@ -81,7 +81,9 @@ static int plan_output(struct recorder *recorder, pid_t pid)
 	}
 	if (!recorder->write_file)
 		return CLI_DONE;
-	recorder->format = write__format(options->format, options->output);
+	status = write__format(options->format, options->output, &recorder->format);
+	if (status != CLI_DONE)
+		return status;
 	recorder->recording_is_output = !strcmp(recorder->format, "events");
 	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &parts));
 	snprintf(recorder->stem, sizeof(recorder->stem), "cprofd-%d-%s", pid, utc);

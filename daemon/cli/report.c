@@ -12,7 +12,8 @@
 
 /* Without --by: what most people ask first. */
 #define TABLES_DEFAULT                                                                             \
-	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
+	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |           \
+	 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 
 static uint32_t tables_of(const struct cli_options *options)
 {
@@ -102,6 +103,7 @@ int report__run(const struct cli_options *options)
 			       : 20,
 		.until = options->until,
 		.min_share = options->min_share,
+		.brief = tables_of(options) == TABLES_DEFAULT && !options->report_tables,
 	};
 	struct report *report;
 	int i, err, status = CLI_DONE;

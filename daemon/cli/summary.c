@@ -7,6 +7,7 @@
 #include "cli/summary.h"
 #include "cli/units.h"
 #include "cprofd/loss.h"
+#include "report/fit.h"
 
 #define TOP 10
 /* A rate over less CPU time than this says nothing. */
@@ -32,18 +33,6 @@ static const char *loss_sentence(const char *name)
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-/* The end of a path tells more than its begin. */
-static const char *tail(const char *path, size_t width)
-{
-	size_t len = strlen(path);
-	const char *slash;
-
-	if (len <= width)
-		return path;
-	slash = strchr(path + len - width, '/');
-	return slash ? slash + 1 : path + len - width;
 }
 
 static void print_counts(const struct tally_result *result)
@@ -104,13 +93,13 @@ static void print_native(const struct tally_result *result)
 
 static void print_classes(const struct tally_result *result)
 {
-	const char *before = "        by class: ";
+	const char *before = "        CPU time by class: ";
 	uint32_t i;
 
 	/* Without native stacks only what the kernel did is told apart. */
 	if (!result->native)
 		return;
-	for (i = 0; i < result->n_classes && result->classes[i].cpu; i++) {
+	for (i = 0; i < result->n_classes && percent(result->classes[i].cpu, result->cpu) >= 0.05; i++) {
 		fprintf(stderr, "%s%s %.1f %%", before, result->classes[i].name, percent(result->classes[i].cpu, result->cpu));
 		before = ", ";
 	}
@@ -147,18 +136,22 @@ static void print_functions(const struct tally_result *result)
 
 	if (!result->seen)
 		return;
-	fprintf(stderr, "\n   self   total  function\n");
+	fprintf(stderr, "\nCPU time by function:\n   self   total\n");
 	for (i = 0; i < result->n_functions && i < TOP; i++) {
 		const struct tally_function *function = &result->functions[i];
 
 		if (!function->self)
 			break;
-		fprintf(stderr, "%5.1f %%  %5.1f %%  %-*.100s",
-			percent(function->self, result->cpu), percent(function->total, result->cpu),
-			NAME_WIDTH, function->name);
-		if (*function->file)
-			fprintf(stderr, "  %s", tail(function->file, FILE_WIDTH));
-		if (*function->file && function->line)
+		fprintf(stderr, "%5.1f %%  %5.1f %%  ", percent(function->self, result->cpu),
+			percent(function->total, result->cpu));
+		if (!*function->file) {
+			fprintf(stderr, "%s\n", function->name);
+			continue;
+		}
+		fit__name(stderr, function->name, NAME_WIDTH);
+		fputs("  ", stderr);
+		fit__path(stderr, function->file, FILE_WIDTH);
+		if (function->line)
 			fprintf(stderr, ":%" PRIu32, function->line);
 		fputc('\n', stderr);
 	}

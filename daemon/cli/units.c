@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "report/fit.h"
 #include "rules/rules.h"
 #include "units/units.h"
+
+#define NAME_WIDTH 100
 
 static const uint32_t shown[RULE_KINDS] = {[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6};
 
@@ -32,12 +35,13 @@ void units_summary__free(struct units_summary *summary)
 static void print_line(const struct units_line *line)
 {
 	const char *name = *line->name ? line->name : "(name unknown)";
+	char words[1024];
 
-	fprintf(stderr, "%12s %12s %6" PRIu32 "  %s", words__duration(line->inclusive),
-		words__duration(line->exclusive), line->count, name);
-	if (line->kind == RULE_UNIT)
-		fprintf(stderr, strlen(line->signature) > 60 ? "(%.60s...)" : "(%s)", line->signature);
-	fprintf(stderr, "\n");
+	fprintf(stderr, "%12s %12s %6" PRIu32 "  ", words__duration(line->inclusive), words__duration(line->exclusive),
+		line->count);
+	snprintf(words, sizeof(words), line->kind == RULE_UNIT ? "%s(%s)" : "%s", name, line->signature);
+	fit__name(stderr, words, -NAME_WIDTH);
+	fputc('\n', stderr);
 }
 
 void units_summary__print(struct units_summary *summary)
@@ -50,7 +54,8 @@ void units_summary__print(struct units_summary *summary)
 	for (kind = 0; kind < RULE_KINDS; kind++) {
 		if (units_table__lines(summary->table, kind, &lines, &n) || !n)
 			continue;
-		fprintf(stderr, "%12s %12s %6s  %s\n", kind ? "inclusive" : "with inner", "exclusive", "times", titles[kind]);
+		fprintf(stderr, "Wall time by %s, waiting included:\n%12s %12s %6s\n", titles[kind],
+			kind ? "inclusive" : "with inner", "exclusive", "times");
 		for (i = 0; i < n && i < shown[kind]; i++)
 			print_line(&lines[i]);
 		if (n > i)

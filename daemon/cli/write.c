@@ -15,11 +15,25 @@ static bool ends_in(const char *name, const char *ending)
 	return len >= ending_len && !strcmp(name + len - ending_len, ending);
 }
 
-const char *write__format(const char *asked, const char *output)
+int write__format(const char *asked, const char *output, const char **ret)
 {
-	if (asked)
-		return exporter__find(asked)->name;
-	return output && ends_in(output, ".cprof") ? "events" : "speedscope";
+	const struct exporter *want = asked ? exporter__find(asked) : NULL, *named = NULL;
+	bool sure = false;
+
+	if (output)
+		named = exporter__of_name(output, &sure);
+	*ret = want ? want->name : named ? named->name : "speedscope";
+	if (want && named != want && sure) {
+		say__failure("leave -f out, or choose another name", "-f %s, but %s is a name for %s", asked, output,
+			     named->name);
+		return CLI_USAGE;
+	}
+	if (!asked && output && ends_in(output, ".html")) {
+		say__failure("a picture that a browser opens by itself is an .svg",
+			     "%s: this version writes no HTML (formats: %s)", output, exporter__names());
+		return CLI_USAGE;
+	}
+	return CLI_DONE;
 }
 
 const char *write__extension(const char *format)

@@ -7,8 +7,9 @@
 #include "cli/output.h"
 #include "export/export.h"
 
-/* The canonical name of the format: asked for, or told by the output's name. */
-const char *write__format(const char *asked, const char *output);
+/* The canonical name of the format: asked for, or told by the end of the output's name, else speedscope. CLI_DONE, or
+ * CLI_USAGE (said already) where the two contradict each other. */
+int write__format(const char *asked, const char *output, const char **ret);
 /* Of a default file name, with its dot. */
 const char *write__extension(const char *format);
 /* A recording under this name: zstd, or plain lines (.ndjson, .jsonl, .json, not a regular file)? */

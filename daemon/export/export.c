@@ -10,17 +10,17 @@
 
 const struct exporter exporters[] = {
 	{"speedscope", ".speedscope.json",
-	 "for speedscope.app: a time line for each thread, in nanoseconds", export__speedscope},
+	 "for speedscope.app: a time line for each thread, in nanoseconds", ".speedscope.json ?.json", export__speedscope},
 	{"collapsed", ".collapsed.txt",
 	 "a line for each stack and its CPU time in microseconds (flamegraph.pl --countname=us, gprof2dot)",
-	 export__collapsed},
+	 ".collapsed .folded .collapsed.txt ?.txt", export__collapsed},
 	{"svg", ".svg", "a flame graph that a browser opens by itself: click to zoom, search by name",
-	 export__svg},
+	 ".svg", export__svg},
 	{"pprof", ".pb.gz",
 	 "for `go tool pprof` and stores of profiles: CPU and wall time, functions and lines, labels",
-	 export__pprof},
+	 ".pb.gz .pprof", export__pprof},
 	{"events", ".cprof", "the recording itself, from which every other format can be made",
-	 export__events},
+	 ".cprof .ndjson .jsonl", export__events},
 	{},
 };
 
@@ -40,6 +40,48 @@ const struct exporter *exporter__find(const char *format)
 		if (!strcmp(format, exporter->name))
 			return exporter;
 	return NULL;
+}
+
+/* Is `name` as one of the endings says? */
+static bool is_called(const char *name, const char *endings, bool *ret_sure)
+{
+	size_t len = strlen(name), n;
+
+	for (; *endings; endings += n + (endings[n] == ' ')) {
+		*ret_sure = *endings != '?';
+		endings += !*ret_sure;
+		n = strcspn(endings, " ");
+		if (len > n && !strncasecmp(name + len - n, endings, n))
+			return true;
+	}
+	return false;
+}
+
+const struct exporter *exporter__of_name(const char *name, bool *ret_sure)
+{
+	const struct exporter *exporter;
+
+	for (exporter = exporters; exporter->name; exporter++)
+		if (is_called(name, exporter->endings, ret_sure))
+			return exporter;
+	*ret_sure = false;
+	return NULL;
+}
+
+const char *exporter__names(void)
+{
+	static char text[256];
+	const struct exporter *exporter;
+	size_t i, len = 0;
+
+	for (exporter = exporters; exporter->name; exporter++) {
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", exporter == exporters ? "" : ", ",
+					exporter->name);
+		for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+			if (!strcmp(aliases[i].name, exporter->name))
+				len += (size_t)snprintf(text + len, sizeof(text) - len, " (%s)", aliases[i].alias);
+	}
+	return text;
 }
 
 int export__run(const char *format, int recording_fd, const struct export_options *options,

@@ -53,6 +53,7 @@ struct exporter {
 	const char *name;       /* of -f */
 	const char *extension;  /* of a default file name, with its dot */
 	const char *description; /* one sentence for --help */
+	const char *endings;    /* of names that ask for it, parted by spaces; after a '?' those that other formats may have too */
 	int (*run)(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret);
 };
@@ -62,6 +63,10 @@ extern const struct exporter exporters[];
 
 /* By name or by py-spy's alias; NULL when there is none. */
 const struct exporter *exporter__find(const char *format);
+/* By the end of a file's name; NULL: it says nothing. *ret_sure: no other format would be called so. */
+const struct exporter *exporter__of_name(const char *name, bool *ret_sure);
+/* "speedscope, collapsed (raw), ..." */
+const char *exporter__names(void);
 
 /* Reads the recording from its start when the fd can seek, else from where it is. */
 int export__run(const char *format, int recording_fd, const struct export_options *options,

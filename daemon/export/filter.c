@@ -143,6 +143,17 @@ static int on_stacks(struct filter *filter, const struct event_rows *event)
 	return row ? hand_on(filter, EVENT_STACKS, event->first + 1, event->n, row) : -ENOMEM;
 }
 
+/* What triggered a compile is a stack. */
+static int on_units(struct filter *filter, const struct event_rows *event)
+{
+	struct unit_row *row = copy(filter, event, sizeof(*row));
+	uint32_t i;
+
+	for (i = 0; row && i < event->n; i++)
+		row[i].trigger += row[i].trigger != 0;
+	return row ? hand_on(filter, EVENT_UNITS, event->first, event->n, row) : -ENOMEM;
+}
+
 /* --- samples --- */
 
 static int of_class(struct filter *filter, uint32_t id, bool *ret)
@@ -249,6 +260,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return tell_note(filter) ?: on_frames(filter, &event->rows);
 	case EVENT_STACKS:
 		return tell_note(filter) ?: on_stacks(filter, &event->rows);
+	case EVENT_UNITS:
+		return tell_note(filter) ?: on_units(filter, &event->rows);
 	case EVENT_SAMPLES:
 		return tell_note(filter) ?: on_samples(filter, &event->samples);
 	case EVENT_SESSION:

@@ -114,6 +114,27 @@ static int waiting_stack(struct model *model, const struct sample_row *row, uint
 	return projection__node(model, stack, model__node(model, model->idle).frame, ret);
 }
 
+static int on_units(struct model *model, const struct event_rows *rows)
+{
+	const struct unit_row *row = rows->rows;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < rows->n && !err && model->with_units; i++, row++) {
+		uint32_t thread = ITEM(model->epoch_threads, uint32_t, row->thread), trigger = 0;
+
+		if (row->trigger && !row->parent)
+			trigger = model__node(model, ITEM(model->epoch_stacks, uint32_t, row->trigger)).frame + 1;
+		err = unit_tree__row(&model->units, row, thread, trigger, since_start(model, row->time));
+	}
+	return err;
+}
+
+static int on_unit_end(struct model *model, const struct event_unit_end *event)
+{
+	return model->with_units ? unit_tree__end(&model->units, event, since_start(model, event->time)) : 0;
+}
+
 static int on_samples(struct model *model, const struct event_samples *samples)
 {
 	const struct sample_row *row = samples->rows;
@@ -133,6 +154,8 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		thread->samples += time >= model->options->from &&
 				   (!model->options->to || time <= model->options->to);
 		err = class_names__id(&model->classes, row->class_id, &model->class_now);
+		model->call_now = unit_tree__sample(&model->units, row->unit, id, time);
+		model->time_now = time;
 		err = err ?: waiting_stack(model, row, stack, &waiting);
 		if (!err)
 			err = timeline__sample(model, thread, time, row->wall, row->cpu,
@@ -153,6 +176,8 @@ static int on_thread_end(struct model *model, const struct event_ending *event)
 	if (thread->ended)
 		return 0;
 	err = class_names__id(&model->classes, 0, &model->class_now);
+	model->call_now = CALL_NONE;
+	model->time_now = time;
 	err = err ?: timeline__sample(model, thread, time, event->wall, event->cpu,
 				      model->not_sampled, MODEL_ROOT);
 	thread->ended = true;
@@ -175,6 +200,7 @@ static int on_session(struct model *model, const struct event_session *event)
 	model->rate = event->rate;
 	model->period = 1000000000 / (event->rate ? event->rate : 999);
 	model->wall_mode = !strcmp(event->mode, "wall");
+	model->native_asked = event->native;
 	return err ? err : replace(&model->command, event->command);
 }
 
@@ -202,6 +228,9 @@ static int start_epoch(struct model *model)
 
 	if (model->epoch)
 		err = model->epoch(model) ?: plant(model);
+	if (err)
+		return err;
+	err = unit_tree__epoch(&model->units);
 	if (err)
 		return err;
 	class_names__epoch(&model->classes);
@@ -287,6 +316,10 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return projection__stacks(model, &event->rows);
 	case EVENT_CLASSES:
 		return class_names__rows(&model->classes, &event->rows);
+	case EVENT_UNITS:
+		return on_units(model, &event->rows);
+	case EVENT_UNIT_END:
+		return on_unit_end(model, &event->unit_end);
 	case EVENT_SAMPLES:
 		return on_samples(model, &event->samples);
 	case EVENT_THREAD_END:
@@ -361,7 +394,7 @@ static int read_filtered(struct model *model, int recording_fd, struct export_mi
 
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
-	int err = read_filtered(model, recording_fd, ret_missing);
+	int err = read_filtered(model, recording_fd, ret_missing) ?: unit_tree__finish(&model->units);
 	uint32_t i, shown = 0;
 
 	for (i = 0; i < model__threads(model) && !err; i++) {
@@ -404,6 +437,7 @@ void model__free(struct model *model)
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
 	filter__free(model->filter);
+	unit_tree__free(&model->units);
 	class_names__free(&model->classes);
 	free(model->mode);
 	free(model->command);

@@ -22,6 +22,7 @@
 #include "export/export.h"
 #include "export/filter.h"
 #include "export/intern.h"
+#include "export/units.h"
 
 #define MODEL_ROOT 0u /* stack node: no frame */
 
@@ -68,6 +69,9 @@ struct model {
 	 * its `ns` the thread ran; class_now is the class of the sample that it is of. */
 	int (*slice)(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
 		     uint64_t ns);
+	/* Called for each sample before its slices: `ran` of `shown` ns of wall time, inside the window, are CPU time.
+	 * class_now and call_now are the sample's; `stack` is left_out where a filter left it out. NULL: not called. */
+	int (*sampled)(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown);
 	/* Called at the end of each epoch; when it is set, the tree of stacks is
 	 * forgotten after it, so that memory stays that of one epoch. */
 	int (*epoch)(struct model *model);
@@ -78,12 +82,17 @@ struct model {
 	struct filter *filter; /* NULL: all samples are shown */
 	struct class_names classes;
 	uint32_t class_now;
+	bool with_units; /* set before the reading by who asks for compile units */
+	struct unit_tree units;
+	uint32_t call_now; /* call of the sample, or CALL_NONE */
+	uint64_t time_now; /* of the sample */
 
 	/* session */
 	int32_t pid;
 	uint32_t rate;
 	uint64_t origin, realtime, finish, period;
 	bool begun, wall_mode, cut;
+	bool native_asked; /* the session has native stacks */
 	char *mode, *command, *reason, *detail;
 	uint64_t samples, whole, gap_events; /* ledger */
 	uint64_t native, native_whole, stops_more; /* native 0: none was asked for */
@@ -140,6 +149,8 @@ static inline uint64_t slice_ns(const struct slice *slice)
 int projection__functions(struct model *model, const struct event_rows *rows);
 int projection__frames(struct model *model, const struct event_rows *rows);
 int projection__stacks(struct model *model, const struct event_rows *rows);
+/* A frame that stands for something else than code; not of a detailed model. */
+int projection__label(struct model *model, const char *name, const char *file, uint32_t line, uint32_t *ret);
 int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint32_t *ret);
 int projection__note(struct model *model, const char *words, uint32_t *ret);
 

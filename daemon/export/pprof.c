@@ -1,7 +1,7 @@
 /* pprof's profile.proto (github.com/google/pprof), gzip'ed: what `go tool pprof`
  * and stores of profiles read. Two values a sample, CPU and wall time in ns; lines
  * always, since the reader can sum them up by function; labels: thread, tid,
- * process, pid, class. Addresses are not in a recording, so locations have none;
+ * process, pid, class; of compiles: unit, phase, pass. Addresses are not in a recording, so locations have none;
  * mappings are the modules of native code, by name. */
 #include <errno.h>
 #include <stdlib.h>
@@ -211,6 +211,32 @@ static int add_label(struct pprof *pprof, const char *key, const char *string, u
 	return err ?: protobuf__bytes(&pprof->message, SAMPLE_LABEL, inner->data, inner->len);
 }
 
+/* The innermost compile, phase and pass. */
+static int add_unit_labels(struct pprof *pprof, uint32_t id)
+{
+	static const char *const keys[UNIT_KINDS] = {"unit", "phase", "pass"};
+	bool known[UNIT_KINDS] = {};
+	struct buf name = {};
+	int err = 0;
+
+	for (id = unit_tree__final(&pprof->model.units, id); id && !err;) {
+		struct unit_node node = unit_tree__node(&pprof->model.units, id);
+
+		id = node.parent;
+		/* What is further out than the compile is of another one. */
+		if (node.kind >= UNIT_KINDS || known[node.kind] || known[UNIT_COMPILE])
+			continue;
+		known[node.kind] = true;
+		buf__clear(&name);
+		err = buf__puts(&name, *node.name ? node.name : "(name unknown)");
+		if (node.kind == UNIT_COMPILE)
+			err = err ?: buf__printf(&name, "(%s)", node.signature);
+		err = err ?: buf__append(&name, "", 1) ?: add_label(pprof, keys[node.kind], name.data, 0);
+	}
+	buf__free(&name);
+	return err;
+}
+
 static int add_labels(struct pprof *pprof, const struct sum_key *key)
 {
 	const struct model *model = &pprof->model;
@@ -223,9 +249,8 @@ static int add_labels(struct pprof *pprof, const struct sum_key *key)
 	err = err ?: add_label(pprof, "pid", NULL, (uint64_t)process->pid);
 	if (sums__apart(model, key->stack))
 		return err;
-	return err
-		       ?: add_label(pprof, "class",
-				    class_names__name(&model->classes, key->class_id), 0);
+	err = err ?: add_label(pprof, "class", class_names__name(&model->classes, key->class_id), 0);
+	return err ?: add_unit_labels(pprof, key->unit);
 }
 
 static int put_sample(struct pprof *pprof, const struct sum_key *key, const struct sum *sum)
@@ -331,9 +356,12 @@ static int put_strings(struct pprof *pprof)
 static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
 		     uint64_t ns)
 {
-	const struct sum_key key = {thread->id, stack,
-				    sums__apart(model, stack) ? 0 : model->class_now};
+	struct sum_key key = {.thread = thread->id, .stack = stack};
 
+	if (!sums__apart(model, stack)) {
+		key.class_id = model->class_now;
+		key.unit = model->call_now == CALL_NONE ? 0 : unit_tree__call(&model->units, model->call_now)->node;
+	}
 	return stack == MODEL_ROOT ? 0 : sums__add(model->ctx, &key, cpu, ns);
 }
 
@@ -359,6 +387,7 @@ int export__pprof(int recording_fd, const struct export_options *options, FILE *
 	pprof->out = out;
 	err = model__init_detailed(&pprof->model, &lines);
 	pprof->model.slice = add_slice;
+	pprof->model.with_units = true;
 	pprof->model.ctx = &pprof->sums;
 	err = err ?: model__read(&pprof->model, recording_fd, &ret->missing) ?: write_profile(pprof);
 	model__report(&pprof->model, ret);

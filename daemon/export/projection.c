@@ -130,6 +130,13 @@ int projection__note(struct model *model, const char *words, uint32_t *ret)
 	return err ? err : projection__node(model, MODEL_ROOT, frame, ret);
 }
 
+int projection__label(struct model *model, const char *name, const char *file, uint32_t line, uint32_t *ret)
+{
+	const struct look look = {line, 0, name, file, ""};
+
+	return look_id(model, &model->frames, &look, ret) ?: note_column(model, *ret, 0);
+}
+
 int projection__functions(struct model *model, const struct event_rows *rows)
 {
 	const struct function_row *row = rows->rows;

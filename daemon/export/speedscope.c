@@ -123,14 +123,16 @@ static void write_profile(struct writer *writer, const char *name,
 	flush_text(writer, 0);
 }
 
-static int thread_title(const struct speedscope *file, const struct model_thread *thread, struct buf *ret)
+static int thread_title(const struct speedscope *file, const struct model_thread *thread, const char *before,
+			struct buf *ret)
 {
 	const struct model_process *process = model__process(file->model, thread->process);
-	int err = 0;
+	int err;
 
 	buf__clear(ret);
+	err = buf__puts(ret, before);
 	if (model__processes_shown(file->model) > 1)
-		err = buf__printf(ret, "%s (%d) ", process->name, process->pid);
+		err = err ?: buf__printf(ret, "%s (%d) ", process->name, process->pid);
 	err = err ?: buf__printf(ret, "%s (%d)", thread->name, thread->tid);
 	return err ?: buf__append(ret, "", 1);
 }
@@ -141,6 +143,26 @@ static uint64_t begin_of(const struct speedscope *file, const struct model_threa
 	uint64_t from = model__from(file->model);
 
 	return thread->begin > from ? thread->begin - from : 0;
+}
+
+/* What was compiled meanwhile, if anything was. */
+static void write_units(struct writer *writer, uint32_t place, struct buf *title)
+{
+	struct buf events = {};
+
+	put(writer, speedscope__put_spans(writer->file, place, &events));
+	if (events.len && !writer->err) {
+		put(writer, buf__puts(&writer->text, ",\n{\"type\":\"evented\",\"name\":"));
+		put(writer, thread_title(writer->file, writer->file->threads[place], "compile units: ", title));
+		put(writer, json__string(&writer->text, title->data));
+		put(writer, buf__printf(&writer->text, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%llu,\n\"events\":[",
+					(unsigned long long)writer->file->to));
+		flush_text(writer, 0);
+		put(writer, buf__append(&writer->text, events.data, events.len));
+		put(writer, buf__puts(&writer->text, "]}"));
+		flush_text(writer, 0);
+	}
+	buf__free(&events);
 }
 
 static int write_profiles(struct speedscope *file)
@@ -161,13 +183,15 @@ static int write_profiles(struct speedscope *file)
 		struct model_thread *thread = file->threads[i];
 		uint64_t ns = slices_ns(thread), begin = begin_of(file, thread);
 
-		put(&writer, thread_title(file, thread, &title));
+		put(&writer, thread_title(file, thread, "", &title));
 		if (!writer.err)
 			write_profile(&writer, title.data, &thread, 1, file->bin, begin, ns,
 				      file->to - begin - ns);
-		put(&writer, buf__puts(&writer.text, i + 1 < file->n ? ",\n" : "\n"));
+		put(&writer, buf__puts(&writer.text, i + 1 < file->n ? ",\n" : ""));
 	}
-	put(&writer, buf__puts(&writer.text, "]}\n"));
+	for (i = 0; i < file->n; i++)
+		write_units(&writer, i, &title);
+	put(&writer, buf__puts(&writer.text, "\n]}\n"));
 	flush_text(&writer, 0);
 	buf__free(&writer.text);
 	buf__free(&title);
@@ -177,6 +201,14 @@ static int write_profiles(struct speedscope *file)
 
 static int write_file(struct speedscope *file)
 {
+	if (fwrite(file->head.data, 1, file->head.len, file->out) != file->head.len)
+		return errno ? -errno : -EIO;
+	return write_profiles(file);
+}
+
+/* All profiles end where the last one does. */
+static int set_end(struct speedscope *file)
+{
 	uint32_t i;
 
 	file->to = model__to(file->model) - model__from(file->model);
@@ -185,9 +217,7 @@ static int write_file(struct speedscope *file)
 
 		file->to = end > file->to ? end : file->to;
 	}
-	if (fwrite(file->head.data, 1, file->head.len, file->out) != file->head.len)
-		return errno ? -errno : -EIO;
-	return write_profiles(file);
+	return 0;
 }
 
 static int allocate(struct speedscope *file)
@@ -208,9 +238,10 @@ int export__speedscope(int recording_fd, const struct export_options *options, F
 	struct speedscope file = {.model = &model, .options = options, .out = out};
 	int err = model__init(&model, options);
 
+	model.with_units = model.units.keep = true;
 	err = err ?: model__read(&model, recording_fd, &ret->missing);
 	err = err ?: model__order(&model, &file.threads, &file.n);
-	err = err ?: allocate(&file);
+	err = err ?: set_end(&file) ?: speedscope__units(&file) ?: allocate(&file);
 	err = err ?: merge__subtree_ns(&model, file.threads, file.n, &file.subtree_ns);
 	err = err ?: speedscope__fit(&file) ?: write_file(&file);
 	model__report(&model, ret);
@@ -224,6 +255,7 @@ int export__speedscope(int recording_fd, const struct export_options *options, F
 	free(file.number);
 	free(file.frames);
 	buf__free(&file.head);
+	buf__free(&file.spans);
 	model__free(&model);
 	return err;
 }

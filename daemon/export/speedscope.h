@@ -9,8 +9,14 @@
 #define MS 1000000ull
 #define S 1000000000ull
 
+/* A call of a compile, phase or pass, as it is shown: inside of its parent, behind what comes before it. */
+struct speedscope_span {
+	uint32_t place, parent, frame; /* place: of its thread, in `threads`; parent: a span, or UINT32_MAX */
+	uint64_t begin, end;	       /* ns, in the file; begin < end */
+};
+
 struct speedscope {
-	const struct model *model;
+	struct model *model;
 	const struct export_options *options;
 	FILE *out;
 	struct model_thread **threads;
@@ -24,12 +30,19 @@ struct speedscope {
 	struct merge *merge;
 	uint64_t bin, below, to; /* to: where each thread's profile ends */
 	struct buf head;  /* all but the profiles */
+	struct buf spans; /* struct speedscope_span */
+	uint64_t spans_below; /* ns: shorter ones are left out; 0: all are shown */
 };
 
 /* Numbers the frames, chooses bin and fold so that the file keeps its bound, and
  * leaves `head` written. */
 int speedscope__fit(struct speedscope *file);
 int speedscope__head(struct speedscope *file);
+/* Before them: the spans, once `threads` and `to` are known. */
+int speedscope__units(struct speedscope *file);
+bool speedscope__span_shown(const struct speedscope *file, const struct speedscope_span *span);
+/* The events of a thread's calls; nothing when it has none. */
+int speedscope__put_spans(const struct speedscope *file, uint32_t place, struct buf *out);
 
 /* "all threads" would change stack at each slice without a bin. */
 static inline uint64_t speedscope_bin_all(uint64_t bin)

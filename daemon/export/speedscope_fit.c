@@ -57,6 +57,11 @@ static int number_frames(struct speedscope *file)
 		use[node.frame] += slices[i];
 		slices[node.parent] += slices[i];
 	}
+	for (i = 0; i < file->spans.len / sizeof(struct speedscope_span); i++) {
+		const struct speedscope_span *span = (const struct speedscope_span *)file->spans.data + i;
+
+		use[span->frame] += speedscope__span_shown(file, span) ? 2 : 0;
+	}
 	file->frames_n = 0;
 	for (i = 0; i < frames; i++)
 		if (use[i])
@@ -94,6 +99,13 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 	struct measure measure = {{measure_slice}, file->cost, 0};
 	int err = 0;
 	uint32_t i;
+
+	for (i = 0; i < file->spans.len / sizeof(struct speedscope_span); i++) {
+		const struct speedscope_span *span = (const struct speedscope_span *)file->spans.data + i;
+
+		if (speedscope__span_shown(file, span)) /* two events, and the words around their numbers */
+			measure.bytes += 2 * (34 + digits(file->number[span->frame]) + digits(span->end));
+	}
 
 	for (i = 0; i < file->n && !err; i++) {
 		const struct model_thread *thread = file->threads[i];

@@ -24,7 +24,7 @@ int sums__add(struct sums *sums, const struct sum_key *key, uint64_t cpu, uint64
 
 int sums__slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t wall)
 {
-	const struct sum_key key = {thread->id, stack, 0};
+	const struct sum_key key = {thread->id, stack, 0, 0};
 
 	if (stack == MODEL_ROOT || (!model->options->idle && sums__apart(model, stack)))
 		return 0;

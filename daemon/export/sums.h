@@ -7,7 +7,7 @@
 #include "export/model.h"
 
 struct sum_key {
-	uint32_t thread, stack, class_id;
+	uint32_t thread, stack, class_id, unit; /* unit: a node of the model's tree of units, where that is asked for */
 };
 
 struct sum {

@@ -98,6 +98,10 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 	} else {
 		waited = shown - ran;
 	}
+	if (model->sampled)
+		err = model->sampled(model, thread, stack, ran, shown);
+	if (err)
+		return err;
 	if (waiting != MODEL_ROOT && waited)
 		err = emit(model, thread, waiting, 0, waited);
 	else if (waited || (int64_t)thread->carry > 0)

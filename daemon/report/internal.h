@@ -23,10 +23,14 @@ struct report {
 	uint32_t files, read;
 	struct report_file *file;
 	struct table tables[REPORT_BY_COUNT];
-	struct table callee_lines; /* Python lines; parent: the callee's row */
+	/* Rows that belong to rows: the Python lines that called a callee, the classes of a thread's time, the lines
+	 * that caused a compile. Of the other tables: none. */
+	struct table below[REPORT_BY_COUNT];
 	struct table focus[2];	   /* one row: the function of callers, of callees */
 	struct export_missing missing;
-	bool wall; /* weights are wall time */
+	bool wall;	/* weights are wall time */
+	bool compiles;	/* there were some */
+	bool has_native; /* a recording has native stacks, so classes say something */
 
 	/* of the recording that is being read */
 	struct model *model;
@@ -34,8 +38,11 @@ struct report {
 	struct buf cell_times; /* struct times */
 	struct intern parts;   /* struct part: threads x classes */
 	struct buf part_times;
+	struct intern compiled; /* struct compiled_key: threads x nodes of the unit tree */
+	struct buf compiled_times; /* struct compiled */
 	struct buf focused; /* uint8_t by frame: known, is of callers, of callees */
 	struct buf stack;   /* uint32_t: frames, leaf first */
+	struct buf calls;   /* of that stack: scratch of stacks.c */
 };
 
 static inline bool report__wants(const struct report *report, enum report_by by)
@@ -46,8 +53,13 @@ static inline bool report__wants(const struct report *report, enum report_by by)
 /* stacks.c: hands the time of a stack to the rows of all tables. */
 int stacks__add(struct report *report, uint32_t stack, const struct times *times);
 
-/* The Python lines that called a callee, heaviest first: callee_lines.ranks. */
-int report__rank_lines(struct report *report, uint32_t callee, uint32_t top);
+/* What belongs to a row, heaviest first: its ranks; NULL: nothing can. */
+int report__rank_below(struct report *report, enum report_by by, uint32_t row, uint32_t top, const struct table **ret);
+
+/* units.c: the time of compiles. A model's `sampled`; and after the reading, to the rows of the tables. */
+bool units__wanted(const struct report *report);
+int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown);
+int units__add(struct report *report);
 
 /* print helpers: name of a row's kind, "" for a group. */
 const char *kind__name(uint8_t kind);

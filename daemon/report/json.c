@@ -79,20 +79,31 @@ static int put_file(struct buf *out, const struct report_file *file)
 	return err ?: buf__puts(out, "}}");
 }
 
+static bool of_units(enum report_by by)
+{
+	return by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS;
+}
+
 static int put_row_name(struct buf *out, const struct table *table, const struct row_key *key)
 {
 	int err = put_string(out, "name", key->name);
 
 	if (table->by == REPORT_THREAD)
-		return err ?: put_string(out, "class", key->file) ?: put_string(out, "process", key->module);
-	if (key->kind == KIND_GROUP)
+		err = err ?: put_string(out, "process", key->detail);
+	if (of_units(table->by))
+		err = err ?: put_string(out, "compiler", key->module);
+	if (table->by == REPORT_UNIT)
+		err = err ?: put_string(out, "signature", key->detail);
+	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT)
 		return err;
 	err = err ?: put_string(out, "file", key->file) ?: put_number(out, "line", key->line);
+	if (key->kind == KIND_GROUP)
+		return err;
 	err = err ?: put_string(out, "module", key->module);
 	return err ?: put_string(out, "kind", kind__name(key->kind));
 }
 
-static int put_each(struct buf *out, const struct table *table, const struct rank *rank)
+static int put_each(struct buf *out, const struct table *table, const struct rank *rank, bool counted)
 {
 	uint32_t i;
 	int err = put_key(out, "each") ?: buf__puts(out, "[");
@@ -105,6 +116,48 @@ static int put_each(struct buf *out, const struct table *table, const struct ran
 		err = err ?: put_number(out, "inclusive_cpu_ns", times->inclusive.cpu);
 		err = err ?: put_number(out, "exclusive_wall_ns", times->exclusive.wall);
 		err = err ?: put_number(out, "inclusive_wall_ns", times->inclusive.wall);
+		if (counted)
+			err = err ?: put_number(out, "calls", times->calls);
+		err = err ?: buf__puts(out, "}");
+	}
+	return err ?: buf__puts(out, "]");
+}
+
+/* A row of a table, or one that belongs to a row. */
+static int put_times(struct buf *out, const struct table *table, double total, const struct rank *rank, bool counted)
+{
+	int err = put_ns(out, "exclusive_ns", rank->exclusive);
+
+	err = err ?: put_ns(out, "inclusive_ns", rank->inclusive);
+	err = err ?: put_share(out, "exclusive_share", rank->exclusive, total);
+	err = err ?: put_share(out, "inclusive_share", rank->inclusive, total);
+	err = err ?: put_share(out, "running_share", rank->running, total);
+	if (table->files > 1) {
+		err = err ?: put_ns(out, "exclusive_sd_ns", rank->exclusive_sd);
+		err = err ?: put_ns(out, "inclusive_sd_ns", rank->inclusive_sd);
+	}
+	if (counted) {
+		err = err ?: put_ns(out, "elapsed_ns", rank->elapsed);
+		err = err ?: put_key(out, "calls") ?: buf__printf(out, "%.6g", rank->calls);
+	}
+	return err ?: put_each(out, table, rank, counted);
+}
+
+static int put_below(struct report *report, struct buf *out, const struct table *above, double total, uint32_t row)
+{
+	const char *key = above->by == REPORT_CALLEE ? "lines" : above->by == REPORT_THREAD ? "classes" : "triggers";
+	const struct table *table;
+	uint32_t i;
+	int err = report__rank_below(report, above->by, row, 0, &table);
+
+	if (err || !table)
+		return err;
+	err = put_key(out, key) ?: buf__puts(out, "[");
+	for (i = 0; i < table->n_ranks && !err; i++) {
+		struct row_key name = table__key(table, table->ranks[i].row);
+
+		err = buf__puts(out, i ? ",\n{" : "{") ?: put_row_name(out, table, &name);
+		err = err ?: put_times(out, table, total, &table->ranks[i], above->by == REPORT_UNIT);
 		err = err ?: buf__puts(out, "}");
 	}
 	return err ?: buf__puts(out, "]");
@@ -114,28 +167,12 @@ static int put_row(struct report *report, struct buf *out, const struct table *t
 		   const struct rank *rank)
 {
 	struct row_key key = table__key(table, rank->row);
+	bool counted = of_units(table->by) || table->by == REPORT_TRIGGER;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "{" : ",\n{");
-	struct table *lines = &report->callee_lines;
-	uint32_t i;
 
 	err = err ?: put_row_name(out, table, &key);
-	err = err ?: put_ns(out, "exclusive_ns", rank->exclusive);
-	err = err ?: put_ns(out, "inclusive_ns", rank->inclusive);
-	err = err ?: put_share(out, "exclusive_share", rank->exclusive, total);
-	err = err ?: put_share(out, "inclusive_share", rank->inclusive, total);
-	err = err ?: put_share(out, "running_share", rank->running, total);
-	if (table->files > 1) {
-		err = err ?: put_ns(out, "exclusive_sd_ns", rank->exclusive_sd);
-		err = err ?: put_ns(out, "inclusive_sd_ns", rank->inclusive_sd);
-	}
-	err = err ?: put_each(out, table, rank);
-	if (table->by == REPORT_CALLEE) {
-		err = err ?: report__rank_lines(report, rank->row, 0);
-		err = err ?: put_key(out, "lines") ?: buf__puts(out, "[");
-		for (i = 0; i < lines->n_ranks && !err; i++)
-			err = put_row(report, out, lines, total, &lines->ranks[i]);
-		err = err ?: buf__puts(out, "]");
-	}
+	err = err ?: put_times(out, table, total, rank, counted);
+	err = err ?: put_below(report, out, table, total, rank->row);
 	return err ?: buf__puts(out, "}");
 }
 

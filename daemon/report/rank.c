@@ -44,6 +44,18 @@ static void spread(const struct table *table, uint32_t row, bool wall, bool incl
 	*ret_sd = table->files > 1 ? sqrt(squares / (table->files - 1)) : 0;
 }
 
+static void add_means(const struct table *table, struct rank *rank)
+{
+	uint32_t i;
+
+	for (i = 0; i < table->files; i++) {
+		const struct row_times *times = table__times(table, rank->row, i);
+
+		rank->elapsed += (double)times->inclusive.wall / table->files;
+		rank->calls += (double)times->calls / table->files;
+	}
+}
+
 struct order {
 	const struct table *table;
 	bool inclusive;
@@ -66,7 +78,7 @@ static int compare(const void *left, const void *right, void *arg)
 		return x > y ? -1 : 1;
 	p = table__key(order->table, a->row);
 	q = table__key(order->table, b->row);
-	name = strcmp(p.name, q.name) ?: strcmp(p.file, q.file);
+	name = strcmp(p.name, q.name) ?: strcmp(p.file, q.file) ?: strcmp(p.detail, q.detail);
 	return name ? name : p.line < q.line ? -1 : p.line > q.line;
 }
 
@@ -115,7 +127,8 @@ int table__rank(struct table *table, const struct report_options *options, bool 
 		rank->row = i;
 		spread(table, i, wall, false, &rank->exclusive, &rank->exclusive_sd);
 		spread(table, i, wall, true, &rank->inclusive, &rank->inclusive_sd);
-		table->n_ranks += rank->inclusive > 0;
+		add_means(table, rank);
+		table->n_ranks += rank->inclusive > 0 || rank->calls > 0;
 	}
 	table->n_rows = table->n_ranks;
 	qsort_r(table->ranks, table->n_ranks, sizeof(*table->ranks), compare, &order);

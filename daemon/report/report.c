@@ -37,7 +37,8 @@ int report__new(const struct report_options *options, uint32_t files, struct rep
 		err = err ?: table__init(&report->tables[i], (enum report_by)i, files);
 	report->tables[REPORT_CALLERS].lines = options->filter.lines;
 	report->tables[REPORT_CALLEES].lines = options->filter.lines;
-	err = err ?: table__init(&report->callee_lines, REPORT_LINE, files);
+	for (i = 0; i < REPORT_BY_COUNT; i++)
+		err = err ?: table__init(&report->below[i], REPORT_LINE, files);
 	err = err ?: table__init(&report->focus[0], REPORT_FUNCTION, files);
 	err = err ?: table__init(&report->focus[1], REPORT_FUNCTION, files);
 	if (err || !report->file) {
@@ -56,7 +57,8 @@ struct report *report__free(struct report *report)
 		return NULL;
 	for (i = 0; i < REPORT_BY_COUNT; i++)
 		table__free(&report->tables[i]);
-	table__free(&report->callee_lines);
+	for (i = 0; i < REPORT_BY_COUNT; i++)
+		table__free(&report->below[i]);
 	table__free(&report->focus[0]);
 	table__free(&report->focus[1]);
 	for (i = 0; report->file && i < report->files; i++) {
@@ -71,8 +73,11 @@ struct report *report__free(struct report *report)
 	intern__free(&report->parts);
 	buf__free(&report->cell_times);
 	buf__free(&report->part_times);
+	intern__free(&report->compiled);
+	buf__free(&report->compiled_times);
 	buf__free(&report->focused);
 	buf__free(&report->stack);
+	buf__free(&report->calls);
 	free(report);
 	return NULL;
 }
@@ -136,15 +141,27 @@ static int fold(struct model *model)
 	return err;
 }
 
+/* Rows that share the time among them: all of it is in the one. */
+static int add_whole(struct report *report, struct table *table, const struct row_key *key, const struct times *times,
+		     uint32_t *ret)
+{
+	int err = table__row(table, key, ret);
+
+	if (err)
+		return err;
+	table__exclusive(table, *ret, times);
+	times__add(&table__times(table, *ret, report->read)->inclusive, times);
+	times__add(&table->totals[report->read], times);
+	return 0;
+}
+
 /* The rows of the tables of threads and of classes. */
 static int add_part(struct report *report, const struct part *part, const struct times *times)
 {
-	struct table *threads = &report->tables[REPORT_THREAD],
-		     *classes = &report->tables[REPORT_CLASS];
 	struct report_file *file = &report->file[report->read];
 	const struct model *model = report->model;
 	const struct model_thread *thread = model__thread(model, part->thread);
-	struct row_key key = {"", "", "", 0, ROW_NONE, KIND_GROUP};
+	struct row_key class_key = {"", "", "", NULL, 0, ROW_NONE, KIND_GROUP}, key = class_key;
 	char name[256];
 	uint32_t row;
 	int err;
@@ -158,27 +175,17 @@ static int add_part(struct report *report, const struct part *part, const struct
 	if (part->class_id >= PART_LEFT_OUT)
 		return 0;
 	times__add(&file->shown, times);
-	key.name = class_names__name(&model->classes, part->class_id);
-	err = table__row(classes, &key, &row);
-	if (err)
-		return err;
-	table__exclusive(classes, row, times);
-	times__add(&table__times(classes, row, report->read)->inclusive, times);
-	times__add(&classes->totals[report->read], times);
+	class_key.name = class_names__name(&model->classes, part->class_id);
 	/* The same thread has another tid in each run. */
 	if (report->files > 1)
 		snprintf(name, sizeof(name), "%s", thread->name);
 	else
 		snprintf(name, sizeof(name), "%s (%d)", thread->name, thread->tid);
-	key = (struct row_key){name, key.name, model__process(model, thread->process)->name,
-			       0,    ROW_NONE, KIND_GROUP};
-	err = table__row(threads, &key, &row);
-	if (err)
-		return err;
-	table__exclusive(threads, row, times);
-	times__add(&table__times(threads, row, report->read)->inclusive, times);
-	times__add(&threads->totals[report->read], times);
-	return 0;
+	key.name = name;
+	key.detail = model__process(model, thread->process)->name;
+	err = add_whole(report, &report->tables[REPORT_CLASS], &class_key, times, &row);
+	err = err ?: add_whole(report, &report->tables[REPORT_THREAD], &key, times, &class_key.parent);
+	return err ?: add_whole(report, &report->below[REPORT_THREAD], &class_key, times, &row);
 }
 
 static int add_parts(struct report *report)
@@ -238,6 +245,7 @@ static int describe(struct report *report, const char *name)
 	file->wall = sums.wall;
 	file->cut = model->cut;
 	report->wall |= model->wall_mode;
+	report->has_native |= model->native_asked;
 	if (!file->name || !file->command || !file->mode || !file->reason)
 		return -ENOMEM;
 	return add_losses(file, model);
@@ -268,13 +276,16 @@ static void start_file(struct report *report)
 {
 	uint32_t i;
 
-	for (i = 0; i < REPORT_BY_COUNT; i++)
+	for (i = 0; i < REPORT_BY_COUNT; i++) {
 		table__next(&report->tables[i], report->read);
-	table__next(&report->callee_lines, report->read);
+		table__next(&report->below[i], report->read);
+	}
 	table__next(&report->focus[0], report->read);
 	table__next(&report->focus[1], report->read);
 	intern__free(&report->parts);
 	buf__clear(&report->part_times);
+	intern__free(&report->compiled);
+	buf__clear(&report->compiled_times);
 	buf__clear(&report->focused);
 }
 
@@ -286,17 +297,19 @@ int report__read(struct report *report, int recording_fd, const char *name)
 
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
-	/* A line of callers, callees and of the table of lines is one of the recording. */
-	how.lines = how.lines || report__wants(report, REPORT_LINE) ||
-		    report__wants(report, REPORT_CALLEE);
+	/* A line of callers, callees and of the table of lines is one of the recording; so is what caused a compile. */
+	how.lines = how.lines || report__wants(report, REPORT_LINE) || report__wants(report, REPORT_CALLEE) ||
+		    units__wanted(report);
 	start_file(report);
 	err = model__init_detailed(&model, &how);
 	model.slice = add_slice;
 	model.epoch = fold;
+	model.with_units = units__wanted(report);
+	model.sampled = model.with_units ? units__sampled : NULL;
 	model.ctx = report;
 	report->model = &model;
 	err = err ?: model__read(&model, recording_fd, &report->missing);
-	err = err ?: fold(&model) ?: add_parts(report) ?: describe(report, name);
+	err = err ?: fold(&model) ?: add_parts(report) ?: units__add(report) ?: describe(report, name);
 	if (!err)
 		look_for_focus(report);
 	report->model = NULL;
@@ -320,11 +333,15 @@ int report__finish(struct report *report)
 	return err;
 }
 
-int report__rank_lines(struct report *report, uint32_t callee, uint32_t top)
+int report__rank_below(struct report *report, enum report_by by, uint32_t row, uint32_t top, const struct table **ret)
 {
 	const struct report_options options = {.sort = REPORT_SORT_INCLUSIVE, .top = top};
 
-	return table__rank(&report->callee_lines, &options, report->wall, callee);
+	*ret = NULL;
+	if (by != REPORT_CALLEE && by != REPORT_THREAD && by != REPORT_UNIT)
+		return 0;
+	*ret = &report->below[by];
+	return table__rank(&report->below[by], &options, report->wall, row);
 }
 
 const struct export_missing *report__missing(const struct report *report)

@@ -25,7 +25,11 @@
 /* X(id, name, default order is by inclusive time): --by, and "by" of the JSON. */
 #define REPORT_TABLES(X)                                                                           \
 	X(CLASS, "class", false) /* class of time of the leaf */                                   \
-	X(THREAD, "thread", false)                                                                 \
+	X(THREAD, "thread", false) /* and below it the classes of its time */                      \
+	X(UNIT, "unit", false)	    /* a compile: function and signature; below it what caused it */ \
+	X(PHASE, "phase", false)   /* of compiles */                                               \
+	X(PASS, "pass", false)	    /* of an optimiser */                                           \
+	X(TRIGGER, "trigger", false) /* the line that caused compiles */                            \
 	X(FUNCTION, "function", false)                                                             \
 	X(LINE, "line", false)	     /* a line of a function */                                    \
 	X(PACKAGE, "package", false) /* export/places.h */                                         \
@@ -41,7 +45,7 @@ enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
 extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
-#define REPORT_MAJOR 1
+#define REPORT_MAJOR 2
 #define REPORT_MINOR 0
 
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE };
@@ -53,6 +57,7 @@ struct report_options {
 	enum report_sort sort;
 	uint32_t top;		 /* rows of a table; 0: all */
 	double until, min_share; /* of the total, 0 to 1; until 0: no end */
+	bool brief;		 /* no table was asked for by name: in text, those that say nothing are left out */
 };
 
 struct report;

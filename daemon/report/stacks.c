@@ -49,41 +49,44 @@ static bool is_trampoline(const struct model_frame *frame)
 	       !strncmp(frame->module, "libffi.so", 9);
 }
 
-/* A callee: of the native frames between two Python frames, the one that is nearest
- * to its caller, not counting the interpreter's own, nor a trampoline that called
- * another one. */
-static int add_callee(struct report *report, uint32_t callee, uint32_t caller, bool leaf,
-		      const struct times *times)
-{
-	struct table *table = &report->tables[REPORT_CALLEE], *lines = &report->callee_lines;
-	struct model_frame frame = model__frame(report->model, caller);
-	struct row_key key = {frame.name, frame.source, "", frame.line, 0, frame.kind};
-	uint32_t row, line;
-	int err = table__frame(table, report->model, callee, &row);
+/* A call of a callee in a stack: the callee's row, and the frame that called it. */
+struct call {
+	uint32_t row, caller;
+};
 
-	if (err)
-		return err;
-	key.parent = row;
+/* The line that made the outermost call of a callee has the time, so that a callee's lines add up to it. `leaf`: the
+ * callee's own. */
+static int add_caller(struct report *report, const struct call *call, bool leaf, const struct times *times)
+{
+	struct table *lines = &report->below[REPORT_CALLEE];
+	struct model_frame frame = model__frame(report->model, call->caller);
+	struct row_key key = table__frame_key(&frame);
+	uint32_t line;
+	int err;
+
+	key.module = "";
+	key.parent = call->row;
 	err = table__row(lines, &key, &line);
 	if (err)
 		return err;
-	table__inclusive(table, row, times);
-	table__inclusive(lines, line, times);
-	if (leaf) {
-		table__exclusive(table, row, times);
+	times__add(&table__times(lines, line, report->read)->inclusive, times);
+	if (leaf)
 		table__exclusive(lines, line, times);
-	}
 	return 0;
 }
 
-static int add_callees(struct report *report, uint32_t n, const struct times *times)
+/* A callee: of the native frames between two Python frames, the one that is nearest
+ * to its caller, not counting the interpreter's own, nor a trampoline that called
+ * another one. */
+static int find_calls(struct report *report, uint32_t n, struct buf *ret, bool *ret_leaf)
 {
+	struct table *table = &report->tables[REPORT_CALLEE];
 	uint32_t i, candidate = ROW_NONE;
-	bool leaf = true;
+	bool first = true;
+	struct call call;
 	int err = 0;
 
-	table__stack(&report->tables[REPORT_CALLEE]);
-	table__stack(&report->callee_lines);
+	*ret_leaf = false;
 	for (i = 0; i < n && !err; i++) {
 		uint32_t frame = frame_at(report, i);
 		struct model_frame look = model__frame(report->model, frame);
@@ -92,10 +95,40 @@ static int add_callees(struct report *report, uint32_t n, const struct times *ti
 			candidate = frame;
 		if (look.kind != FUNCTION_PYTHON)
 			continue;
-		if (candidate != ROW_NONE)
-			err = add_callee(report, candidate, frame, leaf, times);
+		if (candidate != ROW_NONE) {
+			call.caller = frame;
+			err = table__frame(table, report->model, candidate, &call.row);
+			err = err ?: buf__append(ret, &call, sizeof(call));
+			*ret_leaf |= first;
+		}
 		candidate = ROW_NONE;
-		leaf = false;
+		first = false;
+	}
+	return err;
+}
+
+static int add_callees(struct report *report, uint32_t n, const struct times *times)
+{
+	struct table *table = &report->tables[REPORT_CALLEE];
+	struct buf *calls = &report->calls;
+	const struct call *call;
+	uint32_t i, leaf_row = ROW_NONE;
+	bool leaf;
+	int err;
+
+	buf__clear(calls);
+	err = find_calls(report, n, calls, &leaf);
+	if (err || !calls->len)
+		return err;
+	call = (const struct call *)calls->data;
+	if (leaf) { /* the innermost call is the leaf's */
+		leaf_row = call->row;
+		table__exclusive(table, leaf_row, times);
+	}
+	table__stack(table);
+	for (i = (uint32_t)(calls->len / sizeof(*call)); i-- && !err;) {
+		if (table__inclusive(table, call[i].row, times))
+			err = add_caller(report, &call[i], call[i].row == leaf_row, times);
 	}
 	return err;
 }
@@ -138,7 +171,7 @@ static uint32_t beside(const struct report *report, uint32_t i, uint32_t n, bool
 
 static int note_row(struct table *table, const char *words, uint32_t *ret)
 {
-	const struct row_key key = {words, "", "", 0, ROW_NONE, FUNCTION_NOTE};
+	const struct row_key key = {words, "", "", NULL, 0, ROW_NONE, FUNCTION_NOTE};
 
 	return table__row(table, &key, ret);
 }
@@ -230,7 +263,7 @@ int stacks__add(struct report *report, uint32_t stack, const struct times *times
 	if (!err && report__wants(report, REPORT_CALLEE)) {
 		err = add_callees(report, n, times);
 		times__add(&report->tables[REPORT_CALLEE].totals[report->read], times);
-		times__add(&report->callee_lines.totals[report->read], times);
+		times__add(&report->below[REPORT_CALLEE].totals[report->read], times);
 	}
 	if (!err && (report->options->callers || report->options->callees))
 		err = add_focus(report, n, times);

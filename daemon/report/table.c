@@ -59,6 +59,9 @@ int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 	err = err ?: buf__append(&text, key->name, strlen(key->name) + 1);
 	err = err ?: buf__append(&text, key->file, strlen(key->file) + 1);
 	err = err ?: buf__append(&text, key->module, strlen(key->module) + 1);
+	if (key->detail)
+		err = err ?: buf__puts(&text, key->detail);
+	err = err ?: buf__append(&text, "", 1);
 	err = err ?: intern__id(&table->keys, text.data, text.len, ret);
 	buf__free(&text);
 	n = table->keys.n;
@@ -79,6 +82,7 @@ struct row_key table__key(const struct table *table, uint32_t row)
 	key.name = at;
 	key.file = key.name + strlen(key.name) + 1;
 	key.module = key.file + strlen(key.file) + 1;
+	key.detail = key.module + strlen(key.module) + 1;
 	return key;
 }
 
@@ -95,14 +99,15 @@ void table__stack(struct table *table)
 	}
 }
 
-void table__inclusive(struct table *table, uint32_t row, const struct times *times)
+bool table__inclusive(struct table *table, uint32_t row, const struct times *times)
 {
 	uint32_t *mark = (uint32_t *)table->marks.data + row;
 
 	if (*mark == table->stamp)
-		return;
+		return false;
 	*mark = table->stamp;
 	times__add(&table__times(table, row, table->file)->inclusive, times);
+	return true;
 }
 
 void table__exclusive(struct table *table, uint32_t row, const struct times *times)
@@ -112,26 +117,31 @@ void table__exclusive(struct table *table, uint32_t row, const struct times *tim
 
 /* --- rows of frames --- */
 
+struct row_key table__frame_key(const struct model_frame *frame)
+{
+	return (struct row_key){frame->name, frame->source, frame->module, NULL, frame->line, ROW_NONE, frame->kind};
+}
+
 static int make_row(struct table *table, const struct model *model, uint32_t frame_id,
 		    uint32_t *ret)
 {
 	struct model_frame frame = model__frame(model, frame_id);
-	struct row_key key = {frame.name, frame.source, frame.module, 0, ROW_NONE, frame.kind};
+	struct row_key key = table__frame_key(&frame);
 	bool lines = table->by == REPORT_LINE || table->lines;
 	char group[1024];
 
 	switch (table->by) {
 	case REPORT_PACKAGE:
 		place__package(frame.kind, frame.source, frame.module, group, sizeof(group));
-		key = (struct row_key){group, "", "", 0, ROW_NONE, KIND_GROUP};
+		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
 		break;
 	case REPORT_MODULE:
 		place__module(frame.kind, frame.source, frame.module, group, sizeof(group));
-		key = (struct row_key){group, "", "", 0, ROW_NONE, KIND_GROUP};
+		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
 		break;
 	case REPORT_FILE: /* native code without debug information: its module */
 		key = (struct row_key){
-			*frame.file ? frame.file : PLACE_NOTES, "", "", 0, ROW_NONE, KIND_GROUP};
+			*frame.file ? frame.file : PLACE_NOTES, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
 		break;
 	default:
 		key.line = lines ? frame.line : frame.first_line;

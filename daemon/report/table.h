@@ -12,7 +12,8 @@
 
 /* What a row is called. No two rows of a table are equal in all of it. */
 struct row_key {
-	const char *name, *file, *module;
+	const char *name, *file, *module; /* module of a compile, phase or pass: its compiler */
+	const char *detail; /* NULL or "": none; of a compile its signature, of a thread its process */
 	uint32_t line;	 /* 0: none */
 	uint32_t parent; /* row that it belongs to, or ROW_NONE */
 	uint8_t kind;	 /* enum function_kind, or KIND_GROUP */
@@ -24,6 +25,7 @@ struct times {
 
 struct row_times {
 	struct times exclusive, inclusive;
+	uint64_t calls; /* of compiles, phases, passes: how many there were */
 };
 
 /* A row, ready to be shown: means over the recordings, in ns. */
@@ -32,6 +34,7 @@ struct rank {
 	double exclusive, inclusive;	   /* of the report's weight */
 	double exclusive_sd, inclusive_sd; /* standard deviation between recordings */
 	double running;			   /* exclusive time of the rows up to here */
+	double elapsed, calls;		   /* inclusive wall time; of compiles, phases and passes their number */
 };
 
 struct table {
@@ -59,9 +62,11 @@ struct row_key table__key(const struct table *table, uint32_t row);
 struct row_times *table__times(const struct table *table, uint32_t row, uint32_t file);
 /* A new stack: each row counts once for it. */
 void table__stack(struct table *table);
-/* Inclusive time, unless the row has had it for this stack. */
-void table__inclusive(struct table *table, uint32_t row, const struct times *times);
+/* Inclusive time, unless the row has had it for this stack: false. */
+bool table__inclusive(struct table *table, uint32_t row, const struct times *times);
 void table__exclusive(struct table *table, uint32_t row, const struct times *times);
+/* What a line of a function is called. */
+struct row_key table__frame_key(const struct model_frame *frame);
 /* The row of a frame by the table's own grouping; lines: of the line. */
 int table__frame(struct table *table, const struct model *model, uint32_t frame, uint32_t *ret);
 

@@ -3,11 +3,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/fit.h"
 #include "report/internal.h"
 
 #define NAME_WIDTH 56
 #define FILE_WIDTH 52
-#define LINES_OF_CALLEE 3
+#define UNIT_WIDTH 72
+#define ROWS_BELOW 3
 
 static double seconds(double ns)
 {
@@ -17,32 +19,6 @@ static double seconds(double ns)
 static double percent(double part, double whole)
 {
 	return whole > 0 ? 100 * part / whole : 0;
-}
-
-/* Padded to `width` letters; a longer one ends in an ellipsis. */
-static void put_name(FILE *out, const char *name, int width)
-{
-	const char *at, *cut = name;
-	int letters = 0;
-
-	for (at = name; *at; at++) {
-		letters += ((unsigned char)*at & 0xc0) != 0x80;
-		if (letters <= width - 1)
-			cut = at + 1;
-	}
-	if (letters <= width)
-		fprintf(out, "%s%*s", name, width - letters, "");
-	else
-		fprintf(out, "%.*s\xe2\x80\xa6", (int)(cut - name), name);
-}
-
-/* The end of a path tells more than its begin. */
-static const char *tail(const char *path)
-{
-	size_t len = strlen(path);
-	const char *slash = len > FILE_WIDTH ? strchr(path + len - FILE_WIDTH, '/') : NULL;
-
-	return len <= FILE_WIDTH ? path : slash ? slash + 1 : path + len - FILE_WIDTH;
 }
 
 static void put_file(const struct report *report, const struct report_file *file, FILE *out)
@@ -72,18 +48,35 @@ static void put_file(const struct report *report, const struct report_file *file
 
 static void put_place(const struct row_key *key, FILE *out)
 {
-	if (*key->file)
-		fprintf(out, "  %s", tail(key->file));
+	if (*key->file) {
+		fputs("  ", out);
+		fit__path(out, key->file, FILE_WIDTH);
+	}
 	if (*key->file && key->line)
 		fprintf(out, ":%u", key->line);
 	if (*key->module)
 		fprintf(out, "  %s", key->module);
 }
 
-static void put_times(const struct table *table, const struct rank *rank, bool inclusive_alone,
-		      FILE *out)
+/* --- one table --- */
+
+/* Which columns it has. */
+struct shape {
+	bool alone;   /* rows share the time among them: exclusive and inclusive would be the same */
+	bool counted; /* rows are compiles, phases, passes: how many, and how long by the clock */
+};
+
+static struct shape shape_of(const struct report *report, enum report_by by)
 {
-	if (!inclusive_alone) {
+	return (struct shape){
+		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
+		.counted = by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER,
+	};
+}
+
+static void put_times(const struct table *table, const struct rank *rank, struct shape shape, FILE *out)
+{
+	if (!shape.alone) {
 		fprintf(out, "%10.3f", seconds(rank->exclusive));
 		if (table->files > 1)
 			fprintf(out, " \xc2\xb1%7.3f", seconds(rank->exclusive_sd));
@@ -93,79 +86,183 @@ static void put_times(const struct table *table, const struct rank *rank, bool i
 	if (table->files > 1)
 		fprintf(out, " \xc2\xb1%7.3f", seconds(rank->inclusive_sd));
 	fprintf(out, " %6.2f", percent(rank->inclusive, table->total));
-	if (!inclusive_alone)
+	if (!shape.alone)
 		fprintf(out, " %9.2f", percent(rank->running, table->total));
+	if (shape.counted && rank->calls > 0)
+		fprintf(out, "%10.3f %7.*f", seconds(rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
+	else if (shape.counted)
+		fprintf(out, "%10.3f %7s", seconds(rank->elapsed), "");
 	fputs("  ", out);
 }
 
-static void put_heads(const struct table *table, const char *what, bool inclusive_alone, FILE *out)
+/* Returns how wide it is, up to the names. */
+static int put_heads(const struct table *table, struct shape shape, FILE *out)
 {
 	const char *sd = table->files > 1 ? "       sd" : "";
+	int at = 2;
 
-	if (!inclusive_alone)
-		fprintf(out, "%10s%s %6s", "exclusive", sd, "%");
-	fprintf(out, "%11s%s %6s", inclusive_alone ? "seconds" : "inclusive", sd, "%");
-	if (!inclusive_alone)
-		fprintf(out, " %9s", "running %");
-	fprintf(out, "  %s\n", what);
+	if (!shape.alone)
+		at += fprintf(out, "%10s%s %6s", "exclusive", sd, "%");
+	at += fprintf(out, "%11s%s %6s", shape.alone ? "seconds" : "inclusive", sd, "%");
+	if (!shape.alone)
+		at += fprintf(out, " %9s", "running %");
+	if (shape.counted)
+		at += fprintf(out, "%10s %7s", "elapsed", "times");
+	fprintf(out, "  %s\n", report_names[table->by]);
+	return at;
 }
 
-static int put_lines(struct report *report, uint32_t callee, const struct table *callees, FILE *out)
+static void put_name(const struct table *table, const struct row_key *key, FILE *out)
 {
-	struct table *lines = &report->callee_lines;
-	int err = report__rank_lines(report, callee, LINES_OF_CALLEE);
+	char name[1024];
+
+	if (table->by == REPORT_UNIT && (*key->detail || *key->file)) {
+		snprintf(name, sizeof(name), "%s(%s)", key->name, key->detail);
+		fit__name(out, name, UNIT_WIDTH);
+		if (*key->file)
+			put_place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
+	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
+				  table->by != REPORT_UNIT)) {
+		fit__name(out, key->name, NAME_WIDTH);
+		put_place(key, out);
+	} else if (*key->detail) { /* a thread and its process */
+		fprintf(out, "%-24s  ", key->name);
+		fit__name(out, key->detail, FILE_WIDTH);
+	} else {
+		fputs(key->name, out);
+	}
+	fputc('\n', out);
+}
+
+/* All compiles caused by one line, as those of the row before: said once. */
+static bool said_before(const struct table *causes, struct row_key *before)
+{
+	struct row_key key;
+	bool same;
+
+	if (causes->n_ranks != 1) {
+		*before = (struct row_key){};
+		return false;
+	}
+	key = table__key(causes, causes->ranks[0].row);
+	same = before->name && !strcmp(before->name, key.name) && !strcmp(before->file, key.file) &&
+	       before->line == key.line;
+	*before = key;
+	return same;
+}
+
+/* What belongs to the row above it; `at`: where names begin. */
+static int put_below(struct report *report, const struct table *above, uint32_t row, int at, struct row_key *before,
+		     FILE *out)
+{
+	bool threads = above->by == REPORT_THREAD;
+	const struct table *table;
 	uint32_t i;
+	int err;
 
-	for (i = 0; i < lines->n_ranks && !err; i++) {
-		struct row_key key = table__key(lines, lines->ranks[i].row);
+	if (threads && !report->has_native)
+		return 0;
+	err = report__rank_below(report, above->by, row, threads ? 0 : ROWS_BELOW, &table);
+	if (!err && above->by == REPORT_UNIT && (!table->n_ranks || said_before(table, before)))
+		return 0;
+	for (i = 0; !err && table && i < table->n_ranks; i++) {
+		const struct rank *rank = &table->ranks[i];
+		struct row_key key = table__key(table, rank->row);
 
-		fprintf(out, "%*s%6.2f %%  called by %s", callees->files > 1 ? 70 : 47, "",
-			percent(lines->ranks[i].inclusive, callees->total), key.name);
-		put_place(&key, out);
+		if (threads && (percent(rank->inclusive, above->total) < 0.005 || !strcmp(key.name, CLASS_NOT_DETERMINED)))
+			continue;
+		if (threads) {
+			put_times(table, &(struct rank){.inclusive = rank->inclusive, .inclusive_sd = rank->inclusive_sd},
+				  (struct shape){.alone = true}, out);
+			fprintf(out, "    %s", key.name);
+		} else if (key.kind != FUNCTION_NOTE) {
+			fprintf(out, "%*s%6.2f %%  %s by %s", at, "", percent(rank->inclusive, above->total),
+				above->by == REPORT_UNIT ? "caused" : "called", key.name);
+			put_place(&key, out);
+		} else {
+			continue;
+		}
 		fputc('\n', out);
 	}
 	return err;
 }
 
+static const char *order_of(const struct report *report, const struct table *table, struct shape shape)
+{
+	return shape.alone				    ? "heaviest first"
+	       : rank__by_inclusive(table, report->options) ? "by inclusive time"
+							    : "by exclusive time";
+}
+
 static int put_table(struct report *report, struct table *table, FILE *out)
 {
-	/* Rows that share the time among them: the two columns would be the same. */
-	bool alone = table->by == REPORT_CLASS || table->by == REPORT_THREAD;
+	struct shape shape = shape_of(report, table->by);
 	bool focused = table->by == REPORT_CALLERS || table->by == REPORT_CALLEES;
-	const char *weight = report->wall ? "wall time" : "CPU time";
+	struct row_key before = {};
 	uint32_t i;
-	int err = 0;
+	int err = 0, at;
 
 	fprintf(out, "\nby %s", report_names[table->by]);
 	if (focused)
 		fprintf(out, " of %s",
 			table->by == REPORT_CALLERS ? report->options->callers
 						    : report->options->callees);
-	fprintf(out, ", %s: %u of %u rows; %% of %.3f s of %s\n",
-		alone					     ? "heaviest first"
-		: rank__by_inclusive(table, report->options) ? "by inclusive time"
-							     : "by exclusive time",
-		table->n_ranks, table->n_rows, seconds(table->total), weight);
+	fprintf(out, ", %s, %s: %u of %u rows; %% of %.3f s\n", report->wall ? "wall time" : "CPU time",
+		order_of(report, table, shape), table->n_ranks, table->n_rows, seconds(table->total));
 	if (!table->n_ranks) {
 		fputs("    none\n", out);
 		return 0;
 	}
-	put_heads(table, report_names[table->by], alone, out);
+	at = put_heads(table, shape, out);
 	for (i = 0; i < table->n_ranks && !err; i++) {
 		struct row_key key = table__key(table, table->ranks[i].row);
 
-		put_times(table, &table->ranks[i], alone, out);
-		if (*key.file || *key.module) {
-			put_name(out, key.name, NAME_WIDTH);
-			put_place(&key, out);
-		} else {
-			fputs(key.name, out);
-		}
-		fputc('\n', out);
-		if (table->by == REPORT_CALLEE)
-			err = put_lines(report, table->ranks[i].row, table, out);
+		put_times(table, &table->ranks[i], shape, out);
+		put_name(table, &key, out);
+		err = put_below(report, table, table->ranks[i].row, at, &before, out);
 	}
 	return err;
+}
+
+/* --- all of them --- */
+
+/* Asked for, and not a table that has nothing to tell where none was asked for by name. */
+static bool is_shown(const struct report *report, enum report_by by)
+{
+	const struct table *table = &report->tables[by];
+
+	if (!report__wants(report, by))
+		return false;
+	if (!report->options->brief)
+		return true;
+	if (by == REPORT_CLASS)
+		return report->has_native;
+	if (by == REPORT_UNIT)
+		return report->compiles;
+	return (by != REPORT_PHASE && by != REPORT_PASS) || table->n_rows;
+}
+
+static void put_legend(const struct report *report, FILE *out)
+{
+	const char *clock = report->wall ? "wall time (waiting included)" : "CPU time";
+	bool compiles = false;
+	int by;
+
+	for (by = 0; by < REPORT_BY_COUNT; by++)
+		compiles |= shape_of(report, (enum report_by)by).counted && is_shown(report, (enum report_by)by) &&
+			    report->tables[by].n_ranks;
+	fprintf(out,
+		"\nSeconds of %s, from samples. Exclusive: in the row's own code; inclusive: also in what it called, "
+		"however\noften it is in the stack. How often something was called is not sampled, and not told.\n",
+		clock);
+	if (compiles)
+		fputs("Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
+		      "not be), and\n`elapsed` is the inclusive time by the clock: wall time, waiting included.\n",
+		      out);
+	if (!report->has_native)
+		fputs("Classes of time (interpreter, C calls, GC, compiler ...), native frames and passes of optimisers need a "
+		      "recording\nmade with --native.\n",
+		      out);
 }
 
 int report__text(struct report *report, FILE *out)
@@ -182,12 +279,9 @@ int report__text(struct report *report, FILE *out)
 			"them\n",
 			report->files);
 	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
-		if (report__wants(report, (enum report_by)i))
+		if (is_shown(report, (enum report_by)i))
 			err = put_table(report, &report->tables[i], out);
-	fputs("\nTimes are in seconds, from samples. How often something was called is not "
-	      "sampled, and not "
-	      "told.\n",
-	      out);
+	put_legend(report, out);
 	if (fflush(out) || ferror(out))
 		return errno ? -errno : -EIO;
 	return err;

@@ -15,17 +15,38 @@ SCHEMA = "build/npm/node_modules/speedscope/dist/release/file-format-schema.json
 SCHEMA_BYTES_MAX = 20_000_000  # python3-jsonschema takes minutes for more
 
 
+def spans(profile):
+    """(frames outermost first, ns) of an evented profile, each stretch between two events."""
+    stack, before = [], profile["startValue"]
+    for event in profile["events"]:
+        assert event["at"] >= before, "events are not in order"
+        if event["at"] > before:
+            yield tuple(stack), event["at"] - before
+        before = event["at"]
+        if event["type"] == "O":
+            stack.append(event["frame"])
+        else:
+            assert stack and stack.pop() == event["frame"], "events are not balanced"
+    assert not stack and before <= profile["endValue"], "events are not balanced"
+
+
+def slices(profile):
+    return zip(profile["samples"], profile["weights"]) if profile["type"] == "sampled" else spans(profile)
+
+
 def totals(file):
     """(name, total, {frame: [self, total]}) of each profile; a frame counts once in a stack."""
     frames = file["shared"]["frames"]
     for profile in file["profiles"]:
         times = collections.defaultdict(lambda: [0, 0])
-        for stack, weight in zip(profile["samples"], profile["weights"]):
+        total = 0
+        for stack, weight in slices(profile):
+            total += weight
             if stack:
                 times[stack[-1]][0] += weight
             for frame in set(stack):
                 times[frame][1] += weight
-        yield profile["name"], sum(profile["weights"]), {
+        yield profile["name"], total, {
             i: (frames[i]["name"], *t) for i, t in times.items()}
 
 
@@ -35,8 +56,14 @@ def invariants(file):
     assert len(set(shown)) == len(shown), "a frame is twice in the table"
     used, ends = set(), set()
     for profile in file["profiles"]:
-        samples, weights = profile["samples"], profile["weights"]
         name = profile["name"]
+        if profile["type"] == "evented":
+            for stack, _ in spans(profile):
+                used.update(stack)
+            assert profile["unit"] == "nanoseconds" and profile["startValue"] == 0, name
+            ends.add(profile["endValue"])
+            continue
+        samples, weights = profile["samples"], profile["weights"]
         assert profile["type"] == "sampled" and profile["unit"] == "nanoseconds", name
         assert len(samples) == len(weights), f"{name}: samples and weights differ in number"
         assert all(w > 0 for w in weights), f"{name}: a weight is not positive"

@@ -51,7 +51,7 @@ make_profile() { # NAME ARGS...
 if [ $# = 0 ]; then
 	files=
 	make_profile one-thread -t 1 -s 5 -d 20
-	make_profile threads -t 5 -s 10 -d 30 -e 3
+	make_profile threads -t 5 -s 10 -d 30 -e 3 -u
 	make_profile lines -t 3 -s 5 -d 20 -l
 	pictures=
 	for name in one threads; do

@@ -1,5 +1,5 @@
 /* make_recording [-t THREADS] [-s SECONDS] [-r RATE] [-d DEPTH] [-e EPOCH_SECONDS] [-f FORMAT] [-m
- * MAX_BYTES] [-l] -o FILE A synthetic recording (zstd), or what an exporter makes of it; -l: lines.
+ * MAX_BYTES] [-l] [-u] -o FILE A synthetic recording (zstd), or what an exporter makes of it; -l: lines; -u: compiles.
  * Prints the truth about it as JSON: of each thread its begin, wall, cpu, and CPU by leaf function.
  */
 #include <fcntl.h>
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 	const char *format = NULL, *path = NULL;
 	int option, fd;
 
-	while ((option = getopt(argc, argv, "t:s:r:d:e:f:m:lo:")) != -1) {
+	while ((option = getopt(argc, argv, "t:s:r:d:e:f:m:luo:")) != -1) {
 		switch (option) {
 		case 't':
 			s.threads = (uint32_t)atoi(optarg);
@@ -103,6 +103,9 @@ int main(int argc, char **argv)
 			break;
 		case 'l':
 			options.lines = true;
+			break;
+		case 'u':
+			s.units = true;
 			break;
 		case 'o':
 			path = optarg;

@@ -4,6 +4,7 @@
  *
  * Thread 0 is the main thread and now and then sleeps; the last one of several
  * is never sampled; the one before it starts late and ends early; others work.
+ * With `units` they compile meanwhile: compiles, phases and passes in each other; names of every fifth phase come late.
  */
 #ifndef TESTS_SYNTHETIC_H
 #define TESTS_SYNTHETIC_H
@@ -23,6 +24,17 @@
 #define SYNTHETIC_BATCH 200
 #define SYNTHETIC_ORIGIN 5000000000000ull
 
+#define SYNTHETIC_UNITS 6 /* one in another */
+
+/* A call of a compile, phase or pass, and the samples whose innermost one it was. */
+struct synthetic_unit {
+	uint32_t thread, parent; /* parent: of all calls, or UINT32_MAX */
+	uint32_t number, id;	 /* number: its name; id: of this epoch */
+	uint8_t kind;
+	bool unnamed; /* it ended with an epoch, before its name was told */
+	uint64_t begin, end, cpu, wall;
+};
+
 struct synthetic_thread {
 	uint64_t begin, end; /* ns since the session's start */
 	uint64_t wall, cpu, samples;
@@ -31,6 +43,7 @@ struct synthetic_thread {
 	uint32_t stack[SYNTHETIC_DEPTH]; /* node ids */
 	uint32_t functions[SYNTHETIC_DEPTH];
 	uint32_t depth;
+	uint32_t open[SYNTHETIC_UNITS], open_n, open_epoch; /* calls, outermost first */
 };
 
 struct synthetic {
@@ -38,9 +51,12 @@ struct synthetic {
 	uint32_t threads, rate, seconds, depth;
 	uint32_t epoch_seconds; /* 0: one epoch */
 	unsigned seed;
+	bool units;
 	struct event_sink *sink;
 	/* the truth */
 	struct synthetic_thread *truth;
+	struct synthetic_unit *calls;
+	uint32_t calls_n;
 	/* inner state */
 	uint32_t nodes, epoch;
 	uint32_t (*children)[SYNTHETIC_CHILDREN];
@@ -48,6 +64,11 @@ struct synthetic {
 	uint32_t new_n;
 	struct sample_row batch[SYNTHETIC_BATCH];
 	uint32_t batch_n;
+	uint32_t unit_ids; /* told in this epoch */
+	struct unit_row unit_rows[SYNTHETIC_BATCH * SYNTHETIC_UNITS];
+	struct event_unit_end unit_ends[SYNTHETIC_BATCH * SYNTHETIC_UNITS];
+	char unit_names[2 * SYNTHETIC_BATCH * SYNTHETIC_UNITS][2][32];
+	uint32_t unit_rows_n, unit_ends_n;
 };
 
 static inline uint32_t synthetic_random(struct synthetic *s, uint32_t below)
@@ -115,14 +136,124 @@ static inline void synthetic_flush(struct synthetic *s)
 {
 	struct event event = {.kind = EVENT_STACKS,
 			      .rows = {s->nodes - s->new_n, s->new_n, s->new_rows}};
+	uint32_t i;
 
 	if (s->new_n)
 		synthetic_event(s, &event);
 	s->new_n = 0;
+	event = (struct event){.kind = EVENT_UNITS,
+			       .rows = {s->unit_ids - s->unit_rows_n + 1, s->unit_rows_n, s->unit_rows}};
+	if (s->unit_rows_n)
+		synthetic_event(s, &event);
+	s->unit_rows_n = 0;
 	event = (struct event){.kind = EVENT_SAMPLES, .samples = {s->batch_n, s->batch}};
 	if (s->batch_n)
 		synthetic_event(s, &event);
 	s->batch_n = 0;
+	for (i = 0; i < s->unit_ends_n; i++) {
+		event = (struct event){.kind = EVENT_UNIT_END, .unit_end = s->unit_ends[i]};
+		synthetic_event(s, &event);
+	}
+	s->unit_ends_n = 0;
+}
+
+/* --- compiles --- */
+
+static inline void synthetic_unit_name(const struct synthetic_unit *unit, char name[32], char signature[32])
+{
+	static const char *const words[] = {"compile", "phase", "pass"};
+
+	snprintf(name, 32, unit->unnamed ? "(name unknown)" : "%s_%u", words[unit->kind], unit->number);
+	snprintf(signature, 32, unit->kind ? "" : "int%u", unit->number % 3);
+}
+
+static inline bool synthetic_name_is_late(const struct synthetic_unit *unit)
+{
+	return unit->kind == 1 && unit->number % 5 == 0;
+}
+
+static inline void synthetic_tell_unit(struct synthetic *s, struct synthetic_unit *unit, uint64_t begin)
+{
+	char(*name)[32] = s->unit_names[s->unit_rows_n];
+	bool late = synthetic_name_is_late(unit);
+
+	synthetic_unit_name(unit, name[0], name[1]);
+	unit->id = ++s->unit_ids;
+	s->unit_rows[s->unit_rows_n++] = (struct unit_row){
+		.parent = unit->parent == UINT32_MAX ? 0 : s->calls[unit->parent].id,
+		.thread = unit->thread,
+		.kind = unit->kind,
+		.compiler = "Made-up",
+		.name = late ? "" : name[0],
+		.signature = late ? "" : name[1],
+		.time = SYNTHETIC_ORIGIN + begin,
+		.file = unit->kind ? "" : "compile.py",
+		.line = unit->kind ? 0 : unit->number};
+}
+
+static inline void synthetic_end_unit(struct synthetic *s, const struct synthetic_unit *unit)
+{
+	char(*name)[32] = s->unit_names[SYNTHETIC_BATCH * SYNTHETIC_UNITS + s->unit_ends_n];
+	bool late = synthetic_name_is_late(unit);
+
+	synthetic_unit_name(unit, name[0], name[1]);
+	s->unit_ends[s->unit_ends_n++] = (struct event_unit_end){
+		unit->id, SYNTHETIC_ORIGIN + unit->end, late ? name[0] : "", "", "", 0};
+}
+
+static inline uint32_t synthetic_random_unit(struct synthetic *s, uint32_t thread_id, uint32_t avoid)
+{
+	struct synthetic_thread *thread = &s->truth[thread_id];
+	struct synthetic_unit *unit;
+
+	if (!(s->calls_n & (s->calls_n - 1)))
+		s->calls = realloc(s->calls, (s->calls_n ? 2 * s->calls_n : 1) * sizeof(*s->calls));
+	if (!s->calls)
+		abort();
+	unit = &s->calls[s->calls_n];
+	*unit = (struct synthetic_unit){.thread = thread_id, .parent = UINT32_MAX};
+	if (thread->open_n) {
+		unit->parent = thread->open[thread->open_n - 1];
+		unit->kind = (uint8_t)(s->calls[unit->parent].kind == 2 ? 0 : synthetic_random(s, 3));
+	}
+	do
+		unit->number = synthetic_random(s, 20);
+	while (unit->number == avoid);
+	return s->calls_n++;
+}
+
+/* The units of a thread's next sample, of the `wall` ns up to `time`: some are over, some begin. Returns the innermost's id. */
+static inline uint32_t synthetic_units(struct synthetic *s, uint32_t i, uint64_t time, uint64_t wall, uint64_t cpu)
+{
+	struct synthetic_thread *thread = &s->truth[i];
+	uint32_t keep = thread->open_n, avoid = UINT32_MAX, n;
+
+	if (!synthetic_random(s, 10))
+		keep = synthetic_random(s, keep + 1);
+	while (thread->open_n > keep) {
+		struct synthetic_unit *unit = &s->calls[thread->open[--thread->open_n]];
+
+		avoid = unit->number;
+		unit->unnamed = thread->open_epoch != s->epoch && synthetic_name_is_late(unit);
+		if (thread->open_epoch == s->epoch)
+			synthetic_end_unit(s, unit);
+	}
+	for (n = 0; n < thread->open_n && thread->open_epoch != s->epoch; n++)
+		synthetic_tell_unit(s, &s->calls[thread->open[n]], time - wall);
+	thread->open_epoch = s->epoch;
+	if (!synthetic_random(s, 8) && thread->open_n < SYNTHETIC_UNITS) {
+		n = synthetic_random_unit(s, i, avoid);
+		thread->open[thread->open_n++] = n;
+		s->calls[n].begin = time - wall;
+		synthetic_tell_unit(s, &s->calls[n], time - wall);
+	}
+	for (n = 0; n < thread->open_n; n++)
+		s->calls[thread->open[n]].end = time;
+	if (!thread->open_n)
+		return 0;
+	s->calls[thread->open[thread->open_n - 1]].cpu += cpu;
+	s->calls[thread->open[thread->open_n - 1]].wall += wall;
+	return s->calls[thread->open[thread->open_n - 1]].id;
 }
 
 /* Thread ids are the same in each epoch: all threads are told when it starts. */
@@ -143,6 +274,7 @@ static inline void synthetic_epoch(struct synthetic *s, uint64_t time)
 	}
 	synthetic_tables(s);
 	s->nodes = 1;
+	s->unit_ids = 0;
 	memset(s->children, 0, sizeof(*s->children));
 }
 
@@ -196,6 +328,8 @@ static inline void synthetic_sample(struct synthetic *s, uint32_t i, uint64_t ti
 						     .cpu = cpu,
 						     .thread = i,
 						     .stack = thread->stack[thread->depth - 1]};
+	if (s->units)
+		s->batch[s->batch_n - 1].unit = synthetic_units(s, i, time, wall, cpu);
 	thread->self[thread->functions[thread->depth - 1]] += cpu;
 	thread->cpu += cpu;
 	thread->clock = time;
@@ -210,6 +344,13 @@ static inline void synthetic_end_thread(struct synthetic *s, uint32_t i, uint64_
 		.kind = EVENT_THREAD_END,
 		.ending = {i, SYNTHETIC_ORIGIN + time, time - s->truth[i].clock, 0}};
 
+	while (s->truth[i].open_n) {
+		struct synthetic_unit *unit = &s->calls[s->truth[i].open[--s->truth[i].open_n]];
+
+		unit->unnamed = s->truth[i].open_epoch != s->epoch && synthetic_name_is_late(unit);
+		if (s->truth[i].open_epoch == s->epoch)
+			synthetic_end_unit(s, unit);
+	}
 	synthetic_flush(s);
 	synthetic_event(s, &event);
 	s->truth[i].clock = time;
@@ -281,6 +422,7 @@ static inline void synthetic_run(struct synthetic *s)
 static inline void synthetic_free(struct synthetic *s)
 {
 	free(s->truth);
+	free(s->calls);
 }
 
 #endif

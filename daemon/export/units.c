@@ -1,0 +1,285 @@
+#include "export/units.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+/* Head of a node's key; four strings follow, but in node 0. */
+struct head {
+	uint32_t parent, trigger, line;
+	uint32_t serial; /* of a call whose name is not known: a node of its own; 0: of all of the name */
+	uint32_t kind;
+};
+/* Of a thread, in a new epoch: the call that the next row may tell again. Rows of calls that go on have the time of the
+ * thread's first sample there; what has another time is new. */
+struct expected {
+	uint32_t call;
+	bool begun;
+	uint64_t time;
+};
+/* This node turned out to be that one. */
+struct late_name {
+	uint32_t node, named;
+};
+
+static int node_id(struct unit_tree *tree, const struct head *head, const struct unit_node *words, uint32_t *ret)
+{
+	struct buf *key = &tree->scratch;
+	static const struct head outside = {};
+
+	if (!tree->nodes.n && intern__id(&tree->nodes, &outside, sizeof(outside), ret))
+		return -ENOMEM;
+	buf__clear(key);
+	if (buf__append(key, head, sizeof(*head)) || buf__append(key, words->compiler, strlen(words->compiler) + 1) ||
+	    buf__append(key, words->name, strlen(words->name) + 1) ||
+	    buf__append(key, words->signature, strlen(words->signature) + 1) ||
+	    buf__append(key, words->file, strlen(words->file) + 1))
+		return -ENOMEM;
+	return intern__id(&tree->nodes, key->data, key->len, ret);
+}
+
+static struct head head_of(const struct unit_tree *tree, uint32_t node)
+{
+	struct head head = {};
+	size_t len;
+
+	if (node) /* node 0 may not be there yet */
+		memcpy(&head, intern__key(&tree->nodes, node, &len), sizeof(head));
+	return head;
+}
+
+struct unit_node unit_tree__node(const struct unit_tree *tree, uint32_t node)
+{
+	struct head head = head_of(tree, node);
+	struct unit_node ret = {.parent = head.parent, .kind = (uint8_t)head.kind, .trigger = head.trigger, .line = head.line};
+	size_t len;
+
+	if (!node) {
+		ret.compiler = ret.name = ret.signature = ret.file = "";
+		return ret;
+	}
+	ret.compiler = (const char *)intern__key(&tree->nodes, node, &len) + sizeof(head);
+	ret.name = ret.compiler + strlen(ret.compiler) + 1;
+	ret.signature = ret.name + strlen(ret.name) + 1;
+	ret.file = ret.signature + strlen(ret.signature) + 1;
+	return ret;
+}
+
+struct unit_call *unit_tree__call(const struct unit_tree *tree, uint32_t call)
+{
+	return (struct unit_call *)tree->calls.data + call;
+}
+
+uint32_t unit_tree__calls(const struct unit_tree *tree)
+{
+	return LENGTH(tree->calls, struct unit_call);
+}
+
+static uint32_t call_of(const struct unit_tree *tree, uint32_t unit)
+{
+	return unit && unit <= LENGTH(tree->epoch, uint32_t) ? ITEM(tree->epoch, uint32_t, unit - 1) : CALL_NONE;
+}
+
+/* What was not told again has ended. */
+static void expect_nothing(struct unit_tree *tree, uint32_t thread)
+{
+	struct expected *expected;
+	uint32_t at, inner;
+
+	if (thread >= LENGTH(tree->expect, struct expected))
+		return;
+	expected = &ITEM(tree->expect, struct expected, thread);
+	for (at = expected->call; at != CALL_NONE; at = inner) {
+		inner = unit_tree__call(tree, at)->inner;
+		unit_tree__call(tree, at)->inner = CALL_NONE;
+		unit_tree__call(tree, at)->ended = true;
+	}
+	expected->call = CALL_NONE;
+}
+
+static bool is_row_of(const struct unit_tree *tree, const struct unit_call *call, const struct unit_row *row, uint32_t parent)
+{
+	struct unit_node node = unit_tree__node(tree, call->node);
+
+	if (call->parent != parent || node.kind != row->kind || strcmp(node.compiler, row->compiler))
+		return false;
+	return !*node.name || !*row->name || (!strcmp(node.name, row->name) && !strcmp(node.signature, row->signature));
+}
+
+/* Is the row the call that went on when the epoch began? Rows tell such calls first, outermost first. */
+static bool told_again(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t parent, uint64_t time,
+		       uint32_t *ret)
+{
+	struct expected *expected;
+	struct unit_call *call;
+
+	if (thread >= LENGTH(tree->expect, struct expected))
+		return false;
+	expected = &ITEM(tree->expect, struct expected, thread);
+	*ret = expected->call;
+	if (*ret == CALL_NONE)
+		return false;
+	call = unit_tree__call(tree, *ret);
+	if ((expected->begun && expected->time != time) || !is_row_of(tree, call, row, parent)) {
+		expect_nothing(tree, thread);
+		return false;
+	}
+	expected->begun = true;
+	expected->time = time;
+	expected->call = call->inner;
+	call->inner = CALL_NONE;
+	return true;
+}
+
+int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t trigger, uint64_t begin)
+{
+	struct unit_call call = {.thread = thread, .parent = call_of(tree, row->parent), .inner = CALL_NONE, .begin = begin, .end = begin};
+	struct unit_node words = {.compiler = row->compiler, .name = row->name, .signature = row->signature, .file = row->file};
+	struct head head = {.trigger = trigger, .line = row->line, .kind = row->kind};
+	uint32_t id = 0;
+	int err;
+
+	if (told_again(tree, row, thread, call.parent, begin, &id))
+		return buf__append(&tree->epoch, &id, sizeof(id));
+	if (call.parent != CALL_NONE) {
+		head.parent = unit_tree__call(tree, call.parent)->node;
+		call.depth = unit_tree__call(tree, call.parent)->depth + 1;
+		if (call.depth == UNIT_DEPTH_MAX)
+			return buf__append(&tree->epoch, &call.parent, sizeof(call.parent));
+	}
+	if (!*row->name) /* it may come yet */
+		head.serial = ++tree->serial;
+	id = unit_tree__calls(tree);
+	err = node_id(tree, &head, &words, &call.node);
+	err = err ?: buf__append(&tree->calls, &call, sizeof(call));
+	return err ?: buf__append(&tree->epoch, &id, sizeof(id));
+}
+
+int unit_tree__end(struct unit_tree *tree, const struct event_unit_end *event, uint64_t time)
+{
+	uint32_t id = call_of(tree, event->id);
+	struct unit_call *call;
+	struct late_name late;
+	struct head head;
+	struct unit_node words = {.name = event->name, .signature = event->signature, .file = event->file};
+	int err;
+
+	if (id == CALL_NONE)
+		return 0;
+	call = unit_tree__call(tree, id);
+	call->ended = true;
+	call->end = time > call->begin ? time : call->begin;
+	head = head_of(tree, call->node);
+	if (!head.serial || !*event->name)
+		return 0;
+	head.serial = 0;
+	head.line = event->line;
+	words.compiler = unit_tree__node(tree, call->node).compiler;
+	late.node = call->node;
+	err = node_id(tree, &head, &words, &late.named);
+	return err ?: buf__append(&tree->late, &late, sizeof(late));
+}
+
+uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t thread, uint64_t time)
+{
+	uint32_t id = call_of(tree, unit);
+
+	if (!unit)
+		expect_nothing(tree, thread);
+	if (id != CALL_NONE && !unit_tree__call(tree, id)->ended && unit_tree__call(tree, id)->end < time)
+		unit_tree__call(tree, id)->end = time;
+	return id;
+}
+
+static int set_expect(struct unit_tree *tree, struct buf *last, uint32_t thread, uint32_t call)
+{
+	const uint32_t none = CALL_NONE;
+	const struct expected nothing = {.call = CALL_NONE};
+	uint32_t *before;
+
+	while (LENGTH(tree->expect, struct expected) <= thread)
+		if (buf__append(&tree->expect, &nothing, sizeof(nothing)) || buf__append(last, &none, sizeof(none)))
+			return -ENOMEM;
+	before = &ITEM(*last, uint32_t, thread);
+	if (*before == CALL_NONE)
+		ITEM(tree->expect, struct expected, thread).call = call;
+	else
+		unit_tree__call(tree, *before)->inner = call;
+	*before = call;
+	return 0;
+}
+
+/* Those that have not ended may be told again; the others are forgotten, unless all are kept. */
+int unit_tree__epoch(struct unit_tree *tree)
+{
+	struct buf moved = {}, last = {}; /* uint32_t: old call -> new; thread -> the call it is in */
+	uint32_t i, n = unit_tree__calls(tree), kept = 0;
+	int err = 0;
+
+	buf__clear(&tree->epoch);
+	buf__clear(&tree->expect);
+	for (i = 0; i < n && !err; i++) {
+		struct unit_call call = *unit_tree__call(tree, i);
+		uint32_t to = call.ended && !tree->keep ? CALL_NONE : kept;
+
+		err = buf__append(&moved, &to, sizeof(to));
+		if (err || to == CALL_NONE)
+			continue;
+		if (call.parent != CALL_NONE)
+			call.parent = ITEM(moved, uint32_t, call.parent);
+		call.inner = CALL_NONE;
+		*unit_tree__call(tree, kept++) = call;
+		if (!call.ended)
+			err = set_expect(tree, &last, call.thread, to);
+	}
+	tree->calls.len = kept * sizeof(struct unit_call);
+	buf__free(&moved);
+	buf__free(&last);
+	return err;
+}
+
+int unit_tree__finish(struct unit_tree *tree)
+{
+	const struct late_name *late = (const struct late_name *)tree->late.data;
+	uint32_t i, n = tree->nodes.n, to;
+	struct buf named = {};
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++)
+		err = buf__append(&named, &i, sizeof(i));
+	for (i = 0; i < LENGTH(tree->late, struct late_name) && !err; i++)
+		ITEM(named, uint32_t, late[i].node) = late[i].named;
+	/* A parent's id is below its children's, so it is final before them. */
+	for (i = 0; i < n && !err; i++) {
+		uint32_t from = ITEM(named, uint32_t, i);
+		struct head head = head_of(tree, from);
+		struct unit_node words = unit_tree__node(tree, from);
+
+		to = 0;
+		if (i) {
+			head.serial = 0;
+			head.parent = ITEM(tree->final, uint32_t, head.parent);
+			err = node_id(tree, &head, &words, &to);
+		}
+		err = err ?: buf__append(&tree->final, &to, sizeof(to));
+	}
+	buf__free(&named);
+	return err;
+}
+
+uint32_t unit_tree__final(const struct unit_tree *tree, uint32_t node)
+{
+	return node < LENGTH(tree->final, uint32_t) ? ITEM(tree->final, uint32_t, node) : node;
+}
+
+void unit_tree__free(struct unit_tree *tree)
+{
+	struct buf *bufs[] = {&tree->calls, &tree->epoch, &tree->expect, &tree->late, &tree->final, &tree->scratch};
+	size_t i;
+
+	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+		buf__free(bufs[i]);
+	intern__free(&tree->nodes);
+}

@@ -1,0 +1,228 @@
+/* The time of compiles, phases and passes: sums by thread and node of the tree of units while a recording is read, then
+ * the rows of the tables.
+ *
+ * Inclusive: a row that is in itself counts once. Exclusive: of a compile, without the compiles in it; of a phase or a
+ * pass, without all that has a name in it. */
+#include <errno.h>
+
+#include "report/internal.h"
+
+#define ROW_OUTSIDE "(outside of compiles)"
+#define ROW_NO_NAME "(name unknown)"
+#define ROW_NO_TRIGGER "(not known)"
+
+struct compiled_key {
+	uint32_t thread, node;
+};
+struct compiled {
+	struct times self; /* of samples whose innermost unit it is */
+	uint64_t calls;
+};
+
+bool units__wanted(const struct report *report)
+{
+	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_PHASE) ||
+	       report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER);
+}
+
+static int add_to(struct report *report, uint32_t thread, uint32_t node, const struct times *times, uint64_t calls)
+{
+	const struct compiled_key key = {thread, node};
+	const struct compiled none = {};
+	struct compiled *sum;
+	uint32_t id;
+	int err = intern__id(&report->compiled, &key, sizeof(key), &id);
+
+	if (!err && id * sizeof(none) == report->compiled_times.len)
+		err = buf__append(&report->compiled_times, &none, sizeof(none));
+	if (err)
+		return err;
+	sum = (struct compiled *)report->compiled_times.data + id;
+	times__add(&sum->self, times);
+	sum->calls += calls;
+	return 0;
+}
+
+int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown)
+{
+	static const struct times none = {};
+	const struct times times = {ran, shown > ran ? shown : ran};
+	struct unit_call *call = NULL;
+	struct report *report = model->ctx;
+	uint32_t at;
+	int err;
+
+	/* A filter chose other samples; outside of the window. */
+	if ((model->filter && (stack == model->left_out || stack == model->not_sampled)) || !times.wall)
+		return 0;
+	if (model->call_now != CALL_NONE)
+		call = unit_tree__call(&model->units, model->call_now);
+	err = add_to(report, thread->id, call ? call->node : 0, &times, 0);
+	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
+		call = unit_tree__call(&model->units, at);
+		if (call->met)
+			break; /* and so are those that it is in */
+		call->met = true;
+		err = add_to(report, thread->id, call->node, &none, 1);
+	}
+	return err;
+}
+
+/* --- rows --- */
+
+static struct row_key key_of(const struct unit_node *node)
+{
+	struct row_key key = {*node->name ? node->name : ROW_NO_NAME, "", node->compiler, NULL, 0, ROW_NONE, KIND_GROUP};
+
+	if (node->kind != UNIT_COMPILE)
+		return key;
+	key.detail = node->signature;
+	key.file = node->file;
+	key.line = node->line;
+	return key;
+}
+
+static int trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret)
+{
+	struct row_key key = {ROW_NO_TRIGGER, "", "", NULL, 0, ROW_NONE, FUNCTION_NOTE};
+	struct model_frame frame;
+
+	if (trigger) {
+		frame = model__frame(report->model, trigger - 1);
+		key = table__frame_key(&frame);
+	}
+	key.parent = parent;
+	return table__row(table, &key, ret);
+}
+
+/* The outermost compile of a path. */
+static struct unit_node outermost(const struct unit_tree *tree, uint32_t node)
+{
+	struct unit_node at = unit_tree__node(tree, node);
+
+	while (at.parent)
+		at = unit_tree__node(tree, at.parent);
+	return at;
+}
+
+static struct table *table_of(struct report *report, uint8_t kind)
+{
+	static const enum report_by by[UNIT_KINDS] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS};
+
+	return kind < UNIT_KINDS ? &report->tables[by[kind]] : NULL;
+}
+
+/* How often the node was called, in its own rows. */
+static int add_calls(struct report *report, uint32_t id, uint64_t calls)
+{
+	struct unit_tree *tree = &report->model->units;
+	struct unit_node node = unit_tree__node(tree, id);
+	struct table *table = table_of(report, node.kind), *causes = &report->below[REPORT_UNIT],
+		     *triggers = &report->tables[REPORT_TRIGGER];
+	struct row_key key = key_of(&node);
+	uint32_t row, cause;
+	int err;
+
+	if (!id || !table)
+		return 0;
+	err = table__row(table, &key, &row);
+	if (err)
+		return err;
+	table__times(table, row, report->read)->calls += calls;
+	if (node.kind != UNIT_COMPILE)
+		return 0;
+	report->compiles = true;
+	err = trigger_row(report, causes, outermost(tree, id).trigger, row, &cause);
+	if (err)
+		return err;
+	table__times(causes, cause, report->read)->calls += calls;
+	if (node.parent)
+		return 0;
+	err = trigger_row(report, triggers, node.trigger, ROW_NONE, &row);
+	if (!err)
+		table__times(triggers, row, report->read)->calls += calls;
+	return err;
+}
+
+/* Time outside of compiles has a row, so that exclusive times add up to all there is. */
+static int add_outside(struct report *report, const struct times *times)
+{
+	const struct row_key key = {ROW_OUTSIDE, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
+	struct table *table = &report->tables[REPORT_UNIT];
+	uint32_t row;
+	int err = table__row(table, &key, &row);
+
+	if (err)
+		return err;
+	table__stack(table);
+	table__inclusive(table, row, times);
+	table__exclusive(table, row, times);
+	return 0;
+}
+
+static int add_path(struct report *report, uint32_t id, const struct times *times)
+{
+	struct unit_tree *tree = &report->model->units;
+	struct table *triggers = &report->tables[REPORT_TRIGGER], *causes = &report->below[REPORT_UNIT];
+	bool compile_met = false;
+	uint32_t at, row, cause, trigger = outermost(tree, id).trigger;
+	uint8_t kind;
+	int err = 0;
+
+	for (kind = 0; kind < UNIT_KINDS; kind++)
+		table__stack(table_of(report, kind));
+	for (at = id; at && !err;) {
+		struct unit_node node = unit_tree__node(tree, at);
+		struct table *table = table_of(report, node.kind);
+		struct row_key key = key_of(&node);
+		bool compile = node.kind == UNIT_COMPILE, own = compile ? !compile_met : at == id, fresh;
+
+		at = node.parent;
+		if (!table)
+			continue;
+		err = table__row(table, &key, &row);
+		if (err)
+			break;
+		fresh = table__inclusive(table, row, times);
+		if (own)
+			table__exclusive(table, row, times);
+		compile_met |= compile;
+		if (!compile || !(fresh || own))
+			continue;
+		err = trigger_row(report, causes, trigger, row, &cause);
+		if (!err && fresh)
+			times__add(&table__times(causes, cause, report->read)->inclusive, times);
+		if (!err && own)
+			table__exclusive(causes, cause, times);
+	}
+	err = err ?: trigger_row(report, triggers, trigger, ROW_NONE, &row);
+	if (err)
+		return err;
+	table__exclusive(triggers, row, times);
+	times__add(&table__times(triggers, row, report->read)->inclusive, times);
+	return 0;
+}
+
+int units__add(struct report *report)
+{
+	static const enum report_by all[] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER};
+	uint32_t i;
+	size_t t;
+	int err = 0;
+
+	for (i = 0; i < report->compiled.n && !err; i++) {
+		const struct compiled_key *key = (const struct compiled_key *)report->compiled.keys.data + i;
+		const struct compiled *sum = (const struct compiled *)report->compiled_times.data + i;
+		uint32_t node = unit_tree__final(&report->model->units, key->node);
+
+		if (!model__thread(report->model, key->thread)->shown)
+			continue;
+		err = add_calls(report, node, sum->calls);
+		if (!sum->self.wall)
+			continue;
+		err = err ?: (node ? add_path(report, node, &sum->self) : add_outside(report, &sum->self));
+		for (t = 0; t < sizeof(all) / sizeof(all[0]); t++)
+			times__add(&report->tables[all[t]].totals[report->read], &sum->self);
+	}
+	return err;
+}

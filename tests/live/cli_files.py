@@ -1,0 +1,137 @@
+"""cli.py: outputs that cannot be written, full disks, links, names of formats."""
+import contextlib
+import json
+import os
+import subprocess
+import time
+
+from cli_util import (CHURN, CPROFD, NOBODY, cprofd, environment, expect, fails, folder, names, only_file, profile,
+                      sudo, target)
+
+# --- files ---
+
+def test_sudo_files():
+    with folder(NOBODY) as work, target() as process:
+        fails(0, run=cprofd("attach", process.pid, "-d", "0.5", cwd=work, env=sudo(NOBODY)))
+        expect(os.stat(only_file(work, ".speedscope.json")).st_uid == NOBODY, "the file is not the sudo user's")
+        expect(len(os.listdir(work)) == 1, "something was left behind", os.listdir(work))
+
+
+def test_unwritable_output():
+    with folder() as work, target() as process:
+        for env, output in ((sudo(NOBODY), "a.json"), (None, "no/such/folder.json"), (None, "."), (None, "a/")):
+            begin = time.monotonic()
+            run = cprofd("attach", process.pid, "-d", "20", "-o", output, cwd=work, env=env)
+            fails(1, "-o", run=run)
+            expect(time.monotonic() - begin < 5, "it was refused after sampling only")
+        os.close(os.open(os.path.join(work, "b.json"), os.O_CREAT, 0o600)) # root's, in a folder of theirs
+        os.chown(work, NOBODY, NOBODY)
+        fails(1, "b.json", run=cprofd("attach", process.pid, "-d", "20", "-o", "b.json", cwd=work, env=sudo(NOBODY)))
+        expect(os.listdir(work) == ["b.json"], "something was left behind", os.listdir(work))
+
+
+def test_symlink_output():
+    with folder() as work, target() as process:
+        victim = os.path.join(work, "victim")
+        with open(victim, "w") as file:
+            file.write("precious")
+        os.symlink(victim, os.path.join(work, "a.json"))
+        fails(1, "symbolic link", run=cprofd("attach", process.pid, "-d", "20", "-o", "a.json", cwd=work))
+        expect(open(victim).read() == "precious", "the link was followed")
+
+
+def test_special_outputs():
+    with folder() as work, target() as process:
+        fails(0, run=cprofd("attach", process.pid, "-d", "0.5", "-o", "/dev/null", cwd=work))
+        expect(not os.path.isfile("/dev/null"), "/dev/null was replaced")
+        run = cprofd("attach", process.pid, "-d", "0.5", "-o", "-", cwd=work)
+        expect(run.returncode == 0 and json.loads(run.out)["profiles"], "stdout is no profile", run.err)
+        run = cprofd("attach", process.pid, "-d", "0.5", "-f", "raw", "-o", "-", cwd=work)
+        expect(run.returncode == 0 and "busy" in run.out, "stdout is no collapsed stacks", run.err)
+        run = cprofd("attach", process.pid, "-d", "0.5", "-f", "events", "-o", "-", cwd=work)
+        lines = [json.loads(line) for line in run.out.split("\n") if line]
+        expect([lines[0]["ev"], lines[-1]["ev"]] == ["hello", "end"], "stdout is no recording", run.err)
+        run = cprofd("attach", process.pid, "-d", "0.5", "--stream", cwd=work)
+        expect(json.loads(run.out.strip().split("\n")[-1])["ev"] == "end", "no stream", run.err)
+        expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
+
+
+def test_existing_output_is_replaced():
+    with folder() as work, target() as process:
+        output = os.path.join(work, "a.json")
+        open(output, "w").close()
+        fails(0, run=cprofd("attach", process.pid, "-d", "0.5", "-o", "a.json", cwd=work))
+        profile(output)
+
+
+@contextlib.contextmanager
+def small_disk(size, fill):
+    """A folder that is a tmpfs of that size, `fill` bytes of it taken."""
+    with folder() as path:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=" + size, "tmpfs", path], check=True)
+        try:
+            filler = os.path.join(path, "filler")
+            with open(filler, "wb") as file:
+                file.write(b"x" * fill)
+            yield path, filler
+        finally:
+            subprocess.run(["umount", "-l", path], check=True)
+
+
+def test_full_disk_recording():
+    with small_disk("256k", 0) as (disk, filler), target(CHURN) as process, folder() as work:
+        run = cprofd("attach", process.pid, "-d", "30", "-r", "5k", "-f", "events", "-o", "a.cprof", cwd=disk)
+        fails(1, "No space left", run=run)
+        fails(0, run=cprofd("convert", only_file(disk, ".cprof"), "-o", "b.json", cwd=work))
+        expect(len(names(os.path.join(work, "b.json"))) > 10, "the recording does not hold what was recorded")
+
+
+def test_full_disk_conversion():
+    with small_disk("1m", 0) as (disk, filler), target(CHURN) as process, folder() as work:
+        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", "4", "-o", "a.json"], cwd=disk,
+                                  env=environment(), stderr=subprocess.PIPE)
+        time.sleep(2)
+        free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize
+        with open(filler, "wb") as file: # what is left is enough for the recording only
+            file.write(b"x" * max(0, free - 200000))
+        err = client.communicate(timeout=30)[1].decode()
+        expect(client.returncode == 1 and "the recording is kept" in err, "a full disk was not told", err)
+        kept = only_file(disk, ".cprof")
+        expect(os.path.basename(kept) in err, "its path was not told", err)
+        expect(sorted(os.listdir(disk)) == sorted(["filler", os.path.basename(kept)]), "half a file is left", os.listdir(disk))
+        fails(0, run=cprofd("convert", kept, "-o", "b.json", cwd=work))
+        expect(len(names(os.path.join(work, "b.json"))) > 10, "the recording does not hold what was recorded")
+
+
+def test_convert():
+    with folder() as work, target() as process:
+        fails(0, "convert", run=cprofd("attach", process.pid, "-d", "2", "-o", "a.cprof", cwd=work))
+        recording = os.path.join(work, "a.cprof")
+        fails(0, run=cprofd("convert", recording, cwd=work))
+        profile(os.path.join(work, "a.speedscope.json"))
+        fails(0, run=cprofd("convert", recording, "--lines", "--window", "0.5,1", "-o", "w.json", cwd=work))
+        whole, part = profile(os.path.join(work, "a.speedscope.json")), profile(os.path.join(work, "w.json"))
+        length = [sum(p["profiles"][0]["weights"]) for p in (whole, part)]
+        expect(0 < length[1] < length[0] / 2, "the window is not a part", length)
+        for name, begin in (("a.svg", b"<?xml"), ("a.pb.gz", b"\x1f\x8b"), ("a.pprof", b"\x1f\x8b"), ("a.folded", b"<module>"), ("a.txt", b"<module>"),
+                            ("a.json", b"{"), ("b.cprof", b"\x28\xb5\x2f\xfd")):
+            fails(0, run=cprofd("convert", recording, "-o", name, cwd=work))
+            with open(os.path.join(work, name), "rb") as file:
+                expect(file.read(len(begin)) == begin, name + " is of another format")
+        fails(2, "-f pprof, but x.svg is a name for svg", run=cprofd("convert", recording, "-f", "pprof", "-o", "x.svg", cwd=work))
+        fails(2, "no HTML", run=cprofd("convert", recording, "-o", "x.html", cwd=work))
+        fails(0, run=cprofd("convert", recording, "-f", "events", "-o", "x.json", cwd=work))
+        with open(recording, "rb") as file:
+            run = cprofd("convert", "-", "-f", "collapsed", "-o", "-", stdin=file)
+        expect(run.returncode == 0 and "busy" in run.out, "stdin to stdout", run.err)
+        data = open(recording, "rb").read()
+        with open(os.path.join(work, "cut.cprof"), "wb") as file:
+            file.write(data[:len(data) * 2 // 3])
+        run = cprofd("convert", "cut.cprof", cwd=work)
+        fails(0, "ends in the middle", run=run)
+        with open(os.path.join(work, "bad.cprof"), "wb") as file:
+            file.write(b"no recording at all\n")
+        fails(1, "not a recording", run=cprofd("convert", "bad.cprof", cwd=work))
+        fails(1, "cannot be read", run=cprofd("convert", "missing.cprof", cwd=work))
+        fails(1, "no thread", run=cprofd("convert", "a.cprof", "--thread", "nosuch", "-o", "x.json", cwd=work))
+        expect(not [f for f in os.listdir(work) if f.startswith(".")], "temporary files were left", os.listdir(work))

@@ -1,0 +1,176 @@
+"""cli.py: processes that are not there, not Python, that die, exec and fork; and those that it starts itself."""
+import os
+import shutil
+import subprocess
+import time
+
+from cli_util import (BUSY, CPROFD, NOBODY, PYTHON, Skip, cprofd, environment, expect, fails, folder, names, profile,
+                      sudo, target)
+
+# --- processes ---
+
+def test_no_such_pid():
+    with folder() as work:
+        fails(1, "no such process", run=cprofd("attach", 4194303, cwd=work))
+        expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
+
+
+def test_not_a_python():
+    with folder() as work:
+        process = subprocess.Popen(["sleep", "60"])
+        try:
+            time.sleep(0.2)
+            fails(1, "Python", run=cprofd("attach", process.pid, "-d", "1", cwd=work))
+            check = cprofd("check", process.pid)
+            expect(check.returncode == 1 and "no CPython" in check.out, "check does not say it", check.out)
+        finally:
+            process.kill()
+            process.wait()
+        expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
+
+
+def test_kernel_thread():
+    fails(1, "kernel thread", run=cprofd("attach", 2, "-d", "1", "-o", "/dev/null"))
+
+
+def test_python_27():
+    old = next((p for p in (os.path.expanduser("~/.pyenv/versions/2.7.18/bin/python"), "/usr/bin/python2.7")
+                if os.access(p, os.X_OK)), None)
+    if not old:
+        raise Skip("no Python 2.7")
+    code = "import sys, time\nsys.stdout.write('up\\n'); sys.stdout.flush()\nwhile True: pass"
+    with folder() as work, target(code, python=old) as process:
+        fails(1, "2.7", run=cprofd("attach", process.pid, "-d", "1", cwd=work))
+        expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
+
+
+def test_dies():
+    with folder() as work, target(BUSY + "busy(1.5)") as process:
+        run = cprofd("attach", process.pid, "-o", "a.json", cwd=work)
+        fails(0, "ended", run=run)
+        expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
+
+
+def test_killed():
+    with folder() as work, target() as process:
+        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-o", "a.json"], cwd=work, env=environment(),
+                                  stderr=subprocess.PIPE)
+        time.sleep(1.5)
+        process.kill()
+        err = client.communicate(timeout=30)[1]
+        expect(client.returncode == 0, "exit status %d" % client.returncode, err)
+        expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
+
+
+def test_execs():
+    code = BUSY + "busy(1)\nimport os\nos.execv(%r, [%r, '-c', 'def after():\\n    return sum(range(10**5))\\nfor i in range(400): after()'])" % (PYTHON, PYTHON)
+    with folder() as work, target(code) as process:
+        fails(0, run=cprofd("attach", process.pid, "-o", "a.json", "-d", "20", cwd=work))
+        found = names(os.path.join(work, "a.json"))
+        expect("leaf" in found, "what ran before exec is missing", found)
+        expect("after" in found, "what ran after exec is missing", found)
+
+
+def test_execs_no_python():
+    code = BUSY + "busy(1)\nimport os\nos.execv('/bin/sleep', ['sleep', '1'])"
+    with folder() as work, target(code) as process:
+        fails(0, run=cprofd("attach", process.pid, "-o", "a.json", "-d", "10", cwd=work))
+        expect("leaf" in names(os.path.join(work, "a.json")), "what ran before exec is missing")
+
+
+FORKS = """
+import os
+def child():
+    for i in range(40): leaf(200000)
+busy(0.7)
+if os.fork() == 0:
+    %s
+    child()
+    os._exit(0)
+busy(2)
+"""
+
+
+def test_forks():
+    for subprocesses in (False, True):
+        with folder() as work, target(BUSY + FORKS % "pass") as process:
+            args = ["-s"] if subprocesses else []
+            fails(0, run=cprofd("attach", process.pid, "-o", "a.json", "-d", "20", *args, cwd=work))
+            found = names(os.path.join(work, "a.json"))
+            expect("busy" in found, "the parent is missing", found)
+            expect(("child" in found) == subprocesses, "-s is %s, child is%s there" % (subprocesses, "" if "child" in found else " not"))
+
+
+def test_double_forks():
+    with folder() as work, target(BUSY + FORKS % "if os.fork(): os._exit(0)\n    os.setsid()") as process:
+        fails(0, run=cprofd("attach", process.pid, "-s", "-o", "a.json", "-d", "20", cwd=work))
+        expect({"busy", "child"} <= names(os.path.join(work, "a.json")), "the grandchild is missing")
+
+
+def test_two_at_once():
+    with folder() as work, target() as process:
+        clients = [subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", "2", "-o", "%d.json" % i], cwd=work,
+                                    env=environment(), stderr=subprocess.PIPE) for i in range(2)]
+        for client in clients:
+            err = client.communicate(timeout=30)[1]
+            expect(client.returncode == 0, "exit status %d" % client.returncode, err)
+        for i in range(2):
+            expect("leaf" in names(os.path.join(work, "%d.json" % i)), "a recording lacks the functions")
+
+
+# --- record ---
+
+def test_record():
+    with folder() as work:
+        run = cprofd("record", "-o", "a.json", "--", PYTHON, "-c", BUSY + "busy(0.5)\nsys.exit(7)", cwd=work)
+        fails(0, "status 7", run=run)
+        expect(run.out == "up\n", "the command's stdout is not its own", run.out)
+        expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
+        found = names(os.path.join(work, "a.json"))
+        expect(any("importlib" in f.get("file", "") for f in profile(os.path.join(work, "a.json"))["shared"]["frames"]),
+               "its start is not in the file", found)
+
+
+def test_record_cannot_run():
+    with folder() as work:
+        fails(1, "cannot be run", run=cprofd("record", "--", "/no/such/command", cwd=work))
+        expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
+
+
+def test_record_passes_signals_on():
+    with folder() as work:
+        code = BUSY + "import signal\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(5))\nbusy(60)"
+        client = subprocess.Popen([CPROFD, "record", "-o", "a.json", "--", PYTHON, "-c", code], cwd=work, env=environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        client.stdout.readline()
+        time.sleep(0.7)
+        client.terminate()
+        err = client.communicate(timeout=30)[1].decode()
+        expect(client.returncode == 0 and "status 5" in err, "the command did not get the signal", err)
+        expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
+
+
+def test_record_under_sudo():
+    with folder(NOBODY) as work:
+        code = BUSY + "import os\nprint(os.getuid(), os.geteuid(), os.getgid(), open('/proc/self/status').read().split('CapEff:')[1].split()[0])\nbusy(0.3)"
+        run = cprofd("record", "-o", "a.json", "--", PYTHON, "-c", code, cwd=work, env=sudo(NOBODY))
+        fails(0, run=run)
+        expect(run.out.split("\n")[1] == "65534 65534 65534 0000000000000000", "it did not run as the sudo user", run.out)
+        expect(os.stat(os.path.join(work, "a.json")).st_uid == NOBODY, "the file is not the sudo user's")
+
+
+def test_record_has_the_environment_of_sudos_caller():
+    with folder() as work:
+        fake = os.path.join(work, "sudo") # what tells a sudo is its name, and that it is our parent
+        shutil.copy("/bin/bash", fake)
+        shell = 'env -i PATH=/usr/bin:/bin SUDO_UID=%d SUDO_GID=%d %s record -o /dev/null -- env; true' % (NOBODY, NOBODY, CPROFD)
+        run = subprocess.run([fake, "-c", shell], env=environment(CALLERS="own"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        expect("CALLERS=own\n" in run.stdout.decode(), "the command lacks the caller's environment", run.stdout, run.stderr)
+        expect("SUDO_UID" not in run.stdout.decode(), "the command is told of sudo", run.stdout)
+
+
+def test_record_subprocesses():
+    with folder() as work:
+        code = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', %r])" % (BUSY + "def inner():\n    busy(1)\ninner()")
+        fails(0, run=cprofd("record", "-s", "-o", "a.json", "--", PYTHON, "-c", code, cwd=work))
+        expect("inner" in names(os.path.join(work, "a.json")), "the child is not in the file")

@@ -1,0 +1,210 @@
+"""report.py: svg, pprof and collapsed, read by others' programs or with nothing but their descriptions."""
+import collections
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+from report_truth import NO_CLASS, ROOT, Skip, add_up, cprofd, expect, function, report, rows_of, same
+
+
+class Pprof:
+    """profile.proto, read with nothing but its description."""
+
+    def __init__(self, data):
+        self.strings, self.samples, raw = [], [], collections.defaultdict(list)
+        for field, value in self.fields(gzip.decompress(data)):
+            raw[field].append(value)
+        self.strings = [value.decode() for value in raw[6]]
+        expect(self.strings[0] == "", "string 0")
+        self.mappings, self.functions, self.locations = {}, {}, {}
+        for value in raw[3]:
+            item = dict(self.fields(value))
+            self.mappings[item[1]] = self.strings[item[5]]
+        for value in raw[5]:
+            item = dict(self.fields(value))
+            self.functions[item[1]] = self.strings[item[2]], self.strings[item.get(4, 0)], item.get(5, 0)
+        for value in raw[4]:
+            item = dict(self.fields(value))
+            line = dict(self.fields(item[4]))
+            self.locations[item[1]] = self.functions[line[1]] + (line.get(2, 0), self.mappings[item[2]] if 2 in item else "")
+        for value in raw[2]:
+            item = collections.defaultdict(list)
+            for field, part in self.fields(value):
+                item[field].append(part)
+            stack = [self.locations[i] for i in self.packed(item[1][0])]
+            labels = {}
+            for label in item[3]:
+                label = dict(self.fields(label))
+                labels[self.strings[label[1]]] = self.strings[label[2]] if 2 in label else label.get(3, 0)
+            self.samples.append((stack, self.packed(item[2][0]), labels))
+        self.types = [tuple(self.strings[v] for _, v in self.fields(value)) for value in raw[1]]
+
+    @staticmethod
+    def varint(data, at):
+        value = shift = 0
+        while True:
+            value |= (data[at] & 127) << shift
+            shift += 7
+            at += 1
+            if data[at - 1] < 128:
+                return value, at
+
+    @classmethod
+    def packed(cls, data):
+        values, at = [], 0
+        while at < len(data):
+            value, at = cls.varint(data, at)
+            values.append(value)
+        return values
+
+    @classmethod
+    def fields(cls, data):
+        at = 0
+        while at < len(data):
+            tag, at = cls.varint(data, at)
+            value, at = cls.varint(data, at)
+            if tag & 7 == 2:
+                value, at = data[at:at + value], at + value
+            yield tag >> 3, value
+
+
+def unit_labels(units):
+    """The innermost compile, and the innermost phase and pass in it."""
+    labels = ["", "", ""]
+    for unit in units:
+        if not labels[unit["kind"]] and not labels[0]:
+            labels[unit["kind"]] = unit["name"] + ("" if unit["kind"] else "(%s)" % unit["signature"])
+    return tuple(labels)
+
+
+def test_pprof(recordings):
+    for name in ("python", "native"):
+        samples = recordings.samples(name)
+        profile = Pprof(cprofd("convert", recordings.path(name), "-f", "pprof", "-o", "-", text=False).out)
+        expect(profile.types == [("cpu", "nanoseconds"), ("wall", "nanoseconds")], "sample types", profile.types)
+        sums = collections.defaultdict(lambda: [0, 0])
+        for stack, (cpu, _), labels in profile.samples:
+            expect(set(labels) >= {"thread", "tid", "process", "pid"}, "labels", labels)
+            sums[stack[0]][0] += cpu
+            for location in set(stack):
+                sums[location][1] += cpu
+        have = {key: tuple(pair) for key, pair in sums.items() if pair[1]}
+        want = add_up(samples, lambda f: (f.name, f.file, f.first, f.line or f.first, f.module))
+        same(name, have, want)
+        told = report(recordings.path(name))["recordings"][0]
+        expect(sum(values[1] for _, values, _ in profile.samples) == told["wall_ns"], "wall time")
+        classes = collections.Counter()
+        for _, (cpu, _), labels in profile.samples:
+            classes[labels.get("class", NO_CLASS)] += cpu
+        want = collections.Counter()
+        for sample in samples:
+            want[sample.class_name] += sample.cpu
+        same("classes", {k: v for k, v in classes.items() if v}, {k: v for k, v in want.items() if v})
+        units = collections.Counter()
+        for _, (cpu, _), labels in profile.samples:
+            units[labels.get("unit", ""), labels.get("phase", ""), labels.get("pass", "")] += cpu
+        want = collections.Counter()
+        for sample in samples:
+            want[unit_labels(sample.units)] += sample.cpu
+        same("units", {k: v for k, v in units.items() if v}, {k: v for k, v in want.items() if v})
+        threads = collections.Counter()
+        for _, (cpu, _), labels in profile.samples:
+            threads[labels["tid"]] += cpu
+        want = collections.Counter()
+        for sample in samples:
+            want[sample.thread["tid"]] += sample.cpu
+        same("threads", {k: v for k, v in threads.items() if v}, {k: v for k, v in want.items() if v})
+
+
+def test_go_tool_pprof(recordings):
+    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
+    if not go or subprocess.run([go, "tool", "pprof", "-h"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode not in (0, 2):
+        raise Skip("go tool pprof is missing (apt-get install golang-go)")
+    path = os.path.join(recordings.folder, "native.pb.gz")
+    cprofd("convert", recordings.path("native"), "-f", "pprof", "-o", path)
+    result = report(recordings.path("native"), "--by=function")
+
+    def pprof(*args):
+        run = subprocess.run([go, "tool", "pprof", *args, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200)
+        expect(run.returncode == 0, "go tool pprof", run.stderr.decode())
+        return run.stdout.decode()
+
+    text = pprof("-top", "-unit=ns", "-nodecount=20", "-symbolize=none")
+    total = int(re.search(r"([\d.]+)ns total", text)[1].split(".")[0])
+    expect(abs(total - result["recordings"][0]["cpu_ns"]) <= 1, "total", text[:400])
+    told = [(int(float(m[1])), int(float(m[2]))) for m in re.finditer(r"^\s*([\d.]+)ns\s+[\d.]+%\s+[\d.]+%\s+([\d.]+)ns", text, re.M)]
+    rows = [(r["exclusive_ns"], r["inclusive_ns"]) for r in rows_of(result, "function")[:200]]
+    expect(told and sum(pair in rows for pair in told[:10]) >= 8, "the top rows", told[:10], rows[:10])
+    expect("not determined" in pprof("-tags") and "python3" in pprof("-tags"), "labels")
+    expect(".py:" in pprof("-top", "-lines", "-cum", "-nodecount=60"), "lines")
+    wall = pprof("-top", "-sample_index=wall", "-unit=ns")
+    expect("(idle)" in wall, "idle is wall time", wall[:500])
+
+
+def picture(text):
+    """(name, x, width, seconds, share) of each frame, by an XML reader."""
+    root = xml.etree.ElementTree.fromstring(text)
+    space = "{http://www.w3.org/2000/svg}"
+    frames = []
+    for group in root.iter(space + "g"):
+        if group.get("id"):
+            continue
+        title, rect = group.find(space + "title").text.split("\n"), group.find(space + "rect")
+        number, unit, share, _ = title[-1].replace(",", "").split(" ")
+        frames.append((title[0], float(rect.get("x")), float(rect.get("width")), float(number) * {"s": 1, "ms": 1e-3}[unit], float(share), float(rect.get("y"))))
+    return frames
+
+
+def test_svg(recordings):
+    for name in ("python", "native"):
+        frames = picture(cprofd("convert", recordings.path(name), "-f", "flamegraph", "-o", "-").out)
+        samples = recordings.samples(name)
+        total = sum(sample.cpu for sample in samples)
+        expect(abs(frames[0][3] * 1e9 - total) <= 1e6, "the whole", frames[0], total)
+        expect(all(x >= -1e-3 and x + w <= 1200.001 for _, x, w, _, _, _ in frames), "out of the picture")
+        rows = collections.defaultdict(list)
+        for frame in frames:
+            rows[frame[5]].append((frame[1], frame[2]))
+        for row in rows.values():
+            row.sort()
+            expect(all(a + w <= b + 1e-3 for (a, w), (b, _) in zip(row, row[1:])), "frames overlap")
+        # The frames of one name at its outermost place have its inclusive time.
+        inclusive = {f[0]: n for f, (_, n) in add_up(samples, function).items() if f[0] != "down"}
+        entries = collections.Counter()
+        for sample in samples:
+            entries[sample.stack[-1].name] += sample.cpu
+        second = collections.Counter()
+        for frame in frames:
+            if frame[5] == 60 + 17 * (2 if any(re.search(r"\(\d+\)$", f[0]) for f in frames[1:2]) else 1):
+                second[frame[0]] += frame[3] * 1e9
+        for frame, ns in entries.most_common(3):
+            expect(abs(second[frame] - ns) <= 0.005 * total, "outermost frames", frame, second[frame], ns)
+        expect(inclusive, "nothing")
+
+
+def gprof2dot():
+    """Debian has none; PyPI's, below build/."""
+    venv = os.path.join(ROOT, "build", "report-venv")
+    program = shutil.which("gprof2dot") or os.path.join(venv, "bin", "gprof2dot")
+    if not os.path.exists(program):
+        for command in ([sys.executable, "-m", "venv", venv], [os.path.join(venv, "bin", "pip"), "install", "-q", "gprof2dot"]):
+            if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120).returncode:
+                raise Skip("gprof2dot is missing, and PyPI's could not be installed")
+    return program
+
+
+def test_collapsed_is_read_by_others(recordings):
+    path = os.path.join(recordings.folder, "native.txt")
+    cprofd("convert", recordings.path("native"), "-f", "raw", "-o", path)
+    total = 0
+    for line in open(path):  # flamegraph.pl's own expression
+        match = re.fullmatch(r"(.*)\s+?(\d+(?:\.\d*)?)\n", line)
+        expect(match and match[1] and ";;" not in match[1], "a line", line)
+        total += int(match[2])
+    expect(abs(total - sum(s.cpu for s in recordings.samples("native")) // 1000) <= 1, "total", total)
+    run = subprocess.run([gprof2dot(), "-f", "collapse", "-n0", "-e0", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    expect(run.returncode == 0 and b"digraph" in run.stdout and b"run_pass" in run.stdout, "gprof2dot", run.stderr.decode())

@@ -1,0 +1,320 @@
+"""report.py: the tables, filters, and the forms they are printed in."""
+import collections
+import csv
+import io
+import json
+import os
+import statistics
+
+import report_formats
+from report_truth import (INTERPRETER, ROOT, add_up, at_line, cprofd, expect, function, module, package,
+                          read_recording, report, rows_of, same, shown)
+
+
+def test_tables(recordings):
+    for name in ("python", "native"):
+        samples = recordings.samples(name)
+        result = report(recordings.path(name), "--by=function,line,package,module,file,thread,class")
+        same(name + " functions", shown(rows_of(result, "function")), add_up(samples, function))
+        same(name + " lines", shown(rows_of(result, "line")), add_up(samples, at_line))
+        same(name + " packages", shown(rows_of(result, "package")), add_up(samples, package))
+        same(name + " modules", shown(rows_of(result, "module")), add_up(samples, module))
+        same(name + " files", shown(rows_of(result, "file")), add_up(samples, lambda f: f.file or f.module or "(notes)"))
+        total = sum(sample.cpu for sample in samples)
+        threads = collections.Counter()
+        for sample in samples:
+            threads["%s (%d)" % (sample.thread["name"], sample.thread["tid"])] += sample.cpu
+        told, split, parts = collections.Counter(), collections.Counter(), collections.Counter()
+        for row in rows_of(result, "thread"):
+            told[row["name"]] += row["exclusive_ns"]
+            for part in row["classes"]:
+                split[row["name"], part["name"]] += part["exclusive_ns"]
+        for sample in samples:
+            parts["%s (%d)" % (sample.thread["name"], sample.thread["tid"]), sample.class_name] += sample.cpu
+        same(name + " threads", dict(told), {k: v for k, v in threads.items() if v})
+        same(name + " classes of threads", dict(split), {k: v for k, v in parts.items() if v})
+        classes = collections.Counter()
+        for sample in samples:
+            classes[sample.class_name] += sample.cpu
+        same(name + " classes", {r["name"]: r["exclusive_ns"] for r in rows_of(result, "class")}, {k: v for k, v in classes.items() if v})
+        expect(result["recordings"][0]["cpu_ns"] == total, "CPU", result["recordings"][0], total)
+        expect({t["total_ns"] for t in result["tables"]} == {total}, "totals differ")
+        for table in result["tables"]:
+            running = 0
+            for row in table["rows"]:
+                running += row["exclusive_ns"]
+                expect(abs(row["running_share"] - running / total) < 1e-6, "running total", row)
+            expect(abs(running - total) <= 1, "exclusive times do not add up", table["by"], running, total)
+
+
+def add_up_units(samples, kind):
+    """{(name, signature): [exclusive, inclusive, elapsed, calls]}, and the lines that caused the compiles."""
+    sums, calls, triggers = collections.defaultdict(lambda: [0, 0, 0, 0]), {}, collections.Counter()
+    for sample in samples:
+        rows, compiled, leaf = set(), False, True
+        for unit in sample.units:
+            if unit["kind"] == kind:
+                rows.add((unit["name"], unit["signature"]))
+                if not compiled if kind == 0 else leaf:
+                    sums[unit["name"], unit["signature"]][0] += sample.cpu
+            compiled |= unit["kind"] == 0
+            leaf = False
+            calls[unit["serial"]] = unit
+        for row in rows:
+            sums[row][1] += sample.cpu
+            sums[row][2] += sample.wall
+        if sample.units:
+            trigger = sample.units[-1]["trigger"]
+            triggers[at_line(trigger) if trigger else ("(not known)", "", 0, "")] += sample.cpu
+        elif kind == 0:
+            for i, time in enumerate((sample.cpu, sample.cpu, sample.wall)):
+                sums["(outside of compiles)", ""][i] += time
+    for unit in calls.values():
+        if unit["kind"] == kind:
+            sums[unit["name"], unit["signature"]][3] += 1
+    return {k: tuple(v) for k, v in sums.items()}, dict(triggers)
+
+
+def test_units(recordings):
+    samples = recordings.samples("native")
+    result = report(recordings.path("native"), "--by=unit,phase,pass,trigger")
+    for kind, by in enumerate(("unit", "phase", "pass")):
+        want, triggers = add_up_units(samples, kind)
+        have = {(r["name"], r.get("signature", "")): (r["exclusive_ns"], r["inclusive_ns"], r["elapsed_ns"], r["calls"]) for r in rows_of(result, by)}
+        same(by, have, want)
+    have = {(r["name"], r["file"], r["line"], r["module"]): r["inclusive_ns"] for r in rows_of(result, "trigger")}
+    same("triggers", have, triggers)
+    names = {(r["name"], r["signature"]) for r in rows_of(result, "unit")}
+    # Numba's own spelling of what COMPILE asks for.
+    expect({("total", "UniTuple(int64 x 3)"), ("total", "UniTuple(float64 x 2)")} <= names, "the compiles", names)
+    text = cprofd("report", recordings.path("native"), "--by=unit,trigger", "--top", "3").out
+    expect("caused by" in text and "elapsed" in text and "times" in text, "the text", text)
+
+
+def test_what_says_nothing_is_left_out(recordings):
+    plain, full = cprofd("report", recordings.path("python")).out, cprofd("report", recordings.path("native")).out
+    for words in ("by class", "by unit", "by phase", "by pass", "not determined"):
+        expect(words not in plain, "said without need: " + words, plain)
+    expect("--native" in plain and "by thread, CPU time" in plain, "what --native adds is not said", plain)
+    for words in ("by class, CPU time", "by unit, CPU time", "by phase, CPU time", "by function, CPU time"):
+        expect(words in full, "missing: " + words, full)
+    expect("by class" in cprofd("report", recordings.path("python"), "--by=class").out, "asked for by name")
+
+
+def beside(stack, match, outwards):
+    """The frame that called the outermost match, or that the innermost one called."""
+    places = [i for i, frame in enumerate(stack) if match(frame.name)]
+    if not places:
+        return None
+    at = places[-1] if outwards else places[0]
+    others = stack[at + 1:] if outwards else stack[:at][::-1]
+    for frame in others:
+        if frame.kind != INTERPRETER:
+            return frame
+    return "(outermost)" if outwards else "(itself)" if at == 0 else "(interpreter)"
+
+
+def test_callers_and_callees(recordings):
+    for name, pattern, match in (("python", "down", lambda n: n == "down"), ("python", "odd", lambda n: n == "odd"),
+                                 ("native", "run_pass", lambda n: n.split(".")[-1] == "run_pass"),
+                                 ("native", "*PassManager*", lambda n: "PassManager" in n)):
+        samples = recordings.samples(name)
+        for option, outwards in (("--callers", True), ("--callees", False)):
+            for lines in (False, True) if name == "python" else (False,):
+                want = collections.Counter()
+                for sample in samples:
+                    other = beside(sample.stack, match, outwards)
+                    if other:
+                        key = (other, "", 0, "") if isinstance(other, str) else (at_line if lines else function)(other)
+                        want[key] += sample.cpu
+                table = report(recordings.path(name), option, pattern, *["--lines"] * lines)["tables"][0]
+                have = {key: pair[1] for key, pair in shown(table["rows"]).items()}
+                same("%s %s" % (option, pattern), have, {k: v for k, v in want.items() if v})
+                expect(table["total_ns"] == sum(want.values()), "not the function's inclusive time", table["total_ns"])
+
+
+def callees_of(stack):
+    """(callee, Python frame that called it, is the innermost) of one stack, outermost last."""
+    segment, result, first = [], [], True
+    for frame in stack:
+        if frame.kind == 0:
+            native = [f for f in segment if f.kind in (1, 4, 6)]
+            real = [f for f in native if not (f.name if f.kind == 6 else f.module).startswith(("_ctypes.", "libffi.so"))]
+            if native:
+                result.append(((real or native)[-1] if real else native[0], frame, first))
+            segment, first = [], False
+        else:
+            segment.append(frame)
+    return result
+
+
+def test_c_callees(recordings):
+    want = collections.defaultdict(lambda: [0, 0])
+    lines = collections.Counter()
+    for sample in recordings.samples("native"):
+        found = callees_of(sample.stack)
+        for callee in {function(c) for c, _, _ in found}:
+            want[callee][1] += sample.cpu
+        for callee in {function(c) for c, _, inner in found if inner}:
+            want[callee][0] += sample.cpu
+        # The outermost call of each callee: what is found last.
+        for pair in {function(c): (caller.name, caller.file, caller.line or caller.first) for c, caller, _ in found}.items():
+            lines[pair] += sample.cpu
+    rows = report(recordings.path("native"), "--by=callee")["tables"][0]["rows"]
+    same("callees", shown(rows), {k: tuple(v) for k, v in want.items() if v[1]})
+    have = {}
+    for row in rows:
+        for line in row["lines"]:
+            have[(row["name"], row["file"], row["line"], row["module"]), (line["name"], line["file"], line["line"])] = line["inclusive_ns"]
+    same("lines that called callees", have, {k: v for k, v in lines.items() if v})
+    for row in rows:
+        for time in ("inclusive_ns", "exclusive_ns"):
+            expect(sum(line[time] for line in row["lines"]) == row[time], "a callee's lines do not add up to it", row)
+    expect(any("LLVM" in row["name"] for row in rows), "LLVM is no callee")
+
+
+def test_cuts(recordings):
+    path = recordings.path("native")
+    full = report(path, "--by=function")["tables"][0]
+    expect([r["exclusive_ns"] for r in full["rows"]] == sorted((r["exclusive_ns"] for r in full["rows"]), reverse=True), "order")
+    expect(report(path, "--by=function", "--top", "7")["tables"][0]["rows"] == full["rows"][:7], "--top")
+    until = report(path, "--by=function", "--until", "80%")["tables"][0]["rows"]
+    expect(until == full["rows"][:len(until)] and until[-1]["running_share"] >= 0.8 > until[-2]["running_share"], "--until")
+    least = report(path, "--by=function", "--min-share", "0.5%")["tables"][0]["rows"]
+    expect(least == [r for r in full["rows"] if r["exclusive_share"] >= 0.005], "--min-share")
+    inclusive = report(path, "--by=function", "--sort=inclusive")["tables"][0]["rows"]
+    expect([r["inclusive_ns"] for r in inclusive] == sorted((r["inclusive_ns"] for r in full["rows"]), reverse=True), "--sort")
+    text = cprofd("report", path, "--by=function", "--top", "3").out
+    expect(full["rows"][0]["name"][:40] in text and "not sampled" in text, "the text", text)
+
+
+def overlap(low, high, from_ns, to_ns):
+    return max(0, min(high, to_ns) - max(low, from_ns))
+
+
+def test_filters(recordings):
+    path, samples = recordings.path("python"), recordings.samples("python")
+    have = report(path, "--by=function", "--function", "down")["tables"][0]["rows"]
+    same("--function", shown(have), add_up([s for s in samples if any(f.name == "down" for f in s.stack)], function))
+    have = report(path, "--by=function", "--thread", "helper")
+    mine = [s for s in samples if s.thread["name"] == "helper"]
+    same("--thread", shown(rows_of(have, "function")), add_up(mine, function))
+    tid = samples[0].thread["tid"]
+    have = report(path, "--by=function", "--thread", tid)["tables"][0]["rows"]
+    same("--thread TID", shown(have), add_up([s for s in samples if s.thread["tid"] == tid], function))
+    low, high = 1_000_000_000, 1_700_000_000
+    have = report(path, "--by=function", "--window", "1,1.7")["tables"][0]["rows"]
+    same("--window", shown(have), add_up(samples, function, lambda s: overlap(s.time - s.cpu, s.time, low, high)))
+    path, samples = recordings.path("native"), recordings.samples("native")
+    for pattern, match in (("libLLVM*", lambda m: m.startswith("libLLVM")), ("numba.core.typing", lambda m: (m + ".").startswith("numba.core.typing."))):
+        want = add_up([s for s in samples if any(match(module(f)) for f in s.stack)], function)
+        same("--module", shown(report(path, "--by=function", "--module", pattern)["tables"][0]["rows"]), want)
+    want = [s for s in samples if any(f.name.split(".")[-1] == "run_pass" for f in s.stack) and any(module(f).startswith("libLLVM") for f in s.stack)]
+    both = ["--module", "libLLVM*", "--function", "run_pass"]
+    result = report(path, "--by=function", *both)
+    same("both", shown(result["tables"][0]["rows"]), add_up(want, function))
+    told, total = result["recordings"][0], sum(s.cpu for s in samples)
+    expect(told["shown_cpu_ns"] + told["left_out_cpu_ns"] == told["cpu_ns"] == total, "what is left out", told, total)
+    # Each other format has the same time.
+    shown_cpu = told["shown_cpu_ns"]
+    collapsed = cprofd("convert", path, "-f", "collapsed", "-o", "-", *both).out
+    expect(abs(sum(int(line.rsplit(" ", 1)[1]) for line in collapsed.splitlines()) - shown_cpu // 1000) <= 1, "collapsed")
+    profile = report_formats.Pprof(cprofd("convert", path, "-f", "pprof", "-o", "-", *both, text=False).out)
+    expect(sum(values[0] for _, values, _ in profile.samples) == shown_cpu, "pprof")
+    speedscope = json.loads(cprofd("convert", path, "-f", "speedscope", "-o", "-", *both).out)
+    first = speedscope["profiles"][0]
+    expect(sum(w for s, w in zip(first["samples"], first["weights"]) if s) == shown_cpu, "speedscope")
+    svg = report_formats.picture(cprofd("convert", path, "-f", "svg", "-o", "-", *both).out)
+    expect(abs(svg[0][3] * 1e9 - shown_cpu) < 1e6, "svg", svg[0], shown_cpu)
+    cut = os.path.join(recordings.folder, "cut.cprof")
+    cprofd("convert", path, "-f", "events", "-o", cut, *both)
+    again = [s for s in read_recording(cut) if s.stack[0].name not in ("(left out)", "(not sampled)")]
+    same("a recording that was filtered", add_up(again, function), add_up(want, function))
+    same("and is read again", {k: v for k, v in shown(report(cut, "--by=function")["tables"][0]["rows"]).items() if k[0] not in ("(left out)", "(not sampled)")},
+         add_up(want, function))
+
+
+def test_several_files(recordings):
+    paths = [recordings.path("python"), recordings.path("again"), recordings.path("native")]
+    each = [add_up(recordings.samples(name), function) for name in ("python", "again", "native")]
+    result = report(*paths, "--by=function")
+    for row in result["tables"][0]["rows"]:
+        pairs = [sums.get((row["name"], row["file"], row["line"], row["module"]), (0, 0)) for sums in each]
+        for i, time in enumerate(("exclusive", "inclusive")):
+            values = [pair[i] for pair in pairs]
+            expect([e[time + "_cpu_ns"] for e in row["each"]] == values, "each", row, values)
+            expect(abs(row[time + "_ns"] - statistics.mean(values)) <= 1, "mean", row, values)
+            expect(abs(row[time + "_sd_ns"] - statistics.stdev(values)) <= 1, "sd", row, values)
+    expect(len(result["recordings"]) == 3, "recordings")
+    expect(" sd " in cprofd("report", *paths).out, "the text has no spread")
+
+
+TYPES = {"string": str, "int": int, "float": (int, float), "bool": bool, "object": dict, "array": list}
+
+
+def schema():
+    text = open(os.path.join(ROOT, "docs", "report.md")).read()
+    table = text.split("<!-- schema -->")[1].split("<!-- /schema -->")[0]
+    known = collections.defaultdict(dict)
+    for line in table.strip().splitlines()[2:]:
+        where, key, kind, when = [cell.strip().strip("`") for cell in line.split("|")[1:5]]
+        known[where][key] = kind, when
+    return known
+
+
+def test_json_is_as_documented(recordings):
+    known, met = schema(), set()
+
+    def check(where, item, *given):
+        for key, value in item.items():
+            expect(key in known[where], "%r of %r is not documented" % (key, where))
+            kind = known[where][key][0]
+            expect(isinstance(value, TYPES[kind]) and (kind == "bool" or not isinstance(value, bool)), "type", where, key, value)
+            expect(kind != "int" or value >= 0, "negative", where, key, value)
+            met.add((where, key))
+        for key, (_, when) in known[where].items():
+            needed = not when or any(word in given for word in when.replace(",", " ").split())
+            expect(key in item or not needed, "%r is missing in %r" % (key, where), item)
+
+    def check_rows(table, rows, several):
+        kinds = [table["by"]] + ["several"] * several
+        kinds += ["function"] * (table["by"] in ("function", "line", "callee", "callers", "callees", "trigger"))
+        counted = ["trigger"] * (table["by"] in ("unit", "phase", "pass", "trigger"))
+        for row in rows:
+            check("rows", row, *kinds, *counted)
+            for each in row["each"]:
+                check("each", each, *counted)
+            for line in row.get("lines", []):
+                check("rows", line, "function", *(["several"] if several else []))
+            for part in row.get("classes", []):
+                check("rows", part, *(["several"] if several else []))
+            for line in row.get("triggers", []):
+                check("rows", line, "function", "trigger", *(["several"] if several else []))
+
+    every = "--by=class,thread,unit,phase,pass,trigger,function,line,package,module,file,callee"
+    one, two = recordings.path("native"), recordings.path("python")
+    for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every],
+                 [two, "--thread", "python3", "--window", "0,2", "--function", "down", "--module", "(generated code)"][:7],
+                 [two, "--module", "json"][:1] + ["--class", "not determined"]):
+        result = report(*args)
+        check("", result)
+        check("filters", result["filters"])
+        expect(result["schema"] == "cprofd-report" and result["major"] == 2, "version")
+        for recording in result["recordings"]:
+            check("recordings", recording)
+        for table in result["tables"]:
+            check("tables", table, table["by"])
+            check_rows(table, table["rows"], len(result["recordings"]) > 1)
+    missing = {(w, k) for w, keys in known.items() for k in keys} - met - {("filters", "module")}
+    expect(not missing, "documented, but never met", missing)
+
+
+def test_csv(recordings):
+    path = recordings.path("native")
+    rows = list(csv.DictReader(io.StringIO(cprofd("report", path, "--csv", "--by=function,thread,unit").out, newline="")))
+    result = report(path, "--by=function,thread,unit")
+    for by in ("function", "thread", "unit"):
+        have = [(r["name"], int(r["exclusive_ns"]), int(r["inclusive_ns"])) for r in rows if r["table"] == by and not r["class"]]
+        expect(have == [(r["name"], r["exclusive_ns"], r["inclusive_ns"]) for r in rows_of(result, by)], by)
+    have = [(r["name"], r["class"], int(r["exclusive_ns"])) for r in rows if r["class"]]
+    expect(have == [(r["name"], c["name"], c["exclusive_ns"]) for r in rows_of(result, "thread") for c in r["classes"]], "classes of threads")

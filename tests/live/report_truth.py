@@ -1,0 +1,233 @@
+"""What a recording says, read line by line as docs/protocol.md tells, and sums of that: the truth that report.py compares
+with. And what its tests share."""
+import collections
+import json
+import os
+import re
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+PYTHON = "/usr/bin/python3"
+# Recursion, threads, generated code, C code that calls back.
+TARGET = """
+import ctypes, re, threading, time
+def leaf(n):
+    return sum(i * i for i in range(n))
+def down(n):
+    return down(n - 1) + leaf(400) if n else leaf(2000)
+def even(n):
+    return odd(n - 1) if n else leaf(3000)
+def odd(n):
+    return even(n - 1) if n else leaf(3000)
+space = {}
+exec("def made(n):\\n    return sum(i for i in range(n))\\n", space)
+def work(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        down(6)
+        even(5)
+        space["made"](5000)
+        sorted(range(300), key=lambda i: -i)
+        re.sub("a+", lambda m: "b" * leaf(3), "xaxaax" * 20)
+        time.sleep(0.001)
+def named(seconds):  # the kernel's name, which Python sets from 3.14 on
+    ctypes.CDLL(None).prctl(15, b"helper", 0, 0, 0)
+    work(seconds)
+thread = threading.Thread(target=named, args=(2.5,))
+thread.start()
+work(2.5)
+thread.join()
+"""
+
+
+COMPILE = """
+import numba
+def total(numbers):
+    s = 0
+    for n in numbers:
+        s += n * n
+    return s
+f = numba.njit(total)
+f((1, 2, 3))
+f((1.0, 2.0))
+"""
+
+
+class Skip(Exception):
+    pass
+
+
+def expect(condition, what, *details):
+    if not condition:
+        raise AssertionError(what + "".join("\n      " + str(d)[-1500:] for d in details))
+
+
+def cprofd(*args, status=0, stdin=None, text=True):
+    run = subprocess.run([CPROFD, *map(str, args)], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    run.err = run.stderr.decode(errors="replace")
+    expect(run.returncode == status, "cprofd %s: exit status %d" % (" ".join(map(str, args)), run.returncode), run.err)
+    run.out = run.stdout.decode() if text else run.stdout
+    return run
+
+
+def report(*args, **more):
+    return json.loads(cprofd("report", "--json", *args, **more).out)
+
+
+def rows_of(result, by):
+    return next(table for table in result["tables"] if table["by"] == by)["rows"]
+
+
+# --- the truth: the recording's lines, read as docs/protocol.md says ---
+
+Frame = collections.namedtuple("Frame", "name file first line module kind")
+# stack: Frames, leaf first; units: the calls of compiles, phases and passes that it is in, innermost first
+Sample = collections.namedtuple("Sample", "thread time cpu wall stack class_name units")
+NOT_SAMPLED = Frame("(not sampled)", "", 0, 0, "", 3)
+NO_STACK = Frame("(no stack)", "", 0, 0, "", 3)
+INTERPRETER = 5
+NO_CLASS = "not determined"
+
+
+def read_recording(path):
+    """Samples; the CPU time at a thread's end is one without a stack that was taken."""
+    lines = subprocess.run(["zstdcat", path], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
+    functions, frames, stacks, threads, samples, origin, classes = [], [], [None], {}, [], 0, [NO_CLASS]
+    units, serial = [None], 0
+    for line in map(json.loads, lines):
+        event = line["ev"]
+        if event == "session":
+            origin = line["monotonic"]
+        elif event == "epoch":
+            expect(len(units) == 1, "a second epoch: units that go on would have to be joined")
+            functions, frames, stacks, threads, classes = [], [], [None], {}, [NO_CLASS]
+        elif event == "classes":
+            classes += [row[0] for row in line["rows"]]
+        elif event == "units":
+            for parent, _, kind, _, name, signature, _, trigger, *_ in line["rows"]:
+                serial += 1
+                units.append({"serial": serial, "parent": units[parent], "kind": kind, "name": name or "(name unknown)",
+                              "signature": signature, "trigger": trigger and stacks[trigger][1]})
+        elif event == "unit_end":
+            if line.get("name"):
+                units[line["id"]].update(name=line["name"], signature=line["signature"])
+        elif event == "thread":
+            threads.setdefault(line["id"], {}).update(line)
+        elif event == "functions":
+            functions += line["rows"]
+        elif event == "frames":
+            for row in line["rows"]:
+                name, file, first, module, kind = (functions[row[0]] + ["", 0])[:5]
+                frames.append(Frame(name, file, first, (row + [0, 0])[2], module, kind))
+        elif event == "stacks":
+            stacks += [(parent, frames[frame]) for parent, frame in line["rows"]]
+        elif event == "samples":
+            time, n = 0, len(line["t"])
+            columns = [line.get(key, [0] * n) for key in ("wall", "cpu", "thread", "stack", "class", "unit")]
+            for step, wall, cpu, thread, stack, class_id, unit in zip(line["t"], *columns):
+                time += step
+                within, unit = [], units[unit]
+                while unit:
+                    within.append(unit)
+                    unit = unit["parent"]
+                path = []
+                while stack:
+                    stack, frame = stacks[stack]
+                    path.append(frame)
+                samples.append(Sample(threads[thread], time - origin, cpu, wall, tuple(path) or (NO_STACK,), classes[class_id], tuple(within)))
+        elif event == "thread_end":
+            samples.append(Sample(threads[line["id"]], line["time"] - origin, line.get("cpu", 0), line.get("wall", 0), (NOT_SAMPLED,), NO_CLASS, ()))
+    return samples
+
+
+def add_up(samples, key, weight=lambda sample: sample.cpu):
+    """{key: [exclusive, inclusive]}"""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for sample in samples:
+        sums[key(sample.stack[0])][0] += weight(sample)
+        for row in {key(frame) for frame in sample.stack}:
+            sums[row][1] += weight(sample)
+    return {row: tuple(pair) for row, pair in sums.items() if pair[1]}
+
+
+def function(frame):
+    return frame.name, frame.file, frame.first, frame.module
+
+
+def at_line(frame):  # without a line of its own, the function's
+    return frame.name, frame.file, frame.line or frame.first, frame.module
+
+
+def shown(rows):
+    result = {}
+    for row in rows:
+        key = (row["name"], row["file"], row["line"], row["module"]) if "file" in row else row["name"]
+        expect(key not in result, "two rows alike", key)
+        result[key] = row["exclusive_ns"], row["inclusive_ns"]
+    return result
+
+
+def same(what, have, want):
+    differ = [(key, have.get(key), want.get(key)) for key in sorted(set(have) | set(want), key=str)
+              if have.get(key) != want.get(key)]
+    expect(not differ, "%s: %d of %d rows differ (row, told, true)" % (what, len(differ), len(want)), *differ[:3])
+    expect(want, what + ": there is nothing to compare")
+
+
+class Recordings:
+    """Made once, in a folder of their own."""
+
+    def __init__(self, folder):
+        self.folder, self.known = folder, {}
+        program = os.path.join(folder, "compile.py")  # a line of a file causes a compile, one of <string> may be Numba's own
+        with open(program, "w") as file:
+            file.write(COMPILE)
+        for name, args in (("python", ["-r", "2k", "--", PYTHON, "-c", TARGET]),
+                           ("again", ["-r", "2k", "-d", "1.5", "--", PYTHON, "-c", TARGET]),
+                           ("native", ["--native", "--", PYTHON, program])):
+            path = os.path.join(folder, name + ".cprof")
+            run = subprocess.run([CPROFD, "record", "-o", path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+            expect(run.returncode == 0 and os.path.exists(path), "no recording", run.stderr.decode())
+
+    def path(self, name):
+        return os.path.join(self.folder, name + ".cprof")
+
+    def samples(self, name):
+        if name not in self.known:
+            self.known[name] = read_recording(self.path(name))
+        return self.known[name]
+
+
+def tags(path):
+    """(is below packages, is of the library, rest of the path) by paths alone."""
+    match = re.match(r".*/(?:site|dist)-packages/(.*)", path)
+    if match:
+        return "package", match[1]
+    match = re.match(r".*/lib\d*/python[\d.]+t?/(.*)", path)
+    return ("library", match[1]) if match else ("", path)
+
+
+GROUPS = {1: None, 2: "(kernel)", 3: "(notes)", 4: "(JIT code)", INTERPRETER: "(interpreter)", 6: "(C calls)"}
+
+
+def package(frame):
+    if frame.kind:
+        return GROUPS[frame.kind] or os.path.basename(frame.module) or "(unknown)"
+    where, rest = tags(frame.file)
+    if where == "package":
+        return rest.split("/")[0] if "/" in rest else re.sub(r"\.\w+$", "", rest)
+    if where or frame.file.startswith("<frozen "):
+        return "(standard library)"
+    return "(generated code)" if frame.file.startswith("<") else os.path.dirname(frame.file)
+
+
+def module(frame):
+    if frame.kind:
+        return package(frame)
+    if frame.file.startswith("<"):
+        return frame.file[8:-1] if frame.file.startswith("<frozen ") else "(generated code)"
+    where, rest = tags(frame.file)
+    rest = rest if where else os.path.basename(rest)
+    return re.sub(r"(?<=.)\.__init__$", "", re.sub(r"\.\w+$", "", rest).replace("/", "."))
