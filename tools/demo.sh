@@ -38,15 +38,15 @@ for _ in $(seq 600); do
 done
 grep -q ready "$work/rounds" || { echo "demo: Numba did not get ready within a minute" >&2; exit 1; }
 
-say "cprofd attach $target --native -d $seconds"
-"$cprofd" attach "$target" --native -d "$seconds" -o demo.functions.speedscope.json
-say "cprofd attach $target --native -d $seconds --lines"
-"$cprofd" attach "$target" --native -d "$seconds" --lines -o demo.lines.speedscope.json
+say "cprofd attach $target -d $seconds"
+"$cprofd" attach "$target" -d "$seconds" -o demo.functions.speedscope.json
+say "cprofd attach $target -d $seconds --lines"
+"$cprofd" attach "$target" -d "$seconds" --lines -o demo.lines.speedscope.json
 kill "$target"
 wait "$target" 2>/dev/null || true
 target=
 
-say "cprofd record --native -- python3 numba_loop.py 1: a fresh process, where everything is compiled for the first time"
-"$cprofd" record --native -o demo.record.speedscope.json -- $python "$loop" 1 >"$work/rounds"
+say "cprofd record -- python3 numba_loop.py 1: a fresh process, where everything is compiled for the first time"
+"$cprofd" record -o demo.record.speedscope.json -- $python "$loop" 1 >"$work/rounds"
 say "Done. Drop one of these on https://www.speedscope.app"
 ls -l demo.*.speedscope.json

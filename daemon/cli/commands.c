@@ -9,7 +9,7 @@ const struct command commands[] = {
 		.name = "attach",
 		.operands = "PID",
 		.summary = "profile a process that is already running",
-		.text = "Samples the Python stacks of a running process until Ctrl-C, the end of -d SECS, or its own end; "
+		.text = "Samples the stacks of a running process, Python and native frames in their true order, until Ctrl-C, the end of -d SECS, or its own end; "
 			"then writes the file and prints a summary. The process is not stopped, not written to and needs "
 			"no preparation. A daemon is used when its socket answers, else what is needed is started for this "
 			"one time, which takes root.\n"

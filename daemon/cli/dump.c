@@ -144,8 +144,6 @@ int dump__run(const struct cli_options *options)
 	status = options__pid(options, true, &own.pid);
 	if (status != CLI_DONE)
 		return status;
-	if (!own.native)
-		own.native = "full";
 	own.dump = true;
 	status = connection__open(&own, false, &connection);
 	if (status != CLI_DONE)

@@ -350,7 +350,7 @@ const struct option_row option_rows[] = {
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; without it what the end of FILE says (.svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
 	{"functions", 'F', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each function (this is what happens without it); report: the table of functions", set_functions},
 	{"lines", 'l', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each line of each function; report: the table of lines", set_lines},
-	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full when no KIND is given, off without this option (dump, top: full); leaf: the innermost alone", set_native},
+	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (this is what happens without it); leaf: the innermost alone; off: none, and no classes of time", set_native},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "values of local variables: refused in this version", refuse_locals},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "children of the process too", set_subprocesses},
@@ -447,7 +447,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 	char letters[3 * OPTIONS_MAX];
 	int code;
 
-	*ret = (struct cli_options){.rate = 999};
+	*ret = (struct cli_options){.rate = 999, .native = "full"};
 	*ret_help = false;
 	build(command, longs, letters);
 	opterr = 0;

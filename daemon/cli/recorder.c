@@ -122,7 +122,7 @@ static int ask_to_attach(struct recorder *recorder, pid_t pid)
 		 "\"native\":\"%s\",\"subprocesses\":%s,\"kernel\":%s,\"stream\":true,\"spool\":false,"
 		 "\"starting\":%s}",
 		 pid, options->rate, (unsigned long long)options->duration_ms,
-		 options->native ? options->native : "off", options->subprocesses ? "true" : "false",
+		 options->native, options->subprocesses ? "true" : "false",
 		 options->kernel ? "true" : "false",
 		 recorder->launch ? "true" : "false");
 	return user_rules__send(&recorder->connection, options->rules) ?: connection__request(&recorder->connection, request);

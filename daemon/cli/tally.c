@@ -35,8 +35,11 @@ static int vector__grow(struct vector *vector, uint32_t n, size_t size)
 
 struct node {
 	uint32_t parent, function; /* function: index in tally.functions */
+	uint32_t place;            /* the node that its time is told of: itself, or of the interpreter's own frames the one around them */
 	uint64_t self;
 };
+
+#define INTERPRETER 0x80000000u
 
 struct known_thread {
 	int32_t tid;
@@ -51,7 +54,7 @@ struct tally {
 	struct hash_seed seed;
 	/* of the epoch */
 	struct vector names;  /* uint32_t: function row -> tally.functions */
-	struct vector frames; /* uint32_t: frame row -> tally.functions */
+	struct vector frames; /* uint32_t: frame row -> tally.functions, and INTERPRETER */
 	struct vector nodes;  /* struct node, by stack id */
 	/* of the recording */
 	struct vector functions; /* struct tally_function */
@@ -157,7 +160,7 @@ static void fold_epoch(struct tally *tally)
 		for (at = id; at; at = AT(tally->nodes, struct node, at).parent) {
 			uint32_t function = AT(tally->nodes, struct node, at).function;
 
-			if (marks[function] == id)
+			if (marks[function] == id || AT(tally->nodes, struct node, at).place != at)
 				continue;
 			marks[function] = id;
 			functions[function].total += leaf->self;
@@ -174,9 +177,14 @@ static int add_functions(struct tally *tally, const struct event_rows *event)
 
 	if (vector__grow(&tally->names, event->first + event->n, sizeof(uint32_t)))
 		return -ENOMEM;
-	for (i = 0; i < event->n; i++)
-		if (function_index(tally, &rows[i], &AT(tally->names, uint32_t, event->first + i)))
+	for (i = 0; i < event->n; i++) {
+		uint32_t *name = &AT(tally->names, uint32_t, event->first + i);
+
+		if (function_index(tally, &rows[i], name))
 			return -ENOMEM;
+		if (rows[i].kind == FUNCTION_INTERPRETER)
+			*name |= INTERPRETER;
+	}
 	tally->names.n = event->first + event->n;
 	return 0;
 }
@@ -202,11 +210,16 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 
 	if (vector__grow(&tally->nodes, event->first + event->n, sizeof(struct node)))
 		return -ENOMEM;
-	for (i = 0; i < event->n; i++)
-		AT(tally->nodes, struct node, event->first + i) = (struct node){
+	for (i = 0; i < event->n; i++) {
+		uint32_t function = AT(tally->frames, uint32_t, rows[i].frame), id = event->first + i;
+		bool around = function & INTERPRETER && rows[i].parent;
+
+		AT(tally->nodes, struct node, id) = (struct node){
 			.parent = rows[i].parent,
-			.function = AT(tally->frames, uint32_t, rows[i].frame),
+			.function = function & ~INTERPRETER,
+			.place = around ? AT(tally->nodes, struct node, rows[i].parent).place : id,
 		};
+	}
 	tally->nodes.n = event->first + event->n;
 	return 0;
 }
@@ -237,7 +250,7 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 		tally->result.wall += row->wall;
 		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;
 		if (row->stack)
-			AT(tally->nodes, struct node, row->stack).self += row->cpu;
+			AT(tally->nodes, struct node, AT(tally->nodes, struct node, row->stack).place).self += row->cpu;
 		err = add_to_class(tally, row);
 		if (err)
 			return err;

@@ -1,6 +1,8 @@
 /* Sums of a recording for the summary: how often each function was the leaf, how
  * often it was on the stack, and what the ledger says.
  *
+ * The interpreter's own native frames are no functions here: their time is that of the frame around them.
+ *
  * A sink of events: give it to recording__read(). Weights are CPU nanoseconds.
  * Memory: the tables of one epoch and one entry for each function of all.
  * Errors: -ENOMEM. */

@@ -130,7 +130,7 @@ static int ask(struct viewer *viewer, const struct cli_options *options, pid_t p
 	snprintf(request, sizeof(request),
 		 "{\"req\":\"attach\",\"id\":1,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"mode\":\"cpu\",\"native\":\"%s\","
 		 "\"subprocesses\":%s,\"kernel\":%s,\"stream\":true,\"spool\":false}",
-		 pid, options->rate, (unsigned long long)options->duration_ms, options->native ? options->native : "full",
+		 pid, options->rate, (unsigned long long)options->duration_ms, options->native,
 		 options->subprocesses ? "true" : "false", options->kernel ? "true" : "false");
 	return user_rules__send(&viewer->connection, options->rules) ?: connection__request(&viewer->connection, request);
 }

@@ -107,7 +107,7 @@ def stacks(build, name, seconds, native, source):
     try:
         with tempfile.NamedTemporaryFile("w", suffix=".events") as out:
             done = subprocess.run([os.path.join(build, "cprofd"), "attach", str(target.pid), "-d", str(seconds), "--stream",
-                                   *(["--native"] if native else [])], stdin=subprocess.DEVNULL, stdout=out,
+                                   "--native=" + ("full" if native else "off")], stdin=subprocess.DEVNULL, stdout=out,
                                   stderr=subprocess.PIPE, text=True, timeout=TIMEOUT)
             if done.returncode:
                 return check(False, title, done.stderr)
@@ -172,7 +172,7 @@ def children(build, name):
     with tempfile.TemporaryDirectory() as work:
         out, pids = os.path.join(work, "events"), os.path.join(work, "pids")
         with open(out, "w") as stream:
-            done = subprocess.run([os.path.join(build, "cprofd"), "record", "-s", "--stream", "--", sys.executable, "-S",
+            done = subprocess.run([os.path.join(build, "cprofd"), "record", "-s", "--native=off", "--stream", "--", sys.executable, "-S",
                                    "-c", CHILDREN, pids, EXECED], stdin=subprocess.DEVNULL, stdout=stream,
                                   stderr=subprocess.PIPE, text=True, timeout=TIMEOUT)
         if done.returncode:

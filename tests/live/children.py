@@ -238,7 +238,7 @@ def midway(name, python, what, attach, children):
         script, out, file = (os.path.join(folder, n) for n in ("target.py", "events", "out.speedscope.json"))
         with open(script, "w") as f:
             f.write(MIDWAY_HEAD + act + "\n")
-        options = ["--stream", "-o", file] + (["-s"] if children else [])
+        options = ["--native=off", "--stream", "-o", file] + (["-s"] if children else [])
         with open(out, "wb") as stream:
             if attach:
                 target = subprocess.Popen([python, script, script, "wait"], stdin=subprocess.PIPE)

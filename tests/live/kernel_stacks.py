@@ -103,9 +103,9 @@ def known(work, function):
     within, libc = CALLS[function]
     process = target(function)
     theirs = perf_pairs(work, process.pid)
-    stacks, said, _ = attach(work, process.pid, "--kernel")
+    stacks, said, _ = attach(work, process.pid, "--kernel", "--native=off")
     native, said_native, _ = attach(work, process.pid, "--kernel", "--native")
-    plain, _, _ = attach(work, process.pid)
+    plain, _, _ = attach(work, process.pid, "--native=off")
     end(process)
     kernel = [s for s in stacks if any(s[2])]
     total, inside = sum(s[1] for s in stacks), sum(s[1] for s in kernel)
@@ -138,7 +138,7 @@ def known(work, function):
 
 def none(work):
     process = target("outside")
-    stacks, _, _ = attach(work, process.pid, "--kernel")
+    stacks, _, _ = attach(work, process.pid, "--kernel", "--native=off")
     end(process)
     share = sum(w for _, w, k in stacks if any(k)) / max(sum(s[1] for s in stacks), 1)
     check(share < 0.2, "a program that stays outside of the kernel has little of it", share)
@@ -152,7 +152,7 @@ def hidden(work):
         skip("hidden names: this kernel shows them to everybody")
         return
     process = target("in_read")
-    stacks, said, _ = attach(work, process.pid, "--kernel", before=drop)
+    stacks, said, _ = attach(work, process.pid, "--kernel", "--native=off", before=drop)
     end(process)
     kernel = [f for f, _, k in stacks if any(k) and "in_read" in f]
     once = [f for f in kernel if f.count("[kernel]") == 1 and f[-1] == "[kernel]"]

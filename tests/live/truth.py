@@ -246,7 +246,7 @@ def run(name, python, target, samples, rate, keep):
         while total < samples:
             with open(out.name, "w") as stream:
                 subprocess.run([CPROFD, "attach", str(process.pid), "-d", str(seconds), "-r", str(rate),
-                                "--stream"], check=True, stdout=stream, stderr=None if keep else subprocess.PIPE)
+                                "--native=off", "--stream"], check=True, stdout=stream, stderr=None if keep else subprocess.PIPE)
             recording = Recording(out.name)
             verdicts = {}
             last = -1
