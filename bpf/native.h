@@ -39,6 +39,7 @@ __u64 mapped_at;
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE); /* values begin with a page, so that the window lies as its addresses do */
 	__type(key, __u32);
 	__type(value, struct native_scratch);
 } natives SEC(".maps");

@@ -168,12 +168,22 @@ bool lists__share(struct modules *modules, struct modules_process *from,
 	return true;
 }
 
+/* What is known by the list that is there is known by the new one, too, and by no other process' list. */
+static bool only_grew(const struct modules_process *process, const struct unwind_placed *places, uint32_t n)
+{
+	const struct sharers *sharers = process->list_sharers;
+
+	return process->list && (!sharers || sharers->n == 1) &&
+	       ranges__stay(process->list, unwind_list_ranges(process->list_word), places, n);
+}
+
 /* False: no room. */
 static bool publish(struct modules *modules, struct modules_process *process, const void *list,
-		    size_t size, uint32_t n, uint64_t now)
+		    size_t size, const struct unwind_placed *places, uint32_t n, uint64_t now)
 {
 	struct modules_process *twin = fork__twin(modules, process, list, size);
 	struct pool *lists = &modules->pools[UNWIND_POOL_LISTS];
+	uint32_t change;
 	void *to;
 
 	if (twin)
@@ -182,11 +192,12 @@ static bool publish(struct modules *modules, struct modules_process *process, co
 	if (!to)
 		return false;
 	memcpy(to, list, size);
+	change = only_grew(process, places, n) ? unwind_list_change(process->list_word) : ++modules->change;
 	retire(modules, process, now);
 	process->list = to;
 	process->list_size = size;
 	process->list_word = UNWIND_LIST((uint32_t)(((char *)to - lists->memory) / UNWIND_BLOCK), n,
-					 ++modules->change);
+					 change);
 	tell(modules, process);
 	process->list_at = modules__clock();
 	return true;
@@ -210,7 +221,7 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 	size = (size_t)ranges__blocks(n) * UNWIND_BLOCK;
 	list = calloc(1, size);
 	if (list && n && !ranges__write(list, places, n) &&
-	    !publish(modules, process, list, size, n, now))
+	    !publish(modules, process, list, size, places, n, now))
 		modules->counts.no_room++; /* tried again when older ones are given back */
 	else
 		process->dirty = false;

@@ -38,3 +38,21 @@ int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n)
 	}
 	return 0;
 }
+
+bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_placed *places, uint32_t m)
+{
+	const uint64_t *starts = (const uint64_t *)blocks + UNWIND_BLOCK_WORDS;
+	const struct unwind_range *ranges =
+		(const struct unwind_range *)(starts + blocks_for(n, UNWIND_BLOCK_WORDS) * UNWIND_BLOCK_WORDS);
+	uint32_t i, at = 0;
+
+	for (i = 0; i < n; i++) {
+		if (ranges[i].flags & (UNWIND_RANGE_PENDING | UNWIND_RANGE_BARE))
+			continue;
+		while (at < m && places[at].start < starts[i])
+			at++;
+		if (at == m || places[at].start != starts[i] || memcmp(&places[at].range, &ranges[i], sizeof(ranges[i])))
+			return false;
+	}
+	return true;
+}
