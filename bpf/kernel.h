@@ -45,10 +45,28 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
-	__u64 start_boottime;
+	__u64 start_boottime, start_time;
+	struct files_struct *files;
 	char comm[16];
 	struct sched_entity se;
 	struct thread_struct thread;
+};
+
+struct inode {
+	unsigned short i_mode;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct linux_binprm;
@@ -59,7 +77,7 @@ struct vm_unmapped_area_info {
 
 /* The registers that a task entered the kernel with. */
 struct pt_regs___entry {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, sp;
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
 
 #pragma clang attribute pop

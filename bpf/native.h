@@ -140,7 +140,7 @@ static __always_inline void native_process(struct native_scratch *own, const str
 /* Writes the part at record + size; the record's size with it. */
 static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct task_struct *task,
 					 const struct image_key *image, struct record_sample *record,
-					 __u8 *base, __u32 size, struct sampler_counts *counts)
+					 __u8 *base, __u32 size, struct sampler_counts *counts, int off)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), frames;
 	struct native_scratch *own = bpf_map_lookup_elem(&natives, &cpu);
@@ -152,7 +152,7 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 	if (!own || size > sizeof(struct py_out))
 		return size;
 	out = (struct native_out *)(base + size);
-	native_registers(&own->unwind.state, ctx, task, record->flags & SAMPLE_IN_KERNEL);
+	native_registers(&own->unwind.state, ctx, task, off || record->flags & SAMPLE_IN_KERNEL);
 	if (native == NATIVE_LEAF) {
 		out->pcs.pc[0] = own->unwind.state.regs[UNWIND_PC] | NATIVE_EXACT;
 		out->n = 1;
@@ -181,7 +181,7 @@ static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct
 	record->parts = 2;
 	size += frames;
 	if (loss || stack_copy == STACK_COPY_ALWAYS)
-		size = stack_part(ctx, record, base, size, loss, &own->unwind.state, counts);
+		size = stack_part(off ? NULL : ctx, record, base, size, loss, &own->unwind.state, counts);
 	return size;
 }
 

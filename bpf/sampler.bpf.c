@@ -35,7 +35,12 @@ struct {
 	__type(value, __u32);
 } targets SEC(".maps");
 
+/* A bit for each of them: who has none is no target. Set by the broker, and by on_fork. */
+#define TARGET_BITS 4096u
+__u64 target_bits[TARGET_BITS / 64];
+
 const volatile __u32 follow_children = 0;
+const volatile __u32 wall = 0; /* time on no CPU, too */
 /* Keys of code objects whose record went out: sets of four. */
 #define SEEN_SETS 8192u
 __u64 seen[SEEN_SETS * 4];
@@ -122,6 +127,16 @@ struct {
 
 /* --- helpers --- */
 
+static __always_inline int is_target(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
+}
+
+static __always_inline int is_perhaps_target(__u32 tgid)
+{
+	return target_bits[(tgid & (TARGET_BITS - 1)) / 64] >> (tgid & 63) & 1;
+}
+
 static __always_inline void fill_task(struct record_task *to, struct task_struct *task)
 {
 	struct task_struct *leader = task->group_leader;
@@ -187,8 +202,11 @@ static __always_inline void fill_registers(__u64 *to, struct bpf_perf_event_data
 	to[15] = 0;
 }
 
-SEC("perf_event")
-int sample(struct bpf_perf_event_data *ctx)
+#include "offcpu.h"
+
+/* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
+ * of both is NULL where this is compiled into its program. */
+static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wait_capture *off)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id(), size, slot;
@@ -204,16 +222,19 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct mm_struct *mm;
 	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
-						sizeof(struct values_out);
+						sizeof(struct values_out) + (off ? sizeof(struct part_wait) : 0);
 
 	if (!own || !samples_ring)
 		return 0;
 	walk = &own->walk;
 	c = &samples_ring->counts;
-	c->ticks++;
+	if (!off)
+		c->ticks++;
 	mm = task->mm;
 	if (!mm)
 		return 0;
+	if (wall && !off && waits_since)
+		wait_flush(bpf_ktime_get_ns(), 0);
 	head = samples_ring->head;
 	if (head + room - own->tail > SAMPLE_RING_BYTES) {
 		own->tail = samples_ring->tail;
@@ -223,14 +244,17 @@ int sample(struct bpf_perf_event_data *ctx)
 		}
 	}
 	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
-	time = bpf_ktime_get_ns();
+	time = off ? off->now : bpf_ktime_get_ns();
 	key.arg_start = mm->arg_start;
 	key.start_data = mm->start_data;
 	image = image_of(own, &key, time);
 	record = (struct record_sample *)out->head;
 	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
 	record->cpu_time = task->se.sum_exec_runtime;
-	record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
+	if (off)
+		record->flags = SAMPLE_IN_KERNEL | SAMPLE_OFF_CPU;
+	else
+		record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
 	record->loss = 0;
 	record->parts = 1;
 	fill_header(&record->header, RECORD_SAMPLE, 0, cpu, time, task);
@@ -262,7 +286,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		own->hints[slot].cframe = walk->tstates[0].cframe;
 		own->hints[slot].caller = walk->tstates[0].caller;
 		own->hints[slot].shim = walk->shim;
-		if (walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
+		if (!off && walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
 			fill_registers(walk->registers, ctx);
 			py_walk_repair(walk, image, out);
 		}
@@ -291,12 +315,16 @@ int sample(struct bpf_perf_event_data *ctx)
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
 	if (native)
-		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c);
-	size = kernel_part(ctx, record, (__u8 *)out, size, c);
+		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c, !!off);
+	if (!off)
+		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->marks.active && image)
 		size = values_part(&samples_ring->marks, walk, image, record, out, size);
+	if (off)
+		size = wait_part(off, record, (__u8 *)out, size);
 	record->header.size = size;
-	c->samples++;
+	if (!off)
+		c->samples++;
 	c->bytes += size;
 	/* The head moves last, in one store: a reader sees whole records only. */
 	asm volatile("" ::: "memory");
@@ -304,12 +332,45 @@ int sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* --- the life of processes --- */
-
-static __always_inline int is_target(__u32 tgid)
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
 {
-	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
+	return take(ctx, NULL);
 }
+
+SEC("?tp_btf/sched_switch")
+int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
+{
+	struct wait_capture c = {.task = prev, .state = preempt ? 0 : state};
+	int left = is_perhaps_target(prev->tgid), came = is_perhaps_target(next->tgid);
+
+	if (!(left | came) || !waits_since)
+		return 0;
+	c.now = bpf_ktime_get_ns();
+	if (came && is_target(next->tgid))
+		wait_in(next, c.now);
+	if (left && is_target(prev->tgid) && wait_out(&c))
+		take(NULL, &c);
+	return 0;
+}
+
+SEC("?tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct wait_slot *slot;
+
+	if (!is_perhaps_target(task->tgid) || !is_target(task->tgid))
+		return 0;
+	slot = wait_find(wait_thread(task));
+	if (!slot || slot->woken)
+		return 0;
+	slot->waker = waker->pid;
+	slot->woken = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* --- the life of processes --- */
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
@@ -328,6 +389,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	}
 	if (!follow_children)
 		return 0;
+	if (wall)
+		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
 	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
 	fill_header(&fork.header, RECORD_FORK, sizeof(fork), bpf_get_smp_processor_id(),
 			    bpf_ktime_get_ns(), child);
@@ -383,6 +446,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (!is_target(tgid))
 		return 0;
+	if (wall)
+		wait_end(task, bpf_ktime_get_ns());
 	/* signal->live was counted down already when the tracepoint fires. */
 	dead = task->signal->live.counter == 0;
 	fill_header(&event.header, RECORD_EXIT, sizeof(event), bpf_get_smp_processor_id(),

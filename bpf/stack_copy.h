@@ -79,7 +79,7 @@ __attribute__((noinline, weak)) int stack_read(struct bpf_perf_event_data *ctx, 
 	struct task_struct *task;
 	__u64 sp, thread, stack;
 
-	if (!ctx || !out)
+	if (!out || (!ctx && !in_kernel))
 		return 1;
 	task = bpf_get_current_task_btf();
 	if (in_kernel) {

@@ -33,6 +33,7 @@ static void load_spare(struct broker *broker)
 		.follow_children = broker->options->expect_flags & BROKER_SUBPROCESSES,
 		.native = (broker->options->expect_flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
 		.kernel = broker->options->expect_flags & BROKER_KERNEL,
+		.wall = broker->options->expect_flags & BROKER_WALL,
 	};
 	enum broker_error error;
 

@@ -237,7 +237,7 @@ int engine__serve(struct engine *engine, struct sampler **spare, bool verbose)
 	case BROKER_RESUME:
 		reply.message.kind = BROKER_THREADS;
 		if (slot)
-			session__resume(*slot, &reply);
+			session__resume(*slot, request.start, &reply);
 		break;
 	case BROKER_ADD_POOL:
 		reply.message.kind = BROKER_POOL;

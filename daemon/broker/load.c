@@ -13,6 +13,9 @@
 
 #include "sampler.skel.h"
 
+#define WAIT_SLOTS 4096u /* as in bpf/offcpu.h */
+#define TARGET_BITS 4096u /* as in bpf/sampler.bpf.c */
+
 struct sampler {
 	struct sampler_bpf *skel;
 	struct load_options options;
@@ -58,6 +61,12 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 	skel->rodata->native = options->native;
 	skel->rodata->stack_copy = stacks[options->stacks];
 	skel->rodata->kernel_stacks = options->kernel;
+	if (options->wall) {
+		skel->rodata->wall = 1;
+		err = bpf_map__set_max_entries(skel->maps.waits, WAIT_SLOTS);
+		if (err)
+			return err;
+	}
 	if (!options->native) {
 		err = bpf_map__set_max_entries(skel->maps.processes, 1);
 		if (err)
@@ -108,6 +117,9 @@ static int open_and_load(const struct load_options *options, bool maps, struct s
 
 	if (!err && maps)
 		err = bpf_program__set_autoload(skel->progs.on_map, true);
+	if (!err && options->wall)
+		err = bpf_program__set_autoload(skel->progs.on_switch, true) ?:
+		      bpf_program__set_autoload(skel->progs.on_waking, true);
 	if (!err)
 		err = set_sizes(skel, options);
 	if (!err)
@@ -155,7 +167,7 @@ bool sampler__fits(const struct sampler *sampler, const struct load_options *opt
 	       sampler->options.follow_children == options->follow_children &&
 	       sampler->options.native == options->native &&
 	       sampler->options.stacks == options->stacks &&
-	       sampler->options.kernel == options->kernel;
+	       sampler->options.kernel == options->kernel && sampler->options.wall == options->wall;
 }
 
 struct sampler *sampler__free(struct sampler *sampler)
@@ -221,7 +233,17 @@ int sampler__add_target(struct sampler *sampler, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid, flags = 1;
 
+	if (sampler->options.wall)
+		__atomic_fetch_or(&sampler->skel->bss->target_bits[key % TARGET_BITS / 64], 1ull << key % 64, __ATOMIC_RELAXED);
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags, BPF_ANY);
+}
+
+void sampler__begin_waits(struct sampler *sampler, uint64_t since, uint32_t rate)
+{
+	if (!sampler->options.wall)
+		return;
+	sampler->skel->bss->wait_period = 1000000000u / rate;
+	__atomic_store_n(&sampler->skel->bss->waits_since, since, __ATOMIC_RELEASE);
 }
 
 bool sampler__is_target(const struct sampler *sampler, pid_t pid)

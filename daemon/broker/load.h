@@ -18,6 +18,7 @@ struct load_options {
 	uint32_t native;       /* enum broker_native */
 	uint32_t stacks;       /* enum load_stacks */
 	bool kernel;           /* stacks of the kernel */
+	bool wall;             /* time on no CPU, too (bpf/offcpu.h) */
 	bool verbose;          /* libbpf may print to stderr */
 };
 
@@ -35,6 +36,10 @@ int sampler__images(const struct sampler *sampler);
 int sampler__samples(const struct sampler *sampler); /* struct sample_ring per CPU */
 int sampler__processes(const struct sampler *sampler); /* struct native_key -> struct unwind_process */
 int sampler__program(const struct sampler *sampler); /* for PERF_EVENT_IOC_SET_BPF */
+
+/* Of a sampler with `wall`: it begins, and what was on no CPU is so since `since` (CLOCK_MONOTONIC ns). The stack of a place where
+ * a thread waits is taken at most `rate` times a second. */
+void sampler__begin_waits(struct sampler *sampler, uint64_t since, uint32_t rate);
 
 /* The next pool of unwind tables: zeros, mapped by whoever gets *ret_fd, which is the caller's to close. At most
  * BROKER_POOLS_MAX with BROKER_POOLS_BYTES together (-EDQUOT). Its number is *ret_number. */

@@ -46,6 +46,12 @@ static const char *tail(const char *path, size_t width)
 	return slash ? slash + 1 : path + len - width;
 }
 
+/* What 100 % are. */
+static uint64_t whole(const struct tally_result *result)
+{
+	return result->waits ? result->wall : result->cpu;
+}
+
 static void print_counts(const struct tally_result *result)
 {
 	uint64_t rate = result->cpu
@@ -111,7 +117,7 @@ static void print_classes(const struct tally_result *result)
 	if (!result->native)
 		return;
 	for (i = 0; i < result->n_classes && result->classes[i].cpu; i++) {
-		fprintf(stderr, "%s%s %.1f %%", before, result->classes[i].name, percent(result->classes[i].cpu, result->cpu));
+		fprintf(stderr, "%s%s %.1f %%", before, result->classes[i].name, percent(result->classes[i].cpu, whole(result)));
 		before = ", ";
 	}
 	if (i)
@@ -154,7 +160,7 @@ static void print_functions(const struct tally_result *result)
 		if (!function->self)
 			break;
 		fprintf(stderr, "%5.1f %%  %5.1f %%  %-*.100s",
-			percent(function->self, result->cpu), percent(function->total, result->cpu),
+			percent(function->self, whole(result)), percent(function->total, whole(result)),
 			NAME_WIDTH, function->name);
 		if (*function->file)
 			fprintf(stderr, "  %s", tail(function->file, FILE_WIDTH));

@@ -36,6 +36,8 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 	if (err)
 		walked = (void *)native;
 	item->native = walked && profile->options.places;
+	if (sample->flags & SAMPLE_OFF_CPU)
+		return waits__place(profile, item, sample, walked, again);
 	item->kernel = classify__kernel(profile, sample, walked);
 	return sample__place(profile, item->thread, sample, walked, again, &item->row.stack);
 }

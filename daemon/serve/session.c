@@ -39,6 +39,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 					 .flags = request->kind == REQUEST_DUMP ? BROKER_DUMP :
 						  (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
 						  (request->kernel ? BROKER_KERNEL : 0) |
+						  (request->wall ? BROKER_WALL : 0) |
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
 	struct session *session;
@@ -342,6 +343,7 @@ void session__identified(struct engine *engine, struct session *session)
 			if (t->state == TRACEE_KNOWN && !t->dead)
 				err = tracee__tell(t);
 	}
+	resume.start = event.monotonic;
 	if (!err) {
 		session->token = resume.token;
 		session->state = SESSION_RESUMING;

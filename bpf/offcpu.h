@@ -1,0 +1,342 @@
+/* Time on no CPU: where each thread of the target left its CPU, for how long, and who woke it. Part of sampler.bpf.c, after the
+ * tick; loaded in wall mode alone.
+ *
+ * A switch of threads that are not the target's costs two loads (target_bits). A thread of the target has a slot, found by its
+ * tid; only the CPU that switches it writes there, but for who woke it.
+ *
+ * A stack is taken as the thread leaves (its registers and memory are its own then), but not at each of ten thousand
+ * switches a second: the places where it leaves are told apart by the user's instruction and stack pointer and the system call, a
+ * slot remembers the sums of some, and a place has its stack taken once in a period. No time is lost: sums grow to the ns, and go out
+ * (struct record_wait) as soon as they are a period long, with each tick of the thread, and at its end. What does not fit into the ring
+ * stays in the sum. */
+#ifndef CPROFD_BPF_OFFCPU_H
+#define CPROFD_BPF_OFFCPU_H
+
+#define WAIT_SLOTS 4096u /* threads; sets of four */
+#define WAIT_PLACES 8u
+
+struct wait_place {
+	__u64 key;          /* 0: free */
+	__u64 waited, ready; /* ns, not told yet */
+	__u64 begin;        /* of the last stay */
+	__u64 taken;        /* when its stack was */
+	__u32 count;
+	__u32 waker;
+};
+
+struct wait_slot {
+	__u64 thread;       /* tgid << 32 | tid; 0: free */
+	__u64 out;          /* when it left its CPU; 0: it has one */
+	__u64 woken;        /* when */
+	__u32 waker;
+	__u32 at;           /* which place it is at */
+	__u32 runs;         /* it could run on when it left */
+	__u32 turn;         /* the place that is given to the next key */
+	__u64 taken;        /* when a stack of this thread was, at any place */
+	struct wait_place places[WAIT_PLACES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* WAIT_SLOTS in wall mode */
+	__type(key, __u32);
+	__type(value, struct wait_slot);
+} waits SEC(".maps");
+
+/* Written by the broker: from when on (0: not yet), and the period of the sampler's clock, ns. */
+__u64 waits_since;
+__u64 wait_period;
+
+#define PF_EXITING 4u
+#define TASK_DEAD 0x80u
+
+static __always_inline __u64 wait_thread(const struct task_struct *task)
+{
+	return (__u64)task->tgid << 32 | (__u32)task->pid;
+}
+
+static __always_inline struct wait_slot *wait_find(__u64 thread)
+{
+	__u32 at = ((__u32)thread * 4) & (WAIT_SLOTS - 1), n;
+	struct wait_slot *slot;
+
+#pragma clang loop unroll(full)
+	for (n = 0; n < 4; n++, at++) {
+		slot = bpf_map_lookup_elem(&waits, &at);
+		if (slot && slot->thread == thread)
+			return slot;
+	}
+	return NULL;
+}
+
+static __always_inline struct wait_slot *wait_make(__u64 thread)
+{
+	__u32 at = ((__u32)thread * 4) & (WAIT_SLOTS - 1), n;
+	struct wait_slot *slot;
+
+#pragma clang loop unroll(full)
+	for (n = 0; n < 4; n++, at++) {
+		slot = bpf_map_lookup_elem(&waits, &at);
+		/* Another CPU may want it for another thread. */
+		if (slot && !slot->thread && !__sync_val_compare_and_swap(&slot->thread, 0, thread))
+			return slot;
+	}
+	return NULL;
+}
+
+static __always_inline void wait_record(struct record_wait *to, const struct wait_place *place, struct task_struct *task,
+					__u64 time)
+{
+	fill_header(&to->header, RECORD_WAIT, sizeof(*to), bpf_get_smp_processor_id(), time, task);
+	to->key = place->key;
+	to->waited = place->waited;
+	to->ready = place->ready;
+	to->begin = place->begin;
+	to->count = place->count;
+	to->waker = place->waker;
+}
+
+static __always_inline void wait_told(struct wait_place *place)
+{
+	place->waited = 0;
+	place->ready = 0;
+	place->count = 0;
+}
+
+/* Into this CPU's ring of samples: with interrupts off, as the tick has them. */
+static __always_inline void wait_tell(struct wait_place *place, struct task_struct *task, __u64 time)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct sample_ring *ring = bpf_map_lookup_elem(&samples, &cpu);
+	__u64 head;
+
+	if (!ring)
+		return;
+	head = ring->head;
+	if (head + sizeof(struct record_wait) - *(volatile __u64 *)&ring->tail > SAMPLE_RING_BYTES)
+		return;
+	wait_record((struct record_wait *)(ring->data + (head & (SAMPLE_RING_BYTES - 1))), place, task, time);
+	wait_told(place);
+	asm volatile("" ::: "memory");
+	*(volatile __u64 *)&ring->head = head + sizeof(struct record_wait);
+}
+
+struct wait_context {
+	struct wait_slot *slot;
+	__u64 time;
+	__u32 to_ring;
+};
+
+static long wait_flush_round(__u32 i, void *context)
+{
+	struct wait_context *c = context;
+	struct wait_place *place = &c->slot->places[i & (WAIT_PLACES - 1)];
+	struct record_wait record;
+
+	if (!place->waited && !place->ready)
+		return 0;
+	if (!c->to_ring) {
+		wait_tell(place, bpf_get_current_task_btf(), c->time);
+		return 0;
+	}
+	wait_record(&record, place, bpf_get_current_task_btf(), c->time);
+	if (!bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP))
+		wait_told(place);
+	return 0;
+}
+
+/* All sums of the thread that runs here. `to_ring`: of events, where interrupts are on. */
+__attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
+{
+	struct wait_context c = {.time = time, .to_ring = to_ring};
+
+	c.slot = wait_find(wait_thread(bpf_get_current_task_btf()));
+	if (c.slot)
+		bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
+	return 0;
+}
+
+/* It ends: what follows its end is nobody's. */
+static __always_inline void wait_end(struct task_struct *task, __u64 time)
+{
+	struct wait_slot *slot = wait_find(wait_thread(task));
+
+	if (!slot)
+		return;
+	wait_flush(time, 1);
+	__builtin_memset(slot->places, 0, sizeof(slot->places));
+	slot->out = 0;
+	slot->woken = 0;
+	slot->taken = 0;
+	asm volatile("" ::: "memory");
+	slot->thread = 0;
+}
+
+/* --- back on a CPU --- */
+
+static __always_inline void wait_in(struct task_struct *task, __u64 now)
+{
+	__u64 thread = wait_thread(task), out, woken;
+	struct wait_slot *slot = wait_find(thread);
+	struct wait_place *place;
+	__u32 at;
+
+	if (!slot) {
+		if (task->flags & PF_EXITING)
+			return;
+		slot = wait_make(thread);
+		if (!slot)
+			return;
+		/* Nobody saw it leave: it slept, or it is new and ran never before. */
+		place = &slot->places[0];
+		place->key = WAIT_KEY_BEFORE;
+		place->begin = waits_since;
+		place->count = 1;
+		if (task->start_time > waits_since) {
+			place->key = WAIT_KEY_RAN;
+			place->begin = task->start_time;
+			place->ready = now > place->begin ? now - place->begin : 0;
+		} else {
+			place->waited = now > place->begin ? now - place->begin : 0;
+		}
+		wait_tell(place, task, now);
+		return;
+	}
+	out = slot->out;
+	if (!out)
+		return;
+	slot->out = 0;
+	at = slot->at & (WAIT_PLACES - 1);
+	place = &slot->places[at];
+	woken = slot->runs ? out : slot->woken;
+	if (woken < out) /* of a wait before; or it was woken while it left */
+		woken = woken && out - woken < 10000 ? out : now;
+	if (woken > now)
+		woken = now;
+	place->waited += woken - out;
+	place->ready += now - woken;
+	place->begin = out;
+	place->count++;
+	if (!slot->runs && slot->woken)
+		place->waker = slot->waker;
+	slot->woken = 0;
+	if (place->waited + place->ready >= wait_period)
+		wait_tell(place, task, now);
+}
+
+/* --- off its CPU --- */
+
+static __always_inline __u32 wait_fd_mode(struct task_struct *task, __u64 fd)
+{
+	struct file **files, *file = NULL;
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	__u32 most = 0;
+
+	bpf_core_read(&most, sizeof(most), &table->max_fds);
+	if (!table || fd >= most)
+		return 0;
+	files = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+	return file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
+}
+
+#define wait_registers(task) ((const struct pt_regs___entry *)bpf_task_pt_regs(task))
+
+static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u32 runs)
+{
+	__u64 key;
+
+	if (runs)
+		return WAIT_KEY_RAN;
+	key = py_mix(py_mix(regs->ip, regs->sp), (__u32)regs->orig_ax);
+	if ((__u32)regs->orig_ax == 202) /* futex: which one */
+		key = py_mix(key, regs->di);
+	return key | 1ull << 63;
+}
+
+struct wait_capture {
+	struct task_struct *task;
+	__u64 now, key;
+	__u32 state;
+};
+
+/* The place of this key in the slot; the oldest one's sum goes out for it. */
+static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now)
+{
+	struct wait_place *place;
+	__u32 at;
+
+	HOST_NO_UNROLL
+	for (at = 0; at < WAIT_PLACES; at++)
+		if (slot->places[at].key == key)
+			return at;
+	at = slot->turn++;
+	host_barrier(at);
+	at &= WAIT_PLACES - 1;
+	place = &slot->places[at];
+	if (place->waited | place->ready)
+		wait_tell(place, task, now);
+	place->key = key;
+	place->taken = 0;
+	place->waker = 0;
+	return at;
+}
+
+/* Notes where it leaves. 1: its stack is to be taken. */
+static __always_inline int wait_out(struct wait_capture *c)
+{
+	__u64 thread = wait_thread(c->task);
+	struct wait_slot *slot = wait_find(thread);
+	struct wait_place *place;
+	__u32 cpu, runs = !c->state;
+
+	if (c->task->flags & PF_EXITING || c->state & TASK_DEAD)
+		return 0;
+	if (!slot)
+		slot = wait_make(thread);
+	if (!slot) {
+		struct sample_ring *ring;
+
+		cpu = bpf_get_smp_processor_id();
+		ring = bpf_map_lookup_elem(&samples, &cpu);
+		if (ring)
+			count_loss(&ring->counts, LOSS_WAIT_SLOTS);
+		return 0;
+	}
+	c->key = wait_key(wait_registers(c->task), runs);
+	slot->at = wait_place(slot, c->key, c->task, c->now);
+	slot->runs = runs;
+	slot->out = c->now;
+	place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+	/* A new place is not put off, unless this thread has a new one at each switch. */
+	if (c->now - (place->taken ? place->taken : slot->taken) < (place->taken ? wait_period : wait_period / 8))
+		return 0;
+	place->taken = slot->taken = c->now;
+	return 1;
+}
+
+static __always_inline __u32 wait_part(const struct wait_capture *c, struct record_sample *record, __u8 *base, __u32 size)
+{
+	const struct pt_regs___entry *regs = wait_registers(c->task);
+	struct part_wait *part;
+
+	host_barrier(size);
+	if (size > SAMPLE_RECORD_MAX - sizeof(*part))
+		return size;
+	part = (struct part_wait *)(base + size);
+	part->part.kind = PART_WAIT;
+	part->part.loss = 0;
+	part->part.size = sizeof(*part);
+	part->key = c->key;
+	part->args[0] = regs->di;
+	part->args[1] = regs->si;
+	part->args[2] = regs->dx;
+	part->syscall = (__s32)regs->orig_ax;
+	part->state = c->state;
+	part->fd_mode = part->syscall >= 0 ? wait_fd_mode(c->task, (__u32)regs->di) : 0;
+	part->holder = 0;
+	record->parts++;
+	return size + sizeof(*part);
+}
+
+#endif
