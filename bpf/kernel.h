@@ -23,6 +23,10 @@ struct sched_entity {
 	__u64 sum_exec_runtime;
 };
 
+struct sched_info {
+	unsigned long long run_delay;
+};
+
 struct thread_struct {
 	unsigned long fsbase;
 };
@@ -40,6 +44,7 @@ struct signal_struct {
 struct task_struct {
 	int pid, tgid;
 	unsigned int flags;
+	int on_cpu;
 	__u32 self_exec_id;
 	int exit_code;
 	struct task_struct *group_leader;
@@ -49,6 +54,7 @@ struct task_struct {
 	struct files_struct *files;
 	char comm[16];
 	struct sched_entity se;
+	struct sched_info sched_info;
 	struct thread_struct thread;
 };
 
@@ -68,6 +74,8 @@ struct fdtable {
 struct files_struct {
 	struct fdtable *fdt;
 };
+
+
 
 struct linux_binprm;
 

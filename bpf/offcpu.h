@@ -6,7 +6,8 @@
  *
  * A stack is taken as the thread leaves (its registers and memory are its own then), but not at each of ten thousand
  * switches a second: the places where it leaves are told apart by the user's instruction and stack pointer and the system call, a
- * slot remembers the sums of some, and a place has its stack taken once in a period. No time is lost: sums grow to the ns, and go out
+ * slot remembers the sums of some, and a thread has its stack taken once in a period; other stays count for the stack that was taken
+ * last at their place. No time is lost: sums grow to the ns, and go out
  * (struct record_wait) as soon as they are a period long, with each tick of the thread, and at its end. What does not fit into the ring
  * stays in the sum. */
 #ifndef CPROFD_BPF_OFFCPU_H
@@ -15,13 +16,22 @@
 #define WAIT_SLOTS 4096u /* threads; sets of four */
 #define WAIT_PLACES 8u
 
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct bpf_iter__task {
+	struct task_struct *task;
+};
+#pragma clang attribute pop
+
 struct wait_place {
 	__u64 key;          /* 0: free */
 	__u64 waited, ready; /* ns, not told yet */
 	__u64 begin;        /* of the last stay */
-	__u64 taken;        /* when its stack was */
+	__u64 arg;
+	__s32 syscall;
+	__u32 state;
 	__u32 count;
 	__u32 waker;
+	__u64 taken;        /* its stack was */
 };
 
 struct wait_slot {
@@ -32,7 +42,9 @@ struct wait_slot {
 	__u32 at;           /* which place it is at */
 	__u32 runs;         /* it could run on when it left */
 	__u32 turn;         /* the place that is given to the next key */
-	__u64 taken;        /* when a stack of this thread was, at any place */
+	__u64 stay;         /* ns: the last one, which is in no sum yet */
+	__u64 delay;        /* what the kernel counted of it by then */
+	__u64 paid;         /* up to when its stacks have used up what a thread may take: one in a period */
 	struct wait_place places[WAIT_PLACES];
 };
 
@@ -43,8 +55,11 @@ struct {
 	__type(value, struct wait_slot);
 } waits SEC(".maps");
 
-/* Written by the broker: from when on (0: not yet), and the period of the sampler's clock, ns. */
+/* Written by the broker. Since when switches are looked at, and since when time counts and stacks are taken (0: not yet): who left its
+ * CPU before that is known then. And the period of the sampler's clock, ns. */
 __u64 waits_since;
+__u64 waits_begin;
+__u64 waits_over;   /* no switch is looked at any more */
 __u64 wait_period;
 
 #define PF_EXITING 4u
@@ -94,6 +109,9 @@ static __always_inline void wait_record(struct record_wait *to, const struct wai
 	to->begin = place->begin;
 	to->count = place->count;
 	to->waker = place->waker;
+	to->arg = place->arg;
+	to->syscall = place->syscall;
+	to->state = place->state;
 }
 
 static __always_inline void wait_told(struct wait_place *place)
@@ -121,8 +139,30 @@ static __always_inline void wait_tell(struct wait_place *place, struct task_stru
 	*(volatile __u64 *)&ring->head = head + sizeof(struct record_wait);
 }
 
+/* How long a thread waited for a CPU after it was woken the kernel counts itself, as it comes back: known when it runs. (What
+ * sched_waking tells is not all: some wake-ups come without.) */
+static __always_inline __u64 wait_delay(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+}
+
+/* Puts the last stay into its place's sums. */
+static __always_inline void wait_settle(struct wait_slot *slot, struct task_struct *task)
+{
+	struct wait_place *place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+	__u64 delay = wait_delay(task), ready = delay - slot->delay;
+
+	slot->delay = delay;
+	if (slot->runs || ready > slot->stay)
+		ready = slot->stay;
+	place->ready += ready;
+	place->waited += slot->stay - ready;
+	slot->stay = 0;
+}
+
 struct wait_context {
 	struct wait_slot *slot;
+	struct task_struct *task;
 	__u64 time;
 	__u32 to_ring;
 };
@@ -139,7 +179,7 @@ static long wait_flush_round(__u32 i, void *context)
 		wait_tell(place, bpf_get_current_task_btf(), c->time);
 		return 0;
 	}
-	wait_record(&record, place, bpf_get_current_task_btf(), c->time);
+	wait_record(&record, place, c->task, c->time);
 	if (!bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP))
 		wait_told(place);
 	return 0;
@@ -148,11 +188,13 @@ static long wait_flush_round(__u32 i, void *context)
 /* All sums of the thread that runs here. `to_ring`: of events, where interrupts are on. */
 __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 {
-	struct wait_context c = {.time = time, .to_ring = to_ring};
+	struct wait_context c = {.time = time, .to_ring = to_ring, .task = bpf_get_current_task_btf()};
 
-	c.slot = wait_find(wait_thread(bpf_get_current_task_btf()));
-	if (c.slot)
-		bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
+	c.slot = wait_find(wait_thread(c.task));
+	if (!c.slot)
+		return 0;
+	wait_settle(c.slot, c.task);
+	bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
 	return 0;
 }
 
@@ -166,17 +208,44 @@ static __always_inline void wait_end(struct task_struct *task, __u64 time)
 	wait_flush(time, 1);
 	__builtin_memset(slot->places, 0, sizeof(slot->places));
 	slot->out = 0;
+	slot->stay = 0;
+	slot->delay = 0;
 	slot->woken = 0;
-	slot->taken = 0;
+	slot->paid = 0;
 	asm volatile("" ::: "memory");
 	slot->thread = 0;
+}
+
+/* --- woken --- */
+
+/* It sleeps since before anyone looked: a slot that says so. While it has a CPU it makes its slot itself. */
+static __always_inline struct wait_slot *wait_slept(struct task_struct *task)
+{
+	struct wait_slot *slot;
+	struct wait_place *place;
+
+	if (task->on_cpu || task->flags & PF_EXITING || task->start_time > waits_since)
+		return NULL;
+	slot = wait_make(wait_thread(task));
+	if (!slot)
+		return NULL;
+	place = &slot->places[0];
+	place->key = WAIT_KEY_BEFORE;
+	place->state = 1;
+	place->syscall = -1;
+	slot->at = 0;
+	slot->turn = 1;
+	slot->runs = 0;
+	slot->out = waits_since;
+	slot->delay = wait_delay(task);
+	return slot;
 }
 
 /* --- back on a CPU --- */
 
 static __always_inline void wait_in(struct task_struct *task, __u64 now)
 {
-	__u64 thread = wait_thread(task), out, woken;
+	__u64 thread = wait_thread(task), out;
 	struct wait_slot *slot = wait_find(thread);
 	struct wait_place *place;
 	__u32 at;
@@ -187,41 +256,28 @@ static __always_inline void wait_in(struct task_struct *task, __u64 now)
 		slot = wait_make(thread);
 		if (!slot)
 			return;
-		/* Nobody saw it leave: it slept, or it is new and ran never before. */
+		/* Nobody saw it leave, and nobody woke it: it could run all the time, or is new. */
 		place = &slot->places[0];
-		place->key = WAIT_KEY_BEFORE;
-		place->begin = waits_since;
-		place->count = 1;
-		if (task->start_time > waits_since) {
-			place->key = WAIT_KEY_RAN;
-			place->begin = task->start_time;
-			place->ready = now > place->begin ? now - place->begin : 0;
-		} else {
-			place->waited = now > place->begin ? now - place->begin : 0;
-		}
-		wait_tell(place, task, now);
-		return;
+		place->key = WAIT_KEY_RAN;
+		place->syscall = -1;
+		slot->turn = 1;
+		slot->runs = 1;
+		slot->delay = wait_delay(task);
+		slot->out = task->start_time > waits_since ? task->start_time : waits_since;
 	}
 	out = slot->out;
-	if (!out)
-		return;
 	slot->out = 0;
+	if (!out || !waits_begin)
+		return;
+	if (out < waits_begin)
+		out = waits_begin;
 	at = slot->at & (WAIT_PLACES - 1);
 	place = &slot->places[at];
-	woken = slot->runs ? out : slot->woken;
-	if (woken < out) /* of a wait before; or it was woken while it left */
-		woken = woken && out - woken < 10000 ? out : now;
-	if (woken > now)
-		woken = now;
-	place->waited += woken - out;
-	place->ready += now - woken;
+	slot->stay = now - out;
 	place->begin = out;
 	place->count++;
-	if (!slot->runs && slot->woken)
+	if (slot->woken >= out)
 		place->waker = slot->waker;
-	slot->woken = 0;
-	if (place->waited + place->ready >= wait_period)
-		wait_tell(place, task, now);
 }
 
 /* --- off its CPU --- */
@@ -257,11 +313,12 @@ static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u32 
 struct wait_capture {
 	struct task_struct *task;
 	__u64 now, key;
+	struct wait_place *place;
 	__u32 state;
 };
 
 /* The place of this key in the slot; the oldest one's sum goes out for it. */
-static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now)
+static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state)
 {
 	struct wait_place *place;
 	__u32 at;
@@ -279,6 +336,9 @@ static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struc
 	place->key = key;
 	place->taken = 0;
 	place->waker = 0;
+	place->arg = wait_registers(task)->di;
+	place->syscall = (__s32)wait_registers(task)->orig_ax;
+	place->state = state;
 	return at;
 }
 
@@ -289,6 +349,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 	struct wait_slot *slot = wait_find(thread);
 	struct wait_place *place;
 	__u32 cpu, runs = !c->state;
+	__u64 paid;
 
 	if (c->task->flags & PF_EXITING || c->state & TASK_DEAD)
 		return 0;
@@ -303,15 +364,29 @@ static __always_inline int wait_out(struct wait_capture *c)
 			count_loss(&ring->counts, LOSS_WAIT_SLOTS);
 		return 0;
 	}
+	if (slot->stay) {
+		place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+		wait_settle(slot, c->task);
+		if (place->waited + place->ready >= wait_period)
+			wait_tell(place, c->task, c->now);
+	} else {
+		slot->delay = wait_delay(c->task);
+	}
 	c->key = wait_key(wait_registers(c->task), runs);
-	slot->at = wait_place(slot, c->key, c->task, c->now);
+	slot->at = wait_place(slot, c->key, c->task, c->now, c->state);
 	slot->runs = runs;
 	slot->out = c->now;
 	place = &slot->places[slot->at & (WAIT_PLACES - 1)];
-	/* A new place is not put off, unless this thread has a new one at each switch. */
-	if (c->now - (place->taken ? place->taken : slot->taken) < (place->taken ? wait_period : wait_period / 8))
+	if (!waits_begin)
 		return 0;
-	place->taken = slot->taken = c->now;
+	/* One in a period, of what was not used up to four at once; a new place is put off only for a thread that has a new one
+	 * at each switch. */
+	paid = slot->paid + 4 * wait_period > c->now ? slot->paid : c->now - 4 * wait_period;
+	if (paid + wait_period > c->now + (place->taken ? 0 : 8 * wait_period))
+		return 0;
+	slot->paid = paid + wait_period;
+	place->taken = 1;
+	c->place = place;
 	return 1;
 }
 
@@ -337,6 +412,36 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, struct reco
 	part->holder = 0;
 	record->parts++;
 	return size + sizeof(*part);
+}
+
+/* --- the end --- */
+
+/* All that is not told yet, of a thread wherever it is; nothing is switched any more as far as slots know. */
+static __always_inline void wait_last(struct task_struct *task)
+{
+	struct wait_context c = {.time = bpf_ktime_get_ns(), .to_ring = 1, .task = task};
+	struct wait_place *place;
+	__u64 out;
+
+	c.slot = wait_find(wait_thread(task));
+	if (!c.slot)
+		return;
+	if (c.slot->stay) {
+		wait_settle(c.slot, task);
+	} else if (c.slot->out && waits_begin) {
+		place = &c.slot->places[c.slot->at & (WAIT_PLACES - 1)];
+		out = c.slot->out < waits_begin ? waits_begin : c.slot->out;
+		place->begin = out;
+		place->count++;
+		if (c.slot->runs)
+			place->ready += c.time - out;
+		else if (c.slot->woken >= out && c.slot->woken < c.time) {
+			place->waited += c.slot->woken - out;
+			place->ready += c.time - c.slot->woken;
+		} else
+			place->waited += c.time - out;
+	}
+	bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
 }
 
 #endif

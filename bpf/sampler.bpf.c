@@ -205,7 +205,7 @@ static __always_inline void fill_registers(__u64 *to, struct bpf_perf_event_data
 #include "offcpu.h"
 
 /* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
- * of both is NULL where this is compiled into its program. */
+ * of both is NULL where this is compiled into its program. 1: there is none. */
 static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wait_capture *off)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -233,14 +233,14 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	mm = task->mm;
 	if (!mm)
 		return 0;
-	if (wall && !off && waits_since)
+	if (wall && !off && waits_begin)
 		wait_flush(bpf_ktime_get_ns(), 0);
 	head = samples_ring->head;
 	if (head + room - own->tail > SAMPLE_RING_BYTES) {
 		own->tail = samples_ring->tail;
 		if (head + room - own->tail > SAMPLE_RING_BYTES) {
 			count_loss(c, LOSS_RING_FULL);
-			return 0;
+			return 1;
 		}
 	}
 	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
@@ -248,6 +248,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	key.arg_start = mm->arg_start;
 	key.start_data = mm->start_data;
 	image = image_of(own, &key, time);
+	if (off && !image)
+		return 1; /* another time */
 	record = (struct record_sample *)out->head;
 	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
 	record->cpu_time = task->se.sum_exec_runtime;
@@ -335,7 +337,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
-	return take(ctx, NULL);
+	take(ctx, NULL);
+	return 0;
 }
 
 SEC("?tp_btf/sched_switch")
@@ -344,13 +347,23 @@ int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_str
 	struct wait_capture c = {.task = prev, .state = preempt ? 0 : state};
 	int left = is_perhaps_target(prev->tgid), came = is_perhaps_target(next->tgid);
 
-	if (!(left | came) || !waits_since)
+	if (!(left | came) || !waits_since || waits_over)
 		return 0;
 	c.now = bpf_ktime_get_ns();
 	if (came && is_target(next->tgid))
 		wait_in(next, c.now);
-	if (left && is_target(prev->tgid) && wait_out(&c))
-		take(NULL, &c);
+	if (left && is_target(prev->tgid) && wait_out(&c) && take(NULL, &c))
+		c.place->taken = 0;
+	return 0;
+}
+
+SEC("?iter/task")
+int each_last(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && is_target(task->tgid))
+		wait_last(task);
 	return 0;
 }
 
@@ -359,14 +372,18 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct wait_slot *slot;
+	__u64 now;
 
-	if (!is_perhaps_target(task->tgid) || !is_target(task->tgid))
+	if (!waits_since || !is_perhaps_target(task->tgid) || !is_target(task->tgid))
 		return 0;
+	now = bpf_ktime_get_ns();
 	slot = wait_find(wait_thread(task));
-	if (!slot || slot->woken)
+	if (!slot)
+		slot = wait_slept(task);
+	if (!slot || (slot->out && slot->woken >= slot->out))
 		return 0;
 	slot->waker = waker->pid;
-	slot->woken = bpf_ktime_get_ns();
+	slot->woken = now;
 	return 0;
 }
 

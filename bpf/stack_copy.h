@@ -79,10 +79,10 @@ __attribute__((noinline, weak)) int stack_read(struct bpf_perf_event_data *ctx, 
 	struct task_struct *task;
 	__u64 sp, thread, stack;
 
-	if (!out || (!ctx && !in_kernel))
+	if (!out)
 		return 1;
 	task = bpf_get_current_task_btf();
-	if (in_kernel) {
+	if (in_kernel || !ctx) {
 		entry = (const void *)bpf_task_pt_regs(task);
 		NATIVE_REGISTERS(out->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
 		host_barrier(out); /* as in native_registers() */

@@ -84,7 +84,8 @@ struct broker_message {
 	uint64_t ring_bytes;   /* size of the ring buffer, a power of two of pages; 0: BROKER_RING_BYTES.
 			        * ATTACHED: the size that it has */
 	/* OPEN_FILE: a mapping of `pid` */
-	uint64_t start, end;   /* RESUME with BROKER_WALL, start: since when a thread that nobody saw leave its CPU is away */
+	uint64_t start, end;   /* THREADS: start is when they began, CLOCK_MONOTONIC ns;
+			        * DETACHED, of BROKER_WALL: when they ended */
 	/* answers about a process */
 	uint64_t process_start;/* boottime ns (from /proc/PID/stat, in clock ticks' precision) */
 	uint64_t arg_start, start_data; /* its struct image_key (include/cprofd/record.h) */

@@ -237,7 +237,7 @@ int engine__serve(struct engine *engine, struct sampler **spare, bool verbose)
 	case BROKER_RESUME:
 		reply.message.kind = BROKER_THREADS;
 		if (slot)
-			session__resume(*slot, request.start, &reply);
+			session__resume(*slot, &reply);
 		break;
 	case BROKER_ADD_POOL:
 		reply.message.kind = BROKER_POOL;
@@ -246,8 +246,10 @@ int engine__serve(struct engine *engine, struct sampler **spare, bool verbose)
 		break;
 	case BROKER_DETACH:
 		reply.message.kind = BROKER_DETACHED;
-		if (slot)
+		if (slot) {
+			session__end(*slot, &reply);
 			*slot = session__free(*slot);
+		}
 		break;
 	default:
 		return -EBADMSG;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -119,7 +120,8 @@ static int open_and_load(const struct load_options *options, bool maps, struct s
 		err = bpf_program__set_autoload(skel->progs.on_map, true);
 	if (!err && options->wall)
 		err = bpf_program__set_autoload(skel->progs.on_switch, true) ?:
-		      bpf_program__set_autoload(skel->progs.on_waking, true);
+		      bpf_program__set_autoload(skel->progs.on_waking, true) ?:
+		      bpf_program__set_autoload(skel->progs.each_last, true);
 	if (!err)
 		err = set_sizes(skel, options);
 	if (!err)
@@ -238,12 +240,45 @@ int sampler__add_target(struct sampler *sampler, pid_t pid)
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags, BPF_ANY);
 }
 
-void sampler__begin_waits(struct sampler *sampler, uint64_t since, uint32_t rate)
+static uint64_t monotonic(void)
 {
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void sampler__watch_waits(struct sampler *sampler)
+{
+	if (sampler->options.wall)
+		__atomic_store_n(&sampler->skel->bss->waits_since, monotonic(), __ATOMIC_RELEASE);
+}
+
+uint64_t sampler__begin_waits(struct sampler *sampler, uint32_t rate)
+{
+	uint64_t now = monotonic();
+
 	if (!sampler->options.wall)
-		return;
+		return now;
 	sampler->skel->bss->wait_period = 1000000000u / rate;
-	__atomic_store_n(&sampler->skel->bss->waits_since, since, __ATOMIC_RELEASE);
+	__atomic_store_n(&sampler->skel->bss->waits_begin, now, __ATOMIC_RELEASE);
+	return now;
+}
+
+uint64_t sampler__end_waits(struct sampler *sampler)
+{
+	char rows[64];
+	int fd;
+
+	if (!sampler->options.wall)
+		return 0;
+	__atomic_store_n(&sampler->skel->bss->waits_over, 1, __ATOMIC_RELEASE);
+	fd = bpf_iter_create(bpf_link__fd(sampler->skel->links.each_last));
+	while (fd >= 0 && read(fd, rows, sizeof(rows)) > 0)
+		;
+	if (fd >= 0)
+		close(fd);
+	return monotonic();
 }
 
 bool sampler__is_target(const struct sampler *sampler, pid_t pid)

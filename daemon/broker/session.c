@@ -222,6 +222,9 @@ struct session *session__attach(const struct broker_message *request, const stru
 	}
 	if (err || error)
 		goto fail;
+	/* Who is away is known when samples begin: it was seen as it left, or did not come back since now. */
+	if (session->sampler)
+		sampler__watch_waits(session->sampler);
 	if (session->sampler)
 		err = sampler__add_target(session->sampler, session->target);
 	if (err)
@@ -327,13 +330,20 @@ void session__open_kallsyms(struct session *session, struct reply *reply)
 		reply->fds[reply->n++] = fd;
 }
 
-void session__resume(struct session *session, uint64_t since, struct reply *reply)
+void session__end(struct session *session, struct reply *reply)
 {
-	int err = perf_events__enable(&session->events);
+	perf_events__close(&session->events);
+	if (session->sampler)
+		reply->message.start = sampler__end_waits(session->sampler);
+}
 
-	if (session->flags & BROKER_WALL)
-		sampler__begin_waits(session->sampler, since, session->rate);
+void session__resume(struct session *session, struct reply *reply)
+{
+	int err;
 
+	if (session->sampler)
+		reply->message.start = sampler__begin_waits(session->sampler, session->rate);
+	err = perf_events__enable(&session->events);
 	reply->message.pid = session->target;
 	reply->message.threads = perf_events__count(&session->events);
 	if (err)

@@ -127,6 +127,7 @@ struct profile {
 	uint32_t n_unfinished;
 	size_t unfinished_bytes;
 	bool wall;                        /* wall mode */
+	uint64_t waits_begin;             /* in it: when time lines begin */
 	size_t waits_bytes;               /* waits.c */
 	struct ledger ledger;
 	struct classes classes;

@@ -60,6 +60,8 @@ struct thread *life__add_thread(struct profile *profile, struct process *process
 			thread->begin = time > session->monotonic ? time : session->monotonic;
 		thread->cpu_known = true; /* from 0 */
 	}
+	if (thread->begin < profile->waits_begin)
+		thread->begin = profile->waits_begin;
 	thread->last = thread->told = thread->begin;
 	if (process->ending) /* a thread never outlives its process */
 		life__end_thread(profile, thread, time);

@@ -112,6 +112,8 @@ int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t proce
 /* --- records: from collect, in order of time --- */
 int profile__code(struct profile *profile, const struct record_code *code);
 int profile__sample(struct profile *profile, const struct record_sample *sample);
+/* In wall mode the time of waits counts from here on, and so do the time lines of threads: after begin, before the first record. */
+void profile__waits_begin(struct profile *profile, uint64_t time);
 int profile__wait(struct profile *profile, const struct record_wait *wait); /* wall mode */
 int profile__fork(struct profile *profile, const struct record_fork *fork);
 int profile__exec(struct profile *profile, const struct record_event *exec);

@@ -168,10 +168,11 @@ int waits__place(struct profile *profile, struct item *item, const struct record
 }
 
 /* Where nobody saw the stack. */
-static int place_unseen(struct profile *profile, struct item *item, uint64_t key)
+static int place_unseen(struct profile *profile, struct item *item, const struct record_wait *wait)
 {
+	const struct part_wait part = {.key = wait->key, .args = {wait->arg}, .syscall = wait->syscall, .state = wait->state};
 	struct wait_place place = {};
-	int err = settle(profile, &place, key == WAIT_KEY_BEFORE ? WAIT_BEFORE : key == WAIT_KEY_RAN ? WAIT_READY : WAIT_OTHER, 0);
+	int err = settle(profile, &place, cause_of(profile, item->thread, &part, 0), 0);
 
 	use(item, &place);
 	return err;
@@ -179,7 +180,7 @@ static int place_unseen(struct profile *profile, struct item *item, uint64_t key
 
 /* --- its time --- */
 
-static int put(struct profile *profile, struct thread *thread, struct wait_place *place, uint64_t key, uint64_t ns, bool ready)
+static int put(struct profile *profile, struct thread *thread, struct wait_place *place, const struct record_wait *wait, uint64_t ns, bool ready)
 {
 	struct item item = {.thread = thread, .wait = true, .ready = ready};
 	uint64_t number;
@@ -188,7 +189,7 @@ static int put(struct profile *profile, struct thread *thread, struct wait_place
 	if (!ns)
 		return 0;
 	if (!place || !place->sample)
-		err = place_unseen(profile, &item, key);
+		err = place_unseen(profile, &item, wait);
 	else if (place->waiting && place->epoch == profile->epoch)
 		use(&item, place), err = 0;
 	else
@@ -226,8 +227,20 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 	waited = wait->waited < room ? wait->waited : room;
 	ready = wait->ready < room - waited ? wait->ready : room - waited;
 	if (!err)
-		err = put(profile, thread, place, wait->key, waited, false);
-	return err ? err : put(profile, thread, place, wait->key, ready, true);
+		err = put(profile, thread, place, wait, waited, false);
+	return err ? err : put(profile, thread, place, wait, ready, true);
+}
+
+void profile__waits_begin(struct profile *profile, uint64_t time)
+{
+	struct thread *thread;
+
+	if (!profile->wall || time <= profile->session.monotonic)
+		return;
+	profile->waits_begin = time;
+	for (thread = profile->tasks.threads; thread; thread = thread->next)
+		if (thread->begin < time && thread->last == thread->begin)
+			thread->begin = thread->last = thread->told = time;
 }
 
 void waits__ran(struct thread *thread, struct item *item)
@@ -245,6 +258,7 @@ int waits__end(struct profile *profile, struct thread *thread)
 {
 	uint64_t left = thread->end_time - thread->last;
 	uint64_t cpu = cpu__finish(profile, thread, 0);
+	const struct record_wait before = {.key = WAIT_KEY_BEFORE, .syscall = -1, .state = 1};
 	struct wait_place *place = NULL;
 	uint32_t i;
 
@@ -257,5 +271,5 @@ int waits__end(struct profile *profile, struct thread *thread)
 			place = &thread->waits->places[i];
 	if (place && place->cause == WAIT_READY)
 		return 0;
-	return put(profile, thread, place, place ? place->key : WAIT_KEY_BEFORE, left - cpu, false);
+	return put(profile, thread, place, &before, left - cpu, false);
 }

@@ -278,6 +278,7 @@ struct session {
 	uint64_t begun, deadline;       /* monotonic ns; deadline 0: none */
 	uint64_t counts_due, spool_due;
 	uint64_t detached;              /* when it was; names and lines that are being read may still come */
+	uint64_t ended;                 /* wall mode: what is later is in no record */
 	uint64_t handed_on;             /* all records of before that time went to the profile */
 	uint64_t bad_told;              /* collect's bad records told to the profile so far */
 	const char *reason;             /* of its end */

@@ -152,6 +152,21 @@ void session__abandoned(struct engine *engine, struct session *session)
 
 /* --- its end --- */
 
+static void tell_cpu(struct session *session)
+{
+	for (struct tracee *p = session->tracees; p; p = p->next)
+		if (!p->dead)
+			proc__threads(session, p, true);
+}
+
+/* In wall mode nothing is known of what comes later. */
+static void wall_ended(struct session *session, uint64_t time)
+{
+	session->ended = time ? time : engine__now();
+	if (session->profile && session->reason)
+		tell_cpu(session);
+}
+
 static void finish(struct engine *engine, struct session *session)
 {
 	if (session->profile && session->reason) {
@@ -160,10 +175,10 @@ static void finish(struct engine *engine, struct session *session)
 		drain__run(engine, session, UINT64_MAX);
 		drain__counts(session);
 		tracee__tell_ends(session, UINT64_MAX);
-		for (struct tracee *p = session->tracees; p; p = p->next)
-			if (!p->dead)
-				proc__threads(session, p, true);
-		err = profile__end(session->profile, engine__now(), session->reason, session->detail);
+		if (!session->ended)
+			tell_cpu(session);
+		err = profile__end(session->profile, session->ended ? session->ended : engine__now(), session->reason,
+				   session->detail);
 		if (err && !session->error)
 			session->error = err;
 		session__farewell(engine, session);
@@ -343,7 +358,6 @@ void session__identified(struct engine *engine, struct session *session)
 			if (t->state == TRACEE_KNOWN && !t->dead)
 				err = tracee__tell(t);
 	}
-	resume.start = event.monotonic;
 	if (!err) {
 		session->token = resume.token;
 		session->state = SESSION_RESUMING;
@@ -353,7 +367,7 @@ void session__identified(struct engine *engine, struct session *session)
 		internal_error(engine, session, "the session cannot begin", err);
 }
 
-static void resumed(struct engine *engine, struct session *session)
+static void resumed(struct engine *engine, struct session *session, uint64_t time)
 {
 	const struct request *request = &session->request;
 	struct client *owner = session->owner;
@@ -365,6 +379,7 @@ static void resumed(struct engine *engine, struct session *session)
 		return;
 	}
 	session->state = SESSION_RUNNING;
+	profile__waits_begin(session->profile, time);
 	if (request->duration_ms)
 		session->deadline = session->begun + request->duration_ms * 1000000u;
 	if (owner) {
@@ -419,11 +434,13 @@ void session__answered(struct engine *engine, struct session *session,
 		else if (session->dump)
 			dump__resumed(engine, session);
 		else
-			resumed(engine, session);
+			resumed(engine, session, message->start);
 		break;
 	case BROKER_DETACHED:
 		if (session->state != SESSION_DETACHING || session->detached)
 			break;
+		if (session->request.wall)
+			wall_ended(session, message->start);
 		if (session->profile && session->reason && session->places && !engine->broker_gone)
 			session->detached = engine__now();
 		else

@@ -234,7 +234,7 @@ struct part_wait {
 	__u32 holder;       /* GIL: tid of the thread that holds it; 0: not known */
 };
 _Static_assert(sizeof(struct part_wait) == 56, "part_wait");
-#define WAIT_KEY_BEFORE 1u  /* it was on no CPU before anyone looked: no stack */
+#define WAIT_KEY_BEFORE 1u  /* it slept before anyone looked: no stack */
 #define WAIT_KEY_RAN 2u     /* preempted, wherever it was */
 
 /* A thread's stays at one place since this was told last: their time, to the ns. */
@@ -246,8 +246,11 @@ struct record_wait {
 	__u64 begin;        /* of the last one */
 	__u32 count;
 	__u32 waker;        /* tid of who woke it last; 0: not known, or an interrupt of an idle CPU */
+	__u64 arg;          /* as in part_wait: what is known without a stack */
+	__s32 syscall;
+	__u32 state;
 };
-_Static_assert(sizeof(struct record_wait) == 104, "record_wait");
+_Static_assert(sizeof(struct record_wait) == 120, "record_wait");
 
 /* At that time nothing lay there, and something is about to. */
 struct record_map {
