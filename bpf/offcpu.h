@@ -390,8 +390,27 @@ static __always_inline int wait_out(struct wait_capture *c)
 	return 1;
 }
 
-static __always_inline __u32 wait_part(const struct wait_capture *c, struct record_sample *record, __u8 *base, __u32 size)
+/* struct _gil_runtime_state up to its end: two conditions and two mutexes (daemon/target/gil.h). */
+#define WAIT_GIL_BYTES 208u
+
+static __always_inline __u64 wait_holder(const struct image *image)
 {
+	struct {
+		__u64 interval, last_holder;
+		__u32 locked, _pad;
+	} state;
+	__u64 thread = 0;
+
+	if (bpf_probe_read_user(&state, sizeof(state), (const void *)image->gil) || !state.locked)
+		return 0;
+	bpf_probe_read_user(&thread, sizeof(thread), (const void *)(state.last_holder + image->layout.tstate_thread_id));
+	return thread;
+}
+
+static __always_inline __u32 wait_part(const struct wait_capture *c, const struct image *image, struct record_sample *record,
+				       __u8 *base, __u32 size)
+{
+	__u64 gil = image->gil;
 	const struct pt_regs___entry *regs = wait_registers(c->task);
 	struct part_wait *part;
 
@@ -409,7 +428,13 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, struct reco
 	part->syscall = (__s32)regs->orig_ax;
 	part->state = c->state;
 	part->fd_mode = part->syscall >= 0 ? wait_fd_mode(c->task, (__u32)regs->di) : 0;
+	part->flags = 0;
 	part->holder = 0;
+	part->own = c->task->thread.fsbase;
+	if (gil && part->syscall == 202 && part->args[0] - gil < WAIT_GIL_BYTES) {
+		part->flags = WAIT_FOR_GIL;
+		part->holder = wait_holder(image);
+	}
 	record->parts++;
 	return size + sizeof(*part);
 }

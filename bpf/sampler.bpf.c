@@ -322,8 +322,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->marks.active && image)
 		size = values_part(&samples_ring->marks, walk, image, record, out, size);
-	if (off)
-		size = wait_part(off, record, (__u8 *)out, size);
+	if (off && image)
+		size = wait_part(off, image, record, (__u8 *)out, size);
 	record->header.size = size;
 	if (!off)
 		c->samples++;

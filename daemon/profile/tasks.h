@@ -62,6 +62,8 @@ struct thread {
 	uint64_t samples;
 	struct memo memo;
 	struct waits *waits;         /* waits.c; NULL: none */
+	uint64_t pthread;            /* its pthread_self(), or 0: not known */
+	uint32_t stack, stack_epoch; /* of its last tick, in wall mode */
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */

@@ -8,6 +8,7 @@
  * CPU, as the sampler tells the sums of a thread with each tick. Times of waits are right in sum; where one lies is told up to a
  * period too early, as what ran before it since the last tick comes behind it. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,7 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct rec
 		thread->waits = calloc(1, sizeof(*thread->waits));
 	if (!thread->waits)
 		return -ENOMEM;
+	thread->pthread = part->own;
 	place = take(profile, thread->waits, part->key);
 	place->used = sample->header.time;
 	if (profile->waits_bytes + sample->header.size > WAITS_BYTES)
@@ -133,6 +135,60 @@ static int node(struct profile *profile, uint32_t stack, enum wait_cause cause, 
 	return err ? err : tables__stack(&profile->tables, stack, frame, ret);
 }
 
+/* --- who --- */
+
+/* The innermost Python function that a thread was seen in. */
+static const char *function_of(struct profile *profile, const struct thread *thread)
+{
+	const struct tables *tables = &profile->tables;
+	uint32_t stack = thread->stack_epoch == profile->epoch ? thread->stack : 0, frame;
+	struct function_row row;
+
+	for (; stack; stack = tables->stacks[stack - 1].parent) {
+		frame = tables->stacks[stack - 1].frame;
+		if (tables->frame_states[frame] == FRAME_PENDING)
+			continue;
+		row = tables__function_row(tables, tables->frames[frame].function);
+		if (row.kind == FUNCTION_PYTHON)
+			return row.name;
+	}
+	return NULL;
+}
+
+/* "(held by f in worker (4711))" on top of a stack. */
+static int add_who(struct profile *profile, const char *what, const struct thread *who, uint32_t *stack)
+{
+	const char *function = function_of(profile, who);
+	char words[512];
+	uint32_t frame;
+	int err;
+
+	snprintf(words, sizeof(words), "(%s %.*s%s%s (%u))", what, 400, function ? function : "", function ? " in " : "", who->comm,
+		 who->tid);
+	err = tables__says(&profile->tables, words, &frame);
+	return err ? err : tables__stack(&profile->tables, *stack, frame, stack);
+}
+
+static const struct thread *by_pthread(const struct profile *profile, const struct thread *of, uint64_t pthread)
+{
+	const struct thread *thread;
+
+	for (thread = pthread ? profile->tasks.threads : NULL; thread; thread = thread->next)
+		if (thread->process == of->process && thread->pthread == pthread && !thread->ended && thread != of)
+			return thread;
+	return NULL;
+}
+
+static const struct thread *by_tid(const struct profile *profile, const struct thread *of, uint32_t tid)
+{
+	const struct thread *thread;
+
+	for (thread = tid ? profile->tasks.threads : NULL; thread; thread = thread->next)
+		if (thread->process == of->process && thread->tid == tid && !thread->ended && thread != of)
+			return thread;
+	return NULL;
+}
+
 static void use(struct item *item, const struct wait_place *place)
 {
 	item->row.stack = item->ready ? place->ready : place->waiting;
@@ -163,6 +219,12 @@ int waits__place(struct profile *profile, struct item *item, const struct record
 	if (!place || !place->sample || place->sample->header.time != sample->header.time)
 		place = &own; /* a newer stack is kept there already */
 	err = settle(profile, place, cause_of(profile, thread, part, stack), stack);
+	if (!err && place->cause == WAIT_GIL) {
+		const struct thread *holder = by_pthread(profile, thread, part->holder);
+
+		if (holder)
+			err = add_who(profile, "held by", holder, &place->waiting);
+	}
 	use(item, place);
 	return err;
 }
@@ -196,6 +258,14 @@ static int put(struct profile *profile, struct thread *thread, struct wait_place
 		err = unfinished__read(profile, place->sample, &item);
 	if (err)
 		return err;
+	if (!ready && !item.unfinished && (item.row.cause == WAIT_LOCK || item.row.cause == WAIT_COMPILER_LOCK)) {
+		const struct thread *waker = by_tid(profile, thread, wait->waker);
+
+		if (waker)
+			err = add_who(profile, "released by", waker, &item.row.stack);
+		if (err)
+			return err;
+	}
 	thread->last += ns;
 	item.row.time = thread->last;
 	item.row.wall = ns;

@@ -118,7 +118,7 @@ static enum wait_cause by_futex(const struct wait_input *in)
 		"sem_wait*", "sem_timedwait*", "sem_clockwait*", "*new_sem_wait*", NULL};
 	uint64_t at = in->wait->args[0];
 
-	if (in->runtime && at >= in->runtime && at < in->runtime_end)
+	if (in->wait->flags & WAIT_FOR_GIL || (in->runtime && at >= in->runtime && at < in->runtime_end))
 		return WAIT_GIL;
 	if (of_compiler(in))
 		return WAIT_COMPILER_LOCK;

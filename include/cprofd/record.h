@@ -231,9 +231,12 @@ struct part_wait {
 	__s32 syscall;      /* its number; -1: it was in none (an interrupt, a page fault) */
 	__u32 state;        /* task->__state: 0 it could run on, 1 it sleeps, 2 ... and no signal wakes it, 4, 8 it is stopped */
 	__u32 fd_mode;      /* st_mode of the file of the first argument, if that can be a descriptor; 0: not known */
-	__u32 holder;       /* GIL: tid of the thread that holds it; 0: not known */
+	__u32 flags;        /* WAIT_* */
+	/* With WAIT_FOR_GIL, who has it: its thread_id (pthread_self()); 0: not known, or nobody any more. Own: this thread's. */
+	__u64 holder, own;
 };
-_Static_assert(sizeof(struct part_wait) == 56, "part_wait");
+_Static_assert(sizeof(struct part_wait) == 72, "part_wait");
+#define WAIT_FOR_GIL 1u     /* the futex lies in the GIL's state */
 #define WAIT_KEY_BEFORE 1u  /* it slept before anyone looked: no stack */
 #define WAIT_KEY_RAN 2u     /* preempted, wherever it was */
 
@@ -275,7 +278,7 @@ struct record_map {
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX \
 	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 16u + RECORD_KERNEL_FRAMES_MAX * 8u + \
-	 160u + RECORD_STACK_MAX + 16u + VALUES_FRAMES_MAX * 48u + 56u)
+	 160u + RECORD_STACK_MAX + 16u + VALUES_FRAMES_MAX * 48u + 72u)
 
 #define SAMPLER_LOSSES 48u
 _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");
@@ -351,6 +354,7 @@ struct image {
 	__u64 code_type;    /* address of PyCode_Type */
 	struct py_layout layout;
 	__u64 runtime_size; /* bytes of _PyRuntime; 0: not known. The sampler has no use for it */
+	__u64 gil;          /* address of the GIL's state; 0: not known, or there is none */
 };
 
 #endif
