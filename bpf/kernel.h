@@ -24,6 +24,7 @@ struct sched_entity {
 };
 
 struct sched_info {
+	unsigned long pcount;
 	unsigned long long run_delay;
 };
 
@@ -45,6 +46,7 @@ struct task_struct {
 	int pid, tgid;
 	unsigned int flags;
 	int on_cpu;
+	unsigned int __state;
 	__u32 self_exec_id;
 	int exit_code;
 	struct task_struct *group_leader;

@@ -439,6 +439,54 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, const struc
 	return size + sizeof(*part);
 }
 
+/* --- the begin --- */
+
+struct wait_asleep {
+	struct record_sample sample;
+	__u64 stack[sizeof(struct part_stack) / 8]; /* without bytes */
+	struct part_wait wait;
+};
+
+/* Of a thread that sleeps already: with what it went into the kernel. Its memory is the engine's to read, as long as it sleeps. */
+static __always_inline void wait_first(struct task_struct *task)
+{
+	const struct pt_regs___entry *entry;
+	struct wait_slot *slot;
+	struct wait_asleep *to;
+	struct part_stack *stack;
+
+	if (task->on_cpu || !task->__state || task->flags & PF_EXITING || !task->mm)
+		return;
+	to = bpf_ringbuf_reserve(&ring, sizeof(*to), 0);
+	if (!to)
+		return;
+	slot = wait_find(wait_thread(task));
+	__builtin_memset(&to->stack, 0, sizeof(to->stack) + sizeof(to->wait));
+	fill_header(&to->sample.header, RECORD_SAMPLE, sizeof(*to), 0, bpf_ktime_get_ns(), task);
+	to->sample.cpu_time = task->sched_info.pcount;
+	to->sample.flags = SAMPLE_IN_KERNEL | SAMPLE_OFF_CPU | SAMPLE_ASLEEP;
+	to->sample.loss = 0;
+	to->sample.parts = 2;
+	entry = (const void *)bpf_task_pt_regs(task);
+	stack = (struct part_stack *)to->stack;
+	NATIVE_REGISTERS(stack->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+	stack->part.kind = PART_STACK;
+	stack->part.size = sizeof(to->stack);
+	stack->sp = entry->sp;
+	to->wait.part.kind = PART_WAIT;
+	to->wait.part.size = sizeof(to->wait);
+	to->wait.key = slot && slot->out ? slot->places[slot->at & (WAIT_PLACES - 1)].key : WAIT_KEY_BEFORE;
+	to->wait.flags = WAIT_SEEN;
+	to->wait.args[0] = entry->di;
+	to->wait.args[1] = entry->si;
+	to->wait.args[2] = entry->dx;
+	to->wait.syscall = (__s32)entry->orig_ax;
+	to->wait.state = task->__state;
+	to->wait.fd_mode = to->wait.syscall >= 0 ? wait_fd_mode(task, (__u32)entry->di) : 0;
+	to->wait.own = task->thread.fsbase;
+	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+}
+
 /* --- the end --- */
 
 /* All that is not told yet, of a thread wherever it is; nothing is switched any more as far as slots know. */

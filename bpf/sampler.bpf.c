@@ -358,6 +358,16 @@ int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_str
 }
 
 SEC("?iter/task")
+int each_first(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && is_target(task->tgid))
+		wait_first(task);
+	return 0;
+}
+
+SEC("?iter/task")
 int each_last(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -370,11 +380,10 @@ int each_last(struct bpf_iter__task *ctx)
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	struct task_struct *waker = bpf_get_current_task_btf();
 	struct wait_slot *slot;
 	__u64 now;
 
-	if (!waits_since || !is_perhaps_target(task->tgid) || !is_target(task->tgid))
+	if (!is_perhaps_target(task->tgid) || !waits_since || !is_target(task->tgid))
 		return 0;
 	now = bpf_ktime_get_ns();
 	slot = wait_find(wait_thread(task));
@@ -382,7 +391,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		slot = wait_slept(task);
 	if (!slot || (slot->out && slot->woken >= slot->out))
 		return 0;
-	slot->waker = waker->pid;
+	slot->waker = bpf_get_current_task_btf()->pid;
 	slot->woken = now;
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/cleanup.h"
 #include "sampler.skel.h"
 
 #define WAIT_SLOTS 4096u /* as in bpf/offcpu.h */
@@ -121,6 +122,7 @@ static int open_and_load(const struct load_options *options, bool maps, struct s
 	if (!err && options->wall)
 		err = bpf_program__set_autoload(skel->progs.on_switch, true) ?:
 		      bpf_program__set_autoload(skel->progs.on_waking, true) ?:
+		      bpf_program__set_autoload(skel->progs.each_first, true) ?:
 		      bpf_program__set_autoload(skel->progs.each_last, true);
 	if (!err)
 		err = set_sizes(skel, options);
@@ -248,6 +250,16 @@ static uint64_t monotonic(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Lets the iterator run once; it writes into the ring. */
+static void each_task(const struct bpf_link *link)
+{
+	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(link));
+	char rows[64];
+
+	while (fd >= 0 && read(fd, rows, sizeof(rows)) > 0)
+		;
+}
+
 void sampler__watch_waits(struct sampler *sampler)
 {
 	if (sampler->options.wall)
@@ -262,22 +274,16 @@ uint64_t sampler__begin_waits(struct sampler *sampler, uint32_t rate)
 		return now;
 	sampler->skel->bss->wait_period = 1000000000u / rate;
 	__atomic_store_n(&sampler->skel->bss->waits_begin, now, __ATOMIC_RELEASE);
+	each_task(sampler->skel->links.each_first);
 	return now;
 }
 
 uint64_t sampler__end_waits(struct sampler *sampler)
 {
-	char rows[64];
-	int fd;
-
 	if (!sampler->options.wall)
 		return 0;
 	__atomic_store_n(&sampler->skel->bss->waits_over, 1, __ATOMIC_RELEASE);
-	fd = bpf_iter_create(bpf_link__fd(sampler->skel->links.each_last));
-	while (fd >= 0 && read(fd, rows, sizeof(rows)) > 0)
-		;
-	if (fd >= 0)
-		close(fd);
+	each_task(sampler->skel->links.each_last);
 	return monotonic();
 }
 

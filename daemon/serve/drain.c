@@ -52,7 +52,11 @@ static int on_sample(struct collect_sink *self, const struct record_sample *samp
 	bool no_python = sample->loss == LOSS_PROCESS_UNKNOWN &&
 			 tracee__ran_no_python(session, &sample->header);
 
-	int err = sample->flags & SAMPLE_OFF_CPU ? 0 : session_units__sample(session, sample);
+	int err;
+
+	if (sample->flags & SAMPLE_ASLEEP)
+		return asleep__sample(session, sample);
+	err = sample->flags & SAMPLE_OFF_CPU ? 0 : session_units__sample(session, sample);
 
 	if (err)
 		return err;

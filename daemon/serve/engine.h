@@ -218,6 +218,8 @@ void session_units__close(struct session *session); /* its profile is gone */
 struct event_sink *session_units__sink(struct session *session);
 void session_units__code(struct session *session, const struct record_code *code);
 int session_units__sample(struct session *session, const struct record_sample *sample);
+/* asleep.c */
+int asleep__sample(struct session *session, const struct record_sample *sample);
 int session_units__replay(struct session *session, struct event_sink *sink);
 
 /* --- cache_dir.c --- */

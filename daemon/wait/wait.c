@@ -133,7 +133,7 @@ enum wait_cause wait__cause(const struct wait_input *in)
 	const struct part_wait *wait = in->wait;
 	uint32_t i;
 
-	if (wait->key == WAIT_KEY_BEFORE)
+	if (wait->key == WAIT_KEY_BEFORE && !(wait->flags & WAIT_SEEN))
 		return WAIT_BEFORE;
 	if (!wait->state)
 		return WAIT_READY;

@@ -69,6 +69,8 @@ enum record_part_kind {
 #define SAMPLE_IN_KERNEL 1u   /* the tick met the thread in the kernel */
 #define SAMPLE_NO_PYTHON 2u   /* this thread has no thread state */
 #define SAMPLE_OFF_CPU 4u     /* no tick: the stack with which a thread left its CPU; it has no time of its own */
+#define SAMPLE_ASLEEP 8u      /* ... before anyone looked: registers alone (a part_stack without bytes), for user space to walk from.
+			       * cpu_time is how often it had got a CPU (third number of /proc/TID/schedstat) */
 
 struct record_sample {
 	struct record_header header;
@@ -237,6 +239,7 @@ struct part_wait {
 };
 _Static_assert(sizeof(struct part_wait) == 72, "part_wait");
 #define WAIT_FOR_GIL 1u     /* the futex lies in the GIL's state */
+#define WAIT_SEEN 2u        /* of WAIT_KEY_BEFORE: there is a stack, all the same */
 #define WAIT_KEY_BEFORE 1u  /* it slept before anyone looked: no stack */
 #define WAIT_KEY_RAN 2u     /* preempted, wherever it was */
 
