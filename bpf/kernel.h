@@ -27,6 +27,11 @@ struct sched_entity {
 	__u64 sum_exec_runtime;
 };
 
+struct sched_info {
+	unsigned long pcount;
+	unsigned long long run_delay;
+};
+
 struct thread_struct {
 	unsigned long fsbase;
 };
@@ -44,16 +49,39 @@ struct signal_struct {
 struct task_struct {
 	int pid, tgid;
 	unsigned int flags;
+	int on_cpu;
+	unsigned int __state;
 	__u32 self_exec_id;
 	int exit_code;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
-	__u64 start_boottime;
+	__u64 start_boottime, start_time;
+	struct files_struct *files;
 	char comm[16];
 	struct sched_entity se;
+	struct sched_info sched_info;
 	struct thread_struct thread;
 };
+
+struct inode {
+	unsigned short i_mode;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+
 
 struct linux_binprm;
 
@@ -63,7 +91,7 @@ struct vm_unmapped_area_info {
 
 /* The registers that a task entered the kernel with. */
 struct pt_regs___entry {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, sp;
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
 
 #pragma clang attribute pop

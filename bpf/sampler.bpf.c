@@ -35,7 +35,12 @@ struct {
 	__type(value, __u32);
 } targets SEC(".maps");
 
+/* A bit for each of them: who has none is no target. Set by the broker, and by on_fork. */
+#define TARGET_BITS 4096u
+__u64 target_bits[TARGET_BITS / 64];
+
 const volatile __u32 follow_children = 0;
+const volatile __u32 wall = 0; /* time on no CPU, too */
 /* Keys of code objects whose record went out: sets of four. */
 #define SEEN_SETS 8192u
 __u64 seen[SEEN_SETS * 4];
@@ -126,6 +131,16 @@ struct {
 } scratch SEC(".maps");
 
 /* --- helpers --- */
+
+static __always_inline int is_target(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
+}
+
+static __always_inline int is_perhaps_target(__u32 tgid)
+{
+	return target_bits[(tgid & (TARGET_BITS - 1)) / 64] >> (tgid & 63) & 1;
+}
 
 static __always_inline void fill_task(struct record_task *to, struct task_struct *task, __u64 process_start)
 {
@@ -223,8 +238,11 @@ static __always_inline void fill_registers(__u64 *to, struct task_struct *task)
 	to[15] = 0;
 }
 
-SEC("perf_event")
-int sample(struct bpf_perf_event_data *ctx)
+#include "offcpu.h"
+
+/* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
+ * of both is NULL where this is compiled into its program. 1: there is none. */
+static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wait_capture *off)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id(), size;
@@ -240,32 +258,40 @@ int sample(struct bpf_perf_event_data *ctx)
 	const struct image *image;
 	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
-						sizeof(struct values_out);
+						sizeof(struct values_out) + (off ? sizeof(struct part_wait) : 0);
 
 	if (!own || !samples_ring)
 		return 0;
 	walk = &own->walk;
 	c = &samples_ring->counts;
-	c->ticks++;
+	if (!off)
+		c->ticks++;
 	if (task->flags & PF_EXITING) /* its memory may be gone */
 		return 0;
+	if (wall && !off && waits_begin)
+		wait_flush(bpf_ktime_get_ns(), 0);
 	head = samples_ring->head;
 	if (head + room - own->tail > SAMPLE_RING_BYTES) {
 		own->tail = samples_ring->tail;
 		if (head + room - own->tail > SAMPLE_RING_BYTES) {
 			count_loss(c, LOSS_RING_FULL);
-			return 0;
+			return 1;
 		}
 	}
 	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
-	time = bpf_ktime_get_ns();
+	time = off ? off->now : bpf_ktime_get_ns();
 	hint = thread_hint(own, task, time);
 	key = hint->key;
 	image = image_of(own, &key, time);
+	if (off && !image)
+		return 1; /* another time */
 	record = (struct record_sample *)out->head;
 	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
 	record->cpu_time = task->se.sum_exec_runtime;
-	record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
+	if (off)
+		record->flags = SAMPLE_IN_KERNEL | SAMPLE_OFF_CPU;
+	else
+		record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
 	record->loss = 0;
 	record->parts = 1;
 	record->header.kind = RECORD_SAMPLE;
@@ -298,7 +324,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		hint->cframe = walk->tstates[0].cframe;
 		hint->caller = walk->tstates[0].caller;
 		hint->shim = walk->shim;
-		if (walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
+		if (!off && walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
 			fill_registers(walk->registers, task);
 			py_walk_repair(walk, image, out);
 		}
@@ -328,11 +354,15 @@ int sample(struct bpf_perf_event_data *ctx)
 	size += sizeof(*record) + sizeof(*part);
 	if (native)
 		size = native_part(task, &key, record, (__u8 *)out, size, c);
-	size = kernel_part(ctx, record, (__u8 *)out, size, c);
+	if (!off)
+		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->marks.active && image)
 		size = values_part(&samples_ring->marks, walk, image, record, out, size);
+	if (off && image)
+		size = wait_part(off, image, record, (__u8 *)out, size);
 	record->header.size = size;
-	c->samples++;
+	if (!off)
+		c->samples++;
 	c->bytes += size;
 	/* The head moves last, in one store: a reader sees whole records only. */
 	asm volatile("" ::: "memory");
@@ -340,15 +370,72 @@ int sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+	take(ctx, NULL);
+	return 0;
+}
+
+SEC("?tp_btf/sched_switch")
+int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
+{
+	struct wait_capture c = {.task = prev, .state = preempt ? 0 : state};
+	int left = is_perhaps_target(prev->tgid), came = is_perhaps_target(next->tgid);
+
+	if (!(left | came) || !waits_since || waits_over)
+		return 0;
+	c.now = bpf_ktime_get_ns();
+	if (came && is_target(next->tgid))
+		wait_in(next, c.now);
+	if (left && is_target(prev->tgid) && wait_out(&c) && take(NULL, &c))
+		c.place->taken = 0;
+	return 0;
+}
+
+SEC("?iter/task")
+int each_first(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && is_target(task->tgid))
+		wait_first(task);
+	return 0;
+}
+
+SEC("?iter/task")
+int each_last(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && is_target(task->tgid))
+		wait_last(task);
+	return 0;
+}
+
+SEC("?tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct wait_slot *slot;
+	__u64 now;
+
+	if (!is_perhaps_target(task->tgid) || !waits_since || !is_target(task->tgid))
+		return 0;
+	now = bpf_ktime_get_ns();
+	slot = wait_find(wait_thread(task));
+	if (!slot)
+		slot = wait_slept(task);
+	if (!slot || (slot->out && slot->woken >= slot->out))
+		return 0;
+	slot->waker = bpf_get_current_task_btf()->pid;
+	slot->woken = now;
+	return 0;
+}
+
 /* --- the life of processes ---
  *
  * Raw tracepoints, whose arguments are plain words: programs that know their types (tp_btf) have libbpf and the verifier look
  * through all of the kernel's BTF. Each is met by the thread that it tells of, or of which it tells a child. */
-
-static __always_inline int is_target(__u32 tgid)
-{
-	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
-}
 
 SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
@@ -367,6 +454,8 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 	}
 	if (!follow_children)
 		return 0;
+	if (wall)
+		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
 	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
 	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
 	fork.parent_tgid = parent->tgid;
@@ -423,6 +512,8 @@ int BPF_PROG(on_exit, struct task_struct *who)
 
 	if (!is_target(tgid))
 		return 0;
+	if (wall)
+		wait_end(task, bpf_ktime_get_ns());
 	/* signal->live was counted down already when the tracepoint fires. */
 	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 	fill_header(&event.header, RECORD_EXIT, sizeof(event), task);

@@ -48,6 +48,7 @@ static void expect(struct broker *broker)
 		.follow_children = flags & BROKER_SUBPROCESSES,
 		.native = (flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
 		.kernel = flags & BROKER_KERNEL,
+		.wall = flags & BROKER_WALL,
 	};
 }
 

@@ -84,7 +84,8 @@ struct broker_message {
 	uint64_t ring_bytes;   /* size of the ring buffer, a power of two of pages; 0: BROKER_RING_BYTES.
 			        * ATTACHED: the size that it has */
 	/* OPEN_FILE: a mapping of `pid` */
-	uint64_t start, end;
+	uint64_t start, end;   /* THREADS: start is when they began, CLOCK_MONOTONIC ns;
+			        * DETACHED, of BROKER_WALL: when they ended */
 	/* answers about a process */
 	uint64_t process_start;/* boottime ns (from /proc/PID/stat, in clock ticks' precision) */
 	uint64_t arg_start, start_data; /* its struct image_key (include/cprofd/record.h) */
@@ -119,6 +120,7 @@ struct broker_message {
 enum broker_native { BROKER_NATIVE_OFF, BROKER_NATIVE_LEAF, BROKER_NATIVE_FULL };
 /* No sampler but a dump (include/cprofd/dump.h): alone, without any of the others. */
 #define BROKER_DUMP 16u
+#define BROKER_WALL 32u        /* where its threads wait, too */
 
 /* Sends one message and its fds (borrowed); -errno. */
 int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n);

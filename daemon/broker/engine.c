@@ -246,8 +246,10 @@ int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 		break;
 	case BROKER_DETACH:
 		reply.message.kind = BROKER_DETACHED;
-		if (slot)
+		if (slot) {
+			session__end(*slot, &reply);
 			*slot = session__free(*slot);
+		}
 		break;
 	default:
 		return -EBADMSG;

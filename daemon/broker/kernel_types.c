@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 
-#define WANTED 512u /* a power of two; more than an object has types */
+#define WANTED 512u /* a power of two; at least twice as many as an object has structures */
 #define MEMBERS 64u
 #define DEPTH 8
 
@@ -326,17 +326,18 @@ static int make_wanted(struct maker *m, const struct btf_type *type, const char 
 static int make_all(struct maker *m)
 {
 	const struct btf_type *type;
-	uint32_t id, slot, length;
+	uint32_t id, slot, length, n = 0;
 	const char *name;
 	int err;
 
-	for (id = 1; id < btf__type_cnt(m->local) && id < WANTED / 2; id++) {
+	for (id = 1; id < btf__type_cnt(m->local) && n < WANTED / 2; id++) {
 		type = btf__type_by_id(m->local, id);
 		name = btf_is_struct(type) ? btf__name_by_offset(m->local, type->name_off) : NULL;
 		if (!name || !*name)
 			continue;
 		length = essential_length(name);
 		slot = slot_of(m, name, length);
+		n += !m->wanted[slot].name;
 		m->wanted[slot].name = name;
 		m->wanted[slot].length = length;
 	}

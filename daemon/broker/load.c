@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -19,6 +20,8 @@
 
 #define INSERT_US 20
 #define INSERT_LOOKS 1000
+#define WAIT_SLOTS 4096u /* as in bpf/offcpu.h */
+#define TARGET_BITS 4096u /* as in bpf/sampler.bpf.c */
 
 struct sampler {
 	struct sampler_bpf *skel;
@@ -65,6 +68,12 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 	skel->rodata->native = options->native;
 	skel->rodata->stack_copy = stacks[options->stacks];
 	skel->rodata->kernel_stacks = options->kernel;
+	if (options->wall) {
+		skel->rodata->wall = 1;
+		err = bpf_map__set_max_entries(skel->maps.waits, WAIT_SLOTS);
+		if (err)
+			return err;
+	}
 	if (!options->native) {
 		err = bpf_map__set_max_entries(skel->maps.processes, 1);
 		if (err)
@@ -120,6 +129,11 @@ static int open_and_load(const struct load_options *options, int types, struct s
 	err = skel ? 0 : -errno;
 	if (!err && options->native == BROKER_NATIVE_FULL)
 		err = bpf_program__set_autoload(skel->progs.on_map, true);
+	if (!err && options->wall)
+		err = bpf_program__set_autoload(skel->progs.on_switch, true) ?:
+		      bpf_program__set_autoload(skel->progs.on_waking, true) ?:
+		      bpf_program__set_autoload(skel->progs.each_first, true) ?:
+		      bpf_program__set_autoload(skel->progs.each_last, true);
 	if (!err)
 		err = set_sizes(skel, options);
 	if (!err)
@@ -188,6 +202,11 @@ int sampler__start(struct sampler *sampler)
 		{skel->progs.on_exit, &skel->links.on_exit, true},
 		/* A kernel may lack its tracepoint: mappings are looked at now and then all the same. */
 		{skel->progs.on_map, &skel->links.on_map, false},
+		/* of wall mode */
+		{skel->progs.on_switch, &skel->links.on_switch, true},
+		{skel->progs.on_waking, &skel->links.on_waking, true},
+		{skel->progs.each_first, &skel->links.each_first, true},
+		{skel->progs.each_last, &skel->links.each_last, true},
 	};
 	size_t i;
 
@@ -207,7 +226,7 @@ bool sampler__fits(const struct sampler *sampler, const struct load_options *opt
 	       sampler->options.follow_children == options->follow_children &&
 	       sampler->options.native == options->native &&
 	       sampler->options.stacks == options->stacks &&
-	       sampler->options.kernel == options->kernel;
+	       sampler->options.kernel == options->kernel && sampler->options.wall == options->wall;
 }
 
 struct sampler *sampler__free(struct sampler *sampler)
@@ -330,7 +349,54 @@ int sampler__add_target(struct sampler *sampler, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid, flags = 1;
 
+	if (sampler->options.wall)
+		__atomic_fetch_or(&sampler->skel->bss->target_bits[key % TARGET_BITS / 64], 1ull << key % 64, __ATOMIC_RELAXED);
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags, BPF_ANY);
+}
+
+static uint64_t monotonic(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Lets the iterator run once; it writes into the ring. */
+static void each_task(const struct bpf_link *link)
+{
+	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(link));
+	char rows[64];
+
+	while (fd >= 0 && read(fd, rows, sizeof(rows)) > 0)
+		;
+}
+
+void sampler__watch_waits(struct sampler *sampler)
+{
+	if (sampler->options.wall)
+		__atomic_store_n(&sampler->skel->bss->waits_since, monotonic(), __ATOMIC_RELEASE);
+}
+
+uint64_t sampler__begin_waits(struct sampler *sampler, uint32_t rate)
+{
+	uint64_t now = monotonic();
+
+	if (!sampler->options.wall)
+		return now;
+	sampler->skel->bss->wait_period = 1000000000u / rate;
+	__atomic_store_n(&sampler->skel->bss->waits_begin, now, __ATOMIC_RELEASE);
+	each_task(sampler->skel->links.each_first);
+	return now;
+}
+
+uint64_t sampler__end_waits(struct sampler *sampler)
+{
+	if (!sampler->options.wall)
+		return 0;
+	__atomic_store_n(&sampler->skel->bss->waits_over, 1, __ATOMIC_RELEASE);
+	each_task(sampler->skel->links.each_last);
+	return monotonic();
 }
 
 bool sampler__is_target(const struct sampler *sampler, pid_t pid)

@@ -18,6 +18,7 @@ struct load_options {
 	uint32_t native;       /* enum broker_native */
 	uint32_t stacks;       /* enum load_stacks */
 	bool kernel;           /* stacks of the kernel */
+	bool wall;             /* time on no CPU, too (bpf/offcpu.h) */
 	bool verbose;          /* libbpf may print to stderr */
 };
 
@@ -37,6 +38,14 @@ int sampler__images(const struct sampler *sampler);
 int sampler__samples(const struct sampler *sampler); /* struct sample_ring per CPU */
 int sampler__processes(const struct sampler *sampler); /* struct native_key -> struct unwind_process */
 int sampler__program(const struct sampler *sampler); /* for PERF_EVENT_IOC_SET_BPF */
+
+/* Of a sampler with `wall`. Before its first target: switches are looked at from now on. */
+void sampler__watch_waits(struct sampler *sampler);
+/* The time on no CPU counts from now on (what it returns, CLOCK_MONOTONIC ns); the stack with which a thread leaves its CPU is taken
+ * `rate` times a second. */
+uint64_t sampler__begin_waits(struct sampler *sampler, uint32_t rate);
+/* Tells the time of each thread up to now, which it returns; 0: without `wall`. */
+uint64_t sampler__end_waits(struct sampler *sampler);
 
 /* The next pool of unwind tables: zeros, mapped by whoever gets *ret_fd, which is the caller's to close. At most
  * BROKER_POOLS_MAX with BROKER_POOLS_BYTES together (-EDQUOT). Its number is *ret_number. */

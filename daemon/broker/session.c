@@ -72,7 +72,7 @@ static enum broker_error check_request(const struct broker_message *request)
 		return BROKER_ERROR_INTERNAL;
 	if (request->flags == BROKER_DUMP)
 		return BROKER_ERROR_OK;
-	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_NATIVE_MASK) ||
+	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_WALL | BROKER_NATIVE_MASK) ||
 	    (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT > BROKER_NATIVE_FULL)
 		return BROKER_ERROR_INTERNAL;
 	if (ring && (ring < 4096 || ring > BROKER_RING_BYTES_MAX || (ring & (ring - 1))))
@@ -102,6 +102,7 @@ static struct sampler *take_sampler(const struct broker_message *request, struct
 		.follow_children = request->flags & BROKER_SUBPROCESSES,
 		.native = (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
 		.kernel = request->flags & BROKER_KERNEL,
+		.wall = request->flags & BROKER_WALL,
 		.verbose = verbose,
 	};
 	struct sampler *sampler = NULL;
@@ -229,6 +230,9 @@ struct session *session__attach(const struct broker_message *request, const stru
 	}
 	if (err || error)
 		goto fail;
+	/* Who is away is known when samples begin: it was seen as it left, or did not come back since now. */
+	if (session->sampler)
+		sampler__watch_waits(session->sampler);
 	if (session->sampler)
 		err = sampler__add_target(session->sampler, session->target);
 	if (err)
@@ -334,10 +338,20 @@ void session__open_kallsyms(struct session *session, struct reply *reply)
 		reply->fds[reply->n++] = fd;
 }
 
+void session__end(struct session *session, struct reply *reply)
+{
+	perf_events__close(&session->events);
+	if (session->sampler)
+		reply->message.start = sampler__end_waits(session->sampler);
+}
+
 void session__resume(struct session *session, struct reply *reply)
 {
-	int err = perf_events__enable(&session->events);
+	int err;
 
+	if (session->sampler)
+		reply->message.start = sampler__begin_waits(session->sampler, session->rate);
+	err = perf_events__enable(&session->events);
 	reply->message.pid = session->target;
 	reply->message.threads = perf_events__count(&session->events);
 	if (err)

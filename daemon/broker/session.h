@@ -49,6 +49,8 @@ void session__open_file(struct session *session, const struct identity *client,
 void session__open_kallsyms(struct session *session, struct reply *reply);
 void session__add_pool(struct session *session, const struct broker_message *request, struct reply *reply);
 void session__resume(struct session *session, struct reply *reply);
+/* Before it is freed: nothing is sampled any more, and the answer says since when. */
+void session__end(struct session *session, struct reply *reply);
 struct session *session__free(struct session *session); /* NULL; closes all events */
 
 #endif

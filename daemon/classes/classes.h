@@ -22,7 +22,9 @@
 	X(IMPORT, "import") \
 	X(CALL, "C call") \
 	X(INTERPRETER, "interpreter") \
-	X(UNKNOWN, "unknown")
+	X(UNKNOWN, "unknown") \
+	X(WAITING, "waiting") /* in wall mode: on no CPU; never of a tick (wait/wait.h) */ \
+	X(READY, "ready")
 
 #define CLASS_ENUM(id, name) CLASS_##id,
 enum class_kind { CPROFD_CLASSES(CLASS_ENUM) CLASS_COUNT };

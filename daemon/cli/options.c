@@ -117,12 +117,8 @@ static const char *set_native(struct cli_options *options, const char *value)
 /* What this version cannot do is refused, never taken and ignored. */
 static const char *set_mode(struct cli_options *options, const char *value)
 {
-	if (!strcmp(value, "cpu"))
-		return NULL;
-	if (!strcmp(value, "wall"))
-		return "wall-clock sampling is not in this version: waiting time is told as "
-		       "(idle), as a whole";
-	return "is not one of cpu, wall";
+	options->wall = !strcmp(value, "wall");
+	return options->wall || !strcmp(value, "cpu") ? NULL : "is not one of cpu, wall";
 }
 
 static const char *set_subprocesses(struct cli_options *options, const char *value)
@@ -352,7 +348,7 @@ const struct option_row option_rows[] = {
 	{"lines", 'l', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each line of each function; report: the table of lines", set_lines},
 	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (this is what happens without it); leaf: the innermost alone; off: none, and no classes of time", set_native},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "values of local variables: refused in this version", refuse_locals},
-	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what makes a sample: only cpu in this version, wall is refused", set_mode},
+	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what time is told: cpu (without it): what threads ran, and that they waited; wall: where and for what they waited, too, to the ns", set_mode},
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "children of the process too", set_subprocesses},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg), the thread's name as the outermost frame", set_threads},
 	{"thread", 0, "TID|NAME", NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "only this thread goes into the file (attach, record: a .cprof keeps all)", set_thread},

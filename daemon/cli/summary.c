@@ -35,6 +35,12 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* What 100 % are. */
+static uint64_t whole(const struct tally_result *result)
+{
+	return result->waits ? result->wall : result->cpu;
+}
+
 static void print_counts(const struct tally_result *result)
 {
 	uint64_t rate = result->cpu
@@ -99,8 +105,8 @@ static void print_classes(const struct tally_result *result)
 	/* Without native stacks only what the kernel did is told apart. */
 	if (!result->native)
 		return;
-	for (i = 0; i < result->n_classes && percent(result->classes[i].cpu, result->cpu) >= 0.05; i++) {
-		fprintf(stderr, "%s%s %.1f %%", before, result->classes[i].name, percent(result->classes[i].cpu, result->cpu));
+	for (i = 0; i < result->n_classes && percent(result->classes[i].cpu, whole(result)) >= 0.05; i++) {
+		fprintf(stderr, "%s%s %.1f %%", before, result->classes[i].name, percent(result->classes[i].cpu, whole(result)));
 		before = ", ";
 	}
 	if (i)
@@ -142,8 +148,8 @@ static void print_functions(const struct tally_result *result)
 
 		if (!function->self)
 			break;
-		fprintf(stderr, "%5.1f %%  %5.1f %%  ", percent(function->self, result->cpu),
-			percent(function->total, result->cpu));
+		fprintf(stderr, "%5.1f %%  %5.1f %%  ", percent(function->self, whole(result)),
+			percent(function->total, whole(result)));
 		if (!*function->file) {
 			fprintf(stderr, "%s\n", function->name);
 			continue;

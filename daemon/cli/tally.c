@@ -234,7 +234,7 @@ static int add_to_class(struct tally *tally, const struct sample_row *row)
 		return err;
 	if (tally->classes.n <= id)
 		tally->classes.n = id + 1;
-	AT(tally->classes, struct tally_class, id).cpu += row->cpu;
+	AT(tally->classes, struct tally_class, id).cpu += row->cause ? row->wall : row->cpu;
 	return 0;
 }
 
@@ -248,14 +248,15 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 
 		tally->result.cpu += row->cpu;
 		tally->result.wall += row->wall;
+		tally->result.seen += !row->cause; /* a tick */
+		tally->result.waits |= row->cause != 0;
 		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;
 		if (row->stack)
-			AT(tally->nodes, struct node, AT(tally->nodes, struct node, row->stack).place).self += row->cpu;
+			AT(tally->nodes, struct node, AT(tally->nodes, struct node, row->stack).place).self += row->cause ? row->wall : row->cpu;
 		err = add_to_class(tally, row);
 		if (err)
 			return err;
 	}
-	tally->result.seen += event->n;
 	return 0;
 }
 

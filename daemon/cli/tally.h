@@ -49,6 +49,7 @@ struct tally_result {
 	uint32_t n_stops;
 	uint64_t seen;                 /* samples that the recording holds */
 	uint64_t cpu, wall;            /* ns, sums over the threads */
+	bool waits;                    /* samples of waiting threads, too: shares are of wall time */
 	uint64_t span;                 /* ns from the session's start to its end */
 	uint64_t gap_events;
 	uint32_t threads, processes;

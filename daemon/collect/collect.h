@@ -30,6 +30,7 @@ struct collect_sink {
 	int (*fork)(struct collect_sink *self, const struct record_fork *fork);
 	int (*exec)(struct collect_sink *self, const struct record_event *exec);
 	int (*exit)(struct collect_sink *self, const struct record_event *exit);
+	int (*wait)(struct collect_sink *self, const struct record_wait *wait);
 	int (*clone)(struct collect_sink *self, const struct record_event *clone);
 };
 

@@ -67,6 +67,8 @@ static int hand_on(struct collector *collector, const void *record)
 		return sink->exec ? sink->exec(sink, record) : 0;
 	case RECORD_EXIT:
 		return sink->exit ? sink->exit(sink, record) : 0;
+	case RECORD_WAIT:
+		return sink->wait ? sink->wait(sink, record) : 0;
 	case RECORD_CLONE:
 		return sink->clone ? sink->clone(sink, record) : 0;
 	}

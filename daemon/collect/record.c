@@ -90,6 +90,9 @@ static bool parts_good(const char *at, size_t left, uint32_t n, uint32_t lines_t
 		case PART_KERNEL_FRAMES:
 			good = kernel_good((const void *)part, part->size);
 			break;
+		case PART_WAIT:
+			good = part->size >= sizeof(struct part_wait);
+			break;
 		case PART_NAME:
 		case PART_QUALNAME:
 		case PART_FILE:
@@ -123,6 +126,8 @@ static size_t fixed_size(uint16_t kind)
 	case RECORD_EXIT:
 	case RECORD_CLONE:
 		return sizeof(struct record_event);
+	case RECORD_WAIT:
+		return sizeof(struct record_wait);
 	case RECORD_MAP:
 		return sizeof(struct record_map);
 	}

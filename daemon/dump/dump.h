@@ -66,6 +66,8 @@ int dump_python__walk(struct dump_python *python, const struct dump_thread *thre
 int dump_python__take(struct dump_python *python, const struct dump_slot *slot, struct dump_frames *ret);
 void dump_python__learn(struct dump_python *python, const struct dump_slot *slot);
 
+/* Where the code object of a frame that was walked lies; 0: not known. */
+uint64_t dump_python__code(const struct dump_python *python, uint64_t key);
 /* {"function", "file", "line"}: a new reference; NULL: no memory. */
 json_t *dump_python__frame(const struct dump_python *python, const struct py_frame *frame);
 

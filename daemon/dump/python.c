@@ -117,6 +117,13 @@ int dump_python__take(struct dump_python *self, const struct dump_slot *slot, st
 	return copy(slot->python.frames, slot->n_frames, ret);
 }
 
+uint64_t dump_python__code(const struct dump_python *self, uint64_t key)
+{
+	const struct dump_code *found = dump_codes__find(&self->codes, key);
+
+	return found->key == key ? found->code : 0;
+}
+
 /* --- names --- */
 
 static int get(const struct dump_python *self, void *dst, size_t size, uint64_t address)

@@ -104,14 +104,10 @@ static int on_thread(struct model *model, const struct event_thread *event)
 /* --- time --- */
 
 /* With -i, or in wall mode, a sample that was taken where the thread waited says
- * so by its cause: the time goes to that stack, under an (idle) leaf. */
-static int waiting_stack(struct model *model, const struct sample_row *row, uint32_t stack,
-			 uint32_t *ret)
+ * so by its cause: the time goes to that stack, whose leaf says for what. */
+static uint32_t waiting_stack(const struct model *model, const struct sample_row *row, uint32_t stack)
 {
-	*ret = MODEL_ROOT;
-	if (!row->cause || !row->stack || !(model->options->idle || model->wall_mode))
-		return 0;
-	return projection__node(model, stack, model__node(model, model->idle).frame, ret);
+	return row->cause && row->stack && (model->options->idle || model->wall_mode) ? stack : MODEL_ROOT;
 }
 
 static int on_units(struct model *model, const struct event_rows *rows)
@@ -156,7 +152,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		err = class_names__id(&model->classes, row->class_id, &model->class_now);
 		model->call_now = unit_tree__sample(&model->units, row->unit, id, time);
 		model->time_now = time;
-		err = err ?: waiting_stack(model, row, stack, &waiting);
+		waiting = waiting_stack(model, row, stack);
 		if (!err)
 			err = timeline__sample(model, thread, time, row->wall, row->cpu,
 					       row->stack ? stack : model->no_stack, waiting);

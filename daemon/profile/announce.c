@@ -101,6 +101,7 @@ int announce__thread_end(struct profile *profile, struct thread *thread, const s
 
 	thread->ended = true;
 	memo__forget(&thread->memo, &profile->tasks);
+	waits__forget(profile, thread);
 	profile->ledger.missed_ended += ledger__missed(profile, thread);
 	profile->tasks.n_ended++;
 	thread->process->living--;

@@ -6,6 +6,7 @@
 
 #include "collect/collect.h"
 #include "profile/internal.h"
+#include "wait/wait.h"
 
 #define FRAMES_MAX (RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u)
 
@@ -165,6 +166,11 @@ int classify__item(struct profile *profile, struct item *item)
 	struct class_result result;
 	int err;
 
+	if (item->wait) {
+		result = (struct class_result){item->ready || item->row.cause == WAIT_READY ? CLASS_READY : CLASS_WAITING,
+					       item->row.cause == WAIT_READY ? "" : wait__name((enum wait_cause)item->row.cause)};
+		return class_id(profile, &result, &item->row.class_id);
+	}
 	if (!item->native && item->kernel == KERNEL_NO)
 		return 0; /* without native frames nothing more is known */
 	err = reserve(profile);

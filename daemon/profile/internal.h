@@ -27,6 +27,7 @@ struct item {
 	uint8_t kernel;            /* enum class_kernel: where the tick met it */
 	bool native;               /* its native frames are known: it has a class */
 	bool end, waits;           /* waits: for its CPU time */
+	bool wait, ready;          /* of a thread on no CPU; ready: it was woken, or could run on */
 };
 
 /* A sample that is read when tables are there. */
@@ -125,6 +126,9 @@ struct profile {
 	struct queue queue;
 	uint32_t n_unfinished;
 	size_t unfinished_bytes;
+	bool wall;                        /* wall mode */
+	uint64_t waits_begin;             /* in it: when time lines begin */
+	size_t waits_bytes;               /* waits.c */
 	struct ledger ledger;
 	struct classes classes;
 	struct stack *stack;
@@ -189,6 +193,16 @@ void classify__forget(struct profile *profile); /* a new epoch */
 int sample__place(struct profile *profile, struct thread *thread, const struct record_sample *sample,
 		  const struct part_native_frames *native, bool again, uint32_t *ret_stack);
 bool profile__full(const struct profile *profile);
+
+/* waits.c. Only in wall mode. */
+void waits__forget(struct profile *profile, struct thread *thread);
+int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample);
+int waits__place(struct profile *profile, struct item *item, const struct record_sample *sample,
+		 const struct part_native_frames *native, bool again);
+/* A tick: all of its time the thread ran. */
+void waits__ran(struct thread *thread, struct item *item);
+/* The thread is over: what it waits since its last sample becomes one. */
+int waits__end(struct profile *profile, struct thread *thread);
 
 /* life.c. A NULL process or thread: out of memory. No thread is asked for in a
  * process that ended. */

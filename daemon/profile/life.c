@@ -60,6 +60,8 @@ struct thread *life__add_thread(struct profile *profile, struct process *process
 			thread->begin = time > session->monotonic ? time : session->monotonic;
 		thread->cpu_known = true; /* from 0 */
 	}
+	if (thread->begin < profile->waits_begin)
+		thread->begin = profile->waits_begin;
 	thread->last = thread->told = thread->begin;
 	if (process->ending) /* a thread never outlives its process */
 		life__end_thread(profile, thread, time);
@@ -237,6 +239,8 @@ int profile__fork(struct profile *profile, const struct record_fork *fork)
 	if (!parent || child->name)
 		return 0;
 	child->lines = parent->lines;
+	child->runtime = parent->runtime;
+	child->runtime_end = parent->runtime_end;
 	memcpy(child->python, parent->python, sizeof(child->python));
 	child->name = parent->name ? strdup(parent->name) : NULL;
 	return parent->name && !child->name ? -ENOMEM : 0;
@@ -292,13 +296,15 @@ int life__settle(struct profile *profile, uint64_t now, bool all)
 		if (!thread->ending || thread->end_queued ||
 		    !(all || now >= thread->end_time + PROFILE_HOLD_NS))
 			continue;
+		if (profile->wall)
+			err = waits__end(profile, thread);
 		item.row.time = thread->end_time;
 		item.row.wall = thread->end_time - thread->last;
 		item.row.cpu = cpu__finish(profile, thread, item.row.wall);
 		thread->last = thread->end_time;
 		thread->end_queued = true;
 		profile->tasks.n_ending--;
-		err = profile__push(profile, &item, &number);
+		err = err ?: profile__push(profile, &item, &number);
 	}
 	for (process = profile->tasks.processes; !err && process; process = process->next) {
 		if (!process->ending || process->settled ||

@@ -28,6 +28,8 @@ int profile__process(struct profile *profile, const struct profile_process *told
 	free(process->name);
 	process->name = name;
 	process->lines = told->lines;
+	process->runtime = told->runtime;
+	process->runtime_end = told->runtime_end;
 	strncpy(process->python, told->python ? told->python : "", PYTHON_LEN - 1);
 	if (told->lines)
 		profile->lines = told->lines;

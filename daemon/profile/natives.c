@@ -90,15 +90,17 @@ static enum frame_state state_of(const struct tables *tables, const struct place
 	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
 }
 
-#define MODULE_CALLS (1ull << 60) /* of what is called, for tables__find_function() */
+/* For tables__find_function(): of what is called, of what is said. */
+#define MODULE_CALLS (1ull << 60)
+#define MODULE_SAYS (1ull << 61)
 
-int tables__callee(struct tables *tables, const char *name, uint32_t *ret_frame)
+static int named(struct tables *tables, uint64_t module, uint8_t kind, const char *name, uint32_t *ret_frame)
 {
 	/* By the name's content: two processes' interpreters have it at two places. */
 	uint64_t key = hash__bytes(&tables->seed, name, strlen(name));
-	struct function *found = tables__find_function(tables, MODULE_CALLS, key), function = {
-		.key = key, .module = MODULE_CALLS, .state = FUNCTION_CODE, .since = tables->tick, .code = tables->n_natives};
-	struct native native = {.module = "", .file = "", .kind = FUNCTION_CALL, .lines_asked = true};
+	struct function *found = tables__find_function(tables, module, key), function = {
+		.key = key, .module = module, .state = FUNCTION_CODE, .since = tables->tick, .code = tables->n_natives};
+	struct native native = {.module = "", .file = "", .kind = kind, .lines_asked = true};
 	struct frame_row row = {.function = tables->n_functions};
 	int err;
 
@@ -117,6 +119,16 @@ int tables__callee(struct tables *tables, const char *name, uint32_t *ret_frame)
 	tables->natives[tables->n_natives++] = native;
 	*ret_frame = tables->n_frames;
 	return tables__add_frame(tables, &row, FRAME_KNOWN);
+}
+
+int tables__callee(struct tables *tables, const char *name, uint32_t *ret_frame)
+{
+	return named(tables, MODULE_CALLS, FUNCTION_CALL, name, ret_frame);
+}
+
+int tables__says(struct tables *tables, const char *words, uint32_t *ret_frame)
+{
+	return named(tables, MODULE_SAYS, FUNCTION_NOTE, words, ret_frame);
 }
 
 /* --- what has no name yet --- */

@@ -51,6 +51,8 @@ struct profile *profile__free(struct profile *profile)
 	free((char *)profile->session.boot_id);
 	free((char *)profile->session.command);
 	unfinished__free(profile);
+	for (struct thread *thread = profile->tasks.threads; thread; thread = thread->next)
+		waits__forget(profile, thread);
 	free(profile->queue.items);
 	free(profile->stack);
 	tasks__free(&profile->tasks);
@@ -92,6 +94,7 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 	if (!own->mode || !own->boot_id || !own->command)
 		return -ENOMEM;
 	profile->begun = true;
+	profile->wall = !strcmp(own->mode, "wall");
 	profile->epoch_time = profile->batch_time = profile->ledger_time = session->monotonic;
 	err = tell_session(profile, profile->sink);
 	return err ? err : tell_epoch(profile, profile->sink);
@@ -287,7 +290,7 @@ void profile__totals(const struct profile *profile, struct profile_totals *ret)
 		.bytes = tables__bytes(&profile->tables) + codes__bytes(profile->codes) +
 			 profile->tasks.bytes + profile->tasks.memo_bytes +
 			 (uint64_t)profile->queue.capacity * sizeof(struct item) + sizeof(struct stack) +
-			 profile->unfinished_bytes,
+			 profile->unfinished_bytes + profile->waits_bytes,
 	};
 	for (loss = LOSS_NONE; loss < LOSS_COUNT; loss++)
 		ret->losses[loss] = ledger__loss(profile, loss);

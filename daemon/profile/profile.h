@@ -85,6 +85,7 @@ struct profile_process {
 	const char *name;        /* NULL: its comm */
 	const char *python;      /* "3.11.2", "3.14.0t"; NULL or "": no Python */
 	uint64_t time;           /* monotonic: when it was seen */
+	uint64_t runtime, runtime_end; /* the interpreter's state (_PyRuntime); 0: not known */
 };
 int profile__process(struct profile *profile, const struct profile_process *process);
 
@@ -111,6 +112,9 @@ int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t proce
 /* --- records: from collect, in order of time --- */
 int profile__code(struct profile *profile, const struct record_code *code);
 int profile__sample(struct profile *profile, const struct record_sample *sample);
+/* In wall mode the time of waits counts from here on, and so do the time lines of threads: after begin, before the first record. */
+void profile__waits_begin(struct profile *profile, uint64_t time);
+int profile__wait(struct profile *profile, const struct record_wait *wait); /* wall mode */
 int profile__fork(struct profile *profile, const struct record_fork *fork);
 int profile__exec(struct profile *profile, const struct record_event *exec);
 int profile__exit(struct profile *profile, const struct record_event *exit);

@@ -114,6 +114,8 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 		profile->ledger.own[LOSS_THREAD_ENDED]++;
 		return 0;
 	}
+	if (sample->flags & SAMPLE_OFF_CPU)
+		return profile->wall ? waits__keep(profile, thread, sample) : 0;
 	if (profile__full(profile))
 		err = profile__rotate(profile, header->time);
 	item = (struct item){.thread = thread, .waits = true};
@@ -128,10 +130,12 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 		thread->end_time = thread->last;
 	thread->samples++;
 	cpu__seen(profile, thread, sample->cpu_time, thread->last);
+	if (profile->wall)
+		waits__ran(thread, &item);
 	err = profile__push(profile, &item, &number);
 	if (err)
 		free(item.unfinished);
-	else
+	else if (item.waits)
 		cpu__wait(profile, thread, number);
 	return err;
 }

@@ -114,6 +114,8 @@ int tables__native(struct tables *tables, const struct place *place, uint32_t *r
 bool tables__is_shim(const struct tables *tables, uint32_t frame);
 /* The frame of what was called by that name; equal names are one function. */
 int tables__callee(struct tables *tables, const char *name, uint32_t *ret_frame);
+/* The frame that says so: a note. */
+int tables__says(struct tables *tables, const char *words, uint32_t *ret_frame);
 /* What is told of a function; `trait` is of it. Strings are valid until the tables change. */
 struct function_row tables__function_row(const struct tables *tables, uint32_t function);
 int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame);

@@ -22,6 +22,7 @@ struct process {
 	uint32_t id;                 /* in the epoch; ID_NONE: not told yet */
 	uint32_t tgid, parent, exec;
 	uint32_t living;             /* threads without their thread_end */
+	uint64_t runtime, runtime_end; /* the interpreter's state; 0: not known */
 	uint8_t lines;               /* enum py_lines */
 	bool exec_known, changed, ending, settled, ended;
 	char python[PYTHON_LEN];
@@ -60,6 +61,9 @@ struct thread {
 	uint32_t waiting;
 	uint64_t samples;
 	struct memo memo;
+	struct waits *waits;         /* waits.c; NULL: none */
+	uint64_t pthread;            /* its pthread_self(), or 0: not known */
+	uint32_t stack, stack_epoch; /* of its last tick, in wall mode */
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */

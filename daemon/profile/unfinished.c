@@ -36,8 +36,13 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 	if (err)
 		walked = (void *)native;
 	item->native = walked && profile->options.places;
+	if (sample->flags & SAMPLE_OFF_CPU)
+		return waits__place(profile, item, sample, walked, again);
 	item->kernel = classify__kernel(profile, sample, walked);
-	return sample__place(profile, item->thread, sample, walked, again, &item->row.stack);
+	err = sample__place(profile, item->thread, sample, walked, again, &item->row.stack);
+	item->thread->stack = item->row.stack;
+	item->thread->stack_epoch = profile->epoch;
+	return err;
 }
 
 static bool keep(struct profile *profile, const struct record_sample *sample, struct item *item)

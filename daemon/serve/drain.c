@@ -52,13 +52,22 @@ static int on_sample(struct collect_sink *self, const struct record_sample *samp
 	bool no_python = sample->loss == LOSS_PROCESS_UNKNOWN &&
 			 tracee__ran_no_python(session, &sample->header);
 
-	int err = session_units__sample(session, sample);
+	int err;
+
+	if (sample->flags & SAMPLE_ASLEEP)
+		return asleep__sample(session, sample);
+	err = sample->flags & SAMPLE_OFF_CPU ? 0 : session_units__sample(session, sample);
 
 	if (err)
 		return err;
 	if (no_python || trusted != UINT32_MAX)
 		return correct(session, sample, no_python, trusted);
 	return profile__sample(session->profile, sample);
+}
+
+static int on_wait(struct collect_sink *self, const struct record_wait *wait)
+{
+	return profile__wait(of(self)->profile, wait);
 }
 
 static int on_fork(struct collect_sink *self, const struct record_fork *fork)
@@ -130,6 +139,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 
 	session->collect_sink = (struct collect_sink){.code = on_code,
 						      .sample = on_sample,
+						      .wait = on_wait,
 						      .fork = on_fork,
 						      .exec = on_exec,
 						      .exit = on_ended,

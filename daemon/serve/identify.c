@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "serve/engine.h"
+#include "target/gil.h"
 #include "target/process.h"
 
 #define MS 1000000ull
@@ -88,6 +89,8 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 		problem.kind = err == -ESRCH ? TARGET_PROBLEM_GONE : TARGET_PROBLEM_NOT_PYTHON;
 	else
 		err = target__identify(&process, &tracee->image, &key, tracee->python, &problem);
+	if (!err && tracee->session->request.wall)
+		tracee->image.gil = gil__address(&process.reader, &tracee->image);
 	target_process__free(&process);
 	if (!err)
 		return 0;

@@ -40,6 +40,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 					 .flags = request->kind == REQUEST_DUMP ? BROKER_DUMP :
 						  (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
 						  (request->kernel ? BROKER_KERNEL : 0) |
+						  (request->wall ? BROKER_WALL : 0) |
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
 	struct session *session;
@@ -156,10 +157,10 @@ void session__abandoned(struct engine *engine, struct session *session)
 
 /* --- its end --- */
 
-/* Nothing is sampled from here on: threads are accounted for until now. */
-static void close_books(struct session *session)
+/* Nothing is sampled from here on: threads are accounted for until then (0: now). */
+static void close_books(struct session *session, uint64_t time)
 {
-	session->detached = engine__now();
+	session->detached = time ? time : engine__now();
 	for (struct tracee *p = session->tracees; p; p = p->next)
 		if (!p->dead)
 			proc__threads(session, p, true);
@@ -171,7 +172,7 @@ static void finish(struct engine *engine, struct session *session)
 		int err;
 
 		if (!session->detached)
-			close_books(session);
+			close_books(session, 0);
 		drain__run(engine, session, UINT64_MAX);
 		drain__counts(session);
 		tracee__tell_ends(session, UINT64_MAX);
@@ -364,7 +365,7 @@ void session__identified(struct engine *engine, struct session *session)
 		internal_error(engine, session, "the session cannot begin", err);
 }
 
-static void resumed(struct engine *engine, struct session *session)
+static void resumed(struct engine *engine, struct session *session, uint64_t time)
 {
 	const struct request *request = &session->request;
 	struct client *owner = session->owner;
@@ -376,6 +377,7 @@ static void resumed(struct engine *engine, struct session *session)
 		return;
 	}
 	session->state = SESSION_RUNNING;
+	profile__waits_begin(session->profile, time);
 	if (request->duration_ms)
 		session->deadline = session->begun + request->duration_ms * 1000000u;
 	if (owner) {
@@ -430,13 +432,13 @@ void session__answered(struct engine *engine, struct session *session,
 		else if (session->dump)
 			dump__resumed(engine, session);
 		else
-			resumed(engine, session);
+			resumed(engine, session, message->start);
 		break;
 	case BROKER_DETACHED:
 		if (session->state != SESSION_DETACHING || session->detached)
 			break;
 		if (session->profile && session->reason)
-			close_books(session);
+			close_books(session, session->request.wall ? message->start : 0);
 		if (!session->detached || !session->places || engine->broker_gone)
 			finish(engine, session);
 		break;

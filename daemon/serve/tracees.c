@@ -86,7 +86,9 @@ int tracee__tell(struct tracee *tracee)
 				       .exec_known = tracee->exec_known,
 				       .lines = tracee->image.runtime ? tracee->image.layout.lines : 0,
 				       .python = tracee->python,
-				       .time = engine__now()};
+				       .time = engine__now(),
+				       .runtime = tracee->image.runtime,
+				       .runtime_end = tracee->image.runtime + tracee->image.runtime_size};
 	int err;
 
 	proc__command(tracee->pid, name, sizeof(name));

@@ -67,18 +67,27 @@ static unsigned rank(const struct mapping *m, const struct mapping *executable)
 struct found {
 	const struct mapping *module;
 	uint64_t runtime;      /* 0: it has Py_GetVersion only, as before 3.7 */
+	uint64_t runtime_size; /* 0: not known */
 	bool exports;          /* symbols can be looked up in `elf` */
 	struct elf_dynamic elf;
 };
 
-static uint64_t exported(const struct found *found, const char *name)
+static uint64_t exported_size(const struct found *found, const char *name, uint64_t *ret_size)
 {
 	enum elf_problem elf_problem;
 	struct elf_symbol symbol;
 
 	if (!found->exports || elf_dynamic__lookup(&found->elf, name, &symbol, &elf_problem))
 		return 0;
+	*ret_size = symbol.size;
 	return symbol.address;
+}
+
+static uint64_t exported(const struct found *found, const char *name)
+{
+	uint64_t size;
+
+	return exported_size(found, name, &size);
 }
 
 static bool has_symbols(struct target_process *p, const struct mapping *m, struct found *ret)
@@ -87,7 +96,7 @@ static bool has_symbols(struct target_process *p, const struct mapping *m, struc
 
 	*ret = (struct found){.module = m};
 	ret->exports = !elf_dynamic__open(&p->reader, m->start, &ret->elf, &elf_problem);
-	ret->runtime = exported(ret, "_PyRuntime");
+	ret->runtime = exported_size(ret, "_PyRuntime", &ret->runtime_size);
 	return ret->runtime || exported(ret, "Py_GetVersion");
 }
 
@@ -258,5 +267,6 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 	if (!ret_image->code_type)
 		return problem_text(ret_problem, TARGET_PROBLEM_NO_SYMBOL, -EBADMSG, "PyCode_Type");
 	ret_image->runtime = found.runtime;
+	ret_image->runtime_size = found.runtime_size;
 	return 0;
 }

@@ -45,7 +45,9 @@
 	X(WEAVE_NO_EVAL,   FRAMES, "weave_no_eval",    "the interpreter's eval loop was not found: native frames were left out") \
 	X(WEAVE_GUESS,     DETAIL, "weave_guess",      "native frames were placed among Python frames by a guess") \
 	X(KERNEL_STACK,    FRAMES, "kernel_stack",     "the kernel gave no stack of its own") \
-	X(KERNEL_HIDDEN,   DETAIL, "kernel_hidden",    "the kernel hides where its functions lie (kernel.kptr_restrict)")
+	X(KERNEL_HIDDEN,   DETAIL, "kernel_hidden",    "the kernel hides where its functions lie (kernel.kptr_restrict)") \
+	X(WAIT_SLOTS,      SAMPLE, "wait_slots",       "more threads than are followed while they wait") \
+	X(WAIT_STACK,      FRAMES, "wait_stack",       "where a thread waited was not seen")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,

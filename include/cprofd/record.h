@@ -22,6 +22,7 @@ enum record_kind {
 	RECORD_EXIT = 5,    /* a thread ended */
 	RECORD_CLONE = 6,   /* a new thread of a process of the target */
 	RECORD_MAP = 7,     /* something was mapped: only where native stacks are asked for */
+	RECORD_WAIT = 8,    /* a thread was on no CPU: sums of one place (wall mode) */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -61,11 +62,15 @@ enum record_part_kind {
 	PART_KERNEL_FRAMES = 17, /* struct part_kernel_frames; innermost frame first */
 	PART_VALUES = 18, /* struct part_values: locals that rules name; innermost frame first */
 	PART_STACK = 19, /* struct part_stack */
+	PART_WAIT = 20, /* struct part_wait: with SAMPLE_OFF_CPU, and last */
 };
 
 /* struct record_sample.flags */
 #define SAMPLE_IN_KERNEL 1u   /* the tick met the thread in the kernel */
 #define SAMPLE_NO_PYTHON 2u   /* this thread has no thread state */
+#define SAMPLE_OFF_CPU 4u     /* no tick: the stack with which a thread left its CPU; it has no time of its own */
+#define SAMPLE_ASLEEP 8u      /* ... before anyone looked: registers alone (a part_stack without bytes), for user space to walk from.
+			       * cpu_time is how often it had got a CPU (third number of /proc/TID/schedstat) */
 
 struct record_sample {
 	struct record_header header;
@@ -221,6 +226,42 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 	__u32 _pad;
 };
 
+/* --- waiting (bpf/offcpu.h; docs/waits.md) --- */
+
+/* Where a thread left its CPU. A place is known by its key: the stack of a later stay at it is not taken anew before a period of
+ * the sampler's clock is over. */
+struct part_wait {
+	struct record_part part;
+	__u64 key;
+	__u64 args[3];      /* of the system call */
+	__s32 syscall;      /* its number; -1: it was in none (an interrupt, a page fault) */
+	__u32 state;        /* task->__state: 0 it could run on, 1 it sleeps, 2 ... and no signal wakes it, 4, 8 it is stopped */
+	__u32 fd_mode;      /* st_mode of the file of the first argument, if that can be a descriptor; 0: not known */
+	__u32 flags;        /* WAIT_* */
+	/* With WAIT_FOR_GIL, who has it: its thread_id (pthread_self()); 0: not known, or nobody any more. Own: this thread's. */
+	__u64 holder, own;
+};
+_Static_assert(sizeof(struct part_wait) == 72, "part_wait");
+#define WAIT_FOR_GIL 1u     /* the futex lies in the GIL's state */
+#define WAIT_SEEN 2u        /* of WAIT_KEY_BEFORE: there is a stack, all the same */
+#define WAIT_KEY_BEFORE 1u  /* it slept before anyone looked: no stack */
+#define WAIT_KEY_RAN 2u     /* preempted, wherever it was */
+
+/* A thread's stays at one place since this was told last: their time, to the ns. */
+struct record_wait {
+	struct record_header header; /* time: the end of the last one, or of the thread, or now */
+	__u64 key;          /* part_wait.key */
+	__u64 waited;       /* ns: until it was woken */
+	__u64 ready;        /* ns: from then on, or since it was preempted, until it ran */
+	__u64 begin;        /* of the last one */
+	__u32 count;
+	__u32 waker;        /* tid of who woke it last; 0: not known, or an interrupt of an idle CPU */
+	__u64 arg;          /* as in part_wait: what is known without a stack */
+	__s32 syscall;
+	__u32 state;
+};
+_Static_assert(sizeof(struct record_wait) == 120, "record_wait");
+
 /* At that time nothing lay there, and something is about to. */
 struct record_map {
 	struct record_header header;
@@ -244,7 +285,7 @@ struct record_map {
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX \
 	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 16u + RECORD_KERNEL_FRAMES_MAX * 8u + \
-	 160u + RECORD_STACK_MAX + 16u + VALUES_FRAMES_MAX * 48u)
+	 160u + RECORD_STACK_MAX + 16u + VALUES_FRAMES_MAX * 48u + 72u)
 
 #define SAMPLER_LOSSES 48u
 _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");
@@ -319,6 +360,8 @@ struct image {
 	__u64 runtime;      /* address of _PyRuntime, 0: not a Python (samples without Python part) */
 	__u64 code_type;    /* address of PyCode_Type */
 	struct py_layout layout;
+	__u64 runtime_size; /* bytes of _PyRuntime; 0: not known. The sampler has no use for it */
+	__u64 gil;          /* address of the GIL's state; 0: not known, or there is none */
 };
 
 #endif

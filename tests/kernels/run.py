@@ -149,7 +149,8 @@ def own(builds, seconds, log):
 def table(counts):
     """counts[kernel, compiler][native/children program] = instructions, as a table of docs/sampler.md."""
     columns = [("sample, native off", "off/0 sample"), ("leaf", "leaf/0 sample"), ("full", "full/0 sample"),
-               ("on_fork", "off/0 on_fork"), ("-s", "off/1 on_fork"), ("on_exec", "off/0 on_exec"), ("on_exit", "off/0 on_exit")]
+               ("on_fork", "off/0 on_fork"), ("-s", "off/1 on_fork"), ("on_exec", "off/0 on_exec"), ("on_exit", "off/0 on_exit"),
+               ("on_switch", "full/wall on_switch")]
     print("\n| kernel | clang | " + " | ".join(title for title, _ in columns) + " |")
     print("|---|---|" + "---|" * len(columns))
     for (kernel, compiler), found in counts.items():

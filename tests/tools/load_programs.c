@@ -63,16 +63,16 @@ static unsigned print_programs(const char *session)
 	return found;
 }
 
-static int try_session(uint32_t native, bool children)
+static int try_session(uint32_t native, bool children, bool wall)
 {
-	struct load_options options = {.native = native, .follow_children = children};
+	struct load_options options = {.native = native, .follow_children = children, .wall = wall};
 	enum broker_error error = BROKER_ERROR_OK;
 	struct sampler *sampler = NULL;
 	char session[64];
 	double begin;
 	int err;
 
-	snprintf(session, sizeof(session), "native=%s children=%d", modes[native], children);
+	snprintf(session, sizeof(session), "native=%s children=%d%s", modes[native], children, wall ? " wall=1" : "");
 	begin = now_ms();
 	err = sampler__load(&options, &sampler, &error);
 	if (!err) {
@@ -97,9 +97,11 @@ int main(void)
 	uint32_t native;
 
 	for (native = BROKER_NATIVE_OFF; native <= BROKER_NATIVE_FULL; native++) {
-		if (try_session(native, false))
+		if (try_session(native, false, false))
 			status = 1;
-		if (try_session(native, true))
+		if (try_session(native, true, false))
+			status = 1;
+		if (try_session(native, true, true))
 			status = 1;
 	}
 	return status;

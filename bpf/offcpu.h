@@ -1,0 +1,521 @@
+/* Time on no CPU: where each thread of the target left its CPU, for how long, and who woke it. Part of sampler.bpf.c, after the
+ * tick; loaded in wall mode alone.
+ *
+ * A switch of threads that are not the target's costs two loads (target_bits). A thread of the target has a slot, found by its
+ * tid; only the CPU that switches it writes there, but for who woke it.
+ *
+ * A stack is taken as the thread leaves (its registers and memory are its own then), but not at each of ten thousand
+ * switches a second: the places where it leaves are told apart by the user's instruction and stack pointer and the system call, a
+ * slot remembers the sums of some, and a thread has its stack taken once in a period; other stays count for the stack that was taken
+ * last at their place. No time is lost: sums grow to the ns, and go out
+ * (struct record_wait) as soon as they are a period long, with each tick of the thread, and at its end. What does not fit into the ring
+ * stays in the sum. */
+#ifndef CPROFD_BPF_OFFCPU_H
+#define CPROFD_BPF_OFFCPU_H
+
+#define WAIT_SLOTS 4096u /* threads; sets of four */
+#define WAIT_PLACES 8u
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct bpf_iter__task {
+	struct task_struct *task;
+};
+#pragma clang attribute pop
+
+struct wait_place {
+	__u64 key;          /* 0: free */
+	__u64 waited, ready; /* ns, not told yet */
+	__u64 begin;        /* of the last stay */
+	__u64 arg;
+	__s32 syscall;
+	__u32 state;
+	__u32 count;
+	__u32 waker;
+	__u64 taken;        /* its stack was */
+};
+
+struct wait_slot {
+	__u64 thread;       /* tgid << 32 | tid; 0: free */
+	__u64 out;          /* when it left its CPU; 0: it has one */
+	__u64 woken;        /* when */
+	__u32 waker;
+	__u32 at;           /* which place it is at */
+	__u32 runs;         /* it could run on when it left */
+	__u32 turn;         /* the place that is given to the next key */
+	__u64 stay;         /* ns: the last one, which is in no sum yet */
+	__u64 delay;        /* what the kernel counted of it by then */
+	__u64 paid;         /* up to when its stacks have used up what a thread may take: one in a period */
+	struct wait_place places[WAIT_PLACES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* WAIT_SLOTS in wall mode */
+	__type(key, __u32);
+	__type(value, struct wait_slot);
+} waits SEC(".maps");
+
+/* Written by the broker. Since when switches are looked at, and since when time counts and stacks are taken (0: not yet): who left its
+ * CPU before that is known then. And the period of the sampler's clock, ns. */
+__u64 waits_since;
+__u64 waits_begin;
+__u64 waits_over;   /* no switch is looked at any more */
+__u64 wait_period;
+
+#define PF_EXITING 4u
+#define TASK_DEAD 0x80u
+
+static __always_inline __u64 wait_thread(const struct task_struct *task)
+{
+	return (__u64)task->tgid << 32 | (__u32)task->pid;
+}
+
+static __always_inline struct wait_slot *wait_find(__u64 thread)
+{
+	__u32 at = ((__u32)thread * 4) & (WAIT_SLOTS - 1), n;
+	struct wait_slot *slot;
+
+#pragma clang loop unroll(full)
+	for (n = 0; n < 4; n++, at++) {
+		slot = bpf_map_lookup_elem(&waits, &at);
+		if (slot && slot->thread == thread)
+			return slot;
+	}
+	return NULL;
+}
+
+static __always_inline struct wait_slot *wait_make(__u64 thread)
+{
+	__u32 at = ((__u32)thread * 4) & (WAIT_SLOTS - 1), n;
+	struct wait_slot *slot;
+
+#pragma clang loop unroll(full)
+	for (n = 0; n < 4; n++, at++) {
+		slot = bpf_map_lookup_elem(&waits, &at);
+		/* Another CPU may want it for another thread. */
+		if (slot && !slot->thread && !__sync_val_compare_and_swap(&slot->thread, 0, thread))
+			return slot;
+	}
+	return NULL;
+}
+
+static __always_inline void wait_record(struct record_wait *to, const struct wait_place *place, struct task_struct *task,
+					__u64 time)
+{
+	fill_header(&to->header, RECORD_WAIT, sizeof(*to), task);
+	to->header.time = time;
+	to->key = place->key;
+	to->waited = place->waited;
+	to->ready = place->ready;
+	to->begin = place->begin;
+	to->count = place->count;
+	to->waker = place->waker;
+	to->arg = place->arg;
+	to->syscall = place->syscall;
+	to->state = place->state;
+}
+
+static __always_inline void wait_told(struct wait_place *place)
+{
+	place->waited = 0;
+	place->ready = 0;
+	place->count = 0;
+}
+
+/* Into this CPU's ring of samples: with interrupts off, as the tick has them. */
+static __always_inline void wait_tell(struct wait_place *place, struct task_struct *task, __u64 time)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct sample_ring *ring = bpf_map_lookup_elem(&samples, &cpu);
+	__u64 head;
+
+	if (!ring)
+		return;
+	head = ring->head;
+	if (head + sizeof(struct record_wait) - *(volatile __u64 *)&ring->tail > SAMPLE_RING_BYTES)
+		return;
+	wait_record((struct record_wait *)(ring->data + (head & (SAMPLE_RING_BYTES - 1))), place, task, time);
+	wait_told(place);
+	asm volatile("" ::: "memory");
+	*(volatile __u64 *)&ring->head = head + sizeof(struct record_wait);
+}
+
+/* How long a thread waited for a CPU after it was woken the kernel counts itself, as it comes back: known when it runs. (What
+ * sched_waking tells is not all: some wake-ups come without.) */
+static __always_inline __u64 wait_delay(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+}
+
+/* Puts the last stay into its place's sums. */
+static __always_inline void wait_settle(struct wait_slot *slot, struct task_struct *task)
+{
+	struct wait_place *place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+	__u64 delay = wait_delay(task), ready = delay - slot->delay;
+
+	slot->delay = delay;
+	if (slot->runs || ready > slot->stay)
+		ready = slot->stay;
+	place->ready += ready;
+	place->waited += slot->stay - ready;
+	slot->stay = 0;
+}
+
+struct wait_context {
+	struct wait_slot *slot;
+	struct task_struct *task;
+	__u64 time;
+	__u32 to_ring;
+};
+
+static long wait_flush_round(__u32 i, void *context)
+{
+	struct wait_context *c = context;
+	struct wait_place *place = &c->slot->places[i & (WAIT_PLACES - 1)];
+	struct record_wait record;
+
+	if (!place->waited && !place->ready)
+		return 0;
+	if (!c->to_ring) {
+		wait_tell(place, bpf_get_current_task_btf(), c->time);
+		return 0;
+	}
+	wait_record(&record, place, c->task, c->time);
+	if (!bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP))
+		wait_told(place);
+	return 0;
+}
+
+/* All sums of the thread that runs here. `to_ring`: of events, where interrupts are on. */
+__attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
+{
+	struct wait_context c = {.time = time, .to_ring = to_ring, .task = bpf_get_current_task_btf()};
+
+	c.slot = wait_find(wait_thread(c.task));
+	if (!c.slot)
+		return 0;
+	wait_settle(c.slot, c.task);
+	bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
+	return 0;
+}
+
+/* It ends: what follows its end is nobody's. */
+static __always_inline void wait_end(struct task_struct *task, __u64 time)
+{
+	struct wait_slot *slot = wait_find(wait_thread(task));
+
+	if (!slot)
+		return;
+	wait_flush(time, 1);
+	__builtin_memset(slot->places, 0, sizeof(slot->places));
+	slot->out = 0;
+	slot->stay = 0;
+	slot->delay = 0;
+	slot->woken = 0;
+	slot->paid = 0;
+	asm volatile("" ::: "memory");
+	slot->thread = 0;
+}
+
+/* --- woken --- */
+
+/* It sleeps since before anyone looked: a slot that says so. While it has a CPU it makes its slot itself. */
+static __always_inline struct wait_slot *wait_slept(struct task_struct *task)
+{
+	struct wait_slot *slot;
+	struct wait_place *place;
+
+	if (task->on_cpu || task->flags & PF_EXITING || task->start_time > waits_since)
+		return NULL;
+	slot = wait_make(wait_thread(task));
+	if (!slot)
+		return NULL;
+	place = &slot->places[0];
+	place->key = WAIT_KEY_BEFORE;
+	place->state = 1;
+	place->syscall = -1;
+	slot->at = 0;
+	slot->turn = 1;
+	slot->runs = 0;
+	slot->out = waits_since;
+	slot->delay = wait_delay(task);
+	return slot;
+}
+
+/* --- back on a CPU --- */
+
+static __always_inline void wait_in(struct task_struct *task, __u64 now)
+{
+	__u64 thread = wait_thread(task), out;
+	struct wait_slot *slot = wait_find(thread);
+	struct wait_place *place;
+	__u32 at;
+
+	if (!slot) {
+		if (task->flags & PF_EXITING)
+			return;
+		slot = wait_make(thread);
+		if (!slot)
+			return;
+		/* Nobody saw it leave, and nobody woke it: it could run all the time, or is new. */
+		place = &slot->places[0];
+		place->key = WAIT_KEY_RAN;
+		place->syscall = -1;
+		slot->turn = 1;
+		slot->runs = 1;
+		slot->delay = wait_delay(task);
+		slot->out = task->start_time > waits_since ? task->start_time : waits_since;
+	}
+	out = slot->out;
+	slot->out = 0;
+	if (!out || !waits_begin)
+		return;
+	if (out < waits_begin)
+		out = waits_begin;
+	at = slot->at & (WAIT_PLACES - 1);
+	place = &slot->places[at];
+	slot->stay = now - out;
+	place->begin = out;
+	place->count++;
+	if (slot->woken >= out)
+		place->waker = slot->waker;
+}
+
+/* --- off its CPU --- */
+
+static __always_inline __u32 wait_fd_mode(struct task_struct *task, __u64 fd)
+{
+	struct file **files, *file = NULL;
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	__u32 most = 0;
+
+	bpf_core_read(&most, sizeof(most), &table->max_fds);
+	if (!table || fd >= most)
+		return 0;
+	files = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+	return file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
+}
+
+#define wait_registers(task) ((const struct pt_regs___entry *)bpf_task_pt_regs(task))
+
+static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u32 runs)
+{
+	__u64 key;
+
+	if (runs)
+		return WAIT_KEY_RAN;
+	key = py_mix(py_mix(regs->ip, regs->sp), (__u32)regs->orig_ax);
+	if ((__u32)regs->orig_ax == 202) /* futex: which one */
+		key = py_mix(key, regs->di);
+	return key | 1ull << 63;
+}
+
+struct wait_capture {
+	struct task_struct *task;
+	__u64 now, key;
+	struct wait_place *place;
+	__u32 state;
+};
+
+/* The place of this key in the slot; the oldest one's sum goes out for it. */
+static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state)
+{
+	struct wait_place *place;
+	__u32 at;
+
+	HOST_NO_UNROLL
+	for (at = 0; at < WAIT_PLACES; at++)
+		if (slot->places[at].key == key)
+			return at;
+	at = slot->turn++;
+	host_barrier(at);
+	at &= WAIT_PLACES - 1;
+	place = &slot->places[at];
+	if (place->waited | place->ready)
+		wait_tell(place, task, now);
+	place->key = key;
+	place->taken = 0;
+	place->waker = 0;
+	place->arg = wait_registers(task)->di;
+	place->syscall = (__s32)wait_registers(task)->orig_ax;
+	place->state = state;
+	return at;
+}
+
+/* Notes where it leaves. 1: its stack is to be taken. */
+static __always_inline int wait_out(struct wait_capture *c)
+{
+	__u64 thread = wait_thread(c->task);
+	struct wait_slot *slot = wait_find(thread);
+	struct wait_place *place;
+	__u32 cpu, runs = !c->state;
+	__u64 paid;
+
+	if (c->task->flags & PF_EXITING || c->state & TASK_DEAD)
+		return 0;
+	if (!slot)
+		slot = wait_make(thread);
+	if (!slot) {
+		struct sample_ring *ring;
+
+		cpu = bpf_get_smp_processor_id();
+		ring = bpf_map_lookup_elem(&samples, &cpu);
+		if (ring)
+			count_loss(&ring->counts, LOSS_WAIT_SLOTS);
+		return 0;
+	}
+	if (slot->stay) {
+		place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+		wait_settle(slot, c->task);
+		if (place->waited + place->ready >= wait_period)
+			wait_tell(place, c->task, c->now);
+	} else {
+		slot->delay = wait_delay(c->task);
+	}
+	c->key = wait_key(wait_registers(c->task), runs);
+	slot->at = wait_place(slot, c->key, c->task, c->now, c->state);
+	slot->runs = runs;
+	slot->out = c->now;
+	place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+	if (!waits_begin)
+		return 0;
+	/* One in a period, of what was not used up to four at once; a new place is put off only for a thread that has a new one
+	 * at each switch. */
+	paid = slot->paid + 4 * wait_period > c->now ? slot->paid : c->now - 4 * wait_period;
+	if (paid + wait_period > c->now + (place->taken ? 0 : 8 * wait_period))
+		return 0;
+	slot->paid = paid + wait_period;
+	place->taken = 1;
+	c->place = place;
+	return 1;
+}
+
+/* struct _gil_runtime_state up to its end: two conditions and two mutexes (daemon/target/gil.h). */
+#define WAIT_GIL_BYTES 208u
+
+static __always_inline __u64 wait_holder(const struct image *image)
+{
+	struct {
+		__u64 interval, last_holder;
+		__u32 locked, _pad;
+	} state;
+	__u64 thread = 0;
+
+	if (bpf_probe_read_user(&state, sizeof(state), (const void *)image->gil) || !state.locked)
+		return 0;
+	bpf_probe_read_user(&thread, sizeof(thread), (const void *)(state.last_holder + image->layout.tstate_thread_id));
+	return thread;
+}
+
+static __always_inline __u32 wait_part(const struct wait_capture *c, const struct image *image, struct record_sample *record,
+				       __u8 *base, __u32 size)
+{
+	__u64 gil = image->gil;
+	const struct pt_regs___entry *regs = wait_registers(c->task);
+	struct part_wait *part;
+
+	host_barrier(size);
+	if (size > SAMPLE_RECORD_MAX - sizeof(*part))
+		return size;
+	part = (struct part_wait *)(base + size);
+	part->part.kind = PART_WAIT;
+	part->part.loss = 0;
+	part->part.size = sizeof(*part);
+	part->key = c->key;
+	part->args[0] = regs->di;
+	part->args[1] = regs->si;
+	part->args[2] = regs->dx;
+	part->syscall = (__s32)regs->orig_ax;
+	part->state = c->state;
+	part->fd_mode = part->syscall >= 0 ? wait_fd_mode(c->task, (__u32)regs->di) : 0;
+	part->flags = 0;
+	part->holder = 0;
+	part->own = c->task->thread.fsbase;
+	if (gil && part->syscall == 202 && part->args[0] - gil < WAIT_GIL_BYTES) {
+		part->flags = WAIT_FOR_GIL;
+		part->holder = wait_holder(image);
+	}
+	record->parts++;
+	return size + sizeof(*part);
+}
+
+/* --- the begin --- */
+
+struct wait_asleep {
+	struct record_sample sample;
+	__u64 stack[sizeof(struct part_stack) / 8]; /* without bytes */
+	struct part_wait wait;
+};
+
+/* Of a thread that sleeps already: with what it went into the kernel. Its memory is the engine's to read, as long as it sleeps. */
+static __always_inline void wait_first(struct task_struct *task)
+{
+	const struct pt_regs___entry *entry;
+	struct wait_slot *slot;
+	struct wait_asleep *to;
+	struct part_stack *stack;
+
+	if (task->on_cpu || !task->__state || task->flags & PF_EXITING || !task->mm)
+		return;
+	to = bpf_ringbuf_reserve(&ring, sizeof(*to), 0);
+	if (!to)
+		return;
+	slot = wait_find(wait_thread(task));
+	__builtin_memset(&to->stack, 0, sizeof(to->stack) + sizeof(to->wait));
+	fill_header(&to->sample.header, RECORD_SAMPLE, sizeof(*to), task);
+	to->sample.cpu_time = task->sched_info.pcount;
+	to->sample.flags = SAMPLE_IN_KERNEL | SAMPLE_OFF_CPU | SAMPLE_ASLEEP;
+	to->sample.loss = 0;
+	to->sample.parts = 2;
+	entry = (const void *)bpf_task_pt_regs(task);
+	stack = (struct part_stack *)to->stack;
+	NATIVE_REGISTERS(stack->regs, entry);
+	stack->part.kind = PART_STACK;
+	stack->part.size = sizeof(to->stack);
+	stack->sp = entry->sp;
+	to->wait.part.kind = PART_WAIT;
+	to->wait.part.size = sizeof(to->wait);
+	to->wait.key = slot && slot->out ? slot->places[slot->at & (WAIT_PLACES - 1)].key : WAIT_KEY_BEFORE;
+	to->wait.flags = WAIT_SEEN;
+	to->wait.args[0] = entry->di;
+	to->wait.args[1] = entry->si;
+	to->wait.args[2] = entry->dx;
+	to->wait.syscall = (__s32)entry->orig_ax;
+	to->wait.state = task->__state;
+	to->wait.fd_mode = to->wait.syscall >= 0 ? wait_fd_mode(task, (__u32)entry->di) : 0;
+	to->wait.own = task->thread.fsbase;
+	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+}
+
+/* --- the end --- */
+
+/* All that is not told yet, of a thread wherever it is; nothing is switched any more as far as slots know. */
+static __always_inline void wait_last(struct task_struct *task)
+{
+	struct wait_context c = {.time = bpf_ktime_get_ns(), .to_ring = 1, .task = task};
+	struct wait_place *place;
+	__u64 out;
+
+	c.slot = wait_find(wait_thread(task));
+	if (!c.slot)
+		return;
+	if (c.slot->stay) {
+		wait_settle(c.slot, task);
+	} else if (c.slot->out && waits_begin) {
+		place = &c.slot->places[c.slot->at & (WAIT_PLACES - 1)];
+		out = c.slot->out < waits_begin ? waits_begin : c.slot->out;
+		place->begin = out;
+		place->count++;
+		if (c.slot->runs)
+			place->ready += c.time - out;
+		else if (c.slot->woken >= out && c.slot->woken < c.time) {
+			place->waited += c.slot->woken - out;
+			place->ready += c.time - c.slot->woken;
+		} else
+			place->waited += c.time - out;
+	}
+	bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
+}
+
+#endif

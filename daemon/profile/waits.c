@@ -1,0 +1,345 @@
+/* Wall mode: where threads wait.
+ *
+ * A record of a stack at a switch (SAMPLE_OFF_CPU) has no time; it is kept, as the place of that key in its thread. Sums of time
+ * come later (struct record_wait), and become samples with that stack: one of the time until it was woken, one of the time from
+ * then on. A stack is looked up when its first time comes; when tables were renewed since, again.
+ *
+ * Samples of a thread follow each other without a hole: the time of a tick is what went by since its last sample, all of it on a
+ * CPU, as the sampler tells the sums of a thread with each tick. Times of waits are right in sum; where one lies is told up to a
+ * period too early, as what ran before it since the last tick comes behind it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/collect.h"
+#include "profile/internal.h"
+#include "wait/wait.h"
+
+#define PLACES 16u                     /* of a thread */
+#define WAITS_BYTES (8u << 20)         /* of kept records */
+#define FRAMES_OF_CAUSE 24u            /* looked at for the cause */
+#define PYTHON_OF_CAUSE 4u             /* of these, Python's */
+
+struct wait_place {
+	uint64_t key;                  /* 0: free */
+	uint64_t used;                 /* when */
+	struct record_sample *sample;
+	uint32_t epoch;                /* of the stacks */
+	uint32_t waiting, ready;       /* stack ids, 0: not looked up */
+	uint8_t cause;                 /* enum wait_cause */
+};
+
+struct waits {
+	struct wait_place places[PLACES];
+};
+
+static void drop(struct profile *profile, struct wait_place *place)
+{
+	if (place->sample)
+		profile->waits_bytes -= place->sample->header.size;
+	free(place->sample);
+	*place = (struct wait_place){};
+}
+
+void waits__forget(struct profile *profile, struct thread *thread)
+{
+	uint32_t i;
+
+	for (i = 0; thread->waits && i < PLACES; i++)
+		drop(profile, &thread->waits->places[i]);
+	free(thread->waits);
+	thread->waits = NULL;
+}
+
+static struct wait_place *find(struct waits *waits, uint64_t key)
+{
+	uint32_t i;
+
+	for (i = 0; i < PLACES; i++)
+		if (waits->places[i].key == key)
+			return &waits->places[i];
+	return NULL;
+}
+
+/* A place for this key: its own, a free one, or the one that was not used for longest. */
+static struct wait_place *take(struct profile *profile, struct waits *waits, uint64_t key)
+{
+	struct wait_place *place = find(waits, key);
+	uint32_t i;
+
+	if (!place)
+		place = &waits->places[0];
+	for (i = 0; place->key != key && i < PLACES; i++)
+		if (waits->places[i].used < place->used)
+			place = &waits->places[i];
+	drop(profile, place);
+	place->key = key;
+	return place;
+}
+
+int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample)
+{
+	const struct part_wait *part = (const void *)record__part(sample, PART_WAIT);
+	struct wait_place *place;
+
+	if (!part || !part->key)
+		return 0;
+	if (!thread->waits)
+		thread->waits = calloc(1, sizeof(*thread->waits));
+	if (!thread->waits)
+		return -ENOMEM;
+	thread->pthread = part->own;
+	place = take(profile, thread->waits, part->key);
+	place->used = sample->header.time;
+	if (profile->waits_bytes + sample->header.size > WAITS_BYTES)
+		return 0;
+	place->sample = malloc(sample->header.size);
+	if (!place->sample)
+		return -ENOMEM;
+	memcpy(place->sample, sample, sample->header.size);
+	profile->waits_bytes += sample->header.size;
+	return 0;
+}
+
+/* --- its stack --- */
+
+static enum wait_cause cause_of(struct profile *profile, const struct thread *thread, const struct part_wait *part,
+				uint32_t stack)
+{
+	const struct tables *tables = &profile->tables;
+	struct wait_frame frames[FRAMES_OF_CAUSE];
+	struct wait_input in = {.wait = part, .frames = frames,
+				.runtime = thread->process->runtime,
+				.runtime_end = thread->process->runtime_end};
+	struct function_row row;
+	uint32_t python = 0;
+
+	for (; stack && in.n < FRAMES_OF_CAUSE && python < PYTHON_OF_CAUSE; stack = tables->stacks[stack - 1].parent) {
+		uint32_t frame = tables->stacks[stack - 1].frame;
+
+		if (tables->frame_states[frame] == FRAME_PENDING)
+			continue;
+		row = tables__function_row(tables, tables->frames[frame].function);
+		frames[in.n] = (struct wait_frame){row.name, row.file, row.kind == FUNCTION_PYTHON};
+		python += frames[in.n++].python;
+	}
+	return wait__cause(&in);
+}
+
+static int node(struct profile *profile, uint32_t stack, enum wait_cause cause, uint32_t *ret)
+{
+	uint32_t frame;
+	int err = tables__says(&profile->tables, wait__frame(cause), &frame);
+
+	return err ? err : tables__stack(&profile->tables, stack, frame, ret);
+}
+
+/* --- who --- */
+
+/* The innermost Python function that a thread was seen in. */
+static const char *function_of(struct profile *profile, const struct thread *thread)
+{
+	const struct tables *tables = &profile->tables;
+	uint32_t stack = thread->stack_epoch == profile->epoch ? thread->stack : 0, frame;
+	struct function_row row;
+
+	for (; stack; stack = tables->stacks[stack - 1].parent) {
+		frame = tables->stacks[stack - 1].frame;
+		if (tables->frame_states[frame] == FRAME_PENDING)
+			continue;
+		row = tables__function_row(tables, tables->frames[frame].function);
+		if (row.kind == FUNCTION_PYTHON)
+			return row.name;
+	}
+	return NULL;
+}
+
+/* "(held by f in worker (4711))" on top of a stack. */
+static int add_who(struct profile *profile, const char *what, const struct thread *who, uint32_t *stack)
+{
+	const char *function = function_of(profile, who);
+	char words[512];
+	uint32_t frame;
+	int err;
+
+	snprintf(words, sizeof(words), "(%s %.*s%s%s (%u))", what, 400, function ? function : "", function ? " in " : "", who->comm,
+		 who->tid);
+	err = tables__says(&profile->tables, words, &frame);
+	return err ? err : tables__stack(&profile->tables, *stack, frame, stack);
+}
+
+static const struct thread *by_pthread(const struct profile *profile, const struct thread *of, uint64_t pthread)
+{
+	const struct thread *thread;
+
+	for (thread = pthread ? profile->tasks.threads : NULL; thread; thread = thread->next)
+		if (thread->process == of->process && thread->pthread == pthread && !thread->ended && thread != of)
+			return thread;
+	return NULL;
+}
+
+static const struct thread *by_tid(const struct profile *profile, const struct thread *of, uint32_t tid)
+{
+	const struct thread *thread;
+
+	for (thread = tid ? profile->tasks.threads : NULL; thread; thread = thread->next)
+		if (thread->process == of->process && thread->tid == tid && !thread->ended && thread != of)
+			return thread;
+	return NULL;
+}
+
+static void use(struct item *item, const struct wait_place *place)
+{
+	item->row.stack = item->ready ? place->ready : place->waiting;
+	item->row.cause = item->ready ? WAIT_READY : place->cause;
+}
+
+/* `stack`: of the frames, without what it waits for. */
+static int settle(struct profile *profile, struct wait_place *place, enum wait_cause cause, uint32_t stack)
+{
+	int err = node(profile, stack, cause, &place->waiting);
+
+	place->cause = (uint8_t)cause;
+	place->epoch = profile->epoch;
+	return err ? err : node(profile, stack, WAIT_READY, &place->ready);
+}
+
+int waits__place(struct profile *profile, struct item *item, const struct record_sample *sample,
+		 const struct part_native_frames *native, bool again)
+{
+	const struct part_wait *part = (const void *)record__part(sample, PART_WAIT);
+	struct thread *thread = item->thread;
+	struct wait_place *place = thread->waits ? find(thread->waits, part->key) : NULL, own = {};
+	uint32_t stack;
+	int err = sample__place(profile, thread, sample, native, again, &stack);
+
+	if (err)
+		return err;
+	if (!place || !place->sample || place->sample->header.time != sample->header.time)
+		place = &own; /* a newer stack is kept there already */
+	err = settle(profile, place, cause_of(profile, thread, part, stack), stack);
+	if (!err && place->cause == WAIT_GIL) {
+		const struct thread *holder = by_pthread(profile, thread, part->holder);
+
+		if (holder)
+			err = add_who(profile, "held by", holder, &place->waiting);
+	}
+	use(item, place);
+	return err;
+}
+
+/* Where nobody saw the stack. */
+static int place_unseen(struct profile *profile, struct item *item, const struct record_wait *wait)
+{
+	const struct part_wait part = {.key = wait->key, .args = {wait->arg}, .syscall = wait->syscall, .state = wait->state};
+	struct wait_place place = {};
+	int err = settle(profile, &place, cause_of(profile, item->thread, &part, 0), 0);
+
+	use(item, &place);
+	return err;
+}
+
+/* --- its time --- */
+
+static int put(struct profile *profile, struct thread *thread, struct wait_place *place, const struct record_wait *wait, uint64_t ns, bool ready)
+{
+	struct item item = {.thread = thread, .wait = true, .ready = ready};
+	uint64_t number;
+	int err;
+
+	if (!ns)
+		return 0;
+	if (!place || !place->sample)
+		err = place_unseen(profile, &item, wait);
+	else if (place->waiting && place->epoch == profile->epoch)
+		use(&item, place), err = 0;
+	else
+		err = unfinished__read(profile, place->sample, &item);
+	if (err)
+		return err;
+	if (!ready && !item.unfinished && (item.row.cause == WAIT_LOCK || item.row.cause == WAIT_COMPILER_LOCK)) {
+		const struct thread *waker = by_tid(profile, thread, wait->waker);
+
+		if (waker)
+			err = add_who(profile, "released by", waker, &item.row.stack);
+		if (err)
+			return err;
+	}
+	thread->last += ns;
+	item.row.time = thread->last;
+	item.row.wall = ns;
+	err = profile__push(profile, &item, &number);
+	if (err)
+		free(item.unfinished);
+	return err;
+}
+
+int profile__wait(struct profile *profile, const struct record_wait *wait)
+{
+	struct process *process = life__process(profile, &wait->header);
+	struct thread *thread = process && !process->ended ? life__thread(profile, process, &wait->header) : NULL;
+	uint64_t room, waited, ready;
+	struct wait_place *place;
+	int err = 0;
+
+	if (!process || (!process->ended && !thread))
+		return -ENOMEM;
+	if (!thread || thread->end_queued || wait->header.time <= thread->last)
+		return 0;
+	if (profile__full(profile))
+		err = profile__rotate(profile, wait->header.time);
+	place = thread->waits ? find(thread->waits, wait->key) : NULL;
+	if (place)
+		place->used = wait->header.time;
+	/* What was told of it may have been lost. */
+	room = wait->header.time - thread->last;
+	waited = wait->waited < room ? wait->waited : room;
+	ready = wait->ready < room - waited ? wait->ready : room - waited;
+	if (!err)
+		err = put(profile, thread, place, wait, waited, false);
+	return err ? err : put(profile, thread, place, wait, ready, true);
+}
+
+void profile__waits_begin(struct profile *profile, uint64_t time)
+{
+	struct thread *thread;
+
+	if (!profile->wall || time <= profile->session.monotonic)
+		return;
+	profile->waits_begin = time;
+	for (thread = profile->tasks.threads; thread; thread = thread->next)
+		if (thread->begin < time && thread->last == thread->begin)
+			thread->begin = thread->last = thread->told = time;
+}
+
+void waits__ran(struct thread *thread, struct item *item)
+{
+	uint64_t taken = item->row.wall < thread->carry ? item->row.wall : thread->carry;
+
+	item->row.cpu = item->row.wall;
+	item->waits = false;
+	/* What the scheduler did not tell yet it will tell; cpu.c. */
+	thread->carry -= taken;
+	thread->ahead += item->row.wall - taken;
+}
+
+int waits__end(struct profile *profile, struct thread *thread)
+{
+	uint64_t left = thread->end_time - thread->last;
+	uint64_t cpu = cpu__finish(profile, thread, 0);
+	const struct record_wait before = {.key = WAIT_KEY_BEFORE, .syscall = -1, .state = 1};
+	struct wait_place *place = NULL;
+	uint32_t i;
+
+	if (cpu > left)
+		cpu = left;
+	thread->carry = cpu; /* it is the end's */
+	/* Where it went last, since it was not told to be back. */
+	for (i = 0; thread->waits && i < PLACES; i++)
+		if (!place || thread->waits->places[i].used > place->used)
+			place = &thread->waits->places[i];
+	if (place && place->cause == WAIT_READY)
+		return 0;
+	return put(profile, thread, place, &before, left - cpu, false);
+}

@@ -1,0 +1,77 @@
+#include "target/gil.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_MAX 4096u
+#define RUNTIME_MAX (4u << 20)
+#define INTERVAL_MAX 10000000u /* us, sys.setswitchinterval() */
+#define INTERVAL_USUAL 5000u
+
+static int order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t n)
+{
+	size_t at, found[2] = {SIZE_MAX, SIZE_MAX}; /* with any interval, with the usual one */
+	uint32_t several[2] = {};
+	struct gil_state state;
+	bool usual;
+
+	for (at = 0; at + sizeof(state) <= len; at += 8) {
+		memcpy(&state, (const char *)bytes + at, sizeof(state));
+		if (!state.interval || state.interval > INTERVAL_MAX || state.locked > 1 || state.mutex_kind > 0x3ff ||
+		    !bsearch(&state.last_holder, threads, n, sizeof(*threads), order))
+			continue;
+		usual = state.interval == INTERVAL_USUAL;
+		several[0] += found[0] != SIZE_MAX;
+		several[1] += usual && found[1] != SIZE_MAX;
+		found[0] = at;
+		found[1] = usual ? at : found[1];
+	}
+	/* The list of thread states may look so, too: a number, its head, a count. */
+	if (found[1] != SIZE_MAX)
+		return several[1] ? SIZE_MAX : found[1];
+	return several[0] ? SIZE_MAX : found[0];
+}
+
+static size_t list_threads(struct host_reader *reader, const struct image *image, uint64_t *threads)
+{
+	const struct py_layout *l = &image->layout;
+	uint64_t interp = 0, thread = 0;
+	size_t n = 0;
+
+	if (reader->read(reader, &interp, sizeof(interp), image->runtime + l->interpreters_head) || !interp ||
+	    reader->read(reader, &thread, sizeof(thread), interp + l->threads_head))
+		return 0;
+	while (thread && n < THREADS_MAX) {
+		threads[n++] = thread;
+		if (reader->read(reader, &thread, sizeof(thread), thread + l->tstate_next))
+			break;
+	}
+	qsort(threads, n, sizeof(*threads), order);
+	return n;
+}
+
+uint64_t gil__address(struct host_reader *reader, const struct image *image)
+{
+	uint64_t size = image->runtime_size;
+	size_t at = SIZE_MAX;
+	uint64_t *threads;
+	void *bytes;
+
+	if (!image->runtime || !size || size > RUNTIME_MAX || image->layout.flags & PY_FREE_THREADED)
+		return 0;
+	threads = calloc(THREADS_MAX, sizeof(*threads));
+	bytes = malloc(size);
+	if (threads && bytes && !reader->read(reader, bytes, size, image->runtime))
+		at = gil__find(bytes, size, threads, list_threads(reader, image, threads));
+	free(threads);
+	free(bytes);
+	return at == SIZE_MAX ? 0 : image->runtime + at;
+}

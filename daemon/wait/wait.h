@@ -1,0 +1,59 @@
+/* Waits: why a thread was on no CPU, by what it asked the kernel for and what its stack was. Pure functions; docs/waits.md is the
+ * written form.
+ *
+ * The system call with its arguments decides nearly all: a futex is the GIL's when its address lies in the interpreter's state,
+ * and a lock when a function that takes one is on the way to it.
+ *
+ * Memory: none; strings live for ever. Threads: any. Errors: none.
+ */
+#ifndef CPROFD_WAIT_WAIT_H
+#define CPROFD_WAIT_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cprofd/record.h"
+
+/* X(id, name): the numbers are those of the stream (samples, "cause"): new ones go to the end. The first is "not determined". */
+#define WAIT_CAUSES(X) \
+	X(NONE, "") \
+	X(READY, "ready")             /* it could run, and no CPU was free for it; or it was preempted */ \
+	X(GIL, "GIL") \
+	X(LOCK, "lock") \
+	X(COMPILER_LOCK, "compiler lock") /* a compiler's own, by rule */ \
+	X(FUTEX, "futex")             /* another: a condition, a barrier, the end of a thread */ \
+	X(SLEEP, "sleep") \
+	X(FILE, "file I/O") \
+	X(PIPE, "pipe I/O") \
+	X(SOCKET, "socket I/O") \
+	X(POLL, "poll")               /* of several descriptors, of kinds that are not told apart */ \
+	X(CHILD, "child process") \
+	X(STOPPED, "stopped")         /* by a signal, or a debugger */ \
+	X(SIGNAL, "signal") \
+	X(MEMORY, "memory")           /* a page that had to be read, or freed */ \
+	X(OTHER, "system call") \
+	X(BEFORE, "since before the recording")
+
+#define WAIT_ENUM(id, name) WAIT_##id,
+enum wait_cause { WAIT_CAUSES(WAIT_ENUM) WAIT_CAUSE_COUNT };
+#undef WAIT_ENUM
+
+const char *wait__name(enum wait_cause cause);
+/* As a frame: "(waiting: GIL)", "(ready)". */
+const char *wait__frame(enum wait_cause cause);
+
+struct wait_frame {
+	const char *name, *file; /* file: "" of native code */
+	bool python;
+};
+
+struct wait_input {
+	const struct part_wait *wait;
+	uint64_t runtime, runtime_end; /* the interpreter's state (_PyRuntime); 0: not known */
+	const struct wait_frame *frames; /* innermost first: up to some Python frames */
+	uint32_t n;
+};
+
+enum wait_cause wait__cause(const struct wait_input *in);
+
+#endif

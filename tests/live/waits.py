@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+"""Wall mode against a target whose threads wait in known ways and measure it themselves: the clock, their own CPU time, and the kernel's
+count of what they waited for a CPU. Of each thread each class is within a percentage point, and all of them are its wall time to a
+thousandth. Needs root.
+
+    waits.py [--seconds N] [--rate HZ] [--only SCENARIO,...] [--show] [PYTHON ...]     60,000 samples: --seconds 60"""
+import argparse
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+TARGET = os.path.join(ROOT, "tests/targets/waits.py")
+POINTS = 1.0
+# What a thread waits for while it does what its marks say.
+CAUSES = {"sleep": "sleep", "pipe": "pipe I/O", "socket": "socket I/O", "lock": "lock", "gil": "GIL", "child": "child process",
+          "stopped": "stopped"}
+passed = failed = skipped = 0
+
+
+def check(good, name, *details):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    print("ok" if good else "FAILED", name, *details if not good else [], flush=True)
+
+
+class Recording:
+    def __init__(self, lines):
+        self.rows = collections.defaultdict(list)  # tid -> (from, to, class, stack)
+        self.begin, self.end, self.told = {}, {}, collections.Counter()
+        self.losses = {}
+        for e in lines:
+            self.event(e)
+
+    def event(self, e):
+        kind = e["ev"]
+        if kind == "epoch":
+            self.classes, self.functions, self.frames, self.stacks, self.threads = [("", "")], [], [], [None], {}
+        elif kind == "classes":
+            self.classes += [tuple(r) for r in e["rows"]]
+        elif kind in ("functions", "frames", "stacks"):
+            getattr(self, kind).extend(e["rows"])
+        elif kind == "thread":
+            self.threads[e["id"]] = e["tid"]
+            self.begin.setdefault(e["tid"], e["time"])
+        elif kind == "samples":
+            n = len(e["t"])
+            zeros, time = [0] * n, 0
+            for i in range(n):
+                tid, wall, cpu = self.threads[e.get("thread", zeros)[i]], e.get("wall", zeros)[i], e.get("cpu", zeros)[i]
+                klass = self.classes[e.get("class", zeros)[i]]
+                self.told[tid] += wall
+                time += e["t"][i]
+                key = klass if klass[0] == "waiting" else ("ready", "") if klass[0] == "ready" else "cpu"
+                if key == "cpu" and wall > cpu:
+                    self.rows[tid].append((time - wall, time - cpu, "hole", 0))
+                    wall = cpu
+                self.rows[tid].append((time - wall, time, key, e.get("stack", zeros)[i]))
+        elif kind == "thread_end":
+            tid = self.threads[e["id"]]
+            self.end[tid] = e["time"]
+            self.told[tid] += e["wall"]
+            self.rows[tid] += [(e["time"] - e["wall"], e["time"] - e["cpu"], "hole", 0), (e["time"] - e["cpu"], e["time"], "cpu", 0)]
+        elif kind == "ledger":
+            self.losses = e.get("losses", self.losses)
+
+    def spent(self, tid, begin, end):
+        """From begin to end: by class, and by stack."""
+        classes, stacks = collections.Counter(), collections.Counter()
+        for start, stop, key, stack in self.rows[tid]:
+            ns = min(stop, end) - max(start, begin)
+            if ns > 0:
+                classes[key] += ns
+                stacks[stack] += ns
+        return classes, stacks
+
+    def path(self, stack):
+        found = []
+        while stack:
+            stack, frame = self.stacks[stack]
+            found.append(self.functions[self.frames[frame][0]][0])
+        return found
+
+
+def stop_and_go(pid, over):
+    while not over.wait(0.1):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.05)
+        os.kill(pid, signal.SIGCONT)
+
+
+def record(python, seconds, rate, only):
+    with tempfile.TemporaryDirectory() as folder:
+        target = subprocess.Popen([python, "-S", TARGET, folder, only + ","], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        over = threading.Event()
+        try:
+            pids = json.loads(target.stdout.readline())
+            if "stopped" in pids:
+                threading.Thread(target=stop_and_go, args=(pids["stopped"], over), daemon=True).start()
+            out = os.path.join(folder, "x.events")
+            with open(out, "w") as stream:
+                done = subprocess.run([CPROFD, "attach", str(target.pid), "-s", "--mode=wall", "--native=full", "-d", str(seconds), "-r",
+                                       str(rate), "--stream"], stdout=stream, stderr=subprocess.PIPE, timeout=seconds + 60)
+            if done.returncode:
+                raise RuntimeError(done.stderr.decode())
+            over.set()
+            time.sleep(0.1)
+            target.stdin.close()
+            target.wait(30)
+            truth = {}
+            for name in pids:
+                with open(os.path.join(folder, name + ".json")) as f:
+                    truth.update(json.load(f)["threads"])
+        finally:
+            over.set()
+            target.kill()
+            target.wait()
+        return {int(tid): log for tid, log in truth.items()}, Recording(json.loads(line) for line in open(out)), done.stderr.decode()
+
+
+def truth_of(rows, begin, end):
+    """What a thread did between its first mark after begin and its last one before end: those, and ns by what."""
+    found = collections.Counter()
+    rows = [row for row in rows if begin <= row[0] <= end]
+    for (t0, cpu0, delay0, _), (t1, cpu1, delay1, what) in zip(rows, rows[1:]):
+        cpu, delay, wall = cpu1 - cpu0, delay1 - delay0, t1 - t0
+        found["cpu"] += cpu
+        found[("ready", "")] += delay
+        cause = CAUSES.get(what)
+        found[("waiting", cause) if cause else "rest"] += wall - cpu - delay
+    return (rows[0][0], rows[-1][0], found) if rows else (begin, begin, found)
+
+
+def judge(python, seconds, rate, only, show):
+    truth, recording, words = record(python, seconds, rate, only)
+    name = os.path.basename(os.path.realpath(python))
+    print("%s: losses %s" % (name, recording.losses))
+    for tid, log in truth.items():
+        title = "%s: %s" % (name, log["role"])
+        if tid not in recording.end:
+            check(False, title + ": the thread is there")
+            continue
+        begin, end = recording.begin[tid], recording.end[tid]
+        check(abs(recording.told[tid] - (end - begin)) <= (end - begin) / 1000, title + ": all classes are its wall time",
+              recording.told[tid], end - begin)
+        begin, end, known = truth_of(log["rows"], begin, end)
+        spent, stacks = recording.spent(tid, begin, end)
+        # Who comes back from a wait may find the GIL taken: for the marks that is one wait.
+        own = ("waiting", CAUSES.get(log["role"], CAUSES["gil"] if "gil" in log["role"] else None))
+        if own in known and own[1] != "GIL":
+            spent[own] += spent.pop(("waiting", "GIL"), 0)
+        wall, total, bad = max(1, end - begin), max(1, sum(known.values())), []
+        for key in set(known) | set(spent):
+            share, got = 100.0 * known[key] / total, 100.0 * spent[key] / wall
+            words = "%s: %.2f %%, measured %.2f %%" % (" ".join(key) if isinstance(key, tuple) else key, share, got)
+            if show:
+                print("   ", words)
+            # What the thread does between its marks is no wait of theirs.
+            if abs(share - got) > POINTS and key not in ("rest",):
+                bad.append(words)
+        check(not bad, title + ": each class", *bad)
+        if show:
+            marks = collections.Counter(row[3] for row in log["rows"] if begin < row[0] <= end)
+            print("      %.3f s, marks %s" % (wall / 1e9, dict(marks)))
+            for stack, ns in stacks.most_common(3):
+                print("      %5.1f %%  %s" % (100.0 * ns / wall, " < ".join(recording.path(stack)[:7])))
+
+
+def main():
+    global skipped
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--rate", type=int, default=999)
+    parser.add_argument("--only", default="sleep,pipe,socket,lock,gil2,gil8,child,ready,stopped")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
+    arguments = parser.parse_args()
+    if os.geteuid():
+        skipped += 1
+    else:
+        for python in arguments.pythons:
+            judge(python, arguments.seconds, arguments.rate, arguments.only, arguments.show)
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

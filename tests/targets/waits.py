@@ -1,0 +1,169 @@
+"""Waits in known ways, and writes down itself for how long.
+
+    waits.py FOLDER SCENARIO          does that
+    waits.py FOLDER SCENARIO,SCENARIO...  starts each as a child, prints their pids, ends with its stdin
+
+Every thread that counts has marks: at CLOCK_MONOTONIC ns, what it had used of its own CPU time by then, what it had waited for a CPU
+(the kernel's run_delay), and what it did since the mark before. They go to FOLDER/SCENARIO.json when stdin ends."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+logs = {}
+over = threading.Event()
+
+
+class Marks:
+    def __init__(self, role):
+        tid = threading.get_native_id()
+        self.rows, self.fd = [], os.open("/proc/self/task/%d/schedstat" % tid, os.O_RDONLY)
+        logs["%d" % tid] = {"role": role, "rows": self.rows}
+        self.mark("begin")
+
+    def mark(self, what):
+        delay = int(os.pread(self.fd, 100, 0).split()[1])
+        self.rows.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.clock_gettime_ns(time.CLOCK_THREAD_CPUTIME_ID), delay, what))
+
+
+def start(work, *args):
+    threading.Thread(target=work, args=args, daemon=True).start()
+
+
+def burn(n):
+    x = 0
+    for i in range(n):
+        x += i & 3
+    return x
+
+
+def sleeper():
+    marks = Marks("sleep")
+    while True:
+        time.sleep(0.004)
+        marks.mark("sleep")
+        burn(20000)
+        marks.mark("run")
+
+
+def reader(fd, what):
+    marks = Marks(what)
+    while True:
+        os.read(fd, 1)
+        marks.mark(what)
+        burn(10000)
+        marks.mark("run")
+
+
+def receiver(end):
+    marks = Marks("socket")
+    while True:
+        end.recv(1)
+        marks.mark("socket")
+        burn(10000)
+        marks.mark("run")
+
+
+def feeder(feed):
+    while True:
+        time.sleep(0.005)
+        feed()
+
+
+def holder(lock):
+    while True:
+        with lock:
+            time.sleep(0.005)
+        time.sleep(0.0005)
+
+
+def waiter(lock):
+    marks = Marks("lock")
+    while True:
+        with lock:
+            pass
+        marks.mark("lock")
+        burn(10000)
+        marks.mark("run")
+
+
+def hog(role):
+    marks = Marks(role)
+    while True:
+        burn(50000)
+        marks.mark("gil")
+
+
+def parent():
+    marks = Marks("child")
+    while True:
+        child = subprocess.Popen(["sleep", "0.15"])
+        child.wait()
+        marks.mark("child")
+
+
+def runner(role):
+    marks = Marks(role)
+    while True:
+        burn(50000)
+        marks.mark(role)
+
+
+def scenario(name):
+    if name == "sleep":
+        start(sleeper)
+    elif name == "pipe":
+        out, into = os.pipe()
+        start(reader, out, "pipe")
+        start(feeder, lambda: os.write(into, b"x"))
+    elif name == "socket":
+        one, other = socket.socketpair()
+        start(receiver, one)
+        start(feeder, lambda: other.send(b"x"))
+    elif name == "lock":
+        lock = threading.Lock()
+        start(holder, lock)
+        start(waiter, lock)
+    elif name.startswith("gil"):
+        for _ in range(int(name[3:])):
+            start(hog, name)
+    elif name == "child":
+        start(parent)
+    elif name == "ready":
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        neighbour = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+        start(runner, name)
+        return neighbour
+    elif name == "stopped":
+        start(runner, name)
+    return None
+
+
+def main():
+    folder, name = sys.argv[1:]
+    if "," not in name:
+        neighbour = scenario(name)
+        print("up", flush=True)
+        sys.stdin.read()
+        if neighbour:
+            neighbour.kill()
+            neighbour.wait()
+        with open(os.path.join(folder, name + ".json"), "w") as f:
+            json.dump({"pid": os.getpid(), "threads": {tid: dict(log, rows=list(log["rows"])) for tid, log in logs.items()}}, f)
+        os._exit(0)
+    children = {name: subprocess.Popen([sys.executable, "-S", os.path.abspath(__file__), folder, name], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE) for name in name.split(",") if name}
+    for child in children.values():
+        child.stdout.readline()
+    print(json.dumps({name: child.pid for name, child in children.items()}), flush=True)
+    sys.stdin.read()
+    for child in children.values():
+        child.stdin.close()
+    for child in children.values():
+        child.wait()
+
+
+main()
