@@ -18,7 +18,7 @@ CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGET = os.path.join(ROOT, "tests/targets/callees.py")
 SHARE = 0.995
 EACH = 0.9      # of each callee by itself, if it was met often
-FEW = 200
+FEW = 30
 passed = failed = skipped = 0
 
 
@@ -90,7 +90,7 @@ def judge(python, seconds, rate, show, skip):
         expected, ways, spans, text = known[path[-1][0][0].split(".")[-1]]
         if not any(first <= path[-1][1] < end for first, end in spans):
             continue
-        if kind == "C call" and (detail == expected or detail in ways):
+        if kind != "C call" if not expected else kind == "C call" and (detail == expected or detail in ways):
             right[text] += 1
         else:
             wrong[text]["%s %s: %s" % (kind, detail, " < ".join(f[0] for f, _ in path[:6]))] += 1
@@ -108,7 +108,7 @@ def judge(python, seconds, rate, show, skip):
 
 
 def main():
-    global skipped, passed, failed
+    global skipped
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--seconds", type=int, default=7)
@@ -125,12 +125,7 @@ def main():
         skipped += 1
     else:
         for python in pythons:
-            before = passed, failed
             judge(python, arguments.seconds, arguments.rate, arguments.show, arguments.skip)
-            if failed > before[1] and not arguments.all:
-                print("    once more: one call of 92 that has no name in a run is 0.5 %; what shows twice, judges")
-                passed, failed = before
-                judge(python, arguments.seconds, arguments.rate, arguments.show, arguments.skip)
     print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
     return bool(failed)
 
