@@ -239,7 +239,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 		outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);
 	else if (kind == OPCODE_OPERATOR && !outermost)
 		outermost = site->callee;
-	if (outermost && certain)
+	if (outermost && certain && (!slot || name || kind == OPCODE_OPERATOR))
 		learn(site, outermost);
 	/* On the way there, or back: arguments are packed, frames of the interpreter's alone are there. */
 	if (!outermost && site->learned && !site->several && kind != OPCODE_OTHER)

@@ -6,16 +6,13 @@ root.
     splits.py [--seconds N] [--rate HZ] [PYTHON ...]     60,000 samples: --seconds 70"""
 import argparse
 import collections
-import importlib.util
 import json
 import os
 import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+from samples import ROOT, record, samples
+
 TARGET = os.path.join(ROOT, "tests/targets/splits.py")
 POINTS = 1.0
 # Memory that was used once is kept: page faults are for the function that makes them.
@@ -31,29 +28,23 @@ def check(good, name, *details):
     print("ok" if good else "FAILED", name, *details, flush=True)
 
 
-def record(python, seconds, rate):
+def recording(python, seconds, rate):
+    """What the target spent meanwhile, by its own account, and the recording."""
     def used():
         target.stdin.write(b"?\n")
         target.stdin.flush()
         return json.loads(target.stdout.readline())
 
-    with tempfile.TemporaryDirectory() as folder:
-        target = subprocess.Popen([python, TARGET, str(seconds + 60)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  env=KEEP)
-        try:
-            target.stdout.readline()
-            out = os.path.join(folder, "x.cprof")
-            before = used()
-            done = subprocess.run([CPROFD, "attach", str(target.pid), "-d", str(seconds), "-r", str(rate), "--native=full", "--kernel", "-f", "events",
-                                   "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=seconds + 60)
-            after = used()
-            if done.returncode:
-                raise RuntimeError(done.stderr.decode())
-        finally:
-            target.kill()
-            target.wait()
-        lines = subprocess.run(["zstdcat", out], stdout=subprocess.PIPE, check=True).stdout.splitlines()
-    return {name: after[name] - before[name] for name in after}, [json.loads(line) for line in lines]
+    target = subprocess.Popen([python, TARGET, str(seconds + 60)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=KEEP)
+    try:
+        target.stdout.readline()
+        before = used()
+        events = record(target.pid, seconds, rate, "--kernel")
+        after = used()
+    finally:
+        target.kill()
+        target.wait()
+    return {name: after[name] - before[name] for name in after}, events
 
 
 def way_of(kind, detail, path):
@@ -64,28 +55,14 @@ def way_of(kind, detail, path):
 
 
 def judge(python, seconds, rate):
-    truth, rows = record(python, seconds, rate)
+    truth, events = recording(python, seconds, rate)
     spent, within = collections.Counter(), collections.defaultdict(collections.Counter)
     n = 0
-    for e in rows:
-        kind = e["ev"]
-        if kind == "epoch":
-            classes, functions, frames, stacks = [("", "")], [], [], [None]
-        elif kind == "classes":
-            classes += [tuple(r) for r in e["rows"]]
-        elif kind in ("functions", "frames", "stacks"):
-            {"functions": functions, "frames": frames, "stacks": stacks}[kind].extend(e["rows"])
-        elif kind == "samples":
-            n += len(e["stack"])
-            for i, stack in enumerate(e["stack"]):
-                path = []
-                while stack:
-                    stack, frame = stacks[stack]
-                    path.append(functions[frames[frame][0]][0])
-                klass = classes[e.get("class", [0] * len(e["stack"]))[i]]
-                way = way_of(*klass, path)
-                spent[klass] += e.get("cpu", [0] * len(e["stack"]))[i]
-                within[way][klass] += e.get("cpu", [0] * len(e["stack"]))[i]
+    for sample in samples(events):
+        n += 1
+        klass = sample.kind, sample.name
+        spent[klass] += sample.cpu
+        within[way_of(*klass, [f[0] for f, _ in sample.frames])][klass] += sample.cpu
     total, all_truth = sum(spent.values()), sum(truth.values())
     measured = collections.Counter()
     for (kind, detail), cpu in spent.items():
