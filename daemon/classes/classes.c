@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "classes/rules.h"
+#include "classes/syscalls.h"
 
 const char *class__name(enum class_kind kind)
 {
@@ -160,14 +161,17 @@ static const char *phase_name(enum import_phase phase)
 
 /* --- the kernel --- */
 
-/* The C library's name of a system call: "__read_nocancel" -> "read". */
+/* Where no number stands before the instruction: by the C library's name, "__read_nocancel" -> "read". */
 static const char *call_name(const char *name)
 {
 	static const struct {
 		const char *pattern, *call;
 	} special[] = {
-		{"*read_nocancel", "read"}, {"*write_nocancel", "write"}, {"*open*_nocancel", "open"}, {"*close_nocancel", "close"},
+		{"*read_nocancel", "read"}, {"*write_nocancel", "write"}, {"*open*_nocancel", "openat"}, {"*close_nocancel", "close"},
 		{"*fcntl*_nocancel", "fcntl"}, {"*pthread_cond*", "futex"}, {"*lll_lock*", "futex"}, {"*futex*", "futex"},
+		{"open", "openat"}, {"open64", "openat"}, {"__open64", "openat"}, {"*fstatat*", "newfstatat"}, {"pread", "pread64"},
+		{"pwrite", "pwrite64"}, {"lseek64", "lseek"}, {"send", "sendto"}, {"recv", "recvfrom"}, {"waitpid", "wait4"},
+		{"fork", "clone"}, {"nanosleep", "clock_nanosleep"},
 		{"sem_*", "futex"}, {"*sbrk*", "brk"}, {"*clone3*", "clone3"}, {"*clock_nanosleep*", "clock_nanosleep"},
 	};
 	uint32_t i;
@@ -201,7 +205,9 @@ static const char *kernel_name(const struct class_input *in)
 		if (!fnmatch("*sysvec_*", name, 0) || !fnmatch("*common_interrupt*", name, 0) || !fnmatch("*irq*", name, 0))
 			return "interrupt";
 	}
-	if (in->kernel == KERNEL_CALL)
+	if (in->kernel >= KERNEL_NUMBERED && (name = syscalls__name(in->kernel - KERNEL_NUMBERED)))
+		return name;
+	if (in->kernel != KERNEL_FAULT)
 		return n < in->n ? call_name(in->frames[n].name) : "system call";
 	return "page fault";
 }

@@ -24,7 +24,7 @@ struct item {
 	struct thread *thread;
 	uint32_t next;             /* items from here to the thread's next one that waits; 0: none */
 	struct unfinished *unfinished; /* it waits for its native walk, and has no stack yet */
-	uint8_t kernel;            /* enum class_kernel: where the tick met it */
+	uint16_t kernel;           /* enum class_kernel: where the tick met it */
 	bool native;               /* its native frames are known: it has a class */
 	bool end, waits;           /* waits: for its CPU time */
 };
@@ -203,7 +203,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 /* The class of an item whose stack is told. */
 int classify__item(struct profile *profile, struct item *item);
 /* How a sample met the thread: enum class_kernel. */
-uint8_t classify__kernel(struct profile *profile, const struct record_sample *sample,
+uint16_t classify__kernel(struct profile *profile, const struct record_sample *sample,
 			 const struct part_native_frames *native);
 /* Rows since the last call (all: from the first). */
 int classify__tell(struct profile *profile, struct event_sink *sink, bool all);

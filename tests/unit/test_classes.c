@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -29,7 +30,7 @@ struct row {
 
 struct scene {
 	struct row rows[10]; /* innermost first, the whole stack */
-	enum class_kernel kernel;
+	uint32_t kernel;
 	enum class_kind kind;
 	const char *name;
 };
@@ -61,6 +62,8 @@ static const struct scene scenes[] = {
 	{{PY("__del__"), CORE("gc_collect_main"), PY("f")}, 0, CLASS_INTERPRETER, ""},
 	{{SO("read", "libc.so.6"), CORE("os_read"), CALL("posix.read"), PY("f")}, KERNEL_CALL, CLASS_KERNEL, "read"},
 	{{SO("__GI___libc_write", "libc.so.6"), PY("f")}, KERNEL_CALL, CLASS_KERNEL, "write"},
+	{{SO("open64", "libc.so.6"), PY("f")}, KERNEL_NUMBERED + SYS_openat, CLASS_KERNEL, "openat"},
+	{{SO("x", "libc.so.6"), PY("f")}, KERNEL_NUMBERED + 4095, CLASS_KERNEL, "x"},
 	{{SO("memset", "libc.so.6"), PY("f")}, KERNEL_FAULT, CLASS_KERNEL, "page fault"},
 	{{KERNEL("vfs_read"), KERNEL("__x64_sys_pread64"), KERNEL("entry_SYSCALL_64_after_hwframe"), SO("pread", "libc.so.6"), PY("f")},
 	 KERNEL_CALL, CLASS_KERNEL, "pread64"},
