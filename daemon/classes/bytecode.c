@@ -2,6 +2,19 @@
 
 #include <string.h>
 
+#define STEPS 64u /* instructions that are looked back at */
+
+struct step {
+	const struct opcode *opcode;
+	uint32_t argument, end; /* end: behind its caches */
+};
+
+/* The last instructions, a ring. */
+struct steps {
+	struct step last[STEPS];
+	uint32_t n;
+};
+
 static void add_name(struct bytecode_site *site, uint32_t name)
 {
 	memmove(site->names + 1, site->names, sizeof(site->names) - sizeof(site->names[0]));
@@ -9,11 +22,102 @@ static void add_name(struct bytecode_site *site, uint32_t name)
 	site->n += site->n < BYTECODE_NAMES;
 }
 
+static bool is_name(const struct opcode *opcode)
+{
+	return opcode->kind >= OPCODE_NAME && opcode->kind <= OPCODE_GLOBAL_1;
+}
+
+static bool is_global(const struct opcode *opcode)
+{
+	return opcode->kind == OPCODE_GLOBAL || opcode->kind == OPCODE_GLOBAL_1;
+}
+
+static uint32_t name_of(const struct step *step)
+{
+	static const uint8_t shifts[] = {[OPCODE_NAME_1] = 1, [OPCODE_NAME_2] = 2, [OPCODE_GLOBAL_1] = 1};
+
+	return step->argument >> shifts[step->opcode->kind];
+}
+
+static bool grown(int base, uint8_t growth, uint32_t argument, int64_t *ret)
+{
+	static const int8_t factors[] = {[GROWS_PLUS] = 1, [GROWS_MINUS] = -1, [GROWS_MINUS_2] = -2, [GROWS_BIT] = 1, [GROWS_MINUS_BIT] = -1};
+
+	*ret = base + (int64_t)factors[growth] * (growth >= GROWS_BIT ? argument & 1 : argument);
+	return growth != GROWS_UNKNOWN;
+}
+
+/* What pushed the item that has `depth` others above it, before instruction `at`; or NULL. *ret_at: its number. */
+static const struct step *producer(const struct steps *steps, uint32_t at, int64_t depth, uint32_t *ret_at)
+{
+	int64_t effect, pops, pushes;
+	uint32_t back;
+
+	for (back = 0; at && back < STEPS && at + STEPS > steps->n; back++) {
+		const struct step *step = &steps->last[--at % STEPS];
+
+		if (!grown(step->opcode->effect, step->opcode->growth, step->argument, &effect))
+			return NULL;
+		/* An expression's instructions push one result, but for those that load a method and its object. */
+		if (step->opcode->flags & OPCODE_KEEPS)
+			pops = -effect;
+		else if (step->opcode->kind == OPCODE_NAME || step->opcode->kind == OPCODE_NAME_1)
+			pops = 1;
+		else if (step->opcode->kind == OPCODE_NAME_2)
+			pops = 3;
+		else
+			pops = effect < 1 ? 1 - effect : 0;
+		pushes = effect + pops;
+		if (pushes > depth) {
+			*ret_at = at;
+			return step;
+		}
+		depth += pops - pushes;
+	}
+	return NULL;
+}
+
+/* How many names were loaded after instruction `at`: which one in `names` is its own. */
+static uint32_t names_behind(const struct steps *steps, uint32_t at)
+{
+	uint32_t n = 0;
+
+	while (++at < steps->n)
+		n += is_name(steps->last[at % STEPS].opcode);
+	return n;
+}
+
+/* The instruction that comes next is a call. */
+static void find_callee(const struct steps *steps, const struct opcode *call, uint32_t argument, struct bytecode_site *ret)
+{
+	const struct step *callee, *owner;
+	int64_t depth;
+	uint32_t at;
+
+	callee = grown(call->depth, call->depth_growth, argument, &depth) ? producer(steps, steps->n, depth, &at) : NULL;
+	if (!callee)
+		return;
+	ret->exact = true;
+	ret->named = is_name(callee->opcode);
+	if (!ret->named)
+		return;
+	ret->own = names_behind(steps, at);
+	if (is_global(callee->opcode))
+		ret->builtin = callee->opcode->flags & OPCODE_BUILTIN ? BUILTIN_YES : callee->opcode->flags & OPCODE_MODULE ? BUILTIN_NO : BUILTIN_MAYBE;
+	if (callee->opcode->flags & OPCODE_POINTER && callee->opcode->caches >= 4)
+		ret->pointer = callee->end - 8;
+	owner = is_global(callee->opcode) ? NULL : producer(steps, at, 0, &at);
+	if (owner && is_name(owner->opcode))
+		ret->owner = names_behind(steps, at);
+}
+
 void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t offset, struct bytecode_site *ret)
 {
+	struct steps steps;
 	uint32_t at, next, argument = 0;
 
-	*ret = (struct bytecode_site){};
+	steps.n = 0;
+	*ret = (struct bytecode_site){.owner = BYTECODE_NAMES};
 	if (minor < OPCODE_FIRST || minor >= OPCODE_FIRST + OPCODE_VERSIONS)
 		return;
 	for (at = 0; size >= 2 && at <= size - 2; at = next) {
@@ -23,12 +127,16 @@ void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t
 		next = at + 2 + 2 * opcode->caches;
 		if (offset < next) {
 			ret->kind = opcode->kind == OPCODE_CALL || opcode->kind == OPCODE_OPERATOR ? opcode->kind : OPCODE_OTHER;
+			ret->callee = opcode->callee;
+			if (opcode->kind == OPCODE_CALL)
+				find_callee(&steps, opcode, argument, ret);
 			return;
 		}
 		if (opcode->kind == OPCODE_EXTENDED)
 			continue;
-		if (opcode->kind >= OPCODE_NAME && opcode->kind <= OPCODE_NAME_2)
-			add_name(ret, argument >> (opcode->kind - OPCODE_NAME));
+		steps.last[steps.n++ % STEPS] = (struct step){opcode, argument, next};
+		if (is_name(opcode))
+			add_name(ret, name_of(&steps.last[(steps.n - 1) % STEPS]));
 		argument = 0;
 	}
 }

@@ -22,11 +22,15 @@
 
 #define CALLABLES_MAX 65536u
 #define CALLABLE_COLLECTOR_NAME "(collector)"
+#define CALLABLE_MACHINERY_NAME "(call)"
+#define CALLABLE_ENTRY_NAME "(entry)"
 
 enum callable_kind {
 	CALLABLE_METHOD, /* of a PyMethodDef */
 	CALLABLE_NEW,    /* makes or fills an object: the name is the type's */
 	CALLABLE_SLOT,   /* "type.__op__" */
+	CALLABLE_MACHINERY, /* of the C interface: calls whatever it is given (PyObject_Vectorcall) */
+	CALLABLE_ENTRY,  /* ... enters a Python function */
 	CALLABLE_COLLECTOR, /* of the interpreter: what gc.collect() calls. No Python code calls it */
 };
 
@@ -54,6 +58,7 @@ struct callables {
 	uint32_t n, capacity;
 	struct candidate *candidates;
 	uint32_t n_candidates, candidates_capacity;
+	bool builtins;         /* those of the module `builtins` are among them */
 	struct arena names;
 };
 
@@ -62,5 +67,10 @@ int callables__find(struct unwind_source *elf, struct callables *ret);
 void callables__free(struct callables *callables);
 /* Whose code is at vaddr; NULL: of none. */
 const struct callable *callables__at(const struct callables *callables, uint64_t vaddr);
+
+/* What Python calls the function of `builtins`, or the type, of this name; or the only method of it. NULL: none, or
+ * several. Takes 10 us. */
+const char *callables__named(const struct callables *callables, const char *name);
+const char *callables__method(const struct callables *callables, const char *name);
 
 #endif

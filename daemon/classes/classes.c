@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "classes/rules.h"
+#include "classes/syscalls.h"
 
 const char *class__name(enum class_kind kind)
 {
@@ -85,13 +86,30 @@ enum class_forwards class__forwards(const char *callee)
 	return ANY(silent, callee) ? FORWARDS_SILENTLY : FORWARDS_NOT;
 }
 
+/* What a rule says of it; TRAIT_NONE: no rule does. */
+static struct trait rule_trait(const char *name, const char *module)
+{
+	uint32_t i;
+
+	for (i = 0; i < n_class_rules; i++) {
+		const struct class_rule *rule = &class_rules[i];
+
+		if ((rule->module && fnmatch(rule->module, module, 0)) || (rule->name && fnmatch(rule->name, name, 0)))
+			continue;
+		if (rule->kind == RULE_OF_CALLER)
+			return (struct trait){TRAIT_SYSTEM, 0};
+		return (struct trait){rule->kind == CLASS_NONE ? TRAIT_NONE : TRAIT_RULE, (uint8_t)i};
+	}
+	return (struct trait){TRAIT_NONE, 0};
+}
+
 struct trait class__trait(enum class_origin origin, const char *name, const char *module, const char *file)
 {
 	static const char *const systems[] = {"libc.so*", "libc-*", "libm.so*", "libm-*", "ld-linux*", "ld-*.so", "ld-musl*",
 					      "libpthread*", "libdl*", "librt*", "libutil*", "libgcc_s*", "libstdc++*", "[[]vdso[]]",
 					      "libmvec*"};
 	static const char *const bridges[] = {"_ctypes.*", "libffi*", "_cffi_backend.*"};
-	uint32_t i;
+	struct trait trait;
 
 	switch (origin) {
 	case ORIGIN_PYTHON:
@@ -101,22 +119,19 @@ struct trait class__trait(enum class_origin origin, const char *name, const char
 	case ORIGIN_KERNEL:
 		return (struct trait){TRAIT_KERNEL, 0};
 	case ORIGIN_CALL:
-		return (struct trait){class__forwards(name) ? TRAIT_FORWARDS : TRAIT_CALL, 0};
+		trait = rule_trait(name, "(callee)");
+		if (trait.kind == TRAIT_NONE)
+			trait.kind = class__forwards(name) ? TRAIT_FORWARDS : TRAIT_CALL;
+		return trait;
 	case ORIGIN_INTERPRETER:
 		return interpreter_trait(name);
 	case ORIGIN_NATIVE:
 	case ORIGIN_JIT:
 		break;
 	}
-	for (i = 0; i < n_class_rules; i++) {
-		const struct class_rule *rule = &class_rules[i];
-
-		if ((rule->module && fnmatch(rule->module, module, 0)) || (rule->name && fnmatch(rule->name, name, 0)))
-			continue;
-		if (rule->kind == CLASS_NONE)
-			break;
-		return (struct trait){TRAIT_RULE, (uint8_t)i};
-	}
+	trait = rule_trait(name, module);
+	if (trait.kind != TRAIT_NONE)
+		return trait;
 	if (origin == ORIGIN_JIT)
 		return (struct trait){TRAIT_JIT, 0};
 	if (ANY(systems, module))
@@ -146,14 +161,17 @@ static const char *phase_name(enum import_phase phase)
 
 /* --- the kernel --- */
 
-/* The C library's name of a system call: "__read_nocancel" -> "read". */
+/* Where no number stands before the instruction: by the C library's name, "__read_nocancel" -> "read". */
 static const char *call_name(const char *name)
 {
 	static const struct {
 		const char *pattern, *call;
 	} special[] = {
-		{"*read_nocancel", "read"}, {"*write_nocancel", "write"}, {"*open*_nocancel", "open"}, {"*close_nocancel", "close"},
+		{"*read_nocancel", "read"}, {"*write_nocancel", "write"}, {"*open*_nocancel", "openat"}, {"*close_nocancel", "close"},
 		{"*fcntl*_nocancel", "fcntl"}, {"*pthread_cond*", "futex"}, {"*lll_lock*", "futex"}, {"*futex*", "futex"},
+		{"open", "openat"}, {"open64", "openat"}, {"__open64", "openat"}, {"*fstatat*", "newfstatat"}, {"pread", "pread64"},
+		{"pwrite", "pwrite64"}, {"lseek64", "lseek"}, {"send", "sendto"}, {"recv", "recvfrom"}, {"waitpid", "wait4"},
+		{"fork", "clone"}, {"nanosleep", "clock_nanosleep"},
 		{"sem_*", "futex"}, {"*sbrk*", "brk"}, {"*clone3*", "clone3"}, {"*clock_nanosleep*", "clock_nanosleep"},
 	};
 	uint32_t i;
@@ -187,7 +205,9 @@ static const char *kernel_name(const struct class_input *in)
 		if (!fnmatch("*sysvec_*", name, 0) || !fnmatch("*common_interrupt*", name, 0) || !fnmatch("*irq*", name, 0))
 			return "interrupt";
 	}
-	if (in->kernel == KERNEL_CALL)
+	if (in->kernel >= KERNEL_NUMBERED && (name = syscalls__name(in->kernel - KERNEL_NUMBERED)))
+		return name;
+	if (in->kernel != KERNEL_FAULT)
 		return n < in->n ? call_name(in->frames[n].name) : "system call";
 	return "page fault";
 }

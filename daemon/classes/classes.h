@@ -87,6 +87,7 @@ enum class_kernel {
 	KERNEL_NO,      /* the tick met the thread in user space */
 	KERNEL_CALL,    /* in a system call */
 	KERNEL_FAULT,   /* at an instruction that is none: a page fault, an interrupt */
+	KERNEL_NUMBERED, /* + n: in system call n */
 };
 
 struct class_frame {
@@ -98,7 +99,7 @@ struct class_input {
 	const struct class_frame *frames; /* innermost first, up to the first Python one */
 	uint32_t n;
 	enum import_phase import;         /* of the innermost frame */
-	enum class_kernel kernel;
+	uint32_t kernel;                  /* enum class_kernel */
 };
 
 struct class_result {

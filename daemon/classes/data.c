@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,6 +208,15 @@ struct dynamic {
 static int read_dynamic(const struct data *data, const Elf64_Phdr *headers, uint32_t n,
 			struct dynamic *ret)
 {
+	static const struct {
+		int64_t tag;
+		size_t offset;
+	} members[] = {
+		{DT_RELA, offsetof(struct dynamic, rela)},	 {DT_RELASZ, offsetof(struct dynamic, rela_size)},
+		{DT_JMPREL, offsetof(struct dynamic, plt)},	 {DT_PLTRELSZ, offsetof(struct dynamic, plt_size)},
+		{DT_STRTAB, offsetof(struct dynamic, strings)},	 {DT_STRSZ, offsetof(struct dynamic, strings_size)},
+		{DT_SYMTAB, offsetof(struct dynamic, symbols)},
+	};
 	uint64_t at, left;
 	Elf64_Dyn entry;
 	uint32_t i;
@@ -222,20 +232,9 @@ static int read_dynamic(const struct data *data, const Elf64_Phdr *headers, uint
 			return -EBADMSG;
 		if (entry.d_tag == DT_NULL)
 			break;
-		if (entry.d_tag == DT_RELA)
-			ret->rela = entry.d_un.d_ptr;
-		if (entry.d_tag == DT_RELASZ)
-			ret->rela_size = entry.d_un.d_val;
-		if (entry.d_tag == DT_JMPREL)
-			ret->plt = entry.d_un.d_ptr;
-		if (entry.d_tag == DT_PLTRELSZ)
-			ret->plt_size = entry.d_un.d_val;
-		if (entry.d_tag == DT_STRTAB)
-			ret->strings = entry.d_un.d_ptr;
-		if (entry.d_tag == DT_STRSZ)
-			ret->strings_size = entry.d_un.d_val;
-		if (entry.d_tag == DT_SYMTAB)
-			ret->symbols = entry.d_un.d_ptr;
+		for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+			if (members[i].tag == entry.d_tag)
+				memcpy((char *)ret + members[i].offset, &entry.d_un.d_val, sizeof(uint64_t));
 	}
 	return 0;
 }

@@ -7,11 +7,15 @@
 /* The first that fits holds. */
 /* clang-format off */
 const struct class_rule class_rules[] = {
-	/* Numba: the dispatcher finds the compiled version by the arguments' types, its helpers unbox and box. */
+	/* Numba: the dispatcher finds the compiled version by the arguments' types, its helpers and a wrapper of each kernel unbox
+	 * and box; what counts references works for both. */
+	{"(callee)", "_dispatcher.Dispatcher.__call__", CLASS_DISPATCH, "Numba"},
 	{"_dispatcher.*", NULL, CLASS_DISPATCH, "Numba"},
+	{"_nrt_python.*", NULL, RULE_OF_CALLER, ""},
 	{"_helperlib.*", "*numba_*", CLASS_NONE, ""}, /* mathematics, called by kernels */
 	{"_helperlib.*", NULL, CLASS_DISPATCH, "Numba"},
-	{"JIT", "*(wrapper)*", CLASS_DISPATCH, "Numba"},
+	{"JIT", "[Nn][Rr][Tt]_*", RULE_OF_CALLER, ""},
+	{"JIT", "*[[]cpython wrapper[]]", CLASS_DISPATCH, "Numba"},
 	{"JIT", "cpython::*", CLASS_DISPATCH, "Numba"},
 	{"JIT", "_ZN7cpython*", CLASS_DISPATCH, "Numba"},
 

@@ -5,8 +5,10 @@
 
 #include <stdint.h>
 
+#define RULE_OF_CALLER CLASS_COUNT /* part of who called it */
+
 struct class_rule {
-	const char *module; /* pattern (fnmatch) of the file's name, or of who made it; NULL: any */
+	const char *module; /* pattern (fnmatch) of the file's name, or of who made it ("JIT"); "(callee)": what Python called */
 	const char *name;   /* pattern of the function's name; NULL: any */
 	uint8_t kind;       /* enum class_kind; CLASS_NONE: the rest of the list is not asked */
 	const char *what;

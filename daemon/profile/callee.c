@@ -5,35 +5,7 @@
 #include "classes/bytecode.h"
 #include "profile/internal.h"
 
-enum site_state { SITE_NEW, SITE_READ, SITE_UNREADABLE };
-
-/* Kept by its place: another one may take it. */
-static struct site *site_of(struct profile *profile, const struct py_frame *frame)
-{
-	uint64_t hash = hash__pair(&profile->tables.seed, frame->code, (uint32_t)frame->offset);
-	struct site *site = &profile->stack->sites[hash % KNOWN_SITES];
-
-	if (site->key != frame->code || site->offset != frame->offset)
-		*site = (struct site){.key = frame->code, .offset = frame->offset};
-	return site;
-}
-
-static const struct place_site *read_site(struct profile *profile, const struct record_task *task, struct site *site)
-{
-	struct places *places = profile->options.places;
-	uint32_t serial;
-
-	if (site->state == SITE_NEW && site->offset >= 0 && places->site) {
-		serial = codes__find(profile->codes, site->key);
-		if (serial == CODE_NONE)
-			return &site->at; /* it may come */
-		site->state = places->site(places, task, site->key, codes__get(profile->codes, serial)->address,
-					   (uint32_t)site->offset, &site->at)
-				      ? SITE_UNREADABLE
-				      : SITE_READ;
-	}
-	return &site->at;
-}
+#define ASKED_LAST 256u /* a place that has not said it by then will not */
 
 static const char *last_part(const char *name)
 {
@@ -42,7 +14,7 @@ static const char *last_part(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-static bool loads(const struct place_site *site, const char *name, size_t size)
+static bool loads(const struct site *site, const char *name, size_t size)
 {
 	uint32_t i;
 
@@ -53,27 +25,30 @@ static bool loads(const struct place_site *site, const char *name, size_t size)
 }
 
 /* Is what it belongs to named as well: "zlib" of "zlib.crc32"? */
-static bool owner_loaded(const struct place_site *site, const char *name)
+static bool owner_loaded(const struct site *site, const char *name)
 {
 	const char *last = last_part(name);
 
 	return last > name && loads(site, name, (size_t)(last - 1 - name));
 }
 
-/* The candidate whose name is loaded last before the instruction. */
-static const char *by_name(const struct callables *callables, const struct callable *callable,
-			   const struct place_site *site)
+/* The candidate whose name is loaded last before the instruction; `direct`: by what it calls. */
+static const char *by_name(const struct callable *callable, const struct site *site, bool direct)
 {
+	const struct candidate *candidates = callable->of->candidates + callable->first;
+	uint32_t i = 0, end = site->n, j;
 	const char *found = NULL;
-	uint32_t i, j;
 
-	for (i = 0; !found && i < site->n; i++)
+	if (direct && site->exact) {
+		i = site->own ? site->own - 1u : 0;
+		end = site->own;
+	}
+	for (; !found && i < end; i++)
 		for (j = 0; j < callable->n; j++) {
-			const char *name = callables->candidates[callable->first + j].name;
+			const char *name = candidates[j].name;
 
-			if (callables->candidates[callable->first + j].deep == CANDIDATE_CALLED ||
-			    strcmp(last_part(name), site->names[i]) || (found && !owner_loaded(site, name) &&
-			    (owner_loaded(site, found) || strlen(name) >= strlen(found))))
+			if (candidates[j].deep == CANDIDATE_CALLED || strcmp(last_part(name), site->names[i]) ||
+			    (found && !owner_loaded(site, name) && (owner_loaded(site, found) || strlen(name) >= strlen(found))))
 				continue;
 			found = name;
 		}
@@ -115,11 +90,16 @@ enum trust {
 
 /* What Python code calls this function, called from there; NULL: it cannot be told, or is none. `direct`: the
  * instruction called it. */
-static const char *name_of(const struct callable *callable, const struct place_site *site, bool direct, enum trust trust)
+static const char *name_of(struct profile *profile, const struct record_header *header, struct site *site,
+			   const struct callable *callable, bool direct, enum trust trust)
 {
 	const struct callables *callables = callable->of;
-	const char *name = site->kind == OPCODE_CALL ? by_name(callables, callable, site) : NULL;
+	const char *name;
 
+	if (callable->name && callable->n <= 1) /* nobody else's */
+		return callable->name;
+	sites__read(profile, &header->task, site, false);
+	name = site->kind == OPCODE_CALL ? by_name(callable, site, direct) : NULL;
 	if (name || callable->name)
 		return name ? name : callable->name;
 	if (direct && site->kind == OPCODE_OPERATOR)
@@ -131,7 +111,7 @@ static const char *name_of(const struct callable *callable, const struct place_s
 
 static bool is_callable(const struct callable *callable)
 {
-	return callable && callable->kind != CALLABLE_COLLECTOR;
+	return callable && callable->kind < CALLABLE_MACHINERY;
 }
 
 /* The same place calls the same, nearly always. */
@@ -142,27 +122,8 @@ static void learn(struct site *site, const char *name)
 	site->learned = name;
 }
 
-/* The body of a function that calls what it was given, if only that one jumps to it; or NULL. Else what it calls on its way,
- * to convert an argument, would pass for what Python code called. */
-static const char *forwarder(const struct callable *callable)
-{
-	const char *found = NULL;
-	uint32_t i;
-
-	if (callable->name || callable->exported)
-		return NULL;
-	for (i = 0; i < callable->n; i++) {
-		const struct candidate *candidate = &callable->of->candidates[callable->first + i];
-
-		if (found && strcmp(found, candidate->name))
-			return NULL;
-		found = candidate->name;
-	}
-	return found && class__forwards(found) == FORWARDS_SHOWN ? found : NULL;
-}
-
-/* From the outside. *ret_slot: the outermost is a slot. */
-static const char *choose(struct profile *profile, struct site *site, const struct record_task *task, uint32_t begin,
+/* From the outside. *ret_slot: the outermost is a slot that no call is meant for. */
+static const char *choose(struct profile *profile, struct site *site, const struct record_header *header, uint32_t begin,
 			  uint32_t end, enum trust trust, bool *ret_slot)
 {
 	struct stack *stack = profile->stack;
@@ -173,47 +134,117 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 	*ret_slot = false;
 	for (i = end; i > begin; i--) {
 		const struct callable *callable = stack->callables[stack->items[i - 1].index];
-		const char *through = is_callable(callable) ? forwarder(callable) : NULL;
-		uint8_t forwards = through ? FORWARDS_SHOWN : is_callable(callable) ? callable->forwards : FORWARDS_NOT;
 
 		stack->chosen[i - 1 - begin] = NULL;
-		if (!is_callable(callable) || !(wanted || forwards))
+		if (!is_callable(callable) || !(wanted || callable->forwards))
 			continue;
-		if (forwards == FORWARDS_SILENTLY) {
+		if (callable->of->builtins)
+			profile->sites.builtins = callable->of;
+		if (callable->forwards == FORWARDS_SILENTLY) {
 			wanted = true;
 			continue;
 		}
-		name = through ? through : name_of(callable, read_site(profile, task, site), direct, trust);
+		name = name_of(profile, header, site, callable, direct, trust);
 		if (!name)
 			continue;
 		if (outermost) {
 			stack->chosen[i - 1 - begin] = name;
 		} else {
 			outermost = name;
-			*ret_slot = callable->name && callable->kind == CALLABLE_SLOT;
+			*ret_slot = callable->name && callable->kind == CALLABLE_SLOT && strcmp(last_part(name), "__call__");
 		}
-		wanted = forwards;
+		wanted = callable->forwards;
 		direct = false;
 	}
 	return outermost;
 }
 
-void callee__choose(struct profile *profile, const struct record_task *task, const struct py_frame *frame, uint32_t begin,
+/* The function that a method's descriptor has. */
+static const char *name_of_function(struct profile *profile, const struct record_header *header, const struct site *site)
+{
+	struct places *places = profile->options.places;
+	struct place place = {.module_name = "", .name = ""};
+	const char *name;
+
+	if (places->find(places, &header->task, site->function, header->time, &place) || !place.callable ||
+	    place.callable->start != place.vaddr)
+		return NULL;
+	name = by_name(place.callable, site, true);
+	return name ? name : place.callable->name;
+}
+
+/* Is it a C function that runs, or is about to? Of a Python function that native code calls, its frame shows sooner or later;
+ * of one that the eval loop enters by itself, nothing of what calls C functions. */
+static bool calls_c(const struct profile *profile, struct site *site, uint32_t begin, uint32_t end)
+{
+	const struct stack *stack = profile->stack;
+	const struct callable *callable = NULL;
+	uint32_t i;
+
+	for (i = begin; i < end; i++) {
+		callable = stack->callables[stack->items[i].index];
+		site->python |= callable && callable->kind == CALLABLE_ENTRY;
+	}
+	site->python |= begin && stack->items[begin - 1].kind == WEAVE_PYTHON;
+	return !site->python && (!site->inlines || (callable && callable->kind == CALLABLE_MACHINERY));
+}
+
+/* What a call is about to call, by what its instructions say alone. *ret_certain: it does not rest on the absence of anything. */
+static const char *told(struct profile *profile, const struct record_header *header, struct site *site, uint32_t begin, uint32_t end,
+			bool *ret_certain)
+{
+	const struct callables *builtins = profile->sites.builtins;
+	const char *name = NULL, *own = site->own && builtins ? site->names[site->own - 1] : NULL;
+	bool c = calls_c(profile, site, begin, end);
+
+	*ret_certain = true;
+	if (site->callee) {
+		name = site->callee;
+	} else if (site->function) {
+		name = name_of_function(profile, header, site);
+	} else if (own && site->builtin == BUILTIN_YES) {
+		name = callables__named(builtins, own);
+	} else if (own && c && !site->learned && site->builtin != BUILTIN_NO) {
+		*ret_certain = false;
+		name = site->builtin == BUILTIN_MAYBE ? callables__named(builtins, own) : callables__method(builtins, own);
+	}
+	/* Instructions that were not specialised yet are read again, at longer and longer intervals. */
+	if (!name && !site->learned && site->asked < ASKED_LAST) {
+		site->asked++;
+		sites__read(profile, &header->task, site, !(site->asked & (site->asked - 1)));
+	}
+	return name;
+}
+
+void callee__choose(struct profile *profile, const struct record_header *header, const struct py_frame *frame, uint32_t begin,
 		    uint32_t end, const char **ret_outermost)
 {
-	struct site *site = site_of(profile, frame);
-	bool slot;
-	const char *outermost = choose(profile, site, task, begin, end, TRUST_NAMES, &slot);
-	uint8_t kind = outermost && !slot ? OPCODE_OTHER : read_site(profile, task, site)->kind;
+	struct site *site = sites__of(profile, frame), none = {.key = frame->code, .offset = -1};
+	const char *outermost, *name = NULL;
+	uint8_t kind = OPCODE_OTHER;
+	bool slot, certain = true;
 
-	if (slot && kind == OPCODE_CALL && !(outermost = choose(profile, site, task, begin, end, TRUST_EXPORTED, &slot)))
-		outermost = choose(profile, site, task, begin, end, TRUST_NAMES, &slot);
-	if (outermost)
+	if (!site)
+		site = &none;
+	outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);
+	if (!outermost || slot) {
+		sites__read(profile, &header->task, site, false);
+		kind = site->kind;
+	}
+	if (kind == OPCODE_CALL && !site->several)
+		name = told(profile, header, site, begin, end, &certain);
+	if (name)
+		outermost = name;
+	else if (kind == OPCODE_CALL && slot && !(outermost = choose(profile, site, header, begin, end, TRUST_EXPORTED, &slot)))
+		outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);
+	else if (kind == OPCODE_OPERATOR && !outermost)
+		outermost = site->callee;
+	if (outermost && certain && (!slot || name || kind == OPCODE_OPERATOR))
 		learn(site, outermost);
 	/* On the way there, or back: arguments are packed, frames of the interpreter's alone are there. */
-	else if (site->learned && !site->several && kind != OPCODE_OTHER)
+	if (!outermost && site->learned && !site->several && kind != OPCODE_OTHER)
 		outermost = site->learned;
-	else if (kind != OPCODE_OTHER)
-		outermost = choose(profile, site, task, begin, end, TRUST_JUMPS, &slot);
+	else if (!outermost && kind != OPCODE_OTHER)
+		outermost = choose(profile, site, header, begin, end, TRUST_JUMPS, &slot);
 	*ret_outermost = outermost;
 }

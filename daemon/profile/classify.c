@@ -190,18 +190,26 @@ int classify__item(struct profile *profile, struct item *item)
 	return err;
 }
 
-/* A tick in the kernel: behind a system call's instruction, or anywhere else. */
-uint8_t classify__kernel(struct profile *profile, const struct record_sample *sample,
-			 const struct part_native_frames *native)
+/* A tick in the kernel: behind a system call's instruction, or anywhere else. Most often its number is loaded right before it. */
+uint16_t classify__kernel(struct profile *profile, const struct record_sample *sample,
+			  const struct part_native_frames *native)
 {
 	static const uint8_t syscall[] = {0x0f, 0x05};
 	struct places *places = profile->options.places;
-	uint8_t before[2];
+	uint8_t before[7] = {}; /* mov $number, %eax; syscall */
+	uint64_t pc;
+	uint32_t number;
 
 	if (!(sample->flags & SAMPLE_IN_KERNEL))
 		return KERNEL_NO;
-	if (!places || !places->read || !native || !native->n ||
-	    places->read(places, &sample->header.task, (native->pc[0] & ~NATIVE_EXACT) - 2, before, sizeof(before)))
+	if (!places || !places->read || !native || !native->n)
 		return KERNEL_FAULT;
-	return memcmp(before, syscall, sizeof(before)) ? KERNEL_FAULT : KERNEL_CALL;
+	pc = native->pc[0] & ~NATIVE_EXACT;
+	if (places->read(places, &sample->header.task, pc - sizeof(before), before, sizeof(before)) &&
+	    places->read(places, &sample->header.task, pc - 2, before + 5, 2))
+		return KERNEL_FAULT;
+	if (memcmp(before + 5, syscall, sizeof(syscall)))
+		return KERNEL_FAULT;
+	memcpy(&number, before + 1, sizeof(number));
+	return before[0] == 0xb8 && number < 4096 ? (uint16_t)(KERNEL_NUMBERED + number) : KERNEL_CALL;
 }

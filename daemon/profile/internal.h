@@ -24,7 +24,7 @@ struct item {
 	struct thread *thread;
 	uint32_t next;             /* items from here to the thread's next one that waits; 0: none */
 	struct unfinished *unfinished; /* it waits for its native walk, and has no stack yet */
-	uint8_t kernel;            /* enum class_kernel: where the tick met it */
+	uint16_t kernel;           /* enum class_kernel: where the tick met it */
 	bool native;               /* its native frames are known: it has a class */
 	bool end, waits;           /* waits: for its CPU time */
 	bool wait, ready;          /* of a thread on no CPU; ready: it was woken, or could run on */
@@ -70,16 +70,32 @@ struct known_place {
 	uint32_t frame;
 	uint8_t mark;
 };
-/* Where a Python frame called native code. */
+/* Where a Python frame called native code; sites.c. */
 struct site {
-	uint64_t key;                  /* of its code; 0: free */
+	uint64_t key;                  /* of its code */
 	int32_t offset;
-	uint8_t state;                 /* callee.c */
+	uint8_t state;
+	bool several;                  /* something else than `learned` was called there, too */
+	bool python;                   /* ... a Python function */
+	uint16_t asked;                /* how often it did not say what is called */
 	const char *learned;           /* what was called there; NULL: nothing yet */
-	bool several;                  /* ... and something else, too */
-	struct place_site at;
+	/* As struct place_site has it; strings live as long as the sites. */
+	uint8_t kind, exact, own, owner, builtin, inlines, n;
+	const char *callee;
+	uint64_t function;
+	const char *names[PLACE_SITE_NAMES];
 };
-#define KNOWN_SITES 1024u
+
+struct sites {
+	struct site *rows;
+	uint32_t n, capacity;
+	struct slots by_place;
+	const char **names;            /* each once */
+	uint32_t n_names, names_capacity;
+	struct slots by_name;
+	struct arena strings;
+	const struct callables *builtins; /* of an interpreter that was met; lives as long as the look-up */
+};
 
 #define KNOWN_PLACES 8192u /* a Numba compile meets some 4,000 */
 
@@ -95,7 +111,6 @@ struct stack {
 	struct known_place known[KNOWN_PLACES];
 	struct class_frame classified[RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u]; /* classify.c */
 	const char *chosen[RECORD_NATIVE_FRAMES_MAX]; /* callee.c: names of callees; NULL: none */
-	struct site sites[KNOWN_SITES];
 	uint32_t n;                /* steps; innermost first */
 };
 
@@ -131,6 +146,7 @@ struct profile {
 	size_t waits_bytes;               /* waits.c */
 	struct ledger ledger;
 	struct classes classes;
+	struct sites sites;
 	struct stack *stack;
 	uint64_t batch_time, ledger_time; /* when they went out last */
 	uint64_t no_room_time;            /* codes were full */
@@ -173,17 +189,25 @@ void unfinished__free(struct profile *profile);
 /* kernel.c. Puts the frames of the kernel, which are inside of all others. */
 int kernel__put(struct profile *profile, const struct record_sample *sample, bool *ret_whole);
 
+/* sites.c */
+/* Of a frame's position; valid until the next call. NULL: no memory. */
+struct site *sites__of(struct profile *profile, const struct py_frame *frame);
+/* What its instructions say is read, if it was not yet (again: even then). */
+void sites__read(struct profile *profile, const struct record_task *task, struct site *site, bool again);
+size_t sites__bytes(const struct sites *sites);
+void sites__forget(struct sites *sites);
+
 /* callee.c */
 /* Native frames that a Python frame called, items [begin, end) of the stack, innermost first: profile->stack->chosen[i - begin] is the name
  * of what was called there, and the frame of what the instruction called is put outside of all: *ret_outermost. */
-void callee__choose(struct profile *profile, const struct record_task *task, const struct py_frame *frame, uint32_t begin,
+void callee__choose(struct profile *profile, const struct record_header *header, const struct py_frame *frame, uint32_t begin,
 		    uint32_t end, const char **ret_outermost);
 
 /* classify.c */
 /* The class of an item whose stack is told. */
 int classify__item(struct profile *profile, struct item *item);
 /* How a sample met the thread: enum class_kernel. */
-uint8_t classify__kernel(struct profile *profile, const struct record_sample *sample,
+uint16_t classify__kernel(struct profile *profile, const struct record_sample *sample,
 			 const struct part_native_frames *native);
 /* Rows since the last call (all: from the first). */
 int classify__tell(struct profile *profile, struct event_sink *sink, bool all);

@@ -58,6 +58,7 @@ struct profile *profile__free(struct profile *profile)
 	tasks__free(&profile->tasks);
 	tables__free(&profile->tables);
 	classify__forget(profile);
+	sites__forget(&profile->sites);
 	codes__free(profile->codes);
 	free(profile);
 	return NULL;
@@ -289,7 +290,7 @@ void profile__totals(const struct profile *profile, struct profile_totals *ret)
 		.stacks = profile->tables.n_stacks,
 		.bytes = tables__bytes(&profile->tables) + codes__bytes(profile->codes) +
 			 profile->tasks.bytes + profile->tasks.memo_bytes +
-			 (uint64_t)profile->queue.capacity * sizeof(struct item) + sizeof(struct stack) +
+			 (uint64_t)profile->queue.capacity * sizeof(struct item) + sizeof(struct stack) + sites__bytes(&profile->sites) +
 			 profile->unfinished_bytes + profile->waits_bytes,
 	};
 	for (loss = LOSS_NONE; loss < LOSS_COUNT; loss++)

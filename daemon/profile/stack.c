@@ -87,7 +87,7 @@ static int put_callee(struct profile *profile, const char *name)
 }
 
 /* Items [begin, end), innermost first: native frames that `frame` called. */
-static int put_called(struct profile *profile, const struct record_task *task, const struct py_frame *frame,
+static int put_called(struct profile *profile, const struct record_header *header, const struct py_frame *frame,
 		      uint32_t begin, uint32_t end)
 {
 	struct stack *stack = profile->stack;
@@ -95,7 +95,7 @@ static int put_called(struct profile *profile, const struct record_task *task, c
 	uint32_t i;
 	int err = 0;
 
-	callee__choose(profile, task, frame, begin, end, &outermost);
+	callee__choose(profile, header, frame, begin, end, &outermost);
 	for (i = begin; !err && i < end; i++) {
 		put(stack, stack->frames[stack->items[i].index], 0, true);
 		if (stack->chosen[i - begin])
@@ -104,7 +104,7 @@ static int put_called(struct profile *profile, const struct record_task *task, c
 	return err || !outermost ? err : put_callee(profile, outermost);
 }
 
-static int put_items(struct profile *profile, const struct record_task *task, const struct weave_input *in,
+static int put_items(struct profile *profile, const struct record_header *header, const struct weave_input *in,
 		     const struct weave_result *woven, uint16_t python_loss, uint16_t native_loss)
 {
 	struct stack *stack = profile->stack;
@@ -123,7 +123,7 @@ static int put_items(struct profile *profile, const struct record_task *task, co
 			for (end = i; end < woven->n && stack->items[end].kind == WEAVE_NATIVE; end++)
 				;
 			if (end < woven->n && stack->items[end].kind == WEAVE_PYTHON) {
-				err = put_called(profile, task, &in->python[stack->items[end].index], i, end);
+				err = put_called(profile, header, &in->python[stack->items[end].index], i, end);
 				i = end - 1;
 			} else {
 				put(stack, stack->frames[item->index], 0, true);
@@ -178,7 +178,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
-	return put_items(profile, &sample->header.task, &in, &woven, loss, native_loss);
+	return put_items(profile, &sample->header, &in, &woven, loss, native_loss);
 }
 
 int stack__read(struct profile *profile, const struct process *process,

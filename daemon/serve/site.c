@@ -56,18 +56,38 @@ static int parts_of(const struct py_layout *l, uint64_t code, uint64_t *ret_byte
 	return host_read(ret_names, 8, object ? code + l->code_instructions + 16 : code + l->var_size + 16) ? -ENOENT : 0;
 }
 
-/* Names of code are ASCII, nearly always. */
-static bool read_name(const struct py_layout *l, uint64_t names, uint32_t i, char ret[PLACE_SITE_NAME])
+/* Names of code are ASCII, nearly always. Head and text are read at once, if no page that is missing lies between. */
+static bool read_name(const struct py_layout *l, uint64_t string, char ret[PLACE_SITE_NAME])
 {
-	uint64_t string = 0, length = 0;
-	uint32_t state = 0;
+	uint32_t head = l->unicode_ascii_data, state;
+	char bytes[128 + PLACE_SITE_NAME];
+	uint64_t length;
+	bool all;
 
-	if (host_read(&string, 8, names + l->tuple_items + (uint64_t)i * 8) ||
-	    host_read(&length, 8, string + l->unicode_length) || host_read(&state, 4, string + l->unicode_state) ||
-	    !(state >> l->state_ascii_shift & 1) || length >= PLACE_SITE_NAME || host_read(ret, length, string + l->unicode_ascii_data))
+	if (head > 128 || l->unicode_length > head - 8u || l->unicode_state > head - 4u)
 		return false;
+	all = !host_read(bytes, head + PLACE_SITE_NAME, string);
+	if (!all && host_read(bytes, head, string))
+		return false;
+	memcpy(&length, bytes + l->unicode_length, 8);
+	memcpy(&state, bytes + l->unicode_state, 4);
+	if (!(state >> l->state_ascii_shift & 1) || length >= PLACE_SITE_NAME ||
+	    (!all && host_read(bytes + head, length, string + head)))
+		return false;
+	memcpy(ret, bytes + head, length);
 	ret[length] = '\0';
 	return strlen(ret) == length;
+}
+
+/* A method's descriptor (PyMethodDescrObject, Include/descrobject.h) points to its PyMethodDef. Whatever else the pointer leads to,
+ * only the begin of a function that a table has is believed. */
+static uint64_t function_of(const struct py_layout *l, uint64_t object)
+{
+	uint64_t method = 0, function = 0;
+
+	if (host_read(&method, 8, object + l->var_size + 24) || host_read(&function, 8, method + 8))
+		return 0;
+	return function;
 }
 
 static uint64_t key_of(const struct tracee *tracee, const struct record_task *task, uint64_t code)
@@ -85,7 +105,7 @@ static int read_site(const struct tracee *tracee, const struct record_task *task
 	const struct py_layout *l = &tracee->image.layout;
 	static uint8_t bytes[CODE_MAX];
 	struct bytecode_site site;
-	uint64_t at, names, n = 0;
+	uint64_t at, names, string, n = 0, pointer;
 	uint32_t size, i;
 
 	if (parts_of(l, code, &at, &size, &names) || host_read(bytes, size, at) ||
@@ -93,9 +113,24 @@ static int read_site(const struct tracee *tracee, const struct record_task *task
 		return -ENOENT;
 	bytecode__site(l->version >> 8 & 0xff, bytes, size, offset, &site);
 	ret->kind = site.kind;
-	for (i = 0; i < site.n && ret->n < PLACE_SITE_NAMES; i++)
-		if (site.names[i] < n && read_name(l, names, site.names[i], ret->names[ret->n]))
-			ret->n++;
+	ret->exact = site.exact;
+	ret->builtin = site.builtin;
+	ret->inlines = l->frames != PY_FRAMES_OBJECTS;
+	ret->callee = site.callee;
+	if (site.pointer && site.pointer + 8 <= size) {
+		memcpy(&pointer, bytes + site.pointer, 8);
+		ret->function = function_of(l, pointer);
+	}
+	for (i = 0; i < site.n && ret->n < PLACE_SITE_NAMES; i++) {
+		if (site.names[i] >= n || host_read(&string, 8, names + l->tuple_items + (uint64_t)site.names[i] * 8) ||
+		    !read_name(l, string, ret->names[ret->n]))
+			continue;
+		if (site.named && i == site.own)
+			ret->own = ret->n + 1;
+		if (site.named && i == site.owner)
+			ret->owner = ret->n + 1;
+		ret->n++;
+	}
 	return key_of(tracee, task, code) == key ? 0 : -ENOENT;
 }
 

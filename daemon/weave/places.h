@@ -42,13 +42,18 @@ struct place {
 				  * and `start` are those of an address without a name until then */
 };
 
-/* The instruction that a Python frame is at, and the names that the instructions before it load, the nearest
- * first. */
+/* The instruction that a Python frame is at, and what it calls, as far as bytecode tells (classes/bytecode.h). */
 #define PLACE_SITE_NAMES 6u
 #define PLACE_SITE_NAME 40u
 struct place_site {
-	uint8_t kind; /* enum opcode_kind (classes/bytecode.h) */
-	uint32_t n;
+	uint8_t kind;       /* enum opcode_kind */
+	bool exact;         /* it is known which instruction loaded the callee: */
+	uint8_t own, owner; /* ... by names[own - 1], an attribute of names[owner - 1]; 0: by no name */
+	uint8_t builtin;    /* enum bytecode_builtin: is names[own - 1] one of `builtins`? */
+	bool inlines;       /* 3.11+: no native frame is between a Python function and the one that it calls by an instruction */
+	const char *callee; /* what the instruction is specialised for, or NULL */
+	uint64_t function;  /* the address of the C function that the callee's descriptor has; 0: not known */
+	uint32_t n;         /* names that were loaded lately, the nearest first */
 	char names[PLACE_SITE_NAMES][PLACE_SITE_NAME];
 };
 

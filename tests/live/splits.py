@@ -1,23 +1,24 @@
 #!/usr/bin/python3
 """Classes of time against a target that spends known shares of its CPU time and measures them itself, with the clock of its
-thread. Each class within a percentage point (of a short run: what chance allows). Needs
-root.
+thread. Each class within a percentage point (of a short run: what chance
+allows). Needs root.
 
     splits.py [--seconds N] [--rate HZ] [PYTHON ...]     60,000 samples: --seconds 70"""
 import argparse
 import collections
-import importlib.util
 import json
 import os
 import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+from samples import ROOT, record, samples
+
 TARGET = os.path.join(ROOT, "tests/targets/splits.py")
 POINTS = 1.0
+FULL = 60000    # samples
+# What the kernel does in two of the ways.
+KERNEL = {"fault": ("page fault", "munmap", "mmap"), "syscall": ("pread64", "pread")}
+NAMED = 0.98
 # Memory that was used once is kept: page faults are for the function that makes them.
 KEEP = dict(os.environ, PYTHONMALLOC="malloc", MALLOC_TRIM_THRESHOLD_="1000000000", MALLOC_MMAP_THRESHOLD_="1000000000",
             MALLOC_TOP_PAD_="200000000")
@@ -31,29 +32,23 @@ def check(good, name, *details):
     print("ok" if good else "FAILED", name, *details, flush=True)
 
 
-def record(python, seconds, rate):
+def recording(python, seconds, rate):
+    """What the target spent meanwhile, by its own account, and the recording."""
     def used():
         target.stdin.write(b"?\n")
         target.stdin.flush()
         return json.loads(target.stdout.readline())
 
-    with tempfile.TemporaryDirectory() as folder:
-        target = subprocess.Popen([python, TARGET, str(seconds + 60)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  env=KEEP)
-        try:
-            target.stdout.readline()
-            out = os.path.join(folder, "x.cprof")
-            before = used()
-            done = subprocess.run([CPROFD, "attach", str(target.pid), "-d", str(seconds), "-r", str(rate), "--native=full", "--kernel", "-f", "events",
-                                   "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=seconds + 60)
-            after = used()
-            if done.returncode:
-                raise RuntimeError(done.stderr.decode())
-        finally:
-            target.kill()
-            target.wait()
-        lines = subprocess.run(["zstdcat", out], stdout=subprocess.PIPE, check=True).stdout.splitlines()
-    return {name: after[name] - before[name] for name in after}, [json.loads(line) for line in lines]
+    target = subprocess.Popen([python, TARGET, str(seconds + 60)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=KEEP)
+    try:
+        target.stdout.readline()
+        before = used()
+        events = record(target.pid, seconds, rate, "--kernel")
+        after = used()
+    finally:
+        target.kill()
+        target.wait()
+    return {name: after[name] - before[name] for name in after}, events
 
 
 def way_of(kind, detail, path):
@@ -64,32 +59,18 @@ def way_of(kind, detail, path):
 
 
 def judge(python, seconds, rate):
-    truth, rows = record(python, seconds, rate)
+    truth, events = recording(python, seconds, rate)
     spent, within = collections.Counter(), collections.defaultdict(collections.Counter)
     n = 0
-    for e in rows:
-        kind = e["ev"]
-        if kind == "epoch":
-            classes, functions, frames, stacks = [("", "")], [], [], [None]
-        elif kind == "classes":
-            classes += [tuple(r) for r in e["rows"]]
-        elif kind in ("functions", "frames", "stacks"):
-            {"functions": functions, "frames": frames, "stacks": stacks}[kind].extend(e["rows"])
-        elif kind == "samples":
-            n += len(e["stack"])
-            for i, stack in enumerate(e["stack"]):
-                path = []
-                while stack:
-                    stack, frame = stacks[stack]
-                    path.append(functions[frames[frame][0]][0])
-                klass = classes[e.get("class", [0] * len(e["stack"]))[i]]
-                way = way_of(*klass, path)
-                spent[klass] += e.get("cpu", [0] * len(e["stack"]))[i]
-                within[way][klass] += e.get("cpu", [0] * len(e["stack"]))[i]
+    for sample in samples(events):
+        n += 1
+        klass = sample.kind, sample.name
+        spent[klass] += sample.cpu
+        within[way_of(*klass, [f[0] for f, _ in sample.frames])][klass] += sample.cpu
     total, all_truth = sum(spent.values()), sum(truth.values())
     measured = collections.Counter()
     for (kind, detail), cpu in spent.items():
-        if kind == "kernel" and detail == "interrupt":
+        if kind == "kernel":
             continue
         if kind == "import":
             measured["import"] += cpu
@@ -97,18 +78,16 @@ def judge(python, seconds, rate):
             measured["collector"] += cpu
         elif kind == "interpreter":
             measured["bytecode"] += cpu
-        elif kind == "kernel":
-            measured["syscall" if detail.startswith("pread") else "fault"] += cpu
         elif kind == "C call" and ("zlib" in detail or "binascii.crc32" in detail):
             measured["extension"] += cpu
         elif kind == "C call" and detail == "list.count":
             measured["builtin"] += cpu
         else:
             measured["%s %s" % (kind, detail)] += cpu
-    # An interrupt takes its time from whatever runs.
+    # What the kernel does for a way is that way's; an interrupt takes its time from whatever runs.
     within.pop(None, None)
     for way, classes_of in within.items():
-        measured[way] += classes_of[("kernel", "interrupt")]
+        measured[way] += sum(cpu for (kind, _), cpu in classes_of.items() if kind == "kernel")
     name = os.path.basename(os.path.realpath(python))
     print("%s: %d samples" % (name, n))
     print("    %-12s %8s %8s" % ("", "truth", "measured"))
@@ -120,8 +99,14 @@ def judge(python, seconds, rate):
     print("    others:", ", ".join("%s %.2f%%" % row for row in sorted(rest.items(), key=lambda r: -r[1])[:8]))
     for way in truth:
         share = truth[way] / all_truth
-        chance = 300.0 * (share * (1 - share) / max(n, 1)) ** 0.5  # of so few samples, three standard deviations
-        check(abs(100.0 * share - 100.0 * measured[way] / total) <= max(POINTS, chance), "%s: %s" % (name, way))
+        # Of a short run, three standard deviations.
+        allowed = POINTS if n >= FULL else max(POINTS, 300.0 * (share * (1 - share) / max(n, 1)) ** 0.5)
+        check(abs(100.0 * share - 100.0 * measured[way] / total) <= allowed, "%s: %s" % (name, way))
+    for way, names in KERNEL.items():
+        kernel = {d: cpu for (kind, d), cpu in within[way].items() if kind == "kernel" and d != "interrupt"}
+        named = sum(cpu for d, cpu in kernel.items() if d in names)
+        check(named >= NAMED * sum(kernel.values()) > 0, "%s: the kernel's work in %s has its name" % (name, way),
+              "%.1f %%" % (100.0 * named / max(1, sum(kernel.values()))))
     check(sum(v for k, v in rest.items() if str(k).startswith("unknown")) < 0.1, "%s: unknown" % name)
 
 

@@ -3,7 +3,7 @@
     callees.py SECONDS
 
 Prints one JSON object, {name of the function that calls: [name of the callee, ways through it, [[first offset, end], ...] of
-the instructions that call]}, then runs. Names are Python's own: module and qualified name of the callee."""
+the instructions that call]}, then runs. Names are Python's own: module and qualified name of the callee; "": it is no C function."""
 import array
 import binascii
 import bisect
@@ -77,12 +77,27 @@ THROUGH = [
     ("starred(*ones)", sorted, []), ("starred(numbers, **reverse)", sorted, []), ("bound()", list.copy, []),
     ("alias(text)", zlib.adler32 if False else repr, []),
 ]
+# Python functions with the names of C functions: no C function is called there.
+PYTHONS = ["vars(big)", "own.bit_length()", "own.swapcase(n=3)"]
 DECORATED = [("sorted", "numbers", sorted), ("zlib.compress", "data", zlib.compress), ("str.split", "text", str.split), ("repr", "numbers", repr)]
 
 zeros, numbers1, numbers2, numbers8 = [0] * 400, [1] * 400, list(numbers), [x % 256 for x in numbers]
 tuple400, letter, other, digits, comma, letters = tuple(numbers), "x", (int, bytes), "9" * 30, ",", {i: i + 1 for i in range(128)}
 form, raw = "400i", struct.pack("400i", *numbers)
 part_sorted, part_split = functools.partial(sorted, reverse=True), functools.partial(text.split)
+def vars(x):
+    return x
+
+
+class Own:
+    def bit_length(self):
+        return 0
+
+    def swapcase(self, n):
+        return n
+
+
+own = Own()
 consume, lists, texts = collections.deque, [numbers] * 5, [text] * 20
 starred, ones, reverse, bound, alias = sorted, [numbers], {"reverse": True}, numbers.copy, repr
 
@@ -140,6 +155,8 @@ for expression, callee in SLOTS:
     add(expression, callee, [], ("BINARY", "CONTAINS", "COMPARE", "SLICE"))
 for expression, callee, ways in THROUGH:
     add(expression, callee, ways, CALLS)
+for expression in PYTHONS:
+    add(expression, "", [], CALLS)
 for function, argument, callee in DECORATED:
     add("case_f(%s)" % argument, callee, [], CALLS, decorated=function)
     globals()["deco_%d" % len(cases)] = case_f

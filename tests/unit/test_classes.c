@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -29,7 +30,7 @@ struct row {
 
 struct scene {
 	struct row rows[10]; /* innermost first, the whole stack */
-	enum class_kernel kernel;
+	uint32_t kernel;
 	enum class_kind kind;
 	const char *name;
 };
@@ -50,12 +51,19 @@ static const struct scene scenes[] = {
 	{{PY("callback"), SO("llvm::run", "libLLVM-14.so.1"), PY("f")}, 0, CLASS_INTERPRETER, ""},
 	{{JIT("f(int64)"), SO("call", "_dispatcher.cpython-311-x86_64-linux-gnu.so"), PY("f")}, 0, CLASS_JIT, "f(int64)"},
 	{{SO("typeof", "_dispatcher.cpython-311-x86_64-linux-gnu.so"), PY("f")}, 0, CLASS_DISPATCH, "Numba"},
+	{{CORE("PyLong_AsLongLong"), JIT("f(int64) [cpython wrapper]"), SO("call", "_dispatcher.cpython-311-x86_64-linux-gnu.so"), PY("f")}, 0,
+	 CLASS_DISPATCH, "Numba"},
+	{{JIT("NRT_decref"), JIT("f(int64) [cpython wrapper]"), PY("f")}, 0, CLASS_DISPATCH, "Numba"},
+	{{SO("NRT_Allocate", "_nrt_python.cpython-311-x86_64-linux-gnu.so"), JIT("f(int64)"), PY("f")}, 0, CLASS_JIT, "f(int64)"},
+	{{CORE("_PyObject_MakeTpCall"), CALL("_dispatcher.Dispatcher.__call__"), PY("f")}, 0, CLASS_DISPATCH, "Numba"},
 	{{SO("exp", "libm.so.6"), JIT("f(float64)"), PY("f")}, 0, CLASS_JIT, "f(float64)"},
 	{{CORE("dict_traverse"), CORE("gc_collect_main.constprop.0"), CORE("list_append"), CALL("list.append"), PY("f")}, 0, CLASS_GC, ""},
 	{{SO("traverse", "foo.so"), CORE("(collector)"), PY("f")}, 0, CLASS_GC, ""},
 	{{PY("__del__"), CORE("gc_collect_main"), PY("f")}, 0, CLASS_INTERPRETER, ""},
 	{{SO("read", "libc.so.6"), CORE("os_read"), CALL("posix.read"), PY("f")}, KERNEL_CALL, CLASS_KERNEL, "read"},
 	{{SO("__GI___libc_write", "libc.so.6"), PY("f")}, KERNEL_CALL, CLASS_KERNEL, "write"},
+	{{SO("open64", "libc.so.6"), PY("f")}, KERNEL_NUMBERED + SYS_openat, CLASS_KERNEL, "openat"},
+	{{SO("x", "libc.so.6"), PY("f")}, KERNEL_NUMBERED + 4095, CLASS_KERNEL, "x"},
 	{{SO("memset", "libc.so.6"), PY("f")}, KERNEL_FAULT, CLASS_KERNEL, "page fault"},
 	{{KERNEL("vfs_read"), KERNEL("__x64_sys_pread64"), KERNEL("entry_SYSCALL_64_after_hwframe"), SO("pread", "libc.so.6"), PY("f")},
 	 KERNEL_CALL, CLASS_KERNEL, "pread64"},
@@ -125,6 +133,13 @@ static void names_before_a_call(void **state)
 	assert_int_equal(site.names[0], 2);
 	assert_int_equal(site.names[1], 0);
 	assert_int_equal(site.names[2], 1);
+	assert_true(site.exact && site.named);
+	assert_int_equal(site.own, 0);
+	assert_int_equal(site.owner, 1);
+	bytecode__site(8, code, sizeof(code), 10, &site);
+	assert_true(site.exact && site.named);
+	assert_int_equal(site.names[site.own], 1);
+	assert_true(site.owner >= site.n); /* an attribute of what no name loaded */
 	bytecode__site(8, code, sizeof(code), 12, &site);
 	assert_int_equal(site.kind, OPCODE_OPERATOR);
 	bytecode__site(8, code, sizeof(code), 14, &site);
@@ -133,6 +148,41 @@ static void names_before_a_call(void **state)
 	assert_int_equal(site.kind, OPCODE_OTHER);
 	bytecode__site(8, code, 1, 8, &site);
 	assert_int_equal(site.n, 0);
+}
+
+/* ord(letter) and big.bit_length() as 3.11 specialised them; dis with adaptive=True shows it. */
+static void specialised_calls(void **state)
+{
+	static const uint8_t code[] = {
+		48, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                          /* LOAD_GLOBAL_BUILTIN NULL + co_names[0] */
+		55, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                          /* LOAD_GLOBAL co_names[1] */
+		76, 1, 0, 0,                                                                  /* PRECALL_NO_KW_BUILTIN_O */
+		22, 1, 0, 0, 0, 0, 0, 0, 0, 0,                                                /* CALL_ADAPTIVE */
+		55, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                          /* LOAD_GLOBAL co_names[2] */
+		58, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8,            /* LOAD_METHOD_NO_DICT co_names[3] */
+		81, 0, 0, 0,                                                                  /* PRECALL_NO_KW_METHOD_DESCRIPTOR_NOARGS */
+		22, 0, 0, 0, 0, 0, 0, 0, 0, 0,                                                /* CALL_ADAPTIVE */
+		100, 0, 114, 4, 100, 1,                                                       /* a jump among arguments */
+		76, 1, 0, 0,
+	};
+	struct bytecode_site site;
+
+	bytecode__site(11, code, sizeof(code), 24, &site);
+	assert_true(site.exact && site.named);
+	assert_int_equal(site.names[site.own], 0);
+	assert_int_equal(site.builtin, BUILTIN_YES);
+	bytecode__site(11, code, sizeof(code), 28, &site);
+	assert_int_equal(site.names[site.own], 0);
+	bytecode__site(11, code, sizeof(code), 72, &site);
+	assert_int_equal(site.names[site.own], 3);
+	assert_int_equal(site.names[site.owner], 2);
+	assert_int_equal(site.builtin, BUILTIN_ATTRIBUTE);
+	assert_int_equal(site.pointer, 64);
+	assert_int_equal(code[site.pointer], 1);
+	bytecode__site(11, code, sizeof(code), 92, &site);
+	assert_int_equal(site.kind, OPCODE_CALL);
+	assert_false(site.exact);
+	assert_int_equal(site.n, 4);
 }
 
 /* The interpreter that builds this has them; its own tables are compared with what it says in tests/live/callees.py. */
@@ -152,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scenes_have_their_classes),
 		cmocka_unit_test(names_before_a_call),
+		cmocka_unit_test(specialised_calls),
 		cmocka_unit_test(a_module_that_is_no_extension),
 	};
 

@@ -1,0 +1,144 @@
+/* Which names each function could have: its own, of those that jump to it, of slots that call it. */
+#include "classes/search.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/slots.h"
+#include "classes/jumps.h"
+
+#define CANDIDATES_MAX 65536u
+
+static int add_candidate(struct callables *out, uint64_t start, const struct found *found, uint32_t deep)
+{
+	int err = array__reserve((void **)&out->candidates, sizeof(*out->candidates), out->n_candidates,
+				 &out->candidates_capacity);
+
+	if (!err)
+		out->candidates[out->n_candidates++] = (struct candidate){start, found->name, found->kind, (uint8_t)deep};
+	return err;
+}
+
+#define JUMPS_DEEP 3u
+#define JUMPS_MAX 24u
+
+/* A function that ends with a jump to another has no frame while that runs. */
+static int add_jumps(struct search *search, const struct code_frames *frames, const struct found *found)
+{
+	uint64_t seen[JUMPS_MAX + JUMPS_FROM] = {found->address}, targets[JUMPS_FROM];
+	uint32_t n_seen = 1, begin = 0, end = 1, deep, i, j, k, n;
+	int err = 0;
+
+	for (deep = 0; deep < JUMPS_DEEP && begin < end; deep++, begin = end, end = n_seen)
+		for (i = begin; i < end && n_seen < JUMPS_MAX; i++) {
+			n = jumps__from(search->data, frames, seen[i], false, targets);
+			for (j = 0; !err && j < n && n_seen < JUMPS_MAX; j++) {
+				for (k = 0; k < n_seen && seen[k] != targets[j]; k++)
+					;
+				if (k < n_seen)
+					continue;
+				seen[n_seen++] = targets[j];
+				err = add_candidate(search->out, targets[j], found, deep + 1);
+			}
+		}
+	return err;
+}
+
+static int candidates_by_start(const void *left, const void *right)
+{
+	const struct candidate *a = left, *b = right;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* An instruction that was specialised may call what the slot calls: _PyLong_Multiply for int.__mul__. */
+static int add_called(struct search *search, const struct code_frames *frames, const struct found *found)
+{
+	uint64_t targets[JUMPS_FROM];
+	uint32_t i, n = jumps__from(search->data, frames, found->address, true, targets);
+	int err = 0;
+
+	for (i = 0; !err && i < n; i++)
+		if (!data__is_exported(search->data, targets[i]))
+			err = add_candidate(search->out, targets[i], found, CANDIDATE_CALLED);
+	return err;
+}
+
+/* 3.11+ specialises calls of these: the instruction calls the function of the C interface itself (CALL_NO_KW_STR_1,
+ * CALL_LEN... of Python/bytecodes.c). */
+static int add_specialised(struct search *search)
+{
+	static const struct {
+		const char *symbol, *name;
+	} calls[] = {
+		{"PyObject_Str", "str"}, {"PySequence_Tuple", "tuple"}, {"PyObject_Size", "len"}, {"PyObject_Length", "len"},
+		{"PyObject_IsInstance", "isinstance"}, {"_PyList_AppendTakeRefListResize", "list.append"}, {"PyList_Append", "list.append"},
+		{"PyUnicode_Append", "str.__add__"}, /* up to 3.10 the eval loop itself does what unicode_concatenate is */
+	};
+	struct found found = {.kind = CALLABLE_METHOD};
+	uint64_t address;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < sizeof(calls) / sizeof(calls[0]); i++) {
+		found.name = calls[i].name;
+		found.kind = strstr(found.name, "__") ? CALLABLE_SLOT : CALLABLE_METHOD;
+		if (data__symbol(search->data, calls[i].symbol, &address))
+			err = add_candidate(search->out, address, &found, 1);
+	}
+	return err;
+}
+
+/* Those that the eval loop calls for a call, or jump to each other (Include/abstract.h, Include/cpython/abstract.h); and what enters a Python
+ * function, up to 3.10 by way of a function of its own (function_code_fastcall, function_code). */
+int search__machinery(struct search *search, const struct code_frames *frames)
+{
+	static const char *const symbols[] = {
+		"PyObject_Vectorcall", "_PyObject_Vectorcall", "_PyObject_MakeTpCall", "PyObject_Call", "_PyObject_Call",
+		"PyVectorcall_Call", "PyObject_CallObject", "PyObject_CallOneArg", "PyObject_CallNoArgs", "PyObject_CallFunctionObjArgs",
+		"PyObject_VectorcallMethod", "PyObject_VectorcallDict", "_PyObject_FastCallDict", "_PyObject_FastCallDictTstate",
+		"PyCFunction_Call", "_PyCFunction_FastCallDict",
+	};
+	static const char entry[] = "_PyFunction_Vectorcall";
+	uint64_t address, targets[JUMPS_FROM];
+	uint32_t i, n = 0;
+	int err = 0;
+
+	for (i = 0; !err && i < sizeof(symbols) / sizeof(symbols[0]); i++)
+		if (data__symbol(search->data, symbols[i], &address))
+			err = search__add(search, address, "", CALLABLE_MACHINERY_NAME, CALLABLE_MACHINERY);
+	if (!err && data__symbol(search->data, entry, &address)) {
+		err = search__add(search, address, "", CALLABLE_ENTRY_NAME, CALLABLE_ENTRY);
+		n = jumps__from(search->data, frames, address, false, targets);
+	}
+	for (i = 0; !err && i < n; i++)
+		if (!data__is_exported(search->data, targets[i]))
+			err = search__add(search, targets[i], "", CALLABLE_ENTRY_NAME, CALLABLE_ENTRY);
+	return err;
+}
+
+/* Names of one function, and which names jump to which function. */
+int search__candidates(struct search *search, const struct code_frames *frames)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < search->n; i++) {
+		if (search->found[i].kind >= CALLABLE_MACHINERY)
+			continue;
+		err = add_candidate(search->out, search->found[i].address, &search->found[i], 0);
+		if (!err && search->out->n_candidates < CANDIDATES_MAX)
+			err = add_jumps(search, frames, &search->found[i]);
+		if (!err && search->found[i].kind == CALLABLE_SLOT && search->out->n_candidates < CANDIDATES_MAX)
+			err = add_called(search, frames, &search->found[i]);
+	}
+	if (!err)
+		err = add_specialised(search);
+	if (search->out->n_candidates)
+		qsort(search->out->candidates, search->out->n_candidates, sizeof(*search->out->candidates),
+		      candidates_by_start);
+	return err;
+}

@@ -1,0 +1,292 @@
+/* Functions that the tables of a module name. */
+#include "classes/search.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/slots.h"
+#include "classes/slots.h"
+
+#define NAME_MAX_BYTES 128u
+#define METHOD_BYTES 32u        /* PyMethodDef */
+#define METHODS_A_TABLE 4096u
+#define FREE_THREADED 16u       /* what a PyObject has more */
+
+static bool is_name(const char *text, bool dots)
+{
+	const char *c;
+
+	for (c = text; isalnum((unsigned char)*c) || *c == '_' || (dots && (*c == '.' || *c == '-')); c++)
+		;
+	return c > text && !*c && !isdigit((unsigned char)*text);
+}
+
+static bool read_name(const struct data *data, uint64_t vaddr, bool dots, char ret[NAME_MAX_BYTES])
+{
+	return data__is_constant(data, vaddr) && data__string(data, vaddr, ret, NAME_MAX_BYTES) &&
+	       is_name(ret, dots);
+}
+
+int search__add(struct search *search, uint64_t address, const char *owner, const char *name,
+	       enum callable_kind kind)
+{
+	size_t owner_size = owner && *owner && strcmp(owner, "builtins") ? strlen(owner) : 0;
+	struct found found = {.address = address, .kind = (uint8_t)kind, .order = search->n};
+	size_t size = strlen(name);
+	char *text;
+	int err;
+
+	/* object.__init__ runs after every other type's __new__. */
+	if (kind == CALLABLE_NEW && !strcmp(owner, "object"))
+		return 0;
+	if (search->n >= CALLABLES_MAX)
+		return -E2BIG;
+	if (owner_size > 9 && !strncmp(owner, "builtins.", 9)) {
+		owner += 9;
+		owner_size -= 9;
+	}
+	text = arena__take(&search->out->names, owner_size + size + 2);
+	err = text ? array__reserve((void **)&search->found, sizeof(found), search->n, &search->capacity)
+		   : -ENOMEM;
+	if (err)
+		return err;
+	memcpy(text, owner, owner_size);
+	if (owner_size && size)
+		text[owner_size++] = '.';
+	search->out->builtins |= !strcmp(owner, "builtins") && !strcmp(name, "isinstance");
+	memcpy(text + owner_size, name, size + 1);
+	found.name = text;
+	search->found[search->n++] = found;
+	return 0;
+}
+
+/* --- methods: {name, function, flags, doc} --- */
+
+/* METH_VARARGS to METH_METHOD; one of the calling conventions. */
+static bool is_flags(uint64_t flags)
+{
+	return flags < 0x400 && flags & 0x8f;
+}
+
+static bool is_method(const struct data *data, uint64_t at)
+{
+	uint64_t name, function, flags, doc;
+	char text[NAME_MAX_BYTES];
+
+	return data__word(data, at, &name) && data__word(data, at + 8, &function) &&
+	       data__word(data, at + 16, &flags) && data__word(data, at + 24, &doc) && is_flags(flags) &&
+	       (!function || data__is_code(data, function)) &&
+	       (!doc || data__is_constant(data, doc) || data__is_variable(data, doc)) &&
+	       read_name(data, name, false, text);
+}
+
+static int add_methods(struct search *search, uint64_t at, const char *owner)
+{
+	uint64_t name, function;
+	char text[NAME_MAX_BYTES];
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < METHODS_A_TABLE && is_method(search->data, at); i++, at += METHOD_BYTES) {
+		data__word(search->data, at, &name);
+		data__word(search->data, at + 8, &function);
+		if (function && read_name(search->data, name, false, text))
+			err = search__add(search, function, owner, text, CALLABLE_METHOD);
+	}
+	return err;
+}
+
+static int find_tables(struct search *search, const struct data_segment *segment)
+{
+	uint64_t at, end = segment->end;
+	int err = 0;
+
+	for (at = (segment->start + 7) & ~7ull; !err && at < end && end - at >= METHOD_BYTES; at += 8) {
+		if (!is_method(search->data, at))
+			continue;
+		err = array__reserve((void **)&search->tables, sizeof(at), search->n_tables,
+				     &search->tables_capacity);
+		if (!err)
+			search->tables[search->n_tables++] = at;
+		while (end - at >= 2 * METHOD_BYTES && is_method(search->data, at + METHOD_BYTES))
+			at += METHOD_BYTES;
+	}
+	return err;
+}
+
+/* Which table begins at `at`; n_tables: none. */
+static uint32_t table_at(const struct search *search, uint64_t at)
+{
+	uint32_t low = 0, high = search->n_tables, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (search->tables[middle] < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < search->n_tables && search->tables[low] == at ? low : search->n_tables;
+}
+
+/* --- types --- */
+
+static bool is_zero_or(const struct data *data, uint64_t at, bool (*what)(const struct data *, uint64_t))
+{
+	uint64_t word;
+
+	return data__word(data, at, &word) && (!word || what(data, word));
+}
+
+static bool is_type(const struct data *data, uint64_t at, char ret_name[NAME_MAX_BYTES])
+{
+	static const uint16_t functions[] = {48, 88, 120, 128, 136, 144, 152, 184, 192, 200, 216, 224, 296, 312, 320};
+	uint64_t name, basic, item, flags;
+	unsigned i;
+
+	if (!data__word(data, at + TYPE_NAME, &name) || !data__is_constant(data, name) ||
+	    !data__word(data, at + TYPE_BASICSIZE, &basic) || basic > 1u << 16 ||
+	    !data__word(data, at + TYPE_ITEMSIZE, &item) || item > 4096 ||
+	    !data__word(data, at + TYPE_FLAGS, &flags) || flags >> 33)
+		return false;
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (!is_zero_or(data, at + functions[i], data__is_code))
+			return false;
+	for (i = TYPE_NUMBER; i <= TYPE_MAPPING; i += 8)
+		if (!is_zero_or(data, at + i, data__is_variable))
+			return false;
+	return read_name(data, name, true, ret_name) && strncmp(ret_name, "__", 2); /* else a PyGetSetDef */
+}
+
+static int add_type(struct search *search, uint64_t at, const char *name)
+{
+	const struct data *data = search->data;
+	uint64_t tables[] = {at, 0, 0, 0}, function, methods = 0;
+	uint32_t i, table;
+	int err = 0;
+
+	data__word(data, at + TYPE_NUMBER, &tables[SLOT_NUMBER]);
+	data__word(data, at + TYPE_SEQUENCE, &tables[SLOT_SEQUENCE]);
+	data__word(data, at + TYPE_MAPPING, &tables[SLOT_MAPPING]);
+	for (i = 0; !err && i < n_slots_of_types; i++) {
+		const struct slot *slot = &slots_of_types[i];
+
+		if (tables[slot->table] && (slot->offset || slot->table != SLOT_TYPE) &&
+		    data__word(data, tables[slot->table] + slot->offset, &function) && function &&
+		    data__is_code(data, function))
+			err = search__add(search, function, name, slot->name, *slot->name ? CALLABLE_SLOT : CALLABLE_NEW);
+	}
+	data__word(data, at + TYPE_METHODS, &methods);
+	table = methods ? table_at(search, methods) : search->n_tables;
+	if (err || table == search->n_tables)
+		return err;
+	search->owned[table] = 1;
+	return add_methods(search, methods, name);
+}
+
+/* PyType_Slot: {number, function}. */
+static int add_slot(struct search *search, uint64_t number, uint64_t value, const char *owner)
+{
+	uint32_t i, table;
+
+	if (number == SLOT_METHODS) {
+		table = table_at(search, value);
+		if (table == search->n_tables)
+			return 0;
+		search->owned[table] = 1;
+		return add_methods(search, value, owner);
+	}
+	for (i = 0; i < n_slots_of_types; i++)
+		if (slots_of_types[i].number == number && data__is_code(search->data, value))
+			return search__add(search, value, owner, slots_of_types[i].name,
+				   *slots_of_types[i].name ? CALLABLE_SLOT : CALLABLE_NEW);
+	return 0;
+}
+
+/* PyType_Spec: name, int basicsize, int itemsize, unsigned flags, slots. */
+static bool is_spec(const struct data *data, uint64_t at, uint64_t *ret_slots, char ret_name[NAME_MAX_BYTES])
+{
+	uint64_t name, sizes, flags, first, value;
+
+	return data__word(data, at, &name) && data__is_constant(data, name) && data__word(data, at + 8, &sizes) &&
+	       (int32_t)sizes < 1 << 16 && (int32_t)sizes > -(1 << 16) && sizes >> 32 <= 4096 &&
+	       data__word(data, at + 16, &flags) && !(flags >> 32) && data__word(data, at + 24, ret_slots) &&
+	       data__word(data, *ret_slots, &first) && first && first <= SLOT_LAST &&
+	       data__word(data, *ret_slots + 8, &value) && read_name(data, name, true, ret_name);
+}
+
+static int add_spec(struct search *search, uint64_t slots, const char *name)
+{
+	uint64_t number, value;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < SLOT_LAST; i++, slots += 16) {
+		if (!data__word(search->data, slots, &number) || !number || number > SLOT_LAST ||
+		    !data__word(search->data, slots + 8, &value))
+			break;
+		err = add_slot(search, number, value, name);
+	}
+	return err;
+}
+
+/* PyModuleDef: base, name, doc, size, methods. */
+static bool is_module(const struct search *search, uint64_t at, uint64_t *ret_methods, char ret_name[NAME_MAX_BYTES])
+{
+	uint64_t name, doc, size;
+
+	return data__word(search->data, at, &name) && data__is_constant(search->data, name) &&
+	       data__word(search->data, at + 8, &doc) &&
+	       (!doc || data__is_constant(search->data, doc) || data__is_variable(search->data, doc)) &&
+	       data__word(search->data, at + 16, &size) && ((int64_t)size == -1 || size < 1u << 20) &&
+	       data__word(search->data, at + 24, ret_methods) &&
+	       table_at(search, *ret_methods) != search->n_tables && read_name(search->data, name, true, ret_name);
+}
+
+static int find_owners(struct search *search, const struct data_segment *segment)
+{
+	char name[NAME_MAX_BYTES];
+	uint64_t at, there;
+	int err = 0;
+
+	for (at = (segment->start + 7) & ~7ull; !err && at < segment->end; at += 8) {
+		if (is_module(search, at, &there, name)) {
+			search->owned[table_at(search, there)] = 1;
+			err = add_methods(search, there, name);
+		} else if (is_type(search->data, at, name)) {
+			err = add_type(search, at, name);
+		} else if (is_type(search->data, at + FREE_THREADED, name)) {
+			continue; /* it is met there */
+		} else if (is_spec(search->data, at, &there, name)) {
+			err = add_spec(search, there, name);
+		}
+	}
+	return err;
+}
+
+/* --- all --- */
+
+int search__members(struct search *search)
+{
+	const struct data *data = search->data;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < data->n_segments; i++)
+		if (data->segments[i].writable)
+			err = find_tables(search, &data->segments[i]);
+	if (err)
+		return err;
+	search->owned = calloc(1, search->n_tables + 1);
+	if (!search->owned)
+		return -ENOMEM;
+	for (i = 0; !err && i < data->n_segments; i++)
+		if (data->segments[i].writable)
+			err = find_owners(search, &data->segments[i]);
+	for (i = 0; !err && i < search->n_tables; i++)
+		if (!search->owned[i])
+			err = add_methods(search, search->tables[i], "");
+	return err;
+}

@@ -1,0 +1,40 @@
+/* The search for a module's callables, in steps; each file has one. Private to this folder. */
+#ifndef CPROFD_CLASSES_SEARCH_H
+#define CPROFD_CLASSES_SEARCH_H
+
+#include "classes/callables.h"
+#include "classes/data.h"
+#include "weave/frames.h"
+
+/* A function on its way: the address that a table has. */
+struct found {
+	uint64_t address;
+	const char *name;
+	uint32_t order;
+	uint8_t kind;
+};
+
+struct search {
+	const struct data *data;
+	struct callables *out;
+	struct found *found;
+	uint32_t n, capacity;
+	uint64_t *tables; /* where tables of methods begin, by address */
+	uint32_t n_tables, tables_capacity;
+	uint8_t *owned;   /* of tables: it is known whose they are */
+};
+
+/* "owner.name"; what is in `builtins` needs no owner. */
+int search__add(struct search *search, uint64_t address, const char *owner, const char *name, enum callable_kind kind);
+/* members.c: all that tables name. -E2BIG: there are more. */
+int search__members(struct search *search);
+/* collector.c */
+int search__collector(struct search *search, const struct code_frames *frames);
+/* candidates.c */
+int search__machinery(struct search *search, const struct code_frames *frames);
+/* Of all that were found, by address. */
+int search__candidates(struct search *search, const struct code_frames *frames);
+/* bodies.c: rows without a name that are the body of one function alone, which calls what it was given, get its name. */
+int search__bodies(struct search *search);
+
+#endif

@@ -1,0 +1,130 @@
+/* The places in Python code that called native code: what their instructions say, and what was called there. A Numba
+ * compile has some 3,000. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/internal.h"
+
+#define SITES_MAX 16384u /* 2 MB; then all are forgotten */
+
+enum site_state { SITE_NEW, SITE_READ, SITE_UNREADABLE };
+
+static uint64_t hash_of(const struct profile *profile, uint64_t key, int32_t offset)
+{
+	return hash__pair(&profile->tables.seed, key, (uint32_t)offset);
+}
+
+static bool hash_place(const void *holder, uint32_t row, uint64_t *ret)
+{
+	const struct profile *profile = holder;
+
+	*ret = hash_of(profile, profile->sites.rows[row].key, profile->sites.rows[row].offset);
+	return true;
+}
+
+struct site *sites__of(struct profile *profile, const struct py_frame *frame)
+{
+	struct sites *sites = &profile->sites;
+	uint64_t hash = hash_of(profile, frame->code, frame->offset);
+	uint32_t at, row;
+
+	for (at = slots__first(&sites->by_place, hash); slots__row(&sites->by_place, at, &row);
+	     at = slots__next(&sites->by_place, at))
+		if (sites->rows[row].key == frame->code && sites->rows[row].offset == frame->offset)
+			return &sites->rows[row];
+	if (sites->n >= SITES_MAX)
+		sites__forget(sites);
+	if (array__reserve((void **)&sites->rows, sizeof(*sites->rows), sites->n, &sites->capacity) ||
+	    slots__reserve(&sites->by_place, sites->n, hash_place, profile))
+		return NULL;
+	sites->rows[sites->n] = (struct site){.key = frame->code, .offset = frame->offset};
+	slots__enter(&sites->by_place, hash, sites->n);
+	return &sites->rows[sites->n++];
+}
+
+/* --- what the instructions say --- */
+
+static bool hash_name(const void *holder, uint32_t row, uint64_t *ret)
+{
+	const struct profile *profile = holder;
+	const char *name = profile->sites.names[row];
+
+	*ret = hash__bytes(&profile->tables.seed, name, strlen(name));
+	return true;
+}
+
+static const char *keep(struct profile *profile, const char *name)
+{
+	struct sites *sites = &profile->sites;
+	size_t size = strlen(name) + 1;
+	uint64_t hash = hash__bytes(&profile->tables.seed, name, size - 1);
+	uint32_t at, row;
+	char *copy;
+
+	for (at = slots__first(&sites->by_name, hash); slots__row(&sites->by_name, at, &row);
+	     at = slots__next(&sites->by_name, at))
+		if (!strcmp(sites->names[row], name))
+			return sites->names[row];
+	if (array__reserve((void **)&sites->names, sizeof(*sites->names), sites->n_names, &sites->names_capacity) ||
+	    slots__reserve(&sites->by_name, sites->n_names, hash_name, profile))
+		return NULL;
+	copy = arena__take(&sites->strings, size);
+	if (!copy)
+		return NULL;
+	sites->names[sites->n_names] = memcpy(copy, name, size);
+	slots__enter(&sites->by_name, hash, sites->n_names++);
+	return copy;
+}
+
+static void take(struct profile *profile, struct site *site, const struct place_site *told)
+{
+	site->kind = told->kind;
+	site->exact = told->exact;
+	site->own = told->own;
+	site->owner = told->owner;
+	site->builtin = told->builtin;
+	site->inlines = told->inlines;
+	site->callee = told->callee;
+	site->function = told->function;
+	for (site->n = 0; site->n < told->n; site->n++)
+		if (!(site->names[site->n] = keep(profile, told->names[site->n])))
+			break;
+	if (site->own > site->n)
+		site->own = 0;
+}
+
+void sites__read(struct profile *profile, const struct record_task *task, struct site *site, bool again)
+{
+	struct places *places = profile->options.places;
+	struct place_site told;
+	uint32_t serial;
+
+	if (!(site->state == SITE_NEW || (again && site->state == SITE_READ)) || site->offset < 0 || !places->site)
+		return;
+	serial = codes__find(profile->codes, site->key);
+	if (serial == CODE_NONE)
+		return; /* it may come */
+	site->state = places->site(places, task, site->key, codes__get(profile->codes, serial)->address,
+				   (uint32_t)site->offset, &told)
+			      ? SITE_UNREADABLE
+			      : SITE_READ;
+	if (site->state == SITE_READ)
+		take(profile, site, &told);
+}
+
+size_t sites__bytes(const struct sites *sites)
+{
+	return sites->capacity * sizeof(*sites->rows) + (sites->by_place.capacity + sites->by_name.capacity) * sizeof(uint32_t) +
+	       sites->names_capacity * sizeof(*sites->names) + sites->strings.bytes;
+}
+
+void sites__forget(struct sites *sites)
+{
+	free(sites->rows);
+	free(sites->by_place.slots);
+	free(sites->names);
+	free(sites->by_name.slots);
+	arena__free(&sites->strings);
+	*sites = (struct sites){.builtins = sites->builtins};
+}
