@@ -34,6 +34,7 @@ struct value {
 struct seen_frame {
 	uint64_t address, words; /* words: hashed. 0, 0: they could not be read */
 	uint64_t key;            /* of its code */
+	bool unset;              /* a word of it is: a variable that this call has not come to yet */
 	uint32_t rule;
 	struct value value;
 };
@@ -85,6 +86,7 @@ struct stack_info {
 struct open_unit {
 	uint32_t id, function, rule;
 	uint64_t address, words; /* 0: not known */
+	bool unset;
 	struct value value;
 	bool late;               /* its name became known after its row */
 	uint64_t last;           /* time of its last sample */

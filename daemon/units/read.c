@@ -92,6 +92,16 @@ static uint64_t hash_words(const struct units *units, const struct frame_values 
 	return hash | 1;
 }
 
+static bool any_unset(const struct marked *marked, const struct frame_values *frame)
+{
+	uint32_t i;
+
+	for (i = 0; i < FRAME_VALUES_WORDS; i++)
+		if (marked->slots[i] != VALUE_SLOT_NONE && !(frame->words[i] & ~7ull))
+			return true;
+	return false;
+}
+
 /* The same call in the sample before: it was read then, and the frame has held the objects since. */
 static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame)
 {
@@ -165,6 +175,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 			continue;
 		to->address = values[i].address;
 		to->words = hash_words(units, &values[i]);
+		to->unset = any_unset(marked, &values[i]);
 		before = seen_before(reading, to);
 		if (before)
 			to->value = before->value;

@@ -77,8 +77,8 @@ static bool goes_on(const struct units *units, const struct open_unit *open, con
 	    (!units->functions[open->function].text ||
 	     units->functions[open->function].text != units->functions[mark->function].text))
 		return false;
-	return !mark->seen || !open->address ||
-	       (mark->seen->address == open->address && mark->seen->words == open->words);
+	return !mark->seen || !open->address || !mark->seen->address ||
+	       (mark->seen->address == open->address && (mark->seen->words == open->words || open->unset));
 }
 
 static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
@@ -126,6 +126,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	if (mark->seen) {
 		open->address = mark->seen->address;
 		open->words = mark->seen->words;
+		open->unset = mark->seen->unset;
 		open->value = mark->seen->value;
 	}
 	if (!open->value.name && !rules__values(&rule->name))
@@ -150,10 +151,11 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 /* What this sample tells of a unit that goes on. */
 static void learn(struct open_unit *open, const struct mark *mark)
 {
-	if (!mark->seen)
+	if (!mark->seen || !mark->seen->address)
 		return;
 	open->address = mark->seen->address;
 	open->words = mark->seen->words;
+	open->unset = mark->seen->unset;
 	if (!open->value.named && mark->seen->value.named) {
 		open->value = mark->seen->value;
 		open->late = true;
