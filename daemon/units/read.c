@@ -169,7 +169,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		marked = marks__find(units, python->frames[values[i].frame].code);
 		if (!marked)
 			continue;
-		*to = (struct seen_frame){.key = marked->key, .rule = marked->rule};
+		*to = (struct seen_frame){.key = marked->key, .rule = marked->rule, .inside = values[i].frame};
 		n++;
 		if (values[i].unread || memcmp(values[i].slots, marked->slots, sizeof(marked->slots)) != 0)
 			continue;
@@ -187,6 +187,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	waiting->time = sample->header.time;
 	waiting->tid = sample->header.task.tid;
 	waiting->n = n;
+	waiting->python = python->n;
 	if (n)
 		memcpy(waiting->frames, frames, n * sizeof(*frames));
 	return 0;
