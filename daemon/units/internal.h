@@ -36,6 +36,8 @@ struct value {
 struct seen_frame {
 	uint64_t address, words; /* words: hashed. 0, 0: they could not be read */
 	uint64_t key;            /* of its code */
+	uint32_t inside;         /* Python frames inside of it */
+	bool unset;              /* a word of it is: a variable that this call has not come to yet */
 	uint32_t rule;
 	struct value value;
 };
@@ -58,6 +60,7 @@ struct told_function {
 struct waiting {
 	uint64_t time;
 	uint32_t tid, n;
+	uint32_t python;         /* Python frames of its stack */
 	struct seen_frame *frames;
 };
 
@@ -80,6 +83,7 @@ struct function_info {
 struct stack_info {
 	uint32_t parent, frame;
 	bool cut;                /* something is missing in it */
+	uint32_t python;         /* Python frames, itself among them */
 	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
 };
 
@@ -87,6 +91,7 @@ struct stack_info {
 struct open_unit {
 	uint32_t id, function, rule;
 	uint64_t address, words; /* 0: not known */
+	bool unset;
 	struct value value;
 	bool late;               /* its name became known after its row */
 	uint64_t last;           /* time of its last sample */

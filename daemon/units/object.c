@@ -30,6 +30,16 @@ int object__word(struct values *values, uint64_t address, uint64_t *ret)
 	return object__read(values, ret, sizeof(*ret), address);
 }
 
+/* PyHeapTypeObject.ht_cached_keys: what is in front of it grew and shrank. */
+static uint32_t cached_keys(uint32_t version)
+{
+	if (version >= 0x030f00)
+		return 888;
+	if (version >= 0x030c00)
+		return 880;
+	return version >= 0x030a00 || version < 0x030900 ? 872 : 864;
+}
+
 /* PyTypeObject: offsets are equal in all versions but for ht_cached_keys behind it. */
 int object__type(struct values *values, uint64_t object, struct object_type *ret)
 {
@@ -50,8 +60,7 @@ int object__type(struct values *values, uint64_t object, struct object_type *ret
 	if (ret->basic_size > 1u << 24)
 		return -EBADMSG;
 	if (ret->flags & TYPE_HEAP)
-		err = object__word(values, address + (version >= 0x030c00 ? 880 : version >= 0x030a00 || version < 0x030900 ? 872 : 864),
-				   &ret->cached_keys);
+		err = object__word(values, address + cached_keys(version), &ret->cached_keys);
 	if (!err)
 		err = object__read(values, ret->name, sizeof(ret->name) - 1, words[3]);
 	if (err == -EFAULT) /* a name at the end of a page */

@@ -106,6 +106,16 @@ static uint64_t hash_words(const struct units *units, const struct frame_values 
 	return hash | 1;
 }
 
+static bool any_unset(const struct marked *marked, const struct frame_values *frame)
+{
+	uint32_t i;
+
+	for (i = 0; i < FRAME_VALUES_WORDS; i++)
+		if (marked->slots[i] != VALUE_SLOT_NONE && !(frame->words[i] & ~7ull))
+			return true;
+	return false;
+}
+
 /* The same call in the sample before: it was read then, and the frame has held the objects since. */
 static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame)
 {
@@ -173,12 +183,13 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		marked = marks__find(units, python->frames[values[i].frame].code);
 		if (!marked)
 			continue;
-		*to = (struct seen_frame){.key = marked->key, .rule = marked->rule};
+		*to = (struct seen_frame){.key = marked->key, .rule = marked->rule, .inside = values[i].frame};
 		n++;
 		if (values[i].unread || memcmp(values[i].slots, marked->slots, sizeof(marked->slots)) != 0)
 			continue;
 		to->address = values[i].address;
 		to->words = hash_words(units, &values[i]);
+		to->unset = any_unset(marked, &values[i]);
 		before = seen_before(reading, to);
 		if (before)
 			to->value = before->value;
@@ -190,6 +201,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	waiting->time = sample->header.time;
 	waiting->tid = sample->header.task.tid;
 	waiting->n = n;
+	waiting->python = python->n;
 	if (n)
 		memcpy(waiting->frames, frames, n * sizeof(*frames));
 	return 0;

@@ -39,14 +39,24 @@ static uint32_t find_marks(const struct units *units, uint32_t stack, struct mar
 	return n < UNITS_DEPTH_MAX ? n : UNITS_DEPTH_MAX;
 }
 
-/* Both are in the order of the stack. A code object that was not marked yet has no values: it is passed over. */
-static void add_values(const struct units *units, struct mark *marks, uint32_t n, const struct waiting *waiting)
+/* Both are in the order of the stack. Some marks have no values: code objects that the sampler was not told of yet, and the
+ * outermost of very many. Which frame is which, its place tells; if the stack that came out of the record has another number
+ * of Python frames, their order. */
+static void add_values(const struct units *units, uint32_t stack, struct mark *marks, uint32_t n, const struct waiting *waiting)
 {
-	uint32_t i, next = 0;
+	uint32_t python = units->stacks[stack - 1].python, i, next = 0;
 
-	for (i = 0; waiting && i < n && next < waiting->n; i++)
-		if (units->functions[marks[i].function].valued && waiting->frames[next].rule == marks[i].rule)
+	for (i = 0; waiting && i < n && next < waiting->n; i++) {
+		const uint32_t inside = python - units->stacks[marks[i].stack - 1].python;
+
+		if (!units->functions[marks[i].function].valued)
+			continue;
+		while (waiting->python == python && next < waiting->n && waiting->frames[next].inside > inside)
+			next++;
+		if (next < waiting->n && waiting->frames[next].rule == marks[i].rule &&
+		    (waiting->python != python || waiting->frames[next].inside == inside))
 			marks[i].seen = &waiting->frames[next++];
+	}
 }
 
 /* A pass inside of itself (GVNPass::runImpl below GVNLegacyPass::runOnFunction) is one; a phase or a pass of no compile
@@ -77,8 +87,8 @@ static bool goes_on(const struct units *units, const struct open_unit *open, con
 	    (!units->functions[open->function].text ||
 	     units->functions[open->function].text != units->functions[mark->function].text))
 		return false;
-	return !mark->seen || !open->address ||
-	       (mark->seen->address == open->address && mark->seen->words == open->words);
+	return !mark->seen || !open->address || !mark->seen->address ||
+	       (mark->seen->address == open->address && (mark->seen->words == open->words || open->unset));
 }
 
 static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
@@ -126,6 +136,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	if (mark->seen) {
 		open->address = mark->seen->address;
 		open->words = mark->seen->words;
+		open->unset = mark->seen->unset;
 		open->value = mark->seen->value;
 	}
 	if (!open->value.name && !rules__values(&rule->name))
@@ -150,10 +161,11 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 /* What this sample tells of a unit that goes on. */
 static void learn(struct open_unit *open, const struct mark *mark)
 {
-	if (!mark->seen)
+	if (!mark->seen || !mark->seen->address)
 		return;
 	open->address = mark->seen->address;
 	open->words = mark->seen->words;
+	open->unset = mark->seen->unset;
 	if (!open->value.named && mark->seen->value.named) {
 		open->value = mark->seen->value;
 		open->late = true;
@@ -181,7 +193,8 @@ int tree__sample(struct units *units, struct sample_row *row)
 			thread->open[i - 1].last = row->time;
 		return 0;
 	}
-	add_values(units, marks, n, read__take(units, thread->tid, row->time));
+	if (row->stack)
+		add_values(units, row->stack, marks, n, read__take(units, thread->tid, row->time));
 	n = drop_marks(units, marks, n);
 	if (!thread->open) {
 		thread->open = calloc(UNITS_DEPTH_MAX, sizeof(*thread->open));

@@ -110,6 +110,8 @@ static int add_stack(struct units *units, const struct stack_row *row)
 	*info = (struct stack_info){.parent = row->parent, .frame = row->frame};
 	info->cut = units->functions[units->frames[row->frame]].cut ||
 		    (row->parent && units->stacks[row->parent - 1].cut);
+	info->python = (row->parent ? units->stacks[row->parent - 1].python : 0) +
+		       units->functions[units->frames[row->frame]].python;
 	if (units->functions[units->frames[row->frame]].rule != RULE_NONE)
 		info->marked = id;
 	else if (row->parent)

@@ -42,23 +42,27 @@ LOCK = "numba:llvm_lock"
 
 
 def await_session(client, out):
-    """The recording begins when the session does."""
+    """It is told when all threads have their events."""
     until = time.monotonic() + 20
-    while time.monotonic() < until and client.poll() is None and not (os.path.exists(out) and os.path.getsize(out)):
+    while time.monotonic() < until and client.poll() is None:
+        with open(out) as stream:
+            if '"ev":"thread"' in stream.read(100000):
+                break
         time.sleep(0.05)
     time.sleep(0.5)
 
 
-def run(python, work, folder, spans=False):
+def run(python, work, folder, spans=False, target="compile_units.py"):
     """The target's own account, and the events."""
-    out = os.path.join(folder, work + ".cprof")
-    target = subprocess.Popen([python, os.path.join(ROOT, "tests/targets/compile_units.py"), work] + ["spans"] * spans, stdin=subprocess.PIPE,
+    out = os.path.join(folder, work + ".events")
+    target = subprocess.Popen([python, os.path.join(ROOT, "tests/targets", target), work] + ["spans"] * spans, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, universal_newlines=True)
     try:
         if target.stdout.readline().strip() != "ready":
             return None, None, None
-        client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(RATE), "-o", out],
-                                  stderr=subprocess.PIPE, universal_newlines=True)
+        with open(out, "w") as stream:
+            client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(RATE), "--stream"],
+                                      stdout=stream, stderr=subprocess.PIPE, universal_newlines=True)
         await_session(client, out)
         target.stdin.write("\n")
         target.stdin.flush()
@@ -68,8 +72,8 @@ def run(python, work, folder, spans=False):
     finally:
         target.kill()
         target.wait()
-    lines = subprocess.run(["zstdcat", out], stdout=subprocess.PIPE, check=True).stdout.splitlines()
-    return truth, [json.loads(line) for line in lines], words
+    with open(out) as stream:
+        return truth, [json.loads(line) for line in stream], words
 
 
 class Told:
@@ -258,4 +262,5 @@ def main():
     return 1 if tally["failed"] else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

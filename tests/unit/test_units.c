@@ -287,12 +287,96 @@ static void marks(void **state)
 	rules__free(rules);
 }
 
+/* --- calls, told apart by what the sampler gave of them --- */
+
+static const char valued[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\nname func.__name__\n";
+#define KEY 0x77ull
+
+static void set_up_values(struct state *s)
+{
+	struct record_task task = rec_task(7, 7, 0, 1, "t");
+	struct rules_error error;
+	struct part_variables *part;
+	struct value_mark mark;
+	static struct rec rec;
+
+	s->keep.sink.event = keep_event;
+	assert_int_equal(rules__new(&s->rules), 0);
+	assert_int_equal(rules__parse(s->rules, "test", valued, strlen(valued), &error), 0);
+	assert_int_equal(units__new(s->rules, &s->keep.sink, &s->units), 0);
+	/* Line 5 is the one that has `code`; a method of the same name, on line 9, is none. */
+	for (uint32_t i = 0; i < 2; i++) {
+		rec_code(&rec, 1, &task, KEY + i, i ? 9 : 5, 0);
+		rec_string(&rec, PART_NAME, "compile");
+		rec_string(&rec, PART_FILE, "/x/own/c.py");
+		part = rec_part(&rec, PART_VARIABLES, 0, sizeof(*part), 0);
+		add_variable(&rec, part, "func", 0);
+		if (!i)
+			add_variable(&rec, part, "code", 0);
+		assert_int_equal(units__code(s->units, (void *)rec.data, &mark), !i);
+	}
+	{
+		static const struct function_row functions[] = {{"compile", "/x/own/c.py", 5, "", FUNCTION_PYTHON},
+								{"compile", "/x/own/c.py", 9, "", FUNCTION_PYTHON}};
+		static const struct frame_row frames[] = {{0, 0, 5, 0}, {1, 0, 9, 0}};
+		static const struct stack_row stacks[] = {{0, 0}, {1, 1}};
+
+		send(s, &(struct event){.kind = EVENT_EPOCH});
+		send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.tid = 7, .name = ""}});
+		send_rows(s, EVENT_FUNCTIONS, 0, 2, functions);
+		send_rows(s, EVENT_FRAMES, 0, 2, frames);
+		send_rows(s, EVENT_STACKS, 1, 2, stacks);
+	}
+}
+
+/* One sample of stack 2, whose frame at `address` holds `word`. */
+static void valued_sample(struct state *s, uint64_t address, uint64_t word, uint16_t unread)
+{
+	static const struct py_layout layout = {.version = 0x030b00};
+	struct record_task task = rec_task(7, 7, 0, 1, "t");
+	const struct py_frame frames[] = {{.code = KEY + 1}, {.code = KEY}};
+	struct frame_values values = {.frame = 1, .unread = unread, .slots = {0, 0xff, 0xff, 0xff}, .address = address, .words = {word}};
+	struct sample_row row = {.time = s->now += 10, .wall = 10, .stack = 2};
+	struct part_values *part;
+	static struct rec rec;
+
+	rec_sample(&rec, row.time, &task, 0);
+	rec_frames(&rec, 0, frames, 2);
+	part = rec_part(&rec, PART_VALUES, 0, sizeof(*part), sizeof(values));
+	part->n = 1;
+	memcpy(part + 1, &values, sizeof(values));
+	assert_int_equal(units__sample(s->units, (void *)rec.data, NULL, &layout), 0);
+	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
+}
+
+static void calls_are_told_apart(void **state)
+{
+	struct state s = {};
+
+	set_up_values(&s);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	assert_string_equal(s.keep.words, "+1=<0@0 1 1 ");
+	s.keep.words[0] = '\0';
+	valued_sample(&s, 0x1000, 0x6000, 0); /* other locals */
+	valued_sample(&s, 0x2000, 0x6000, 0); /* another frame */
+	assert_string_equal(s.keep.words, "+2=<0@20 2 -1@20 +3=<0@30 3 -2@30 ");
+	s.keep.words[0] = '\0';
+	valued_sample(&s, 0x2000, 0x9999, 1); /* what could not be read tells nothing */
+	valued_sample(&s, 0x2000, 0x6000, 0);
+	valued_sample(&s, 0x2000, 0, 0); /* the next call, before it has set its variable */
+	valued_sample(&s, 0x2000, 0x6000, 0);
+	assert_string_equal(s.keep.words, "3 3 +4=<0@60 4 -3@60 4 ");
+	units__free(s.units);
+	rules__free(s.rules);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(threads_end),
-		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), cmocka_unit_test(sums), cmocka_unit_test(marks),
+		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), cmocka_unit_test(sums), cmocka_unit_test(marks), cmocka_unit_test(calls_are_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,50 @@
+"""Jits functions of many shapes after a line came on stdin. The last line on stdout is JSON: what jax.monitoring told, [event, name,
+begin, end (CLOCK_MONOTONIC ns)]."""
+import json
+import os
+import sys
+import time
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+import jax
+import jax.numpy as jnp
+from jax import monitoring
+
+spans = []
+
+
+def told(event, duration, **more):
+    if "fun_name" in more:
+        now = time.monotonic_ns()
+        spans.append([event.rsplit("/", 1)[-1], str(more["fun_name"]), now - int(duration * 1e9), now])
+
+
+def function(number):
+    def layer(w, x):
+        return jnp.tanh(x @ w) + jnp.sort(x, axis=-1) * number
+
+    def work(w, x):
+        for _ in range(2 + number % 4):
+            x = layer(w, x)
+        return jnp.linalg.norm(x) if number % 2 else jnp.mean(x ** 2)
+
+    work.__name__ = "work%d" % number
+    return jax.grad(work) if number % 3 == 0 else work
+
+
+def main():
+    w, x = jnp.ones((24, 24)), jnp.ones((8, 24))
+    monitoring.register_event_duration_secs_listener(told)
+    # The sampler is told which locals to give some 20 ms after it met a code object.
+    print("ready", flush=True)
+    sys.stdin.readline()
+    jax.block_until_ready(jax.jit(function(1000))(w, x))
+    time.sleep(0.1)
+    del spans[:]
+    for number in range(int(sys.argv[1]) if len(sys.argv) > 1 else 30):
+        jax.block_until_ready(jax.jit(function(number))(w, x))
+    time.sleep(0.2)
+    print(json.dumps(spans), flush=True)
+
+
+main()
