@@ -43,6 +43,7 @@ struct cli_options {
 	uint32_t top;            /* rows; 0: all */
 	bool top_given, csv;
 	double until, min_share; /* 0 to 1 */
+	double level;            /* diff: 0 to 1; 0: not asked for */
 	bool stream;
 	bool json;
 	bool dump;               /* what is asked for is a dump, not a recording */
@@ -74,6 +75,7 @@ struct command {
 #define COMMAND_HELP 64u
 #define COMMAND_DUMP 128u
 #define COMMAND_REPORT 256u
+#define COMMAND_DIFF 512u
 #define COMMAND_RULES 4096u
 extern const struct command commands[]; /* ended by a NULL name */
 const struct command *command__find(const char *name);
@@ -88,6 +90,7 @@ int check__run(const struct cli_options *options);
 int status__run(const struct cli_options *options);
 int dump__run(const struct cli_options *options);
 int report__run(const struct cli_options *options);
+int diff__run(const struct cli_options *options);
 int rules__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
