@@ -61,6 +61,11 @@ static int finish(struct diff *diff, const struct cli_options *options)
 			     "in the other");
 		return CLI_COULD_NOT;
 	}
+	if (err == -EDOM) {
+		say__failure("--per=share compares shares of the time",
+			     "the two sides do not compile the same (or nothing at all), so nothing can be told per compile");
+		return CLI_COULD_NOT;
+	}
 	err = err ?: options->json ? diff__json(diff, stdout) : diff__text(diff, stdout);
 	if (err && err != -EPIPE)
 		say__failure("", "the comparison could not be written: %s", strerror(-err));
@@ -79,6 +84,7 @@ int diff__run(const struct cli_options *options)
 			   .module = options->module},
 		.tables = tables,
 		.inclusive = options->sort == REPORT_SORT_INCLUSIVE,
+		.per = options->per && !strcmp(options->per, diff_per_names[DIFF_COMPILE]) ? DIFF_COMPILE : DIFF_SHARE,
 		.level = options->level > 0 ? options->level : 0.999,
 		.top = options->top,
 	};

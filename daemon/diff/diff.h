@@ -2,11 +2,12 @@
  *
  * A diff is made for a list of tables, fed with recordings one by one, and finished. Rows of the two sides are the same by
  * name and module (not by path or line, which another version of a program has elsewhere; a line: by its number too).
- * What is compared is the share of the CPU time (in a wall-clock recording, wall time) that passes the filters.
+ * What is compared is the CPU time (in a wall-clock recording, wall time) that passes the filters: as a share of it all, or
+ * for each outermost compile, where both sides compile the same again and again (or in several recordings).
  * estimate.h has the statistics. Memory: a row's time by cell of each recording, 8 bytes for each of at most DIFF_CELLS.
  *
  * Owner: options are borrowed. Threading: none kept. Errors: -errno; -EBADMSG for a damaged recording; -ENOENT for a filter
- * that nothing answers to (diff__missing()); -ENODATA: the sides have nothing in common. */
+ * that nothing answers to (diff__missing()); -ENODATA: the sides have nothing in common, -EDOM: they do not compile the same, which per compile needs. */
 #ifndef CPROFD_DIFF_H
 #define CPROFD_DIFF_H
 
@@ -23,10 +24,15 @@
 /* Rows with fewer samples, of both sides together, are not compared. */
 #define DIFF_SAMPLES_MIN 30u
 
+/* What times are compared as. */
+enum diff_per { DIFF_SHARE, DIFF_COMPILE, DIFF_PER_COUNT };
+extern const char *const diff_per_names[DIFF_PER_COUNT]; /* "share", "compile" */
+
 struct diff_options {
 	struct export_options filter;
 	uint32_t tables; /* 1 << enum report_by, of DIFF_TABLES */
 	bool inclusive;	 /* inclusive times are compared; false: exclusive */
+	enum diff_per per;
 	double level;	 /* 0.999: so sure is what differs */
 	uint32_t top;	 /* in text: so many rows, surely different or not; 0: those that are */
 };

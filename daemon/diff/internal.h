@@ -1,6 +1,8 @@
 /* Private to this folder:
  *   series.c  a row's time, cell by cell
+ *   rows.c    what is compared with what
  *   read.c    recording -> series
+ *   units.c   ... of compiles, phases, passes
  *   compare.c series of both sides -> rows, what differs first
  *   text.c, json.c */
 #ifndef CPROFD_DIFF_INTERNAL_H
@@ -35,16 +37,29 @@ struct series *series__at(struct buf *all, uint32_t i);
 
 /* --- the rest --- */
 
+/* The class of time that comes in few long bursts, whoever happens to be at work then: as part of all time it would be
+ * most of the noise of every other share. So it is a row of its own, and the other shares are of the time without it. */
+#define CLASS_COLLECTOR "GC"
+
+/* The time of rows, in cells of equal time, or of equally many compiles each. */
+struct measure {
+	double against[DIFF_CELLS];   /* what `told` counts: time, or compiles begun */
+	double time[DIFF_CELLS];      /* ns of all rows together, without the garbage collector */
+	double collector[DIFF_CELLS]; /* ns of the garbage collector */
+	uint64_t told, cell;	    /* of that so far; how much of it is a cell */
+	uint32_t n_cells;
+	struct buf rows;  /* struct series by row */
+	struct buf nodes; /* while it is read: struct series by node of the tree of units */
+};
+
 struct diff_recording {
 	char *name, *command;
 	int32_t pid;
 	bool after, cut;
 	uint32_t rate;
-	uint64_t samples, span; /* ns; samples that pass */
-	uint64_t cell_ns, told; /* told: of all samples so far */
-	double time[DIFF_CELLS]; /* ns of all rows together */
-	uint32_t n_cells;
-	struct buf rows; /* struct series by row */
+	uint64_t samples, span, time, compiles; /* ns; samples and time that pass, outermost compiles */
+	uint64_t collector;			/* ns, part of time */
+	struct measure measures[DIFF_PER_COUNT];
 };
 
 /* A row of a table, on both sides. */
@@ -69,13 +84,16 @@ struct diff {
 	bool wall;
 	struct intern functions; /* Python functions outside of the standard library ... */
 	struct buf sides;	 /* uint8_t for each: 1 before, 2 after */
+	struct intern compiles;	/* outermost ones by name and signature ... */
+	struct buf counts;	/* uint64_t [2] for each: before, after */
+	enum diff_per per;	/* the measure that was taken */
 	struct diff_table tables[REPORT_BY_COUNT];
 
 	/* of the recording that is being read */
 	struct model *model;
 	struct buf of_frame[REPORT_BY_COUNT]; /* uint32_t: frame -> row + 1 */
 	struct buf of_class;		      /* uint32_t: class -> row + 1 */
-	struct buf nodes;		      /* struct series by node of the tree of units */
+	struct buf begun;		      /* uint64_t by node: outermost compiles */
 	struct buf marks;		      /* uint32_t by row: the sample it was counted for */
 	uint32_t stamp;
 };
@@ -87,8 +105,12 @@ struct diff_key {
 };
 int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret);
 struct diff_key diff__key(const struct diff *diff, uint32_t row);
-/* read.c: after the reading, the time of units to their rows. */
+/* units.c: after the reading, the time of units to their rows, and which compiles there were. */
 int diff__add_units(struct diff *diff, struct diff_recording *recording);
+/* rows.c: the row that `id` (a frame, a class, a row's mark) has in a cache of uint32_t, 0 at first; NULL: out of memory. */
+uint32_t *diff__cached(struct buf *cache, uint32_t id);
+int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t frame, uint32_t *ret);
+int diff__row_of_class(struct diff *diff, uint32_t class_id, uint32_t *ret);
 
 static inline bool diff__wants(const struct diff *diff, enum report_by by)
 {

@@ -11,17 +11,14 @@ static int put_string(struct buf *out, const char *before, const char *value)
 
 static int put_recording(const struct diff_recording *recording, struct buf *out)
 {
-	double time = 0;
-	uint32_t i;
 	int err;
 
-	for (i = 0; i < recording->n_cells; i++)
-		time += recording->time[i];
 	err = put_string(out, "{\"side\":", recording->after ? "after" : "before");
 	err = err ?: put_string(out, ",\"file\":", recording->name) ?: put_string(out, ",\"command\":", recording->command);
-	return err ?: buf__printf(out, ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%llu,\"time_ns\":%.0f,\"cut\":%s}",
+	return err ?: buf__printf(out, ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%llu,\"time_ns\":%llu,\"compiles\":%llu,\"cut\":%s}",
 				  recording->pid, recording->rate, (unsigned long long)recording->samples,
-				  (unsigned long long)recording->span, time, recording->cut ? "true" : "false");
+				  (unsigned long long)recording->span, (unsigned long long)recording->time,
+				  (unsigned long long)recording->compiles, recording->cut ? "true" : "false");
 }
 
 static int put_row(const struct diff *diff, const struct diff_row *row, struct buf *out)
@@ -38,10 +35,10 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 		err = err ?: put_string(out, ",\"compiler\":", key.place);
 	if (key.by == REPORT_UNIT)
 		err = err ?: put_string(out, ",\"signature\":", key.detail);
-	err = err ?: buf__printf(out, ",\"samples\":%llu,\"before_share\":%.9f,\"after_share\":%.9f,\"change\":%.9f",
+	err = err ?: buf__printf(out, ",\"samples\":%llu,\"before\":%.9g,\"after\":%.9g,\"change\":%.9g",
 				 (unsigned long long)row->samples, c->before, c->after, c->change);
 	if (c->margin >= 0)
-		err = err ?: buf__printf(out, ",\"margin\":%.9f", c->margin);
+		err = err ?: buf__printf(out, ",\"margin\":%.9g", c->margin);
 	if (c->before > 0)
 		err = err ?: buf__printf(out, ",\"ratio\":%.6f", c->after / c->before);
 	return err ?: buf__printf(out, ",\"differs\":%s}", c->differs ? "true" : "false");
@@ -69,6 +66,7 @@ static int put_all(const struct diff *diff, struct buf *out)
 			  DIFF_MAJOR, DIFF_MINOR);
 	err = err ?: put_string(out, ",\"weight\":", diff->wall ? "wall" : "cpu");
 	err = err ?: put_string(out, ",\"times\":", diff->options->inclusive ? "inclusive" : "exclusive");
+	err = err ?: put_string(out, ",\"per\":", diff_per_names[diff->per]);
 	err = err ?: buf__printf(out, ",\"level\":%.9g,\n\"recordings\":[", diff->options->level);
 	for (i = 0; i < diff->read && !err; i++)
 		err = buf__puts(out, i ? ",\n" : "\n") ?: put_recording(&diff->recordings[i], out);

@@ -11,101 +11,6 @@
 #define CELL_FIRST_NS 20000000ull
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
-/* --- rows --- */
-
-struct head {
-	uint32_t by, line;
-};
-
-int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret)
-{
-	const struct head head = {key->by, key->line};
-	struct buf text = {};
-	int err = buf__append(&text, &head, sizeof(head));
-
-	err = err ?: buf__append(&text, key->name, strlen(key->name) + 1);
-	err = err ?: buf__append(&text, key->place, strlen(key->place) + 1);
-	err = err ?: buf__append(&text, key->detail, strlen(key->detail) + 1);
-	err = err ?: intern__id(&diff->keys, text.data, text.len, ret);
-	buf__free(&text);
-	return err;
-}
-
-struct diff_key diff__key(const struct diff *diff, uint32_t row)
-{
-	struct diff_key key = {};
-	struct head head;
-	size_t len;
-	const char *at = intern__key(&diff->keys, row, &len);
-
-	memcpy(&head, at, sizeof(head));
-	key.by = (enum report_by)head.by;
-	key.line = head.line;
-	key.name = at + sizeof(head);
-	key.place = key.name + strlen(key.name) + 1;
-	key.detail = key.place + strlen(key.place) + 1;
-	return key;
-}
-
-/* The row that `id` (a frame, a class) has in the cache; NULL: out of memory. */
-static uint32_t *cached(struct buf *cache, uint32_t id)
-{
-	const uint32_t none = 0;
-
-	while (cache->len / sizeof(none) <= id)
-		if (buf__append(cache, &none, sizeof(none)))
-			return NULL;
-	return &ITEM(*cache, uint32_t, id);
-}
-
-static int row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32_t *ret)
-{
-	uint32_t *known = cached(&diff->of_frame[by], id);
-	struct model_frame frame;
-	char place[1024];
-	struct diff_key key = {.by = by, .name = place, .place = "", .detail = ""};
-	int err;
-
-	if (!known)
-		return -ENOMEM;
-	if (*known) {
-		*ret = *known - 1;
-		return 0;
-	}
-	frame = model__frame(diff->model, id);
-	if (by == REPORT_PACKAGE)
-		place__package(frame.kind, frame.source, frame.module, place, sizeof(place));
-	else
-		place__module(frame.kind, frame.source, frame.module, place, sizeof(place));
-	if (by == REPORT_FILE)
-		key.name = *frame.file ? frame.file : PLACE_NOTES;
-	if (by == REPORT_FUNCTION || by == REPORT_LINE) {
-		key.name = frame.name;
-		key.place = place;
-		key.line = by == REPORT_LINE ? frame.line : 0;
-	}
-	err = diff__row(diff, &key, ret);
-	*known = err ? 0 : *ret + 1;
-	return err;
-}
-
-static int row_of_class(struct diff *diff, uint32_t id, uint32_t *ret)
-{
-	const struct diff_key key = {REPORT_CLASS, 0, class_names__name(&diff->model->classes, id), "", ""};
-	uint32_t *known = cached(&diff->of_class, id);
-	int err = 0;
-
-	if (!known)
-		return -ENOMEM;
-	if (!*known) {
-		err = diff__row(diff, &key, ret);
-		*known = err ? 0 : *ret + 1;
-		return err;
-	}
-	*ret = *known - 1;
-	return 0;
-}
-
 /* --- time --- */
 
 static struct diff_recording *current(struct diff *diff)
@@ -113,43 +18,72 @@ static struct diff_recording *current(struct diff *diff)
 	return &diff->recordings[diff->read];
 }
 
-static void halve(struct diff *diff, struct diff_recording *recording)
+static void halve(struct measure *measure)
 {
 	uint32_t i;
 
-	for (i = 0; i < recording->rows.len / sizeof(struct series); i++)
-		series__halve(&ITEM(recording->rows, struct series, i));
-	for (i = 0; i < diff->nodes.len / sizeof(struct series); i++)
-		series__halve(&ITEM(diff->nodes, struct series, i));
+	for (i = 0; i < measure->rows.len / sizeof(struct series); i++)
+		series__halve(&ITEM(measure->rows, struct series, i));
+	for (i = 0; i < measure->nodes.len / sizeof(struct series); i++)
+		series__halve(&ITEM(measure->nodes, struct series, i));
 	for (i = 0; i < DIFF_CELLS; i++) {
-		double both = i < DIFF_CELLS / 2 ? recording->time[2 * i] + recording->time[2 * i + 1] : 0;
-
-		recording->time[i] = both;
+		measure->against[i] = i < DIFF_CELLS / 2 ? measure->against[2 * i] + measure->against[2 * i + 1] : 0;
+		measure->time[i] = i < DIFF_CELLS / 2 ? measure->time[2 * i] + measure->time[2 * i + 1] : 0;
+		measure->collector[i] = i < DIFF_CELLS / 2 ? measure->collector[2 * i] + measure->collector[2 * i + 1] : 0;
 	}
-	recording->cell_ns *= 2;
+	measure->cell *= 2;
 }
 
-static int add(struct diff *diff, struct buf *all, uint32_t i, uint32_t cell, uint64_t ns)
+/* `more` of what the measure is against; the sample that follows is of the cell that this is in. */
+static void advance(struct measure *measure, uint64_t more)
+{
+	uint64_t last = measure->told + (more ? more - 1 : 0);
+	uint32_t cell;
+
+	while (last / measure->cell >= DIFF_CELLS)
+		halve(measure);
+	cell = (uint32_t)(last / measure->cell);
+	measure->told += more;
+	measure->against[cell] += (double)more;
+	measure->n_cells = cell + 1;
+}
+
+static uint32_t cell_of(const struct measure *measure)
+{
+	return measure->n_cells ? measure->n_cells - 1 : 0;
+}
+
+static int add_to(struct buf *all, uint32_t i, uint32_t cell, uint64_t ns)
 {
 	struct series *series = series__at(all, i);
 
 	return series ? series__add(series, cell, ns) : -ENOMEM;
 }
 
-/* Once a sample, in a function that is several times in the stack. */
-static int add_once(struct diff *diff, uint32_t row, uint32_t cell, uint64_t ns)
+static int add(struct diff *diff, uint32_t row, uint64_t ns)
 {
-	uint32_t *mark = cached(&diff->marks, row);
+	struct measure *measure = current(diff)->measures;
+	int err = 0, per;
+
+	for (per = 0; per < DIFF_PER_COUNT && !err; per++)
+		err = add_to(&measure[per].rows, row, cell_of(&measure[per]), ns);
+	return err;
+}
+
+/* Once a sample, in a function that is several times in the stack. */
+static int add_once(struct diff *diff, uint32_t row, uint64_t ns)
+{
+	uint32_t *mark = diff__cached(&diff->marks, row);
 
 	if (!mark)
 		return -ENOMEM;
 	if (*mark == diff->stamp)
 		return 0;
 	*mark = diff->stamp;
-	return add(diff, &current(diff)->rows, row, cell, ns);
+	return add(diff, row, ns);
 }
 
-static int add_stack(struct diff *diff, uint32_t stack, uint32_t cell, uint64_t ns)
+static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
 {
 	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE, REPORT_MODULE, REPORT_FILE};
 	size_t t;
@@ -162,11 +96,58 @@ static int add_stack(struct diff *diff, uint32_t stack, uint32_t cell, uint64_t 
 		for (t = 0; t < sizeof(of_frames) / sizeof(of_frames[0]) && !err; t++) {
 			if (!diff__wants(diff, of_frames[t]))
 				continue;
-			err = row_of_frame(diff, of_frames[t], node.frame, &row) ?: add_once(diff, row, cell, ns);
+			err = diff__row_of_frame(diff, of_frames[t], node.frame, &row) ?: add_once(diff, row, ns);
 		}
 		stack = diff->options->inclusive ? node.parent : MODEL_ROOT;
 	}
 	return err;
+}
+
+/* A compile that is in no other one is met for the first time: the next piece of work. */
+static int begin_compile(struct diff *diff)
+{
+	struct unit_tree *tree = &diff->model->units;
+	uint32_t at = diff->model->call_now, *begun;
+
+	while (unit_tree__call(tree, at)->parent != CALL_NONE)
+		at = unit_tree__call(tree, at)->parent;
+	if (unit_tree__call(tree, at)->met)
+		return 0;
+	unit_tree__call(tree, at)->met = true;
+	begun = diff__cached(&diff->begun, unit_tree__call(tree, at)->node);
+	if (!begun)
+		return -ENOMEM;
+	(*begun)++;
+	current(diff)->compiles++;
+	advance(&current(diff)->measures[DIFF_COMPILE], 1);
+	return 0;
+}
+
+static int add_unit(struct diff *diff, uint64_t ns)
+{
+	struct measure *measure = current(diff)->measures;
+	uint32_t node = unit_tree__call(&diff->model->units, diff->model->call_now)->node;
+	int err = 0, per;
+
+	for (per = 0; per < DIFF_PER_COUNT && !err; per++)
+		err = add_to(&measure[per].nodes, node, cell_of(&measure[per]), ns);
+	return err;
+}
+
+/* Its class, and no other row. */
+static int add_collector(struct diff *diff, uint64_t ns)
+{
+	struct measure *measure = current(diff)->measures;
+	uint32_t row;
+	int per, err;
+
+	current(diff)->collector += ns;
+	for (per = 0; per < DIFF_PER_COUNT; per++)
+		measure[per].collector[cell_of(&measure[per])] += (double)ns;
+	if (!diff__wants(diff, REPORT_CLASS))
+		return 0;
+	err = diff__row_of_class(diff, diff->model->class_now, &row);
+	return err ?: add(diff, row, ns);
 }
 
 static int on_sample(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown)
@@ -174,107 +155,29 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	struct diff *diff = model->ctx;
 	struct diff_recording *recording = current(diff);
 	uint64_t ns = model->wall_mode ? shown : ran;
-	uint32_t cell, row;
-	int err = 0;
+	uint32_t row;
+	int err = 0, per;
 
 	if (!ns || !model__passes(model, thread) ||
 	    (model->filter && (stack == model->left_out || stack == model->not_sampled)))
 		return 0;
-	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile is no matter. */
-	while (recording->told / recording->cell_ns >= DIFF_CELLS)
-		halve(diff, recording);
-	cell = (uint32_t)(recording->told / recording->cell_ns);
-	recording->told += ns;
-	recording->time[cell] += (double)ns;
-	recording->n_cells = cell >= recording->n_cells ? cell + 1 : recording->n_cells;
+	recording->time += ns;
 	recording->samples++;
+	if (!strcmp(class_names__name(&model->classes, model->class_now), CLASS_COLLECTOR))
+		return add_collector(diff, ns);
+	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile is no matter. */
+	advance(&recording->measures[DIFF_SHARE], ns);
 	if (!++diff->stamp) { /* it wrapped */
 		memset(diff->marks.data, 0, diff->marks.len);
 		diff->stamp = 1;
 	}
-	if (diff__wants(diff, REPORT_CLASS))
-		err = row_of_class(diff, model->class_now, &row) ?: add(diff, &recording->rows, row, cell, ns);
-	if (!err && model->call_now != CALL_NONE)
-		err = add(diff, &diff->nodes, unit_tree__call(&model->units, model->call_now)->node, cell, ns);
-	return err ?: add_stack(diff, stack, cell, ns);
-}
-
-/* --- units --- */
-
-static int add_series(struct diff_recording *recording, uint32_t row, const struct series *from)
-{
-	struct series *to = series__at(&recording->rows, row);
-	float cells[DIFF_CELLS] = {};
-	uint64_t total, samples;
-	uint32_t i;
-	int err = 0;
-
-	if (!to)
-		return -ENOMEM;
-	total = to->total + from->total;
-	samples = to->samples + from->samples;
-	series__spread(to, cells);
-	series__spread(from, cells);
-	buf__clear(&to->points);
-	for (i = 0; i < DIFF_CELLS && !err; i++) {
-		const struct series_point point = {i, cells[i]};
-
-		if (cells[i] > 0)
-			err = buf__append(&to->points, &point, sizeof(point));
-	}
-	to->total = total;
-	to->samples = samples;
-	return err;
-}
-
-/* A node's own time, to the rows of its path: the report's rules (report/units.c). */
-static int add_path(struct diff *diff, struct diff_recording *recording, uint32_t id, const struct series *series)
-{
-	static const enum report_by by[UNIT_KINDS] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS};
-	struct unit_tree *tree = &diff->model->units;
-	bool compile_met = false;
-	uint32_t at, row;
-	int err = 0;
-
-	diff->stamp++;
-	for (at = id; at && !err;) {
-		struct unit_node node = unit_tree__node(tree, at);
-		bool own = node.kind == UNIT_COMPILE ? !compile_met : at == id;
-		struct diff_key key = {.name = *node.name ? node.name : "(name unknown)",
-				       .place = node.compiler,
-				       .detail = node.kind == UNIT_COMPILE ? node.signature : ""};
-		uint32_t *mark;
-
-		at = node.parent;
-		if (node.kind >= UNIT_KINDS)
-			continue;
-		compile_met |= node.kind == UNIT_COMPILE;
-		key.by = by[node.kind];
-		if (!diff__wants(diff, key.by) || !(diff->options->inclusive || own))
-			continue;
-		err = diff__row(diff, &key, &row);
-		mark = err ? NULL : cached(&diff->marks, row);
-		if (!mark)
-			return err ? err : -ENOMEM;
-		if (*mark != diff->stamp)
-			err = add_series(recording, row, series);
-		*mark = diff->stamp;
-	}
-	return err;
-}
-
-int diff__add_units(struct diff *diff, struct diff_recording *recording)
-{
-	uint32_t i;
-	int err = 0;
-
-	for (i = 0; i < diff->nodes.len / sizeof(struct series) && !err; i++) {
-		const struct series *series = &ITEM(diff->nodes, struct series, i);
-
-		if (series->total)
-			err = add_path(diff, recording, unit_tree__final(&diff->model->units, i), series);
-	}
-	return err;
+	if (model->call_now != CALL_NONE)
+		err = begin_compile(diff) ?: add_unit(diff, ns);
+	for (per = 0; per < DIFF_PER_COUNT; per++)
+		recording->measures[per].time[cell_of(&recording->measures[per])] += (double)ns;
+	if (!err && diff__wants(diff, REPORT_CLASS))
+		err = diff__row_of_class(diff, model->class_now, &row) ?: add(diff, row, ns);
+	return err ?: add_stack(diff, stack, ns);
 }
 
 /* --- what the sides have in common --- */
@@ -318,16 +221,23 @@ static int no_epoch(struct model *model)
 	return 0;
 }
 
+static void free_all(struct buf *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->len / sizeof(struct series); i++)
+		series__free(&ITEM(*all, struct series, i));
+	buf__free(all);
+}
+
 static void clear(struct diff *diff)
 {
 	size_t i;
 
 	for (i = 0; i < REPORT_BY_COUNT; i++)
 		buf__free(&diff->of_frame[i]);
-	for (i = 0; i < diff->nodes.len / sizeof(struct series); i++)
-		series__free(&ITEM(diff->nodes, struct series, i));
-	buf__free(&diff->nodes);
 	buf__free(&diff->of_class);
+	buf__free(&diff->begun);
 }
 
 static int describe(struct diff *diff, struct diff_recording *recording, const char *name)
@@ -347,13 +257,14 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	struct export_options how = diff->options->filter;
 	struct diff_recording *recording = current(diff);
 	struct model model;
-	int err;
+	int err, per;
 
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
 	how.lines = diff__wants(diff, REPORT_LINE);
 	recording->after = after;
-	recording->cell_ns = CELL_FIRST_NS;
+	recording->measures[DIFF_SHARE].cell = CELL_FIRST_NS;
+	recording->measures[DIFF_COMPILE].cell = 1;
 	err = model__init_detailed(&model, &how);
 	model.slice = no_slice;
 	model.epoch = no_epoch;
@@ -366,6 +277,8 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	diff->model = NULL;
 	model__free(&model);
 	clear(diff);
+	for (per = 0; per < DIFF_PER_COUNT; per++)
+		free_all(&recording->measures[per].nodes);
 	diff->read += !err;
 	return err;
 }
@@ -389,16 +302,17 @@ int diff__new(const struct diff_options *options, uint32_t recordings, struct di
 
 struct diff *diff__free(struct diff *diff)
 {
-	uint32_t i, row;
+	uint32_t i, per;
 
 	if (!diff)
 		return NULL;
 	for (i = 0; i < diff->n_recordings; i++) {
 		struct diff_recording *recording = &diff->recordings[i];
 
-		for (row = 0; row < recording->rows.len / sizeof(struct series); row++)
-			series__free(&ITEM(recording->rows, struct series, row));
-		buf__free(&recording->rows);
+		for (per = 0; per < DIFF_PER_COUNT; per++) {
+			free_all(&recording->measures[per].rows);
+			free_all(&recording->measures[per].nodes);
+		}
 		free(recording->name);
 		free(recording->command);
 	}
@@ -410,6 +324,8 @@ struct diff *diff__free(struct diff *diff)
 	buf__free(&diff->sides);
 	intern__free(&diff->keys);
 	intern__free(&diff->functions);
+	intern__free(&diff->compiles);
+	buf__free(&diff->counts);
 	free(diff);
 	return NULL;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How often `cprofd diff` says that recordings of one program differ, and whether it finds a pass that takes 5 % longer.
 
-    diff.py [--pairs 20] [--seconds CPU] [--rate HZ] [--keep DIR]
+    diff.py [--pairs 20] [--seconds SECS] [--rate HZ] [--each N] [--keep DIR]
 
-Takes a recording for each side of each pair, and as many of the slower program. Needs root."""
+Each process is recorded N times, for so long; pairs are neighbours, of one process and of two. Needs root."""
 import argparse
 import json
 import os
@@ -16,14 +16,16 @@ TARGET = os.path.join(ROOT, "tests", "targets", "compile_slower.py")
 TABLES = "class,unit,phase,pass,function,line,module"
 
 
-def record(path, slower, options):
-    if os.path.exists(path):
+def record(paths, slower, options):
+    """Recordings of one process, one after another."""
+    if all(os.path.exists(path) for path in paths):
         return
-    target = subprocess.Popen(["/usr/bin/python3", TARGET, str(slower), str(options.seconds)], stdout=subprocess.PIPE)
+    target = subprocess.Popen(["/usr/bin/python3", TARGET, str(slower), "100000"], stdout=subprocess.PIPE)
     try:
         target.stdout.readline()
-        subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-r", str(options.rate), "-o", path],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
+        for path in paths:
+            subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-d", str(options.seconds), "-r", str(options.rate), "-o", path],
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
     finally:
         target.kill()
         target.wait()
@@ -43,7 +45,7 @@ def tally(results):
                     compared += 1
                     flagged += row["differs"]
                     if row["differs"]:
-                        names.setdefault((table["by"], row["name"]), []).append("%.4f -> %.4f +-%.4f" % (row["before_share"], row["after_share"], row["margin"]))
+                        names.setdefault((table["by"], row["name"]), []).append("%.4f -> %.4f +-%.4f" % (row["before"], row["after"], row["margin"]))
     return compared, flagged, names
 
 
@@ -57,20 +59,20 @@ def show(what, results):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rate", type=int, default=9999)
     parser.add_argument("--slower", type=float, default=0.05)
+    parser.add_argument("--each", type=int, default=3)
     parser.add_argument("--keep")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
         folder = options.keep or folder
         os.makedirs(folder, exist_ok=True)
         same = [os.path.join(folder, "same%d.cprof" % i) for i in range(options.pairs + 1)]
-        slow = [os.path.join(folder, "slow%d.cprof" % i) for i in range(min(5, options.pairs))]
-        for i, path in enumerate(same):
-            record(path, 0, options)
-            if i < len(slow):
-                record(slow[i], options.slower, options)
+        slow = [os.path.join(folder, "slow%d.cprof" % i) for i in range(min(3, options.pairs))]
+        for i in range(0, len(same), options.each):
+            record(same[i:i + options.each], 0, options)
+        record(slow, options.slower, options)
         for sort in ("exclusive", "inclusive"):
             args = ["--by", TABLES, "--sort", sort]
             show("%d pairs of the same program, %s times" % (options.pairs, sort), [diff(a, b, *args) for a, b in zip(same, same[1:])])
@@ -78,7 +80,7 @@ def main():
             show("%d times three against three, %s times" % (len(sides), sort), [diff(*side, *args) for side in sides])
         for i, path in enumerate(slow):
             row = next(row for row in diff(same[i], path, "--by=phase", "--sort=inclusive")["tables"][0]["rows"] if row["name"] == "Finalize object")
-            print("%.0f %% slower: %.4f -> %.4f (x%.4f) +- %.4f, %d samples: %s" % (100 * options.slower, row["before_share"], row["after_share"], row["ratio"],
+            print("%.0f %% slower: %.4f -> %.4f (x%.4f) +- %.4f, %d samples: %s" % (100 * options.slower, row["before"], row["after"], row["ratio"],
                   row["margin"], row["samples"], "found" if row["differs"] else "not found"))
         if len(slow) > 2:
             row = next(row for row in diff(*same[:len(slow)], "vs", *slow, "--by=phase", "--sort=inclusive")["tables"][0]["rows"] if row["name"] == "Finalize object")
