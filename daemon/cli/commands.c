@@ -84,7 +84,7 @@ const struct command commands[] = {
 	},
 	{
 		.name = "diff",
-		.operands = "BEFORE AFTER | BEFORE... vs AFTER...",
+		.operands = "BEFORE... [vs] AFTER...",
 		.summary = "what takes more or less of the time than before, and how sure that is",
 		.text = "Compares recordings of two sides: the shares of the time of classes, compiles, phases, passes, functions ... with "
 			"the interval in which each change surely lies. Shares: recordings may be of unequal length. How sure comes from how "

@@ -11,10 +11,12 @@
 #include "cli/write.h"
 
 #define VERSUS "vs"
-#define TABLES_DEFAULT                                                                                                     \
-	(1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS | 1u << REPORT_FUNCTION)
+#define TABLES_DEFAULT                                                                             \
+	(1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |         \
+	 1u << REPORT_FUNCTION)
 
-static int read_one(struct diff *diff, const struct cli_options *options, const char *path, bool after)
+static int read_one(struct diff *diff, const struct cli_options *options, const char *path,
+		    bool after)
 {
 	_cleanup_close_ int fd = input__open(path);
 	int err;
@@ -57,13 +59,15 @@ static int finish(struct diff *diff, const struct cli_options *options)
 
 	if (err == -ENODATA) {
 		say__failure("are they recordings of the same program?",
-			     "the two sides have nothing in common: no Python function of the one (outside of the standard library) is "
+			     "the two sides have nothing in common: no Python function of the one "
+			     "(outside of the standard library) is "
 			     "in the other");
 		return CLI_COULD_NOT;
 	}
 	if (err == -EDOM) {
 		say__failure("--per=share compares shares of the time",
-			     "the two sides do not compile the same (or nothing at all), so nothing can be told per compile");
+			     "the two sides do not compile the same (or nothing at all), so "
+			     "nothing can be told per compile");
 		return CLI_COULD_NOT;
 	}
 	err = err ?: options->json ? diff__json(diff, stdout) : diff__text(diff, stdout);
@@ -84,7 +88,9 @@ int diff__run(const struct cli_options *options)
 			   .module = options->module},
 		.tables = tables,
 		.inclusive = options->sort == REPORT_SORT_INCLUSIVE,
-		.per = options->per && !strcmp(options->per, diff_per_names[DIFF_COMPILE]) ? DIFF_COMPILE : DIFF_SHARE,
+		.per = options->per && !strcmp(options->per, diff_per_names[DIFF_COMPILE])
+			       ? DIFF_COMPILE
+			       : DIFF_SHARE,
 		.level = options->level > 0 ? options->level : 0.999,
 		.top = options->top,
 	};
@@ -93,13 +99,15 @@ int diff__run(const struct cli_options *options)
 	int at = second_side(options, &word), i, status = CLI_DONE;
 
 	if (!at) {
-		say__failure("as in `cprofd diff before.cprof after.cprof`, or `cprofd diff a1.cprof a2.cprof " VERSUS
-			     " b1.cprof b2.cprof`",
-			     "which recordings? one for each side, or several with the word " VERSUS " between the sides");
+		say__failure("as in `cprofd diff before.cprof after.cprof`, or `cprofd diff "
+			     "a1.cprof a2.cprof " VERSUS " b1.cprof b2.cprof`",
+			     "which recordings? one for each side, or several with the word " VERSUS
+			     " between the sides");
 		return CLI_USAGE;
 	}
 	if (tables & ~DIFF_TABLES) {
-		say("--by: thread, trigger and callee are tables of report; diff compares class, unit, phase, pass, function, line, "
+		say("--by: thread, trigger and callee are tables of report; diff compares class, "
+		    "unit, phase, pass, function, line, "
 		    "package, module, file");
 		return CLI_USAGE;
 	}

@@ -8,22 +8,28 @@
 #include "diff/internal.h"
 
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
-/* Below so many samples the noise of the ticks is told from their number: cells that hardly ever have one say less. */
+/* Below so many samples the noise of the ticks is told from their number: cells that hardly ever
+ * have one say less. */
 #define SAMPLES_FEW 2000u
 
-/* Cells that are whole compiles vary less than cells that cut them: where there are enough, shares are of them, too. */
-static const struct measure *measure_of(const struct diff *diff, const struct diff_recording *recording)
+/* Cells that are whole compiles vary less than cells that cut them: where there are enough, shares
+ * are of them, too. */
+static const struct measure *measure_of(const struct diff *diff,
+					const struct diff_recording *recording)
 {
 	bool whole = recording->compiles >= ESTIMATE_CELLS_MIN;
 
 	return &recording->measures[diff->per == DIFF_COMPILE || whole ? DIFF_COMPILE : DIFF_SHARE];
 }
 
-static const struct series *series_of(const struct diff *diff, const struct diff_recording *recording, uint32_t row)
+static const struct series *series_of(const struct diff *diff,
+				      const struct diff_recording *recording, uint32_t row)
 {
 	const struct measure *measure = measure_of(diff, recording);
 
-	return row < measure->rows.len / sizeof(struct series) ? &ITEM(measure->rows, struct series, row) : NULL;
+	return row < measure->rows.len / sizeof(struct series)
+		       ? &ITEM(measure->rows, struct series, row)
+		       : NULL;
 }
 
 static uint64_t samples_of(const struct diff *diff, uint32_t row)
@@ -37,10 +43,12 @@ static uint64_t samples_of(const struct diff *diff, uint32_t row)
 	return samples;
 }
 
-/* A recording that began and ended in the middle of compiles: per compile these are left out, where there are others. */
+/* A recording that began and ended in the middle of compiles: per compile these are left out, where
+ * there are others. */
 #define COMPILES_MANY 8u
 
-static struct estimate of_recording(const struct diff *diff, const struct diff_recording *recording, uint32_t row)
+static struct estimate of_recording(const struct diff *diff, const struct diff_recording *recording,
+				    uint32_t row)
 {
 	const struct measure *measure = measure_of(diff, recording);
 	const struct series *series = series_of(diff, recording, row);
@@ -54,8 +62,9 @@ static struct estimate of_recording(const struct diff *diff, const struct diff_r
 	if (series)
 		series__spread(series, cells);
 	for (i = 0; i < DIFF_CELLS; i++)
-		against[i] = diff->per == DIFF_COMPILE ? measure->against[i]
-						       : measure->time[i] + (collector ? measure->collector[i] : 0);
+		against[i] = diff->per == DIFF_COMPILE
+				     ? measure->against[i]
+				     : measure->time[i] + (collector ? measure->collector[i] : 0);
 	return estimate__share(cells + trim, against + trim, measure->n_cells - 2 * trim);
 }
 
@@ -78,7 +87,9 @@ static int of_side(const struct diff *diff, uint32_t row, bool after, struct sid
 		if (recording->after != after)
 			continue;
 		recordings[n++] = of_recording(diff, recording, row);
-		ret->samples += series_of(diff, recording, row) ? series_of(diff, recording, row)->samples : 0;
+		ret->samples += series_of(diff, recording, row)
+					? series_of(diff, recording, row)->samples
+					: 0;
 	}
 	ret->all = estimate__join(recordings, n, &ret->between);
 	return 0;
@@ -87,12 +98,14 @@ static int of_side(const struct diff *diff, uint32_t row, bool after, struct sid
 /* What ticks alone, were they random, would make of a share that is the same on both sides. */
 static double tick_variance(const struct side *before, const struct side *after, enum diff_per per)
 {
-	double samples = (double)(before->samples + after->samples), total = before->all.total + after->all.total;
+	double samples = (double)(before->samples + after->samples),
+	       total = before->all.total + after->all.total;
 	double time = before->all.time + after->all.time, share = time > 0 ? total / time : 0;
 
 	if (samples > SAMPLES_FEW || !samples || before->all.time <= 0 || after->all.time <= 0)
 		return 0;
-	return total / samples * share * (per == DIFF_SHARE ? 1 - share : 1) * (1 / before->all.time + 1 / after->all.time);
+	return total / samples * share * (per == DIFF_SHARE ? 1 - share : 1) *
+	       (1 / before->all.time + 1 / after->all.time);
 }
 
 static int compare_row(const struct diff *diff, uint32_t row, struct diff_row *ret)
@@ -105,8 +118,9 @@ static int compare_row(const struct diff *diff, uint32_t row, struct diff_row *r
 	err = of_side(diff, row, false, &before) ?: of_side(diff, row, true, &after);
 	if (err)
 		return err;
-	ret->comparison = estimate__compare(&before.all, &after.all, &before.between, &after.between,
-					    tick_variance(&before, &after, diff->per), diff->options->level);
+	ret->comparison =
+		estimate__compare(&before.all, &after.all, &before.between, &after.between,
+				  tick_variance(&before, &after, diff->per), diff->options->level);
 	if (ret->too_few) {
 		ret->comparison.margin = -1;
 		ret->comparison.differs = false;
@@ -120,7 +134,8 @@ static int order(const void *left, const void *right)
 {
 	const struct diff_row *a = left, *b = right;
 	const struct comparison *p = &a->comparison, *q = &b->comparison;
-	double x = p->differs ? fabs(p->change) : p->before + p->after, y = q->differs ? fabs(q->change) : q->before + q->after;
+	double x = p->differs ? fabs(p->change) : p->before + p->after,
+	       y = q->differs ? fabs(q->change) : q->before + q->after;
 
 	if (p->differs != q->differs)
 		return p->differs ? -1 : 1;
@@ -160,7 +175,8 @@ static bool nothing_in_common(const struct diff *diff)
 	return sides[1] && sides[2] && !sides[3];
 }
 
-/* Do both sides compile the same, in like parts? (Half the sum of differences: the total variation.) */
+/* Do both sides compile the same, in like parts? (Half the sum of differences: the total
+ * variation.) */
 #define MIX_DIFFERS 0.1
 
 static bool compiles_alike(const struct diff *diff)
@@ -174,7 +190,8 @@ static bool compiles_alike(const struct diff *diff)
 	if (sums[0] <= 0 || sums[1] <= 0)
 		return false;
 	for (i = 0; i < diff->compiles.n; i++)
-		off += fabs((double)counts[2 * i] / sums[0] - (double)counts[2 * i + 1] / sums[1]) / 2;
+		off += fabs((double)counts[2 * i] / sums[0] - (double)counts[2 * i + 1] / sums[1]) /
+		       2;
 	return off <= MIX_DIFFERS;
 }
 

@@ -1,13 +1,16 @@
 /* Two sides, one or more recordings each: which shares of the time differ, and how sure that is.
  *
- * A diff is made for a list of tables, fed with recordings one by one, and finished. Rows of the two sides are the same by
- * name and module (not by path or line, which another version of a program has elsewhere; a line: by its number too).
- * What is compared is the CPU time (in a wall-clock recording, wall time) that passes the filters: as a share of it all, or
- * for each outermost compile, where both sides compile the same again and again (or in several recordings).
- * estimate.h has the statistics. Memory: a row's time by cell of each recording, 8 bytes for each of at most DIFF_CELLS.
+ * A diff is made for a list of tables, fed with recordings one by one, and finished. Rows of the
+ * two sides are the same by name and module (not by path or line, which another version of a
+ * program has elsewhere; a line: by its number too). What is compared is the CPU time (in a
+ * wall-clock recording, wall time) that passes the filters: as a share of it all, or for each
+ * outermost compile, where both sides compile the same again and again (or in several recordings).
+ * estimate.h has the statistics. Memory: a row's time by cell of each recording, 8 bytes for each
+ * of at most DIFF_CELLS.
  *
- * Owner: options are borrowed. Threading: none kept. Errors: -errno; -EBADMSG for a damaged recording; -ENOENT for a filter
- * that nothing answers to (diff__missing()); -ENODATA: the sides have nothing in common, -EDOM: they do not compile the same, which per compile needs. */
+ * Owner: options are borrowed. Threading: none kept. Errors: -errno; -EBADMSG for a damaged
+ * recording; -ENOENT for a filter that nothing answers to (diff__missing()); -ENODATA: the sides
+ * have nothing in common, -EDOM: they do not compile the same, which per compile needs. */
 #ifndef CPROFD_DIFF_H
 #define CPROFD_DIFF_H
 
@@ -33,12 +36,13 @@ struct diff_options {
 	uint32_t tables; /* 1 << enum report_by, of DIFF_TABLES */
 	bool inclusive;	 /* inclusive times are compared; false: exclusive */
 	enum diff_per per;
-	double level;	 /* 0.999: so sure is what differs */
-	uint32_t top;	 /* in text: so many rows, surely different or not; 0: those that are */
+	double level; /* 0.999: so sure is what differs */
+	uint32_t top; /* in text: so many rows, surely different or not; 0: those that are */
 };
-#define DIFF_TABLES                                                                                                        \
-	(1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS | 1u << REPORT_FUNCTION |         \
-	 1u << REPORT_LINE | 1u << REPORT_PACKAGE | 1u << REPORT_MODULE | 1u << REPORT_FILE)
+#define DIFF_TABLES                                                                                \
+	(1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |         \
+	 1u << REPORT_FUNCTION | 1u << REPORT_LINE | 1u << REPORT_PACKAGE | 1u << REPORT_MODULE |  \
+	 1u << REPORT_FILE)
 
 struct diff;
 int diff__new(const struct diff_options *options, uint32_t recordings, struct diff **ret);

@@ -2,13 +2,16 @@
 
 #include <math.h>
 
-/* A window is a 6th of the recording: long against what a compiler does in turn, and enough of them. With a dozen turns in
- * a recording or more, none of their rhythm is left; with fewer the variance is overestimated. */
+/* A window is a 6th of the recording: long against what a compiler does in turn, and enough of
+ * them. With a dozen turns in a recording or more, none of their rhythm is left; with fewer the
+ * variance is overestimated. */
 #define WINDOWS 6
-/* Degrees of freedom of windows that overlap by all but one cell: of n / length times 1.92 (Hann's), less the mean. */
+/* Degrees of freedom of windows that overlap by all but one cell: of n / length times 1.92
+ * (Hann's), less the mean. */
 #define FREEDOM (1.92 * WINDOWS - 1)
 
-/* The variance of a sum of n values that are `off`, whose mean is 0: the mean square of all sums under a window. */
+/* The variance of a sum of n values that are `off`, whose mean is 0: the mean square of all sums
+ * under a window. */
 static double window_variance(const double *off, uint32_t n)
 {
 	uint32_t length = n / WINDOWS, i, k;
@@ -55,7 +58,8 @@ struct estimate estimate__share(const float *x, const double *t, uint32_t n)
 	return ret;
 }
 
-struct estimate estimate__join(const struct estimate *recordings, uint32_t n, struct estimate *ret_between)
+struct estimate estimate__join(const struct estimate *recordings, uint32_t n,
+			       struct estimate *ret_between)
 {
 	struct estimate ret = {}, between = {.variance = -1};
 	double spread = 0, squares = 0;
@@ -67,7 +71,8 @@ struct estimate estimate__join(const struct estimate *recordings, uint32_t n, st
 	}
 	ret.share = ret.time > 0 ? ret.total / ret.time : 0;
 	for (i = 0; i < n; i++) {
-		double part = ret.time > 0 ? recordings[i].time / ret.time : 0, off = recordings[i].share - ret.share;
+		double part = ret.time > 0 ? recordings[i].time / ret.time : 0,
+		       off = recordings[i].share - ret.share;
 		double variance = part * part * recordings[i].variance;
 
 		spread += part * part * off * off;
@@ -91,7 +96,8 @@ struct estimate estimate__join(const struct estimate *recordings, uint32_t n, st
 /* Welch and Satterthwaite: the freedom of a sum of variances. */
 static struct estimate add(const struct estimate *a, const struct estimate *b)
 {
-	struct estimate ret = {.variance = a->variance + b->variance, .freedom = a->freedom + b->freedom};
+	struct estimate ret = {.variance = a->variance + b->variance,
+			       .freedom = a->freedom + b->freedom};
 	double squares = 0;
 
 	if (a->variance < 0 || b->variance < 0) {
@@ -107,8 +113,8 @@ static struct estimate add(const struct estimate *a, const struct estimate *b)
 	return ret;
 }
 
-/* A chi-square of so much freedom over its freedom is below this (sign 1: above, sign -1) 999 times in 1,000 (Wilson and
- * Hilferty). */
+/* A chi-square of so much freedom over its freedom is below this (sign 1: above, sign -1) 999 times
+ * in 1,000 (Wilson and Hilferty). */
 static double by_chance(double freedom, int sign)
 {
 	double part = 2 / (9 * freedom), root = 1 - part + sign * 3.0902 * sqrt(part);
@@ -116,14 +122,16 @@ static double by_chance(double freedom, int sign)
 	return root > 0 ? root * root * root : 0;
 }
 
-/* Blocks of a recording and the recordings of a side should say the same. Where they clearly do not, the recordings are
- * right: they differ more from each other than one tells (another layout of memory, another load), or a program that does
- * one thing after another has blocks that differ much and runs that do not. */
+/* Blocks of a recording and the recordings of a side should say the same. Where they clearly do
+ * not, the recordings are right: they differ more from each other than one tells (another layout of
+ * memory, another load), or a program that does one thing after another has blocks that differ much
+ * and runs that do not. */
 static struct estimate choose(const struct estimate *within, const struct estimate *between)
 {
 	struct estimate ret = *within;
 
-	if (within->variance < 0 || between->variance > within->variance * by_chance(between->freedom, 1) ||
+	if (within->variance < 0 ||
+	    between->variance > within->variance * by_chance(between->freedom, 1) ||
 	    between->variance < within->variance * by_chance(between->freedom, -1))
 		return *between;
 	if (between->variance > within->variance)
@@ -133,10 +141,13 @@ static struct estimate choose(const struct estimate *within, const struct estima
 }
 
 struct comparison estimate__compare(const struct estimate *before, const struct estimate *after,
-				    const struct estimate *between_before, const struct estimate *between_after,
-				    double least, double level)
+				    const struct estimate *between_before,
+				    const struct estimate *between_after, double least,
+				    double level)
 {
-	struct comparison ret = {.before = before->share, .after = after->share, .change = after->share - before->share,
+	struct comparison ret = {.before = before->share,
+				 .after = after->share,
+				 .change = after->share - before->share,
 				 .margin = -1};
 	struct estimate within = add(before, after);
 	struct estimate between = add(between_before, between_after), used = within;

@@ -37,8 +37,9 @@ struct series *series__at(struct buf *all, uint32_t i);
 
 /* --- the rest --- */
 
-/* The class of time that comes in few long bursts, whoever happens to be at work then: as part of all time it would be
- * most of the noise of every other share. So it is a row of its own, and the other shares are of the time without it. */
+/* The class of time that comes in few long bursts, whoever happens to be at work then: as part of
+ * all time it would be most of the noise of every other share. So it is a row of its own, and the
+ * other shares are of the time without it. */
 #define CLASS_COLLECTOR "GC"
 
 /* The time of rows, in cells of equal time, or of equally many compiles each. */
@@ -46,7 +47,7 @@ struct measure {
 	double against[DIFF_CELLS];   /* what `told` counts: time, or compiles begun */
 	double time[DIFF_CELLS];      /* ns of all rows together, without the garbage collector */
 	double collector[DIFF_CELLS]; /* ns of the garbage collector */
-	uint64_t told, cell;	    /* of that so far; how much of it is a cell */
+	uint64_t told, cell;	      /* of that so far; how much of it is a cell */
 	uint32_t n_cells;
 	struct buf rows;  /* struct series by row */
 	struct buf nodes; /* while it is read: struct series by node of the tree of units */
@@ -57,15 +58,16 @@ struct diff_recording {
 	int32_t pid;
 	bool after, cut;
 	uint32_t rate;
-	uint64_t samples, span, time, compiles; /* ns; samples and time that pass, outermost compiles */
-	uint64_t collector;			/* ns, part of time */
+	uint64_t samples, span, time,
+		compiles;   /* ns; samples and time that pass, outermost compiles */
+	uint64_t collector; /* ns, part of time */
 	struct measure measures[DIFF_PER_COUNT];
 };
 
 /* A row of a table, on both sides. */
 struct diff_row {
 	uint32_t row;
-	uint64_t samples;	       /* of both */
+	uint64_t samples; /* of both */
 	struct comparison comparison;
 	bool too_few;
 };
@@ -84,9 +86,9 @@ struct diff {
 	bool wall;
 	struct intern functions; /* Python functions outside of the standard library ... */
 	struct buf sides;	 /* uint8_t for each: 1 before, 2 after */
-	struct intern compiles;	/* outermost ones by name and signature ... */
-	struct buf counts;	/* uint64_t [2] for each: before, after */
-	enum diff_per per;	/* the measure that was taken */
+	struct intern compiles;	 /* outermost ones by name and signature ... */
+	struct buf counts;	 /* uint64_t [2] for each: before, after */
+	enum diff_per per;	 /* the measure that was taken */
 	struct diff_table tables[REPORT_BY_COUNT];
 
 	/* of the recording that is being read */
@@ -107,7 +109,8 @@ int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret);
 struct diff_key diff__key(const struct diff *diff, uint32_t row);
 /* units.c: after the reading, the time of units to their rows, and which compiles there were. */
 int diff__add_units(struct diff *diff, struct diff_recording *recording);
-/* rows.c: the row that `id` (a frame, a class, a row's mark) has in a cache of uint32_t, 0 at first; NULL: out of memory. */
+/* rows.c: the row that `id` (a frame, a class, a row's mark) has in a cache of uint32_t, 0 at
+ * first; NULL: out of memory. */
 uint32_t *diff__cached(struct buf *cache, uint32_t id);
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t frame, uint32_t *ret);
 int diff__row_of_class(struct diff *diff, uint32_t class_id, uint32_t *ret);

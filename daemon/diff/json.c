@@ -15,10 +15,16 @@ static int put_recording(const struct diff_recording *recording, struct buf *out
 
 	err = put_string(out, "{\"side\":", recording->after ? "after" : "before");
 	err = err ?: put_string(out, ",\"file\":", recording->name) ?: put_string(out, ",\"command\":", recording->command);
-	return err ?: buf__printf(out, ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%llu,\"time_ns\":%llu,\"compiles\":%llu,\"cut\":%s}",
-				  recording->pid, recording->rate, (unsigned long long)recording->samples,
-				  (unsigned long long)recording->span, (unsigned long long)recording->time,
-				  (unsigned long long)recording->compiles, recording->cut ? "true" : "false");
+	return err
+		       ?: buf__printf(out,
+				      ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%"
+				      "llu,\"time_ns\":%llu,\"compiles\":%llu,\"cut\":%s}",
+				      recording->pid, recording->rate,
+				      (unsigned long long)recording->samples,
+				      (unsigned long long)recording->span,
+				      (unsigned long long)recording->time,
+				      (unsigned long long)recording->compiles,
+				      recording->cut ? "true" : "false");
 }
 
 static int put_row(const struct diff *diff, const struct diff_row *row, struct buf *out)
@@ -35,7 +41,10 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 		err = err ?: put_string(out, ",\"compiler\":", key.place);
 	if (key.by == REPORT_UNIT)
 		err = err ?: put_string(out, ",\"signature\":", key.detail);
-	err = err ?: buf__printf(out, ",\"samples\":%llu,\"before\":%.9g,\"after\":%.9g,\"change\":%.9g",
+	err = err
+		      ?: buf__printf(
+				 out,
+				 ",\"samples\":%llu,\"before\":%.9g,\"after\":%.9g,\"change\":%.9g",
 				 (unsigned long long)row->samples, c->before, c->after, c->change);
 	if (c->margin >= 0)
 		err = err ?: buf__printf(out, ",\"margin\":%.9g", c->margin);
@@ -48,10 +57,11 @@ static int put_table(const struct diff *diff, enum report_by by, struct buf *out
 {
 	const struct diff_table *table = &diff->tables[by];
 	uint32_t i;
-	int err = buf__printf(out, "{\"by\":\"%s\",\"compared\":%u,\"differ\":%u,\"rows\":[", report_names[by],
-			      table->n_rows - table->n_too_few, table->n_differ);
+	int err = buf__printf(out, "{\"by\":\"%s\",\"compared\":%u,\"differ\":%u,\"rows\":[",
+			      report_names[by], table->n_rows - table->n_too_few, table->n_differ);
 
-	for (i = 0; i < table->n_rows && (!diff->options->top || i < diff->options->top) && !err; i++)
+	for (i = 0; i < table->n_rows && (!diff->options->top || i < diff->options->top) && !err;
+	     i++)
 		err = buf__puts(out, i ? ",\n" : "\n") ?: put_row(diff, &table->rows[i], out);
 	return err ?: buf__puts(out, "]}");
 }
@@ -62,10 +72,14 @@ static int put_all(const struct diff *diff, struct buf *out)
 	uint32_t i;
 	int by, err;
 
-	err = buf__printf(out, "{\"schema\":\"cprofd-diff\",\"major\":%d,\"minor\":%d,\"generator\":\"cprofd@" CPROFD_VERSION "\"",
+	err = buf__printf(out,
+			  "{\"schema\":\"cprofd-diff\",\"major\":%d,\"minor\":%d,\"generator\":"
+			  "\"cprofd@" CPROFD_VERSION "\"",
 			  DIFF_MAJOR, DIFF_MINOR);
 	err = err ?: put_string(out, ",\"weight\":", diff->wall ? "wall" : "cpu");
-	err = err ?: put_string(out, ",\"times\":", diff->options->inclusive ? "inclusive" : "exclusive");
+	err = err
+		      ?: put_string(out, ",\"times\":",
+				    diff->options->inclusive ? "inclusive" : "exclusive");
 	err = err ?: put_string(out, ",\"per\":", diff_per_names[diff->per]);
 	err = err ?: buf__printf(out, ",\"level\":%.9g,\n\"recordings\":[", diff->options->level);
 	for (i = 0; i < diff->read && !err; i++)

@@ -27,9 +27,14 @@ static void halve(struct measure *measure)
 	for (i = 0; i < measure->nodes.len / sizeof(struct series); i++)
 		series__halve(&ITEM(measure->nodes, struct series, i));
 	for (i = 0; i < DIFF_CELLS; i++) {
-		measure->against[i] = i < DIFF_CELLS / 2 ? measure->against[2 * i] + measure->against[2 * i + 1] : 0;
-		measure->time[i] = i < DIFF_CELLS / 2 ? measure->time[2 * i] + measure->time[2 * i + 1] : 0;
-		measure->collector[i] = i < DIFF_CELLS / 2 ? measure->collector[2 * i] + measure->collector[2 * i + 1] : 0;
+		measure->against[i] =
+			i < DIFF_CELLS / 2 ? measure->against[2 * i] + measure->against[2 * i + 1]
+					   : 0;
+		measure->time[i] =
+			i < DIFF_CELLS / 2 ? measure->time[2 * i] + measure->time[2 * i + 1] : 0;
+		measure->collector[i] = i < DIFF_CELLS / 2 ? measure->collector[2 * i] +
+								     measure->collector[2 * i + 1]
+							   : 0;
 	}
 	measure->cell *= 2;
 }
@@ -85,7 +90,8 @@ static int add_once(struct diff *diff, uint32_t row, uint64_t ns)
 
 static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
 {
-	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE, REPORT_MODULE, REPORT_FILE};
+	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE,
+						   REPORT_MODULE, REPORT_FILE};
 	size_t t;
 	uint32_t row;
 	int err = 0;
@@ -96,7 +102,8 @@ static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
 		for (t = 0; t < sizeof(of_frames) / sizeof(of_frames[0]) && !err; t++) {
 			if (!diff__wants(diff, of_frames[t]))
 				continue;
-			err = diff__row_of_frame(diff, of_frames[t], node.frame, &row) ?: add_once(diff, row, ns);
+			err = diff__row_of_frame(diff, of_frames[t], node.frame, &row)
+				      ?: add_once(diff, row, ns);
 		}
 		stack = diff->options->inclusive ? node.parent : MODEL_ROOT;
 	}
@@ -150,7 +157,8 @@ static int add_collector(struct diff *diff, uint64_t ns)
 	return err ?: add(diff, row, ns);
 }
 
-static int on_sample(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown)
+static int on_sample(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
+		     uint64_t shown)
 {
 	struct diff *diff = model->ctx;
 	struct diff_recording *recording = current(diff);
@@ -165,7 +173,8 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	recording->samples++;
 	if (!strcmp(class_names__name(&model->classes, model->class_now), CLASS_COLLECTOR))
 		return add_collector(diff, ns);
-	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile is no matter. */
+	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile
+	 * is no matter. */
 	advance(&recording->measures[DIFF_SHARE], ns);
 	if (!++diff->stamp) { /* it wrapped */
 		memset(diff->marks.data, 0, diff->marks.len);
@@ -198,7 +207,8 @@ static int note_functions(struct diff *diff, bool after)
 		if (!strcmp(place, PLACE_STANDARD))
 			continue;
 		place__module(frame.kind, frame.source, frame.module, place, sizeof(place));
-		err = buf__append(&key, place, strlen(place) + 1) ?: buf__append(&key, frame.name, strlen(frame.name));
+		err = buf__append(&key, place, strlen(place) + 1)
+			      ?: buf__append(&key, frame.name, strlen(frame.name));
 		err = err ?: intern__id(&diff->functions, key.data, key.len, &id);
 		if (!err && id == diff->sides.len)
 			err = buf__append(&diff->sides, &none, 1);
@@ -211,7 +221,8 @@ static int note_functions(struct diff *diff, bool after)
 
 /* --- a recording --- */
 
-static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
+static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
+		    uint64_t ns)
 {
 	return 0;
 }

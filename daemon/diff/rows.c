@@ -84,7 +84,8 @@ int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32
 
 int diff__row_of_class(struct diff *diff, uint32_t id, uint32_t *ret)
 {
-	const struct diff_key key = {REPORT_CLASS, 0, class_names__name(&diff->model->classes, id), "", ""};
+	const struct diff_key key = {REPORT_CLASS, 0, class_names__name(&diff->model->classes, id),
+				     "", ""};
 	uint32_t *known = diff__cached(&diff->of_class, id);
 	int err = 0;
 

@@ -5,7 +5,8 @@
 
 int series__add(struct series *series, uint32_t cell, uint64_t ns)
 {
-	struct series_point *last = (struct series_point *)(series->points.data + series->points.len) - 1;
+	struct series_point *last =
+		(struct series_point *)(series->points.data + series->points.len) - 1;
 	const struct series_point next = {cell, (float)ns};
 
 	series->total += ns;
@@ -50,7 +51,8 @@ void series__free(struct series *series)
 
 struct series *series__at(struct buf *all, uint32_t i)
 {
-	size_t size = ((size_t)i + 1) * sizeof(struct series), more = size > all->len ? size - all->len : 0;
+	size_t size = ((size_t)i + 1) * sizeof(struct series),
+	       more = size > all->len ? size - all->len : 0;
 
 	if (more) {
 		if (buf__reserve(all, more))

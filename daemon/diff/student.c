@@ -1,5 +1,5 @@
-/* Student's t: the inverse of the regularised incomplete beta function (Abramowitz and Stegun 26.5.8, 26.7.1), by its
- * continued fraction (Lentz) and bisection. */
+/* Student's t: the inverse of the regularised incomplete beta function (Abramowitz and
+ * Stegun 26.5.8, 26.7.1), by its continued fraction (Lentz) and bisection. */
 #include <math.h>
 
 #include "diff/estimate.h"
@@ -39,7 +39,8 @@ static double beta(double a, double b, double x)
 	if (x >= 1)
 		return 1;
 	front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
-	return x < (a + 1) / (a + b + 2) ? front * fraction(a, b, x) / a : 1 - front * fraction(b, a, 1 - x) / b;
+	return x < (a + 1) / (a + b + 2) ? front * fraction(a, b, x) / a
+					 : 1 - front * fraction(b, a, 1 - x) / b;
 }
 
 double student__quantile(double p, double freedom)

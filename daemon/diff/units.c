@@ -1,4 +1,5 @@
-/* Compiles, phases and passes: from nodes of the tree of units to rows, when all names are known. */
+/* Compiles, phases and passes: from nodes of the tree of units to rows, when all names are known.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -33,7 +34,8 @@ static int add_series(struct measure *measure, uint32_t row, const struct series
 }
 
 /* A node's own time, to the rows of its path: the report's rules (report/units.c). */
-static int add_path(struct diff *diff, struct measure *measure, uint32_t id, const struct series *series)
+static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
+		    const struct series *series)
 {
 	static const enum report_by by[UNIT_KINDS] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS};
 	struct unit_tree *tree = &diff->model->units;
@@ -103,6 +105,7 @@ int diff__add_units(struct diff *diff, struct diff_recording *recording)
 	}
 	for (i = 0; i < diff->begun.len / sizeof(uint32_t) && !err; i++)
 		if (ITEM(diff->begun, uint32_t, i))
-			err = count_compile(diff, unit_tree__final(tree, i), recording->after, ITEM(diff->begun, uint32_t, i));
+			err = count_compile(diff, unit_tree__final(tree, i), recording->after,
+					    ITEM(diff->begun, uint32_t, i));
 	return err;
 }

@@ -1,5 +1,6 @@
-/* The statistics of diff against values that numpy and scipy computed (numpy 1.24, scipy 1.10: the formulas of estimate.h
- * written down there anew, stats.t.ppf, stats.chi2.ppf), and whole comparisons of synthetic recordings. */
+/* The statistics of diff against values that numpy and scipy computed (numpy 1.24, scipy 1.10: the
+ * formulas of estimate.h written down there anew, stats.t.ppf, stats.chi2.ppf), and whole
+ * comparisons of synthetic recordings. */
 #include <math.h>
 #include <unistd.h>
 
@@ -50,7 +51,8 @@ static struct estimate estimate_of(uint32_t n, uint32_t seed)
 
 static void shares(void **state)
 {
-	struct estimate a = estimate_of(60, 1), b = estimate_of(60, 7), c = estimate_of(200, 3), none;
+	struct estimate a = estimate_of(60, 1), b = estimate_of(60, 7), c = estimate_of(200, 3),
+			none;
 	struct comparison comparison;
 
 	near(a.share, 0.118210777097, 1e-10);
@@ -76,7 +78,9 @@ static void shares(void **state)
 /* 0.15, 0.165, 0.158 of 1000, 2000, 1000. */
 static void several_recordings(void **state)
 {
-	struct estimate of[] = {{150, 1000, 0.15, 1e-9, 10}, {330, 2000, 0.165, 1e-9, 10}, {158, 1000, 0.158, 1e-9, 10}};
+	struct estimate of[] = {{150, 1000, 0.15, 1e-9, 10},
+				{330, 2000, 0.165, 1e-9, 10},
+				{158, 1000, 0.158, 1e-9, 10}};
 	struct estimate between, one, all = estimate__join(of, 3, &between);
 	struct comparison comparison;
 
@@ -86,7 +90,8 @@ static void several_recordings(void **state)
 	near(all.variance, 1e-9 * (0.0625 + 0.25 + 0.0625), 1e-9);
 	estimate__join(of, 1, &one);
 	assert_true(one.variance < 0);
-	/* Recordings that differ more than their blocks say: they are right, with 4 degrees of freedom. */
+	/* Recordings that differ more than their blocks say: they are right, with 4 degrees of
+	 * freedom. */
 	comparison = estimate__compare(&all, &all, &between, &between, 0, 0.999);
 	near(comparison.margin, 8.61030158 * sqrt(2 * 2.0015625e-05), 1e-6);
 	/* ... and less: likewise. */
@@ -126,7 +131,8 @@ static void cells_are_halved(void **state)
 
 /* --- whole recordings --- */
 
-static json_t *compare(const int *fds, uint32_t n, uint32_t before, const struct diff_options *options, int *ret)
+static json_t *compare(const int *fds, uint32_t n, uint32_t before,
+		       const struct diff_options *options, int *ret)
 {
 	struct diff *diff;
 	size_t len;
@@ -161,10 +167,12 @@ static json_t *rows_of(json_t *json, size_t table)
 
 #define PAIRS 12
 
-/* Recordings of one and the same: hardly anything is said to differ, and shares are those of the generator. */
+/* Recordings of one and the same: hardly anything is said to differ, and shares are those of the
+ * generator. */
 static void the_same_does_not_differ(void **state)
 {
-	const struct diff_options options = {.tables = 1u << REPORT_FUNCTION | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS,
+	const struct diff_options options = {.tables = 1u << REPORT_FUNCTION | 1u << REPORT_UNIT |
+						       1u << REPORT_PHASE | 1u << REPORT_PASS,
 					     .level = 0.999};
 	size_t compared = 0, differ = 0, at, table;
 	uint32_t i, f;
@@ -178,8 +186,13 @@ static void the_same_does_not_differ(void **state)
 		char name[64];
 
 		for (f = 0; f < 2; f++) {
-			s[f] = (struct synthetic){.threads = 2, .rate = 999, .seconds = 8, .depth = 8, .seed = 100 + 2 * i + f,
-						  .epoch_seconds = i % 3 * 2, .units = true};
+			s[f] = (struct synthetic){.threads = 2,
+						  .rate = 999,
+						  .seconds = 8,
+						  .depth = 8,
+						  .seed = 100 + 2 * i + f,
+						  .epoch_seconds = i % 3 * 2,
+						  .units = true};
 			fds[f] = made_up(&s[f]);
 		}
 		json = compare(fds, 2, 1, &options, &err);
@@ -199,7 +212,8 @@ static void the_same_does_not_differ(void **state)
 
 			synthetic_name(f, name);
 			if (self)
-				assert_true(fabs(json_number_value(json_object_get(told, name)) - (double)self / (double)cpu) < 1e-6);
+				assert_true(fabs(json_number_value(json_object_get(told, name)) -
+						 (double)self / (double)cpu) < 1e-6);
 		}
 		json_decref(told);
 		json_decref(json);
@@ -216,15 +230,21 @@ static void the_same_does_not_differ(void **state)
 static int program(const char *function, const char *file)
 {
 	static const char head[] =
-		"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,"
-		"\"command\":\"c\"}\n{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,"
-		"\"name\":\"p\"}\n{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n";
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n{\"ev\":\"session\",\"id\":1,\"pid\":"
+		"7,\"rate\":1000,\"monotonic\":1000,"
+		"\"command\":\"c\"}\n{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n{\"ev\":"
+		"\"process\",\"id\":0,\"pid\":7,\"time\":1000,"
+		"\"name\":\"p\"}\n{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":"
+		"1000,\"name\":\"main\"}\n";
 	int fd = memfd_create("recording", MFD_CLOEXEC);
 
 	dprintf(fd,
-		"%s{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"%s\",\"%s\",1,\"\",0],[\"loads\",\"/usr/lib/python3.11/json/decoder.py\",9,"
-		"\"\",0]]}\n{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,0,1,1],[1,0,9,1]]}\n{\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0],"
-		"[1,1]]}\n{\"ev\":\"samples\",\"t\":[2001000,1000000],\"wall\":[1000000,1000000],\"cpu\":[1000000,1000000],"
+		"%s{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"%s\",\"%s\",1,\"\",0],[\"loads\","
+		"\"/usr/lib/python3.11/json/decoder.py\",9,"
+		"\"\",0]]}\n{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,0,1,1],[1,0,9,1]]}\n{"
+		"\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0],"
+		"[1,1]]}\n{\"ev\":\"samples\",\"t\":[2001000,1000000],\"wall\":[1000000,1000000],"
+		"\"cpu\":[1000000,1000000],"
 		"\"stack\":[1,2]}\n{\"ev\":\"end\",\"time\":3001000,\"reason\":\"stopped\"}\n",
 		head, function, file);
 	return fd;
@@ -232,8 +252,12 @@ static int program(const char *function, const char *file)
 
 static void what_has_nothing_in_common(void **state)
 {
-	const struct diff_options options = {.tables = DIFF_TABLES, .level = 0.999}, compiles = {.tables = DIFF_TABLES, .level = 0.999, .per = DIFF_COMPILE};
-	int one = program("f", "/a/x.py"), other = program("g", "/b/y.py"), moved = program("f", "/elsewhere/x.py"), err;
+	const struct diff_options options = {.tables = DIFF_TABLES, .level = 0.999},
+				  compiles = {.tables = DIFF_TABLES,
+					      .level = 0.999,
+					      .per = DIFF_COMPILE};
+	int one = program("f", "/a/x.py"), other = program("g", "/b/y.py"),
+	    moved = program("f", "/elsewhere/x.py"), err;
 	json_t *json;
 
 	assert_null(compare((int[]){one, other}, 2, 1, &options, &err));
