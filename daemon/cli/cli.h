@@ -43,6 +43,8 @@ struct cli_options {
 	uint32_t top;            /* rows; 0: all */
 	bool top_given, csv;
 	double until, min_share; /* 0 to 1 */
+	const char *per;         /* diff: "share", "compile"; NULL: not asked for */
+	double level;            /* diff: 0 to 1; 0: not asked for */
 	bool stream;
 	bool json;
 	bool dump;               /* what is asked for is a dump, not a recording */
@@ -74,6 +76,7 @@ struct command {
 #define COMMAND_HELP 64u
 #define COMMAND_DUMP 128u
 #define COMMAND_REPORT 256u
+#define COMMAND_DIFF 512u
 #define COMMAND_RULES 4096u
 #define COMMAND_TOP 8192u
 extern const struct command commands[]; /* ended by a NULL name */
@@ -89,6 +92,7 @@ int check__run(const struct cli_options *options);
 int status__run(const struct cli_options *options);
 int dump__run(const struct cli_options *options);
 int report__run(const struct cli_options *options);
+int diff__run(const struct cli_options *options);
 int rules__run(const struct cli_options *options);
 int top__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);

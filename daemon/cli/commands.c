@@ -95,6 +95,23 @@ const struct command commands[] = {
 		.run = top__run,
 	},
 	{
+		.name = "diff",
+		.operands = "BEFORE... [vs] AFTER...",
+		.summary = "what takes more or less of the time than before, and how sure that is",
+		.text = "Compares recordings of two sides: the shares of the time of classes, compiles, phases, passes, functions ... with "
+			"the interval in which each change surely lies. Shares: recordings may be of unequal length. How sure comes from how "
+			"blocks of each recording vary, and from how recordings of one side differ: several of each, with the word `vs` "
+			"between the sides, tell changes from what differs from one run to the next anyway.\n"
+			"Functions are the same by name and module, so that they may be of two versions of a program or of Python.\n"
+			"The JSON is described in docs/diff.md.",
+		.examples = "cprofd diff before.cprof after.cprof\twhat differs surely\n"
+			    "cprofd diff a1.cprof a2.cprof a3.cprof vs b1.cprof b2.cprof b3.cprof\tseveral recordings a side\n"
+			    "cprofd diff a.cprof b.cprof --by=pass --top 20\tthe heaviest passes, too\n"
+			    "cprofd diff a.cprof b.cprof --json | jq '.tables[].rows[] | select(.differs)'\t\n",
+		.bit = COMMAND_DIFF,
+		.run = diff__run,
+	},
+	{
 		.name = "dump",
 		.operands = "PID",
 		.summary = "where is each thread now? every stack, native and Python frames in their true order",

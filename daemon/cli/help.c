@@ -305,7 +305,7 @@ static void bash_completion(FILE *out)
 	}
 	fputs("\tattach:*|check:*) COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")) ;;\n"
 	      "\trecord:*) COMPREPLY=($(compgen -c -f -- \"$word\")) ;;\n"
-	      "\tconvert:*|report:*) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+	      "\tconvert:*|report:*|diff:*) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
 	      "\thelp:*) COMPREPLY=($(compgen -W '",
 	      out);
 	for (command = commands; command->name; command++)

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "export/export.h"
 
-#define OPTIONS_MAX 56
+#define OPTIONS_MAX 64
 
 /* --- one setter for each option --- */
 
@@ -287,6 +287,19 @@ static const char *set_min_share(struct cli_options *options, const char *value)
 	return share(value, &options->min_share) ? NULL : "is not a share of the time (as 0.5%)";
 }
 
+static const char *set_per(struct cli_options *options, const char *value)
+{
+	options->per = value;
+	return !strcmp(value, "share") || !strcmp(value, "compile") ? NULL : "is not one of share, compile";
+}
+
+static const char *set_level(struct cli_options *options, const char *value)
+{
+	return share(value, &options->level) && options->level >= 0.5 && options->level < 1
+		       ? NULL
+		       : "is not from 50% to below 100% (as 99.9%)";
+}
+
 static const char *set_csv(struct cli_options *options, const char *value)
 {
 	options->csv = true;
@@ -334,8 +347,9 @@ static const char *set_completion(struct cli_options *options, const char *value
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
 #define ATTACHING (SAMPLING | COMMAND_TOP)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
-#define READING (COMMAND_CONVERT | COMMAND_REPORT)
-#define EVERYONE (SAMPLING | COMMAND_CONVERT | COMMAND_REPORT | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP)
+#define READING (COMMAND_CONVERT | COMMAND_REPORT | COMMAND_DIFF)
+#define TABLES (COMMAND_REPORT | COMMAND_DIFF)
+#define EVERYONE (SAMPLING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP)
 
 /* clang-format off */
 const struct option_row option_rows[] = {
@@ -351,7 +365,7 @@ const struct option_row option_rows[] = {
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what time is told: cpu (without it): what threads ran, and that they waited; wall: where and for what they waited, too, to the ns", set_mode},
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "children of the process too", set_subprocesses},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg), the thread's name as the outermost frame", set_threads},
-	{"thread", 0, "TID|NAME", NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "only this thread goes into the file (attach, record: a .cprof keeps all)", set_thread},
+	{"thread", 0, "TID|NAME", NULL, WRITING | TABLES | COMMAND_TOP, "only this thread goes into the file (attach, record: a .cprof keeps all)", set_thread},
 	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time", set_class},
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
@@ -360,15 +374,17 @@ const struct option_row option_rows[] = {
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"by", 'b', "WHAT", "class|thread|unit|phase|pass|trigger|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), phase, pass (of an optimiser), trigger (the lines that caused compiles), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,function,line", set_by},
+	{"by", 'b', "WHAT", "class|thread|unit|phase|pass|trigger|function|line|package|module|file|callee", TABLES, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), phase, pass (of an optimiser), trigger (the lines that caused compiles), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,function,line. diff: without thread, trigger and callee; class,unit,phase,pass,function when nothing is said", set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
-	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_REPORT, "order of rows; exclusive without it, but for --callers and --callees", set_sort},
-	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share", set_top},
+	{"sort", 0, "TIME", "exclusive|inclusive", TABLES, "order of rows; exclusive without it, but for --callers and --callees. diff: what is compared", set_sort},
+	{"top", 'n', "N", NULL, TABLES, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share. diff: without it those that surely differ (--json: all)", set_top},
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
 	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", set_min_share},
+	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (this is what happens without it), or for each outermost compile", set_per},
+	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; 99.9% without it", set_level},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},
-	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_REPORT, "for programs, to stdout", set_json},
+	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | TABLES, "for programs, to stdout", set_json},
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},

@@ -1,6 +1,6 @@
-/* Evented profiles: the compiles of a thread over time, and in them their phases and passes. speedscope throws on events
- * that are not in order or not balanced, so each call is cut to the inside of its caller, behind the one before it,
- * whatever the recording says. */
+/* Evented profiles: the compiles of a thread over time, and in them their phases and passes.
+ * speedscope throws on events that are not in order or not balanced, so each call is cut to the
+ * inside of its caller, behind the one before it, whatever the recording says. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -39,7 +39,8 @@ static int frame_of(struct model *model, struct buf *frames, uint32_t id, uint32
 	return err;
 }
 
-/* When a call ends: what was not told to end goes on to the end of its thread, and a caller as long as what it called. */
+/* When a call ends: what was not told to end goes on to the end of its thread, and a caller as long
+ * as what it called. */
 static void set_ends(struct model *model)
 {
 	uint32_t i;
@@ -63,11 +64,13 @@ struct place {
 	uint64_t closed;
 };
 
-/* Closes what is open in the thread up to `parent` (UINT32_MAX: all). False: that one was closed before. */
+/* Closes what is open in the thread up to `parent` (UINT32_MAX: all). False: that one was closed
+ * before. */
 static bool close_up_to(const struct speedscope *file, struct place *place, uint32_t parent)
 {
 	while (place->top != parent && place->top != UINT32_MAX) {
-		const struct speedscope_span *span = &ITEM(file->spans, struct speedscope_span, place->top);
+		const struct speedscope_span *span =
+			&ITEM(file->spans, struct speedscope_span, place->top);
 
 		place->closed = span->end > place->closed ? span->end : place->closed;
 		place->top = span->parent;
@@ -76,7 +79,8 @@ static bool close_up_to(const struct speedscope *file, struct place *place, uint
 }
 
 /* `span_of`: by call, its span or UINT32_MAX. */
-static int add_span(struct speedscope *file, struct buf *frames, uint32_t id, struct place *place, uint32_t *span_of)
+static int add_span(struct speedscope *file, struct buf *frames, uint32_t id, struct place *place,
+		    uint32_t *span_of)
 {
 	struct unit_tree *tree = &file->model->units;
 	const struct unit_call *call = unit_tree__call(tree, id);
@@ -87,7 +91,8 @@ static int add_span(struct speedscope *file, struct buf *frames, uint32_t id, st
 				       .end = call->end > from ? call->end - from : 0};
 	int err;
 
-	if (call->parent != CALL_NONE && unit_tree__call(tree, call->parent)->thread == call->thread) {
+	if (call->parent != CALL_NONE &&
+	    unit_tree__call(tree, call->parent)->thread == call->thread) {
 		span.parent = span_of[call->parent];
 		if (span.parent == UINT32_MAX)
 			return 0; /* it was left out itself */
@@ -95,7 +100,8 @@ static int add_span(struct speedscope *file, struct buf *frames, uint32_t id, st
 	}
 	if (!close_up_to(file, place, span.parent))
 		return 0;
-	if (span.parent != UINT32_MAX && span.begin < ITEM(file->spans, struct speedscope_span, span.parent).begin)
+	if (span.parent != UINT32_MAX &&
+	    span.begin < ITEM(file->spans, struct speedscope_span, span.parent).begin)
 		span.begin = ITEM(file->spans, struct speedscope_span, span.parent).begin;
 	span.begin = span.begin < place->closed ? place->closed : span.begin;
 	span.end = span.end > last ? last : span.end;
@@ -117,7 +123,8 @@ static int compare_length(const void *left, const void *right)
 static int drop_short(struct speedscope *file)
 {
 	uint64_t max = file->options->max_bytes ? file->options->max_bytes : EXPORT_BYTES_MAX;
-	uint64_t n = file->spans.len / sizeof(struct speedscope_span), i, kept = max / SPANS_SHARE / SPAN_BYTES;
+	uint64_t n = file->spans.len / sizeof(struct speedscope_span), i,
+		 kept = max / SPANS_SHARE / SPAN_BYTES;
 	_cleanup_free_ uint64_t *lengths = NULL;
 
 	if (n <= kept)
@@ -126,7 +133,8 @@ static int drop_short(struct speedscope *file)
 	if (!lengths)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
-		lengths[i] = ITEM(file->spans, struct speedscope_span, i).end - ITEM(file->spans, struct speedscope_span, i).begin;
+		lengths[i] = ITEM(file->spans, struct speedscope_span, i).end -
+			     ITEM(file->spans, struct speedscope_span, i).begin;
 	qsort(lengths, n, sizeof(*lengths), compare_length);
 	file->spans_below = lengths[kept] + 1;
 	return 0;
@@ -167,11 +175,12 @@ bool speedscope__span_shown(const struct speedscope *file, const struct speedsco
 
 /* --- the events of one thread --- */
 
-static int put_event(struct buf *out, const struct speedscope *file, char type, const struct speedscope_span *span, uint64_t at,
-		     bool *first)
+static int put_event(struct buf *out, const struct speedscope *file, char type,
+		     const struct speedscope_span *span, uint64_t at, bool *first)
 {
-	int err = buf__printf(out, "%s{\"type\":\"%c\",\"frame\":%u,\"at\":%llu}", *first ? "" : ",", type,
-			      file->number[span->frame], (unsigned long long)at);
+	int err =
+		buf__printf(out, "%s{\"type\":\"%c\",\"frame\":%u,\"at\":%llu}", *first ? "" : ",",
+			    type, file->number[span->frame], (unsigned long long)at);
 
 	*first = false;
 	return err;
@@ -179,13 +188,17 @@ static int put_event(struct buf *out, const struct speedscope *file, char type, 
 
 int speedscope__put_spans(const struct speedscope *file, uint32_t place, struct buf *out)
 {
-	uint32_t n = (uint32_t)(file->spans.len / sizeof(struct speedscope_span)), i, top = UINT32_MAX;
+	uint32_t n = (uint32_t)(file->spans.len / sizeof(struct speedscope_span)), i,
+		 top = UINT32_MAX;
 	bool first = true;
 	int err = 0;
 
 	/* Each is parent of the next, or what is open is closed up to its parent. */
 	for (i = 0; i <= n && !err; i++) {
-		const struct speedscope_span *span = i < n ? &ITEM(file->spans, struct speedscope_span, i) : NULL, *open;
+		const struct speedscope_span *span = i < n ? &ITEM(file->spans,
+								   struct speedscope_span, i)
+							   : NULL,
+					     *open;
 
 		if (span && (span->place != place || !speedscope__span_shown(file, span)))
 			continue;

@@ -9,11 +9,12 @@
 /* Head of a node's key; four strings follow, but in node 0. */
 struct head {
 	uint32_t parent, trigger, line;
-	uint32_t serial; /* of a call whose name is not known: a node of its own; 0: of all of the name */
+	uint32_t serial; /* of a call whose name is not known: a node of its own; 0: of all of the
+			    name */
 	uint32_t kind;
 };
-/* Of a thread, in a new epoch: the call that the next row may tell again. Rows of calls that go on have the time of the
- * thread's first sample there; what has another time is new. */
+/* Of a thread, in a new epoch: the call that the next row may tell again. Rows of calls that go on
+ * have the time of the thread's first sample there; what has another time is new. */
 struct expected {
 	uint32_t call;
 	bool begun;
@@ -24,7 +25,8 @@ struct late_name {
 	uint32_t node, named;
 };
 
-static int node_id(struct unit_tree *tree, const struct head *head, const struct unit_node *words, uint32_t *ret)
+static int node_id(struct unit_tree *tree, const struct head *head, const struct unit_node *words,
+		   uint32_t *ret)
 {
 	struct buf *key = &tree->scratch;
 	static const struct head outside = {};
@@ -32,7 +34,8 @@ static int node_id(struct unit_tree *tree, const struct head *head, const struct
 	if (!tree->nodes.n && intern__id(&tree->nodes, &outside, sizeof(outside), ret))
 		return -ENOMEM;
 	buf__clear(key);
-	if (buf__append(key, head, sizeof(*head)) || buf__append(key, words->compiler, strlen(words->compiler) + 1) ||
+	if (buf__append(key, head, sizeof(*head)) ||
+	    buf__append(key, words->compiler, strlen(words->compiler) + 1) ||
 	    buf__append(key, words->name, strlen(words->name) + 1) ||
 	    buf__append(key, words->signature, strlen(words->signature) + 1) ||
 	    buf__append(key, words->file, strlen(words->file) + 1))
@@ -53,7 +56,10 @@ static struct head head_of(const struct unit_tree *tree, uint32_t node)
 struct unit_node unit_tree__node(const struct unit_tree *tree, uint32_t node)
 {
 	struct head head = head_of(tree, node);
-	struct unit_node ret = {.parent = head.parent, .kind = (uint8_t)head.kind, .trigger = head.trigger, .line = head.line};
+	struct unit_node ret = {.parent = head.parent,
+				.kind = (uint8_t)head.kind,
+				.trigger = head.trigger,
+				.line = head.line};
 	size_t len;
 
 	if (!node) {
@@ -79,7 +85,8 @@ uint32_t unit_tree__calls(const struct unit_tree *tree)
 
 static uint32_t call_of(const struct unit_tree *tree, uint32_t unit)
 {
-	return unit && unit <= LENGTH(tree->epoch, uint32_t) ? ITEM(tree->epoch, uint32_t, unit - 1) : CALL_NONE;
+	return unit && unit <= LENGTH(tree->epoch, uint32_t) ? ITEM(tree->epoch, uint32_t, unit - 1)
+							     : CALL_NONE;
 }
 
 /* What was not told again has ended. */
@@ -99,18 +106,22 @@ static void expect_nothing(struct unit_tree *tree, uint32_t thread)
 	expected->call = CALL_NONE;
 }
 
-static bool is_row_of(const struct unit_tree *tree, const struct unit_call *call, const struct unit_row *row, uint32_t parent)
+static bool is_row_of(const struct unit_tree *tree, const struct unit_call *call,
+		      const struct unit_row *row, uint32_t parent)
 {
 	struct unit_node node = unit_tree__node(tree, call->node);
 
-	if (call->parent != parent || node.kind != row->kind || strcmp(node.compiler, row->compiler))
+	if (call->parent != parent || node.kind != row->kind ||
+	    strcmp(node.compiler, row->compiler))
 		return false;
-	return !*node.name || !*row->name || (!strcmp(node.name, row->name) && !strcmp(node.signature, row->signature));
+	return !*node.name || !*row->name ||
+	       (!strcmp(node.name, row->name) && !strcmp(node.signature, row->signature));
 }
 
-/* Is the row the call that went on when the epoch began? Rows tell such calls first, outermost first. */
-static bool told_again(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t parent, uint64_t time,
-		       uint32_t *ret)
+/* Is the row the call that went on when the epoch began? Rows tell such calls first, outermost
+ * first. */
+static bool told_again(struct unit_tree *tree, const struct unit_row *row, uint32_t thread,
+		       uint32_t parent, uint64_t time, uint32_t *ret)
 {
 	struct expected *expected;
 	struct unit_call *call;
@@ -133,10 +144,18 @@ static bool told_again(struct unit_tree *tree, const struct unit_row *row, uint3
 	return true;
 }
 
-int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t trigger, uint64_t begin)
+int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t thread,
+		   uint32_t trigger, uint64_t begin)
 {
-	struct unit_call call = {.thread = thread, .parent = call_of(tree, row->parent), .inner = CALL_NONE, .begin = begin, .end = begin};
-	struct unit_node words = {.compiler = row->compiler, .name = row->name, .signature = row->signature, .file = row->file};
+	struct unit_call call = {.thread = thread,
+				 .parent = call_of(tree, row->parent),
+				 .inner = CALL_NONE,
+				 .begin = begin,
+				 .end = begin};
+	struct unit_node words = {.compiler = row->compiler,
+				  .name = row->name,
+				  .signature = row->signature,
+				  .file = row->file};
 	struct head head = {.trigger = trigger, .line = row->line, .kind = row->kind};
 	uint32_t id = 0;
 	int err;
@@ -163,7 +182,8 @@ int unit_tree__end(struct unit_tree *tree, const struct event_unit_end *event, u
 	struct unit_call *call;
 	struct late_name late;
 	struct head head;
-	struct unit_node words = {.name = event->name, .signature = event->signature, .file = event->file};
+	struct unit_node words = {
+		.name = event->name, .signature = event->signature, .file = event->file};
 	int err;
 
 	if (id == CALL_NONE)
@@ -188,7 +208,8 @@ uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t threa
 
 	if (!unit)
 		expect_nothing(tree, thread);
-	if (id != CALL_NONE && !unit_tree__call(tree, id)->ended && unit_tree__call(tree, id)->end < time)
+	if (id != CALL_NONE && !unit_tree__call(tree, id)->ended &&
+	    unit_tree__call(tree, id)->end < time)
 		unit_tree__call(tree, id)->end = time;
 	return id;
 }
@@ -200,7 +221,8 @@ static int set_expect(struct unit_tree *tree, struct buf *last, uint32_t thread,
 	uint32_t *before;
 
 	while (LENGTH(tree->expect, struct expected) <= thread)
-		if (buf__append(&tree->expect, &nothing, sizeof(nothing)) || buf__append(last, &none, sizeof(none)))
+		if (buf__append(&tree->expect, &nothing, sizeof(nothing)) ||
+		    buf__append(last, &none, sizeof(none)))
 			return -ENOMEM;
 	before = &ITEM(*last, uint32_t, thread);
 	if (*before == CALL_NONE)
@@ -214,7 +236,8 @@ static int set_expect(struct unit_tree *tree, struct buf *last, uint32_t thread,
 /* Those that have not ended may be told again; the others are forgotten, unless all are kept. */
 int unit_tree__epoch(struct unit_tree *tree)
 {
-	struct buf moved = {}, last = {}; /* uint32_t: old call -> new; thread -> the call it is in */
+	struct buf moved = {},
+		   last = {}; /* uint32_t: old call -> new; thread -> the call it is in */
 	uint32_t i, n = unit_tree__calls(tree), kept = 0;
 	int err = 0;
 
@@ -276,7 +299,8 @@ uint32_t unit_tree__final(const struct unit_tree *tree, uint32_t node)
 
 void unit_tree__free(struct unit_tree *tree)
 {
-	struct buf *bufs[] = {&tree->calls, &tree->epoch, &tree->expect, &tree->late, &tree->final, &tree->scratch};
+	struct buf *bufs[] = {&tree->calls, &tree->epoch, &tree->expect,
+			      &tree->late,  &tree->final, &tree->scratch};
 	size_t i;
 
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)

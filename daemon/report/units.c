@@ -1,8 +1,8 @@
-/* The time of compiles, phases and passes: sums by thread and node of the tree of units while a recording is read, then
- * the rows of the tables.
+/* The time of compiles, phases and passes: sums by thread and node of the tree of units while a
+ * recording is read, then the rows of the tables.
  *
- * Inclusive: a row that is in itself counts once. Exclusive: of a compile, without the compiles in it; of a phase or a
- * pass, without all that has a name in it. */
+ * Inclusive: a row that is in itself counts once. Exclusive: of a compile, without the compiles in
+ * it; of a phase or a pass, without all that has a name in it. */
 #include <errno.h>
 
 #include "report/internal.h"
@@ -25,7 +25,8 @@ bool units__wanted(const struct report *report)
 	       report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER);
 }
 
-static int add_to(struct report *report, uint32_t thread, uint32_t node, const struct times *times, uint64_t calls)
+static int add_to(struct report *report, uint32_t thread, uint32_t node, const struct times *times,
+		  uint64_t calls)
 {
 	const struct compiled_key key = {thread, node};
 	const struct compiled none = {};
@@ -43,7 +44,8 @@ static int add_to(struct report *report, uint32_t thread, uint32_t node, const s
 	return 0;
 }
 
-int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown)
+int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
+		   uint64_t shown)
 {
 	static const struct times none = {};
 	const struct times times = {ran, shown > ran ? shown : ran};
@@ -53,7 +55,8 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	int err;
 
 	/* A filter chose other samples; outside of the window. */
-	if ((model->filter && (stack == model->left_out || stack == model->not_sampled)) || !times.wall)
+	if ((model->filter && (stack == model->left_out || stack == model->not_sampled)) ||
+	    !times.wall)
 		return 0;
 	if (model->call_now != CALL_NONE)
 		call = unit_tree__call(&model->units, model->call_now);
@@ -72,7 +75,13 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 
 static struct row_key key_of(const struct unit_node *node)
 {
-	struct row_key key = {*node->name ? node->name : ROW_NO_NAME, "", node->compiler, NULL, 0, ROW_NONE, KIND_GROUP};
+	struct row_key key = {*node->name ? node->name : ROW_NO_NAME,
+			      "",
+			      node->compiler,
+			      NULL,
+			      0,
+			      ROW_NONE,
+			      KIND_GROUP};
 
 	if (node->kind != UNIT_COMPILE)
 		return key;
@@ -82,7 +91,8 @@ static struct row_key key_of(const struct unit_node *node)
 	return key;
 }
 
-static int trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret)
+static int trigger_row(struct report *report, struct table *table, uint32_t trigger,
+		       uint32_t parent, uint32_t *ret)
 {
 	struct row_key key = {ROW_NO_TRIGGER, "", "", NULL, 0, ROW_NONE, FUNCTION_NOTE};
 	struct model_frame frame;
@@ -163,7 +173,8 @@ static int add_outside(struct report *report, const struct times *times)
 static int add_path(struct report *report, uint32_t id, const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
-	struct table *triggers = &report->tables[REPORT_TRIGGER], *causes = &report->below[REPORT_UNIT];
+	struct table *triggers = &report->tables[REPORT_TRIGGER],
+		     *causes = &report->below[REPORT_UNIT];
 	bool compile_met = false;
 	uint32_t at, row, cause, trigger = outermost(tree, id).trigger;
 	uint8_t kind;
@@ -175,7 +186,8 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		struct unit_node node = unit_tree__node(tree, at);
 		struct table *table = table_of(report, node.kind);
 		struct row_key key = key_of(&node);
-		bool compile = node.kind == UNIT_COMPILE, own = compile ? !compile_met : at == id, fresh;
+		bool compile = node.kind == UNIT_COMPILE, own = compile ? !compile_met : at == id,
+		     fresh;
 
 		at = node.parent;
 		if (!table)
@@ -205,14 +217,17 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 
 int units__add(struct report *report)
 {
-	static const enum report_by all[] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER};
+	static const enum report_by all[] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS,
+					     REPORT_TRIGGER};
 	uint32_t i;
 	size_t t;
 	int err = 0;
 
 	for (i = 0; i < report->compiled.n && !err; i++) {
-		const struct compiled_key *key = (const struct compiled_key *)report->compiled.keys.data + i;
-		const struct compiled *sum = (const struct compiled *)report->compiled_times.data + i;
+		const struct compiled_key *key =
+			(const struct compiled_key *)report->compiled.keys.data + i;
+		const struct compiled *sum =
+			(const struct compiled *)report->compiled_times.data + i;
 		uint32_t node = unit_tree__final(&report->model->units, key->node);
 
 		if (!model__thread(report->model, key->thread)->shown)
@@ -220,7 +235,9 @@ int units__add(struct report *report)
 		err = add_calls(report, node, sum->calls);
 		if (!sum->self.wall)
 			continue;
-		err = err ?: (node ? add_path(report, node, &sum->self) : add_outside(report, &sum->self));
+		err = err
+			      ?: (node ? add_path(report, node, &sum->self)
+				       : add_outside(report, &sum->self));
 		for (t = 0; t < sizeof(all) / sizeof(all[0]); t++)
 			times__add(&report->tables[all[t]].totals[report->read], &sum->self);
 	}

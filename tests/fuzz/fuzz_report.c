@@ -1,10 +1,11 @@
-/* Lines of a recording -> every table of a report, and each format, with filters. The
+/* Lines of a recording -> every table of a report, a comparison with itself, and each format, with filters. The
  * first byte chooses the filters. */
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "diff/diff.h"
 #include "report/report.h"
 
 static void export_to(const char *format, int fd, const struct export_options *options)
@@ -44,6 +45,29 @@ static void report_to_nobody(int fd, const struct export_options *filter)
 	fclose(out);
 }
 
+static void compare_with_itself(int fd, const struct export_options *filter)
+{
+	const struct diff_options options = {.filter = *filter,
+					     .tables = DIFF_TABLES,
+					     .inclusive = filter->lines,
+					     .per = filter->idle ? DIFF_COMPILE : DIFF_SHARE,
+					     .level = 0.999};
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	struct diff *diff;
+
+	if (!out || diff__new(&options, 3, &diff))
+		return;
+	if (!diff__read(diff, fd, "a", false) && !diff__read(diff, fd, "b", true) && !diff__read(diff, fd, "c", true) &&
+	    !diff__finish(diff)) {
+		diff__text(diff, out);
+		diff__json(diff, out);
+	}
+	diff__free(diff);
+	fclose(out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -65,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (write(fd, data + 1, size - 1) == (ssize_t)(size - 1)) {
 		report_to_nobody(fd, &options);
+		compare_with_itself(fd, &options);
 		export_to("svg", fd, &options);
 		export_to("pprof", fd, &options);
 		export_to("collapsed", fd, &options);

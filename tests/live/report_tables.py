@@ -252,8 +252,8 @@ def test_several_files(recordings):
 TYPES = {"string": str, "int": int, "float": (int, float), "bool": bool, "object": dict, "array": list}
 
 
-def schema():
-    text = open(os.path.join(ROOT, "docs", "report.md")).read()
+def schema(document="report.md"):
+    text = open(os.path.join(ROOT, "docs", document)).read()
     table = text.split("<!-- schema -->")[1].split("<!-- /schema -->")[0]
     known = collections.defaultdict(dict)
     for line in table.strip().splitlines()[2:]:
@@ -318,3 +318,49 @@ def test_csv(recordings):
         expect(have == [(r["name"], r["exclusive_ns"], r["inclusive_ns"]) for r in rows_of(result, by)], by)
     have = [(r["name"], r["class"], int(r["exclusive_ns"])) for r in rows if r["class"]]
     expect(have == [(r["name"], c["name"], c["exclusive_ns"]) for r in rows_of(result, "thread") for c in r["classes"]], "classes of threads")
+
+
+def test_diff(recordings):
+    one, two = recordings.path("python"), recordings.path("again")
+    every = "--by=class,unit,phase,pass,function,line,package,module,file"
+    known, met = schema("diff.md"), set()
+
+    def check(where, item, *given):
+        for key, value in item.items():
+            expect(key in known[where], "%r of %r is not documented" % (key, where))
+            kind = known[where][key][0]
+            expect(isinstance(value, TYPES[kind]) and (kind == "bool" or not isinstance(value, bool)), "type", where, key, value)
+            met.add((where, key))
+        for key, (_, when) in known[where].items():
+            needed = not when or any(word in given for word in when.replace(",", " ").split())
+            expect(key in item or not needed, "%r is missing in %r" % (key, where), item)
+
+    for args in ([one, two], [recordings.path("native")] * 2, [one, two, "vs", two, one]):
+        result = json.loads(cprofd("diff", "--json", every, *args).out)
+        check("", result)
+        for recording in result["recordings"]:
+            check("recordings", recording)
+        expect([r["side"] for r in result["recordings"]].count("after") == len(result["recordings"]) // 2, "sides")
+        for table in result["tables"]:
+            check("tables", table)
+            for row in table["rows"]:
+                check("rows", row, table["by"], *["before"] * (row["before"] > 0))
+                expect(row["differs"] <= ("margin" in row) and abs(row["after"] - row["before"] - row["change"]) < 1e-6, "a row", row)
+                expect(args[0] != args[1] or not row["differs"], "a recording differs from itself", row)
+            expect(table["differ"] == sum(row["differs"] for row in table["rows"]), "how many differ")
+    missing = {(w, k) for w, keys in known.items() for k in keys} - met
+    expect(not missing, "documented, but never met", missing)
+    # The shares are those of the recordings' lines; nothing is known of GC without native stacks.
+    result = json.loads(cprofd("diff", "--json", "--by=module", one, two).out)
+    for side, name in (("before", "python"), ("after", "again")):
+        samples = recordings.samples(name)
+        total = sum(sample.cpu for sample in samples)
+        want = {k: v[0] / total for k, v in add_up(samples, module).items() if v[0]}
+        have = {row["name"]: row[side] for row in result["tables"][0]["rows"] if row[side]}
+        expect(set(want) == set(have) and all(abs(want[k] - have[k]) < 1e-6 for k in want), side, want, have)
+    text = cprofd("diff", one, two, "--top", "3").out
+    expect("shares of the CPU time" in text and "by function" in text and "before %" in text, "the text", text)
+    expect("do not compile the same" in cprofd("diff", one, two, "--per=compile", status=1).err, "nothing is compiled")
+    for args in ([one], [one, two, two], ["vs", one], [one, "vs"], [one, two, "--by=thread"], [one, two, "--level=100"], [one, two, "--per=run"]):
+        cprofd("diff", *args, status=2)
+    expect("cannot be read" in cprofd("diff", one, one + "x", status=1).err, "a missing file")

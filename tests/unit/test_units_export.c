@@ -1,5 +1,5 @@
-/* Compile units in reports and in speedscope, against the truth of a synthetic recording: calls and their times come from
- * the generator, over epochs and with names that come late. */
+/* Compile units in reports and in speedscope, against the truth of a synthetic recording: calls and
+ * their times come from the generator, over epochs and with names that come late. */
 #include <unistd.h>
 
 #include "export_util.h"
@@ -18,8 +18,10 @@ static void key_of(const struct synthetic_unit *unit, char key[80])
 	snprintf(key, 80, "%s(%s)", name, signature);
 }
 
-/* Does a call in between (further in than `outer`) have its name, or, with `compile`, is it a compile? */
-static bool inside_of(const struct synthetic *s, uint32_t call, uint32_t outer, const char *name, bool compile)
+/* Does a call in between (further in than `outer`) have its name, or, with `compile`, is it a
+ * compile? */
+static bool inside_of(const struct synthetic *s, uint32_t call, uint32_t outer, const char *name,
+		      bool compile)
 {
 	char key[80];
 
@@ -92,7 +94,8 @@ static void rows_are_true(const struct synthetic *s, const json_t *table, uint8_
 		if (!strcmp(text_of(row, "name"), "(outside of compiles)"))
 			continue;
 		assert_string_equal(text_of(row, "compiler"), "Made-up");
-		snprintf(key, sizeof(key), "%s(%s)", text_of(row, "name"), text_of(row, "signature"));
+		snprintf(key, sizeof(key), "%s(%s)", text_of(row, "name"),
+			 text_of(row, "signature"));
 		truth = truth_of(s, kind, key);
 		assert_int_equal(number_of(row, "exclusive_ns"), truth.exclusive);
 		assert_int_equal(number_of(row, "inclusive_ns"), truth.inclusive);
@@ -100,19 +103,27 @@ static void rows_are_true(const struct synthetic *s, const json_t *table, uint8_
 		assert_int_equal(number_of(row, "calls"), truth.calls);
 		n++;
 	}
-	assert_true(n == 20 || (kind == 1 && n == 21)); /* of each kind the generator has so many names, or none */
+	assert_true(
+		n == 20 ||
+		(kind == 1 && n == 21)); /* of each kind the generator has so many names, or none */
 	if (!kind)
 		assert_int_equal(exclusive, number_of(table, "total_ns"));
 }
 
 static void check_tables(uint32_t threads, uint32_t epoch_seconds)
 {
-	struct synthetic s = {.threads = threads, .rate = 999, .seconds = 6, .depth = 20, .seed = 5 + threads,
-			      .epoch_seconds = epoch_seconds, .units = true};
-	const struct report_options options = {.tables = 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |
-							 1u << REPORT_TRIGGER};
+	struct synthetic s = {.threads = threads,
+			      .rate = 999,
+			      .seconds = 6,
+			      .depth = 20,
+			      .seed = 5 + threads,
+			      .epoch_seconds = epoch_seconds,
+			      .units = true};
+	const struct report_options options = {.tables = 1u << REPORT_UNIT | 1u << REPORT_PHASE |
+							 1u << REPORT_PASS | 1u << REPORT_TRIGGER};
 	_cleanup_close_ int fd = made_up(&s);
-	json_t *json = report_of(fd, &options), *tables = json_object_get(json, "tables"), *triggers;
+	json_t *json = report_of(fd, &options), *tables = json_object_get(json, "tables"),
+	       *triggers;
 	uint64_t outermost = 0;
 	uint8_t kind;
 	uint32_t i;
@@ -128,9 +139,18 @@ static void check_tables(uint32_t threads, uint32_t epoch_seconds)
 	synthetic_free(&s);
 }
 
-static void tables_are_true(void **state) { check_tables(1, 0); }
-static void of_several_threads(void **state) { check_tables(4, 0); }
-static void epochs_go_on(void **state) { check_tables(4, 1); }
+static void tables_are_true(void **state)
+{
+	check_tables(1, 0);
+}
+static void of_several_threads(void **state)
+{
+	check_tables(4, 0);
+}
+static void epochs_go_on(void **state)
+{
+	check_tables(4, 1);
+}
 
 /* --- speedscope --- */
 
@@ -140,11 +160,13 @@ static int compare_text(const void *left, const void *right)
 }
 
 /* "thread name begin end", sorted. */
-static void put_call(char **list, uint32_t *n, const char *thread, const char *name, uint64_t begin, uint64_t end)
+static void put_call(char **list, uint32_t *n, const char *thread, const char *name, uint64_t begin,
+		     uint64_t end)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "%s %s %llu %llu", thread, name, (unsigned long long)begin, (unsigned long long)end);
+	snprintf(text, sizeof(text), "%s %s %llu %llu", thread, name, (unsigned long long)begin,
+		 (unsigned long long)end);
 	list[(*n)++] = strdup(text);
 }
 
@@ -177,8 +199,9 @@ static uint32_t calls_of_profile(const json_t *file, const json_t *profile, char
 		}
 		assert_true(depth-- > 0);
 		assert_int_equal(open[depth].frame, frame);
-		put_call(list, &n, text_of(profile, "name") + strlen(before), text_of(json_array_get(frames_of(file), frame), "name"),
-			 open[depth].at, at);
+		put_call(list, &n, text_of(profile, "name") + strlen(before),
+			 text_of(json_array_get(frames_of(file), frame), "name"), open[depth].at,
+			 at);
 	}
 	assert_int_equal(depth, 0);
 	return n;
@@ -186,19 +209,25 @@ static uint32_t calls_of_profile(const json_t *file, const json_t *profile, char
 
 static void check_spans(uint32_t epoch_seconds)
 {
-	struct synthetic s = {.threads = 4, .rate = 999, .seconds = 5, .depth = 10, .seed = 3, .epoch_seconds = epoch_seconds,
+	struct synthetic s = {.threads = 4,
+			      .rate = 999,
+			      .seconds = 5,
+			      .depth = 10,
+			      .seed = 3,
+			      .epoch_seconds = epoch_seconds,
 			      .units = true};
 	const struct export_options options = {};
 	struct export_report report;
 	_cleanup_close_ int fd = made_up(&s);
 	json_t *file = export_json(fd, &options, &report), *profile;
-	char **told = calloc(s.calls_n + 1, sizeof(*told)), **want = calloc(s.calls_n + 1, sizeof(*want));
+	char **told = calloc(s.calls_n + 1, sizeof(*told)),
+	     **want = calloc(s.calls_n + 1, sizeof(*want));
 	uint32_t i, n_told = 0, n_want = 0;
 	size_t at;
 
-	json_array_foreach(json_object_get(file, "profiles"), at, profile)
-		if (strcmp(text_of(profile, "type"), "sampled"))
-			n_told = calls_of_profile(file, profile, told, n_told);
+	json_array_foreach(json_object_get(file, "profiles"), at,
+			   profile) if (strcmp(text_of(profile, "type"), "sampled")) n_told =
+		calls_of_profile(file, profile, told, n_told);
 	for (i = 0; i < s.calls_n; i++) {
 		const struct synthetic_unit *call = &s.calls[i];
 		char name[80], thread[64];
@@ -207,7 +236,8 @@ static void check_spans(uint32_t epoch_seconds)
 		if (call->kind)
 			name[strcspn(name, "(")] = '\0';
 		if (call->thread)
-			snprintf(thread, sizeof(thread), "worker-%u (%u)", call->thread, 4242 + call->thread);
+			snprintf(thread, sizeof(thread), "worker-%u (%u)", call->thread,
+				 4242 + call->thread);
 		else
 			snprintf(thread, sizeof(thread), "python3 (4242)");
 		put_call(want, &n_want, thread, name, call->begin, call->end);
@@ -226,26 +256,34 @@ static void check_spans(uint32_t epoch_seconds)
 	synthetic_free(&s);
 }
 
-static void spans_are_true(void **state) { check_spans(0); }
-static void spans_go_on(void **state) { check_spans(1); }
+static void spans_are_true(void **state)
+{
+	check_spans(0);
+}
+static void spans_go_on(void **state)
+{
+	check_spans(1);
+}
 
 /* When they are too many, the shortest are left out, and the file says so. */
 static void short_spans_go(void **state)
 {
-	struct synthetic s = {.threads = 2, .rate = 999, .seconds = 8, .depth = 6, .seed = 3, .units = true};
+	struct synthetic s = {
+		.threads = 2, .rate = 999, .seconds = 8, .depth = 6, .seed = 3, .units = true};
 	const struct export_options options = {.max_bytes = 200000};
 	struct export_report report;
 	_cleanup_close_ int fd = made_up(&s);
 	json_t *file = export_json(fd, &options, &report), *profile;
-	uint64_t below = number_of(json_object_get(json_object_get(file, "cprofd"), "merged"), "units_below_ns");
+	uint64_t below = number_of(json_object_get(json_object_get(file, "cprofd"), "merged"),
+				   "units_below_ns");
 	char **told = calloc(s.calls_n + 1, sizeof(*told));
 	uint32_t i, n = 0, kept = 0;
 	size_t at;
 
 	assert_true(below > 0);
-	json_array_foreach(json_object_get(file, "profiles"), at, profile)
-		if (strcmp(text_of(profile, "type"), "sampled"))
-			n = calls_of_profile(file, profile, told, n);
+	json_array_foreach(json_object_get(file, "profiles"), at,
+			   profile) if (strcmp(text_of(profile, "type"), "sampled")) n =
+		calls_of_profile(file, profile, told, n);
 	for (i = 0; i < s.calls_n; i++)
 		kept += s.calls[i].end - s.calls[i].begin >= below;
 	assert_int_equal(n, kept);
@@ -258,24 +296,28 @@ static void short_spans_go(void **state)
 
 /* --- what no cprofd writes, but a file may hold --- */
 
-#define HEAD                                                                                                               \
-	"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n"                                                                     \
-	"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,\"command\":\"c\"}\n"                     \
-	"{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n"                                                                  \
-	"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"                                           \
-	"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"                           \
+#define HEAD                                                                                       \
+	"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n"                                             \
+	"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,\"command\":"     \
+	"\"c\"}\n"                                                                                 \
+	"{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n"                                          \
+	"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"                   \
+	"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"   \
 	"{\"ev\":\"thread\",\"id\":1,\"process\":0,\"tid\":8,\"time\":1000,\"name\":\"other\"}\n"
 
-/* Parents of other threads, children that are longer than their parents or come after them, ends before begins: the
- * events are in order and balanced all the same. */
+/* Parents of other threads, children that are longer than their parents or come after them, ends
+ * before begins: the events are in order and balanced all the same. */
 static void wild_units_nest(void **state)
 {
-	static const char rest[] =
-		HEAD "{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"C\",\"a\",\"\",2000],[1,0,1,\"C\",\"b\",\"\",1500],"
-		     "[1,1,1,\"C\",\"c\",\"\",2500],[0,0,0,\"C\",\"d\",\"\",2200],[1,0,2,\"C\",\"late\",\"\",2300],"
-		     "[4,0,200,\"C\",\"kind\",\"\",2300],[6,0,1,\"C\",\"\",\"\",99999]]}\n"
-		     "{\"ev\":\"unit_end\",\"id\":1,\"time\":2600}\n{\"ev\":\"unit_end\",\"id\":2,\"time\":9000}\n"
-		     "{\"ev\":\"unit_end\",\"id\":4,\"time\":100}\n{\"ev\":\"end\",\"time\":9000}\n";
+	static const char rest[] = HEAD
+		"{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"C\",\"a\",\"\",2000],[1,0,1,"
+		"\"C\",\"b\",\"\",1500],"
+		"[1,1,1,\"C\",\"c\",\"\",2500],[0,0,0,\"C\",\"d\",\"\",2200],[1,0,2,\"C\",\"late\","
+		"\"\",2300],"
+		"[4,0,200,\"C\",\"kind\",\"\",2300],[6,0,1,\"C\",\"\",\"\",99999]]}\n"
+		"{\"ev\":\"unit_end\",\"id\":1,\"time\":2600}\n{\"ev\":\"unit_end\",\"id\":2,"
+		"\"time\":9000}\n"
+		"{\"ev\":\"unit_end\",\"id\":4,\"time\":100}\n{\"ev\":\"end\",\"time\":9000}\n";
 	const struct export_options options = {};
 	struct export_report report;
 	const struct report_options tables = {.tables = (1u << REPORT_CALLERS) - 1};
@@ -287,9 +329,9 @@ static void wild_units_nest(void **state)
 
 	assert_int_equal(write(fd, rest, strlen(rest)), (ssize_t)strlen(rest));
 	file = export_json(fd, &options, &report);
-	json_array_foreach(json_object_get(file, "profiles"), at, profile)
-		if (strcmp(text_of(profile, "type"), "sampled"))
-			n = calls_of_profile(file, profile, told, n);
+	json_array_foreach(json_object_get(file, "profiles"), at,
+			   profile) if (strcmp(text_of(profile, "type"), "sampled")) n =
+		calls_of_profile(file, profile, told, n);
 	assert_true(n >= 2);
 	while (n--)
 		free(told[n]);
@@ -301,8 +343,9 @@ static void wild_units_nest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_are_true), cmocka_unit_test(of_several_threads), cmocka_unit_test(epochs_go_on),
-		cmocka_unit_test(spans_are_true),  cmocka_unit_test(spans_go_on),	 cmocka_unit_test(short_spans_go),
+		cmocka_unit_test(tables_are_true), cmocka_unit_test(of_several_threads),
+		cmocka_unit_test(epochs_go_on),	   cmocka_unit_test(spans_are_true),
+		cmocka_unit_test(spans_go_on),	   cmocka_unit_test(short_spans_go),
 		cmocka_unit_test(wild_units_nest),
 	};
 

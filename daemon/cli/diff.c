@@ -1,0 +1,125 @@
+/* `cprofd diff`: A B, or A A A vs B B B. */
+#include "diff/diff.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/input.h"
+#include "cli/write.h"
+
+#define VERSUS "vs"
+#define TABLES_DEFAULT                                                                             \
+	(1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |         \
+	 1u << REPORT_FUNCTION)
+
+static int read_one(struct diff *diff, const struct cli_options *options, const char *path,
+		    bool after)
+{
+	_cleanup_close_ int fd = input__open(path);
+	int err;
+
+	if (fd < 0) {
+		say__failure("", "%s cannot be read: %s", path, strerror(errno));
+		return CLI_COULD_NOT;
+	}
+	err = diff__read(diff, fd, path, after);
+	if (!err)
+		return CLI_DONE;
+	if (err == -ENOENT)
+		write__missing(diff__missing(diff), options, path);
+	else
+		input__tell_failure(err, path);
+	return CLI_COULD_NOT;
+}
+
+/* Where the second side begins, and whether a word parts it from the first; 0: it does not. */
+static int second_side(const struct cli_options *options, bool *ret_word)
+{
+	int i, at = 0;
+
+	for (i = 0; i < options->n_operands; i++) {
+		if (strcmp(options->operands[i], VERSUS))
+			continue;
+		if (at)
+			return 0;
+		at = i;
+	}
+	*ret_word = at > 0;
+	if (at)
+		return at + 1 < options->n_operands ? at : 0;
+	return options->n_operands == 2 && strcmp(options->operands[0], VERSUS) ? 1 : 0;
+}
+
+static int finish(struct diff *diff, const struct cli_options *options)
+{
+	int err = diff__finish(diff);
+
+	if (err == -ENODATA) {
+		say__failure("are they recordings of the same program?",
+			     "the two sides have nothing in common: no Python function of the one "
+			     "(outside of the standard library) is "
+			     "in the other");
+		return CLI_COULD_NOT;
+	}
+	if (err == -EDOM) {
+		say__failure("--per=share compares shares of the time",
+			     "the two sides do not compile the same (or nothing at all), so "
+			     "nothing can be told per compile");
+		return CLI_COULD_NOT;
+	}
+	err = err ?: options->json ? diff__json(diff, stdout) : diff__text(diff, stdout);
+	if (err && err != -EPIPE)
+		say__failure("", "the comparison could not be written: %s", strerror(-err));
+	return err ? CLI_COULD_NOT : CLI_DONE;
+}
+
+int diff__run(const struct cli_options *options)
+{
+	uint32_t tables = options->report_tables ? options->report_tables : TABLES_DEFAULT;
+	const struct diff_options how = {
+		.filter = {.thread = options->thread,
+			   .from = options->from_ns,
+			   .to = options->to_ns,
+			   .class_name = options->class_name,
+			   .function = options->function,
+			   .module = options->module},
+		.tables = tables,
+		.inclusive = options->sort == REPORT_SORT_INCLUSIVE,
+		.per = options->per && !strcmp(options->per, diff_per_names[DIFF_COMPILE])
+			       ? DIFF_COMPILE
+			       : DIFF_SHARE,
+		.level = options->level > 0 ? options->level : 0.999,
+		.top = options->top,
+	};
+	struct diff *diff;
+	bool word = false;
+	int at = second_side(options, &word), i, status = CLI_DONE;
+
+	if (!at) {
+		say__failure("as in `cprofd diff before.cprof after.cprof`, or `cprofd diff "
+			     "a1.cprof a2.cprof " VERSUS " b1.cprof b2.cprof`",
+			     "which recordings? one for each side, or several with the word " VERSUS
+			     " between the sides");
+		return CLI_USAGE;
+	}
+	if (tables & ~DIFF_TABLES) {
+		say("--by: thread, trigger and callee are tables of report; diff compares class, "
+		    "unit, phase, pass, function, line, "
+		    "package, module, file");
+		return CLI_USAGE;
+	}
+	if (diff__new(&how, (uint32_t)options->n_operands, &diff)) {
+		say__failure("", "no comparison: %s", strerror(ENOMEM));
+		return CLI_COULD_NOT;
+	}
+	for (i = 0; i < options->n_operands && status == CLI_DONE; i++)
+		if (!word || i != at)
+			status = read_one(diff, options, options->operands[i], i >= at);
+	if (status == CLI_DONE)
+		status = finish(diff, options);
+	diff__free(diff);
+	return status;
+}

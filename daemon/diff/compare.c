@@ -1,0 +1,211 @@
+/* Both sides' series -> rows of tables: what differs surely first. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "diff/internal.h"
+
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+/* Below so many samples the noise of the ticks is told from their number: cells that hardly ever
+ * have one say less. */
+#define SAMPLES_FEW 2000u
+
+/* Cells that are whole compiles vary less than cells that cut them: where there are enough, shares
+ * are of them, too. */
+static const struct measure *measure_of(const struct diff *diff,
+					const struct diff_recording *recording)
+{
+	bool whole = recording->compiles >= ESTIMATE_CELLS_MIN;
+
+	return &recording->measures[diff->per == DIFF_COMPILE || whole ? DIFF_COMPILE : DIFF_SHARE];
+}
+
+static const struct series *series_of(const struct diff *diff,
+				      const struct diff_recording *recording, uint32_t row)
+{
+	const struct measure *measure = measure_of(diff, recording);
+
+	return row < measure->rows.len / sizeof(struct series)
+		       ? &ITEM(measure->rows, struct series, row)
+		       : NULL;
+}
+
+static uint64_t samples_of(const struct diff *diff, uint32_t row)
+{
+	uint64_t samples = 0;
+	uint32_t i;
+
+	for (i = 0; i < diff->read; i++)
+		if (series_of(diff, &diff->recordings[i], row))
+			samples += series_of(diff, &diff->recordings[i], row)->samples;
+	return samples;
+}
+
+/* A recording that began and ended in the middle of compiles: per compile these are left out, where
+ * there are others. */
+#define COMPILES_MANY 8u
+
+static struct estimate of_recording(const struct diff *diff, const struct diff_recording *recording,
+				    uint32_t row)
+{
+	const struct measure *measure = measure_of(diff, recording);
+	const struct series *series = series_of(diff, recording, row);
+	bool trim = diff->per == DIFF_COMPILE && measure->n_cells >= COMPILES_MANY;
+	struct diff_key key = diff__key(diff, row);
+	bool collector = key.by == REPORT_CLASS && !strcmp(key.name, CLASS_COLLECTOR);
+	float cells[DIFF_CELLS] = {};
+	double against[DIFF_CELLS];
+	uint32_t i;
+
+	if (series)
+		series__spread(series, cells);
+	for (i = 0; i < DIFF_CELLS; i++)
+		against[i] = diff->per == DIFF_COMPILE
+				     ? measure->against[i]
+				     : measure->time[i] + (collector ? measure->collector[i] : 0);
+	return estimate__share(cells + trim, against + trim, measure->n_cells - 2 * trim);
+}
+
+struct side {
+	struct estimate all, between;
+	uint64_t samples;
+};
+
+static int of_side(const struct diff *diff, uint32_t row, bool after, struct side *ret)
+{
+	_cleanup_free_ struct estimate *recordings = calloc(diff->read + 1, sizeof(*recordings));
+	uint32_t i, n = 0;
+
+	*ret = (struct side){};
+	if (!recordings)
+		return -ENOMEM;
+	for (i = 0; i < diff->read; i++) {
+		const struct diff_recording *recording = &diff->recordings[i];
+
+		if (recording->after != after)
+			continue;
+		recordings[n++] = of_recording(diff, recording, row);
+		ret->samples += series_of(diff, recording, row)
+					? series_of(diff, recording, row)->samples
+					: 0;
+	}
+	ret->all = estimate__join(recordings, n, &ret->between);
+	return 0;
+}
+
+/* What ticks alone, were they random, would make of a share that is the same on both sides. */
+static double tick_variance(const struct side *before, const struct side *after, enum diff_per per)
+{
+	double samples = (double)(before->samples + after->samples),
+	       total = before->all.total + after->all.total;
+	double time = before->all.time + after->all.time, share = time > 0 ? total / time : 0;
+
+	if (samples > SAMPLES_FEW || !samples || before->all.time <= 0 || after->all.time <= 0)
+		return 0;
+	return total / samples * share * (per == DIFF_SHARE ? 1 - share : 1) *
+	       (1 / before->all.time + 1 / after->all.time);
+}
+
+static int compare_row(const struct diff *diff, uint32_t row, struct diff_row *ret)
+{
+	struct side before, after;
+	int err;
+
+	*ret = (struct diff_row){.row = row, .samples = samples_of(diff, row)};
+	ret->too_few = ret->samples < DIFF_SAMPLES_MIN;
+	err = of_side(diff, row, false, &before) ?: of_side(diff, row, true, &after);
+	if (err)
+		return err;
+	ret->comparison =
+		estimate__compare(&before.all, &after.all, &before.between, &after.between,
+				  tick_variance(&before, &after, diff->per), diff->options->level);
+	if (ret->too_few) {
+		ret->comparison.margin = -1;
+		ret->comparison.differs = false;
+	}
+	return 0;
+}
+
+const char *const diff_per_names[DIFF_PER_COUNT] = {"share", "compile"};
+
+static int order(const void *left, const void *right)
+{
+	const struct diff_row *a = left, *b = right;
+	const struct comparison *p = &a->comparison, *q = &b->comparison;
+	double x = p->differs ? fabs(p->change) : p->before + p->after,
+	       y = q->differs ? fabs(q->change) : q->before + q->after;
+
+	if (p->differs != q->differs)
+		return p->differs ? -1 : 1;
+	if (x != y)
+		return x > y ? -1 : 1;
+	return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static int compare_table(struct diff *diff, enum report_by by)
+{
+	struct diff_table *table = &diff->tables[by];
+	uint32_t row;
+	int err = 0;
+
+	table->rows = calloc(diff->keys.n + 1, sizeof(*table->rows));
+	if (!table->rows)
+		return -ENOMEM;
+	for (row = 0; row < diff->keys.n && !err; row++) {
+		if (diff__key(diff, row).by != by || !samples_of(diff, row))
+			continue;
+		err = compare_row(diff, row, &table->rows[table->n_rows]);
+		table->n_differ += table->rows[table->n_rows].comparison.differs;
+		table->n_too_few += table->rows[table->n_rows].too_few;
+		table->n_rows++;
+	}
+	qsort(table->rows, table->n_rows, sizeof(*table->rows), order);
+	return err;
+}
+
+/* Python functions that are on one side, and none of them on the other. */
+static bool nothing_in_common(const struct diff *diff)
+{
+	size_t i, sides[4] = {};
+
+	for (i = 0; i < diff->sides.len; i++)
+		sides[diff->sides.data[i] & 3]++;
+	return sides[1] && sides[2] && !sides[3];
+}
+
+/* Do both sides compile the same, in like parts? (Half the sum of differences: the total
+ * variation.) */
+#define MIX_DIFFERS 0.1
+
+static bool compiles_alike(const struct diff *diff)
+{
+	const uint64_t *counts = (const uint64_t *)diff->counts.data;
+	double sums[2] = {}, off = 0;
+	uint32_t i;
+
+	for (i = 0; i < 2 * diff->compiles.n; i++)
+		sums[i % 2] += (double)counts[i];
+	if (sums[0] <= 0 || sums[1] <= 0)
+		return false;
+	for (i = 0; i < diff->compiles.n; i++)
+		off += fabs((double)counts[2 * i] / sums[0] - (double)counts[2 * i + 1] / sums[1]) /
+		       2;
+	return off <= MIX_DIFFERS;
+}
+
+int diff__finish(struct diff *diff)
+{
+	int err = 0, by;
+
+	if (nothing_in_common(diff))
+		return -ENODATA;
+	diff->per = diff->options->per;
+	if (diff->per == DIFF_COMPILE && !compiles_alike(diff))
+		return -EDOM;
+	for (by = 0; by < REPORT_BY_COUNT && !err; by++)
+		if (diff__wants(diff, (enum report_by)by))
+			err = compare_table(diff, (enum report_by)by);
+	return err;
+}

@@ -1,0 +1,166 @@
+#include "diff/estimate.h"
+
+#include <math.h>
+
+/* A window is a 6th of the recording: long against what a compiler does in turn, and enough of
+ * them. With a dozen turns in a recording or more, none of their rhythm is left; with fewer the
+ * variance is overestimated. */
+#define WINDOWS 6
+/* Degrees of freedom of windows that overlap by all but one cell: of n / length times 1.92
+ * (Hann's), less the mean. */
+#define FREEDOM (1.92 * WINDOWS - 1)
+
+/* The variance of a sum of n values that are `off`, whose mean is 0: the mean square of all sums
+ * under a window. */
+static double window_variance(const double *off, uint32_t n)
+{
+	uint32_t length = n / WINDOWS, i, k;
+	double weights[length], squares = 0, sum = 0, mean_square = 0;
+
+	for (k = 0; k < length; k++) {
+		weights[k] = 0.5 - 0.5 * cos(2 * M_PI * (k + 0.5) / length);
+		squares += weights[k] * weights[k];
+	}
+	for (k = 0; k < length; k++) {
+		weights[k] /= sqrt(squares);
+		sum += weights[k];
+	}
+	for (i = 0; i + length <= n; i++) {
+		double window = 0;
+
+		for (k = 0; k < length; k++)
+			window += weights[k] * off[i + k];
+		mean_square += window * window / (n - length + 1);
+	}
+	/* The mean of all was taken out of each window, too. */
+	return n * mean_square / (1 - sum * sum / n);
+}
+
+struct estimate estimate__share(const float *x, const double *t, uint32_t n)
+{
+	struct estimate ret = {.variance = -1};
+	double off[n + 1];
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		ret.total += (double)x[i];
+		ret.time += t[i];
+	}
+	if (ret.time <= 0)
+		return ret;
+	ret.share = ret.total / ret.time;
+	if (n < ESTIMATE_CELLS_MIN)
+		return ret;
+	for (i = 0; i < n; i++)
+		off[i] = (double)x[i] - ret.share * t[i];
+	ret.variance = window_variance(off, n) / (ret.time * ret.time);
+	ret.freedom = FREEDOM;
+	return ret;
+}
+
+struct estimate estimate__join(const struct estimate *recordings, uint32_t n,
+			       struct estimate *ret_between)
+{
+	struct estimate ret = {}, between = {.variance = -1};
+	double spread = 0, squares = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		ret.total += recordings[i].total;
+		ret.time += recordings[i].time;
+	}
+	ret.share = ret.time > 0 ? ret.total / ret.time : 0;
+	for (i = 0; i < n; i++) {
+		double part = ret.time > 0 ? recordings[i].time / ret.time : 0,
+		       off = recordings[i].share - ret.share;
+		double variance = part * part * recordings[i].variance;
+
+		spread += part * part * off * off;
+		if (recordings[i].variance < 0 || ret.variance < 0) {
+			ret.variance = -1;
+			continue;
+		}
+		ret.variance += variance;
+		squares += variance * variance / recordings[i].freedom;
+	}
+	ret.freedom = squares > 0 ? ret.variance * ret.variance / squares : 0;
+	if (n > 1) {
+		between = ret;
+		between.variance = spread * n / (n - 1);
+		between.freedom = n - 1;
+	}
+	*ret_between = between;
+	return ret;
+}
+
+/* Welch and Satterthwaite: the freedom of a sum of variances. */
+static struct estimate add(const struct estimate *a, const struct estimate *b)
+{
+	struct estimate ret = {.variance = a->variance + b->variance,
+			       .freedom = a->freedom + b->freedom};
+	double squares = 0;
+
+	if (a->variance < 0 || b->variance < 0) {
+		ret.variance = -1;
+		return ret;
+	}
+	if (a->variance > 0)
+		squares += a->variance * a->variance / a->freedom;
+	if (b->variance > 0)
+		squares += b->variance * b->variance / b->freedom;
+	if (squares > 0)
+		ret.freedom = ret.variance * ret.variance / squares;
+	return ret;
+}
+
+/* A chi-square of so much freedom over its freedom is below this (sign 1: above, sign -1) 999 times
+ * in 1,000 (Wilson and Hilferty). */
+static double by_chance(double freedom, int sign)
+{
+	double part = 2 / (9 * freedom), root = 1 - part + sign * 3.0902 * sqrt(part);
+
+	return root > 0 ? root * root * root : 0;
+}
+
+/* Blocks of a recording and the recordings of a side should say the same. Where they clearly do
+ * not, the recordings are right: they differ more from each other than one tells (another layout of
+ * memory, another load), or a program that does one thing after another has blocks that differ much
+ * and runs that do not. */
+static struct estimate choose(const struct estimate *within, const struct estimate *between)
+{
+	struct estimate ret = *within;
+
+	if (within->variance < 0 ||
+	    between->variance > within->variance * by_chance(between->freedom, 1) ||
+	    between->variance < within->variance * by_chance(between->freedom, -1))
+		return *between;
+	if (between->variance > within->variance)
+		ret.variance = between->variance;
+	ret.freedom += between->freedom;
+	return ret;
+}
+
+struct comparison estimate__compare(const struct estimate *before, const struct estimate *after,
+				    const struct estimate *between_before,
+				    const struct estimate *between_after, double least,
+				    double level)
+{
+	struct comparison ret = {.before = before->share,
+				 .after = after->share,
+				 .change = after->share - before->share,
+				 .margin = -1};
+	struct estimate within = add(before, after);
+	struct estimate between = add(between_before, between_after), used = within;
+
+	if (between_before->variance >= 0 && between_after->variance >= 0)
+		used = choose(&within, &between);
+	if (used.variance < 0)
+		return ret;
+	if (used.variance < least)
+		used.variance = least;
+	if (used.freedom < 1)
+		used.freedom = 1;
+	ret.margin = student__quantile(0.5 + level / 2, used.freedom) * sqrt(used.variance);
+	ret.differs = fabs(ret.change) > ret.margin;
+	return ret;
+}

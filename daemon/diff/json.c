@@ -1,0 +1,107 @@
+/* The difference for programs: docs/diff.md is its schema. */
+#include <errno.h>
+
+#include "diff/internal.h"
+#include "events/json.h"
+
+static int put_string(struct buf *out, const char *before, const char *value)
+{
+	return buf__puts(out, before) ?: json__string(out, value);
+}
+
+static int put_recording(const struct diff_recording *recording, struct buf *out)
+{
+	int err;
+
+	err = put_string(out, "{\"side\":", recording->after ? "after" : "before");
+	err = err ?: put_string(out, ",\"file\":", recording->name) ?: put_string(out, ",\"command\":", recording->command);
+	return err
+		       ?: buf__printf(out,
+				      ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%"
+				      "llu,\"time_ns\":%llu,\"compiles\":%llu,\"cut\":%s}",
+				      recording->pid, recording->rate,
+				      (unsigned long long)recording->samples,
+				      (unsigned long long)recording->span,
+				      (unsigned long long)recording->time,
+				      (unsigned long long)recording->compiles,
+				      recording->cut ? "true" : "false");
+}
+
+static int put_row(const struct diff *diff, const struct diff_row *row, struct buf *out)
+{
+	struct diff_key key = diff__key(diff, row->row);
+	const struct comparison *c = &row->comparison;
+	int err = put_string(out, "{\"name\":", key.name);
+
+	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE)
+		err = err ?: put_string(out, ",\"module\":", key.place);
+	if (key.by == REPORT_LINE)
+		err = err ?: buf__printf(out, ",\"line\":%u", key.line);
+	if (key.by == REPORT_UNIT || key.by == REPORT_PHASE || key.by == REPORT_PASS)
+		err = err ?: put_string(out, ",\"compiler\":", key.place);
+	if (key.by == REPORT_UNIT)
+		err = err ?: put_string(out, ",\"signature\":", key.detail);
+	err = err
+		      ?: buf__printf(
+				 out,
+				 ",\"samples\":%llu,\"before\":%.9g,\"after\":%.9g,\"change\":%.9g",
+				 (unsigned long long)row->samples, c->before, c->after, c->change);
+	if (c->margin >= 0)
+		err = err ?: buf__printf(out, ",\"margin\":%.9g", c->margin);
+	if (c->before > 0)
+		err = err ?: buf__printf(out, ",\"ratio\":%.6f", c->after / c->before);
+	return err ?: buf__printf(out, ",\"differs\":%s}", c->differs ? "true" : "false");
+}
+
+static int put_table(const struct diff *diff, enum report_by by, struct buf *out)
+{
+	const struct diff_table *table = &diff->tables[by];
+	uint32_t i;
+	int err = buf__printf(out, "{\"by\":\"%s\",\"compared\":%u,\"differ\":%u,\"rows\":[",
+			      report_names[by], table->n_rows - table->n_too_few, table->n_differ);
+
+	for (i = 0; i < table->n_rows && (!diff->options->top || i < diff->options->top) && !err;
+	     i++)
+		err = buf__puts(out, i ? ",\n" : "\n") ?: put_row(diff, &table->rows[i], out);
+	return err ?: buf__puts(out, "]}");
+}
+
+static int put_all(const struct diff *diff, struct buf *out)
+{
+	const char *separator = "";
+	uint32_t i;
+	int by, err;
+
+	err = buf__printf(out,
+			  "{\"schema\":\"cprofd-diff\",\"major\":%d,\"minor\":%d,\"generator\":"
+			  "\"cprofd@" CPROFD_VERSION "\"",
+			  DIFF_MAJOR, DIFF_MINOR);
+	err = err ?: put_string(out, ",\"weight\":", diff->wall ? "wall" : "cpu");
+	err = err
+		      ?: put_string(out, ",\"times\":",
+				    diff->options->inclusive ? "inclusive" : "exclusive");
+	err = err ?: put_string(out, ",\"per\":", diff_per_names[diff->per]);
+	err = err ?: buf__printf(out, ",\"level\":%.9g,\n\"recordings\":[", diff->options->level);
+	for (i = 0; i < diff->read && !err; i++)
+		err = buf__puts(out, i ? ",\n" : "\n") ?: put_recording(&diff->recordings[i], out);
+	err = err ?: buf__puts(out, "],\n\"tables\":[");
+	for (by = 0; by < REPORT_BY_COUNT && !err; by++) {
+		if (!diff__wants(diff, (enum report_by)by))
+			continue;
+		err = buf__puts(out, separator) ?: put_table(diff, (enum report_by)by, out);
+		separator = ",\n";
+	}
+	return err ?: buf__puts(out, "]}\n");
+}
+
+int diff__json(const struct diff *diff, FILE *out)
+{
+	struct buf text = {};
+	int err = put_all(diff, &text);
+
+	errno = 0;
+	if (!err && (fwrite(text.data, 1, text.len, out) != text.len || fflush(out)))
+		err = errno ? -errno : -EIO;
+	buf__free(&text);
+	return err;
+}

@@ -1,0 +1,101 @@
+/* What is compared with what: the names that rows have on both sides. */
+#include <errno.h>
+#include <string.h>
+
+#include "diff/internal.h"
+#include "export/places.h"
+
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+struct head {
+	uint32_t by, line;
+};
+
+int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret)
+{
+	const struct head head = {key->by, key->line};
+	struct buf text = {};
+	int err = buf__append(&text, &head, sizeof(head));
+
+	err = err ?: buf__append(&text, key->name, strlen(key->name) + 1);
+	err = err ?: buf__append(&text, key->place, strlen(key->place) + 1);
+	err = err ?: buf__append(&text, key->detail, strlen(key->detail) + 1);
+	err = err ?: intern__id(&diff->keys, text.data, text.len, ret);
+	buf__free(&text);
+	return err;
+}
+
+struct diff_key diff__key(const struct diff *diff, uint32_t row)
+{
+	struct diff_key key = {};
+	struct head head;
+	size_t len;
+	const char *at = intern__key(&diff->keys, row, &len);
+
+	memcpy(&head, at, sizeof(head));
+	key.by = (enum report_by)head.by;
+	key.line = head.line;
+	key.name = at + sizeof(head);
+	key.place = key.name + strlen(key.name) + 1;
+	key.detail = key.place + strlen(key.place) + 1;
+	return key;
+}
+
+uint32_t *diff__cached(struct buf *cache, uint32_t id)
+{
+	const uint32_t none = 0;
+
+	while (cache->len / sizeof(none) <= id)
+		if (buf__append(cache, &none, sizeof(none)))
+			return NULL;
+	return &ITEM(*cache, uint32_t, id);
+}
+
+int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32_t *ret)
+{
+	uint32_t *known = diff__cached(&diff->of_frame[by], id);
+	struct model_frame frame;
+	char place[1024];
+	struct diff_key key = {.by = by, .name = place, .place = "", .detail = ""};
+	int err;
+
+	if (!known)
+		return -ENOMEM;
+	if (*known) {
+		*ret = *known - 1;
+		return 0;
+	}
+	frame = model__frame(diff->model, id);
+	if (by == REPORT_PACKAGE)
+		place__package(frame.kind, frame.source, frame.module, place, sizeof(place));
+	else
+		place__module(frame.kind, frame.source, frame.module, place, sizeof(place));
+	if (by == REPORT_FILE)
+		key.name = *frame.file ? frame.file : PLACE_NOTES;
+	if (by == REPORT_FUNCTION || by == REPORT_LINE) {
+		key.name = frame.name;
+		key.place = place;
+		key.line = by == REPORT_LINE ? frame.line : 0;
+	}
+	err = diff__row(diff, &key, ret);
+	*known = err ? 0 : *ret + 1;
+	return err;
+}
+
+int diff__row_of_class(struct diff *diff, uint32_t id, uint32_t *ret)
+{
+	const struct diff_key key = {REPORT_CLASS, 0, class_names__name(&diff->model->classes, id),
+				     "", ""};
+	uint32_t *known = diff__cached(&diff->of_class, id);
+	int err = 0;
+
+	if (!known)
+		return -ENOMEM;
+	if (!*known) {
+		err = diff__row(diff, &key, ret);
+		*known = err ? 0 : *ret + 1;
+		return err;
+	}
+	*ret = *known - 1;
+	return 0;
+}

@@ -1,0 +1,64 @@
+#include <errno.h>
+#include <string.h>
+
+#include "diff/internal.h"
+
+int series__add(struct series *series, uint32_t cell, uint64_t ns)
+{
+	struct series_point *last =
+		(struct series_point *)(series->points.data + series->points.len) - 1;
+	const struct series_point next = {cell, (float)ns};
+
+	series->total += ns;
+	series->samples++;
+	/* A cell before the last one is a thread that is a little behind: the last one will do. */
+	if (series->points.len && last->cell >= cell) {
+		last->ns += (float)ns;
+		return 0;
+	}
+	return buf__append(&series->points, &next, sizeof(next));
+}
+
+void series__halve(struct series *series)
+{
+	struct series_point *points = (struct series_point *)series->points.data;
+	size_t n = series->points.len / sizeof(*points), i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		uint32_t cell = points[i].cell / 2;
+
+		if (kept && points[kept - 1].cell == cell)
+			points[kept - 1].ns += points[i].ns;
+		else
+			points[kept++] = (struct series_point){cell, points[i].ns};
+	}
+	series->points.len = kept * sizeof(*points);
+}
+
+void series__spread(const struct series *series, float *ret_cells)
+{
+	const struct series_point *points = (const struct series_point *)series->points.data;
+	size_t n = series->points.len / sizeof(*points), i;
+
+	for (i = 0; i < n; i++)
+		ret_cells[points[i].cell] += points[i].ns;
+}
+
+void series__free(struct series *series)
+{
+	buf__free(&series->points);
+}
+
+struct series *series__at(struct buf *all, uint32_t i)
+{
+	size_t size = ((size_t)i + 1) * sizeof(struct series),
+	       more = size > all->len ? size - all->len : 0;
+
+	if (more) {
+		if (buf__reserve(all, more))
+			return NULL;
+		memset(all->data + all->len, 0, more);
+		all->len = size;
+	}
+	return (struct series *)all->data + i;
+}

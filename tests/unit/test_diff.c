@@ -1,0 +1,289 @@
+/* The statistics of diff against values that numpy and scipy computed (numpy 1.24, scipy 1.10: the
+ * formulas of estimate.h written down there anew, stats.t.ppf, stats.chi2.ppf), and whole
+ * comparisons of synthetic recordings. */
+#include <math.h>
+#include <unistd.h>
+
+#include "diff/diff.h"
+#include "diff/estimate.h"
+#include "diff/internal.h"
+#include "export_util.h"
+
+static void near(double have, double want, double part)
+{
+	if (fabs(have - want) > part * fabs(want))
+		fail_msg("%.12g is not %.12g", have, want);
+}
+
+static void quantiles(void **state)
+{
+	near(student__quantile(0.9995, 1), 636.619249, 1e-8);
+	near(student__quantile(0.9995, 4), 8.61030158, 1e-8);
+	near(student__quantile(0.9995, 10.5), 4.50740749, 1e-8);
+	near(student__quantile(0.9995, 21), 3.81927716, 1e-8);
+	near(student__quantile(0.975, 30), 2.04227246, 1e-8);
+	near(student__quantile(0.9995, 1e6), 3.29053646, 1e-8);
+	near(student__quantile(0.75, 3), 0.764892328, 1e-8);
+	assert_true(student__quantile(0.5, 3) == 0);
+}
+
+/* The same numbers as in the other program: C's own old random generator, upper half. */
+static void make_cells(uint32_t n, uint32_t seed, float *x, double *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		seed = (uint32_t)((seed * 1103515245ull + 12345) % (1ull << 31));
+		t[i] = 1000 + (seed >> 16) % 500;
+		seed = (uint32_t)((seed * 1103515245ull + 12345) % (1ull << 31));
+		x[i] = (float)(100 + (seed >> 16) % 97);
+	}
+}
+
+static struct estimate estimate_of(uint32_t n, uint32_t seed)
+{
+	float x[256];
+	double t[256];
+
+	make_cells(n, seed, x, t);
+	return estimate__share(x, t, n);
+}
+
+static void shares(void **state)
+{
+	struct estimate a = estimate_of(60, 1), b = estimate_of(60, 7), c = estimate_of(200, 3),
+			none;
+	struct comparison comparison;
+
+	near(a.share, 0.118210777097, 1e-10);
+	near(a.variance, 1.81181250818e-05, 1e-9);
+	near(b.share, 0.116104261302, 1e-10);
+	near(b.variance, 1.45168307584e-05, 1e-9);
+	near(c.share, 0.119369669375, 1e-10);
+	near(c.variance, 7.82124794218e-06, 1e-9);
+	assert_true(estimate_of(ESTIMATE_CELLS_MIN - 1, 1).variance < 0);
+	none = estimate__share(NULL, NULL, 0);
+	assert_true(none.share == 0 && none.variance < 0);
+	none.variance = -1;
+	comparison = estimate__compare(&a, &c, &none, &none, 0, 0.999);
+	near(comparison.margin, 0.0199371717267, 1e-8);
+	near(comparison.change, c.share - a.share, 1e-12);
+	assert_false(comparison.differs);
+	comparison = estimate__compare(&a, &c, &none, &none, 1, 0.999);
+	assert_true(comparison.margin > 3.2);
+	comparison = estimate__compare(&a, &none, &none, &none, 0, 0.999);
+	assert_true(comparison.margin < 0 && !comparison.differs);
+}
+
+/* 0.15, 0.165, 0.158 of 1000, 2000, 1000. */
+static void several_recordings(void **state)
+{
+	struct estimate of[] = {{150, 1000, 0.15, 1e-9, 10},
+				{330, 2000, 0.165, 1e-9, 10},
+				{158, 1000, 0.158, 1e-9, 10}};
+	struct estimate between, one, all = estimate__join(of, 3, &between);
+	struct comparison comparison;
+
+	near(all.share, 0.1595, 1e-12);
+	near(between.variance, 2.0015625e-05, 1e-9);
+	assert_true(between.freedom == 2);
+	near(all.variance, 1e-9 * (0.0625 + 0.25 + 0.0625), 1e-9);
+	estimate__join(of, 1, &one);
+	assert_true(one.variance < 0);
+	/* Recordings that differ more than their blocks say: they are right, with 4 degrees of
+	 * freedom. */
+	comparison = estimate__compare(&all, &all, &between, &between, 0, 0.999);
+	near(comparison.margin, 8.61030158 * sqrt(2 * 2.0015625e-05), 1e-6);
+	/* ... and less: likewise. */
+	of[0].variance = of[1].variance = of[2].variance = 1;
+	all = estimate__join(of, 3, &between);
+	comparison = estimate__compare(&all, &all, &between, &between, 0, 0.999);
+	near(comparison.margin, 8.61030158 * sqrt(2 * 2.0015625e-05), 1e-6);
+	/* One whose blocks tell nothing makes the side's blocks tell nothing. */
+	of[1].variance = -1;
+	assert_true(estimate__join(of, 3, &between).variance < 0);
+}
+
+static void cells_are_halved(void **state)
+{
+	struct series series = {};
+	float cells[DIFF_CELLS] = {};
+	uint32_t i;
+
+	for (i = 0; i < 100; i++)
+		assert_int_equal(series__add(&series, i / 2 * 3, 10), 0);
+	assert_int_equal(series__add(&series, 5, 7), 0); /* late: it goes to the last cell */
+	series__halve(&series);
+	series__spread(&series, cells);
+	for (i = 0; i < DIFF_CELLS; i++) {
+		float want = 0;
+		uint32_t j;
+
+		for (j = 0; j < 50; j++)
+			want += j * 3 / 2 == i ? 20 : 0;
+		want += i == 49 * 3 / 2 ? 7 : 0;
+		assert_true(cells[i] == want);
+	}
+	assert_int_equal(series.total, 1007);
+	assert_int_equal(series.samples, 101);
+	series__free(&series);
+}
+
+/* --- whole recordings --- */
+
+static json_t *compare(const int *fds, uint32_t n, uint32_t before,
+		       const struct diff_options *options, int *ret)
+{
+	struct diff *diff;
+	size_t len;
+	char *text = NULL;
+	json_t *json = NULL;
+	FILE *out = open_memstream(&text, &len);
+	uint32_t i;
+
+	assert_int_equal(diff__new(options, n, &diff), 0);
+	for (i = 0; i < n; i++)
+		assert_int_equal(diff__read(diff, fds[i], "it", i >= before), 0);
+	*ret = diff__finish(diff);
+	if (!*ret) {
+		assert_int_equal(diff__text(diff, out), 0);
+		rewind(out);
+		assert_int_equal(diff__json(diff, out), 0);
+		fclose(out);
+		json = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, NULL);
+		assert_non_null(json);
+	} else {
+		fclose(out);
+	}
+	free(text);
+	diff__free(diff);
+	return json;
+}
+
+static json_t *rows_of(json_t *json, size_t table)
+{
+	return json_object_get(json_array_get(json_object_get(json, "tables"), table), "rows");
+}
+
+#define PAIRS 12
+
+/* Recordings of one and the same: hardly anything is said to differ, and shares are those of the
+ * generator. */
+static void the_same_does_not_differ(void **state)
+{
+	const struct diff_options options = {.tables = 1u << REPORT_FUNCTION | 1u << REPORT_UNIT |
+						       1u << REPORT_PHASE | 1u << REPORT_PASS,
+					     .level = 0.999};
+	size_t compared = 0, differ = 0, at, table;
+	uint32_t i, f;
+	int err;
+
+	for (i = 0; i < PAIRS; i++) {
+		struct synthetic s[2];
+		int fds[2];
+		json_t *json, *row, *told = json_object();
+		uint64_t cpu = 0;
+		char name[64];
+
+		for (f = 0; f < 2; f++) {
+			s[f] = (struct synthetic){.threads = 2,
+						  .rate = 999,
+						  .seconds = 8,
+						  .depth = 8,
+						  .seed = 100 + 2 * i + f,
+						  .epoch_seconds = i % 3 * 2,
+						  .units = true};
+			fds[f] = made_up(&s[f]);
+		}
+		json = compare(fds, 2, 1, &options, &err);
+		assert_int_equal(err, 0);
+		for (table = 0; table < 4; table++)
+			json_array_foreach(rows_of(json, table), at, row)
+			{
+				compared += json_object_get(row, "margin") != NULL;
+				differ += json_is_true(json_object_get(row, "differs"));
+			}
+		json_array_foreach(rows_of(json, 3), at, row)
+			json_object_set(told, text_of(row, "name"), json_object_get(row, "before"));
+		for (f = 0; f < s[0].threads; f++)
+			cpu += s[0].truth[f].cpu;
+		for (f = 0; f < SYNTHETIC_FUNCTIONS; f++) {
+			uint64_t self = s[0].truth[0].self[f] + s[0].truth[1].self[f];
+
+			synthetic_name(f, name);
+			if (self)
+				assert_true(fabs(json_number_value(json_object_get(told, name)) -
+						 (double)self / (double)cpu) < 1e-6);
+		}
+		json_decref(told);
+		json_decref(json);
+		for (f = 0; f < 2; f++) {
+			close(fds[f]);
+			synthetic_free(&s[f]);
+		}
+	}
+	print_message("%zu of %zu differ\n", differ, compared);
+	assert_true(compared > 1000 && (double)differ <= 0.002 * (double)compared);
+}
+
+/* Python functions of two programs, by hand. */
+static int program(const char *function, const char *file)
+{
+	static const char head[] =
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n{\"ev\":\"session\",\"id\":1,\"pid\":"
+		"7,\"rate\":1000,\"monotonic\":1000,"
+		"\"command\":\"c\"}\n{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n{\"ev\":"
+		"\"process\",\"id\":0,\"pid\":7,\"time\":1000,"
+		"\"name\":\"p\"}\n{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":"
+		"1000,\"name\":\"main\"}\n";
+	int fd = memfd_create("recording", MFD_CLOEXEC);
+
+	dprintf(fd,
+		"%s{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"%s\",\"%s\",1,\"\",0],[\"loads\","
+		"\"/usr/lib/python3.11/json/decoder.py\",9,"
+		"\"\",0]]}\n{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,0,1,1],[1,0,9,1]]}\n{"
+		"\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0],"
+		"[1,1]]}\n{\"ev\":\"samples\",\"t\":[2001000,1000000],\"wall\":[1000000,1000000],"
+		"\"cpu\":[1000000,1000000],"
+		"\"stack\":[1,2]}\n{\"ev\":\"end\",\"time\":3001000,\"reason\":\"stopped\"}\n",
+		head, function, file);
+	return fd;
+}
+
+static void what_has_nothing_in_common(void **state)
+{
+	const struct diff_options options = {.tables = DIFF_TABLES, .level = 0.999},
+				  compiles = {.tables = DIFF_TABLES,
+					      .level = 0.999,
+					      .per = DIFF_COMPILE};
+	int one = program("f", "/a/x.py"), other = program("g", "/b/y.py"),
+	    moved = program("f", "/elsewhere/x.py"), err;
+	json_t *json;
+
+	assert_null(compare((int[]){one, other}, 2, 1, &options, &err));
+	assert_int_equal(err, -ENODATA);
+	/* The same module in another place is the same. */
+	json = compare((int[]){one, moved}, 2, 1, &options, &err);
+	assert_int_equal(err, 0);
+	assert_int_equal(json_array_size(json_object_get(json, "recordings")), 2);
+	json_decref(json);
+	assert_null(compare((int[]){one, moved}, 2, 1, &compiles, &err));
+	assert_int_equal(err, -EDOM);
+	close(one);
+	close(other);
+	close(moved);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(quantiles),
+		cmocka_unit_test(shares),
+		cmocka_unit_test(several_recordings),
+		cmocka_unit_test(cells_are_halved),
+		cmocka_unit_test(the_same_does_not_differ),
+		cmocka_unit_test(what_has_nothing_in_common),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
