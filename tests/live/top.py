@@ -95,7 +95,7 @@ def views(terminal):
     text = terminal.until(r"TotalTime")
     terminal.keys("k")
     text = terminal.until(r"classes of time \(")
-    check(rows(text) and rows(text)[0][4] == "interpreter" and share(text, "C call", 2) > 0, "classes: interpreter, then C calls", text)
+    check({row[4] for row in rows(text)[:2]} == {"interpreter", "C call"}, "classes: the interpreter and what it calls", text)
     terminal.keys("c")
     text = terminal.until(r"C callees \([\s\S]*list.sort")
     check(share(text, "list.sort", 3) > 0, "C callees: list.sort", text)
