@@ -152,9 +152,10 @@ def case_daemon(work):
         if os.path.exists(socket):
             break
         time.sleep(0.1)
-    target = start(4, NOBODY)
+    target = start(60, NOBODY)
     terminal = Terminal(work, f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {CPROFD} top --socket {socket} {target.pid}")
     check(share(terminal.until(r"^ +\d.*spin "), "spin", 3) > 0, "a user, by the daemon")
+    target.kill()
     target.wait()
     text = terminal.until("ended")
     check("ended: the process ended" in text and share(text, "spin", 2) > 0, "the target's end is told, the table stays", text)
