@@ -15,7 +15,7 @@
 #include "top/screen.h"
 
 #define TURN_MS 1000
-#define PATIENCE_MS 10000 /* for the answer */
+#define PATIENCE_MS 30000 /* for the answer */
 
 struct viewer {
 	struct connection connection;

@@ -53,7 +53,7 @@ class Terminal:
     def keys(self, *keys):
         subprocess.run(self.tmux + ["send-keys", *keys], check=True)
 
-    def until(self, pattern, seconds=15):
+    def until(self, pattern, seconds=40):
         """The screen when the pattern is on it; the last one when it never is."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
