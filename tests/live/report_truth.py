@@ -184,9 +184,9 @@ class Recordings:
         program = os.path.join(folder, "compile.py")  # a line of a file causes a compile, one of <string> may be Numba's own
         with open(program, "w") as file:
             file.write(COMPILE)
-        for name, args in (("python", ["-r", "2k", "--", PYTHON, "-c", TARGET]),
-                           ("again", ["-r", "2k", "-d", "1.5", "--", PYTHON, "-c", TARGET]),
-                           ("native", ["--native", "--", PYTHON, program])):
+        for name, args in (("python", ["-r", "2k", "--native=off", "--", PYTHON, "-c", TARGET]),
+                           ("again", ["-r", "2k", "-d", "1.5", "--native=off", "--", PYTHON, "-c", TARGET]),
+                           ("native", ["--", PYTHON, program])):
             path = os.path.join(folder, name + ".cprof")
             run = subprocess.run([CPROFD, "record", "-o", path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
             expect(run.returncode == 0 and os.path.exists(path), "no recording", run.stderr.decode())
