@@ -261,7 +261,7 @@ static void put_legend(const struct report *report, FILE *out)
 		      out);
 	if (!report->has_native)
 		fputs("Classes of time (interpreter, C calls, GC, compiler ...), native frames and passes of optimisers need a "
-		      "recording\nmade with --native.\n",
+		      "recording\nwith native stacks: this one was made with --native=off.\n",
 		      out);
 }
 

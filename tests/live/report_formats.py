@@ -139,7 +139,7 @@ def test_go_tool_pprof(recordings):
     told = [(int(float(m[1])), int(float(m[2]))) for m in re.finditer(r"^\s*([\d.]+)ns\s+[\d.]+%\s+[\d.]+%\s+([\d.]+)ns", text, re.M)]
     rows = [(r["exclusive_ns"], r["inclusive_ns"]) for r in rows_of(result, "function")[:200]]
     expect(told and sum(pair in rows for pair in told[:10]) >= 8, "the top rows", told[:10], rows[:10])
-    expect("not determined" in pprof("-tags") and "python3" in pprof("-tags"), "labels")
+    expect("interpreter" in pprof("-tags") and "python3" in pprof("-tags"), "labels")
     expect(".py:" in pprof("-top", "-lines", "-cum", "-nodecount=60"), "lines")
     wall = pprof("-top", "-sample_index=wall", "-unit=ns")
     expect("(idle)" in wall, "idle is wall time", wall[:500])
