@@ -327,7 +327,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
 	if (native)
-		size = native_part(task, &key, record, (__u8 *)out, size, c);
+		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c);
 	size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->marks.active && image)
 		size = values_part(&samples_ring->marks, walk, image, record, out, size);
