@@ -88,7 +88,7 @@ __attribute__((noinline, weak)) int native_walk(struct unwind_fast *unwind, stru
 	return 0;
 }
 
-#define NATIVE_REGISTERS(to, r) \
+#define NATIVE_REGISTERS(to, r, bp, bx, ax, cx, dx, si, di, ip, sp) \
 	do { \
 		(to)[0] = (r)->ax, (to)[1] = (r)->dx, (to)[2] = (r)->cx, (to)[3] = (r)->bx; \
 		(to)[4] = (r)->si, (to)[5] = (r)->di, (to)[6] = (r)->bp, (to)[7] = (r)->sp; \
@@ -97,15 +97,23 @@ __attribute__((noinline, weak)) int native_walk(struct unwind_fast *unwind, stru
 		(to)[16] = (r)->ip; \
 	} while (0)
 
-/* The registers in user space lie where the thread entered the kernel, by the tick or before it. (Of ctx each would be a
- * place where the verifier rewrites the program: 60 us.) */
-static __always_inline void native_registers(struct unwind_state *s, struct task_struct *task)
+/* The registers in user space lie where the thread entered the kernel, by the tick or before it. The tick's own are the same
+ * for less code: loads of kernel memory by a pointer are checked at run time. */
+static __always_inline void native_registers(struct unwind_state *s, struct bpf_perf_event_data *ctx,
+					     struct task_struct *task, __u32 in_kernel)
 {
-	const struct pt_regs___entry *entry = (const void *)bpf_task_pt_regs(task);
+	const struct pt_regs___entry *entry;
 
 	s->known = (1u << UNWIND_REGISTERS) - 1;
 	s->exact = 1;
-	NATIVE_REGISTERS(s->regs, entry);
+	if (in_kernel) {
+		entry = (const void *)bpf_task_pt_regs(task);
+		NATIVE_REGISTERS(s->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+		/* Or clang makes one load of both branches, from an address that the verifier cannot follow. */
+		host_barrier(s);
+	} else {
+		NATIVE_REGISTERS(s->regs, &ctx->regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp);
+	}
 }
 
 #include "stack_copy.h"
@@ -131,10 +139,10 @@ static __always_inline void native_process(struct native_scratch *own, const str
 	own->process.salt = process ? process->salt : 0;
 }
 
-/* Writes the part at record + size; the record's size with it. */
-static __always_inline __u32 native_part(struct task_struct *task, const struct image_key *image,
-					 struct record_sample *record,
-					 __u8 *base, __u32 size, struct sampler_counts *counts)
+/* Writes the part at record + size; the record's size with it. `off`: of a thread that leaves its CPU, and there is no ctx. */
+static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct task_struct *task,
+					 const struct image_key *image, struct record_sample *record,
+					 __u8 *base, __u32 size, struct sampler_counts *counts, int off)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), frames;
 	struct native_scratch *own = bpf_map_lookup_elem(&natives, &cpu);
@@ -146,7 +154,7 @@ static __always_inline __u32 native_part(struct task_struct *task, const struct 
 	if (!own || size > sizeof(struct py_out))
 		return size;
 	out = (struct native_out *)(base + size);
-	native_registers(&own->unwind.state, task);
+	native_registers(&own->unwind.state, ctx, task, off || record->flags & SAMPLE_IN_KERNEL);
 	if (native == NATIVE_LEAF) {
 		out->pcs.pc[0] = own->unwind.state.regs[UNWIND_PC] | NATIVE_EXACT;
 		out->n = 1;

@@ -470,7 +470,7 @@ static __always_inline void wait_first(struct task_struct *task)
 	to->sample.parts = 2;
 	entry = (const void *)bpf_task_pt_regs(task);
 	stack = (struct part_stack *)to->stack;
-	NATIVE_REGISTERS(stack->regs, entry);
+	NATIVE_REGISTERS(stack->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
 	stack->part.kind = PART_STACK;
 	stack->part.size = sizeof(to->stack);
 	stack->sp = entry->sp;

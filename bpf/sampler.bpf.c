@@ -353,7 +353,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
 	if (native)
-		size = native_part(task, &key, record, (__u8 *)out, size, c);
+		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c, !!off);
 	if (!off)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->marks.active && image)
