@@ -77,16 +77,6 @@ static const struct step *producer(const struct steps *steps, uint32_t at, int64
 	return NULL;
 }
 
-/* How many names were loaded after instruction `at`: which one in `names` is its own. */
-static uint32_t names_behind(const struct steps *steps, uint32_t at)
-{
-	uint32_t n = 0;
-
-	while (++at < steps->n)
-		n += is_name(steps->last[at % STEPS].opcode);
-	return n;
-}
-
 /* The instruction that comes next is a call. */
 static void find_callee(const struct steps *steps, const struct opcode *call, uint32_t argument, struct bytecode_site *ret)
 {
@@ -101,14 +91,17 @@ static void find_callee(const struct steps *steps, const struct opcode *call, ui
 	ret->named = is_name(callee->opcode);
 	if (!ret->named)
 		return;
-	ret->own = names_behind(steps, at);
+	ret->own = name_of(callee);
 	if (is_global(callee->opcode))
-		ret->builtin = callee->opcode->flags & OPCODE_BUILTIN ? BUILTIN_YES : callee->opcode->flags & OPCODE_MODULE ? BUILTIN_NO : BUILTIN_MAYBE;
+		ret->builtin = callee->opcode->flags & OPCODE_BUILTIN  ? BUILTIN_YES
+			       : callee->opcode->flags & OPCODE_MODULE ? BUILTIN_NO
+								       : BUILTIN_MAYBE;
 	if (callee->opcode->flags & OPCODE_POINTER && callee->opcode->caches >= 4)
 		ret->pointer = callee->end - 8;
 	owner = is_global(callee->opcode) ? NULL : producer(steps, at, 0, &at);
-	if (owner && is_name(owner->opcode))
-		ret->owner = names_behind(steps, at);
+	ret->owned = owner && is_name(owner->opcode);
+	if (ret->owned)
+		ret->owner = name_of(owner);
 }
 
 void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t offset, struct bytecode_site *ret)
@@ -117,7 +110,7 @@ void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t
 	uint32_t at, next, argument = 0;
 
 	steps.n = 0;
-	*ret = (struct bytecode_site){.owner = BYTECODE_NAMES};
+	*ret = (struct bytecode_site){};
 	if (minor < OPCODE_FIRST || minor >= OPCODE_FIRST + OPCODE_VERSIONS)
 		return;
 	for (at = 0; size >= 2 && at <= size - 2; at = next) {

@@ -60,8 +60,8 @@ enum bytecode_builtin {
 struct bytecode_site {
 	uint8_t kind;        /* OPCODE_CALL, OPCODE_OPERATOR, OPCODE_OTHER */
 	bool exact;          /* of a call: it is known which instruction pushed what is called */
-	bool named;          /* ... by names[own], an attribute of names[owner] if owner < n */
-	uint8_t builtin;     /* enum bytecode_builtin: is names[own] one of `builtins`? */
+	bool named, owned;   /* ... by a name, co_names[own]; an attribute of what co_names[owner] loaded */
+	uint8_t builtin;     /* enum bytecode_builtin: is `own` one of `builtins`? */
 	uint32_t own, owner;
 	uint32_t pointer;    /* the offset of a pointer to what is called; 0: none */
 	const char *callee;  /* what the instruction was specialised for, or NULL */

@@ -79,6 +79,16 @@ static bool read_name(const struct py_layout *l, uint64_t string, char ret[PLACE
 	return strlen(ret) == length;
 }
 
+static bool add_name(const struct py_layout *l, uint64_t names, uint64_t n, uint32_t i, struct place_site *ret)
+{
+	uint64_t string;
+
+	if (i >= n || host_read(&string, 8, names + l->tuple_items + (uint64_t)i * 8) || !read_name(l, string, ret->names[ret->n]))
+		return false;
+	ret->n++;
+	return true;
+}
+
 /* A method's descriptor (PyMethodDescrObject, Include/descrobject.h) points to its PyMethodDef. Whatever else the pointer leads to,
  * only the begin of a function that a table has is believed. */
 static uint64_t function_of(const struct py_layout *l, uint64_t object)
@@ -105,7 +115,7 @@ static int read_site(const struct tracee *tracee, const struct record_task *task
 	const struct py_layout *l = &tracee->image.layout;
 	static uint8_t bytes[CODE_MAX];
 	struct bytecode_site site;
-	uint64_t at, names, string, n = 0, pointer;
+	uint64_t at, names, n = 0, pointer;
 	uint32_t size, i;
 
 	if (parts_of(l, code, &at, &size, &names) || host_read(bytes, size, at) ||
@@ -121,16 +131,13 @@ static int read_site(const struct tracee *tracee, const struct record_task *task
 		memcpy(&pointer, bytes + site.pointer, 8);
 		ret->function = function_of(l, pointer);
 	}
-	for (i = 0; i < site.n && ret->n < PLACE_SITE_NAMES; i++) {
-		if (site.names[i] >= n || host_read(&string, 8, names + l->tuple_items + (uint64_t)site.names[i] * 8) ||
-		    !read_name(l, string, ret->names[ret->n]))
-			continue;
-		if (site.named && i == site.own)
-			ret->own = ret->n + 1;
-		if (site.named && i == site.owner)
-			ret->owner = ret->n + 1;
-		ret->n++;
-	}
+	if (site.named && add_name(l, names, n, site.own, ret))
+		ret->own = ret->n;
+	if (site.owned && add_name(l, names, n, site.owner, ret))
+		ret->owner = ret->n;
+	for (i = 0; i < site.n && ret->n < PLACE_SITE_NAMES; i++)
+		if (!(site.named && site.names[i] == site.own) && !(site.owned && site.names[i] == site.owner))
+			add_name(l, names, n, site.names[i], ret);
 	return key_of(tracee, task, code) == key ? 0 : -ENOENT;
 }
 

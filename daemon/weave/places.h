@@ -53,7 +53,7 @@ struct place_site {
 	bool inlines;       /* 3.11+: no native frame is between a Python function and the one that it calls by an instruction */
 	const char *callee; /* what the instruction is specialised for, or NULL */
 	uint64_t function;  /* the address of the C function that the callee's descriptor has; 0: not known */
-	uint32_t n;         /* names that were loaded lately, the nearest first */
+	uint32_t n;         /* those names, and others that were loaded lately, the nearest first */
 	char names[PLACE_SITE_NAMES][PLACE_SITE_NAME];
 };
 

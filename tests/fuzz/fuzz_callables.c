@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > 2) {
 		bytecode__site(OPCODE_FIRST + data[0] % OPCODE_VERSIONS, data + 2, (uint32_t)size - 2, data[1] * 4u, &site);
-		if (site.n > BYTECODE_NAMES)
+		if (site.n > BYTECODE_NAMES || (site.named && !site.exact) || (site.owned && !site.named) ||
+		    (site.pointer && site.pointer + 8u > size - 2))
 			abort();
 	}
 	unwind_memory__init(&memory, data, size);
@@ -25,6 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 	if (callables.n && callables__at(&callables, callables.rows[0].start) != &callables.rows[0])
 		abort();
+	callables__named(&callables, "len");
+	callables__method(&callables, "sort");
 	callables__free(&callables);
 	return 0;
 }

@@ -3,7 +3,7 @@
 what that calls and by which instruction. Of the samples at such an instruction whose leaf is above the eval loop, 99.5 % must
 name the right callee. Needs root.
 
-    callees.py [--all] [--dispatcher] [--seconds N] [--rate HZ] [PYTHON ...]     --all: every interpreter of pythons.sh"""
+    callees.py [--all] [--names] [--dispatcher] [--seconds N] [--rate HZ] [PYTHON ...]     --all: every interpreter of pythons.sh"""
 import argparse
 import collections
 import json
@@ -14,6 +14,7 @@ import sys
 from samples import HERE, ROOT, kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/callees.py")
+SITES = os.path.join(ROOT, "build", "tests/tools/bytecode_sites")
 DISPATCHER = os.path.join(ROOT, "tests/targets/dispatch.py")
 NOTE = 3        # kind of a frame that says that something is missing
 SHARE = 0.995
@@ -101,10 +102,64 @@ def dispatcher(python, seconds, rate):
     check(n and sum(odd.values()) <= (1 - SHARE) * n, "dispatcher: classes")
 
 
+NAMES = r'''
+import ast, dis, glob, json, os, sys, sysconfig
+files = sorted(glob.glob(os.path.join(sysconfig.get_path("stdlib"), "*.py")))[:150]
+def codes(code):
+    yield code
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            yield from codes(constant)
+for path in files:
+    try:
+        source = open(path, encoding="utf-8").read()
+        tree, code = ast.parse(source), compile(source, path, "exec")
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        continue
+    calls = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            f = node.func
+            calls[node.lineno, node.end_lineno, node.col_offset, node.end_col_offset] = \
+                f.attr if isinstance(f, ast.Attribute) else f.id if isinstance(f, ast.Name) else None
+    for code in codes(code):
+        rows = []
+        for row in dis.get_instructions(code):
+            if row.opname in ("CALL", "PRECALL", "CALL_KW", "CALL_FUNCTION_EX") and tuple(row.positions) in calls:
+                expected = calls[tuple(row.positions)]
+                if expected is not None and expected.startswith("__") and not expected.endswith("__"):
+                    continue  # mangled
+                rows.append([row.offset, expected])
+        if rows:
+            print(json.dumps([sys.version_info[1], code.co_code.hex(), list(code.co_names), rows]))
+'''
+
+
+def names(python):
+    """Which name a call's callee was loaded by, against the source: ast and positions of the standard library's calls, 3.11+."""
+    rows = [json.loads(row) for row in subprocess.run([python, "-c", NAMES], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()]
+    text = "".join("%d %s %s\n" % (minor, code, " ".join(str(offset) for offset, _ in calls)) for minor, code, _, calls in rows)
+    told = iter(subprocess.run([SITES], input=text, stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines())
+    n = exact = wrong = 0
+    for minor, code, known, calls in rows:
+        for offset, expected in calls:
+            is_exact, name = (int(word) for word in next(told).split())
+            n, exact = n + 1, exact + is_exact
+            # Of a local's or a cell's name nothing is said.
+            if is_exact and name >= 0 and known[name] != expected:
+                wrong += 1
+                if wrong < 6:
+                    print("    %s, not %s, at %d of %s" % (known[name], expected, offset, known[:6]))
+    name = os.path.basename(python)
+    print("%s: %d calls, %.2f %% exact, %d wrong" % (name, n, 100.0 * exact / max(n, 1), wrong))
+    check(n and exact >= 0.9 * n and not wrong, "%s: names of what calls call" % name)
+
+
 def main():
     global skipped
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--names", action="store_true", help="names of callees in the standard library's bytecode, instead; 3.11+")
     parser.add_argument("--dispatcher", action="store_true", help="calls of a function that Numba compiled, instead")
     parser.add_argument("--seconds", type=int, default=7)
     parser.add_argument("--rate", type=int, default=4999)
@@ -120,6 +175,9 @@ def main():
         skipped += 1
     else:
         for python in pythons:
+            if arguments.names:
+                names(python)
+                continue
             if arguments.dispatcher:
                 dispatcher(python, arguments.seconds, arguments.rate)
                 continue

@@ -134,12 +134,12 @@ static void names_before_a_call(void **state)
 	assert_int_equal(site.names[1], 0);
 	assert_int_equal(site.names[2], 1);
 	assert_true(site.exact && site.named);
-	assert_int_equal(site.own, 0);
-	assert_int_equal(site.owner, 1);
+	assert_int_equal(site.own, 2);
+	assert_int_equal(site.owner, 0);
 	bytecode__site(8, code, sizeof(code), 10, &site);
 	assert_true(site.exact && site.named);
-	assert_int_equal(site.names[site.own], 1);
-	assert_true(site.owner >= site.n); /* an attribute of what no name loaded */
+	assert_int_equal(site.own, 1);
+	assert_false(site.owned); /* an attribute of what no name loaded */
 	bytecode__site(8, code, sizeof(code), 12, &site);
 	assert_int_equal(site.kind, OPCODE_OPERATOR);
 	bytecode__site(8, code, sizeof(code), 14, &site);
@@ -169,13 +169,13 @@ static void specialised_calls(void **state)
 
 	bytecode__site(11, code, sizeof(code), 24, &site);
 	assert_true(site.exact && site.named);
-	assert_int_equal(site.names[site.own], 0);
+	assert_int_equal(site.own, 0);
 	assert_int_equal(site.builtin, BUILTIN_YES);
 	bytecode__site(11, code, sizeof(code), 28, &site);
-	assert_int_equal(site.names[site.own], 0);
+	assert_int_equal(site.own, 0);
 	bytecode__site(11, code, sizeof(code), 72, &site);
-	assert_int_equal(site.names[site.own], 3);
-	assert_int_equal(site.names[site.owner], 2);
+	assert_int_equal(site.own, 3);
+	assert_int_equal(site.owner, 2);
 	assert_int_equal(site.builtin, BUILTIN_ATTRIBUTE);
 	assert_int_equal(site.pointer, 64);
 	assert_int_equal(code[site.pointer], 1);
