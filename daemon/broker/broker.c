@@ -34,6 +34,7 @@ static void load_spare(struct broker *broker)
 		.native = (broker->options->expect_flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
 		.kernel = broker->options->expect_flags & BROKER_KERNEL,
 		.wall = broker->options->expect_flags & BROKER_WALL,
+		.gil = broker->options->expect_flags & BROKER_GIL,
 	};
 	enum broker_error error;
 

@@ -40,6 +40,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 						  (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
 						  (request->kernel ? BROKER_KERNEL : 0) |
 						  (request->wall ? BROKER_WALL : 0) |
+						  (request->gil ? BROKER_GIL : 0) |
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
 	struct session *session;
@@ -251,6 +252,7 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 	if (session->modules)
 		modules__tick(session->modules, now);
 	places__tick(session->places);
+	gil__look(session, now);
 	drain__run(engine, session, now - SETTLE_NS);
 	if (session->rushes && ++session->beats % RUSH_BEATS)
 		return;
