@@ -10,7 +10,7 @@ void gil__look(struct session *session, uint64_t now)
 {
 	struct target_process process;
 
-	if (!(session->request.wall || session->request.gil) || session->gil_looks >= LOOKS || now < session->gil_due)
+	if (!(session->request.wall || session->request.idle || session->request.gil) || session->gil_looks >= LOOKS || now < session->gil_due)
 		return;
 	session->gil_due = now + LOOK_NS;
 	session->gil_looks++;

@@ -39,7 +39,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 					 .flags = request->kind == REQUEST_DUMP ? BROKER_DUMP :
 						  (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
 						  (request->kernel ? BROKER_KERNEL : 0) |
-						  (request->wall ? BROKER_WALL : 0) |
+						  (request->wall || request->idle ? BROKER_WALL : 0) |
 						  (request->gil ? BROKER_GIL : 0) |
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
@@ -441,7 +441,7 @@ void session__answered(struct engine *engine, struct session *session,
 	case BROKER_DETACHED:
 		if (session->state != SESSION_DETACHING || session->detached)
 			break;
-		if (session->request.wall)
+		if (session->request.wall || session->request.idle)
 			wall_ended(session, message->start);
 		if (session->profile && session->reason && session->places && !engine->broker_gone)
 			session->detached = engine__now();
