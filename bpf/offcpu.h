@@ -366,10 +366,13 @@ static __always_inline int wait_out(struct wait_capture *c)
 		return 0;
 	}
 	if (slot->stay) {
+		struct wait_context flush = {.slot = slot, .task = c->task, .time = c->now};
+
 		place = &slot->places[slot->at & (WAIT_PLACES - 1)];
 		wait_settle(slot, c->task);
+		/* All of them: or this one would lie too early by what is not told. */
 		if (place->waited + place->ready >= wait_period)
-			wait_tell(place, c->task, c->now);
+			bpf_loop(WAIT_PLACES, wait_flush_round, &flush, 0);
 	} else {
 		slot->delay = wait_delay(c->task);
 	}
@@ -396,22 +399,19 @@ static __always_inline int wait_out(struct wait_capture *c)
 
 static __always_inline __u64 wait_holder(const struct image *image)
 {
-	struct {
-		__u64 interval, last_holder;
-		__u32 locked, _pad;
-	} state;
-	__u64 thread = 0;
+	__u64 thread = 0, holder = gil_holder(image);
+	__u32 native = image->layout.tstate_native_thread_id;
 
-	if (bpf_probe_read_user(&state, sizeof(state), (const void *)image->gil) || !state.locked)
-		return 0;
-	bpf_probe_read_user(&thread, sizeof(thread), (const void *)(state.last_holder + image->layout.tstate_thread_id));
-	return thread;
+	if (holder)
+		bpf_probe_read_user(&thread, sizeof(thread),
+				    (const void *)(holder + (native == PY_ABSENT ? image->layout.tstate_thread_id : native)));
+	return thread && native != PY_ABSENT ? thread | WAIT_TID : thread;
 }
 
 static __always_inline __u32 wait_part(const struct wait_capture *c, const struct image *image, struct record_sample *record,
 				       __u8 *base, __u32 size)
 {
-	__u64 gil = image->gil;
+	__u64 state = image->gil;
 	const struct pt_regs___entry *regs = wait_registers(c->task);
 	struct part_wait *part;
 
@@ -432,7 +432,7 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, const struc
 	part->flags = 0;
 	part->holder = 0;
 	part->own = c->task->thread.fsbase;
-	if (gil && part->syscall == 202 && part->args[0] - gil < WAIT_GIL_BYTES) {
+	if (state && part->syscall == 202 && part->args[0] - state < WAIT_GIL_BYTES) {
 		part->flags = WAIT_FOR_GIL;
 		part->holder = wait_holder(image);
 	}

@@ -41,6 +41,7 @@ __u64 target_bits[TARGET_BITS / 64];
 
 const volatile __u32 follow_children = 0;
 const volatile __u32 wall = 0; /* time on no CPU, too */
+const volatile __u32 gil = 0;  /* which ticks meet the GIL's holder */
 /* Keys of code objects whose record went out: sets of four. */
 #define SEEN_SETS 8192u
 __u64 seen[SEEN_SETS * 4];
@@ -238,6 +239,19 @@ static __always_inline void fill_registers(__u64 *to, struct task_struct *task)
 	to[15] = 0;
 }
 
+/* The thread state that holds the GIL (struct _gil_runtime_state, daemon/target/gil.h), or 0. */
+static __always_inline __u64 gil_holder(const struct image *image)
+{
+	struct {
+		__u64 interval, last_holder;
+		__u32 locked, _pad;
+	} state;
+
+	if (bpf_probe_read_user(&state, sizeof(state), (const void *)image->gil) || !state.locked)
+		return 0;
+	return state.last_holder;
+}
+
 #include "offcpu.h"
 
 /* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
@@ -324,6 +338,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		hint->cframe = walk->tstates[0].cframe;
 		hint->caller = walk->tstates[0].caller;
 		hint->shim = walk->shim;
+		if (gil && !off && image->gil && walk->n_tstates && gil_holder(image) == walk->tstates[0].address)
+			record->flags |= SAMPLE_GIL;
 		if (!off && walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
 			fill_registers(walk->registers, task);
 			py_walk_repair(walk, image, out);

@@ -49,6 +49,7 @@ static void expect(struct broker *broker)
 		.native = (flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
 		.kernel = flags & BROKER_KERNEL,
 		.wall = flags & BROKER_WALL,
+		.gil = flags & BROKER_GIL,
 	};
 }
 

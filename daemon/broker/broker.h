@@ -121,6 +121,7 @@ enum broker_native { BROKER_NATIVE_OFF, BROKER_NATIVE_LEAF, BROKER_NATIVE_FULL }
 /* No sampler but a dump (include/cprofd/dump.h): alone, without any of the others. */
 #define BROKER_DUMP 16u
 #define BROKER_WALL 32u        /* where its threads wait, too */
+#define BROKER_GIL 64u         /* which samples hold the GIL */
 
 /* Sends one message and its fds (borrowed); -errno. */
 int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n);

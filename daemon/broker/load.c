@@ -68,6 +68,7 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 	skel->rodata->native = options->native;
 	skel->rodata->stack_copy = stacks[options->stacks];
 	skel->rodata->kernel_stacks = options->kernel;
+	skel->rodata->gil = options->gil || options->wall;
 	if (options->wall) {
 		skel->rodata->wall = 1;
 		err = bpf_map__set_max_entries(skel->maps.waits, WAIT_SLOTS);
@@ -226,7 +227,8 @@ bool sampler__fits(const struct sampler *sampler, const struct load_options *opt
 	       sampler->options.follow_children == options->follow_children &&
 	       sampler->options.native == options->native &&
 	       sampler->options.stacks == options->stacks &&
-	       sampler->options.kernel == options->kernel && sampler->options.wall == options->wall;
+	       sampler->options.kernel == options->kernel && sampler->options.wall == options->wall &&
+	       sampler->options.gil == options->gil;
 }
 
 struct sampler *sampler__free(struct sampler *sampler)

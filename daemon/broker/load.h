@@ -19,6 +19,7 @@ struct load_options {
 	uint32_t stacks;       /* enum load_stacks */
 	bool kernel;           /* stacks of the kernel */
 	bool wall;             /* time on no CPU, too (bpf/offcpu.h) */
+	bool gil;              /* which ticks meet the GIL's holder */
 	bool verbose;          /* libbpf may print to stderr */
 };
 

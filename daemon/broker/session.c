@@ -72,7 +72,7 @@ static enum broker_error check_request(const struct broker_message *request)
 		return BROKER_ERROR_INTERNAL;
 	if (request->flags == BROKER_DUMP)
 		return BROKER_ERROR_OK;
-	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_WALL | BROKER_NATIVE_MASK) ||
+	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_WALL | BROKER_GIL | BROKER_NATIVE_MASK) ||
 	    (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT > BROKER_NATIVE_FULL)
 		return BROKER_ERROR_INTERNAL;
 	if (ring && (ring < 4096 || ring > BROKER_RING_BYTES_MAX || (ring & (ring - 1))))
@@ -103,6 +103,7 @@ static struct sampler *take_sampler(const struct broker_message *request, struct
 		.native = (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
 		.kernel = request->flags & BROKER_KERNEL,
 		.wall = request->flags & BROKER_WALL,
+		.gil = request->flags & BROKER_GIL,
 		.verbose = verbose,
 	};
 	struct sampler *sampler = NULL;

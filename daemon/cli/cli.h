@@ -32,7 +32,7 @@ struct cli_options {
 	const char *format;      /* NULL: by the name of the output, else speedscope */
 	bool lines, functions;   /* functions: asked for by name */
 	const char *native;      /* "off", "leaf", "full" */
-	bool subprocesses, kernel, wall;
+	bool subprocesses, kernel, wall, gil, idle;
 	bool thread_names;
 	const char *thread;      /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */

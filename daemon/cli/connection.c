@@ -49,7 +49,8 @@ static uint32_t expected(const struct cli_options *options)
 	if (options->dump)
 		return BROKER_DUMP;
 	return native << BROKER_NATIVE_SHIFT | (options->subprocesses ? BROKER_SUBPROCESSES : 0) |
-	       (options->kernel ? BROKER_KERNEL : 0) | (options->wall ? BROKER_WALL : 0);
+	       (options->kernel ? BROKER_KERNEL : 0) | (options->wall || options->idle ? BROKER_WALL : 0) |
+	       (options->gil ? BROKER_GIL : 0);
 }
 
 /* In the child: a broker of our own. Ctrl-C is for the client alone. */

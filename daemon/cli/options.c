@@ -157,9 +157,10 @@ static const char *set_module(struct cli_options *options, const char *value)
 	return *value ? NULL : "is no module";
 }
 
-static const char *refuse_gil(struct cli_options *options, const char *value)
+static const char *set_gil(struct cli_options *options, const char *value)
 {
-	return "who holds the GIL is not recorded in this version: leave --gil out";
+	options->gil = true;
+	return NULL;
 }
 
 static const char *refuse_locals(struct cli_options *options, const char *value)
@@ -167,10 +168,10 @@ static const char *refuse_locals(struct cli_options *options, const char *value)
 	return "values of variables are not read in this version: leave --locals out";
 }
 
-static const char *refuse_idle(struct cli_options *options, const char *value)
+static const char *set_idle(struct cli_options *options, const char *value)
 {
-	return "where a thread waits is not recorded in this version: its waiting is told as "
-	       "(idle), as a whole";
+	options->idle = true;
+	return NULL;
 }
 
 static const char *set_kernel(struct cli_options *options, const char *value)
@@ -369,8 +370,8 @@ const struct option_row option_rows[] = {
 	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time", set_class},
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
-	{"gil", 'g', NULL, NULL, SAMPLING, "only threads that hold the GIL: refused in this version", refuse_gil},
-	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait: refused in this version", refuse_idle},
+	{"gil", 'g', NULL, NULL, SAMPLING, "only samples of threads that hold the GIL; others are (without the GIL)", set_gil},
+	{"idle", 'i', NULL, NULL, SAMPLING | COMMAND_CONVERT, "the stacks of threads that wait, and for what, where (idle) would be", set_idle},
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},

@@ -119,11 +119,12 @@ static int ask_to_attach(struct recorder *recorder, pid_t pid)
 	snprintf(request, sizeof(request),
 		 "{\"req\":\"attach\",\"id\":1,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,"
 		 "\"mode\":\"%s\","
-		 "\"native\":\"%s\",\"subprocesses\":%s,\"kernel\":%s,\"stream\":true,\"spool\":false,"
+		 "\"native\":\"%s\",\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"stream\":true,\"spool\":false,"
 		 "\"starting\":%s}",
 		 pid, options->rate, (unsigned long long)options->duration_ms, options->wall ? "wall" : "cpu",
 		 options->native, options->subprocesses ? "true" : "false",
-		 options->kernel ? "true" : "false",
+		 options->kernel ? "true" : "false", options->gil ? "true" : "false",
+		 options->idle ? "true" : "false",
 		 recorder->launch ? "true" : "false");
 	return user_rules__send(&recorder->connection, options->rules) ?: connection__request(&recorder->connection, request);
 }

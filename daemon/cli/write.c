@@ -59,6 +59,7 @@ int write__export(const char *format, const struct cli_options *options, int rec
 		.lines = options->lines,
 		.thread_names = options->thread_names,
 		.thread = options->thread,
+		.idle = options->idle,
 		.from = options->from_ns,
 		.to = options->to_ns,
 		.class_name = options->class_name,

@@ -30,8 +30,8 @@ struct collect_sink {
 	int (*fork)(struct collect_sink *self, const struct record_fork *fork);
 	int (*exec)(struct collect_sink *self, const struct record_event *exec);
 	int (*exit)(struct collect_sink *self, const struct record_event *exit);
-	int (*wait)(struct collect_sink *self, const struct record_wait *wait);
 	int (*clone)(struct collect_sink *self, const struct record_event *clone);
+	int (*wait)(struct collect_sink *self, const struct record_wait *wait);
 };
 
 struct collect_counts {

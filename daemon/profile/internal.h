@@ -28,6 +28,7 @@ struct item {
 	bool native;               /* its native frames are known: it has a class */
 	bool end, waits;           /* waits: for its CPU time */
 	bool wait, ready;          /* of a thread on no CPU; ready: it was woken, or could run on */
+	uint32_t waker;            /* tid of who woke it; 0: not known */
 };
 
 /* A sample that is read when tables are there. */
@@ -223,6 +224,8 @@ void waits__forget(struct profile *profile, struct thread *thread);
 int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample);
 int waits__place(struct profile *profile, struct item *item, const struct record_sample *sample,
 		 const struct part_native_frames *native, bool again);
+/* This thread held the GIL then. */
+void waits__held(struct thread *thread, uint64_t time);
 /* A tick: all of its time the thread ran. */
 void waits__ran(struct thread *thread, struct item *item);
 /* The thread is over: what it waits since its last sample becomes one. */

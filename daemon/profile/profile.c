@@ -95,7 +95,7 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 	if (!own->mode || !own->boot_id || !own->command)
 		return -ENOMEM;
 	profile->begun = true;
-	profile->wall = !strcmp(own->mode, "wall");
+	profile->wall = own->idle || !strcmp(own->mode, "wall");
 	profile->epoch_time = profile->batch_time = profile->ledger_time = session->monotonic;
 	err = tell_session(profile, profile->sink);
 	return err ? err : tell_epoch(profile, profile->sink);

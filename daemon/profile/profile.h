@@ -56,6 +56,7 @@ struct profile_options {
 	uint32_t bytes_max;      /* tables of an epoch; 4 MiB */
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
 	uint32_t pending_max;    /* samples that wait; 65,536 */
+	bool gil;                /* samples that do not hold the GIL have no stack but a note */
 	struct places *places;   /* NULL: native frames are left out. Borrowed */
 	struct finisher *finisher; /* NULL: none */
 };

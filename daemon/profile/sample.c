@@ -132,6 +132,8 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 	cpu__seen(profile, thread, sample->cpu_time, thread->last);
 	if (profile->wall)
 		waits__ran(thread, &item);
+	if (sample->flags & SAMPLE_GIL)
+		waits__held(thread, header->time);
 	err = profile__push(profile, &item, &number);
 	if (err)
 		free(item.unfinished);

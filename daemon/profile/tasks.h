@@ -23,6 +23,11 @@ struct process {
 	uint32_t tgid, parent, exec;
 	uint32_t living;             /* threads without their thread_end */
 	uint64_t runtime, runtime_end; /* the interpreter's state; 0: not known */
+	struct gil_seen {
+		uint64_t time;
+		uint32_t tid;
+	} gil[16];                   /* wall mode: who held the GIL, as seen last; a ring */
+	uint32_t n_gil;
 	uint8_t lines;               /* enum py_lines */
 	bool exec_known, changed, ending, settled, ended;
 	char python[PYTHON_LEN];

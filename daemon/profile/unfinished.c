@@ -19,6 +19,16 @@ static bool awaits_eval(const struct profile *profile, const struct record_sampl
 	       places->eval_known(places, &sample->header.task, sample->header.time) == -EAGAIN;
 }
 
+static int without_gil(struct profile *profile, struct item *item)
+{
+	uint32_t frame;
+	int err = tables__says(&profile->tables, "(without the GIL)", &frame);
+
+	profile->ledger.samples++;
+	profile->ledger.whole++;
+	return err ? err : tables__stack(&profile->tables, 0, frame, &item->row.stack);
+}
+
 /* 0, or -EAGAIN: later. */
 static int read_now(struct profile *profile, const struct record_sample *sample, bool last,
 		    struct item *item)
@@ -29,7 +39,11 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 	struct finisher *finisher = profile->options.finisher;
 	struct part_native_frames *walked = (void *)profile->stack->native;
 	bool again = finisher && native && native->part.loss && stack;
-	int err = again ? finisher->finish(finisher, sample, stack, last, walked) : -ENOENT;
+	int err;
+
+	if (profile->options.gil && !(sample->flags & SAMPLE_GIL))
+		return without_gil(profile, item);
+	err = again ? finisher->finish(finisher, sample, stack, last, walked) : -ENOENT;
 
 	if (!last && (err == -EAGAIN || (finisher && awaits_eval(profile, sample))))
 		return -EAGAIN;

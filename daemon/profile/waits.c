@@ -28,6 +28,7 @@ struct wait_place {
 	uint32_t epoch;                /* of the stacks */
 	uint32_t waiting, ready;       /* stack ids, 0: not looked up */
 	uint8_t cause;                 /* enum wait_cause */
+	bool named;                    /* who holds the GIL: on the stack */
 };
 
 struct waits {
@@ -78,10 +79,23 @@ static struct wait_place *take(struct profile *profile, struct waits *waits, uin
 	return place;
 }
 
+/* As part_wait has it. */
+static struct thread *by_holder(const struct profile *profile, const struct thread *of, uint64_t holder)
+{
+	struct thread *thread;
+
+	for (thread = holder ? profile->tasks.threads : NULL; thread; thread = thread->next)
+		if (thread->process == of->process && !thread->ended && thread != of &&
+		    (holder & WAIT_TID ? thread->tid == (uint32_t)holder : thread->pthread == holder))
+			return thread;
+	return NULL;
+}
+
 int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample)
 {
 	const struct part_wait *part = (const void *)record__part(sample, PART_WAIT);
 	struct wait_place *place;
+	struct thread *holder;
 
 	if (!part || !part->key)
 		return 0;
@@ -90,6 +104,9 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct rec
 	if (!thread->waits)
 		return -ENOMEM;
 	thread->pthread = part->own;
+	holder = by_holder(profile, thread, part->holder);
+	if (holder)
+		waits__held(holder, sample->header.time);
 	place = take(profile, thread->waits, part->key);
 	place->used = sample->header.time;
 	if (profile->waits_bytes + sample->header.size > WAITS_BYTES)
@@ -169,16 +186,6 @@ static int add_who(struct profile *profile, const char *what, const struct threa
 	return err ? err : tables__stack(&profile->tables, *stack, frame, stack);
 }
 
-static const struct thread *by_pthread(const struct profile *profile, const struct thread *of, uint64_t pthread)
-{
-	const struct thread *thread;
-
-	for (thread = pthread ? profile->tasks.threads : NULL; thread; thread = thread->next)
-		if (thread->process == of->process && thread->pthread == pthread && !thread->ended && thread != of)
-			return thread;
-	return NULL;
-}
-
 static const struct thread *by_tid(const struct profile *profile, const struct thread *of, uint32_t tid)
 {
 	const struct thread *thread;
@@ -189,10 +196,32 @@ static const struct thread *by_tid(const struct profile *profile, const struct t
 	return NULL;
 }
 
-static void use(struct item *item, const struct wait_place *place)
+/* Who woke it had the lock, or gave the GIL away, or has it now. */
+/* Nobody had it as the thread left: who had it first from then on. */
+static const struct thread *next_holder(const struct profile *profile, const struct thread *of, uint64_t time)
 {
+	const struct process *process = of->process;
+	uint32_t n = sizeof(process->gil) / sizeof(process->gil[0]), i;
+
+	for (i = process->n_gil < n ? 0 : process->n_gil - n; i < process->n_gil; i++)
+		if (process->gil[i % n].time >= time && process->gil[i % n].tid != of->tid)
+			return by_tid(profile, of, process->gil[i % n].tid);
+	return NULL;
+}
+
+static int use(struct profile *profile, struct item *item, const struct wait_place *place)
+{
+	const struct thread *waker;
+	bool gil = place->cause == WAIT_GIL && !place->named;
+
 	item->row.stack = item->ready ? place->ready : place->waiting;
 	item->row.cause = item->ready ? WAIT_READY : place->cause;
+	if (item->ready || !(gil || place->cause == WAIT_LOCK || place->cause == WAIT_COMPILER_LOCK))
+		return 0;
+	waker = gil && place->sample ? next_holder(profile, item->thread, place->sample->header.time) : NULL;
+	if (!waker)
+		waker = by_tid(profile, item->thread, item->waker);
+	return waker ? add_who(profile, gil ? "held by" : "released by", waker, &item->row.stack) : 0;
 }
 
 /* `stack`: of the frames, without what it waits for. */
@@ -218,15 +247,17 @@ int waits__place(struct profile *profile, struct item *item, const struct record
 		return err;
 	if (!place || !place->sample || place->sample->header.time != sample->header.time)
 		place = &own; /* a newer stack is kept there already */
+	if (place == &own)
+		own.sample = (struct record_sample *)sample;
 	err = settle(profile, place, cause_of(profile, thread, part, stack), stack);
 	if (!err && place->cause == WAIT_GIL) {
-		const struct thread *holder = by_pthread(profile, thread, part->holder);
+		const struct thread *holder = by_holder(profile, thread, part->holder);
 
+		place->named = holder != NULL;
 		if (holder)
 			err = add_who(profile, "held by", holder, &place->waiting);
 	}
-	use(item, place);
-	return err;
+	return err ? err : use(profile, item, place);
 }
 
 /* Where nobody saw the stack. */
@@ -236,15 +267,14 @@ static int place_unseen(struct profile *profile, struct item *item, const struct
 	struct wait_place place = {};
 	int err = settle(profile, &place, cause_of(profile, item->thread, &part, 0), 0);
 
-	use(item, &place);
-	return err;
+	return err ? err : use(profile, item, &place);
 }
 
 /* --- its time --- */
 
 static int put(struct profile *profile, struct thread *thread, struct wait_place *place, const struct record_wait *wait, uint64_t ns, bool ready)
 {
-	struct item item = {.thread = thread, .wait = true, .ready = ready};
+	struct item item = {.thread = thread, .wait = true, .ready = ready, .waker = wait->waker};
 	uint64_t number;
 	int err;
 
@@ -253,19 +283,11 @@ static int put(struct profile *profile, struct thread *thread, struct wait_place
 	if (!place || !place->sample)
 		err = place_unseen(profile, &item, wait);
 	else if (place->waiting && place->epoch == profile->epoch)
-		use(&item, place), err = 0;
+		err = use(profile, &item, place);
 	else
 		err = unfinished__read(profile, place->sample, &item);
 	if (err)
 		return err;
-	if (!ready && !item.unfinished && (item.row.cause == WAIT_LOCK || item.row.cause == WAIT_COMPILER_LOCK)) {
-		const struct thread *waker = by_tid(profile, thread, wait->waker);
-
-		if (waker)
-			err = add_who(profile, "released by", waker, &item.row.stack);
-		if (err)
-			return err;
-	}
 	thread->last += ns;
 	item.row.time = thread->last;
 	item.row.wall = ns;
@@ -311,6 +333,13 @@ void profile__waits_begin(struct profile *profile, uint64_t time)
 	for (thread = profile->tasks.threads; thread; thread = thread->next)
 		if (thread->begin < time && thread->last == thread->begin)
 			thread->begin = thread->last = thread->told = time;
+}
+
+void waits__held(struct thread *thread, uint64_t time)
+{
+	struct process *process = thread->process;
+
+	process->gil[process->n_gil++ % (sizeof(process->gil) / sizeof(process->gil[0]))] = (struct gil_seen){time, thread->tid};
 }
 
 void waits__ran(struct thread *thread, struct item *item)

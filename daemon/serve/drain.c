@@ -133,6 +133,7 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 int drain__open(struct session *session, int ring_fd, int samples_fd)
 {
 	const struct profile_options options = {.rate = session->request.rate,
+						.gil = session->request.gil,
 						.places = places__of(session->places),
 						.finisher = session->modules ? &session->finisher : NULL};
 	int err;

@@ -113,6 +113,8 @@ struct tracee {
 	bool pidfd_told;                /* dead, and its pidfd said so: the profile is told in order */
 	bool root;                      /* the one that was attached to */
 	bool list;                      /* ran before: its threads are listed once it is known */
+	uint64_t gil_due;               /* gil.c */
+	uint32_t gil_looks;
 	uint64_t ended;                 /* monotonic ns */
 	int32_t pid, parent;
 	uint64_t start;                 /* boottime ns */
@@ -227,6 +229,8 @@ void session_units__close(struct session *session); /* its profile is gone */
 struct event_sink *session_units__sink(struct session *session);
 void session_units__code(struct session *session, const struct record_code *code);
 int session_units__sample(struct session *session, const struct record_sample *sample);
+/* gil.c */
+void gil__look(struct session *session, uint64_t now);
 /* asleep.c */
 int asleep__sample(struct session *session, const struct record_sample *sample);
 int session_units__replay(struct session *session, struct event_sink *sink);
@@ -290,6 +294,8 @@ struct session {
 	uint64_t begun, deadline;       /* monotonic ns; deadline 0: none */
 	uint64_t counts_due, spool_due;
 	uint64_t detached;              /* when it was; names and lines that are being read may still come */
+	uint64_t gil_due;               /* gil.c */
+	uint32_t gil_looks;
 	uint64_t ended;                 /* wall mode: what is later is in no record */
 	uint64_t handed_on;             /* all records of before that time went to the profile */
 	uint64_t bad_told;              /* collect's bad records told to the profile so far */

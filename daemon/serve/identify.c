@@ -89,7 +89,7 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 		problem.kind = err == -ESRCH ? TARGET_PROBLEM_GONE : TARGET_PROBLEM_NOT_PYTHON;
 	else
 		err = target__identify(&process, &tracee->image, &key, tracee->python, &problem);
-	if (!err && tracee->session->request.wall)
+	if (!err && (tracee->session->request.wall || tracee->session->request.idle || tracee->session->request.gil))
 		tracee->image.gil = gil__address(&process.reader, &tracee->image);
 	target_process__free(&process);
 	if (!err)

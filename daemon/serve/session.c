@@ -40,7 +40,8 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 					 .flags = request->kind == REQUEST_DUMP ? BROKER_DUMP :
 						  (request->subprocesses ? BROKER_SUBPROCESSES : 0) |
 						  (request->kernel ? BROKER_KERNEL : 0) |
-						  (request->wall ? BROKER_WALL : 0) |
+						  (request->wall || request->idle ? BROKER_WALL : 0) |
+						  (request->gil ? BROKER_GIL : 0) |
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
 	struct session *session;
@@ -249,6 +250,7 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 	if (session->modules)
 		modules__tick(session->modules, now);
 	places__tick(session->places);
+	gil__look(session, now);
 	drain__run(engine, session, now - SETTLE_NS);
 	if (session->rushes && ++session->beats % RUSH_BEATS)
 		return;
@@ -438,7 +440,7 @@ void session__answered(struct engine *engine, struct session *session,
 		if (session->state != SESSION_DETACHING || session->detached)
 			break;
 		if (session->profile && session->reason)
-			close_books(session, session->request.wall ? message->start : 0);
+			close_books(session, session->request.wall || session->request.idle ? message->start : 0);
 		if (!session->detached || !session->places || engine->broker_gone)
 			finish(engine, session);
 		break;

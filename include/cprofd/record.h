@@ -66,6 +66,7 @@ enum record_part_kind {
 };
 
 /* struct record_sample.flags */
+#define SAMPLE_GIL 16u        /* a tick, and this thread holds the GIL; only where that was asked for, and in wall mode */
 #define SAMPLE_IN_KERNEL 1u   /* the tick met the thread in the kernel */
 #define SAMPLE_NO_PYTHON 2u   /* this thread has no thread state */
 #define SAMPLE_OFF_CPU 4u     /* no tick: the stack with which a thread left its CPU; it has no time of its own */
@@ -238,11 +239,13 @@ struct part_wait {
 	__u32 state;        /* task->__state: 0 it could run on, 1 it sleeps, 2 ... and no signal wakes it, 4, 8 it is stopped */
 	__u32 fd_mode;      /* st_mode of the file of the first argument, if that can be a descriptor; 0: not known */
 	__u32 flags;        /* WAIT_* */
-	/* With WAIT_FOR_GIL, who has it: its thread_id (pthread_self()); 0: not known, or nobody any more. Own: this thread's. */
+	/* With WAIT_FOR_GIL, who has it: WAIT_TID and its tid, or (before 3.11) pthread_self(); 0: nobody, or not known. Own: this thread's
+	 * pthread_self(). */
 	__u64 holder, own;
 };
 _Static_assert(sizeof(struct part_wait) == 72, "part_wait");
 #define WAIT_FOR_GIL 1u     /* the futex lies in the GIL's state */
+#define WAIT_TID (1ull << 63)
 #define WAIT_SEEN 2u        /* of WAIT_KEY_BEFORE: there is a stack, all the same */
 #define WAIT_KEY_BEFORE 1u  /* it slept before anyone looked: no stack */
 #define WAIT_KEY_RAN 2u     /* preempted, wherever it was */

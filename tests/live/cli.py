@@ -31,7 +31,7 @@ def test_bad_usage():
                      ["attach", pid, "-r", "1.5"], ["attach", pid, "-d", "-1"], ["attach", pid, "-d", "x"],
                      ["attach", pid, "-f", "html"], ["attach", pid, "-f", "svgz"], ["attach", pid, "-o"],
                      ["attach", pid, "-o", ""], ["attach", pid, "--native=most"],
-                     ["attach", pid, "--mode=wall"], ["attach", pid, "-g"], ["attach", pid, "-i"],
+                     ["attach", pid, "--mode=walls"], ["attach", pid, "-g=1"], ["report", "a", "-i"],
                      ["attach", pid, "--stream", "-o", "-"], ["attach", pid, "--bogus"], ["attach", pid, "-Z"],
                      ["record"], ["record", "--"], ["record", "-p", pid, "--", "true"], ["convert"],
                      ["convert", "a", "b"], ["report"], ["report", "a", "--by=callers"], ["report", "a", "--sort=name"], ["convert", "a", "--window", "3,1"], ["serve", "x"], ["help", "nonsense"]):

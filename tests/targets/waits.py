@@ -5,6 +5,7 @@
 
 Every thread that counts has marks: at CLOCK_MONOTONIC ns, what it had used of its own CPU time by then, what it had waited for a CPU
 (the kernel's run_delay), and what it did since the mark before. They go to FOLDER/SCENARIO.json when stdin ends."""
+import ctypes
 import json
 import os
 import socket
@@ -14,18 +15,19 @@ import threading
 import time
 
 logs = {}
-over = threading.Event()
+libc = ctypes.PyDLL(None) # calls that keep the GIL
 
 
 class Marks:
     def __init__(self, role):
         tid = threading.get_native_id()
-        self.rows, self.fd = [], os.open("/proc/self/task/%d/schedstat" % tid, os.O_RDONLY)
-        logs["%d" % tid] = {"role": role, "rows": self.rows}
+        self.rows, self.held, self.text, self.fd = [], [], ctypes.create_string_buffer(100), os.open("/proc/self/task/%d/schedstat" % tid, os.O_RDONLY)
+        logs["%d" % tid] = {"role": role, "rows": self.rows, "held": self.held}
         self.mark("begin")
 
     def mark(self, what):
-        delay = int(os.pread(self.fd, 100, 0).split()[1])
+        n = libc.pread(self.fd, self.text, 100, 0)
+        delay = int(self.text.raw[:n].split()[1])
         self.rows.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.clock_gettime_ns(time.CLOCK_THREAD_CPUTIME_ID), delay, what))
 
 
@@ -97,6 +99,23 @@ def hog(role):
         marks.mark("gil")
 
 
+KEEP = """
+#include <time.h>
+#include <unistd.h>
+static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000 + t.tv_nsec; }
+void keep(unsigned us, long *times) { times[0] = now(); usleep(us); times[1] = now(); }
+"""
+
+
+def keeper(keep):
+    marks, times, n = Marks("hold"), (ctypes.c_long * 2)(), 0
+    while True:
+        n += 1
+        keep(8000 + threading.get_native_id() * 7919 % 7000 + n * 1009 % 5000, times) # nobody else has the GIL from begin to end
+        marks.held.append(tuple(times))
+        time.sleep(0)
+
+
 def parent():
     marks = Marks("child")
     while True:
@@ -130,6 +149,11 @@ def scenario(name):
     elif name.startswith("gil"):
         for _ in range(int(name[3:])):
             start(hog, name)
+    elif name == "hold":
+        path = os.path.join(sys.argv[1], "keep.so")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, "-x", "c", "-"], input=KEEP.encode(), check=True)
+        for _ in range(4):
+            start(keeper, ctypes.PyDLL(path).keep)
     elif name == "child":
         start(parent)
     elif name == "ready":
@@ -152,7 +176,7 @@ def main():
             neighbour.kill()
             neighbour.wait()
         with open(os.path.join(folder, name + ".json"), "w") as f:
-            json.dump({"pid": os.getpid(), "threads": {tid: dict(log, rows=list(log["rows"])) for tid, log in logs.items()}}, f)
+            json.dump({"pid": os.getpid(), "threads": {tid: dict(log, rows=list(log["rows"]), held=list(log["held"])) for tid, log in logs.items()}}, f)
         os._exit(0)
     children = {name: subprocess.Popen([sys.executable, "-S", os.path.abspath(__file__), folder, name], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE) for name in name.split(",") if name}

@@ -58,7 +58,7 @@ static int set_up(void **state)
 {
 	memset(&noted, 0, sizeof(noted));
 	noted.sink = (struct collect_sink){note_code,  note_sample, note_fork, note_event,
-					   note_event, note_event};
+					   note_event, note_event, NULL};
 	task = rec_task(10, 11, 1, 5000, "python3");
 	return collector__new(&noted.sink, &collector);
 }

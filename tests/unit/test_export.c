@@ -126,7 +126,7 @@ static void waiting_stacks_on_request(void **state)
 	expect(rest, "main (7)", (struct export_options){}, "[\"(idle):0:0\",\"f;\\n:1:0/g:0:0\"]",
 	       "[4000000,1000000]");
 	expect(rest, "main (7)", (struct export_options){.idle = true},
-	       "[\"f;\\n:1:0/g:0:0/(idle):0:0\",\"f;\\n:1:0/g:0:0\"]", "[4000000,1000000]");
+	       "[\"f;\\n:1:0/g:0:0\"]", "[5000000]");
 }
 
 static void processes_are_named(void **state)
