@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-/* A window is a 6th of the recording: long against what a compiler does in turn, and enough of
- * them. With a dozen turns in a recording or more, none of their rhythm is left; with fewer the
+/* A window is an 8th of the recording: long against what a compiler does in turn, and enough of
+ * them. With 16 turns in a recording or more, none of their rhythm is left; with fewer the
  * variance is overestimated. */
-#define WINDOWS 6
+#define WINDOWS 8
 /* Degrees of freedom of windows that overlap by all but one cell: of n / length times 1.92
  * (Hann's), less the mean. */
 #define FREEDOM (1.92 * WINDOWS - 1)

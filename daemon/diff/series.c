@@ -5,14 +5,15 @@
 
 int series__add(struct series *series, uint32_t cell, uint64_t ns)
 {
+	size_t n = series->points.len / sizeof(struct series_point);
 	struct series_point *last =
-		(struct series_point *)(series->points.data + series->points.len) - 1;
+		n ? (struct series_point *)series->points.data + n - 1 : NULL;
 	const struct series_point next = {cell, (float)ns};
 
 	series->total += ns;
 	series->samples++;
 	/* A cell before the last one is a thread that is a little behind: the last one will do. */
-	if (series->points.len && last->cell >= cell) {
+	if (last && last->cell >= cell) {
 		last->ns += (float)ns;
 		return 0;
 	}

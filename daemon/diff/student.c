@@ -52,7 +52,7 @@ double student__quantile(double p, double freedom)
 		return 0;
 	while (high < 1e9 && beta(freedom / 2, 0.5, freedom / (freedom + high * high)) > tail)
 		high *= 2;
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 100 && high - low > 1e-10 * high; i++) {
 		mid = (low + high) / 2;
 		if (beta(freedom / 2, 0.5, freedom / (freedom + mid * mid)) > tail)
 			low = mid;
