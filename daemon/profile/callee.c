@@ -189,6 +189,11 @@ static bool calls_c(const struct profile *profile, struct site *site, uint32_t b
 	return !site->python && (!site->inlines || (callable && callable->kind == CALLABLE_MACHINERY));
 }
 
+static bool is_power_of_four(uint32_t n)
+{
+	return n & 0x55555554u && !(n & (n - 1));
+}
+
 /* What a call is about to call, by what its instructions say alone. *ret_certain: it does not rest on the absence of anything. */
 static const char *told(struct profile *profile, const struct record_header *header, struct site *site, uint32_t begin, uint32_t end,
 			bool *ret_certain)
@@ -209,10 +214,8 @@ static const char *told(struct profile *profile, const struct record_header *hea
 		name = site->builtin == BUILTIN_MAYBE ? callables__named(builtins, own) : callables__method(builtins, own);
 	}
 	/* Instructions that were not specialised yet are read again, at longer and longer intervals. */
-	if (!name && !site->learned && site->asked < ASKED_LAST) {
-		site->asked++;
-		sites__read(profile, &header->task, site, !(site->asked & (site->asked - 1)));
-	}
+	if (!name && !site->learned && site->inlines && own && site->asked < ASKED_LAST)
+		sites__read(profile, &header->task, site, is_power_of_four(++site->asked));
 	return name;
 }
 
