@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "export/callee.h"
 #include "export/pattern.h"
 #include "report/internal.h"
 
@@ -37,18 +38,6 @@ static int add_frames(struct report *report, struct table *table, uint32_t n,
 	return err;
 }
 
-static bool is_callee(uint8_t kind)
-{
-	return kind == FUNCTION_NATIVE || kind == FUNCTION_JIT || kind == FUNCTION_CALL;
-}
-
-/* Code that calls what Python code asked it to call. */
-static bool is_trampoline(const struct model_frame *frame)
-{
-	return !strncmp(frame->kind == FUNCTION_CALL ? frame->name : frame->module, "_ctypes.", 8) ||
-	       !strncmp(frame->module, "libffi.so", 9);
-}
-
 /* A call of a callee in a stack: the callee's row, and the frame that called it. */
 struct call {
 	uint32_t row, caller;
@@ -75,13 +64,11 @@ static int add_caller(struct report *report, const struct call *call, bool leaf,
 	return 0;
 }
 
-/* A callee: of the native frames between two Python frames, the one that is nearest
- * to its caller, not counting the interpreter's own, nor a trampoline that called
- * another one. */
 static int find_calls(struct report *report, uint32_t n, struct buf *ret, bool *ret_leaf)
 {
 	struct table *table = &report->tables[REPORT_CALLEE];
-	uint32_t i, candidate = ROW_NONE;
+	struct callee_finder finder = CALLEE_FINDER_NONE;
+	uint32_t i, callee;
 	bool first = true;
 	struct call call;
 	int err = 0;
@@ -91,18 +78,13 @@ static int find_calls(struct report *report, uint32_t n, struct buf *ret, bool *
 		uint32_t frame = frame_at(report, i);
 		struct model_frame look = model__frame(report->model, frame);
 
-		if (is_callee(look.kind) && (candidate == ROW_NONE || !is_trampoline(&look)))
-			candidate = frame;
-		if (look.kind != FUNCTION_PYTHON)
-			continue;
-		if (candidate != ROW_NONE) {
+		if (callee_finder__frame(&finder, &look, frame, &callee)) {
 			call.caller = frame;
-			err = table__frame(table, report->model, candidate, &call.row);
+			err = table__frame(table, report->model, callee, &call.row);
 			err = err ?: buf__append(ret, &call, sizeof(call));
 			*ret_leaf |= first;
 		}
-		candidate = ROW_NONE;
-		first = false;
+		first &= look.kind != FUNCTION_PYTHON;
 	}
 	return err;
 }
