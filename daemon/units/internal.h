@@ -84,12 +84,14 @@ struct stack_info {
 	uint32_t parent, frame;
 	bool cut;                /* something is missing in it */
 	uint32_t python;         /* Python frames, itself among them */
+	uint32_t place;          /* its Python frames, hashed; 0: none */
 	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
 };
 
 /* A unit that goes on. */
 struct open_unit {
 	uint32_t id, function, rule;
+	uint32_t place;          /* of a Python frame: where it was called from (stack_info.place) */
 	uint64_t address, words; /* 0: not known */
 	bool unset;
 	struct value value;

@@ -8,12 +8,21 @@
 /* A frame of a stack that a rule names. */
 struct mark {
 	uint32_t stack, function, rule;
+	uint32_t place; /* as in struct open_unit */
 	const struct seen_frame *seen; /* NULL: no values came with it */
 };
 
 static const struct function_info *function_of(const struct units *units, uint32_t stack)
 {
 	return &units->functions[units->frames[units->stacks[stack - 1].frame]];
+}
+
+/* Frames that called stay where they are: from another place comes another call. */
+static uint32_t called_from(const struct units *units, uint32_t stack)
+{
+	uint32_t parent = units->stacks[stack - 1].parent;
+
+	return parent && function_of(units, stack)->python ? units->stacks[parent - 1].place : 0;
 }
 
 /* The marks of a stack, outermost first; at most UNITS_DEPTH_MAX of the outermost. */
@@ -32,7 +41,8 @@ static uint32_t find_marks(const struct units *units, uint32_t stack, struct mar
 		if (i < UNITS_DEPTH_MAX)
 			ret[i] = (struct mark){.stack = at,
 					       .function = units->frames[units->stacks[at - 1].frame],
-					       .rule = function_of(units, at)->rule};
+					       .rule = function_of(units, at)->rule,
+					       .place = called_from(units, at)};
 		at = units->stacks[at - 1].parent;
 		at = at ? units->stacks[at - 1].marked : 0;
 	}
@@ -80,7 +90,7 @@ static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32
 
 static bool goes_on(const struct units *units, const struct open_unit *open, const struct mark *mark)
 {
-	if (open->rule != mark->rule)
+	if (open->rule != mark->rule || (open->place && mark->place && open->place != mark->place))
 		return false;
 	/* Two functions of one pass: the same pass at work. */
 	if (open->function != mark->function &&
@@ -132,7 +142,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	if (array__reserve((void **)&units->rows, sizeof(*row), units->n_rows, &units->rows_capacity))
 		return -ENOMEM;
 	*open = (struct open_unit){
-		.id = units->n_rows + 1, .function = mark->function, .rule = mark->rule, .kind = (uint8_t)rule->kind};
+		.id = units->n_rows + 1, .function = mark->function, .rule = mark->rule, .place = mark->place, .kind = (uint8_t)rule->kind};
 	if (mark->seen) {
 		open->address = mark->seen->address;
 		open->words = mark->seen->words;

@@ -112,6 +112,9 @@ static int add_stack(struct units *units, const struct stack_row *row)
 		    (row->parent && units->stacks[row->parent - 1].cut);
 	info->python = (row->parent ? units->stacks[row->parent - 1].python : 0) +
 		       units->functions[units->frames[row->frame]].python;
+	info->place = row->parent ? units->stacks[row->parent - 1].place : 0;
+	if (units->functions[units->frames[row->frame]].python)
+		info->place = (uint32_t)hash__pair(&units->seed, info->place, row->frame) | 1;
 	if (units->functions[units->frames[row->frame]].rule != RULE_NONE)
 		info->marked = id;
 	else if (row->parent)

@@ -2,7 +2,7 @@
  *
  * A sink of events in front of another: what comes in goes out, samples with their `unit` filled in, and `units`,
  * `unit_end` between them (events.h). The rules (rules/rules.h) say which frames count. Frames of one thread's samples
- * in a row are one unit as long as they are the same call: the same function at the same place of the stack of units,
+ * in a row are one unit as long as they are the same call: the same function, called from the same place in the stack of units,
  * and, where the sampler gave values, at the same address with the same locals. What is missing of that is taken for equal.
  *
  * Values come beside: units__code() for each code object, units__sample() for each record before its sample event comes.

@@ -69,7 +69,8 @@ static void send_rows(struct state *s, enum event_kind kind, uint32_t first, uin
 	send(s, &(struct event){.kind = kind, .rows = {.first = first, .n = n, .rows = rows}});
 }
 
-/* Stacks: 1 main, 2 compile, 3 parse, 4 compile in parse, 5 A::run, 6 main's line 2 > compile, 7 main > cut, 8 emit. */
+/* Stacks: 1 main, 2 compile, 3 parse, 4 compile in parse, 5 A::run, 6 compile by itself, 7 main > cut, 8 emit,
+ * 9 main's line 2, 10 (:) compile below it. */
 static void send_tables(struct state *s)
 {
 	static const struct function_row functions[] = {
@@ -77,14 +78,14 @@ static void send_tables(struct state *s)
 		{"parse", "/x/own/c.py", 9, "", FUNCTION_PYTHON}, {"ns::A::run(int)", "", 0, "lib", FUNCTION_NATIVE},
 		{"(cut: half)", "", 0, "", FUNCTION_NOTE},	  {"emit", "/x/own/c.py", 20, "", FUNCTION_PYTHON},
 	};
-	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}};
-	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}};
+	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}, {0, 8, 2, 0}};
+	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}, {0, 6}, {9, 1}};
 
 	send(s, &(struct event){.kind = EVENT_EPOCH});
 	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.tid = 7, .name = ""}});
 	send_rows(s, EVENT_FUNCTIONS, 0, 6, functions);
-	send_rows(s, EVENT_FRAMES, 0, 6, frames);
-	send_rows(s, EVENT_STACKS, 1, 8, stacks);
+	send_rows(s, EVENT_FRAMES, 0, 7, frames);
+	send_rows(s, EVENT_STACKS, 1, 10, stacks);
 }
 
 static void samples(struct state *s, const char *stacks, const char *expected)
@@ -149,6 +150,14 @@ static void what_is_cut_ends_nothing(void **state)
 	samples(s, "17", "0 0 -2@30 -1@30 ");
 }
 
+/* compile() from another line of main; what is not known is no other place. */
+static void another_place_is_another_call(void **state)
+{
+	struct state *s = *state;
+
+	samples(s, "2:6", "+1=compile<0@0 +2=compile<0@10 1 2 2 -1@10 ");
+}
+
 static void threads_end(void **state)
 {
 	struct state *s = *state;
@@ -187,7 +196,7 @@ static void a_wait_is_before(void **state)
 static void refused(void **state)
 {
 	struct state *s = *state;
-	const struct sample_row row = {.time = 5, .stack = 9};
+	const struct sample_row row = {.time = 5, .stack = 11};
 	const struct event event = {.kind = EVENT_SAMPLES, .samples = {1, &row}};
 
 	assert_int_equal(units__sink(s->units)->event(units__sink(s->units), &event), -EBADMSG);
@@ -375,7 +384,7 @@ static void calls_are_told_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(threads_end),
+		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(another_place_is_another_call), TEST(threads_end),
 		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), cmocka_unit_test(sums), cmocka_unit_test(marks), cmocka_unit_test(calls_are_told_apart),
 	};
 
