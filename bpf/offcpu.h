@@ -297,6 +297,12 @@ static __always_inline __u32 wait_fd_mode(struct task_struct *task, __u64 fd)
 	return file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
 }
 
+/* Of the thread that runs here: apart, for the room on the stack. */
+__attribute__((noinline, weak)) __u32 wait_fd_mode_here(__u64 fd)
+{
+	return wait_fd_mode((struct task_struct *)bpf_get_current_task(), fd);
+}
+
 #define wait_registers(task) ((const struct pt_regs___entry *)bpf_task_pt_regs(task))
 
 static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u32 runs)
@@ -366,13 +372,11 @@ static __always_inline int wait_out(struct wait_capture *c)
 		return 0;
 	}
 	if (slot->stay) {
-		struct wait_context flush = {.slot = slot, .task = c->task, .time = c->now};
-
 		place = &slot->places[slot->at & (WAIT_PLACES - 1)];
 		wait_settle(slot, c->task);
 		/* All of them: or this one would lie too early by what is not told. */
 		if (place->waited + place->ready >= wait_period)
-			bpf_loop(WAIT_PLACES, wait_flush_round, &flush, 0);
+			wait_flush(c->now, 0);
 	} else {
 		slot->delay = wait_delay(c->task);
 	}
@@ -428,7 +432,7 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, const struc
 	part->args[2] = regs->dx;
 	part->syscall = (__s32)regs->orig_ax;
 	part->state = c->state;
-	part->fd_mode = part->syscall >= 0 ? wait_fd_mode(c->task, (__u32)regs->di) : 0;
+	part->fd_mode = part->syscall >= 0 ? wait_fd_mode_here((__u32)regs->di) : 0;
 	part->flags = 0;
 	part->holder = 0;
 	part->own = c->task->thread.fsbase;

@@ -239,15 +239,16 @@ static __always_inline void fill_registers(__u64 *to, struct task_struct *task)
 	to[15] = 0;
 }
 
-/* The thread state that holds the GIL (struct _gil_runtime_state, daemon/target/gil.h), or 0. */
-static __always_inline __u64 gil_holder(const struct image *image)
+/* The thread state that holds the GIL (struct _gil_runtime_state, daemon/target/gil.h), or 0. A function apart, for the room on
+ * the stack. */
+__attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 {
 	struct {
 		__u64 interval, last_holder;
 		__u32 locked, _pad;
 	} state;
 
-	if (bpf_probe_read_user(&state, sizeof(state), (const void *)image->gil) || !state.locked)
+	if (!image || bpf_probe_read_user(&state, sizeof(state), (const void *)image->gil) || !state.locked)
 		return 0;
 	return state.last_holder;
 }
