@@ -12,6 +12,10 @@ struct capture {
 	__u64 source;         /* of the string in hand */
 	__u32 parts;
 	__u32 incomplete;     /* something could not be read: try again at the next sight */
+	/* In hand are the names of variables. (What changes from name to name lies here: of a number on the stack the verifier
+	 * knows the value, and would go through each by itself.) */
+	__u32 variables;      /* of all tuples, so far */
+	__u32 cells;          /* before 3.11: what all of this tuple are */
 	__u8 raw[64];
 	__u8 kinds[RECORD_VARIABLES_MAX]; /* 3.11+: co_localspluskinds */
 	__u8 data[CAPTURE_BYTES + 32768];
@@ -76,8 +80,6 @@ struct variables_context {
 	struct capture *cap;
 	const struct py_layout *l;
 	__u64 items;
-	__u32 n;              /* of all tuples */
-	__u32 cells;          /* before 3.11: what all of this tuple are */
 };
 #define CO_FAST_CELLS 0xc0u /* CO_FAST_CELL | CO_FAST_FREE (pycore_code.h) */
 
@@ -88,7 +90,7 @@ static long put_variable(__u32 i, void *context)
 	__u32 at = v->cap->position, kind;
 	__u64 name = 0;
 
-	if (v->n >= RECORD_VARIABLES_MAX)
+	if (v->cap->variables >= RECORD_VARIABLES_MAX)
 		return 1;
 	if (bpf_probe_read_user(&name, 8, (void *)(v->items + (__u64)i * 8))) {
 		v->cap->incomplete = 1;
@@ -100,9 +102,9 @@ static long put_variable(__u32 i, void *context)
 	if (at > CAPTURE_BYTES)
 		return 1;
 	part = (struct part_string *)(v->cap->data + at);
-	kind = v->cap->kinds[i & (RECORD_VARIABLES_MAX - 1)] | v->cells;
+	kind = v->cap->kinds[i & (RECORD_VARIABLES_MAX - 1)] | v->cap->cells;
 	part->variable = kind & CO_FAST_CELLS ? VARIABLE_CELL : 0;
-	v->n++;
+	v->cap->variables++;
 	return 0;
 }
 
@@ -150,18 +152,19 @@ static __always_inline void put_variables(struct capture *cap, const struct py_l
 	part = (struct part_variables *)(cap->data + at);
 	part->part.kind = PART_VARIABLES;
 	cap->incomplete = 0;
+	cap->variables = cap->cells = 0;
 	cap->position = at + sizeof(*part);
 	if (l->frames == PY_FRAMES_OBJECTS) {
 		__builtin_memset(cap->kinds, 0, sizeof(cap->kinds));
 		total = put_names(&v, tuple);
-		v.cells = CO_FAST_CELLS;
+		cap->cells = CO_FAST_CELLS;
 		total += put_names(&v, py_u64(code, PY_RAW_CODE, l->code_varnames + 16));
 		total += put_names(&v, beside);
 	} else {
 		put_kinds(cap, l, beside);
 		total = put_names(&v, tuple);
 	}
-	part->n = v.n;
+	part->n = cap->variables;
 	part->total = total;
 	part->part.loss = cap->incomplete ? LOSS_PAGE_FAULT : 0;
 	cap->incomplete |= before;
