@@ -105,7 +105,7 @@ def test_full_disk_conversion():
 
 def test_convert():
     with folder() as work, target() as process:
-        fails(0, "convert", run=cprofd("attach", process.pid, "-d", "2", "-o", "a.cprof", cwd=work))
+        fails(0, "convert", run=cprofd("attach", process.pid, "-d", "2", "--native=off", "-o", "a.cprof", cwd=work))
         recording = os.path.join(work, "a.cprof")
         fails(0, run=cprofd("convert", recording, cwd=work))
         profile(os.path.join(work, "a.speedscope.json"))

@@ -152,7 +152,7 @@ def main():
             if os.environ.get("V"):
                 print(i, {name: now[2] for name, now in state(pids).items()}, flush=True)
             if i == 3:
-                time.sleep(0.5)  # what they hold now is what they may hold
+                time.sleep(2)  # a spare sampler is loaded; what they hold now is what they may hold
                 early = state(pids)
         problems += patiently(lambda: grown(early, state(pids)))
         late = state(pids)
