@@ -30,7 +30,8 @@ UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*
 TOOLS := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # Live tests are what can be executed there, but for what other tests call.
-LIVE := $(filter-out tests/live/pythons.sh,$(shell find tests/live -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -perm -u+x 2>/dev/null | LC_ALL=C sort))
+# Not by themselves: what lists interpreters, and what needs compilers of PyPI.
+LIVE := $(filter-out tests/live/pythons.sh tests/live/units_jax.py tests/live/units_cython.py,$(shell find tests/live -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -perm -u+x 2>/dev/null | LC_ALL=C sort))
 
 # Under sudo what is built belongs to the user who called it.
 AS_USER := $(if $(filter-out 0,$(SUDO_UID)),setpriv --reuid=$(SUDO_UID) --regid=$(SUDO_GID) --init-groups --)
@@ -198,6 +199,10 @@ check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, p
 check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cython, scipy (they are installed below build/)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/jit_kernels.py tests/live/numba_names.sh \
 		tests/live/compilers.py
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_jax.py --python $(B)/venv-compilers/bin/python
+	$(Q)test -d $(B)/cython-plain || python3 -m pip install -q --no-deps --implementation py --platform any --abi none --only-binary=:all: \
+		--target $(B)/cython-plain cython
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_cython.py --path $(B)/cython-plain
 
 # What it needs besides: emulated machines, and their files.
 DEPS_KERNELS := python3 qemu-system-x86 busybox-static cpio
