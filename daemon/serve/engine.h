@@ -154,6 +154,8 @@ bool tracee__ran_no_python(const struct session *session, const struct record_he
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next);
 /* Tells the profile who it is (profile__process). */
 int tracee__tell(struct tracee *tracee);
+/* It is identified: so are those that it forked before. */
+void tracee__tell_forked(struct tracee *parent);
 /* Tells the profile of those whose end lies before `up_to`, since all their records were handed on. */
 void tracee__tell_ends(struct session *session, uint64_t up_to);
 bool tracee__any_alive(struct session *session);

@@ -41,6 +41,8 @@ static void settled(struct engine *engine, struct tracee *tracee)
 	} else if (session->state != SESSION_IDENTIFYING) { /* else it is told with the root */
 		tracee__tell(tracee);
 	}
+	if (!err)
+		tracee__tell_forked(tracee);
 }
 
 /* It shows no interpreter: said so, and looked at again, as it may load one. */

@@ -124,6 +124,15 @@ bool tracee__ran_no_python(const struct session *session, const struct record_he
 	       (p->state == TRACEE_KNOWN && !p->image.runtime);
 }
 
+/* Forked by one whose image is not identified yet, and may be. */
+static bool waits_for_parent(const struct tracee *tracee)
+{
+	const struct tracee *parent = tracee->state == TRACEE_FORKED && !tracee->image.runtime ?
+					      tracee__find(tracee->session, tracee->parent) : NULL;
+
+	return parent && !parent->provisional && (parent->state == TRACEE_ASKED || parent->state == TRACEE_TRYING);
+}
+
 /* `cpu_time`: its last, UINT64_MAX when that is not known. `time`: of its end, or when that was seen. */
 static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time, uint64_t time)
 {
@@ -133,6 +142,8 @@ static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time,
 		return;
 	tracee->dead = true;
 	tracee->ended = engine__now();
+	if (session->state == SESSION_RUNNING && waits_for_parent(tracee))
+		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	if (session->state == SESSION_RUNNING && !tracee->root && !tracee->provisional &&
 	    (tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING) &&
 	    cpu_time > tracee->exec_cpu + TRACEE_SHOWS_NS && tracee->none_until < time)
@@ -250,6 +261,23 @@ static void tell_forked(struct tracee *child, uint64_t time)
 
 	if (err && !session->error)
 		session->error = err;
+}
+
+void tracee__tell_forked(struct tracee *parent)
+{
+	struct tracee *child;
+
+	for (child = parent->session->tracees; child; child = child->next) {
+		if (child->dead || child->state != TRACEE_FORKED || child->parent != parent->pid || child->image.runtime ||
+		    (parent->exec_known && child->exec != parent->exec))
+			continue;
+		child->key = parent->key;
+		child->image = parent->image;
+		memcpy(child->python, parent->python, sizeof(child->python));
+		if (parent->session->state == SESSION_RUNNING)
+			tell_forked(child, engine__now());
+		tracee__tell_forked(child);
+	}
 }
 
 static void forked(struct session *session, const struct record_fork *fork)

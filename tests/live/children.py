@@ -326,7 +326,7 @@ def run(name, python, other, kinds, ms, attach, rate):
         log, out = os.path.join(folder, "log"), os.path.join(folder, "events")
         open(log, "w").close()
         argv = [python, TARGET, log, str(ms), "--other", other] + ["%s=%d" % k for k in kinds]
-        status, words = record(["-s", "-r", str(rate), "--stream"], argv, out, attach)
+        status, words = record(["-s", "-r", str(rate), "--native=off", "--stream"], argv, out, attach)
         stream = ByPid()
         with open(out, "rb") as file:
             for line in file:
