@@ -165,7 +165,8 @@ def stop(process):
     process.wait()
 
 
-def compare(name, found, right, whole=True):
+def compare(name, found, right, whole=True, late=False):
+    """late: the debug information may come after the places that are met most, which have no line then."""
     for function, lines in right.items():
         told = found.get(function)
         if not whole:
@@ -174,7 +175,7 @@ def compare(name, found, right, whole=True):
         # The line of a function itself stands for those without one.
         wrong = {x for x in told or () if x not in lines}
         check(told and not wrong, f"{name}: lines of {function}", told, lines)
-    if whole:
+    if whole and not late:
         told = {line for _, line in found.get("kernel_of_it", ())}
         check(len(told) > 1, f"{name}: more than the function's first line", told)
 
@@ -290,7 +291,7 @@ def case_debuginfod(work):
     env = {**os.environ, "DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}", "DEBUGINFOD_CACHE_PATH": cache}
     attach(work, process.pid, env)  # what is met before the answer has no line
     n = asked.count(f"/buildid/{wanted}/debuginfo")
-    compare("debuginfod", attach(work, process.pid, env), right)
+    compare("debuginfod", attach(work, process.pid, env), right, late=True)
     check(n == 1 and asked.count(f"/buildid/{wanted}/debuginfo") == 1, "debuginfod: asked once, then the cache knows", n)
     before = len(asked)
     attach(work, process.pid)
