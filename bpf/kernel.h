@@ -81,8 +81,6 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-
-
 struct linux_binprm;
 
 struct vm_unmapped_area_info {

@@ -62,7 +62,6 @@ __u64 waits_begin;
 __u64 waits_over;   /* no switch is looked at any more */
 __u64 wait_period;
 
-#define PF_EXITING 4u
 #define TASK_DEAD 0x80u
 
 static __always_inline __u64 wait_thread(const struct task_struct *task)

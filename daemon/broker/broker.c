@@ -39,20 +39,6 @@ static void load_spare(struct broker *broker)
 	spare->wanted = false;
 }
 
-static void expect(struct broker *broker)
-{
-	uint32_t flags = broker->options->expect_flags;
-
-	broker->spare.options = (struct load_options){
-		.verbose = broker->options->verbose,
-		.follow_children = flags & BROKER_SUBPROCESSES,
-		.native = (flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
-		.kernel = flags & BROKER_KERNEL,
-		.wall = flags & BROKER_WALL,
-		.gil = flags & BROKER_GIL,
-	};
-}
-
 static void end_engine(struct broker *broker, struct engine **slot, bool now)
 {
 	struct engine *engine = *slot;
@@ -206,7 +192,7 @@ int broker__run(const struct broker_options *options)
 	int err = 0;
 
 	perf__raise_fd_limit();
-	expect(&broker);
+	broker.spare.options = load_options__of(options->expect_flags, options->verbose);
 	broker.signals = open_signals(options->listen_fd >= 0);
 	if (broker.signals < 0)
 		return 1;

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "broker/load.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -22,6 +22,18 @@
 #define INSERT_LOOKS 1000
 #define WAIT_SLOTS 4096u /* as in bpf/offcpu.h */
 #define TARGET_BITS 4096u /* as in bpf/sampler.bpf.c */
+
+struct load_options load_options__of(uint32_t flags, bool verbose)
+{
+	return (struct load_options){
+		.verbose = verbose,
+		.follow_children = flags & BROKER_SUBPROCESSES,
+		.native = (flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
+		.kernel = flags & BROKER_KERNEL,
+		.wall = flags & BROKER_WALL,
+		.gil = flags & BROKER_GIL,
+	};
+}
 
 struct sampler {
 	struct sampler_bpf *skel;
@@ -356,14 +368,6 @@ int sampler__add_target(struct sampler *sampler, pid_t pid)
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags, BPF_ANY);
 }
 
-static uint64_t monotonic(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Lets the iterator run once; it writes into the ring. */
 static void each_task(const struct bpf_link *link)
 {
@@ -377,12 +381,12 @@ static void each_task(const struct bpf_link *link)
 void sampler__watch_waits(struct sampler *sampler)
 {
 	if (sampler->options.wall)
-		__atomic_store_n(&sampler->skel->bss->waits_since, monotonic(), __ATOMIC_RELEASE);
+		__atomic_store_n(&sampler->skel->bss->waits_since, clock__now(), __ATOMIC_RELEASE);
 }
 
 uint64_t sampler__begin_waits(struct sampler *sampler, uint32_t rate)
 {
-	uint64_t now = monotonic();
+	uint64_t now = clock__now();
 
 	if (!sampler->options.wall)
 		return now;
@@ -398,7 +402,7 @@ uint64_t sampler__end_waits(struct sampler *sampler)
 		return 0;
 	__atomic_store_n(&sampler->skel->bss->waits_over, 1, __ATOMIC_RELEASE);
 	each_task(sampler->skel->links.each_last);
-	return monotonic();
+	return clock__now();
 }
 
 bool sampler__is_target(const struct sampler *sampler, pid_t pid)

@@ -23,6 +23,9 @@ struct load_options {
 	bool verbose;          /* libbpf may print to stderr */
 };
 
+/* What the flags of BROKER_ATTACH ask for. */
+struct load_options load_options__of(uint32_t flags, bool verbose);
+
 struct sampler;
 /* *ret_error says what is missing. Nothing runs yet: */
 int sampler__load(const struct load_options *options, struct sampler **ret,

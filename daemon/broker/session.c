@@ -97,17 +97,10 @@ static bool may_see_kernel(const struct identity *client)
 static struct sampler *take_sampler(const struct broker_message *request, struct spare *spare,
 				    bool verbose, enum broker_error *ret_error, int *ret_err)
 {
-	struct load_options options = {
-		.ring_bytes = request->ring_bytes,
-		.follow_children = request->flags & BROKER_SUBPROCESSES,
-		.native = (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT,
-		.kernel = request->flags & BROKER_KERNEL,
-		.wall = request->flags & BROKER_WALL,
-		.gil = request->flags & BROKER_GIL,
-		.verbose = verbose,
-	};
+	struct load_options options = load_options__of(request->flags, verbose);
 	struct sampler *sampler = NULL;
 
+	options.ring_bytes = request->ring_bytes;
 	*ret_error = BROKER_ERROR_OK;
 	if (spare->sampler && sampler__fits(spare->sampler, &options))
 		sampler = take_ptr(spare->sampler);

@@ -28,6 +28,8 @@ struct live {
 	bool gap;                        /* events are missing: the client was too slow */
 };
 
+/* Sends the user's rules, and the request: what is heard then is of it. `starting`: the process will call exec. -errno. */
+int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting);
 /* Handles one whole line. */
 void live__line(struct live *live, const char *line, size_t len);
 /* Handles every whole line that came. */

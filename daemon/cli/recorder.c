@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/connection.h"
 #include "cli/live.h"
 #include "cli/output.h"
@@ -53,10 +54,7 @@ struct recorder {
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return clock__now() / 1000000;
 }
 
 static int recording_fd(const struct recorder *recorder)
@@ -109,24 +107,6 @@ static int open_signals(sigset_t *ret_before)
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, ret_before);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-static int ask_to_attach(struct recorder *recorder, pid_t pid)
-{
-	const struct cli_options *options = recorder->options;
-	char request[512];
-
-	snprintf(request, sizeof(request),
-		 "{\"req\":\"attach\",\"id\":1,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,"
-		 "\"mode\":\"%s\","
-		 "\"native\":\"%s\",\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"stream\":true,\"spool\":false,"
-		 "\"starting\":%s}",
-		 pid, options->rate, (unsigned long long)options->duration_ms, options->wall ? "wall" : "cpu",
-		 options->native, options->subprocesses ? "true" : "false",
-		 options->kernel ? "true" : "false", options->gil ? "true" : "false",
-		 options->idle ? "true" : "false",
-		 recorder->launch ? "true" : "false");
-	return user_rules__send(&recorder->connection, options->rules) ?: connection__request(&recorder->connection, request);
 }
 
 /* --- while sampling --- */
@@ -381,7 +361,7 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 					      &recorder.live.writer)
 		      : 0;
 	if (!err)
-		err = ask_to_attach(&recorder, pid);
+		err = live__attach(&recorder.live, options, pid, launch != NULL);
 	if (err) {
 		say("the engine could not be asked: %s", strerror(-err));
 		status = CLI_COULD_NOT;

@@ -4,10 +4,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/live.h"
@@ -25,14 +24,6 @@ struct viewer {
 	struct screen screen;
 	int signals;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int open_signals(void)
 {
@@ -64,11 +55,11 @@ static int take_lines(struct viewer *viewer)
 /* Until the answer: it may be a refusal, whose words need no screen. */
 static int wait_for_answer(struct viewer *viewer)
 {
-	uint64_t until = now_ns() + PATIENCE_MS * 1000000ull;
+	uint64_t until = clock__now() + PATIENCE_MS * 1000000ull;
 	struct live *live = &viewer->live;
 	int err = 0;
 
-	while (!err && !live->answered && !viewer->connection.ended && now_ns() < until) {
+	while (!err && !live->answered && !viewer->connection.ended && clock__now() < until) {
 		struct pollfd fd = {viewer->connection.fd, POLLIN, 0};
 
 		if (poll(&fd, 1, 100) > 0)
@@ -85,7 +76,7 @@ static int wait_for_answer(struct viewer *viewer)
 
 static int watch(struct viewer *viewer)
 {
-	uint64_t begin = now_ns(), turn = begin;
+	uint64_t begin = clock__now(), turn = begin;
 	struct screen *screen = &viewer->screen;
 	struct signalfd_siginfo info;
 	int err = 0;
@@ -108,7 +99,7 @@ static int watch(struct viewer *viewer)
 		if (screen->reset)
 			top__reset(viewer->top);
 		screen->reset = false;
-		now = now_ns();
+		now = clock__now();
 		if (now - turn >= TURN_MS * 1000000ull) {
 			turn = now;
 			if (!viewer->live.ended)
@@ -121,18 +112,6 @@ static int watch(struct viewer *viewer)
 			err = screen__draw(screen, viewer->top);
 	}
 	return err;
-}
-
-static int ask(struct viewer *viewer, const struct cli_options *options, pid_t pid)
-{
-	char request[512];
-
-	snprintf(request, sizeof(request),
-		 "{\"req\":\"attach\",\"id\":1,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"mode\":\"cpu\",\"native\":\"%s\","
-		 "\"subprocesses\":%s,\"kernel\":%s,\"stream\":true,\"spool\":false}",
-		 pid, options->rate, (unsigned long long)options->duration_ms, options->native,
-		 options->subprocesses ? "true" : "false", options->kernel ? "true" : "false");
-	return user_rules__send(&viewer->connection, options->rules) ?: connection__request(&viewer->connection, request);
 }
 
 int top__run(const struct cli_options *options)
@@ -157,7 +136,8 @@ int top__run(const struct cli_options *options)
 	status = connection__open(options, false, &viewer.connection);
 	if (status != CLI_DONE)
 		goto out;
-	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder) ?: ask(&viewer, options, pid);
+	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder) ?:
+	      live__attach(&viewer.live, options, pid, false);
 	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer);
 	if (status == CLI_DONE) {
 		err = screen__open();

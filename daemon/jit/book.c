@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "jit/internal.h"
 
 static const char *const sentences[] = {
@@ -23,14 +23,6 @@ const char *jit_source__name(enum jit_source source)
 	return (unsigned)source < JIT_SOURCE_COUNT ? names[source] : "unknown";
 }
 
-static uint64_t monotonic(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 int jit__new(uint64_t (*clock)(void), struct jit **ret)
 {
 	struct jit *jit = calloc(1, sizeof(*jit));
@@ -43,7 +35,7 @@ int jit__new(uint64_t (*clock)(void), struct jit **ret)
 		free(jit);
 		return err;
 	}
-	jit->clock = clock ? clock : monotonic;
+	jit->clock = clock ? clock : clock__now;
 	jit->next_id = 1;
 	*ret = jit;
 	return 0;

@@ -2,8 +2,8 @@
  * library is exact then, and a walk by a list that still had it is cut where it went astray. Where the
  * kernel does not tell, mappings are looked at now and then, and walks are believed. */
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "modules/internal.h"
 
 /* Looking takes at most 1/20 of the time. */
@@ -15,10 +15,7 @@
 
 uint64_t modules__clock(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return clock__now();
 }
 
 static uint64_t due(const struct modules_process *process)

@@ -188,15 +188,9 @@ static int add_who(struct profile *profile, const char *what, const struct threa
 
 static const struct thread *by_tid(const struct profile *profile, const struct thread *of, uint32_t tid)
 {
-	const struct thread *thread;
-
-	for (thread = tid ? profile->tasks.threads : NULL; thread; thread = thread->next)
-		if (thread->process == of->process && thread->tid == tid && !thread->ended && thread != of)
-			return thread;
-	return NULL;
+	return tid ? by_holder(profile, of, WAIT_TID | tid) : NULL;
 }
 
-/* Who woke it had the lock, or gave the GIL away, or has it now. */
 /* Nobody had it as the thread left: who had it first from then on. */
 static const struct thread *next_holder(const struct profile *profile, const struct thread *of, uint64_t time)
 {
@@ -209,6 +203,7 @@ static const struct thread *next_holder(const struct profile *profile, const str
 	return NULL;
 }
 
+/* Who woke it had the lock, or gave the GIL away, or has it now. */
 static int use(struct profile *profile, struct item *item, const struct wait_place *place)
 {
 	const struct thread *waker;

@@ -1,4 +1,5 @@
 /* The engine's loop. */
+#include "base/clock.h"
 #include "serve/engine.h"
 
 #include <errno.h>
@@ -9,17 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
 uint64_t engine__now(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return clock__now();
 }
 
 uint32_t engine__token(struct engine *engine)

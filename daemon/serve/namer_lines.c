@@ -2,17 +2,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "serve/namer_internal.h"
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void find(struct names *names, struct line_job *job)
 {
@@ -66,7 +58,7 @@ static struct line_job *sort(struct line_job *jobs)
 /* With the lock held: the module whose lines were asked for, and may be read now; all of them. */
 static struct names *next_names(struct names *all, struct line_job **ret_jobs, bool *ret_wait)
 {
-	uint64_t time = now();
+	uint64_t time = clock__now();
 	struct names *names;
 
 	for (names = all; names; names = names->next) {
@@ -96,7 +88,7 @@ bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
 	pthread_mutex_unlock(&namer->lock);
 	if (!names)
 		return false;
-	begin = now();
+	begin = clock__now();
 	if (names->work)
 		err = symbol_file__open_lines(names->work);
 	if (err == -ENOENT && names->work && names->kind == NAMES_FILE)
@@ -110,7 +102,7 @@ bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
 			break;
 	}
 	symbol_file__close_lines(names->work);
-	took = now() - begin;
+	took = clock__now() - begin;
 	if (!err) /* what is packed takes longer: at most a fifth of the time */
 		names->lines_again =
 			begin + took + (4 * took > NAMER_LINES_PAUSE_NS ? 4 * took : NAMER_LINES_PAUSE_NS);

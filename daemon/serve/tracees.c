@@ -263,6 +263,14 @@ static void tell_forked(struct tracee *child, uint64_t time)
 		session->error = err;
 }
 
+/* A fork runs its parent's image. */
+static void inherit(struct tracee *child, const struct tracee *parent)
+{
+	child->key = parent->key;
+	child->image = parent->image;
+	memcpy(child->python, parent->python, sizeof(child->python));
+}
+
 void tracee__tell_forked(struct tracee *parent)
 {
 	struct tracee *child;
@@ -271,9 +279,7 @@ void tracee__tell_forked(struct tracee *parent)
 		if (child->dead || child->state != TRACEE_FORKED || child->parent != parent->pid || child->image.runtime ||
 		    (parent->exec_known && child->exec != parent->exec))
 			continue;
-		child->key = parent->key;
-		child->image = parent->image;
-		memcpy(child->python, parent->python, sizeof(child->python));
+		inherit(child, parent);
 		if (parent->session->state == SESSION_RUNNING)
 			tell_forked(child, engine__now());
 		tracee__tell_forked(child);
@@ -298,9 +304,7 @@ static void forked(struct session *session, const struct record_fork *fork)
 	child->exec_known = true;
 	if (!parent)
 		return;
-	child->key = parent->key;
-	child->image = parent->image;
-	memcpy(child->python, parent->python, sizeof(child->python));
+	inherit(child, parent);
 	native__forked(child, parent, fork->header.time);
 	if (session->state == SESSION_RUNNING && child->image.runtime)
 		tell_forked(child, fork->header.time);

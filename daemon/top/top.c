@@ -37,8 +37,9 @@ struct top {
 	struct top_units units;
 	uint64_t turned, turn;         /* when the last one ended, how long it was; ns */
 	uint64_t samples, losses;      /* of the last ledger */
-	uint64_t taken, taken_before;  /* samples that were shown */
-	double reached;
+	uint64_t taken, taken_before;  /* samples that were shown; at the last turn */
+	uint64_t shown;                /* of them, in the last turn */
+	uint64_t cpu;                  /* of all threads, in the last turn */
 	uint32_t threads;
 	struct buf rows;               /* struct top_row: what was asked for last */
 	bool ended;
@@ -208,9 +209,9 @@ static int on_event(struct event_sink *self, const struct event *event)
 
 void top__turn(struct top *top, uint64_t time)
 {
-	uint64_t cpu = 0;
 	uint32_t i, id;
 
+	top->cpu = 0;
 	top->turn = top->turned ? time - top->turned : 0;
 	top->turned = time;
 	top->threads = 0;
@@ -222,11 +223,11 @@ void top__turn(struct top *top, uint64_t time)
 			memcpy(sums->told, sums->since, sizeof(sums->told));
 			memset(sums->going, 0, sizeof(sums->going));
 			if (i == TOP_THREAD) {
-				cpu += sums->last[OWN];
+				top->cpu += sums->last[OWN];
 				top->threads += sums->last[OWN] > 0;
 			}
 		}
-	top->reached = cpu ? (double)(top->taken - top->taken_before) * 1e9 / (double)cpu : 0;
+	top->shown = top->taken - top->taken_before;
 	top->taken_before = top->taken;
 }
 
@@ -321,20 +322,15 @@ int top__rows(struct top *top, enum top_view view, enum top_sort sort, const cha
 
 void top__head(struct top *top, struct top_head *ret)
 {
-	const struct view *threads = &top->views[TOP_THREAD];
 	const struct model *model = &top->model;
-	uint64_t cpu = 0;
-	uint32_t id;
 
-	for (id = 0; id < threads->keys.n; id++)
-		cpu += VIEW_SUMS(threads, id).last[OWN];
 	*ret = (struct top_head){.pid = model->pid,
 				 .rate = model->rate,
 				 .threads = top->threads,
 				 .samples = top->samples,
 				 .lost = top->losses,
-				 .reached = top->reached,
-				 .cpus = top->turn ? (double)cpu / (double)top->turn : 0,
+				 .reached = top->cpu ? (double)top->shown * 1e9 / (double)top->cpu : 0,
+				 .cpus = top->turn ? (double)top->cpu / (double)top->turn : 0,
 				 .gap = model->gap_events,
 				 .command = model->command,
 				 .ended = top->ended,
