@@ -7,159 +7,191 @@
 #ifndef CPROFD_BPF_VALUES_H
 #define CPROFD_BPF_VALUES_H
 
+/* What changes from round to round lies in memory: of a number on the stack the verifier knows the value, and would go
+ * through each by itself. */
 struct values_out {
 	struct part_values part;
-	struct frame_values entries[VALUES_FRAMES_MAX];
+	__u8 entries[VALUES_FRAMES_MAX * sizeof(struct frame_values)];
 };
+/* What changes from call to call lies in memory: of a number in a register the verifier knows the value, and would go through
+ * each by itself. In the part's own line: behind it nothing is in the cache. Until it is sent its size is what is there, and: */
+#define values_at part.kind    /* the round's first frame */
+#define values_cut part.loss
+#define values_hits flags      /* which frames of the round have a bit, and were not looked at */
 
-struct values_context {
-	struct py_walk *walk;
-	const struct py_out *out;
-	const struct value_marks *marks;
-	struct values_out *to;
-	__u64 locals;         /* from a frame's address to its locals */
-	__u64 cell;           /* from a cell to what it holds: PyCellObject.ob_ref follows the head */
-};
-/* What changes from round to round lies in the part, which is a map's: of a number on the stack the verifier knows the
- * value, and would go through each by itself. n and flags are as they are sent; until then: */
-#define values_at part.size /* the round's first frame */
-#define values_hits kind    /* and which of it have a bit */
-
-/* How many of the 16 bits are set. */
+/* How many of the bits are set. */
 static __always_inline __u32 values_count(__u32 bits)
 {
-	bits -= bits >> 1 & 0x5555;
-	bits = (bits & 0x3333) + (bits >> 2 & 0x3333);
-	bits = (bits + (bits >> 4)) & 0x0f0f;
-	return (bits + (bits >> 8)) & 31;
+	bits -= bits >> 1 & 0x55555555;
+	bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
+	return ((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
 }
 
-/* One word, out of the window that the walk has read; a generator's lie elsewhere. */
-static __always_inline long values_word(const struct values_context *c, __u64 *to, __u64 locals, __u32 slot)
+/* One that is not in the window that the walk has read, as a generator's; or what a cell holds. Apart, as few are such. */
+PY_APART int values_word(const struct image *image, __u64 *to, __u64 address, __u32 slot)
 {
-	const struct py_walk *walk = c->walk;
-	__u64 address = locals + (slot & ~VALUE_SLOT_CELL) * 8, at = address - walk->window;
-	long err = 0;
+	long err;
 
-	if (walk->window_end < 8 || at > walk->window_end - 8) {
-		err = host_read(to, 8, address);
-	} else {
-		host_barrier(at);
-		if (at > PY_WINDOW)
-			return 1;
-		*to = *(const py_word64 *)(walk->memory + at);
-	}
+	if (!image || !to)
+		return 1;
+	err = host_read(to, 8, address);
 	if (slot & VALUE_SLOT_CELL && *to && !err)
-		err = host_read(to, 8, (*to & ~7ull) + c->cell);
-	return err;
+		err = host_read(to, 8, (*to & ~7ull) + image->layout.var_size); /* ob_ref follows the head */
+	return err != 0;
 }
 
 /* Those that the mark asks for; a bit for each that could not be read. */
-static __always_inline __u32 values_words(const struct values_context *c, const __u8 *slots, __u64 *to, __u64 locals)
+static __always_inline void values_words(const struct py_walk *walk, const struct image *image, const __u8 *slots,
+					 struct frame_values *to, __u64 locals)
 {
-	__u32 i, unread = 0;
+	__u32 i;
+	__u64 at;
 
+	to->unread = 0;
 	_Pragma("clang loop unroll(full)")
 	for (i = 0; i < FRAME_VALUES_WORDS; i++) {
-		to[i] = 0;
-		if (slots[i] != VALUE_SLOT_NONE && values_word(c, &to[i], locals, slots[i]))
-			unread |= 1u << i;
+		if (slots[i] == VALUE_SLOT_NONE)
+			break;
+		to->words[i] = 0;
+		at = locals + slots[i] * 8 - walk->window;
+		if (at < walk->window_end && slots[i] < VALUE_SLOT_CELL) { /* as a frame is there whole, a word is */
+			host_barrier(at);
+			to->words[i] = *(const py_word64 *)(walk->memory + (at & (2 * PY_WINDOW - 1)));
+		} else if (values_word(image, &to->words[i], locals + (slots[i] & ~VALUE_SLOT_CELL) * 8, slots[i])) {
+			to->unread |= 1u << i; /* in memory: see above */
+		}
 	}
-	return unread;
+	to->n = (__u8)i;
 }
 
-/* The innermost frame of the round that has a bit left; most have none. A loop of the kernel's: unrolled, the verifier would
- * look at every set of bits by itself. */
-static long values_put(__u32 i, void *context)
+/* 1 or 0. Without a branch: the verifier would go through what follows once for each way. */
+static __always_inline __u32 values_same(__u64 a, __u64 b)
 {
-	struct values_context *c = context;
-	struct part_values *part = &c->to->part;
-	__u32 hits = part->part.values_hits, left = hits & (hits - 1), at, set, to = part->n, way;
-	const struct value_mark *marks;
+	__u64 x = a ^ b;
+
+	x |= -x;
+	host_barrier(x);
+	return 1u ^ (__u32)(x >> 63);
+}
+
+/* The innermost frame of the round that has a bit left; most have none. Says whether there is another. Apart,
+ * as the next one, so that the verifier comes here once. */
+PY_APART int values_put(const struct py_walk *walk, const struct image *image, const struct py_out *out,
+			const struct value_marks *marks, struct values_out *to)
+{
+	__u32 hits, at, set, way, size;
+	const struct value_mark *mark;
 	struct frame_values *entry;
 	__u64 key, address;
 
-	part->part.values_hits = (__u16)left;
-	at = part->values_at + values_count((hits & -hits) - 1);
+	if (!walk || !image || !out || !marks || !to)
+		return 0;
+	hits = to->part.values_hits;
+	to->part.values_hits = hits & (hits - 1);
+	at = to->part.values_at + values_count((hits & -hits) - 1);
 	host_barrier(at);
 	at &= RECORD_PY_FRAMES_MAX - 1;
-	key = c->out->frames[at].code;
+	key = out->frames[at].code;
 	set = value_mark_set(key) * VALUE_MARK_WAYS;
 	host_barrier(set);
-	marks = &c->marks->marks[set & ((VALUE_MARK_SETS - 1) * VALUE_MARK_WAYS)];
-	way = marks[0].key == key ? 0 : marks[1].key == key ? 1 : marks[2].key == key ? 2 : 3;
+	mark = &marks->marks[set & ((VALUE_MARK_SETS - 1) * VALUE_MARK_WAYS)];
+	way = values_same(mark[1].key, key) | values_same(mark[2].key, key) << 1 | values_same(mark[3].key, key) * 3;
 	host_barrier(way);
-	marks += way & (VALUE_MARK_WAYS - 1);
-	if (marks->key != key)
-		return !left; /* another code object with the same bit */
-	host_barrier(to);
-	if (to >= VALUES_FRAMES_MAX) {
-		part->flags = VALUES_CUT;
-		return 1;
+	mark += way & (VALUE_MARK_WAYS - 1);
+	if (mark->key != key)
+		return !!to->part.values_hits; /* another code object with the same bit */
+	size = to->part.part.size;
+	host_barrier(size);
+	if (size > sizeof(to->entries) - sizeof(*entry)) {
+		to->part.values_cut = 1;
+		return 0;
 	}
-	entry = &c->to->entries[to];
-	address = c->walk->places[at];
+	entry = (struct frame_values *)(to->entries + size);
+	address = walk->places[at];
 	entry->frame = (__u16)at;
 	entry->address = address;
-	__builtin_memcpy(entry->slots, marks->slots, sizeof(entry->slots));
-	entry->unread = (__u16)values_words(c, entry->slots, entry->words, address + c->locals);
-	part->n = to + 1;
-	return !left;
+	__builtin_memcpy(entry->slots, mark->slots, sizeof(entry->slots));
+	values_words(walk, image, mark->slots, entry, address + image->layout.frame_locals);
+	to->part.part.size = size + FRAME_VALUES_HEAD + entry->n * 8u;
+	to->part.n++;
+	return !!to->part.values_hits;
 }
 
-#define VALUES_ROUND 16u
-static long values_round(__u32 i, void *context)
+#define VALUES_ROUND 32u
+/* The frames from to->part.values_at on. */
+PY_APART int values_round(const struct py_walk *walk, const struct image *image, const struct py_out *out,
+			  const struct value_marks *marks, struct values_out *to)
 {
-	struct values_context *c = context;
-	const struct value_marks *marks = c->marks;
-	const struct py_out *out = c->out;
-	__u32 at = i * VALUES_ROUND & (RECORD_PY_FRAMES_MAX - 1), n, hits = 0, bit;
+	__u32 at, n, hits = 0, bit;
 
+	if (!walk || !image || !out || !marks || !to)
+		return 0;
+	at = to->part.values_at;
 	host_barrier(at);
 	at &= RECORD_PY_FRAMES_MAX - VALUES_ROUND;
 	HOST_NO_UNROLL
 	for (n = 0; n < VALUES_ROUND; n++) {
+		if (at + n >= walk->n)
+			break; /* what lies behind is of a sample before */
 		bit = value_mark_bit(out->frames[at + n].code);
 		hits |= (__u32)(marks->bits[bit / 64] >> (bit & 63) & 1) << n;
 	}
-	if (c->walk->n - at < VALUES_ROUND)
-		hits &= (1u << ((c->walk->n - at) & 31)) - 1; /* what lies behind is of a sample before */
+	to->part.values_at = (__u16)at;
+	to->part.values_hits = hits;
 	if (!hits)
 		return 0;
-	c->to->part.values_at = at;
-	c->to->part.part.values_hits = hits;
-	bpf_loop(VALUES_ROUND, values_put, c, 0);
-	return c->to->part.flags & VALUES_CUT;
+	HOST_NO_UNROLL
+	for (n = 0; n < VALUES_ROUND; n++)
+		if (!values_put(walk, image, out, marks, to))
+			break;
+	return to->part.values_cut & 1;
+}
+
+struct values_context {
+	const struct py_walk *walk;
+	const struct image *image;
+	const struct py_out *out;
+	const struct value_marks *marks;
+	struct values_out *to;
+};
+static long values_rounds(__u32 i, void *context)
+{
+	struct values_context *c = context;
+
+	c->to->part.values_at = (__u16)((i + 1) * VALUES_ROUND);
+	return values_round(c->walk, c->image, c->out, c->marks, c->to) & 1;
 }
 
 /* Puts the part at out + size, and gives the record's size with it. */
-static __always_inline __u32 values_part(const struct value_marks *marks, struct py_walk *walk,
+static __always_inline __u32 values_part(const struct value_marks *marks, const struct py_walk *walk,
 					 const struct image *image, struct record_sample *record, struct py_out *out,
 					 __u32 size)
 {
-	struct values_context c = {.walk = walk,
-				   .out = out,
-				   .marks = marks,
-				   .locals = image->layout.frame_locals,
-				   .cell = image->layout.var_size}; /* sizeof(PyObject) */
-
+	struct values_out *to;
 	__u32 n;
 
 	host_barrier(size);
-	if (!walk->n || size > SAMPLE_RECORD_MAX - sizeof(struct values_out))
+	if (!walk->n || size > SAMPLE_RECORD_MAX - sizeof(*to))
 		return size;
-	c.to = (struct values_out *)((__u8 *)out + size);
-	c.to->part.n = 0;
-	c.to->part.flags = 0;
-	bpf_loop((walk->n + VALUES_ROUND - 1) / VALUES_ROUND, values_round, &c, 0);
-	n = c.to->part.n;
+	to = (struct values_out *)((__u8 *)out + size);
+	to->part.n = 0;
+	to->part.part.size = 0;
+	to->part.values_at = 0;
+	to->part.values_cut = 0;
+	if (!values_round(walk, image, out, marks, to) && walk->n > VALUES_ROUND) {
+		struct values_context c = {.walk = walk, .image = image, .out = out, .marks = marks, .to = to};
+
+		bpf_loop((walk->n - 1) / VALUES_ROUND, values_rounds, &c, 0);
+	}
+	n = to->part.part.size;
 	host_barrier(n);
-	if (!n || n > VALUES_FRAMES_MAX)
+	if (!n || n > sizeof(to->entries))
 		return size;
-	n = sizeof(struct part_values) + n * (__u32)sizeof(struct frame_values);
-	c.to->part.part.kind = PART_VALUES;
-	c.to->part.part.loss = 0;
-	c.to->part.part.size = n;
+	n += sizeof(struct part_values);
+	to->part.flags = to->part.values_cut ? VALUES_CUT : 0;
+	to->part.part.kind = PART_VALUES;
+	to->part.part.loss = 0;
+	to->part.part.size = n;
 	record->parts++;
 	return size + n;
 }

@@ -155,25 +155,45 @@ static struct waiting *wait_for(struct units *units, uint32_t n)
 	return waiting;
 }
 
+/* What the part tells of, innermost first; words that a frame does not have are 0. The count. */
+static uint32_t take_part(const struct part_values *part, struct frame_values ret[static VALUES_FRAMES_MAX])
+{
+	const uint8_t *at = (const void *)(part + 1);
+	size_t left = part->part.size - sizeof(*part), size;
+	uint32_t n;
+
+	for (n = 0; n < part->n && n < VALUES_FRAMES_MAX && left >= FRAME_VALUES_HEAD; n++) {
+		ret[n] = (struct frame_values){};
+		memcpy(&ret[n], at, FRAME_VALUES_HEAD);
+		size = FRAME_VALUES_HEAD + ret[n].n * sizeof(ret[n].words[0]);
+		if (ret[n].n > FRAME_VALUES_WORDS || size > left)
+			break;
+		memcpy(ret[n].words, at + FRAME_VALUES_HEAD, size - FRAME_VALUES_HEAD);
+		at += size;
+		left -= size;
+	}
+	return n;
+}
+
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
 		  const struct py_layout *layout)
 {
 	const struct part_values *part = (const void *)record__part(sample, PART_VALUES);
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
-	const struct frame_values *values = (const void *)(part + 1);
+	struct frame_values values[VALUES_FRAMES_MAX];
 	struct seen_frame frames[VALUES_FRAMES_MAX];
 	struct reading *reading;
 	struct waiting *waiting;
-	uint32_t i, n = 0;
+	uint32_t i, n_values, n = 0;
 
-	if (!part || !python || part->part.size < sizeof(*part) ||
-	    part->n > (part->part.size - sizeof(*part)) / sizeof(*values) || part->n > VALUES_FRAMES_MAX)
+	if (!part || !python || part->part.size < sizeof(*part))
 		return 0;
+	n_values = take_part(part, values);
 	reading = reading_of(units, &sample->header.task);
-	waiting = wait_for(units, part->n);
+	waiting = wait_for(units, n_values);
 	if (!reading || !waiting)
 		return -ENOMEM;
-	for (i = part->n; i-- > 0;) { /* outermost first */
+	for (i = n_values; i-- > 0;) { /* outermost first */
 		const struct seen_frame *before;
 		const struct marked *marked;
 		struct seen_frame *to = &frames[n];

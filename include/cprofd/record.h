@@ -147,16 +147,19 @@ struct part_kernel_frames {
 	__u64 pc[];
 };
 
-/* Locals of Python frames whose code has a mark (struct value_marks). */
+/* Locals of Python frames whose code has a mark (struct value_marks). In a record the words that are not asked for are not
+ * there: an entry is FRAME_VALUES_HEAD and 8 for each of n bytes long. */
 #define FRAME_VALUES_WORDS 4u
 struct frame_values {
 	__u16 frame;        /* index in part_py_frames.frames */
-	__u16 unread;       /* a bit for each word that could not be read */
-	__u8 slots[FRAME_VALUES_WORDS];  /* as the mark had them */
+	__u8 unread;        /* a bit for each word that could not be read */
+	__u8 n;             /* words */
+	__u8 slots[FRAME_VALUES_WORDS];  /* as the mark had them: the first n, then VALUE_SLOT_NONE */
 	__u64 address;      /* of the frame: with its code it tells one call from another, as long as it runs */
 	__u64 words[FRAME_VALUES_WORDS]; /* PyObject *, 0: unset. From 3.14 on the low bits are a tag */
 };
 _Static_assert(sizeof(struct frame_values) == 48, "frame_values");
+#define FRAME_VALUES_HEAD 16u
 /* Which locals a mark asks for: index into the frame's locals, which are co_varnames, co_cellvars, co_freevars, or
  * co_localsplusnames from 3.11. */
 #define VALUE_SLOT_CELL 0x80u /* what the cell there holds */

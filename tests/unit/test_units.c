@@ -339,21 +339,21 @@ static void set_up_values(struct state *s)
 }
 
 /* One sample of stack 2, whose frame at `address` holds `word`. */
-static void valued_sample(struct state *s, uint64_t address, uint64_t word, uint16_t unread)
+static void valued_sample(struct state *s, uint64_t address, uint64_t word, uint8_t unread)
 {
 	static const struct py_layout layout = {.version = 0x030b00};
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
 	const struct py_frame frames[] = {{.code = KEY + 1}, {.code = KEY}};
-	struct frame_values values = {.frame = 1, .unread = unread, .slots = {0, 0xff, 0xff, 0xff}, .address = address, .words = {word}};
+	struct frame_values values = {.frame = 1, .unread = unread, .n = 1, .slots = {0, 0xff, 0xff, 0xff}, .address = address, .words = {word}};
 	struct sample_row row = {.time = s->now += 10, .wall = 10, .stack = 2};
 	struct part_values *part;
 	static struct rec rec;
 
 	rec_sample(&rec, row.time, &task, 0);
 	rec_frames(&rec, 0, frames, 2);
-	part = rec_part(&rec, PART_VALUES, 0, sizeof(*part), sizeof(values));
+	part = rec_part(&rec, PART_VALUES, 0, sizeof(*part), FRAME_VALUES_HEAD + 8);
 	part->n = 1;
-	memcpy(part + 1, &values, sizeof(values));
+	memcpy(part + 1, &values, FRAME_VALUES_HEAD + 8);
 	assert_int_equal(units__sample(s->units, (void *)rec.data, NULL, &layout), 0);
 	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
 }

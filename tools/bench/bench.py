@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What cprofd costs, beside an empty BPF program and py-spy, on a real Numba compile.
 
-    bench.py [--python PATH] [--pairs N] [--seconds S] [PART ...]
+    bench.py [--python PATH] [--pairs N] [--rounds N] [--seconds S] [PART ...]
 
 Parts: bpf (BPF time a sample), native (the same with native stacks), target (the target's CPU a compile against an empty program,
 interleaved), own (cprofd's own CPU a sample, PSS and memlock), lost (records lost at 9999 Hz),
@@ -150,19 +150,24 @@ def finish(process):
 def part_bpf(target, args, native="off", name="bpf"):
     subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
     try:
-        for rate in (999, 9999):
-            p = start_cprofd(target.process.pid, rate, args.seconds + 2, out_file(), native)
-            time.sleep(2)
-            before = programs(p.pid)
-            time.sleep(args.seconds)
-            after = programs(p.pid)
-            finish(p)
-            ns = runs = 0
-            for i, prog in after.items():
-                ns += prog.get("run_time_ns", 0) - before.get(i, {}).get("run_time_ns", 0)
-                if prog["name"] == "sample":
-                    runs += prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0)
-            print("%-7s %5d Hz: %.2f us a sample (%d samples)" % (name, rate, ns / runs / 1000, runs), flush=True)
+        seen = {999: [], 9999: []}
+        for _ in range(args.rounds):
+            for rate in seen:
+                p = start_cprofd(target.process.pid, rate, args.seconds / 2 + 2, out_file(), native)
+                time.sleep(2)
+                before = programs(p.pid)
+                time.sleep(args.seconds / 2)
+                after = programs(p.pid)
+                finish(p)
+                ns = runs = 0
+                for i, prog in after.items():
+                    ns += prog.get("run_time_ns", 0) - before.get(i, {}).get("run_time_ns", 0)
+                    if prog["name"] == "sample":
+                        runs += prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0)
+                seen[rate].append(ns / runs / 1000)
+        for rate, figures in seen.items():
+            print("%-7s %5d Hz: %.2f us a sample (median of %d runs, %.2f to %.2f)" % (
+                name, rate, statistics.median(figures), len(figures), min(figures), max(figures)), flush=True)
     finally:
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
 
@@ -293,6 +298,7 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3", help="a Python that has Numba")
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=7, help="of bpf and native")
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--rates", type=int, action="append")
     parser.add_argument("parts", nargs="*", choices=list(PARTS) + [[]])
