@@ -7,8 +7,6 @@
 #ifndef CPROFD_BPF_VALUES_H
 #define CPROFD_BPF_VALUES_H
 
-/* What changes from round to round lies in memory: of a number on the stack the verifier knows the value, and would go
- * through each by itself. */
 struct values_out {
 	struct part_values part;
 	__u8 entries[VALUES_FRAMES_MAX * sizeof(struct frame_values)];
