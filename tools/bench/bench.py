@@ -153,7 +153,7 @@ def part_bpf(target, args, native="off", name="bpf"):
         seen = {999: [], 9999: []}
         for _ in range(args.rounds):
             for rate in seen:
-                p = start_cprofd(target.process.pid, rate, args.seconds / 2 + 2, out_file(), native)
+                p = start_cprofd(target.process.pid, rate, args.seconds / 2 + 5, out_file(), native)
                 time.sleep(2)
                 before = programs(p.pid)
                 time.sleep(args.seconds / 2)
