@@ -43,6 +43,7 @@ struct cli_options {
 	uint32_t top;            /* rows; 0: all */
 	bool top_given, csv;
 	double until, min_share; /* 0 to 1 */
+	bool native_frames;      /* report: the interpreter's own, too */
 	const char *per;         /* diff: "share", "compile"; NULL: not asked for */
 	double level;            /* diff: 0 to 1; 0: not asked for */
 	bool stream;

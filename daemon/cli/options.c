@@ -288,6 +288,12 @@ static const char *set_min_share(struct cli_options *options, const char *value)
 	return share(value, &options->min_share) ? NULL : "is not a share of the time (as 0.5%)";
 }
 
+static const char *set_native_frames(struct cli_options *options, const char *value)
+{
+	options->native_frames = true;
+	return NULL;
+}
+
 static const char *set_per(struct cli_options *options, const char *value)
 {
 	options->per = value;
@@ -382,6 +388,7 @@ const struct option_row option_rows[] = {
 	{"top", 'n', "N", NULL, TABLES, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share. diff: without it those that surely differ (--json: all)", set_top},
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
 	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", set_min_share},
+	{"native-frames", 0, NULL, NULL, COMMAND_REPORT, "the interpreter's own native frames as functions of their own; without it their time is that of the Python frame that they run", set_native_frames},
 	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (this is what happens without it), or for each outermost compile", set_per},
 	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; 99.9% without it", set_level},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},

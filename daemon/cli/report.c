@@ -103,6 +103,7 @@ int report__run(const struct cli_options *options)
 			       : 20,
 		.until = options->until,
 		.min_share = options->min_share,
+		.native_frames = options->native_frames,
 		.brief = tables_of(options) == TABLES_DEFAULT && !options->report_tables,
 	};
 	struct report *report;

@@ -45,7 +45,7 @@ enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
 extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
-#define REPORT_MAJOR 2
+#define REPORT_MAJOR 3
 #define REPORT_MINOR 0
 
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE };
@@ -57,6 +57,7 @@ struct report_options {
 	enum report_sort sort;
 	uint32_t top;		 /* rows of a table; 0: all */
 	double until, min_share; /* of the total, 0 to 1; until 0: no end */
+	bool native_frames;	 /* the interpreter's own are rows, too: export/told.h */
 	bool brief;		 /* no table was asked for by name: in text, those that say nothing are left out */
 };
 

@@ -7,8 +7,8 @@ import os
 import statistics
 
 import report_formats
-from report_truth import (INTERPRETER, ROOT, add_up, at_line, cprofd, expect, function, module, package,
-                          read_recording, report, rows_of, same, shown)
+from report_truth import (INTERPRETER, PYTHON, ROOT, add_up, at_line, cprofd, expect, function, module, package,
+                          read_recording, report, rows_of, same, shown, told)
 
 
 def test_tables(recordings):
@@ -45,6 +45,40 @@ def test_tables(recordings):
                 running += row["exclusive_ns"]
                 expect(abs(row["running_share"] - running / total) < 1e-6, "running total", row)
             expect(abs(running - total) <= 1, "exclusive times do not add up", table["by"], running, total)
+
+
+def test_native_frames(recordings):
+    # By the target's own CPU clock: a third of it in short(), two thirds in long(), bytecode alone.
+    program = os.path.join(recordings.folder, "known.py")
+    with open(program, "w") as file:
+        file.write("""
+import time
+def short(end):
+    while time.thread_time_ns() < end:
+        x = y = 1; BYTECODE
+def long(end):
+    while time.thread_time_ns() < end:
+        x = y = 1; BYTECODE
+clock = time.thread_time_ns
+for i in range(50):
+    short(clock() + 10000000)
+    long(clock() + 20000000)
+""".replace("BYTECODE", "x = y; y = x; " * 2000))
+    path = os.path.join(recordings.folder, "known.cprof")
+    cprofd("record", "-o", path, "--", PYTHON, program)
+    samples = read_recording(path)
+    expect(any(f.kind == INTERPRETER for s in samples for f in s.stack), "no native frames of the interpreter")
+    # The clock's own system call is inside of these frames as well.
+    rows = {r["name"]: r["inclusive_share"] for r in report(path, "--by=function")["tables"][0]["rows"]}
+    spent = rows["short"] + rows["long"]
+    expect(spent > 0.9 and abs(rows["short"] / spent - 1 / 3) < 0.02, "not what the target's clock says", rows)
+    own = {r["name"]: r["exclusive_share"] for r in report(path, "--by=function")["tables"][0]["rows"]}
+    expect(own["short"] + own["long"] > 0.85 and not any("_PyEval" in name for name in own), "time of the eval loop", own)
+    same("with them", shown(report(path, "--by=function", "--native-frames")["tables"][0]["rows"]), add_up(samples, function, told=lambda stack: stack))
+    # What is asked for by name is there without the option.
+    table = report(path, "--callees", "PyEval_EvalCode")["tables"][0]
+    want = sum(s.cpu for s in samples if any(f.name == "PyEval_EvalCode" for f in s.stack))
+    expect(table["total_ns"] == want, "callees of one of them", table["total_ns"], want)
 
 
 def add_up_units(samples, kind):
@@ -108,10 +142,7 @@ def beside(stack, match, outwards):
         return None
     at = places[-1] if outwards else places[0]
     others = stack[at + 1:] if outwards else stack[:at][::-1]
-    for frame in others:
-        if frame.kind != INTERPRETER:
-            return frame
-    return "(outermost)" if outwards else "(itself)" if at == 0 else "(interpreter)"
+    return others[0] if others else "(outermost)" if outwards else "(itself)"
 
 
 def test_callers_and_callees(recordings):
@@ -123,7 +154,7 @@ def test_callers_and_callees(recordings):
             for lines in (False, True) if name == "python" else (False,):
                 want = collections.Counter()
                 for sample in samples:
-                    other = beside(sample.stack, match, outwards)
+                    other = beside(told(sample.stack), match, outwards)
                     if other:
                         key = (other, "", 0, "") if isinstance(other, str) else (at_line if lines else function)(other)
                         want[key] += sample.cpu
@@ -299,7 +330,7 @@ def test_json_is_as_documented(recordings):
         result = report(*args)
         check("", result)
         check("filters", result["filters"])
-        expect(result["schema"] == "cprofd-report" and result["major"] == 2, "version")
+        expect(result["schema"] == "cprofd-report" and result["major"] == 3, "version")
         for recording in result["recordings"]:
             check("recordings", recording)
         for table in result["tables"]:

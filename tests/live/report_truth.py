@@ -142,12 +142,18 @@ def read_recording(path):
     return samples
 
 
-def add_up(samples, key, weight=lambda sample: sample.cpu):
+def told(stack):
+    """Without the interpreter's own frames, unless there are no others."""
+    return tuple(frame for frame in stack if frame.kind != INTERPRETER) or stack[-1:]
+
+
+def add_up(samples, key, weight=lambda sample: sample.cpu, told=told):
     """{key: [exclusive, inclusive]}"""
     sums = collections.defaultdict(lambda: [0, 0])
     for sample in samples:
-        sums[key(sample.stack[0])][0] += weight(sample)
-        for row in {key(frame) for frame in sample.stack}:
+        stack = told(sample.stack)
+        sums[key(stack[0])][0] += weight(sample)
+        for row in {key(frame) for frame in stack}:
             sums[row][1] += weight(sample)
     return {row: tuple(pair) for row, pair in sums.items() if pair[1]}
 
