@@ -7,7 +7,7 @@ import os
 import statistics
 
 import report_formats
-from report_truth import (INTERPRETER, PYTHON, ROOT, add_up, at_line, cprofd, expect, function, module, package,
+from report_truth import (CAUSES, INTERPRETER, PYTHON, ROOT, add_up, at_line, cprofd, expect, function, module, package,
                           read_recording, report, rows_of, same, shown, told)
 
 
@@ -118,6 +118,7 @@ def test_units(recordings):
         same(by, have, want)
     have = {(r["name"], r["file"], r["line"], r["module"]): r["inclusive_ns"] for r in rows_of(result, "trigger")}
     same("triggers", have, triggers)
+    expect({key[:3] for key in have} - {("(not known)", "", 0)} == CAUSES, "the lines that cause compiles", have)
     names = {(r["name"], r["signature"]) for r in rows_of(result, "unit")}
     # Numba's own spelling of what COMPILE asks for.
     expect({("total", "UniTuple(int64 x 3)"), ("total", "UniTuple(float64 x 2)")} <= names, "the compiles", names)

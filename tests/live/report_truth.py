@@ -51,8 +51,12 @@ def total(numbers):
     return s
 f = numba.njit(total)
 f((1, 2, 3))
-f((1.0, 2.0))
+space = {"f": f}
+exec("def call():\\n    f((1.0, 2.0))\\n", space)
+space["call"]()
 """
+# Which lines cause compiles: of <string>, where code of -c and of exec() is.
+CAUSES = {("<module>", "<string>", COMPILE.split("\n").index("f((1, 2, 3))") + 1), ("call", "<string>", 2)}
 
 
 class Skip(Exception):
@@ -187,12 +191,9 @@ class Recordings:
 
     def __init__(self, folder):
         self.folder, self.known = folder, {}
-        program = os.path.join(folder, "compile.py")  # a line of a file causes a compile, one of <string> may be Numba's own
-        with open(program, "w") as file:
-            file.write(COMPILE)
         for name, args in (("python", ["-r", "2k", "--native=off", "--", PYTHON, "-c", TARGET]),
                            ("again", ["-r", "2k", "-d", "1.5", "--native=off", "--", PYTHON, "-c", TARGET]),
-                           ("native", ["--", PYTHON, program])):
+                           ("native", ["--", PYTHON, "-c", COMPILE])):
             path = os.path.join(folder, name + ".cprof")
             run = subprocess.run([CPROFD, "record", "-o", path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
             expect(run.returncode == 0 and os.path.exists(path), "no recording", run.stderr.decode())
