@@ -54,9 +54,12 @@ f((1, 2, 3))
 space = {"f": f}
 exec("def call():\\n    f((1.0, 2.0))\\n", space)
 space["call"]()
+numba.njit(total)((1, 2, 3))
 """
-# Which lines cause compiles: of <string>, where code of -c and of exec() is.
-CAUSES = {("<module>", "<string>", COMPILE.split("\n").index("f((1, 2, 3))") + 1), ("call", "<string>", 2)}
+# Which lines cause compiles; one is of <string>, as all code of -c and of exec().
+CAUSES = {("<module>", "compile.py", COMPILE.split("\n").index(line) + 1) for line in ("f((1, 2, 3))", "numba.njit(total)((1, 2, 3))")} | {("call", "<string>", 2)}
+# By hand: total() is compiled for integers, for other types, and for integers again by another dispatcher.
+REPEATS = {("total", "UniTuple(float64 x 2)", "new types"), ("total", "UniTuple(int64 x 3)", "same types")}
 
 
 class Skip(Exception):
@@ -110,13 +113,14 @@ def read_recording(path):
         elif event == "classes":
             classes += [row[0] for row in line["rows"]]
         elif event == "units":
-            for parent, _, kind, _, name, signature, _, trigger, *_ in line["rows"]:
+            for parent, thread, kind, _, name, signature, begin, trigger, *defined in line["rows"]:
                 serial += 1
                 units.append({"serial": serial, "parent": units[parent], "kind": kind, "name": name or "(name unknown)",
-                              "signature": signature, "trigger": trigger and stacks[trigger][1]})
+                              "signature": signature, "trigger": trigger and stacks[trigger][1], "thread": thread,
+                              "begin": begin - origin, "end": begin - origin, "defined": tuple(defined) or ("", 0)})
         elif event == "unit_end":
             if line.get("name"):
-                units[line["id"]].update(name=line["name"], signature=line["signature"])
+                units[line["id"]].update(name=line["name"], signature=line["signature"], defined=(line["file"], line["line"]))
         elif event == "thread":
             threads.setdefault(line["id"], {}).update(line)
         elif event == "functions":
@@ -135,6 +139,7 @@ def read_recording(path):
                 within, unit = [], units[unit]
                 while unit:
                     within.append(unit)
+                    unit["end"] = time - origin
                     unit = unit["parent"]
                 path = []
                 while stack:
@@ -191,9 +196,12 @@ class Recordings:
 
     def __init__(self, folder):
         self.folder, self.known = folder, {}
+        program = os.path.join(folder, "compile.py")
+        with open(program, "w") as file:
+            file.write(COMPILE)
         for name, args in (("python", ["-r", "2k", "--native=off", "--", PYTHON, "-c", TARGET]),
                            ("again", ["-r", "2k", "-d", "1.5", "--native=off", "--", PYTHON, "-c", TARGET]),
-                           ("native", ["--", PYTHON, "-c", COMPILE])):
+                           ("native", ["--", PYTHON, program])):
             path = os.path.join(folder, name + ".cprof")
             run = subprocess.run([CPROFD, "record", "-o", path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
             expect(run.returncode == 0 and os.path.exists(path), "no recording", run.stderr.decode())
