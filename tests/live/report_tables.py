@@ -67,7 +67,7 @@ for i in range(50):
     long(clock() + 20000000)
 """.replace("BYTECODE", "x = y; y = x; " * 2000))
     path = os.path.join(recordings.folder, "known.cprof")
-    cprofd("record", "-o", path, "--", PYTHON, program)
+    words = cprofd("record", "-o", path, "--", PYTHON, program).err
     samples = read_recording(path)
     expect(any(f.kind == INTERPRETER for s in samples for f in s.stack), "no native frames of the interpreter")
     # The clock's own system call is inside of these frames as well.
@@ -76,6 +76,9 @@ for i in range(50):
     expect(spent > 0.9 and abs(rows["short"] / spent - 1 / 3) < 0.02, "not what the target's clock says", rows)
     own = {r["name"]: r["exclusive_share"] for r in report(path, "--by=function")["tables"][0]["rows"]}
     expect(own["short"] + own["long"] > 0.85 and not any("_PyEval" in name for name in own), "time of the eval loop", own)
+    # The summary says the same.
+    said = dict(re.findall(r"^ *([\d.]+) %  +[\d.]+ %  (\S+)", words.split("CPU time by function:")[1], re.M))
+    expect(len(said) > 3 and all(abs(float(share) - 100 * own[name]) < 0.06 for name, share in said.items() if name in own), "the summary", said, own)
     same("with them", shown(report(path, "--by=function", "--native-frames")["tables"][0]["rows"]), add_up(samples, function, told=lambda stack: stack))
     # What is asked for by name is there without the option.
     table = report(path, "--callees", "PyEval_EvalCode")["tables"][0]
