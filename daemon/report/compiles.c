@@ -1,5 +1,6 @@
-/* Each compile by itself: its own time, and how much of that was in the stages whose outcome a cache may hold. After the
- * reading they make the chains (outermost compiles in the order of time) and the repeats. */
+/* Each compile by itself: its own time, and how much of that was in the stages whose outcome a
+ * cache may hold. After the reading they make the chains (outermost compiles in the order of time)
+ * and the repeats. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,11 @@ static int number_calls(struct report *report, uint32_t thread, uint32_t id)
 	outer = call->parent == CALL_NONE ? NULL : unit_tree__call(tree, call->parent);
 	call->number = outer ? outer->number : 0;
 	if (!err && unit_tree__node(tree, call->node).kind == UNIT_COMPILE) {
-		const struct compile compile = {
-			.thread = thread, .node = call->node, .parent = call->number, .begin = call->begin, .end = call->begin};
+		const struct compile compile = {.thread = thread,
+						.node = call->node,
+						.parent = call->number,
+						.begin = call->begin,
+						.end = call->begin};
 
 		err = buf__append(&report->each, &compile, sizeof(compile));
 		call->number = LENGTH(report->each, struct compile);
@@ -80,7 +84,8 @@ static int stage_of(struct report *report, uint32_t id, uint8_t *ret)
 	return err;
 }
 
-static int add_stage(struct report *report, uint32_t number, uint32_t node, const struct times *times)
+static int add_stage(struct report *report, uint32_t number, uint32_t node,
+		     const struct times *times)
 {
 	uint8_t stage;
 	int err = stage_of(report, node, &stage);
@@ -101,7 +106,8 @@ static bool is_named(const struct unit_tree *tree, uint32_t id)
 	return true;
 }
 
-static int add_unnamed(struct report *report, uint32_t number, uint32_t node, const struct times *times)
+static int add_unnamed(struct report *report, uint32_t number, uint32_t node,
+		       const struct times *times)
 {
 	const struct {
 		uint32_t number, node;
@@ -117,7 +123,8 @@ static int add_unnamed(struct report *report, uint32_t number, uint32_t node, co
 	return err;
 }
 
-int compiles__sampled(struct report *report, uint32_t thread, uint32_t call, const struct times *times)
+int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
+		      const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
 	uint32_t node = unit_tree__call(tree, call)->node, number, at;
@@ -129,7 +136,8 @@ int compiles__sampled(struct report *report, uint32_t thread, uint32_t call, con
 	times__add(&compile_at(report, number)->self, times);
 	for (at = number; at; at = compile_at(report, at)->parent)
 		compile_at(report, at)->end = report->model->time_now;
-	return is_named(tree, node) ? add_stage(report, number, node, times) : add_unnamed(report, number, node, times);
+	return is_named(tree, node) ? add_stage(report, number, node, times)
+				    : add_unnamed(report, number, node, times);
 }
 
 /* --- after the reading --- */
@@ -138,7 +146,7 @@ static int name_stages(struct report *report)
 {
 	const struct {
 		uint32_t number, node;
-	} *key;
+	} * key;
 	uint32_t i;
 	size_t len;
 	int err = 0;
@@ -146,7 +154,8 @@ static int name_stages(struct report *report)
 	buf__clear(&report->stages); /* of nodes that had no name yet */
 	for (i = 0; i < report->unnamed.n && !err; i++) {
 		key = (const void *)intern__key(&report->unnamed, i, &len);
-		err = add_stage(report, key->number, unit_tree__final(&report->model->units, key->node),
+		err = add_stage(report, key->number,
+				unit_tree__final(&report->model->units, key->node),
 				&ITEM(report->unnamed_times, struct times, i));
 	}
 	return err;
@@ -162,10 +171,14 @@ static int make_chain(struct report *report, const struct compile *compile, stru
 	int err;
 
 	snprintf(name, sizeof(name), "%s (%d)", thread->name, thread->tid);
-	*ret = (struct chain){
-		.file = report->read, .begin = compile->begin, .end = compile->end, .after = UINT64_MAX};
+	*ret = (struct chain){.file = report->read,
+			      .begin = compile->begin,
+			      .end = compile->end,
+			      .after = UINT64_MAX};
 	err = table__row(&report->tables[REPORT_UNIT], &key, &ret->compile);
-	err = err ?: units__trigger_row(report, &report->tables[REPORT_TRIGGER], node.trigger, ROW_NONE, &ret->trigger);
+	err = err
+		      ?: units__trigger_row(report, &report->tables[REPORT_TRIGGER], node.trigger,
+					    ROW_NONE, &ret->trigger);
 	return err ?: intern__id(&report->thread_names, name, strlen(name) + 1, &ret->thread);
 }
 
@@ -240,5 +253,6 @@ static int longer(const void *left, const void *right, void *arg)
 void compiles__sort(struct report *report)
 {
 	if (report->chains.len)
-		qsort_r(report->chains.data, LENGTH(report->chains, struct chain), sizeof(struct chain), longer, &report->wall);
+		qsort_r(report->chains.data, LENGTH(report->chains, struct chain),
+			sizeof(struct chain), longer, &report->wall);
 }

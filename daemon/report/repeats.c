@@ -1,5 +1,6 @@
-/* Compiles of functions that had been compiled before in the same process, as far as the recording goes back: why, as
- * far as it tells, and what a cache would have saved. That a compile failed is not recorded, so it is no reason here. */
+/* Compiles of functions that had been compiled before in the same process, as far as the recording
+ * goes back: why, as far as it tells, and what a cache would have saved. That a compile failed is
+ * not recorded, so it is no reason here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,10 @@ struct compiled_before {
 	struct buf ends;	  /* uint64_t by signature: of its last compile */
 };
 
-static bool is_generated(const char *file) { return *file == '<'; }
+static bool is_generated(const char *file)
+{
+	return *file == '<';
+}
 
 static int key_of(struct buf *key, uint32_t number, const char *const *texts, size_t n)
 {
@@ -40,10 +44,12 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 		       const struct compile *compile, enum reason *ret)
 {
 	const uint32_t functions = before->functions.n, signatures = before->signatures.n;
-	const char *const function[] = {row->name, row->file, row->module}, *const signature[] = {row->detail};
+	const char *const function[] = {row->name, row->file, row->module}, *const signature[] = {
+										    row->detail};
 	struct buf key = {};
 	uint32_t id;
-	int err = key_of(&key, process, function, 3) ?: buf__append(&key, &row->line, sizeof(row->line));
+	int err = key_of(&key, process, function, 3)
+			  ?: buf__append(&key, &row->line, sizeof(row->line));
 
 	err = err ?: intern__id(&before->functions, key.data, key.len, &id);
 	err = err ?: key_of(&key, id, signature, 1) ?: intern__id(&before->signatures, key.data, key.len, &id);
@@ -54,12 +60,14 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 		return err;
 	if (before->functions.n > functions)
 		return -ENOENT;
-	if (!*row->file || is_generated(row->file)) /* others may have the same name, and the same line */
+	if (!*row->file ||
+	    is_generated(row->file)) /* others may have the same name, and the same line */
 		*ret = REASON_UNKNOWN;
 	else if (id == signatures)
 		*ret = REASON_TYPES;
 	else
-		*ret = compile->begin < ITEM(before->ends, uint64_t, id) ? REASON_MEANWHILE : REASON_AGAIN;
+		*ret = compile->begin < ITEM(before->ends, uint64_t, id) ? REASON_MEANWHILE
+									 : REASON_AGAIN;
 	if (ITEM(before->ends, uint64_t, id) < compile->end)
 		ITEM(before->ends, uint64_t, id) = compile->end;
 	return 0;
@@ -93,7 +101,8 @@ static int add_row(struct report *report, const struct row_key *key, const struc
 	times__add(&times->exclusive, &compile->self);
 	times__add(&times->inclusive, inclusive);
 	for (i = 0; i < RULES_STAGES_MAX; i++)
-		times__add(&repeats__stages(report, *ret, report->read)->times[i], &compile->stages[i]);
+		times__add(&repeats__stages(report, *ret, report->read)->times[i],
+			   &compile->stages[i]);
 	return 0;
 }
 
@@ -109,8 +118,8 @@ static bool is_in_its_row(const struct report *report, uint32_t number, const ui
 	return false;
 }
 
-static int add_compile(struct report *report, struct compiled_before *before, uint32_t number, uint32_t *rows,
-		       const struct times *inclusive)
+static int add_compile(struct report *report, struct compiled_before *before, uint32_t number,
+		       uint32_t *rows, const struct times *inclusive)
 {
 	const struct compile *compile = &ITEM(report->each, struct compile, number - 1);
 	const struct model_thread *thread = model__thread(report->model, compile->thread);
@@ -128,7 +137,9 @@ static int add_compile(struct report *report, struct compiled_before *before, ui
 	key.kind = (uint8_t)reason;
 	err = add_row(report, &key, compile, inclusive, &rows[number - 1]);
 	if (!err && is_in_its_row(report, number, rows)) {
-		struct times *sum = &table__times(&report->tables[REPORT_REPEAT], rows[number - 1], report->read)->inclusive;
+		struct times *sum = &table__times(&report->tables[REPORT_REPEAT], rows[number - 1],
+						  report->read)
+					     ->inclusive;
 
 		sum->cpu -= inclusive->cpu;
 		sum->wall -= inclusive->wall;

@@ -1,4 +1,5 @@
-/* The tree: the lines that caused compiles, below them the compiles, in them the compiles that these need, and with
+/* The tree: the lines that caused compiles, below them the compiles, in them the compiles that
+ * these need, and with
  * --phases their phases and passes. A row is all calls of one path. */
 #include <errno.h>
 #include <string.h>
@@ -7,7 +8,10 @@
 
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
-static struct table *tree_of(struct report *report) { return &report->tables[REPORT_TREE]; }
+static struct table *tree_of(struct report *report)
+{
+	return &report->tables[REPORT_TREE];
+}
 
 static int zeros(struct buf *buf, size_t size)
 {
@@ -43,7 +47,9 @@ static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 		node = unit_tree__node(&report->model->units, id);
 		key = units__key(&node);
 		key.parent = parent;
-		key.kind = node.kind == UNIT_COMPILE ? KIND_GROUP : node.kind == UNIT_PHASE ? KIND_PHASE : KIND_PASS;
+		key.kind = node.kind == UNIT_COMPILE ? KIND_GROUP
+			   : node.kind == UNIT_PHASE ? KIND_PHASE
+						     : KIND_PASS;
 		err = table__row(table, &key, &parent);
 	}
 	ITEM(table->of_frame, uint32_t, id) = err ? 0 : parent + 1;
@@ -114,7 +120,9 @@ int tree__link(struct report *report)
 {
 	struct table *table = tree_of(report);
 	const struct report_options *options = report->options;
-	struct buf last = {}, count = {}; /* by row + 1: rank + 1 of the last one below it; how many there are */
+	struct buf
+		last = {},
+		count = {}; /* by row + 1: rank + 1 of the last one below it; how many there are */
 	size_t size = (table->keys.n + 2) * sizeof(uint32_t);
 	uint32_t i, row, parent;
 	int err = zeros(&last, size) ?: zeros(&count, size) ?: zeros(&report->first, size) ?: zeros(&report->next, size);

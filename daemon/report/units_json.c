@@ -1,4 +1,5 @@
-/* The tables of compiles that are no plain lists of rows, for programs: the tree, the chains, the repeats. */
+/* The tables of compiles that are no plain lists of rows, for programs: the tree, the chains, the
+ * repeats. */
 #include <errno.h>
 #include <string.h>
 
@@ -71,7 +72,9 @@ static int put_chain(const struct report *report, const struct chain *chain, str
 	size_t len;
 	int err = put_comma(out) ?: put__number(out, "recording", chain->file);
 
-	err = err ?: put__string(out, "thread", intern__key(&report->thread_names, chain->thread, &len));
+	err = err
+		      ?: put__string(out, "thread",
+				     intern__key(&report->thread_names, chain->thread, &len));
 	err = err ?: put_unit(out, &compile);
 	err = err ?: put__number(out, "start_ns", chain->begin) ?: put__number(out, "elapsed_ns", chain->end - chain->begin);
 	err = err ?: put__number(out, "inclusive_ns", times__weight(&chain->times, report->wall));
@@ -94,7 +97,8 @@ static int put_chains(const struct report *report, struct buf *out)
 
 /* --- repeats --- */
 
-static int put_saved(const struct report *report, const struct row_key *key, const struct rank *rank, struct buf *out)
+static int put_saved(const struct report *report, const struct row_key *key,
+		     const struct rank *rank, struct buf *out)
 {
 	const struct compiler *compiler = repeats__compiler(report, key->module);
 	int err = put__key(out, "saved") ?: buf__puts(out, "[");
@@ -104,7 +108,8 @@ static int put_saved(const struct report *report, const struct row_key *key, con
 		double sum = 0;
 
 		for (f = 0; f < report->files; f++)
-			sum += (double)times__weight(&repeats__stages(report, rank->row, f)->times[i], report->wall);
+			sum += (double)times__weight(
+				&repeats__stages(report, rank->row, f)->times[i], report->wall);
 		err = put_comma(out) ?: put__string(out, "stage", compiler->stages[i].name);
 		err = err ?: put__ns(out, "exclusive_ns", sum / report->files) ?: buf__puts(out, "}");
 	}
@@ -133,16 +138,18 @@ int units_json__table(struct report *report, struct table *table, struct buf *ou
 	const bool chains = table->by == REPORT_CHAIN;
 	const char *sort = chains && report->options->sort == REPORT_SORT_DEFAULT ? "start"
 			   : chains || rank__by_inclusive(table, report->options) ? "inclusive"
-										   : "exclusive";
+										  : "exclusive";
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "\n{" : ",\n{");
 
 	err = err ?: put__string(out, "by", report_names[table->by]) ?: put__string(out, "sort", sort);
 	err = err ?: put__ns(out, "total_ns", table->total);
-	err = err ?: put__number(out, "rows_all", chains ? LENGTH(report->chains, struct chain) : table->n_rows);
+	err = err
+		      ?: put__number(out, "rows_all",
+				     chains ? LENGTH(report->chains, struct chain) : table->n_rows);
 	if (err)
 		return err;
-	err = chains			  ? put_chains(report, out)
+	err = chains			 ? put_chains(report, out)
 	      : table->by == REPORT_TREE ? put_branch(report, report->top, out)
-					  : put_repeats(report, table, out);
+					 : put_repeats(report, table, out);
 	return err ?: buf__puts(out, "}");
 }

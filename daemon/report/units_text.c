@@ -1,4 +1,5 @@
-/* The tables of compiles that are no plain lists of rows, for people: the tree, the chains, the repeats. */
+/* The tables of compiles that are no plain lists of rows, for people: the tree, the chains, the
+ * repeats. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,14 +12,21 @@
 #define INDENT 2
 #define INDENT_MAX 40 /* deeper ones are not moved further */
 
-static double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
-
-static const char *clock_of(const struct report *report) { return report->wall ? "wall time" : "CPU time"; }
-
-static void put_head(const struct report *report, const struct table *table, const char *order, uint32_t shown, FILE *out)
+static double percent(double part, double whole)
 {
-	fprintf(out, "\nby %s, %s, %s: %u of %u rows; %% of %.3f s\n", report_names[table->by], clock_of(report), order, shown,
-		table->n_rows, table->total / 1e9);
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+static const char *clock_of(const struct report *report)
+{
+	return report->wall ? "wall time" : "CPU time";
+}
+
+static void put_head(const struct report *report, const struct table *table, const char *order,
+		     uint32_t shown, FILE *out)
+{
+	fprintf(out, "\nby %s, %s, %s: %u of %u rows; %% of %.3f s\n", report_names[table->by],
+		clock_of(report), order, shown, table->n_rows, table->total / 1e9);
 }
 
 static void put_unit(const struct row_key *key, int width, FILE *out)
@@ -38,7 +46,8 @@ static uint32_t count_shown(const struct report *report, uint32_t first)
 	uint32_t n = 0;
 
 	for (; first; first = ITEM(report->next, uint32_t, first - 1))
-		n += 1 + count_shown(report, ITEM(report->first, uint32_t, table->ranks[first - 1].row));
+		n += 1 + count_shown(report,
+				     ITEM(report->first, uint32_t, table->ranks[first - 1].row));
 	return n;
 }
 
@@ -51,8 +60,9 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 		const struct rank *rank = &table->ranks[first - 1];
 		struct row_key key = table__key(table, rank->row);
 
-		fprintf(out, "%11.3f %6.2f%11.3f%11.3f ", rank->inclusive / 1e9, percent(rank->inclusive, table->total),
-			rank->exclusive / 1e9, rank->elapsed / 1e9);
+		fprintf(out, "%11.3f %6.2f%11.3f%11.3f ", rank->inclusive / 1e9,
+			percent(rank->inclusive, table->total), rank->exclusive / 1e9,
+			rank->elapsed / 1e9);
 		if (rank->calls > 0)
 			fprintf(out, "%7.*f", rank->calls < 10 && table->files > 1, rank->calls);
 		else
@@ -73,12 +83,15 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 
 static void put_tree(const struct report *report, const struct table *table, FILE *out)
 {
-	put_head(report, table, rank__by_inclusive(table, report->options) ? "by inclusive time" : "by exclusive time",
+	put_head(report, table,
+		 rank__by_inclusive(table, report->options) ? "by inclusive time"
+							    : "by exclusive time",
 		 count_shown(report, report->top), out);
 	if (!table->n_rows)
 		fputs("    none\n", out);
 	else
-		fprintf(out, "%11s %6s%11s%11s %7s  tree\n", "inclusive", "%", "exclusive", "elapsed", "times");
+		fprintf(out, "%11s %6s%11s%11s %7s  tree\n", "inclusive", "%", "exclusive",
+			"elapsed", "times");
 	put_branch(report, report->top, 0, out);
 }
 
@@ -95,8 +108,9 @@ void units_text__chains(const struct report *report, FILE *out)
 		between += chain[i].after == UINT64_MAX ? 0 : chain[i].after;
 	for (i = 0; i < triggers->keys.n; i++)
 		lines += *table__key(triggers, i).file != '\0';
-	fprintf(out, "%u chain%s of compiles, entered from %u line%s; %.3f s between those of a thread", n, n == 1 ? "" : "s",
-		lines, lines == 1 ? "" : "s", (double)between / 1e9);
+	fprintf(out,
+		"%u chain%s of compiles, entered from %u line%s; %.3f s between those of a thread",
+		n, n == 1 ? "" : "s", lines, lines == 1 ? "" : "s", (double)between / 1e9);
 }
 
 static void put_chain(const struct report *report, const struct chain *chain, FILE *out)
@@ -105,7 +119,8 @@ static void put_chain(const struct report *report, const struct chain *chain, FI
 		       trigger = table__key(&report->tables[REPORT_TRIGGER], chain->trigger);
 	size_t len;
 
-	fprintf(out, "%11.3f%11.3f%11.3f", (double)chain->begin / 1e9, (double)(chain->end - chain->begin) / 1e9,
+	fprintf(out, "%11.3f%11.3f%11.3f", (double)chain->begin / 1e9,
+		(double)(chain->end - chain->begin) / 1e9,
 		(double)times__weight(&chain->times, report->wall) / 1e9);
 	if (chain->after == UINT64_MAX)
 		fprintf(out, "%11s", "");
@@ -115,7 +130,8 @@ static void put_chain(const struct report *report, const struct chain *chain, FI
 	put_unit(&compile, UNIT_WIDTH, out);
 	fprintf(out, "\n%55scaused by %s", "", trigger.name);
 	text__place(&trigger, out);
-	fprintf(out, "  in %s", (const char *)intern__key(&report->thread_names, chain->thread, &len));
+	fprintf(out, "  in %s",
+		(const char *)intern__key(&report->thread_names, chain->thread, &len));
 	if (report->files > 1)
 		fprintf(out, " of %s", report->file[chain->file].name);
 	fputc('\n', out);
@@ -126,20 +142,23 @@ static void put_chains(const struct report *report, FILE *out)
 	uint32_t i, n = LENGTH(report->chains, struct chain), top = report->options->top;
 
 	fprintf(out, "\nby chain, %s, %s: ", clock_of(report),
-		report->options->sort == REPORT_SORT_DEFAULT ? "in the order of time" : "longest first");
+		report->options->sort == REPORT_SORT_DEFAULT ? "in the order of time"
+							     : "longest first");
 	units_text__chains(report, out);
 	if (top && top < n)
 		fprintf(out, "; %u of them", top);
 	fputc('\n', out);
 	if (n)
-		fprintf(out, "%11s%11s%11s%11s%9s  chain\n", "start", "elapsed", "seconds", "after", "compiles");
+		fprintf(out, "%11s%11s%11s%11s%9s  chain\n", "start", "elapsed", "seconds", "after",
+			"compiles");
 	for (i = 0; i < n && (!top || i < top); i++)
 		put_chain(report, &ITEM(report->chains, struct chain, i), out);
 }
 
 /* --- repeats --- */
 
-static void put_saved(const struct report *report, const struct row_key *key, const struct rank *rank, FILE *out)
+static void put_saved(const struct report *report, const struct row_key *key,
+		      const struct rank *rank, FILE *out)
 {
 	const struct compiler *compiler = repeats__compiler(report, key->module);
 	uint32_t i, f;
@@ -150,7 +169,8 @@ static void put_saved(const struct report *report, const struct row_key *key, co
 		double sum = 0;
 
 		for (f = 0; f < report->files; f++)
-			sum += (double)times__weight(&repeats__stages(report, rank->row, f)->times[i], report->wall);
+			sum += (double)times__weight(
+				&repeats__stages(report, rank->row, f)->times[i], report->wall);
 		fprintf(out, "%s %.3f s, ", compiler->stages[i].name, sum / report->files / 1e9);
 	}
 	fprintf(out, "all %.3f s\n", rank->exclusive / 1e9);
@@ -160,19 +180,23 @@ static void put_repeats(const struct report *report, const struct table *table, 
 {
 	uint32_t i;
 
-	put_head(report, table, rank__by_inclusive(table, report->options) ? "by inclusive time" : "by exclusive time",
+	put_head(report, table,
+		 rank__by_inclusive(table, report->options) ? "by inclusive time"
+							    : "by exclusive time",
 		 table->n_ranks, out);
 	if (!table->n_ranks) {
 		fputs("    none\n", out);
 		return;
 	}
-	fprintf(out, "%11s %6s%11s%11s %7s  repeat\n", "exclusive", "%", "inclusive", "elapsed", "times");
+	fprintf(out, "%11s %6s%11s%11s %7s  repeat\n", "exclusive", "%", "inclusive", "elapsed",
+		"times");
 	for (i = 0; i < table->n_ranks; i++) {
 		const struct rank *rank = &table->ranks[i];
 		struct row_key key = table__key(table, rank->row);
 
-		fprintf(out, "%11.3f %6.2f%11.3f%11.3f %7.*f  ", rank->exclusive / 1e9, percent(rank->exclusive, table->total),
-			rank->inclusive / 1e9, rank->elapsed / 1e9, rank->calls < 10 && table->files > 1, rank->calls);
+		fprintf(out, "%11.3f %6.2f%11.3f%11.3f %7.*f  ", rank->exclusive / 1e9,
+			percent(rank->exclusive, table->total), rank->inclusive / 1e9,
+			rank->elapsed / 1e9, rank->calls < 10 && table->files > 1, rank->calls);
 		put_unit(&key, UNIT_WIDTH, out);
 		fputc('\n', out);
 		put_saved(report, &key, rank, out);
