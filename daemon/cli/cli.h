@@ -43,6 +43,10 @@ struct cli_options {
 	uint32_t top;            /* rows; 0: all */
 	bool top_given, csv;
 	double until, min_share; /* 0 to 1 */
+	bool native_frames;      /* report: the interpreter's own, too */
+	uint32_t depth;          /* report: of the tree; 0: all of it */
+	bool tree;               /* report: its table, too */
+	bool phases;             /* report: the tree has phases and passes */
 	const char *per;         /* diff: "share", "compile"; NULL: not asked for */
 	double level;            /* diff: 0 to 1; 0: not asked for */
 	bool stream;

@@ -74,6 +74,7 @@ const struct command commands[] = {
 			"time is told apart. How often something was called is not sampled, and not told.\n"
 			"The JSON is described in docs/report.md.",
 		.examples = "cprofd report svd.cprof\tthreads, functions and lines\n"
+			    "cprofd report svd.cprof --tree --phases --min-share 1%\twhat was compiled for what, phase by phase\n"
 			    "cprofd report svd.cprof --by=package,callee --until 95%\t\n"
 			    "cprofd report svd.cprof --callers run_pass --lines\twhich lines called it\n"
 			    "cprofd report svd.cprof --function 'Numpy*' --window 2.5,4\tonly samples with such a function\n"

@@ -223,8 +223,8 @@ static const char *set_by(struct cli_options *options, const char *value)
 		for (by = 0; by < REPORT_CALLERS && !name_is(report_names[by], value, len); by++)
 			;
 		if (by == REPORT_CALLERS)
-			return "is not one of class, thread, unit, phase, pass, trigger, function, line, package, module, "
-			       "file, callee (or several, with commas)";
+			return "is not one of class, thread, unit, phase, pass, trigger, tree, chain, repeat, function, line, "
+			       "package, module, file, callee (or several, with commas)";
 		options->report_tables |= 1u << by;
 		value += len;
 		if (!*value)
@@ -252,7 +252,7 @@ static const char *set_sort(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-static const char *set_top(struct cli_options *options, const char *value)
+static bool count(const char *value, uint32_t *ret)
 {
 	unsigned long number;
 	char *end;
@@ -260,10 +260,15 @@ static const char *set_top(struct cli_options *options, const char *value)
 	errno = 0;
 	number = isdigit((unsigned char)*value) ? strtoul(value, &end, 10) : 0;
 	if (!isdigit((unsigned char)*value) || errno || *end || number > UINT32_MAX)
-		return "is not a number of rows (0: all)";
-	options->top = (uint32_t)number;
-	options->top_given = true;
-	return NULL;
+		return false;
+	*ret = (uint32_t)number;
+	return true;
+}
+
+static const char *set_top(struct cli_options *options, const char *value)
+{
+	options->top_given = count(value, &options->top);
+	return options->top_given ? NULL : "is not a number of rows (0: all)";
 }
 
 /* "99%", "99" -> 0.99. */
@@ -286,6 +291,29 @@ static const char *set_until(struct cli_options *options, const char *value)
 static const char *set_min_share(struct cli_options *options, const char *value)
 {
 	return share(value, &options->min_share) ? NULL : "is not a share of the time (as 0.5%)";
+}
+
+static const char *set_native_frames(struct cli_options *options, const char *value)
+{
+	options->native_frames = true;
+	return NULL;
+}
+
+static const char *set_tree(struct cli_options *options, const char *value)
+{
+	options->tree = true;
+	return NULL;
+}
+
+static const char *set_depth(struct cli_options *options, const char *value)
+{
+	return count(value, &options->depth) ? NULL : "is not a number of levels (0: all)";
+}
+
+static const char *set_phases(struct cli_options *options, const char *value)
+{
+	options->phases = true;
+	return NULL;
 }
 
 static const char *set_per(struct cli_options *options, const char *value)
@@ -375,19 +403,23 @@ const struct option_row option_rows[] = {
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"by", 'b', "WHAT", "class|thread|unit|phase|pass|trigger|function|line|package|module|file|callee", TABLES, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), phase, pass (of an optimiser), trigger (the lines that caused compiles), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,function,line. diff: without thread, trigger and callee; class,unit,phase,pass,function when nothing is said", set_by},
+	{"by", 'b', "WHAT", "class|thread|unit|phase|pass|trigger|tree|chain|repeat|function|line|package|module|file|callee", TABLES, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache had saved), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line. diff: without thread, trigger, tree, chain, repeat and callee; class,unit,phase,pass,function when nothing is said", set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
 	{"sort", 0, "TIME", "exclusive|inclusive", TABLES, "order of rows; exclusive without it, but for --callers and --callees. diff: what is compared", set_sort},
 	{"top", 'n', "N", NULL, TABLES, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share. diff: without it those that surely differ (--json: all)", set_top},
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
 	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", set_min_share},
+	{"native-frames", 0, NULL, NULL, COMMAND_REPORT, "the interpreter's own native frames as functions of their own; without it their time is that of the Python frame that they run", set_native_frames},
+	{"tree", 0, NULL, NULL, COMMAND_REPORT, "the same as --by=tree: compiles below the lines that caused them, in them the compiles that they needed; --top is of each branch", set_tree},
+	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; all without it", set_depth},
+	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", set_phases},
 	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (this is what happens without it), or for each outermost compile", set_per},
 	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; 99.9% without it", set_level},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | TABLES, "for programs, to stdout", set_json},
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
-	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
+	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES | COMMAND_REPORT, "rules of more compilers: a file, or a directory of *.rules. report: what a cache had saved of their stages", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
 	{"verbose", 0, NULL, NULL, EVERYONE, "say what is found and why it is decided so", set_verbose},

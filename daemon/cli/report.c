@@ -9,16 +9,20 @@
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/write.h"
+#include "rules/rules.h"
 
 /* Without --by: what most people ask first. */
 #define TABLES_DEFAULT                                                                             \
 	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |           \
+	 1u << REPORT_REPEAT |                                                                     \
 	 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 
 static uint32_t tables_of(const struct cli_options *options)
 {
 	uint32_t tables = options->report_tables;
 
+	if (options->tree)
+		tables |= 1u << REPORT_TREE;
 	if (options->callers)
 		tables |= 1u << REPORT_CALLERS;
 	if (options->callees)
@@ -81,9 +85,10 @@ static int print(struct report *report, const struct cli_options *options)
 	return err ? CLI_COULD_NOT : CLI_DONE;
 }
 
-int report__run(const struct cli_options *options)
+static int run(const struct cli_options *options, const struct rules *rules)
 {
 	const struct report_options how = {
+		.rules = rules,
 		.filter = {.lines = options->lines,
 			   .thread = options->thread,
 			   .from = options->from_ns,
@@ -103,19 +108,14 @@ int report__run(const struct cli_options *options)
 			       : 20,
 		.until = options->until,
 		.min_share = options->min_share,
+		.native_frames = options->native_frames,
+		.depth = options->depth,
+		.phases = options->phases,
 		.brief = tables_of(options) == TABLES_DEFAULT && !options->report_tables,
 	};
 	struct report *report;
 	int i, err, status = CLI_DONE;
 
-	if (options->n_operands < 1) {
-		say__failure("as in `cprofd report svd.cprof`", "which recording?");
-		return CLI_USAGE;
-	}
-	if (options->json && options->csv) {
-		say("--json and --csv: one of them, please");
-		return CLI_USAGE;
-	}
 	err = report__new(&how, (uint32_t)options->n_operands, &report);
 	if (err) {
 		say__failure("", "no report: %s", strerror(-err));
@@ -136,5 +136,33 @@ int report__run(const struct cli_options *options)
 	if (status == CLI_DONE)
 		status = print(report, options);
 	report__free(report);
+	return status;
+}
+
+int report__run(const struct cli_options *options)
+{
+	struct rules_error error;
+	struct rules *rules;
+	int status;
+
+	if (options->n_operands < 1) {
+		say__failure("as in `cprofd report svd.cprof`", "which recording?");
+		return CLI_USAGE;
+	}
+	if (options->json && options->csv) {
+		say("--json and --csv: one of them, please");
+		return CLI_USAGE;
+	}
+	if (rules__new(&rules)) {
+		say("out of memory");
+		return CLI_COULD_NOT;
+	}
+	if (rules__builtin(rules, &error) || (options->rules && rules__file(rules, options->rules, &error))) {
+		rules_error__say(&error);
+		status = CLI_COULD_NOT;
+	} else {
+		status = run(options, rules);
+	}
+	rules__free(rules);
 	return status;
 }

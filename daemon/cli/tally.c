@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "cli/tally.h"
 #include "export/class_names.h"
+#include "export/told.h"
 
 /* A vector that grows; elements are zero at first. */
 struct vector {
@@ -35,7 +36,8 @@ static int vector__grow(struct vector *vector, uint32_t n, size_t size)
 
 struct node {
 	uint32_t parent, function; /* function: index in tally.functions */
-	uint32_t place;            /* the node that its time is told of: itself, or of the interpreter's own frames the one around them */
+	uint32_t place;            /* the node that its time is told of: itself, or one around it */
+	bool interpreter;          /* told only where it is alone */
 	uint64_t self;
 };
 
@@ -142,6 +144,13 @@ static int function_index(struct tally *tally, const struct function_row *row, u
 	return 0;
 }
 
+static bool is_told(const struct tally *tally, uint32_t id, bool alone)
+{
+	const struct node *node = &AT(tally->nodes, struct node, id);
+
+	return frame__is_told(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, !node->parent, alone);
+}
+
 /* Hands the nodes' own weights to the functions above them, each once a stack. */
 static void fold_epoch(struct tally *tally)
 {
@@ -160,7 +169,7 @@ static void fold_epoch(struct tally *tally)
 		for (at = id; at; at = AT(tally->nodes, struct node, at).parent) {
 			uint32_t function = AT(tally->nodes, struct node, at).function;
 
-			if (marks[function] == id || AT(tally->nodes, struct node, at).place != at)
+			if (marks[function] == id || !is_told(tally, at, at == id))
 				continue;
 			marks[function] = id;
 			functions[function].total += leaf->self;
@@ -212,13 +221,15 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 		return -ENOMEM;
 	for (i = 0; i < event->n; i++) {
 		uint32_t function = AT(tally->frames, uint32_t, rows[i].frame), id = event->first + i;
-		bool around = function & INTERPRETER && rows[i].parent;
 
 		AT(tally->nodes, struct node, id) = (struct node){
 			.parent = rows[i].parent,
 			.function = function & ~INTERPRETER,
-			.place = around ? AT(tally->nodes, struct node, rows[i].parent).place : id,
+			.place = id,
+			.interpreter = function & INTERPRETER,
 		};
+		if (!is_told(tally, id, true))
+			AT(tally->nodes, struct node, id).place = AT(tally->nodes, struct node, rows[i].parent).place;
 	}
 	tally->nodes.n = event->first + event->n;
 	return 0;

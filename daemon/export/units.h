@@ -35,6 +35,7 @@ struct unit_call {
 	uint32_t node, thread, parent; /* parent: a call, or CALL_NONE */
 	uint32_t depth, inner;         /* inner: of one that goes on in a new epoch: the next one in it */
 	bool ended, met;               /* met: for whoever counts them */
+	uint32_t number;               /* for whoever numbers them, 0 at first */
 	uint64_t begin, end;           /* end: until it has ended, of its last sample */
 };
 

@@ -6,6 +6,10 @@
 
 /* A module's name is most often that of one of the functions met last. */
 #define RECENT 16u
+/* Part of a function's module: of the interpreter, though it was told as another one's. */
+#define MODULE_INTERPRETER (1ull << 59)
+
+static uint64_t module_of(const struct function *function) { return (function->module & ~MODULE_INTERPRETER) - 1; }
 
 static const uint8_t kinds[] = {
 	[PLACE_UNKNOWN] = FUNCTION_NATIVE,
@@ -37,10 +41,10 @@ static const char *keep_module(struct tables *tables, const char *name)
 	return keep(tables, name);
 }
 
-static int add_native(struct tables *tables, const struct place *place, uint32_t *ret_function)
+static int add_native(struct tables *tables, const struct place *place, uint64_t module, uint32_t *ret_function)
 {
 	struct function function = {.key = place->function,
-				    .module = place->module + 1,
+				    .module = module,
 				    .state = FUNCTION_CODE,
 				    .since = tables->tick,
 				    .code = tables->n_natives};
@@ -67,21 +71,26 @@ static int add_native(struct tables *tables, const struct place *place, uint32_t
 /* The row of a place whose name is known, without an entry. */
 static int row_of(struct tables *tables, const struct place *place, struct frame_row *ret)
 {
-	struct function *found = tables__find_function(tables, place->module + 1, place->function);
-	uint64_t offset = place->vaddr - place->start;
+	uint64_t module = place->module + 1, offset = place->vaddr - place->start;
+	struct function *found = tables__find_function(tables, module, place->function);
 	int err = 0;
 
 	*ret = (struct frame_row){.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX};
-	if (found) {
-		ret->function = (uint32_t)(found - tables->functions);
-		/* It was met before it was known which module is the interpreter. */
-		if (place->kind == PLACE_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
+	/* It was met before it was known which module is the interpreter: what was told of it stays, and it is another
+	 * function from now on. */
+	if (found && place->kind == PLACE_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
+		if ((uint32_t)(found - tables->functions) < tables->told_functions) {
+			module |= MODULE_INTERPRETER;
+			found = tables__find_function(tables, module, place->function);
+		} else {
 			tables->natives[found->code].kind = FUNCTION_INTERPRETER;
 			found->trait = (struct trait){};
 		}
-	} else {
-		err = add_native(tables, place, &ret->function);
 	}
+	if (found)
+		ret->function = (uint32_t)(found - tables->functions);
+	else
+		err = add_native(tables, place, module, &ret->function);
 	return err;
 }
 
@@ -256,7 +265,7 @@ bool tables__native_lines(struct tables *tables, struct function *function)
 
 	if (native->lines_asked)
 		return true;
-	err = tables->places->line(tables->places, function->module - 1, native->start, &file,
+	err = tables->places->line(tables->places, module_of(function), native->start, &file,
 				   &line, &column);
 	if (err == -EAGAIN)
 		return false;
@@ -277,7 +286,7 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 	uint32_t line = 0, column = 0;
 	int err;
 
-	err = tables->places->line(tables->places, function->module - 1,
+	err = tables->places->line(tables->places, module_of(function),
 				   native->start + (uint32_t)row->offset, &file, &line, &column);
 	/* A line of another file (an inlined function's) would be shown in this one. */
 	if (!err && file && line && !strcmp(file, native->file)) {

@@ -1,5 +1,6 @@
 /* The report for spreadsheets: RFC 4180, one head, all tables one after another. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "report/internal.h"
@@ -17,7 +18,7 @@ static void put_field(FILE *out, const char *text)
 
 /* `below`: a row that belongs to the one of `name` in the table `by`. */
 static void put_row(enum report_by by, const struct table *table, const struct rank *rank, const char *name, bool below,
-		    double total, FILE *out)
+		    double total, uint32_t depth, FILE *out)
 {
 	struct row_key key = table__key(table, rank->row);
 
@@ -26,14 +27,54 @@ static void put_row(enum report_by by, const struct table *table, const struct r
 	put_field(out, key.file);
 	fprintf(out, "%u,", key.line);
 	put_field(out, key.module);
-	put_field(out, kind__name(key.kind));
+	put_field(out, by == REPORT_TREE ? tree__kind(&key) : by == REPORT_REPEAT ? "" : kind__name(key.kind));
 	put_field(out, below ? key.name : "");
 	put_field(out, by == REPORT_THREAD ? key.detail : "");
 	fprintf(out, "%.0f,%.0f,%.9f,%.9f,%.9f,%.0f,%.0f,", rank->exclusive, rank->inclusive,
 		total > 0 ? rank->exclusive / total : 0, total > 0 ? rank->inclusive / total : 0,
 		total > 0 ? rank->running / total : 0, rank->exclusive_sd, rank->inclusive_sd);
-	put_field(out, by == REPORT_UNIT ? key.detail : "");
-	fprintf(out, "%.6g,%.0f\r\n", rank->calls, rank->elapsed);
+	put_field(out, by == REPORT_UNIT || by == REPORT_TREE || by == REPORT_REPEAT ? key.detail : "");
+	fprintf(out, "%.6g,%.0f,", rank->calls, rank->elapsed);
+	if (by == REPORT_TREE)
+		fprintf(out, "%u", depth);
+	putc(',', out);
+	put_field(out, by == REPORT_REPEAT ? reason_names[key.kind] : ""); /* its comma is before start_ns */
+	fputs("\r\n", out);
+}
+
+static void put_branch(const struct report *report, uint32_t first, uint32_t depth, FILE *out)
+{
+	const struct table *table = &report->tables[REPORT_TREE];
+
+	for (; first; first = ((const uint32_t *)report->next.data)[first - 1]) {
+		const struct rank *rank = &table->ranks[first - 1];
+
+		put_row(REPORT_TREE, table, rank, "", false, table->total, depth, out);
+		put_branch(report, ((const uint32_t *)report->first.data)[rank->row], depth + 1, out);
+	}
+}
+
+static void put_chains(const struct report *report, FILE *out)
+{
+	const struct chain *chain = (const struct chain *)report->chains.data;
+	uint32_t i, n = (uint32_t)(report->chains.len / sizeof(*chain)), top = report->options->top;
+
+	for (i = 0; i < n && (!top || i < top); i++) {
+		struct row_key key = table__key(&report->tables[REPORT_UNIT], chain[i].compile);
+		double ns = (double)times__weight(&chain[i].times, report->wall);
+		size_t len;
+
+		put_field(out, report_names[REPORT_CHAIN]);
+		put_field(out, key.name);
+		put_field(out, key.file);
+		fprintf(out, "%u,", key.line);
+		put_field(out, key.module);
+		fputs("\"\",\"\",", out);
+		put_field(out, intern__key(&report->thread_names, chain[i].thread, &len));
+		fprintf(out, "%.0f,%.0f,,,,,,", ns, ns);
+		put_field(out, key.detail);
+		fprintf(out, "%u,%" PRIu64 ",,\"\",%" PRIu64 "\r\n", chain[i].compiles, chain[i].end - chain[i].begin, chain[i].begin);
+	}
 }
 
 static int put_table(struct report *report, const struct table *table, FILE *out)
@@ -45,12 +86,12 @@ static int put_table(struct report *report, const struct table *table, FILE *out
 	for (row = 0; row < table->n_ranks && !err; row++) {
 		struct row_key key = table__key(table, table->ranks[row].row);
 
-		put_row(table->by, table, &table->ranks[row], "", false, table->total, out);
+		put_row(table->by, table, &table->ranks[row], "", false, table->total, 0, out);
 		if (table->by != REPORT_THREAD)
 			continue;
 		err = report__rank_below(report, table->by, table->ranks[row].row, 0, &below);
 		for (i = 0; !err && below && i < below->n_ranks; i++)
-			put_row(table->by, below, &below->ranks[i], key.name, true, table->total, out);
+			put_row(table->by, below, &below->ranks[i], key.name, true, table->total, 0, out);
 	}
 	return err;
 }
@@ -63,11 +104,18 @@ int report__csv(struct report *report, FILE *out)
 	errno = 0;
 	fputs("table,name,file,line,module,kind,class,process,exclusive_ns,inclusive_ns,exclusive_"
 	      "share,"
-	      "inclusive_share,running_share,exclusive_sd_ns,inclusive_sd_ns,signature,calls,elapsed_ns\r\n",
+	      "inclusive_share,running_share,exclusive_sd_ns,inclusive_sd_ns,signature,calls,elapsed_ns,depth,reason,start_ns\r\n",
 	      out);
-	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
-		if (report__wants(report, (enum report_by)i))
+	for (i = 0; i < REPORT_BY_COUNT && !err; i++) {
+		if (!report__wants(report, (enum report_by)i))
+			continue;
+		if (i == REPORT_TREE)
+			put_branch(report, report->top, 1, out);
+		else if (i == REPORT_CHAIN)
+			put_chains(report, out);
+		else
 			err = put_table(report, &report->tables[i], out);
+	}
 	if (err)
 		return err;
 	if (fflush(out) || ferror(out))

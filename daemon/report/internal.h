@@ -3,6 +3,7 @@
 #define CPROFD_REPORT_INTERNAL_H
 
 #include "report/table.h"
+#include "rules/rules.h"
 
 /* What is told of each recording. */
 struct report_file {
@@ -18,6 +19,37 @@ struct report_file {
 	bool cut;
 };
 
+/* One compile: what its own samples add up to, without those of the compiles in it. */
+struct compile {
+	uint32_t thread, node; /* node: as it was when it began */
+	uint32_t parent;       /* number of the compile that it is in; 0: none */
+	uint64_t begin, end;   /* ns since the start; end: its last sample */
+	struct times self, stages[RULES_STAGES_MAX];
+};
+
+/* An outermost compile and all in it. */
+struct chain {
+	uint32_t file, thread;      /* thread: of thread_names */
+	uint32_t compile, trigger;  /* rows of UNIT, of TRIGGER */
+	uint64_t begin, end, after; /* after: since the thread's chain before it; UINT64_MAX: there is none */
+	struct times times;
+	uint32_t compiles;
+};
+
+/* Why something is compiled again: the kind of a row of REPEAT. X(id, name, words) */
+#define REPORT_REASONS(X)                                                                                              \
+	X(TYPES, "new types", "types of the arguments that it had not been compiled for")                             \
+	X(AGAIN, "same types", "the same types again: another object of the function, or a cache that did not hold")  \
+	X(MEANWHILE, "meanwhile", "the same types, while that was still being compiled")                              \
+	X(UNKNOWN, "not known", "not known: whether it is the same function is not")
+#define REPORT_REASON_ENUM(id, name, words) REASON_##id,
+enum reason { REPORT_REASONS(REPORT_REASON_ENUM) REASON_COUNT };
+#undef REPORT_REASON_ENUM
+
+struct stage_times {
+	struct times times[RULES_STAGES_MAX];
+};
+
 struct report {
 	const struct report_options *options;
 	uint32_t files, read;
@@ -28,6 +60,11 @@ struct report {
 	struct table below[REPORT_BY_COUNT];
 	struct table focus[2];	   /* one row: the function of callers, of callees */
 	struct export_missing missing;
+	struct intern thread_names;
+	struct buf chains;   /* struct chain, of all recordings */
+	struct buf repeated; /* struct stage_times [row of REPEAT * files + file] */
+	struct buf first, next; /* the tree: rank + 1 of a row's first one below, of the next one beside; by row, by rank */
+	uint32_t top;	 /* rank + 1 of the first row that is below none */
 	bool wall;	/* weights are wall time */
 	bool compiles;	/* there were some */
 	bool has_native; /* a recording has native stacks, so classes say something */
@@ -40,6 +77,10 @@ struct report {
 	struct buf part_times;
 	struct intern compiled; /* struct compiled_key: threads x nodes of the unit tree */
 	struct buf compiled_times; /* struct compiled */
+	struct buf each;      /* struct compile, by number - 1 */
+	struct intern unnamed; /* struct compiled_key: compile's number x node whose name is not known yet */
+	struct buf unnamed_times; /* struct times */
+	struct buf stages;    /* uint8_t by node: 0 not known yet, 1 none, else the stage + 2 */
 	struct buf focused; /* uint8_t by frame: known, is of callers, of callees */
 	struct buf stack;   /* uint32_t: frames, leaf first */
 	struct buf calls;   /* of that stack: scratch of stacks.c */
@@ -60,6 +101,50 @@ int report__rank_below(struct report *report, enum report_by by, uint32_t row, u
 bool units__wanted(const struct report *report);
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown);
 int units__add(struct report *report);
+
+/* compiles.c: each compile by itself. A sample of the innermost compile, phase or pass `call`; its calls have numbers. */
+bool compiles__wanted(const struct report *report);
+int compiles__sampled(struct report *report, uint32_t thread, uint32_t call, const struct times *times);
+/* After the reading: the chains and the repeats. */
+int compiles__add(struct report *report);
+void compiles__sort(struct report *report); /* the chains, longest first */
+/* repeats.c: compiles in the order of their begin. `inclusive` by number - 1. */
+int repeats__add(struct report *report, const struct times *inclusive);
+struct stage_times *repeats__stages(const struct report *report, uint32_t row, uint32_t file);
+/* What has the stages of a compiler; NULL: its rules are not known. */
+const struct compiler *repeats__compiler(const struct report *report, const char *name);
+extern const char *const reason_names[REASON_COUNT], *const reason_words[REASON_COUNT];
+
+/* tree.c: the rows of the tree. */
+int tree__calls(struct report *report, uint32_t node, uint64_t calls);
+int tree__times(struct report *report, uint32_t node, const struct times *times);
+/* After the ranking: what is below what, by --top, --depth and --min-share. */
+int tree__link(struct report *report);
+/* Kinds of rows of the tree that are no frames. */
+#define KIND_PHASE 254u
+#define KIND_PASS 253u
+/* ... and their names: "trigger", "unit", "phase", "pass", "outside". */
+const char *tree__kind(const struct row_key *key);
+
+/* units.c: rows of units. */
+struct row_key units__key(const struct unit_node *node);
+#define ROW_OUTSIDE "(outside of compiles)"
+int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret);
+
+/* units_text.c, units_json.c: the tables of tree.c and compiles.c. */
+void text__place(const struct row_key *key, FILE *out); /* text.c: where it is, after its name */
+/* How many chains there are, how many lines entered them, the time between them. */
+void units_text__chains(const struct report *report, FILE *out);
+int units_text__table(struct report *report, struct table *table, FILE *out);
+int units_json__table(struct report *report, struct table *table, struct buf *out);
+
+/* json.c: members of objects. */
+int put__key(struct buf *out, const char *key);
+int put__string(struct buf *out, const char *key, const char *value);
+int put__number(struct buf *out, const char *key, uint64_t value);
+int put__ns(struct buf *out, const char *key, double ns);
+int put__share(struct buf *out, const char *key, double part, double whole);
+int put__times(struct buf *out, const struct table *table, double total, const struct rank *rank, bool counted);
 
 /* print helpers: name of a row's kind, "" for a group. */
 const char *kind__name(uint8_t kind);

@@ -6,49 +6,49 @@
 #include "events/json.h"
 #include "report/internal.h"
 
-static int put_key(struct buf *out, const char *key)
+int put__key(struct buf *out, const char *key)
 {
 	const char *comma = out->len && !strchr("{[", out->data[out->len - 1]) ? "," : "";
 
 	return buf__printf(out, "%s\"%s\":", comma, key);
 }
 
-static int put_string(struct buf *out, const char *key, const char *value)
+int put__string(struct buf *out, const char *key, const char *value)
 {
-	return put_key(out, key) ?: json__string(out, value);
+	return put__key(out, key) ?: json__string(out, value);
 }
 
-static int put_number(struct buf *out, const char *key, uint64_t value)
+int put__number(struct buf *out, const char *key, uint64_t value)
 {
-	return put_key(out, key) ?: json__u64(out, value);
+	return put__key(out, key) ?: json__u64(out, value);
 }
 
 /* Whole nanoseconds. */
-static int put_ns(struct buf *out, const char *key, double ns)
+int put__ns(struct buf *out, const char *key, double ns)
 {
-	return put_number(out, key, (uint64_t)(ns + 0.5));
+	return put__number(out, key, (uint64_t)(ns + 0.5));
 }
 
-static int put_share(struct buf *out, const char *key, double part, double whole)
+int put__share(struct buf *out, const char *key, double part, double whole)
 {
-	return put_key(out, key) ?: buf__printf(out, "%.9f", whole > 0 ? part / whole : 0);
+	return put__key(out, key) ?: buf__printf(out, "%.9f", whole > 0 ? part / whole : 0);
 }
 
 static int put_filter(struct buf *out, const char *key, const char *value)
 {
-	return value ? put_string(out, key, value) : 0;
+	return value ? put__string(out, key, value) : 0;
 }
 
 static int put_filters(struct buf *out, const struct export_options *filter)
 {
-	int err = put_key(out, "filters") ?: buf__puts(out, "{");
+	int err = put__key(out, "filters") ?: buf__puts(out, "{");
 
 	err = err ?: put_filter(out, "thread", filter->thread);
 	err = err ?: put_filter(out, "class", filter->class_name);
 	err = err ?: put_filter(out, "function", filter->function);
 	err = err ?: put_filter(out, "module", filter->module);
 	if (filter->from || filter->to)
-		err = err ?: put_number(out, "from_ns", filter->from) ?: put_number(out, "to_ns", filter->to);
+		err = err ?: put__number(out, "from_ns", filter->from) ?: put__number(out, "to_ns", filter->to);
 	return err ?: buf__puts(out, "}");
 }
 
@@ -61,19 +61,19 @@ static int put_file(struct buf *out, const struct report_file *file)
 
 	if (file->realtime && gmtime_r(&seconds, &tm))
 		strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	err = err ?: put_string(out, "file", file->name) ?: put_number(out, "pid", (uint64_t)file->pid);
-	err = err ?: put_string(out, "command", file->command) ?: put_string(out, "started", started);
-	err = err ?: put_string(out, "mode", file->mode) ?: put_string(out, "reason", file->reason);
-	err = err ?: put_number(out, "rate_hz", file->rate) ?: put_number(out, "span_ns", file->span);
-	err = err ?: put_number(out, "samples", file->samples) ?: put_number(out, "whole", file->whole);
-	err = err ?: put_number(out, "threads", file->threads) ?: put_number(out, "cpu_ns", file->cpu);
-	err = err ?: put_number(out, "wall_ns", file->wall) ?: put_number(out, "idle_ns", file->idle);
-	err = err ?: put_number(out, "not_recorded_ns", file->not_recorded);
-	err = err ?: put_number(out, "shown_cpu_ns", file->shown.cpu);
-	err = err ?: put_number(out, "shown_wall_ns", file->shown.wall);
-	err = err ?: put_number(out, "left_out_cpu_ns", file->left_out.cpu);
-	err = err ?: put_key(out, "cut") ?: buf__puts(out, file->cut ? "true" : "false");
-	err = err ?: put_key(out, "losses") ?: buf__puts(out, "{");
+	err = err ?: put__string(out, "file", file->name) ?: put__number(out, "pid", (uint64_t)file->pid);
+	err = err ?: put__string(out, "command", file->command) ?: put__string(out, "started", started);
+	err = err ?: put__string(out, "mode", file->mode) ?: put__string(out, "reason", file->reason);
+	err = err ?: put__number(out, "rate_hz", file->rate) ?: put__number(out, "span_ns", file->span);
+	err = err ?: put__number(out, "samples", file->samples) ?: put__number(out, "whole", file->whole);
+	err = err ?: put__number(out, "threads", file->threads) ?: put__number(out, "cpu_ns", file->cpu);
+	err = err ?: put__number(out, "wall_ns", file->wall) ?: put__number(out, "idle_ns", file->idle);
+	err = err ?: put__number(out, "not_recorded_ns", file->not_recorded);
+	err = err ?: put__number(out, "shown_cpu_ns", file->shown.cpu);
+	err = err ?: put__number(out, "shown_wall_ns", file->shown.wall);
+	err = err ?: put__number(out, "left_out_cpu_ns", file->left_out.cpu);
+	err = err ?: put__key(out, "cut") ?: buf__puts(out, file->cut ? "true" : "false");
+	err = err ?: put__key(out, "losses") ?: buf__puts(out, "{");
 	if (file->losses.len)
 		err = err ?: buf__append(out, file->losses.data, file->losses.len);
 	return err ?: buf__puts(out, "}}");
@@ -86,59 +86,59 @@ static bool of_units(enum report_by by)
 
 static int put_row_name(struct buf *out, const struct table *table, const struct row_key *key)
 {
-	int err = put_string(out, "name", key->name);
+	int err = put__string(out, "name", key->name);
 
 	if (table->by == REPORT_THREAD)
-		err = err ?: put_string(out, "process", key->detail);
+		err = err ?: put__string(out, "process", key->detail);
 	if (of_units(table->by))
-		err = err ?: put_string(out, "compiler", key->module);
+		err = err ?: put__string(out, "compiler", key->module);
 	if (table->by == REPORT_UNIT)
-		err = err ?: put_string(out, "signature", key->detail);
+		err = err ?: put__string(out, "signature", key->detail);
 	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT)
 		return err;
-	err = err ?: put_string(out, "file", key->file) ?: put_number(out, "line", key->line);
+	err = err ?: put__string(out, "file", key->file) ?: put__number(out, "line", key->line);
 	if (key->kind == KIND_GROUP)
 		return err;
-	err = err ?: put_string(out, "module", key->module);
-	return err ?: put_string(out, "kind", kind__name(key->kind));
+	err = err ?: put__string(out, "module", key->module);
+	return err ?: put__string(out, "kind", kind__name(key->kind));
 }
 
 static int put_each(struct buf *out, const struct table *table, const struct rank *rank, bool counted)
 {
 	uint32_t i;
-	int err = put_key(out, "each") ?: buf__puts(out, "[");
+	int err = put__key(out, "each") ?: buf__puts(out, "[");
 
 	for (i = 0; i < table->files && !err; i++) {
 		const struct row_times *times = table__times(table, rank->row, i);
 
 		err = buf__puts(out, i ? ",{" : "{");
-		err = err ?: put_number(out, "exclusive_cpu_ns", times->exclusive.cpu);
-		err = err ?: put_number(out, "inclusive_cpu_ns", times->inclusive.cpu);
-		err = err ?: put_number(out, "exclusive_wall_ns", times->exclusive.wall);
-		err = err ?: put_number(out, "inclusive_wall_ns", times->inclusive.wall);
+		err = err ?: put__number(out, "exclusive_cpu_ns", times->exclusive.cpu);
+		err = err ?: put__number(out, "inclusive_cpu_ns", times->inclusive.cpu);
+		err = err ?: put__number(out, "exclusive_wall_ns", times->exclusive.wall);
+		err = err ?: put__number(out, "inclusive_wall_ns", times->inclusive.wall);
 		if (counted)
-			err = err ?: put_number(out, "calls", times->calls);
+			err = err ?: put__number(out, "calls", times->calls);
 		err = err ?: buf__puts(out, "}");
 	}
 	return err ?: buf__puts(out, "]");
 }
 
 /* A row of a table, or one that belongs to a row. */
-static int put_times(struct buf *out, const struct table *table, double total, const struct rank *rank, bool counted)
+int put__times(struct buf *out, const struct table *table, double total, const struct rank *rank, bool counted)
 {
-	int err = put_ns(out, "exclusive_ns", rank->exclusive);
+	int err = put__ns(out, "exclusive_ns", rank->exclusive);
 
-	err = err ?: put_ns(out, "inclusive_ns", rank->inclusive);
-	err = err ?: put_share(out, "exclusive_share", rank->exclusive, total);
-	err = err ?: put_share(out, "inclusive_share", rank->inclusive, total);
-	err = err ?: put_share(out, "running_share", rank->running, total);
+	err = err ?: put__ns(out, "inclusive_ns", rank->inclusive);
+	err = err ?: put__share(out, "exclusive_share", rank->exclusive, total);
+	err = err ?: put__share(out, "inclusive_share", rank->inclusive, total);
+	err = err ?: put__share(out, "running_share", rank->running, total);
 	if (table->files > 1) {
-		err = err ?: put_ns(out, "exclusive_sd_ns", rank->exclusive_sd);
-		err = err ?: put_ns(out, "inclusive_sd_ns", rank->inclusive_sd);
+		err = err ?: put__ns(out, "exclusive_sd_ns", rank->exclusive_sd);
+		err = err ?: put__ns(out, "inclusive_sd_ns", rank->inclusive_sd);
 	}
 	if (counted) {
-		err = err ?: put_ns(out, "elapsed_ns", rank->elapsed);
-		err = err ?: put_key(out, "calls") ?: buf__printf(out, "%.6g", rank->calls);
+		err = err ?: put__ns(out, "elapsed_ns", rank->elapsed);
+		err = err ?: put__key(out, "calls") ?: buf__printf(out, "%.6g", rank->calls);
 	}
 	return err ?: put_each(out, table, rank, counted);
 }
@@ -152,12 +152,12 @@ static int put_below(struct report *report, struct buf *out, const struct table 
 
 	if (err || !table)
 		return err;
-	err = put_key(out, key) ?: buf__puts(out, "[");
+	err = put__key(out, key) ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++) {
 		struct row_key name = table__key(table, table->ranks[i].row);
 
 		err = buf__puts(out, i ? ",\n{" : "{") ?: put_row_name(out, table, &name);
-		err = err ?: put_times(out, table, total, &table->ranks[i], above->by == REPORT_UNIT);
+		err = err ?: put__times(out, table, total, &table->ranks[i], above->by == REPORT_UNIT);
 		err = err ?: buf__puts(out, "}");
 	}
 	return err ?: buf__puts(out, "]");
@@ -171,7 +171,7 @@ static int put_row(struct report *report, struct buf *out, const struct table *t
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "{" : ",\n{");
 
 	err = err ?: put_row_name(out, table, &key);
-	err = err ?: put_times(out, table, total, rank, counted);
+	err = err ?: put__times(out, table, total, rank, counted);
 	err = err ?: put_below(report, out, table, total, rank->row);
 	return err ?: buf__puts(out, "}");
 }
@@ -185,10 +185,10 @@ static int put_table(struct report *report, struct buf *out, const struct table 
 	uint32_t i;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "\n{" : ",\n{");
 
-	err = err ?: put_string(out, "by", report_names[table->by]) ?: put_filter(out, "of", of);
-	err = err ?: put_string(out, "sort", inclusive ? "inclusive" : "exclusive");
-	err = err ?: put_ns(out, "total_ns", table->total) ?: put_number(out, "rows_all", table->n_rows);
-	err = err ?: put_key(out, "rows") ?: buf__puts(out, "[");
+	err = err ?: put__string(out, "by", report_names[table->by]) ?: put_filter(out, "of", of);
+	err = err ?: put__string(out, "sort", inclusive ? "inclusive" : "exclusive");
+	err = err ?: put__ns(out, "total_ns", table->total) ?: put__number(out, "rows_all", table->n_rows);
+	err = err ?: put__key(out, "rows") ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++)
 		err = put_row(report, out, table, table->total, &table->ranks[i]);
 	return err ?: buf__puts(out, "]}");
@@ -200,9 +200,9 @@ static int put_report(struct report *report, struct buf *out)
 	int err = buf__printf(out, "{\"schema\":\"cprofd-report\",\"major\":%d,\"minor\":%d",
 			      REPORT_MAJOR, REPORT_MINOR);
 
-	err = err ?: put_string(out, "generator", "cprofd@" CPROFD_VERSION);
-	err = err ?: put_string(out, "weight", report->wall ? "wall" : "cpu");
-	err = err ?: put_string(out, "calls", "not sampled");
+	err = err ?: put__string(out, "generator", "cprofd@" CPROFD_VERSION);
+	err = err ?: put__string(out, "weight", report->wall ? "wall" : "cpu");
+	err = err ?: put__string(out, "calls", "not sampled");
 	err = err ?: put_filters(out, &report->options->filter);
 	err = err ?: buf__puts(out, ",\n\"recordings\":[");
 	for (i = 0; i < report->read && !err; i++)
@@ -210,7 +210,9 @@ static int put_report(struct report *report, struct buf *out)
 	err = err ?: buf__puts(out, "],\n\"tables\":[");
 	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (report__wants(report, (enum report_by)i))
-			err = put_table(report, out, &report->tables[i]);
+			err = i == REPORT_TREE || i == REPORT_CHAIN || i == REPORT_REPEAT
+				      ? units_json__table(report, &report->tables[i], out)
+				      : put_table(report, out, &report->tables[i]);
 	return err ?: buf__puts(out, "]}\n");
 }
 

@@ -51,6 +51,8 @@ int report__new(const struct report_options *options, uint32_t files, struct rep
 
 struct report *report__free(struct report *report)
 {
+	struct buf *bufs[] = {&report->each, &report->unnamed_times, &report->stages, &report->chains,
+			      &report->repeated, &report->first,	 &report->next};
 	uint32_t i;
 
 	if (!report)
@@ -75,6 +77,10 @@ struct report *report__free(struct report *report)
 	buf__free(&report->part_times);
 	intern__free(&report->compiled);
 	buf__free(&report->compiled_times);
+	intern__free(&report->unnamed);
+	intern__free(&report->thread_names);
+	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+		buf__free(bufs[i]);
 	buf__free(&report->focused);
 	buf__free(&report->stack);
 	buf__free(&report->calls);
@@ -286,6 +292,10 @@ static void start_file(struct report *report)
 	buf__clear(&report->part_times);
 	intern__free(&report->compiled);
 	buf__clear(&report->compiled_times);
+	buf__clear(&report->each);
+	intern__free(&report->unnamed);
+	buf__clear(&report->unnamed_times);
+	buf__clear(&report->stages);
 	buf__clear(&report->focused);
 }
 
@@ -320,6 +330,7 @@ int report__read(struct report *report, int recording_fd, const char *name)
 
 int report__finish(struct report *report)
 {
+	const struct report_options all = {.sort = report->options->sort};
 	uint32_t i;
 	int err = 0;
 
@@ -328,8 +339,12 @@ int report__finish(struct report *report)
 		return -ENOENT;
 	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (report__wants(report, (enum report_by)i))
-			err = table__rank(&report->tables[i], report->options, report->wall,
+			err = table__rank(&report->tables[i], i == REPORT_TREE ? &all : report->options, report->wall,
 					  ROW_NONE);
+	if (!err && report__wants(report, REPORT_TREE))
+		err = tree__link(report);
+	if (report->options->sort != REPORT_SORT_DEFAULT)
+		compiles__sort(report);
 	return err;
 }
 

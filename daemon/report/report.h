@@ -30,6 +30,9 @@
 	X(PHASE, "phase", false)   /* of compiles */                                               \
 	X(PASS, "pass", false)	    /* of an optimiser */                                           \
 	X(TRIGGER, "trigger", false) /* the line that caused compiles */                            \
+	X(TREE, "tree", true)	    /* compiles in compiles, below the lines that caused them */    \
+	X(CHAIN, "chain", false)    /* each outermost compile, in the order of time */              \
+	X(REPEAT, "repeat", false)  /* compiles of functions that had been compiled before */       \
 	X(FUNCTION, "function", false)                                                             \
 	X(LINE, "line", false)	     /* a line of a function */                                    \
 	X(PACKAGE, "package", false) /* export/places.h */                                         \
@@ -45,11 +48,12 @@ enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
 extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
-#define REPORT_MAJOR 2
+#define REPORT_MAJOR 3
 #define REPORT_MINOR 0
 
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE };
 
+struct rules;
 struct report_options {
 	struct export_options filter;  /* and `lines`: of callers and callees */
 	uint32_t tables;	       /* 1 << enum report_by */
@@ -57,6 +61,10 @@ struct report_options {
 	enum report_sort sort;
 	uint32_t top;		 /* rows of a table; 0: all */
 	double until, min_share; /* of the total, 0 to 1; until 0: no end */
+	bool native_frames;	 /* the interpreter's own are rows, too: export/told.h */
+	uint32_t depth;		 /* of the tree; 0: all of it */
+	bool phases;		 /* the tree has phases and passes, too */
+	const struct rules *rules; /* borrowed: stages of compiles, whose outcome a cache may hold; NULL: none are told */
 	bool brief;		 /* no table was asked for by name: in text, those that say nothing are left out */
 };
 

@@ -4,6 +4,7 @@
 
 #include "export/callee.h"
 #include "export/pattern.h"
+#include "export/told.h"
 #include "report/internal.h"
 
 #define FOCUS_KNOWN 1u
@@ -12,7 +13,6 @@
 
 #define ROW_ITSELF "(itself)"
 #define ROW_OUTERMOST "(outermost)"
-#define ROW_INTERPRETER "(interpreter)"
 
 static uint32_t frame_at(const struct report *report, uint32_t i)
 {
@@ -139,18 +139,6 @@ static int focus_of(struct report *report, uint32_t frame, uint8_t *ret)
 	return 0;
 }
 
-/* The next frame from `i` on towards the caller (or the leaf) that is not the
- * interpreter's own; n: there is none. */
-static uint32_t beside(const struct report *report, uint32_t i, uint32_t n, bool outwards)
-{
-	for (;;) {
-		if (outwards ? ++i >= n : !i--)
-			return n;
-		if (model__frame(report->model, frame_at(report, i)).kind != FUNCTION_INTERPRETER)
-			return i;
-	}
-}
-
 static int note_row(struct table *table, const char *words, uint32_t *ret)
 {
 	const struct row_key key = {words, "", "", NULL, 0, ROW_NONE, FUNCTION_NOTE};
@@ -163,22 +151,18 @@ static int add_beside(struct report *report, struct table *table, uint32_t at, u
 		      const struct times *times)
 {
 	bool callers = table->by == REPORT_CALLERS;
-	uint32_t other = beside(report, at, n, callers), row;
+	uint32_t other = callers ? at + 1 : at - 1, row; /* what is none: n, UINT32_MAX */
 	int err;
 
 	if (other < n)
 		err = table__frame(table, report->model, frame_at(report, other), &row);
 	else
-		err = note_row(table,
-			       callers ? ROW_OUTERMOST
-			       : at    ? ROW_INTERPRETER
-				       : ROW_ITSELF,
-			       &row);
+		err = note_row(table, callers ? ROW_OUTERMOST : ROW_ITSELF, &row);
 	if (err)
 		return err;
 	table__stack(table);
 	table__inclusive(table, row, times);
-	if (callers ? at == 0 : other == 0 || other == n)
+	if (callers ? at == 0 : other == 0 || other >= n)
 		table__exclusive(table, row, times);
 	times__add(&table->totals[table->file], times);
 	return 0;
@@ -218,22 +202,41 @@ static int add_focus(struct report *report, uint32_t n, const struct times *time
 	return err;
 }
 
+/* The frames of a stack that are told, into report->stack; `focus`: those of callers and callees as well. */
+static int find_frames(struct report *report, uint32_t stack, bool focus, uint32_t *ret_n)
+{
+	uint8_t how = FOCUS_KNOWN;
+	bool alone = true, told;
+	int err = 0;
+
+	buf__clear(&report->stack);
+	while (stack != MODEL_ROOT && !err) {
+		struct model_node node = model__node(report->model, stack);
+		uint8_t kind = model__frame(report->model, node.frame).kind;
+
+		stack = node.parent;
+		told = report->options->native_frames || frame__is_told(kind, stack == MODEL_ROOT, alone);
+		if (focus && !told) {
+			err = focus_of(report, node.frame, &how);
+			told = how != FOCUS_KNOWN;
+		}
+		alone &= !told;
+		if (told)
+			err = err ?: buf__append(&report->stack, &node.frame, sizeof(node.frame));
+	}
+	*ret_n = (uint32_t)(report->stack.len / sizeof(uint32_t));
+	return err;
+}
+
 int stacks__add(struct report *report, uint32_t stack, const struct times *times)
 {
 	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE,
 						   REPORT_MODULE, REPORT_FILE};
 	uint32_t n;
 	size_t i;
-	int err = 0;
+	int err;
 
-	buf__clear(&report->stack);
-	while (stack != MODEL_ROOT && !err) {
-		struct model_node node = model__node(report->model, stack);
-
-		err = buf__append(&report->stack, &node.frame, sizeof(node.frame));
-		stack = node.parent;
-	}
-	n = (uint32_t)(report->stack.len / sizeof(uint32_t));
+	err = find_frames(report, stack, false, &n);
 	for (i = 0; i < sizeof(of_frames) / sizeof(of_frames[0]) && !err; i++) {
 		struct table *table = &report->tables[of_frames[i]];
 
@@ -248,6 +251,6 @@ int stacks__add(struct report *report, uint32_t stack, const struct times *times
 		times__add(&report->below[REPORT_CALLEE].totals[report->read], times);
 	}
 	if (!err && (report->options->callers || report->options->callees))
-		err = add_focus(report, n, times);
+		err = find_frames(report, stack, true, &n) ?: add_focus(report, n, times);
 	return err;
 }

@@ -46,7 +46,7 @@ static void put_file(const struct report *report, const struct report_file *file
 	fputc('\n', out);
 }
 
-static void put_place(const struct row_key *key, FILE *out)
+void text__place(const struct row_key *key, FILE *out)
 {
 	if (*key->file) {
 		fputs("  ", out);
@@ -70,7 +70,8 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 {
 	return (struct shape){
 		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
-		.counted = by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER,
+		.counted = by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
+			   by == REPORT_TREE || by == REPORT_REPEAT,
 	};
 }
 
@@ -120,11 +121,11 @@ static void put_name(const struct table *table, const struct row_key *key, FILE 
 		snprintf(name, sizeof(name), "%s(%s)", key->name, key->detail);
 		fit__name(out, name, UNIT_WIDTH);
 		if (*key->file)
-			put_place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
+			text__place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
 				  table->by != REPORT_UNIT)) {
 		fit__name(out, key->name, NAME_WIDTH);
-		put_place(key, out);
+		text__place(key, out);
 	} else if (*key->detail) { /* a thread and its process */
 		fprintf(out, "%-24s  ", key->name);
 		fit__name(out, key->detail, FILE_WIDTH);
@@ -178,7 +179,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 		} else if (key.kind != FUNCTION_NOTE) {
 			fprintf(out, "%*s%6.2f %%  %s by %s", at, "", percent(rank->inclusive, above->total),
 				above->by == REPORT_UNIT ? "caused" : "called", key.name);
-			put_place(&key, out);
+			text__place(&key, out);
 		} else {
 			continue;
 		}
@@ -221,6 +222,11 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 		put_name(table, &key, out);
 		err = put_below(report, table, table->ranks[i].row, at, &before, out);
 	}
+	if (table->by == REPORT_UNIT && report->each.len) {
+		fprintf(out, "%*s", at, "");
+		units_text__chains(report, out);
+		fputs("; --by=chain, --tree\n", out);
+	}
 	return err;
 }
 
@@ -239,7 +245,7 @@ static bool is_shown(const struct report *report, enum report_by by)
 		return report->has_native;
 	if (by == REPORT_UNIT)
 		return report->compiles;
-	return (by != REPORT_PHASE && by != REPORT_PASS) || table->n_rows;
+	return (by != REPORT_PHASE && by != REPORT_PASS && by != REPORT_REPEAT) || table->n_rows;
 }
 
 static void put_legend(const struct report *report, FILE *out)
@@ -280,7 +286,9 @@ int report__text(struct report *report, FILE *out)
 			report->files);
 	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (is_shown(report, (enum report_by)i))
-			err = put_table(report, &report->tables[i], out);
+			err = i == REPORT_TREE || i == REPORT_CHAIN || i == REPORT_REPEAT
+				      ? units_text__table(report, &report->tables[i], out)
+				      : put_table(report, &report->tables[i], out);
 	put_legend(report, out);
 	if (fflush(out) || ferror(out))
 		return errno ? -errno : -EIO;

@@ -7,7 +7,6 @@
 
 #include "report/internal.h"
 
-#define ROW_OUTSIDE "(outside of compiles)"
 #define ROW_NO_NAME "(name unknown)"
 #define ROW_NO_TRIGGER "(not known)"
 
@@ -22,7 +21,8 @@ struct compiled {
 bool units__wanted(const struct report *report)
 {
 	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_PHASE) ||
-	       report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER);
+	       report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER) ||
+	       report__wants(report, REPORT_TREE) || compiles__wanted(report);
 }
 
 static int add_to(struct report *report, uint32_t thread, uint32_t node, const struct times *times,
@@ -68,12 +68,14 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		call->met = true;
 		err = add_to(report, thread->id, call->node, &none, 1);
 	}
+	if (!err && compiles__wanted(report) && model->call_now != CALL_NONE)
+		err = compiles__sampled(report, thread->id, model->call_now, &times);
 	return err;
 }
 
 /* --- rows --- */
 
-static struct row_key key_of(const struct unit_node *node)
+struct row_key units__key(const struct unit_node *node)
 {
 	struct row_key key = {*node->name ? node->name : ROW_NO_NAME,
 			      "",
@@ -91,8 +93,7 @@ static struct row_key key_of(const struct unit_node *node)
 	return key;
 }
 
-static int trigger_row(struct report *report, struct table *table, uint32_t trigger,
-		       uint32_t parent, uint32_t *ret)
+int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret)
 {
 	struct row_key key = {ROW_NO_TRIGGER, "", "", NULL, 0, ROW_NONE, FUNCTION_NOTE};
 	struct model_frame frame;
@@ -129,7 +130,7 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls)
 	struct unit_node node = unit_tree__node(tree, id);
 	struct table *table = table_of(report, node.kind), *causes = &report->below[REPORT_UNIT],
 		     *triggers = &report->tables[REPORT_TRIGGER];
-	struct row_key key = key_of(&node);
+	struct row_key key = units__key(&node);
 	uint32_t row, cause;
 	int err;
 
@@ -142,13 +143,13 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls)
 	if (node.kind != UNIT_COMPILE)
 		return 0;
 	report->compiles = true;
-	err = trigger_row(report, causes, outermost(tree, id).trigger, row, &cause);
+	err = units__trigger_row(report, causes, outermost(tree, id).trigger, row, &cause);
 	if (err)
 		return err;
 	table__times(causes, cause, report->read)->calls += calls;
 	if (node.parent)
 		return 0;
-	err = trigger_row(report, triggers, node.trigger, ROW_NONE, &row);
+	err = units__trigger_row(report, triggers, node.trigger, ROW_NONE, &row);
 	if (!err)
 		table__times(triggers, row, report->read)->calls += calls;
 	return err;
@@ -185,7 +186,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 	for (at = id; at && !err;) {
 		struct unit_node node = unit_tree__node(tree, at);
 		struct table *table = table_of(report, node.kind);
-		struct row_key key = key_of(&node);
+		struct row_key key = units__key(&node);
 		bool compile = node.kind == UNIT_COMPILE, own = compile ? !compile_met : at == id,
 		     fresh;
 
@@ -201,13 +202,13 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		compile_met |= compile;
 		if (!compile || !(fresh || own))
 			continue;
-		err = trigger_row(report, causes, trigger, row, &cause);
+		err = units__trigger_row(report, causes, trigger, row, &cause);
 		if (!err && fresh)
 			times__add(&table__times(causes, cause, report->read)->inclusive, times);
 		if (!err && own)
 			table__exclusive(causes, cause, times);
 	}
-	err = err ?: trigger_row(report, triggers, trigger, ROW_NONE, &row);
+	err = err ?: units__trigger_row(report, triggers, trigger, ROW_NONE, &row);
 	if (err)
 		return err;
 	table__exclusive(triggers, row, times);
@@ -217,8 +218,8 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 
 int units__add(struct report *report)
 {
-	static const enum report_by all[] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS,
-					     REPORT_TRIGGER};
+	static const enum report_by all[] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
+					     REPORT_TREE, REPORT_CHAIN, REPORT_REPEAT};
 	uint32_t i;
 	size_t t;
 	int err = 0;
@@ -233,13 +234,17 @@ int units__add(struct report *report)
 		if (!model__thread(report->model, key->thread)->shown)
 			continue;
 		err = add_calls(report, node, sum->calls);
+		if (report__wants(report, REPORT_TREE))
+			err = err ?: tree__calls(report, node, sum->calls);
 		if (!sum->self.wall)
 			continue;
 		err = err
 			      ?: (node ? add_path(report, node, &sum->self)
 				       : add_outside(report, &sum->self));
+		if (report__wants(report, REPORT_TREE))
+			err = err ?: tree__times(report, node, &sum->self);
 		for (t = 0; t < sizeof(all) / sizeof(all[0]); t++)
 			times__add(&report->tables[all[t]].totals[report->read], &sum->self);
 	}
-	return err;
+	return err || !compiles__wanted(report) ? err : compiles__add(report);
 }

@@ -106,6 +106,16 @@ uint32_t rules__native(const struct rules *rules, const char *name)
 	return RULE_NONE;
 }
 
+const struct compiler *rules__compiler_named(const struct rules *rules, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < rules->n_compilers; i++)
+		if (!compiler__gone(&rules->compilers[i]) && !strcmp(rules->compilers[i].name, name))
+			return &rules->compilers[i];
+	return NULL;
+}
+
 bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *file)
 {
 	return compiler < rules->n_compilers &&

@@ -194,31 +194,44 @@ static int word_own(struct parser *parser) { return read_words(parser, &parser->
 static int word_loaded(struct parser *parser) { return read_words(parser, &parser->compiler->loaded); }
 static int word_strip(struct parser *parser) { return read_words(parser, &parser->compiler->strips); }
 
-/* group "name" pattern pattern */
-static int word_group(struct parser *parser)
+/* "name" pattern pattern */
+static int read_group(struct parser *parser, struct rule_group **groups, uint32_t *n, uint32_t max)
 {
 	struct line_reader *line = &parser->line;
-	struct compiler *compiler = parser->compiler;
 	struct rule_group *grown;
 	const char *start = line->at + 1, *end;
 
 	end = line->at < line->end && *line->at == '"' ?
 		      memchr(start, '"', (size_t)(line->end - start)) : NULL;
 	if (!end || end == start)
-		return line__fail(line, "here the group's name is missing, in \"\"");
+		return line__fail(line, "here a name is missing, in \"\"");
 	if (end - start >= (long)RULES_WORD_MAX / 2)
-		return line__fail(line, "this is longer than a group's name may be");
-	if (compiler->n_groups == RULES_PATTERNS_MAX)
-		return line__fail(line, "more groups than there may be");
-	grown = rules__grow(line->rules, compiler->groups, sizeof(*grown), compiler->n_groups);
+		return line__fail(line, "this is longer than such a name may be");
+	if (*n == max)
+		return line__fail(line, "more of these than there may be");
+	grown = rules__grow(line->rules, *groups, sizeof(*grown), *n);
 	if (!grown)
 		return -ENOMEM;
-	compiler->groups = grown;
-	grown += compiler->n_groups++;
+	*groups = grown;
+	grown += (*n)++;
 	*grown = (struct rule_group){.name = rules__keep(line->rules, start, (size_t)(end - start))};
 	line->at = end + 1;
 	line__skip_space(line);
 	return grown->name ? read_words(parser, &grown->patterns) : -ENOMEM;
+}
+
+static int word_group(struct parser *parser)
+{
+	struct compiler *compiler = parser->compiler;
+
+	return read_group(parser, &compiler->groups, &compiler->n_groups, RULES_PATTERNS_MAX);
+}
+
+static int word_stage(struct parser *parser)
+{
+	struct compiler *compiler = parser->compiler;
+
+	return read_group(parser, &compiler->stages, &compiler->n_stages, RULES_STAGES_MAX);
 }
 
 static int word_file(struct parser *parser) { return read_words(parser, &parser->rule->files); }
@@ -249,6 +262,7 @@ static const struct {
 	{"loaded", COMPILER, word_loaded},
 	{"strip", COMPILER, word_strip},
 	{"group", COMPILER, word_group},
+	{"stage", COMPILER, word_stage},
 	{"unit", ANYWHERE, word_unit},
 	{"phase", ANYWHERE, word_phase},
 	{"pass", ANYWHERE, word_pass},

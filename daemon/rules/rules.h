@@ -21,6 +21,7 @@
 #define RULES_WORD_MAX 512u       /* bytes of a pattern or a literal */
 #define RULES_STEPS_MAX 8u        /* func_ir.func_id.func_qualname has three */
 #define RULES_CHOICES_MAX 4u      /* a | b | c | d */
+#define RULES_STAGES_MAX 4u
 
 /* The order is that of nesting, and the number is what events say (docs/protocol.md). */
 enum rule_kind { RULE_UNIT, RULE_PHASE, RULE_PASS, RULE_KINDS };
@@ -67,7 +68,7 @@ struct rule {
 	struct choices name, signature, defined;
 };
 
-/* A name that passes are shown by: of those that match. */
+/* A name that passes are shown by: of those that match. Or a stage of a compile: its phases. */
 struct rule_group {
 	const char *name;
 	struct patterns patterns;
@@ -79,7 +80,8 @@ struct compiler {
 	struct patterns strips;    /* ends of names that are left out */
 	struct patterns loaded;    /* files that show it is there: a rule that never matches then is told */
 	struct rule_group *groups;
-	uint32_t n_groups, first, n_rules;
+	struct rule_group *stages; /* what a cache may hold the outcome of: typing, object code */
+	uint32_t n_groups, n_stages, first, n_rules;
 };
 
 struct rules_error {
@@ -120,6 +122,8 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 		       const struct rule_variables *variables);
 /* ... of a native frame, by its demangled name. */
 uint32_t rules__native(const struct rules *rules, const char *name);
+/* The compiler of this name that is not gone; NULL: none. */
+const struct compiler *rules__compiler_named(const struct rules *rules, const char *name);
 bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *file);
 
 /* The text of a name by the first source that needs no value; 0, or -ENODATA: there is none. `frame` is the frame's own

@@ -7,6 +7,7 @@
 #include "events/loss_names.h"
 #include "export/callee.h"
 #include "export/model.h"
+#include "export/told.h"
 #include "top/units.h"
 
 enum { OWN, TOTAL };
@@ -117,7 +118,6 @@ static int add_plain(struct view *view, uint32_t number, uint64_t cpu)
 	return err;
 }
 
-/* The interpreter's own frames say nothing to who wrote the Python code: their time is that of the frame around them. */
 static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 {
 	struct callee_finder finder = CALLEE_FINDER_NONE;
@@ -130,7 +130,7 @@ static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 		struct model_frame frame = model__frame(&top->model, node.frame);
 
 		stack = node.parent;
-		if (frame.kind == FUNCTION_INTERPRETER && (stack != MODEL_ROOT || !own))
+		if (!frame__is_told(frame.kind, stack == MODEL_ROOT, own))
 			continue;
 		err = add_frame(top, TOP_FUNCTION, node.frame, cpu, own) ?: add_frame(top, TOP_LINE, node.frame, cpu, own);
 		if (!err && callee_finder__frame(&finder, &frame, node.frame, &callee))

@@ -27,6 +27,8 @@ static void report_to_nobody(int fd, const struct export_options *filter)
 					       .tables = (1u << REPORT_BY_COUNT) - 1,
 					       .callers = "f*",
 					       .callees = "g",
+					       .phases = filter->lines,
+					       .native_frames = filter->idle,
 					       .top = 10};
 	_cleanup_free_ char *text = NULL;
 	size_t len;

@@ -93,7 +93,7 @@ def test_pprof(recordings):
             for location in set(stack):
                 sums[location][1] += cpu
         have = {key: tuple(pair) for key, pair in sums.items() if pair[1]}
-        want = add_up(samples, lambda f: (f.name, f.file, f.first, f.line or f.first, f.module))
+        want = add_up(samples, lambda f: (f.name, f.file, f.first, f.line or f.first, f.module), told=lambda stack: stack)
         same(name, have, want)
         told = report(recordings.path(name))["recordings"][0]
         expect(sum(values[1] for _, values, _ in profile.samples) == told["wall_ns"], "wall time")
@@ -126,7 +126,7 @@ def test_go_tool_pprof(recordings):
         raise Skip("go tool pprof is missing (apt-get install golang-go)")
     path = os.path.join(recordings.folder, "native.pb.gz")
     cprofd("convert", recordings.path("native"), "-f", "pprof", "-o", path)
-    result = report(recordings.path("native"), "--by=function")
+    result = report(recordings.path("native"), "--by=function", "--native-frames")
 
     def pprof(*args):
         run = subprocess.run([go, "tool", "pprof", *args, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200)
@@ -173,7 +173,7 @@ def test_svg(recordings):
             row.sort()
             expect(all(a + w <= b + 1e-3 for (a, w), (b, _) in zip(row, row[1:])), "frames overlap")
         # The frames of one name at its outermost place have its inclusive time.
-        inclusive = {f[0]: n for f, (_, n) in add_up(samples, function).items() if f[0] != "down"}
+        inclusive = {f[0]: n for f, (_, n) in add_up(samples, function, told=lambda stack: stack).items() if f[0] != "down"}
         entries = collections.Counter()
         for sample in samples:
             entries[sample.stack[-1].name] += sample.cpu

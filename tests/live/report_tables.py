@@ -1,14 +1,16 @@
 """report.py: the tables, filters, and the forms they are printed in."""
 import collections
 import csv
+import fnmatch
 import io
 import json
 import os
+import re
 import statistics
 
 import report_formats
-from report_truth import (INTERPRETER, ROOT, add_up, at_line, cprofd, expect, function, module, package,
-                          read_recording, report, rows_of, same, shown)
+from report_truth import (CAUSES, INTERPRETER, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
+                          read_recording, report, rows_of, same, shown, told)
 
 
 def test_tables(recordings):
@@ -45,6 +47,43 @@ def test_tables(recordings):
                 running += row["exclusive_ns"]
                 expect(abs(row["running_share"] - running / total) < 1e-6, "running total", row)
             expect(abs(running - total) <= 1, "exclusive times do not add up", table["by"], running, total)
+
+
+def test_native_frames(recordings):
+    # By the target's own CPU clock: a third of it in short(), two thirds in long(), bytecode alone.
+    program = os.path.join(recordings.folder, "known.py")
+    with open(program, "w") as file:
+        file.write("""
+import time
+def short(end):
+    while time.thread_time_ns() < end:
+        x = y = 1; BYTECODE
+def long(end):
+    while time.thread_time_ns() < end:
+        x = y = 1; BYTECODE
+clock = time.thread_time_ns
+for i in range(50):
+    short(clock() + 10000000)
+    long(clock() + 20000000)
+""".replace("BYTECODE", "x = y; y = x; " * 2000))
+    path = os.path.join(recordings.folder, "known.cprof")
+    words = cprofd("record", "-o", path, "--", PYTHON, program).err
+    samples = read_recording(path)
+    expect(any(f.kind == INTERPRETER for s in samples for f in s.stack), "no native frames of the interpreter")
+    # The clock's own system call is inside of these frames as well.
+    rows = {r["name"]: r["inclusive_share"] for r in report(path, "--by=function")["tables"][0]["rows"]}
+    spent = rows["short"] + rows["long"]
+    expect(spent > 0.9 and abs(rows["short"] / spent - 1 / 3) < 0.02, "not what the target's clock says", rows)
+    own = {r["name"]: r["exclusive_share"] for r in report(path, "--by=function")["tables"][0]["rows"]}
+    expect(own["short"] + own["long"] > 0.85 and not any("_PyEval" in name for name in own), "time of the eval loop", own)
+    # The summary says the same.
+    said = dict(re.findall(r"^ *([\d.]+) %  +[\d.]+ %  (\S+)", words.split("CPU time by function:")[1], re.M))
+    expect(len(said) > 3 and all(abs(float(share) - 100 * own[name]) < 0.06 for name, share in said.items() if name in own), "the summary", said, own)
+    same("with them", shown(report(path, "--by=function", "--native-frames")["tables"][0]["rows"]), add_up(samples, function, told=lambda stack: stack))
+    # What is asked for by name is there without the option.
+    table = report(path, "--callees", "PyEval_EvalCode")["tables"][0]
+    want = sum(s.cpu for s in samples if any(f.name == "PyEval_EvalCode" for f in s.stack))
+    expect(table["total_ns"] == want, "callees of one of them", table["total_ns"], want)
 
 
 def add_up_units(samples, kind):
@@ -84,11 +123,140 @@ def test_units(recordings):
         same(by, have, want)
     have = {(r["name"], r["file"], r["line"], r["module"]): r["inclusive_ns"] for r in rows_of(result, "trigger")}
     same("triggers", have, triggers)
+    expect({(key[0], os.path.basename(key[1]), key[2]) for key in have} - {("(not known)", "", 0)} == CAUSES, "the lines that cause compiles", have)
     names = {(r["name"], r["signature"]) for r in rows_of(result, "unit")}
     # Numba's own spelling of what COMPILE asks for.
     expect({("total", "UniTuple(int64 x 3)"), ("total", "UniTuple(float64 x 2)")} <= names, "the compiles", names)
     text = cprofd("report", recordings.path("native"), "--by=unit,trigger", "--top", "3").out
     expect("caused by" in text and "elapsed" in text and "times" in text, "the text", text)
+
+
+def cause(unit):
+    trigger = unit["trigger"]
+    return at_line(trigger) if trigger else ("(not known)", "", 0, "")
+
+
+def add_up_tree(samples, phases):
+    """{path: [exclusive, inclusive, elapsed, calls]}; a path begins with the line that caused it."""
+    sums, calls = collections.defaultdict(lambda: [0, 0, 0, 0]), {}
+
+    def path_of(within):  # innermost first
+        return (cause(within[-1]),) + tuple((u["kind"], u["name"], u["signature"]) for u in reversed(within) if phases or u["kind"] == 0)
+
+    for sample in samples:
+        if not sample.units:
+            for i, time in enumerate((sample.cpu, sample.cpu, sample.wall)):
+                sums["(outside of compiles)",][i] += time
+            continue
+        path = path_of(sample.units)
+        for n in range(1, len(path) + 1):
+            sums[path[:n]][1] += sample.cpu
+            sums[path[:n]][2] += sample.wall
+        own = max(n for n in range(1, len(path) + 1) if n == 1 or path[n - 1][0] == 0)
+        if own > 1:
+            sums[path[:own]][0] += sample.cpu
+        if own != len(path):
+            sums[path][0] += sample.cpu
+        for i, unit in enumerate(sample.units):
+            calls[unit["serial"]] = sample.units[i:]
+    for within in calls.values():
+        if phases or within[0]["kind"] == 0:
+            sums[path_of(within)][3] += 1
+        if len(within) == 1:
+            sums[cause(within[0]),][3] += 1
+    return {k: tuple(v) for k, v in sums.items()}
+
+
+def branches(rows, above=(), depth=1):
+    for row in rows:
+        kind = ["unit", "phase", "pass"].index(row["what"]) if row["what"] in ("unit", "phase", "pass") else None
+        key = (row["name"] if row["what"] == "outside" else (row["name"], row["file"], row["line"], row["module"])) if kind is None \
+            else (kind, row["name"], row.get("signature", ""))
+        yield above + (key,), row, depth
+        yield from branches(row["rows"], above + (key,), depth + 1)
+
+
+def test_tree(recordings):
+    path, samples = recordings.path("native"), recordings.samples("native")
+    for phases in (False, True):
+        rows = report(path, "--tree", *["--phases"] * phases)["tables"][0]["rows"]
+        have = {key: (r["exclusive_ns"], r["inclusive_ns"], r["elapsed_ns"], r["calls"]) for key, r, _ in branches(rows)}
+        same("tree, phases: %s" % phases, have, add_up_tree(samples, phases))
+        for key, row, _ in branches(rows):
+            order = [r["inclusive_ns"] for r in row["rows"]]
+            expect(order == sorted(order, reverse=True) and sum(order) <= row["inclusive_ns"], "order or sums", row)
+    rows = list(branches(rows))
+    cut = list(branches(report(path, "--tree", "--phases", "--depth", "3", "--top", "2", "--min-share", "1%")["tables"][0]["rows"]))
+    total = sum(s.cpu for s in samples)
+    expect(max(depth for *_, depth in cut) == 3 and all(r["inclusive_ns"] >= total / 100 and len(r["rows"]) <= 2 for _, r, _ in cut), "cuts", cut)
+    text = cprofd("report", path, "--tree", "--phases").out
+    at = {name: text.split(name)[0].split("\n")[-1] for name in ("caused by <module>", "total(UniTuple", "native_lowering")}
+    widths = [len(line) for line in at.values()]
+    expect(widths[0] < widths[1] < widths[2] and "by tree" in text, "indentation", at)
+    told = [line for line in csv.DictReader(io.StringIO(cprofd("report", path, "--tree", "--phases", "--csv").out, newline=""))]
+    expect([(r["name"], int(r["inclusive_ns"]), int(r["depth"])) for r in told] == [(r["name"], r["inclusive_ns"], d) for _, r, d in rows], "CSV")
+
+
+def each_compile(samples):
+    """The compiles in the order of their begin, with their own CPU time by innermost phase of a stage."""
+    rules = open(os.path.join(ROOT, "rules/numba.rules")).read()
+    stages = {name: patterns.split() for name, patterns in re.findall(r'^stage "(.*)" (.*)', rules, re.M)}
+    found = {}
+    for sample in samples:
+        for unit in reversed(sample.units):
+            if unit["kind"] == 0:
+                found.setdefault(unit["serial"], dict(unit, own=collections.Counter(), cpu=0))["cpu"] += sample.cpu
+        inner = next((i for i, u in enumerate(sample.units) if u["kind"] == 0), None)
+        if inner is None:
+            continue
+        own = found[sample.units[inner]["serial"]]["own"]
+        own["all"] += sample.cpu
+        own[next((s for u in sample.units[:inner] for s, ps in stages.items() if any(fnmatch.fnmatch(u["name"], p) for p in ps)), "")] += sample.cpu
+    return list(found.values()), stages
+
+
+def test_chains(recordings):
+    path, samples = recordings.path("native"), recordings.samples("native")
+    compiles, _ = each_compile(samples)
+    table = report(path, "--by=chain")["tables"][0]
+    roots = [c for c in compiles if not c["parent"]]
+    expect(len(roots) == 3 and {(r["trigger"]["name"], os.path.basename(r["trigger"]["file"]), r["trigger"]["line"]) for r in table["rows"]} == CAUSES,
+           "three calls compile", table["rows"])
+    have = [(r["name"], r["signature"], r["start_ns"], r["elapsed_ns"], r["inclusive_ns"], r["compiles"]) for r in table["rows"]]
+    want = []
+    for root in roots:
+        inside = 0
+        for compile in compiles:
+            at = compile
+            while at["parent"]:
+                at = at["parent"]
+            inside += at["serial"] == root["serial"]
+        want.append((root["name"], root["signature"], root["begin"], root["end"] - root["begin"], root["cpu"], inside))
+    expect(have == want, "chains", have, want)
+    after = [r.get("after_ns") for r in table["rows"]]
+    expect(after == [None] + [max(0, b["begin"] - a["end"]) for a, b in zip(roots, roots[1:])], "between them", after)
+    lengths = [r["inclusive_ns"] for r in report(path, "--by=chain", "--sort=inclusive")["tables"][0]["rows"]]
+    expect(lengths == sorted((r["inclusive_ns"] for r in table["rows"]), reverse=True), "longest first", lengths)
+    for text in (cprofd("report", path, "--by=chain").out, cprofd("report", path, "--by=unit").out):
+        expect("3 chains of compiles, entered from 3 lines" in text, "the text", text)
+
+
+def test_repeats(recordings):
+    path, samples = recordings.path("native"), recordings.samples("native")
+    compiles, stages = each_compile(samples)
+    rows = report(path, "--by=repeat")["tables"][0]["rows"]
+    have = {(r["name"], r["signature"], r["reason"]): ({s["stage"]: s["exclusive_ns"] for s in r["saved"]}, r["exclusive_ns"], r["calls"])
+            for r in rows if r["name"] == "total"}
+    expect(set(have) == REPEATS, "what is compiled again, and why", have)
+    want = {}
+    for compile in [c for c in compiles if c["name"] == "total"][1:]:
+        reason = next(r for n, s, r in REPEATS if s == compile["signature"])
+        want["total", compile["signature"], reason] = ({s: compile["own"][s] for s in [*stages, "all"]}, compile["own"]["all"], 1)
+    expect(have == want, "what caches had saved", have, want)
+    for saved, own, _ in have.values():
+        expect(0 < saved["typing"] < saved["object code"] and saved["typing"] + saved["object code"] <= own, "stages", saved)
+    text = cprofd("report", path).out
+    expect("by repeat" in text and "typing" in text and "by repeat" not in cprofd("report", recordings.path("python")).out, "the text", text)
 
 
 def test_what_says_nothing_is_left_out(recordings):
@@ -108,10 +276,7 @@ def beside(stack, match, outwards):
         return None
     at = places[-1] if outwards else places[0]
     others = stack[at + 1:] if outwards else stack[:at][::-1]
-    for frame in others:
-        if frame.kind != INTERPRETER:
-            return frame
-    return "(outermost)" if outwards else "(itself)" if at == 0 else "(interpreter)"
+    return others[0] if others else "(outermost)" if outwards else "(itself)"
 
 
 def test_callers_and_callees(recordings):
@@ -123,7 +288,7 @@ def test_callers_and_callees(recordings):
             for lines in (False, True) if name == "python" else (False,):
                 want = collections.Counter()
                 for sample in samples:
-                    other = beside(sample.stack, match, outwards)
+                    other = beside(told(sample.stack), match, outwards)
                     if other:
                         key = (other, "", 0, "") if isinstance(other, str) else (at_line if lines else function)(other)
                         want[key] += sample.cpu
@@ -278,10 +443,19 @@ def test_json_is_as_documented(recordings):
 
     def check_rows(table, rows, several):
         kinds = [table["by"]] + ["several"] * several
+        if table["by"] == "chain":
+            for row in rows:
+                check("chains", row)
+            return
         kinds += ["function"] * (table["by"] in ("function", "line", "callee", "callers", "callees", "trigger"))
-        counted = ["trigger"] * (table["by"] in ("unit", "phase", "pass", "trigger"))
+        counted = ["trigger"] * (table["by"] in ("unit", "phase", "pass", "trigger", "tree", "repeat"))
         for row in rows:
-            check("rows", row, *kinds, *counted)
+            what = {"trigger": ["function"], "unit": ["compile"], "phase": ["phase"], "pass": ["phase"]}.get(row.get("what"), [])
+            check("rows", row, *kinds, *counted, *what)
+            if table["by"] == "tree":
+                check_rows(table, row["rows"], several)
+            for stage in row.get("saved", []):
+                check("saved", stage)
             for each in row["each"]:
                 check("each", each, *counted)
             for line in row.get("lines", []):
@@ -291,15 +465,15 @@ def test_json_is_as_documented(recordings):
             for line in row.get("triggers", []):
                 check("rows", line, "function", "trigger", *(["several"] if several else []))
 
-    every = "--by=class,thread,unit,phase,pass,trigger,function,line,package,module,file,callee"
+    every = "--by=class,thread,unit,phase,pass,trigger,tree,chain,repeat,function,line,package,module,file,callee"
     one, two = recordings.path("native"), recordings.path("python")
-    for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every],
+    for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
                  [two, "--thread", "python3", "--window", "0,2", "--function", "down", "--module", "(generated code)"][:7],
                  [two, "--module", "json"][:1] + ["--class", "not determined"]):
         result = report(*args)
         check("", result)
         check("filters", result["filters"])
-        expect(result["schema"] == "cprofd-report" and result["major"] == 2, "version")
+        expect(result["schema"] == "cprofd-report" and result["major"] == 3, "version")
         for recording in result["recordings"]:
             check("recordings", recording)
         for table in result["tables"]:

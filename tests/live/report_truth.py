@@ -51,8 +51,15 @@ def total(numbers):
     return s
 f = numba.njit(total)
 f((1, 2, 3))
-f((1.0, 2.0))
+space = {"f": f}
+exec("def call():\\n    f((1.0, 2.0))\\n", space)
+space["call"]()
+numba.njit(total)((1, 2, 3))
 """
+# Which lines cause compiles; one is of <string>, as all code of -c and of exec().
+CAUSES = {("<module>", "compile.py", COMPILE.split("\n").index(line) + 1) for line in ("f((1, 2, 3))", "numba.njit(total)((1, 2, 3))")} | {("call", "<string>", 2)}
+# By hand: total() is compiled for integers, for other types, and for integers again by another dispatcher.
+REPEATS = {("total", "UniTuple(float64 x 2)", "new types"), ("total", "UniTuple(int64 x 3)", "same types")}
 
 
 class Skip(Exception):
@@ -106,13 +113,14 @@ def read_recording(path):
         elif event == "classes":
             classes += [row[0] for row in line["rows"]]
         elif event == "units":
-            for parent, _, kind, _, name, signature, _, trigger, *_ in line["rows"]:
+            for parent, thread, kind, _, name, signature, begin, trigger, *defined in line["rows"]:
                 serial += 1
                 units.append({"serial": serial, "parent": units[parent], "kind": kind, "name": name or "(name unknown)",
-                              "signature": signature, "trigger": trigger and stacks[trigger][1]})
+                              "signature": signature, "trigger": trigger and stacks[trigger][1], "thread": thread,
+                              "begin": begin - origin, "end": begin - origin, "defined": tuple(defined) or ("", 0)})
         elif event == "unit_end":
             if line.get("name"):
-                units[line["id"]].update(name=line["name"], signature=line["signature"])
+                units[line["id"]].update(name=line["name"], signature=line["signature"], defined=(line["file"], line["line"]))
         elif event == "thread":
             threads.setdefault(line["id"], {}).update(line)
         elif event == "functions":
@@ -131,6 +139,7 @@ def read_recording(path):
                 within, unit = [], units[unit]
                 while unit:
                     within.append(unit)
+                    unit["end"] = time - origin
                     unit = unit["parent"]
                 path = []
                 while stack:
@@ -142,12 +151,18 @@ def read_recording(path):
     return samples
 
 
-def add_up(samples, key, weight=lambda sample: sample.cpu):
+def told(stack):
+    """Without the interpreter's own frames, unless there are no others."""
+    return tuple(frame for frame in stack if frame.kind != INTERPRETER) or stack[-1:]
+
+
+def add_up(samples, key, weight=lambda sample: sample.cpu, told=told):
     """{key: [exclusive, inclusive]}"""
     sums = collections.defaultdict(lambda: [0, 0])
     for sample in samples:
-        sums[key(sample.stack[0])][0] += weight(sample)
-        for row in {key(frame) for frame in sample.stack}:
+        stack = told(sample.stack)
+        sums[key(stack[0])][0] += weight(sample)
+        for row in {key(frame) for frame in stack}:
             sums[row][1] += weight(sample)
     return {row: tuple(pair) for row, pair in sums.items() if pair[1]}
 
@@ -181,7 +196,7 @@ class Recordings:
 
     def __init__(self, folder):
         self.folder, self.known = folder, {}
-        program = os.path.join(folder, "compile.py")  # a line of a file causes a compile, one of <string> may be Numba's own
+        program = os.path.join(folder, "compile.py")
         with open(program, "w") as file:
             file.write(COMPILE)
         for name, args in (("python", ["-r", "2k", "--native=off", "--", PYTHON, "-c", TARGET]),

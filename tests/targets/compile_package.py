@@ -27,6 +27,10 @@ class CompilerBase:
 '''
 MACHINERY = '''
 class PassManager:
+    def run(self, index, state, body):
+        pass_inst = state
+        return self._runPass(index, pass_inst, body)
+
     def _runPass(self, index, pss, internal_state):
         def check(body):
             return body(), pss
@@ -119,7 +123,7 @@ def main():
             for i, name in enumerate(names):
                 own = Pass(name if i % 2 else None)
                 alive.append(own)  # as a compiler has its passes: what only the frame holds may be gone when it is read
-                count(1, own._name, "", lambda: manager._runPass(i, own, busy(6)))
+                count(1, own._name, "", lambda: manager.run(i, own, busy(6)))
         return run
 
     plain, slotted, greek = Plain("int64"), Slotted("float64"), Plain("\u03b1\u03b2")
@@ -130,7 +134,7 @@ def main():
     # The sampler is told which locals to give some 20 ms after it met a code object.
     for entry in "compile_extra", "compile_internal":
         given = [0] * (3 if entry == "compile_internal" else 2)
-        compiler[entry](*given, main, (), 0, 0, lambda: method.compile_extra(0, lambda: manager._runPass(0, Pass(), busy(150))))
+        compiler[entry](*given, main, (), 0, 0, lambda: method.compile_extra(0, lambda: manager.run(0, Pass(), busy(150))))
     compiler["compile_ir"](0, 0, FunctionIr("first"), (), busy(150))
     for _ in range(3):
         for func, args, signature in one:

@@ -2,8 +2,8 @@
 
 The last line on stdout is JSON: for each call of numba.core.compiler's compile_extra, compile_internal, compile_ir
 {"name", "signature", "path" (of its parents: [name, signature]), "begin", "end" (CLOCK_MONOTONIC ns), "cpu" (ns of this
-thread), "tid"}; and Numba's own events, to compare the two; with "spans" the sums of its other events and of LLVM's lock. What counts is compiled from "<string>": its frames are no line of
-the program's."""
+thread), "tid"}; and Numba's own events, to compare the two; with "spans" the sums of its other events and of LLVM's lock. What counts says that it is a file of Numba's: its frames
+are no line of the program's."""
 import inspect
 import json
 import sys
@@ -38,7 +38,7 @@ def count(original, name_of):
 '''
 units = []
 stacks = threading.local()
-exec(compile(COUNTING, "<string>", "exec"))
+exec(compile(COUNTING, "/counting/numba/units.py", "exec"))
 
 
 class Compiles(event.Listener):
@@ -84,7 +84,7 @@ def name_of_event(ev):
     return ev.data["name"].split(" [")[0] if ev.kind == "numba:run_pass" else ev.kind
 
 
-exec(compile(SPANS, "<string>", "exec"))
+exec(compile(SPANS, "/counting/numba/spans.py", "exec"))
 
 
 def foo_svd():

@@ -59,6 +59,7 @@ struct made_up {
 	int eval;     /* what is said then */
 	bool unnamed; /* names of module 2 are being read */
 	bool hidden;  /* the kernel's */
+	bool strange; /* it is not known that module 0 is the interpreter */
 	uint64_t news;
 };
 
@@ -88,6 +89,8 @@ static int find(struct places *self, const struct record_task *task, uint64_t ad
 				      .start = row->start,
 				      .kind = row->kind,
 				      .mark = row->mark};
+		if (row->module == 0 && m->strange)
+			ret->kind = PLACE_LIBRARY;
 		if (row->module == 2 && m->unnamed) {
 			ret->pending = true;
 			ret->function = address | 1ull << 63;
@@ -621,6 +624,33 @@ static void names_that_are_read_slowly(void **state)
 	has(book_stack(book, book->samples[1].stack), "llvm::legacy::PassManagerImpl::run(llvm::Module&)");
 }
 
+/* What was told stays, what comes is told right; what was not told yet is told right, too. */
+static void an_interpreter_that_is_known_late(void **state)
+{
+	static const struct py_frame python[] = {{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
+	static const uint64_t pc[] = {NATIVE_EXACT | 0x1310, 0x1290, 0x1150};
+	unsigned kinds[FUNCTION_INTERPRETER + 1] = {};
+	uint32_t i;
+
+	made_up.strange = true;
+	SAMPLE(python, pc);
+	flush(T0 + 200 * MS);
+	made_up.strange = false;
+	made_up.news++;
+	samples = 300;
+	SAMPLE(python, pc);
+	SAMPLE(nested, nested_pc);
+	end();
+	assert_int_equal(book->n_samples, 3);
+	assert_int_not_equal(book->samples[0].stack, book->samples[1].stack);
+	for (i = 0; i < book->n_functions; i++)
+		if (!strcmp(book->functions[i].name, "PyObject_Vectorcall"))
+			kinds[book->functions[i].kind]++;
+	assert_int_equal(kinds[FUNCTION_NATIVE], 1);
+	assert_int_equal(kinds[FUNCTION_INTERPRETER], 1);
+	assert_int_equal(function("_start")->kind, FUNCTION_INTERPRETER);
+}
+
 static void names_that_never_come(void **state)
 {
 	unsigned i;
@@ -698,6 +728,7 @@ int main(void)
 		TEST(lines_that_never_come),
 		TEST(a_new_epoch_tells_again),
 		TEST(names_that_are_read_slowly),
+		TEST(an_interpreter_that_is_known_late),
 		TEST(names_that_never_come),
 		TEST(an_eval_loop_that_is_being_looked_for),
 		TEST(the_kernel),

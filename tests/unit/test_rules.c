@@ -149,6 +149,21 @@ static void polish(void **state)
 	rules__free(rules);
 }
 
+static void stages(void **state)
+{
+	struct rules *rules = parse("compiler X\nstage \"typing\" infer* a*b\nstage \"code\" low\nunit\n\tfile f\n\tfunction f\n\tname @function\n");
+	const struct compiler *compiler = rules__compiler_named(rules, "X");
+
+	assert_null(rules__compiler_named(rules, "Y"));
+	assert_int_equal(compiler->n_stages, 2);
+	assert_string_equal(compiler->stages[0].name, "typing");
+	assert_string_equal(compiler->stages[1].name, "code");
+	assert_true(patterns__any(&compiler->stages[0].patterns, "inference"));
+	assert_true(patterns__any(&compiler->stages[0].patterns, "a b"));
+	assert_false(patterns__any(&compiler->stages[1].patterns, "lower"));
+	rules__free(rules);
+}
+
 static void patterns(void **state)
 {
 	char many[400], text[400];
@@ -197,6 +212,9 @@ static void errors(void **state)
 	refused("compiler\n", 1, 9);
 	refused("compiler X\ngroup a b\n", 2, 7);
 	refused("compiler X\ngroup \"a\"\n", 2, 10);
+	refused("compiler X\nstage a b\n", 2, 7);
+	refused("compiler X\nstage \"a\" a\nstage \"b\" a\nstage \"c\" a\nstage \"d\" a\nstage \"e\" a\n", 6, 7);
+	refused("compiler X\nunit\nstage \"a\" a\n", 3, 1);
 	refused("compiler X\nunit\n\tfile\n", 3, 6);
 }
 
@@ -253,7 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says),	   cmocka_unit_test(frames), cmocka_unit_test(parts_of_names),
-		cmocka_unit_test(polish),  cmocka_unit_test(patterns), cmocka_unit_test(errors),
+		cmocka_unit_test(polish), cmocka_unit_test(stages),  cmocka_unit_test(patterns), cmocka_unit_test(errors),
 		cmocka_unit_test(many),	   cmocka_unit_test(a_users_file_wins),
 		cmocka_unit_test(those_of_the_program),
 	};

@@ -1,0 +1,258 @@
+/* Each compile by itself: its own time, and how much of that was in the stages whose outcome a
+ * cache may hold. After the reading they make the chains (outermost compiles in the order of time)
+ * and the repeats. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/internal.h"
+
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+#define STAGE_NONE 1u
+#define STAGE_FIRST 2u
+
+bool compiles__wanted(const struct report *report)
+{
+	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_CHAIN) ||
+	       report__wants(report, REPORT_REPEAT);
+}
+
+static struct compile *compile_at(const struct report *report, uint32_t number)
+{
+	return &ITEM(report->each, struct compile, number - 1);
+}
+
+/* Numbers a call and those that it is in, the outermost first: that of the innermost compile. */
+static int number_calls(struct report *report, uint32_t thread, uint32_t id)
+{
+	struct unit_tree *tree = &report->model->units;
+	struct unit_call *call = unit_tree__call(tree, id), *outer;
+	int err = 0;
+
+	if (call->number)
+		return 0;
+	if (call->parent != CALL_NONE)
+		err = number_calls(report, thread, call->parent);
+	outer = call->parent == CALL_NONE ? NULL : unit_tree__call(tree, call->parent);
+	call->number = outer ? outer->number : 0;
+	if (!err && unit_tree__node(tree, call->node).kind == UNIT_COMPILE) {
+		const struct compile compile = {.thread = thread,
+						.node = call->node,
+						.parent = call->number,
+						.begin = call->begin,
+						.end = call->begin};
+
+		err = buf__append(&report->each, &compile, sizeof(compile));
+		call->number = LENGTH(report->each, struct compile);
+	}
+	return err;
+}
+
+/* --- stages --- */
+
+static uint8_t stage_of_name(const struct compiler *compiler, const char *name)
+{
+	uint8_t i;
+
+	for (i = 0; compiler && i < compiler->n_stages; i++)
+		if (patterns__any(&compiler->stages[i].patterns, name))
+			return STAGE_FIRST + i;
+	return STAGE_NONE;
+}
+
+/* Of the innermost phase or pass around that is of one. */
+static int stage_of(struct report *report, uint32_t id, uint8_t *ret)
+{
+	struct unit_node node = unit_tree__node(&report->model->units, id);
+	const uint8_t none = 0;
+	int err = 0;
+
+	*ret = STAGE_NONE;
+	while (report->stages.len <= id && !err)
+		err = buf__append(&report->stages, &none, sizeof(none));
+	if (err || !id || node.kind == UNIT_COMPILE)
+		return err;
+	*ret = ITEM(report->stages, uint8_t, id);
+	if (*ret)
+		return 0;
+	*ret = stage_of_name(repeats__compiler(report, node.compiler), node.name);
+	if (*ret == STAGE_NONE)
+		err = stage_of(report, node.parent, ret);
+	if (!err)
+		ITEM(report->stages, uint8_t, id) = *ret;
+	return err;
+}
+
+static int add_stage(struct report *report, uint32_t number, uint32_t node,
+		     const struct times *times)
+{
+	uint8_t stage;
+	int err = stage_of(report, node, &stage);
+
+	if (!err && stage >= STAGE_FIRST)
+		times__add(&compile_at(report, number)->stages[stage - STAGE_FIRST], times);
+	return err;
+}
+
+/* Its name, or that of one around it in the same compile, may come later. */
+static bool is_named(const struct unit_tree *tree, uint32_t id)
+{
+	struct unit_node node = unit_tree__node(tree, id);
+
+	for (; id && node.kind != UNIT_COMPILE; node = unit_tree__node(tree, id = node.parent))
+		if (!*node.name)
+			return false;
+	return true;
+}
+
+static int add_unnamed(struct report *report, uint32_t number, uint32_t node,
+		       const struct times *times)
+{
+	const struct {
+		uint32_t number, node;
+	} key = {number, node};
+	const struct times none = {};
+	uint32_t id;
+	int err = intern__id(&report->unnamed, &key, sizeof(key), &id);
+
+	if (!err && id == LENGTH(report->unnamed_times, struct times))
+		err = buf__append(&report->unnamed_times, &none, sizeof(none));
+	if (!err)
+		times__add(&ITEM(report->unnamed_times, struct times, id), times);
+	return err;
+}
+
+int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
+		      const struct times *times)
+{
+	struct unit_tree *tree = &report->model->units;
+	uint32_t node = unit_tree__call(tree, call)->node, number, at;
+	int err = number_calls(report, thread, call);
+
+	number = unit_tree__call(tree, call)->number;
+	if (err || !number) /* a phase of no compile */
+		return err;
+	times__add(&compile_at(report, number)->self, times);
+	for (at = number; at; at = compile_at(report, at)->parent)
+		compile_at(report, at)->end = report->model->time_now;
+	return is_named(tree, node) ? add_stage(report, number, node, times)
+				    : add_unnamed(report, number, node, times);
+}
+
+/* --- after the reading --- */
+
+static int name_stages(struct report *report)
+{
+	const struct {
+		uint32_t number, node;
+	} * key;
+	uint32_t i;
+	size_t len;
+	int err = 0;
+
+	buf__clear(&report->stages); /* of nodes that had no name yet */
+	for (i = 0; i < report->unnamed.n && !err; i++) {
+		key = (const void *)intern__key(&report->unnamed, i, &len);
+		err = add_stage(report, key->number,
+				unit_tree__final(&report->model->units, key->node),
+				&ITEM(report->unnamed_times, struct times, i));
+	}
+	return err;
+}
+
+static int make_chain(struct report *report, const struct compile *compile, struct chain *ret)
+{
+	const struct model_thread *thread = model__thread(report->model, compile->thread);
+	struct unit_tree *tree = &report->model->units;
+	struct unit_node node = unit_tree__node(tree, unit_tree__final(tree, compile->node));
+	struct row_key key = units__key(&node);
+	char name[300];
+	int err;
+
+	snprintf(name, sizeof(name), "%s (%d)", thread->name, thread->tid);
+	*ret = (struct chain){.file = report->read,
+			      .begin = compile->begin,
+			      .end = compile->end,
+			      .after = UINT64_MAX};
+	err = table__row(&report->tables[REPORT_UNIT], &key, &ret->compile);
+	err = err
+		      ?: units__trigger_row(report, &report->tables[REPORT_TRIGGER], node.trigger,
+					    ROW_NONE, &ret->trigger);
+	return err ?: intern__id(&report->thread_names, name, strlen(name) + 1, &ret->thread);
+}
+
+/* `inclusive`, `inside`: by number - 1. */
+static int add_chains(struct report *report, const struct times *inclusive, const uint32_t *inside)
+{
+	const uint64_t never = UINT64_MAX;
+	uint32_t i, n = LENGTH(report->each, struct compile);
+	struct buf ends = {}; /* uint64_t by thread: of its chain before */
+	struct chain chain;
+	int err = 0;
+
+	for (i = 0; i < model__threads(report->model) && !err; i++)
+		err = buf__append(&ends, &never, sizeof(never));
+	for (i = 0; i < n && !err; i++) {
+		const struct compile *compile = compile_at(report, i + 1);
+		uint64_t *last = &ITEM(ends, uint64_t, compile->thread);
+
+		if (compile->parent || !model__thread(report->model, compile->thread)->shown)
+			continue;
+		err = make_chain(report, compile, &chain);
+		chain.times = inclusive[i];
+		chain.compiles = inside[i];
+		if (*last != never)
+			chain.after = compile->begin > *last ? compile->begin - *last : 0;
+		*last = compile->end;
+		err = err ?: buf__append(&report->chains, &chain, sizeof(chain));
+	}
+	buf__free(&ends);
+	return err;
+}
+
+int compiles__add(struct report *report)
+{
+	uint32_t i, n = LENGTH(report->each, struct compile);
+	struct times *inclusive = calloc(n + 1, sizeof(*inclusive));
+	uint32_t *inside = calloc(n + 1, sizeof(*inside));
+	int err = inclusive && inside ? name_stages(report) : -ENOMEM;
+
+	/* What a compile is in has a lower number. */
+	for (i = n; i-- && !err;) {
+		const struct compile *compile = compile_at(report, i + 1);
+
+		times__add(&inclusive[i], &compile->self);
+		inside[i]++;
+		if (!compile->parent)
+			continue;
+		times__add(&inclusive[compile->parent - 1], &inclusive[i]);
+		inside[compile->parent - 1] += inside[i];
+	}
+	err = err ?: add_chains(report, inclusive, inside);
+	if (!err && report__wants(report, REPORT_REPEAT))
+		err = repeats__add(report, inclusive);
+	free(inclusive);
+	free(inside);
+	return err;
+}
+
+static int longer(const void *left, const void *right, void *arg)
+{
+	const bool *wall = arg;
+	const struct chain *a = left, *b = right;
+	uint64_t x = times__weight(&a->times, *wall), y = times__weight(&b->times, *wall);
+
+	if (x != y)
+		return x > y ? -1 : 1;
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+void compiles__sort(struct report *report)
+{
+	if (report->chains.len)
+		qsort_r(report->chains.data, LENGTH(report->chains, struct chain),
+			sizeof(struct chain), longer, &report->wall);
+}

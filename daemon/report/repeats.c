@@ -1,0 +1,166 @@
+/* Compiles of functions that had been compiled before in the same process, as far as the recording
+ * goes back: why, as far as it tells, and what a cache would have saved. That a compile failed is
+ * not recorded, so it is no reason here. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/internal.h"
+
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+#define REASON_NAME(id, name, words) name,
+const char *const reason_names[REASON_COUNT] = {REPORT_REASONS(REASON_NAME)};
+#define REASON_WORDS(id, name, words) words,
+const char *const reason_words[REASON_COUNT] = {REPORT_REASONS(REASON_WORDS)};
+
+/* What was compiled so far. */
+struct compiled_before {
+	struct intern functions;  /* process, where it is defined, compiler and name */
+	struct intern signatures; /* number of the function, signature */
+	struct buf ends;	  /* uint64_t by signature: of its last compile */
+};
+
+static bool is_generated(const char *file)
+{
+	return *file == '<';
+}
+
+static int key_of(struct buf *key, uint32_t number, const char *const *texts, size_t n)
+{
+	size_t i;
+	int err;
+
+	buf__clear(key);
+	err = buf__append(key, &number, sizeof(number));
+	for (i = 0; i < n && !err; i++)
+		err = buf__append(key, texts[i], strlen(texts[i]) + 1);
+	return err;
+}
+
+/* -ENOENT: it was compiled for the first time. */
+static int find_reason(struct compiled_before *before, const struct row_key *row, uint32_t process,
+		       const struct compile *compile, enum reason *ret)
+{
+	const uint32_t functions = before->functions.n, signatures = before->signatures.n;
+	const char *const function[] = {row->name, row->file, row->module}, *const signature[] = {
+										    row->detail};
+	struct buf key = {};
+	uint32_t id;
+	int err = key_of(&key, process, function, 3)
+			  ?: buf__append(&key, &row->line, sizeof(row->line));
+
+	err = err ?: intern__id(&before->functions, key.data, key.len, &id);
+	err = err ?: key_of(&key, id, signature, 1) ?: intern__id(&before->signatures, key.data, key.len, &id);
+	if (!err && id == signatures)
+		err = buf__append(&before->ends, &compile->end, sizeof(compile->end));
+	buf__free(&key);
+	if (err)
+		return err;
+	if (before->functions.n > functions)
+		return -ENOENT;
+	if (!*row->file ||
+	    is_generated(row->file)) /* others may have the same name, and the same line */
+		*ret = REASON_UNKNOWN;
+	else if (id == signatures)
+		*ret = REASON_TYPES;
+	else
+		*ret = compile->begin < ITEM(before->ends, uint64_t, id) ? REASON_MEANWHILE
+									 : REASON_AGAIN;
+	if (ITEM(before->ends, uint64_t, id) < compile->end)
+		ITEM(before->ends, uint64_t, id) = compile->end;
+	return 0;
+}
+
+struct stage_times *repeats__stages(const struct report *report, uint32_t row, uint32_t file)
+{
+	return &ITEM(report->repeated, struct stage_times, (size_t)row * report->files + file);
+}
+
+const struct compiler *repeats__compiler(const struct report *report, const char *name)
+{
+	return report->options->rules ? rules__compiler_named(report->options->rules, name) : NULL;
+}
+
+static int add_row(struct report *report, const struct row_key *key, const struct compile *compile,
+		   const struct times *inclusive, uint32_t *ret)
+{
+	struct table *table = &report->tables[REPORT_REPEAT];
+	const struct stage_times none = {};
+	struct row_times *times;
+	uint32_t i;
+	int err = table__row(table, key, ret);
+
+	while (!err && report->repeated.len < (size_t)table->keys.n * report->files * sizeof(none))
+		err = buf__append(&report->repeated, &none, sizeof(none));
+	if (err)
+		return err;
+	times = table__times(table, *ret, report->read);
+	times->calls++;
+	times__add(&times->exclusive, &compile->self);
+	times__add(&times->inclusive, inclusive);
+	for (i = 0; i < RULES_STAGES_MAX; i++)
+		times__add(&repeats__stages(report, *ret, report->read)->times[i],
+			   &compile->stages[i]);
+	return 0;
+}
+
+/* Time of a compile that is in another one of the same row is in the inclusive time of that. */
+static bool is_in_its_row(const struct report *report, uint32_t number, const uint32_t *rows)
+{
+	const struct compile *compile = &ITEM(report->each, struct compile, number - 1);
+	uint32_t at;
+
+	for (at = compile->parent; at; at = ITEM(report->each, struct compile, at - 1).parent)
+		if (rows[at - 1] == rows[number - 1])
+			return true;
+	return false;
+}
+
+static int add_compile(struct report *report, struct compiled_before *before, uint32_t number,
+		       uint32_t *rows, const struct times *inclusive)
+{
+	const struct compile *compile = &ITEM(report->each, struct compile, number - 1);
+	const struct model_thread *thread = model__thread(report->model, compile->thread);
+	struct unit_tree *tree = &report->model->units;
+	struct unit_node node = unit_tree__node(tree, unit_tree__final(tree, compile->node));
+	struct row_key key = units__key(&node);
+	enum reason reason;
+	int err;
+
+	if (!*node.name || !thread->shown)
+		return 0;
+	err = find_reason(before, &key, thread->process, compile, &reason);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	key.kind = (uint8_t)reason;
+	err = add_row(report, &key, compile, inclusive, &rows[number - 1]);
+	if (!err && is_in_its_row(report, number, rows)) {
+		struct times *sum = &table__times(&report->tables[REPORT_REPEAT], rows[number - 1],
+						  report->read)
+					     ->inclusive;
+
+		sum->cpu -= inclusive->cpu;
+		sum->wall -= inclusive->wall;
+	}
+	return err;
+}
+
+int repeats__add(struct report *report, const struct times *inclusive)
+{
+	uint32_t i, n = LENGTH(report->each, struct compile);
+	struct compiled_before before = {};
+	uint32_t *rows = malloc((n + 1) * sizeof(*rows));
+	int err = rows ? 0 : -ENOMEM;
+
+	if (rows)
+		memset(rows, 0xff, (n + 1) * sizeof(*rows)); /* ROW_NONE */
+	for (i = 0; i < n && !err; i++)
+		err = add_compile(report, &before, i + 1, rows, &inclusive[i]);
+	intern__free(&before.functions);
+	intern__free(&before.signatures);
+	buf__free(&before.ends);
+	free(rows);
+	return err;
+}

@@ -1,0 +1,150 @@
+/* The tree: the lines that caused compiles, below them the compiles, in them the compiles that
+ * these need, and with
+ * --phases their phases and passes. A row is all calls of one path. */
+#include <errno.h>
+#include <string.h>
+
+#include "report/internal.h"
+
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+static struct table *tree_of(struct report *report)
+{
+	return &report->tables[REPORT_TREE];
+}
+
+static int zeros(struct buf *buf, size_t size)
+{
+	const char none = 0;
+	int err = 0;
+
+	while (buf->len < size && !err)
+		err = buf__append(buf, &none, 1);
+	return err;
+}
+
+/* The row of a node; of a phase that is not shown, that of the compile it is in. */
+static int row_of(struct report *report, uint32_t id, uint32_t *ret)
+{
+	struct table *table = tree_of(report);
+	struct unit_node node = unit_tree__node(&report->model->units, id);
+	struct row_key key;
+	uint32_t parent = ROW_NONE;
+	int err = zeros(&table->of_frame, (id + 1) * sizeof(uint32_t));
+
+	if (err)
+		return err;
+	*ret = ITEM(table->of_frame, uint32_t, id) - 1;
+	if (ITEM(table->of_frame, uint32_t, id))
+		return 0;
+	if (node.parent)
+		err = row_of(report, node.parent, &parent);
+	else
+		err = units__trigger_row(report, table, node.trigger, ROW_NONE, &parent);
+	if (err)
+		return err;
+	if (node.kind == UNIT_COMPILE || report->options->phases) {
+		node = unit_tree__node(&report->model->units, id);
+		key = units__key(&node);
+		key.parent = parent;
+		key.kind = node.kind == UNIT_COMPILE ? KIND_GROUP
+			   : node.kind == UNIT_PHASE ? KIND_PHASE
+						     : KIND_PASS;
+		err = table__row(table, &key, &parent);
+	}
+	ITEM(table->of_frame, uint32_t, id) = err ? 0 : parent + 1;
+	*ret = parent;
+	return err;
+}
+
+int tree__calls(struct report *report, uint32_t id, uint64_t calls)
+{
+	struct unit_node node = unit_tree__node(&report->model->units, id);
+	struct table *table = tree_of(report);
+	uint32_t row;
+	int err;
+
+	if (!id || (node.kind != UNIT_COMPILE && !report->options->phases))
+		return 0;
+	err = row_of(report, id, &row);
+	if (err)
+		return err;
+	table__times(table, row, report->read)->calls += calls;
+	if (!node.parent) /* as often was the line that caused it */
+		table__times(table, table__key(table, row).parent, report->read)->calls += calls;
+	return 0;
+}
+
+int tree__times(struct report *report, uint32_t id, const struct times *times)
+{
+	const struct row_key outside = {ROW_OUTSIDE, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
+	struct table *table = tree_of(report);
+	struct row_key key;
+	bool compiled = false;
+	uint32_t row, leaf;
+	int err = id ? row_of(report, id, &row) : table__row(table, &outside, &row);
+
+	for (leaf = row; !err && row != ROW_NONE; row = key.parent) {
+		key = table__key(table, row);
+		times__add(&table__times(table, row, report->read)->inclusive, times);
+		/* A compile's own time is also that of its phases. */
+		if (key.kind == KIND_GROUP ? !compiled : row == leaf && key.kind >= KIND_PASS)
+			table__exclusive(table, row, times);
+		compiled |= key.kind == KIND_GROUP;
+	}
+	return err;
+}
+
+const char *tree__kind(const struct row_key *key)
+{
+	return key->kind == KIND_PHASE			 ? "phase"
+	       : key->kind == KIND_PASS			 ? "pass"
+	       : key->kind != KIND_GROUP		 ? "trigger"
+	       : *key->module || key->parent != ROW_NONE ? "unit"
+							 : "outside";
+}
+
+/* --- what is below what --- */
+
+static uint32_t depth_of(const struct table *table, uint32_t row)
+{
+	uint32_t depth = 0;
+
+	for (; row != ROW_NONE; row = table__key(table, row).parent)
+		depth++;
+	return depth;
+}
+
+/* Ranks are in order: the next one that is below the same row goes to its end. */
+int tree__link(struct report *report)
+{
+	struct table *table = tree_of(report);
+	const struct report_options *options = report->options;
+	struct buf
+		last = {},
+		count = {}; /* by row + 1: rank + 1 of the last one below it; how many there are */
+	size_t size = (table->keys.n + 2) * sizeof(uint32_t);
+	uint32_t i, row, parent;
+	int err = zeros(&last, size) ?: zeros(&count, size) ?: zeros(&report->first, size) ?: zeros(&report->next, size);
+
+	report->top = 0;
+	for (i = 0; i < table->n_ranks && !err; i++) {
+		row = table->ranks[i].row;
+		parent = table__key(table, row).parent + 1; /* ROW_NONE: 0 */
+		if (table->ranks[i].inclusive < options->min_share * table->total ||
+		    (options->top && ITEM(count, uint32_t, parent) == options->top) ||
+		    (options->depth && depth_of(table, row) > options->depth))
+			continue;
+		ITEM(count, uint32_t, parent)++;
+		if (ITEM(last, uint32_t, parent))
+			ITEM(report->next, uint32_t, ITEM(last, uint32_t, parent) - 1) = i + 1;
+		else if (parent)
+			ITEM(report->first, uint32_t, parent - 1) = i + 1;
+		else
+			report->top = i + 1;
+		ITEM(last, uint32_t, parent) = i + 1;
+	}
+	buf__free(&last);
+	buf__free(&count);
+	return err;
+}

@@ -1,0 +1,215 @@
+/* The tables of compiles that are no plain lists of rows, for people: the tree, the chains, the
+ * repeats. */
+#include <errno.h>
+#include <string.h>
+
+#include "report/fit.h"
+#include "report/internal.h"
+
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+#define UNIT_WIDTH 72
+#define INDENT 2
+#define INDENT_MAX 40 /* deeper ones are not moved further */
+
+static double percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+static const char *clock_of(const struct report *report)
+{
+	return report->wall ? "wall time" : "CPU time";
+}
+
+static void put_head(const struct report *report, const struct table *table, const char *order,
+		     uint32_t shown, FILE *out)
+{
+	fprintf(out, "\nby %s, %s, %s: %u of %u rows; %% of %.3f s\n", report_names[table->by],
+		clock_of(report), order, shown, table->n_rows, table->total / 1e9);
+}
+
+static void put_unit(const struct row_key *key, int width, FILE *out)
+{
+	char name[1024];
+
+	snprintf(name, sizeof(name), "%s(%s)", key->name, key->detail);
+	fit__name(out, name, *key->file ? width : -width);
+	text__place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
+}
+
+/* --- the tree --- */
+
+static uint32_t count_shown(const struct report *report, uint32_t first)
+{
+	const struct table *table = &report->tables[REPORT_TREE];
+	uint32_t n = 0;
+
+	for (; first; first = ITEM(report->next, uint32_t, first - 1))
+		n += 1 + count_shown(report,
+				     ITEM(report->first, uint32_t, table->ranks[first - 1].row));
+	return n;
+}
+
+static void put_branch(const struct report *report, uint32_t first, int indent, FILE *out)
+{
+	const struct table *table = &report->tables[REPORT_TREE];
+	const int right = indent < INDENT_MAX ? indent : INDENT_MAX;
+
+	for (; first; first = ITEM(report->next, uint32_t, first - 1)) {
+		const struct rank *rank = &table->ranks[first - 1];
+		struct row_key key = table__key(table, rank->row);
+
+		fprintf(out, "%11.3f %6.2f%11.3f%11.3f ", rank->inclusive / 1e9,
+			percent(rank->inclusive, table->total), rank->exclusive / 1e9,
+			rank->elapsed / 1e9);
+		if (rank->calls > 0)
+			fprintf(out, "%7.*f", rank->calls < 10 && table->files > 1, rank->calls);
+		else
+			fprintf(out, "%7s", "");
+		fprintf(out, "  %*s", right, "");
+		if (key.kind == KIND_GROUP && key.parent != ROW_NONE) {
+			put_unit(&key, UNIT_WIDTH - right, out);
+		} else if (key.kind >= KIND_PASS) {
+			fputs(key.name, out);
+		} else {
+			fprintf(out, "caused by %s", key.name);
+			text__place(&key, out);
+		}
+		fputc('\n', out);
+		put_branch(report, ITEM(report->first, uint32_t, rank->row), indent + INDENT, out);
+	}
+}
+
+static void put_tree(const struct report *report, const struct table *table, FILE *out)
+{
+	put_head(report, table,
+		 rank__by_inclusive(table, report->options) ? "by inclusive time"
+							    : "by exclusive time",
+		 count_shown(report, report->top), out);
+	if (!table->n_rows)
+		fputs("    none\n", out);
+	else
+		fprintf(out, "%11s %6s%11s%11s %7s  tree\n", "inclusive", "%", "exclusive",
+			"elapsed", "times");
+	put_branch(report, report->top, 0, out);
+}
+
+/* --- chains --- */
+
+void units_text__chains(const struct report *report, FILE *out)
+{
+	const struct chain *chain = (const struct chain *)report->chains.data;
+	uint32_t i, n = LENGTH(report->chains, struct chain), lines = 0;
+	const struct table *triggers = &report->tables[REPORT_TRIGGER];
+	uint64_t between = 0;
+
+	for (i = 0; i < n; i++)
+		between += chain[i].after == UINT64_MAX ? 0 : chain[i].after;
+	for (i = 0; i < triggers->keys.n; i++)
+		lines += *table__key(triggers, i).file != '\0';
+	fprintf(out,
+		"%u chain%s of compiles, entered from %u line%s; %.3f s between those of a thread",
+		n, n == 1 ? "" : "s", lines, lines == 1 ? "" : "s", (double)between / 1e9);
+}
+
+static void put_chain(const struct report *report, const struct chain *chain, FILE *out)
+{
+	struct row_key compile = table__key(&report->tables[REPORT_UNIT], chain->compile),
+		       trigger = table__key(&report->tables[REPORT_TRIGGER], chain->trigger);
+	size_t len;
+
+	fprintf(out, "%11.3f%11.3f%11.3f", (double)chain->begin / 1e9,
+		(double)(chain->end - chain->begin) / 1e9,
+		(double)times__weight(&chain->times, report->wall) / 1e9);
+	if (chain->after == UINT64_MAX)
+		fprintf(out, "%11s", "");
+	else
+		fprintf(out, "%11.3f", (double)chain->after / 1e9);
+	fprintf(out, "%9u  ", chain->compiles);
+	put_unit(&compile, UNIT_WIDTH, out);
+	fprintf(out, "\n%55scaused by %s", "", trigger.name);
+	text__place(&trigger, out);
+	fprintf(out, "  in %s",
+		(const char *)intern__key(&report->thread_names, chain->thread, &len));
+	if (report->files > 1)
+		fprintf(out, " of %s", report->file[chain->file].name);
+	fputc('\n', out);
+}
+
+static void put_chains(const struct report *report, FILE *out)
+{
+	uint32_t i, n = LENGTH(report->chains, struct chain), top = report->options->top;
+
+	fprintf(out, "\nby chain, %s, %s: ", clock_of(report),
+		report->options->sort == REPORT_SORT_DEFAULT ? "in the order of time"
+							     : "longest first");
+	units_text__chains(report, out);
+	if (top && top < n)
+		fprintf(out, "; %u of them", top);
+	fputc('\n', out);
+	if (n)
+		fprintf(out, "%11s%11s%11s%11s%9s  chain\n", "start", "elapsed", "seconds", "after",
+			"compiles");
+	for (i = 0; i < n && (!top || i < top); i++)
+		put_chain(report, &ITEM(report->chains, struct chain, i), out);
+}
+
+/* --- repeats --- */
+
+static void put_saved(const struct report *report, const struct row_key *key,
+		      const struct rank *rank, FILE *out)
+{
+	const struct compiler *compiler = repeats__compiler(report, key->module);
+	uint32_t i, f;
+
+	fprintf(out, "%49s%s\n%49s", "", reason_words[key->kind], "");
+	fputs("cached, it had saved: ", out);
+	for (i = 0; compiler && i < compiler->n_stages; i++) {
+		double sum = 0;
+
+		for (f = 0; f < report->files; f++)
+			sum += (double)times__weight(
+				&repeats__stages(report, rank->row, f)->times[i], report->wall);
+		fprintf(out, "%s %.3f s, ", compiler->stages[i].name, sum / report->files / 1e9);
+	}
+	fprintf(out, "all %.3f s\n", rank->exclusive / 1e9);
+}
+
+static void put_repeats(const struct report *report, const struct table *table, FILE *out)
+{
+	uint32_t i;
+
+	put_head(report, table,
+		 rank__by_inclusive(table, report->options) ? "by inclusive time"
+							    : "by exclusive time",
+		 table->n_ranks, out);
+	if (!table->n_ranks) {
+		fputs("    none\n", out);
+		return;
+	}
+	fprintf(out, "%11s %6s%11s%11s %7s  repeat\n", "exclusive", "%", "inclusive", "elapsed",
+		"times");
+	for (i = 0; i < table->n_ranks; i++) {
+		const struct rank *rank = &table->ranks[i];
+		struct row_key key = table__key(table, rank->row);
+
+		fprintf(out, "%11.3f %6.2f%11.3f%11.3f %7.*f  ", rank->exclusive / 1e9,
+			percent(rank->exclusive, table->total), rank->inclusive / 1e9,
+			rank->elapsed / 1e9, rank->calls < 10 && table->files > 1, rank->calls);
+		put_unit(&key, UNIT_WIDTH, out);
+		fputc('\n', out);
+		put_saved(report, &key, rank, out);
+	}
+}
+
+int units_text__table(struct report *report, struct table *table, FILE *out)
+{
+	if (table->by == REPORT_TREE)
+		put_tree(report, table, out);
+	else if (table->by == REPORT_CHAIN)
+		put_chains(report, out);
+	else
+		put_repeats(report, table, out);
+	return ferror(out) ? -EIO : 0;
+}

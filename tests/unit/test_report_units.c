@@ -1,0 +1,374 @@
+/* The tree of compiles and the repeats: of synthetic recordings against what their generator kept,
+ * of a recording that was written by hand against what stands in it. */
+#include <unistd.h>
+
+#include "export_util.h"
+#include "report/report.h"
+#include "rules/rules.h"
+
+#define PATH_MAX_BYTES 2048
+
+static json_t *table_of(int fd, const struct report_options *options)
+{
+	struct report *report;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	json_t *json, *table;
+
+	assert_int_equal(report__new(options, 1, &report), 0);
+	assert_int_equal(report__read(report, fd, "it"), 0);
+	assert_int_equal(report__finish(report), 0);
+	assert_int_equal(report__json(report, out), 0);
+	fclose(out);
+	json = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(json);
+	table = json_incref(json_array_get(json_object_get(json, "tables"), 0));
+	json_decref(json);
+	free(text);
+	report__free(report);
+	return table;
+}
+
+/* --- the tree --- */
+
+struct row_truth {
+	uint64_t exclusive, inclusive, elapsed, calls;
+};
+
+/* "compile_3(int0)/phase_1/": outermost first. */
+static void path_of(const struct synthetic *s, uint32_t call, char *ret)
+{
+	char name[32], signature[32];
+
+	*ret = '\0';
+	if (call == UINT32_MAX)
+		return;
+	path_of(s, s->calls[call].parent, ret);
+	synthetic_unit_name(&s->calls[call], name, signature);
+	sprintf(ret + strlen(ret), "%s(%s)/", name, signature);
+}
+
+static uint32_t compile_of(const struct synthetic *s, uint32_t call)
+{
+	while (call != UINT32_MAX && s->calls[call].kind)
+		call = s->calls[call].parent;
+	return call;
+}
+
+static struct row_truth truth_of(const struct synthetic *s, char (*paths)[PATH_MAX_BYTES],
+				 const char *path, bool compile)
+{
+	struct row_truth truth = {};
+	size_t len = strlen(path);
+	uint32_t i, own;
+
+	for (i = 0; i < s->calls_n; i++) {
+		if (strncmp(paths[i], path, len))
+			continue;
+		truth.inclusive += s->calls[i].cpu;
+		truth.elapsed += s->calls[i].wall;
+		truth.calls += !paths[i][len];
+		own = compile ? compile_of(s, i) : i;
+		truth.exclusive +=
+			own != UINT32_MAX && !strcmp(paths[own], path) ? s->calls[i].cpu : 0;
+	}
+	return truth;
+}
+
+static uint32_t check_rows(const struct synthetic *s, char (*paths)[PATH_MAX_BYTES],
+			   const json_t *rows, const char *above)
+{
+	char path[PATH_MAX_BYTES];
+	struct row_truth truth;
+	uint32_t n = 0;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+	{
+		const char *signature = json_string_value(json_object_get(row, "signature"));
+
+		snprintf(path, sizeof(path), "%s%s(%s)/", above, text_of(row, "name"),
+			 signature ? signature : "");
+		truth = truth_of(s, paths, path, !strcmp(text_of(row, "what"), "unit"));
+		assert_int_equal(number_of(row, "inclusive_ns"), truth.inclusive);
+		assert_int_equal(number_of(row, "exclusive_ns"), truth.exclusive);
+		assert_int_equal(number_of(row, "elapsed_ns"), truth.elapsed);
+		assert_int_equal(number_of(row, "calls"), truth.calls);
+		n += 1 + check_rows(s, paths, json_object_get(row, "rows"), path);
+	}
+	return n;
+}
+
+static uint32_t different(const struct synthetic *s, char (*paths)[PATH_MAX_BYTES])
+{
+	uint32_t i, j, n = 0;
+
+	for (i = 0; i < s->calls_n; i++) {
+		for (j = 0; j < i && strcmp(paths[i], paths[j]); j++)
+			;
+		n += j == i;
+	}
+	return n;
+}
+
+static void check_tree(uint32_t threads, uint32_t epoch_seconds)
+{
+	struct synthetic s = {.threads = threads,
+			      .rate = 999,
+			      .seconds = 4,
+			      .depth = 20,
+			      .seed = 11 + threads,
+			      .epoch_seconds = epoch_seconds,
+			      .units = true};
+	const struct report_options options = {.tables = 1u << REPORT_TREE, .phases = true};
+	_cleanup_close_ int fd = made_up(&s);
+	json_t *table = table_of(fd, &options), *rows = json_object_get(table, "rows"), *row;
+	char(*paths)[PATH_MAX_BYTES] = calloc(s.calls_n, sizeof(*paths));
+	uint32_t i, n = 0;
+	uint64_t sum = 0;
+	size_t at;
+
+	assert_non_null(paths);
+	for (i = 0; i < s.calls_n; i++)
+		path_of(&s, i, paths[i]);
+	json_array_foreach(rows, at, row)
+	{
+		sum += number_of(row, "inclusive_ns");
+		if (!strcmp(text_of(row, "what"), "trigger"))
+			n += check_rows(&s, paths, json_object_get(row, "rows"), "");
+	}
+	assert_int_equal(n, different(&s, paths));
+	assert_int_equal(sum, number_of(table, "total_ns"));
+	free(paths);
+	json_decref(table);
+	synthetic_free(&s);
+}
+
+static void one_thread(void **state)
+{
+	check_tree(1, 0);
+}
+static void several_threads(void **state)
+{
+	check_tree(3, 0);
+}
+static void epochs(void **state)
+{
+	check_tree(2, 1);
+}
+
+/* --- repeats --- */
+
+static const char staged[] = "compiler Made-up\n"
+			     "stage \"one\" phase_0 phase_1 phase_5 pass_7\n"
+			     "stage \"two\" phase_10 pass_3 phase_2\n"
+			     "unit\n\tfile f\n\tfunction f\n\tname @function\n";
+
+static struct rules *rules_made(void)
+{
+	struct rules_error error;
+	struct rules *rules;
+
+	assert_int_equal(rules__new(&rules), 0);
+	assert_int_equal(rules__parse(rules, "it", staged, strlen(staged), &error), 0);
+	return rules;
+}
+
+/* 0, 1; 2: of none. */
+static int stage_of(const struct synthetic *s, uint32_t call)
+{
+	static const char *const stages[] = {"/phase_0/phase_1/phase_5/pass_7/",
+					     "/phase_10/pass_3/phase_2/"};
+	char name[32], signature[32], word[40];
+	int i;
+
+	for (; s->calls[call].kind; call = s->calls[call].parent) {
+		synthetic_unit_name(&s->calls[call], name, signature);
+		snprintf(word, sizeof(word), "/%s/", name);
+		for (i = 0; i < 2; i++)
+			if (strstr(stages[i], word))
+				return i;
+	}
+	return 2;
+}
+
+/* Own time of all compiles of a name but the first; of all of it, of a stage. */
+static uint64_t repeated(const struct synthetic *s, const char *want, int stage,
+			 uint32_t *ret_calls)
+{
+	char name[32], signature[32];
+	uint32_t i, own, first = UINT32_MAX;
+	uint64_t sum = 0;
+
+	*ret_calls = 0;
+	for (i = 0; i < s->calls_n; i++) {
+		own = compile_of(s, i);
+		synthetic_unit_name(&s->calls[own], name, signature);
+		if (strcmp(name, want))
+			continue;
+		if (first == UINT32_MAX)
+			first = own;
+		if (own == first)
+			continue;
+		*ret_calls += own == i;
+		sum += stage < 0 || stage_of(s, i) == stage ? s->calls[i].cpu : 0;
+	}
+	return sum;
+}
+
+static void check_repeats(uint32_t epoch_seconds)
+{
+	struct synthetic s = {.threads = 1,
+			      .rate = 999,
+			      .seconds = 6,
+			      .depth = 20,
+			      .seed = 3,
+			      .epoch_seconds = epoch_seconds,
+			      .units = true};
+	struct rules *rules = rules_made();
+	const struct report_options options = {.tables = 1u << REPORT_REPEAT, .rules = rules};
+	_cleanup_close_ int fd = made_up(&s);
+	json_t *table = table_of(fd, &options), *rows = json_object_get(table, "rows"), *row,
+	       *saved;
+	uint64_t stages = 0;
+	uint32_t calls;
+	size_t i, at;
+	int stage;
+
+	/* Of a function the compiles that met another one of it are rows of their own. */
+	for (i = 0; i < 20; i++) {
+		uint64_t have[4] = {};
+		char name[32];
+
+		snprintf(name, sizeof(name), "compile_%zu", i);
+		json_array_foreach(rows, at, row)
+		{
+			if (strcmp(text_of(row, "name"), name))
+				continue;
+			saved = json_object_get(row, "saved");
+			assert_int_equal(json_array_size(saved), 3);
+			for (stage = 0; stage < 3; stage++)
+				have[stage] +=
+					number_of(json_array_get(saved, stage), "exclusive_ns");
+			have[3] += number_of(row, "calls");
+			assert_int_equal(number_of(json_array_get(saved, 2), "exclusive_ns"),
+					 number_of(row, "exclusive_ns"));
+			assert_true(!strcmp(text_of(row, "reason"), "same types") ||
+				    !strcmp(text_of(row, "reason"), "meanwhile"));
+		}
+		for (stage = 0; stage < 3; stage++)
+			assert_int_equal(have[stage],
+					 repeated(&s, name, stage < 2 ? stage : -1, &calls));
+		assert_int_equal(have[3], calls);
+		stages += have[0];
+	}
+	assert_true(stages > 0);
+	json_decref(table);
+	rules__free(rules);
+	synthetic_free(&s);
+}
+
+static void what_caches_had_saved(void **state)
+{
+	check_repeats(0);
+}
+static void over_epochs(void **state)
+{
+	check_repeats(1);
+}
+
+#define UNIT(parent, thread, name, signature, time, file)                                          \
+	"[" #parent "," #thread ",0,\"Made-up\",\"" name "\",\"" signature "\"," #time             \
+	",0,\"" file "\",4]"
+#define SAMPLE(time, thread, unit)                                                                 \
+	"{\"ev\":\"samples\",\"t\":[" #time "],\"wall\":[100],\"cpu\":[100],\"thread\":[" #thread  \
+	"],\"unit\":[" #unit "]}\n"
+#define END(unit, time) "{\"ev\":\"unit_end\",\"id\":" #unit ",\"time\":" #time "}\n"
+
+/* f for i; for i while that goes on, in another thread; for i again; for d; code of <string> twice;
+ * g in another process. */
+static void reasons(void **state)
+{
+	static const char text[] =
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n"
+		"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,"
+		"\"command\":\"c\"}\n"
+		"{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n"
+		"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"
+		"{\"ev\":\"process\",\"id\":1,\"pid\":9,\"time\":1000,\"name\":\"q\"}\n"
+		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":"
+		"\"main\"}\n"
+		"{\"ev\":\"thread\",\"id\":1,\"process\":0,\"tid\":8,\"time\":1000,\"name\":"
+		"\"other\"}\n"
+		"{\"ev\":\"thread\",\"id\":2,\"process\":1,\"tid\":9,\"time\":1000,\"name\":"
+		"\"child\"}\n"
+		"{\"ev\":\"units\",\"first\":1,\"rows\":[" UNIT(0, 0, "f", "i", 2000, "/a.py") "," UNIT(
+			0, 1,
+			"f", "i", 2100, "/a.py") "]}\n" SAMPLE(2100, 0,
+							       1) SAMPLE(2200, 1,
+									 2) SAMPLE(2300, 0,
+										   1) END(1,
+											  2300) SAMPLE(2400,
+												       1,
+												       2)
+			END(2, 2400) "{\"ev\":\"units\",\"first\":3,\"rows\":[" UNIT(0, 0, "f", "i", 3000, "/a.py") "," UNIT(
+				0, 0, "f", "d", 4000,
+				"/a.py") "," UNIT(0, 0, "h", "", 5000,
+						  "<string>") "," UNIT(0, 0, "h", "", 6000,
+								       "<string>") "," UNIT(0, 2,
+											    "f",
+											    "i",
+											    7000,
+											    "/a.py") "]}\n" SAMPLE(3100,
+														   0,
+														   3)
+				END(3, 3100) SAMPLE(4100, 0, 4) END(4, 4100) SAMPLE(5100, 0, 5) END(
+					5, 5100) SAMPLE(6100, 0, 6) END(6, 6100) SAMPLE(7100, 2, 7)
+					END(7, 7100) "{\"ev\":\"end\",\"time\":9000}\n";
+	static const char *const want[] = {"f i meanwhile 1 200", "f i same types 1 100",
+					   "f d new types 1 100", "h  not known 1 100"};
+	const struct report_options options = {.tables = 1u << REPORT_REPEAT},
+				    chains = {.tables = 1u << REPORT_CHAIN};
+	_cleanup_close_ int fd = memfd_create("recording", MFD_CLOEXEC);
+	json_t *table, *row;
+	char line[100];
+	size_t i, j;
+
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	table = table_of(fd, &options);
+	assert_int_equal(json_array_size(json_object_get(table, "rows")), 4);
+	for (j = 0; j < 4; j++) {
+		bool found = false;
+
+		json_array_foreach(json_object_get(table, "rows"), i, row)
+		{
+			snprintf(line, sizeof(line), "%s %s %s %d %d", text_of(row, "name"),
+				 text_of(row, "signature"), text_of(row, "reason"),
+				 (int)number_of(row, "calls"), (int)number_of(row, "exclusive_ns"));
+			found |= !strcmp(line, want[j]);
+		}
+		if (!found)
+			fail_msg("%s: not told", want[j]);
+	}
+	json_decref(table);
+	table = table_of(fd, &chains);
+	assert_int_equal(json_array_size(json_object_get(table, "rows")), 7);
+	row = json_array_get(json_object_get(table, "rows"), 2);
+	assert_int_equal(number_of(row, "start_ns"), 2000);
+	assert_int_equal(number_of(row, "after_ns"), 700); /* from 2300 to 3000 */
+	assert_null(json_object_get(json_array_get(json_object_get(table, "rows"), 1), "after_ns"));
+	json_decref(table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_thread),  cmocka_unit_test(several_threads),
+		cmocka_unit_test(epochs),      cmocka_unit_test(what_caches_had_saved),
+		cmocka_unit_test(over_epochs), cmocka_unit_test(reasons),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
