@@ -76,6 +76,7 @@ struct site {
 	uint64_t key;                  /* of its code */
 	int32_t offset;
 	uint8_t state;
+	uint16_t failed;               /* how often it was asked for and could not be read */
 	bool several;                  /* something else than `learned` was called there, too */
 	bool python;                   /* ... a Python function */
 	uint16_t asked;                /* how often it did not say what is called */

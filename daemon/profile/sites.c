@@ -100,8 +100,14 @@ void sites__read(struct profile *profile, const struct record_task *task, struct
 	struct place_site told;
 	uint32_t serial;
 
-	if (!(site->state == SITE_NEW || (again && site->state == SITE_READ)) || site->offset < 0 || !places->site)
+	if ((site->state == SITE_READ && !again) || site->offset < 0 || !places->site)
 		return;
+	/* What cannot be read now may be later: it is tried again, at longer and longer intervals. */
+	if (site->state == SITE_UNREADABLE) {
+		site->failed++;
+		if (site->failed & (site->failed - 1))
+			return;
+	}
 	serial = codes__find(profile->codes, site->key);
 	if (serial == CODE_NONE)
 		return; /* it may come */
