@@ -64,6 +64,11 @@ static int add_native(struct tables *tables, const struct place *place, uint32_t
 	return err;
 }
 
+static enum frame_state state_of(const struct tables *tables, const struct place *place)
+{
+	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
+}
+
 /* The row of a place whose name is known, without an entry. */
 static int row_of(struct tables *tables, const struct place *place, struct frame_row *ret)
 {
@@ -72,6 +77,8 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 	int err = 0;
 
 	*ret = (struct frame_row){.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX};
+	if (state_of(tables, place) == FRAME_WAITING)
+		ret->column = tables->tick;
 	if (found) {
 		ret->function = (uint32_t)(found - tables->functions);
 		/* It was met before it was known which module is the interpreter. */
@@ -83,11 +90,6 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 		err = add_native(tables, place, &ret->function);
 	}
 	return err;
-}
-
-static enum frame_state state_of(const struct tables *tables, const struct place *place)
-{
-	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
 }
 
 /* For tables__find_function(): of what is called, of what is said. */
@@ -229,7 +231,7 @@ int tables__native(struct tables *tables, const struct place *place, uint32_t *r
 		if (err)
 			return err;
 	}
-	if (pending) {
+	if (pending && (!pending->named || place->pending)) {
 		*ret_frame = pending->frame;
 		return 0;
 	}

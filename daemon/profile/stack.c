@@ -49,7 +49,8 @@ static int find_places(struct profile *profile, const struct process *process,
 		       const struct record_header *header, const struct part_native_frames *native)
 {
 	struct places *places = profile->options.places;
-	uint64_t changes = places->changes(places, &header->task, header->time);
+	uint64_t changes = places->changes(places, &header->task, header->time) +
+			   profile->tables.replaced * 0xbf58476d1ce4e5b9ull;
 	struct stack *stack = profile->stack;
 	uint32_t i;
 	int err = 0;

@@ -71,8 +71,9 @@ void namer__tick(struct namer *namer);
 bool namer__reads(const struct namer *namer);
 /* Lines are. */
 bool namer__waits(const struct namer *namer);
-/* A number that differs when an answer may. */
+/* A number that differs when an answer may; but of lines: */
 uint64_t namer__changes(const struct namer *namer);
+uint64_t namer__line_news(const struct namer *namer);
 
 /* --- files that it asks for --- */
 

@@ -393,6 +393,7 @@ void namer__tick(struct namer *namer)
 		for (job = done; job; job = job->next) {
 			take_line(namer, names, job);
 			namer->waiting--;
+			namer->lines_taken++;
 		}
 		free_jobs(done);
 	}
@@ -411,6 +412,11 @@ bool namer__waits(const struct namer *namer)
 uint64_t namer__changes(const struct namer *namer)
 {
 	return namer->changes;
+}
+
+uint64_t namer__line_news(const struct namer *namer)
+{
+	return namer->changes + namer->lines_taken;
 }
 
 /* --- files --- */

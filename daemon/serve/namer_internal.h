@@ -91,7 +91,7 @@ struct namer {
 	} absent[ABSENT_MAX]; /* below /usr/lib/debug */
 	uint32_t n_absent;
 	/* the loop's */
-	uint64_t changes;
+	uint64_t changes, lines_taken;
 	uint32_t n_names, waiting;
 	bool reads;
 	struct hash_seed seed;

@@ -400,6 +400,11 @@ static int line(struct places *places, uint64_t module, uint64_t vaddr, const ch
 	return names ? names__line(names, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
 }
 
+static uint64_t line_news(struct places *places)
+{
+	return namer__line_news(of(places)->namer);
+}
+
 static int read_memory(struct places *places, const struct record_task *task, uint64_t address, void *dst, size_t size)
 {
 	const struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
@@ -473,7 +478,7 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	if (!err)
 		err = hash_seed__draw(&self->seed);
 	if (!err) {
-		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site};
+		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site, line_news};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};
