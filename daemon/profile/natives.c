@@ -87,7 +87,13 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 			found->trait = (struct trait){};
 		}
 	} else {
-		err = add_native(tables, place, &ret->function);
+		struct place named = *place;
+
+		if (!named.name) /* places.locate */
+			tables->places->name(tables->places, place->module, place->vaddr, &named);
+		if (!named.name)
+			named.name = named.module_name = "";
+		err = add_native(tables, &named, &ret->function);
 	}
 	return err;
 }

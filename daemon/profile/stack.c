@@ -37,7 +37,7 @@ static int ask(struct profile *profile, const struct record_header *header, uint
 
 	ret->mark = WEAVE_CODE;
 	ret->callable = NULL;
-	if (places->find(places, &header->task, address, header->time, &place))
+	if ((places->locate ? places->locate : places->find)(places, &header->task, address, header->time, &place))
 		return tables__note(&profile->tables, NOTE_NO_PLACE, &ret->frame);
 	ret->mark = place.mark;
 	ret->callable = place.callable;

@@ -296,9 +296,12 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 		uint32_t *ret_column)
 {
 	struct namer *namer = names->namer;
-	const struct line_row *row = find_row(namer, names, vaddr);
+	const struct line_row *row;
 	struct line_job *job;
 
+	if (names->lineless)
+		return -ENOENT;
+	row = find_row(namer, names, vaddr);
 	if (row && !row->error) {
 		*ret_file = row->file;
 		*ret_line = row->line;
@@ -388,6 +391,7 @@ void namer__tick(struct namer *namer)
 			namer->news++;
 		}
 		namer->changes = namer->news;
+		names->lineless = names->no_lines;
 		pthread_mutex_unlock(&namer->lock);
 		symbol_file__free(old);
 		for (job = done; job; job = job->next) {

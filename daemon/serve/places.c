@@ -26,6 +26,17 @@ struct module_names {
 	bool interpreter;
 };
 
+/* What was said of an address of a file; without its name. */
+#define KNOWN_PLACES 8192u
+struct known_file {
+	uint64_t vaddr, start, function;
+	const struct callable *callable;
+	uint64_t names; /* namer__changes() of then */
+	uint32_t module;
+	uint8_t kind, mark;
+	bool interpreter, filled;
+};
+
 /* An object of a JIT compiler; numbers of objects are of the process that made them, and forked children
  * have them, too. */
 struct object_names {
@@ -52,6 +63,7 @@ struct native_places {
 	struct slots by_object;
 	struct hash_seed seed;
 	uint64_t ticks;
+	struct known_file *known;     /* KNOWN_PLACES; NULL: none yet */
 	struct symbol symbol;         /* of the last answer */
 	struct buf display;
 	char module_name[256], nameless[320];
@@ -160,6 +172,48 @@ static int name_file(struct native_places *self, const struct module_names *name
 	snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name, (unsigned long long)vaddr);
 	ret->name = self->nameless;
 	return err;
+}
+
+static struct known_file *known_of(struct native_places *self, const struct modules_found *found)
+{
+	if (!self->known)
+		self->known = calloc(KNOWN_PLACES, sizeof(*self->known));
+	return self->known ? &self->known[hash__pair(&self->seed, found->vaddr, found->module->id) % KNOWN_PLACES] : NULL;
+}
+
+/* Told before, and nothing came since that could change it. */
+static bool recall(struct native_places *self, const struct modules_found *found, struct place *ret)
+{
+	const struct known_file *known = found->vaddr_known ? known_of(self, found) : NULL;
+
+	if (!known || !known->filled || known->vaddr != found->vaddr || known->module != found->module->id ||
+	    known->interpreter != found->interpreter || known->names != namer__changes(self->namer))
+		return false;
+	*ret = (struct place){.module = known->module,
+			      .function = known->function,
+			      .vaddr = known->vaddr,
+			      .start = known->start,
+			      .kind = known->kind,
+			      .mark = known->mark,
+			      .callable = known->callable};
+	return true;
+}
+
+static void remember(struct native_places *self, const struct modules_found *found, const struct place *place)
+{
+	struct known_file *known = found->vaddr_known && !place->pending ? known_of(self, found) : NULL;
+
+	if (known)
+		*known = (struct known_file){.vaddr = place->vaddr,
+					     .start = place->start,
+					     .function = place->function,
+					     .callable = place->callable,
+					     .names = namer__changes(self->namer),
+					     .module = (uint32_t)place->module,
+					     .kind = place->kind,
+					     .mark = place->mark,
+					     .interpreter = found->interpreter,
+					     .filled = true};
 }
 
 static void find_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
@@ -319,8 +373,8 @@ static int find_kernel(struct native_places *self, uint64_t address, struct plac
 
 /* --- the interface --- */
 
-static int find(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
-		struct place *ret)
+static int search(struct places *places, const struct record_task *task, uint64_t address, uint64_t time, bool named,
+		  struct place *ret)
 {
 	struct native_places *self = of(places);
 	struct modules_process *process;
@@ -339,8 +393,23 @@ static int find(struct places *places, const struct record_task *task, uint64_t 
 		return find_jit(self, process, &found, address, ret);
 	if (!found.module)
 		return -ENOENT;
+	if (!named && recall(self, &found, ret))
+		return 0;
 	find_file(self, &found, (int32_t)task->tgid, ret);
+	remember(self, &found, ret);
 	return 0;
+}
+
+static int find(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
+		struct place *ret)
+{
+	return search(places, task, address, time, true, ret);
+}
+
+static int locate(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
+		  struct place *ret)
+{
+	return search(places, task, address, time, false, ret);
 }
 
 static int name(struct places *places, uint64_t module, uint64_t vaddr, struct place *ret)
@@ -478,7 +547,7 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	if (!err)
 		err = hash_seed__draw(&self->seed);
 	if (!err) {
-		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site, line_news};
+		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site, line_news, locate};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};
@@ -506,6 +575,7 @@ struct native_places *places__free(struct native_places *self)
 		engine__unwatch(self->session->engine, &self->watch);
 	namer__free(self->namer);
 	free(self->modules);
+	free(self->known);
 	free(self->objects);
 	free(self->by_object.slots);
 	symbol__free(&self->symbol);
