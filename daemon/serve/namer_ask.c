@@ -218,6 +218,14 @@ int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret)
 	return file ? symbol_file__find(file, vaddr, ret) : err;
 }
 
+int names__start(const struct names *names, uint64_t vaddr, uint64_t *ret_start)
+{
+	int err;
+	const struct symbol_file *file = file_of(names, &err);
+
+	return file ? symbol_file__start(file, vaddr, ret_start) : err;
+}
+
 /* The thread may be at some large file's debug information for seconds; an extension takes a millisecond. */
 const struct callable *names__callable(struct names *names, uint64_t vaddr)
 {

@@ -216,6 +216,20 @@ static void remember(struct native_places *self, const struct modules_found *fou
 					     .filled = true};
 }
 
+/* Of a library: all but the name, if it has one. */
+static bool locate_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
+{
+	struct module_names *names = found->vaddr_known && !found->interpreter ? names_of(self, found->module, pid) : NULL;
+
+	*ret = (struct place){.module = found->module->id, .vaddr = found->vaddr, .kind = PLACE_LIBRARY};
+	if (!names || !names->names || names->interpreter || !strcmp(found->module->path, "[vdso]") ||
+	    names__start(names->names, found->vaddr, &ret->start))
+		return false;
+	ret->function = ret->start;
+	ret->callable = names__callable(names->names, found->vaddr);
+	return true;
+}
+
 static void find_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
 {
 	struct module_names *names = names_of(self, found->module, pid), none = {.module = found->module};
@@ -395,7 +409,10 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		return -ENOENT;
 	if (!named && recall(self, &found, ret))
 		return 0;
-	find_file(self, &found, (int32_t)task->tgid, ret);
+	if (named || !locate_file(self, &found, (int32_t)task->tgid, ret)) {
+		*ret = (struct place){};
+		find_file(self, &found, (int32_t)task->tgid, ret);
+	}
 	remember(self, &found, ret);
 	return 0;
 }
