@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "serve/engine.h"
+#include "serve/known_places.h"
 #include "serve/namer.h"
 
 /* Numbers of modules that are no files. */
@@ -24,17 +25,6 @@ struct module_names {
 	struct names *names; /* NULL: not asked for, or not open yet */
 	const struct module *module;
 	bool interpreter;
-};
-
-/* What was said of an address of a file; without its name. */
-#define KNOWN_PLACES 8192u
-struct known_file {
-	uint64_t vaddr, start, function;
-	const struct callable *callable;
-	uint64_t names; /* namer__changes() of then */
-	uint32_t module;
-	uint8_t kind, mark;
-	bool interpreter, filled;
 };
 
 /* An object of a JIT compiler; numbers of objects are of the process that made them, and forked children
@@ -63,7 +53,7 @@ struct native_places {
 	struct slots by_object;
 	struct hash_seed seed;
 	uint64_t ticks;
-	struct known_file *known;     /* KNOWN_PLACES; NULL: none yet */
+	struct known_places known;
 	struct symbol symbol;         /* of the last answer */
 	struct buf display;
 	char module_name[256], nameless[320];
@@ -172,48 +162,6 @@ static int name_file(struct native_places *self, const struct module_names *name
 	snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name, (unsigned long long)vaddr);
 	ret->name = self->nameless;
 	return err;
-}
-
-static struct known_file *known_of(struct native_places *self, const struct modules_found *found)
-{
-	if (!self->known)
-		self->known = calloc(KNOWN_PLACES, sizeof(*self->known));
-	return self->known ? &self->known[hash__pair(&self->seed, found->vaddr, found->module->id) % KNOWN_PLACES] : NULL;
-}
-
-/* Told before, and nothing came since that could change it. */
-static bool recall(struct native_places *self, const struct modules_found *found, struct place *ret)
-{
-	const struct known_file *known = found->vaddr_known ? known_of(self, found) : NULL;
-
-	if (!known || !known->filled || known->vaddr != found->vaddr || known->module != found->module->id ||
-	    known->interpreter != found->interpreter || known->names != namer__changes(self->namer))
-		return false;
-	*ret = (struct place){.module = known->module,
-			      .function = known->function,
-			      .vaddr = known->vaddr,
-			      .start = known->start,
-			      .kind = known->kind,
-			      .mark = known->mark,
-			      .callable = known->callable};
-	return true;
-}
-
-static void remember(struct native_places *self, const struct modules_found *found, const struct place *place)
-{
-	struct known_file *known = found->vaddr_known && !place->pending ? known_of(self, found) : NULL;
-
-	if (known)
-		*known = (struct known_file){.vaddr = place->vaddr,
-					     .start = place->start,
-					     .function = place->function,
-					     .callable = place->callable,
-					     .names = namer__changes(self->namer),
-					     .module = (uint32_t)place->module,
-					     .kind = place->kind,
-					     .mark = place->mark,
-					     .interpreter = found->interpreter,
-					     .filled = true};
 }
 
 /* Of a library: all but the name, if it has one. */
@@ -407,13 +355,13 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		return find_jit(self, process, &found, address, ret);
 	if (!found.module)
 		return -ENOENT;
-	if (!named && recall(self, &found, ret))
+	if (!named && known_places__find(&self->known, &found, namer__changes(self->namer), ret))
 		return 0;
 	if (named || !locate_file(self, &found, (int32_t)task->tgid, ret)) {
 		*ret = (struct place){};
 		find_file(self, &found, (int32_t)task->tgid, ret);
 	}
-	remember(self, &found, ret);
+	known_places__keep(&self->known, &found, namer__changes(self->namer), ret);
 	return 0;
 }
 
@@ -562,7 +510,7 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	int err = self ? namer__new(&self->namer) : -ENOMEM;
 
 	if (!err)
-		err = hash_seed__draw(&self->seed);
+		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->known.seed);
 	if (!err) {
 		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site, line_news, locate};
 		self->session = session;
@@ -592,7 +540,7 @@ struct native_places *places__free(struct native_places *self)
 		engine__unwatch(self->session->engine, &self->watch);
 	namer__free(self->namer);
 	free(self->modules);
-	free(self->known);
+	free(self->known.rows);
 	free(self->objects);
 	free(self->by_object.slots);
 	symbol__free(&self->symbol);
