@@ -222,9 +222,28 @@ int profile__exec(struct profile *profile, const struct record_event *exec)
 	return change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time) ? 0 : -ENOMEM;
 }
 
+/* Who forked it: the row of that image, else one whose image is open. The row of an image before that may not have
+ * ended yet. */
+static const struct process *forker(const struct profile *profile, const struct record_fork *fork,
+				    const struct process *child)
+{
+	const struct process *parent, *open = NULL;
+
+	for (parent = profile->tasks.processes; parent; parent = parent->next) {
+		if (parent->tgid != fork->parent_tgid || parent == child || parent->ended)
+			continue;
+		if (parent->exec_known && parent->exec == fork->parent_exec)
+			return parent;
+		if (!parent->exec_known && !parent->ending)
+			open = parent;
+	}
+	return open;
+}
+
 int profile__fork(struct profile *profile, const struct record_fork *fork)
 {
-	struct process *child = life__process(profile, &fork->header), *parent;
+	struct process *child = life__process(profile, &fork->header);
+	const struct process *parent;
 
 	if (child && child->ended)
 		return 0;
@@ -232,10 +251,7 @@ int profile__fork(struct profile *profile, const struct record_fork *fork)
 		return -ENOMEM;
 	child->parent = fork->parent_tgid;
 	child->changed = true;
-	for (parent = profile->tasks.processes; parent; parent = parent->next)
-		if (parent->tgid == fork->parent_tgid && parent != child && !parent->ended &&
-		    (!parent->exec_known || parent->exec == fork->parent_exec))
-			break;
+	parent = forker(profile, fork, child);
 	if (!parent || child->name)
 		return 0;
 	child->lines = parent->lines;

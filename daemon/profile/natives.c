@@ -68,6 +68,11 @@ static int add_native(struct tables *tables, const struct place *place, uint64_t
 	return err;
 }
 
+static enum frame_state state_of(const struct tables *tables, const struct place *place)
+{
+	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
+}
+
 /* The row of a place whose name is known, without an entry. */
 static int row_of(struct tables *tables, const struct place *place, struct frame_row *ret)
 {
@@ -76,6 +81,8 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 	int err = 0;
 
 	*ret = (struct frame_row){.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX};
+	if (state_of(tables, place) == FRAME_WAITING)
+		ret->column = tables->tick;
 	/* It was met before it was known which module is the interpreter: what was told of it stays, and it is another
 	 * function from now on. */
 	if (found && place->kind == PLACE_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
@@ -87,16 +94,18 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 			found->trait = (struct trait){};
 		}
 	}
-	if (found)
+	if (found) {
 		ret->function = (uint32_t)(found - tables->functions);
-	else
-		err = add_native(tables, place, module, &ret->function);
-	return err;
-}
+	} else {
+		struct place named = *place;
 
-static enum frame_state state_of(const struct tables *tables, const struct place *place)
-{
-	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
+		if (!named.name) /* places.locate */
+			tables->places->name(tables->places, place->module, place->vaddr, &named);
+		if (!named.name)
+			named.name = named.module_name = "";
+		err = add_native(tables, &named, module, &ret->function);
+	}
+	return err;
 }
 
 /* For tables__find_function(): of what is called, of what is said. */
@@ -238,7 +247,7 @@ int tables__native(struct tables *tables, const struct place *place, uint32_t *r
 		if (err)
 			return err;
 	}
-	if (pending) {
+	if (pending && (!pending->named || place->pending)) {
 		*ret_frame = pending->frame;
 		return 0;
 	}

@@ -37,7 +37,7 @@ static int ask(struct profile *profile, const struct record_header *header, uint
 
 	ret->mark = WEAVE_CODE;
 	ret->callable = NULL;
-	if (places->find(places, &header->task, address, header->time, &place))
+	if ((places->locate ? places->locate : places->find)(places, &header->task, address, header->time, &place))
 		return tables__note(&profile->tables, NOTE_NO_PLACE, &ret->frame);
 	ret->mark = place.mark;
 	ret->callable = place.callable;
@@ -49,7 +49,8 @@ static int find_places(struct profile *profile, const struct process *process,
 		       const struct record_header *header, const struct part_native_frames *native)
 {
 	struct places *places = profile->options.places;
-	uint64_t changes = places->changes(places, &header->task, header->time);
+	uint64_t changes = places->changes(places, &header->task, header->time) +
+			   profile->tables.replaced * 0xbf58476d1ce4e5b9ull;
 	struct stack *stack = profile->stack;
 	uint32_t i;
 	int err = 0;

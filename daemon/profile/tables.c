@@ -34,6 +34,7 @@ void tables__clear(struct tables *tables)
 		.seed = tables->seed,
 		.losses = tables->losses,
 		.tick = tables->tick,
+		.replaced = tables->replaced,
 	};
 }
 

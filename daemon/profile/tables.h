@@ -19,6 +19,8 @@
 
 #define TABLES_PATIENCE 2u
 #define TABLES_PATIENCE_NATIVE 100u /* for lines of native code, once for each library */
+#define TABLES_PATIENCE_LINE 50u    /* for that of one address more in a function that was met before */
+#define TABLES_LATE_TICKS 50u       /* between looks at lines that did not come in time */
 #define TABLES_PATIENCE_NAMES 250u  /* for its names: without one a row says nothing, and it stays so */
 
 enum function_state {
@@ -46,14 +48,16 @@ struct native {
 	uint32_t line;
 	uint8_t kind;     /* enum function_kind */
 	bool lines_asked;
+	bool late;        /* told without its lines, which may still come */
 };
 
 enum frame_state {
 	FRAME_KNOWN,
-	FRAME_WAITING,    /* for its line table; row.line counts the sample frames that want it
-			   * (0: native code) */
+	FRAME_WAITING,    /* for its line table; row.line counts the sample frames that want it.
+			   * Native code: for its line; row.column is the tick of its first sight */
 	FRAME_PARTIAL,    /* told without a line: LOSS_LINES_PARTIAL */
 	FRAME_BAD,        /* LOSS_LINES_BAD */
+	FRAME_LATE,       /* native: told without a line, which may still come */
 	FRAME_REPLACED,   /* finds nothing any more */
 	FRAME_PENDING,    /* native: its name is being read; row.function is a number in pendings[] */
 };
@@ -82,6 +86,9 @@ struct tables {
 	struct native *natives;
 	uint32_t n_natives, natives_capacity;
 	struct arena strings;
+	uint32_t n_late, late_tick; /* functions and frames; when they were looked at last */
+	uint64_t late_news;         /* places.line_news of then */
+	uint64_t replaced;          /* differs when an address may have another frame */
 
 	struct pending *pendings; /* none is kept when all are named */
 	uint32_t n_pendings, pendings_capacity, n_unnamed;
@@ -132,6 +139,9 @@ void tables__ask_lines(struct tables *tables);
 bool tables__native_lines(struct tables *tables, struct function *function);
 bool tables__native_line(const struct tables *tables, const struct function *function,
 			 struct frame_row *row);
+
+/* late.c. Rows that were told without a line which is known now find nothing any more. */
+void tables__look_at_late(struct tables *tables);
 
 /* Rows, for tables.c and natives.c. */
 int tables__add_function(struct tables *tables, const struct function *function);

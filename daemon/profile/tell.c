@@ -91,9 +91,12 @@ static uint32_t functions_ready(struct tables *tables, bool give_up)
 	for (; i < tables->n_functions; i++) {
 		struct function *function = &tables->functions[i];
 
-		if (function->state == FUNCTION_CODE && !tables__native_lines(tables, function) &&
-		    !give_up && tables->tick - function->since < TABLES_PATIENCE_NATIVE)
-			break;
+		if (function->state == FUNCTION_CODE && !tables__native_lines(tables, function)) {
+			if (!give_up && tables->tick - function->since < TABLES_PATIENCE_NATIVE)
+				break;
+			tables->natives[function->code].late = true;
+			tables->n_late++;
+		}
 		if (function->state != FUNCTION_WAITING)
 			continue;
 		if (!give_up && tables->tick - function->since < TABLES_PATIENCE)
@@ -101,6 +104,23 @@ static uint32_t functions_ready(struct tables *tables, bool give_up)
 		give_up_function(tables, function);
 	}
 	return i;
+}
+
+static bool settle_native(struct tables *tables, uint32_t frame, bool give_up)
+{
+	struct frame_row *row = &tables->frames[frame], found = *row;
+	const struct function *function = &tables->functions[row->function];
+	bool answered;
+
+	found.line = found.column = 0;
+	answered = tables__native_line(tables, function, &found);
+	if (!answered && !give_up &&
+	    (tables->tick - function->since < TABLES_PATIENCE_NATIVE || tables->tick - row->column < TABLES_PATIENCE_LINE))
+		return false;
+	*row = found;
+	tables->frame_states[frame] = answered ? FRAME_KNOWN : FRAME_LATE;
+	tables->n_late += !answered;
+	return true;
 }
 
 /* A frame that waited: its line is known now, or never will be. */
@@ -112,13 +132,8 @@ static bool settle_frame(struct tables *tables, uint32_t frame, bool give_up)
 	struct position position;
 	int err;
 
-	if (function->state == FUNCTION_CODE) {
-		if (!tables__native_line(tables, function, row) && !give_up &&
-		    tables->tick - function->since < TABLES_PATIENCE_NATIVE)
-			return false;
-		tables->frame_states[frame] = FRAME_KNOWN;
-		return true;
-	}
+	if (function->state == FUNCTION_CODE)
+		return settle_native(tables, frame, give_up);
 	row->line = 0;
 	tables->frame_states[frame] = FRAME_KNOWN;
 	if (function->state != FUNCTION_NAMED)
@@ -167,6 +182,7 @@ int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up)
 	if (err)
 		return err;
 	tables__ask_lines(tables);
+	tables__look_at_late(tables);
 	functions = functions_ready(tables, give_up);
 	frames = frames_ready(tables, functions, give_up);
 	while (stacks < tables->n_stacks && tables->stacks[stacks].frame < frames)

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "serve/namer_internal.h"
 #include "symbols/relocate.h"
 
 #define LOOK_NS 20000000ll /* at downloads, and at lines that have to wait */
+#define TRIM_NS 2000000000ll /* its memory is given back so often at most */
 #define ANSWER_NS 3000000000ll
 
 static struct timespec after(int64_t ns)
@@ -277,17 +279,19 @@ static struct names *next_names(struct namer *namer, bool *ret_eval)
 /* With the lock held: waits for work, or (`soon`) to look again. */
 static void rest(struct namer *namer, bool soon)
 {
-	struct timespec until = after(LOOK_NS);
+	struct timespec until = after(soon ? LOOK_NS : TRIM_NS);
+	uint64_t now = clock__now();
 
-	if (!namer->rested) {
+	if (!namer->rested && now - namer->trimmed >= TRIM_NS) {
 		namer->rested = true;
+		namer->trimmed = now;
 		pthread_mutex_unlock(&namer->lock);
 		malloc_trim(0); /* what symbols and lines took meanwhile */
 		pthread_mutex_lock(&namer->lock);
 		if (namer->kick || namer->stop)
 			return;
 	}
-	if (soon)
+	if (soon || !namer->rested)
 		pthread_cond_timedwait(&namer->wake, &namer->lock, &until);
 	else
 		pthread_cond_wait(&namer->wake, &namer->lock);

@@ -55,6 +55,8 @@ struct names *namer__add_kernel(struct namer *namer);
 int names__ready(const struct names *names);
 /* As symbol_file__find(). */
 int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret);
+/* As symbol_file__start(). */
+int names__start(const struct names *names, uint64_t vaddr, uint64_t *ret_start);
 /* Which function that Python code can call has the code at vaddr; NULL: none that a table tells, or it was not read yet. */
 const struct callable *names__callable(struct names *names, uint64_t vaddr);
 /* Where the eval loop lies, in a module that holds an interpreter; the first call asks for it, ahead of all
@@ -71,8 +73,9 @@ void namer__tick(struct namer *namer);
 bool namer__reads(const struct namer *namer);
 /* Lines are. */
 bool namer__waits(const struct namer *namer);
-/* A number that differs when an answer may. */
+/* A number that differs when an answer may; but of lines: */
 uint64_t namer__changes(const struct namer *namer);
+uint64_t namer__line_news(const struct namer *namer);
 
 /* --- files that it asks for --- */
 

@@ -218,6 +218,14 @@ int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret)
 	return file ? symbol_file__find(file, vaddr, ret) : err;
 }
 
+int names__start(const struct names *names, uint64_t vaddr, uint64_t *ret_start)
+{
+	int err;
+	const struct symbol_file *file = file_of(names, &err);
+
+	return file ? symbol_file__start(file, vaddr, ret_start) : err;
+}
+
 /* The thread may be at some large file's debug information for seconds; an extension takes a millisecond. */
 const struct callable *names__callable(struct names *names, uint64_t vaddr)
 {
@@ -296,9 +304,12 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 		uint32_t *ret_column)
 {
 	struct namer *namer = names->namer;
-	const struct line_row *row = find_row(namer, names, vaddr);
+	const struct line_row *row;
 	struct line_job *job;
 
+	if (names->lineless)
+		return -ENOENT;
+	row = find_row(namer, names, vaddr);
 	if (row && !row->error) {
 		*ret_file = row->file;
 		*ret_line = row->line;
@@ -388,11 +399,13 @@ void namer__tick(struct namer *namer)
 			namer->news++;
 		}
 		namer->changes = namer->news;
+		names->lineless = names->no_lines;
 		pthread_mutex_unlock(&namer->lock);
 		symbol_file__free(old);
 		for (job = done; job; job = job->next) {
 			take_line(namer, names, job);
 			namer->waiting--;
+			namer->lines_taken++;
 		}
 		free_jobs(done);
 	}
@@ -411,6 +424,11 @@ bool namer__waits(const struct namer *namer)
 uint64_t namer__changes(const struct namer *namer)
 {
 	return namer->changes;
+}
+
+uint64_t namer__line_news(const struct namer *namer)
+{
+	return namer->changes + namer->lines_taken;
 }
 
 /* --- files --- */

@@ -56,6 +56,8 @@ struct names {
 	struct callables callables; /* of a small file the loop's, which reads it itself; else constant once `state` is READ */
 	bool small, small_read;     /* the loop's; `small` is constant */
 	struct line_job *asked, *done;
+	bool no_lines; /* and there will be none */
+	bool lineless; /* the loop's copy of it */
 };
 
 #define ABSENT_MAX 64u
@@ -90,8 +92,9 @@ struct namer {
 		char branch[28];
 	} absent[ABSENT_MAX]; /* below /usr/lib/debug */
 	uint32_t n_absent;
+	uint64_t trimmed; /* when its memory was given back: CLOCK_MONOTONIC ns */
 	/* the loop's */
-	uint64_t changes;
+	uint64_t changes, lines_taken;
 	uint32_t n_names, waiting;
 	bool reads;
 	struct hash_seed seed;

@@ -107,6 +107,7 @@ bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
 		names->lines_again =
 			begin + took + (4 * took > NAMER_LINES_PAUSE_NS ? 4 * took : NAMER_LINES_PAUSE_NS);
 	pthread_mutex_lock(&namer->lock);
+	names->no_lines = err && names->download_state != DOWNLOAD_WANTED;
 	if (names->download_state == DOWNLOAD_WANTED) { /* once more, with what comes */
 		last->next = names->asked;
 		names->asked = jobs;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "serve/engine.h"
+#include "serve/known_places.h"
 #include "serve/namer.h"
 
 /* Numbers of modules that are no files. */
@@ -52,6 +53,7 @@ struct native_places {
 	struct slots by_object;
 	struct hash_seed seed;
 	uint64_t ticks;
+	struct known_places known;
 	struct symbol symbol;         /* of the last answer */
 	struct buf display;
 	char module_name[256], nameless[320];
@@ -160,6 +162,20 @@ static int name_file(struct native_places *self, const struct module_names *name
 	snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name, (unsigned long long)vaddr);
 	ret->name = self->nameless;
 	return err;
+}
+
+/* Of a library: all but the name, if it has one. */
+static bool locate_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
+{
+	struct module_names *names = found->vaddr_known && !found->interpreter ? names_of(self, found->module, pid) : NULL;
+
+	*ret = (struct place){.module = found->module->id, .vaddr = found->vaddr, .kind = PLACE_LIBRARY};
+	if (!names || !names->names || names->interpreter || !strcmp(found->module->path, "[vdso]") ||
+	    names__start(names->names, found->vaddr, &ret->start))
+		return false;
+	ret->function = ret->start;
+	ret->callable = names__callable(names->names, found->vaddr);
+	return true;
 }
 
 static void find_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
@@ -319,8 +335,8 @@ static int find_kernel(struct native_places *self, uint64_t address, struct plac
 
 /* --- the interface --- */
 
-static int find(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
-		struct place *ret)
+static int search(struct places *places, const struct record_task *task, uint64_t address, uint64_t time, bool named,
+		  struct place *ret)
 {
 	struct native_places *self = of(places);
 	struct modules_process *process;
@@ -339,8 +355,26 @@ static int find(struct places *places, const struct record_task *task, uint64_t 
 		return find_jit(self, process, &found, address, ret);
 	if (!found.module)
 		return -ENOENT;
-	find_file(self, &found, (int32_t)task->tgid, ret);
+	if (!named && known_places__find(&self->known, &found, namer__changes(self->namer), ret))
+		return 0;
+	if (named || !locate_file(self, &found, (int32_t)task->tgid, ret)) {
+		*ret = (struct place){};
+		find_file(self, &found, (int32_t)task->tgid, ret);
+	}
+	known_places__keep(&self->known, &found, namer__changes(self->namer), ret);
 	return 0;
+}
+
+static int find(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
+		struct place *ret)
+{
+	return search(places, task, address, time, true, ret);
+}
+
+static int locate(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
+		  struct place *ret)
+{
+	return search(places, task, address, time, false, ret);
 }
 
 static int name(struct places *places, uint64_t module, uint64_t vaddr, struct place *ret)
@@ -398,6 +432,11 @@ static int line(struct places *places, uint64_t module, uint64_t vaddr, const ch
 		names = object->names;
 	}
 	return names ? names__line(names, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
+}
+
+static uint64_t line_news(struct places *places)
+{
+	return namer__line_news(of(places)->namer);
 }
 
 static int read_memory(struct places *places, const struct record_task *task, uint64_t address, void *dst, size_t size)
@@ -471,9 +510,9 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	int err = self ? namer__new(&self->namer) : -ENOMEM;
 
 	if (!err)
-		err = hash_seed__draw(&self->seed);
+		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->known.seed);
 	if (!err) {
-		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site};
+		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site, line_news, locate};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};
@@ -501,6 +540,7 @@ struct native_places *places__free(struct native_places *self)
 		engine__unwatch(self->session->engine, &self->watch);
 	namer__free(self->namer);
 	free(self->modules);
+	free(self->known.rows);
 	free(self->objects);
 	free(self->by_object.slots);
 	symbol__free(&self->symbol);

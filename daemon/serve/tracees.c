@@ -191,6 +191,7 @@ static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t eve
 void tracee__open(struct engine *engine, struct tracee *tracee, const struct broker_message *message,
 		   const int fds[3])
 {
+	bool runs = tracee->session->state == SESSION_RUNNING;
 	uint64_t now = engine__now(), age = 0;
 	struct timespec boottime;
 
@@ -204,7 +205,8 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	if (!tracee->start)
 		tracee->start = message->process_start;
 	tracee->key = (struct image_key){.arg_start = message->arg_start, .start_data = message->start_data};
-	native__enter(tracee);
+	if (!runs)
+		native__enter(tracee);
 	clock_gettime(CLOCK_BOOTTIME, &boottime);
 	/* After an exec the age says nothing: the image is young. */
 	if (!tracee->exec_known)
@@ -215,6 +217,10 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	tracee->pause = 0;
 	tracee->began = now;
 	tracee__try(engine, tracee, now);
+	if (runs) { /* who it is comes before what it maps */
+		native__enter(tracee);
+		native__look(tracee);
+	}
 }
 
 static int ask_fds(struct engine *engine, struct tracee *tracee)

@@ -75,24 +75,43 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 	return 0;
 }
 
-int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret)
+/* NULL: no symbol has it. */
+static const struct symbol_table *find_row(const struct symbol_file *file, uint64_t vaddr, struct table_row *ret)
 {
 	const struct symbol_table *table, *best = NULL;
-	struct table_row row, found = {};
+	struct table_row row;
 	unsigned source;
 
-	buf__clear(&ret->name);
-	buf__clear(&ret->module);
 	for (source = 0; source < SYMBOL_SOURCE_COUNT; source++) {
 		table = table_of(file, source);
 		/* A size that was given is better than one that was derived. */
 		if (!table || !symbol_table__find(table, vaddr, &row) || (best && row.extended))
 			continue;
-		found = row;
+		*ret = row;
 		best = table;
 		if (!row.extended)
 			break;
 	}
+	return best;
+}
+
+int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_start)
+{
+	struct table_row row;
+
+	if (!find_row(file, vaddr, &row))
+		return -ENOENT;
+	*ret_start = row.start;
+	return 0;
+}
+
+int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret)
+{
+	struct table_row found = {};
+	const struct symbol_table *best = find_row(file, vaddr, &found);
+
+	buf__clear(&ret->name);
+	buf__clear(&ret->module);
 	if (!best)
 		return -ENOENT;
 	ret->start = found.start;

@@ -7,6 +7,7 @@
 
 #include "base/slots.h"
 #include "symbols/dwarf.h"
+#include "symbols/line_spans.h"
 
 #define UNITS_MAX 200000u
 #define WORK_OPEN (1ull << 30) /* bytes; for its first entry some 24 KB are read of each unit */
@@ -41,6 +42,7 @@ struct lines {
 	struct function *functions;
 	uint32_t n_functions, functions_capacity;
 	struct buf text;
+	struct line_spans *spans; /* of functions that were asked about; NULL: none yet */
 };
 
 /* --- units --- */
@@ -187,6 +189,9 @@ struct lines *lines__free(struct lines *lines)
 		return NULL;
 	lines__rest(lines);
 	dwarf__close(&lines->dwarf);
+	if (lines->spans)
+		line_spans__free(lines->spans);
+	free(lines->spans);
 	free(lines->pieces);
 	free(lines->units);
 	free(lines);
@@ -361,17 +366,23 @@ static int inlined(struct lines *lines, const struct function *function, uint64_
 	return -ENOENT;
 }
 
+static const struct function *function_of(const struct lines *lines, uint64_t vaddr)
+{
+	uint32_t i;
+
+	for (i = 0; i < lines->n_functions; i++)
+		if (lines->functions[i].start <= vaddr && vaddr < lines->functions[i].end)
+			return &lines->functions[i];
+	return NULL;
+}
+
 /* Of what was inlined there, the call: it is in the function itself. */
 static int call_site(struct lines *lines, uint64_t vaddr, uint64_t *ret_file, struct source_line *ret)
 {
-	const struct function *function = NULL;
+	const struct function *function = function_of(lines, vaddr);
 	struct dwarf_die die;
-	uint32_t i;
 	int err;
 
-	for (i = 0; i < lines->n_functions && !function; i++)
-		if (lines->functions[i].start <= vaddr && vaddr < lines->functions[i].end)
-			function = &lines->functions[i];
 	if (!function)
 		return 0;
 	err = inlined(lines, function, vaddr, &die);
@@ -381,6 +392,28 @@ static int call_site(struct lines *lines, uint64_t vaddr, uint64_t *ret_file, st
 	ret->line = die.call_line.class == VALUE_CONSTANT ? (uint32_t)die.call_line.number : 0;
 	ret->column = die.call_column.class == VALUE_CONSTANT ? (uint32_t)die.call_column.number : 0;
 	return 0;
+}
+
+/* The other addresses of this function come, too. Code of a unit without functions (assembly) is as one. */
+static void keep(struct lines *lines, uint64_t vaddr)
+{
+	const struct line_unit of = {&lines->unit, &lines->abbrevs, &lines->table};
+	const struct function *function = function_of(lines, vaddr);
+	uint32_t i;
+
+	if (!lines->spans && !(lines->spans = calloc(1, sizeof(*lines->spans))))
+		return;
+	lines->dwarf.work = WORK_FIND;
+	if (function)
+		line_spans__keep(lines->spans, &of, function->start, function->end, function->die);
+	for (i = 0; !lines->n_functions && i < lines->table.n_sequences; i++) {
+		const struct dwarf_sequence *sequence = &lines->table.sequences[i];
+
+		if (sequence->start <= vaddr && vaddr < sequence->end) {
+			line_spans__keep(lines->spans, &of, sequence->start, sequence->end, 0);
+			break;
+		}
+	}
 }
 
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
@@ -393,6 +426,8 @@ int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 	*ret = (struct source_line){};
 	if (elf_bytes__stale(lines->image->bytes))
 		return -ESTALE;
+	if (lines->spans && line_spans__find(lines->spans, vaddr, ret))
+		return 0;
 	err = piece ? enter_unit(lines, piece->unit) : -ENOENT;
 	if (err)
 		return err;
@@ -412,5 +447,6 @@ int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 		err = buf__append(&lines->text, "", 1);
 	if (!err)
 		ret->file = lines->text.data;
+	keep(lines, vaddr);
 	return err == -ENOMEM ? err : 0;
 }

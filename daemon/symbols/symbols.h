@@ -85,6 +85,8 @@ struct symbol_file *symbol_file__free(struct symbol_file *file); /* NULL */
 /* 0, -ENOENT: outside of every symbol; -ESTALE, -EIO: the file changed. On
  * error *ret holds no name. */
 int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret);
+/* Where its function begins, as symbol_file__find() says it, without the name: no byte of the file is read. -ENOENT. */
+int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_start);
 /* -ENOENT: no segment holds this offset. */
 int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t *ret_vaddr);
 /* The bytes of the build-id; 0: it has none. */

@@ -90,6 +90,14 @@ struct places {
 	 * -ENOENT: it is not, or cannot be read. May be NULL. */
 	int (*site)(struct places *self, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
 		    struct place_site *ret);
+
+	/* A number that differs when line() may say something else than the -EAGAIN of before. May be NULL: each time. */
+	uint64_t (*line_news)(struct places *self);
+
+	/* As find(), but of what it told before `name` may be NULL: name() tells it, with `module_name`. Most of what a
+	 * find() costs is names, of functions that who asks has. May be NULL: find(). */
+	int (*locate)(struct places *self, const struct record_task *task, uint64_t address, uint64_t time,
+		      struct place *ret);
 };
 
 #endif

@@ -5,7 +5,7 @@ A target (tests/targets/children.py) makes children in every way that Python has
 what it did in a log of its own. The recording must hold each of them: its process with the right
 parent, its threads, its own function in its stacks and no other child's, and its CPU time.
 
-    children.py [--count N] [--ms N] [--rate HZ] [--attach] [--only KIND]... [--all | NAME ...]
+    children.py [--count N] [--ms N] [--rate HZ] [--attach] [--native full|off] [--only KIND]... [--all | NAME ...]
 
 NAME is a version of pythons.sh (3.11.2; 3.11 takes its last); without one: /usr/bin/python3; --all: each.
 Needs root.
@@ -39,6 +39,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGET = os.path.join(ROOT, "tests", "targets", "children.py")
 KINDS = ["fork", "double", "mp-fork", "mp-forkserver", "mp-spawn", "exec", "version", "again", "foreign"]
+FORMS = ["full", "off"]
 OFTEN = {"fork", "mp-fork", "mp-forkserver", "mp-spawn", "exec"}
 OWN = re.compile(r"^(child|thread|before)_(\d+)$")
 # Kinds whose Python begins in the child: it cannot be known in its first milliseconds.
@@ -231,14 +232,14 @@ MIDWAY = {
 }
 
 
-def midway(name, python, what, attach, children):
+def midway(name, python, what, attach, children, native):
     """A target that changes under the recording; whether all that was recorded is written."""
     act, own = MIDWAY[what]
     with tempfile.TemporaryDirectory() as folder:
         script, out, file = (os.path.join(folder, n) for n in ("target.py", "events", "out.speedscope.json"))
         with open(script, "w") as f:
             f.write(MIDWAY_HEAD + act + "\n")
-        options = ["--native=off", "--stream", "-o", file] + (["-s"] if children else [])
+        options = ["--native=" + native, "--stream", "-o", file] + (["-s"] if children else [])
         with open(out, "wb") as stream:
             if attach:
                 target = subprocess.Popen([python, script, script, "wait"], stdin=subprocess.PIPE)
@@ -284,8 +285,8 @@ def midway(name, python, what, attach, children):
             problems += ["%s is not in the file" % n for n, there in wanted.items() if there and n not in names]
         except (OSError, ValueError) as error:
             problems.append("the file: %s" % error)
-    print("%-8s %-7s a target that %-21s %s%s" % (name, "attach" if attach else "record", what,
-                                                  "(-s) " if children else "", "; ".join(problems) or "ok"), flush=True)
+    print("%-8s %-7s %-4s a target that %-21s %s%s" % (name, "attach" if attach else "record", native, what,
+                                                      "(-s) " if children else "", "; ".join(problems) or "ok"), flush=True)
     return not problems
 
 
@@ -320,13 +321,13 @@ def record(options, argv, out, attach):
     return recorder.returncode, words
 
 
-def run(name, python, other, kinds, ms, attach, rate):
+def run(name, python, other, kinds, ms, attach, rate, native):
     """Samples one run of the target; whether all is well."""
     with tempfile.TemporaryDirectory() as folder:
         log, out = os.path.join(folder, "log"), os.path.join(folder, "events")
         open(log, "w").close()
         argv = [python, TARGET, log, str(ms), "--other", other] + ["%s=%d" % k for k in kinds]
-        status, words = record(["-s", "-r", str(rate), "--native=off", "--stream"], argv, out, attach)
+        status, words = record(["-s", "-r", str(rate), "--native=" + native, "--stream"], argv, out, attach)
         stream = ByPid()
         with open(out, "rb") as file:
             for line in file:
@@ -347,8 +348,8 @@ def run(name, python, other, kinds, ms, attach, rate):
             verdict.add(t, stream)
         in_ledger = verdict.named_by(in_ledger)
         ok = ok and not verdict.wrong and verdict.missed == verdict.named and 2 * verdict.missed <= len(of_kind)
-        print("%-8s %-7s %-13s %4d children %4d found %3d missed %3d named%s%s%s" % (
-            name, "attach" if attach else "record", kind, len(of_kind), verdict.found, verdict.missed, verdict.named,
+        print("%-8s %-7s %-4s %-13s %4d children %4d found %3d missed %3d named%s%s%s" % (
+            name, "attach" if attach else "record", native, kind, len(of_kind), verdict.found, verdict.missed, verdict.named,
             "  CPU %.3f" % statistics.mean(verdict.totals) if verdict.totals else "",
             "  own function %.2f (least %.2f)" % (statistics.mean(verdict.shares), min(verdict.shares)) if verdict.shares else "",
             "  no Python yet %.1f ms (most %.1f), unidentified %.1f (most %.1f)" % (
@@ -375,6 +376,8 @@ def main():
     parser.add_argument("--count", type=int, default=40, help="children of each kind; half as many of kinds that "
                         "are no way of Python's")
     parser.add_argument("--ms", type=int, default=20)
+    parser.add_argument("--native", choices=FORMS, help="all with native stacks, or without; else each kind has one form when "
+                        "it is recorded, and the other when it is attached to, and with --all it has both")
     parser.add_argument("--rate", type=int, default=999)
     parser.add_argument("--attach", action="store_true", help="all kinds by attach, not by record")
     parser.add_argument("--only", action="append", choices=KINDS)
@@ -393,13 +396,18 @@ def main():
         print("skipped: no CPython %s was found" % name)
     for name, python in pairs:
         other = other_python(python, pythons)
-        runs = [([(kind, args.count if kind in OFTEN else args.count // 2 or 1)], args.attach)
-                for kind in args.only or KINDS]
-        if not args.only:  # the other way too, all kinds at once
-            runs.append(([(kind, 5) for kind in KINDS], not args.attach))
-        results += [run(name, python, other, kinds, args.ms, attach, args.rate) for kinds, attach in runs]
-        results += [midway(name, python, what, (i + children) % 2 == 1, children)
-                    for i, what in enumerate(() if args.only else MIDWAY) for children in (False, True)]
+        kinds = args.only or KINDS
+        both = args.all and not args.native
+        for turn in range(2 if both else 1):
+            form = {kind: args.native or FORMS[(i + turn) % 2] for i, kind in enumerate(kinds)}
+            other_form = {kind: args.native or FORMS[(i + turn + 1) % 2] for i, kind in enumerate(kinds)}
+            runs = [(form[kind], [(kind, args.count if kind in OFTEN else args.count // 2 or 1)], args.attach) for kind in kinds]
+            if not args.only:  # the other way too, all kinds at once, in the other form
+                runs += [(native, [(kind, 5) for kind in kinds if other_form[kind] == native], not args.attach)
+                         for native in sorted(set(other_form.values()))]
+            results += [run(name, python, other, of_run, args.ms, attach, args.rate, native) for native, of_run, attach in runs]
+            results += [midway(name, python, what, (i + children) % 2 == 1, children, args.native or FORMS[(i // 2 + children + turn) % 2])
+                        for i, what in enumerate(() if args.only else MIDWAY) for children in (False, True)]
     print("%d passed, %d failed, %d skipped" % (results.count(True), results.count(False), len(absent)))
     return 1 if False in results or not results else 0
 

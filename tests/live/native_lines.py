@@ -9,11 +9,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+from engine_client import Tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
@@ -86,10 +89,10 @@ def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def attach(work, pid, env=None):
+def attach(work, pid, env=None, seconds="2"):
     """{function: {(file, line)}} of the native frames."""
     out = os.path.join(work, "out.txt")
-    run_ = subprocess.run([CPROFD, "attach", str(pid), "-d", "2", "--native", "--lines", "-f", "collapsed", "-o", out],
+    run_ = subprocess.run([CPROFD, "attach", str(pid), "-d", seconds, "--native", "--lines", "-f", "collapsed", "-o", out],
                           capture_output=True, text=True, env=env, timeout=60)
     found = {}
     for line in open(out) if run_.returncode == 0 else []:
@@ -100,6 +103,52 @@ def attach(work, pid, env=None):
             else:
                 found.setdefault(re.sub(r" \([^()]*\)$", "", frame), set())
     return found
+
+
+class Stream(Tables):
+    """A recording as it comes. `found`: as attach() gives it; `bare`, `lined`: samples in hot() without and with all
+    lines of its functions, one after the other."""
+
+    def __init__(self, pid, env):
+        super().__init__()
+        self.found, self.bare, self.lined, self.late = {}, 0, 0, False
+        self.process = subprocess.Popen([CPROFD, "attach", str(pid), "--native", "--stream"], stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, env=env)
+
+    def until(self, done, seconds=60):
+        """Reads until done(); whether it came to that, however slow the machine is."""
+        timer = threading.Timer(seconds, self.process.kill)
+        timer.start()
+        while not done():
+            line = self.process.stdout.readline()
+            if not line:
+                break
+            self.feed(line)
+        timer.cancel()
+        return bool(done())
+
+    def has_lines(self, n):
+        return self.lined > n and len(self.found.get("kernel_of_it", ())) > 1
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        self.until(lambda: False)
+        return self.process.wait()
+
+    def words(self, stack):
+        words = []
+        while stack:
+            stack, frame = self.stacks[stack][:2]
+            function, _, line = (self.frames[frame] + [0, 0])[:3]
+            name, file, first, module = (self.functions[function] + [""] * 4)[:4]
+            if module.startswith("libhot.so"):
+                words.append((name, file, line or first, line))
+        if any(name == "hot" for name, *_ in words):
+            whole = all(file and line for _, file, _, line in words)
+            self.bare, self.lined = (0, self.lined + 1) if whole else (self.bare + 1, 0)
+            for name, file, line, _ in words:
+                self.found.setdefault(name, set()).update({(file, line)} if file else ())
+        return tuple(words)
 
 
 def build(work, *options):
@@ -165,8 +214,7 @@ def stop(process):
     process.wait()
 
 
-def compare(name, found, right, whole=True, late=False):
-    """late: the debug information may come after the places that are met most, which have no line then."""
+def compare(name, found, right, whole=True):
     for function, lines in right.items():
         told = found.get(function)
         if not whole:
@@ -175,7 +223,7 @@ def compare(name, found, right, whole=True, late=False):
         # The line of a function itself stands for those without one.
         wrong = {x for x in told or () if x not in lines}
         check(told and not wrong, f"{name}: lines of {function}", told, lines)
-    if whole and not late:
+    if whole:
         told = {line for _, line in found.get("kernel_of_it", ())}
         check(len(told) > 1, f"{name}: more than the function's first line", told)
 
@@ -265,15 +313,17 @@ def case_debuginfod(work):
     right = truth(lib)
     debug = split(lib)
     wanted = build_id(lib)
-    asked = []
+    asked, release = [], threading.Event()
+    path = f"/buildid/{wanted}/debuginfo"
 
     class Server(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
-            if self.path != f"/buildid/{wanted}/debuginfo":
+            if self.path != path:
                 self.send_error(404)
                 return
             data = open(debug, "rb").read()
+            release.wait(60)
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -289,13 +339,22 @@ def case_debuginfod(work):
     os.chmod(cache, 0o777)
     process = start(work, lib)
     env = {**os.environ, "DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}", "DEBUGINFOD_CACHE_PATH": cache}
-    attach(work, process.pid, env)  # what is met before the answer has no line
-    n = asked.count(f"/buildid/{wanted}/debuginfo")
-    compare("debuginfod", attach(work, process.pid, env), right, late=True)
-    check(n == 1 and asked.count(f"/buildid/{wanted}/debuginfo") == 1, "debuginfod: asked once, then the cache knows", n)
+    stream = Stream(process.pid, env)
+    waited = stream.until(lambda: stream.bare > 100 and path in asked)
+    check(waited and not any(stream.found.values()), "debuginfod: samples do not wait for its answer", stream.found)
+    release.set()
+    check(stream.until(lambda: stream.has_lines(200)), "debuginfod: after the answer samples have lines", stream.found)
+    stream.stop()
+    compare("debuginfod", stream.found, right)
+    n = asked.count(path)
+    stream = Stream(process.pid, env)
+    known = stream.until(lambda: stream.has_lines(50))
+    stream.stop()
+    compare("debuginfod, from its cache", stream.found if known else {}, right)
+    check(n == 1 and asked.count(path) == 1, "debuginfod: asked once, then the cache knows", n)
     before = len(asked)
-    attach(work, process.pid)
-    check(len(asked) == before, "debuginfod: without DEBUGINFOD_URLS nobody is asked")
+    found = attach(work, process.pid, seconds="0.5")
+    check(any("hot" in x for x in found) and len(asked) == before, "debuginfod: without DEBUGINFOD_URLS nobody is asked", found)
     stop(process)
     server.shutdown()
 

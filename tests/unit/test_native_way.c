@@ -578,6 +578,53 @@ static void lines_that_never_come(void **state)
 	assert_string_equal(function("closure_fcn")->file, "");
 }
 
+/* The frames of work()'s two native callees; told again only when there is something to tell. */
+static void lines_that_come_late(void **state)
+{
+	const uint64_t other_pc[] = {
+		NATIVE_EXACT | 0x3010, 0x1280, 0x1340, 0x2180, 0x2090, 0x1290, 0x1150, 0x1020};
+	uint32_t functions, frames;
+	unsigned i;
+
+	made_up.lines_slow = UINT32_MAX;
+	SAMPLE(nested, nested_pc);
+	for (i = 0; i < 2 * 100; i++)
+		flush(T0 + 200 * MS + i * 100 * MS);
+	assert_int_equal(book->n_samples, 1);
+	assert_string_equal(function("closure_fcn")->file, "");
+	functions = book->n_functions;
+	frames = book->n_frames;
+	made_up.lines_slow = 0;
+	for (i = 0; i < 100; i++)
+		flush(T0 + 21000 * MS + i * 100 * MS);
+	assert_int_equal(book->n_functions, functions); /* until it is met again */
+	samples = 40000;
+	SAMPLE(nested, nested_pc);
+	SAMPLE(nested, other_pc); /* a function that is known for long gets a line for one more address */
+	SAMPLE(nested, nested_pc);
+	for (i = 0; i < 200; i++)
+		flush(T0 + 41000 * MS + i * 100 * MS);
+	assert_int_equal(book->n_samples, 4);
+	assert_string_equal(book_stack(book, book->samples[0].stack),
+			    "_start:0;Py_RunMain:0;main:13;work:22;_call_function_pointer:0;closure_fcn:0;"
+			    "PyObject_Vectorcall:0;callback:31;"
+			    "llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	assert_string_equal(book_stack(book, book->samples[1].stack),
+			    "_start:0;Py_RunMain:0;main:13;work:22;_call_function_pointer:227;closure_fcn:227;"
+			    "PyObject_Vectorcall:0;callback:31;"
+			    "llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+	assert_int_equal(book->samples[3].stack, book->samples[1].stack);
+	assert_int_equal(book->n_functions, functions + 2);
+	assert_int_equal(book->n_frames, frames + 3);
+	made_up.lines_slow = 3;
+	samples = 70000;
+	SAMPLE(nested, ((uint64_t[]){NATIVE_EXACT | 0x3010, 0x1280, 0x1340, 0x2180, 0x20a0, 0x1290, 0x1150, 0x1020}));
+	flush(T0 + 80000 * MS);
+	assert_int_equal(book->n_samples, 4); /* it waits for that line */
+	end();
+	has(book_stack(book, book->samples[4].stack), "_call_function_pointer:259;closure_fcn:227;");
+}
+
 static void a_new_epoch_tells_again(void **state)
 {
 	SAMPLE(nested, nested_pc);
@@ -726,6 +773,7 @@ int main(void)
 		TEST(what_does_not_match_is_named),
 		TEST(lines_that_are_read_slowly),
 		TEST(lines_that_never_come),
+		TEST(lines_that_come_late),
 		TEST(a_new_epoch_tells_again),
 		TEST(names_that_are_read_slowly),
 		TEST(an_interpreter_that_is_known_late),

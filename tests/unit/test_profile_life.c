@@ -141,6 +141,36 @@ static void threads_come_and_go(void **state)
 	}
 }
 
+/* The end of the image before waits behind samples whose names are being read. */
+static void a_child_runs_the_image_that_forked_it(void **state)
+{
+	struct record_task image = task, child = rec_task(30, 30, 1, T0 + BOOT + 50 * MS, "python3");
+	const struct profile_process told = {
+		.tgid = 10,
+		.process_start = task.process_start,
+		.exec = 1,
+		.exec_known = true,
+		.lines = PY_LINES_LOCATIONS,
+		.name = "python3 y.py",
+		.python = "3.12.1",
+		.time = T0 + 30 * MS,
+	};
+
+	image.exec = 1;
+	rec_event(&rec, RECORD_EXEC, T0 + 20 * MS, &image)->old_tid = 10;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__process(profile, &told), 0);
+	rec_fork(&rec, T0 + 50 * MS, &child, 10, 1);
+	assert_int_equal(profile__fork(profile, (void *)rec.data), 0);
+	end(T0 + 100 * MS);
+	assert_int_equal(book->n_processes, 3);
+	assert_string_equal(book->pythons[0], "3.10.2");
+	assert_string_equal(book->pythons[1], "3.12.1");
+	assert_int_equal(book->processes[2].pid, 30);
+	assert_string_equal(book->pythons[2], "3.12.1");
+	assert_string_equal(book->process_names[2], "python3 y.py");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +178,7 @@ int main(void)
 		TEST(an_image_may_be_told_before_its_exec),
 		TEST(a_record_for_an_ended_image_changes_nothing),
 		TEST(threads_come_and_go),
+		TEST(a_child_runs_the_image_that_forked_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,62 @@
+/* Lines of native code that come after their rows were told: debug information of a library takes seconds, from
+ * debuginfod minutes. Such a row stays as it was told; from then on its address gets a new one. Of each there is one
+ * more row at most: an answer is final. */
+#include <errno.h>
+
+#include "profile/tables.h"
+
+static bool is_late(const struct tables *tables, const struct function *function)
+{
+	return function->state == FUNCTION_CODE && tables->natives[function->code].late;
+}
+
+/* Its lines are asked for again; when they are there, it is found no more. */
+static void look_at_function(struct tables *tables, struct function *function)
+{
+	struct native *native = &tables->natives[function->code];
+
+	if (!tables__native_lines(tables, function))
+		return;
+	native->late = false;
+	tables->n_late--;
+	if (!*native->file)
+		return;
+	/* What is told to a late joiner is what was told. */
+	native->file = "";
+	native->line = 0;
+	function->key = function->module = 0;
+	tables->replaced++;
+}
+
+static void look_at_frame(struct tables *tables, uint32_t frame)
+{
+	struct frame_row row = tables->frames[frame];
+	const struct function *function = &tables->functions[row.function];
+	bool gone = !function->module;
+
+	if (!gone && (is_late(tables, function) || !tables__native_line(tables, function, &row)))
+		return;
+	tables->frame_states[frame] = gone || row.line ? FRAME_REPLACED : FRAME_KNOWN;
+	tables->replaced += row.line != 0;
+	tables->n_late--;
+}
+
+void tables__look_at_late(struct tables *tables)
+{
+	uint64_t news;
+	uint32_t i;
+
+	if (!tables->n_late)
+		return;
+	news = tables->places->line_news ? tables->places->line_news(tables->places) : 0;
+	if (news == tables->late_news && tables->tick - tables->late_tick < TABLES_LATE_TICKS)
+		return;
+	tables->late_news = news;
+	tables->late_tick = tables->tick;
+	for (i = 0; i < tables->told_functions; i++)
+		if (is_late(tables, &tables->functions[i]))
+			look_at_function(tables, &tables->functions[i]);
+	for (i = 0; i < tables->told_frames; i++)
+		if (tables->frame_states[i] == FRAME_LATE)
+			look_at_frame(tables, i);
+}
