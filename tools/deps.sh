@@ -18,6 +18,8 @@ fi
 echo "  APT    $missing"
 $sudo env DEBIAN_FRONTEND=noninteractive sh -c '
 	log=$(mktemp)
+	size=$(apt-get install --assume-no --no-install-recommends "$@" 2>/dev/null | sed -n "s/^Need to get \(.*\) of archives.*/\1/p")
+	echo "          ${size:+$size to fetch: }some minutes"
 	# The lists of a fresh machine are empty or old: try, update, try again.
 	apt-get install -y -q --no-install-recommends "$@" >"$log" 2>&1 ||
 		{ apt-get update -q >"$log" 2>&1 && apt-get install -y -q --no-install-recommends "$@" >>"$log" 2>&1; } ||

@@ -166,7 +166,7 @@ const char *callables__method(const struct callables *callables, const char *nam
 		if (!dot || strcmp(dot + 1, name))
 			continue;
 		if (found && strcmp(candidate->name, found))
-			return NULL;
+			return dot + 1;
 		found = candidate->name;
 	}
 	return found;

@@ -68,8 +68,8 @@ void callables__free(struct callables *callables);
 /* Whose code is at vaddr; NULL: of none. */
 const struct callable *callables__at(const struct callables *callables, uint64_t vaddr);
 
-/* What Python calls the function of `builtins`, or the type, of this name; or the only method of it. NULL: none, or
- * several. Takes 10 us. */
+/* What Python calls the function of `builtins`, or the type, of this name; or the method, without its type if several have
+ * one of that name. NULL: none. Takes 10 us. */
 const char *callables__named(const struct callables *callables, const char *name);
 const char *callables__method(const struct callables *callables, const char *name);
 

@@ -284,10 +284,11 @@ static void keep_recording(struct recorder *recorder, const char *why, int err)
 {
 	if (recorder->file.fd < 0)
 		return;
-	say__failure("", "%s: %s", why, strerror(-err));
+	if (why)
+		say__failure("", "%s: %s", why, strerror(-err));
 	fprintf(stderr,
 		"        the recording is kept: %s\n"
-		"        `cprofd convert %s -o FILE` makes the rest of it\n",
+		"        `cprofd convert %s -o FILE` makes a profile of it\n",
 		recorder->file.path, recorder->file.path);
 	recording_file__close(&recorder->file);
 }
@@ -304,7 +305,9 @@ static int finish_file(struct recorder *recorder)
 	else
 		err = output__commit(&recorder->output);
 	if (err) {
-		keep_recording(recorder, "the file could not be written", err);
+		if (err == -ENOENT && report.missing.option)
+			write__missing(&report.missing, options, "what was recorded");
+		keep_recording(recorder, report.missing.option ? NULL : "the file could not be written", err);
 		return CLI_COULD_NOT;
 	}
 	write__tell(recorder->format, &recorder->output, &report);

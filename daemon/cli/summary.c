@@ -99,7 +99,7 @@ static void print_native(const struct tally_result *result)
 
 static void print_classes(const struct tally_result *result)
 {
-	const char *before = "        CPU time by class: ";
+	const char *before = result->waits ? "        time by class, waiting included: " : "        CPU time by class: ";
 	uint32_t i;
 
 	/* Without native stacks only what the kernel did is told apart. */
@@ -142,7 +142,8 @@ static void print_functions(const struct tally_result *result)
 
 	if (!result->seen)
 		return;
-	fprintf(stderr, "\nCPU time by function:\n   self   total\n");
+	fprintf(stderr, "\n%s by function%s:\n   self   total\n", result->waits ? "Time" : "CPU time",
+		result->waits ? ", waiting included" : "");
 	for (i = 0; i < result->n_functions && i < TOP; i++) {
 		const struct tally_function *function = &result->functions[i];
 

@@ -38,10 +38,12 @@ struct node {
 	uint32_t parent, function; /* function: index in tally.functions */
 	uint32_t place;            /* the node that its time is told of: itself, or one around it */
 	bool interpreter;          /* told only where it is alone */
+	bool python;               /* itself, or one around it, is Python's */
 	uint64_t self;
 };
 
 #define INTERPRETER 0x80000000u
+#define PYTHON 0x40000000u
 
 struct known_thread {
 	int32_t tid;
@@ -56,7 +58,7 @@ struct tally {
 	struct hash_seed seed;
 	/* of the epoch */
 	struct vector names;  /* uint32_t: function row -> tally.functions */
-	struct vector frames; /* uint32_t: frame row -> tally.functions, and INTERPRETER */
+	struct vector frames; /* uint32_t: frame row -> tally.functions, and INTERPRETER or PYTHON */
 	struct vector nodes;  /* struct node, by stack id */
 	/* of the recording */
 	struct vector functions; /* struct tally_function */
@@ -148,7 +150,7 @@ static bool is_told(const struct tally *tally, uint32_t id, bool alone)
 {
 	const struct node *node = &AT(tally->nodes, struct node, id);
 
-	return frame__is_told(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, !node->parent, alone);
+	return frame__is_told(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, node->python, alone);
 }
 
 /* Hands the nodes' own weights to the functions above them, each once a stack. */
@@ -193,6 +195,8 @@ static int add_functions(struct tally *tally, const struct event_rows *event)
 			return -ENOMEM;
 		if (rows[i].kind == FUNCTION_INTERPRETER)
 			*name |= INTERPRETER;
+		else if (rows[i].kind == FUNCTION_PYTHON)
+			*name |= PYTHON;
 	}
 	tally->names.n = event->first + event->n;
 	return 0;
@@ -224,9 +228,10 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 
 		AT(tally->nodes, struct node, id) = (struct node){
 			.parent = rows[i].parent,
-			.function = function & ~INTERPRETER,
+			.function = function & ~(INTERPRETER | PYTHON),
 			.place = id,
 			.interpreter = function & INTERPRETER,
+			.python = function & PYTHON || AT(tally->nodes, struct node, rows[i].parent).python,
 		};
 		if (!is_told(tally, id, true))
 			AT(tally->nodes, struct node, id).place = AT(tally->nodes, struct node, rows[i].parent).place;

@@ -10,7 +10,8 @@
  *
  * Owner: options are borrowed. Threading: none kept. Errors: -errno; -EBADMSG for a damaged
  * recording; -ENOENT for a filter that nothing answers to (diff__missing()); -ENODATA: the sides
- * have nothing in common, -EDOM: they do not compile the same, which per compile needs. */
+ * have nothing in common, -EDOM: they do not compile the same, which per compile needs; -EXDEV: one recording is of
+ * CPU time, another of wall time. */
 #ifndef CPROFD_DIFF_H
 #define CPROFD_DIFF_H
 

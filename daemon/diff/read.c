@@ -253,6 +253,8 @@ static void clear(struct diff *diff)
 
 static int describe(struct diff *diff, struct diff_recording *recording, const char *name)
 {
+	if (diff->read && diff->wall != diff->model->wall_mode)
+		return -EXDEV;
 	recording->name = strdup(name);
 	recording->command = strdup(diff->model->command);
 	recording->pid = diff->model->pid;

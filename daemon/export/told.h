@@ -1,9 +1,9 @@
 /* Which frames of a stack are told as functions and lines. The interpreter's own native frames (the
  * eval loop, what it calls for a bytecode) say nothing to who wrote the Python code: their time is
- * that of the frame around them. The outermost frame is told all the same where nothing else of the
- * stack is: the time must be somewhere.
+ * that of the frame around them. Where no Python code is around them (the interpreter begins, or
+ * ends and collects what is left), the innermost one is told: the time is not that of who started it.
  *
- * Walk a stack from its leaf; `alone`: no frame inside of this one was told. */
+ * Walk a stack from its leaf; `python`: a Python frame is around; `alone`: no frame inside of this one was told. */
 #ifndef CPROFD_EXPORT_TOLD_H
 #define CPROFD_EXPORT_TOLD_H
 
@@ -12,9 +12,9 @@
 
 #include "events/events.h"
 
-static inline bool frame__is_told(uint8_t kind, bool outermost, bool alone)
+static inline bool frame__is_told(uint8_t kind, bool python, bool alone)
 {
-	return kind != FUNCTION_INTERPRETER || (outermost && alone);
+	return kind != FUNCTION_INTERPRETER || (alone && !python);
 }
 
 #endif

@@ -152,8 +152,9 @@ def read_recording(path):
 
 
 def told(stack):
-    """Without the interpreter's own frames, unless there are no others."""
-    return tuple(frame for frame in stack if frame.kind != INTERPRETER) or stack[-1:]
+    """Without the interpreter's own frames, but for the innermost of them where no Python code is."""
+    alone = stack[0].kind == INTERPRETER and all(frame.kind for frame in stack)
+    return stack[:alone] + tuple(frame for frame in stack[alone:] if frame.kind != INTERPRETER)
 
 
 def add_up(samples, key, weight=lambda sample: sample.cpu, told=told):
