@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "events_util.h"
 #include "export/export.h"
+#include "report/report.h"
 
 static inline void memory_open(struct memory *memory)
 {
@@ -35,6 +36,27 @@ static inline int made_up(struct synthetic *s)
 	s->sink = &memory.sink;
 	synthetic_run(s);
 	return memory_close(&memory);
+}
+
+/* What report prints of it with --json. */
+static inline json_t *report_of(int fd, const struct report_options *options)
+{
+	struct report *report;
+	size_t len;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+	json_t *json;
+
+	assert_int_equal(report__new(options, 1, &report), 0);
+	assert_int_equal(report__read(report, fd, "it"), 0);
+	assert_int_equal(report__finish(report), 0);
+	assert_int_equal(report__json(report, out), 0);
+	fclose(out);
+	json = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(json);
+	free(text);
+	report__free(report);
+	return json;
 }
 
 static inline char *run(const char *format, int fd, const struct export_options *options,

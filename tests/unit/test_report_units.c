@@ -10,23 +10,10 @@
 
 static json_t *table_of(int fd, const struct report_options *options)
 {
-	struct report *report;
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-	json_t *json, *table;
+	json_t *json = report_of(fd, options),
+	       *table = json_incref(json_array_get(json_object_get(json, "tables"), 0));
 
-	assert_int_equal(report__new(options, 1, &report), 0);
-	assert_int_equal(report__read(report, fd, "it"), 0);
-	assert_int_equal(report__finish(report), 0);
-	assert_int_equal(report__json(report, out), 0);
-	fclose(out);
-	json = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	assert_non_null(json);
-	table = json_incref(json_array_get(json_object_get(json, "tables"), 0));
 	json_decref(json);
-	free(text);
-	report__free(report);
 	return table;
 }
 

@@ -59,26 +59,6 @@ static struct row_truth truth_of(const struct synthetic *s, uint8_t kind, const 
 	return truth;
 }
 
-static json_t *report_of(int fd, const struct report_options *options)
-{
-	struct report *report;
-	size_t len;
-	char *text = NULL;
-	FILE *out = open_memstream(&text, &len);
-	json_t *json;
-
-	assert_int_equal(report__new(options, 1, &report), 0);
-	assert_int_equal(report__read(report, fd, "it"), 0);
-	assert_int_equal(report__finish(report), 0);
-	assert_int_equal(report__json(report, out), 0);
-	fclose(out);
-	json = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	assert_non_null(json);
-	free(text);
-	report__free(report);
-	return json;
-}
-
 static void rows_are_true(const struct synthetic *s, const json_t *table, uint8_t kind)
 {
 	json_t *rows = json_object_get(table, "rows"), *row;
