@@ -146,11 +146,11 @@ static int function_index(struct tally *tally, const struct function_row *row, u
 	return 0;
 }
 
-static bool is_told(const struct tally *tally, uint32_t id, bool alone)
+static bool is_told(const struct tally *tally, uint32_t id, bool innermost)
 {
 	const struct node *node = &AT(tally->nodes, struct node, id);
 
-	return frame__is_told(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, node->python, alone);
+	return frame__is_told(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, innermost && !node->python);
 }
 
 /* Hands the nodes' own weights to the functions above them, each once a stack. */

@@ -121,8 +121,8 @@ void model__free(struct model *model);
 /* The thread has the tid or the name that is asked for. */
 bool model__passes(const struct model *model, const struct model_thread *thread);
 struct model_node model__node(const struct model *model, uint32_t stack);
-/* Is one of its frames Python's? */
-bool model__in_python(const struct model *model, uint32_t stack);
+/* Its innermost frame is the interpreter's own, and no Python frame is around (told.h). */
+bool model__is_alone(const struct model *model, uint32_t stack);
 struct model_frame model__frame(const struct model *model, uint32_t frame);
 struct model_process *model__process(const struct model *model, uint32_t process);
 struct model_thread *model__thread(const struct model *model, uint32_t i);

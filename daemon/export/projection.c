@@ -119,16 +119,18 @@ struct model_node model__node(const struct model *model, uint32_t stack)
 	return ITEM(model->nodes.keys, struct model_node, stack); /* all keys have this size */
 }
 
-bool model__in_python(const struct model *model, uint32_t stack)
+bool model__is_alone(const struct model *model, uint32_t stack)
 {
 	struct model_node node;
 
+	if (stack == MODEL_ROOT || model__frame(model, model__node(model, stack).frame).kind != FUNCTION_INTERPRETER)
+		return false;
 	for (; stack != MODEL_ROOT; stack = node.parent) {
 		node = model__node(model, stack);
 		if (model__frame(model, node.frame).kind == FUNCTION_PYTHON)
-			return true;
+			return false;
 	}
-	return false;
+	return true;
 }
 
 int projection__note(struct model *model, const char *words, uint32_t *ret)

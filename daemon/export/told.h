@@ -3,7 +3,7 @@
  * that of the frame around them. Where no Python code is around them (the interpreter begins, or
  * ends and collects what is left), the innermost one is told: the time is not that of who started it.
  *
- * Walk a stack from its leaf; `python`: a Python frame is around; `alone`: no frame inside of this one was told. */
+ * `alone`: it is the innermost of its stack, and no Python frame is around. */
 #ifndef CPROFD_EXPORT_TOLD_H
 #define CPROFD_EXPORT_TOLD_H
 
@@ -12,9 +12,9 @@
 
 #include "events/events.h"
 
-static inline bool frame__is_told(uint8_t kind, bool python, bool alone)
+static inline bool frame__is_told(uint8_t kind, bool alone)
 {
-	return kind != FUNCTION_INTERPRETER || (alone && !python);
+	return kind != FUNCTION_INTERPRETER || alone;
 }
 
 #endif

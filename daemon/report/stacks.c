@@ -206,7 +206,7 @@ static int add_focus(struct report *report, uint32_t n, const struct times *time
 static int find_frames(struct report *report, uint32_t stack, bool focus, uint32_t *ret_n)
 {
 	uint8_t how = FOCUS_KNOWN;
-	bool alone = true, told, python = model__in_python(report->model, stack);
+	bool alone = model__is_alone(report->model, stack), told;
 	int err = 0;
 
 	buf__clear(&report->stack);
@@ -215,12 +215,12 @@ static int find_frames(struct report *report, uint32_t stack, bool focus, uint32
 		uint8_t kind = model__frame(report->model, node.frame).kind;
 
 		stack = node.parent;
-		told = report->options->native_frames || frame__is_told(kind, python, alone);
+		told = report->options->native_frames || frame__is_told(kind, alone);
 		if (focus && !told) {
 			err = focus_of(report, node.frame, &how);
 			told = how != FOCUS_KNOWN;
 		}
-		alone &= !told;
+		alone = false;
 		if (told)
 			err = err ?: buf__append(&report->stack, &node.frame, sizeof(node.frame));
 	}

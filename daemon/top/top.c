@@ -121,23 +121,22 @@ static int add_plain(struct view *view, uint32_t number, uint64_t cpu)
 static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 {
 	struct callee_finder finder = CALLEE_FINDER_NONE;
-	bool own = true, called = true, python;
+	bool own = true, called = true, alone = model__is_alone(&top->model, stack);
 	uint32_t callee;
 	int err = 0;
 
-	python = model__in_python(&top->model, stack);
 	while (stack != MODEL_ROOT && !err) {
 		struct model_node node = model__node(&top->model, stack);
 		struct model_frame frame = model__frame(&top->model, node.frame);
 
 		stack = node.parent;
-		if (!frame__is_told(frame.kind, python, own))
+		if (!frame__is_told(frame.kind, alone))
 			continue;
 		err = add_frame(top, TOP_FUNCTION, node.frame, cpu, own) ?: add_frame(top, TOP_LINE, node.frame, cpu, own);
 		if (!err && callee_finder__frame(&finder, &frame, node.frame, &callee))
 			err = add_frame(top, TOP_CALLEE, callee, cpu, called);
 		called &= frame.kind != FUNCTION_PYTHON;
-		own = false;
+		own = alone = false;
 	}
 	return err;
 }
