@@ -20,27 +20,36 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		    first = entry ? 1 : l->owner_native_first;
 	/* Of what the first entry frame must go back to (tstate.h): */
 	enum { CHECKED = 1, NOT_READ = 2 };
-	__u64 frame = walk->frame, code, back, at, flags;
-	__u32 round, n = walk->n, to;
+	const __u64 entered_from = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
+	__u64 frame = walk->frame, code, back, at;
+	__u32 round, flags = 0, n = walk->n, start = n;
 	const struct py_recent *recent;
+	struct py_frame *to;
 	const __u8 *raw;
+	__u64 *place;
 
+	if (n > RECORD_PY_FRAMES_MAX - PY_ROUND)
+		return;
+	/* What was compared may be another copy of n: 6.1's verifier knows no bound of this one. */
+	host_barrier(start);
+	start &= RECORD_PY_FRAMES_MAX - 1;
+	to = &out->frames[start];
+	place = &walk->places[start];
 	/* In memory: of what is in a register the verifier knows the value, and goes through all that follows once for each. */
-	walk->entered_from = !entry || (walk->caller && !walk->linked) ? NOT_READ : walk->caller ? walk->linked : CHECKED;
+	walk->entered_from = entered_from;
 	HOST_NO_UNROLL
 	for (round = 0; round < PY_ROUND; round++) {
-		host_barrier(n); /* else clang walks out->frames by a pointer of which the verifier knows no bound */
 		at = frame - window;
-		if (at >= end || at > PY_AT_MAX || n >= RECORD_PY_FRAMES_MAX)
+		if (at >= end || at > PY_AT_MAX)
 			break;
 		raw = walk->memory + at;
 		code = *(const py_word64 *)(raw + in_code) & ~7ull; /* a stack reference's tag */
 		/* The slots by place: the codes of the last walk are there for the most part, in a row, and
 		 * touch few lines of cache. */
-		recent = &walk->recent[frame >> 6 & (PY_RECENT - 1)];
-		back = *(const py_word64 *)(raw + in_back);
+		recent = (const void *)((const __u8 *)walk->recent + (frame >> 2 & (PY_RECENT - 1) * sizeof(*recent)));
 		if (recent->word != (code ^ proven))
 			break;
+		back = *(const py_word64 *)(raw + in_back);
 		flags = 0;
 		if (raw[in_mark] >= first) {
 			if (walk->entered_from != back && walk->entered_from != CHECKED)
@@ -48,19 +57,22 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 			walk->entered_from = CHECKED;
 			flags = PY_FRAME_ENTRY;
 		}
-		/* What was compared may be another copy of n: 6.1's verifier knows no bound of this one. */
-		to = n;
-		host_barrier(to);
-		to &= RECORD_PY_FRAMES_MAX - 1;
-		out->frames[to].code = recent->key;
-		out->frames[to].place = (__u32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode) | flags << 32;
-		walk->places[to] = frame;
-		walk->closed = (__u8)flags;
+		to->code = recent->key;
+		to->offset = (__s32)(*(const py_word64 *)(raw + in_lasti) - code - to_bytecode);
+		to->flags = flags;
+		*place = frame;
 		frame = back;
-		n++;
+		/* Pointers that move: as indices each would be bounded and added again. */
+		to++;
+		place++;
+		host_barrier(to);
+		host_barrier(place);
 	}
+	if (!round)
+		return;
 	walk->frame = frame;
-	walk->n = n;
+	walk->n = n + round;
+	walk->closed = to[-1].flags & PY_FRAME_ENTRY;
 	if (walk->entered_from == CHECKED)
 		walk->caller = 0;
 }
@@ -112,6 +124,12 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 	code = *(const py_word64 *)(raw + (l->frame_code & 127)) & ~7ull;
 	recent = &walk->recent[frame >> 6 & (PY_RECENT - 1)];
 	key = recent->word == (code ^ walk->proven) ? recent->key : py_code_known(walk, frame, code);
+	/* Whether the innermost one has begun is seen by more than its code. */
+	if (!key && n) {
+		key = py_code_key(walk, image, code);
+		if (!key)
+			walk->loss = 0; /* py_walk_one says it */
+	}
 	offset = *(const py_word64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions;
 	if (!key || n >= RECORD_PY_FRAMES_MAX || ((__s32)offset < 0 && !n && !flags)) /* py_stale_caller */
 		return WARM_OTHER;

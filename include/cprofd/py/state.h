@@ -45,7 +45,7 @@ struct py_slot {
 /* Where frames go: the record that is sent, so that nothing is copied. */
 struct py_out {
 	__u64 head[12];         /* struct record_sample and struct part_py_frames */
-	struct py_frame frames[RECORD_PY_FRAMES_MAX];
+	struct py_frame frames[RECORD_PY_FRAMES_MAX + PY_ROUND]; /* the last round may begin anywhere, for the verifier */
 };
 
 /* A thread state of the thread that is walked. */
@@ -113,7 +113,7 @@ struct py_walk {
 	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair; of a string, for py_code_deep */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
 	struct py_slot slots[PY_SETS * 4];
-	__u64 places[RECORD_PY_FRAMES_MAX]; /* address of each frame of the walk */
+	__u64 places[RECORD_PY_FRAMES_MAX + PY_ROUND]; /* address of each frame of the walk */
 };
 
 /* A function apart: verified once in BPF. Weak, so that clang takes nothing for granted of what it returns: the verifier
