@@ -265,6 +265,10 @@ static void put_legend(const struct report *report, FILE *out)
 		fputs("Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
 		      "not be), and\n`elapsed` is the inclusive time by the clock: wall time, waiting included.\n",
 		      out);
+	if (report->gil)
+		fputs("What ran without the GIL has no stacks (-g): it counts for the compile that went on, and for no phase, pass or "
+		      "function.\n",
+		      out);
 	if (!report->has_native)
 		fputs("Classes of time (interpreter, C calls, GC, compiler ...), native frames and passes of optimisers need a "
 		      "recording\nwith native stacks: this one was made with --native=off.\n",

@@ -18,6 +18,7 @@ import time
 
 import cli_files
 import cli_processes
+import cli_summary
 from cli_util import (CPROFD, NOBODY, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder,
                       names, target)
 
@@ -280,7 +281,7 @@ def main():
         print("skipped: cli needs root\n0 passed, 0 failed, 1 skipped")
         return 0
     passed = failed = skipped = 0
-    tests = {**vars(cli_processes), **vars(cli_files), **globals()}
+    tests = {**vars(cli_processes), **vars(cli_files), **vars(cli_summary), **globals()}
     for name, test in sorted(tests.items()):
         if not name.startswith("test_") or (sys.argv[1:] and not any(word in name for word in sys.argv[1:])):
             continue
