@@ -174,7 +174,7 @@ static void print_functions(const struct tally_result *result)
 {
 	uint32_t i;
 
-	if (!result->seen)
+	if (!result->seen && !result->waits)
 		return;
 	fprintf(stderr, "\n%s by function%s:\n   self   total\n", result->waits ? "Time" : "CPU time",
 		result->waits ? ", waiting included" : "");
@@ -227,8 +227,11 @@ int summary__print(int recording_fd)
 		print_losses(&result);
 		print_functions(&result);
 		units_summary__print(&units, without_gil(&result));
-		if (!result.seen)
-			say("no sample was taken: the target did not use the CPU meanwhile");
+		if (!result.seen && result.waits)
+			say("the target did not use the CPU meanwhile: it only waited");
+		else if (!result.seen)
+			say__failure("`--mode=wall` shows where it waits, and `cprofd dump` where it is now",
+				     "no sample was taken: the target did not use the CPU meanwhile");
 	}
 	units_summary__free(&units);
 	tally__free(tally);

@@ -41,6 +41,23 @@ def test_recorded_by_its_own_name():
         expect(not any("cprofd" in p["name"] for p in told), "its own name in the file", [p["name"] for p in told])
 
 
+def test_short_recordings():
+    """What cannot be told is said."""
+    with folder() as work:
+        with target() as process:
+            for name in ("a.cprof", "b.cprof"):
+                fails(0, run=cprofd("attach", process.pid, "-d", "0.35", "-o", name, cwd=work))
+        diff = cprofd("diff", "a.cprof", "b.cprof", cwd=work)
+        expect(diff.returncode == 0 and re.search("^Whether anything differs is not known: a recording is too short", diff.out, re.M),
+               "too short to tell", diff.out)
+        with target("print('up', flush=True)\nimport time\ntime.sleep(60)") as process:
+            fails(0, "did not use the CPU", "--mode=wall", run=cprofd("attach", process.pid, "-d", "0.1", "-o", "c.cprof", cwd=work))
+            fails(0, "it only waited", "(waiting: sleep)",
+                  run=cprofd("attach", process.pid, "-d", "0.1", "-i", "-o", "w.cprof", cwd=work))
+        diff = cprofd("diff", "c.cprof", "c.cprof", cwd=work)
+        expect(diff.returncode == 1 and "Nothing could be compared" in diff.out, "nothing to compare", diff.out)
+
+
 def test_without_the_gil():
     with folder() as work:
         run = cprofd("record", "-g", "-o", "a.cprof", "--", PYTHON, "-c", RELEASES, "3", cwd=work)
