@@ -58,7 +58,7 @@ static void put_row(const struct diff *diff, const struct diff_row *row, FILE *o
 		snprintf(ratio, sizeof(ratio), "x%.3f", c->after / c->before);
 	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  %-5s ", shown(diff, c->before),
 		shown(diff, c->after), shown(diff, c->change), range, ratio, words_of(row));
-	snprintf(name, sizeof(name), key.by == REPORT_UNIT ? "%s(%s)" : "%s", key.name, key.detail);
+	snprintf(name, sizeof(name), key.by == REPORT_UNIT && *key.name != '(' ? "%s(%s)" : "%s", key.name, key.detail);
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE) {
 		fit__name(out, name, NAME_WIDTH - 16);
 		fprintf(out, "  %s", key.place);
