@@ -24,7 +24,8 @@
 	X(INTERPRETER, "interpreter") \
 	X(UNKNOWN, "unknown") \
 	X(WAITING, "waiting") /* in wall mode: on no CPU; never of a tick (wait/wait.h) */ \
-	X(READY, "ready")
+	X(READY, "ready") \
+	X(WITHOUT_GIL, "without the GIL") /* a tick of a thread without it, in sessions that ask for its holders alone */
 
 #define CLASS_ENUM(id, name) CLASS_##id,
 enum class_kind { CPROFD_CLASSES(CLASS_ENUM) CLASS_COUNT };

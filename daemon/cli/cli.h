@@ -112,18 +112,21 @@ struct option_row {
 	const char *argument;    /* NULL: a flag. "[X]": may be left out */
 	const char *values;      /* closed list "a|b", for completion; NULL: free. "@format": the exporters */
 	unsigned commands;       /* COMMAND_* */
-	const char *help;
+	const char *help;        /* an option that means another thing to another command is a row of its own */
 	/* Takes the value; NULL, or a sentence about what is wrong with it. */
 	const char *(*set)(struct cli_options *options, const char *value);
 };
 extern const struct option_row option_rows[]; /* ended by a NULL name */
+#define OPTIONS_MAX 96
 
+/* The one PID that a command is about: -p or the operand. CLI_DONE or CLI_USAGE. */
+int options__pid(const struct cli_options *options, bool required, pid_t *ret);
+
+/* --- parse.c --- */
 /* argv[0] is the command's name. CLI_DONE: go on; CLI_USAGE was said already.
  * *ret_help: --help was asked for. */
 int options__parse(const struct command *command, int argc, char **argv, struct cli_options *ret,
 		   bool *ret_help);
-/* The one PID that a command is about: -p or the operand. CLI_DONE or CLI_USAGE. */
-int options__pid(const struct cli_options *options, bool required, pid_t *ret);
 
 /* --- help.c --- */
 void help__overview(FILE *out);

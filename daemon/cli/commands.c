@@ -103,6 +103,7 @@ const struct command commands[] = {
 			"the interval in which each change surely lies. Shares: recordings may be of unequal length. How sure comes from how "
 			"blocks of each recording vary, and from how recordings of one side differ: several of each, with the word `vs` "
 			"between the sides, tell changes from what differs from one run to the next anyway.\n"
+			"The exit status is 0 whether something differs or not, and 1 when nothing could be compared.\n"
 			"Functions are the same by name and module, so that they may be of two versions of a program or of Python.\n"
 			"The JSON is described in docs/diff.md.",
 		.examples = "cprofd diff before.cprof after.cprof\twhat differs surely\n"

@@ -76,7 +76,7 @@ static int finish(struct diff *diff, const struct cli_options *options)
 	err = err ?: options->json ? diff__json(diff, stdout) : diff__text(diff, stdout);
 	if (err && err != -EPIPE)
 		say__failure("", "the comparison could not be written: %s", strerror(-err));
-	return err ? CLI_COULD_NOT : CLI_DONE;
+	return err || !diff__compared(diff) ? CLI_COULD_NOT : CLI_DONE;
 }
 
 int diff__run(const struct cli_options *options)

@@ -262,6 +262,22 @@ static void print_words(FILE *out, const struct command *command)
 	fputs("--help", out);
 }
 
+/* "attach:--pid|attach:-p|top:--pid|..." */
+static void bash_patterns(FILE *out, const struct option_row *row)
+{
+	const struct command *command;
+	const char *separator = "\t";
+
+	for (command = commands; command->name; command++) {
+		if (!(row->commands & command->bit))
+			continue;
+		fprintf(out, "%s%s:--%s", separator, command->name, row->name);
+		separator = "|";
+		if (row->letter)
+			fprintf(out, "|%s:-%c", command->name, row->letter);
+	}
+}
+
 static void bash_completion(FILE *out)
 {
 	const struct command *command;
@@ -276,13 +292,11 @@ static void bash_completion(FILE *out)
 	      out);
 	for (command = commands; command->name; command++)
 		fprintf(out, "%s ", command->name);
-	fputs("--help --version' -- \"$word\"))\n\t\treturn\n\tfi\n\tcase $before in\n", out);
+	fputs("--help --version' -- \"$word\"))\n\t\treturn\n\tfi\n\tcase ${COMP_WORDS[1]}:$before in\n", out);
 	for (row = option_rows; row->name; row++) {
 		if (!row->argument || *row->argument == '[')
 			continue;
-		fprintf(out, "\t--%s", row->name);
-		if (row->letter)
-			fprintf(out, "|-%c", row->letter);
+		bash_patterns(out, row);
 		if (row->values && !strcmp(row->values, "@file")) {
 			fputs(") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n", out);
 		} else if (row->values) {
@@ -303,9 +317,10 @@ static void bash_completion(FILE *out)
 		print_words(out, command);
 		fputs("' -- \"$word\")) ;;\n", out);
 	}
-	fputs("\tattach:*|check:*) COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")) ;;\n"
+	fputs("\tattach:*|check:*|top:*|dump:*) COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")) ;;\n"
 	      "\trecord:*) COMPREPLY=($(compgen -c -f -- \"$word\")) ;;\n"
 	      "\tconvert:*|report:*|diff:*) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+	      "\trules:*) COMPREPLY=($(compgen -f -W 'list check' -- \"$word\")) ;;\n"
 	      "\thelp:*) COMPREPLY=($(compgen -W '",
 	      out);
 	for (command = commands; command->name; command++)
@@ -373,7 +388,7 @@ static void zsh_completion(FILE *out)
 			if (row->commands & command->bit)
 				zsh_option(out, row);
 		fprintf(out, " \\\n\t\t\t'*:operand:%s' ;;\n",
-			command->bit & (COMMAND_ATTACH | COMMAND_CHECK) ? "_pids"
+			command->bit & (COMMAND_ATTACH | COMMAND_CHECK | COMMAND_TOP | COMMAND_DUMP) ? "_pids"
 			: command->bit & COMMAND_RECORD			? "_normal"
 									: "_files");
 	}

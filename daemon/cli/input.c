@@ -25,7 +25,7 @@ int input__open(const char *path)
 void input__tell_failure(int err, const char *path)
 {
 	if (err == -EBADMSG)
-		say__failure("cprofd writes recordings with -f events",
+		say__failure("`cprofd attach -o NAME.cprof` writes recordings",
 			     "%s is not a recording, or it is damaged", path);
 	else if (err == -EPROTONOSUPPORT)
 		say__failure("use the cprofd that made it, or a newer one",

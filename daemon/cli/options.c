@@ -1,6 +1,5 @@
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 #include "broker/broker.h"
 #include "cli/cli.h"
 #include "export/export.h"
-
-#define OPTIONS_MAX 64
 
 /* --- one setter for each option --- */
 
@@ -383,31 +380,43 @@ static const char *set_completion(struct cli_options *options, const char *value
 /* clang-format off */
 const struct option_row option_rows[] = {
 	{"pid", 'p', "PID", NULL, ATTACHING | COMMAND_CHECK | COMMAND_DUMP, "the process, as an option (py-spy's spelling)", set_pid},
-	{"duration", 'd', "SECS", NULL, ATTACHING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
+	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
+	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", set_duration},
 	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
-	{"output", 'o', "FILE", "@file", WRITING, "where to write; - is stdout. Without it cprofd-PID-TIME and the format's ending", set_output},
+	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Without it cprofd-PID-TIME with the format's ending, in this directory", set_output},
+	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Without it the recording's name with the format's ending, in this directory", set_output},
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; without it what the end of FILE says (.svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
-	{"functions", 'F', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each function (this is what happens without it); report: the table of functions", set_functions},
-	{"lines", 'l', NULL, NULL, WRITING | COMMAND_REPORT | COMMAND_TOP, "one frame for each line of each function; report: the table of lines", set_lines},
-	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING | COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (this is what happens without it); leaf: the innermost alone; off: none, and no classes of time", set_native},
-	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "values of local variables: refused in this version", refuse_locals},
-	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what time is told: cpu (without it): what threads ran, and that they waited; wall: where and for what they waited, too, to the ns", set_mode},
-	{"subprocesses", 's', NULL, NULL, ATTACHING, "children of the process too", set_subprocesses},
+	{"functions", 'F', NULL, NULL, WRITING, "a frame is a function (this is what happens without it)", set_functions},
+	{"functions", 'F', NULL, NULL, COMMAND_REPORT, "the table of functions alone: --by=function", set_functions},
+	{"functions", 'F', NULL, NULL, COMMAND_TOP, "begin with functions (this is what happens without it)", set_functions},
+	{"lines", 'l', NULL, NULL, WRITING, "a frame is a line of a function", set_lines},
+	{"lines", 'l', NULL, NULL, COMMAND_REPORT, "the table of lines alone: --by=line; with --callers and --callees: their rows are lines", set_lines},
+	{"lines", 'l', NULL, NULL, COMMAND_TOP, "begin with lines", set_lines},
+	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (this is what happens without it); leaf: the innermost alone; off: none, and no classes of time", set_native},
+	{"native", 0, "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (this is what happens without it); leaf: the innermost alone; off: none", set_native},
+	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", refuse_locals},
+	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what time is told. cpu (without it): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", set_mode},
+	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", set_subprocesses},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg), the thread's name as the outermost frame", set_threads},
-	{"thread", 0, "TID|NAME", NULL, WRITING | TABLES | COMMAND_TOP, "only this thread goes into the file (attach, record: a .cprof keeps all)", set_thread},
-	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time", set_class},
+	{"thread", 0, "TID|NAME", NULL, SAMPLING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
+	{"thread", 0, "TID|NAME", NULL, COMMAND_CONVERT | TABLES | COMMAND_TOP, "only this thread, by its number or its name", set_thread},
+	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time, as `report --by=class` shows them", set_class},
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
-	{"gil", 'g', NULL, NULL, SAMPLING, "only samples of threads that hold the GIL; others are (without the GIL)", set_gil},
-	{"idle", 'i', NULL, NULL, SAMPLING | COMMAND_CONVERT, "the stacks of threads that wait, and for what, where (idle) would be", set_idle},
+	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", set_gil},
+	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait, and for what: in place of (idle)", set_idle},
+	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", set_idle},
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"by", 'b', "WHAT", "class|thread|unit|phase|pass|trigger|tree|chain|repeat|function|line|package|module|file|callee", TABLES, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache had saved), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line. diff: without thread, trigger, tree, chain, repeat and callee; class,unit,phase,pass,function when nothing is said", set_by},
+	{"by", 'b', "WHAT", "class|thread|unit|phase|pass|trigger|tree|chain|repeat|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache had saved), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", set_by},
+	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; without it class,unit,phase,pass,function", set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
-	{"sort", 0, "TIME", "exclusive|inclusive", TABLES, "order of rows; exclusive without it, but for --callers and --callees. diff: what is compared", set_sort},
-	{"top", 'n', "N", NULL, TABLES, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share. diff: without it those that surely differ (--json: all)", set_top},
+	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_REPORT, "by which time rows are in order; without it exclusive, and inclusive for --callers and --callees. Of chains: by their length", set_sort},
+	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; exclusive without it", set_sort},
+	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share", set_top},
+	{"top", 'n', "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; without it those that surely differ (--json: all)", set_top},
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
 	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", set_min_share},
 	{"native-frames", 0, NULL, NULL, COMMAND_REPORT, "the interpreter's own native frames as functions of their own; without it their time is that of the Python frame that they run", set_native_frames},
@@ -419,7 +428,8 @@ const struct option_row option_rows[] = {
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | TABLES, "for programs, to stdout", set_json},
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
-	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES | COMMAND_REPORT, "rules of more compilers: a file, or a directory of *.rules. report: what a cache had saved of their stages", set_rules},
+	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
+	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
 	{"verbose", 0, NULL, NULL, EVERYONE, "say what is found and why it is decided so", set_verbose},
@@ -427,109 +437,7 @@ const struct option_row option_rows[] = {
 };
 /* clang-format on */
 
-/* --- from the table to getopt --- */
-
-#define CODE_OF_ROW 0x100 /* codes of options without a letter start here */
-#define CODE_HELP 0x80
-
-static const struct option_row *row_of(const struct command *command, int code)
-{
-	const struct option_row *row;
-
-	if (code >= CODE_OF_ROW)
-		return &option_rows[code - CODE_OF_ROW];
-	for (row = option_rows; row->name; row++)
-		if (row->letter == code && row->commands & command->bit)
-			return row;
-	return NULL;
-}
-
-static void build(const struct command *command, struct option longs[OPTIONS_MAX],
-		  char letters[3 * OPTIONS_MAX])
-{
-	const struct option_row *row;
-	char *letter = letters;
-	struct option *out = longs;
-
-	if (command->stops_at_operand)
-		*letter++ = '+';
-	*letter++ = 'h';
-	*out++ = (struct option){"help", no_argument, NULL, CODE_HELP};
-	for (row = option_rows; row->name; row++) {
-		int has = !row->argument	  ? no_argument
-			  : *row->argument == '[' ? optional_argument
-						  : required_argument;
-
-		if (!(row->commands & command->bit))
-			continue;
-		*out++ = (struct option){row->name, has, NULL,
-					 CODE_OF_ROW + (int)(row - option_rows)};
-		if (row->letter) {
-			*letter++ = row->letter;
-			if (has == required_argument)
-				*letter++ = ':';
-		}
-	}
-	*letter = '\0';
-	*out = (struct option){};
-}
-
 _Static_assert(sizeof(option_rows) / sizeof(option_rows[0]) + 2 <= OPTIONS_MAX, "OPTIONS_MAX");
-
-/* A sentence that starts with "is" follows the value, another one stands alone. */
-static void refuse(const struct option_row *row, const char *value, const char *sentence)
-{
-	if (!strncmp(sentence, "is ", 3))
-		say("--%s: '%s' %s", row->name, value, sentence);
-	else
-		say("--%s: %s", row->name, sentence);
-}
-
-int options__parse(const struct command *command, int argc, char **argv, struct cli_options *ret,
-		   bool *ret_help)
-{
-	struct option longs[OPTIONS_MAX];
-	char letters[3 * OPTIONS_MAX];
-	int code;
-
-	*ret = (struct cli_options){.rate = 999, .native = "full"};
-	*ret_help = false;
-	build(command, longs, letters);
-	opterr = 0;
-	optind = 1;
-	while ((code = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		const struct option_row *row;
-		const char *sentence;
-
-		if (code == 'h' || code == CODE_HELP) {
-			*ret_help = true;
-			return CLI_DONE;
-		}
-		if (code == '?') {
-			const char *given = argv[optind - 1];
-
-			row = optopt ? row_of(command, optopt) : NULL;
-			if (row && (row->commands & command->bit) && row->argument)
-				say__failure("", "--%s needs %s", row->name, row->argument);
-			else if (optopt && optopt < CODE_HELP)
-				say__failure("", "%s has no option -%c", command->name, optopt);
-			else
-				say__failure("", "%s has no option %s, or it takes no value",
-					     command->name, given);
-			fprintf(stderr, "        see `cprofd %s --help`\n", command->name);
-			return CLI_USAGE;
-		}
-		row = row_of(command, code);
-		sentence = row->set(ret, optarg);
-		if (sentence) {
-			refuse(row, optarg ? optarg : "", sentence);
-			return CLI_USAGE;
-		}
-	}
-	ret->operands = argv + optind;
-	ret->n_operands = argc - optind;
-	return CLI_DONE;
-}
 
 int options__pid(const struct cli_options *options, bool required, pid_t *ret)
 {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,12 +14,38 @@
 #include "cli/recorder.h"
 #include "cli/user.h"
 
+/* Until it is executed, the command has its own name in /proc already: what is told of the process from the first sample
+ * on. argv is the end of this process's own arguments, one after another in memory. */
+static char **take_name(char **argv)
+{
+	char *area = program_invocation_name, *end, **copy;
+	int n = 0, i;
+
+	while (argv[n])
+		n++;
+	copy = calloc((size_t)n + 1, sizeof(*copy));
+	for (i = 0; copy && i < n; i++) {
+		copy[i] = strdup(argv[i]);
+		if (!copy[i])
+			return argv;
+	}
+	end = argv[n - 1] + strlen(argv[n - 1]);
+	if (!copy || argv[0] <= area)
+		return argv;
+	i = (int)(end - argv[0]);
+	memmove(area, argv[0], (size_t)i);
+	memset(area + i, '\0', (size_t)(end - area - i));
+	prctl(PR_SET_NAME, basename(copy[0]));
+	return copy;
+}
+
 /* In the child. */
 static void __attribute__((noreturn)) wait_and_execute(int go, int failed, char **argv)
 {
 	char byte;
 	int err;
 
+	argv = take_name(argv);
 	/* Nothing comes when the recording did not begin. */
 	if (read(go, &byte, 1) != 1)
 		_exit(127);

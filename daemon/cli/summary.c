@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "classes/classes.h"
 #include "cli/cli.h"
 #include "cli/summary.h"
 #include "cli/units.h"
@@ -41,16 +42,35 @@ static uint64_t whole(const struct tally_result *result)
 	return result->waits ? result->wall : result->cpu;
 }
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* CPU time of threads that did not hold the GIL, where only its holders were asked for. */
+static uint64_t without_gil(const struct tally_result *result)
+{
+	uint32_t i;
+
+	for (i = 0; i < result->n_classes; i++)
+		if (!strcmp(result->classes[i].name, class__name(CLASS_WITHOUT_GIL)))
+			return result->classes[i].cpu;
+	return 0;
+}
+
 static void print_counts(const struct tally_result *result)
 {
 	uint64_t rate = result->cpu
 				? (uint64_t)((double)result->seen * 1e9 / (double)result->cpu + 0.5)
 				: 0;
+	char waits[64] = "", processes[64] = "";
 
-	say("%s sample%s in %s: %s of CPU in %u thread%s%s", words__count(result->seen),
-	    result->seen == 1 ? "" : "s", words__duration(result->span),
-	    words__duration(result->cpu), result->threads, result->threads == 1 ? "" : "s",
-	    result->processes > 1 ? " of several processes" : "");
+	if (result->waits)
+		snprintf(waits, sizeof(waits), " and %s wait%s", words__count(result->waits), plural(result->waits));
+	if (result->processes > 1)
+		snprintf(processes, sizeof(processes), " of %s processes", words__count(result->processes));
+	say("%s sample%s%s in %s: %s of CPU in %u thread%s%s", words__count(result->seen), plural(result->seen), waits,
+	    words__duration(result->span), words__duration(result->cpu), result->threads, plural(result->threads), processes);
 	if (!result->seen)
 		return;
 	fputs("        ", stderr);
@@ -58,6 +78,9 @@ static void print_counts(const struct tally_result *result)
 		fprintf(stderr, "rate reached: %s Hz of CPU time, asked for %u; ",
 			words__count(rate), result->rate);
 	fprintf(stderr, "whole stacks: %.2f %%\n", percent(result->whole, result->samples));
+	if (without_gil(result))
+		fprintf(stderr, "        with the GIL: %.1f %% of the CPU time; of the rest there is time without stacks, (without the GIL)\n",
+			100 - percent(without_gil(result), result->cpu));
 }
 
 #define STOPS_SHOWN 5
@@ -76,6 +99,15 @@ static void print_stop(const struct tally_stop *stop)
 	fprintf(stderr, ": %s\n", loss_sentence(stop->loss));
 }
 
+/* Why there are not as many as samples. */
+static const char *of_what(const struct tally_result *result)
+{
+	return result->native == result->seen ? ""
+	       : without_gil(result)	      ? ", those with the GIL"
+	       : result->waits		      ? ", those of waits too"
+					      : ", the samples that have one";
+}
+
 static void print_native(const struct tally_result *result)
 {
 	uint64_t others = result->native - result->native_whole;
@@ -87,8 +119,8 @@ static void print_native(const struct tally_result *result)
 	/* What is not whole is not rounded away. */
 	if (others && share > 99.99)
 		share = 99.99;
-	fprintf(stderr, "        native stacks: %.2f %% whole of %s%s\n", share,
-		words__count(result->native), others ? "; the others end at" : "");
+	fprintf(stderr, "        native stacks: %.2f %% whole of %s%s%s\n", share, words__count(result->native), of_what(result),
+		others ? "; the others end at" : "");
 	for (i = 0; i < result->n_stops && i < STOPS_SHOWN; i++) {
 		print_stop(&result->stops[i]);
 		others -= result->stops[i].count < others ? result->stops[i].count : others;
@@ -116,13 +148,15 @@ static void print_classes(const struct tally_result *result)
 static void print_losses(const struct tally_result *result)
 {
 	bool any = false;
-	uint32_t i;
+	uint32_t i, kinds = 0;
 
+	for (i = 0; i < result->n_losses; i++)
+		kinds += result->losses[i].count != 0;
 	for (i = 0; i < result->n_losses; i++) {
 		if (!result->losses[i].count)
 			continue;
 		if (!any)
-			fputs("        not whole or lost:\n", stderr);
+			fprintf(stderr, "        not whole or lost%s:\n", kinds > 1 ? " (one sample can have several causes)" : "");
 		any = true;
 		fprintf(stderr, "        %10s  %s (%s)\n", words__count(result->losses[i].count),
 			loss_sentence(result->losses[i].name), result->losses[i].name);
@@ -140,7 +174,7 @@ static void print_functions(const struct tally_result *result)
 {
 	uint32_t i;
 
-	if (!result->seen)
+	if (!result->seen && !result->waits)
 		return;
 	fprintf(stderr, "\n%s by function%s:\n   self   total\n", result->waits ? "Time" : "CPU time",
 		result->waits ? ", waiting included" : "");
@@ -192,9 +226,12 @@ int summary__print(int recording_fd)
 		print_native(&result);
 		print_losses(&result);
 		print_functions(&result);
-		units_summary__print(&units);
-		if (!result.seen)
-			say("no sample was taken: the target did not use the CPU meanwhile");
+		units_summary__print(&units, without_gil(&result));
+		if (!result.seen && result.waits)
+			say("the target did not use the CPU meanwhile: it only waited");
+		else if (!result.seen)
+			say__failure("`--mode=wall` shows where it waits, and `cprofd dump` where it is now",
+				     "no sample was taken: the target did not use the CPU meanwhile");
 	}
 	units_summary__free(&units);
 	tally__free(tally);

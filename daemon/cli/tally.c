@@ -45,10 +45,13 @@ struct node {
 #define INTERPRETER 0x80000000u
 #define PYTHON 0x40000000u
 
-struct known_thread {
-	int32_t tid;
+/* A process or a thread: its number and its start, in ticks of the kernel's clock for people. One that called exec, and so is
+ * told anew, is the same: of the first image a start may come from /proc, which knows it to a tick only. */
+struct known {
+	int32_t id;
 	uint64_t start;
 };
+#define START_TICK_NS 10000000u
 
 struct tally {
 	struct event_sink sink;
@@ -65,7 +68,8 @@ struct tally {
 	struct vector marks;	 /* uint32_t, by function: the last node it was counted for */
 	struct vector slots;	 /* uint32_t: open hash of function index + 1 */
 	struct vector losses;	 /* struct tally_loss */
-	struct vector threads;	 /* struct known_thread */
+	struct vector threads;	 /* struct known */
+	struct vector processes; /* struct known */
 	struct class_names class_names;
 	struct vector classes;	 /* struct tally_class, by class_names' ids */
 };
@@ -265,7 +269,7 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 		tally->result.cpu += row->cpu;
 		tally->result.wall += row->wall;
 		tally->result.seen += !row->cause; /* a tick */
-		tally->result.waits |= row->cause != 0;
+		tally->result.waits += row->cause != 0;
 		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;
 		if (row->stack)
 			AT(tally->nodes, struct node, AT(tally->nodes, struct node, row->stack).place).self += row->cause ? row->wall : row->cpu;
@@ -319,22 +323,21 @@ static int set_losses(struct tally *tally, const struct event_ledger *event)
 	return 0;
 }
 
-/* A thread is told again in each epoch. */
-static int add_thread(struct tally *tally, const struct event_thread *event)
+/* Both are told again in each epoch. */
+static int add_known(struct vector *all, int32_t id, uint64_t start)
 {
-	uint32_t i, n = tally->threads.n;
+	const struct known new = {id, start / START_TICK_NS};
+	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		const struct known_thread *known = &AT(tally->threads, struct known_thread, i);
+	for (i = 0; i < all->n; i++) {
+		const struct known *known = &AT(*all, struct known, i);
 
-		if (known->tid == event->tid && known->start == event->start)
+		if (known->id == new.id && known->start == new.start)
 			return 0;
 	}
-	if (vector__grow(&tally->threads, n + 1, sizeof(struct known_thread)))
+	if (vector__grow(all, all->n + 1, sizeof(new)))
 		return -ENOMEM;
-	AT(tally->threads, struct known_thread, n) =
-		(struct known_thread){event->tid, event->start};
-	tally->threads.n++;
+	AT(*all, struct known, all->n++) = new;
 	return 0;
 }
 
@@ -349,14 +352,11 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return 0;
 	case EVENT_EPOCH:
 		fold_epoch(tally);
-		tally->result.processes = 0;
 		return 0;
 	case EVENT_PROCESS:
-		if (event->process.id + 1 > tally->result.processes)
-			tally->result.processes = event->process.id + 1;
-		return 0;
+		return add_known(&tally->processes, event->process.pid, event->process.start);
 	case EVENT_THREAD:
-		return add_thread(tally, &event->thread);
+		return add_known(&tally->threads, event->thread.tid, event->thread.start);
 	case EVENT_FUNCTIONS:
 		return add_functions(tally, &event->rows);
 	case EVENT_FRAMES:
@@ -414,6 +414,7 @@ struct tally *tally__free(struct tally *tally)
 	free(tally->slots.data);
 	free(tally->losses.data);
 	free(tally->threads.data);
+	free(tally->processes.data);
 	class_names__free(&tally->class_names);
 	free(tally->classes.data);
 	arena__free(&tally->strings);
@@ -462,6 +463,7 @@ int tally__finish(struct tally *tally, struct tally_result *ret)
 	tally->result.losses = tally->losses.data;
 	tally->result.n_losses = tally->losses.n;
 	tally->result.threads = tally->threads.n;
+	tally->result.processes = tally->processes.n;
 	*ret = tally->result;
 	return 0;
 }

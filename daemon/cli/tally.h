@@ -47,9 +47,8 @@ struct tally_result {
 	uint64_t native, native_whole; /* likewise; native 0: no native stacks */
 	struct tally_stop stops[TALLY_STOPS]; /* where the others end, most frequent first */
 	uint32_t n_stops;
-	uint64_t seen;                 /* samples that the recording holds */
+	uint64_t seen, waits;          /* what the recording holds: ticks, and stretches of waiting (then shares are of wall time) */
 	uint64_t cpu, wall;            /* ns, sums over the threads */
-	bool waits;                    /* samples of waiting threads, too: shares are of wall time */
 	uint64_t span;                 /* ns from the session's start to its end */
 	uint64_t gap_events;
 	uint32_t threads, processes;

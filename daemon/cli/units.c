@@ -39,12 +39,12 @@ static void print_line(const struct units_line *line)
 
 	fprintf(stderr, "%12s %12s %6" PRIu32 "  ", words__duration(line->inclusive), words__duration(line->exclusive),
 		line->count);
-	snprintf(words, sizeof(words), line->kind == RULE_UNIT ? "%s(%s)" : "%s", name, line->signature);
+	snprintf(words, sizeof(words), line->kind == RULE_UNIT && *line->name ? "%s(%s)" : "%s", name, line->signature);
 	fit__name(stderr, words, -NAME_WIDTH);
 	fputc('\n', stderr);
 }
 
-void units_summary__print(struct units_summary *summary)
+void units_summary__print(struct units_summary *summary, bool gil)
 {
 	static const char *const titles[RULE_KINDS] = {"compile", "phase", "pass"};
 	const struct units_line *lines;
@@ -54,8 +54,9 @@ void units_summary__print(struct units_summary *summary)
 	for (kind = 0; kind < RULE_KINDS; kind++) {
 		if (units_table__lines(summary->table, kind, &lines, &n) || !n)
 			continue;
-		fprintf(stderr, "Wall time by %s, waiting included:\n%12s %12s %6s\n", titles[kind],
-			kind ? "inclusive" : "with inner", "exclusive", "times");
+		/* What a thread does without the GIL is of the compile that goes on; of which phase is not known. */
+		fprintf(stderr, "Wall time by %s, %s:\n%12s %12s %6s\n", titles[kind],
+			gil && kind ? "with the GIL alone" : "waiting included", kind ? "inclusive" : "with inner", "exclusive", "times");
 		for (i = 0; i < n && i < shown[kind]; i++)
 			print_line(&lines[i]);
 		if (n > i)

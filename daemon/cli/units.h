@@ -12,7 +12,7 @@ struct units_summary {
 };
 int units_summary__init(struct units_summary *summary, struct event_sink *next);
 void units_summary__free(struct units_summary *summary);
-/* Nothing when there was no compile. */
-void units_summary__print(struct units_summary *summary);
+/* Nothing when there was no compile. `gil`: samples without the GIL have no stacks. */
+void units_summary__print(struct units_summary *summary, bool gil);
 
 #endif

@@ -209,3 +209,13 @@ int diff__finish(struct diff *diff)
 			err = compare_table(diff, (enum report_by)by);
 	return err;
 }
+
+uint32_t diff__compared(const struct diff *diff)
+{
+	uint32_t n = 0;
+	int by;
+
+	for (by = 0; by < REPORT_BY_COUNT; by++)
+		n += diff->tables[by].n_rows - diff->tables[by].n_too_few;
+	return n;
+}

@@ -52,6 +52,8 @@ struct diff *diff__free(struct diff *diff); /* NULL */
 int diff__read(struct diff *diff, int recording_fd, const char *name, bool after);
 int diff__finish(struct diff *diff);
 const struct export_missing *diff__missing(const struct diff *diff);
+/* Rows with enough samples, of all tables. After diff__finish(). */
+uint32_t diff__compared(const struct diff *diff);
 
 /* Each writes the whole. -errno of the stream. */
 int diff__text(const struct diff *diff, FILE *out);

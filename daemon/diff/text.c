@@ -30,12 +30,12 @@ static void put_recordings(const struct diff *diff, FILE *out)
 		fprintf(out,
 			"%s  %s: %s (%d)\n        %" PRIu64
 			" samples at %u Hz in %.3f s: %.3f s of %s, %" PRIu64
-			" outermost compiles%s\n",
+			" outermost compile%s%s\n",
 			recording->after ? "after " : "before", recording->name,
 			*recording->command ? recording->command : "?", recording->pid,
 			recording->samples, recording->rate, (double)recording->span / 1e9,
 			(double)recording->time / 1e9, diff->wall ? "wall time" : "CPU time",
-			recording->compiles, recording->cut ? "; it ends in the middle" : "");
+			recording->compiles, recording->compiles == 1 ? "" : "s", recording->cut ? "; it ends in the middle" : "");
 	}
 }
 
@@ -58,7 +58,7 @@ static void put_row(const struct diff *diff, const struct diff_row *row, FILE *o
 		snprintf(ratio, sizeof(ratio), "x%.3f", c->after / c->before);
 	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  %-5s ", shown(diff, c->before),
 		shown(diff, c->after), shown(diff, c->change), range, ratio, words_of(row));
-	snprintf(name, sizeof(name), key.by == REPORT_UNIT ? "%s(%s)" : "%s", key.name, key.detail);
+	snprintf(name, sizeof(name), key.by == REPORT_UNIT && *key.name != '(' ? "%s(%s)" : "%s", key.name, key.detail);
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE) {
 		fit__name(out, name, NAME_WIDTH - 16);
 		fprintf(out, "  %s", key.place);
@@ -70,16 +70,36 @@ static void put_row(const struct diff *diff, const struct diff_row *row, FILE *o
 	fputc('\n', out);
 }
 
+/* What was compared, and of how much of that it is not known how much it varies. */
+struct compared {
+	uint32_t rows, unknown, differ, too_few;
+};
+
+static struct compared count(const struct diff_table *table)
+{
+	struct compared ret = {table->n_rows - table->n_too_few, 0, table->n_differ, table->n_too_few};
+	uint32_t i;
+
+	for (i = 0; i < table->n_rows; i++)
+		ret.unknown += !table->rows[i].too_few && table->rows[i].comparison.margin < 0;
+	return ret;
+}
+
 static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 {
 	const struct diff_table *table = &diff->tables[by];
+	const struct compared compared = count(table);
 	uint32_t i, n = diff->options->top ? diff->options->top : table->n_differ;
 
-	fprintf(out, "\nby %s: %u of %u rows differ", report_names[by], table->n_differ,
-		table->n_rows - table->n_too_few);
-	if (table->n_too_few)
-		fprintf(out, "; %u more have fewer than %u samples and were not compared",
-			table->n_too_few, DIFF_SAMPLES_MIN);
+	fprintf(out, "\nby %s: ", report_names[by]);
+	if (!compared.rows)
+		fputs("nothing could be compared", out);
+	else if (compared.unknown == compared.rows)
+		fprintf(out, "%u row%s, of which it is not known whether they differ", compared.rows, compared.rows == 1 ? "" : "s");
+	else
+		fprintf(out, "%u of %u rows differ", compared.differ, compared.rows);
+	if (compared.too_few)
+		fprintf(out, "; %u%s have fewer than %u samples", compared.too_few, compared.rows ? " more" : "", DIFF_SAMPLES_MIN);
 	fputc('\n', out);
 	if (!n || !table->n_rows)
 		return;
@@ -91,10 +111,29 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 		put_row(diff, &table->rows[i], out);
 }
 
+/* In one sentence, when no table has a row of its own to show. */
+static void put_verdict(const struct diff *diff, const struct compared *all, FILE *out)
+{
+	if (!all->rows)
+		fprintf(out, "\nNothing could be compared: no row has %u samples on both sides together. Record for longer.\n",
+			DIFF_SAMPLES_MIN);
+	else if (all->unknown == all->rows)
+		fputs("\nWhether anything differs is not known: a recording is too short to tell how much it varies. Record for "
+		      "longer,\nor several times a side.\n",
+		      out);
+	else if (!all->differ)
+		fprintf(out, "\nNothing surely differs: %u row%s compared.%s\n", all->rows - all->unknown,
+			all->rows - all->unknown == 1 ? " was" : "s were",
+			diff->options->top ? "" : " --top 10 shows the heaviest all the same.");
+	if (all->unknown && all->unknown < all->rows)
+		fputs("\nOf some rows a recording is too short to tell how much they vary: record for longer, or several times "
+		      "a side.\n",
+		      out);
+}
+
 int diff__text(const struct diff *diff, FILE *out)
 {
-	bool unknown = false;
-	uint32_t i;
+	struct compared all = {};
 	int by;
 
 	errno = 0;
@@ -105,17 +144,17 @@ int diff__text(const struct diff *diff, FILE *out)
 		diff->per == DIFF_SHARE ? "" : " for each outermost compile",
 		diff->options->inclusive ? "inclusive" : "exclusive", 100 * diff->options->level);
 	for (by = 0; by < REPORT_BY_COUNT; by++) {
+		struct compared compared;
+
 		if (!diff__wants(diff, (enum report_by)by) || !diff->tables[by].n_rows)
 			continue;
 		put_table(diff, (enum report_by)by, out);
-		for (i = 0; i < diff->tables[by].n_rows; i++)
-			unknown |= !diff->tables[by].rows[i].too_few &&
-				   diff->tables[by].rows[i].comparison.margin < 0;
+		compared = count(&diff->tables[by]);
+		all.rows += compared.rows;
+		all.unknown += compared.unknown;
+		all.differ += compared.differ;
 	}
-	if (unknown)
-		fputs("\nA recording is too short to tell how much it varies: record for longer, "
-		      "or several times a side.\n",
-		      out);
+	put_verdict(diff, &all, out);
 	fprintf(out,
 		"\nChanges are %s. How sure they are comes from how blocks of each recording vary, "
 		"and\n"

@@ -287,6 +287,8 @@ static int on_end(struct model *model, const struct event_end *event)
 {
 	int err = replace(&model->reason, event->reason);
 
+	/* The last ledger is told when all is read, which is later; threads that go on longer are seen to afterwards. */
+	model->finish = 0;
 	since_start(model, event->time);
 	return err ? err : replace(&model->detail, event->detail);
 }
@@ -388,6 +390,20 @@ static int read_filtered(struct model *model, int recording_fd, struct export_mi
 	return err ?: filter__missing(model->filter, ret_missing);
 }
 
+/* Of a process before it called exec, as that which `record` starts: it waited, and what it was is another process here. */
+static bool is_mere_begin(const struct model *model, const struct model_thread *thread)
+{
+	const int32_t pid = model__process(model, thread->process)->pid;
+	uint32_t i;
+
+	if (!thread->ended || thread->samples || thread->cpu)
+		return false;
+	for (i = thread->process + 1; i < LENGTH(model->processes, struct model_process); i++)
+		if (model__process(model, i)->pid == pid)
+			return true;
+	return false;
+}
+
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
 	int err = read_filtered(model, recording_fd, ret_missing) ?: unit_tree__finish(&model->units);
@@ -399,7 +415,8 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 		err = timeline__finish(model, thread);
 		if (thread->finish > model->finish)
 			model->finish = thread->finish;
-		thread->shown = model__passes(model, thread) && thread->begin <= model__to(model);
+		thread->shown = model__passes(model, thread) && thread->begin <= model__to(model) &&
+				!is_mere_begin(model, thread);
 		model__process(model, thread->process)->shown += thread->shown;
 		shown += thread->shown;
 	}

@@ -29,7 +29,7 @@ static int frame_of(struct model *model, struct buf *frames, uint32_t id, uint32
 	if (*ret != none)
 		return 0;
 	err = buf__puts(&name, *node.name ? node.name : "(name unknown)");
-	if (node.kind == UNIT_COMPILE)
+	if (node.kind == UNIT_COMPILE && *node.name)
 		err = err ?: buf__printf(&name, "(%s)", node.signature);
 	err = err ?: buf__append(&name, "", 1);
 	err = err ?: projection__label(model, name.data, node.file, node.line, ret);

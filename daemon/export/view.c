@@ -75,6 +75,22 @@ int model__order(const struct model *model, struct model_thread ***ret, uint32_t
 	return 0;
 }
 
+/* It called exec, and what it was before is told, too: one thread, of two programs. */
+static bool is_counted(const struct model *model, uint32_t i)
+{
+	const struct model_thread *thread = model__thread(model, i);
+	const int32_t pid = model__process(model, thread->process)->pid;
+
+	while (i--) {
+		const struct model_thread *other = model__thread(model, i);
+
+		if (other->tid == thread->tid && other->shown && other->process != thread->process &&
+		    model__process(model, other->process)->pid == pid)
+			return true;
+	}
+	return false;
+}
+
 void model__report(const struct model *model, struct export_report *ret)
 {
 	uint32_t i;
@@ -85,7 +101,7 @@ void model__report(const struct model *model, struct export_report *ret)
 
 		if (!thread->shown)
 			continue;
-		ret->threads++;
+		ret->threads += !is_counted(model, i);
 		ret->samples += thread->samples;
 		ret->wall += thread->wall;
 		ret->cpu += thread->cpu;

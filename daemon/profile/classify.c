@@ -190,6 +190,11 @@ int classify__item(struct profile *profile, struct item *item)
 	return err;
 }
 
+int classify__without_gil(struct profile *profile, struct item *item)
+{
+	return class_id(profile, &(struct class_result){CLASS_WITHOUT_GIL, ""}, &item->row.class_id);
+}
+
 /* A tick in the kernel: behind a system call's instruction, or anywhere else. Most often its number is loaded right before it. */
 uint16_t classify__kernel(struct profile *profile, const struct record_sample *sample,
 			  const struct part_native_frames *native)

@@ -212,6 +212,7 @@ int classify__item(struct profile *profile, struct item *item);
 uint16_t classify__kernel(struct profile *profile, const struct record_sample *sample,
 			 const struct part_native_frames *native);
 /* Rows since the last call (all: from the first). */
+int classify__without_gil(struct profile *profile, struct item *item);
 int classify__tell(struct profile *profile, struct event_sink *sink, bool all);
 void classify__forget(struct profile *profile); /* a new epoch */
 

@@ -26,7 +26,8 @@ static int without_gil(struct profile *profile, struct item *item)
 
 	profile->ledger.samples++;
 	profile->ledger.whole++;
-	return err ? err : tables__stack(&profile->tables, 0, frame, &item->row.stack);
+	err = err ?: tables__stack(&profile->tables, 0, frame, &item->row.stack);
+	return err ?: classify__without_gil(profile, item);
 }
 
 /* 0, or -EAGAIN: later. */
@@ -41,7 +42,7 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 	bool again = finisher && native && native->part.loss && stack;
 	int err;
 
-	if (profile->options.gil && !(sample->flags & SAMPLE_GIL))
+	if (profile->options.gil && !(sample->flags & (SAMPLE_GIL | SAMPLE_OFF_CPU)))
 		return without_gil(profile, item);
 	err = again ? finisher->finish(finisher, sample, stack, last, walked) : -ENOENT;
 

@@ -1,9 +1,11 @@
 #include "report/fit.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
 #define ELLIPSIS "\xe2\x80\xa6"
+#define NAME_MAX_BYTES 1024
 
 /* A letter of UTF-8 begins here. */
 static bool begins(char c)
@@ -20,21 +22,75 @@ static int letters_of(const char *text)
 	return letters;
 }
 
-void fit__name(FILE *out, const char *name, int width)
+/* `at` is the '<' of a template's arguments: their end, or NULL. Not that of an operator, nor of Python's <locals>. */
+static const char *arguments_end(const char *name, const char *at)
 {
-	const char *at, *cut = name;
-	int letters = 0, pad = width > 0 ? width : 0;
+	static const char operator[] = "operator";
+	const size_t word = sizeof(operator) - 1;
+	int depth = 0;
+
+	if (at == name || !(isalnum((unsigned char)at[-1]) || at[-1] == '_') ||
+	    ((size_t)(at - name) >= word && !memcmp(at - word, operator, word)))
+		return NULL;
+	for (; *at; at++) {
+		depth += *at == '<';
+		depth -= *at == '>' && at[-1] != '-';
+		if (!depth)
+			return at;
+	}
+	return NULL;
+}
+
+/* Without the arguments of templates: what is left says which function it is. False: there is no room. */
+static bool collapse(const char *name, char *out, size_t size)
+{
+	const char *at, *end;
+	size_t len = 0;
+
+	for (at = name; *at; at++) {
+		if (len + sizeof(ELLIPSIS) + 2 > size)
+			return false;
+		end = *at == '<' ? arguments_end(name, at) : NULL;
+		out[len++] = *at;
+		if (!end)
+			continue;
+		memcpy(out + len, ELLIPSIS, sizeof(ELLIPSIS) - 1);
+		len += sizeof(ELLIPSIS) - 1;
+		out[len++] = '>';
+		at = end;
+	}
+	out[len] = '\0';
+	return true;
+}
+
+/* So many letters from `text` on. */
+static const char *skip(const char *text, int letters)
+{
+	while (*text && (letters > 0 || !begins(*text)))
+		letters -= begins(*text++);
+	return text;
+}
+
+bool fit__name(FILE *out, const char *name, int width)
+{
+	int letters = letters_of(name), pad = width > 0 ? width : 0, head;
+	char short_name[NAME_MAX_BYTES];
+	bool whole;
 
 	width = width > 0 ? width : -width;
-	for (at = name; *at; at++) {
-		letters += begins(*at);
-		if (letters <= width - 1)
-			cut = at + 1;
+	whole = letters <= width;
+	if (!whole && collapse(name, short_name, sizeof(short_name))) {
+		name = short_name;
+		letters = letters_of(name);
 	}
-	if (letters <= width)
+	if (letters <= width) {
 		fprintf(out, "%s%*s", name, pad > letters ? pad - letters : 0, "");
-	else
-		fprintf(out, "%.*s" ELLIPSIS, (int)(cut - name), name);
+		return whole;
+	}
+	/* Both ends: overloads differ in their last arguments. */
+	head = width * 2 / 3;
+	fprintf(out, "%.*s" ELLIPSIS "%s", (int)(skip(name, head) - name), name, skip(name, letters - (width - head - 1)));
+	return false;
 }
 
 void fit__path(FILE *out, const char *path, int width)
@@ -46,8 +102,7 @@ void fit__path(FILE *out, const char *path, int width)
 		fputs(path, out);
 		return;
 	}
-	while (*path && (over > 0 || !begins(*path)))
-		over -= begins(*path++);
+	path = skip(path, over);
 	slash = strchr(path, '/');
 	fprintf(out, ELLIPSIS "%s", slash && slash[1] ? slash : path);
 }

@@ -68,6 +68,7 @@ struct report {
 	bool wall;	/* weights are wall time */
 	bool compiles;	/* there were some */
 	bool has_native; /* a recording has native stacks, so classes say something */
+	bool gil;        /* of a recording, what ran without the GIL has no stacks */
 
 	/* of the recording that is being read */
 	struct model *model;

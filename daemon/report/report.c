@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "classes/classes.h"
 #include "events/json.h"
 #include "export/close.h"
 #include "report/internal.h"
@@ -182,6 +183,7 @@ static int add_part(struct report *report, const struct part *part, const struct
 		return 0;
 	times__add(&file->shown, times);
 	class_key.name = class_names__name(&model->classes, part->class_id);
+	report->gil |= !strcmp(class_key.name, class__name(CLASS_WITHOUT_GIL));
 	/* The same thread has another tid in each run. */
 	if (report->files > 1)
 		snprintf(name, sizeof(name), "%s", thread->name);

@@ -1,6 +1,7 @@
 /* The report for people. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/fit.h"
@@ -113,18 +114,38 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	return at;
 }
 
-static void put_name(const struct table *table, const struct row_key *key, FILE *out)
+/* A name that looks like that of a row above it, both being cut, is told in full. */
+static void put_distinct(struct intern *shown, const char *name, int width, FILE *out)
+{
+	uint32_t before = shown->n, id;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *fitted = open_memstream(&text, &len);
+	bool whole = !fitted || fit__name(fitted, name, width);
+
+	if (fitted)
+		fclose(fitted);
+	if (!text || (!whole && (intern__id(shown, text, len, &id) || shown->n == before)))
+		fputs(name, out);
+	else
+		fputs(text, out);
+	free(text);
+}
+
+static void put_name(const struct table *table, const struct row_key *key, struct intern *shown, FILE *out)
 {
 	char name[1024];
 
 	if (table->by == REPORT_UNIT && (*key->detail || *key->file)) {
 		snprintf(name, sizeof(name), "%s(%s)", key->name, key->detail);
-		fit__name(out, name, UNIT_WIDTH);
+		put_distinct(shown, name, UNIT_WIDTH, out);
 		if (*key->file)
 			text__place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
 				  table->by != REPORT_UNIT)) {
-		fit__name(out, key->name, NAME_WIDTH);
+		/* Native code without debug information has no file, and long names: they have its room. */
+		put_distinct(shown, key->name,
+			     *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : -(NAME_WIDTH + FILE_WIDTH - 16), out);
 		text__place(key, out);
 	} else if (*key->detail) { /* a thread and its process */
 		fprintf(out, "%-24s  ", key->name);
@@ -200,6 +221,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	struct shape shape = shape_of(report, table->by);
 	bool focused = table->by == REPORT_CALLERS || table->by == REPORT_CALLEES;
 	struct row_key before = {};
+	struct intern shown = {};
 	uint32_t i;
 	int err = 0, at;
 
@@ -219,9 +241,10 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 		struct row_key key = table__key(table, table->ranks[i].row);
 
 		put_times(table, &table->ranks[i], shape, out);
-		put_name(table, &key, out);
+		put_name(table, &key, &shown, out);
 		err = put_below(report, table, table->ranks[i].row, at, &before, out);
 	}
+	intern__free(&shown);
 	if (table->by == REPORT_UNIT && report->each.len) {
 		fprintf(out, "%*s", at, "");
 		units_text__chains(report, out);
@@ -241,11 +264,9 @@ static bool is_shown(const struct report *report, enum report_by by)
 		return false;
 	if (!report->options->brief)
 		return true;
-	if (by == REPORT_CLASS)
-		return report->has_native;
-	if (by == REPORT_UNIT)
-		return report->compiles;
-	return (by != REPORT_PHASE && by != REPORT_PASS && by != REPORT_REPEAT) || table->n_rows;
+	if (!table->n_rows || (by == REPORT_CLASS && !report->has_native))
+		return false;
+	return by != REPORT_UNIT || report->compiles;
 }
 
 static void put_legend(const struct report *report, FILE *out)
@@ -264,6 +285,10 @@ static void put_legend(const struct report *report, FILE *out)
 	if (compiles)
 		fputs("Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
 		      "not be), and\n`elapsed` is the inclusive time by the clock: wall time, waiting included.\n",
+		      out);
+	if (report->gil)
+		fputs("What ran without the GIL has no stacks (-g): it counts for the compile that went on, and for no phase, pass or "
+		      "function.\n",
 		      out);
 	if (!report->has_native)
 		fputs("Classes of time (interpreter, C calls, GC, compiler ...), native frames and passes of optimisers need a "

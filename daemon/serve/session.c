@@ -399,6 +399,13 @@ static void resumed(struct engine *engine, struct session *session, uint64_t tim
 	session__abandoned(engine, session);
 }
 
+/* The sentence is the cause: the error's number adds nothing. */
+static bool says_it_all(enum broker_error error)
+{
+	return error == BROKER_ERROR_NO_PROCESS || error == BROKER_ERROR_NOT_YOURS || error == BROKER_ERROR_NO_MEMORY ||
+	       error == BROKER_ERROR_LIMIT || error == BROKER_ERROR_KERNEL_STACKS || error == BROKER_ERROR_KERNEL_THREAD;
+}
+
 static void refused_by_broker(struct engine *engine, struct session *session,
 			      const struct broker_message *message)
 {
@@ -408,11 +415,12 @@ static void refused_by_broker(struct engine *engine, struct session *session,
 #undef NAME
 	};
 	enum broker_error error = (enum broker_error)message->error;
+	const bool more = message->error_errno && !says_it_all(error);
 	struct refusal refusal;
 
 	refusal__set(&refusal, (unsigned)error < BROKER_ERROR_COUNT ? codes[error] : "INTERNAL",
-		     broker_error__hint(error), "%s%s%s", broker_error__sentence(error),
-		     message->error_errno ? ": " : "", message->error_errno ? strerror(message->error_errno) : "");
+		     broker_error__hint(error), "%s%s%s", broker_error__sentence(error), more ? ": " : "",
+		     more ? strerror(message->error_errno) : "");
 	session__refuse(engine, session, &refusal);
 }
 

@@ -179,6 +179,28 @@ static int add_units(struct top *top, const struct event_samples *samples)
 	return err;
 }
 
+/* A compile has its name now: what it had without one is of that name. */
+static int rename_unit(struct top *top)
+{
+	struct view *view = &top->views[TOP_UNIT];
+	struct sums *was, *is;
+	uint32_t from, to, i;
+	int err = row_of(view, top->units.was, 0, top->units.was, &from) ?: row_of(view, top->units.is, 0, top->units.is, &to);
+
+	if (err)
+		return err;
+	was = &VIEW_SUMS(view, from);
+	is = &VIEW_SUMS(view, to);
+	for (i = 0; i < 2; i++) {
+		is->going[i] += was->going[i];
+		is->last[i] += was->last[i];
+		is->since[i] += was->since[i];
+		is->told[i] += was->told[i];
+	}
+	*was = (struct sums){.frame = was->frame};
+	return 0;
+}
+
 static uint64_t lost_samples(const struct event_ledger *ledger)
 {
 	uint64_t sum = 0;
@@ -193,8 +215,10 @@ static uint64_t lost_samples(const struct event_ledger *ledger)
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct top *top = (struct top *)self;
-	int err = top_units__event(&top->units, event);
+	int err = top_units__event(&top->units, event, &top->model);
 
+	if (!err && top->units.was != top->units.is)
+		err = rename_unit(top);
 	if (event->kind == EVENT_SAMPLES && !err)
 		err = add_units(top, &event->samples);
 	if (event->kind == EVENT_LEDGER) {

@@ -23,7 +23,7 @@
 	X(CALLEE, 'c', "C callees") /* what Python code called, nearest to its caller */                               \
 	X(THREAD, 't', "threads")                                                                                      \
 	X(CLASS, 'k', "classes of time")                                                                               \
-	X(UNIT, 'u', "compile units") /* wall time; no "now" */
+	X(UNIT, 'u', "compile units")
 
 #define TOP_ENUM(id, key, name) TOP_##id,
 enum top_view { TOP_VIEWS(TOP_ENUM) TOP_VIEW_COUNT };

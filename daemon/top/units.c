@@ -22,7 +22,7 @@ static const struct top_unit *unit_at(const struct top_units *units, uint32_t id
 static int text_of(struct top_units *units, uint8_t kind, const char *name, const char *signature, uint32_t *ret)
 {
 	struct buf text = {};
-	int err = buf__append(&text, &kind, 1) ?: buf__puts(&text, *name ? name : "(name unknown)");
+	int err = buf__append(&text, &kind, 1) ?: buf__puts(&text, name);
 
 	if (!err && kind == RULE_UNIT)
 		err = buf__printf(&text, "(%s)", signature);
@@ -32,7 +32,28 @@ static int text_of(struct top_units *units, uint8_t kind, const char *name, cons
 	return err;
 }
 
-static int add_rows(struct top_units *units, const struct event_rows *event)
+/* Of one that was met before its values could be read, as what goes on when cprofd comes: a text of its own, that says what
+ * is known: the line that caused it. */
+static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t kind, const struct model *model, uint32_t *ret)
+{
+	const uint32_t *stacks = (const uint32_t *)model->epoch_stacks.data;
+	struct buf text = {};
+	int err = buf__append(&text, &kind, 1) ?: buf__puts(&text, kind == RULE_UNIT ? "(a compile" : "(a part of it");
+
+	if (!err && kind == RULE_UNIT && row->trigger && row->trigger * sizeof(*stacks) < model->epoch_stacks.len) {
+		struct model_frame frame = model__frame(model, model__node(model, stacks[row->trigger]).frame);
+
+		err = buf__printf(&text, " that %s:%u caused", frame.name, frame.line);
+	}
+	err = err ?: buf__puts(&text, ", named when it ends)") ?: buf__append(&text, "", 1);
+	units->unnamed++;
+	err = err ?: buf__append(&text, &units->unnamed, sizeof(units->unnamed));
+	err = err ?: intern__id(&units->texts, text.data, text.len, ret);
+	buf__free(&text);
+	return err;
+}
+
+static int add_rows(struct top_units *units, const struct event_rows *event, const struct model *model)
 {
 	const struct unit_row *row = event->rows;
 	uint32_t i;
@@ -41,16 +62,33 @@ static int add_rows(struct top_units *units, const struct event_rows *event)
 	for (i = 0; i < event->n && !err; i++) {
 		struct top_unit unit = {.parent = row[i].parent, .kind = row[i].kind < RULE_KINDS ? row[i].kind : RULE_PASS};
 
-		err = text_of(units, unit.kind, row[i].name, row[i].signature, &unit.text);
+		err = *row[i].name ? text_of(units, unit.kind, row[i].name, row[i].signature, &unit.text)
+				   : unnamed(units, &row[i], unit.kind, model, &unit.text);
 		err = err ?: buf__append(&units->units, &unit, sizeof(unit));
 	}
 	return err;
 }
 
-int top_units__event(struct top_units *units, const struct event *event)
+static int name_late(struct top_units *units, const struct event_unit_end *event)
 {
-	const struct top_unit *unit;
+	const struct top_unit *unit = unit_at(units, event->id);
+	uint32_t text;
+	int err;
 
+	if (!unit || !*event->name)
+		return 0;
+	err = text_of(units, unit->kind, event->name, event->signature, &text);
+	if (err || text == unit->text)
+		return err;
+	units->was = unit->text;
+	units->is = text;
+	((struct top_unit *)units->units.data)[event->id - 1].text = text;
+	return 0;
+}
+
+int top_units__event(struct top_units *units, const struct event *event, const struct model *model)
+{
+	units->was = units->is = 0;
 	switch (event->kind) {
 	case EVENT_SESSION:
 	case EVENT_EPOCH:
@@ -58,13 +96,9 @@ int top_units__event(struct top_units *units, const struct event *event)
 		units->now = 0;
 		return 0;
 	case EVENT_UNITS:
-		return add_rows(units, &event->rows);
+		return add_rows(units, &event->rows, model);
 	case EVENT_UNIT_END:
-		unit = unit_at(units, event->unit_end.id);
-		if (unit && *event->unit_end.name)
-			return text_of(units, unit->kind, event->unit_end.name, event->unit_end.signature,
-				       &((struct top_unit *)units->units.data)[event->unit_end.id - 1].text);
-		return 0;
+		return name_late(units, &event->unit_end);
 	case EVENT_SAMPLES:
 		if (event->samples.n)
 			units->now = event->samples.rows[event->samples.n - 1].unit;

@@ -9,14 +9,18 @@
 #include "base/buf.h"
 #include "events/events.h"
 #include "export/intern.h"
+#include "export/model.h"
 
 struct top_units {
 	struct intern texts; /* kind (a byte), name with signature (NUL-terminated): what a row is called */
 	struct buf units;    /* of the epoch: struct top_unit, by id - 1 */
 	uint32_t now;        /* unit of the last sample; 0: outside of all */
+	uint32_t unnamed;    /* how many had no name when they were met */
+	uint32_t was, is;    /* of the last event: rows of the one text are rows of the other from now on; equal: none */
 };
 
-int top_units__event(struct top_units *units, const struct event *event);
+/* The model has had all events before this one. */
+int top_units__event(struct top_units *units, const struct event *event, const struct model *model);
 void top_units__free(struct top_units *units);
 
 /* From a sample's unit outwards, each text once: does the sample's time count as its own? Of a phase or pass that is the

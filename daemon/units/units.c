@@ -77,7 +77,8 @@ static int add_function(struct units *units, const struct function_row *row)
 		}
 	}
 	info.cut = row->kind == FUNCTION_NOTE &&
-		   (!strncmp(row->name, "(cut", 4) || !strncmp(row->name, "(no Python frame", 16));
+		   (!strncmp(row->name, "(cut", 4) || !strncmp(row->name, "(no Python frame", 16) ||
+		     !strncmp(row->name, "(without the GIL", 16));
 	for (i = 0; info.python && i < rules__compilers(units->rules); i++)
 		info.own |= (uint64_t)rules__is_own(units->rules, i, row->file) << i;
 	units->functions[units->n_functions++] = info;

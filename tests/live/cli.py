@@ -18,6 +18,7 @@ import time
 
 import cli_files
 import cli_processes
+import cli_summary
 from cli_util import (CPROFD, NOBODY, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder,
                       names, target)
 
@@ -47,6 +48,28 @@ def test_unknown_names():
     fails(2, "speedscope, collapsed (raw), svg (flamegraph), pprof, events", run=cprofd("convert", "a", "-f", "gecko"))
 
 
+def test_unknown_options():
+    fails(2, "attach has no option --bogus\n", run=cprofd("attach", "1", "--bogus"))
+    fails(2, "attach has no option --durration: did you mean --duration?", run=cprofd("attach", "1", "--durration=3"))
+    fails(2, "--gil takes no value", run=cprofd("attach", "1", "--gil=1"))
+    fails(2, "--output needs FILE", run=cprofd("attach", "1", "-o"))
+    fails(2, "--rate needs HZ", run=cprofd("attach", "1", "--rate"))
+    fails(2, "report has no option -i; of attach, record, convert it is one", run=cprofd("report", "a", "-i"))
+    fails(2, "dump has no option --lines; of attach, record, convert, report, top it is one", run=cprofd("dump", "1", "--lines"))
+
+
+def test_help_is_of_its_command():
+    """An option that several commands have says what it means to each."""
+    for command, words in (("convert", "the recording's name"), ("attach", "cprofd-PID-TIME"), ("top", "until q"), ("report", "--by=line;"),
+                           ("diff", "which time is compared")):
+        told = " ".join(cprofd(command, "--help").out.split())
+        expect(words in told, "%s --help does not say %r" % (command, words), told)
+    expect("no classes of time" not in cprofd("dump", "--help").out, "a dump has none in any case")
+    for command in ("attach", "top", "report", "diff", "dump", "convert"):
+        other = [c for c in ("report:", "diff:", "attach, record:") if c in cprofd(command, "--help").out.split("Options:")[1]]
+        expect(not other, "%s --help tells of other commands" % command, other)
+
+
 def test_help_is_data():
     for args in (["--help"], ["--version"], ["help"], ["help", "attach"], ["attach", "--help"], ["record", "-h"]):
         run = cprofd(*args)
@@ -65,6 +88,9 @@ def test_generated_pages():
     done = subprocess.run(["bash", "-c", bash + "\nCOMP_WORDS=(cprofd attach --sub); COMP_CWORD=2; _cprofd; echo ${COMPREPLY[@]}"],
                           stdout=subprocess.PIPE).stdout.decode()
     expect(done.strip() == "--subprocesses", "the completion does not complete", done)
+    done = subprocess.run(["bash", "-c", bash + "\nCOMP_WORDS=(cprofd diff a b --by t); COMP_CWORD=5; _cprofd; echo ${COMPREPLY[@]}"],
+                          stdout=subprocess.PIPE).stdout.decode()
+    expect(not done.strip(), "no table of diff begins so", done)
     if shutil.which("man"):
         page = subprocess.run(["man", "--warnings", "-l", "-"], input=man.encode(), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=environment(LC_ALL="C.UTF-8"))
@@ -280,7 +306,7 @@ def main():
         print("skipped: cli needs root\n0 passed, 0 failed, 1 skipped")
         return 0
     passed = failed = skipped = 0
-    tests = {**vars(cli_processes), **vars(cli_files), **globals()}
+    tests = {**vars(cli_processes), **vars(cli_files), **vars(cli_summary), **globals()}
     for name, test in sorted(tests.items()):
         if not name.startswith("test_") or (sys.argv[1:] and not any(word in name for word in sys.argv[1:])):
             continue

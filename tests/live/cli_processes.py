@@ -11,7 +11,8 @@ from cli_util import (BUSY, CPROFD, NOBODY, PYTHON, Skip, cprofd, environment, e
 
 def test_no_such_pid():
     with folder() as work:
-        fails(1, "no such process", run=cprofd("attach", 4194303, cwd=work))
+        run = cprofd("attach", 4194303, cwd=work)
+        fails(1, "no such process\n", "it may have ended already", run=run)
         expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
 
 

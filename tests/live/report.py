@@ -51,7 +51,7 @@ def test_bad_input(recordings):
     fails("report", path, "--class", "interpretre", says=["no class interpretre"])
     expect(not os.path.exists(os.path.join(folder, "never")), "a file was written")
     run = cprofd("report", path, "--window", "1000,1001")
-    expect("nothing is left" in run.err and "by function" in run.out, "an empty result", run.err, run.out)
+    expect("nothing is left" in run.err and " Hz in " in run.out and "by function" not in run.out, "an empty result", run.err, run.out)
     fails("report", says=["which recording"], status=2)
     fails("report", os.path.join(folder, "not there"), says=["cannot be read"])
     fails("report", path, "--by=nonsense", says=["is not one of"], status=2)

@@ -39,6 +39,7 @@ def verdict(what, why=None, note=""):
 
 WORKS = ["svd", "kinds", "parallel", "module", "jitclass", "lifted", "stencil", "cached", "threads"]
 LOCK = "numba:llvm_lock"
+WITHIN = "in LLVM (lock held)"
 
 
 def await_session(client, out):
@@ -140,7 +141,7 @@ class Told:
                 unit = self.units[at]
                 names.append("compile" if unit["kind"] == 0 else unit["name"])
                 at = unit["parent"]
-            if "LLVM lock" in names and "enter, leave LLVM lock" not in names[:names.index("LLVM lock")]:
+            if WITHIN in names and "enter, leave LLVM lock" not in names[:names.index(WITHIN)]:
                 names.append(LOCK)
             for name in set(names):
                 sums[name] += ticks * self.tick()

@@ -50,7 +50,7 @@ struct book_time {
 struct book_sample {
 	uint64_t time, wall, cpu;
 	int32_t tid;
-	uint32_t stack, epoch;
+	uint32_t stack, epoch, class_id;
 };
 
 struct book {
@@ -74,6 +74,7 @@ struct book {
 	uint64_t stop_counts; /* their sum */
 	char stops[1024]; /* "loss module+0xoffset function=count ", the last ledger's */
 	char losses[1024];
+	char classes[64][32]; /* names, by id */
 	uint64_t counts[64];
 	char end_reason[32];
 	int fail;
@@ -160,7 +161,7 @@ static inline void book_samples(struct book *book, const struct event_samples *s
 		if (row->cpu > row->wall)
 			thread->time->over += row->cpu - row->wall;
 		*to = (struct book_sample){row->time,	row->wall,  row->cpu,
-					   thread->tid, row->stack, book->epoch};
+					   thread->tid, row->stack, book->epoch, row->class_id};
 	}
 }
 
@@ -283,6 +284,9 @@ static inline int book_event(struct event_sink *self, const struct event *event)
 		snprintf(book->end_reason, sizeof(book->end_reason), "%s", event->end.reason);
 		break;
 	case EVENT_CLASSES:
+		for (id = 0; id < event->rows.n; id++)
+			snprintf(book->classes[(event->rows.first + id) % 64], sizeof(book->classes[0]), "%s",
+				 ((const struct class_row *)event->rows.rows)[id].name);
 		break;
 	default:
 		fail_msg("event %d", event->kind);

@@ -106,6 +106,23 @@ static void notes_say_what_is_not_there(void **state)
 	assert_string_equal(book->losses, "process_unknown=1 page_fault=2 ");
 }
 
+/* Ticks alone: where a thread waits is told, whoever holds the GIL. */
+static void holders_of_the_gil_alone_have_stacks(void **state)
+{
+	const struct py_frame frame = {.code = 1, .offset = 0};
+
+	restart(&(struct profile_options){.rate = 1000, .gil = true});
+	code(1, "main", 10);
+	sample_full(T0 + 1 * MS, 1 * MS, &frame, 1, 0, 0, SAMPLE_GIL);
+	sample_full(T0 + 2 * MS, 2 * MS, &frame, 1, 0, 0, 0);
+	end(T0 + 10 * MS);
+	assert_string_equal(book_stack(book, book->samples[0].stack), "main:0");
+	assert_int_equal(book->samples[0].class_id, 0); /* there are no native frames */
+	assert_string_equal(book_stack(book, book->samples[1].stack), "(without the GIL)");
+	assert_string_equal(book->classes[book->samples[1].class_id], "without the GIL");
+	assert_int_equal(book->ledger.whole, 2);
+}
+
 static void the_ledger_counts_each_loss_once(void **state)
 {
 	struct sampler_counts sum = {.ticks = 110, .samples = 100};
@@ -298,6 +315,7 @@ int main(void)
 		TEST(a_partial_line_table_gives_line_0),
 		TEST(an_offset_beyond_the_table_has_no_line),
 		TEST(notes_say_what_is_not_there),
+		TEST(holders_of_the_gil_alone_have_stacks),
 		TEST(the_ledger_counts_each_loss_once),
 		TEST(the_newest_name_counts),
 		TEST(a_late_joiner_sees_what_others_see),

@@ -70,22 +70,23 @@ static void send_rows(struct state *s, enum event_kind kind, uint32_t first, uin
 }
 
 /* Stacks: 1 main, 2 compile, 3 parse, 4 compile in parse, 5 A::run, 6 compile by itself, 7 main > cut, 8 emit,
- * 9 main's line 2, 10 (:) compile below it. */
+ * 9 main's line 2, 10 (:) compile below it, 11 (;) without the GIL. */
 static void send_tables(struct state *s)
 {
 	static const struct function_row functions[] = {
 		{"main", "/x/main.py", 1, "", FUNCTION_PYTHON}, {"compile", "/x/own/c.py", 5, "", FUNCTION_PYTHON},
 		{"parse", "/x/own/c.py", 9, "", FUNCTION_PYTHON}, {"ns::A::run(int)", "", 0, "lib", FUNCTION_NATIVE},
 		{"(cut: half)", "", 0, "", FUNCTION_NOTE},	  {"emit", "/x/own/c.py", 20, "", FUNCTION_PYTHON},
+		{"(without the GIL)", "", 0, "", FUNCTION_NOTE},
 	};
-	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}, {0, 8, 2, 0}};
-	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}, {0, 6}, {9, 1}};
+	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}, {0, 8, 2, 0}, {6, -1, 0, 0}};
+	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}, {0, 6}, {9, 1}, {0, 7}};
 
 	send(s, &(struct event){.kind = EVENT_EPOCH});
 	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.tid = 7, .name = ""}});
-	send_rows(s, EVENT_FUNCTIONS, 0, 6, functions);
-	send_rows(s, EVENT_FRAMES, 0, 7, frames);
-	send_rows(s, EVENT_STACKS, 1, 10, stacks);
+	send_rows(s, EVENT_FUNCTIONS, 0, 7, functions);
+	send_rows(s, EVENT_FRAMES, 0, 8, frames);
+	send_rows(s, EVENT_STACKS, 1, 11, stacks);
 }
 
 static void samples(struct state *s, const char *stacks, const char *expected)
@@ -150,6 +151,15 @@ static void what_is_cut_ends_nothing(void **state)
 	samples(s, "17", "0 0 -2@30 -1@30 ");
 }
 
+/* Nor does a stack that was not asked for: the compile goes on without it, of which phase is not known. */
+static void without_the_gil_a_compile_goes_on(void **state)
+{
+	struct state *s = *state;
+
+	samples(s, "8;8", "+1=compile<0@0 +2=emit<1@0 2 1 2 ");
+	samples(s, "1;", "0 0 -2@30 -1@30 ");
+}
+
 /* compile() from another line of main; what is not known is no other place. */
 static void another_place_is_another_call(void **state)
 {
@@ -196,7 +206,7 @@ static void a_wait_is_before(void **state)
 static void refused(void **state)
 {
 	struct state *s = *state;
-	const struct sample_row row = {.time = 5, .stack = 11};
+	const struct sample_row row = {.time = 5, .stack = 12};
 	const struct event event = {.kind = EVENT_SAMPLES, .samples = {1, &row}};
 
 	assert_int_equal(units__sink(s->units)->event(units__sink(s->units), &event), -EBADMSG);
@@ -384,7 +394,7 @@ static void calls_are_told_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(another_place_is_another_call), TEST(threads_end),
+		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
 		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), cmocka_unit_test(sums), cmocka_unit_test(marks), cmocka_unit_test(calls_are_told_apart),
 	};
 

@@ -1,0 +1,150 @@
+/* From the table of options to getopt, and what is said about a word that is none. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "export/close.h"
+
+#define CODE_OF_ROW 0x100 /* codes of options without a letter start here */
+#define CODE_HELP 0x80
+
+static const struct option_row *row_of(const struct command *command, int code)
+{
+	const struct option_row *row;
+
+	if (code >= CODE_OF_ROW)
+		return &option_rows[code - CODE_OF_ROW];
+	for (row = option_rows; row->name; row++)
+		if (row->letter == code && row->commands & command->bit)
+			return row;
+	return NULL;
+}
+
+static void build(const struct command *command, struct option longs[OPTIONS_MAX],
+		  char letters[3 * OPTIONS_MAX])
+{
+	const struct option_row *row;
+	char *letter = letters;
+	struct option *out = longs;
+
+	if (command->stops_at_operand)
+		*letter++ = '+';
+	*letter++ = 'h';
+	*out++ = (struct option){"help", no_argument, NULL, CODE_HELP};
+	for (row = option_rows; row->name; row++) {
+		int has = !row->argument	  ? no_argument
+			  : *row->argument == '[' ? optional_argument
+						  : required_argument;
+
+		if (!(row->commands & command->bit))
+			continue;
+		*out++ = (struct option){row->name, has, NULL,
+					 CODE_OF_ROW + (int)(row - option_rows)};
+		if (row->letter) {
+			*letter++ = row->letter;
+			if (has == required_argument)
+				*letter++ = ':';
+		}
+	}
+	*letter = '\0';
+	*out = (struct option){};
+}
+
+/* A sentence that starts with "is" follows the value, another one stands alone. */
+static void refuse(const struct option_row *row, const char *value, const char *sentence)
+{
+	if (!strncmp(sentence, "is ", 3))
+		say("--%s: '%s' %s", row->name, value, sentence);
+	else
+		say("--%s: %s", row->name, sentence);
+}
+
+/* "; attach, record have one": commands whose option this is. */
+static void others_with(const char *name, size_t len, int letter, char *ret, size_t size)
+{
+	const struct command *command;
+	const struct option_row *row;
+	size_t at = 0;
+
+	*ret = '\0';
+	for (command = commands; command->name && at < size; command++)
+		for (row = option_rows; row->name; row++) {
+			if (!(row->commands & command->bit) || (letter ? row->letter != letter : (strlen(row->name) != len || memcmp(row->name, name, len))))
+				continue;
+			at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? ", " : "; of ", command->name);
+			break;
+		}
+	if (at && at < size)
+		snprintf(ret + at, size - at, "%s", " it is one");
+}
+
+/* What getopt did not take; `code` is its optopt: 0 of a long option that is not there. */
+static void tell_unknown(const struct command *command, int code, const char *given)
+{
+	const struct option_row *row = code ? row_of(command, code) : NULL;
+	const char *name = given + strspn(given, "-");
+	const size_t len = strcspn(name, "=");
+	char want[CLOSE_LENGTH];
+	struct close close = {.want = want};
+	char likely[3 * CLOSE_LENGTH + 8], others[256];
+	size_t any;
+
+	snprintf(want, sizeof(want), "%.*s", (int)len, name);
+	if (row && row->argument) {
+		say__failure("", "--%s needs %s", row->name, row->argument);
+	} else if (code >= CODE_HELP) {
+		say__failure("", "--%.*s takes no value", (int)len, name);
+	} else if (code) {
+		others_with("", 0, code, others, sizeof(others));
+		say__failure("", "%s has no option -%c%s", command->name, code, others);
+	} else {
+		others_with(name, len, 0, others, sizeof(others));
+		for (row = option_rows; row->name; row++)
+			if (row->commands & command->bit)
+				close__offer(&close, row->name);
+		close__text(&close, likely, sizeof(likely));
+		any = strcspn(likely, ",");
+		if (*others || !any)
+			say__failure("", "%s has no option --%.*s%s", command->name, (int)len, name, others);
+		else
+			say__failure("", "%s has no option --%.*s: did you mean --%.*s?", command->name, (int)len, name, (int)any, likely);
+	}
+	fprintf(stderr, "        see `cprofd %s --help`\n", command->name);
+}
+
+int options__parse(const struct command *command, int argc, char **argv, struct cli_options *ret,
+		   bool *ret_help)
+{
+	struct option longs[OPTIONS_MAX];
+	char letters[3 * OPTIONS_MAX];
+	int code;
+
+	*ret = (struct cli_options){.rate = 999, .native = "full"};
+	*ret_help = false;
+	build(command, longs, letters);
+	opterr = 0;
+	optind = 1;
+	while ((code = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		const struct option_row *row;
+		const char *sentence;
+
+		if (code == 'h' || code == CODE_HELP) {
+			*ret_help = true;
+			return CLI_DONE;
+		}
+		if (code == '?') {
+			tell_unknown(command, optopt, argv[optind - 1]);
+			return CLI_USAGE;
+		}
+		row = row_of(command, code);
+		sentence = row->set(ret, optarg);
+		if (sentence) {
+			refuse(row, optarg ? optarg : "", sentence);
+			return CLI_USAGE;
+		}
+	}
+	ret->operands = argv + optind;
+	ret->n_operands = argc - optind;
+	return CLI_DONE;
+}

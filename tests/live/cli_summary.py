@@ -1,0 +1,85 @@
+"""cli.py: what is said after a recording: whose it was, how many samples, of what."""
+import json
+import re
+import time
+
+from cli_util import BUSY, PYTHON, cprofd, expect, fails, folder, profile, target
+
+# pbkdf2_hmac gives the GIL up, at 80 % of the time of each round; what it takes, the program says itself.
+RELEASES = BUSY + """
+import hashlib
+spent = {"held": 0.0, "given": 0.0}
+def held(until):
+    while time.thread_time() < until:
+        leaf(2000)
+def given():
+    hashlib.pbkdf2_hmac("sha256", b"x", b"y", 40000)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    a = time.thread_time()
+    given()
+    b = time.thread_time()
+    held(b + (b - a) / 4)
+    spent["given"] += b - a
+    spent["held"] += time.thread_time() - b
+print(spent["held"] / (spent["held"] + spent["given"]))
+"""
+
+
+def test_recorded_by_its_own_name():
+    """What waits to be executed is no process of its own, and is not called cprofd."""
+    with folder() as work:
+        run = cprofd("record", "-o", "a.cprof", "--", PYTHON, "-c", BUSY + "busy(1)", "an argument", cwd=work)
+        fails(0, "ended with status 0", run=run)
+        expect(re.search(r"in 1 thread$", run.err, re.M), "one thread of one process", run.err)
+        report = cprofd("report", "a.cprof", "--by=thread", cwd=work)
+        head = report.out.split("\n")[0]
+        expect("record" not in head and head.startswith("a.cprof: " + PYTHON + " -c"), "not its own name", report.out)
+        expect(" in 1 thread," in report.out, "one thread", report.out)
+        fails(0, run=cprofd("convert", "a.cprof", "-o", "a.json", cwd=work))
+        told = profile(work + "/a.json")["profiles"]
+        expect(not any("cprofd" in p["name"] for p in told), "its own name in the file", [p["name"] for p in told])
+
+
+def test_short_recordings():
+    """What cannot be told is said."""
+    with folder() as work:
+        with target() as process:
+            for name in ("a.cprof", "b.cprof"):
+                fails(0, run=cprofd("attach", process.pid, "-d", "0.35", "-o", name, cwd=work))
+        diff = cprofd("diff", "a.cprof", "b.cprof", cwd=work)
+        expect(diff.returncode == 0 and re.search("^Whether anything differs is not known: a recording is too short", diff.out, re.M),
+               "too short to tell", diff.out)
+        with target("print('up', flush=True)\nimport time\ntime.sleep(60)") as process:
+            fails(0, "did not use the CPU", "--mode=wall", run=cprofd("attach", process.pid, "-d", "0.1", "-o", "c.cprof", cwd=work))
+            fails(0, "it only waited", "(waiting: sleep)",
+                  run=cprofd("attach", process.pid, "-d", "0.1", "-i", "-o", "w.cprof", cwd=work))
+        diff = cprofd("diff", "c.cprof", "c.cprof", cwd=work)
+        expect(diff.returncode == 1 and "Nothing could be compared" in diff.out, "nothing to compare", diff.out)
+
+
+def test_without_the_gil():
+    with folder() as work:
+        run = cprofd("record", "-g", "-o", "a.cprof", "--", PYTHON, "-c", RELEASES, "3", cwd=work)
+        fails(0, "(without the GIL)", run=run)
+        said = float(run.out.split()[-1])
+        share = float(re.search(r"with the GIL: ([\d.]+) %", run.err).group(1)) / 100
+        expect(abs(share - said) < 0.08, "held %.3f, it says %.3f itself" % (share, said), run.err)
+        rate = float(re.search(r"rate reached: ([\d,]+) Hz", run.err).group(1).replace(",", ""))
+        expect(900 < rate < 1100, "of all CPU time, not only that with the GIL", run.err)
+        told = json.loads(cprofd("report", "a.cprof", "--by=class", "--json", cwd=work).out)["tables"][0]["rows"]
+        shares = {row["name"]: row["inclusive_share"] for row in told}
+        expect(abs(1 - shares["without the GIL"] - share) < 0.002 and shares.get("not determined", 0) < 0.01, "a class of its own", told)
+
+
+def test_waits_are_counted():
+    code = BUSY + "\nwhile True:\n    busy(0.02)\n    time.sleep(0.02)"
+    with folder() as work, target(code) as process:
+        for options in ((), ("-g",)):
+            run = cprofd("attach", process.pid, "--mode=wall", "-d", "1", "-o", "a.cprof", *options, cwd=work)
+            fails(0, " waits in ", run=run)
+            counts = [int(n.replace(",", "")) for n in re.search(r"([\d,]+) samples and ([\d,]+) waits", run.err).groups()]
+            native = int(re.search(r"whole of ([\d,]+)", run.err).group(1).replace(",", ""))
+            expect(10 < counts[1] < 200, "it slept some 25 times", run.err)
+            expect(options or abs(sum(counts) - native) < 0.1 * native, "samples and waits are what stacks are counted of", run.err)
+            expect("(waiting: sleep)" in run.err, "where it waits is told, whoever holds the GIL", run.err)

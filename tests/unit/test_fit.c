@@ -1,0 +1,74 @@
+/* Names and paths in columns. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "report/fit.h"
+
+static void check(const char *name, int width, const char *expected)
+{
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	assert_int_equal(fit__name(out, name, width), !strstr(expected, "…"));
+	fclose(out);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void names(void **state)
+{
+	check("run_pass", 10, "run_pass  ");
+	check("run_pass", -10, "run_pass");
+	check("run_pass", 8, "run_pass");
+	/* Overloads differ at the end. */
+	check("ns::get(unsigned int, Loc const&, Value, Flags)", -21, "ns::get(unsign…Flags)");
+	check("größere_größen", -9, "größer…en");
+}
+
+static void templates(void **state)
+{
+	check("std::map<int, std::pair<int const, A*> >::erase(int const&)", -40, "std::map<…>::erase(int const&)");
+	check("std::map<int, std::pair<int const, A*> >::erase(int const&)", 34, "std::map<…>::erase(int const&)    ");
+	/* What fits is left as it is. */
+	check("std::map<int, int>::erase(int)", -40, "std::map<int, int>::erase(int)");
+	/* These are no templates. */
+	check("make.<locals>.foo.<locals>.bar", -28, "make.<locals>.foo.…cals>.bar");
+	check("A::operator<(A const&, A const&)", -20, "A::operator<(…onst&)");
+	check("A::operator<<(A<int>, B)", -22, "A::operator<<(A<…>, B)");
+}
+
+static void not_closed(void **state)
+{
+	check("odd<name that does not end", -12, "odd<name…end");
+	check("f<x->y, z>::g(int, int, int)", -12, "f<…>::g(…nt)");
+}
+
+static void long_ones(void **state)
+{
+	char name[5000];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	check(name, -9, "xxxxxx…xx");
+	memset(name + 2, '<', sizeof(name) - 3);
+	check(name, -9, "xx<<<<…<<");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names),
+		cmocka_unit_test(templates),
+		cmocka_unit_test(not_closed),
+		cmocka_unit_test(long_ones),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
