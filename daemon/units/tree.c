@@ -98,7 +98,8 @@ static bool goes_on(const struct units *units, const struct open_unit *open, con
 	     units->functions[open->function].text != units->functions[mark->function].text))
 		return false;
 	return !mark->seen || !open->address || !mark->seen->address ||
-	       (mark->seen->address == open->address && (mark->seen->words == open->words || open->unset));
+	       (mark->seen->address == open->address &&
+		(mark->seen->words == open->words || open->unset || mark->seen->deleted));
 }
 
 static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
@@ -192,6 +193,8 @@ int tree__sample(struct units *units, struct sample_row *row)
 	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i;
 	int err = 0;
 
+	if (!row->cause)
+		thread->last = row->time;
 	if (!n && !thread->n)
 		return 0;
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
@@ -204,7 +207,9 @@ int tree__sample(struct units *units, struct sample_row *row)
 		return 0;
 	}
 	if (row->stack)
-		add_values(units, row->stack, marks, n, read__take(units, thread->tid, row->time));
+		add_values(units, row->stack, marks, n,
+			   row->cause ? read__away(units, thread->tid, thread->last, row->time)
+				      : read__take(units, thread->tid, row->time));
 	n = drop_marks(units, marks, n);
 	if (!thread->open) {
 		thread->open = calloc(UNITS_DEPTH_MAX, sizeof(*thread->open));
@@ -213,6 +218,13 @@ int tree__sample(struct units *units, struct sample_row *row)
 	}
 	for (i = 0; i < n && i < thread->n && goes_on(units, &thread->open[i], &marks[i]); i++)
 		learn(&thread->open[i], &marks[i]);
+	if (row->cause && row->wall < units->tick) {
+		/* Short waits are told by place, which is not their order in time (docs/waits.md): they end and begin nothing. */
+		row->unit = i ? thread->open[i - 1].id : 0;
+		for (; i; i--)
+			thread->open[i - 1].last = row->time;
+		return 0;
+	}
 	err = end_units(units, thread, i);
 	for (; !err && i < n; i++)
 		err = begin_unit(units, row->thread, thread, &marks[i], begin);
