@@ -26,6 +26,7 @@ const char *texts__get(const struct texts *texts, uint32_t id);
 
 /* What was read of one frame. */
 struct value {
+	uint64_t read;         /* time of the record that it was read for */
 	uint32_t name, signature, file, line; /* texts */
 	bool named;            /* else it is tried again with later samples */
 	uint16_t rest;         /* samples until it is tried again */
@@ -92,6 +93,8 @@ struct stack_info {
 	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
 };
 
+#define HAD_MAX 8u
+
 /* A unit that goes on. */
 struct open_unit {
 	uint32_t id, function, rule;
@@ -101,6 +104,8 @@ struct open_unit {
 	struct value value;
 	bool late;               /* its name became known after its row */
 	uint64_t last;           /* time of its last sample */
+	uint32_t had[HAD_MAX], n_had; /* functions of its phases that there are once */
+	uint64_t since;          /* what was read before is of another call; 0: all of it is this one's */
 	uint8_t kind;
 };
 struct thread_units {
@@ -156,6 +161,8 @@ const struct marked *marks__find(const struct units *units, uint64_t key);
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);
 /* ... for time that ended at `time`, in which it was on no CPU: it left not before `since`. */
 const struct waiting *read__away(struct units *units, uint32_t tid, uint64_t since, uint64_t time);
+/* The thread's frame at this address is another call than it seemed: what it holds is read again with its next record. */
+void read__again(struct units *units, uint32_t tid, uint64_t address);
 void read__free(struct units *units);
 /* tree.c */
 int tree__sample(struct units *units, struct sample_row *row);

@@ -233,8 +233,10 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		before = seen_before(reading, to);
 		if (before)
 			to->value = before->value;
-		if (memory && to_be_read(&to->value))
+		if (memory && to_be_read(&to->value)) {
 			read_value(units, marked, &values[i], memory, layout, &to->value);
+			to->value.read = sample->header.time;
+		}
 	}
 	memcpy(reading->frames, frames, n * sizeof(*frames));
 	reading->n = n;
@@ -276,6 +278,16 @@ const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t tim
 			return waiting;
 	}
 	return NULL;
+}
+
+void read__again(struct units *units, uint32_t tid, uint64_t address)
+{
+	struct reading *reading = find_reading(units, tid);
+	uint32_t i;
+
+	for (i = 0; reading && i < reading->n; i++)
+		if (reading->frames[i].address == address)
+			reading->frames[i].value = (struct value){};
 }
 
 void read__free(struct units *units)
