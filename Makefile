@@ -31,7 +31,7 @@ TOOLS := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(wildcard tests/tools/*.
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # Live tests are what can be executed there, but for what other tests call.
 # Not by themselves: what lists interpreters, and what needs compilers of PyPI.
-LIVE := $(filter-out tests/live/pythons.sh tests/live/units_jax.py tests/live/units_cython.py,$(shell find tests/live -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -perm -u+x 2>/dev/null | LC_ALL=C sort))
+LIVE := $(filter-out tests/live/pythons.sh tests/live/units_jax.py tests/live/units_cython.py tests/live/units_triton.py,$(shell find tests/live -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -perm -u+x 2>/dev/null | LC_ALL=C sort))
 
 # Under sudo what is built belongs to the user who called it.
 AS_USER := $(if $(filter-out 0,$(SUDO_UID)),setpriv --reuid=$(SUDO_UID) --regid=$(SUDO_GID) --init-groups --)
@@ -196,10 +196,12 @@ check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, p
 		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
 	$(Q)$(MATRIX) tests/live/mixed.py --samples 50000 all
 
-check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cython, scipy (they are installed below build/)
+check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cython, scipy, Triton (they are installed below build/)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/jit_kernels.py tests/live/numba_names.sh \
 		tests/live/compilers.py
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_jax.py --python $(B)/venv-compilers/bin/python
+	$(Q)$(B)/venv-compilers/bin/python -c 'import triton' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check triton
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_triton.py --python $(B)/venv-compilers/bin/python
 	$(Q)test -d $(B)/cython-plain || python3 -m pip install -q --no-deps --implementation py --platform any --abi none --only-binary=:all: \
 		--target $(B)/cython-plain cython
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_cython.py --path $(B)/cython-plain

@@ -240,6 +240,16 @@ static int word_native(struct parser *parser) { return read_line(parser, &parser
 static int word_not(struct parser *parser) { return read_line(parser, &parser->rule->nots); }
 static int word_has(struct parser *parser) { return read_words(parser, &parser->rule->has); }
 
+static int word_once(struct parser *parser)
+{
+	if (parser->rule->kind != RULE_PHASE)
+		return line__fail(&parser->line, "only a phase may be said to be there once");
+	if (parser->line.at != parser->line.end)
+		return line__fail(&parser->line, "here the line should end");
+	parser->rule->once = true;
+	return 0;
+}
+
 static int read_choices(struct parser *parser, struct choices *choices)
 {
 	if (choices->n)
@@ -271,6 +281,7 @@ static const struct {
 	{"native", RULE, word_native},
 	{"not", RULE, word_not},
 	{"has", RULE, word_has},
+	{"once", RULE, word_once},
 	{"name", RULE, word_name},
 	{"signature", RULE, word_signature},
 	{"defined", RULE, word_defined},

@@ -64,6 +64,7 @@ struct choices {
 struct rule {
 	enum rule_kind kind;
 	uint32_t compiler, line; /* where it begins in its text */
+	bool once;               /* of a phase: its unit has it once; where it begins again, another unit began */
 	struct patterns files, functions, natives, nots, has;
 	struct choices name, signature, defined;
 };

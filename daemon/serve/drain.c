@@ -56,8 +56,7 @@ static int on_sample(struct collect_sink *self, const struct record_sample *samp
 
 	if (sample->flags & SAMPLE_ASLEEP)
 		return asleep__sample(session, sample);
-	err = sample->flags & SAMPLE_OFF_CPU ? 0 : session_units__sample(session, sample);
-
+	err = session_units__sample(session, sample);
 	if (err)
 		return err;
 	if (no_python || trusted != UINT32_MAX)

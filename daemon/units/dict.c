@@ -101,6 +101,27 @@ int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t 
 	return err ? err : *ret ? 0 : -ENODATA;
 }
 
+int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret)
+{
+	uint64_t words[2], entry[3] = {}; /* ma_keys, ma_values */
+	struct keys keys;
+	int err = object__read(values, words, sizeof(words), dict + 32);
+
+	if (!err)
+		err = read_keys(values, words[0], &keys);
+	if (!err && words[1]) /* an instance's: what it holds is beside the keys */
+		return -ENOTSUP;
+	for (; !err && *at < keys.n && *at < ENTRIES_MAX; ++*at) {
+		err = object__read(values, entry, keys.size, keys.entries + (uint64_t)*at * keys.size);
+		if (err || !entry[keys.hashed + 1])
+			continue; /* nothing, or deleted */
+		*ret = entry[keys.hashed + 1];
+		++*at;
+		return 0;
+	}
+	return err ? err : -ENODATA;
+}
+
 /* A dictionary or values that the class manages: words in front of the object (its collector's head is between). */
 static int find_managed(struct values *values, uint64_t object, const struct object_type *type, const char *name,
 			uint64_t *ret)

@@ -26,6 +26,7 @@ const char *texts__get(const struct texts *texts, uint32_t id);
 
 /* What was read of one frame. */
 struct value {
+	uint64_t read;         /* time of the record that it was read for */
 	uint32_t name, signature, file, line; /* texts */
 	bool named;            /* else it is tried again with later samples */
 	uint16_t rest;         /* samples until it is tried again */
@@ -38,6 +39,7 @@ struct seen_frame {
 	uint64_t key;            /* of its code */
 	uint32_t inside;         /* Python frames inside of it */
 	bool unset;              /* a word of it is: a variable that this call has not come to yet */
+	bool deleted;            /* a word of an argument is: this call deleted it */
 	uint32_t rule;
 	struct value value;
 };
@@ -48,6 +50,7 @@ struct marked {
 	uint32_t rule;
 	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct value_mark has them */
 	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: its word; 255: none */
+	uint8_t arguments; /* a bit for each word: it is an argument's, which was set when the call began */
 };
 
 /* Which rule a function is of, told by its variables: rows of functions come without them. */
@@ -60,6 +63,7 @@ struct told_function {
 struct waiting {
 	uint64_t time;
 	uint32_t tid, n;
+	bool away;               /* of a thread that left its CPU: its event has another time, or never comes */
 	uint32_t python;         /* Python frames of its stack */
 	struct seen_frame *frames;
 };
@@ -69,6 +73,7 @@ struct reading {
 	uint32_t tid, n;
 	uint64_t process_start;
 	struct seen_frame frames[VALUES_FRAMES_MAX];
+	struct waiting away;     /* the newest that was told of no event; frames NULL: none */
 };
 
 /* --- tables of the epoch --- */
@@ -88,6 +93,8 @@ struct stack_info {
 	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
 };
 
+#define HAD_MAX 8u
+
 /* A unit that goes on. */
 struct open_unit {
 	uint32_t id, function, rule;
@@ -97,11 +104,13 @@ struct open_unit {
 	struct value value;
 	bool late;               /* its name became known after its row */
 	uint64_t last;           /* time of its last sample */
+	uint32_t had[HAD_MAX], n_had; /* functions of its phases that there are once */
+	uint64_t since;          /* what was read before is of another call; 0: all of it is this one's */
 	uint8_t kind;
 };
 struct thread_units {
 	uint32_t tid, n;
-	uint64_t last;           /* time of its last sample */
+	uint64_t last;           /* time of its last tick */
 	struct open_unit *open;  /* outermost first; UNITS_DEPTH_MAX */
 };
 
@@ -109,7 +118,8 @@ struct units {
 	struct event_sink sink;
 	struct event_sink *next;
 	const struct rules *rules;
-	uint64_t period;         /* ns of CPU from sample to sample; 0: samples are of wall time */
+	uint64_t tick;           /* ns from tick to tick */
+	uint64_t period;         /* the same, if time on no CPU before a tick is no part of it; else 0 */
 	struct texts texts;
 
 	struct marked *marked;
@@ -149,6 +159,10 @@ uint32_t marks__rule(const struct units *units, const char *name, const char *fi
 const struct marked *marks__find(const struct units *units, uint64_t key);
 /* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);
+/* ... for time that ended at `time`, in which it was on no CPU: it left not before `since`. */
+const struct waiting *read__away(struct units *units, uint32_t tid, uint64_t since, uint64_t time);
+/* The thread's frame at this address is another call than it seemed: what it holds is read again with its next record. */
+void read__again(struct units *units, uint32_t tid, uint64_t address);
 void read__free(struct units *units);
 /* tree.c */
 int tree__sample(struct units *units, struct sample_row *row);

@@ -59,6 +59,16 @@ static uint8_t slot_of(const struct names *names, const char *name)
 	return VALUE_SLOT_NONE;
 }
 
+static bool is_argument(const struct names *names, const char *name, uint32_t arguments)
+{
+	uint32_t i;
+
+	for (i = 0; i < arguments && i < names->n; i++)
+		if (!strcmp(names->names[i], name))
+			return true;
+	return false;
+}
+
 /* The word that has this slot, WORD_NONE: all words are taken. */
 static uint8_t word_of(struct marked *marked, uint8_t slot)
 {
@@ -74,7 +84,7 @@ static uint8_t word_of(struct marked *marked, uint8_t slot)
 }
 
 /* Where the words of all its sources lie; false: it needs none. */
-static bool place_words(const struct rule *rule, const struct names *names, struct marked *ret)
+static bool place_words(const struct rule *rule, const struct names *names, uint32_t arguments, struct marked *ret)
 {
 	const struct choices *all[3] = {&rule->name, &rule->signature, &rule->defined};
 	uint32_t i, j;
@@ -84,12 +94,15 @@ static bool place_words(const struct rule *rule, const struct names *names, stru
 	for (i = 0; i < 3; i++)
 		for (j = 0; j < all[i]->n; j++) {
 			const struct source *source = &all[i]->sources[j];
-			uint8_t slot = VALUE_SLOT_NONE;
+			uint8_t slot = VALUE_SLOT_NONE, word;
 
 			if (source->kind == SOURCE_VALUE)
 				slot = slot_of(names, source->steps[0].name);
-			if (slot != VALUE_SLOT_NONE)
-				ret->words[i * RULES_CHOICES_MAX + j] = word_of(ret, slot);
+			if (slot == VALUE_SLOT_NONE)
+				continue;
+			ret->words[i * RULES_CHOICES_MAX + j] = word = word_of(ret, slot);
+			if (word != WORD_NONE && is_argument(names, source->steps[0].name, arguments))
+				ret->arguments |= (uint8_t)(1u << word);
 		}
 	return ret->slots[0] != VALUE_SLOT_NONE;
 }
@@ -201,7 +214,7 @@ bool units__code(struct units *units, const struct record_code *code, struct val
 	marked.rule = rules__python(units->rules, text[1].data, text[0].data,
 				    &(struct rule_variables){names.names, names.n});
 	tell_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), marked.rule);
-	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, &marked))
+	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, code->arg_count, &marked))
 		wanted = mark(units, &marked);
 	fill_mark(&marked, ret);
 	buf__free(&names.text);

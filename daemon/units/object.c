@@ -14,6 +14,7 @@
 #define FUNCTION_CODE(version) ((version) < 0x030a00 ? 16u : 48u)
 #define METHOD_FUNCTION 16u
 #define LIST_ITEMS 24u
+#define LONG_DIGIT_BITS 30u
 #define ITEMS_DEEP 3u
 
 int object__read(struct values *values, void *ret, size_t size, uint64_t address)
@@ -205,7 +206,41 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 
 /* --- as text --- */
 
-/* What an object is told as: a str as it is, a function by its name, a class by its own, others by their class's. */
+/* Whole numbers of up to two digits of 30 bits: their count, signed, is in front (3.12+: shifted by three bits, 2: negative). */
+static int put_number(struct values *values, uint64_t object, const struct object_type *type, struct buf *ret)
+{
+	uint32_t digits[2] = {};
+	uint64_t head = 0, number;
+	char text[24];
+	int64_t count;
+	bool negative;
+	int err = object__word(values, object + values->layout->var_size, &head);
+
+	if (err)
+		return err;
+	count = (int64_t)head;
+	negative = count < 0;
+	if (values->layout->version >= 0x030c00) {
+		negative = (head & 3) == 2;
+		count = (int64_t)(head >> 3);
+	} else if (negative) {
+		count = -count;
+	}
+	if (count > 2)
+		return buf__puts(ret, "int");
+	if (count)
+		err = object__read(values, digits, (size_t)count * sizeof(digits[0]), object + values->layout->var_size + 8);
+	if (err)
+		return err;
+	number = digits[0] | (uint64_t)digits[1] << LONG_DIGIT_BITS;
+	if (!strcmp(type->name, "bool"))
+		return buf__puts(ret, number ? "True" : "False");
+	snprintf(text, sizeof(text), "%s%llu", negative ? "-" : "", (unsigned long long)number);
+	return buf__puts(ret, text);
+}
+
+/* What an object is told as: a str as it is, a whole number, a function by its name, a class by its own, others by their
+ * class's. */
 static int tell(struct values *values, uint64_t object, struct buf *ret)
 {
 	struct object_type type;
@@ -219,6 +254,8 @@ static int tell(struct values *values, uint64_t object, struct buf *ret)
 		return put_text(values, object, ret);
 	if (is(&type, "NoneType"))
 		return -ENODATA;
+	if (type.flags & TYPE_LONG && !(type.flags & TYPE_HEAP))
+		return put_number(values, object, &type, ret);
 	if (!attribute(values, object, "__qualname__", &text) && is(&type, "function"))
 		return put_text(values, text, ret);
 	if (type.flags & TYPE_TYPE) { /* its own tp_name */
@@ -242,23 +279,28 @@ static int follow_items(struct values *values, uint64_t object, const struct sou
 {
 	uint64_t n = 0, items, item, i;
 	struct object_type type;
+	uint32_t at = 0;
 	int err = object__type(values, object, &type);
 
 	if (err)
 		return err;
-	if (!(type.flags & (TYPE_TUPLE | TYPE_LIST)) || deep >= ITEMS_DEEP)
+	if (!(type.flags & (TYPE_TUPLE | TYPE_LIST | TYPE_DICT)) || deep >= ITEMS_DEEP)
 		return -ENODATA;
-	err = object__word(values, object + values->layout->var_size, &n);
 	items = object + values->layout->tuple_items;
+	if (type.flags & TYPE_DICT)
+		n = UINT64_MAX;
+	else
+		err = object__word(values, object + values->layout->var_size, &n);
 	if (!err && type.flags & TYPE_LIST)
 		err = object__word(values, object + LIST_ITEMS, &items);
 	for (i = 0; !err && i < n; i++) {
-		if (i)
+		err = type.flags & TYPE_DICT ? dict__next(values, object, &at, &item) : object__word(values, items + i * 8, &item);
+		if (type.flags & TYPE_DICT && err == -ENODATA)
+			return 0;
+		if (!err && i)
 			err = buf__puts(ret, ", ");
 		if (i == VALUES_ITEMS_MAX || ret->len > VALUES_TEXT_MAX)
 			return buf__puts(ret, "…");
-		if (!err)
-			err = object__word(values, items + i * 8, &item);
 		if (!err)
 			err = follow(values, item & ~7ull, source, step, deep + 1, ret);
 		if (err == -ENODATA)

@@ -76,20 +76,26 @@ static void read_value(struct units *units, const struct marked *marked, const s
 		ret->rest = ret->pause = (uint16_t)(ret->pause < UNITS_PAUSE_MAX ? 2 * ret->pause + 1 : UNITS_PAUSE_MAX);
 }
 
-static struct reading *reading_of(struct units *units, const struct record_task *task)
+static struct reading *find_reading(struct units *units, uint32_t tid)
 {
-	struct reading *reading;
 	uint32_t i;
 
 	for (i = 0; i < units->n_readings; i++)
-		if (units->readings[i].tid == task->tid)
-			break;
-	if (i == units->n_readings) {
-		if (array__reserve((void **)&units->readings, sizeof(*reading), i, &units->readings_capacity))
+		if (units->readings[i].tid == tid)
+			return &units->readings[i];
+	return NULL;
+}
+
+static struct reading *reading_of(struct units *units, const struct record_task *task)
+{
+	struct reading *reading = find_reading(units, task->tid);
+
+	if (!reading) {
+		if (array__reserve((void **)&units->readings, sizeof(*reading), units->n_readings, &units->readings_capacity))
 			return NULL;
-		units->readings[units->n_readings++] = (struct reading){.tid = task->tid};
+		reading = &units->readings[units->n_readings++];
+		*reading = (struct reading){.tid = task->tid};
 	}
-	reading = &units->readings[i];
 	if (reading->process_start != task->process_start)
 		reading->n = 0; /* the number was given again */
 	reading->process_start = task->process_start;
@@ -106,14 +112,16 @@ static uint64_t hash_words(const struct units *units, const struct frame_values 
 	return hash | 1;
 }
 
-static bool any_unset(const struct marked *marked, const struct frame_values *frame)
+/* A bit for each word whose variable is unset. */
+static uint8_t unset_words(const struct marked *marked, const struct frame_values *frame)
 {
+	uint8_t unset = 0;
 	uint32_t i;
 
 	for (i = 0; i < FRAME_VALUES_WORDS; i++)
 		if (marked->slots[i] != VALUE_SLOT_NONE && !(frame->words[i] & ~7ull))
-			return true;
-	return false;
+			unset |= (uint8_t)(1u << i);
+	return unset;
 }
 
 /* The same call in the sample before: it was read then, and the frame has held the objects since. */
@@ -128,10 +136,19 @@ static const struct seen_frame *seen_before(const struct reading *reading, const
 	return NULL;
 }
 
+/* Time on no CPU is told once it is over, with a time of its own: what was read as it began stays until then. */
 static void drop_first(struct units *units)
 {
-	free(units->waiting[units->waiting_first].frames);
-	units->waiting[units->waiting_first].frames = NULL;
+	struct waiting *first = &units->waiting[units->waiting_first];
+	struct reading *reading = first->away ? find_reading(units, first->tid) : NULL;
+
+	if (reading) {
+		free(reading->away.frames);
+		reading->away = *first;
+	} else {
+		free(first->frames);
+	}
+	first->frames = NULL;
 	units->waiting_first = (units->waiting_first + 1) % UNITS_WAITING_MAX;
 	units->n_waiting--;
 }
@@ -197,6 +214,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		const struct seen_frame *before;
 		const struct marked *marked;
 		struct seen_frame *to = &frames[n];
+		uint8_t unset;
 
 		if (values[i].frame >= python->n)
 			continue;
@@ -209,44 +227,67 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 			continue;
 		to->address = values[i].address;
 		to->words = hash_words(units, &values[i]);
-		to->unset = any_unset(marked, &values[i]);
+		unset = unset_words(marked, &values[i]);
+		to->unset = unset & ~marked->arguments;
+		to->deleted = unset & marked->arguments;
 		before = seen_before(reading, to);
 		if (before)
 			to->value = before->value;
-		if (memory && to_be_read(&to->value))
+		if (memory && to_be_read(&to->value)) {
 			read_value(units, marked, &values[i], memory, layout, &to->value);
+			to->value.read = sample->header.time;
+		}
 	}
 	memcpy(reading->frames, frames, n * sizeof(*frames));
 	reading->n = n;
 	waiting->time = sample->header.time;
 	waiting->tid = sample->header.task.tid;
 	waiting->n = n;
+	waiting->away = sample->flags & SAMPLE_OFF_CPU;
 	waiting->python = python->n;
 	if (n)
 		memcpy(waiting->frames, frames, n * sizeof(*frames));
 	return 0;
 }
 
+static void drop_before(struct units *units, uint64_t time)
+{
+	while (units->n_waiting && units->waiting[units->waiting_first].time < time)
+		drop_first(units);
+}
+
+const struct waiting *read__away(struct units *units, uint32_t tid, uint64_t since, uint64_t time)
+{
+	struct reading *reading = find_reading(units, tid);
+
+	drop_before(units, time);
+	return reading && reading->away.frames && reading->away.time >= since ? &reading->away : NULL;
+}
+
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time)
 {
 	uint32_t i;
 
-	while (units->n_waiting) {
-		const struct waiting *first = &units->waiting[units->waiting_first];
-
-		if (first->time >= time)
-			break;
-		drop_first(units);
-	}
+	drop_before(units, time);
 	for (i = 0; i < units->n_waiting; i++) {
 		const struct waiting *waiting = &units->waiting[(units->waiting_first + i) % UNITS_WAITING_MAX];
 
 		if (waiting->time != time)
 			break;
-		if (waiting->tid == tid)
+		if (waiting->tid == tid && !waiting->away)
 			return waiting;
 	}
 	return NULL;
+}
+
+void read__again(struct units *units, uint32_t tid, uint64_t address)
+{
+	struct reading *reading = find_reading(units, tid);
+	uint32_t i;
+
+	for (i = 0; reading && i < reading->n; i++)
+		if (reading->frames[i].address == address)
+			reading->frames[i].value = (struct value){};
 }
 
 void read__free(struct units *units)
@@ -255,6 +296,8 @@ void read__free(struct units *units)
 
 	for (i = 0; units->waiting && i < UNITS_WAITING_MAX; i++)
 		free(units->waiting[i].frames);
+	for (i = 0; i < units->n_readings; i++)
+		free(units->readings[i].away.frames);
 	free(units->waiting);
 	free(units->readings);
 }

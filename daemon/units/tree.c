@@ -98,7 +98,53 @@ static bool goes_on(const struct units *units, const struct open_unit *open, con
 	     units->functions[open->function].text != units->functions[mark->function].text))
 		return false;
 	return !mark->seen || !open->address || !mark->seen->address ||
-	       (mark->seen->address == open->address && (mark->seen->words == open->words || open->unset));
+	       (mark->seen->address == open->address &&
+		(mark->seen->words == open->words || open->unset || mark->seen->deleted));
+}
+
+/* --- phases that a unit has once --- */
+
+static bool unit__had(const struct open_unit *unit, uint32_t function)
+{
+	uint32_t i;
+
+	for (i = 0; i < unit->n_had; i++)
+		if (unit->had[i] == function)
+			return true;
+	return false;
+}
+
+static void unit__have(struct thread_units *thread, uint32_t function)
+{
+	uint32_t i;
+
+	for (i = thread->n; i > 0; i--) {
+		struct open_unit *unit = &thread->open[i - 1];
+
+		if (unit->kind != RULE_UNIT)
+			continue;
+		if (unit->n_had < HAD_MAX && !unit__had(unit, function))
+			unit->had[unit->n_had++] = function;
+		return;
+	}
+}
+
+/* How many of the first `keep` units go on: what looks like one of them has begun again with such a phase. (A loop that
+ * compiles calls from one place, and an object that was freed gives its address to the next one.) */
+static uint32_t begun_again(const struct units *units, const struct thread_units *thread, const struct mark *marks, uint32_t n,
+			    uint32_t keep)
+{
+	uint32_t i, unit;
+
+	for (i = keep; i < n; i++) {
+		if (!rules__get(units->rules, marks[i].rule)->once)
+			continue;
+		for (unit = i; unit > 0 && rules__get(units->rules, marks[unit - 1].rule)->kind != RULE_UNIT; unit--)
+			;
+		if (unit && unit <= keep && unit__had(&thread->open[unit - 1], marks[i].function))
+			return unit - 1;
+	}
+	return keep;
 }
 
 static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
@@ -133,7 +179,7 @@ static uint32_t find_trigger(const struct units *units, uint32_t stack, uint32_t
 }
 
 static int begin_unit(struct units *units, uint32_t thread_id, struct thread_units *thread, const struct mark *mark,
-		      uint64_t time)
+		      uint64_t time, uint64_t since)
 {
 	const struct rule *rule = rules__get(units->rules, mark->rule);
 	struct open_unit *open = &thread->open[thread->n];
@@ -147,7 +193,9 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 		open->address = mark->seen->address;
 		open->words = mark->seen->words;
 		open->unset = mark->seen->unset;
-		open->value = mark->seen->value;
+		open->since = since;
+		if (mark->seen->value.read >= since)
+			open->value = mark->seen->value;
 	}
 	if (!open->value.name && !rules__values(&rule->name))
 		open->value.name = units->functions[mark->function].text;
@@ -164,6 +212,8 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 		.file = texts__get(&units->texts, open->value.file),
 		.line = open->value.line,
 	};
+	if (rule->once)
+		unit__have(thread, mark->function);
 	thread->n++;
 	return 0;
 }
@@ -176,7 +226,7 @@ static void learn(struct open_unit *open, const struct mark *mark)
 	open->address = mark->seen->address;
 	open->words = mark->seen->words;
 	open->unset = mark->seen->unset;
-	if (!open->value.named && mark->seen->value.named) {
+	if (!open->value.named && mark->seen->value.named && mark->seen->value.read >= open->since) {
 		open->value = mark->seen->value;
 		open->late = true;
 	}
@@ -189,9 +239,11 @@ int tree__sample(struct units *units, struct sample_row *row)
 	uint64_t span = units->period && units->period < row->wall ? units->period : row->wall;
 	uint64_t begin = row->time > span ? row->time - span : 0;
 	struct mark marks[UNITS_DEPTH_MAX];
-	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i;
+	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i, again;
 	int err = 0;
 
+	if (!row->cause)
+		thread->last = row->time;
 	if (!n && !thread->n)
 		return 0;
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
@@ -204,7 +256,9 @@ int tree__sample(struct units *units, struct sample_row *row)
 		return 0;
 	}
 	if (row->stack)
-		add_values(units, row->stack, marks, n, read__take(units, thread->tid, row->time));
+		add_values(units, row->stack, marks, n,
+			   row->cause ? read__away(units, thread->tid, thread->last, row->time)
+				      : read__take(units, thread->tid, row->time));
 	n = drop_marks(units, marks, n);
 	if (!thread->open) {
 		thread->open = calloc(UNITS_DEPTH_MAX, sizeof(*thread->open));
@@ -213,9 +267,19 @@ int tree__sample(struct units *units, struct sample_row *row)
 	}
 	for (i = 0; i < n && i < thread->n && goes_on(units, &thread->open[i], &marks[i]); i++)
 		learn(&thread->open[i], &marks[i]);
-	err = end_units(units, thread, i);
-	for (; !err && i < n; i++)
-		err = begin_unit(units, row->thread, thread, &marks[i], begin);
+	if (row->cause && row->wall < units->tick) {
+		/* Short waits are told by place, which is not their order in time (docs/waits.md): they end and begin nothing. */
+		row->unit = i ? thread->open[i - 1].id : 0;
+		for (; i; i--)
+			thread->open[i - 1].last = row->time;
+		return 0;
+	}
+	again = begun_again(units, thread, marks, n, i);
+	err = end_units(units, thread, again);
+	if (again < i && marks[again].seen)
+		read__again(units, thread->tid, marks[again].seen->address);
+	for (i = again < i ? again : UINT32_MAX; !err && thread->n < n;)
+		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? row->time : 0);
 	for (i = 0; i < thread->n; i++)
 		thread->open[i].last = row->time;
 	row->unit = thread->n ? thread->open[thread->n - 1].id : 0;

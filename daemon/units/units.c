@@ -245,7 +245,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_UNIT_END:
 		return 0;
 	case EVENT_SESSION:
-		units->period = event->session.rate && !strcmp(event->session.mode, "cpu") ? 1000000000u / event->session.rate : 0;
+		units->tick = event->session.rate ? 1000000000u / event->session.rate : 0;
+		units->period = !strcmp(event->session.mode, "cpu") ? units->tick : 0;
 		forget(units);
 		break;
 	case EVENT_EPOCH:

@@ -15,7 +15,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from units_numba import ROOT, Told, run, tally, verdict  # noqa: E402
+from units_told import ROOT, Told, run, tally, verdict  # noqa: E402
 
 
 def main():

@@ -14,147 +14,17 @@ in the CPU time of all compiles must be within a point of what Numba's events sa
 does between two is no matter of the profiler's. Needs root.
 """
 import argparse
-import bisect
 import collections
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
-RATE = 999
-PERIOD = 1e9 / RATE
-SLACK = 300e3  # ns: from the target's clock to the frame, and what one call of Python takes
-tally = collections.Counter()
-
-
-def verdict(what, why=None, note=""):
-    tally["failed" if why else "passed"] += 1
-    print("%s %s%s" % ("FAILED" if why else "ok", what, ": %s" % why if why else " (%s)" % note if note else ""), flush=True)
-
+sys.path.insert(0, HERE)
+from units_told import LOCK, PERIOD, ROOT, SLACK, Told, run, tally, verdict  # noqa: E402
 
 WORKS = ["svd", "kinds", "parallel", "module", "jitclass", "lifted", "stencil", "cached", "threads"]
-LOCK = "numba:llvm_lock"
-WITHIN = "in LLVM (lock held)"
-
-
-def await_session(client, out):
-    """It is told when all threads have their events."""
-    until = time.monotonic() + 20
-    while time.monotonic() < until and client.poll() is None:
-        with open(out) as stream:
-            if '"ev":"thread"' in stream.read(100000):
-                break
-        time.sleep(0.05)
-    time.sleep(0.5)
-
-
-def run(python, work, folder, spans=False, target="compile_units.py"):
-    """The target's own account, and the events."""
-    out = os.path.join(folder, work + ".events")
-    target = subprocess.Popen([python, os.path.join(ROOT, "tests/targets", target), work] + ["spans"] * spans, stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, universal_newlines=True)
-    try:
-        if target.stdout.readline().strip() != "ready":
-            return None, None, None
-        with open(out, "w") as stream:
-            client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(RATE), "--stream"],
-                                      stdout=stream, stderr=subprocess.PIPE, universal_newlines=True)
-        await_session(client, out)
-        target.stdin.write("\n")
-        target.stdin.flush()
-        truth = json.loads(target.stdout.readline())
-        target.wait(20)
-        words = client.communicate(timeout=60)[1]
-    finally:
-        target.kill()
-        target.wait()
-    with open(out) as stream:
-        return truth, [json.loads(line) for line in stream], words
-
-
-class Told:
-    """The units of a recording of one epoch."""
-
-    def __init__(self, events):
-        self.units, self.samples, self.tids = [None], collections.defaultdict(list), []
-        self.functions, self.frames, self.stacks = [], [], [None]
-        self.leaves = collections.Counter()  # ticks by innermost unit
-        self.cpu = 0
-        for event in events:
-            kind = event["ev"]
-            if kind == "units":
-                for row in event["rows"]:
-                    self.units.append({"parent": row[0], "thread": row[1], "kind": row[2], "name": row[4],
-                                       "signature": row[5], "begin": row[6], "end": None, "trigger": row[7], "file": row[8],
-                                       "line": row[9], "first": None, "last": None, "ticks": 0})
-            elif kind == "unit_end":
-                unit = self.units[event["id"]]
-                unit["end"] = event["time"]
-                if event["name"]:
-                    unit.update(name=event["name"], signature=event["signature"], file=event["file"], line=event["line"])
-            elif kind == "thread":
-                self.tids[event["id"]:] = [event["tid"]]
-            elif kind in ("functions", "frames", "stacks"):
-                getattr(self, kind).extend(event["rows"])
-            elif kind == "samples":
-                self.take(event)
-
-    def take(self, event):
-        when = 0
-        for i, delta in enumerate(event["t"]):
-            when += delta
-            thread = event.get("thread", [0] * (i + 1))[i]
-            at = event.get("unit", [0] * (i + 1))[i]
-            self.samples[thread].append(when)
-            self.leaves[at] += 1
-            self.cpu += event.get("cpu", [0] * (i + 1))[i]
-            while at:
-                unit = self.units[at]
-                unit["first"] = unit["first"] or when
-                unit["last"] = when
-                unit["ticks"] += 1
-                at = unit["parent"]
-
-    def path(self, unit):
-        path = []
-        while unit["parent"]:
-            unit = self.units[unit["parent"]]
-            if unit["kind"] == 0:
-                path.insert(0, [unit["name"], unit["signature"]])
-        return path
-
-    def tick(self):
-        """CPU from sample to sample: of a single one the scheduler tells it in steps of its own tick."""
-        return self.cpu / max(1, sum(map(len, self.samples.values())))
-
-    def spans(self):
-        """CPU by name, as the target sums it: of what is inside of itself once."""
-        sums = collections.Counter()
-        for at, ticks in self.leaves.items():
-            names = []
-            while at:
-                unit = self.units[at]
-                names.append("compile" if unit["kind"] == 0 else unit["name"])
-                at = unit["parent"]
-            if WITHIN in names and "enter, leave LLVM lock" not in names[:names.index(WITHIN)]:
-                names.append(LOCK)
-            for name in set(names):
-                sums[name] += ticks * self.tick()
-        return sums
-
-    def before(self, unit):
-        """The last sample of its thread before it."""
-        times = self.samples[unit["thread"]]
-        at = bisect.bisect_left(times, unit["first"])
-        return times[at - 1] if at else 0
-
-    def any_between(self, tid, begin, end):
-        return sum(begin <= t <= end for thread, times in self.samples.items() if self.tids[thread] == tid for t in times)
 
 
 def identity(name, signature, path):
@@ -210,8 +80,7 @@ def check(work, truth, told):
     verdict(label + "duration of each: 99 % within 2 periods, all within 4",
             None if within >= 0.99 and off[-1] <= 3 else "%.1f %%, up to %d samples off" % (100 * within, off[-1] if off else 0),
             "%.1f %% within 2, up to %d samples off" % (100 * within, off[-1] if off else 0))
-    triggers = {told.functions[told.frames[told.stacks[u["trigger"]][1]][0]][1].rsplit("/", 1)[-1]
-                for u in told.units[1:] if u["kind"] == 0 and not u["parent"] and u["trigger"]}
+    triggers = {u["trigger"] for u in told.units[1:] if u["kind"] == 0 and not u["parent"] and u["trigger"]}
     verdict(label + "what caused it is a line of the target's", None if triggers == {"compile_units.py"} else str(triggers))
     return pairs
 

@@ -1,6 +1,6 @@
 """A package of our own with the names and frames of Numba's, for any CPython: after a line came on stdin it "compiles", and
 tells what. What is read of its objects lies in all the ways that CPython has: a dictionary that keys are shared of, one
-that is a real one, slots, the class, cells, a tuple and a list.
+that is a real one, slots, the class, cells, a tuple, a list, a dictionary, whole numbers.
 
 The last line on stdout is JSON: [[kind, name, signature, begin, end (CLOCK_MONOTONIC ns)]], 0 a compile, 1 a phase."""
 import json
@@ -100,6 +100,13 @@ def materialised(name):
     return plain
 
 
+def dictionary(*names):
+    """One in which something was deleted."""
+    made = {("a", name): Plain(name) for name in names}
+    del made["a", "gone"]
+    return made
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         compiler = module(folder, "numba/core/compiler.py", COMPILER)
@@ -128,7 +135,8 @@ def main():
 
     plain, slotted, greek = Plain("int64"), Slotted("float64"), Plain("\u03b1\u03b2")
     one = [(outer(), (plain, slotted), "int64, float64"), (outer(), [greek, Plain("caf\xe9")], "\u03b1\u03b2, caf\xe9"),
-           (main, (Inherits(), materialised("a real one")), "of the class, a real one"), (Plain.__init__, (), "")]
+           (main, (Inherits(), materialised("a real one")), "of the class, a real one"), (Plain.__init__, (), ""),
+           (materialised, dictionary(5, "gone", 0, -(1 << 40), True, 1 << 70), "5, 0, -1099511627776, True, int")]
     print("ready", flush=True)
     sys.stdin.readline()
     # The sampler is told which locals to give some 20 ms after it met a code object.

@@ -16,6 +16,7 @@
 static const char text[] = "compiler C\nown */own/*\n"
 			   "unit\nfile */own/c.py\nfunction compile\nname @function\n"
 			   "phase\nfile */own/c.py\nfunction parse emit\nname @function\n"
+			   "phase\nfile */own/c.py\nfunction link\nonce\nname @function\n"
 			   "pass\nnative *::run(*\nname @class\n";
 
 /* What came out, as words. */
@@ -70,17 +71,17 @@ static void send_rows(struct state *s, enum event_kind kind, uint32_t first, uin
 }
 
 /* Stacks: 1 main, 2 compile, 3 parse, 4 compile in parse, 5 A::run, 6 compile by itself, 7 main > cut, 8 emit,
- * 9 main's line 2, 10 (:) compile below it, 11 (;) without the GIL. */
+ * 9 main's line 2, 10 (:) compile below it, 11 (;) link, 12 (<) without the GIL. */
 static void send_tables(struct state *s)
 {
 	static const struct function_row functions[] = {
 		{"main", "/x/main.py", 1, "", FUNCTION_PYTHON}, {"compile", "/x/own/c.py", 5, "", FUNCTION_PYTHON},
 		{"parse", "/x/own/c.py", 9, "", FUNCTION_PYTHON}, {"ns::A::run(int)", "", 0, "lib", FUNCTION_NATIVE},
 		{"(cut: half)", "", 0, "", FUNCTION_NOTE},	  {"emit", "/x/own/c.py", 20, "", FUNCTION_PYTHON},
-		{"(without the GIL)", "", 0, "", FUNCTION_NOTE},
+		{"link", "/x/own/c.py", 30, "", FUNCTION_PYTHON}, {"(without the GIL)", "", 0, "", FUNCTION_NOTE},
 	};
-	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}, {0, 8, 2, 0}, {6, -1, 0, 0}};
-	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}, {0, 6}, {9, 1}, {0, 7}};
+	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}, {0, 8, 2, 0}, {6, 0, 30, 0}, {7, -1, 0, 0}};
+	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}, {0, 6}, {9, 1}, {2, 7}, {0, 8}};
 
 	send(s, &(struct event){.kind = EVENT_EPOCH});
 	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.tid = 7, .name = ""}});
@@ -156,8 +157,8 @@ static void without_the_gil_a_compile_goes_on(void **state)
 {
 	struct state *s = *state;
 
-	samples(s, "8;8", "+1=compile<0@0 +2=emit<1@0 2 1 2 ");
-	samples(s, "1;", "0 0 -2@30 -1@30 ");
+	samples(s, "8<8", "+1=compile<0@0 +2=emit<1@0 2 1 2 ");
+	samples(s, "1<", "0 0 -2@30 -1@30 ");
 }
 
 /* compile() from another line of main; what is not known is no other place. */
@@ -166,6 +167,12 @@ static void another_place_is_another_call(void **state)
 	struct state *s = *state;
 
 	samples(s, "2:6", "+1=compile<0@0 +2=compile<0@10 1 2 2 -1@10 ");
+}
+
+/* link is there once in a compile: with a second one another compile has begun, in spite of its looks. */
+static void once(void **state)
+{
+	samples(*state, "2;3;3", "+1=compile<0@0 +2=link<1@10 +3=parse<1@20 +4=compile<0@30 +5=link<4@30 +6=parse<4@40 1 2 3 5 6 -2@20 -3@30 -1@30 -5@40 ");
 }
 
 static void threads_end(void **state)
@@ -201,6 +208,23 @@ static void a_wait_is_before(void **state)
 	s->keep.words[0] = '\0';
 	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
 	assert_string_equal(s->keep.words, "+1=compile<0@8000000 1 ");
+}
+
+/* Their places are not in the order of time: one shorter than a period goes to what is around it. */
+static void short_waits_begin_and_end_nothing(void **state)
+{
+	struct state *s = *state;
+	const struct sample_row rows[] = {{.time = 9000000, .wall = 1000000, .stack = 3},
+					  {.time = 9100000, .wall = 100000, .stack = 8, .cause = 1},
+					  {.time = 9200000, .wall = 100000, .stack = 1, .cause = 1},
+					  {.time = 9300000, .wall = 100000, .stack = 3},
+					  {.time = 11000000, .wall = 1700000, .stack = 8, .cause = 1}};
+
+	send(s, &(struct event){.kind = EVENT_SESSION, .session = {.rate = 1000, .mode = "wall", .boot_id = "", .command = ""}});
+	send_tables(s);
+	s->keep.words[0] = '\0';
+	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {5, rows}});
+	assert_string_equal(s->keep.words, "+1=compile<0@8000000 +2=parse<1@8000000 +3=emit<1@9300000 2 1 0 2 3 -2@9300000 ");
 }
 
 static void refused(void **state)
@@ -311,7 +335,7 @@ static void marks(void **state)
 static const char valued[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\nname func.__name__\n";
 #define KEY 0x77ull
 
-static void set_up_values(struct state *s)
+static void set_up_values(struct state *s, uint32_t arguments)
 {
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
 	struct rules_error error;
@@ -328,6 +352,7 @@ static void set_up_values(struct state *s)
 		rec_code(&rec, 1, &task, KEY + i, i ? 9 : 5, 0);
 		rec_string(&rec, PART_NAME, "compile");
 		rec_string(&rec, PART_FILE, "/x/own/c.py");
+		((struct record_code *)rec.data)->arg_count = arguments;
 		part = rec_part(&rec, PART_VARIABLES, 0, sizeof(*part), 0);
 		add_variable(&rec, part, "func", 0);
 		if (!i)
@@ -348,31 +373,43 @@ static void set_up_values(struct state *s)
 	}
 }
 
-/* One sample of stack 2, whose frame at `address` holds `word`. */
-static void valued_sample(struct state *s, uint64_t address, uint64_t word, uint8_t unread)
+/* A record of stack 2, whose frame at `address` holds `word`. */
+static void valued_record(struct state *s, uint32_t flags, uint64_t address, uint64_t word, uint8_t unread)
 {
 	static const struct py_layout layout = {.version = 0x030b00};
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
 	const struct py_frame frames[] = {{.code = KEY + 1}, {.code = KEY}};
 	struct frame_values values = {.frame = 1, .unread = unread, .n = 1, .slots = {0, 0xff, 0xff, 0xff}, .address = address, .words = {word}};
-	struct sample_row row = {.time = s->now += 10, .wall = 10, .stack = 2};
 	struct part_values *part;
 	static struct rec rec;
 
-	rec_sample(&rec, row.time, &task, 0);
+	rec_sample(&rec, s->now += 10, &task, 0)->flags = flags;
 	rec_frames(&rec, 0, frames, 2);
 	part = rec_part(&rec, PART_VALUES, 0, sizeof(*part), FRAME_VALUES_HEAD + 8);
 	part->n = 1;
 	memcpy(part + 1, &values, FRAME_VALUES_HEAD + 8);
 	assert_int_equal(units__sample(s->units, (void *)rec.data, NULL, &layout), 0);
+}
+
+/* ... and its event: a tick's, or a wait's, which comes later. */
+static void valued_event(struct state *s, uint32_t cause)
+{
+	struct sample_row row = {.time = cause ? s->now += 5 : s->now, .wall = 10, .stack = 2, .cause = cause};
+
 	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
+}
+
+static void valued_sample(struct state *s, uint64_t address, uint64_t word, uint8_t unread)
+{
+	valued_record(s, 0, address, word, unread);
+	valued_event(s, 0);
 }
 
 static void calls_are_told_apart(void **state)
 {
 	struct state s = {};
 
-	set_up_values(&s);
+	set_up_values(&s, 0);
 	valued_sample(&s, 0x1000, 0x5000, 0);
 	valued_sample(&s, 0x1000, 0x5000, 0);
 	assert_string_equal(s.keep.words, "+1=<0@0 1 1 ");
@@ -390,12 +427,48 @@ static void calls_are_told_apart(void **state)
 	rules__free(s.rules);
 }
 
+/* An argument that is unset was deleted: the same call; when it is set again, it is another one. */
+static void arguments_are_deleted(void **state)
+{
+	struct state s = {};
+
+	set_up_values(&s, 1);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	valued_sample(&s, 0x1000, 0, 0);
+	valued_sample(&s, 0x1000, 0, 0);
+	assert_string_equal(s.keep.words, "+1=<0@0 1 1 1 ");
+	s.keep.words[0] = '\0';
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	assert_string_equal(s.keep.words, "+2=<0@30 2 -1@30 ");
+	units__free(s.units);
+	rules__free(s.rules);
+}
+
+/* What a thread's frames held as it left its CPU, for the time until it is back; not after it has run again. */
+static void waits_have_values(void **state)
+{
+	struct state s = {};
+
+	set_up_values(&s, 0);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	valued_record(&s, SAMPLE_OFF_CPU, 0x1000, 0x6000, 0);
+	valued_event(&s, 1);
+	assert_string_equal(s.keep.words, "+1=<0@0 1 +2=<0@15 2 -1@10 ");
+	s.keep.words[0] = '\0';
+	valued_sample(&s, 0x1000, 0x7000, 0);
+	valued_event(&s, 1);
+	assert_string_equal(s.keep.words, "+3=<0@25 3 -2@25 3 ");
+	units__free(s.units);
+	rules__free(s.rules);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
-		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), cmocka_unit_test(sums), cmocka_unit_test(marks), cmocka_unit_test(calls_are_told_apart),
+		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(short_waits_begin_and_end_nothing), TEST(once), cmocka_unit_test(sums), cmocka_unit_test(marks),
+		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

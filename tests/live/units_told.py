@@ -1,0 +1,163 @@
+"""What cprofd told of a target's compiles, read back from its stream: for the tests named units_*.py.
+
+run() starts a target of tests/targets, attaches, and lets it go; Told holds the units of the events. A target prints "ready", waits for a line,
+compiles, and prints what it counted itself as one line of JSON.
+"""
+import bisect
+import collections
+import json
+import os
+import subprocess
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
+RATE = 999
+PERIOD = 1e9 / RATE
+SLACK = 300e3  # ns: from the target's clock to the frame, and what one call of Python takes
+tally = collections.Counter()
+LOCK = "numba:llvm_lock"
+WITHIN = "in LLVM (lock held)"
+
+
+def verdict(what, why=None, note=""):
+    tally["failed" if why else "passed"] += 1
+    print("%s %s%s" % ("FAILED" if why else "ok", what, ": %s" % why if why else " (%s)" % note if note else ""), flush=True)
+
+
+def await_session(client, out):
+    """It is told when all threads have their events."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until and client.poll() is None:
+        with open(out) as stream:
+            if '"ev":"thread"' in stream.read(100000):
+                break
+        time.sleep(0.05)
+    time.sleep(0.5)
+
+
+def run(python, work, folder, spans=False, target="compile_units.py", mode="cpu"):
+    """The target's own account, the events, and what cprofd said."""
+    out = os.path.join(folder, work + ".events")
+    target = subprocess.Popen([python, os.path.join(ROOT, "tests/targets", target), work] + ["spans"] * spans, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, universal_newlines=True)
+    try:
+        if target.stdout.readline().strip() != "ready":
+            return None, None, None
+        with open(out, "w") as stream:
+            client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(RATE), "--mode", mode, "--stream"],
+                                      stdout=stream, stderr=subprocess.PIPE, universal_newlines=True)
+        await_session(client, out)
+        target.stdin.write("\n")
+        target.stdin.flush()
+        truth = json.loads(target.stdout.readline())
+        target.wait(20)
+        words = client.communicate(timeout=60)[1]
+    finally:
+        target.kill()
+        target.wait()
+    with open(out) as stream:
+        return truth, [json.loads(line) for line in stream], words
+
+
+class Told:
+    """The units of a recording, each once: one that went on into another epoch, where all ids start again, is the same."""
+
+    def __init__(self, events):
+        self.units, self.samples = [None], collections.defaultdict(list)  # by tid; a sample without a cause is a tick
+        self.leaves = collections.Counter()  # ticks by innermost unit
+        self.cpu = 0
+        self.begin_epoch()
+        for event in events:
+            kind = event["ev"]
+            if kind == "epoch":
+                self.begin_epoch()
+            elif kind == "units":
+                for row in event["rows"]:
+                    self.add(row)
+            elif kind == "unit_end":
+                unit = self.units[self.ids[event["id"]]]
+                unit["end"] = event["time"]
+                if event["name"]:
+                    unit.update(name=event["name"], signature=event["signature"], file=event["file"], line=event["line"])
+            elif kind == "thread":
+                self.tids[event["id"]] = event["tid"]
+            elif kind in ("functions", "frames", "stacks"):
+                getattr(self, kind).extend(event["rows"])
+            elif kind == "samples":
+                self.take(event)
+
+    def begin_epoch(self):
+        self.tids, self.ids = {}, [0]  # the epoch's -> a tid; a place in self.units
+        self.functions, self.frames, self.stacks = [], [], [None]
+        self.before_epoch = len(self.units)
+
+    def add(self, row):
+        unit = {"parent": self.ids[row[0]], "thread": self.tids[row[1]], "kind": row[2], "name": row[4], "signature": row[5],
+                "begin": row[6], "end": None, "trigger": self.file(row[7]), "file": row[8], "line": row[9], "first": None, "last": None,
+                "ticks": 0}
+        same = ("parent", "thread", "kind", "name", "signature")
+        for i in range(self.before_epoch - 1, 0, -1):
+            if not self.units[i]["end"] and all(unit[key] == self.units[i][key] for key in same):
+                self.ids.append(i)
+                return
+        self.ids.append(len(self.units))
+        self.units.append(unit)
+
+    def file(self, stack):
+        """Of a stack's innermost frame."""
+        return stack and self.functions[self.frames[self.stacks[stack][1]][0]][1].rsplit("/", 1)[-1]
+
+    def take(self, event):
+        when, none = 0, [0] * len(event["t"])
+        columns = [event.get(name, none) for name in ("thread", "unit", "cpu", "cause")]
+        for delta, thread, number, cpu, cause in zip(event["t"], *columns):
+            when += delta
+            at = self.ids[number]
+            self.cpu += cpu
+            if not cause:
+                self.samples[self.tids[thread]].append(when)
+                self.leaves[at] += 1
+            while at:
+                unit = self.units[at]
+                unit["first"] = unit["first"] or when
+                unit["last"] = when
+                unit["ticks"] += not cause
+                at = unit["parent"]
+
+    def path(self, unit):
+        path = []
+        while unit["parent"]:
+            unit = self.units[unit["parent"]]
+            if unit["kind"] == 0:
+                path.insert(0, [unit["name"], unit["signature"]])
+        return path
+
+    def tick(self):
+        """CPU from sample to sample: of a single one the scheduler tells it in steps of its own tick."""
+        return self.cpu / max(1, sum(map(len, self.samples.values())))
+
+    def spans(self):
+        """CPU by name, as the target sums it: of what is inside of itself once."""
+        sums = collections.Counter()
+        for at, ticks in self.leaves.items():
+            names = []
+            while at:
+                unit = self.units[at]
+                names.append("compile" if unit["kind"] == 0 else unit["name"])
+                at = unit["parent"]
+            if WITHIN in names and "enter, leave LLVM lock" not in names[:names.index(WITHIN)]:
+                names.append(LOCK)
+            for name in set(names):
+                sums[name] += ticks * self.tick()
+        return sums
+
+    def before(self, unit):
+        """The last sample of its thread before it."""
+        times = self.samples[unit["thread"]]
+        at = bisect.bisect_left(times, unit["first"])
+        return times[at - 1] if at else 0
+
+    def any_between(self, tid, begin, end):
+        return sum(begin <= t <= end for t in self.samples[tid])
