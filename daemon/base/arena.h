@@ -18,7 +18,7 @@ struct arena {
 	size_t bytes;               /* of all chunks */
 };
 
-#define ARENA_CHUNK 65000u /* below malloc's mmap threshold, and a little under 16 pages */
+#define ARENA_CHUNK 65000u /* with malloc's header a little under 16 pages */
 
 /* `len` bytes, aligned to 1 (text); NULL: out of memory. */
 static inline char *arena__take(struct arena *arena, size_t len)

@@ -126,7 +126,9 @@ struct class_row {
 	const char *detail;             /* which: the callee, the compiler, the system call; "" */
 };
 
-/* Since 1.3. A call of something that a rule names; its kind is enum rule_kind (rules/rules.h). */
+/* Since 1.3. A call of something that a rule names; its kind is enum rule_kind (rules/rules.h), or UNIT_OVER: it was over
+ * before this client came, and holds a place among the ids. */
+#define UNIT_OVER 255u
 struct unit_row {
 	uint32_t parent;                /* unit id, 0: none */
 	uint32_t thread;

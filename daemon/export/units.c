@@ -160,6 +160,10 @@ int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 	uint32_t id = 0;
 	int err;
 
+	if (row->kind == UNIT_OVER) {
+		id = CALL_NONE;
+		return buf__append(&tree->epoch, &id, sizeof(id));
+	}
 	if (told_again(tree, row, thread, call.parent, begin, &id))
 		return buf__append(&tree->epoch, &id, sizeof(id));
 	if (call.parent != CALL_NONE) {

@@ -62,8 +62,9 @@ static int add_rows(struct top_units *units, const struct event_rows *event, con
 	for (i = 0; i < event->n && !err; i++) {
 		struct top_unit unit = {.parent = row[i].parent, .kind = row[i].kind < RULE_KINDS ? row[i].kind : RULE_PASS};
 
-		err = *row[i].name ? text_of(units, unit.kind, row[i].name, row[i].signature, &unit.text)
-				   : unnamed(units, &row[i], unit.kind, model, &unit.text);
+		if (row[i].kind != UNIT_OVER)
+			err = *row[i].name ? text_of(units, unit.kind, row[i].name, row[i].signature, &unit.text)
+					   : unnamed(units, &row[i], unit.kind, model, &unit.text);
 		err = err ?: buf__append(&units->units, &unit, sizeof(unit));
 	}
 	return err;

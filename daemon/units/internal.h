@@ -97,6 +97,7 @@ struct stack_info {
 
 /* A unit that goes on. */
 struct open_unit {
+	struct unit_row row;     /* as it was told */
 	uint32_t id, function, rule;
 	uint32_t place;          /* of a Python frame: where it was called from (stack_info.place) */
 	uint64_t address, words; /* 0: not known */
@@ -106,7 +107,6 @@ struct open_unit {
 	uint64_t last;           /* time of its last sample */
 	uint32_t had[HAD_MAX], n_had; /* functions of its phases that there are once */
 	uint64_t since;          /* what was read before is of another call; 0: all of it is this one's */
-	uint8_t kind;
 };
 struct thread_units {
 	uint32_t tid, n;
@@ -146,10 +146,11 @@ struct units {
 	struct thread_units *threads;
 	uint32_t n_threads, threads_capacity;
 
-	struct unit_row *rows;   /* of this epoch, for late joiners; strings are texts */
-	uint32_t n_rows, rows_capacity, told_rows;
+	uint32_t told_rows;      /* of this epoch; what is over is not kept */
+	struct unit_row *rows;   /* ... and not told yet: ids told_rows + 1...; strings are texts */
+	uint32_t n_rows, rows_capacity;
 	struct event_unit_end *ends;
-	uint32_t n_ends, ends_capacity, told_ends;
+	uint32_t n_ends, ends_capacity;
 	struct sample_row samples[1024];
 };
 

@@ -121,7 +121,7 @@ static void unit__have(struct thread_units *thread, uint32_t function)
 	for (i = thread->n; i > 0; i--) {
 		struct open_unit *unit = &thread->open[i - 1];
 
-		if (unit->kind != RULE_UNIT)
+		if (unit->row.kind != RULE_UNIT)
 			continue;
 		if (unit->n_had < HAD_MAX && !unit__had(unit, function))
 			unit->had[unit->n_had++] = function;
@@ -183,12 +183,11 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 {
 	const struct rule *rule = rules__get(units->rules, mark->rule);
 	struct open_unit *open = &thread->open[thread->n];
-	struct unit_row *row;
 
-	if (array__reserve((void **)&units->rows, sizeof(*row), units->n_rows, &units->rows_capacity))
+	if (array__reserve((void **)&units->rows, sizeof(*units->rows), units->n_rows, &units->rows_capacity))
 		return -ENOMEM;
 	*open = (struct open_unit){
-		.id = units->n_rows + 1, .function = mark->function, .rule = mark->rule, .place = mark->place, .kind = (uint8_t)rule->kind};
+		.id = units->told_rows + units->n_rows + 1, .function = mark->function, .rule = mark->rule, .place = mark->place};
 	if (mark->seen) {
 		open->address = mark->seen->address;
 		open->words = mark->seen->words;
@@ -199,11 +198,10 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	}
 	if (!open->value.name && !rules__values(&rule->name))
 		open->value.name = units->functions[mark->function].text;
-	row = &units->rows[units->n_rows++];
-	*row = (struct unit_row){
+	open->row = (struct unit_row){
 		.parent = thread->n ? thread->open[thread->n - 1].id : 0,
 		.thread = thread_id,
-		.kind = open->kind,
+		.kind = (uint8_t)rule->kind,
 		.compiler = rules__compiler(units->rules, rule->compiler)->name,
 		.name = texts__get(&units->texts, open->value.name),
 		.signature = texts__get(&units->texts, open->value.signature),
@@ -212,6 +210,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 		.file = texts__get(&units->texts, open->value.file),
 		.line = open->value.line,
 	};
+	units->rows[units->n_rows++] = open->row;
 	if (rule->once)
 		unit__have(thread, mark->function);
 	thread->n++;
@@ -248,7 +247,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 		return 0;
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
 		/* What it lacks may be of what goes on: it ends nothing, and counts for the innermost compile. */
-		for (i = thread->n; i && thread->open[i - 1].kind != RULE_UNIT; i--)
+		for (i = thread->n; i && thread->open[i - 1].row.kind != RULE_UNIT; i--)
 			;
 		row->unit = i ? thread->open[i - 1].id : 0;
 		for (; i; i--)

@@ -143,52 +143,38 @@ static void forget(struct units *units)
 	for (i = 0; i < units->n_threads; i++)
 		free(units->threads[i].open);
 	units->n_threads = units->n_functions = units->n_frames = units->n_stacks = 0;
-	units->n_rows = units->told_rows = units->n_ends = units->told_ends = 0;
+	units->told_rows = units->n_rows = units->n_ends = 0;
 }
 
 /* --- what is told --- */
 
+/* Ids of units that are over are not told of: a late joiner gets rows of no kind in their places. */
 #define ROWS_A_LINE 1024u
 
-static int tell_rows(const struct units *units, struct event_sink *sink, uint32_t first)
+static int tell_rows(struct event_sink *sink, uint32_t first, uint32_t n, const struct unit_row *rows)
 {
-	struct event event = {.kind = EVENT_UNITS};
-	int err = 0;
-
-	for (; !err && first < units->n_rows; first += event.rows.n) {
-		event.rows.first = first + 1;
-		event.rows.n = units->n_rows - first < ROWS_A_LINE ? units->n_rows - first : ROWS_A_LINE;
-		event.rows.rows = units->rows + first;
-		err = sink->event(sink, &event);
-	}
-	return err;
-}
-
-static int tell_ends(const struct units *units, struct event_sink *sink, uint32_t first)
-{
-	int err = 0;
-
-	for (; !err && first < units->n_ends; first++) {
-		const struct event event = {.kind = EVENT_UNIT_END, .unit_end = units->ends[first]};
-
-		err = sink->event(sink, &event);
-	}
-	return err;
+	return sink->event(sink, &(struct event){.kind = EVENT_UNITS, .rows = {.first = first, .n = n, .rows = rows}});
 }
 
 static int tell_news(struct units *units, const struct event_samples *samples)
 {
 	struct event event = {.kind = EVENT_SAMPLES};
-	int err = tell_rows(units, units->next, units->told_rows);
+	uint32_t i, n;
+	int err = 0;
 
-	units->told_rows = units->n_rows;
+	for (i = 0; !err && i < units->n_rows; i += n) {
+		n = units->n_rows - i < ROWS_A_LINE ? units->n_rows - i : ROWS_A_LINE;
+		err = tell_rows(units->next, units->told_rows + i + 1, n, units->rows + i);
+	}
+	units->told_rows += units->n_rows;
+	units->n_rows = 0;
 	if (!err && samples) {
 		event.samples = *samples;
 		err = units->next->event(units->next, &event);
 	}
-	if (!err)
-		err = tell_ends(units, units->next, units->told_ends);
-	units->told_ends = units->n_ends;
+	for (i = 0; !err && i < units->n_ends; i++)
+		err = units->next->event(units->next, &(struct event){.kind = EVENT_UNIT_END, .unit_end = units->ends[i]});
+	units->n_ends = 0;
 	return err;
 }
 
@@ -272,11 +258,61 @@ static int on_event(struct event_sink *self, const struct event *event)
 	return err ? err : units->next->event(units->next, event);
 }
 
+/* Rows of no kind, up to `end`. */
+static int tell_over(struct event_sink *sink, uint32_t first, uint32_t end)
+{
+	struct unit_row over[ROWS_A_LINE];
+	uint32_t n;
+	int err = 0;
+
+	for (n = 0; n < ROWS_A_LINE; n++)
+		over[n] = (struct unit_row){.kind = UNIT_OVER, .compiler = "", .name = "", .signature = "", .file = ""};
+	for (; !err && first < end; first += n) {
+		n = end - first < ROWS_A_LINE ? end - first : ROWS_A_LINE;
+		err = tell_rows(sink, first, n, over);
+	}
+	return err;
+}
+
+static int tell_open(const struct units *units, struct event_sink *sink, const struct open_unit *open)
+{
+	struct unit_row row = open->row;
+
+	if (open->late) {
+		row.name = texts__get(&units->texts, open->value.name);
+		row.signature = texts__get(&units->texts, open->value.signature);
+		row.file = texts__get(&units->texts, open->value.file);
+		row.line = open->value.line;
+	}
+	return tell_rows(sink, open->id, 1, &row);
+}
+
+/* The open unit with the least id from `from` on. */
+static const struct open_unit *next_open(const struct units *units, uint32_t from)
+{
+	const struct open_unit *found = NULL;
+	uint32_t thread, i;
+
+	for (thread = 0; thread < units->n_threads; thread++) {
+		for (i = 0; i < units->threads[thread].n && units->threads[thread].open[i].id < from; i++)
+			;
+		if (i < units->threads[thread].n && (!found || units->threads[thread].open[i].id < found->id))
+			found = &units->threads[thread].open[i];
+	}
+	return found;
+}
+
 int units__replay(struct units *units, struct event_sink *sink)
 {
-	int err = tell_rows(units, sink, 0);
+	const struct open_unit *open;
+	uint32_t next = 1;
+	int err = 0;
 
-	return err ? err : tell_ends(units, sink, 0);
+	while (!err && (open = next_open(units, next)) && open->id <= units->told_rows) {
+		err = tell_over(sink, next, open->id) ?: tell_open(units, sink, open);
+		next = open->id + 1;
+	}
+	return err ?: tell_over(sink, next, units->told_rows + 1);
 }
 
 /* --- itself --- */

@@ -10,7 +10,7 @@
  *
  * A unit's time is that of its samples' spans: it begins where its first one's wall begins (in sessions of CPU time at most
  * one period before that sample: what the thread waited for then was no part of it) and ends with its last one.
- * Memory: tables of one epoch, UNITS_TEXT_MAX of names. Owner: the session. One thread. Errors: -errno; the sink's are
+ * Memory: tables of one epoch (of units only those that go on), UNITS_TEXT_MAX of names. Owner: the session. One thread. Errors: -errno; the sink's are
  * handed up.
  */
 #ifndef CPROFD_UNITS_H
@@ -41,7 +41,7 @@ bool units__code(struct units *units, const struct record_code *code, struct val
  * cannot be read now. */
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
 		  const struct py_layout *layout);
-/* For a late joiner, after profile__replay(): the units of this epoch. */
+/* For a late joiner, after profile__replay(): the units that go on; others of this epoch have UNIT_OVER in their places. */
 int units__replay(struct units *units, struct event_sink *sink);
 
 /* --- units_table.c: sums of a recording, for people. A sink of events. --- */

@@ -100,6 +100,8 @@ static int close_epoch(struct units_table *table)
 		const struct open_row *row = &table->rows[i];
 		bool compile_seen = false;
 
+		if (row->kind == UNIT_OVER)
+			continue;
 		line = line_of(table, row);
 		if (line == UINT32_MAX)
 			return -ENOMEM;

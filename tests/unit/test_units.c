@@ -85,9 +85,9 @@ static void send_tables(struct state *s)
 
 	send(s, &(struct event){.kind = EVENT_EPOCH});
 	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.tid = 7, .name = ""}});
-	send_rows(s, EVENT_FUNCTIONS, 0, 7, functions);
-	send_rows(s, EVENT_FRAMES, 0, 8, frames);
-	send_rows(s, EVENT_STACKS, 1, 11, stacks);
+	send_rows(s, EVENT_FUNCTIONS, 0, 8, functions);
+	send_rows(s, EVENT_FRAMES, 0, 9, frames);
+	send_rows(s, EVENT_STACKS, 1, 12, stacks);
 }
 
 static void samples(struct state *s, const char *stacks, const char *expected)
@@ -195,6 +195,11 @@ static void an_epoch_begins_again(void **state)
 	s->keep.words[0] = '\0';
 	assert_int_equal(units__replay(s->units, &s->keep.sink), 0);
 	assert_string_equal(s->keep.words, "+1=compile<0@10 +2=parse<1@10 ");
+	/* What is over is not told again. */
+	samples(s, "8", "+3=emit<1@20 3 -2@20 ");
+	s->keep.words[0] = '\0';
+	assert_int_equal(units__replay(s->units, &s->keep.sink), 0);
+	assert_string_equal(s->keep.words, "+1=compile<0@10 +2=<0@0 +3=emit<1@20 ");
 }
 
 /* What the thread waited for before the first sample was no part of it: a period of CPU at most. */
@@ -230,7 +235,7 @@ static void short_waits_begin_and_end_nothing(void **state)
 static void refused(void **state)
 {
 	struct state *s = *state;
-	const struct sample_row row = {.time = 5, .stack = 12};
+	const struct sample_row row = {.time = 5, .stack = 13};
 	const struct event event = {.kind = EVENT_SAMPLES, .samples = {1, &row}};
 
 	assert_int_equal(units__sink(s->units)->event(units__sink(s->units), &event), -EBADMSG);
