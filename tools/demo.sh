@@ -1,7 +1,8 @@
 #!/bin/bash
 # `make demo`: a real Numba compile of np.linalg.svd and list.sort, over and over,
 # profiled while it runs: ten seconds by function, ten by line, and once from the
-# first instruction. The files are written into the current directory.
+# first instruction. The recordings and a file for speedscope of each are written into the
+# current directory.
 set -eu
 tree=$(cd "$(dirname "$0")/.." && pwd)
 cprofd=$(realpath "${CPROFD:-$tree/build/cprofd}")
@@ -38,15 +39,22 @@ for _ in $(seq 600); do
 done
 grep -q ready "$work/rounds" || { echo "demo: Numba did not get ready within a minute" >&2; exit 1; }
 
-say "cprofd attach $target -d $seconds"
-"$cprofd" attach "$target" -d "$seconds" -o demo.functions.speedscope.json
-say "cprofd attach $target -d $seconds --lines"
-"$cprofd" attach "$target" -d "$seconds" --lines -o demo.lines.speedscope.json
+# A recording can be looked at in every way later; -o FILE.speedscope.json makes the one file.
+for what in functions lines; do
+	options=
+	[ $what = functions ] || options=--lines
+	say "cprofd attach $target -d $seconds -o demo.$what.cprof; cprofd convert demo.$what.cprof $options"
+	"$cprofd" attach "$target" -d "$seconds" -o demo.$what.cprof
+	"$cprofd" convert demo.$what.cprof $options
+done
 kill "$target"
 wait "$target" 2>/dev/null || true
 target=
 
 say "cprofd record -- python3 numba_loop.py 1: a fresh process, where everything is compiled for the first time"
-"$cprofd" record -o demo.record.speedscope.json -- $python "$loop" 1 >"$work/rounds"
-say "Done. Drop one of these on https://www.speedscope.app"
-ls -l demo.*.speedscope.json
+"$cprofd" record -o demo.record.cprof -- $python "$loop" 1 >"$work/rounds"
+"$cprofd" convert demo.record.cprof
+say "cprofd report demo.record.cprof --by=unit -n 10: compiles, and the lines that caused them"
+"$cprofd" report demo.record.cprof --by=unit -n 10
+say "Done. Drop a .speedscope.json on https://www.speedscope.app; look at the recordings with \`cprofd report FILE.cprof\`"
+ls -l demo.*.speedscope.json demo.*.cprof

@@ -72,6 +72,11 @@ const struct command commands[] = {
 			"deviation between them.\n"
 			"Times are the CPU time that the samples carry (in a wall-clock recording, wall time), not numbers of samples. Idle "
 			"time is told apart. How often something was called is not sampled, and not told.\n"
+			"Classes of time, the first that holds: kernel (the thread was in it); GC (Python's collector); compiler native (code "
+			"of LLVM and its like); JIT code (what a compiler made) and JIT dispatch (the way into it); import (whatever modules do "
+			"while they are imported); C call (a builtin, or an extension's function); interpreter (bytecode); unknown. In "
+			"wall-clock recordings waiting and ready, too; with -g, without the GIL.\n"
+			"Of compiles: `elapsed` is time by the clock, waiting included, `times` how many samples met.\n"
 			"The JSON is described in docs/report.md.",
 		.examples = "cprofd report svd.cprof\tthreads, functions and lines\n"
 			    "cprofd report svd.cprof --tree --phases --min-share 1%\twhat was compiled for what, phase by phase\n"

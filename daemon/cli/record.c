@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,14 +90,29 @@ static int launch__start(char **argv, struct launch *ret)
 	return ret->pid < 0 ? -errno : 0;
 }
 
+bool launch__reap(struct launch *launch, int options)
+{
+	struct rusage usage;
+	pid_t pid;
+
+	do
+		pid = wait4(launch->pid, &launch->status, options, &usage);
+	while (pid < 0 && errno == EINTR);
+	if (pid != launch->pid)
+		return false;
+	launch->reaped = true;
+	launch->cpu = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+		      (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+	return true;
+}
+
 static void wait_for(struct launch *launch, bool ran)
 {
-	if (waitpid(launch->pid, &launch->status, WNOHANG) == launch->pid)
+	if (launch__reap(launch, WNOHANG))
 		return;
 	if (ran)
 		say("the recording is done; waiting for %s (%d) to end", launch->name, launch->pid);
-	while (waitpid(launch->pid, &launch->status, 0) < 0 && errno == EINTR)
-		;
+	launch__reap(launch, 0);
 }
 
 static void tell_status(const struct launch *launch)

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/connection.h"
+#include "cli/family.h"
 #include "cli/live.h"
 #include "cli/output.h"
 #include "cli/recorder.h"
@@ -33,6 +34,8 @@
 /* How long `end` may take after a stop, and after the target is known to be gone. */
 #define PATIENCE_MS 10000
 #define NEVER UINT64_MAX
+/* Less CPU time than this of the target's children is not worth a word. */
+#define CHILDREN_TELL_NS 200000000u
 
 struct recorder {
 	const struct cli_options *options;
@@ -50,6 +53,9 @@ struct recorder {
 	uint64_t give_up;    /* ms of now_ms(), or NEVER */
 	unsigned interrupts; /* Ctrl-C that the command got as well */
 	bool stopping, stop_sent;
+	pid_t pid;
+	uint64_t family;     /* CPU time of its children before the recording, ns */
+	bool family_known;
 };
 
 static uint64_t now_ms(void)
@@ -130,10 +136,8 @@ static void reap(struct recorder *recorder)
 {
 	struct launch *launch = recorder->launch;
 
-	if (!launch || launch->reaped ||
-	    waitpid(launch->pid, &launch->status, WNOHANG) != launch->pid)
+	if (!launch || launch->reaped || !launch__reap(launch, WNOHANG))
 		return;
-	launch->reaped = true;
 	/* `end` follows by itself; with children that outlive it, later. */
 	if (!recorder->options->subprocesses)
 		recorder->give_up = now_ms() + PATIENCE_MS;
@@ -280,6 +284,29 @@ static void tell_end(const struct recorder *recorder)
 		say("stdout could not be written: %s", strerror(-live->stream_error));
 }
 
+/* What its children did is in no sample, unless that was asked for. */
+static void tell_children(struct recorder *recorder, uint64_t recorded)
+{
+	struct launch *launch = recorder->launch;
+	uint64_t cpu = 0;
+
+	if (recorder->options->subprocesses)
+		return;
+	/* The end of the session may be told before its end is. */
+	for (int i = 0; launch && !launch->reaped && !strcmp(recorder->live.reason, "exited") && i < 20; i++) {
+		reap(recorder);
+		if (!launch->reaped)
+			usleep(5000);
+	}
+	if (launch && launch->reaped)
+		cpu = launch->cpu > recorded ? launch->cpu - recorded : 0;
+	else if (recorder->family_known && family__cpu(recorder->pid, &cpu))
+		cpu -= recorder->family < cpu ? recorder->family : cpu;
+	if (cpu >= CHILDREN_TELL_NS && cpu >= recorded / 4)
+		say__failure("-s (--subprocesses) records them, too", "its children used %s of CPU, which is not in the recording",
+			     words__duration(cpu));
+}
+
 static void keep_recording(struct recorder *recorder, const char *why, int err)
 {
 	if (recorder->file.fd < 0)
@@ -319,12 +346,15 @@ static int finish(struct recorder *recorder)
 {
 	struct live *live = &recorder->live;
 	int status = CLI_DONE, err;
+	uint64_t recorded;
 
 	tell_end(recorder);
 	if (recorder->write_file && lseek(recording_fd(recorder), 0, SEEK_CUR) >= 0) {
-		err = summary__print(recording_fd(recorder));
+		err = summary__print(recording_fd(recorder), &recorded);
 		if (err)
 			say("the summary could not be made: %s", strerror(-err));
+		else
+			tell_children(recorder, recorded);
 	}
 	if (recorder->write_file)
 		status = finish_file(recorder);
@@ -339,6 +369,7 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	struct recorder recorder = {
 		.options = options,
 		.launch = launch,
+		.pid = pid,
 		.output = OUTPUT_NONE,
 		.file = RECORDING_FILE_NONE,
 		.connection = CONNECTION_NONE,
@@ -352,6 +383,7 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	if (status != CLI_DONE)
 		goto out;
 	recorder.signals = open_signals(&before);
+	recorder.family_known = !options->subprocesses && family__cpu(pid, &recorder.family);
 	recorder.live.connection = &recorder.connection;
 	recorder.live.stream_fd = options->stream ? STDOUT_FILENO : -1;
 	status = connection__open(options, false, &recorder.connection);

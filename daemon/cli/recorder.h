@@ -10,9 +10,13 @@ struct launch {
 	int go;          /* one byte: execute now; closed without: do not */
 	int failed;      /* an errno comes when exec failed; end of file: it went well */
 	int status;      /* of wait(), when reaped */
+	uint64_t cpu;    /* ns, with all children that it waited for; when reaped */
 	bool reaped, exec_failed;
 	const char *name;
 };
+
+/* Waits for its end: `options` as of waitpid(). Whether it has ended. */
+bool launch__reap(struct launch *launch, int options);
 
 /* launch: NULL for a process that runs already. Speaks; CLI_*. */
 int recorder__run(const struct cli_options *options, pid_t pid, struct launch *launch);

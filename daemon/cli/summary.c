@@ -11,6 +11,8 @@
 #include "report/fit.h"
 
 #define TOP 10
+/* So much time in functions without names is worth a word. */
+#define NAMELESS_TELL_PERCENT 5
 /* A rate over less CPU time than this says nothing. */
 #define RATE_NEEDS_NS 100000000u
 #define NAME_WIDTH 44
@@ -84,6 +86,7 @@ static void print_counts(const struct tally_result *result)
 }
 
 #define STOPS_SHOWN 5
+#define STOP_WIDTH 60
 
 /* "libfoo.so+0x1234 (name)"; code of a JIT by its name. */
 static void print_stop(const struct tally_stop *stop)
@@ -94,8 +97,11 @@ static void print_stop(const struct tally_stop *stop)
 		*stop->module ? stop->module : "address");
 	if (strcmp(stop->module, "JIT"))
 		fprintf(stderr, "%s0x%" PRIx64, *stop->module ? "+" : " ", stop->offset);
-	if (named || !strcmp(stop->module, "JIT"))
-		fprintf(stderr, " (%.80s)", *stop->function ? stop->function : "?");
+	if (named || !strcmp(stop->module, "JIT")) {
+		fputs(" (", stderr);
+		fit__name(stderr, *stop->function ? stop->function : "?", -STOP_WIDTH);
+		fputc(')', stderr);
+	}
 	fprintf(stderr, ": %s\n", loss_sentence(stop->loss));
 }
 
@@ -176,8 +182,8 @@ static void print_functions(const struct tally_result *result)
 
 	if (!result->seen && !result->waits)
 		return;
-	fprintf(stderr, "\n%s by function%s:\n   self   total\n", result->waits ? "Time" : "CPU time",
-		result->waits ? ", waiting included" : "");
+	fprintf(stderr, "\n%s by function%s; self: in its own code, total: also in what it called\n   self   total\n",
+		result->waits ? "Time" : "CPU time", result->waits ? ", waiting included" : "");
 	for (i = 0; i < result->n_functions && i < TOP; i++) {
 		const struct tally_function *function = &result->functions[i];
 
@@ -186,7 +192,8 @@ static void print_functions(const struct tally_result *result)
 		fprintf(stderr, "%5.1f %%  %5.1f %%  ", percent(function->self, whole(result)),
 			percent(function->total, whole(result)));
 		if (!*function->file) {
-			fprintf(stderr, "%s\n", function->name);
+			fit__name(stderr, function->name, -(NAME_WIDTH + FILE_WIDTH));
+			fputc('\n', stderr);
 			continue;
 		}
 		fit__name(stderr, function->name, NAME_WIDTH);
@@ -199,7 +206,33 @@ static void print_functions(const struct tally_result *result)
 	fputc('\n', stderr);
 }
 
-int summary__print(int recording_fd)
+/* "libfoo.so.1+0x1234": native code that nothing has a name for. */
+static bool is_nameless(const char *name)
+{
+	const char *plus = strstr(name, "+0x");
+
+	return plus && plus != name && strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3);
+}
+
+/* Said once, when it is much. */
+static void print_nameless(const struct tally_result *result)
+{
+	const struct tally_function *heaviest = NULL;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < result->n_functions; i++) {
+		if (!is_nameless(result->functions[i].name))
+			continue;
+		sum += result->functions[i].self;
+		heaviest = heaviest ? heaviest : &result->functions[i];
+	}
+	if (heaviest && percent(sum, whole(result)) >= NAMELESS_TELL_PERCENT)
+		say__failure("debug symbols of such files (their -dbgsym packages, or DEBUGINFOD_URLS in cprofd's environment) have them",
+			     "%.1f %% of the time is in functions without a name, as %s", percent(sum, whole(result)), heaviest->name);
+}
+
+int summary__print(int recording_fd, uint64_t *ret_cpu)
 {
 	struct tally_result result;
 	struct units_summary units;
@@ -207,6 +240,7 @@ int summary__print(int recording_fd)
 	bool cut;
 	int err;
 
+	*ret_cpu = 0;
 	err = tally__new(&tally);
 	if (err)
 		return err;
@@ -221,12 +255,14 @@ int summary__print(int recording_fd)
 	if (!err)
 		err = tally__finish(tally, &result);
 	if (!err) {
+		*ret_cpu = result.cpu;
 		print_counts(&result);
 		print_classes(&result);
 		print_native(&result);
 		print_losses(&result);
 		print_functions(&result);
 		units_summary__print(&units, without_gil(&result));
+		print_nameless(&result);
 		if (!result.seen && result.waits)
 			say("the target did not use the CPU meanwhile: it only waited");
 		else if (!result.seen)

@@ -4,7 +4,7 @@
 
 #include "cli/tally.h"
 
-/* Reads the recording from its start (the fd can seek). -errno. */
-int summary__print(int recording_fd);
+/* Reads the recording from its start (the fd can seek). *ret_cpu: ns of CPU time in it. -errno. */
+int summary__print(int recording_fd, uint64_t *ret_cpu);
 
 #endif

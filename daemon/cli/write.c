@@ -124,8 +124,9 @@ void write__tell(const char *format, const struct output *output,
 		say("wrote %s (%s): open it at %s", output->path,
 		    words__bytes((uint64_t)status.st_size), CLI_SPEEDSCOPE);
 	else if (!strcmp(format, "events"))
-		say("wrote %s (%s): `cprofd convert %s` makes a file for %s", output->path,
-		    words__bytes((uint64_t)status.st_size), output->path, CLI_SPEEDSCOPE);
+		say__failure("`cprofd report` tells more of it in tables, and `cprofd help report` what they mean",
+			     "wrote %s (%s): `cprofd convert %s` makes a file for %s", output->path,
+			     words__bytes((uint64_t)status.st_size), output->path, CLI_SPEEDSCOPE);
 	else
 		say("wrote %s (%s)", output->path, words__bytes((uint64_t)status.st_size));
 }

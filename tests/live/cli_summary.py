@@ -58,9 +58,25 @@ def test_short_recordings():
         expect(diff.returncode == 1 and "Nothing could be compared" in diff.out, "nothing to compare", diff.out)
 
 
+def test_children_are_missed():
+    """Who records a shell without -s is told whose time is not there."""
+    busy = "sum(range(14000000))"
+    with folder() as work:
+        shell = "%s -c '%s'; true" % (PYTHON, busy)
+        fails(0, "its children used ", "-s (--subprocesses)", run=cprofd("record", "-o", "a.cprof", "--", "sh", "-c", shell, cwd=work))
+        run = cprofd("record", "-s", "-o", "a.cprof", "--", "sh", "-c", shell, cwd=work)
+        fails(0, " of 2 processes", run=run)
+        expect("its children" not in run.err, "they are recorded", run.err)
+        run = cprofd("record", "-o", "a.cprof", "--", PYTHON, "-c", busy, cwd=work)
+        expect("its children" not in run.err, "there are none", run.err)
+        code = "import subprocess\nprint('up', flush=True)\nwhile True: subprocess.run([%r, '-c', %r])" % (PYTHON, busy)
+        with target(code) as process:
+            fails(0, "its children used ", run=cprofd("attach", process.pid, "-d", "1.2", "-o", "a.cprof", cwd=work))
+
+
 def test_without_the_gil():
     with folder() as work:
-        run = cprofd("record", "-g", "-o", "a.cprof", "--", PYTHON, "-c", RELEASES, "3", cwd=work)
+        run = cprofd("record", "-g", "-o", "a.cprof", "--", PYTHON, "-c", RELEASES, "2", cwd=work)
         fails(0, "(without the GIL)", run=run)
         said = float(run.out.split()[-1])
         share = float(re.search(r"with the GIL: ([\d.]+) %", run.err).group(1)) / 100
@@ -76,10 +92,10 @@ def test_waits_are_counted():
     code = BUSY + "\nwhile True:\n    busy(0.02)\n    time.sleep(0.02)"
     with folder() as work, target(code) as process:
         for options in ((), ("-g",)):
-            run = cprofd("attach", process.pid, "--mode=wall", "-d", "1", "-o", "a.cprof", *options, cwd=work)
+            run = cprofd("attach", process.pid, "--mode=wall", "-d", "0.8", "-o", "a.cprof", *options, cwd=work)
             fails(0, " waits in ", run=run)
             counts = [int(n.replace(",", "")) for n in re.search(r"([\d,]+) samples and ([\d,]+) waits", run.err).groups()]
             native = int(re.search(r"whole of ([\d,]+)", run.err).group(1).replace(",", ""))
-            expect(10 < counts[1] < 200, "it slept some 25 times", run.err)
+            expect(5 < counts[1] < 200, "it slept some 20 times", run.err)
             expect(options or abs(sum(counts) - native) < 0.1 * native, "samples and waits are what stacks are counted of", run.err)
             expect("(waiting: sleep)" in run.err, "where it waits is told, whoever holds the GIL", run.err)
