@@ -310,6 +310,7 @@ static int read_rest(struct event_decoder *decoder, json_t *line, struct event *
 		return read_rows(decoder, line, event);
 	case EVENT_SAMPLES:
 		return read_samples(decoder, line, &event->samples);
+	case EVENT_UNIT_NAME:
 	case EVENT_UNIT_END:
 		return event->unit_end.id && event->unit_end.id < decoder->next[EVENT_UNITS] ? 0 : -EBADMSG;
 	case EVENT_THREAD_END:

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 3
+#define EVENTS_MINOR 4
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -37,6 +37,7 @@
 	X(CLASSES, "classes")       /* since 1.3: table of classes of time, from id 1; 0: not determined */ \
 	X(UNITS, "units")           /* compiles, phases, passes: rows from id 1; id 0 is outside of all */ \
 	X(SAMPLES, "samples")       /* a batch */ \
+	X(UNIT_NAME, "unit_name")   /* since 1.4: a unit whose row had no name has one now */ \
 	X(UNIT_END, "unit_end") \
 	X(THREAD_END, "thread_end") \
 	X(PROCESS_END, "process_end") \
@@ -133,7 +134,7 @@ struct unit_row {
 	uint32_t parent;                /* unit id, 0: none */
 	uint32_t thread;
 	uint8_t kind;
-	const char *compiler, *name;    /* name "": not known (yet, see unit_end) */
+	const char *compiler, *name;    /* name "": not known (yet, see unit_name) */
 	const char *signature;          /* "" of what has none */
 	uint64_t time;                  /* its begin: of the span of its first sample */
 	uint32_t trigger;               /* stack id: ends in the line that caused it; 0: not known, or not the outermost */
@@ -166,9 +167,9 @@ struct event_ending {               /* thread_end, process_end */
 	uint64_t wall, cpu;             /* thread_end: idle tail since the last sample; CPU not yet told */
 };
 
-struct event_unit_end {
+struct event_unit_end {             /* unit_name, unit_end */
 	uint32_t id;
-	uint64_t time;                  /* of its last sample */
+	uint64_t time;                  /* of its last sample; unit_name: so far */
 	const char *name, *signature, *file; /* what became known only after its row; else "" */
 	uint32_t line;
 };

@@ -94,6 +94,7 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_STACKS] = LIST(rows),
 	[EVENT_CLASSES] = LIST(rows),
 	[EVENT_UNITS] = LIST(rows),
+	[EVENT_UNIT_NAME] = LIST(unit_end),
 	[EVENT_UNIT_END] = LIST(unit_end),
 	[EVENT_THREAD_END] = LIST(ending),
 	[EVENT_PROCESS_END] = LIST(ending),

@@ -316,6 +316,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return class_names__rows(&model->classes, &event->rows);
 	case EVENT_UNITS:
 		return on_units(model, &event->rows);
+	case EVENT_UNIT_NAME:
+		return model->with_units ? unit_tree__name(&model->units, &event->unit_end) : 0;
 	case EVENT_UNIT_END:
 		return on_unit_end(model, &event->unit_end);
 	case EVENT_SAMPLES:

@@ -180,7 +180,7 @@ int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 	return err ?: buf__append(&tree->epoch, &id, sizeof(id));
 }
 
-int unit_tree__end(struct unit_tree *tree, const struct event_unit_end *event, uint64_t time)
+int unit_tree__name(struct unit_tree *tree, const struct event_unit_end *event)
 {
 	uint32_t id = call_of(tree, event->id);
 	struct unit_call *call;
@@ -193,8 +193,6 @@ int unit_tree__end(struct unit_tree *tree, const struct event_unit_end *event, u
 	if (id == CALL_NONE)
 		return 0;
 	call = unit_tree__call(tree, id);
-	call->ended = true;
-	call->end = time > call->begin ? time : call->begin;
 	head = head_of(tree, call->node);
 	if (!head.serial || !*event->name)
 		return 0;
@@ -204,6 +202,19 @@ int unit_tree__end(struct unit_tree *tree, const struct event_unit_end *event, u
 	late.node = call->node;
 	err = node_id(tree, &head, &words, &late.named);
 	return err ?: buf__append(&tree->late, &late, sizeof(late));
+}
+
+int unit_tree__end(struct unit_tree *tree, const struct event_unit_end *event, uint64_t time)
+{
+	uint32_t id = call_of(tree, event->id);
+	struct unit_call *call;
+
+	if (id == CALL_NONE)
+		return 0;
+	call = unit_tree__call(tree, id);
+	call->ended = true;
+	call->end = time > call->begin ? time : call->begin;
+	return unit_tree__name(tree, event);
 }
 
 uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t thread, uint64_t time)

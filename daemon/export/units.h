@@ -53,6 +53,8 @@ struct unit_tree {
 
 /* A row of `units`; `thread` is the model's. */
 int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t trigger, uint64_t begin);
+/* Its name, when it comes before its end. */
+int unit_tree__name(struct unit_tree *tree, const struct event_unit_end *event);
 int unit_tree__end(struct unit_tree *tree, const struct event_unit_end *event, uint64_t time);
 int unit_tree__epoch(struct unit_tree *tree);
 /* The call that a sample's `unit` is; CALL_NONE for 0. Notes the time. */

@@ -32,8 +32,8 @@ static int text_of(struct top_units *units, uint8_t kind, const char *name, cons
 	return err;
 }
 
-/* Of one that was met before its values could be read, as what goes on when cprofd comes: a text of its own, that says what
- * is known: the line that caused it. */
+/* Of one that was met before its values could be read (what goes on when cprofd comes has them some 20 ms later): a text of
+ * its own, that says what is known: the line that caused it. */
 static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t kind, const struct model *model, uint32_t *ret)
 {
 	const uint32_t *stacks = (const uint32_t *)model->epoch_stacks.data;
@@ -45,7 +45,7 @@ static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t 
 
 		err = buf__printf(&text, " that %s:%u caused", frame.name, frame.line);
 	}
-	err = err ?: buf__puts(&text, ", named when it ends)") ?: buf__append(&text, "", 1);
+	err = err ?: buf__puts(&text, ", its name is not known yet)") ?: buf__append(&text, "", 1);
 	units->unnamed++;
 	err = err ?: buf__append(&text, &units->unnamed, sizeof(units->unnamed));
 	err = err ?: intern__id(&units->texts, text.data, text.len, ret);
@@ -98,6 +98,7 @@ int top_units__event(struct top_units *units, const struct event *event, const s
 		return 0;
 	case EVENT_UNITS:
 		return add_rows(units, &event->rows, model);
+	case EVENT_UNIT_NAME:
 	case EVENT_UNIT_END:
 		return name_late(units, &event->unit_end);
 	case EVENT_SAMPLES:

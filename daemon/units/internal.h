@@ -149,6 +149,8 @@ struct units {
 	uint32_t told_rows;      /* of this epoch; what is over is not kept */
 	struct unit_row *rows;   /* ... and not told yet: ids told_rows + 1...; strings are texts */
 	uint32_t n_rows, rows_capacity;
+	struct event_unit_end *names; /* not told yet */
+	uint32_t n_names, names_capacity;
 	struct event_unit_end *ends;
 	uint32_t n_ends, ends_capacity;
 	struct sample_row samples[1024];

@@ -147,6 +147,19 @@ static uint32_t begun_again(const struct units *units, const struct thread_units
 	return keep;
 }
 
+/* What became known after its row. */
+static struct event_unit_end late_of(const struct units *units, const struct open_unit *open)
+{
+	return (struct event_unit_end){
+		.id = open->id,
+		.time = open->last,
+		.name = texts__get(&units->texts, open->late ? open->value.name : 0),
+		.signature = texts__get(&units->texts, open->late ? open->value.signature : 0),
+		.file = texts__get(&units->texts, open->late ? open->value.file : 0),
+		.line = open->late ? open->value.line : 0,
+	};
+}
+
 static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
 {
 	while (thread->n > keep) {
@@ -154,14 +167,7 @@ static int end_units(struct units *units, struct thread_units *thread, uint32_t 
 
 		if (array__reserve((void **)&units->ends, sizeof(*units->ends), units->n_ends, &units->ends_capacity))
 			return -ENOMEM;
-		units->ends[units->n_ends++] = (struct event_unit_end){
-			.id = open->id,
-			.time = open->last,
-			.name = texts__get(&units->texts, open->late ? open->value.name : 0),
-			.signature = texts__get(&units->texts, open->late ? open->value.signature : 0),
-			.file = texts__get(&units->texts, open->late ? open->value.file : 0),
-			.line = open->late ? open->value.line : 0,
-		};
+		units->ends[units->n_ends++] = late_of(units, open);
 	}
 	return 0;
 }
@@ -218,17 +224,21 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 }
 
 /* What this sample tells of a unit that goes on. */
-static void learn(struct open_unit *open, const struct mark *mark)
+static int learn(struct units *units, struct open_unit *open, const struct mark *mark)
 {
 	if (!mark->seen || !mark->seen->address)
-		return;
+		return 0;
 	open->address = mark->seen->address;
 	open->words = mark->seen->words;
 	open->unset = mark->seen->unset;
 	if (!open->value.named && mark->seen->value.named && mark->seen->value.read >= open->since) {
 		open->value = mark->seen->value;
 		open->late = true;
+		if (array__reserve((void **)&units->names, sizeof(*units->names), units->n_names, &units->names_capacity))
+			return -ENOMEM;
+		units->names[units->n_names++] = late_of(units, open);
 	}
+	return 0;
 }
 
 int tree__sample(struct units *units, struct sample_row *row)
@@ -264,8 +274,10 @@ int tree__sample(struct units *units, struct sample_row *row)
 		if (!thread->open)
 			return -ENOMEM;
 	}
-	for (i = 0; i < n && i < thread->n && goes_on(units, &thread->open[i], &marks[i]); i++)
-		learn(&thread->open[i], &marks[i]);
+	for (i = 0; !err && i < n && i < thread->n && goes_on(units, &thread->open[i], &marks[i]); i++)
+		err = learn(units, &thread->open[i], &marks[i]);
+	if (err)
+		return err;
 	if (row->cause && row->wall < units->tick) {
 		/* Short waits are told by place, which is not their order in time (docs/waits.md): they end and begin nothing. */
 		row->unit = i ? thread->open[i - 1].id : 0;

@@ -143,7 +143,7 @@ static void forget(struct units *units)
 	for (i = 0; i < units->n_threads; i++)
 		free(units->threads[i].open);
 	units->n_threads = units->n_functions = units->n_frames = units->n_stacks = 0;
-	units->told_rows = units->n_rows = units->n_ends = 0;
+	units->told_rows = units->n_rows = units->n_names = units->n_ends = 0;
 }
 
 /* --- what is told --- */
@@ -154,6 +154,16 @@ static void forget(struct units *units)
 static int tell_rows(struct event_sink *sink, uint32_t first, uint32_t n, const struct unit_row *rows)
 {
 	return sink->event(sink, &(struct event){.kind = EVENT_UNITS, .rows = {.first = first, .n = n, .rows = rows}});
+}
+
+static int tell_each(struct event_sink *sink, enum event_kind kind, const struct event_unit_end *each, uint32_t n)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < n; i++)
+		err = sink->event(sink, &(struct event){.kind = kind, .unit_end = each[i]});
+	return err;
 }
 
 static int tell_news(struct units *units, const struct event_samples *samples)
@@ -168,12 +178,13 @@ static int tell_news(struct units *units, const struct event_samples *samples)
 	}
 	units->told_rows += units->n_rows;
 	units->n_rows = 0;
+	err = err ?: tell_each(units->next, EVENT_UNIT_NAME, units->names, units->n_names);
+	units->n_names = 0;
 	if (!err && samples) {
 		event.samples = *samples;
 		err = units->next->event(units->next, &event);
 	}
-	for (i = 0; !err && i < units->n_ends; i++)
-		err = units->next->event(units->next, &(struct event){.kind = EVENT_UNIT_END, .unit_end = units->ends[i]});
+	err = err ?: tell_each(units->next, EVENT_UNIT_END, units->ends, units->n_ends);
 	units->n_ends = 0;
 	return err;
 }
@@ -228,6 +239,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_SAMPLES:
 		return take_samples(units, &event->samples);
 	case EVENT_UNITS: /* of a recording: they are found anew */
+	case EVENT_UNIT_NAME:
 	case EVENT_UNIT_END:
 		return 0;
 	case EVENT_SESSION:
@@ -358,6 +370,7 @@ struct units *units__free(struct units *units)
 	free(units->stacks);
 	free(units->threads);
 	free(units->rows);
+	free(units->names);
 	free(units->ends);
 	free(units);
 	return NULL;

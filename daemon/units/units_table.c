@@ -185,6 +185,7 @@ int units_table__event(struct units_table *table, const struct event *event)
 		return close_epoch(table);
 	case EVENT_UNITS:
 		return add_rows(table, &event->rows);
+	case EVENT_UNIT_NAME:
 	case EVENT_UNIT_END:
 		row = event->unit_end.id <= table->n_rows ? &table->rows[event->unit_end.id - 1] : NULL;
 		if (row && *event->unit_end.name) {

@@ -76,7 +76,7 @@ static void named_late(void **state)
 	unit(2, 0, "g");
 	sample(2 * MS, 2);
 	sample(3 * MS, 1);
-	assert_string_equal(rows(2)[0].name, "(a compile that main:7 caused, named when it ends)");
+	assert_string_equal(rows(2)[0].name, "(a compile that main:7 caused, its name is not known yet)");
 	assert_int_equal(rows(2)[0].since[0], 2 * MS);
 	send(&(struct event){.kind = EVENT_UNIT_END, .unit_end = end});
 	assert_string_equal(rows(2)[0].name, "f(int64)");
@@ -86,6 +86,8 @@ static void named_late(void **state)
 	unit(3, 0, "");
 	sample(4 * MS, 3);
 	assert_int_equal(rows(3)[0].since[0], 2 * MS);
+	send(&(struct event){.kind = EVENT_UNIT_NAME, .unit_end = {.id = 3, .time = 4 * MS, .name = "f", .signature = "int64", .file = ""}});
+	assert_int_equal(rows(2)[0].since[0], 3 * MS);
 	send(&(struct event){.kind = EVENT_UNIT_END, .unit_end = {.id = 3, .time = 4 * MS, .name = "f", .signature = "int64", .file = ""}});
 	assert_int_equal(rows(2)[0].since[0], 3 * MS);
 	top = top__free(top);

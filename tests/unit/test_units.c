@@ -48,7 +48,9 @@ static int keep_event(struct event_sink *self, const struct event *event)
 			room -= (size_t)n;
 		}
 	else if (event->kind == EVENT_UNIT_END)
-		snprintf(to, room, "-%u@%u ", event->unit_end.id, (unsigned)event->unit_end.time);
+		snprintf(to, room, "-%u@%u%s ", event->unit_end.id, (unsigned)event->unit_end.time, event->unit_end.name);
+	else if (event->kind == EVENT_UNIT_NAME)
+		snprintf(to, room, "~%u=%s ", event->unit_end.id, event->unit_end.name);
 	return 0;
 }
 
@@ -340,7 +342,7 @@ static void marks(void **state)
 static const char valued[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\nname func.__name__\n";
 #define KEY 0x77ull
 
-static void set_up_values(struct state *s, uint32_t arguments)
+static void set_up_values(struct state *s, const char *valued, uint32_t arguments)
 {
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
 	struct rules_error error;
@@ -378,6 +380,7 @@ static void set_up_values(struct state *s, uint32_t arguments)
 	}
 }
 
+static struct host_reader *memory;
 /* A record of stack 2, whose frame at `address` holds `word`. */
 static void valued_record(struct state *s, uint32_t flags, uint64_t address, uint64_t word, uint8_t unread)
 {
@@ -393,7 +396,7 @@ static void valued_record(struct state *s, uint32_t flags, uint64_t address, uin
 	part = rec_part(&rec, PART_VALUES, 0, sizeof(*part), FRAME_VALUES_HEAD + 8);
 	part->n = 1;
 	memcpy(part + 1, &values, FRAME_VALUES_HEAD + 8);
-	assert_int_equal(units__sample(s->units, (void *)rec.data, NULL, &layout), 0);
+	assert_int_equal(units__sample(s->units, (void *)rec.data, memory, &layout), 0);
 }
 
 /* ... and its event: a tick's, or a wait's, which comes later. */
@@ -414,7 +417,7 @@ static void calls_are_told_apart(void **state)
 {
 	struct state s = {};
 
-	set_up_values(&s, 0);
+	set_up_values(&s, valued, 0);
 	valued_sample(&s, 0x1000, 0x5000, 0);
 	valued_sample(&s, 0x1000, 0x5000, 0);
 	assert_string_equal(s.keep.words, "+1=<0@0 1 1 ");
@@ -437,7 +440,7 @@ static void arguments_are_deleted(void **state)
 {
 	struct state s = {};
 
-	set_up_values(&s, 1);
+	set_up_values(&s, valued, 1);
 	valued_sample(&s, 0x1000, 0x5000, 0);
 	valued_sample(&s, 0x1000, 0, 0);
 	valued_sample(&s, 0x1000, 0, 0);
@@ -454,7 +457,7 @@ static void waits_have_values(void **state)
 {
 	struct state s = {};
 
-	set_up_values(&s, 0);
+	set_up_values(&s, valued, 0);
 	valued_sample(&s, 0x1000, 0x5000, 0);
 	valued_record(&s, SAMPLE_OFF_CPU, 0x1000, 0x6000, 0);
 	valued_event(&s, 1);
@@ -467,13 +470,42 @@ static void waits_have_values(void **state)
 	rules__free(s.rules);
 }
 
+static int read_nothing(struct host_reader *self, void *to, size_t size, uint64_t address)
+{
+	return -EFAULT;
+}
+
+/* A name that comes after the unit's row is told when it comes, to late joiners as well, and with its end. */
+static void named_late(void **state)
+{
+	static const char text[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\nname func.__name__ | \"f\"\n";
+	struct host_reader reader = {.read = read_nothing};
+	struct state s = {};
+
+	set_up_values(&s, text, 0);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	memory = &reader;
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	assert_string_equal(s.keep.words, "+1=<0@0 1 ~1=f 1 1 ");
+	s.keep.words[0] = '\0';
+	assert_int_equal(units__replay(s.units, &s.keep.sink), 0);
+	assert_string_equal(s.keep.words, "+1=f<0@0 ");
+	s.keep.words[0] = '\0';
+	valued_sample(&s, 0x2000, 0x6000, 0);
+	assert_string_equal(s.keep.words, "+2=f<0@30 2 -1@30f ");
+	memory = NULL;
+	units__free(s.units);
+	rules__free(s.rules);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
 		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(short_waits_begin_and_end_nothing), TEST(once), cmocka_unit_test(sums), cmocka_unit_test(marks),
-		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values),
+		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values), cmocka_unit_test(named_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
