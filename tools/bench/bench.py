@@ -3,9 +3,10 @@
 
     bench.py [--python PATH] [--pairs N] [--rounds N] [--seconds S] [PART ...]
 
-Parts: bpf (BPF time a sample), native (the same with native stacks), target (the target's CPU a compile against an empty program,
-interleaved), own (cprofd's own CPU a sample, PSS and memlock), lost (records lost at 9999 Hz),
-flat (memory over minutes), start (attach to first sample), pyspy. Without parts: all but flat.
+Parts: bpf (BPF time a sample, and an empty program's in turn, which tells how fast the machine is meanwhile), native (the
+same with native stacks), target (the target's CPU a compile against an empty program, interleaved), own (cprofd's own CPU a
+sample, PSS and memlock), lost (records lost at 9999 Hz), flat (memory over minutes), start (attach to first sample), pyspy.
+Without parts: all but flat.
 All figures are of this run on this machine; a ratio is of medians over interleaved pairs.
 """
 import argparse
@@ -25,7 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(ROOT, "build")
 CPROFD = os.environ.get("CPROFD", os.path.join(BUILD, "cprofd"))
 TICK = os.sysconf("SC_CLK_TCK")
-OURS = {"sample", "on_fork", "on_exec", "on_exit"}
+OURS = {"sample", "on_fork", "on_exec", "on_exit", "empty"}
 
 
 class Target:
@@ -147,27 +148,42 @@ def finish(process):
     return words
 
 
+def start_empty(pid, rate, seconds):
+    p = subprocess.Popen([os.path.join(BUILD, "tools/bench/empty"), os.path.join(BUILD, "tools/bench/empty.bpf.o"), str(pid),
+                          str(rate), str(seconds)], stdout=subprocess.PIPE)
+    p.stdout.readline()
+    return p
+
+
+def bpf_time(pid, seconds):
+    """us of BPF a tick, of the programs that this process and its children hold."""
+    before = programs(pid)
+    time.sleep(seconds)
+    after = programs(pid)
+    ns = runs = 0
+    for i, prog in after.items():
+        ns += prog.get("run_time_ns", 0) - before.get(i, {}).get("run_time_ns", 0)
+        if prog["name"] in ("sample", "empty"):
+            runs += prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0)
+    return ns / runs / 1000
+
+
 def part_bpf(target, args, native="off", name="bpf"):
     subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
     try:
-        seen = {999: [], 9999: []}
+        seen = {(kind, rate): [] for rate in (999, 9999) for kind in (name, "empty")}
         for _ in range(args.rounds):
-            for rate in seen:
-                p = start_cprofd(target.process.pid, rate, args.seconds / 2 + 5, out_file(), native)
-                time.sleep(2)
-                before = programs(p.pid)
-                time.sleep(args.seconds / 2)
-                after = programs(p.pid)
+            for kind, rate in seen:
+                if kind == "empty":
+                    p = start_empty(target.process.pid, rate, args.seconds / 2 + 3)
+                else:
+                    p = start_cprofd(target.process.pid, rate, args.seconds / 2 + 5, out_file(), native)
+                    time.sleep(2)
+                seen[kind, rate].append(bpf_time(p.pid, args.seconds / 2))
                 finish(p)
-                ns = runs = 0
-                for i, prog in after.items():
-                    ns += prog.get("run_time_ns", 0) - before.get(i, {}).get("run_time_ns", 0)
-                    if prog["name"] == "sample":
-                        runs += prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0)
-                seen[rate].append(ns / runs / 1000)
-        for rate, figures in seen.items():
+        for (kind, rate), figures in seen.items():
             print("%-7s %5d Hz: %.2f us a sample (median of %d runs, %.2f to %.2f)" % (
-                name, rate, statistics.median(figures), len(figures), min(figures), max(figures)), flush=True)
+                kind, rate, statistics.median(figures), len(figures), min(figures), max(figures)), flush=True)
     finally:
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
 
@@ -179,10 +195,7 @@ def part_target(target, args):
             medians = {}
             for which in (("empty", "cprofd") if pair % 2 else ("cprofd", "empty")):
                 if which == "empty":
-                    p = subprocess.Popen([os.path.join(BUILD, "tools/bench/empty"),
-                                          os.path.join(BUILD, "tools/bench/empty.bpf.o"), str(target.process.pid),
-                                          str(rate), str(args.seconds + 1)], stdout=subprocess.PIPE)
-                    p.stdout.readline()
+                    p = start_empty(target.process.pid, rate, args.seconds + 1)
                 else:
                     p = start_cprofd(target.process.pid, rate, args.seconds + 1, out_file())
                     time.sleep(0.5)
