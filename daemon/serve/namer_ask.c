@@ -272,11 +272,13 @@ static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
 static struct line_row *find_row(const struct namer *namer, const struct names *names, uint64_t vaddr)
 {
 	const struct slots *slots = &namer->by_vaddr;
+	uint64_t hash = hash__pair(&namer->seed, vaddr, names->number);
 	uint32_t at, row;
 
-	for (at = slots__first(slots, hash__pair(&namer->seed, vaddr, names->number)); slots__row(slots, at, &row);
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
 	     at = slots__next(slots, at))
-		if (namer->rows[row].vaddr == vaddr && namer->rows[row].names == names->number)
+		if (slots__may(slots, at, hash) && namer->rows[row].vaddr == vaddr &&
+		    namer->rows[row].names == names->number)
 			return &namer->rows[row];
 	return NULL;
 }
@@ -353,7 +355,7 @@ static const char *keep(struct namer *namer, const char *text)
 
 	for (at = slots__first(&namer->by_text, hash); slots__row(&namer->by_text, at, &row);
 	     at = slots__next(&namer->by_text, at))
-		if (!strcmp(namer->texts[row], text))
+		if (slots__may(&namer->by_text, at, hash) && !strcmp(namer->texts[row], text))
 			return namer->texts[row];
 	if (array__reserve((void **)&namer->texts, sizeof(*namer->texts), namer->n_texts, &namer->texts_capacity) ||
 	    slots__reserve(&namer->by_text, namer->n_texts, hash_text, namer))
