@@ -148,6 +148,7 @@ static struct names *add(struct namer *namer, const struct names *given)
 	pthread_mutex_lock(&namer->lock);
 	names->next = namer->all;
 	namer->all = names;
+	namer->reads = true;
 	namer__kick(namer);
 	pthread_mutex_unlock(&namer->lock);
 	return names;
@@ -308,6 +309,7 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 	struct namer *namer = names->namer;
 	const struct line_row *row;
 	struct line_job *job;
+	bool first;
 
 	if (names->lineless)
 		return -ENOENT;
@@ -329,9 +331,11 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 	job->vaddr = vaddr;
 	namer->waiting++;
 	pthread_mutex_lock(&namer->lock);
+	first = !names->asked;
 	job->next = names->asked;
 	names->asked = job;
-	namer__kick(namer);
+	if (first) /* else it knows, and may have to wait with this module's */
+		namer__kick(namer);
 	pthread_mutex_unlock(&namer->lock);
 	return -EAGAIN;
 }
@@ -388,6 +392,8 @@ void namer__tick(struct namer *namer)
 	struct line_job *done, *job;
 	struct names *names;
 
+	if (!__atomic_exchange_n(&namer->answered_some, false, __ATOMIC_ACQUIRE))
+		return;
 	namer->reads = false;
 	for (names = namer->all; names; names = names->next) { /* which the loop alone changes */
 		pthread_mutex_lock(&namer->lock);
