@@ -1,5 +1,6 @@
 /* An open-addressing index over the rows of an array that its holder keeps: a
- * slot is a row number + 1. The holder compares; rows are never removed. */
+ * slot is a row number + 1, and in the bits that no row needs some of its hash.
+ * The holder compares; rows are never removed. */
 #ifndef CPROFD_SLOTS_H
 #define CPROFD_SLOTS_H
 
@@ -20,11 +21,11 @@ typedef bool slots_hash(const void *holder, uint32_t row, uint64_t *ret_hash);
 
 static inline void slots__enter(struct slots *slots, uint64_t hash, uint32_t row)
 {
-	uint32_t at = (uint32_t)hash & (slots->capacity - 1);
+	uint32_t mask = slots->capacity - 1, at = (uint32_t)hash & mask;
 
 	while (slots->slots[at])
-		at = (at + 1) & (slots->capacity - 1);
-	slots->slots[at] = row + 1;
+		at = (at + 1) & mask;
+	slots->slots[at] = ((uint32_t)(hash >> 32) & ~mask) | (row + 1); /* row < capacity - 1 */
 }
 
 /* Room for row `n`: at most three quarters are in use. */
@@ -63,8 +64,15 @@ static inline bool slots__row(const struct slots *slots, uint32_t at, uint32_t *
 {
 	if (!slots->capacity || !slots->slots[at])
 		return false;
-	*ret_row = slots->slots[at] - 1;
+	*ret_row = (slots->slots[at] & (slots->capacity - 1)) - 1;
 	return true;
+}
+
+/* May the row at `at` have this hash, which it was entered with? Most that have another are told
+ * apart without a look at them: a look is a cache miss. */
+static inline bool slots__may(const struct slots *slots, uint32_t at, uint64_t hash)
+{
+	return !((slots->slots[at] ^ (uint32_t)(hash >> 32)) & ~(slots->capacity - 1));
 }
 
 /* Room for item `n` of a growing array. */

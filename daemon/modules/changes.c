@@ -46,6 +46,7 @@ static void make_room(struct modules_process *process)
 								       : changes[1].start;
 		changes[1].end = changes[0].end > changes[1].end ? changes[0].end : changes[1].end;
 		changes[1].time = changes[0].time;
+		changes[1].file |= changes[0].file;
 		changes[1].known = 0;
 	}
 	memmove(changes, changes + 1, last * sizeof(*changes));
@@ -97,20 +98,29 @@ static bool is_file_code(struct modules_process *process, uint64_t start, uint64
 	return file;
 }
 
+/* In order of time, which they come in but for what two CPUs wrote: what is older than a question
+ * is not looked at. */
 static void give(struct modules_process *process, uint64_t start, uint64_t end, uint64_t time)
-{
-	if (process->n_given == GIVEN_MAX)
-		memmove(process->given, process->given + 1, --process->n_given * sizeof(process->given[0]));
-	process->given[process->n_given++] = (struct given){start, end, time};
-}
-
-/* Code was seen there once: whose time it was has to be told apart. */
-static bool was_code(const struct modules_process *process, uint64_t start, uint64_t end)
 {
 	uint32_t i;
 
-	for (i = process->n; i < process->n + process->n_gone; i++)
-		if (process->code[i].start < end && start < process->code[i].end)
+	if (process->n_given == GIVEN_MAX)
+		memmove(process->given, process->given + 1, --process->n_given * sizeof(process->given[0]));
+	for (i = process->n_given++; i && process->given[i - 1].time > time; i--)
+		process->given[i] = process->given[i - 1];
+	process->given[i] = (struct given){start, end, time};
+}
+
+/* Was a file's code seen there once (from entry `first` on)? Whose time it was has to be told
+ * apart. What a JIT had there is in no list, and told apart by its objects. */
+static bool has_file(const struct modules_process *process, uint32_t first, uint64_t start,
+		     uint64_t end)
+{
+	uint32_t i;
+
+	for (i = first; i < process->n + process->n_gone; i++)
+		if (process->code[i].file && process->code[i].start < end &&
+		    start < process->code[i].end)
 			return true;
 	return false;
 }
@@ -124,9 +134,8 @@ bool changes__given_after(const struct modules_process *process, uint64_t pc, ui
 		    process->changes[i].start <= pc &&
 		    pc < process->changes[i].end)
 			return true;
-	for (i = process->n_given; i-- > 0;)
-		if (process->given[i].time > time && process->given[i].time <= process->read_end &&
-		    process->given[i].start <= pc &&
+	for (i = process->n_given; i-- > 0 && process->given[i].time > time;)
+		if (process->given[i].time <= process->read_end && process->given[i].start <= pc &&
 		    pc < process->given[i].end)
 			return true;
 	return false;
@@ -144,10 +153,12 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 	file = seen ? correct(process, start, end, time)
 		    : is_file_code(process, start, end, time);
 	/* Where no code was, walks end, and it is looked at then. */
-	if (!file && !was_code(process, start, end)) {
+	if (!file && !has_file(process, process->n, start, end)) {
+		process->file_answers += has_file(process, 0, start, end);
 		give(process, start, end, time);
 		return;
 	}
+	change.file = has_file(process, 0, start, end);
 	if (!file) /* no list has code there */
 		change.known = time;
 	else if (seen && process->list_at > process->read_at && !process->dirty)
@@ -237,6 +248,17 @@ uint64_t modules__changes(const struct modules *modules, const struct modules_pr
 	for (i = 0; process && i < process->n_changes; i++)
 		n += process->changes[i].time <= time;
 	return modules->answers << 20 ^ n;
+}
+
+uint64_t modules__steady(const struct modules *modules, const struct modules_process *process,
+			 uint64_t time)
+{
+	uint64_t n = process ? process->changes_gone + process->file_answers : 0;
+	uint32_t i;
+
+	for (i = 0; process && i < process->n_changes; i++)
+		n += process->changes[i].file && process->changes[i].time <= time;
+	return modules->file_answers << 20 ^ n;
 }
 
 uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,

@@ -159,6 +159,7 @@ void files__follow(struct modules *modules, struct file *file, uint64_t place)
 	memmove(&file->places[i + 1], &file->places[i], (file->n_places - i) * sizeof(place));
 	file->places[i] = place;
 	file->n_places++;
+	modules->follows = true;
 	if (!file->following)
 		follow(modules, file);
 }
@@ -167,9 +168,14 @@ void files__tick(struct modules *modules)
 {
 	uint32_t i;
 
-	for (i = 0; i < modules->n_files; i++)
+	if (!modules->follows)
+		return;
+	modules->follows = false;
+	for (i = 0; i < modules->n_files; i++) {
+		modules->follows |= modules->files[i]->following;
 		if (modules->files[i]->n_places && !modules->files[i]->following)
 			follow(modules, modules->files[i]);
+	}
 }
 
 /* What walks went by until now is used until they are over. */
@@ -347,6 +353,7 @@ int files__done(struct modules *modules, struct job *job)
 	*(file->seen.state == MODULE_READY ? &modules->counts.ready : &modules->counts.bare) += 1;
 	processes__dirty(modules);
 	modules->answers++;
+	modules->file_answers++;
 	return 0;
 }
 

@@ -16,6 +16,7 @@ int modules__find(struct modules *modules, const struct modules_process *process
 	if (code && code->file) {
 		ret->module = &code->file->seen;
 		ret->interpreter = code->file == process->interpreter;
+		ret->steady = code < process->code + process->n;
 		ret->vaddr_known =
 			code->biased || (code->file->segments.n &&
 					 !segments__bias(&code->file->segments, code->offset,

@@ -76,6 +76,7 @@ struct change {
 	uint64_t start, end;
 	uint64_t time;
 	uint64_t known; /* since then the published list does not have that code; 0: not yet */
+	bool file;	/* code of a file lies there, or did */
 };
 #define CHANGES_MAX 64u
 
@@ -98,7 +99,8 @@ struct modules_process {
 	const struct file *interpreter;
 	struct code *code; /* by address; those that are gone behind */
 	uint32_t n, n_gone;
-	uint64_t maps_hash;
+	uint64_t maps_hash, files_hash; /* files_hash: of what files lie where; 0: it is to be read
+					   with names */
 	uint64_t read_at;   /* when the last look began to read, */
 	uint64_t read_end;  /* and when it had read */
 	uint32_t looks;	    /* that found a change */
@@ -108,6 +110,7 @@ struct modules_process {
 	struct change changes[CHANGES_MAX]; /* the oldest first */
 	uint32_t n_changes, changes_gone;
 	uint64_t told; /* changes and given room, so often */
+	uint64_t file_answers;	       /* what is known of files' code changed so often */
 	struct given given[GIVEN_MAX]; /* the oldest first */
 	uint32_t n_given;
 	bool dirty;
@@ -165,6 +168,8 @@ struct modules {
 	uint64_t salts;
 	uint16_t change;
 	uint64_t answers; /* changed so often */
+	bool follows;	  /* some file's code is, or has to be */
+	uint64_t file_answers; /* those about files' code, of all processes */
 	uint64_t now;
 	struct modules_counts counts;
 	struct late *late; /* walks again */

@@ -129,6 +129,7 @@ struct modules_found {
 	uint64_t vaddr; /* the ELF file's address; without its table: offset in the file */
 	bool vaddr_known;
 	bool interpreter; /* the module holds this process' CPython */
+	bool steady;	  /* as long as modules__steady() is the same */
 	bool jit;	  /* `object` tells */
 	struct jit_found object;
 };
@@ -155,6 +156,10 @@ int modules__jit_object(const struct modules *modules, uint64_t process, uint32_
 /* A number that differs when an answer of that time may. The process may be NULL. */
 uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
 			  uint64_t time);
+/* Likewise, of answers that are `steady`: of code of files that is mapped still, which a JIT's does
+ * not touch. */
+uint64_t modules__steady(const struct modules *modules, const struct modules_process *process,
+			 uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
 

@@ -46,6 +46,7 @@ static int merge(struct modules *modules, struct modules_process *process, const
 		 uint64_t now)
 {
 	uint64_t born = process->read_at;
+	bool files = false;
 	struct code *fresh;
 	uint32_t n = 0, gone, old = 0, i;
 	size_t k, executable = 0;
@@ -70,7 +71,8 @@ static int merge(struct modules *modules, struct modules_process *process, const
 			fresh[n++] = process->code[old];
 			process->code[old].died = 1; /* moved */
 		} else {
-			add_code(modules, process, m, &fresh[n++], born);
+			add_code(modules, process, m, &fresh[n], born);
+			files |= fresh[n++].file != NULL;
 		}
 	}
 	gone = n;
@@ -79,6 +81,7 @@ static int merge(struct modules *modules, struct modules_process *process, const
 			continue;
 		fresh[gone] = process->code[i];
 		if (i < process->n) {
+			files |= process->code[i].file != NULL;
 			fresh[gone].died = changes__left(process, fresh[gone].start,
 							 fresh[gone].end, born);
 			if (fresh[gone].died == born) /* it was only unmapped */
@@ -90,27 +93,39 @@ static int merge(struct modules *modules, struct modules_process *process, const
 	process->code = fresh;
 	process->n = n;
 	process->n_gone = gone - n;
+	process->file_answers += files;
+	process->dirty |= files; /* no list has other code */
+	modules->answers++;
 	return 0;
 }
 
-static uint64_t hash_text(const struct maps *maps)
+/* *ret_files: of files alone. */
+static uint64_t hash_code(const struct maps *maps, uint64_t *ret_files)
 {
-	uint64_t hash = 0xcbf29ce484222325ull;
+	uint64_t hash = 0xcbf29ce484222325ull, one;
 	size_t i;
 
+	*ret_files = 1;
 	for (i = 0; i < maps->n; i++) {
 		const struct mapping *m = &maps->items[i];
 
-		if (m->flags & MAPPING_EXEC)
-			hash = (((hash ^ m->start) * 0x100000001b3ull ^ m->end) * 0x100000001b3ull ^
-				m->offset ^ m->inode << 20 ^ m->minor) *
-			       0x9e3779b97f4a7c15ull;
+		if (!(m->flags & MAPPING_EXEC) || m->start >> 63)
+			continue;
+		one = (((0xcbf29ce484222325ull ^ m->start) * 0x100000001b3ull ^ m->end) *
+			       0x100000001b3ull ^
+		       m->offset ^ m->inode << 20 ^ m->minor) *
+		      0x9e3779b97f4a7c15ull;
+		hash = (hash ^ one) * 0x100000001b3ull;
+		if (m->inode)
+			*ret_files = (*ret_files ^ one) * 0x100000001b3ull;
 	}
 	return hash ? hash : 1;
 }
 
-static void find_interpreter(struct modules_process *process, const struct maps *maps)
+static void find_interpreter(struct modules *modules, struct modules_process *process,
+			     const struct maps *maps)
 {
+	const struct file *before = process->interpreter;
 	const struct mapping *m = process->runtime ? maps__find(maps, process->runtime) : NULL;
 	size_t at;
 	uint32_t i;
@@ -127,6 +142,8 @@ static void find_interpreter(struct modules_process *process, const struct maps 
 		    file->minor == m->minor)
 			process->interpreter = file;
 	}
+	modules->answers += process->interpreter != before;
+	process->file_answers += process->interpreter != before;
 }
 
 /* A file that could not be opened by one mapping is opened by another. */
@@ -145,25 +162,45 @@ static void ask_again(struct modules_process *process)
 	}
 }
 
+/* Most often code of a JIT alone came or went: of it no names are needed. */
+static bool read_code(const struct modules_process *process, struct maps *ret)
+{
+	uint64_t files;
+
+	if (!process->files_hash || (process->runtime && !process->interpreter) ||
+	    maps__read_code(process->maps, ret))
+		return false;
+	hash_code(ret, &files);
+	if (ret->n && files == process->files_hash)
+		return true;
+	maps__free(ret);
+	return false;
+}
+
 static void look(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct maps maps = {};
 	/* `now` may be long ago: a mapping that is older than what was read has to look so. */
-	uint64_t hash, begin = modules__clock(), end;
-	int err;
+	uint64_t hash, files, begin = modules__clock(), end;
+	bool code_alone;
+	int err = 0;
 
 	modules->counts.reads++;
-	err = maps__read(process->maps, &maps);
+	code_alone = read_code(process, &maps);
+	if (!code_alone)
+		err = maps__read(process->maps, &maps);
 	end = modules__clock();
 	if (!err && maps.n) {
-		hash = hash_text(&maps);
-		if (hash != process->maps_hash && !merge(modules, process, &maps, end)) {
+		hash = hash_code(&maps, &files);
+		if (hash == process->maps_hash) {
+			process->files_hash = files;
+		} else if (!merge(modules, process, &maps, end)) {
 			process->maps_hash = hash;
-			process->dirty = true;
-			modules->answers++;
+			process->files_hash = files;
 			process->pause = 0;
 		}
-		find_interpreter(process, &maps);
+		if (!code_alone)
+			find_interpreter(modules, process, &maps);
 	}
 	ask_again(process);
 	if (process->jit && now > KEPT_NS)
@@ -285,6 +322,7 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 void modules_process__runtime(struct modules_process *process, uint64_t address)
 {
 	process->runtime = address;
+	process->files_hash = 0;
 	process->look_soon = true; /* the next tick finds the module */
 }
 

@@ -14,6 +14,9 @@
 
 /* A table of fewer rows is made sooner than it is read. */
 #define STORED_ROWS 4096u
+/* The heap is trimmed after a file, and after so many bytes of JITs' objects: what is given back is
+ * taken again. */
+#define TRIM_BYTES (8u << 20)
 
 struct worker {
 	pthread_t threads[WORKER_THREADS_MAX];
@@ -23,8 +26,10 @@ struct worker {
 	pthread_cond_t wake;
 	struct job *waiting, *running, *done; /* in no order */
 	int event;
+	bool told;		   /* the event is readable */
 	struct unwind_cache cache; /* directory < 0: none */
 	bool stored, worked;	   /* since the cache, the heap was trimmed */
+	uint64_t objects_size;	   /* of objects since then */
 };
 
 /* --- one job --- */
@@ -151,10 +156,13 @@ static void drop(struct job **list, const struct job *job)
 	*list = job->next;
 }
 
-static void tell(const struct worker *worker)
+static void tell(struct worker *worker)
 {
 	uint64_t one = 1;
 
+	if (worker->told)
+		return;
+	worker->told = true;
 	(void)!write(worker->event, &one, sizeof(one));
 }
 
@@ -169,6 +177,7 @@ static void *work(void *arg)
 		if (!job && worker->worked && !worker->running) {
 			/* Of 20 MB that it took most is free, and would stay. */
 			worker->worked = false;
+			worker->objects_size = 0;
 			pthread_mutex_unlock(&worker->lock);
 			malloc_trim(0);
 			pthread_mutex_lock(&worker->lock);
@@ -191,7 +200,8 @@ static void *work(void *arg)
 		}
 		pthread_mutex_lock(&worker->lock);
 		drop(&worker->running, job);
-		worker->worked = true;
+		worker->objects_size += job->object ? job->size : 0;
+		worker->worked |= !job->object || worker->objects_size >= TRIM_BYTES;
 		if (job->rank != JOB_STORE) {
 			put(&worker->done, job);
 			tell(worker);
@@ -277,8 +287,9 @@ struct job *worker__take(struct worker *worker)
 	job = worker->done;
 	if (job)
 		worker->done = job->next;
-	else
+	else if (worker->told)
 		(void)!read(worker->event, &count, sizeof(count));
+	worker->told &= job != NULL;
 	pthread_mutex_unlock(&worker->lock);
 	return job;
 }

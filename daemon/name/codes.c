@@ -103,11 +103,12 @@ size_t codes__bytes(const struct codes *codes)
 uint32_t codes__find(const struct codes *codes, uint64_t key)
 {
 	const struct slots *slots = &codes->by_key;
+	uint64_t hash = hash__pair(&codes->seed, key, 0);
 	uint32_t at, serial;
 
-	for (at = slots__first(slots, hash__pair(&codes->seed, key, 0));
-	     slots__row(slots, at, &serial); at = slots__next(slots, at))
-		if (codes->codes[serial].key == key)
+	for (at = slots__first(slots, hash); slots__row(slots, at, &serial);
+	     at = slots__next(slots, at))
+		if (slots__may(slots, at, hash) && codes->codes[serial].key == key)
 			return serial;
 	return CODE_NONE;
 }

@@ -70,7 +70,14 @@ struct known_place {
 	const struct callable *callable; /* place.callable */
 	uint32_t frame;
 	uint8_t mark;
+	bool steady; /* `changes` is places.steady's, else places.changes' */
 };
+
+/* Numbers that known places are compared with. */
+struct known_now {
+	uint64_t changes, steady;
+};
+
 /* Where a Python frame called native code; sites.c. */
 struct site {
 	uint64_t key;                  /* of its code */
@@ -106,9 +113,16 @@ struct stack {
 	struct step steps[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
 			  RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE]; /* at most a callee for each native frame */
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
+	/* Native frames of the sample, which the next one is compared with: most of what is further
+	 * out is the same. */
+	uint64_t pcs[RECORD_NATIVE_FRAMES_MAX];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
+	uint32_t n_places;
+	const struct process *process; /* whose; NULL: compared with nothing */
+	struct known_now now;
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
 	uint8_t marks[RECORD_NATIVE_FRAMES_MAX];
+	bool steady[RECORD_NATIVE_FRAMES_MAX];			    /* known_place.steady */
 	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* place.callable of each */
 	struct known_place known[KNOWN_PLACES];
 	struct class_frame classified[RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u]; /* classify.c */

@@ -42,7 +42,8 @@ int kernel__put(struct profile *profile, const struct record_sample *sample, boo
 		profile->ledger.shown[part->part.loss]++;
 		*ret_whole = false;
 	}
-	changes = places->changes(places, &sample->header.task, sample->header.time);
+	changes = (places->steady ? places->steady : places->changes)(places, &sample->header.task,
+								      sample->header.time);
 	for (i = 0; i < part->n; i++) {
 		/* A return address may be the first byte of what follows its function. */
 		uint64_t address = part->pc[i] - (i > 0);

@@ -31,7 +31,8 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 
 	for (at = slots__first(&sites->by_place, hash); slots__row(&sites->by_place, at, &row);
 	     at = slots__next(&sites->by_place, at))
-		if (sites->rows[row].key == frame->code && sites->rows[row].offset == frame->offset)
+		if (slots__may(&sites->by_place, at, hash) && sites->rows[row].key == frame->code &&
+		    sites->rows[row].offset == frame->offset)
 			return &sites->rows[row];
 	if (sites->n >= SITES_MAX)
 		sites__forget(sites);
@@ -64,7 +65,7 @@ static const char *keep(struct profile *profile, const char *name)
 
 	for (at = slots__first(&sites->by_name, hash); slots__row(&sites->by_name, at, &row);
 	     at = slots__next(&sites->by_name, at))
-		if (!strcmp(sites->names[row], name))
+		if (slots__may(&sites->by_name, at, hash) && !strcmp(sites->names[row], name))
 			return sites->names[row];
 	if (array__reserve((void **)&sites->names, sizeof(*sites->names), sites->n_names, &sites->names_capacity) ||
 	    slots__reserve(&sites->by_name, sites->n_names, hash_name, profile))

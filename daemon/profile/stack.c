@@ -1,4 +1,6 @@
 /* The frames of a sample in order: Python frames alone, or woven with native ones. */
+#include <string.h>
+
 #include "collect/collect.h"
 #include "profile/internal.h"
 
@@ -8,6 +10,7 @@ void stack__forget(struct stack *stack)
 
 	for (i = 0; i < KNOWN_PLACES; i++)
 		stack->known[i].process = NULL;
+	stack->process = NULL;
 }
 
 static void put(struct stack *stack, uint64_t key, int32_t offset, bool is_frame)
@@ -37,11 +40,60 @@ static int ask(struct profile *profile, const struct record_header *header, uint
 
 	ret->mark = WEAVE_CODE;
 	ret->callable = NULL;
+	ret->steady = false;
 	if ((places->locate ? places->locate : places->find)(places, &header->task, address, header->time, &place))
 		return tables__note(&profile->tables, NOTE_NO_PLACE, &ret->frame);
 	ret->mark = place.mark;
 	ret->callable = place.callable;
+	ret->steady = place.steady && places->steady;
 	return tables__native(&profile->tables, &place, &ret->frame);
+}
+
+/* How many outermost frames of the n are the last sample's, which are moved to where they are of
+ * this one. */
+static uint32_t keep_outermost(struct stack *stack, const struct process *process,
+			       const struct known_now *now, const struct part_native_frames *native)
+{
+	bool all = stack->now.changes == now->changes;
+	uint32_t n = native->n, before = stack->n_places, most = n < before ? n : before, same = 0,
+		 to, from;
+
+	if (stack->process != process || stack->now.steady != now->steady)
+		return 0;
+	while (same < most && native->pc[n - 1 - same] == stack->pcs[before - 1 - same] &&
+	       (all || stack->steady[before - 1 - same]))
+		same++;
+	to = n - same;
+	from = before - same;
+	if (to != from) {
+		memmove(&stack->frames[to], &stack->frames[from], same * sizeof(stack->frames[0]));
+		memmove(&stack->marks[to], &stack->marks[from], same * sizeof(stack->marks[0]));
+		memmove(&stack->steady[to], &stack->steady[from], same * sizeof(stack->steady[0]));
+		memmove(&stack->callables[to], &stack->callables[from],
+			same * sizeof(stack->callables[0]));
+	}
+	return same;
+}
+
+static int find_place(struct profile *profile, const struct process *process,
+		      const struct record_header *header, const struct known_now *now, uint64_t pc,
+		      const struct known_place **ret)
+{
+	uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
+	struct known_place *known = &profile->stack->known[hash % KNOWN_PLACES];
+	int err;
+
+	*ret = known;
+	if (known->process == process && known->pc == pc &&
+	    known->changes == (known->steady ? now->steady : now->changes))
+		return 0;
+	known->process = NULL;
+	known->pc = pc;
+	err = ask(profile, header, pc, known);
+	known->changes = known->steady ? now->steady : now->changes;
+	if (!err)
+		known->process = process;
+	return err;
 }
 
 /* Frame ids and marks of all native frames. */
@@ -49,30 +101,32 @@ static int find_places(struct profile *profile, const struct process *process,
 		       const struct record_header *header, const struct part_native_frames *native)
 {
 	struct places *places = profile->options.places;
-	uint64_t changes = places->changes(places, &header->task, header->time) +
-			   profile->tables.replaced * 0xbf58476d1ce4e5b9ull;
+	uint64_t replaced = profile->tables.replaced * 0xbf58476d1ce4e5b9ull;
 	struct stack *stack = profile->stack;
-	uint32_t i;
-	int err = 0;
+	const struct known_place *known;
+	struct known_now now;
+	uint32_t i, end;
+	int err;
 
-	for (i = 0; !err && i < native->n; i++) {
-		uint64_t pc = native->pc[i];
-		uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
-		struct known_place *known = &stack->known[hash % KNOWN_PLACES];
-
-		if (known->process != process || known->pc != pc || known->changes != changes) {
-			known->process = NULL;
-			known->pc = pc;
-			known->changes = changes;
-			err = ask(profile, header, pc, known);
-			if (!err)
-				known->process = process;
-		}
+	now.changes = places->changes(places, &header->task, header->time) + replaced;
+	now.steady = places->steady ? places->steady(places, &header->task, header->time) + replaced
+				    : now.changes;
+	end = native->n - keep_outermost(stack, process, &now, native);
+	stack->process = NULL;
+	for (i = 0; i < end; i++) {
+		err = find_place(profile, process, header, &now, native->pc[i], &known);
+		if (err)
+			return err;
 		stack->frames[i] = known->frame;
 		stack->marks[i] = known->mark;
+		stack->steady[i] = known->steady;
 		stack->callables[i] = known->callable;
 	}
-	return err;
+	memcpy(stack->pcs, native->pc, native->n * sizeof(stack->pcs[0]));
+	stack->n_places = native->n;
+	stack->process = process;
+	stack->now = now;
+	return 0;
 }
 
 /* --- both --- */

@@ -99,11 +99,13 @@ int tables__add_function(struct tables *tables, const struct function *function)
 struct function *tables__find_function(const struct tables *tables, uint64_t module, uint64_t key)
 {
 	const struct slots *slots = &tables->by_key;
+	uint64_t hash = hash__pair(&tables->seed, key, module);
 	uint32_t at, row;
 
-	for (at = slots__first(slots, hash__pair(&tables->seed, key, module));
-	     (key || module) && slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (tables->functions[row].key == key && tables->functions[row].module == module)
+	for (at = slots__first(slots, hash); (key || module) && slots__row(slots, at, &row);
+	     at = slots__next(slots, at))
+		if (slots__may(slots, at, hash) && tables->functions[row].key == key &&
+		    tables->functions[row].module == module)
 			return &tables->functions[row];
 	return NULL;
 }
@@ -191,13 +193,15 @@ static enum frame_state locate(const struct tables *tables, struct frame_row *ro
 uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int32_t offset)
 {
 	const struct slots *slots = &tables->by_frame;
+	uint64_t hash = hash__pair(&tables->seed, function, (uint32_t)offset);
 	uint32_t at, row;
 
-	for (at = slots__first(slots, hash__pair(&tables->seed, function, (uint32_t)offset));
-	     slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (tables->frames[row].function == function &&
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
+	     at = slots__next(slots, at))
+		if (slots__may(slots, at, hash) && tables->frames[row].function == function &&
 		    tables->frames[row].offset == offset &&
-		    tables->frame_states[row] != FRAME_REPLACED && tables->frame_states[row] != FRAME_PENDING)
+		    tables->frame_states[row] != FRAME_REPLACED &&
+		    tables->frame_states[row] != FRAME_PENDING)
 			return row;
 	return UINT32_MAX;
 }
@@ -289,7 +293,8 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 
 	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
 	     at = slots__next(slots, at))
-		if (tables->stacks[row].parent == parent && tables->stacks[row].frame == frame) {
+		if (slots__may(slots, at, hash) && tables->stacks[row].parent == parent &&
+		    tables->stacks[row].frame == frame) {
 			*ret_stack = row + 1;
 			return 0;
 		}

@@ -12,18 +12,21 @@
 #include "serve/namer_internal.h"
 #include "symbols/relocate.h"
 
-#define LOOK_NS 20000000ll /* at downloads, and at lines that have to wait */
+#define LOOK_NS 20000000ll   /* at downloads */
 #define TRIM_NS 2000000000ll /* its memory is given back so often at most */
 #define ANSWER_NS 3000000000ll
 
 static struct timespec after(int64_t ns)
 {
-	struct timespec t;
+	uint64_t t = clock__now() + (uint64_t)ns;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_sec += (t.tv_nsec + ns) / 1000000000;
-	t.tv_nsec = (t.tv_nsec + ns) % 1000000000;
-	return t;
+	return (struct timespec){.tv_sec = (time_t)(t / 1000000000),
+				 .tv_nsec = (long)(t % 1000000000)};
+}
+
+void namer__tell(struct namer *namer)
+{
+	__atomic_store_n(&namer->answered_some, true, __ATOMIC_RELEASE);
 }
 
 /* --- files that only the broker can open --- */
@@ -171,6 +174,7 @@ static void read_symbols(struct namer *namer, struct names *names)
 	names->error = err == -EAGAIN ? -EIO : err;
 	names->state = NAMES_READ;
 	namer->news++;
+	namer__tell(namer);
 	pthread_mutex_unlock(&namer->lock);
 }
 
@@ -185,6 +189,7 @@ static void read_eval(struct namer *namer, struct names *names)
 	names->eval = eval;
 	names->eval_state = EVAL_READ;
 	namer->news++;
+	namer__tell(namer);
 	pthread_mutex_unlock(&namer->lock);
 }
 
@@ -218,6 +223,7 @@ static void install(struct namer *namer, struct names *names, int fd)
 	}
 	pthread_mutex_lock(&namer->lock);
 	names->fresh = names->work; /* the loop may be looking into the old one */
+	namer__tell(namer);
 	pthread_mutex_unlock(&namer->lock);
 }
 
@@ -276,11 +282,13 @@ static struct names *next_names(struct namer *namer, bool *ret_eval)
 	return found;
 }
 
-/* With the lock held: waits for work, or (`soon`) to look again. */
-static void rest(struct namer *namer, bool soon)
+/* With the lock held: waits for work, or until `again` (CLOCK_MONOTONIC ns; UINT64_MAX: there is
+ * none). */
+static void rest(struct namer *namer, uint64_t again)
 {
-	struct timespec until = after(soon ? LOOK_NS : TRIM_NS);
 	uint64_t now = clock__now();
+	int64_t ns = again == UINT64_MAX ? TRIM_NS : again > now ? (int64_t)(again - now) : 0;
+	struct timespec until = after(ns < TRIM_NS ? ns : TRIM_NS);
 
 	if (!namer->rested && now - namer->trimmed >= TRIM_NS) {
 		namer->rested = true;
@@ -291,7 +299,7 @@ static void rest(struct namer *namer, bool soon)
 		if (namer->kick || namer->stop)
 			return;
 	}
-	if (soon || !namer->rested)
+	if (again != UINT64_MAX || !namer->rested)
 		pthread_cond_timedwait(&namer->wake, &namer->lock, &until);
 	else
 		pthread_cond_wait(&namer->wake, &namer->lock);
@@ -300,7 +308,8 @@ static void rest(struct namer *namer, bool soon)
 static void *work(void *argument)
 {
 	struct namer *namer = argument;
-	bool eval, downloading, busy, postponed;
+	uint64_t again;
+	bool eval, busy;
 	struct names *names, *all;
 
 	pthread_mutex_lock(&namer->lock);
@@ -311,13 +320,12 @@ static void *work(void *argument)
 		pthread_mutex_unlock(&namer->lock);
 		if (names)
 			eval ? read_eval(namer, names) : read_symbols(namer, names);
-		downloading = look_at_downloads(namer, all);
-		postponed = false;
-		busy = names || lines__work(namer, all, &postponed);
+		again = look_at_downloads(namer, all) ? clock__now() + LOOK_NS : UINT64_MAX;
+		busy = names || lines__work(namer, all, &again);
 		pthread_mutex_lock(&namer->lock);
 		namer->rested &= !busy;
 		if (!busy && !namer->kick && !namer->stop)
-			rest(namer, downloading || postponed);
+			rest(namer, again);
 	}
 	pthread_mutex_unlock(&namer->lock);
 	return NULL;

@@ -148,6 +148,7 @@ static struct names *add(struct namer *namer, const struct names *given)
 	pthread_mutex_lock(&namer->lock);
 	names->next = namer->all;
 	namer->all = names;
+	namer->reads = true;
 	namer__kick(namer);
 	pthread_mutex_unlock(&namer->lock);
 	return names;
@@ -272,11 +273,13 @@ static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
 static struct line_row *find_row(const struct namer *namer, const struct names *names, uint64_t vaddr)
 {
 	const struct slots *slots = &namer->by_vaddr;
+	uint64_t hash = hash__pair(&namer->seed, vaddr, names->number);
 	uint32_t at, row;
 
-	for (at = slots__first(slots, hash__pair(&namer->seed, vaddr, names->number)); slots__row(slots, at, &row);
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
 	     at = slots__next(slots, at))
-		if (namer->rows[row].vaddr == vaddr && namer->rows[row].names == names->number)
+		if (slots__may(slots, at, hash) && namer->rows[row].vaddr == vaddr &&
+		    namer->rows[row].names == names->number)
 			return &namer->rows[row];
 	return NULL;
 }
@@ -306,6 +309,7 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 	struct namer *namer = names->namer;
 	const struct line_row *row;
 	struct line_job *job;
+	bool first;
 
 	if (names->lineless)
 		return -ENOENT;
@@ -327,9 +331,11 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 	job->vaddr = vaddr;
 	namer->waiting++;
 	pthread_mutex_lock(&namer->lock);
+	first = !names->asked;
 	job->next = names->asked;
 	names->asked = job;
-	namer__kick(namer);
+	if (first) /* else it knows, and may have to wait with this module's */
+		namer__kick(namer);
 	pthread_mutex_unlock(&namer->lock);
 	return -EAGAIN;
 }
@@ -353,7 +359,7 @@ static const char *keep(struct namer *namer, const char *text)
 
 	for (at = slots__first(&namer->by_text, hash); slots__row(&namer->by_text, at, &row);
 	     at = slots__next(&namer->by_text, at))
-		if (!strcmp(namer->texts[row], text))
+		if (slots__may(&namer->by_text, at, hash) && !strcmp(namer->texts[row], text))
 			return namer->texts[row];
 	if (array__reserve((void **)&namer->texts, sizeof(*namer->texts), namer->n_texts, &namer->texts_capacity) ||
 	    slots__reserve(&namer->by_text, namer->n_texts, hash_text, namer))
@@ -386,6 +392,8 @@ void namer__tick(struct namer *namer)
 	struct line_job *done, *job;
 	struct names *names;
 
+	if (!__atomic_exchange_n(&namer->answered_some, false, __ATOMIC_ACQUIRE))
+		return;
 	namer->reads = false;
 	for (names = namer->all; names; names = names->next) { /* which the loop alone changes */
 		pthread_mutex_lock(&namer->lock);

@@ -79,6 +79,7 @@ struct namer {
 	bool stop;
 	bool kick;   /* asked since the thread looked */
 	bool rested; /* its memory was given back */
+	bool answered_some; /* since the loop looked; read without the lock */
 	struct names *all; /* the newest first; never shorter */
 	uint64_t news;
 	enum question_state question_state;
@@ -111,12 +112,15 @@ struct namer {
 void names__read_callables(struct names *names);
 /* With the lock held: there is work. */
 void namer__kick(struct namer *namer);
+/* With the lock held, in the thread: the loop has something to take. */
+void namer__tell(struct namer *namer);
 /* In the thread. Debug information of this module may be had from debuginfod. */
 void download__want(struct names *names, bool lines);
 /* Its debug file is asked for as its process sees it. */
 void names__watch(struct names *names);
 
-/* namer_lines.c, in the thread. True: something was done. *ret_wait: something has to wait. */
-bool lines__work(struct namer *namer, struct names *all, bool *ret_wait);
+/* namer_lines.c, in the thread. True: something was done. *ret_wait: until when something has to
+ * wait, if that is sooner. */
+bool lines__work(struct namer *namer, struct names *all, uint64_t *ret_wait);
 
 #endif

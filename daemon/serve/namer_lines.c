@@ -56,7 +56,7 @@ static struct line_job *sort(struct line_job *jobs)
 }
 
 /* With the lock held: the module whose lines were asked for, and may be read now; all of them. */
-static struct names *next_names(struct names *all, struct line_job **ret_jobs, bool *ret_wait)
+static struct names *next_names(struct names *all, struct line_job **ret_jobs, uint64_t *ret_wait)
 {
 	uint64_t time = clock__now();
 	struct names *names;
@@ -64,9 +64,12 @@ static struct names *next_names(struct names *all, struct line_job **ret_jobs, b
 	for (names = all; names; names = names->next) {
 		if (!names->asked || names->state != NAMES_READ)
 			continue;
-		if (names->download_state == DOWNLOAD_WANTED || names->download_state == DOWNLOAD_RUNS ||
-		    time < names->lines_again) {
-			*ret_wait = true;
+		if (names->download_state == DOWNLOAD_WANTED ||
+		    names->download_state == DOWNLOAD_RUNS)
+			continue; /* downloads are looked at */
+		if (time < names->lines_again) {
+			if (names->lines_again < *ret_wait)
+				*ret_wait = names->lines_again;
 			continue;
 		}
 		*ret_jobs = names->asked;
@@ -76,7 +79,7 @@ static struct names *next_names(struct names *all, struct line_job **ret_jobs, b
 	return NULL;
 }
 
-bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
+bool lines__work(struct namer *namer, struct names *all, uint64_t *ret_wait)
 {
 	struct line_job *jobs, *last;
 	struct names *names;
@@ -114,6 +117,7 @@ bool lines__work(struct namer *namer, struct names *all, bool *ret_wait)
 	} else {
 		last->next = names->done;
 		names->done = jobs;
+		namer__tell(namer);
 	}
 	pthread_mutex_unlock(&namer->lock);
 	return true;

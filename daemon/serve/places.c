@@ -355,13 +355,14 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		return find_jit(self, process, &found, address, ret);
 	if (!found.module)
 		return -ENOENT;
-	if (!named && known_places__find(&self->known, &found, namer__changes(self->namer), ret))
-		return 0;
-	if (named || !locate_file(self, &found, (int32_t)task->tgid, ret)) {
-		*ret = (struct place){};
-		find_file(self, &found, (int32_t)task->tgid, ret);
+	if (named || !known_places__find(&self->known, &found, namer__changes(self->namer), ret)) {
+		if (named || !locate_file(self, &found, (int32_t)task->tgid, ret)) {
+			*ret = (struct place){};
+			find_file(self, &found, (int32_t)task->tgid, ret);
+		}
+		known_places__keep(&self->known, &found, namer__changes(self->namer), ret);
 	}
-	known_places__keep(&self->known, &found, namer__changes(self->namer), ret);
+	ret->steady = found.steady;
 	return 0;
 }
 
@@ -394,6 +395,15 @@ static uint64_t changes(struct places *places, const struct record_task *task, u
 	const struct modules *modules = self->session->modules;
 
 	return (modules ? modules__changes(modules, places__process(self, task, time), time) : 0) +
+	       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull;
+}
+
+static uint64_t steady(struct places *places, const struct record_task *task, uint64_t time)
+{
+	struct native_places *self = of(places);
+	const struct modules *modules = self->session->modules;
+
+	return (modules ? modules__steady(modules, places__process(self, task, time), time) : 0) +
 	       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull;
 }
 
@@ -512,7 +522,8 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	if (!err)
 		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->known.seed);
 	if (!err) {
-		self->places = (struct places){find, name, changes, eval_known, line, read_memory, site, line_news, locate};
+		self->places = (struct places){find,	    name, changes,   eval_known, line,
+					       read_memory, site, line_news, locate,	 steady};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};

@@ -39,6 +39,10 @@ struct maps {
 int maps__parse(const char *text, size_t len, struct maps *ret);
 /* Reads an fd of /proc/PID/maps from its beginning. -ESRCH: the image is gone. */
 int maps__read(int fd, struct maps *ret);
+/* Executable mappings alone, without paths (""), as the kernel tells them since 6.11
+ * (PROCMAP_QUERY): some 30 us where the text takes 300. [vsyscall] is not among them. -ENOTTY: this
+ * kernel does not. */
+int maps__read_code(int fd, struct maps *ret);
 void maps__free(struct maps *maps);
 
 const struct mapping *maps__find(const struct maps *maps, uint64_t address); /* or NULL */

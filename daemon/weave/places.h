@@ -38,6 +38,8 @@ struct place {
 	uint8_t mark;            /* enum weave_mark: of an interpreter's code */
 	const struct callable *callable; /* what Python code calls this function (classes/callables.h); NULL: not told by
 				  * any table of the module. Lives as long as the look-up */
+	bool steady; /* the answer holds until steady() changes: most of changes() is about JIT code
+		      */
 	bool pending;            /* the names of its module are being read: name() will know. `name`, `function`
 				  * and `start` are those of an address without a name until then */
 };
@@ -98,6 +100,9 @@ struct places {
 	 * find() costs is names, of functions that who asks has. May be NULL: find(). */
 	int (*locate)(struct places *self, const struct record_task *task, uint64_t address, uint64_t time,
 		      struct place *ret);
+
+	/* As changes(), of answers that are `steady`. May be NULL: changes(). */
+	uint64_t (*steady)(struct places *self, const struct record_task *task, uint64_t time);
 };
 
 #endif

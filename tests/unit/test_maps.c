@@ -1,4 +1,5 @@
 /* The text of /proc/PID/maps, honest and not. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,12 +173,55 @@ static void own(void **state)
 	fclose(file);
 }
 
+/* What the kernel answers one by one is what its text says. */
+static void code_alone(void **state)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	struct maps text, code;
+	size_t i, n = 0;
+	int err;
+
+	assert_non_null(file);
+	err = maps__read_code(fileno(file), &code);
+	if (err == -ENOTTY) { /* before 6.11 */
+		fclose(file);
+		skip();
+	}
+	assert_int_equal(err, 0);
+	assert_int_equal(maps__read(fileno(file), &text), 0);
+	for (i = 0; i < text.n; i++) {
+		const struct mapping *a = &text.items[i], *b = &code.items[n];
+
+		if (!(a->flags & MAPPING_EXEC) || a->start >> 63)
+			continue;
+		assert_in_range(n++, 0, code.n - 1);
+		assert_int_equal(a->start, b->start);
+		assert_int_equal(a->end, b->end);
+		assert_int_equal(a->offset, b->offset);
+		assert_int_equal(a->inode, b->inode);
+		assert_int_equal(a->major, b->major);
+		assert_int_equal(a->minor, b->minor);
+		assert_int_equal(a->flags & ~MAPPING_DELETED, b->flags);
+		assert_int_equal(b->path_len, 0);
+	}
+	assert_int_equal(n, code.n);
+	maps__free(&text);
+	maps__free(&code);
+	fclose(file);
+	assert_int_equal(maps__read_code(-1, &code), -EBADF);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(usual_lines), cmocka_unit_test(deleted_and_spaces),
-		cmocka_unit_test(newline_in_path), cmocka_unit_test(hostile_lines),
-		cmocka_unit_test(truncated), cmocka_unit_test(many), cmocka_unit_test(own),
+		cmocka_unit_test(usual_lines),
+		cmocka_unit_test(deleted_and_spaces),
+		cmocka_unit_test(newline_in_path),
+		cmocka_unit_test(hostile_lines),
+		cmocka_unit_test(truncated),
+		cmocka_unit_test(many),
+		cmocka_unit_test(own),
+		cmocka_unit_test(code_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

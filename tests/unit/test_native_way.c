@@ -61,6 +61,7 @@ struct made_up {
 	bool hidden;  /* the kernel's */
 	bool strange; /* it is not known that module 0 is the interpreter */
 	uint64_t news;
+	uint64_t file_news;
 };
 
 static struct made_up made_up;
@@ -88,7 +89,8 @@ static int find(struct places *self, const struct record_task *task, uint64_t ad
 				      .vaddr = address,
 				      .start = row->start,
 				      .kind = row->kind,
-				      .mark = row->mark};
+				      .mark = row->mark,
+				      .steady = row->kind != PLACE_JIT};
 		if (row->module == 0 && m->strange)
 			ret->kind = PLACE_LIBRARY;
 		if (row->module == 2 && m->unnamed) {
@@ -107,6 +109,11 @@ static uint64_t changes(struct places *self, const struct record_task *task, uin
 	const struct made_up *m = (struct made_up *)self;
 
 	return (time >= m->changed) + m->news;
+}
+
+static uint64_t steady(struct places *self, const struct record_task *task, uint64_t time)
+{
+	return ((struct made_up *)self)->file_news;
 }
 
 /* As find() says it. */
@@ -671,6 +678,44 @@ static void names_that_are_read_slowly(void **state)
 	has(book_stack(book, book->samples[1].stack), "llvm::legacy::PassManagerImpl::run(llvm::Module&)");
 }
 
+/* A JIT's news are about its own code: what is of files is not asked for again, also not in the
+ * sample after the next, whose outer frames differ from the last one's. */
+static void steady_places(void **state)
+{
+	static const uint64_t other[] = {NATIVE_EXACT | 0x4020, 0x1290, 0x1150, 0x1020};
+	static const uint64_t more[] = {NATIVE_EXACT | 0x4020, 0x1290, 0x1290, 0x1150, 0x1020};
+	static const struct py_frame python[] = {{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
+	static const struct py_frame twice[] = {{.code = 2, .offset = 4, .flags = PY_FRAME_ENTRY},
+						{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
+	unsigned asked;
+
+	made_up.places.steady = steady;
+	SAMPLE(python, other);
+	SAMPLE(nested, nested_pc);
+	flush(T0 + 100 * MS);
+	asked = made_up.asked;
+	made_up.changed = T0; /* bar() */
+	samples = 200;
+	SAMPLE(nested, nested_pc);
+	SAMPLE(python, other);
+	SAMPLE(twice, more);
+	flush(T0 + 300 * MS);
+	assert_int_equal(made_up.asked, asked + 1); /* the JIT's */
+	assert_string_equal(book_stack(book, book->samples[0].stack),
+			    "_start:0;Py_RunMain:0;main:13;foo(array(float64, 1d, C)):0");
+	assert_int_equal(book->samples[2].stack, book->samples[1].stack);
+	assert_string_equal(book_stack(book, book->samples[3].stack),
+			    "_start:0;Py_RunMain:0;main:13;bar(int64):0");
+	assert_string_equal(book_stack(book, book->samples[4].stack),
+			    "_start:0;Py_RunMain:0;main:13;work:22;bar(int64):0");
+	made_up.file_news++;
+	samples = 400;
+	SAMPLE(nested, nested_pc);
+	flush(T0 + 500 * MS);
+	assert_int_equal(made_up.asked, asked + 1 + N(nested_pc));
+	end();
+}
+
 /* What was told stays, what comes is told right; what was not told yet is told right, too. */
 static void an_interpreter_that_is_known_late(void **state)
 {
@@ -777,6 +822,7 @@ int main(void)
 		TEST(a_new_epoch_tells_again),
 		TEST(names_that_are_read_slowly),
 		TEST(an_interpreter_that_is_known_late),
+		TEST(steady_places),
 		TEST(names_that_never_come),
 		TEST(an_eval_loop_that_is_being_looked_for),
 		TEST(the_kernel),
