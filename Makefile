@@ -205,6 +205,8 @@ check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cy
 	$(Q)test -d $(B)/cython-plain || python3 -m pip install -q --no-deps --implementation py --platform any --abi none --only-binary=:all: \
 		--target $(B)/cython-plain cython
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_cython.py --path $(B)/cython-plain
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_cython.py --python $(B)/venv-compilers/bin/python \
+		--path "$$($(B)/venv-compilers/bin/python -c 'import Cython; print(Cython.__path__[0])')/.."
 
 # What it needs besides: emulated machines, and their files.
 DEPS_KERNELS := python3 qemu-system-x86 busybox-static cpio

@@ -53,6 +53,11 @@ static bool function_matches(const struct patterns *functions, const char *name)
 	return false;
 }
 
+bool rule__is_caller(const struct rule *rule, const char *name)
+{
+	return function_matches(&rule->callers, name);
+}
+
 static bool has(const struct rule_variables *variables, const char *name)
 {
 	uint32_t i;

@@ -162,6 +162,8 @@ static int check_rule(struct parser *parser)
 		return line__fail(line, "the rule above this line has neither `function` nor `native`");
 	if (rule->functions.n && !rule->files.n)
 		return line__fail(line, "the rule above this line has a `function`, but no `file`");
+	if (rule->callers.n && !rule->functions.n)
+		return line__fail(line, "the rule above this line has a `from`, but no `function`");
 	if (!rule->name.n)
 		return line__fail(line, "the rule above this line has no `name`");
 	return 0;
@@ -240,6 +242,8 @@ static int word_native(struct parser *parser) { return read_line(parser, &parser
 static int word_not(struct parser *parser) { return read_line(parser, &parser->rule->nots); }
 static int word_has(struct parser *parser) { return read_words(parser, &parser->rule->has); }
 
+static int word_from(struct parser *parser) { return read_words(parser, &parser->rule->callers); }
+
 static int word_once(struct parser *parser)
 {
 	if (parser->rule->kind != RULE_PHASE)
@@ -281,6 +285,7 @@ static const struct {
 	{"native", RULE, word_native},
 	{"not", RULE, word_not},
 	{"has", RULE, word_has},
+	{"from", RULE, word_from},
 	{"once", RULE, word_once},
 	{"name", RULE, word_name},
 	{"signature", RULE, word_signature},

@@ -66,6 +66,7 @@ struct rule {
 	uint32_t compiler, line; /* where it begins in its text */
 	bool once;               /* of a phase: its unit has it once; where it begins again, another unit began */
 	struct patterns files, functions, natives, nots, has;
+	struct patterns callers; /* only where the next Python frame outwards is of one of these functions; n 0: anywhere */
 	struct choices name, signature, defined;
 };
 
@@ -123,6 +124,8 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 		       const struct rule_variables *variables);
 /* ... of a native frame, by its demangled name. */
 uint32_t rules__native(const struct rules *rules, const char *name);
+/* Is a Python function of this name one that the rule wants to be called by? */
+bool rule__is_caller(const struct rule *rule, const char *name);
 /* The compiler of this name that is not gone; NULL: none. */
 const struct compiler *rules__compiler_named(const struct rules *rules, const char *name);
 bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *file);

@@ -81,6 +81,8 @@ struct function_info {
 	uint32_t rule;
 	uint32_t text;           /* its name by a source that needs no value; 0: none */
 	uint64_t own;            /* a bit for each compiler: this is its own */
+	uint64_t calls;          /* a bit for each rule of units.from: it wants to be called by this one */
+	uint8_t from;            /* its rule is the n-th of these, from 1; 0: it is of any caller */
 	bool valued;             /* python frame of a rule that needs values */
 	bool python;
 	bool cut;                /* a note that says that frames are missing here */
@@ -90,6 +92,7 @@ struct stack_info {
 	bool cut;                /* something is missing in it */
 	uint32_t python;         /* Python frames, itself among them */
 	uint32_t place;          /* its Python frames, hashed; 0: none */
+	uint32_t innermost;      /* function of its innermost Python frame; none if `python` is 0 */
 	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
 };
 
@@ -107,6 +110,7 @@ struct open_unit {
 	uint64_t last;           /* time of its last sample */
 	uint32_t had[HAD_MAX], n_had; /* functions of its phases that there are once */
 	uint64_t since;          /* what was read before is of another call; 0: all of it is this one's */
+	bool doubted;            /* its value was read before that: until the next one */
 };
 struct thread_units {
 	uint32_t tid, n;
@@ -154,6 +158,7 @@ struct units {
 	struct event_unit_end *ends;
 	uint32_t n_ends, ends_capacity;
 	struct sample_row samples[1024];
+	uint32_t from[64], n_from; /* rules that say by whom they are called */
 };
 
 /* marks.c */

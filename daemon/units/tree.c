@@ -160,6 +160,14 @@ static struct event_unit_end late_of(const struct units *units, const struct ope
 	};
 }
 
+/* It is another call, by its place, with a frame at the same address and the same words: what they point to may be another
+ * object, too, in the memory of one that was freed. It is called so until it was read again. */
+static bool same_words(const struct open_unit *open, const struct mark *mark)
+{
+	return open->rule == mark->rule && mark->seen && mark->seen->address && open->address == mark->seen->address &&
+	       open->words == mark->seen->words;
+}
+
 static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
 {
 	while (thread->n > keep) {
@@ -185,7 +193,7 @@ static uint32_t find_trigger(const struct units *units, uint32_t stack, uint32_t
 }
 
 static int begin_unit(struct units *units, uint32_t thread_id, struct thread_units *thread, const struct mark *mark,
-		      uint64_t time, uint64_t since)
+		      uint64_t time, uint64_t since, bool doubted)
 {
 	const struct rule *rule = rules__get(units->rules, mark->rule);
 	struct open_unit *open = &thread->open[thread->n];
@@ -199,10 +207,11 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 		open->words = mark->seen->words;
 		open->unset = mark->seen->unset;
 		open->since = since;
-		if (mark->seen->value.read >= since)
+		open->doubted = doubted && mark->seen->value.read < since;
+		if (doubted || mark->seen->value.read >= since)
 			open->value = mark->seen->value;
 	}
-	if (!open->value.name && !rules__values(&rule->name))
+	if (!open->value.name && (!units->functions[mark->function].valued || !rules__values(&rule->name)))
 		open->value.name = units->functions[mark->function].text;
 	open->row = (struct unit_row){
 		.parent = thread->n ? thread->open[thread->n - 1].id : 0,
@@ -231,9 +240,10 @@ static int learn(struct units *units, struct open_unit *open, const struct mark 
 	open->address = mark->seen->address;
 	open->words = mark->seen->words;
 	open->unset = mark->seen->unset;
-	if (!open->value.named && mark->seen->value.named && mark->seen->value.read >= open->since) {
+	if ((!open->value.named || open->doubted) && mark->seen->value.named && mark->seen->value.read >= open->since) {
 		open->value = mark->seen->value;
 		open->late = true;
+		open->doubted = false;
 		if (array__reserve((void **)&units->names, sizeof(*units->names), units->n_names, &units->names_capacity))
 			return -ENOMEM;
 		units->names[units->n_names++] = late_of(units, open);
@@ -249,6 +259,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 	uint64_t begin = row->time > span ? row->time - span : 0;
 	struct mark marks[UNITS_DEPTH_MAX];
 	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i, again;
+	bool doubted;
 	int err = 0;
 
 	if (!row->cause)
@@ -286,11 +297,13 @@ int tree__sample(struct units *units, struct sample_row *row)
 		return 0;
 	}
 	again = begun_again(units, thread, marks, n, i);
-	err = end_units(units, thread, again);
-	if (again < i && marks[again].seen)
+	doubted = again == i && i < n && i < thread->n && same_words(&thread->open[i], &marks[i]);
+	if ((doubted || again < i) && marks[again].seen)
 		read__again(units, thread->tid, marks[again].seen->address);
-	for (i = again < i ? again : UINT32_MAX; !err && thread->n < n;)
-		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? row->time : 0);
+	i = doubted || again < i ? again : UINT32_MAX;
+	err = end_units(units, thread, again);
+	while (!err && thread->n < n)
+		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? row->time : 0, doubted);
 	for (i = 0; i < thread->n; i++)
 		thread->open[i].last = row->time;
 	row->unit = thread->n ? thread->open[thread->n - 1].id : 0;

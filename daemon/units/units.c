@@ -70,11 +70,22 @@ static int add_function(struct units *units, const struct function_row *row)
 	if (info.rule != RULE_NONE) {
 		const struct rule *rule = rules__get(units->rules, info.rule);
 
-		info.valued = info.python && (rules__values(&rule->name) || rules__values(&rule->signature));
+		/* What is said first, and is there, needs no value behind it: @class | self.__class__.__name__ */
+		struct choices first = rule->name;
+
+		first.n = first.n ? 1 : 0;
+		info.valued = info.python && (rules__values(&rule->signature) ||
+					      (rules__values(&rule->name) && rule__text(&first, row->name, text, sizeof(text))));
 		if (!rule__text(&rule->name, row->name, text, sizeof(text))) {
 			compiler__polish(rules__compiler(units->rules, rule->compiler), text);
 			info.text = texts__keep(&units->texts, text, strlen(text));
 		}
+	}
+	for (i = 0; i < units->n_from; i++) {
+		if (info.python && rule__is_caller(rules__get(units->rules, units->from[i]), row->name))
+			info.calls |= 1ull << i;
+		if (info.rule == units->from[i])
+			info.from = (uint8_t)(i + 1);
 	}
 	info.cut = row->kind == FUNCTION_NOTE &&
 		   (!strncmp(row->name, "(cut", 4) || !strncmp(row->name, "(no Python frame", 16) ||
@@ -97,6 +108,17 @@ static int add_frame(struct units *units, const struct frame_row *row)
 	return err;
 }
 
+/* Is its frame of a rule, and called by whom the rule says? */
+static bool is_marked(const struct units *units, const struct stack_row *row)
+{
+	const struct function_info *function = &units->functions[units->frames[row->frame]];
+	const struct stack_info *parent = row->parent ? &units->stacks[row->parent - 1] : NULL;
+
+	if (function->rule == RULE_NONE || !function->from)
+		return function->rule != RULE_NONE;
+	return parent && parent->python && units->functions[parent->innermost].calls >> (function->from - 1) & 1;
+}
+
 static int add_stack(struct units *units, const struct stack_row *row)
 {
 	uint32_t id = units->n_stacks + 1;
@@ -116,10 +138,12 @@ static int add_stack(struct units *units, const struct stack_row *row)
 	info->place = row->parent ? units->stacks[row->parent - 1].place : 0;
 	if (units->functions[units->frames[row->frame]].python)
 		info->place = (uint32_t)hash__pair(&units->seed, info->place, row->frame) | 1;
-	if (units->functions[units->frames[row->frame]].rule != RULE_NONE)
+	if (is_marked(units, row))
 		info->marked = id;
 	else if (row->parent)
 		info->marked = units->stacks[row->parent - 1].marked;
+	info->innermost = units->functions[units->frames[row->frame]].python || !row->parent ?
+				  units->frames[row->frame] : units->stacks[row->parent - 1].innermost;
 	return 0;
 }
 
@@ -332,6 +356,7 @@ int units__replay(struct units *units, struct event_sink *sink)
 int units__new(const struct rules *rules, struct event_sink *next, struct units **ret)
 {
 	struct units *units = calloc(1, sizeof(*units));
+	uint32_t i;
 	int err;
 
 	if (!units)
@@ -339,6 +364,9 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 	units->sink.event = on_event;
 	units->next = next;
 	units->rules = rules;
+	for (i = 0; i < rules__count(rules) && units->n_from < sizeof(units->from) / sizeof(units->from[0]); i++)
+		if (rules__get(rules, i)->callers.n)
+			units->from[units->n_from++] = i;
 	err = hash_seed__draw(&units->seed);
 	if (!err)
 		err = hash_seed__draw(&units->texts.seed);

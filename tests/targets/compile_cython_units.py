@@ -1,4 +1,4 @@
-"""Translates modules with a Cython that is Python itself (compile_cython_units.py DIRECTORY), after a line came on stdin.
+"""Translates modules with the Cython of a directory (compile_cython_units.py DIRECTORY), after a line came on stdin.
 
 The last line on stdout is JSON: {"modules": [[name, begin, end (CLOCK_MONOTONIC ns)]], "phases": {name: s}}, by Cython's own clock."""
 import json
@@ -52,7 +52,7 @@ def main():
         time.sleep(0.1)
         del done[:]
         Pipeline.threadlocal.cython_pipeline_timings.clear()
-        for number in range(1, 7):
+        for number in range(1, 13):
             translate(number)
     time.sleep(0.2)
     timings = {name: micros / 1e6 for name, (micros, _) in Pipeline.threadlocal.cython_pipeline_timings.items()}

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Kernels that a package with the names of ARTIQ's compiler compiles, as cprofd tells them, against what the package says itself.
+
+    tests/live/units_artiq.py [--python FILE] [--kernels N]
+
+Each kernel by name, in their order; each phase's share of all compiles within a point. In wall mode: the linker is a process of its
+own. Needs root.
+"""
+import argparse
+import collections
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from units_told import ROOT, Told, run, tally, verdict  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--python", default="/usr/bin/python3")
+    parser.add_argument("--kernels", default="2")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
+        truth, events, _ = run(options.python, options.kernels, folder, target="compile_artiq_units.py", mode="wall")
+    if not truth:
+        verdict("the target runs", "it ended")
+        return 1
+    told, start = Told(events), truth["kernels"][0][1]
+    new = [u for u in told.units[1:] if u["last"] and u["last"] > start]
+    names, units = [name for name, _, _ in truth["kernels"]], [u for u in new if u["kind"] == 0]
+    verdict("ARTIQ: kernels by name", None if [u["name"] for u in units] == names else "%s told %s" % (names, [u["name"] for u in units]),
+            ", ".join(names))
+    where = {(os.path.basename(u["file"]), u["line"] > 0) for u in units}
+    verdict("ARTIQ: where they are defined: the function's own file", None if where == {("compile_artiq_units.py", True)} else str(where))
+    sums = collections.Counter()
+    for unit in new:
+        if unit["kind"] == 1:
+            sums[unit["name"]] += unit["last"] - unit["begin"]
+    whole, all_told = sum(end - begin for _, begin, end in truth["kernels"]), sum(u["last"] - u["begin"] for u in units)
+    rows = sorted(((100 * truth["phases"].get(name, 0) / whole, 100 * sums[name] / max(1, all_told), name)
+                   for name in set(truth["phases"]) | set(sums)), reverse=True)
+    for row in rows:
+        print("   %6.2f %% %6.2f %%  %s" % row)
+    verdict("ARTIQ: %d phases of %.1f s within a point" % (len(rows), whole / 1e9),
+            "; ".join("%s %.2f %% told %.2f %%" % (n, a, b) for a, b, n in rows if abs(a - b) > 1))
+    covered = sum(u["ticks"] for u in new if u["kind"] == 1 and told.units[u["parent"]]["kind"] == 0)
+    of = sum(u["ticks"] for u in units)
+    verdict("ARTIQ: 98 % of the samples of compiles are in a phase", None if covered >= 0.98 * of else "%d of %d" % (covered, of),
+            "%d of %d" % (covered, of))
+    print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
+    return 1 if tally["failed"] else 0
+
+
+sys.exit(main())
