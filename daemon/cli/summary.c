@@ -182,7 +182,7 @@ static void print_functions(const struct tally_result *result)
 
 	if (!result->seen && !result->waits)
 		return;
-	fprintf(stderr, "\n%s by function%s; self: in its own code, total: also in what it called\n   self   total\n",
+	fprintf(stderr, "\n%s by function%s:\n   self   total  (self: in its own code; total: also in what it called)\n",
 		result->waits ? "Time" : "CPU time", result->waits ? ", waiting included" : "");
 	for (i = 0; i < result->n_functions && i < TOP; i++) {
 		const struct tally_function *function = &result->functions[i];

@@ -97,7 +97,7 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 		if (!strcmp(missing->option, names[i]))
 			say__failure(*missing->close ? hint
 				     : i ? "cprofd report --by=function,module,class shows what there is"
-					 : "a TID or a name, as the profile shows them",
+					 : "`cprofd report --by=thread` shows names and numbers",
 				     "%s has no %s %s", input, names[i], wants[i]);
 }
 
@@ -114,6 +114,8 @@ void write__tell(const char *format, const struct output *output,
 	if (report->folded_below)
 		say("stacks lighter than %s were folded into their callers",
 		    words__duration(report->folded_below));
+	if (report->no_waits)
+		say("-i shows nothing more: this recording was made without -i and --mode=wall, so where threads waited is not in it");
 	if (report->cut)
 		say("the recording ends in the middle; everything up to there is in the file");
 	if (output->directory < 0)

@@ -46,6 +46,7 @@ struct export_report {
 	uint64_t bin;           /* ns: samples were merged within bins of this length; 0: not */
 	uint64_t folded_below;  /* ns: stacks lighter than this were folded into their callers; 0: not */
 	bool cut;               /* the recording ends in the middle */
+	bool no_waits;          /* stacks of waiting threads were asked for, and it has none: it was made without */
 	struct export_missing missing; /* with -ENOENT */
 };
 

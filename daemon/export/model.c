@@ -197,6 +197,7 @@ static int on_session(struct model *model, const struct event_session *event)
 	model->period = 1000000000 / (event->rate ? event->rate : 999);
 	model->wall_mode = !strcmp(event->mode, "wall");
 	model->native_asked = event->native;
+	model->waits_asked = event->idle || model->wall_mode;
 	return err ? err : replace(&model->command, event->command);
 }
 
@@ -417,9 +418,9 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 		err = timeline__finish(model, thread);
 		if (thread->finish > model->finish)
 			model->finish = thread->finish;
-		thread->shown = model__passes(model, thread) && thread->begin <= model__to(model) &&
-				!is_mere_begin(model, thread);
-		model__process(model, thread->process)->shown += thread->shown;
+		thread->shown = model__passes(model, thread) && thread->begin <= model__to(model);
+		thread->listed = thread->shown && !is_mere_begin(model, thread);
+		model__process(model, thread->process)->shown += thread->listed;
 		shown += thread->shown;
 	}
 	if (err || shown || !model->options->thread)

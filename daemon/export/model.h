@@ -28,7 +28,7 @@
 
 struct model_process {
 	int32_t pid;
-	uint32_t shown; /* threads of it */
+	uint32_t shown; /* threads of it that are listed */
 	char *name;
 };
 
@@ -38,6 +38,7 @@ struct model_thread {
 	int32_t tid;
 	char *name;
 	bool shown;	       /* passes the filter */
+	bool listed;	       /* ... and is worth an entry of its own */
 	bool ended;
 	uint64_t begin, clock; /* told up to here */
 	uint64_t finish;       /* ended: then */
@@ -93,6 +94,7 @@ struct model {
 	uint64_t origin, realtime, finish, period;
 	bool begun, wall_mode, cut;
 	bool native_asked; /* the session has native stacks */
+	bool waits_asked;  /* ... and stacks of threads that wait */
 	char *mode, *command, *reason, *detail;
 	uint64_t samples, whole, gap_events; /* ledger */
 	uint64_t native, native_whole, stops_more; /* native 0: none was asked for */

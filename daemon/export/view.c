@@ -68,7 +68,7 @@ int model__order(const struct model *model, struct model_thread ***ret, uint32_t
 		return -ENOMEM;
 	*ret_n = 0;
 	for (i = 0; i < n; i++)
-		if (model__thread(model, i)->shown)
+		if (model__thread(model, i)->listed)
 			order[(*ret_n)++] = model__thread(model, i);
 	qsort_r(order, *ret_n, sizeof(*order), compare, (void *)model);
 	*ret = order;
@@ -95,7 +95,7 @@ void model__report(const struct model *model, struct export_report *ret)
 {
 	uint32_t i;
 
-	*ret = (struct export_report){.cut = model->cut, .missing = ret->missing};
+	*ret = (struct export_report){.cut = model->cut, .no_waits = model->options->idle && !model->waits_asked, .missing = ret->missing};
 	for (i = 0; i < model__threads(model); i++) {
 		const struct model_thread *thread = model__thread(model, i);
 

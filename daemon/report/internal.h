@@ -17,6 +17,7 @@ struct report_file {
 	struct times shown, left_out; /* left_out: by filters of samples */
 	struct buf losses;	      /* JSON: the members of an object */
 	bool cut;
+	bool waits; /* its samples are ticks, and stretches of waiting */
 };
 
 /* One compile: what its own samples add up to, without those of the compiles in it. */

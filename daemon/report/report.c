@@ -252,6 +252,7 @@ static int describe(struct report *report, const char *name)
 	file->cpu = sums.cpu;
 	file->wall = sums.wall;
 	file->cut = model->cut;
+	file->waits = model->waits_asked;
 	report->wall |= model->wall_mode;
 	report->has_native |= model->native_asked;
 	if (!file->name || !file->command || !file->mode || !file->reason)

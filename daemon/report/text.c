@@ -29,10 +29,10 @@ static void put_file(const struct report *report, const struct report_file *file
 	fprintf(out, "%s: %s (%d)\n", file->name, *file->command ? file->command : "?", file->pid);
 	fprintf(out,
 		"    %" PRIu64
-		" samples at %u Hz in %.3f s: %.3f s of CPU in %u thread%s, %.3f s idle",
-		file->samples, file->rate, seconds((double)file->span), seconds((double)file->cpu),
+		" samples%s at %u Hz in %.3f s: %.3f s of CPU in %u thread%s, %.3f s %s",
+		file->samples, file->waits ? " and waits" : "", file->rate, seconds((double)file->span), seconds((double)file->cpu),
 		file->threads, file->threads == 1 ? "" : "s",
-		seconds((double)(file->wall > file->cpu ? waiting : 0)));
+		seconds((double)(file->wall > file->cpu ? waiting : 0)), file->waits ? "waiting" : "idle");
 	if (file->samples)
 		fprintf(out, "; whole stacks: %.2f %%",
 			percent((double)file->whole, (double)file->samples));

@@ -54,6 +54,8 @@ def test_short_recordings():
             fails(0, "did not use the CPU", "--mode=wall", run=cprofd("attach", process.pid, "-d", "0.1", "-o", "c.cprof", cwd=work))
             fails(0, "it only waited", "(waiting: sleep)",
                   run=cprofd("attach", process.pid, "-d", "0.1", "-i", "-o", "w.cprof", cwd=work))
+        fails(0, "-i shows nothing more", run=cprofd("convert", "a.cprof", "-i", "-o", "a.svg", cwd=work))
+        expect("-i shows" not in cprofd("convert", "w.cprof", "-i", "-o", "w.svg", cwd=work).err, "where it waited is there")
         diff = cprofd("diff", "c.cprof", "c.cprof", cwd=work)
         expect(diff.returncode == 1 and "Nothing could be compared" in diff.out, "nothing to compare", diff.out)
 
