@@ -194,11 +194,13 @@ int unit_tree__name(struct unit_tree *tree, const struct event_unit_end *event)
 		return 0;
 	call = unit_tree__call(tree, id);
 	head = head_of(tree, call->node);
-	if (!head.serial || !*event->name)
+	if (!*event->name)
 		return 0;
-	head.serial = 0;
-	head.line = event->line;
 	words.compiler = unit_tree__node(tree, call->node).compiler;
+	head.line = event->line;
+	if (!head.serial) /* it was taken for the one before it, which looks the same: from now on it is this one */
+		return node_id(tree, &head, &words, &call->node);
+	head.serial = 0;
 	late.node = call->node;
 	err = node_id(tree, &head, &words, &late.named);
 	return err ?: buf__append(&tree->late, &late, sizeof(late));
