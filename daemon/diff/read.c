@@ -170,7 +170,7 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	    (model->filter && (stack == model->left_out || stack == model->not_sampled)))
 		return 0;
 	recording->time += ns;
-	recording->samples++;
+	recording->samples += stack != model->not_sampled;
 	if (!strcmp(class_names__name(&model->classes, model->class_now), CLASS_COLLECTOR))
 		return add_collector(diff, ns);
 	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile

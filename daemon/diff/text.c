@@ -12,9 +12,9 @@ static const char *words_of(const struct diff_row *row)
 	const struct comparison *c = &row->comparison;
 
 	if (row->too_few)
-		return "too few samples";
+		return "too few";
 	if (c->margin < 0)
-		return "not known";
+		return "unknown";
 	if (!c->differs)
 		return "";
 	return c->change > 0 ? "more" : "less";
@@ -56,7 +56,7 @@ static void put_row(const struct diff *diff, const struct diff_row *row, FILE *o
 			 shown(diff, c->change + c->margin));
 	if (c->before > 0 && c->after > 0)
 		snprintf(ratio, sizeof(ratio), "x%.3f", c->after / c->before);
-	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  %-5s ", shown(diff, c->before),
+	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  %-7s ", shown(diff, c->before),
 		shown(diff, c->after), shown(diff, c->change), range, ratio, words_of(row));
 	snprintf(name, sizeof(name), key.by == REPORT_UNIT && *key.name != '(' ? "%s(%s)" : "%s", key.name, key.detail);
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE) {
@@ -103,7 +103,7 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 	fputc('\n', out);
 	if (!n || !table->n_rows)
 		return;
-	fprintf(out, "%9s %9s %9s  %20s %8s        %s\n",
+	fprintf(out, "%9s %9s %9s  %20s %8s          %s\n",
 		diff->per == DIFF_SHARE ? "before %" : "before ms",
 		diff->per == DIFF_SHARE ? "after %" : "after ms", "change", "surely", "",
 		report_names[by]);
