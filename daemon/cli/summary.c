@@ -81,7 +81,7 @@ static void print_counts(const struct tally_result *result)
 			words__count(rate), result->rate);
 	fprintf(stderr, "whole stacks: %.2f %%\n", percent(result->whole, result->samples));
 	if (without_gil(result))
-		fprintf(stderr, "        with the GIL: %.1f %% of the CPU time; of the rest there is time without stacks, (without the GIL)\n",
+		fprintf(stderr, "        with the GIL: %.1f %% of the CPU time; the rest has no stacks (-g): (without the GIL)\n",
 			100 - percent(without_gil(result), result->cpu));
 }
 
