@@ -88,6 +88,13 @@ static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32
 	return kept;
 }
 
+/* A phase whose name comes of a variable that was set meanwhile is the next one. */
+static bool is_called_otherwise(const struct open_unit *open, const struct seen_frame *seen)
+{
+	return open->kind == RULE_PHASE && seen && open->value.named && seen->value.named && !open->doubted &&
+	       seen->value.read >= open->since && open->value.name != seen->value.name;
+}
+
 static bool goes_on(const struct units *units, const struct open_unit *open, const struct mark *mark)
 {
 	if (open->rule != mark->rule || (open->place && mark->place && open->place != mark->place))
@@ -96,6 +103,8 @@ static bool goes_on(const struct units *units, const struct open_unit *open, con
 	if (open->function != mark->function &&
 	    (!units->functions[open->function].text ||
 	     units->functions[open->function].text != units->functions[mark->function].text))
+		return false;
+	if (is_called_otherwise(open, mark->seen))
 		return false;
 	return !mark->seen || !open->address || !mark->seen->address ||
 	       (mark->seen->address == open->address &&
@@ -186,6 +195,19 @@ static uint32_t find_trigger(const struct units *units, uint32_t stack, uint32_t
 	return 0;
 }
 
+/* Whose it is: LLVM's passes are named by the rules of one compiler, and are at work for any. */
+static const char *compiler_of(const struct units *units, const struct thread_units *thread, const struct rule *rule)
+{
+	uint32_t i = thread->n;
+
+	while (rule->kind == RULE_PASS && i > 0)
+		if (thread->open[--i].kind == RULE_UNIT) {
+			rule = rules__get(units->rules, thread->open[i].rule);
+			break;
+		}
+	return rules__compiler(units->rules, rule->compiler)->name;
+}
+
 static int begin_unit(struct units *units, uint32_t thread_id, struct thread_units *thread, const struct mark *mark,
 		      uint64_t time, uint64_t since, bool doubted)
 {
@@ -213,7 +235,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 		.parent = thread->n ? thread->open[thread->n - 1].id : 0,
 		.thread = thread_id,
 		.kind = open->kind,
-		.compiler = rules__compiler(units->rules, rule->compiler)->name,
+		.compiler = compiler_of(units, thread, rule),
 		.name = texts__get(&units->texts, open->value.name),
 		.signature = texts__get(&units->texts, open->value.signature),
 		.time = time,
