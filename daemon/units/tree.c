@@ -270,8 +270,10 @@ int tree__sample(struct units *units, struct sample_row *row)
 	/* What it waited before, it waited before this began: a period of CPU has gone by since the last sample. */
 	uint64_t span = units->period && units->period < row->wall ? units->period : row->wall;
 	uint64_t begin = row->time > span ? row->time - span : 0;
+	uint64_t since;
 	struct mark marks[UNITS_DEPTH_MAX];
 	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i, again;
+	const struct waiting *waiting = NULL;
 	bool doubted;
 	int err = 0;
 
@@ -289,9 +291,10 @@ int tree__sample(struct units *units, struct sample_row *row)
 		return 0;
 	}
 	if (row->stack)
-		add_values(units, row->stack, marks, n,
-			   row->cause ? read__away(units, thread->tid, thread->last, row->time)
-				      : read__take(units, thread->tid, row->time));
+		waiting = row->cause ? read__away(units, thread->tid, thread->last, row->time)
+				     : read__take(units, thread->tid, row->time);
+	if (row->stack)
+		add_values(units, row->stack, marks, n, waiting);
 	n = drop_marks(units, marks, n);
 	if (!thread->open) {
 		thread->open = calloc(UNITS_DEPTH_MAX, sizeof(*thread->open));
@@ -312,9 +315,10 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if ((doubted || again < i) && marks[again].seen)
 		read__again(units, thread->tid, marks[again].seen->address);
 	i = doubted || again < i ? again : UINT32_MAX;
+	since = waiting ? waiting->time : row->time;
 	err = end_units(units, thread, again);
 	while (!err && thread->n < n)
-		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? row->time : 0, doubted);
+		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? since : 0, doubted);
 	for (i = 0; i < thread->n; i++)
 		thread->open[i].last = row->time;
 	row->unit = thread->n ? thread->open[thread->n - 1].id : 0;
