@@ -74,7 +74,7 @@ struct waiting {
 /* A thread of records: what its last sample had, so that it is not read again. */
 struct reading {
 	uint32_t tid, n;
-	uint64_t process_start;
+	uint64_t process_start, time;
 	struct seen_frame frames[VALUES_FRAMES_MAX];
 	struct waiting away;     /* the newest that was told of no event; frames NULL: none */
 	uint64_t had[HAD_MAX], now[HAD_MAX]; /* code of phases that there are once: since one began again, and in the last record */

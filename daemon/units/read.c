@@ -8,6 +8,7 @@
 #include "units/values.h"
 
 #define UNITS_PAUSE_MAX 1023
+#define REUSED_MAX 50000000u /* ns: after more than this without a record a frame that looks like it did is read again */
 
 /* The first choice that gives something; the word that it begins with is where the rule's marks say. */
 static bool read_choice(struct units *units, struct values *values, const struct choices *choices, const uint8_t *words,
@@ -246,6 +247,9 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	if (!reading || !waiting)
 		return -ENOMEM;
 	again = begun_again(units, reading, python);
+	if (sample->header.time - reading->time > REUSED_MAX)
+		reading->n = 0;
+	reading->time = sample->header.time;
 	for (i = n_values; i-- > 0;) { /* outermost first */
 		const struct seen_frame *before;
 		const struct marked *marked;
