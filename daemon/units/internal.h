@@ -44,6 +44,9 @@ struct seen_frame {
 	struct value value;
 };
 
+#define HAD_MAX 8u
+#define ONCE_MAX 64u
+
 /* A code object that rules ask values of. */
 struct marked {
 	uint64_t key;
@@ -71,9 +74,11 @@ struct waiting {
 /* A thread of records: what its last sample had, so that it is not read again. */
 struct reading {
 	uint32_t tid, n;
-	uint64_t process_start;
+	uint64_t process_start, time;
 	struct seen_frame frames[VALUES_FRAMES_MAX];
 	struct waiting away;     /* the newest that was told of no event; frames NULL: none */
+	uint64_t had[HAD_MAX], now[HAD_MAX]; /* code of phases that there are once: since one began again, and in the last record */
+	uint32_t n_had, n_now;
 };
 
 /* --- tables of the epoch --- */
@@ -95,8 +100,6 @@ struct stack_info {
 	uint32_t innermost;      /* function of its innermost Python frame; none if `python` is 0 */
 	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
 };
-
-#define HAD_MAX 8u
 
 /* A unit that goes on. */
 struct open_unit {
@@ -135,6 +138,8 @@ struct units {
 	uint32_t n_told, told_capacity;
 	struct slots by_function;
 
+	uint64_t once[ONCE_MAX]; /* code objects of phases that a unit has once */
+	uint32_t n_once;
 	struct reading *readings;
 	uint32_t n_readings, readings_capacity;
 	struct waiting *waiting; /* a ring */

@@ -178,6 +178,16 @@ uint32_t marks__rule(const struct units *units, const char *name, const char *fi
 	return told ? told->rule : rules__python(units->rules, file, name, NULL);
 }
 
+static void keep_once(struct units *units, uint64_t key)
+{
+	uint32_t i;
+
+	for (i = 0; i < units->n_once; i++)
+		if (units->once[i] == key)
+			return;
+	units->once[units->n_once++] = key;
+}
+
 static void fill_mark(const struct marked *marked, struct value_mark *ret)
 {
 	*ret = (struct value_mark){.key = marked->key};
@@ -214,6 +224,8 @@ bool units__code(struct units *units, const struct record_code *code, struct val
 	marked.rule = rules__python(units->rules, text[1].data, text[0].data,
 				    &(struct rule_variables){names.names, names.n});
 	tell_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), marked.rule);
+	if (marked.rule != RULE_NONE && rules__get(units->rules, marked.rule)->once && units->n_once < ONCE_MAX)
+		keep_once(units, code->key);
 	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, code->arg_count, &marked))
 		wanted = mark(units, &marked);
 	fill_mark(&marked, ret);

@@ -223,10 +223,10 @@ static int put_number(struct values *values, uint64_t object, const struct objec
 	if (values->layout->version >= 0x030c00) {
 		negative = (head & 3) == 2;
 		count = (int64_t)(head >> 3);
-	} else if (negative) {
+	} else if (negative && count >= -2) {
 		count = -count;
 	}
-	if (count > 2)
+	if (count < 0 || count > 2)
 		return buf__puts(ret, "int");
 	if (count)
 		err = object__read(values, digits, (size_t)count * sizeof(digits[0]), object + values->layout->var_size + 8);

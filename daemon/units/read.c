@@ -8,6 +8,7 @@
 #include "units/values.h"
 
 #define UNITS_PAUSE_MAX 1023
+#define REUSED_MAX 50000000u /* ns: after more than this without a record a frame that looks like it did is read again */
 
 /* The first choice that gives something; the word that it begins with is where the rule's marks say. */
 static bool read_choice(struct units *units, struct values *values, const struct choices *choices, const uint8_t *words,
@@ -136,6 +137,40 @@ static const struct seen_frame *seen_before(const struct reading *reading, const
 	return NULL;
 }
 
+static bool is_in(const uint64_t *keys, uint32_t n, uint64_t key)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (keys[i] == key)
+			return true;
+	return false;
+}
+
+/* Has a phase that there is once begun again? What looks like the unit of the record before is another one then: what it holds
+ * is read while it is there, and not when the tree finds out. */
+static bool begun_again(const struct units *units, struct reading *reading, const struct part_py_frames *python)
+{
+	uint64_t now[HAD_MAX];
+	uint32_t n = 0, i;
+	bool again = false;
+
+	for (i = 0; units->n_once && i < python->n && n < HAD_MAX; i++)
+		if (is_in(units->once, units->n_once, python->frames[i].code))
+			now[n++] = python->frames[i].code;
+	for (i = 0; i < n; i++)
+		if (!is_in(reading->now, reading->n_now, now[i]) && is_in(reading->had, reading->n_had, now[i]))
+			again = true;
+	if (again)
+		reading->n_had = 0;
+	for (i = 0; i < n; i++)
+		if (reading->n_had < HAD_MAX && !is_in(reading->had, reading->n_had, now[i]))
+			reading->had[reading->n_had++] = now[i];
+	memcpy(reading->now, now, n * sizeof(*now));
+	reading->n_now = n;
+	return again;
+}
+
 /* Time on no CPU is told once it is over, with a time of its own: what was read as it began stays until then. */
 static void drop_first(struct units *units)
 {
@@ -202,6 +237,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	struct reading *reading;
 	struct waiting *waiting;
 	uint32_t i, n_values, n = 0;
+	bool again;
 
 	if (!part || !python || part->part.size < sizeof(*part))
 		return 0;
@@ -210,6 +246,10 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	waiting = wait_for(units, n_values);
 	if (!reading || !waiting)
 		return -ENOMEM;
+	again = begun_again(units, reading, python);
+	if (sample->header.time - reading->time > REUSED_MAX)
+		reading->n = 0;
+	reading->time = sample->header.time;
 	for (i = n_values; i-- > 0;) { /* outermost first */
 		const struct seen_frame *before;
 		const struct marked *marked;
@@ -230,7 +270,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		unset = unset_words(marked, &values[i]);
 		to->unset = unset & ~marked->arguments;
 		to->deleted = unset & marked->arguments;
-		before = seen_before(reading, to);
+		before = again && rules__get(units->rules, marked->rule)->kind == RULE_UNIT ? NULL : seen_before(reading, to);
 		if (before)
 			to->value = before->value;
 		if (memory && to_be_read(&to->value)) {

@@ -88,6 +88,13 @@ static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32
 	return kept;
 }
 
+/* A phase whose name comes of a variable that was set meanwhile is the next one. */
+static bool is_called_otherwise(const struct open_unit *open, const struct seen_frame *seen)
+{
+	return open->row.kind == RULE_PHASE && seen && open->value.named && seen->value.named && !open->doubted &&
+	       seen->value.read >= open->since && open->value.name != seen->value.name;
+}
+
 static bool goes_on(const struct units *units, const struct open_unit *open, const struct mark *mark)
 {
 	if (open->rule != mark->rule || (open->place && mark->place && open->place != mark->place))
@@ -96,6 +103,8 @@ static bool goes_on(const struct units *units, const struct open_unit *open, con
 	if (open->function != mark->function &&
 	    (!units->functions[open->function].text ||
 	     units->functions[open->function].text != units->functions[mark->function].text))
+		return false;
+	if (is_called_otherwise(open, mark->seen))
 		return false;
 	return !mark->seen || !open->address || !mark->seen->address ||
 	       (mark->seen->address == open->address &&
@@ -192,6 +201,19 @@ static uint32_t find_trigger(const struct units *units, uint32_t stack, uint32_t
 	return 0;
 }
 
+/* Whose it is: LLVM's passes are named by the rules of one compiler, and are at work for any. */
+static const char *compiler_of(const struct units *units, const struct thread_units *thread, const struct rule *rule)
+{
+	uint32_t i = thread->n;
+
+	while (rule->kind == RULE_PASS && i > 0)
+		if (thread->open[--i].row.kind == RULE_UNIT) {
+			rule = rules__get(units->rules, thread->open[i].rule);
+			break;
+		}
+	return rules__compiler(units->rules, rule->compiler)->name;
+}
+
 static int begin_unit(struct units *units, uint32_t thread_id, struct thread_units *thread, const struct mark *mark,
 		      uint64_t time, uint64_t since, bool doubted)
 {
@@ -217,7 +239,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 		.parent = thread->n ? thread->open[thread->n - 1].id : 0,
 		.thread = thread_id,
 		.kind = (uint8_t)rule->kind,
-		.compiler = rules__compiler(units->rules, rule->compiler)->name,
+		.compiler = compiler_of(units, thread, rule),
 		.name = texts__get(&units->texts, open->value.name),
 		.signature = texts__get(&units->texts, open->value.signature),
 		.time = time,
@@ -257,8 +279,10 @@ int tree__sample(struct units *units, struct sample_row *row)
 	/* What it waited before, it waited before this began: a period of CPU has gone by since the last sample. */
 	uint64_t span = units->period && units->period < row->wall ? units->period : row->wall;
 	uint64_t begin = row->time > span ? row->time - span : 0;
+	uint64_t since;
 	struct mark marks[UNITS_DEPTH_MAX];
 	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i, again;
+	const struct waiting *waiting = NULL;
 	bool doubted;
 	int err = 0;
 
@@ -276,9 +300,10 @@ int tree__sample(struct units *units, struct sample_row *row)
 		return 0;
 	}
 	if (row->stack)
-		add_values(units, row->stack, marks, n,
-			   row->cause ? read__away(units, thread->tid, thread->last, row->time)
-				      : read__take(units, thread->tid, row->time));
+		waiting = row->cause ? read__away(units, thread->tid, thread->last, row->time)
+				     : read__take(units, thread->tid, row->time);
+	if (row->stack)
+		add_values(units, row->stack, marks, n, waiting);
 	n = drop_marks(units, marks, n);
 	if (!thread->open) {
 		thread->open = calloc(UNITS_DEPTH_MAX, sizeof(*thread->open));
@@ -301,9 +326,10 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if ((doubted || again < i) && marks[again].seen)
 		read__again(units, thread->tid, marks[again].seen->address);
 	i = doubted || again < i ? again : UINT32_MAX;
+	since = waiting ? waiting->time : row->time;
 	err = end_units(units, thread, again);
 	while (!err && thread->n < n)
-		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? row->time : 0, doubted);
+		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? since : 0, doubted);
 	for (i = 0; i < thread->n; i++)
 		thread->open[i].last = row->time;
 	row->unit = thread->n ? thread->open[thread->n - 1].id : 0;

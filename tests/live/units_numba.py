@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What Numba compiled, as cprofd tells it from outside, against what the target itself counted (compile_units.py).
 
-    tests/live/units_numba.py [--python FILE] [--show] [--shares SECONDS] [WORK...]     svd (without), kinds, parallel, module,
+    tests/live/units_numba.py [--python FILE] [--show] [--shares SECONDS] [--llvm SECONDS] [WORK...]     svd (without), kinds, parallel, module,
                                                                 jitclass, lifted, stencil, cached, threads; all
 
 Each unit that cprofd tells must be one that the target counted, by function, signature and path of parents, and each
@@ -11,12 +11,13 @@ meanwhile does not matter.
 
 --shares: again and again, until SECONDS of CPU were compiled; then the shares of each pass of Numba's pipeline and of LLVM's lock
 in the CPU time of all compiles must be within a point of what Numba's events say. Durations are told in samples: what the machine
-does between two is no matter of the profiler's. Needs root.
+does between two is no matter of the profiler's. --llvm: the same with SECONDS of LLVM's passes, against LLVM's own timers. Needs root.
 """
 import argparse
 import collections
 import json
 import os
+import re
 import sys
 import tempfile
 
@@ -90,22 +91,95 @@ def shares(python, works, seconds, folder):
     true, told, compiled, version, rounds = collections.Counter(), collections.Counter(), 0, "", 0
     while compiled < seconds * 1e9:
         for work in works:
-            truth, events, _ = run(python, work, folder, True)
+            truth, events, _ = run(python, work, folder, "spans")
             if not truth:
                 verdict("%s: the target compiles" % work, "it ended")
                 return
             version = truth["numba"]
             compiled += sum(u["cpu"] for u in truth["units"] if not u["path"])
-            true.update({name: cpu for name, (cpu, _) in truth["spans"].items()})
+            true.update({name: cpu for name, (cpu, _, _) in truth["spans"].items()})
             told.update(Told(events).spans())
         rounds += 1
-    rows = sorted(((100 * true[name] / compiled, 100 * told[name] / max(1, told["compile"]), name) for name in true
-                   if name != "numba:compiler_lock"), reverse=True)
+    rows = sorted(((100 * true[name] / compiled, 100 * told[name] / max(1, told["compile"]), name) for name in true),
+                  reverse=True)
     for of, share, name in rows[:12]:
         print("   %6.2f %% %6.2f %%  %s" % (of, share, name))
     far = ["%s %.2f %% told %.2f %%" % (name, of, share) for of, share, name in rows if abs(of - share) > 1]
-    verdict("numba %s, shares over %.0f s of compiles: %d passes and LLVM's lock within a point" % (version, compiled / 1e9, len(rows) - 1),
+    verdict("numba %s, shares over %.0f s of compiles: %d passes, Numba's and LLVM's lock within a point" % (version, compiled / 1e9, len(rows) - 2),
             "; ".join(far), "compiles themselves: %.2f s, told %.2f s" % (compiled / 1e9, told["compile"] / 1e9))
+
+
+REPORT = "Pass execution timing report"
+BUNDLES = ["Function passes", "Module passes (cheap optimization for refprune)", "Module passes (full optimization)", "Finalize object"]
+LEGACY = BUNDLES[-1]  # its passes are told by LLVM in words, and not by the names of their classes
+
+
+def timed_passes(report):
+    """{name: s of CPU} of LLVM's first table; time of analyses is in that of the passes that asked for them. The new pass manager has
+    each row twice."""
+    rows = collections.defaultdict(list)
+    for line in report.partition(REPORT)[2].partition("timing report")[0].splitlines():
+        row = re.match(r"((?:\s*(?:\d+\.\d+ \(\s*[\d.]+%\)|-{5,}))+)\s+(\S.*)", line)
+        if row:
+            # User, system, both, wall; a column of nothing is left out.
+            numbers = re.findall(r"(\d+\.\d+) \(", row[1])
+            rows[row[2]].append(float(numbers[-2 if len(numbers) > 1 else -1]))
+    rows.pop("Total", None)
+    twice = rows and all(len(times) % 2 == 0 for times in rows.values())
+    return {name[:-4] if name.endswith("Pass") else name: sum(times) / (1 + bool(twice)) for name, times in rows.items()}
+
+
+def ticks_by_pass(told):
+    """(bundle, innermost pass or None): ticks."""
+    sums = collections.Counter()
+    for at, ticks in told.leaves.items():
+        name, bundle = None, None
+        while at and not bundle:
+            unit = told.units[at]
+            name = unit["name"] if unit["kind"] == 2 and not name else name
+            bundle = unit["name"] if unit["kind"] == 1 and unit["name"] in BUNDLES else None
+            at = unit["parent"] if unit["kind"] != 0 else 0
+        if bundle:
+            sums[bundle, name] += ticks
+    return sums
+
+
+def llvm(python, works, seconds, folder):
+    """Passes and bundles in the time of all passes, as LLVM's own timers have them: they make LLVM slower, for both the same."""
+    true, told, version = collections.Counter(), collections.Counter(), ""
+    while sum(true.values()) < seconds:
+        for work in works:
+            truth, events, _ = run(python, work, folder, "llvm")
+            if not truth:
+                verdict("%s: the target compiles" % work, "it ended")
+                return
+            version = truth["numba"]
+            for name, report in truth["llvm"]:
+                bundle = name.partition(" on ")[0]
+                for what, cpu in timed_passes(report).items():
+                    true[bundle, what] += cpu
+            told.update(ticks_by_pass(Told(events)))
+    named = any(name == "InstCombine" for _, name in true)
+    rows = []
+    for label, key in ("bundle", lambda row: row[0]), ("pass", lambda row: row[1] if named and row[0] != LEGACY else None):
+        sums = [collections.Counter(), collections.Counter()]
+        for one, counts in zip(sums, (true, told)):
+            for row, value in counts.items():
+                # In a bundle, but in no pass: what is around it, and what LLVM has no timer for.
+                if row[1] and key(row):
+                    one[key(row)] += value
+        rows += [(100 * sums[0][name] / sum(sums[0].values()), 100 * sums[1][name] / max(1, sum(sums[1].values())), label, name)
+                 for name in set(sums[0]) | set(sums[1])]
+        if label == "pass" and named:
+            shares = {name: (of, share) for of, share, kind, name in rows if kind == label}
+            tenth = [sorted(column, reverse=True)[:10][-1] for column in zip(*shares.values())]
+            # What LLVM itself has within half a point of the tenth may be on either side of it.
+            other = [name for name, (of, share) in shares.items() if (of >= tenth[0]) != (share >= tenth[1]) and abs(of - tenth[0]) > 0.5]
+            verdict("numba %s: the same ten passes" % version, ", ".join(other))
+    for row in sorted(rows, reverse=True)[:20]:
+        print("   %6.2f %% %6.2f %%  %s %s" % row)
+    verdict("numba %s, LLVM's timers over %.0f s: %d bundles and passes within two points" % (version, sum(true.values()), len(rows)),
+            "; ".join("%s %.2f %% told %.2f %%" % (name, of, share) for of, share, _, name in rows if abs(of - share) > 2))
 
 
 def main():
@@ -113,12 +187,16 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--show", action="store_true", help="what cprofd printed")
     parser.add_argument("--shares", type=float, metavar="SECONDS")
+    parser.add_argument("--llvm", type=float, metavar="SECONDS")
     parser.add_argument("work", nargs="*")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
         works = WORKS if options.work == ["all"] else options.work or ["svd"]
         if options.shares:
             shares(options.python, works, options.shares, folder)
+            works = []
+        if options.llvm:
+            llvm(options.python, works, options.llvm, folder)
             works = []
         for work in works:
             truth, events, words = run(options.python, work, folder)

@@ -37,10 +37,10 @@ def await_session(client, out):
     time.sleep(0.5)
 
 
-def run(python, work, folder, spans=False, target="compile_units.py", mode="cpu"):
+def run(python, work, folder, option=None, target="compile_units.py", mode="cpu"):
     """The target's own account, the events, and what cprofd said."""
     out = os.path.join(folder, work + ".events")
-    target = subprocess.Popen([python, os.path.join(ROOT, "tests/targets", target), work] + ["spans"] * spans, stdin=subprocess.PIPE,
+    target = subprocess.Popen([python, os.path.join(ROOT, "tests/targets", target), work] + [option] * bool(option), stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, universal_newlines=True)
     try:
         if target.stdout.readline().strip() != "ready":
@@ -67,7 +67,7 @@ class Told:
     def __init__(self, events):
         self.units, self.samples = [None], collections.defaultdict(list)  # by tid; a sample without a cause is a tick
         self.leaves = collections.Counter()  # ticks by innermost unit
-        self.cpu = 0
+        self.cpu = self.locked = 0  # locked: ticks in Numba's compiler lock, by the functions that take it
         self.begin_epoch()
         for event in events:
             kind = event["ev"]
@@ -91,7 +91,7 @@ class Told:
     def begin_epoch(self):
         self.tids, self.ids = {}, [0]  # the epoch's -> a tid; a place in self.units
         self.functions, self.frames, self.stacks = [], [], [None]
-        self.before_epoch = len(self.units)
+        self.before_epoch, self.lock_of = len(self.units), {0: False}
 
     def add(self, row):
         unit = {"parent": self.ids[row[0]], "thread": self.tids[row[1]], "kind": row[2], "name": row[4], "signature": row[5],
@@ -109,16 +109,31 @@ class Told:
         """Of a stack's innermost frame."""
         return stack and self.functions[self.frames[self.stacks[stack][1]][0]][1].rsplit("/", 1)[-1]
 
+    def is_locked(self, stack):
+        path = []
+        while stack not in self.lock_of:
+            path.append(stack)
+            parent, frame = self.stacks[stack]
+            if self.functions[self.frames[frame][0]][0].split(".")[-1] in ("_acquire_compile_lock", "compile") and \
+               "/numba/core/" in self.functions[self.frames[frame][0]][1]:
+                self.lock_of[stack] = True
+            else:
+                stack = parent
+        for of in path:
+            self.lock_of[of] = self.lock_of[stack]
+        return self.lock_of[stack]
+
     def take(self, event):
         when, none = 0, [0] * len(event["t"])
-        columns = [event.get(name, none) for name in ("thread", "unit", "cpu", "cause")]
-        for delta, thread, number, cpu, cause in zip(event["t"], *columns):
+        columns = [event.get(name, none) for name in ("thread", "unit", "cpu", "cause", "stack")]
+        for delta, thread, number, cpu, cause, stack in zip(event["t"], *columns):
             when += delta
             at = self.ids[number]
             self.cpu += cpu
             if not cause:
                 self.samples[self.tids[thread]].append(when)
                 self.leaves[at] += 1
+                self.locked += self.is_locked(stack)
             while at:
                 unit = self.units[at]
                 unit["first"] = unit["first"] or when
@@ -151,6 +166,7 @@ class Told:
                 names.append(LOCK)
             for name in set(names):
                 sums[name] += ticks * self.tick()
+        sums["numba:compiler_lock"] = self.locked * self.tick()
         return sums
 
     def before(self, unit):

@@ -102,8 +102,11 @@ class LLVMIRGenerator:
 class StitchingInferencer(Inferencer):
     weight = 1
 
-class ASTTypedRewriter(Visitor):
+class StitchingASTTypedRewriter(Visitor):
     weight = 1
+
+    def visit_quoted_function(self, node, function, remote_fn):
+        return self.visit(node)
 
 class SpecializedFunction:
     def __init__(self, host_function):
@@ -127,9 +130,9 @@ class Stitcher:
 
     def _quote_embedded_function(self, function, flags):
         work(3)
-        asttyped_rewriter = ASTTypedRewriter()
-        with span("ASTTypedRewriter"):
-            asttyped_rewriter.visit(self.trees)
+        asttyped_rewriter = StitchingASTTypedRewriter()
+        with span("StitchingASTTypedRewriter"):
+            asttyped_rewriter.visit_quoted_function(self.trees, function, False)
 ''',
     "artiq/compiler/module.py": '''
 class Module:
