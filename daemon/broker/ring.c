@@ -11,7 +11,6 @@ struct ring {
 	struct sample_ring *samples; /* one per CPU, shared with the sampler */
 	size_t samples_len;
 	uint64_t *heads;             /* scratch of a drain */
-	uint64_t captures;	     /* of code objects, when it was drained last */
 	unsigned cpus;
 	int (*record)(void *ctx, const void *data, size_t len);
 	void *ctx;
@@ -97,31 +96,10 @@ static int drain_cpu(struct ring *ring, struct sample_ring *cpu, uint64_t head)
 	return err;
 }
 
-static uint64_t captures(const struct ring *ring)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < ring->cpus; i++)
-		n += __atomic_load_n(&ring->samples[i].counts.captures, __ATOMIC_RELAXED);
-	return n;
-}
-
-size_t ring__waiting(const struct ring *ring, uint64_t *ret_codes)
-{
-	size_t n = 0;
-
-	for (unsigned i = 0; i < ring->cpus; i++)
-		n += (size_t)(__atomic_load_n(&ring->samples[i].head, __ATOMIC_RELAXED) -
-			      ring->samples[i].tail);
-	*ret_codes = captures(ring) - ring->captures;
-	return n;
-}
-
 int ring__drain(struct ring *ring)
 {
 	int n, err = 0;
 
-	ring->captures = captures(ring);
 	/* A code object goes out before the first sample that names it. So with the heads taken first,
 	 * no sample is read before the code objects that it needs. */
 	for (unsigned i = 0; i < ring->cpus; i++)

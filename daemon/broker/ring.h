@@ -17,8 +17,6 @@ int ring__new(int ring_fd, int samples_fd, int (*record)(void *ctx, const void *
 struct ring *ring__free(struct ring *ring); /* NULL */
 /* All that is there: 0, or the callback's error. */
 int ring__drain(struct ring *ring);
-/* Bytes of samples that wait; *ret_codes: so many code objects do. */
-size_t ring__waiting(const struct ring *ring, uint64_t *ret_codes);
 /* The sampler's counters, summed over CPUs. */
 void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 

@@ -79,9 +79,11 @@ static int merge(struct modules *modules, struct modules_process *process, const
 	for (i = 0; i < process->n + process->n_gone && gone < n + GONE_MAX; i++) {
 		if (i < process->n && process->code[i].died)
 			continue;
+		if (!process->code[i].file) /* a JIT's: its objects tell what was there */
+			continue;
 		fresh[gone] = process->code[i];
 		if (i < process->n) {
-			files |= process->code[i].file != NULL;
+			files = true;
 			fresh[gone].died = changes__left(process, fresh[gone].start,
 							 fresh[gone].end, born);
 			if (fresh[gone].died == born) /* it was only unmapped */
@@ -322,7 +324,7 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 void modules_process__runtime(struct modules_process *process, uint64_t address)
 {
 	process->runtime = address;
-	process->files_hash = 0;
+	process->files_hash = process->look_ns = 0;
 	process->look_soon = true; /* the next tick finds the module */
 }
 

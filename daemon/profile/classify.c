@@ -141,18 +141,28 @@ static enum import_phase import_of(struct profile *profile, uint32_t stack)
 	return (enum import_phase)(imports[stack] - 1);
 }
 
-static uint32_t frames_of(struct profile *profile, uint32_t stack, struct class_frame *frames)
+/* What is further out does not matter: class__of() looks at the innermost of these, if the thread was not in the kernel. */
+static bool decides(enum trait_kind kind)
+{
+	return kind == TRAIT_GC || kind == TRAIT_JIT || kind == TRAIT_RULE;
+}
+
+/* *ret_decided: by the last of them. */
+static uint32_t frames_of(struct profile *profile, uint32_t stack, bool kernel, struct class_frame *frames,
+			  bool *ret_decided)
 {
 	struct tables *tables = &profile->tables;
 	struct function_row row;
 	uint32_t n = 0, frame;
 
+	*ret_decided = false;
 	for (; stack && n < FRAMES_MAX; stack = tables->stacks[stack - 1].parent) {
 		frame = tables->stacks[stack - 1].frame;
 		row = tables__function_row(tables, tables->frames[frame].function);
 		frames[n] = (struct class_frame){trait_of(tables, frame), row.name, row.module};
 		n++;
-		if (frames[n - 1].trait.kind == TRAIT_PYTHON || frames[n - 1].trait.kind == TRAIT_IMPORT)
+		*ret_decided = !kernel && decides(frames[n - 1].trait.kind);
+		if (*ret_decided || frames[n - 1].trait.kind == TRAIT_PYTHON || frames[n - 1].trait.kind == TRAIT_IMPORT)
 			break;
 	}
 	return n;
@@ -164,6 +174,7 @@ int classify__item(struct profile *profile, struct item *item)
 	struct class_input in = {.frames = frames, .kernel = item->kernel};
 	uint32_t *known, stack = item->row.stack;
 	struct class_result result;
+	bool decided;
 	int err;
 
 	if (item->wait) {
@@ -181,8 +192,9 @@ int classify__item(struct profile *profile, struct item *item)
 		item->row.class_id = *known;
 		return 0;
 	}
-	in.n = frames_of(profile, stack, frames);
-	in.import = import_of(profile, stack);
+	in.n = frames_of(profile, stack, item->kernel != KERNEL_NO, frames, &decided);
+	if (!decided)
+		in.import = import_of(profile, stack);
 	class__of(&in, &result);
 	err = class_id(profile, &result, &item->row.class_id);
 	if (!err && known)

@@ -126,7 +126,6 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);
 		native__refresh(session);
-		session->restless = true;
 	}
 }
 

@@ -262,8 +262,6 @@ struct session {
 	struct watch timer, ring_watch;
 	bool rushes;                    /* the timer is RUSH_BEATS times as fast */
 	uint32_t beats;
-	uint32_t rests;			/* beats that were let go by, since the ring was drained */
-	bool restless;			/* the next one is not: something happened */
 	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;
 	struct engine *engine;

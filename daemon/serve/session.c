@@ -18,9 +18,6 @@
 /* How long an end waits for lines of the last frames: until they were asked for once, and at most. */
 #define RUSH_BEATS 5u
 #define RUSH_NS 500000000ull /* a session begins so */
-#define RESTS_MAX 2u
-#define REST_CODES 64u
-#define REST_BYTES 24576u /* a thread's samples of 20 to 40 ms at 999 Hz, with native stacks */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
 #define LINES_LAST_NS 500000000ull
 #define SYMBOLS_LAST_NS 3000000000ull /* of a recording that is over before the names of its modules were read */
@@ -241,24 +238,6 @@ static void rush(struct session *session, uint64_t now)
 		session->rushes = rushes;
 }
 
-/* What a beat costs does not depend on how much there is to do: of a few samples it is most. The
- * clock that matters is the target's: while it ran little, little of what a sample points to has
- * changed. */
-static bool may_rest(struct session *session, uint64_t now)
-{
-	uint64_t codes;
-
-	if (session->rushes || session->restless || session->rests >= RESTS_MAX ||
-	    (session->deadline && now >= session->deadline) ||
-	    ring__waiting(session->ring, &codes) >= REST_BYTES || codes >= REST_CODES) {
-		session->rests = 0;
-		session->restless = false;
-		return false;
-	}
-	session->rests++;
-	return true;
-}
-
 static void session_tick(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)watch; /* its first member */
@@ -267,7 +246,7 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 	(void)!read(watch->fd, &expirations, sizeof(expirations));
 	if (session->detached)
 		linger(engine, session, now);
-	if (session->state != SESSION_RUNNING || may_rest(session, now))
+	if (session->state != SESSION_RUNNING)
 		return;
 	/* Objects of JITs were registered before a sample met them. */
 	if (session->modules)

@@ -18,18 +18,45 @@ static inline int py_seen(uint64_t key)
 
 #define CODE_MAX 65536u
 
+/* What was read last, in pieces that cross no page: a code object and its tuple of names are read word by word. */
+#define PIECE 1024u
+#define PIECES 4u
+
 struct memory {
 	struct host_reader reader;
 	int fd;
+	bool anew; /* what is in pieces is too old */
+	unsigned next;
+	uint64_t at[PIECES]; /* 0: none */
+	uint8_t pieces[PIECES][PIECE];
 };
 
-static int read_at(struct host_reader *reader, void *dst, size_t size, uint64_t address)
+static int read_memory(const struct memory *memory, void *dst, size_t size, uint64_t address)
 {
-	const struct memory *memory = (const struct memory *)reader;
-
 	if ((int64_t)address <= 0)
 		return -EFAULT;
 	return pread(memory->fd, dst, size, (off_t)address) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+static int read_at(struct host_reader *reader, void *dst, size_t size, uint64_t address)
+{
+	struct memory *memory = (struct memory *)reader;
+	uint64_t into = address % PIECE, at = address - into;
+	unsigned i;
+
+	if (memory->anew || !at || size > PIECE - into)
+		return read_memory(memory, dst, size, address);
+	for (i = 0; i < PIECES && memory->at[i] != at; i++)
+		;
+	if (i == PIECES) {
+		i = memory->next++ % PIECES;
+		memory->at[i] = 0;
+		if (read_memory(memory, memory->pieces[i], PIECE, at))
+			return -EFAULT;
+		memory->at[i] = at;
+	}
+	memcpy(dst, memory->pieces[i] + into, size);
+	return 0;
 }
 
 /* Where its instructions are, and the tuple of its names, which no layout has: up to 3.10 it follows co_code and
@@ -109,8 +136,7 @@ static uint64_t key_of(const struct tracee *tracee, const struct record_task *ta
 	return py_code_prove(&walk, &tracee->image, code, 0);
 }
 
-static int read_site(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code,
-		     uint32_t offset, struct place_site *ret)
+static int read_site(const struct tracee *tracee, uint64_t code, uint32_t offset, struct place_site *ret)
 {
 	const struct py_layout *l = &tracee->image.layout;
 	static uint8_t bytes[CODE_MAX];
@@ -138,21 +164,29 @@ static int read_site(const struct tracee *tracee, const struct record_task *task
 	for (i = 0; i < site.n && ret->n < PLACE_SITE_NAMES; i++)
 		if (!(site.named && site.names[i] == site.own) && !(site.owned && site.names[i] == site.owner))
 			add_name(l, names, n, site.names[i], ret);
-	return key_of(tracee, task, code) == key ? 0 : -ENOENT;
+	return 0;
 }
 
 int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
 	       struct place_site *ret)
 {
-	struct memory memory = {.reader.read = read_at, .fd = tracee->mem};
+	struct memory memory;
 	struct host_reader *before = host_reader_current;
 	int err;
 
 	*ret = (struct place_site){};
 	if (tracee->mem < 0 || !tracee->image.runtime || !code)
 		return -ENOENT;
+	memory.reader.read = read_at; /* the pieces are filled as they are asked for */
+	memory.fd = tracee->mem;
+	memory.anew = false;
+	memory.next = 0;
+	memset(memory.at, 0, sizeof(memory.at));
 	host_reader_current = &memory.reader;
-	err = read_site(tracee, task, key, code, offset, ret);
+	err = read_site(tracee, code, offset, ret);
+	memory.anew = true;
+	if (!err && key_of(tracee, task, code) != key)
+		err = -ENOENT;
 	host_reader_current = before;
 	return err;
 }
