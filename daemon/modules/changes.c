@@ -41,6 +41,7 @@ static void make_room(struct modules_process *process)
 	struct change *changes = process->changes;
 	uint32_t last = CHANGES_MAX - 1;
 
+	process->file_answers += changes[0].file;
 	if (!changes[0].known) {
 		changes[1].start = changes[0].start < changes[1].start ? changes[0].start
 								       : changes[1].start;
@@ -250,15 +251,17 @@ uint64_t modules__changes(const struct modules *modules, const struct modules_pr
 	return modules->answers << 20 ^ n;
 }
 
+/* What is known, apart from when the question is of: a sample that is looked at again is older than others before it, and has
+ * no number of theirs. */
 uint64_t modules__steady(const struct modules *modules, const struct modules_process *process,
 			 uint64_t time)
 {
-	uint64_t n = process ? process->changes_gone + process->file_answers : 0;
-	uint32_t i;
+	uint64_t answers = modules->file_answers + (process ? process->file_answers : 0);
+	uint32_t n = 0, i;
 
 	for (i = 0; process && i < process->n_changes; i++)
 		n += process->changes[i].file && process->changes[i].time <= time;
-	return modules->file_answers << 20 ^ n;
+	return answers << 20 ^ n;
 }
 
 uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
