@@ -57,7 +57,8 @@ $(B)/%.skel.h: $(B)/bpf/%.bpf.o
 $(patsubst %.c,$(B)/%.o,$(wildcard daemon/broker/*.c)): $(B)/sampler.skel.h $(B)/dump.skel.h
 
 # The rules of compilers are part of the program, as text.
-$(B)/rules.inc: $(wildcard rules/*.rules)
+RULES := $(wildcard rules/*.rules)
+$(B)/rules.inc: $(RULES)
 	@mkdir -p $(@D)
 	$(call say,RULES,$@)
 	$(Q)for f in $^; do printf '{"%s",\n' $$f && sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $$f && echo '},' || exit 1; done > $@
@@ -229,7 +230,11 @@ $(B)/tools/bench/empty.bpf.o: tools/bench/empty.bpf.c
 $(B)/tools/bench/empty: $(B)/tools/bench/empty.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
-bench: all $(B)/tools/bench/empty $(B)/tools/bench/empty.bpf.o ## what it costs, beside its peers (root)
+# ... and cprofd that has no rules, so reads no locals.
+.PHONY: $(B)/no-rules/cprofd
+$(B)/no-rules/cprofd:
+	$(Q)$(MAKE) --no-print-directory B=$(B)/no-rules RULES= $@
+bench: all $(B)/tools/bench/empty $(B)/tools/bench/empty.bpf.o $(B)/no-rules/cprofd ## what it costs, beside its peers (root)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) python3 tools/bench/bench.py
 
 # Fuzz targets: make fuzz [FUZZ_SECONDS=600]

@@ -7,6 +7,7 @@ static const struct {
 	const char *file, *text;
 } texts[] = {
 #include "rules.inc"
+	{NULL, NULL},
 };
 
 int rules__builtin(struct rules *rules, struct rules_error *ret_error)
@@ -14,7 +15,7 @@ int rules__builtin(struct rules *rules, struct rules_error *ret_error)
 	size_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < sizeof(texts) / sizeof(texts[0]); i++)
+	for (i = 0; !err && texts[i].file; i++)
 		err = rules__parse(rules, texts[i].file, texts[i].text, strlen(texts[i].text), ret_error);
 	return err;
 }

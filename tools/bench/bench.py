@@ -3,7 +3,8 @@
 
     bench.py [--python PATH] [--pairs N] [--rounds N] [--seconds S] [PART ...]
 
-Parts: bpf (BPF time a sample, and an empty program's in turn, which tells how fast the machine is meanwhile), native (the
+Parts: bpf (BPF time a sample; in turn that of cprofd without rules, which reads no locals, and an empty program's, which tells
+how fast the machine is meanwhile), native (the
 same with native stacks), target (the target's CPU a compile against an empty program, interleaved), own (cprofd's own CPU a
 sample, PSS and memlock), lost (records lost at 9999 Hz), flat (memory over minutes), start (attach to first sample), pyspy.
 Without parts: all but flat.
@@ -25,6 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(ROOT, "build")
 CPROFD = os.environ.get("CPROFD", os.path.join(BUILD, "cprofd"))
+NO_RULES = os.path.join(BUILD, "no-rules/cprofd")
 TICK = os.sysconf("SC_CLK_TCK")
 OURS = {"sample", "on_fork", "on_exec", "on_exit", "empty"}
 
@@ -132,8 +134,8 @@ def memlock_of(pids):
     return sum(size for _, size in maps_of(pids).values())
 
 
-def start_cprofd(pid, rate, seconds, out="/dev/null", native="off"):
-    return subprocess.Popen([CPROFD, "attach", str(pid), "-r", str(rate), "-d", str(seconds), "-f", "events",
+def start_cprofd(pid, rate, seconds, out="/dev/null", native="off", program=CPROFD):
+    return subprocess.Popen([program, "attach", str(pid), "-r", str(rate), "-d", str(seconds), "-f", "events",
                              "-o", out, "--native=" + native], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
 
 
@@ -171,18 +173,20 @@ def bpf_time(pid, seconds):
 def part_bpf(target, args, native="off", name="bpf"):
     subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
     try:
-        seen = {(kind, rate): [] for rate in (999, 9999) for kind in (name, "empty")}
+        kinds = [name, "empty"] + ["no rules"] * (native == "off" and os.path.exists(NO_RULES))
+        seen = {(kind, rate): [] for rate in (999, 9999) for kind in kinds}
         for _ in range(args.rounds):
             for kind, rate in seen:
                 if kind == "empty":
                     p = start_empty(target.process.pid, rate, args.seconds / 2 + 3)
                 else:
-                    p = start_cprofd(target.process.pid, rate, args.seconds / 2 + 5, out_file(), native)
+                    p = start_cprofd(target.process.pid, rate, args.seconds / 2 + 5, out_file(), native,
+                                     NO_RULES if kind == "no rules" else CPROFD)
                     time.sleep(2)
                 seen[kind, rate].append(bpf_time(p.pid, args.seconds / 2))
                 finish(p)
         for (kind, rate), figures in seen.items():
-            print("%-7s %5d Hz: %.2f us a sample (median of %d runs, %.2f to %.2f)" % (
+            print("%-8s %5d Hz: %.2f us a sample (median of %d runs, %.2f to %.2f)" % (
                 kind, rate, statistics.median(figures), len(figures), min(figures), max(figures)), flush=True)
     finally:
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
