@@ -146,7 +146,9 @@ struct profile {
 	struct profile_options options;
 	struct event_sink *sink;
 	struct event_session session;
-	bool begun, ended, rotate_due;
+	bool begun, ended;
+	bool rotate_due;            /* to make room for code objects */
+	bool epoch_due;             /* profile__end_epoch() */
 	uint32_t codes_seen;        /* code objects that came before the last tick */
 	uint32_t epoch;
 	uint64_t epoch_time;

@@ -184,7 +184,7 @@ int profile__rotate(struct profile *profile, uint64_t now)
 		err = retain_codes(profile);
 	if (err)
 		return err;
-	profile->rotate_due = false;
+	profile->rotate_due = profile->epoch_due = false;
 	tables__clear(&profile->tables);
 	classify__forget(profile);
 	if (profile->options.places)
@@ -195,6 +195,11 @@ int profile__rotate(struct profile *profile, uint64_t now)
 	profile->epoch_time = now;
 	err = tell_epoch(profile, profile->sink);
 	return err ? err : announce__new(profile, false);
+}
+
+void profile__end_epoch(struct profile *profile)
+{
+	profile->epoch_due = true;
 }
 
 int profile__tick(struct profile *profile, uint64_t now)
@@ -208,7 +213,7 @@ int profile__tick(struct profile *profile, uint64_t now)
 	profile__release(profile, now, false);
 	if (!err && codes_fill(profile) && profile->tasks.n_ended >= NO_ROOM_ENDED)
 		profile->rotate_due = true; /* before a code object is refused: it does not come again */
-	if (!err && (profile->rotate_due || profile__full(profile)))
+	if (!err && (profile->rotate_due || profile->epoch_due || profile__full(profile)))
 		err = profile__rotate(profile, now);
 	profile->codes_seen = codes__count(profile->codes);
 	if (!err && (now - profile->batch_time >= PROFILE_BATCH_NS ||

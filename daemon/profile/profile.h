@@ -137,6 +137,9 @@ uint32_t profile__stops(struct profile *profile, struct ledger_stop *ret, uint32
 
 /* --- time --- */
 
+/* A new epoch with the next tick: some table that goes with the epochs is long. */
+void profile__end_epoch(struct profile *profile);
+
 /* After each flush of collect, every 20 ms or so: emits what is due. */
 int profile__tick(struct profile *profile, uint64_t now);
 /* Starts a new epoch; done by itself when the tables reach a limit. */

@@ -96,6 +96,8 @@ int session_units__sample(struct session *session, const struct record_sample *s
 	struct page_reader *memory = &session->units->memory;
 	struct tracee *tracee;
 
+	if (units__count(session->units->units) >= UNITS_EPOCH_MAX)
+		profile__end_epoch(session->profile);
 	if (!record__part(sample, PART_VALUES))
 		return 0;
 	tracee = tracee__find(session, (int32_t)sample->header.task.tgid);

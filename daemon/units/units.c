@@ -294,6 +294,11 @@ static int on_event(struct event_sink *self, const struct event *event)
 	return err ? err : units->next->event(units->next, event);
 }
 
+uint32_t units__count(const struct units *units)
+{
+	return units->told_rows;
+}
+
 /* Rows of no kind, up to `end`. */
 static int tell_over(struct event_sink *sink, uint32_t first, uint32_t end)
 {

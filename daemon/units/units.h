@@ -41,6 +41,9 @@ bool units__code(struct units *units, const struct record_code *code, struct val
  * cannot be read now. */
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
 		  const struct py_layout *layout);
+/* Ids told in this epoch. A late joiner gets a row for each (8 MiB may wait for a client), and its tables are as long. */
+#define UNITS_EPOCH_MAX 65536u
+uint32_t units__count(const struct units *units);
 /* For a late joiner, after profile__replay(): the units that go on; others of this epoch have UNIT_OVER in their places. */
 int units__replay(struct units *units, struct event_sink *sink);
 

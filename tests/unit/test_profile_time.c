@@ -273,6 +273,28 @@ static void sums_are_exact_over_epochs(void **state)
 	assert_int_equal(book_tid(book, 10)->ends, 1);
 }
 
+static void an_epoch_is_ended(void **state)
+{
+	const struct profile_options options = {.rate = 1000};
+	const struct py_frame frame = {.code = 7};
+	uint32_t i, before;
+
+	restart(&options);
+	before = book->epochs;
+	for (i = 1; i <= 100; i++) {
+		sample_full(T0 + i * MS, i * MS, &frame, 1, 0, 0, 0);
+		if (i == 50)
+			profile__end_epoch(profile);
+		if (i % 20 == 0)
+			tick(T0 + i * MS);
+	}
+	end(T0 + 100 * MS);
+	assert_int_equal(book->epochs, before + 1);
+	assert_int_equal(book_tid(book, 10)->samples, 100);
+	/* What it ran before its first sample is not known. */
+	assert_int_equal(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu, 99 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +308,7 @@ int main(void)
 		TEST(a_stale_baseline_makes_no_time),
 		TEST(sums_are_exact),
 		TEST(sums_are_exact_over_epochs),
+		TEST(an_epoch_is_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
