@@ -33,6 +33,7 @@ struct cli_options {
 	bool lines, functions;   /* functions: asked for by name */
 	const char *native;      /* "off", "leaf", "full" */
 	bool subprocesses, kernel, wall, gil, idle;
+	bool exit_status;        /* record: ends as its command did */
 	bool thread_names;
 	const char *thread;      /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */

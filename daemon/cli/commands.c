@@ -28,7 +28,7 @@ const struct command commands[] = {
 		.summary = "start a command and profile it from its first instruction",
 		.text = "Starts the command, profiles it until it ends, then writes the file. Under sudo the command runs as "
 			"the user who called sudo, with that user's environment. Signals are passed on to the command. "
-			"The exit status tells whether a recording was made; the command's own is told in the summary.\n"
+			"The exit status tells whether a recording was made; the command's own is told in the last line, and passed on with --exit-status.\n"
 			"With -d the recording ends earlier; the command is waited for.\n"
 			"`record -p PID` is the same as `attach PID`.",
 		.examples = "sudo cprofd record -- python3 compile.py\t\n"

@@ -23,12 +23,16 @@ static void default_name(const char *input, const char *extension, char *out, si
 }
 
 static void tell_failure(int err, const char *input, const char *output,
-			 const struct cli_options *options, const struct export_missing *missing)
+			 const struct cli_options *options, const struct export_report *report)
 {
+	const struct export_missing *missing = &report->missing;
+
 	if (err == -EBADMSG || err == -EPROTONOSUPPORT)
 		input__tell_failure(err, input);
 	else if (err == -ENOENT && missing->option)
-		write__missing(missing, options, input);
+		write__missing(missing, options, input, input);
+	else if (err == -ENODATA)
+		write__nothing(options, input, report);
 	else
 		say__failure("", "%s could not be written from %s: %s", output, input,
 			     strerror(-err));
@@ -36,7 +40,7 @@ static void tell_failure(int err, const char *input, const char *output,
 
 int convert__run(const struct cli_options *options)
 {
-	const char *format;
+	const char *format, *target;
 	struct export_report report = {};
 	struct output output;
 	_cleanup_close_ int input = -1;
@@ -58,16 +62,21 @@ int convert__run(const struct cli_options *options)
 		return CLI_COULD_NOT;
 	}
 	default_name(path, write__extension(format), name, sizeof(name));
-	status = output__open(options->output ? options->output : name, &output);
+	target = options->output ? options->output : name;
+	if (write__is_input(input, target)) {
+		say__failure("choose another name with -o FILE; nothing was written", "%s is the recording that is to be read", target);
+		return CLI_USAGE;
+	}
+	status = output__open(target, false, &output);
 	if (status != CLI_DONE)
 		return status;
 	err = write__export(format, options, input, &output, &report);
 	if (err)
-		tell_failure(err, path, output.path, options, &report.missing);
+		tell_failure(err, path, output.path, options, &report);
 	else
 		write__tell(format, &output, &report);
 	if (!err && strcmp(format, "events") && !report.samples)
-		say("nothing is in it: no sample passes the filters, or none was taken");
+		say("nothing is in it: no sample was taken");
 	output__close(&output);
 	return err ? CLI_COULD_NOT : CLI_DONE;
 }

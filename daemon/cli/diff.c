@@ -29,7 +29,7 @@ static int read_one(struct diff *diff, const struct cli_options *options, const 
 	if (!err)
 		return CLI_DONE;
 	if (err == -ENOENT)
-		write__missing(diff__missing(diff), options, path);
+		write__missing(diff__missing(diff), options, path, path);
 	else if (err == -EXDEV)
 		say__failure("record both with --mode=wall, or both without",
 			     "%s cannot be compared with what is before it: the one is of CPU time, the other of wall time", path);

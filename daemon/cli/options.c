@@ -118,6 +118,12 @@ static const char *set_mode(struct cli_options *options, const char *value)
 	return options->wall || !strcmp(value, "cpu") ? NULL : "is not one of cpu, wall";
 }
 
+static const char *set_exit_status(struct cli_options *options, const char *value)
+{
+	options->exit_status = true;
+	return NULL;
+}
+
 static const char *set_subprocesses(struct cli_options *options, const char *value)
 {
 	options->subprocesses = true;
@@ -397,6 +403,7 @@ const struct option_row option_rows[] = {
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", refuse_locals},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what time is told. cpu (without it): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", set_mode},
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", set_subprocesses},
+	{"exit-status", 0, NULL, NULL, COMMAND_RECORD, "end with the command's status (128 and the signal's number where one ended it), once the file is written", set_exit_status},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg), the thread's name as the outermost frame", set_threads},
 	{"thread", 0, "TID|NAME", NULL, SAMPLING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
 	{"thread", 0, "TID|NAME", NULL, COMMAND_CONVERT | TABLES | COMMAND_TOP, "only this thread, by its number or its name", set_thread},

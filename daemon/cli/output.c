@@ -91,7 +91,7 @@ static int open_as_user(const char *path, struct output *output)
 	return output->fd < 0 ? output->fd : 0;
 }
 
-int output__open(const char *path, struct output *ret)
+int output__open(const char *path, bool sampling, struct output *ret)
 {
 	const struct user *user = user__calling();
 	int err;
@@ -117,7 +117,8 @@ int output__open(const char *path, struct output *ret)
 		say__failure("name the file itself with -o (stdout is `-o -`)",
 			     "%s is a symbolic link, which is not followed", path);
 	else
-		say__failure("choose another place with -o FILE; nothing was sampled yet",
+		say__failure(sampling ? "choose another place with -o FILE; nothing was sampled yet"
+				      : "choose another place with -o FILE",
 			     "%s cannot be written%s%s: %s", path, user->other ? " by " : "",
 			     user->other ? user->name : "", strerror(-err));
 	return CLI_COULD_NOT;

@@ -19,8 +19,9 @@ struct output {
 };
 #define OUTPUT_NONE ((struct output){.fd = -1, .directory = -1})
 
-/* Refused with words of its own; CLI_DONE or CLI_COULD_NOT. `path` is borrowed. */
-int output__open(const char *path, struct output *ret);
+/* Refused with words of its own; CLI_DONE or CLI_COULD_NOT. `path` is borrowed. `sampling`: it is for what is to be
+ * sampled. */
+int output__open(const char *path, bool sampling, struct output *ret);
 /* Gives the file its name. -errno; the temporary file is kept then. */
 int output__commit(struct output *output);
 /* Removes what was not committed; closes. */

@@ -152,5 +152,7 @@ int record__run(const struct cli_options *options)
 		wait_for(&launch, ran);
 	if (ran && !launch.exec_failed)
 		tell_status(&launch);
+	if (status == CLI_DONE && options->exit_status && ran && !launch.exec_failed)
+		status = WIFSIGNALED(launch.status) ? 128 + WTERMSIG(launch.status) : WEXITSTATUS(launch.status);
 	return status;
 }

@@ -93,7 +93,7 @@ static int plan_output(struct recorder *recorder, pid_t pid)
 	snprintf(recorder->stem, sizeof(recorder->stem), "cprofd-%d-%s", pid, utc);
 	snprintf(recorder->default_path, sizeof(recorder->default_path), "%s%s", recorder->stem,
 		 write__extension(recorder->format));
-	status = output__open(options->output ? options->output : recorder->default_path,
+	status = output__open(options->output ? options->output : recorder->default_path, true,
 			      &recorder->output);
 	if (status == CLI_DONE && !recorder->recording_is_output)
 		status = recording_file__open(&recorder->output, recorder->stem, &recorder->file);
@@ -333,8 +333,10 @@ static int finish_file(struct recorder *recorder)
 		err = output__commit(&recorder->output);
 	if (err) {
 		if (err == -ENOENT && report.missing.option)
-			write__missing(&report.missing, options, "what was recorded");
-		keep_recording(recorder, report.missing.option ? NULL : "the file could not be written", err);
+			write__missing(&report.missing, options, "what was recorded", recorder->file.path);
+		else if (err == -ENODATA)
+			write__nothing(options, "what was recorded", &report);
+		keep_recording(recorder, report.missing.option || err == -ENODATA ? NULL : "the file could not be written", err);
 		return CLI_COULD_NOT;
 	}
 	write__tell(recorder->format, &recorder->output, &report);

@@ -42,7 +42,7 @@ static void tell_missing(const struct report *report, const struct cli_options *
 	char hint[600];
 
 	if (missing->option && !callers && strcmp(missing->option, "callees")) {
-		write__missing(missing, options, input);
+		write__missing(missing, options, input, *input ? input : options->operands[0]);
 		return;
 	}
 	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
@@ -115,6 +115,7 @@ static int run(const struct cli_options *options, const struct rules *rules)
 	};
 	struct report *report;
 	int i, err, status = CLI_DONE;
+	bool empty;
 
 	err = report__new(&how, (uint32_t)options->n_operands, &report);
 	if (err) {
@@ -127,14 +128,16 @@ static int run(const struct cli_options *options, const struct rules *rules)
 		tell_missing(report, options, "");
 		status = CLI_COULD_NOT;
 	}
-	if (status == CLI_DONE && report__empty(report))
-		say("nothing is left to report: no sample%s",
-		    options->thread || options->from_ns || options->to_ns || options->function ||
-				    options->module || options->class_name
-			    ? " passes the filters"
-			    : " was taken");
+	empty = status == CLI_DONE && report__empty(report);
+	if (empty && write__filters(options))
+		say("nothing is left to report: no sample passes the filters (%s %s long)",
+		    options->n_operands > 1 ? "the longest recording is" : "the recording is", words__duration(report__span(report)));
+	else if (empty)
+		say("nothing is left to report: no sample was taken");
 	if (status == CLI_DONE)
 		status = print(report, options);
+	if (empty && write__filters(options))
+		status = CLI_COULD_NOT;
 	report__free(report);
 	return status;
 }

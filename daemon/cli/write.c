@@ -7,12 +7,59 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/user.h"
 
 static bool ends_in(const char *name, const char *ending)
 {
 	size_t len = strlen(name), ending_len = strlen(ending);
 
 	return len >= ending_len && !strcmp(name + len - ending_len, ending);
+}
+
+/* The end of a name: ".txt", or "" where it has none. */
+static const char *end_of(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *dot;
+
+	path = slash ? slash + 1 : path;
+	dot = strrchr(path, '.');
+	return dot && dot > path && dot[1] ? dot : "";
+}
+
+static bool user_stat(const char *path, struct stat *ret)
+{
+	const struct user *user = user__calling();
+	bool there;
+
+	if (user__enter(user))
+		return false;
+	there = !stat(path, ret);
+	user__leave(user);
+	return there;
+}
+
+/* Neither -f nor the name says what is wanted, though the name seems to. */
+static int refuse_end(const char *output)
+{
+	const struct exporter *exporter;
+	char hint[512];
+	const char *at;
+	struct stat status;
+	size_t len;
+
+	if (!*end_of(output) || (user_stat(output, &status) && !S_ISREG(status.st_mode)))
+		return CLI_DONE; /* a pipe, a device */
+	len = (size_t)snprintf(hint, sizeof(hint), "endings are");
+	for (exporter = exporters; exporter->name; exporter++) {
+		len += (size_t)snprintf(hint + len, sizeof(hint) - len, "%s ", exporter == exporters ? "" : ",");
+		for (at = exporter->endings; *at && len < sizeof(hint) - 1; at++)
+			if (*at != '?')
+				hint[len++] = *at;
+		len += (size_t)snprintf(hint + len, sizeof(hint) - len, " (%s)", exporter->name);
+	}
+	snprintf(hint + len, sizeof(hint) - len, "; with -f FORMAT any name will do");
+	say__failure(hint, "%s: no format has the ending %s", output, end_of(output));
+	return CLI_USAGE;
 }
 
 int write__format(const char *asked, const char *output, const char **ret)
@@ -33,7 +80,21 @@ int write__format(const char *asked, const char *output, const char **ret)
 			     "%s: this version writes no HTML (formats: %s)", output, exporter__names());
 		return CLI_USAGE;
 	}
-	return CLI_DONE;
+	return !asked && output && !named && strcmp(output, "-") ? refuse_end(output) : CLI_DONE;
+}
+
+bool write__is_input(int recording_fd, const char *path)
+{
+	struct stat in, out;
+
+	return !fstat(recording_fd, &in) && S_ISREG(in.st_mode) && user_stat(path, &out) && in.st_dev == out.st_dev &&
+	       in.st_ino == out.st_ino;
+}
+
+bool write__filters(const struct cli_options *options)
+{
+	return options->thread || options->from_ns || options->to_ns || options->class_name || options->function ||
+	       options->module;
 }
 
 const char *write__extension(const char *format)
@@ -80,25 +141,36 @@ int write__export(const char *format, const struct cli_options *options, int rec
 	/* Some file systems tell of a full disk at the close only. */
 	if (fclose(file) && !err)
 		err = -errno;
+	if (!err && write__filters(options) && !ret->samples)
+		err = -ENODATA;
 	return err ? err : output__commit(output);
 }
 
 void write__missing(const struct export_missing *missing, const struct cli_options *options,
-		    const char *input)
+		    const char *input, const char *path)
 {
 	const char *const wants[] = {options->thread, options->class_name, options->function,
 				     options->module};
 	static const char *const names[] = {"thread", "class", "function", "module"};
-	char hint[600];
+	char hint[600], look[600];
 	size_t i;
 
+	snprintf(look, sizeof(look), "`cprofd report %.500s --by=%s` shows what there is", path,
+		 strcmp(missing->option, "thread") ? "function,module,class" : "thread");
 	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(missing->option, names[i]))
-			say__failure(*missing->close ? hint
-				     : i ? "cprofd report --by=function,module,class shows what there is"
-					 : "`cprofd report --by=thread` shows names and numbers",
+			say__failure(*missing->close ? hint : look,
 				     "%s has no %s %s", input, names[i], wants[i]);
+}
+
+void write__nothing(const struct cli_options *options, const char *input, const struct export_report *report)
+{
+	bool window = options->from_ns || options->to_ns;
+
+	say__failure(window ? "--window is in seconds since its start; nothing was written" : "nothing was written",
+		     "%s: no sample passes the filters%s%s%s", input, window ? " (it is " : "",
+		     window ? words__duration(report->span) : "", window ? " long)" : "");
 }
 
 void write__tell(const char *format, const struct output *output,
@@ -123,12 +195,12 @@ void write__tell(const char *format, const struct output *output,
 	if (fstat(output->fd, &status) < 0)
 		status.st_size = 0;
 	if (!strcmp(format, "speedscope"))
-		say("wrote %s (%s): open it at %s", output->path,
-		    words__bytes((uint64_t)status.st_size), CLI_SPEEDSCOPE);
+		say("wrote %s (%s, %s): open it at %s", output->path,
+		    words__bytes((uint64_t)status.st_size), format, CLI_SPEEDSCOPE);
 	else if (!strcmp(format, "events"))
 		say__failure("`cprofd report` tells more of it in tables, and `cprofd help report` what they mean",
-			     "wrote %s (%s): `cprofd convert %s` makes a file for %s", output->path,
+			     "wrote %s (%s, a recording): `cprofd convert %s` makes a file for %s", output->path,
 			     words__bytes((uint64_t)status.st_size), output->path, CLI_SPEEDSCOPE);
 	else
-		say("wrote %s (%s)", output->path, words__bytes((uint64_t)status.st_size));
+		say("wrote %s (%s, %s)", output->path, words__bytes((uint64_t)status.st_size), format);
 }

@@ -8,19 +8,27 @@
 #include "export/export.h"
 
 /* The canonical name of the format: asked for, or told by the end of the output's name, else speedscope. CLI_DONE, or
- * CLI_USAGE (said already) where the two contradict each other. */
+ * CLI_USAGE (said already) where the two contradict each other, or the name's end is none of any format. */
 int write__format(const char *asked, const char *output, const char **ret);
 /* Of a default file name, with its dot. */
 const char *write__extension(const char *format);
 /* A recording under this name: zstd, or plain lines (.ndjson, .jsonl, .json, not a regular file)? */
 bool write__compressed(const struct output *output);
 
-/* Writes it and gives it its name. -errno. */
+/* Would writing to `path` put an end to the open recording? */
+bool write__is_input(int recording_fd, const char *path);
+/* Is a part of the recording asked for? */
+bool write__filters(const struct cli_options *options);
+
+/* Writes it and gives it its name. -errno; -ENODATA: no sample passes the filters, and the name is not given. */
 int write__export(const char *format, const struct cli_options *options, int recording_fd,
 		  struct output *output, struct export_report *ret);
-/* -ENOENT of an export, in words: which filter nothing answers to, and what is like it. */
+/* -ENOENT of an export, in words: which filter nothing answers to, and what is like it. `input`: in words, `path`: to be
+ * typed. */
 void write__missing(const struct export_missing *missing, const struct cli_options *options,
-		    const char *input);
+		    const char *input, const char *path);
+/* -ENODATA of an export, in words. */
+void write__nothing(const struct cli_options *options, const char *input, const struct export_report *report);
 /* Where the file is, what was left out to keep it small, what opens it. */
 void write__tell(const char *format, const struct output *output, const struct export_report *report);
 

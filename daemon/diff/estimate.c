@@ -164,3 +164,11 @@ struct comparison estimate__compare(const struct estimate *before, const struct 
 	ret.differs = fabs(ret.change) > ret.margin;
 	return ret;
 }
+
+void comparison__range(const struct comparison *comparison, double most, double *ret_low, double *ret_high)
+{
+	*ret_low = fmax(comparison->change - comparison->margin, -comparison->before);
+	*ret_high = comparison->change + comparison->margin;
+	if (most > 0)
+		*ret_high = fmin(*ret_high, most - comparison->before);
+}

@@ -44,6 +44,10 @@ struct comparison estimate__compare(const struct estimate *before, const struct 
 				    const struct estimate *between_after, double least,
 				    double level);
 
+/* Where the change surely is, within what is possible: a share cannot fall by more than there is of it, nor, where `most`
+ * is not 0, grow beyond that (1: the whole). The margin must be known. */
+void comparison__range(const struct comparison *comparison, double most, double *ret_low, double *ret_high);
+
 /* The t that a value of Student's distribution lies below with probability p (0.5 to 1); freedom >
  * 0. */
 double student__quantile(double p, double freedom);

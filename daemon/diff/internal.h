@@ -115,6 +115,12 @@ uint32_t *diff__cached(struct buf *cache, uint32_t id);
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t frame, uint32_t *ret);
 int diff__row_of_class(struct diff *diff, uint32_t class_id, uint32_t *ret);
 
+/* A share is of 1 at most, time a compile of no end. */
+static inline double diff__most(const struct diff *diff)
+{
+	return diff->per == DIFF_SHARE ? 1 : 0;
+}
+
 static inline bool diff__wants(const struct diff *diff, enum report_by by)
 {
 	return diff->options->tables >> by & 1;

@@ -31,6 +31,7 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 {
 	struct diff_key key = diff__key(diff, row->row);
 	const struct comparison *c = &row->comparison;
+	double low, high;
 	int err = put_string(out, "{\"name\":", key.name);
 
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE)
@@ -46,8 +47,10 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 				 out,
 				 ",\"samples\":%llu,\"before\":%.9g,\"after\":%.9g,\"change\":%.9g",
 				 (unsigned long long)row->samples, c->before, c->after, c->change);
-	if (c->margin >= 0)
-		err = err ?: buf__printf(out, ",\"margin\":%.9g", c->margin);
+	if (c->margin >= 0) {
+		comparison__range(c, diff__most(diff), &low, &high);
+		err = err ?: buf__printf(out, ",\"margin\":%.9g,\"low\":%.9g,\"high\":%.9g", c->margin, low, high);
+	}
 	if (c->before > 0)
 		err = err ?: buf__printf(out, ",\"ratio\":%.6f", c->after / c->before);
 	return err ?: buf__printf(out, ",\"differs\":%s}", c->differs ? "true" : "false");

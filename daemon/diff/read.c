@@ -157,6 +157,11 @@ static int add_collector(struct diff *diff, uint64_t ns)
 	return err ?: add(diff, row, ns);
 }
 
+static bool in_window(const struct model *model)
+{
+	return model->time_now >= model->options->from && (!model->options->to || model->time_now <= model->options->to);
+}
+
 static int on_sample(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
 		     uint64_t shown)
 {
@@ -166,11 +171,14 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	uint32_t row;
 	int err = 0, per;
 
-	if (!ns || !model__passes(model, thread) ||
+	if (!model__passes(model, thread) ||
 	    (model->filter && (stack == model->left_out || stack == model->not_sampled)))
 		return 0;
+	/* As the summary counts: one that has no time (a clock's grain) is a sample. */
+	recording->samples += stack != model->not_sampled && in_window(model);
+	if (!ns)
+		return 0;
 	recording->time += ns;
-	recording->samples += stack != model->not_sampled;
 	if (!strcmp(class_names__name(&model->classes, model->class_now), CLASS_COLLECTOR))
 		return add_collector(diff, ns);
 	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile

@@ -1,7 +1,10 @@
 /* The difference for people. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "diff/internal.h"
 #include "report/fit.h"
 
@@ -50,10 +53,12 @@ static void put_row(const struct diff *diff, const struct diff_row *row, FILE *o
 	struct diff_key key = diff__key(diff, row->row);
 	const struct comparison *c = &row->comparison;
 	char name[1024], range[64] = "", ratio[32] = "";
+	double low, high;
 
-	if (c->margin >= 0)
-		snprintf(range, sizeof(range), "%+.3f to %+.3f", shown(diff, c->change - c->margin),
-			 shown(diff, c->change + c->margin));
+	if (c->margin >= 0) {
+		comparison__range(c, diff__most(diff), &low, &high);
+		snprintf(range, sizeof(range), "%+.3f to %+.3f", shown(diff, low), shown(diff, high));
+	}
 	if (c->before > 0 && c->after > 0)
 		snprintf(ratio, sizeof(ratio), "x%.3f", c->after / c->before);
 	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  %-7s ", shown(diff, c->before),
@@ -68,6 +73,58 @@ static void put_row(const struct diff *diff, const struct diff_row *row, FILE *o
 		fit__name(out, name, -NAME_WIDTH);
 	}
 	fputc('\n', out);
+}
+
+/* How large a change could be seen at all: of the rows that are more than all but nothing, the middle one and the worst. */
+#define MATTERS 0.01 /* of the heaviest row */
+
+struct sight {
+	double middle, worst;
+	struct diff_key key; /* of the worst */
+	uint32_t n;
+};
+
+static int rising(const void *left, const void *right)
+{
+	const double *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+static double weight_of(const struct diff_row *row)
+{
+	return row->too_few || row->comparison.margin < 0 ? 0 : fmax(row->comparison.before, row->comparison.after);
+}
+
+static int see(const struct diff *diff, struct sight *ret)
+{
+	_cleanup_free_ double *margins = NULL;
+	double heaviest = 0;
+	uint32_t i, n = 0;
+	int by;
+
+	*ret = (struct sight){};
+	for (by = 0; by < REPORT_BY_COUNT; by++)
+		for (i = 0; i < diff->tables[by].n_rows; i++, n++)
+			heaviest = fmax(heaviest, weight_of(&diff->tables[by].rows[i]));
+	margins = calloc(n + 1, sizeof(*margins));
+	if (!margins)
+		return -ENOMEM;
+	for (by = 0; by < REPORT_BY_COUNT; by++)
+		for (i = 0; i < diff->tables[by].n_rows; i++) {
+			const struct diff_row *row = &diff->tables[by].rows[i];
+
+			if (!weight_of(row) || weight_of(row) < MATTERS * heaviest)
+				continue;
+			margins[ret->n++] = row->comparison.margin;
+			if (row->comparison.margin <= ret->worst)
+				continue;
+			ret->worst = row->comparison.margin;
+			ret->key = diff__key(diff, row->row);
+		}
+	qsort(margins, ret->n, sizeof(*margins), rising);
+	ret->middle = margins[ret->n / 2];
+	return 0;
 }
 
 /* What was compared, and of how much of that it is not known how much it varies. */
@@ -122,13 +179,46 @@ static void put_verdict(const struct diff *diff, const struct compared *all, FIL
 		      "longer,\nor several times a side.\n",
 		      out);
 	else if (!all->differ)
-		fprintf(out, "\nNothing surely differs: %u row%s compared.%s\n", all->rows - all->unknown,
-			all->rows - all->unknown == 1 ? " was" : "s were",
+		fprintf(out, "\nNothing surely differs: %u row%s compared.%s This does not say that they are equal.\n",
+			all->rows - all->unknown, all->rows - all->unknown == 1 ? " was" : "s were",
 			diff->options->top ? "" : " --top 10 shows the heaviest all the same.");
 	if (all->unknown && all->unknown < all->rows)
 		fputs("\nOf some rows a recording is too short to tell how much they vary: record for longer, or several times "
 		      "a side.\n",
 		      out);
+}
+
+static void put_sight(const struct diff *diff, FILE *out)
+{
+	const char *unit = diff->per == DIFF_SHARE ? "points" : "ms a compile";
+	struct sight sight;
+
+	if (see(diff, &sight) || !sight.n)
+		return;
+	fprintf(out, "\nOf these recordings, a change is told from chance where it is larger than %.2g %s (half of the rows that\n"
+		     "weigh something), and than %.2g %s in all of them, the widest: %s %s.\n",
+		shown(diff, sight.middle), unit, shown(diff, sight.worst), unit, report_names[sight.key.by], sight.key.name);
+	fputs("More recordings a side, or longer ones, see smaller changes. What a program does once (it starts, it imports) or\n"
+	      "in turn is seen as chance, and makes this large: leave it out with --window, or record it several times a side.\n",
+	      out);
+}
+
+/* Of the time that other rows share. */
+static void put_base(const struct diff *diff, FILE *out)
+{
+	uint64_t collector[2] = {}, time[2] = {};
+	uint32_t i;
+
+	for (i = 0; i < diff->read; i++) {
+		collector[diff->recordings[i].after] += diff->recordings[i].collector;
+		time[diff->recordings[i].after] += diff->recordings[i].time;
+	}
+	if (diff->per != DIFF_SHARE || !(collector[0] + collector[1]) || !time[0] || !time[1])
+		return;
+	fprintf(out, "  " CLASS_COLLECTOR " is a share of all of it; every other row is a share of the time without " CLASS_COLLECTOR
+		     " (%.3f s before, %.3f s after),\n  so that a column with " CLASS_COLLECTOR
+		     " is more than 100 %%, and shares are larger than those of `cprofd report`\n",
+		(double)(time[0] - collector[0]) / 1e9, (double)(time[1] - collector[1]) / 1e9);
 }
 
 int diff__text(const struct diff *diff, FILE *out)
@@ -143,6 +233,7 @@ int diff__text(const struct diff *diff, FILE *out)
 		diff->wall ? "wall time" : "CPU time",
 		diff->per == DIFF_SHARE ? "" : " for each outermost compile",
 		diff->options->inclusive ? "inclusive" : "exclusive", 100 * diff->options->level);
+	put_base(diff, out);
 	for (by = 0; by < REPORT_BY_COUNT; by++) {
 		struct compared compared;
 
@@ -155,6 +246,7 @@ int diff__text(const struct diff *diff, FILE *out)
 		all.differ += compared.differ;
 	}
 	put_verdict(diff, &all, out);
+	put_sight(diff, out);
 	fprintf(out,
 		"\nChanges are %s. How sure they are comes from how blocks of each recording vary, "
 		"and\n"

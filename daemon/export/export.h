@@ -41,6 +41,7 @@ struct export_missing {
 
 struct export_report {
 	uint64_t samples;       /* that went into the file */
+	uint64_t span;          /* ns: the recording's, from its start to its end, whatever the window is */
 	uint32_t threads;
 	uint64_t wall, cpu;     /* ns, sums over the threads shown */
 	uint64_t bin;           /* ns: samples were merged within bins of this length; 0: not */

@@ -16,6 +16,8 @@
 /* What a function, a frame or a stack answers to. */
 #define HAS_FUNCTION 1u
 #define HAS_MODULE 2u
+#define HAS_HOLE 4u /* frames are missing in it */
+#define HOLE "(cut: " /* so the note in their place begins */
 
 /* A filter of one name: was it met, and what was met that is like it? */
 struct name {
@@ -31,7 +33,8 @@ struct filter {
 	bool whole; /* threads and windows are cut here */
 	bool noted; /* this epoch's tables begin with the note */
 	uint8_t need;
-	uint64_t origin;
+	uint64_t origin, last;	 /* instants: the session's first, the last one told of */
+	uint64_t kept, kept_whole; /* samples, and those without a hole, where `whole` */
 	struct name class_name, function, module, thread;
 	struct class_names classes;
 	struct buf functions, frames, stacks; /* uint8_t: HAS_* by id of the epoch */
@@ -60,12 +63,18 @@ static int tell_note(struct filter *filter)
 	const struct frame_row frame = {.offset = -1};
 	const struct stack_row stack = {};
 
-	if (filter->noted)
+	if (filter->noted || filter->whole)
 		return 0;
 	filter->noted = true;
 	return hand_on(filter, EVENT_FUNCTIONS, 0, 1, &function)
 		       ?: hand_on(filter, EVENT_FRAMES, 0, 1, &frame)
 		       ?: hand_on(filter, EVENT_STACKS, 1, 1, &stack);
+}
+
+/* How far the note moves the ids of a table up. */
+static uint32_t shift(const struct filter *filter)
+{
+	return !filter->whole;
 }
 
 /* The rows of the event, to be changed; NULL: out of memory. */
@@ -94,6 +103,8 @@ static uint8_t has(struct filter *filter, const struct function_row *row)
 		else if (!filter->module.met)
 			close__offer(&filter->module.close, module);
 	}
+	if (row->kind == FUNCTION_NOTE && !strncmp(row->name, HOLE, strlen(HOLE)))
+		answer |= HAS_HOLE;
 	filter->function.met |= (answer & HAS_FUNCTION) != 0;
 	filter->module.met |= (answer & HAS_MODULE) != 0;
 	return answer;
@@ -110,7 +121,7 @@ static int on_functions(struct filter *filter, const struct event_rows *event)
 		if (buf__append(&filter->functions, &answer, 1))
 			return -ENOMEM;
 	}
-	return hand_on(filter, EVENT_FUNCTIONS, event->first + 1, event->n, event->rows);
+	return hand_on(filter, EVENT_FUNCTIONS, event->first + shift(filter), event->n, event->rows);
 }
 
 static int on_frames(struct filter *filter, const struct event_rows *event)
@@ -121,9 +132,9 @@ static int on_frames(struct filter *filter, const struct event_rows *event)
 	for (i = 0; row && i < event->n; i++) {
 		if (buf__append(&filter->frames, &filter->functions.data[row[i].function], 1))
 			return -ENOMEM;
-		row[i].function++;
+		row[i].function += shift(filter);
 	}
-	return row ? hand_on(filter, EVENT_FRAMES, event->first + 1, event->n, row) : -ENOMEM;
+	return row ? hand_on(filter, EVENT_FRAMES, event->first + shift(filter), event->n, row) : -ENOMEM;
 }
 
 static int on_stacks(struct filter *filter, const struct event_rows *event)
@@ -137,10 +148,10 @@ static int on_stacks(struct filter *filter, const struct event_rows *event)
 
 		if (buf__append(&filter->stacks, &answer, 1))
 			return -ENOMEM;
-		row[i].frame++;
-		row[i].parent += row[i].parent != 0;
+		row[i].frame += shift(filter);
+		row[i].parent += row[i].parent ? shift(filter) : 0;
 	}
-	return row ? hand_on(filter, EVENT_STACKS, event->first + 1, event->n, row) : -ENOMEM;
+	return row ? hand_on(filter, EVENT_STACKS, event->first + shift(filter), event->n, row) : -ENOMEM;
 }
 
 /* What triggered a compile is a stack. */
@@ -150,11 +161,11 @@ static int on_units(struct filter *filter, const struct event_rows *event)
 	uint32_t i;
 
 	for (i = 0; row && i < event->n; i++)
-		row[i].trigger += row[i].trigger != 0;
+		row[i].trigger += row[i].trigger ? shift(filter) : 0;
 	return row ? hand_on(filter, EVENT_UNITS, event->first, event->n, row) : -ENOMEM;
 }
 
-/* --- samples --- */
+/* --- which samples --- */
 
 static int of_class(struct filter *filter, uint32_t id, bool *ret)
 {
@@ -177,34 +188,139 @@ static int of_class(struct filter *filter, uint32_t id, bool *ret)
 	return 0;
 }
 
-/* Of whole samples: of a thread and in a window that is asked for. */
-static bool in_place(const struct filter *filter, const struct sample_row *row)
+static int passes(struct filter *filter, const struct sample_row *row, bool *ret)
 {
-	uint64_t since = row->time > filter->origin ? row->time - filter->origin : 0;
+	int err = of_class(filter, row->class_id, ret);
 
-	if (!filter->whole)
-		return true;
-	return ITEM(filter->threads, bool, row->thread) && since >= filter->options->from &&
-	       (!filter->options->to || since <= filter->options->to);
+	*ret = *ret && ((uint8_t)filter->stacks.data[row->stack] & filter->need) == filter->need;
+	return err;
 }
+
+/* --- a recording's own window: what is outside of it goes, also of a sample --- */
+
+static uint64_t low(const struct filter *filter)
+{
+	uint64_t time;
+
+	return __builtin_add_overflow(filter->origin, filter->options->from, &time) ? UINT64_MAX : time;
+}
+
+static uint64_t high(const struct filter *filter)
+{
+	uint64_t time;
+
+	return !filter->options->to || __builtin_add_overflow(filter->origin, filter->options->to, &time) ? UINT64_MAX : time;
+}
+
+static uint64_t within(const struct filter *filter, uint64_t time)
+{
+	time = time > low(filter) ? time : low(filter);
+	return time < high(filter) ? time : high(filter);
+}
+
+/* Of the `ns` before `time`. */
+static uint64_t part(const struct filter *filter, uint64_t time, uint64_t ns)
+{
+	uint64_t from = time > ns ? time - ns : 0;
+
+	return within(filter, time) - within(filter, from);
+}
+
+/* The sample's times are cut as the model does it; false: none of it is in the window. */
+static bool cut(const struct filter *filter, struct sample_row *row)
+{
+	bool inside = row->time >= low(filter) && row->time <= high(filter);
+	uint64_t wall = part(filter, row->time, row->wall), cpu = part(filter, row->time, row->cpu);
+
+	if (!filter->options->from && !filter->options->to)
+		return true;
+	row->time = within(filter, row->time);
+	row->wall = wall;
+	row->cpu = cpu;
+	return inside || wall || cpu;
+}
+
+/* Samples that do not pass are not in the file: the next one's own times say where it begins, so that nothing moves. */
+static int keep_samples(struct filter *filter, const struct event_samples *event)
+{
+	struct event out = {.kind = EVENT_SAMPLES};
+	bool pass;
+	uint32_t i;
+	int err = 0;
+
+	buf__clear(&filter->rows);
+	for (i = 0; i < event->n && !err; i++) {
+		struct sample_row row = event->rows[i];
+
+		err = passes(filter, &row, &pass);
+		if (err || !pass || !ITEM(filter->threads, bool, row.thread) || !cut(filter, &row))
+			continue;
+		filter->kept++;
+		filter->kept_whole += row.stack && !((uint8_t)filter->stacks.data[row.stack] & HAS_HOLE);
+		err = buf__append(&filter->rows, &row, sizeof(row));
+	}
+	out.samples = (struct event_samples){LENGTH(filter->rows, struct sample_row), (struct sample_row *)filter->rows.data};
+	return err || !out.samples.n ? err : filter->next->event(filter->next, &out);
+}
+
+/* The rest, where a recording is made: its times, and the ledger's counts of samples. How native stacks ended, and what was
+ * lost, is told of the session as a whole: the former is left out. */
+static int keep_event(struct filter *filter, const struct event *event)
+{
+	struct event out = *event;
+	bool known;
+
+	switch (event->kind) {
+	case EVENT_PROCESS:
+		out.process.time = within(filter, event->process.time);
+		break;
+	case EVENT_THREAD:
+		out.thread.time = within(filter, event->thread.time);
+		break;
+	case EVENT_THREAD_END:
+		known = !filter__wanted(filter->options) && ITEM(filter->threads, bool, event->ending.id);
+		out.ending.wall = known ? part(filter, event->ending.time, event->ending.wall) : 0;
+		out.ending.cpu = known ? part(filter, event->ending.time, event->ending.cpu) : 0;
+		out.ending.time = within(filter, event->ending.time);
+		break;
+	case EVENT_PROCESS_END:
+		out.ending.time = within(filter, event->ending.time);
+		break;
+	case EVENT_LEDGER:
+		out.ledger.time = within(filter, event->ledger.time);
+		out.ledger.samples = filter->kept;
+		out.ledger.whole = filter->kept_whole;
+		out.ledger.native = out.ledger.native_whole = out.ledger.stops_more = 0;
+		out.ledger.n_stops = 0;
+		break;
+	case EVENT_END:
+		out.end.time = within(filter, event->end.time);
+		break;
+	default:
+		break;
+	}
+	return filter->next->event(filter->next, &out);
+}
+
+/* --- samples --- */
 
 static int on_samples(struct filter *filter, const struct event_samples *event)
 {
 	struct event out = {.kind = EVENT_SAMPLES};
 	struct sample_row *row;
 	uint32_t i;
-	bool passes;
+	bool pass;
 	int err = 0;
 
+	if (filter->whole)
+		return keep_samples(filter, event);
 	buf__clear(&filter->rows);
 	if (buf__append(&filter->rows, event->rows, event->n * sizeof(*row)))
 		return -ENOMEM;
 	row = (struct sample_row *)filter->rows.data;
 	for (i = 0; i < event->n && !err; i++, row++) {
-		err = of_class(filter, row->class_id, &passes);
-		passes = passes && in_place(filter, row) &&
-			 ((uint8_t)filter->stacks.data[row->stack] & filter->need) == filter->need;
-		if (passes) {
+		err = passes(filter, row, &pass);
+		if (pass) {
 			row->stack += row->stack != 0;
 			continue;
 		}
@@ -213,6 +329,17 @@ static int on_samples(struct filter *filter, const struct event_samples *event)
 	}
 	out.samples = (struct event_samples){event->n, (struct sample_row *)filter->rows.data};
 	return err ? err : filter->next->event(filter->next, &out);
+}
+
+static void note_time(struct filter *filter, const struct event *event)
+{
+	uint64_t time = event->kind == EVENT_END	? event->end.time
+			: event->kind == EVENT_LEDGER ? event->ledger.time
+			: event->kind == EVENT_SAMPLES && event->samples.n
+				? event->samples.rows[event->samples.n - 1].time
+				: 0;
+
+	filter->last = time > filter->last ? time : filter->last;
 }
 
 /* --- the rest --- */
@@ -253,6 +380,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	struct filter *filter = (struct filter *)self;
 	int err = 0;
 
+	note_time(filter, event);
 	switch (event->kind) {
 	case EVENT_FUNCTIONS:
 		return tell_note(filter) ?: on_functions(filter, &event->rows);
@@ -280,6 +408,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 	default:
 		break;
 	}
+	if (!err && filter->whole)
+		return keep_event(filter, event);
 	return err ? err : filter->next->event(filter->next, event);
 }
 
@@ -315,6 +445,16 @@ int filter__new(const struct export_options *options, bool whole, struct event_s
 struct event_sink *filter__sink(struct filter *filter)
 {
 	return &filter->sink;
+}
+
+uint64_t filter__kept(const struct filter *filter)
+{
+	return filter->kept;
+}
+
+uint64_t filter__span(const struct filter *filter)
+{
+	return filter->last > filter->origin ? filter->last - filter->origin : 0;
 }
 
 int filter__missing(const struct filter *filter, struct export_missing *ret)

@@ -5,9 +5,12 @@
  * function and one of the module, that are asked for. Another one keeps its
  * place and its times, so that a thread's time still adds up, but its stack is
  * one note, FILTER_LEFT_OUT. Threads and windows are cut by the model (exactly,
- * also inside a sample), or here, by whole samples, for a recording (`whole`).
+ * also inside a sample). The note takes the first row of each table; all other
+ * ids move up by one.
  *
- * The note takes the first row of each table; all other ids move up by one.
+ * Where a recording is made (`whole`), samples that do not pass are not in it, a
+ * window ends it (its times are cut as the model does it), and ids stay: to a reader
+ * a thread's time between two samples of it is time that was not recorded.
  * Owner: the options and `next` are borrowed. Threading: none kept. Errors: -errno. */
 #ifndef CPROFD_EXPORT_FILTER_H
 #define CPROFD_EXPORT_FILTER_H
@@ -25,6 +28,9 @@ bool filter__wanted(const struct export_options *options);
 int filter__new(const struct export_options *options, bool whole, struct event_sink *next,
 		struct filter **ret);
 struct event_sink *filter__sink(struct filter *filter);
+/* After the reading of a recording: samples that are in it, and how long all of it was, ns. */
+uint64_t filter__kept(const struct filter *filter);
+uint64_t filter__span(const struct filter *filter);
 /* After the reading. -ENOENT: a name that nothing answers to. */
 int filter__missing(const struct filter *filter, struct export_missing *ret);
 struct filter *filter__free(struct filter *filter); /* NULL */

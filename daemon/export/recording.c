@@ -1,6 +1,5 @@
 /* The recording itself: a copy, byte for byte; with a filter (or a thread, or a
- * window) the same events again, where samples that do not pass have given up
- * their stack. */
+ * window) the same events again, without the samples that do not pass. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,13 +33,11 @@ struct rewriter {
 	struct event_sink sink;
 	struct recording_writer *writer;
 	struct buf line;
-	struct export_report *report;
 };
 
 static int rewrite_event(struct event_sink *self, const struct event *event)
 {
 	struct rewriter *rewriter = (struct rewriter *)self;
-	uint32_t i;
 	int err;
 
 	buf__clear(&rewriter->line);
@@ -52,15 +49,13 @@ static int rewrite_event(struct event_sink *self, const struct event *event)
 	 * off. */
 	if (!err && event->kind == EVENT_LEDGER)
 		err = recording_writer__flush(rewriter->writer);
-	for (i = 0; event->kind == EVENT_SAMPLES && i < event->samples.n; i++)
-		rewriter->report->samples += event->samples.rows[i].stack != 1;
 	return err;
 }
 
 static int rewrite(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret)
 {
-	struct rewriter rewriter = {.sink = {rewrite_event}, .report = ret};
+	struct rewriter rewriter = {.sink = {rewrite_event}};
 	struct filter *filter = NULL;
 	int err = fflush(out) ? -errno : 0;
 
@@ -69,6 +64,10 @@ static int rewrite(int recording_fd, const struct export_options *options, FILE 
 	err = err ?: recording__read(recording_fd, filter__sink(filter), &ret->cut);
 	err = err ?: filter__missing(filter, &ret->missing);
 	err = err ?: recording_writer__flush(rewriter.writer);
+	if (filter) {
+		ret->samples = filter__kept(filter);
+		ret->span = filter__span(filter);
+	}
 	recording_writer__free(rewriter.writer);
 	filter__free(filter);
 	buf__free(&rewriter.line);

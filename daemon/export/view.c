@@ -95,7 +95,7 @@ void model__report(const struct model *model, struct export_report *ret)
 {
 	uint32_t i;
 
-	*ret = (struct export_report){.cut = model->cut, .no_waits = model->options->idle && !model->waits_asked, .missing = ret->missing};
+	*ret = (struct export_report){.span = model->finish, .cut = model->cut, .no_waits = model->options->idle && !model->waits_asked, .missing = ret->missing};
 	for (i = 0; i < model__threads(model); i++) {
 		const struct model_thread *thread = model__thread(model, i);
 

@@ -11,6 +11,7 @@ struct report_file {
 	int32_t pid;
 	uint32_t rate, threads;
 	uint64_t realtime, span;      /* ns; span: of the window */
+	uint64_t whole_span;	      /* ns; whatever the window is */
 	uint64_t samples, whole;      /* by the ledger */
 	uint64_t cpu, wall;	      /* of the threads shown */
 	uint64_t idle, not_recorded;  /* parts of wall */

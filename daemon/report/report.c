@@ -238,6 +238,7 @@ static int describe(struct report *report, const char *name)
 	struct export_report sums = {};
 
 	model__report(model, &sums);
+	file->whole_span = sums.span;
 	file->name = strdup(name);
 	file->command = strdup(model->command);
 	file->mode = strdup(model->mode);
@@ -375,6 +376,17 @@ bool report__empty(const struct report *report)
 		if (report->file[i].shown.wall)
 			return false;
 	return true;
+}
+
+uint64_t report__span(const struct report *report)
+{
+	uint64_t longest = 0;
+	uint32_t i;
+
+	for (i = 0; i < report->read; i++)
+		if (report->file[i].whole_span > longest)
+			longest = report->file[i].whole_span;
+	return longest;
 }
 
 const char *kind__name(uint8_t kind)

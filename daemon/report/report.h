@@ -87,5 +87,7 @@ int report__csv(struct report *report, FILE *out);
 
 /* True: no recording has time that passes the filters. */
 bool report__empty(const struct report *report);
+/* Of the longest recording, whatever the window is; ns. */
+uint64_t report__span(const struct report *report);
 
 #endif

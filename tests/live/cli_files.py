@@ -119,6 +119,26 @@ def test_convert():
             with open(os.path.join(work, name), "rb") as file:
                 expect(file.read(len(begin)) == begin, name + " is of another format")
         fails(2, "-f pprof, but x.svg is a name for svg", run=cprofd("convert", recording, "-f", "pprof", "-o", "x.svg", cwd=work))
+        for name, *options in (("a.cprof",), ("a.cprof", "--window", "0.5,1"), ("other.cprof",)):
+            if name != "a.cprof":
+                os.link(recording, os.path.join(work, name))
+            before = open(recording, "rb").read()
+            fails(2, "is the recording that is to be read", run=cprofd("convert", recording, "-o", name, *options, cwd=work))
+            expect(open(recording, "rb").read() == before, "the input was written")
+        before = open(os.path.join(work, "a.json"), "rb").read()
+        for form in ("speedscope", "collapsed", "svg", "pprof", "events"):
+            run = cprofd("convert", recording, "-f", form, "--window", "50,60", "-o", "none." + form, cwd=work)
+            fails(1, "no sample passes the filters", "long", run=run)
+        fails(1, "no sample passes the filters", run=cprofd("convert", recording, "--window", "50,60", "-o", "a.json", cwd=work))
+        fails(1, "no sample passes the filters", run=cprofd("report", recording, "--window", "50,60", cwd=work))
+        expect(open(os.path.join(work, "a.json"), "rb").read() == before, "a good file was replaced by nothing")
+        expect(not [name for name in os.listdir(work) if "none" in name], "an empty file is left", os.listdir(work))
+        fails(2, "no format has the ending .xyz", ".folded", run=cprofd("convert", recording, "-o", "z.xyz", cwd=work))
+        fails(0, "speedscope)", run=cprofd("convert", recording, "-o", "noending", cwd=work))
+        run = cprofd("convert", recording, "-o", "none/z.svg", cwd=work)
+        fails(1, "cannot be written", run=run)
+        expect("sampled" not in run.err, "nothing is sampled here", run.err)
+        fails(1, "cprofd report %s --by=" % recording, run=cprofd("convert", recording, "-o", "z.svg", "--class", "nonsense", cwd=work))
         fails(2, "no HTML", run=cprofd("convert", recording, "-o", "x.html", cwd=work))
         fails(0, run=cprofd("convert", recording, "-f", "events", "-o", "x.json", cwd=work))
         with open(recording, "rb") as file:

@@ -31,6 +31,10 @@ def test_recorded_by_its_own_name():
     with folder() as work:
         run = cprofd("record", "-o", "a.cprof", "--", PYTHON, "-c", BUSY + "busy(1)", "an argument", cwd=work)
         fails(0, "ended with status 0", run=run)
+        for options, status in (((), 0), (("--exit-status",), 3)):
+            failed = cprofd("record", *options, "-o", "c.cprof", "--", "sh", "-c", "exit 3", cwd=work)
+            fails(status, "sh ended with status 3", run=failed)
+            expect("status 3" in failed.err.splitlines()[-1], "the last line", failed.err)
         expect(re.search(r"in 1 thread$", run.err, re.M), "one thread of one process", run.err)
         report = cprofd("report", "a.cprof", "--by=thread", cwd=work)
         head = report.out.split("\n")[0]

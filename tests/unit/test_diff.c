@@ -54,6 +54,7 @@ static void shares(void **state)
 	struct estimate a = estimate_of(60, 1), b = estimate_of(60, 7), c = estimate_of(200, 3),
 			none;
 	struct comparison comparison;
+	double low, high;
 
 	near(a.share, 0.118210777097, 1e-10);
 	near(a.variance, 1.5073421075e-05, 1e-9);
@@ -69,8 +70,17 @@ static void shares(void **state)
 	near(comparison.margin, 0.0176514115074, 1e-8);
 	near(comparison.change, c.share - a.share, 1e-12);
 	assert_false(comparison.differs);
+	comparison__range(&comparison, 1, &low, &high);
+	near(low, comparison.change - comparison.margin, 1e-12);
+	near(high, comparison.change + comparison.margin, 1e-12);
 	comparison = estimate__compare(&a, &c, &none, &none, 1, 0.999);
 	assert_true(comparison.margin > 3.2);
+	/* A share of 11.8 % can fall by that and grow by the rest; a time can grow without end. */
+	comparison__range(&comparison, 1, &low, &high);
+	near(low, -a.share, 1e-12);
+	near(high, 1 - a.share, 1e-12);
+	comparison__range(&comparison, 0, &low, &high);
+	assert_true(high > 3.2);
 	comparison = estimate__compare(&a, &none, &none, &none, 0, 0.999);
 	assert_true(comparison.margin < 0 && !comparison.differs);
 }
