@@ -150,6 +150,14 @@ static int function_index(struct tally *tally, const struct function_row *row, u
 	return 0;
 }
 
+static int line_index(struct tally *tally, uint32_t function, uint32_t line, uint32_t *ret)
+{
+	const struct tally_function *of = &AT(tally->functions, struct tally_function, function);
+	const struct function_row row = {.name = of->name, .file = of->file, .line = line};
+
+	return function_index(tally, &row, ret);
+}
+
 static bool is_told(const struct tally *tally, uint32_t id, bool innermost)
 {
 	const struct node *node = &AT(tally->nodes, struct node, id);
@@ -213,9 +221,16 @@ static int add_frames(struct tally *tally, const struct event_rows *event)
 
 	if (vector__grow(&tally->frames, event->first + event->n, sizeof(uint32_t)))
 		return -ENOMEM;
-	for (i = 0; i < event->n; i++)
-		AT(tally->frames, uint32_t, event->first + i) =
-			AT(tally->names, uint32_t, rows[i].function);
+	for (i = 0; i < event->n; i++) {
+		uint32_t *frame = &AT(tally->frames, uint32_t, event->first + i), line;
+
+		*frame = AT(tally->names, uint32_t, rows[i].function);
+		if (!tally->result.lines || !rows[i].line)
+			continue;
+		if (line_index(tally, *frame & ~(INTERPRETER | PYTHON), rows[i].line, &line))
+			return -ENOMEM;
+		*frame = line | (*frame & (INTERPRETER | PYTHON));
+	}
 	tally->frames.n = event->first + event->n;
 	return 0;
 }
@@ -385,13 +400,14 @@ static int on_event(struct event_sink *self, const struct event *event)
 	}
 }
 
-int tally__new(struct tally **ret)
+int tally__new(bool lines, struct tally **ret)
 {
 	struct tally *tally = calloc(1, sizeof(*tally));
 
 	if (!tally)
 		return -ENOMEM;
 	tally->sink.event = on_event;
+	tally->result.lines = lines;
 	/* Node 0 is the empty stack. */
 	if (hash_seed__draw(&tally->seed) || vector__grow(&tally->nodes, 1, sizeof(struct node))) {
 		free(tally);

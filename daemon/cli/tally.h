@@ -37,11 +37,13 @@ struct tally_stop {
 #define TALLY_STOPS 16u
 
 struct tally;
-int tally__new(struct tally **ret);
+/* `lines`: each line of a function is one of its own, where it is known. */
+int tally__new(bool lines, struct tally **ret);
 struct tally *tally__free(struct tally *tally);
 struct event_sink *tally__sink(struct tally *tally);
 
 struct tally_result {
+	bool lines;                    /* functions are lines */
 	uint32_t rate;                 /* asked for */
 	uint64_t samples, whole;       /* by the ledger */
 	uint64_t native, native_whole; /* likewise; native 0: no native stacks */

@@ -42,7 +42,7 @@ struct chain {
 	X(TYPES, "new types", "types of the arguments that it had not been compiled for")                             \
 	X(AGAIN, "same types", "the same types again: another object of the function, or a cache that did not hold")  \
 	X(MEANWHILE, "meanwhile", "the same types, while that was still being compiled")                              \
-	X(UNKNOWN, "not known", "not known: whether it is the same function is not")
+	X(UNKNOWN, "not known", "it may be another function: where it is defined is not known, or is no file")
 #define REPORT_REASON_ENUM(id, name, words) REASON_##id,
 enum reason { REPORT_REASONS(REPORT_REASON_ENUM) REASON_COUNT };
 #undef REPORT_REASON_ENUM
@@ -131,6 +131,7 @@ const char *tree__kind(const struct row_key *key);
 /* units.c: rows of units. */
 struct row_key units__key(const struct unit_node *node);
 #define ROW_OUTSIDE "(outside of compiles)"
+#define ROW_NO_PASS "(in no known pass)"
 int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret);
 
 /* units_text.c, units_json.c: the tables of tree.c and compiles.c. */

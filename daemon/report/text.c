@@ -89,7 +89,7 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 		fprintf(out, " \xc2\xb1%7.3f", seconds(rank->inclusive_sd));
 	fprintf(out, " %6.2f", percent(rank->inclusive, table->total));
 	if (!shape.alone)
-		fprintf(out, " %9.2f", percent(rank->running, table->total));
+		fprintf(out, " %7.2f", percent(rank->running, table->total));
 	if (shape.counted && rank->calls > 0)
 		fprintf(out, "%10.3f %7.*f", seconds(rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
 	else if (shape.counted)
@@ -107,7 +107,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 		at += fprintf(out, "%10s%s %6s", "exclusive", sd, "%");
 	at += fprintf(out, "%11s%s %6s", shape.alone ? "seconds" : "inclusive", sd, "%");
 	if (!shape.alone)
-		at += fprintf(out, " %9s", "running %");
+		at += fprintf(out, " %7s", "sum %");
 	if (shape.counted)
 		at += fprintf(out, "%10s %7s", "elapsed", "times");
 	fprintf(out, "  %s\n", report_names[table->by]);
