@@ -5,6 +5,7 @@
 
 #include "classes/classes.h"
 #include "cli/cli.h"
+#include "cli/rhythm.h"
 #include "cli/summary.h"
 #include "cli/units.h"
 #include "cprofd/loss.h"
@@ -41,7 +42,7 @@ static double percent(uint64_t part, uint64_t whole)
 /* What 100 % are. */
 static uint64_t whole(const struct tally_result *result)
 {
-	return result->waits ? result->wall : result->cpu;
+	return result->waits ? result->wall - result->quiet : result->cpu;
 }
 
 static const char *plural(uint64_t n)
@@ -150,6 +151,9 @@ static void print_classes(const struct tally_result *result)
 	const char *before = result->waits ? "        time by class, waiting included: " : "        CPU time by class: ";
 	uint32_t i;
 
+	if (result->quiet_threads)
+		fprintf(stderr, "        %u thread%s that hardly ran waited %s: no part of the shares here\n", result->quiet_threads,
+			plural(result->quiet_threads), words__duration(result->quiet));
 	/* Without native stacks only what the kernel did is told apart. */
 	if (!result->native)
 		return;
@@ -262,23 +266,27 @@ static void print_nameless(const struct tally_result *result)
 			     "%.1f %% of the time is in functions without a name, as %s", percent(sum, whole(result)), heaviest->name);
 }
 
-int summary__print(int recording_fd, bool lines, uint64_t *ret_cpu)
+int summary__print(int recording_fd, bool lines, bool wall, uint64_t *ret_cpu)
 {
 	struct tally_result result;
 	struct units_summary units;
-	struct tally *tally;
+	struct rhythm rhythm;
+	struct tally *tally = NULL;
 	bool cut;
-	int err;
+	int err = 0;
 
 	*ret_cpu = 0;
-	err = tally__new(lines, &tally);
+	rhythm__init(&rhythm);
+	if (wall)
+		err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : recording__read(recording_fd, &rhythm.sink, &cut);
 	if (err)
-		return err;
+		goto out;
+	err = tally__new(lines, wall ? &rhythm : NULL, &tally);
+	if (err)
+		goto out;
 	err = units_summary__init(&units, tally__sink(tally));
-	if (err) {
-		tally__free(tally);
-		return err;
-	}
+	if (err)
+		goto out;
 	err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
 	if (!err)
 		err = recording__read(recording_fd, &units.sink, &cut);
@@ -300,6 +308,8 @@ int summary__print(int recording_fd, bool lines, uint64_t *ret_cpu)
 				     "no sample was taken: the target did not use the CPU meanwhile");
 	}
 	units_summary__free(&units);
+out:
 	tally__free(tally);
+	rhythm__free(&rhythm);
 	return err;
 }

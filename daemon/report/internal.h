@@ -14,6 +14,8 @@ struct report_file {
 	uint64_t samples, whole;      /* by the ledger */
 	uint64_t cpu, wall;	      /* of the threads shown */
 	uint64_t idle, not_recorded;  /* parts of wall */
+	uint32_t quiet_threads;       /* of these threads: how many hardly ran; in recordings of wall time alone */
+	uint64_t quiet_wall;	      /* ... and their part of wall */
 	struct times shown, left_out; /* left_out: by filters of samples */
 	struct buf losses;	      /* JSON: the members of an object */
 	bool cut;
@@ -59,6 +61,7 @@ struct report {
 	/* Rows that belong to rows: the Python lines that called a callee, the classes of a thread's time, the lines
 	 * that caused a compile. Of the other tables: none. */
 	struct table below[REPORT_BY_COUNT];
+	struct table ran;	   /* as that of classes, without threads that hardly ran: of recordings of wall time, in text */
 	struct table focus[2];	   /* one row: the function of callers, of callees */
 	struct export_missing missing;
 	struct intern thread_names;
