@@ -252,6 +252,7 @@ static void print_nameless(const struct tally_result *result)
 		heaviest = heaviest ? heaviest : &result->functions[i];
 		if (llvm_version(result->functions[i].name)) {
 			llvm += result->functions[i].self;
+			heaviest = version ? heaviest : &result->functions[i];
 			version = version ? version : llvm_version(result->functions[i].name);
 		}
 	}
