@@ -262,7 +262,7 @@ fuzz: $(FUZZ) ## hostile bytes for each parser; FUZZ_SECONDS each
 clean: ## everything that was built
 	$(Q)rm -rf build compile_commands.json
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { gsub(/[$$][$$]/, "$$", $$2); printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  variables: V=1 (say all), B=DIR, CC, PREFIX, DESTDIR, FUZZ_SECONDS'
 
 # Below build/pythons are sources of others, with *.d of another kind.

@@ -21,7 +21,7 @@
 #include "unwind/unwind.h"
 
 #define CALLABLES_MAX 65536u
-#define CALLABLE_COLLECTOR_NAME "(collector)"
+#define CALLABLE_COLLECTOR_NAME "(GC)"
 #define CALLABLE_MACHINERY_NAME "(call)"
 #define CALLABLE_ENTRY_NAME "(entry)"
 

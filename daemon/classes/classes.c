@@ -58,7 +58,7 @@ static struct trait python_trait(const char *name, const char *file)
 static struct trait interpreter_trait(const char *name)
 {
 	static const char *const collector[] = {"gc_collect_*", "_PyGC_Collect*", "PyGC_Collect", "collect_with_callback*", "collect", "collect [[]clone *", /* 3.8 */
-						"collect_generations*", "_Py_RunGC*", "(collector)"};
+						"collect_generations*", "_Py_RunGC*", "(GC)"};
 	static const char *const loop[] = {"_PyEval_EvalFrameDefault*", "_TAIL_CALL_*"};
 	struct trait trait = {TRAIT_INTERPRETER, 0};
 

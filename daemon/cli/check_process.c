@@ -9,6 +9,7 @@
 
 #include "broker/process.h"
 #include "cli/check.h"
+#include "cli/forbidden.h"
 #include "target/process.h"
 
 static void owner_of(pid_t pid, char *ret, size_t size)
@@ -89,7 +90,8 @@ void check__process(struct check_list *list, pid_t pid)
 	struct process_stat stat;
 	enum broker_error error;
 	struct check_row *row;
-	char owner[64], exe[PATH_MAX], path[64];
+	char owner[64], exe[PATH_MAX], path[64], why[256];
+	const char *hint;
 	ssize_t len;
 	int err;
 
@@ -110,9 +112,11 @@ void check__process(struct check_list *list, pid_t pid)
 	err = process__open(pid, &fds, &stat);
 	if (err) {
 		error = process__error(err);
-		row = check__add(list, "may it be read", CHECK_MISSING, "%s",
-				 broker_error__sentence(error));
-		check__help(row, "", broker_error__hint(error));
+		hint = broker_error__hint(error);
+		if (error != BROKER_ERROR_NOT_YOURS || !forbidden__to_root(pid, "NOT_YOURS", why, sizeof(why), &hint))
+			snprintf(why, sizeof(why), "%s", broker_error__sentence(error));
+		row = check__add(list, "may it be read", CHECK_MISSING, "%s", why);
+		check__help(row, "", hint);
 		return;
 	}
 	check__add(list, "may it be read", CHECK_OK, "yes");

@@ -6,6 +6,7 @@
 #include "broker/broker.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
+#include "cli/forbidden.h"
 
 #define PATIENCE_MS 20000
 
@@ -80,6 +81,9 @@ static void print_all(const json_t *all)
 static int take_line(const struct cli_options *options, const char *line, size_t len, json_t *threads)
 {
 	json_t *json = json_loadb(line, len, 0, NULL), *all;
+	const char *hint;
+	char why[256];
+	bool forbidden;
 
 	if (line__is(line, len, "dump") || !strcmp(word(json, "ev"), "dump")) {
 		json_object_del(json, "ev");
@@ -93,7 +97,9 @@ static int take_line(const struct cli_options *options, const char *line, size_t
 	}
 	all = json_object_get(json, "dump");
 	if (!json_is_object(all)) {
-		say__failure(json_string_value(json_object_get(json, "hint")), "%d: %s", options->pid, word(json, "error"));
+		hint = json_string_value(json_object_get(json, "hint"));
+		forbidden = forbidden__to_root(options->pid, word(json, "code"), why, sizeof(why), &hint);
+		say__failure(hint, "%d: %s", options->pid, forbidden ? why : word(json, "error"));
 		json_decref(json);
 		return CLI_COULD_NOT;
 	}

@@ -413,6 +413,10 @@ int help__run(const struct cli_options *options)
 		return CLI_DONE;
 	}
 	command = command__find(options->operands[0]);
+	if (!command && !strcmp(options->operands[0], "man")) {
+		say__failure("", "the man page: `man cprofd` once it is installed; `cprofd help --man` prints it, `make docs` makes build/cprofd.1");
+		return CLI_USAGE;
+	}
 	if (!command)
 		return command__unknown(options->operands[0]);
 	help__command(stdout, command);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/forbidden.h"
 #include "cli/live.h"
 #include "cli/user_rules.h"
 #include "events/loss_names.h"
@@ -15,6 +16,7 @@ int live__attach(struct live *live, const struct cli_options *options, pid_t pid
 	static const char *const words[] = {"false", "true"};
 	char request[512];
 
+	live->pid = pid;
 	snprintf(request, sizeof(request),
 		 "{\"req\":\"attach\",\"id\":%d,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"mode\":\"%s\",\"native\":\"%s\","
 		 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
@@ -42,6 +44,7 @@ static void on_answer(struct live *live, const json_t *answer)
 {
 	uint64_t id = number(answer, "id");
 	bool refused = !json_is_true(json_object_get(answer, "ok"));
+	const char *hint;
 
 	if (live->answered || (id != ATTACH_ID && !(id == USER_RULES_ID && refused)))
 		return;
@@ -50,6 +53,8 @@ static void on_answer(struct live *live, const json_t *answer)
 	live->refused = refused;
 	copy(live->error, sizeof(live->error), answer, "error");
 	copy(live->hint, sizeof(live->hint), answer, "hint");
+	if (refused && forbidden__to_root(live->pid, json_string_value(json_object_get(answer, "code")), live->error, sizeof(live->error), &hint))
+		snprintf(live->hint, sizeof(live->hint), "%s", hint);
 }
 
 static void on_ledger(struct live *live, json_t *ledger)

@@ -17,6 +17,7 @@ struct live {
 	bool answered, refused;          /* of the request `attach` */
 	bool ended;                      /* `end` came, or the other side is gone */
 	bool cut;                        /* without an `end` */
+	pid_t pid;                       /* that it was asked for */
 	uint32_t session;
 	char error[512], hint[512];      /* refused */
 	char reason[32], detail[512];    /* of `end` */

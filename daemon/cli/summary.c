@@ -5,6 +5,7 @@
 
 #include "classes/classes.h"
 #include "cli/cli.h"
+#include "cli/rhythm.h"
 #include "cli/summary.h"
 #include "cli/units.h"
 #include "cprofd/loss.h"
@@ -41,7 +42,7 @@ static double percent(uint64_t part, uint64_t whole)
 /* What 100 % are. */
 static uint64_t whole(const struct tally_result *result)
 {
-	return result->waits ? result->wall : result->cpu;
+	return result->waits ? result->wall - result->quiet : result->cpu;
 }
 
 static const char *plural(uint64_t n)
@@ -58,6 +59,11 @@ static uint64_t without_gil(const struct tally_result *result)
 		if (!strcmp(result->classes[i].name, class__name(CLASS_WITHOUT_GIL)))
 			return result->classes[i].cpu;
 	return 0;
+}
+
+static bool same_stacks(const struct tally_result *result)
+{
+	return result->native && result->native == result->samples && result->native_whole == result->whole;
 }
 
 static void print_counts(const struct tally_result *result)
@@ -77,9 +83,14 @@ static void print_counts(const struct tally_result *result)
 		return;
 	fputs("        ", stderr);
 	if (result->cpu >= RATE_NEEDS_NS)
-		fprintf(stderr, "rate reached: %s Hz of CPU time, asked for %u; ",
-			words__count(rate), result->rate);
-	fprintf(stderr, "whole stacks: %.2f %%\n", percent(result->whole, result->samples));
+		fprintf(stderr, "rate reached: %s Hz of CPU time, asked for %u%s",
+			words__count(rate), result->rate, same_stacks(result) ? "" : "; ");
+	else if (same_stacks(result))
+		fprintf(stderr, "asked for %u Hz", result->rate);
+	/* Where all samples have native stacks, their line below tells the same. */
+	if (!same_stacks(result))
+		fprintf(stderr, "whole stacks: %.2f %%", percent(result->whole, result->samples));
+	fputc('\n', stderr);
 	if (without_gil(result))
 		fprintf(stderr, "        with the GIL: %.1f %% of the CPU time; the rest has no stacks (-g): (without the GIL)\n",
 			100 - percent(without_gil(result), result->cpu));
@@ -125,8 +136,8 @@ static void print_native(const struct tally_result *result)
 	/* What is not whole is not rounded away. */
 	if (others && share > 99.99)
 		share = 99.99;
-	fprintf(stderr, "        native stacks: %.2f %% whole of %s%s%s\n", share, words__count(result->native), of_what(result),
-		others ? "; the others end at" : "");
+	fprintf(stderr, "        native stacks: %.2f %% whole of %s%s%s%s\n", share, words__count(result->native), of_what(result),
+		same_stacks(result) ? ", and so are Python's" : "", others ? "; the others end at" : "");
 	for (i = 0; i < result->n_stops && i < STOPS_SHOWN; i++) {
 		print_stop(&result->stops[i]);
 		others -= result->stops[i].count < others ? result->stops[i].count : others;
@@ -140,6 +151,9 @@ static void print_classes(const struct tally_result *result)
 	const char *before = result->waits ? "        time by class, waiting included: " : "        CPU time by class: ";
 	uint32_t i;
 
+	if (result->quiet_threads)
+		fprintf(stderr, "        %u thread%s that hardly ran waited %s: no part of the shares here\n", result->quiet_threads,
+			plural(result->quiet_threads), words__duration(result->quiet));
 	/* Without native stacks only what the kernel did is told apart. */
 	if (!result->native)
 		return;
@@ -182,14 +196,14 @@ static void print_functions(const struct tally_result *result)
 
 	if (!result->seen && !result->waits)
 		return;
-	fprintf(stderr, "\n%s by function%s:\n   self   total  (self: in its own code; total: also in what it called)\n",
-		result->waits ? "Time" : "CPU time", result->waits ? ", waiting included" : "");
+	fprintf(stderr, "\n%s by %s%s:\nexclusive  inclusive  (in its own code; also in what it called)\n",
+		result->waits ? "Time" : "CPU time", result->lines ? "line" : "function", result->waits ? ", waiting included" : "");
 	for (i = 0; i < result->n_functions && i < TOP; i++) {
 		const struct tally_function *function = &result->functions[i];
 
 		if (!function->self)
 			break;
-		fprintf(stderr, "%5.1f %%  %5.1f %%  ", percent(function->self, whole(result)),
+		fprintf(stderr, "%7.1f %%  %7.1f %%  ", percent(function->self, whole(result)),
 			percent(function->total, whole(result)));
 		if (!*function->file) {
 			fit__name(stderr, function->name, -(NAME_WIDTH + FILE_WIDTH));
@@ -214,11 +228,21 @@ static bool is_nameless(const char *name)
 	return plus && plus != name && strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3);
 }
 
+/* "libLLVM-14.so.1" -> 14; 0: another library. */
+static unsigned llvm_version(const char *name)
+{
+	unsigned version = 0;
+
+	return sscanf(name, "libLLVM-%u.so", &version) == 1 || sscanf(name, "libLLVM.so.%u", &version) == 1 ? version : 0;
+}
+
 /* Said once, when it is much. */
 static void print_nameless(const struct tally_result *result)
 {
 	const struct tally_function *heaviest = NULL;
-	uint64_t sum = 0;
+	uint64_t sum = 0, llvm = 0;
+	unsigned version = 0;
+	char hint[256];
 	uint32_t i;
 
 	for (i = 0; i < result->n_functions; i++) {
@@ -226,29 +250,44 @@ static void print_nameless(const struct tally_result *result)
 			continue;
 		sum += result->functions[i].self;
 		heaviest = heaviest ? heaviest : &result->functions[i];
+		if (llvm_version(result->functions[i].name)) {
+			llvm += result->functions[i].self;
+			heaviest = version ? heaviest : &result->functions[i];
+			version = version ? version : llvm_version(result->functions[i].name);
+		}
 	}
+	snprintf(hint, sizeof(hint), "debug symbols of such files (their -dbgsym packages, or DEBUGINFOD_URLS in cprofd's environment) have them");
+	/* Debian's has names of what other files may call alone: most passes of LLVM are not among them. */
+	if (llvm > sum / 2)
+		snprintf(hint, sizeof(hint),
+			 "most of it is in LLVM, whose passes have no names then: on Debian DEBUGINFOD_URLS=https://debuginfod.debian.net\n"
+			 "        in cprofd's environment has them, or the package libllvm%u-dbgsym of its debug archive", version);
 	if (heaviest && percent(sum, whole(result)) >= NAMELESS_TELL_PERCENT)
-		say__failure("debug symbols of such files (their -dbgsym packages, or DEBUGINFOD_URLS in cprofd's environment) have them",
+		say__failure(hint,
 			     "%.1f %% of the time is in functions without a name, as %s", percent(sum, whole(result)), heaviest->name);
 }
 
-int summary__print(int recording_fd, uint64_t *ret_cpu)
+int summary__print(int recording_fd, bool lines, bool wall, uint64_t *ret_cpu)
 {
 	struct tally_result result;
 	struct units_summary units;
-	struct tally *tally;
+	struct rhythm rhythm;
+	struct tally *tally = NULL;
 	bool cut;
-	int err;
+	int err = 0;
 
 	*ret_cpu = 0;
-	err = tally__new(&tally);
+	rhythm__init(&rhythm);
+	if (wall)
+		err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : recording__read(recording_fd, &rhythm.sink, &cut);
 	if (err)
-		return err;
+		goto out;
+	err = tally__new(lines, wall ? &rhythm : NULL, &tally);
+	if (err)
+		goto out;
 	err = units_summary__init(&units, tally__sink(tally));
-	if (err) {
-		tally__free(tally);
-		return err;
-	}
+	if (err)
+		goto out;
 	err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
 	if (!err)
 		err = recording__read(recording_fd, &units.sink, &cut);
@@ -270,6 +309,8 @@ int summary__print(int recording_fd, uint64_t *ret_cpu)
 				     "no sample was taken: the target did not use the CPU meanwhile");
 	}
 	units_summary__free(&units);
+out:
 	tally__free(tally);
+	rhythm__free(&rhythm);
 	return err;
 }

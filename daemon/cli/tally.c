@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "cli/rhythm.h"
 #include "cli/tally.h"
 #include "export/class_names.h"
 #include "export/told.h"
@@ -57,6 +58,8 @@ struct tally {
 	struct event_sink sink;
 	struct tally_result result;
 	uint64_t begin;
+	const struct rhythm *rhythm;
+	struct rhythm_ids ids;
 	struct arena strings;
 	struct hash_seed seed;
 	/* of the epoch */
@@ -150,6 +153,14 @@ static int function_index(struct tally *tally, const struct function_row *row, u
 	return 0;
 }
 
+static int line_index(struct tally *tally, uint32_t function, uint32_t line, uint32_t *ret)
+{
+	const struct tally_function *of = &AT(tally->functions, struct tally_function, function);
+	const struct function_row row = {.name = of->name, .file = of->file, .line = line};
+
+	return function_index(tally, &row, ret);
+}
+
 static bool is_told(const struct tally *tally, uint32_t id, bool innermost)
 {
 	const struct node *node = &AT(tally->nodes, struct node, id);
@@ -213,9 +224,16 @@ static int add_frames(struct tally *tally, const struct event_rows *event)
 
 	if (vector__grow(&tally->frames, event->first + event->n, sizeof(uint32_t)))
 		return -ENOMEM;
-	for (i = 0; i < event->n; i++)
-		AT(tally->frames, uint32_t, event->first + i) =
-			AT(tally->names, uint32_t, rows[i].function);
+	for (i = 0; i < event->n; i++) {
+		uint32_t *frame = &AT(tally->frames, uint32_t, event->first + i), line;
+
+		*frame = AT(tally->names, uint32_t, rows[i].function);
+		if (!tally->result.lines || !rows[i].line)
+			continue;
+		if (line_index(tally, *frame & ~(INTERPRETER | PYTHON), rows[i].line, &line))
+			return -ENOMEM;
+		*frame = line | (*frame & (INTERPRETER | PYTHON));
+	}
 	tally->frames.n = event->first + event->n;
 	return 0;
 }
@@ -271,6 +289,10 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 		tally->result.seen += !row->cause; /* a tick */
 		tally->result.waits += row->cause != 0;
 		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;
+		if (tally->rhythm && rhythm__is_quiet(tally->rhythm, rhythm_ids__thread(&tally->ids, row->thread))) {
+			tally->result.quiet += row->wall;
+			continue;
+		}
 		if (row->stack)
 			AT(tally->nodes, struct node, AT(tally->nodes, struct node, row->stack).place).self += row->cause ? row->wall : row->cpu;
 		err = add_to_class(tally, row);
@@ -356,6 +378,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_PROCESS:
 		return add_known(&tally->processes, event->process.pid, event->process.start);
 	case EVENT_THREAD:
+		if (tally->rhythm && rhythm_ids__tell(&tally->ids, tally->rhythm, &event->thread))
+			return -ENOMEM;
 		return add_known(&tally->threads, event->thread.tid, event->thread.start);
 	case EVENT_FUNCTIONS:
 		return add_functions(tally, &event->rows);
@@ -369,6 +393,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return class_names__rows(&tally->class_names, &event->rows);
 	case EVENT_THREAD_END:
 		tally->result.wall += event->ending.wall;
+		if (tally->rhythm && rhythm__is_quiet(tally->rhythm, rhythm_ids__thread(&tally->ids, event->ending.id)))
+			tally->result.quiet += event->ending.wall;
 		tally->result.cpu += event->ending.cpu;
 		return 0;
 	case EVENT_LEDGER:
@@ -385,13 +411,16 @@ static int on_event(struct event_sink *self, const struct event *event)
 	}
 }
 
-int tally__new(struct tally **ret)
+int tally__new(bool lines, const struct rhythm *rhythm, struct tally **ret)
 {
 	struct tally *tally = calloc(1, sizeof(*tally));
 
 	if (!tally)
 		return -ENOMEM;
 	tally->sink.event = on_event;
+	tally->result.lines = lines;
+	tally->rhythm = rhythm;
+	tally->result.quiet_threads = rhythm ? rhythm__quiet(rhythm) : 0;
 	/* Node 0 is the empty stack. */
 	if (hash_seed__draw(&tally->seed) || vector__grow(&tally->nodes, 1, sizeof(struct node))) {
 		free(tally);
@@ -406,6 +435,7 @@ struct tally *tally__free(struct tally *tally)
 {
 	if (!tally)
 		return NULL;
+	rhythm_ids__free(&tally->ids);
 	free(tally->names.data);
 	free(tally->frames.data);
 	free(tally->nodes.data);

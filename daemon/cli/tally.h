@@ -37,11 +37,15 @@ struct tally_stop {
 #define TALLY_STOPS 16u
 
 struct tally;
-int tally__new(struct tally **ret);
+/* `lines`: each line of a function is one of its own, where it is known. `rhythm`: of a first reading, or NULL; then what
+ * threads waited that hardly ran in it is a sum of its own (`quiet`), and in no function or class. */
+struct rhythm;
+int tally__new(bool lines, const struct rhythm *rhythm, struct tally **ret);
 struct tally *tally__free(struct tally *tally);
 struct event_sink *tally__sink(struct tally *tally);
 
 struct tally_result {
+	bool lines;                    /* functions are lines */
 	uint32_t rate;                 /* asked for */
 	uint64_t samples, whole;       /* by the ledger */
 	uint64_t native, native_whole; /* likewise; native 0: no native stacks */
@@ -49,6 +53,8 @@ struct tally_result {
 	uint32_t n_stops;
 	uint64_t seen, waits;          /* what the recording holds: ticks, and stretches of waiting (then shares are of wall time) */
 	uint64_t cpu, wall;            /* ns, sums over the threads */
+	uint64_t quiet;                /* of wall: of threads that hardly ran */
+	uint32_t quiet_threads;
 	uint64_t span;                 /* ns from the session's start to its end */
 	uint64_t gap_events;
 	uint32_t threads, processes;

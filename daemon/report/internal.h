@@ -15,6 +15,8 @@ struct report_file {
 	uint64_t samples, whole;      /* by the ledger */
 	uint64_t cpu, wall;	      /* of the threads shown */
 	uint64_t idle, not_recorded;  /* parts of wall */
+	uint32_t quiet_threads;       /* of these threads: how many hardly ran; in recordings of wall time alone */
+	uint64_t quiet_wall;	      /* ... and their part of wall */
 	struct times shown, left_out; /* left_out: by filters of samples */
 	struct buf losses;	      /* JSON: the members of an object */
 	bool cut;
@@ -43,7 +45,7 @@ struct chain {
 	X(TYPES, "new types", "types of the arguments that it had not been compiled for")                             \
 	X(AGAIN, "same types", "the same types again: another object of the function, or a cache that did not hold")  \
 	X(MEANWHILE, "meanwhile", "the same types, while that was still being compiled")                              \
-	X(UNKNOWN, "not known", "not known: whether it is the same function is not")
+	X(UNKNOWN, "not known", "it may be another function: where it is defined is not known, or is no file")
 #define REPORT_REASON_ENUM(id, name, words) REASON_##id,
 enum reason { REPORT_REASONS(REPORT_REASON_ENUM) REASON_COUNT };
 #undef REPORT_REASON_ENUM
@@ -60,6 +62,7 @@ struct report {
 	/* Rows that belong to rows: the Python lines that called a callee, the classes of a thread's time, the lines
 	 * that caused a compile. Of the other tables: none. */
 	struct table below[REPORT_BY_COUNT];
+	struct table ran;	   /* as that of classes, without threads that hardly ran: of recordings of wall time, in text */
 	struct table focus[2];	   /* one row: the function of callers, of callees */
 	struct export_missing missing;
 	struct intern thread_names;
@@ -132,6 +135,7 @@ const char *tree__kind(const struct row_key *key);
 /* units.c: rows of units. */
 struct row_key units__key(const struct unit_node *node);
 #define ROW_OUTSIDE "(outside of compiles)"
+#define ROW_NO_PASS "(in no known pass)"
 int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret);
 
 /* units_text.c, units_json.c: the tables of tree.c and compiles.c. */

@@ -68,6 +68,7 @@ static int put_file(struct buf *out, const struct report_file *file)
 	err = err ?: put__number(out, "samples", file->samples) ?: put__number(out, "whole", file->whole);
 	err = err ?: put__number(out, "threads", file->threads) ?: put__number(out, "cpu_ns", file->cpu);
 	err = err ?: put__number(out, "wall_ns", file->wall) ?: put__number(out, "idle_ns", file->idle);
+	err = err ?: put__number(out, "quiet_threads", file->quiet_threads) ?: put__number(out, "quiet_wall_ns", file->quiet_wall);
 	err = err ?: put__number(out, "not_recorded_ns", file->not_recorded);
 	err = err ?: put__number(out, "shown_cpu_ns", file->shown.cpu);
 	err = err ?: put__number(out, "shown_wall_ns", file->shown.wall);

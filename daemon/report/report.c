@@ -40,6 +40,7 @@ int report__new(const struct report_options *options, uint32_t files, struct rep
 	report->tables[REPORT_CALLEES].lines = options->filter.lines;
 	for (i = 0; i < REPORT_BY_COUNT; i++)
 		err = err ?: table__init(&report->below[i], REPORT_LINE, files);
+	err = err ?: table__init(&report->ran, REPORT_CLASS, files);
 	err = err ?: table__init(&report->focus[0], REPORT_FUNCTION, files);
 	err = err ?: table__init(&report->focus[1], REPORT_FUNCTION, files);
 	if (err || !report->file) {
@@ -62,6 +63,7 @@ struct report *report__free(struct report *report)
 		table__free(&report->tables[i]);
 	for (i = 0; i < REPORT_BY_COUNT; i++)
 		table__free(&report->below[i]);
+	table__free(&report->ran);
 	table__free(&report->focus[0]);
 	table__free(&report->focus[1]);
 	for (i = 0; report->file && i < report->files; i++) {
@@ -162,6 +164,17 @@ static int add_whole(struct report *report, struct table *table, const struct ro
 	return 0;
 }
 
+#define QUIET_CPU 1000u /* one part of so many of the CPU time */
+#define QUIET_WALL 100u /* one part of so many of the wall time: less of it changes no share much */
+
+/* A thread that waited nearly all the time, beside others: of wall time its waiting would make half of all. */
+static bool is_quiet(const struct report *report, const struct model_thread *thread)
+{
+	const struct report_file *file = &report->file[report->read];
+
+	return report->model->wall_mode && thread->cpu < file->cpu / QUIET_CPU && thread->wall >= file->wall / QUIET_WALL;
+}
+
 /* The rows of the tables of threads and of classes. */
 static int add_part(struct report *report, const struct part *part, const struct times *times)
 {
@@ -192,15 +205,30 @@ static int add_part(struct report *report, const struct part *part, const struct
 	key.name = name;
 	key.detail = model__process(model, thread->process)->name;
 	err = add_whole(report, &report->tables[REPORT_CLASS], &class_key, times, &row);
+	if (is_quiet(report, thread))
+		file->quiet_wall += times->wall;
+	else
+		err = err ?: add_whole(report, &report->ran, &class_key, times, &row);
 	err = err ?: add_whole(report, &report->tables[REPORT_THREAD], &key, times, &class_key.parent);
 	return err ?: add_whole(report, &report->below[REPORT_THREAD], &class_key, times, &row);
 }
 
 static int add_parts(struct report *report)
 {
+	struct report_file *file = &report->file[report->read];
+	const struct model_thread *thread;
 	uint32_t i;
 	int err = 0;
 
+	for (i = 0; i < model__threads(report->model); i++) {
+		thread = model__thread(report->model, i);
+		file->cpu += thread->shown ? thread->cpu : 0;
+		file->wall += thread->shown ? thread->wall : 0;
+	}
+	for (i = 0; i < model__threads(report->model); i++) {
+		thread = model__thread(report->model, i);
+		file->quiet_threads += thread->shown && is_quiet(report, thread);
+	}
 	for (i = 0; i < report->parts.n && !err; i++) {
 		const struct part *part = (const struct part *)report->parts.keys.data + i;
 
@@ -290,6 +318,7 @@ static void start_file(struct report *report)
 		table__next(&report->tables[i], report->read);
 		table__next(&report->below[i], report->read);
 	}
+	table__next(&report->ran, report->read);
 	table__next(&report->focus[0], report->read);
 	table__next(&report->focus[1], report->read);
 	intern__free(&report->parts);
@@ -345,6 +374,8 @@ int report__finish(struct report *report)
 		if (report__wants(report, (enum report_by)i))
 			err = table__rank(&report->tables[i], i == REPORT_TREE ? &all : report->options, report->wall,
 					  ROW_NONE);
+	if (!err && report->ran.keys.n)
+		err = table__rank(&report->ran, report->options, report->wall, ROW_NONE);
 	if (!err && report__wants(report, REPORT_TREE))
 		err = tree__link(report);
 	if (report->options->sort != REPORT_SORT_DEFAULT)

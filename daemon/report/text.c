@@ -89,7 +89,7 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 		fprintf(out, " \xc2\xb1%7.3f", seconds(rank->inclusive_sd));
 	fprintf(out, " %6.2f", percent(rank->inclusive, table->total));
 	if (!shape.alone)
-		fprintf(out, " %9.2f", percent(rank->running, table->total));
+		fprintf(out, " %7.2f", percent(rank->running, table->total));
 	if (shape.counted && rank->calls > 0)
 		fprintf(out, "%10.3f %7.*f", seconds(rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
 	else if (shape.counted)
@@ -107,7 +107,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 		at += fprintf(out, "%10s%s %6s", "exclusive", sd, "%");
 	at += fprintf(out, "%11s%s %6s", shape.alone ? "seconds" : "inclusive", sd, "%");
 	if (!shape.alone)
-		at += fprintf(out, " %9s", "running %");
+		at += fprintf(out, " %7s", "sum %");
 	if (shape.counted)
 		at += fprintf(out, "%10s %7s", "elapsed", "times");
 	fprintf(out, "  %s\n", report_names[table->by]);
@@ -216,8 +216,23 @@ static const char *order_of(const struct report *report, const struct table *tab
 							    : "by exclusive time";
 }
 
+/* Threads that hardly ran, and what they waited: the mean over the recordings, as all times are. */
+static uint32_t quiet_threads(const struct report *report, double *ret_wall)
+{
+	uint32_t i, n = 0;
+
+	*ret_wall = 0;
+	for (i = 0; i < report->read; i++) {
+		n += report->file[i].quiet_threads;
+		*ret_wall += (double)report->file[i].quiet_wall / report->read;
+	}
+	return n;
+}
+
 static int put_table(struct report *report, struct table *table, FILE *out)
 {
+	double quiet_wall;
+	uint32_t quiet = table->by == REPORT_CLASS && report->wall ? quiet_threads(report, &quiet_wall) : 0;
 	struct shape shape = shape_of(report, table->by);
 	bool focused = table->by == REPORT_CALLERS || table->by == REPORT_CALLEES;
 	struct row_key before = {};
@@ -225,6 +240,8 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	uint32_t i;
 	int err = 0, at;
 
+	if (quiet)
+		table = &report->ran;
 	fprintf(out, "\nby %s", report_names[table->by]);
 	if (focused)
 		fprintf(out, " of %s",
@@ -232,6 +249,8 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 						    : report->options->callees);
 	fprintf(out, ", %s, %s: %u of %u rows; %% of %.3f s\n", report->wall ? "wall time" : "CPU time",
 		order_of(report, table, shape), table->n_ranks, table->n_rows, seconds(table->total));
+	if (quiet)
+		fprintf(out, "    (threads that ran; the others are the last line)\n");
 	if (!table->n_ranks) {
 		fputs("    none\n", out);
 		return 0;
@@ -245,6 +264,9 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 		err = put_below(report, table, table->ranks[i].row, at, &before, out);
 	}
 	intern__free(&shown);
+	if (quiet)
+		fprintf(out, "%11.3f %6s  in %u thread%s that hardly ran: no part of these shares\n", seconds(quiet_wall), "", quiet,
+			quiet == 1 ? "" : "s");
 	if (table->by == REPORT_UNIT && report->each.len) {
 		fprintf(out, "%*s", at, "");
 		units_text__chains(report, out);
@@ -284,7 +306,7 @@ static void put_legend(const struct report *report, FILE *out)
 		clock);
 	if (compiles)
 		fputs("Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
-		      "not be), and\n`elapsed` is the inclusive time by the clock: wall time, waiting included.\n",
+		      "not be), and\n`elapsed` is the inclusive time by the clock: wall time, waiting included, summed over the threads.\n",
 		      out);
 	if (report->gil)
 		fputs("What ran without the GIL has no stacks (-g): it counts for the compile that went on, and for no phase, pass or "

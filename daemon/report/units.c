@@ -4,7 +4,9 @@
  * Inclusive: a row that is in itself counts once. Exclusive: of a compile, without the compiles in
  * it; of a phase or a pass, without all that has a name in it. */
 #include <errno.h>
+#include <string.h>
 
+#include "classes/classes.h"
 #include "report/internal.h"
 
 #define ROW_NO_NAME "(name unknown)"
@@ -14,7 +16,8 @@ struct compiled_key {
 	uint32_t thread, node;
 };
 struct compiled {
-	struct times self; /* of samples whose innermost unit it is */
+	struct times self;   /* of samples whose innermost unit it is */
+	struct times native; /* ... and that are in a compiler's native code */
 	uint64_t calls;
 };
 
@@ -26,7 +29,7 @@ bool units__wanted(const struct report *report)
 }
 
 static int add_to(struct report *report, uint32_t thread, uint32_t node, const struct times *times,
-		  uint64_t calls)
+		  bool native, uint64_t calls)
 {
 	const struct compiled_key key = {thread, node};
 	const struct compiled none = {};
@@ -40,8 +43,16 @@ static int add_to(struct report *report, uint32_t thread, uint32_t node, const s
 		return err;
 	sum = (struct compiled *)report->compiled_times.data + id;
 	times__add(&sum->self, times);
+	if (native)
+		times__add(&sum->native, times);
 	sum->calls += calls;
 	return 0;
+}
+
+static bool in_native_code(const struct model *model)
+{
+	return !strcmp(class_names__name(&model->classes, model->class_now),
+		       class__name(CLASS_COMPILER));
 }
 
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
@@ -60,13 +71,13 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		return 0;
 	if (model->call_now != CALL_NONE)
 		call = unit_tree__call(&model->units, model->call_now);
-	err = add_to(report, thread->id, call ? call->node : 0, &times, 0);
+	err = add_to(report, thread->id, call ? call->node : 0, &times, call && in_native_code(model), 0);
 	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
 		call = unit_tree__call(&model->units, at);
 		if (call->met)
 			break; /* and so are those that it is in */
 		call->met = true;
-		err = add_to(report, thread->id, call->node, &none, 1);
+		err = add_to(report, thread->id, call->node, &none, false, 1);
 	}
 	if (!err && compiles__wanted(report) && model->call_now != CALL_NONE)
 		err = compiles__sampled(report, thread->id, model->call_now, &times);
@@ -171,6 +182,30 @@ static int add_outside(struct report *report, const struct times *times)
 	return 0;
 }
 
+/* Native code of a compiler in a compile, but in no pass that has a name there: it has a row, so that
+ * nobody takes the passes for all of it. */
+static int add_no_pass(struct report *report, uint32_t id, const struct times *times)
+{
+	const struct row_key key = {ROW_NO_PASS, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
+	struct table *table = &report->tables[REPORT_PASS];
+	struct unit_node node = unit_tree__node(&report->model->units, id);
+	uint32_t row;
+	int err;
+
+	for (; id && node.kind != UNIT_COMPILE; node = unit_tree__node(&report->model->units, id = node.parent))
+		if (node.kind == UNIT_PASS)
+			return 0;
+	if (!id || !times->wall)
+		return 0;
+	err = table__row(table, &key, &row);
+	if (err)
+		return err;
+	table__stack(table);
+	table__inclusive(table, row, times);
+	table__exclusive(table, row, times);
+	return 0;
+}
+
 static int add_path(struct report *report, uint32_t id, const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -241,6 +276,7 @@ int units__add(struct report *report)
 		err = err
 			      ?: (node ? add_path(report, node, &sum->self)
 				       : add_outside(report, &sum->self));
+		err = err ?: add_no_pass(report, node, &sum->native);
 		if (report__wants(report, REPORT_TREE))
 			err = err ?: tree__times(report, node, &sum->self);
 		for (t = 0; t < sizeof(all) / sizeof(all[0]); t++)

@@ -60,8 +60,8 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 		const struct rank *rank = &table->ranks[first - 1];
 		struct row_key key = table__key(table, rank->row);
 
-		fprintf(out, "%11.3f %6.2f%11.3f%11.3f ", rank->inclusive / 1e9,
-			percent(rank->inclusive, table->total), rank->exclusive / 1e9,
+		fprintf(out, "%11.3f%11.3f %6.2f%11.3f ", rank->exclusive / 1e9,
+			rank->inclusive / 1e9, percent(rank->inclusive, table->total),
 			rank->elapsed / 1e9);
 		if (rank->calls > 0)
 			fprintf(out, "%7.*f", rank->calls < 10 && table->files > 1, rank->calls);
@@ -90,7 +90,7 @@ static void put_tree(const struct report *report, const struct table *table, FIL
 	if (!table->n_rows)
 		fputs("    none\n", out);
 	else
-		fprintf(out, "%11s %6s%11s%11s %7s  tree\n", "inclusive", "%", "exclusive",
+		fprintf(out, "%11s%11s %6s%11s %7s  tree\n", "exclusive", "inclusive", "%",
 			"elapsed", "times");
 	put_branch(report, report->top, 0, out);
 }
@@ -109,8 +109,11 @@ void units_text__chains(const struct report *report, FILE *out)
 	for (i = 0; i < triggers->keys.n; i++)
 		lines += *table__key(triggers, i).file != '\0';
 	fprintf(out,
-		"%u chain%s of compiles, entered from %u line%s; %.3f s between those of a thread",
-		n, n == 1 ? "" : "s", lines, lines == 1 ? "" : "s", (double)between / 1e9);
+		"%u outermost compile%s, caused by %u line%s",
+		n, n == 1 ? "" : "s", lines, lines == 1 ? "" : "s");
+	if (between)
+		fprintf(out, "; the threads spent %.3f s between one and the next",
+			(double)between / 1e9);
 }
 
 static void put_chain(const struct report *report, const struct chain *chain, FILE *out)
@@ -164,7 +167,7 @@ static void put_saved(const struct report *report, const struct row_key *key,
 	uint32_t i, f;
 
 	fprintf(out, "%49s%s\n%49s", "", reason_words[key->kind], "");
-	fputs("cached, it had saved: ", out);
+	fputs("a cache would have saved: ", out);
 	for (i = 0; compiler && i < compiler->n_stages; i++) {
 		double sum = 0;
 

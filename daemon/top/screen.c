@@ -208,7 +208,7 @@ static void draw_help(void)
 		"q, Ctrl-C     quit",
 		"",
 		"%Own and %Total are of one CPU, in the last second; the times are CPU time since the begin or the reset.",
-		"Own: it was the innermost frame. Total: it was anywhere in the stack.",
+		"Own: it was the innermost frame (exclusive, in reports). Total: it was anywhere in the stack (inclusive).",
 	};
 	size_t i;
 

@@ -62,5 +62,7 @@ struct units_line {
 };
 /* The lines of one kind, most inclusive time first; valid until the table is freed. */
 int units_table__lines(struct units_table *table, uint8_t kind, const struct units_line **ret, uint32_t *ret_n);
+/* ns of wall time in a compiler's native code, by its class, within compiles, that no pass has: none of the others' times. */
+uint64_t units_table__no_pass(const struct units_table *table);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "classes/classes.h"
 #include "units/internal.h"
 
 struct open_row {
@@ -12,6 +13,9 @@ struct open_row {
 	uint64_t self;          /* wall of the samples that have it as their innermost, from its begin on */
 };
 
+/* Ids of classes are of the epoch; a compiler's native code is among the first, or not told apart. */
+#define CLASSES_MAX 1024u
+
 struct units_table {
 	struct texts texts;
 	struct open_row *rows;  /* of the epoch */
@@ -19,6 +23,8 @@ struct units_table {
 	struct units_line *lines;
 	uint32_t n_lines, lines_capacity;
 	struct slots slots;
+	uint64_t native[CLASSES_MAX / 64]; /* classes of a compiler's native code: bits, by id */
+	uint64_t no_pass;                  /* ns of wall time: in such code, in a compile, in no pass that is known */
 };
 
 int units_table__new(struct units_table **ret)
@@ -153,6 +159,32 @@ static int add_rows(struct units_table *table, const struct event_rows *rows)
 	return 0;
 }
 
+static void add_classes(struct units_table *table, const struct event_rows *rows)
+{
+	const struct class_row *classes = rows->rows;
+	uint32_t i, id;
+
+	for (i = 0; i < rows->n && rows->first + i < CLASSES_MAX; i++) {
+		id = rows->first + i;
+		table->native[id / 64] &= ~(1ull << id % 64);
+		if (!strcmp(classes[i].name, class__name(CLASS_COMPILER)))
+			table->native[id / 64] |= 1ull << id % 64;
+	}
+}
+
+static void add_no_pass(struct units_table *table, const struct sample_row *sample)
+{
+	uint32_t at = sample->unit, id = sample->class_id;
+
+	if (id >= CLASSES_MAX || !(table->native[id / 64] >> id % 64 & 1))
+		return;
+	for (; at && table->rows[at - 1].kind != RULE_UNIT; at = table->rows[at - 1].parent)
+		if (table->rows[at - 1].kind == RULE_PASS)
+			return;
+	if (at)
+		table->no_pass += sample->wall;
+}
+
 /* A sample's wall time, to the units that it is of: what was before the begin of one is of the unit around it. */
 static void add_sample(struct units_table *table, const struct sample_row *sample)
 {
@@ -193,10 +225,15 @@ int units_table__event(struct units_table *table, const struct event *event)
 			row->signature = keep(table, event->unit_end.signature);
 		}
 		return 0;
+	case EVENT_CLASSES:
+		add_classes(table, &event->rows);
+		return 0;
 	case EVENT_SAMPLES:
 		for (i = 0; i < samples->n; i++)
-			if (samples->rows[i].unit <= table->n_rows)
+			if (samples->rows[i].unit <= table->n_rows) {
 				add_sample(table, &samples->rows[i]);
+				add_no_pass(table, &samples->rows[i]);
+			}
 		return 0;
 	default:
 		return 0;
@@ -210,6 +247,11 @@ static int compare(const void *a, const void *b)
 	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
 	return x->inclusive < y->inclusive ? 1 : x->inclusive > y->inclusive ? -1 : 0;
+}
+
+uint64_t units_table__no_pass(const struct units_table *table)
+{
+	return table->no_pass;
 }
 
 int units_table__lines(struct units_table *table, uint8_t kind, const struct units_line **ret, uint32_t *ret_n)

@@ -95,13 +95,24 @@ def test_without_the_gil():
 
 
 def test_waits_are_counted():
-    code = BUSY + "\nwhile True:\n    busy(0.02)\n    time.sleep(0.02)"
+    # Half of the time one thread sleeps, and another all the time: that one's is no part of the shares.
+    code = ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n" + BUSY
+            + "\nwhile True:\n    busy(0.02)\n    time.sleep(0.02)")
     with folder() as work, target(code) as process:
-        for options in ((), ("-g",)):
+        for options in (("--lines",), ("-g",)):
             run = cprofd("attach", process.pid, "--mode=wall", "-d", "0.8", "-o", "a.cprof", *options, cwd=work)
             fails(0, " waits in ", run=run)
             counts = [int(n.replace(",", "")) for n in re.search(r"([\d,]+) samples and ([\d,]+) waits", run.err).groups()]
             native = int(re.search(r"whole of ([\d,]+)", run.err).group(1).replace(",", ""))
             expect(5 < counts[1] < 200, "it slept some 20 times", run.err)
-            expect(options or abs(sum(counts) - native) < 0.1 * native, "samples and waits are what stacks are counted of", run.err)
+            expect("-g" in options or abs(sum(counts) - native) < 0.1 * native, "samples and waits are what stacks are counted of", run.err)
             expect("(waiting: sleep)" in run.err, "where it waits is told, whoever holds the GIL", run.err)
+            expect("Time by %s" % ("line" if "--lines" in options else "function") in run.err, "rows", run.err)
+            expect(re.search(r"1 thread that hardly ran waited (7\d\d|8\d\d) ms", run.err), "a thread that only sleeps", run.err)
+            share = float(re.search(r"\bwaiting ([\d.]+) %", run.err).group(1))
+            expect(25 < share < 62, "half of the time of the other", run.err)
+            text = cprofd("report", "a.cprof", "--by=class", cwd=work).out
+            whole = float(re.search(r"% of ([\d.]+) s", text).group(1)) + float(re.search(r"([\d.]+) +in 1 thread that hardly ran", text).group(1))
+            told = json.loads(cprofd("report", "a.cprof", "--by=class", "--json", cwd=work).out)
+            expect(abs(whole - told["tables"][0]["total_ns"] / 1e9) < 0.002 and told["recordings"][0]["quiet_threads"] == 1,
+                   "both together are all of the wall time", text, told["recordings"])

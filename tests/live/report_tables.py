@@ -108,6 +108,10 @@ def add_up_units(samples, kind):
         elif kind == 0:
             for i, time in enumerate((sample.cpu, sample.cpu, sample.wall)):
                 sums["(outside of compiles)", ""][i] += time
+        kinds = [unit["kind"] for unit in sample.units]
+        if kind == 2 and 0 in kinds and 2 not in kinds[:kinds.index(0)] and sample.class_name == "compiler native":
+            for i, time in enumerate((sample.cpu, sample.cpu, sample.wall)):
+                sums["(in no known pass)", ""][i] += time
     for unit in calls.values():
         if unit["kind"] == kind:
             sums[unit["name"], unit["signature"]][3] += 1
@@ -238,7 +242,7 @@ def test_chains(recordings):
     lengths = [r["inclusive_ns"] for r in report(path, "--by=chain", "--sort=inclusive")["tables"][0]["rows"]]
     expect(lengths == sorted((r["inclusive_ns"] for r in table["rows"]), reverse=True), "longest first", lengths)
     for text in (cprofd("report", path, "--by=chain").out, cprofd("report", path, "--by=unit").out):
-        expect("3 chains of compiles, entered from 3 lines" in text, "the text", text)
+        expect("3 outermost compiles, caused by 3 lines" in text, "the text", text)
 
 
 def test_repeats(recordings):

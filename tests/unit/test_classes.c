@@ -58,7 +58,7 @@ static const struct scene scenes[] = {
 	{{CORE("_PyObject_MakeTpCall"), CALL("_dispatcher.Dispatcher.__call__"), PY("f")}, 0, CLASS_DISPATCH, "Numba"},
 	{{SO("exp", "libm.so.6"), JIT("f(float64)"), PY("f")}, 0, CLASS_JIT, "f(float64)"},
 	{{CORE("dict_traverse"), CORE("gc_collect_main.constprop.0"), CORE("list_append"), CALL("list.append"), PY("f")}, 0, CLASS_GC, ""},
-	{{SO("traverse", "foo.so"), CORE("(collector)"), PY("f")}, 0, CLASS_GC, ""},
+	{{SO("traverse", "foo.so"), CORE("(GC)"), PY("f")}, 0, CLASS_GC, ""},
 	{{CORE("visit_decref"), CORE("collect [clone .constprop.0]"), CALL("gc.collect"), PY("f")}, 0, CLASS_GC, ""},
 	{{PY("__del__"), CORE("gc_collect_main"), PY("f")}, 0, CLASS_INTERPRETER, ""},
 	{{SO("read", "libc.so.6"), CORE("os_read"), CALL("posix.read"), PY("f")}, KERNEL_CALL, CLASS_KERNEL, "read"},

@@ -1,0 +1,42 @@
+#include "cli/forbidden.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* proc(5), ptrace(2): what is asked beside the owner. */
+#define HINT "a security module may forbid that (dmesg, the audit log), another user namespace, or that the process is " \
+	     "not dumpable and CAP_SYS_PTRACE is missing (containers)"
+
+static int open_errno(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? errno : 0;
+}
+
+bool forbidden__to_root(pid_t pid, const char *code, char *ret, size_t size, const char **ret_hint)
+{
+	static const char *const files[] = {"mem", "maps"};
+	char path[64];
+	size_t i;
+	int err;
+
+	if (geteuid() || !code || strcmp(code, "NOT_YOURS"))
+		return false;
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "/proc/%d/%s", pid, files[i]);
+		err = open_errno(path);
+		if (err != EACCES && err != EPERM)
+			continue;
+		snprintf(ret, size, "the kernel refuses %s, even to root: %s (%s)", path, strerror(err),
+			 err == EACCES ? "EACCES" : "EPERM");
+		*ret_hint = HINT;
+		return true;
+	}
+	return false;
+}
