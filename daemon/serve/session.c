@@ -20,7 +20,7 @@
 #define RUSH_NS 500000000ull /* a session begins so */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
 #define LINES_LAST_NS 500000000ull
-#define SYMBOLS_LAST_NS 3000000000ull /* of a recording that is over before the names of its modules were read */
+#define SYMBOLS_LAST_NS 10000000000ull /* of a recording that is over before the names of its modules were read */
 
 struct session *session__find(struct engine *engine, uint32_t id)
 {

@@ -57,10 +57,10 @@ def test_native_frames(recordings):
 import time
 def short(end):
     while time.thread_time_ns() < end:
-        x = y = 1; BYTECODE
+        for _ in range(5): x = y = 1; BYTECODE
 def long(end):
     while time.thread_time_ns() < end:
-        x = y = 1; BYTECODE
+        for _ in range(5): x = y = 1; BYTECODE
 clock = time.thread_time_ns
 for i in range(50):
     short(clock() + 10000000)
