@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#define QUIET_CPU 1000u
-#define QUIET_WALL 100u
+#include "export/quiet.h"
+
 #define IDS_MAX (1u << 20) /* threads of an epoch; more are not told apart */
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
@@ -101,7 +101,7 @@ bool rhythm__is_quiet(const struct rhythm *rhythm, uint32_t thread)
 	if (!thread || thread > LENGTH(rhythm->threads, struct beat))
 		return false;
 	beat = &ITEM(rhythm->threads, struct beat, thread - 1);
-	return beat->cpu < rhythm->cpu / QUIET_CPU && beat->wall >= rhythm->wall / QUIET_WALL;
+	return thread__is_quiet(beat->cpu, beat->wall, rhythm->cpu, rhythm->wall);
 }
 
 uint32_t rhythm__quiet(const struct rhythm *rhythm)

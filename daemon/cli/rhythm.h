@@ -1,5 +1,5 @@
-/* Which threads of a recording hardly ran: a first reading, so that the second may leave their waiting out of its sums.
- * A thread that nobody needs (of a pool) would have half of all the wall time otherwise.
+/* Which threads of a recording hardly ran (export/quiet.h): a first reading, so that the second may leave their waiting out
+ * of its sums.
  *
  * Memory: an entry for each thread. One thread. Errors: -ENOMEM. Zero-initialised is empty. */
 #ifndef CPROFD_CLI_RHYTHM_H
@@ -25,7 +25,7 @@ struct rhythm {
 
 void rhythm__init(struct rhythm *rhythm); /* then give its sink to recording__read() */
 void rhythm__free(struct rhythm *rhythm);
-/* Less than 0.1 % of the CPU time, and 1 % of the wall time or more. `thread`: of rhythm_ids__thread(). */
+/* As export/quiet.h has it. `thread`: of rhythm_ids__thread(). */
 bool rhythm__is_quiet(const struct rhythm *rhythm, uint32_t thread);
 uint32_t rhythm__quiet(const struct rhythm *rhythm); /* how many */
 

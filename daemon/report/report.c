@@ -8,6 +8,7 @@
 #include "classes/classes.h"
 #include "events/json.h"
 #include "export/close.h"
+#include "export/quiet.h"
 #include "report/internal.h"
 
 /* Time of an epoch by stack; by thread too, where one is asked for: its name is
@@ -164,15 +165,11 @@ static int add_whole(struct report *report, struct table *table, const struct ro
 	return 0;
 }
 
-#define QUIET_CPU 1000u /* one part of so many of the CPU time */
-#define QUIET_WALL 100u /* one part of so many of the wall time: less of it changes no share much */
-
-/* A thread that waited nearly all the time, beside others: of wall time its waiting would make half of all. */
 static bool is_quiet(const struct report *report, const struct model_thread *thread)
 {
 	const struct report_file *file = &report->file[report->read];
 
-	return report->model->wall_mode && thread->cpu < file->cpu / QUIET_CPU && thread->wall >= file->wall / QUIET_WALL;
+	return report->model->wall_mode && thread__is_quiet(thread->cpu, thread->wall, file->cpu, file->wall);
 }
 
 /* The rows of the tables of threads and of classes. */

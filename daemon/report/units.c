@@ -166,11 +166,10 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls)
 	return err;
 }
 
-/* Time outside of compiles has a row, so that exclusive times add up to all there is. */
-static int add_outside(struct report *report, const struct times *times)
+/* What is in none of the table's units has a row, too: so exclusive times of compiles add up to all there is. */
+static int add_rest(struct table *table, const char *name, const struct times *times)
 {
-	const struct row_key key = {ROW_OUTSIDE, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
-	struct table *table = &report->tables[REPORT_UNIT];
+	const struct row_key key = {name, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
 	uint32_t row;
 	int err = table__row(table, &key, &row);
 
@@ -186,24 +185,12 @@ static int add_outside(struct report *report, const struct times *times)
  * nobody takes the passes for all of it. */
 static int add_no_pass(struct report *report, uint32_t id, const struct times *times)
 {
-	const struct row_key key = {ROW_NO_PASS, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
-	struct table *table = &report->tables[REPORT_PASS];
 	struct unit_node node = unit_tree__node(&report->model->units, id);
-	uint32_t row;
-	int err;
 
 	for (; id && node.kind != UNIT_COMPILE; node = unit_tree__node(&report->model->units, id = node.parent))
 		if (node.kind == UNIT_PASS)
 			return 0;
-	if (!id || !times->wall)
-		return 0;
-	err = table__row(table, &key, &row);
-	if (err)
-		return err;
-	table__stack(table);
-	table__inclusive(table, row, times);
-	table__exclusive(table, row, times);
-	return 0;
+	return id && times->wall ? add_rest(&report->tables[REPORT_PASS], ROW_NO_PASS, times) : 0;
 }
 
 static int add_path(struct report *report, uint32_t id, const struct times *times)
@@ -275,7 +262,7 @@ int units__add(struct report *report)
 			continue;
 		err = err
 			      ?: (node ? add_path(report, node, &sum->self)
-				       : add_outside(report, &sum->self));
+				       : add_rest(&report->tables[REPORT_UNIT], ROW_OUTSIDE, &sum->self));
 		err = err ?: add_no_pass(report, node, &sum->native);
 		if (report__wants(report, REPORT_TREE))
 			err = err ?: tree__times(report, node, &sum->self);

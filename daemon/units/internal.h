@@ -103,7 +103,7 @@ struct stack_info {
 
 /* A unit that goes on. */
 struct open_unit {
-	struct unit_row row;     /* as it was told */
+	struct unit_row row;     /* as it was told; late: with what became known since */
 	uint32_t id, function, rule;
 	uint32_t place;          /* of a Python frame: where it was called from (stack_info.place) */
 	uint64_t address, words; /* 0: not known */

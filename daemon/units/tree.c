@@ -157,16 +157,24 @@ static uint32_t begun_again(const struct units *units, const struct thread_units
 }
 
 /* What became known after its row. */
-static struct event_unit_end late_of(const struct units *units, const struct open_unit *open)
+static struct event_unit_end late_of(const struct open_unit *open)
 {
 	return (struct event_unit_end){
 		.id = open->id,
 		.time = open->last,
-		.name = texts__get(&units->texts, open->late ? open->value.name : 0),
-		.signature = texts__get(&units->texts, open->late ? open->value.signature : 0),
-		.file = texts__get(&units->texts, open->late ? open->value.file : 0),
-		.line = open->late ? open->value.line : 0,
+		.name = open->late ? open->row.name : "",
+		.signature = open->late ? open->row.signature : "",
+		.file = open->late ? open->row.file : "",
+		.line = open->late ? open->row.line : 0,
 	};
+}
+
+static void put_value(const struct units *units, const struct value *value, struct unit_row *row)
+{
+	row->name = texts__get(&units->texts, value->name);
+	row->signature = texts__get(&units->texts, value->signature);
+	row->file = texts__get(&units->texts, value->file);
+	row->line = value->line;
 }
 
 /* It is another call, by its place, with a frame at the same address and the same words: what they point to may be another
@@ -184,7 +192,7 @@ static int end_units(struct units *units, struct thread_units *thread, uint32_t 
 
 		if (array__reserve((void **)&units->ends, sizeof(*units->ends), units->n_ends, &units->ends_capacity))
 			return -ENOMEM;
-		units->ends[units->n_ends++] = late_of(units, open);
+		units->ends[units->n_ends++] = late_of(open);
 	}
 	return 0;
 }
@@ -240,13 +248,10 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 		.thread = thread_id,
 		.kind = (uint8_t)rule->kind,
 		.compiler = compiler_of(units, thread, rule),
-		.name = texts__get(&units->texts, open->value.name),
-		.signature = texts__get(&units->texts, open->value.signature),
 		.time = time,
 		.trigger = thread->n ? 0 : find_trigger(units, mark->stack, rule->compiler),
-		.file = texts__get(&units->texts, open->value.file),
-		.line = open->value.line,
 	};
+	put_value(units, &open->value, &open->row);
 	units->rows[units->n_rows++] = open->row;
 	if (rule->once)
 		unit__have(thread, mark->function);
@@ -264,11 +269,12 @@ static int learn(struct units *units, struct open_unit *open, const struct mark 
 	open->unset = mark->seen->unset;
 	if ((!open->value.named || open->doubted) && mark->seen->value.named && mark->seen->value.read >= open->since) {
 		open->value = mark->seen->value;
+		put_value(units, &open->value, &open->row);
 		open->late = true;
 		open->doubted = false;
 		if (array__reserve((void **)&units->names, sizeof(*units->names), units->n_names, &units->names_capacity))
 			return -ENOMEM;
-		units->names[units->n_names++] = late_of(units, open);
+		units->names[units->n_names++] = late_of(open);
 	}
 	return 0;
 }

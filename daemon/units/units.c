@@ -306,26 +306,13 @@ static int tell_over(struct event_sink *sink, uint32_t first, uint32_t end)
 	uint32_t n;
 	int err = 0;
 
-	for (n = 0; n < ROWS_A_LINE; n++)
+	for (n = 0; n < ROWS_A_LINE && n < end - first; n++)
 		over[n] = (struct unit_row){.kind = UNIT_OVER, .compiler = "", .name = "", .signature = "", .file = ""};
 	for (; !err && first < end; first += n) {
 		n = end - first < ROWS_A_LINE ? end - first : ROWS_A_LINE;
 		err = tell_rows(sink, first, n, over);
 	}
 	return err;
-}
-
-static int tell_open(const struct units *units, struct event_sink *sink, const struct open_unit *open)
-{
-	struct unit_row row = open->row;
-
-	if (open->late) {
-		row.name = texts__get(&units->texts, open->value.name);
-		row.signature = texts__get(&units->texts, open->value.signature);
-		row.file = texts__get(&units->texts, open->value.file);
-		row.line = open->value.line;
-	}
-	return tell_rows(sink, open->id, 1, &row);
 }
 
 /* The open unit with the least id from `from` on. */
@@ -350,7 +337,7 @@ int units__replay(struct units *units, struct event_sink *sink)
 	int err = 0;
 
 	while (!err && (open = next_open(units, next)) && open->id <= units->told_rows) {
-		err = tell_over(sink, next, open->id) ?: tell_open(units, sink, open);
+		err = tell_over(sink, next, open->id) ?: tell_rows(sink, open->id, 1, &open->row);
 		next = open->id + 1;
 	}
 	return err ?: tell_over(sink, next, units->told_rows + 1);

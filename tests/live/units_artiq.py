@@ -11,11 +11,10 @@ import argparse
 import collections
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from units_told import ROOT, Told, run, tally, verdict  # noqa: E402
+from units_told import finish, told_of, verdict  # noqa: E402
 
 
 def main():
@@ -23,12 +22,10 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--kernels", default="2")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, events, _ = run(options.python, options.kernels, folder, target="compile_artiq_units.py", mode="wall")
+    truth, told = told_of(options.python, options.kernels, "compile_artiq_units.py")
     if not truth:
-        verdict("the target runs", "it ended")
-        return 1
-    told, start = Told(events), truth["kernels"][0][1]
+        return finish()
+    start = truth["kernels"][0][1]
     new = [u for u in told.units[1:] if u["last"] and u["last"] > start]
     names, units = [name for name, _, _ in truth["kernels"]], [u for u in new if u["kind"] == 0]
     verdict("ARTIQ: kernels by name", None if [u["name"] for u in units] == names else "%s told %s" % (names, [u["name"] for u in units]),
@@ -50,8 +47,7 @@ def main():
     of = sum(u["ticks"] for u in units)
     verdict("ARTIQ: 98 % of the samples of compiles are in a phase", None if covered >= 0.98 * of else "%d of %d" % (covered, of),
             "%d of %d" % (covered, of))
-    print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
-    return 1 if tally["failed"] else 0
+    return finish()
 
 
 sys.exit(main())

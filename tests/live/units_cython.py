@@ -13,11 +13,10 @@ import argparse
 import collections
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from units_told import ROOT, Told, run, tally, verdict  # noqa: E402
+from units_told import finish, told_of, verdict  # noqa: E402
 
 
 def inside_of_itself(told, unit):
@@ -35,12 +34,10 @@ def main():
     if not options.path:
         print("skipped: --path says where Cython is\n0 passed, 0 failed, 1 skipped")
         return 0
-    with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, events, words = run(options.python, os.path.abspath(options.path), folder, target="compile_cython_units.py", mode="wall")
+    truth, told = told_of(options.python, os.path.abspath(options.path), "compile_cython_units.py")
     if not truth:
-        verdict("the target runs", "it ended")
-        return 1
-    told, start = Told(events), truth["modules"][0][1]
+        return finish()
+    start = truth["modules"][0][1]
     names = [u["name"] for u in told.units[1:] if u["kind"] == 0 and u["last"] and u["last"] > start]
     true = [name for name, _, _ in truth["modules"]]
     verdict("Cython: modules by name", None if names == true else "%s told %s" % (true, names), ", ".join(true))
@@ -54,8 +51,7 @@ def main():
         print("   %6.2f %% %6.2f %%  %s" % row)
     verdict("Cython: %d phases of %.1f s within a point" % (len(rows), whole),
             "; ".join("%s %.2f %% told %.2f %%" % (n, a, b) for a, b, n in rows if abs(a - b) > 1))
-    print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
-    return 1 if tally["failed"] else 0
+    return finish()
 
 
 sys.exit(main())

@@ -11,11 +11,10 @@ import argparse
 import collections
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from units_told import PERIOD, ROOT, SLACK, Told, run, tally, verdict  # noqa: E402
+from units_told import PERIOD, SLACK, finish, told_of, verdict  # noqa: E402
 
 KINDS = {"jaxpr_trace_duration": "trace", "jaxpr_to_mlir_module_duration": "lower", "backend_compile_duration": "XLA compile"}
 
@@ -34,12 +33,9 @@ def main():
     if not options.python:
         print("skipped: --python says which interpreter has jax\n0 passed, 0 failed, 1 skipped")
         return 0
-    with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, events, words = run(options.python, options.functions, folder, target="compile_jax_units.py", mode="wall")
+    truth, told = told_of(options.python, options.functions, "compile_jax_units.py")
     if not truth:
-        verdict("the target runs", "it ended")
-        return 1
-    told = Told(events)
+        return finish()
     start = min(begin for _, _, begin, _ in truth)
     true = [(KINDS[event], plain(name), begin, end) for event, name, begin, end in truth if event in KINDS]
     seen = [(u["signature"], plain(u["name"]), u["begin"], u["last"]) for u in told.units[1:]
@@ -67,8 +63,7 @@ def main():
         if abs(shares[0] - shares[1]) > 1:
             far.append(notes[-1])
     verdict("JAX: shares of %.1f s within a point" % (sum(sums["true"].values()) / 1e9), "; ".join(far), "; ".join(notes))
-    print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
-    return 1 if tally["failed"] else 0
+    return finish()
 
 
 sys.exit(main())

@@ -15,7 +15,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from units_told import Told, run, tally, verdict  # noqa: E402
+from units_told import Told, finish, run, tally, verdict  # noqa: E402
 
 TARGET = "compile_package.py"
 
@@ -47,8 +47,7 @@ def main():
                 tally["skipped"] += 1
                 continue
             check(name, python, folder)
-    print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
-    return 1 if tally["failed"] else 0
+    return finish()
 
 
 sys.exit(main())

@@ -23,7 +23,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from units_told import LOCK, PERIOD, ROOT, SLACK, Told, run, tally, verdict  # noqa: E402
+from units_told import LOCK, PERIOD, ROOT, SLACK, Told, finish, run, verdict  # noqa: E402
 
 WORKS = ["svd", "kinds", "parallel", "module", "jitclass", "lifted", "stencil", "cached", "threads"]
 
@@ -206,8 +206,7 @@ def main():
             if options.show:
                 print(words)
             check(work, truth, Told(events))
-    print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
-    return 1 if tally["failed"] else 0
+    return finish()
 
 
 if __name__ == "__main__":

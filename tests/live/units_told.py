@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import subprocess
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,6 +25,12 @@ WITHIN = "in LLVM (lock held)"
 def verdict(what, why=None, note=""):
     tally["failed" if why else "passed"] += 1
     print("%s %s%s" % ("FAILED" if why else "ok", what, ": %s" % why if why else " (%s)" % note if note else ""), flush=True)
+
+
+def finish():
+    """The last line, and the status of the test."""
+    print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
+    return 1 if tally["failed"] else 0
 
 
 def await_session(client, out):
@@ -59,6 +66,16 @@ def run(python, work, folder, option=None, target="compile_units.py", mode="cpu"
         target.wait()
     with open(out) as stream:
         return truth, [json.loads(line) for line in stream], words
+
+
+def told_of(python, work, target):
+    """The target's own account, and Told, in wall mode; None, None: it ended, which is a failed verdict."""
+    with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
+        truth, events, _ = run(python, work, folder, target=target, mode="wall")
+    if truth:
+        return truth, Told(events)
+    verdict("the target runs", "it ended")
+    return None, None
 
 
 class Told:

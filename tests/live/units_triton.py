@@ -10,11 +10,10 @@ import argparse
 import collections
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from units_told import ROOT, Told, run, tally, verdict  # noqa: E402
+from units_told import finish, told_of, verdict  # noqa: E402
 
 
 def shares(sums, whole):
@@ -30,12 +29,10 @@ def main():
     if not options.python:
         print("skipped: --python says which interpreter has triton\n0 passed, 0 failed, 1 skipped")
         return 0
-    with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, events, _ = run(options.python, options.kernels, folder, target="compile_triton_units.py", mode="wall")
+    truth, told = told_of(options.python, options.kernels, "compile_triton_units.py")
     if not truth:
-        verdict("the target runs", "it ended")
-        return 1
-    told, start = Told(events), truth["kernels"][0][2]
+        return finish()
+    start = truth["kernels"][0][2]
     units = [u for u in told.units[1:] if u["kind"] == 0 and u["last"] and u["last"] > start]
     true = ["%s(%s)" % (name, signature) for name, signature, _, _ in truth["kernels"]]
     seen = ["%s(%s)" % (u["name"], u["signature"]) for u in units]
@@ -61,8 +58,7 @@ def main():
     verdict(label + "%d phases of %.1f s within a point" % (len(real), whole / 1e9), "; ".join(
         "%s %.2f %% told %.2f %%" % (name, real.get(name, 0), other.get(name, 0)) for name in sorted(set(real) | set(other))
         if abs(real.get(name, 0) - other.get(name, 0)) > 1))
-    print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
-    return 1 if tally["failed"] else 0
+    return finish()
 
 
 sys.exit(main())

@@ -194,6 +194,20 @@ static json_t *json_of(struct report *report)
 	return json;
 }
 
+/* What a report of this recording alone says. */
+static json_t *report_of(const struct report_options *options, int fd)
+{
+	struct report *report;
+	json_t *json;
+
+	assert_int_equal(report__new(options, 1, &report), 0);
+	assert_int_equal(report__read(report, fd, "it"), 0);
+	assert_int_equal(report__finish(report), 0);
+	json = json_of(report);
+	report__free(report);
+	return json;
+}
+
 static uint64_t number_of(const json_t *object, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(object, key));
@@ -348,7 +362,6 @@ static void filtered_recordings_are_recordings(void **state)
 	_cleanup_close_ int fd = made_up(&s), copy = memfd_create("copy", MFD_CLOEXEC);
 	FILE *out = fdopen(dup(copy), "w");
 	struct export_report done;
-	struct report *a, *b;
 	json_t *x, *y, *row;
 	uint64_t total;
 	size_t at;
@@ -357,14 +370,8 @@ static void filtered_recordings_are_recordings(void **state)
 	assert_true(done.samples > 0);
 	assert_int_equal(done.span / 100000000, s.seconds * 10);
 	fclose(out);
-	assert_int_equal(report__new(&filtered, 1, &a), 0);
-	assert_int_equal(report__new(&options, 1, &b), 0);
-	assert_int_equal(report__read(a, fd, "it"), 0);
-	assert_int_equal(report__read(b, copy, "it"), 0);
-	assert_int_equal(report__finish(a), 0);
-	assert_int_equal(report__finish(b), 0);
-	x = json_of(a);
-	y = json_of(b);
+	x = report_of(&filtered, fd);
+	y = report_of(&options, copy);
 	json_array_foreach(
 		rows_of(y, 0), at,
 		row) assert_string_not_equal(json_string_value(json_object_get(row, "name")), FILTER_LEFT_OUT);
@@ -380,8 +387,6 @@ static void filtered_recordings_are_recordings(void **state)
 	assert_true(json_equal(rows_of(x, 0), rows_of(y, 0)));
 	json_decref(x);
 	json_decref(y);
-	report__free(a);
-	report__free(b);
 	synthetic_free(&s);
 }
 
@@ -400,26 +405,17 @@ static void a_window_is_cut(void **state)
 	_cleanup_close_ int fd = made_up(&s), copy = memfd_create("copy", MFD_CLOEXEC), empty = memfd_create("empty", MFD_CLOEXEC);
 	FILE *out = fdopen(dup(copy), "w"), *nothing = fdopen(dup(empty), "w");
 	struct export_report done;
-	struct report *a, *b;
 	json_t *x, *y;
 
 	assert_int_equal(export__run("events", fd, &how, out, &done), 0);
 	fclose(out);
-	assert_int_equal(report__new(&filtered, 1, &a), 0);
-	assert_int_equal(report__new(&options, 1, &b), 0);
-	assert_int_equal(report__read(a, fd, "it"), 0);
-	assert_int_equal(report__read(b, copy, "it"), 0);
-	assert_int_equal(report__finish(a), 0);
-	assert_int_equal(report__finish(b), 0);
-	x = json_of(a);
-	y = json_of(b);
+	x = report_of(&filtered, fd);
+	y = report_of(&options, copy);
 	assert_true(json_array_size(rows_of(x, 0)) > 0);
 	assert_true(json_equal(rows_of(x, 0), rows_of(y, 0)));
 	assert_int_equal(number_of(json_array_get(json_object_get(y, "recordings"), 0), "samples"), done.samples);
 	json_decref(x);
 	json_decref(y);
-	report__free(a);
-	report__free(b);
 	assert_int_equal(export__run("events", fd, &none, nothing, &done), 0);
 	fclose(nothing);
 	assert_true(!done.samples && done.span / 100000000 == s.seconds * 10);
