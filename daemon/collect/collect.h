@@ -3,7 +3,8 @@
  * collector__record() checks and copies a record; collector__flush() hands on
  * what was held, oldest first. RECORD_CODE needs no order: it
  * is handed on by collector__record() itself, so a code object is always known
- * before the samples of its flush. No byte of a record is trusted: sizes, parts,
+ * before the samples of its flush. collector__preview() shows samples, each once and in that order, to who must look at the
+ * target before it goes on; they are handed on later, many at a time, which costs much less of them. No byte of a record is trusted: sizes, parts,
  * counts and lengths are checked against the record before anything reads them;
  * a record that fails is dropped, counted (LOSS_RECORD_BAD), and is no error.
  * Kinds and parts that are not known are skipped.
@@ -26,6 +27,7 @@
  * -errno, which stops the flush. NULL: this kind is skipped. */
 struct collect_sink {
 	int (*code)(struct collect_sink *self, const struct record_code *code);
+	int (*preview)(struct collect_sink *self, const struct record_sample *sample); /* each sample, once, before sample() */
 	int (*sample)(struct collect_sink *self, const struct record_sample *sample);
 	int (*fork)(struct collect_sink *self, const struct record_fork *fork);
 	int (*exec)(struct collect_sink *self, const struct record_event *exec);
@@ -48,6 +50,9 @@ struct collector *collector__free(struct collector *collector); /* NULL */
 int collector__record(struct collector *collector, const void *data, size_t len);
 /* Hands on all that is held with time <= up_to (UINT64_MAX: all). */
 int collector__flush(struct collector *collector, uint64_t up_to);
+/* Previews all that is held with time <= up_to. */
+int collector__preview(struct collector *collector, uint64_t up_to);
+size_t collector__held(const struct collector *collector); /* bytes of records */
 void collector__counts(const struct collector *collector, struct collect_counts *ret);
 
 /* --- records (record.c): pure --- */

@@ -13,6 +13,7 @@
 struct held {
 	uint64_t time;
 	uint32_t offset; /* in the arena; ascending in order of arrival */
+	bool previewed;
 };
 
 struct collector {
@@ -49,6 +50,16 @@ struct collector *collector__free(struct collector *collector)
 void collector__counts(const struct collector *collector, struct collect_counts *ret)
 {
 	*ret = collector->counts;
+}
+
+static int preview(struct collector *collector, struct held *held)
+{
+	const struct record_header *header = (const void *)(collector->arena + held->offset);
+
+	if (held->previewed || header->kind != RECORD_SAMPLE || !collector->sink->preview)
+		return 0;
+	held->previewed = true;
+	return collector->sink->preview(collector->sink, (const void *)header);
 }
 
 static int hand_on(struct collector *collector, const void *record)
@@ -104,7 +115,7 @@ static int hold(struct collector *collector, const struct record_header *header)
 	if (err)
 		return err;
 	memcpy(collector->arena + collector->used, header, header->size);
-	collector->held[collector->n++] = (struct held){header->time, (uint32_t)collector->used};
+	collector->held[collector->n++] = (struct held){header->time, (uint32_t)collector->used, false};
 	collector->used += header->size;
 	return 0;
 }
@@ -188,6 +199,22 @@ static void compact(struct collector *collector, size_t done)
 	collector->used = used;
 }
 
+int collector__preview(struct collector *collector, uint64_t up_to)
+{
+	size_t i;
+	int err = 0;
+
+	sort(collector);
+	for (i = 0; !err && i < collector->n && collector->held[i].time <= up_to; i++)
+		err = preview(collector, &collector->held[i]);
+	return err;
+}
+
+size_t collector__held(const struct collector *collector)
+{
+	return collector->used;
+}
+
 int collector__flush(struct collector *collector, uint64_t up_to)
 {
 	size_t done = 0;
@@ -195,13 +222,13 @@ int collector__flush(struct collector *collector, uint64_t up_to)
 
 	sort(collector);
 	while (!err && done < collector->n && collector->held[done].time <= up_to) {
-		const struct held *held = &collector->held[done++];
+		struct held *held = &collector->held[done++];
 
 		if (held->time < collector->newest)
 			collector->counts.late++;
 		else
 			collector->newest = held->time;
-		err = hand_on(collector, collector->arena + held->offset);
+		err = preview(collector, held) ?: hand_on(collector, collector->arena + held->offset);
 	}
 	compact(collector, done);
 	return err;

@@ -163,9 +163,19 @@ static size_t size_of(const struct object *object)
 	       (object->unwind.eh_frame ? object->unwind.len : 0);
 }
 
+const struct jit_reach *jit__reach(const struct jit *jit)
+{
+	return &jit->reach;
+}
+
+static int add_row(struct jit *jit, enum jit_source source, const struct span *row)
+{
+	reach__add(&jit->reach, row->start, row->start + row->size);
+	return spans__add(&jit->spans[source], row);
+}
+
 static int add_rows(struct jit *jit, const struct jit_object *object, const struct jit_image *image)
 {
-	struct spans *spans = &jit->spans[object->source];
 	struct span row = {.object = object->id};
 	uint32_t i;
 	int err;
@@ -174,7 +184,7 @@ static int add_rows(struct jit *jit, const struct jit_object *object, const stru
 		row.start = image->ranges[i].start;
 		row.size = (uint32_t)(image->ranges[i].end - row.start);
 		row.name = SPAN_NO_NAME;
-		err = spans__add(spans, &row);
+		err = add_row(jit, object->source, &row);
 		if (err)
 			return err;
 	}
@@ -183,7 +193,7 @@ static int add_rows(struct jit *jit, const struct jit_object *object, const stru
 		row.size = image->symbols[i].size;
 		row.name = image->symbols[i].name;
 		row.seq = i;
-		err = spans__add(spans, &row);
+		err = add_row(jit, object->source, &row);
 		if (err)
 			return err;
 	}

@@ -56,6 +56,7 @@ int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret)
 	to->seed = jit->seed;
 	to->next_id = jit->next_id;
 	to->maker = jit->maker;
+	to->reach = jit->reach;
 	to->capacity = jit->n_objects + ROOM;
 	to->objects = calloc(to->capacity, sizeof(*to->objects));
 	err = to->objects ? 0 : -ENOMEM;

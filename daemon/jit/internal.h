@@ -80,6 +80,7 @@ struct jit {
 	uint32_t n_dead;
 	size_t bytes;           /* of names, ranges, unwind */
 	struct spans spans[JIT_SOURCE_COUNT];
+	struct jit_reach reach;
 	struct list lists[JIT_DESCRIPTORS_MAX];
 	uint32_t n_lists;
 	struct hash_seed seed;

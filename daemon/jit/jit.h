@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "cprofd/host.h"
+#include "jit/reach.h"
 
 #define JIT_DESCRIPTORS_MAX 16u
 #define JIT_ENTRIES_MAX 65536u         /* of one list */
@@ -78,7 +79,10 @@ int jit_descriptor__find(struct host_reader *file, uint64_t bias, uint64_t *ret_
 /* Adds a descriptor to those that are polled. 0 (also when it is there already), -ENOSPC. */
 int jit__add_descriptor(struct jit *jit, uint64_t address);
 
-/* Looks for changes of all lists. Meant to be called each 20 ms, and at once when a
+/* Where there ever was code. */
+const struct jit_reach *jit__reach(const struct jit *jit);
+
+/* Looks for changes of all lists. Meant to be called each 20 to 100 ms, and at once when a
  * pc is not known: quiet, it costs 3 reads a list (4 at most). `memory` reads the target's
  * memory; the target may run. `full`: look through whole lists, too (else that is
  * done when something changed, for at most 1 % of the time).

@@ -56,7 +56,7 @@ void modules__file(struct modules *modules, int fd);
 /* bytes 0: there will be none. The fd is taken. */
 void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t number);
 
-/* Every 20 ms or so: takes what the worker made, looks for changes, publishes lists. */
+/* Every 20 to 100 ms: takes what the worker made, looks for changes, publishes lists. */
 void modules__tick(struct modules *modules, uint64_t now);
 
 /* --- processes --- */
@@ -81,6 +81,8 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 /* Looks at the mappings of those of which that was said, if it is not too dear. When there is more to
  * look at; UINT64_MAX: nothing. */
 uint64_t modules__refresh(struct modules *modules, uint64_t now);
+/* May a walk have met code of a JIT compiler? What lies there changes all the time, so it is to be looked at soon. */
+bool modules_process__near_jit(const struct modules_process *process, const __u64 *pc, uint32_t n);
 /* How many of the n frames of a walk at that time are true: a list in which a file's code lies that
  * was replaced before leads the walk astray. */
 uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,

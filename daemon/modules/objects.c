@@ -213,3 +213,14 @@ void objects__free(struct modules *modules, struct modules_process *process, uin
 	process->objects = NULL;
 	process->n_objects = 0;
 }
+
+bool modules_process__near_jit(const struct modules_process *process, const __u64 *pc, uint32_t n)
+{
+	const struct jit_reach *reach = process->jit ? jit__reach(process->jit) : NULL;
+	uint32_t i;
+
+	for (i = 0; reach && i < n; i++)
+		if (reach__has(reach, pc[i] & ~NATIVE_EXACT))
+			return true;
+	return false;
+}

@@ -167,6 +167,7 @@ struct profile {
 	struct sites sites;
 	struct stack *stack;
 	uint64_t batch_time, ledger_time; /* when they went out last */
+	uint64_t patience_time;     /* of the last tick of tables */
 	uint64_t no_room_time;            /* codes were full */
 	uint8_t lines;                    /* enum py_lines told last */
 	struct sample_row rows[BATCH_ROWS];

@@ -96,7 +96,7 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 		return -ENOMEM;
 	profile->begun = true;
 	profile->wall = own->idle || !strcmp(own->mode, "wall");
-	profile->epoch_time = profile->batch_time = profile->ledger_time = session->monotonic;
+	profile->epoch_time = profile->batch_time = profile->patience_time = profile->ledger_time = session->monotonic;
 	err = tell_session(profile, profile->sink);
 	return err ? err : tell_epoch(profile, profile->sink);
 }
@@ -204,10 +204,12 @@ void profile__end_epoch(struct profile *profile)
 
 int profile__tick(struct profile *profile, uint64_t now)
 {
-	int err;
+	int err = life__settle(profile, now, false);
 
-	profile->tables.tick++;
-	err = life__settle(profile, now, false);
+	if (now - profile->patience_time >= PROFILE_BATCH_NS) {
+		profile->patience_time = now;
+		profile->tables.tick++;
+	}
 	if (!err)
 		err = unfinished__run(profile, now, false);
 	profile__release(profile, now, false);

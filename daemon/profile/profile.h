@@ -1,7 +1,7 @@
 /* Profile: checked records in order of time -> events (events.h).
  *
  * Native frames are woven among the Python frames (weave/weave.h) by what `places` says of them; their
- * rows wait some ticks for lines that are still being read.
+ * rows wait some batches for lines that are still being read.
  *
  * Holds the tables of the epoch (functions, frames, stack tree), the processes
  * and threads, the batch of samples and the ledger. Strings of code objects live
@@ -18,7 +18,7 @@
  * end needs profile__thread_cpu() for that.
  *
  * Memory: the tables' limits below start a new epoch; a frame whose code object
- * does not come within two ticks is named "(name unknown)".
+ * does not come within two batches is named "(name unknown)".
  * Threading: one thread. Errors: -errno; the sink's are handed up.
  */
 #ifndef CPROFD_PROFILE_H
@@ -140,7 +140,7 @@ uint32_t profile__stops(struct profile *profile, struct ledger_stop *ret, uint32
 /* A new epoch with the next tick: some table that goes with the epochs is long. */
 void profile__end_epoch(struct profile *profile);
 
-/* After each flush of collect, every 20 ms or so: emits what is due. */
+/* After each flush of collect, every 20 to 100 ms: emits what is due. */
 int profile__tick(struct profile *profile, uint64_t now);
 /* Starts a new epoch; done by itself when the tables reach a limit. */
 int profile__rotate(struct profile *profile, uint64_t now);

@@ -1,6 +1,6 @@
 /* The tables of an epoch: functions, frames, the stack tree. Rows are told once
  * and in order; a row whose names or lines are still on their way holds up those
- * behind it for at most TABLES_PATIENCE ticks, and is then told as unknown.
+ * behind it for at most TABLES_PATIENCE ticks, and is then told as unknown. A tick is a PROFILE_BATCH_NS.
  * Inside daemon/profile/ only. */
 #ifndef CPROFD_PROFILE_TABLES_H
 #define CPROFD_PROFILE_TABLES_H
@@ -18,10 +18,10 @@
 #include "weave/places.h"
 
 #define TABLES_PATIENCE 2u
-#define TABLES_PATIENCE_NATIVE 100u /* for lines of native code, once for each library */
-#define TABLES_PATIENCE_LINE 50u    /* for that of one address more in a function that was met before */
-#define TABLES_LATE_TICKS 50u       /* between looks at lines that did not come in time */
-#define TABLES_PATIENCE_NAMES 250u  /* for its names: without one a row says nothing, and it stays so */
+#define TABLES_PATIENCE_NATIVE 20u /* for lines of native code, once for each library */
+#define TABLES_PATIENCE_LINE 10u    /* for that of one address more in a function that was met before */
+#define TABLES_LATE_TICKS 10u       /* between looks at lines that did not come in time */
+#define TABLES_PATIENCE_NAMES 50u  /* for its names: without one a row says nothing, and it stays so */
 
 enum function_state {
 	FUNCTION_NOTED,   /* says something itself: .note */

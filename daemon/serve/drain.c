@@ -52,16 +52,22 @@ static int on_sample(struct collect_sink *self, const struct record_sample *samp
 	bool no_python = sample->loss == LOSS_PROCESS_UNKNOWN &&
 			 tracee__ran_no_python(session, &sample->header);
 
-	int err;
 
 	if (sample->flags & SAMPLE_ASLEEP)
 		return asleep__sample(session, sample);
-	err = session_units__sample(session, sample);
-	if (err)
-		return err;
 	if (no_python || trusted != UINT32_MAX)
 		return correct(session, sample, no_python, trusted);
 	return profile__sample(session->profile, sample);
+}
+
+static int on_preview(struct collect_sink *self, const struct record_sample *sample)
+{
+	struct session *session = of(self);
+
+	if (sample->flags & SAMPLE_ASLEEP)
+		return 0;
+	session->urgent = session->urgent || record__part(sample, PART_STACK) || native__near_jit(session, sample);
+	return session_units__sample(session, sample);
 }
 
 static int on_wait(struct collect_sink *self, const struct record_wait *wait)
@@ -110,8 +116,10 @@ static int on_record(void *ctx, const void *data, size_t len)
 	}
 	if (len >= sizeof(*header) && header->size <= len &&
 	    (header->kind == RECORD_FORK || header->kind == RECORD_EXEC || header->kind == RECORD_EXIT) &&
-	    record__check(data, len) == 0)
+	    record__check(data, len) == 0) {
+		session->urgent = true;
 		tracee__record(session->engine, session, header);
+	}
 	err = collector__record(session->collector, data, len);
 	if (err && !session->error)
 		session->error = err;
@@ -138,6 +146,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 	int err;
 
 	session->collect_sink = (struct collect_sink){.code = on_code,
+						      .preview = on_preview,
 						      .sample = on_sample,
 						      .wait = on_wait,
 						      .fork = on_fork,
@@ -172,6 +181,16 @@ void drain__counts(struct session *session)
 	if (counts.bad > session->bad_told)
 		profile__loss(session->profile, LOSS_RECORD_BAD, counts.bad - session->bad_told);
 	session->bad_told = counts.bad;
+}
+
+void drain__look(struct session *session, uint64_t up_to)
+{
+	int err = ring__drain(session->ring);
+
+	native__refresh(session);
+	err = err ?: collector__preview(session->collector, up_to);
+	if (err && !session->error)
+		session->error = err;
 }
 
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to)

@@ -218,6 +218,8 @@ void native__forked(struct tracee *child, const struct tracee *parent, uint64_t 
 /* A child is met for the first time; learns from walks that ended early. How many native frames can be
  * believed: UINT32_MAX: all. */
 uint32_t native__sample(struct session *session, const struct record_sample *sample);
+/* May it have met code of a JIT compiler? */
+bool native__near_jit(struct session *session, const struct record_sample *sample);
 /* Cuts its native frames behind so many. */
 void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted);
 /* Something was mapped; if it came to the place of code, that is looked at. */
@@ -261,6 +263,8 @@ enum session_state {
 struct session {
 	struct watch timer, ring_watch;
 	bool rushes;                    /* the timer is RUSH_BEATS times as fast */
+	bool urgent;                    /* what is held is handed on at once */
+	uint64_t hand_on_due;           /* monotonic ns: else then */
 	uint32_t beats;
 	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;
@@ -336,6 +340,8 @@ void session__flush_spool_if_due(struct session *session, uint64_t now);
 
 /* --- drain.c: ring -> collect -> profile --- */
 int drain__open(struct session *session, int ring_fd, int samples_fd);
+/* Empties the ring, and reads what must be read of the target before it goes on; what is younger than `up_to` waits. */
+void drain__look(struct session *session, uint64_t up_to);
 /* Everything that is in the ring; hands on what is older than `up_to`. */
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to);
 void drain__counts(struct session *session);

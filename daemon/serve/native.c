@@ -252,6 +252,16 @@ uint32_t native__sample(struct session *session, const struct record_sample *sam
 	return UINT32_MAX;
 }
 
+bool native__near_jit(struct session *session, const struct record_sample *sample)
+{
+	const struct part_native_frames *part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+	struct modules_process *process = NULL;
+
+	if (session->modules && part)
+		process = modules__process(session->modules, (int32_t)sample->header.task.tgid, sample->header.time);
+	return process && modules_process__near_jit(process, part->pc, part->n);
+}
+
 void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted)
 {
 	struct part_native_frames *part = (void *)record__part(sample, PART_NATIVE_FRAMES);

@@ -17,6 +17,9 @@
 #define COUNTS_NS 500000000ull
 /* How long an end waits for lines of the last frames: until they were asked for once, and at most. */
 #define RUSH_BEATS 5u
+/* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
+#define HOLD_NS 100000000ull
+#define HOLD_BYTES (96u << 10)
 #define RUSH_NS 500000000ull /* a session begins so */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
 #define LINES_LAST_NS 500000000ull
@@ -238,6 +241,18 @@ static void rush(struct session *session, uint64_t now)
 		session->rushes = rushes;
 }
 
+/* The ring is emptied at each beat, and values of frames are read. May the rest be left for later? */
+static bool holds_back(struct session *session, uint64_t now)
+{
+	drain__look(session, now - SETTLE_NS);
+	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
+	    collector__held(session->collector) < HOLD_BYTES && !(session->deadline && now >= session->deadline))
+		return true;
+	session->urgent = false;
+	session->hand_on_due = now + HOLD_NS;
+	return false;
+}
+
 static void session_tick(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)watch; /* its first member */
@@ -246,7 +261,7 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 	(void)!read(watch->fd, &expirations, sizeof(expirations));
 	if (session->detached)
 		linger(engine, session, now);
-	if (session->state != SESSION_RUNNING)
+	if (session->state != SESSION_RUNNING || holds_back(session, now))
 		return;
 	/* Objects of JITs were registered before a sample met them. */
 	if (session->modules)

@@ -18,7 +18,9 @@ struct noted {
 		uint32_t tid;
 	} got[20000];
 	unsigned n;
-	int fail;
+	uint64_t previewed[16];
+	unsigned n_previewed;
+	int fail, fail_preview;
 };
 
 static int note(struct collect_sink *self, const void *record)
@@ -40,6 +42,15 @@ static int note_sample(struct collect_sink *s, const struct record_sample *r)
 {
 	return note(s, r);
 }
+static int note_preview(struct collect_sink *s, const struct record_sample *r)
+{
+	struct noted *noted = (struct noted *)s;
+
+	if (noted->n_previewed < 16)
+		noted->previewed[noted->n_previewed] = r->header.time;
+	noted->n_previewed++;
+	return noted->fail_preview;
+}
 static int note_fork(struct collect_sink *s, const struct record_fork *r)
 {
 	return note(s, r);
@@ -57,8 +68,13 @@ static struct record_task task;
 static int set_up(void **state)
 {
 	memset(&noted, 0, sizeof(noted));
-	noted.sink = (struct collect_sink){note_code,  note_sample, note_fork, note_event,
-					   note_event, note_event, NULL};
+	noted.sink = (struct collect_sink){.code = note_code,
+					   .preview = note_preview,
+					   .sample = note_sample,
+					   .fork = note_fork,
+					   .exec = note_event,
+					   .exit = note_event,
+					   .clone = note_event};
 	task = rec_task(10, 11, 1, 5000, "python3");
 	return collector__new(&noted.sink, &collector);
 }
@@ -119,6 +135,30 @@ static void samples_come_in_order_of_time(void **state)
 	assert_int_equal(counts().records, 8);
 	assert_int_equal(counts().late, 0);
 	assert_int_equal(counts().bad, 0);
+}
+
+/* In order, once, and before it is handed on, whether somebody asked for it or not. */
+static void samples_are_previewed(void **state)
+{
+	const uint64_t times[] = {50, 10, 40};
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		take_sample(times[i]);
+	assert_int_equal(collector__preview(collector, 40), 0);
+	assert_int_equal(collector__preview(collector, 40), 0);
+	assert_true(noted.n_previewed == 2 && noted.n == 0 && noted.previewed[0] == 10 && noted.previewed[1] == 40);
+	assert_true(collector__held(collector) >= 3 * rec.size);
+	take_sample(45);
+	assert_int_equal(collector__flush(collector, 45), 0);
+	assert_true(noted.n_previewed == 3 && noted.n == 3 && noted.previewed[2] == 45);
+	assert_int_equal(collector__preview(collector, UINT64_MAX), 0);
+	assert_int_equal(collector__flush(collector, UINT64_MAX), 0);
+	assert_true(noted.n_previewed == 4 && noted.n == 4 && noted.previewed[3] == 50);
+	assert_int_equal(collector__held(collector), 0);
+	take_sample(60);
+	noted.fail_preview = -ENOMEM;
+	assert_int_equal(collector__preview(collector, UINT64_MAX), -ENOMEM);
 }
 
 static void a_late_record_is_handed_on_and_counted(void **state)
@@ -433,6 +473,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(samples_come_in_order_of_time),
+		TEST(samples_are_previewed),
 		TEST(a_late_record_is_handed_on_and_counted),
 		TEST(codes_come_before_samples),
 		TEST(every_kind_reaches_its_function),

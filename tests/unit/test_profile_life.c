@@ -76,6 +76,7 @@ static void an_image_may_be_told_before_its_exec(void **state)
 	rec_event(&rec, RECORD_EXEC, T0 + 45 * MS, &task)->old_tid = 10;
 	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
 	sample(T0 + 60 * MS, 0);
+	tick(T0 + 100 * MS);
 	tick(T0 + 200 * MS);
 	assert_int_equal(book->n_processes, 2);
 	assert_true(book->process_ended[0]);
