@@ -85,7 +85,7 @@ class Recording:
             self.told[tid] += e["wall"]
             self.rows[tid] += [(e["time"] - e["wall"], e["time"] - e["cpu"], "hole", 0), (e["time"] - e["cpu"], e["time"], "cpu", 0)]
         elif kind == "ledger":
-            self.losses = e.get("losses", self.losses)
+            self.losses = dict(e.get("losses", self.losses), cut=e["samples"] - e["whole"])
 
     def spent(self, tid, begin, end):
         """From begin to end: by class, and by stack."""
@@ -221,6 +221,9 @@ def judge(python, seconds, rate, only, show, at_least=0):
         if own in known and own[1] != "GIL":
             spent[own] += spent.pop(("waiting", "GIL"), 0)
             known[own] += known.pop("rest", 0)
+        # A child that is forked tells through a pipe that it execs.
+        if own == ("waiting", "child process"):
+            spent[own] += spent.pop(("waiting", "pipe I/O"), 0)
         # Until tables of native code are made, nobody sees that a futex is a lock.
         if own == ("waiting", "lock"):
             cut = sum(ns for stack, ns in stacks.items() if (recording.path(stack) or [""])[0] == "(waiting: futex)" and
