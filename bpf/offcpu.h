@@ -37,6 +37,7 @@ struct wait_place {
 struct wait_slot {
 	__u64 thread;       /* tgid << 32 | tid; 0: free */
 	__u64 out;          /* when it left its CPU; 0: it has one */
+	__u64 in;           /* when it got one last; 0: not known */
 	__u64 woken;        /* when */
 	__u32 waker;
 	__u32 at;           /* which place it is at */
@@ -61,6 +62,7 @@ __u64 waits_since;
 __u64 waits_begin;
 __u64 waits_over;   /* no switch is looked at any more */
 __u64 wait_period;
+__u64 waits_skew;   /* this clock less the scheduler's, ns */
 
 #define TASK_DEAD 0x80u
 
@@ -160,6 +162,34 @@ static __always_inline void wait_settle(struct wait_slot *slot, struct task_stru
 	slot->stay = 0;
 }
 
+/* Its stay is over. */
+static __always_inline void wait_back(struct wait_slot *slot, __u64 now)
+{
+	struct wait_place *place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+	__u64 out = slot->out;
+
+	slot->out = 0;
+	if (!out || !waits_begin)
+		return;
+	if (out < waits_begin)
+		out = waits_begin;
+	slot->stay = now > out ? now - out : 0;
+	place->begin = out;
+	place->count++;
+	if (slot->woken >= out)
+		place->waker = slot->waker;
+}
+
+/* It runs, and nobody saw it come back: some machines keep switches away from processes of their own from tracepoints. The scheduler
+ * wrote down when, on its own clock; how far that is from ours each switch that was seen tells. */
+static __always_inline void wait_missed(struct wait_slot *slot, struct task_struct *task, __u64 now)
+{
+	__u64 in = task->sched_info.last_arrival + waits_skew;
+
+	wait_back(slot, waits_skew && in > slot->out && in < now ? in : now);
+	slot->in = 0;
+}
+
 struct wait_context {
 	struct wait_slot *slot;
 	struct task_struct *task;
@@ -193,6 +223,8 @@ __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 	c.slot = wait_find(wait_thread(c.task));
 	if (!c.slot)
 		return 0;
+	if (c.slot->out)
+		wait_missed(c.slot, c.task, time);
 	wait_settle(c.slot, c.task);
 	bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
 	return 0;
@@ -208,6 +240,7 @@ static __always_inline void wait_end(struct task_struct *task, __u64 time)
 	wait_flush(time, 1);
 	__builtin_memset(slot->places, 0, sizeof(slot->places));
 	slot->out = 0;
+	slot->in = 0;
 	slot->stay = 0;
 	slot->delay = 0;
 	slot->woken = 0;
@@ -245,10 +278,9 @@ static __always_inline struct wait_slot *wait_slept(struct task_struct *task)
 
 static __always_inline void wait_in(struct task_struct *task, __u64 now)
 {
-	__u64 thread = wait_thread(task), out;
+	__u64 thread = wait_thread(task);
 	struct wait_slot *slot = wait_find(thread);
 	struct wait_place *place;
-	__u32 at;
 
 	if (!slot) {
 		if (task->flags & PF_EXITING)
@@ -265,19 +297,8 @@ static __always_inline void wait_in(struct task_struct *task, __u64 now)
 		slot->delay = wait_delay(task);
 		slot->out = task->start_time > waits_since ? task->start_time : waits_since;
 	}
-	out = slot->out;
-	slot->out = 0;
-	if (!out || !waits_begin)
-		return;
-	if (out < waits_begin)
-		out = waits_begin;
-	at = slot->at & (WAIT_PLACES - 1);
-	place = &slot->places[at];
-	slot->stay = now - out;
-	place->begin = out;
-	place->count++;
-	if (slot->woken >= out)
-		place->waker = slot->waker;
+	slot->in = now;
+	wait_back(slot, now);
 }
 
 /* --- off its CPU --- */
@@ -370,6 +391,10 @@ static __always_inline int wait_out(struct wait_capture *c)
 			count_loss(&ring->counts, LOSS_WAIT_SLOTS);
 		return 0;
 	}
+	if (slot->out)
+		wait_missed(slot, c->task, c->now);
+	else if (slot->in)
+		waits_skew = slot->in - c->task->sched_info.last_arrival;
 	if (slot->stay) {
 		place = &slot->places[slot->at & (WAIT_PLACES - 1)];
 		wait_settle(slot, c->task);

@@ -208,6 +208,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	struct stack *stack = profile->stack;
 	struct ledger *ledger = &profile->ledger;
 	uint16_t native_loss = native->part.loss;
+	bool off = sample->flags & SAMPLE_OFF_CPU; /* the sampler's count of it is excused */
 	int eval = places->eval_known(places, &sample->header.task, sample->header.time);
 	struct weave_input in = {
 		.python = python ? python->frames : NULL,
@@ -228,7 +229,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 		woven.loss = LOSS_NATIVE_PENDING;
 	*ret_whole = *ret_whole && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
-		(again ? ledger->own : ledger->shown)[native_loss]++;
+		(again || off ? ledger->own : ledger->shown)[native_loss]++;
 	stops__count(&ledger->stops, places, &sample->header, native);
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
@@ -248,7 +249,7 @@ int stack__read(struct profile *profile, const struct process *process,
 	profile->stack->n = 0;
 	*ret_whole = !loss;
 	if (loss)
-		profile->ledger.shown[loss]++;
+		(sample->flags & SAMPLE_OFF_CPU ? profile->ledger.own : profile->ledger.shown)[loss]++;
 	err = kernel__put(profile, sample, ret_whole);
 	if (err)
 		return err;

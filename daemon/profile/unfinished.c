@@ -92,7 +92,7 @@ int unfinished__read(struct profile *profile, const struct record_sample *sample
 	int err = read_now(profile, sample, false, item);
 
 	if (profile->options.finisher && native && native->part.loss &&
-	    record__part(sample, PART_STACK))
+	    record__part(sample, PART_STACK) && !(sample->flags & SAMPLE_OFF_CPU))
 		profile->ledger.again[native->part.loss]++;
 	if (err != -EAGAIN || keep(profile, sample, item))
 		return err == -EAGAIN ? 0 : err;

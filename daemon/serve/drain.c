@@ -44,6 +44,18 @@ static int correct(struct session *session, const struct record_sample *sample, 
 	return err;
 }
 
+/* A stack at a switch is no sample yet: what it lacks counts for each sample that it becomes, which may be none. */
+static void excuse(struct session *session, const struct record_sample *sample)
+{
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	const struct part_native_frames *native = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+
+	if (python && python->part.loss)
+		profile__excuse(session->profile, python->part.loss, 1);
+	if (native && native->part.loss)
+		profile__excuse(session->profile, native->part.loss, 1);
+}
+
 static int on_sample(struct collect_sink *self, const struct record_sample *sample)
 {
 	struct session *session = of(self);
@@ -55,6 +67,8 @@ static int on_sample(struct collect_sink *self, const struct record_sample *samp
 
 	if (sample->flags & SAMPLE_ASLEEP)
 		return asleep__sample(session, sample);
+	if (sample->flags & SAMPLE_OFF_CPU)
+		excuse(session, sample);
 	if (no_python || trusted != UINT32_MAX)
 		return correct(session, sample, no_python, trusted);
 	return profile__sample(session->profile, sample);

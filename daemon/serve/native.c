@@ -265,9 +265,11 @@ bool native__near_jit(struct session *session, const struct record_sample *sampl
 void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted)
 {
 	struct part_native_frames *part = (void *)record__part(sample, PART_NATIVE_FRAMES);
+	bool counts = !(sample->flags & SAMPLE_OFF_CPU); /* else that is excused already */
 
 	if (part && trusted == NATIVE_BEGUN) {
-		profile__excuse(session->profile, part->part.loss, 1);
+		if (counts)
+			profile__excuse(session->profile, part->part.loss, 1);
 		part->part.loss = LOSS_NONE;
 		part->flags |= NATIVE_WHOLE;
 		part->n = 1;
@@ -278,7 +280,7 @@ void native__cut(struct session *session, struct record_sample *sample, uint32_t
 	part->flags &= ~NATIVE_WHOLE;
 	if (part->part.loss && record__part(sample, PART_STACK))
 		return; /* it is walked again */
-	if (part->part.loss)
+	if (part->part.loss && counts)
 		profile__excuse(session->profile, part->part.loss, 1);
 	part->part.loss = LOSS_NATIVE_PENDING;
 }

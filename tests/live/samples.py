@@ -9,8 +9,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 
-# time: ns since the begin; name: what of the class; frames: [(function's row, offset)], innermost first; cpu: ns.
-Sample = collections.namedtuple("Sample", "time kind name frames cpu")
+# time: ns since the begin; name: what of the class; frames: [(function's row, offset)], innermost first; cpu, wall: ns; at:
+# CLOCK_MONOTONIC.
+Sample = collections.namedtuple("Sample", "time kind name frames cpu wall thread at")
 
 
 def kind_of(function):
@@ -45,7 +46,9 @@ def samples(events, innermost=False):
             n = len(e["stack"])
             begin = begin or e["t"][0]
             time = 0
-            for delta, stack, klass, cpu in zip(e["t"], e["stack"], e.get("class", [0] * n), e.get("cpu", [0] * n)):
+            zeros = [0] * n
+            for delta, stack, klass, cpu, wall, thread in zip(e["t"], e["stack"], e.get("class", zeros), e.get("cpu", zeros),
+                                                              e.get("wall", zeros), e.get("thread", zeros)):
                 time += delta
                 path = []
                 while stack:
@@ -54,4 +57,4 @@ def samples(events, innermost=False):
                     path.append((functions[row[0]], row[1]))
                     if innermost and not kind_of(path[-1][0]):
                         break
-                yield Sample(time - begin, *classes[klass], path, cpu)
+                yield Sample(time - begin, *classes[klass], path, cpu, wall, thread, time)

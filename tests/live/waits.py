@@ -3,7 +3,9 @@
 count of what they waited for a CPU. Of each thread each class is within a percentage point, and all of them are its wall time to a
 thousandth. Needs root.
 
-    waits.py [--seconds N] [--rate HZ] [--only SCENARIO,...] [--show] [PYTHON ...]     60,000 samples: --seconds 60"""
+    waits.py [--samples N] [--seconds N] [--rate HZ] [--only SCENARIO,...] [--show] [PYTHON ...]
+
+--samples 60000 takes 60 s, and says how many of them each scenario has."""
 import argparse
 import bisect
 import collections
@@ -47,7 +49,7 @@ class Recording:
     def __init__(self, lines):
         self.rows = collections.defaultdict(list)  # tid -> (from, to, class, stack)
         self.begin, self.end, self.told = {}, {}, collections.Counter()
-        self.losses, self.mains = {}, []
+        self.losses, self.mains, self.samples = {}, [], 0
         for e in lines:
             self.event(e)
 
@@ -65,6 +67,7 @@ class Recording:
             self.mains.append(e["tid"])
         elif kind == "samples":
             n = len(e["t"])
+            self.samples += n
             zeros, time = [0] * n, 0
             for i in range(n):
                 tid, wall, cpu = self.threads[e.get("thread", zeros)[i]], e.get("wall", zeros)[i], e.get("cpu", zeros)[i]
@@ -82,7 +85,7 @@ class Recording:
             self.told[tid] += e["wall"]
             self.rows[tid] += [(e["time"] - e["wall"], e["time"] - e["cpu"], "hole", 0), (e["time"] - e["cpu"], e["time"], "cpu", 0)]
         elif kind == "ledger":
-            self.losses = e.get("losses", self.losses)
+            self.losses = dict(e.get("losses", self.losses), cut=e["samples"] - e["whole"])
 
     def spent(self, tid, begin, end):
         """From begin to end: by class, and by stack."""
@@ -177,16 +180,24 @@ def truth_of(rows, begin, end):
     return (rows[0][0], rows[-1][0], found) if rows else (begin, begin, found)
 
 
-def judge(python, seconds, rate, only, show):
+def judge(python, seconds, rate, only, show, at_least=0):
     truth, truth_pids, stopped, recording, words = record(python, seconds, rate, only)
     name = os.path.basename(os.path.realpath(python))
-    print("%s: losses %s" % (name, recording.losses))
+    print("%s: %d samples, losses %s" % (name, recording.samples, recording.losses))
+    if at_least:
+        rows = collections.Counter()
+        for tid, log in truth.items():
+            rows[log["role"]] += len(recording.rows[tid])
+        print("   ", ", ".join("%s %d" % row for row in rows.items()))
+        check(recording.samples >= at_least, "%s: as many samples as were asked for" % name, recording.samples)
     right, wrong = collections.Counter(), collections.defaultdict(collections.Counter)
     for pid in recording.mains:
         if pid in truth_pids - {stopped}:
-            wall = recording.end[pid] - recording.begin[pid]
             spent, stacks = recording.spent(pid, recording.begin[pid], recording.end[pid])
-            path = recording.path(stacks.most_common(1)[0][0]) if stacks else []
+            # Somebody may stop it.
+            wall = recording.end[pid] - recording.begin[pid] - spent["waiting", "stopped"]
+            paths = (recording.path(stack) for stack, _ in stacks.most_common())
+            path = next((path for path in paths if path and path[0] != "(waiting: stopped)"), [])
             check(spent[("waiting", "pipe I/O")] >= 0.99 * wall and {"main", "<module>", "__libc_start_main"} <= {re.sub("_impl$|_34$|@.*", "", f) for f in path},
                   "%s: a thread that waits since before" % name, dict(spent), path[:8], path[-4:])
     for tid, log in truth.items():
@@ -210,6 +221,9 @@ def judge(python, seconds, rate, only, show):
         if own in known and own[1] != "GIL":
             spent[own] += spent.pop(("waiting", "GIL"), 0)
             known[own] += known.pop("rest", 0)
+        # A child that is forked tells through a pipe that it execs.
+        if own == ("waiting", "child process"):
+            spent[own] += spent.pop(("waiting", "pipe I/O"), 0)
         # Until tables of native code are made, nobody sees that a futex is a lock.
         if own == ("waiting", "lock"):
             cut = sum(ns for stack, ns in stacks.items() if (recording.path(stack) or [""])[0] == "(waiting: futex)" and
@@ -243,6 +257,7 @@ def main():
     global skipped
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--rate", type=int, default=999)
     parser.add_argument("--only", default="sleep,pipe,socket,lock,gil2,gil8,hold,child,ready,stopped")
     parser.add_argument("--show", action="store_true")
@@ -252,7 +267,8 @@ def main():
         skipped += 1
     else:
         for python in arguments.pythons:
-            judge(python, arguments.seconds, arguments.rate, arguments.only, arguments.show)
+            seconds = max(arguments.seconds, arguments.samples / 1000)
+            judge(python, seconds, arguments.rate, arguments.only, arguments.show, arguments.samples)
             # Many at once starve the profiler on a busy machine: by themselves, at most twice more.
             for role in 2 * arguments.only.split(","):
                 again = {name: wrong for name, wrong in results.items() if wrong and ": %s: " % role in name}
@@ -260,7 +276,7 @@ def main():
                     print("again:", role, *[(name, *wrong) for name, wrong in again.items()])
                     for name in again:
                         del results[name]
-                    judge(python, arguments.seconds, arguments.rate, role, arguments.show)
+                    judge(python, seconds, arguments.rate, role, arguments.show)
             tell()
     print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
     return bool(failed)

@@ -1,6 +1,9 @@
 """Spends known shares of its CPU time: bytecode, builtins, an extension, the collector, imports, page faults, a system call.
 
-    splits.py SECONDS    prints "up"; then, when it is asked by a line on stdin, and again: the CPU time of each so far, as JSON"""
+    splits.py SECONDS    prints "up"; then, when it is asked by a line on stdin, and again: the CPU time of each so far, as JSON
+
+Asked for "marks": {"tid", "marks": [[CLOCK_MONOTONIC, how long it was ready without a CPU (the kernel's run_delay), CPU time of
+each], ...]}, one of each round."""
 import gc
 import importlib
 import json
@@ -13,6 +16,8 @@ import time
 import zlib
 
 clock = time.CLOCK_THREAD_CPUTIME_ID
+marks = []
+delays = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
 used = dict.fromkeys(["bytecode", "builtin", "extension", "collector", "import", "fault", "syscall"], 0)
 numbers = [i * 7919 % 100003 for i in range(60000)]
 data = os.urandom(1 << 16)
@@ -73,7 +78,7 @@ ways = dict(zip(used, [bytecode, builtin, extension, collector, importing, fault
 
 def tell():
     for line in sys.stdin:
-        print(json.dumps(used), flush=True)
+        print(json.dumps({"tid": os.getpid(), "marks": marks[:]} if line == "marks\n" else used), flush=True)
 
 
 threading.Thread(target=tell, daemon=True).start()
@@ -84,3 +89,4 @@ while time.time() < end:
         began = time.clock_gettime_ns(clock)
         way()
         used[name] += time.clock_gettime_ns(clock) - began
+    marks.append([time.clock_gettime_ns(time.CLOCK_MONOTONIC), int(os.pread(delays, 100, 0).split()[1]), *used.values()])

@@ -83,12 +83,12 @@ static struct wire wire;
 static struct rec rec;
 static struct record_task task;
 
-static int set_up(void **state)
+static int set_up_mode(const char *mode)
 {
 	const struct event_session session = {.id = 1,
 					      .pid = 10,
 					      .rate = 1000,
-					      .mode = "cpu",
+					      .mode = mode,
 					      .monotonic = T0,
 					      .boottime = T0 + BOOT,
 					      .boot_id = "id",
@@ -105,6 +105,16 @@ static int set_up(void **state)
 	assert_int_equal(profile__new(&options, &wire.sink, &profile), 0);
 	assert_int_equal(profile__begin(profile, &session), 0);
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_mode("cpu");
+}
+
+static int set_up_wall(void **state)
+{
+	return set_up_mode("wall");
 }
 
 static int tear_down(void **state)
@@ -133,6 +143,39 @@ static void sample(unsigned at, enum loss loss, bool copied)
 	}
 	assert_int_equal(record__check(rec.data, rec.size), 0);
 	assert_int_equal(profile__sample(profile, record), 0);
+}
+
+/* Leaves its CPU; the engine excuses what the sampler counted. */
+static void leaves(unsigned at, enum loss loss)
+{
+	struct record_sample *record;
+	struct part_stack *stack;
+	struct part_wait *wait;
+	static const uint64_t cut[] = {NATIVE_EXACT | 0x1010};
+
+	record = rec_sample(&rec, T0 + at * MS, &task, at * MS);
+	record->flags = SAMPLE_NO_PYTHON | SAMPLE_OFF_CPU;
+	rec_frames(&rec, 0, NULL, 0);
+	rec_native(&rec, (uint16_t)loss, cut, 1);
+	stack = rec_part(&rec, PART_STACK, 0, sizeof(*stack), 16);
+	stack->regs[16] = 0x1010;
+	stack->size = 16;
+	memset(stack->bytes, 0x5a, 16);
+	wait = rec_part(&rec, PART_WAIT, 0, sizeof(*wait), 0);
+	wait->key = 0x4711;
+	wait->state = 1;
+	wait->syscall = 9999;
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	profile__excuse(profile, loss, 1);
+	assert_int_equal(profile__sample(profile, record), 0);
+}
+
+static void waited(unsigned at, unsigned ms)
+{
+	struct record_wait wait = {.key = 0x4711, .waited = ms * MS, .begin = T0 + (at - ms) * MS, .count = 1, .syscall = 9999, .state = 1};
+
+	wait.header = (struct record_header){.size = sizeof(wait), .kind = RECORD_WAIT, .time = T0 + at * MS, .task = task};
+	assert_int_equal(profile__wait(profile, &wait), 0);
 }
 
 static void counted(enum loss loss, uint64_t n)
@@ -197,6 +240,35 @@ static void not_for_ever(void **state)
 			    "(cut: a return address lies in no code that is known);f10:0");
 	assert_int_equal(book->ledger.whole, 0);
 	assert_string_equal(book->losses, "native_mapping=1 ");
+}
+
+/* A stack at a switch is a sample when its time comes, and is none when another one replaces it. */
+static void at_a_switch(void **state)
+{
+	made_up.ready = true;
+	leaves(1, LOSS_NATIVE_PENDING);
+	leaves(2, LOSS_NATIVE_PENDING);
+	waited(5, 3);
+	counted(LOSS_NATIVE_PENDING, 3); /* and a tick, which did not come */
+	tick(100);
+	end(200);
+	assert_string_equal(stack_of(0), "f30:0;f20:0;f10:0;(waiting: system call)");
+	assert_int_equal(book->ledger.samples, 1);
+	assert_int_equal(book->ledger.whole, 1);
+	assert_string_equal(book->losses, "native_pending=1 ");
+}
+
+/* One that stays cut counts once. */
+static void cut_at_a_switch(void **state)
+{
+	made_up.ready = true;
+	made_up.loss = LOSS_NATIVE_NO_RULE;
+	leaves(1, LOSS_NATIVE_PENDING);
+	waited(5, 3);
+	counted(LOSS_NATIVE_PENDING, 1);
+	end(200);
+	assert_int_equal(book->ledger.whole, 0);
+	assert_string_equal(book->losses, "native_no_rule=1 ");
 }
 
 /* What the sampler counted is not what was lost in the end. */
@@ -303,6 +375,8 @@ int main(void)
 		TEST(waits_in_order),	     TEST(not_for_ever), TEST(another_loss),
 		TEST(the_end_does_not_wait), TEST(bounded_room), TEST(an_epoch_ends),
 		TEST(counted_as_it_goes_out), TEST(waits_for_the_eval_loop),
+		cmocka_unit_test_setup_teardown(at_a_switch, set_up_wall, tear_down),
+		cmocka_unit_test_setup_teardown(cut_at_a_switch, set_up_wall, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

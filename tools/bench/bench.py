@@ -6,7 +6,7 @@
 Parts: bpf (BPF time a sample; in turn that of cprofd without rules, which reads no locals, and an empty program's, which tells
 how fast the machine is meanwhile), native (the
 same with native stacks), target (the target's CPU a compile against an empty program, interleaved), own (cprofd's own CPU a
-sample, PSS and memlock), lost (records lost at 9999 Hz), flat (memory over minutes), start (attach to first sample), pyspy.
+sample, PSS and memlock), lost (records lost at 9999 Hz), switches (wall mode at ten thousand switches a second: switches.py), flat (memory over minutes), start (attach to first sample), pyspy.
 Without parts: all but flat.
 All figures are of this run on this machine; a ratio is of medians over interleaved pairs.
 """
@@ -306,8 +306,12 @@ def part_native(target, args):
         part_bpf(target, args, native, native)
 
 
+def part_switches(target, args):
+    subprocess.check_call([sys.executable, os.path.join(HERE, "switches.py"), "--pairs", str(args.pairs)])
+
+
 PARTS = {"bpf": part_bpf, "native": part_native, "target": part_target, "own": part_own, "lost": part_lost, "start": part_start,
-         "pyspy": part_pyspy, "flat": part_flat}
+         "switches": part_switches, "pyspy": part_pyspy, "flat": part_flat}
 
 
 def main():

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 """What wall mode does to a process that leaves its CPU ten thousand times a second, and to others that do.
 
-    switches.py [--pairs N] [--seconds S] [--work N]
+    switches.py [--pairs N] [--seconds S] [--work N] [--native off|full] [--bpf] [target|others ...]
 
 A Python talks to a cat through pipes, both on one CPU. In turns: an empty program at each switch and `cprofd attach --mode=wall` on it
-("target"); a program that looks whose switch it is and the same cprofd on another process, which sleeps ("others"). What counts is how many
-rounds it makes. Needs root, and a machine that does nothing else."""
+("target"); a program that looks whose switch it is and the same cprofd on another process, which sleeps ("others"). What counts is the CPU
+time that both take for a round (rounds a second, too, say little where others work); and of the target, what the recordings' ledgers say
+was lost. --bpf: the time in the BPF programs themselves, too, as the kernel counts it, which other work hardly changes. Needs root."""
 import argparse
+import collections
+import json
 import mmap
 import os
 import statistics
@@ -15,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from bench import bpftool, held
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
@@ -35,19 +40,52 @@ while True:
 """
 
 
-def rounds(room, seconds):
-    began, first = time.monotonic(), struct.unpack("<Q", room[:8])[0]
+def cpu_of(pid):
+    """ns, of the talker and its cat."""
+    pids = [pid] + [int(p) for p in open("/proc/%d/task/%d/children" % (pid, pid)).read().split()]
+    return sum(int(open("/proc/%d/schedstat" % p).read().split()[0]) for p in pids)
+
+
+def rounds(room, pid, seconds):
+    """CPU ns of a round, rounds a second."""
+    began, first, cpu = time.monotonic(), struct.unpack("<Q", room[:8])[0], cpu_of(pid)
     time.sleep(seconds)
-    return (struct.unpack("<Q", room[:8])[0] - first) / (time.monotonic() - began)
+    n = struct.unpack("<Q", room[:8])[0] - first
+    return (cpu_of(pid) - cpu) / n, n / (time.monotonic() - began)
 
 
-def under(command, room, seconds):
+def bpf_of(pid):
+    """ns, of the programs that it and its children hold."""
+    ids = held(pid)
+    return sum(p.get("run_time_ns", 0) for p in bpftool("prog") if p["id"] in ids)
+
+
+def under(command, room, pid, seconds, bpf):
     p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(1.5)
-    found = rounds(room, seconds)
+    before, began = bpf_of(p.pid) if bpf else 0, struct.unpack("<Q", room[:8])[0]
+    found = rounds(room, pid, seconds)
+    if bpf:
+        found += (bpf_of(p.pid) - before) / (struct.unpack("<Q", room[:8])[0] - began),
     p.terminate()
     p.wait()
     return found
+
+
+def lost(path):
+    """By the last ledger of a recording, and how much of its threads' time is told."""
+    losses, told, whole, begin = {}, 0, 0, {}
+    for line in subprocess.run(["zstdcat", path], stdout=subprocess.PIPE, check=True).stdout.splitlines():
+        e = json.loads(line)
+        if e["ev"] == "thread":
+            begin.setdefault(e["id"], e["time"])
+        elif e["ev"] == "samples":
+            told += sum(e["wall"])
+        elif e["ev"] == "thread_end":
+            told, whole = told + e["wall"], whole + e["time"] - begin[e["id"]]
+        elif e["ev"] == "ledger":
+            losses = e["losses"]
+    return losses, told, whole
 
 
 def main():
@@ -56,6 +94,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--work", type=int, default=1500, help="a round's own work")
     parser.add_argument("--rate", type=int, default=999)
+    parser.add_argument("--bpf", action="store_true")
+    parser.add_argument("--native", choices=("off", "full"), default="full")
+    parser.add_argument("titles", nargs="*", choices=("target", "others", []))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rounds")
@@ -65,23 +106,42 @@ def main():
         talker = subprocess.Popen([sys.executable, "-c", TALKER, path, str(arguments.work)])
         room = mmap.mmap(os.open(path, os.O_RDWR), 4096)
         time.sleep(0.5)
+        if arguments.bpf:
+            subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
         try:
             for title, program, pid in (("target", "empty_switch", talker.pid), ("others", "filter_switch", sleeper.pid)):
                 empty = [os.path.join(BUILD, "tools/bench/empty"), os.path.join(BUILD, "tools/bench/empty.bpf.o"), str(pid),
                          str(arguments.rate), "1000", program]
-                own = [os.path.join(BUILD, "cprofd"), "attach", str(pid), "--mode=wall", "--native=full", "-r", str(arguments.rate), "-o",
-                       os.path.join(folder, "x.cprof")]
-                ratios, speed = [], []
+                if arguments.titles and title not in arguments.titles:
+                    continue
+                out = os.path.join(folder, "x.cprof")
+                own = [os.path.join(BUILD, "cprofd"), "attach", str(pid), "--mode=wall", "--native=" + arguments.native, "-r",
+                       str(arguments.rate), "-o", out]
+                ratios, speed, bpf, losses, told, whole = [], [], [], collections.Counter(), 0, 0
                 for pair in range(arguments.pairs):
                     found = {}
                     for which in ((empty, own) if pair % 2 else (own, empty)):
-                        found[which is own] = under(which, room, arguments.seconds)
-                    ratios.append(found[False] / found[True])
+                        found[which is own] = under(which, room, talker.pid, arguments.seconds, arguments.bpf)
+                        if which is own and title == "target":
+                            these, a, b = lost(out)
+                            losses, told, whole = losses + collections.Counter(these), told + a, whole + b
+                    ratios.append(found[True][0] / found[False][0])
                     speed.append(found[True])
+                    if arguments.bpf:
+                        bpf.append((found[True][2], found[False][2]))
                 low, _, high = statistics.quantiles(ratios, n=4)
-                print("%s: %.3fx the time of a round under %s (%d pairs, quartiles %.3f-%.3f; %.0f rounds a second)" % (
-                    title, statistics.median(ratios), program, len(ratios), low, high, statistics.median(speed)), flush=True)
+                print("%s: %.3fx the CPU time of a round under %s (%d pairs, quartiles %.3f-%.3f; %.1f us of CPU, %.0f rounds a second)" % (
+                    title, statistics.median(ratios), program, len(ratios), low, high, statistics.median(s[0] for s in speed) / 1000,
+                    statistics.median(s[1] for s in speed)), flush=True)
+                if bpf:
+                    ours, theirs = (statistics.median(row[i] for row in bpf) for i in (0, 1))
+                    print("    BPF: %.0f ns a round, %.0f of %s: %.3fx" % (
+                        ours, theirs, program, 1 + (ours - theirs) / statistics.median(s[0] for s in speed)), flush=True)
+                if whole:
+                    print("    lost: %s; told %.4f %% of %.1f s" % (dict(losses) or "nothing", 100 * told / whole, whole / 1e9), flush=True)
         finally:
+            if arguments.bpf:
+                subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
             for p in (talker, sleeper):
                 p.kill()
                 p.wait()
