@@ -228,24 +228,36 @@ static struct span part_of(const struct source *source, const char *name)
 					    : template_argument(part, source->number);
 }
 
+uint32_t choices__next(const struct choices *choices, uint32_t i)
+{
+	while (i < choices->n && choices->sources[i].joined)
+		i++;
+	return i + 1;
+}
+
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size)
 {
-	uint32_t i;
+	size_t len = 0;
+	uint32_t i = 0;
 
-	for (i = 0; i < choices->n; i++) {
+	while (i < choices->n) {
 		const struct source *source = &choices->sources[i];
-		struct span part;
+		struct span part = {};
 
-		if (source->kind == SOURCE_VALUE)
-			continue;
 		if (source->kind == SOURCE_TEXT)
 			part = (struct span){source->text, source->text + strlen(source->text)};
-		else
+		else if (source->kind != SOURCE_VALUE)
 			part = part_of(source, frame);
-		if (part.start >= part.end)
+		if (part.start >= part.end) {
+			i = choices__next(choices, i);
+			len = 0;
 			continue;
-		snprintf(ret, size, "%.*s", (int)(part.end - part.start), part.start);
-		return 0;
+		}
+		snprintf(ret + len, size - len, "%.*s", (int)(part.end - part.start), part.start);
+		len += strlen(ret + len);
+		i++;
+		if (!source->joined)
+			return 0;
 	}
 	return -ENODATA;
 }
