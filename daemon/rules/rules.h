@@ -125,6 +125,8 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 		       const struct rule_variables *variables);
 /* ... of a native frame, by its demangled name. */
 uint32_t rules__native(const struct rules *rules, const char *name);
+/* Is the rule of such a frame, whatever variables it has? `file` NULL: a native one. */
+bool rule__could_match(const struct rule *rule, const char *file, const char *name);
 /* Is a Python function of this name one that the rule wants to be called by? */
 bool rule__is_caller(const struct rule *rule, const char *name);
 /* The compiler of this name that is not gone; NULL: none. */
@@ -136,6 +138,8 @@ bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *fil
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size);
 /* Where the choice of this source ends: the one behind its last part. */
 uint32_t choices__next(const struct choices *choices, uint32_t i);
+/* Is there one that needs no value of the frame? */
+bool choices__have_text(const struct choices *choices);
 /* Does one of them need a value of the frame? */
 bool rules__values(const struct choices *choices);
 /* Leaves out what `strip` says and puts what `group` says. */

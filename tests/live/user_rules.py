@@ -46,6 +46,10 @@ phase
     function optimise
     has kernel
     name @function
+phase
+    file *
+    function nowhere
+    name @function
 """
 KERNELS = ["the kernel_%s(8 of optimise)" % x for x in "abc"]
 passed = failed = 0
@@ -108,6 +112,8 @@ def case_own(work):
           "units by the kernel's name", done.stderr, sums)
     shares = [sums.get((0, x), 0) / all_of_it for x in KERNELS]
     check(all(abs(x - 1 / 3) < 0.06 for x in shares), "a third of the time each", shares)
+    check("mine.rules:13: no function that was on a stack" in done.stderr and done.stderr.count("mine.rules:") == 1,
+          "a rule that matched nothing is told", done.stderr)
     check(abs(sums.get((1, "optimise"), 0) / all_of_it - 2 / 3) < 0.05, "two thirds in the phase", sums, all_of_it)
 
 

@@ -200,6 +200,8 @@ static void errors(void **state)
 	refused("compiler X\nunit\n\tfile f\n\tname f\n", 4, 8);
 	refused("compiler X\nunit\n\tfile f\n\tfunction f\n", 4, 12);
 	refused("compiler X\nunit\n\tname f..g\n", 3, 9);
+	refused("compiler X\nunit\n\tnative f\n\tname x | \"a \" + y\n", 4, 19);
+	refused("compiler X\nunit\n\tnative f\n\thas x\n\tname \"f\"\n", 5, 10);
 	refused("compiler X\nunit\n\tname f.\n", 3, 9);
 	refused("compiler X\nunit\n\tname 3\n", 3, 7);
 	refused("compiler X\nunit\n\tname \"abc\n", 3, 11);
