@@ -31,7 +31,7 @@ TOOLS := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(wildcard tests/tools/*.
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # Live tests are what can be executed there, but for what other tests call.
 # Not by themselves: what lists interpreters, and what needs compilers of PyPI.
-LIVE := $(filter-out tests/live/pythons.sh tests/live/units_jax.py tests/live/units_cython.py tests/live/units_triton.py,$(shell find tests/live -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -perm -u+x 2>/dev/null | LC_ALL=C sort))
+LIVE := $(filter-out tests/live/pythons.sh tests/live/units_jax.py tests/live/units_cython.py tests/live/units_triton.py tests/live/units_inductor.py tests/live/units_pythran.py,$(shell find tests/live -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -perm -u+x 2>/dev/null | LC_ALL=C sort))
 
 # Under sudo what is built belongs to the user who called it.
 AS_USER := $(if $(filter-out 0,$(SUDO_UID)),setpriv --reuid=$(SUDO_UID) --regid=$(SUDO_GID) --init-groups --)
@@ -203,6 +203,9 @@ check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cy
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_jax.py --python $(B)/venv-compilers/bin/python
 	$(Q)$(B)/venv-compilers/bin/python -c 'import triton' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check triton
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_triton.py --python $(B)/venv-compilers/bin/python
+	$(Q)$(B)/venv-compilers/bin/python -c 'import pythran' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check pythran
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_pythran.py --python $(B)/venv-compilers/bin/python
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_inductor.py $(addprefix --python ,$(CPROFD_TORCH_PYTHON))
 	$(Q)test -d $(B)/cython-plain || python3 -m pip install -q --no-deps --implementation py --platform any --abi none --only-binary=:all: \
 		--target $(B)/cython-plain cython
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_cython.py --path $(B)/cython-plain

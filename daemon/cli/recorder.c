@@ -352,7 +352,8 @@ static int finish(struct recorder *recorder)
 
 	tell_end(recorder);
 	if (recorder->write_file && lseek(recording_fd(recorder), 0, SEEK_CUR) >= 0) {
-		err = summary__print(recording_fd(recorder), recorder->options->lines, recorder->options->wall, &recorded);
+		err = summary__print(recording_fd(recorder), recorder->options->lines, recorder->options->wall,
+				     recorder->options->rules, &recorded);
 		if (err)
 			say("the summary could not be made: %s", strerror(-err));
 		else

@@ -267,7 +267,7 @@ static void print_nameless(const struct tally_result *result)
 			     "%.1f %% of the time is in functions without a name, as %s", percent(sum, whole(result)), heaviest->name);
 }
 
-int summary__print(int recording_fd, bool lines, bool wall, uint64_t *ret_cpu)
+int summary__print(int recording_fd, bool lines, bool wall, const char *rules, uint64_t *ret_cpu)
 {
 	struct tally_result result;
 	struct units_summary units;
@@ -285,7 +285,7 @@ int summary__print(int recording_fd, bool lines, bool wall, uint64_t *ret_cpu)
 	err = tally__new(lines, wall ? &rhythm : NULL, &tally);
 	if (err)
 		goto out;
-	err = units_summary__init(&units, tally__sink(tally));
+	err = units_summary__init(&units, rules, tally__sink(tally));
 	if (err)
 		goto out;
 	err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/unmatched.h"
 #include "report/fit.h"
 #include "rules/rules.h"
 #include "units/units.h"
@@ -18,18 +19,20 @@ static int on_event(struct event_sink *self, const struct event *event)
 	struct units_summary *summary = (struct units_summary *)self;
 	int err = units_table__event(summary->table, event);
 
+	unmatched__event(summary->unmatched, event);
 	return err ? err : summary->next->event(summary->next, event);
 }
 
-int units_summary__init(struct units_summary *summary, struct event_sink *next)
+int units_summary__init(struct units_summary *summary, const char *rules, struct event_sink *next)
 {
 	*summary = (struct units_summary){.sink.event = on_event, .next = next};
-	return units_table__new(&summary->table);
+	return units_table__new(&summary->table) ?: unmatched__new(rules, &summary->unmatched);
 }
 
 void units_summary__free(struct units_summary *summary)
 {
 	summary->table = units_table__free(summary->table);
+	summary->unmatched = unmatched__free(summary->unmatched);
 }
 
 static void print_line(const struct units_line *line)
@@ -77,4 +80,5 @@ void units_summary__print(struct units_summary *summary, bool gil)
 			fprintf(stderr, "%34s... and %" PRIu32 " more\n", "", n - i);
 		fputc('\n', stderr);
 	}
+	unmatched__tell(summary->unmatched);
 }

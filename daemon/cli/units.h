@@ -5,14 +5,17 @@
 #include "events/events.h"
 
 struct units_table;
+struct unmatched;
 /* A sink in front of another: what passes is counted too. */
 struct units_summary {
 	struct event_sink sink, *next;
 	struct units_table *table;
+	struct unmatched *unmatched;
 };
-int units_summary__init(struct units_summary *summary, struct event_sink *next);
+/* `rules`: of --rules, NULL: none. */
+int units_summary__init(struct units_summary *summary, const char *rules, struct event_sink *next);
 void units_summary__free(struct units_summary *summary);
-/* Nothing when there was no compile. `gil`: samples without the GIL have no stacks. */
+/* Nothing when there was no compile, but for rules that told none. `gil`: samples without the GIL have no stacks. */
 void units_summary__print(struct units_summary *summary, bool gil);
 
 #endif

@@ -80,6 +80,22 @@ static bool has_all(const struct rule *rule, const struct rule_variables *variab
 	return true;
 }
 
+static bool matches_python(const struct rule *rule, const char *file, const char *name)
+{
+	return rule->functions.n && function_matches(&rule->functions, name) && patterns__any(&rule->files, file) &&
+	       !patterns__any(&rule->nots, name);
+}
+
+static bool matches_native(const struct rule *rule, const char *name)
+{
+	return rule->natives.n && patterns__any(&rule->natives, name) && !patterns__any(&rule->nots, name);
+}
+
+bool rule__could_match(const struct rule *rule, const char *file, const char *name)
+{
+	return file ? matches_python(rule, file, name) : matches_native(rule, name);
+}
+
 uint32_t rules__python(const struct rules *rules, const char *file, const char *name,
 		       const struct rule_variables *variables)
 {
@@ -88,9 +104,7 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 	for (i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
-		if (rule->functions.n && function_matches(&rule->functions, name) &&
-		    patterns__any(&rule->files, file) && !patterns__any(&rule->nots, name) &&
-		    has_all(rule, variables) && !compiler__gone(&rules->compilers[rule->compiler]))
+		if (matches_python(rule, file, name) && has_all(rule, variables) && !compiler__gone(&rules->compilers[rule->compiler]))
 			return i;
 	}
 	return RULE_NONE;
@@ -103,9 +117,7 @@ uint32_t rules__native(const struct rules *rules, const char *name)
 	for (i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
-		if (rule->natives.n && patterns__any(&rule->natives, name) &&
-		    !patterns__any(&rule->nots, name) &&
-		    !compiler__gone(&rules->compilers[rule->compiler]))
+		if (matches_native(rule, name) && !compiler__gone(&rules->compilers[rule->compiler]))
 			return i;
 	}
 	return RULE_NONE;
@@ -228,24 +240,51 @@ static struct span part_of(const struct source *source, const char *name)
 					    : template_argument(part, source->number);
 }
 
+uint32_t choices__next(const struct choices *choices, uint32_t i)
+{
+	while (i < choices->n && choices->sources[i].joined)
+		i++;
+	return i + 1;
+}
+
+bool choices__have_text(const struct choices *choices)
+{
+	uint32_t i, end;
+	bool text;
+
+	for (i = 0; i < choices->n; i = end) {
+		end = choices__next(choices, i);
+		for (text = true; i < end; i++)
+			text = text && choices->sources[i].kind != SOURCE_VALUE;
+		if (text)
+			return true;
+	}
+	return false;
+}
+
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size)
 {
-	uint32_t i;
+	size_t len = 0;
+	uint32_t i = 0;
 
-	for (i = 0; i < choices->n; i++) {
+	while (i < choices->n) {
 		const struct source *source = &choices->sources[i];
-		struct span part;
+		struct span part = {};
 
-		if (source->kind == SOURCE_VALUE)
-			continue;
 		if (source->kind == SOURCE_TEXT)
 			part = (struct span){source->text, source->text + strlen(source->text)};
-		else
+		else if (source->kind != SOURCE_VALUE)
 			part = part_of(source, frame);
-		if (part.start >= part.end)
+		if (part.start >= part.end) {
+			i = choices__next(choices, i);
+			len = 0;
 			continue;
-		snprintf(ret, size, "%.*s", (int)(part.end - part.start), part.start);
-		return 0;
+		}
+		snprintf(ret + len, size - len, "%.*s", (int)(part.end - part.start), part.start);
+		len += strlen(ret + len);
+		i++;
+		if (!source->joined)
+			return 0;
 	}
 	return -ENODATA;
 }

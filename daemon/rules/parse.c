@@ -166,6 +166,9 @@ static int check_rule(struct parser *parser)
 		return line__fail(line, "the rule above this line has a `from`, but no `function`");
 	if (!rule->name.n)
 		return line__fail(line, "the rule above this line has no `name`");
+	if (!rule->functions.n && (rule->has.n || !choices__have_text(&rule->name)))
+		return line__fail(line, "the rule above this line is of native frames, which have no variables: "
+					"no `has`; a `name` of @... or \"text\"");
 	return 0;
 }
 
@@ -331,7 +334,8 @@ static int parse_line(struct parser *parser)
 		return words[i].take(parser);
 	}
 	line->at = start;
-	return line__fail(line, "this word is not known");
+	return line__fail(line, "no such word; there are: compiler own loaded strip group stage unit phase pass "
+				"file function native not has from once name signature defined");
 }
 
 /* One that is there by this name gives way. */

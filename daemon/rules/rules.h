@@ -20,7 +20,7 @@
 #define RULES_PATTERNS_MAX 32u    /* of one kind, of one rule or compiler */
 #define RULES_WORD_MAX 512u       /* bytes of a pattern or a literal */
 #define RULES_STEPS_MAX 8u        /* func_ir.func_id.func_qualname has three */
-#define RULES_CHOICES_MAX 4u      /* a | b | c | d */
+#define RULES_CHOICES_MAX 8u      /* a | b + c | d: four */
 #define RULES_STAGES_MAX 4u
 
 /* The order is that of nesting, and the number is what events say (docs/protocol.md). */
@@ -52,6 +52,7 @@ struct source {
 	enum source_kind kind;
 	const char *text;      /* TEXT */
 	uint32_t number;       /* TEMPLATE */
+	bool joined;           /* with the next one, which is a part of the same choice: b + c */
 	uint32_t n;            /* VALUE */
 	struct step_row steps[RULES_STEPS_MAX];
 };
@@ -124,15 +125,21 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 		       const struct rule_variables *variables);
 /* ... of a native frame, by its demangled name. */
 uint32_t rules__native(const struct rules *rules, const char *name);
+/* Is the rule of such a frame, whatever variables it has? `file` NULL: a native one. */
+bool rule__could_match(const struct rule *rule, const char *file, const char *name);
 /* Is a Python function of this name one that the rule wants to be called by? */
 bool rule__is_caller(const struct rule *rule, const char *name);
 /* The compiler of this name that is not gone; NULL: none. */
 const struct compiler *rules__compiler_named(const struct rules *rules, const char *name);
 bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *file);
 
-/* The text of a name by the first source that needs no value; 0, or -ENODATA: there is none. `frame` is the frame's own
+/* The text of a name by the first choice that needs no value; 0, or -ENODATA: there is none. `frame` is the frame's own
  * name. At most `size` bytes with the NUL. */
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size);
+/* Where the choice of this source ends: the one behind its last part. */
+uint32_t choices__next(const struct choices *choices, uint32_t i);
+/* Is there one that needs no value of the frame? */
+bool choices__have_text(const struct choices *choices);
 /* Does one of them need a value of the frame? */
 bool rules__values(const struct choices *choices);
 /* Leaves out what `strip` says and puts what `group` says. */

@@ -172,6 +172,18 @@ static int through_descriptor(struct values *values, uint64_t object, uint64_t *
 	return object__word(values, object + member[2], ret);
 }
 
+/* Before 3.11 code objects know only the last part of their name. */
+static int code_attribute(struct values *values, uint64_t object, const char *name, uint64_t *ret)
+{
+	const struct py_layout *l = values->layout;
+
+	if (!strcmp(name, "co_name") || (!strcmp(name, "co_qualname") && l->code_qualname == PY_ABSENT))
+		return object__word(values, object + l->code_name, ret);
+	if (!strcmp(name, "co_qualname"))
+		return object__word(values, object + l->code_qualname, ret);
+	return -ENODATA;
+}
+
 static int attribute(struct values *values, uint64_t object, const char *name, uint64_t *ret)
 {
 	uint32_t version = values->layout->version;
@@ -197,6 +209,8 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 		return object__word(values, object + FUNCTION_NAME(version), ret);
 	if (is(&type, "function") && !strcmp(name, "__code__"))
 		return object__word(values, object + FUNCTION_CODE(version), ret);
+	if (is(&type, "code"))
+		return code_attribute(values, object, name, ret);
 	err = instance__find(values, object, &type, name, ret);
 	if (err != -ENODATA)
 		return err;

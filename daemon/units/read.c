@@ -14,17 +14,20 @@
 static bool read_choice(struct units *units, struct values *values, const struct choices *choices, const uint8_t *words,
 			const struct frame_values *frame, struct buf *out)
 {
-	uint32_t i;
+	uint32_t i = 0;
 
 	buf__clear(out);
-	for (i = 0; i < choices->n; i++) {
+	while (i < choices->n) {
 		const struct source *source = &choices->sources[i];
+		bool told = source->kind == SOURCE_TEXT && !buf__puts(out, source->text);
 
-		if (source->kind == SOURCE_TEXT)
-			return !buf__puts(out, source->text);
-		if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS &&
-		    !values__text(values, frame->words[words[i]], source, out))
+		if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
+			told = !values__text(values, frame->words[words[i]], source, out);
+		if (told && !source->joined)
 			return true;
+		i = told ? i + 1 : choices__next(choices, i);
+		if (!told)
+			buf__clear(out);
 	}
 	return false;
 }

@@ -73,7 +73,7 @@ static int add_function(struct units *units, const struct function_row *row)
 		/* What is said first, and is there, needs no value behind it: @class | self.__class__.__name__ */
 		struct choices first = rule->name;
 
-		first.n = first.n ? 1 : 0;
+		first.n = first.n ? choices__next(&first, 0) : 0;
 		info.valued = info.python && (rules__values(&rule->signature) ||
 					      (rules__values(&rule->name) && rule__text(&first, row->name, text, sizeof(text))));
 		if (!rule__text(&rule->name, row->name, text, sizeof(text))) {

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """A compiler of one's own by `--rules`: its units and phases are told as the target itself counted them. Bad rules are
-refused before anything is sampled."""
+refused before anything is sampled. And a compiler that is no Python, whose units, phases and passes are native frames alone: clang, against what
+-ftime-report says of the same run. And what of ARTIQ with NAC3 is Python, on a package of our own with its names."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +16,7 @@ TARGET = """
 import sys, time
 class Kernel:
     def __init__(self, name):
-        self.name = name
+        self.name, self.size = name, len(name)
 def spin(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
@@ -22,7 +24,7 @@ def spin(seconds):
             pass
 def optimise(kernel):
     spin(0.02)
-def build(kernel):
+def build(kernel, code=optimise.__code__):
     spin(0.01)
     optimise(kernel)
 print("up", flush=True)
@@ -37,14 +39,36 @@ unit
     file *
     function build
     has kernel
-    name kernel.name
+    name kernel.none + "-" | "the " + kernel.name
+    signature kernel.size + " of " + code.co_qualname
 phase
     file *
     function optimise
     has kernel
     name @function
+phase
+    file *
+    function nowhere
+    name @function
 """
+KERNELS = ["the kernel_%s(8 of optimise)" % x for x in "abc"]
 passed = failed = 0
+
+
+# Functions with loops: some 2 s of clang -O2.
+SOURCE = """
+struct s%(i)d { int a[8]; double b[8]; struct s%(i)d *next; };
+double work%(i)d(struct s%(i)d *p, int *q, int n)
+{
+	double sum = 0;
+	for (; p; p = p->next) {
+		for (int i = 0; i < n; i++) { q[i] = q[i] * %(i)d + p->a[i & 7]; p->b[i & 7] += q[i]; }
+		for (int i = 0; i < n; i++) { sum += p->b[i & 7] * p->a[(i * 3) & 7]; if (sum > 1000 + %(i)d) sum = __builtin_sqrt(sum); }
+		for (int i = 0; i < 8; i++) sum += p->b[i] * p->a[7 - i];
+	}
+	return sum;
+}
+"""
 
 
 def check(good, name, *details):
@@ -66,7 +90,8 @@ def units(path):
             for cpu, unit in zip(event.get("cpu", [0] * n), event.get("unit", [0] * n)):
                 all_of_it += cpu
                 while unit:
-                    parent, _, kind, _, name = rows[unit][:5]
+                    parent, _, kind, _, name, signature = rows[unit][:6]
+                    name += "(%s)" % signature if signature else ""
                     sums[kind, name] = sums.get((kind, name), 0) + cpu
                     unit = parent
     return sums, all_of_it
@@ -83,10 +108,12 @@ def case_own(work):
     target.wait()
     sums, all_of_it = units(out)
     names = {name for kind, name in sums if kind == 0}
-    check(done.returncode == 0 and {"kernel_a", "kernel_b", "kernel_c"} <= names <= {"kernel_a", "kernel_b", "kernel_c", ""},
+    check(done.returncode == 0 and set(KERNELS) <= names <= set(KERNELS) | {""},
           "units by the kernel's name", done.stderr, sums)
-    shares = [sums.get((0, "kernel_" + x), 0) / all_of_it for x in "abc"]
+    shares = [sums.get((0, x), 0) / all_of_it for x in KERNELS]
     check(all(abs(x - 1 / 3) < 0.06 for x in shares), "a third of the time each", shares)
+    check("mine.rules:13: no function that was on a stack" in done.stderr and done.stderr.count("mine.rules:") == 1,
+          "a rule that matched nothing is told", done.stderr)
     check(abs(sums.get((1, "optimise"), 0) / all_of_it - 2 / 3) < 0.05, "two thirds in the phase", sums, all_of_it)
 
 
@@ -96,6 +123,88 @@ def case_bad(work):
     for path, words in ((work, "bad.rules:3:5: "), (os.path.join(work, "none"), "No such file")):
         done = subprocess.run([CPROFD, "attach", str(os.getpid()), "-d", "1", "--rules", path, "-o", out], capture_output=True, text=True)
         check(done.returncode == 1 and words in done.stderr and not os.path.exists(out), "refused: " + words, done)
+
+
+def shares_told(path):
+    """{what: share of the unit}, in CPU time."""
+    rows = []
+    for by in ("unit", "phase", "pass"):
+        done = subprocess.run([CPROFD, "report", path, "--by=" + by, "--json"], capture_output=True, text=True, check=True)
+        rows += json.loads(done.stdout)["tables"][0]["rows"]
+    sums = {row["name"]: row["inclusive_ns"] for row in rows}
+    return {name: 100 * value / sums["clang"] for name, value in sums.items()}
+
+
+def shares_true(text):
+    """{what: share of the front end's clock}: user and system time, the last but one of the columns."""
+    sums = {}
+    for value, name in re.findall(r" ([\d.]+) \( *[\d.]+%\) +[\d.]+ \( *[\d.]+%\) +([A-Z].*)$", text, re.M):
+        sums[name] = max(sums.get(name, 0), float(value))
+    return {name: 100 * value / sums["Clang front-end timer"] for name, value in sums.items()}
+
+
+def case_native(work):
+    source, out = os.path.join(work, "many.c"), os.path.join(work, "out.cprof")
+    open(source, "w").write("".join(SOURCE % {"i": i} for i in range(40)))
+    done = subprocess.run([CPROFD, "record", "--native", "-o", out, "--", "clang", "-O2", "-ftime-report", "-c", source, "-o", "/dev/null"],
+                          capture_output=True, text=True)
+    told, true = shares_told(out), shares_true(done.stderr)
+    names = {"Frontend": "Clang front-end timer", "Backend": "Code Generation Time", "InstCombine": "InstCombinePass",
+             "LoopUnroll": "LoopUnrollPass", "LoopVectorize": "LoopVectorizePass", "IndVarSimplify": "IndVarSimplifyPass", "GVN": "GVNPass",
+             "SelectionDAGISel": "X86 DAG->DAG Instruction Selection"}
+    rows = ["%s %.1f %% told %.1f %%" % (name, true.get(of, 0), told.get(name, 0)) for name, of in names.items()]
+    print("  ", ", ".join(rows))
+    check(all(true.get(of) and name in told and abs(true[of] - told[name]) < 2 for name, of in names.items()),
+          "clang: phases and passes as it says itself", rows, done.stderr)
+
+
+# What stands for NAC3, which is native, is a loop of 50 ms. A kernel's bound method is made for each call, where the one before it was.
+CORE = """
+import functools, time
+class Core:
+    def compile(self, method, args, kwargs, embedding_map, file_output=None, target=None):
+        if hasattr(method, "__self__"):
+            obj = method.__self__
+            name = method.__name__
+        else:
+            obj = method
+            name = ""
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            for _ in range(1000):
+                pass
+    def run(self, function, args, kwargs):
+        return self.compile(function, args, kwargs, object())
+def kernel(function):
+    @functools.wraps(function)
+    def run_on_core(self):
+        return self.core.run(getattr(self, function.__name__), (), {})
+    return run_on_core
+"""
+EXPERIMENT = """
+from artiq.coredevice.core import Core, kernel
+class Experiment:
+    core = Core()
+    @kernel
+    def first(self): pass
+    @kernel
+    def second(self): pass
+e = Experiment()
+for i in range(10):
+    e.first(); e.second()
+"""
+
+
+def case_nac3(work):
+    folder, out = os.path.join(work, "artiq/coredevice"), os.path.join(work, "out.ndjson")
+    os.makedirs(folder)
+    open(os.path.join(folder, "core.py"), "w").write(CORE)
+    open(os.path.join(work, "experiment.py"), "w").write(EXPERIMENT)
+    done = subprocess.run([CPROFD, "record", "-f", "events", "-o", out, "--", "/usr/bin/python3", os.path.join(work, "experiment.py")],
+                          capture_output=True, text=True)
+    sums, _ = units(out)
+    shares = [sums.get((0, "Experiment." + x), 0) / 0.5e9 for x in ("first", "second")]
+    check(all(abs(x - 1) < 0.15 for x in shares), "ARTIQ with NAC3: each kernel by name, with its time", shares, done.stderr)
 
 
 for case in [x for x in list(globals()) if x.startswith("case_")]:

@@ -129,6 +129,9 @@ static void parts_of_names(void **state)
 	assert_text("@class", "compile", "(none)");
 	assert_text("@class | \"x\"", "compile", "x");
 	assert_text("value | @function", "compile", "compile");
+	assert_text("@class + \".\" + @function", "Core.compile", "Core.compile");
+	assert_text("@class + \".\" + @function | @function", "compile", "compile");
+	assert_text("\"graph \" + value | \"graph\"", "compile", "graph");
 	assert_text("@template:1", "a<b", "(none)");
 	assert_text("@class", "::::", "(none)");
 }
@@ -197,13 +200,19 @@ static void errors(void **state)
 	refused("compiler X\nunit\n\tfile f\n\tname f\n", 4, 8);
 	refused("compiler X\nunit\n\tfile f\n\tfunction f\n", 4, 12);
 	refused("compiler X\nunit\n\tname f..g\n", 3, 9);
+	refused("compiler X\nunit\n\tnative f\n\tname x | \"a \" + y\n", 4, 19);
+	refused("compiler X\nunit\n\tnative f\n\thas x\n\tname \"f\"\n", 5, 10);
 	refused("compiler X\nunit\n\tname f.\n", 3, 9);
 	refused("compiler X\nunit\n\tname 3\n", 3, 7);
 	refused("compiler X\nunit\n\tname \"abc\n", 3, 11);
 	refused("compiler X\nunit\n\tname @what\n", 3, 7);
 	refused("compiler X\nunit\n\tname @template:x\n", 3, 17);
 	refused("compiler X\nunit\n\tname a b\n", 3, 9);
-	refused("compiler X\nunit\n\tname a|b|c|d|e\n", 3, 15);
+	refused("compiler X\nunit\n\tname a|b|c|d|e|f|g|h|i\n", 3, 23);
+	refused("compiler X\nunit\n\tname a|b+c+d|e|f|g|h+i\n", 3, 23);
+	refused("compiler X\nunit\n\tname a +\n", 3, 10);
+	refused("compiler X\nunit\n\tname a + @class\n", 3, 11);
+	refused("compiler X\nunit\n\tname @function + \".\" + a\n", 3, 25);
 	refused("compiler X\nunit\n\tname a.b.c.d.e.f.g.h.i\n", 3, 23);
 	refused("compiler X\nunit\n\tname a\n\tname b\n", 4, 7);
 	refused("compiler X\nunit\nown x\n", 3, 1);

@@ -1,0 +1,125 @@
+#include "cli/unmatched.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "rules/rules.h"
+
+#define TELL_MAX 5u
+/* Functions of a file that `loaded` names: what runs while it is imported is not yet a compile. */
+#define AT_WORK 3u
+
+struct unmatched {
+	struct rules *rules;
+	uint32_t builtin;                    /* compilers of the program: the first ones */
+	bool matched[RULES_MAX];             /* by a function, whatever variables it has */
+	uint32_t seen[RULES_COMPILERS_MAX];  /* functions of a file that `loaded` names */
+	bool told[RULES_COMPILERS_MAX];      /* a compile */
+};
+
+int unmatched__new(const char *path, struct unmatched **ret)
+{
+	struct unmatched *unmatched = calloc(1, sizeof(*unmatched));
+	struct rules_error error;
+	int err = unmatched ? rules__new(&unmatched->rules) : -1;
+
+	*ret = NULL;
+	if (!err)
+		err = rules__builtin(unmatched->rules, &error);
+	if (!err) {
+		unmatched->builtin = rules__compilers(unmatched->rules);
+		err = path ? rules__file(unmatched->rules, path, &error) : 0;
+	}
+	if (err)
+		unmatched = unmatched__free(unmatched);
+	*ret = unmatched;
+	return 0;
+}
+
+struct unmatched *unmatched__free(struct unmatched *unmatched)
+{
+	if (unmatched)
+		rules__free(unmatched->rules);
+	free(unmatched);
+	return NULL;
+}
+
+static void take_function(struct unmatched *unmatched, const struct function_row *row)
+{
+	const bool python = row->kind == FUNCTION_PYTHON;
+	uint32_t i;
+
+	if (row->kind == FUNCTION_NOTE || row->kind == FUNCTION_KERNEL)
+		return;
+	for (i = 0; i < rules__count(unmatched->rules); i++)
+		if (!unmatched->matched[i])
+			unmatched->matched[i] = rule__could_match(rules__get(unmatched->rules, i), python ? row->file : NULL, row->name);
+	for (i = 0; python && strcmp(row->name, "<module>") && i < rules__compilers(unmatched->rules); i++)
+		unmatched->seen[i] += patterns__any(&rules__compiler(unmatched->rules, i)->loaded, row->file);
+}
+
+void unmatched__event(struct unmatched *unmatched, const struct event *event)
+{
+	const struct unit_row *units = event->kind == EVENT_UNITS ? event->rows.rows : NULL;
+	uint32_t i, j;
+
+	if (!unmatched)
+		return;
+	for (i = 0; event->kind == EVENT_FUNCTIONS && i < event->rows.n; i++)
+		take_function(unmatched, (const struct function_row *)event->rows.rows + i);
+	for (i = 0; units && i < event->rows.n; i++)
+		for (j = 0; units[i].kind == RULE_UNIT && j < rules__compilers(unmatched->rules); j++)
+			if (!strcmp(rules__compiler(unmatched->rules, j)->name, units[i].compiler))
+				unmatched->told[j] = true;
+}
+
+static const char *last_of(const char *path)
+{
+	return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+}
+
+/* Of --rules. */
+static void tell_rules(const struct unmatched *unmatched, uint32_t number)
+{
+	const struct compiler *compiler = rules__compiler(unmatched->rules, number);
+	uint32_t i, missed = 0, unit = RULE_NONE;
+
+	for (i = compiler->first; i < compiler->first + compiler->n_rules; i++) {
+		missed += !unmatched->matched[i];
+		if (unmatched->matched[i] && rules__get(unmatched->rules, i)->kind == RULE_UNIT)
+			unit = i;
+	}
+	if (missed == compiler->n_rules) {
+		say__failure("functions are called as `cprofd report --by=function --native-frames --csv` has them",
+			     "%s: none of these rules is of a function that was on a stack", compiler->source);
+		return;
+	}
+	for (i = compiler->first; i < compiler->first + compiler->n_rules && missed <= TELL_MAX; i++)
+		if (!unmatched->matched[i])
+			say("%s:%" PRIu32 ": no function that was on a stack is of this rule", compiler->source,
+			    rules__get(unmatched->rules, i)->line);
+	if (missed > TELL_MAX)
+		say("%s: %" PRIu32 " of %" PRIu32 " rules are of no function that was on a stack", compiler->source, missed, compiler->n_rules);
+	if (unit != RULE_NONE && !unmatched->told[number])
+		say__failure("variables that it `has`, callers that it is `from`?", "%s:%" PRIu32 ": its function was on a stack, but no compile was told",
+			     compiler->source, rules__get(unmatched->rules, unit)->line);
+}
+
+void unmatched__tell(const struct unmatched *unmatched)
+{
+	uint32_t i;
+
+	for (i = 0; unmatched && i < rules__compilers(unmatched->rules); i++) {
+		const struct compiler *compiler = rules__compiler(unmatched->rules, i);
+
+		if (compiler__gone(compiler))
+			continue;
+		if (i >= unmatched->builtin)
+			tell_rules(unmatched, i);
+		else if (unmatched->seen[i] >= AT_WORK && !unmatched->told[i])
+			say__failure("a version that they do not know? `--rules FILE` takes others: docs/rules.md",
+				     "%s was at work (%s), but its rules told no compile", compiler->name, last_of(compiler->loaded.patterns[0]));
+	}
+}

@@ -1,0 +1,18 @@
+/* Rules that told nothing although their compiler was at work: a file that is wrong, or a version that it does not know.
+ *
+ * It looks at the functions and units of a recording. Of the rules of --rules each one is told that no function on a stack is of; of those
+ * of the program only that a compiler was at work, and no compile of it was told. */
+#ifndef CPROFD_CLI_UNMATCHED_H
+#define CPROFD_CLI_UNMATCHED_H
+
+#include "events/events.h"
+
+struct unmatched;
+/* `path`: of --rules, NULL: none. -errno; rules that cannot be read any more: *ret is NULL, which all take. */
+int unmatched__new(const char *path, struct unmatched **ret);
+struct unmatched *unmatched__free(struct unmatched *unmatched);
+void unmatched__event(struct unmatched *unmatched, const struct event *event);
+/* Speaks, on stderr. */
+void unmatched__tell(const struct unmatched *unmatched);
+
+#endif
