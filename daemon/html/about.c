@@ -4,6 +4,8 @@
 #include "cprofd/loss.h"
 #include "html/html.h"
 
+#define COMPILERS_MAX 8u /* that are named */
+
 static void put_term(struct buf *out, const char *term) { buf__printf(out, "<div><dt>%s</dt><dd>", term); }
 
 static void end_term(struct buf *out) { buf__puts(out, "</dd></div>\n"); }
@@ -40,21 +42,22 @@ static const char *python_of(const json_t *report)
 static void put_compilers(struct buf *out, const json_t *report)
 {
 	const json_t *rows = json_object_get(tables__find(report, "unit"), "rows"), *row, *before;
-	const char *comma = "";
+	unsigned n = 0;
 	size_t i, k;
 
 	json_array_foreach(rows, i, row) {
 		const char *compiler = get__text(row, "compiler");
 
 		json_array_foreach(rows, k, before) if (k == i || !strcmp(get__text(before, "compiler"), compiler)) break;
-		if (k < i || !*compiler)
+		if (k < i || !*compiler || ++n > COMPILERS_MAX)
 			continue;
-		buf__puts(out, comma);
+		buf__puts(out, n > 1 ? ", " : "");
 		html__text(out, compiler);
-		comma = ", ";
 	}
-	if (!*comma)
+	if (!n)
 		buf__puts(out, "none was seen at work");
+	else if (n > COMPILERS_MAX)
+		buf__printf(out, " and %u more", n - COMPILERS_MAX);
 }
 
 static void put_samples(struct buf *out, const json_t *recording, const json_t *line)

@@ -13,7 +13,7 @@
 
 #define TABLES                                                                                                         \
 	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |       \
-	 1u << REPORT_TREE | 1u << REPORT_CHAIN | 1u << REPORT_REPEAT | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
+	 1u << REPORT_TREE | 1u << REPORT_REPEAT | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 
 struct page {
 	int fd;

@@ -211,13 +211,23 @@ const json_t *tables__find(const json_t *report, const char *by)
 	return NULL;
 }
 
+static bool has_compiles(const json_t *report)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(tables__find(report, "unit"), "rows"), i, row)
+		if (*get__text(row, "compiler"))
+			return true;
+	return false;
+}
+
 /* Tables of compiles say nothing where there were none but "(outside of compiles)". */
 static const json_t *table_of(const json_t *report, const struct section *section)
 {
-	const json_t *table = tables__find(report, section->by);
 	const bool compiles = section->columns == tree_columns || section->columns == unit_columns;
 
-	return compiles && !tables__find(report, "chain") ? NULL : table;
+	return compiles && !has_compiles(report) ? NULL : tables__find(report, section->by);
 }
 
 void tables__links(struct buf *out, const json_t *report)

@@ -286,12 +286,14 @@ for (const thread of line.threads) {
   const figure = element('figure'), canvas = element('canvas'), spans = spans_of(thread), depths = [];
   for (const span of spans) (depths[span.depth] = depths[span.depth] || []).push(span);
   const sum = depths[0].reduce((all, s) => all + s.end - s.begin, 0), count = spans.filter(s => s.name.what === 'unit').length;
-  const words = thread.name + ' (' + thread.tid + '): ' + count + ' compiles, ' + duration(sum) + ' of ' + duration(thread.wall_ns);
+  const words = count + (count === 1 ? ' compile, ' : ' compiles, ') + duration(sum) + ' of ' + duration(thread.wall_ns);
+  const caption = element('figcaption');
+  caption.append(element('span', thread.name, 'name'), ' (' + thread.tid + '): ' + words);
   canvas.tabIndex = 0;
   canvas.setAttribute('role', 'img');
-  canvas.setAttribute('aria-label', 'time line of ' + words + '; the same is in the tables below');
+  canvas.setAttribute('aria-label', 'time line of thread ' + thread.tid + ': ' + words + '; the same is in the tables below');
   canvas.dataset.bars = spans.length;
-  figure.append(element('figcaption', words), canvas);
+  figure.append(caption, canvas);
   box.append(figure);
   lanes.push({canvas, spans, depths, drag: null});
   listen(lanes[lanes.length - 1]);

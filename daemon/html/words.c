@@ -5,24 +5,46 @@
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* For elements and for attributes in double quotes. What HTML cannot hold becomes U+FFFD. */
+/* Letters that turn the words around them: U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
+static bool is_turn(const unsigned char *at)
+{
+	return at[0] == 0xe2 && ((at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xaa && at[2] <= 0xae))) ||
+				 (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
+}
+
+/* For elements and for attributes in double quotes. What HTML cannot hold, or what would fool a reader, becomes U+FFFD. */
 void html__text(struct buf *out, const char *text)
 {
 	const char *plain = text; /* [plain, text) is copied as it is */
+	const char *instead;
 
 	for (; *text; text++) {
-		const char *instead = *text == '&'   ? "&amp;"
-				      : *text == '<' ? "&lt;"
-				      : *text == '>' ? "&gt;"
-				      : *text == '"' ? "&quot;"
-				      : *text == '\'' ? "&#39;"
-				      : (unsigned char)*text < ' ' || *text == 0x7f ? REPLACEMENT
-										     : NULL;
+		const bool turn = is_turn((const unsigned char *)text);
 
-		if (!instead)
-			continue;
+		switch (*text) {
+		case '&':
+			instead = "&amp;";
+			break;
+		case '<':
+			instead = "&lt;";
+			break;
+		case '>':
+			instead = "&gt;";
+			break;
+		case '"':
+			instead = "&quot;";
+			break;
+		case '\'':
+			instead = "&#39;";
+			break;
+		default:
+			if (!turn && (unsigned char)*text >= ' ' && *text != 0x7f)
+				continue;
+			instead = REPLACEMENT;
+		}
 		buf__append(out, plain, (size_t)(text - plain));
 		buf__puts(out, instead);
+		text += turn ? 2 : 0;
 		plain = text + 1;
 	}
 	buf__append(out, plain, (size_t)(text - plain));
