@@ -50,16 +50,19 @@ void html__text(struct buf *out, const char *text)
 	buf__append(out, plain, (size_t)(text - plain));
 }
 
-/* A parser of HTML looks for "<" alone there, which JSON has in strings alone. */
+/* JSON has these in strings alone; a parser of HTML looks for them there. */
 void html__data(struct buf *out, const char *json, size_t len)
 {
-	const char *end = json + len, *at;
+	const char *end = json + len, *plain = json;
 
-	for (; (at = memchr(json, '<', (size_t)(end - json))); json = at + 1) {
-		buf__append(out, json, (size_t)(at - json));
-		buf__puts(out, "\\u003c");
+	for (; json < end; json++) {
+		if (*json != '<' && *json != '>')
+			continue;
+		buf__append(out, plain, (size_t)(json - plain));
+		buf__puts(out, *json == '<' ? "\\u003c" : "\\u003e");
+		plain = json + 1;
 	}
-	buf__append(out, json, (size_t)(end - json));
+	buf__append(out, plain, (size_t)(end - plain));
 }
 
 /* Three digits. */
