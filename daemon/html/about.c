@@ -10,6 +10,8 @@ static void put_term(struct buf *out, const char *term) { buf__printf(out, "<div
 
 static void end_term(struct buf *out) { buf__puts(out, "</dd></div>\n"); }
 
+static bool is_wall(const json_t *recording) { return !strcmp(get__text(recording, "mode"), "wall"); }
+
 static const char *sentence_of(const char *loss)
 {
 #define SENTENCE(id, kind, name, sentence) {name, sentence},
@@ -74,6 +76,20 @@ static void put_samples(struct buf *out, const json_t *recording, const json_t *
 			    100.0 * (double)get__number(line, "native_whole") / (double)native);
 }
 
+/* Time without CPU is of one kind only where nobody asked why. */
+static void put_times(struct buf *out, const json_t *recording)
+{
+	const uint64_t cpu = get__number(recording, "cpu_ns"), wall = get__number(recording, "wall_ns"),
+		       threads = get__number(recording, "threads");
+
+	html__duration(out, cpu);
+	buf__puts(out, " of CPU in ");
+	html__count(out, threads);
+	buf__puts(out, threads == 1 ? " thread, " : " threads, ");
+	html__duration(out, wall > cpu ? wall - cpu : 0);
+	buf__puts(out, is_wall(recording) ? " waiting" : " idle");
+}
+
 static void put_facts(struct buf *out, const json_t *report, const json_t *recording)
 {
 	const json_t *line = json_object_get(report, "timeline");
@@ -91,19 +107,14 @@ static void put_facts(struct buf *out, const json_t *report, const json_t *recor
 	end_term(out);
 	put_term(out, "Recorded");
 	html__duration(out, get__number(recording, "span_ns"));
-	buf__printf(out, ", %s clock", strcmp(get__text(recording, "mode"), "wall") ? "CPU" : "wall");
+	buf__printf(out, ", %s clock", is_wall(recording) ? "wall" : "CPU");
 	if (*reason) {
 		buf__puts(out, "; ended: ");
 		html__text(out, reason);
 	}
 	end_term(out);
 	put_term(out, "Time");
-	html__duration(out, get__number(recording, "cpu_ns"));
-	buf__puts(out, " of CPU in ");
-	html__count(out, get__number(recording, "threads"));
-	buf__puts(out, get__number(recording, "threads") == 1 ? " thread, " : " threads, ");
-	html__duration(out, get__number(recording, "idle_ns"));
-	buf__puts(out, " idle");
+	put_times(out, recording);
 	end_term(out);
 	put_term(out, "Samples");
 	put_samples(out, recording, line);
@@ -152,7 +163,7 @@ static void put_filters(struct buf *out, const json_t *report)
 }
 
 /* Where the time went, as one stripe. */
-static void put_classes(struct buf *out, const json_t *report)
+static void put_classes(struct buf *out, const json_t *report, const json_t *recording)
 {
 	const json_t *table = tables__find(report, "class"), *rows = json_object_get(table, "rows"), *row;
 	size_t i;
@@ -172,6 +183,13 @@ static void put_classes(struct buf *out, const json_t *report)
 		buf__puts(out, "</span> ");
 	}
 	buf__puts(out, "</p>\n");
+	if (!get__number(recording, "quiet_threads"))
+		return;
+	buf__puts(out, "<p class=\"note\">");
+	html__duration(out, get__number(recording, "quiet_wall_ns"));
+	buf__puts(out, " of it was spent by ");
+	html__count(out, get__number(recording, "quiet_threads"));
+	buf__puts(out, " of the threads, which hardly ran.</p>\n");
 }
 
 void about__put(struct buf *out, const json_t *report)
@@ -185,6 +203,6 @@ void about__put(struct buf *out, const json_t *report)
 	if (json_is_true(json_object_get(recording, "cut")))
 		buf__puts(out, "<p class=\"warning\">The recording ends in the middle; everything up to there is here.</p>\n");
 	put_filters(out, report);
-	put_classes(out, report);
+	put_classes(out, report, recording);
 	put_losses(out, recording);
 }

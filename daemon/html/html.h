@@ -17,11 +17,15 @@
 #include "export/asset.h"
 #include "export/export.h"
 
-/* Bounds of the page: bytes of the report's JSON, compiles, phases and passes of the time line. The page says what
- * they cut. */
-#define HTML_REPORT_MAX (4u << 20)
-#define HTML_SPANS_MAX 100000u
-#define HTML_ROWS_MAX 500u /* of a table */
+/* Bounds of the page, which says what they cut. */
+#define HTML_REPORT_MAX (4u << 20) /* bytes of the report's JSON */
+#define HTML_ROWS_MAX 500u	    /* of a table */
+#define HTML_TREE_MAX 2000u	    /* rows of the tree of compiles */
+#define HTML_SHARE_MIN 0.0001	    /* of all time: lighter rows are left out */
+#define HTML_SPANS_MAX 100000u	    /* compiles, phases and passes of the time line */
+
+/* How the data are written; shares have nine digits. */
+#define HTML_JSON (JSON_COMPACT | JSON_REAL_PRECISION(9))
 
 extern const struct asset html_style, html_tables, html_time_line;
 
@@ -42,6 +46,9 @@ double get__share(const json_t *object, const char *key);
 
 /* time_line.c: the value of "timeline" (docs/report.md), of a recording that is read for it. */
 int time_line__json(int recording_fd, const struct export_options *options, struct buf *out, struct export_report *ret);
+
+/* data.c: the page's data. The recording can seek, and is read twice. */
+int data__make(int recording_fd, const struct export_options *options, struct export_report *ret_report, json_t **ret);
 
 /* about.c: what was recorded, and what was lost. */
 void about__put(struct buf *out, const json_t *report);

@@ -1,28 +1,18 @@
 /* The page: its head, the parts in their order, the data. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "export/formats.h"
 #include "export/svg.h"
 #include "html/html.h"
-#include "report/report.h"
-#include "rules/rules.h"
-
-#define TABLES                                                                                                         \
-	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |       \
-	 1u << REPORT_TREE | 1u << REPORT_REPEAT | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 
 struct page {
 	int fd;
 	const struct export_options *options;
 	struct export_report *report;
 	FILE *out;
-	struct rules *rules;
-	struct buf data; /* the report's JSON, with the time line */
-	struct buf text; /* of the page: what is not written yet */
+	struct buf text; /* what is not written yet */
 };
 
 static int flush(struct page *page)
@@ -37,69 +27,6 @@ static int flush(struct page *page)
 	buf__clear(text);
 	return 0;
 }
-
-/* The parts read the recording one after another. */
-static int start_again(const struct page *page) { return lseek(page->fd, 0, SEEK_SET) < 0 ? -errno : 0; }
-
-/* --- the data --- */
-
-/* Of each table as many rows as `top`. */
-static int make_report(struct page *page, uint32_t top)
-{
-	const struct report_options how = {
-		.filter = *page->options, .tables = TABLES, .top = top, .phases = true, .rules = page->rules};
-	struct report *report;
-	char *text = NULL;
-	size_t len = 0;
-	FILE *memory;
-	int err = report__new(&how, 1, &report);
-
-	if (err)
-		return err;
-	memory = open_memstream(&text, &len);
-	err = memory ? report__read(report, page->fd, "") : -errno;
-	if (err == -ENOENT)
-		page->report->missing = *report__missing(report);
-	err = err ?: report__finish(report) ?: report__json(report, memory);
-	if (memory && fclose(memory) && !err)
-		err = -ENOMEM;
-	buf__clear(&page->data);
-	err = err ?: buf__append(&page->data, text, len);
-	free(text);
-	report__free(report);
-	return err;
-}
-
-/* Fewer rows until they fit. */
-static int fit_report(struct page *page)
-{
-	uint32_t top = HTML_ROWS_MAX;
-	int err;
-
-	do {
-		err = make_report(page, top);
-		top /= 4;
-	} while (!err && page->data.len > HTML_REPORT_MAX && top);
-	return err;
-}
-
-/* The report's last key is "tables"; the time line comes after it. */
-static int make_data(struct page *page)
-{
-	struct buf *data = &page->data;
-	int err = fit_report(page);
-
-	if (err)
-		return err;
-	while (data->len && data->data[data->len - 1] != '}')
-		data->len--;
-	data->len--;
-	err = buf__puts(data, ",\n\"timeline\":");
-	err = err ?: start_again(page) ?: time_line__json(page->fd, page->options, data, page->report);
-	return err ?: buf__puts(data, "}");
-}
-
-/* --- the page --- */
 
 static void put_script(struct buf *out, const struct asset *script)
 {
@@ -149,7 +76,16 @@ static int put_flame_graph(struct page *page)
 		       "<p class=\"legend\"><span><b class=\"swatch f-python\"></b>Python</span> <span><b class=\"swatch f-native\"></b>native</span> "
 		       "<span><b class=\"swatch f-call\"></b>builtin</span> <span><b class=\"swatch f-jit\"></b>JIT</span> "
 		       "<span><b class=\"swatch f-interpreter\"></b>interpreter</span> <span><b class=\"swatch f-kernel\"></b>kernel</span></p>\n");
-	return flush(page) ?: start_again(page) ?: svg__inline(page->fd, page->options, page->out, page->report) ?: buf__puts(out, "</section>\n");
+	if (lseek(page->fd, 0, SEEK_SET) < 0)
+		return -errno;
+	return flush(page) ?: svg__inline(page->fd, page->options, page->out, page->report) ?: buf__puts(out, "</section>\n");
+}
+
+/* As json_dump_callback() asks for. */
+static int put_data(const char *text, size_t len, void *out)
+{
+	html__data(out, text, len);
+	return ((struct buf *)out)->failed ? -1 : 0;
 }
 
 static int put_page(struct page *page, const json_t *report)
@@ -174,7 +110,8 @@ static int put_page(struct page *page, const json_t *report)
 	buf__puts(out, "</main>\n<footer><p class=\"note\">Made by cprofd " CPROFD_VERSION
 		       ". How things are counted: <code>cprofd help report</code>. The data of this page are in it as JSON, "
 		       "in the element <code>#data</code>.</p></footer>\n<script type=\"application/json\" id=\"data\">");
-	html__data(out, page->data.data, page->data.len);
+	if (json_dump_callback(report, put_data, out, HTML_JSON))
+		err = err ?: -ENOMEM;
 	buf__puts(out, "</script>\n");
 	put_script(out, &html_tables);
 	put_script(out, &html_time_line);
@@ -202,25 +139,15 @@ int export__html(int recording_fd, const struct export_options *options, FILE *o
 {
 	struct page page = {.fd = recording_fd, .options = options, .report = ret, .out = out};
 	_cleanup_fclose_ FILE *copy = NULL;
-	struct rules_error error;
-	json_t *report = NULL;
+	json_t *data = NULL;
 	int err = 0;
 
 	if (lseek(recording_fd, 0, SEEK_CUR) < 0) {
 		err = copy_pipe(recording_fd, &copy);
 		page.fd = copy ? fileno(copy) : -1;
 	}
-	err = err ?: rules__new(&page.rules);
-	if (!err && rules__builtin(page.rules, &error))
-		err = -EINVAL;
-	err = err ?: make_data(&page);
-	if (!err) {
-		report = json_loadb(page.data.data, page.data.len, 0, NULL);
-		err = report ? put_page(&page, report) : -ENOMEM;
-	}
-	json_decref(report);
-	rules__free(page.rules);
-	buf__free(&page.data);
+	err = err ?: data__make(page.fd, options, ret, &data) ?: put_page(&page, data);
+	json_decref(data);
 	buf__free(&page.text);
 	return err;
 }

@@ -65,7 +65,7 @@ function told(span) {
   const head = element('p', undefined, 'head');
   head.append(element('span', WHAT[name.what], 'what ' + name.what), element('span', name.label, 'name'));
   const lines = [head, element('p', duration(span.end - span.begin) + ' by the clock, ' + duration(span.self) +
-    ' of it in nothing that has a name here; began at ' + duration(span.begin + line.from_ns))];
+    ' of it in no bar below; began at ' + duration(span.begin + line.from_ns))];
   if (row)
     lines.push(element('p', 'all ' + row.calls + ' of this name: ' + duration(row.inclusive_ns) + ' ' + weight + ' inclusive, ' +
       duration(row.exclusive_ns) + ' exclusive'));
@@ -298,9 +298,8 @@ for (const thread of line.threads) {
   lanes.push({canvas, spans, depths, drag: null});
   listen(lanes[lanes.length - 1]);
 }
-const quiet = line.threads.length - lanes.length;
 section.append(legend, box);
-if (quiet) section.append(element('p', quiet + (quiet > 1 ? ' other threads' : ' other thread') + ' compiled nothing.', 'note'));
+if (lanes.length < line.threads.length) section.append(element('p', 'Threads that are not here compiled nothing.', 'note'));
 section.append(about);
 tip.hidden = true;
 document.body.append(tip);
