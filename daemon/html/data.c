@@ -115,8 +115,7 @@ static int parse(char *text, size_t len, json_t **ret)
 static int make_report(int recording_fd, const struct export_options *options, const struct rules *rules,
 		       struct export_report *ret_report, json_t **ret)
 {
-	const struct report_options how = {.filter = *options, .tables = TABLES, .top = HTML_ROWS_MAX,
-					   .min_share = HTML_SHARE_MIN, .phases = true, .rules = rules};
+	const struct report_options how = {.filter = *options, .tables = TABLES, .top = HTML_ROWS_MAX, .phases = true, .rules = rules};
 	char *text = NULL;
 	size_t len = 0;
 	FILE *memory = open_memstream(&text, &len);

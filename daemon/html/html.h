@@ -21,7 +21,6 @@
 #define HTML_REPORT_MAX (4u << 20) /* bytes of the report's JSON */
 #define HTML_ROWS_MAX 500u	    /* of a table */
 #define HTML_TREE_MAX 2000u	    /* rows of the tree of compiles */
-#define HTML_SHARE_MIN 0.0001	    /* of all time: lighter rows are left out */
 #define HTML_SPANS_MAX 100000u	    /* compiles, phases and passes of the time line */
 
 /* How the data are written; shares have nine digits. */

@@ -56,7 +56,7 @@ make_profile() { # NAME ARGS...
 }
 make_page() { # RECORDING NAME
 	build/cprofd convert "$1" -o "$made/page-$2.html" 2>/dev/null
-	build/cprofd report "$1" --json --by=class,thread,unit,phase,pass,tree,chain,repeat,function,line --phases --top 500 --min-share 0.01% >"$made/page-$2.report.json"
+	build/cprofd report "$1" --json --by=class,thread,unit,phase,pass,tree,chain,repeat,function,line --phases --top 500 >"$made/page-$2.report.json"
 	pages="$pages $made/page-$2.html"
 }
 if [ $# = 0 ]; then
