@@ -35,8 +35,12 @@ static const char *python_of(const json_t *report)
 	const char *python = "";
 	size_t i;
 
-	json_array_foreach(threads, i, thread) if (!*python || get__number(thread, "pid") == pid) python =
-		*get__text(thread, "python") ? get__text(thread, "python") : python;
+	json_array_foreach(threads, i, thread) {
+		const char *version = get__text(thread, "python");
+
+		if (*version && (!*python || get__number(thread, "pid") == pid))
+			python = version;
+	}
 	return python;
 }
 
@@ -50,7 +54,10 @@ static void put_compilers(struct buf *out, const json_t *report)
 	json_array_foreach(rows, i, row) {
 		const char *compiler = get__text(row, "compiler");
 
-		json_array_foreach(rows, k, before) if (k == i || !strcmp(get__text(before, "compiler"), compiler)) break;
+		json_array_foreach(rows, k, before) {
+			if (k == i || !strcmp(get__text(before, "compiler"), compiler))
+				break;
+		}
 		if (k < i || !*compiler || ++n > COMPILERS_MAX)
 			continue;
 		buf__puts(out, n > 1 ? ", " : "");

@@ -275,7 +275,9 @@ static size_t count_rows(const json_t *rows)
 	const json_t *row;
 	size_t i, n = 0;
 
-	json_array_foreach(rows, i, row) n += 1 + count_rows(json_object_get(row, "rows"));
+	json_array_foreach(rows, i, row) {
+		n += 1 + count_rows(json_object_get(row, "rows"));
+	}
 	return n;
 }
 

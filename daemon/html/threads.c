@@ -34,7 +34,10 @@ static const json_t *row_of(const json_t *rows, const char *name)
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row) if (!strcmp(get__text(row, "name"), name)) return row;
+	json_array_foreach(rows, i, row) {
+		if (!strcmp(get__text(row, "name"), name))
+			return row;
+	}
 	return NULL;
 }
 
@@ -99,6 +102,8 @@ void tables__threads(struct buf *out, const json_t *table, const json_t *classes
 		buf__puts(out, "</th>");
 	}
 	buf__puts(out, "</tr></thead>\n<tbody>\n");
-	json_array_foreach(json_object_get(table, "rows"), i, row) put_thread(out, order, row);
+	json_array_foreach(json_object_get(table, "rows"), i, row) {
+		put_thread(out, order, row);
+	}
 	buf__puts(out, "</tbody>");
 }
