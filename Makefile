@@ -64,6 +64,18 @@ $(B)/rules.inc: $(RULES)
 	$(Q)for f in $^; do printf '{"%s",\n' $$f && sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $$f && echo '},' || exit 1; done > $@
 $(B)/daemon/rules/builtin.o $(B)/fuzz/daemon/rules/builtin.o: $(B)/rules.inc
 
+# So are scripts and styles of what browsers open, each with its hash (daemon/export/asset.h).
+ASSETS := $(wildcard daemon/export/*.js daemon/export/*.css daemon/html/*.js daemon/html/*.css)
+vpath %.js daemon/export daemon/html
+vpath %.css daemon/export daemon/html
+$(patsubst %,$(B)/%.inc,$(notdir $(ASSETS))): $(B)/%.inc: %
+	@mkdir -p $(@D)
+	$(call say,ASSET,$<)
+	$(Q)printf '{"sha256-%s",\n' $$(env printf "$$(sha256sum $< | cut -c1-64 | sed 's/../\\x&/g')" | base64) > $@
+	$(Q)sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/; $$s/$$/}/' $< >> $@
+$(patsubst %.c,$(B)/%.o,$(wildcard daemon/*/*_assets.c)) $(patsubst %.c,$(B)/fuzz/%.o,$(wildcard daemon/*/*_assets.c)): \
+	$(patsubst %,$(B)/%.inc,$(notdir $(ASSETS)))
+
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

@@ -56,7 +56,8 @@ const struct command commands[] = {
 			"that was cut off is read as far as it goes.",
 		.examples = "cprofd convert svd.cprof\twrites svd.speedscope.json\n"
 			    "cprofd convert svd.cprof --lines --window 2.5,4 -o part.speedscope.json\t\n"
-			    "cprofd convert svd.cprof -f svg\ta flame graph: open svd.svg in a browser\n"
+			    "cprofd convert svd.cprof -f html\ta page with everything in it: open svd.html in a browser\n"
+			    "cprofd convert svd.cprof -f svg\ta flame graph alone\n"
 			    "cprofd convert svd.cprof -f pprof && go tool pprof -http=: svd.pb.gz\t\n"
 			    "cprofd convert svd.cprof --module numba -f collapsed -o - | sort -k2nr | head\t\n",
 		.bit = COMMAND_CONVERT,

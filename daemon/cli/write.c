@@ -75,11 +75,6 @@ int write__format(const char *asked, const char *output, const char **ret)
 			     named->name);
 		return CLI_USAGE;
 	}
-	if (!asked && output && ends_in(output, ".html")) {
-		say__failure("a picture that a browser opens by itself is an .svg",
-			     "%s: this version writes no HTML (formats: %s)", output, exporter__names());
-		return CLI_USAGE;
-	}
 	return !asked && output && !named && strcmp(output, "-") ? refuse_end(output) : CLI_DONE;
 }
 

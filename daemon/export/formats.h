@@ -12,6 +12,9 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 		      struct export_report *ret);
 int export__svg(int recording_fd, const struct export_options *options, FILE *out,
 		struct export_report *ret);
+/* Of a later stage (daemon/html): it is made of reports, too. */
+int export__html(int recording_fd, const struct export_options *options, FILE *out,
+		 struct export_report *ret);
 int export__pprof(int recording_fd, const struct export_options *options, FILE *out,
 		  struct export_report *ret);
 int export__events(int recording_fd, const struct export_options *options, FILE *out,

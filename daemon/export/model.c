@@ -63,7 +63,8 @@ static int on_process(struct model *model, const struct event_process *event)
 		err = buf__append(&model->processes, &fresh, sizeof(fresh));
 	if (!err)
 		err = map(&model->epoch_processes, event->id, id);
-	return err ? err : replace(&model__process(model, id)->name, event->name);
+	err = err ?: replace(&model__process(model, id)->name, event->name);
+	return err ?: replace(&model__process(model, id)->python, event->python);
 }
 
 static int add_thread(struct model *model, const struct event_thread *event, uint32_t id,
@@ -439,8 +440,10 @@ void model__free(struct model *model)
 			      &model->scratch};
 	size_t i;
 
-	for (i = 0; i < LENGTH(model->processes, struct model_process); i++)
+	for (i = 0; i < LENGTH(model->processes, struct model_process); i++) {
 		free(model__process(model, (uint32_t)i)->name);
+		free(model__process(model, (uint32_t)i)->python);
+	}
 	for (i = 0; i < model__threads(model); i++) {
 		struct model_thread *thread = model__thread(model, (uint32_t)i);
 

@@ -29,7 +29,7 @@
 struct model_process {
 	int32_t pid;
 	uint32_t shown; /* threads of it that are listed */
-	char *name;
+	char *name, *python; /* python: its version; "": it is none */
 };
 
 struct model_thread {

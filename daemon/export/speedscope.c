@@ -255,7 +255,8 @@ int export__speedscope(int recording_fd, const struct export_options *options, F
 	free(file.number);
 	free(file.frames);
 	buf__free(&file.head);
-	buf__free(&file.spans);
+	unit_spans__free(&file.spans);
+	buf__free(&file.unit_frames);
 	model__free(&model);
 	return err;
 }

@@ -5,15 +5,10 @@
 
 #include "export/merge.h"
 #include "export/model.h"
+#include "export/unit_spans.h"
 
 #define MS 1000000ull
 #define S 1000000000ull
-
-/* A call of a compile, phase or pass, as it is shown: inside of its parent, behind what comes before it. */
-struct speedscope_span {
-	uint32_t place, parent, frame; /* place: of its thread, in `threads`; parent: a span, or UINT32_MAX */
-	uint64_t begin, end;	       /* ns, in the file; begin < end */
-};
 
 struct speedscope {
 	struct model *model;
@@ -30,8 +25,8 @@ struct speedscope {
 	struct merge *merge;
 	uint64_t bin, below, to; /* to: where each thread's profile ends */
 	struct buf head;  /* all but the profiles */
-	struct buf spans; /* struct speedscope_span */
-	uint64_t spans_below; /* ns: shorter ones are left out; 0: all are shown */
+	struct unit_spans spans;
+	struct buf unit_frames; /* uint32_t by node of the unit tree: its frame; UINT32_MAX: none is needed */
 };
 
 /* Numbers the frames, chooses bin and fold so that the file keeps its bound, and
@@ -40,7 +35,7 @@ int speedscope__fit(struct speedscope *file);
 int speedscope__head(struct speedscope *file);
 /* Before them: the spans, once `threads` and `to` are known. */
 int speedscope__units(struct speedscope *file);
-bool speedscope__span_shown(const struct speedscope *file, const struct speedscope_span *span);
+uint32_t speedscope__span_frame(const struct speedscope *file, const struct unit_span *span);
 /* The events of a thread's calls; nothing when it has none. */
 int speedscope__put_spans(const struct speedscope *file, uint32_t place, struct buf *out);
 

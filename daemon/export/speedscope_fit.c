@@ -57,10 +57,10 @@ static int number_frames(struct speedscope *file)
 		use[node.frame] += slices[i];
 		slices[node.parent] += slices[i];
 	}
-	for (i = 0; i < file->spans.len / sizeof(struct speedscope_span); i++) {
-		const struct speedscope_span *span = (const struct speedscope_span *)file->spans.data + i;
+	for (i = 0; i < unit_spans__n(&file->spans); i++) {
+		const struct unit_span *span = unit_spans__item(&file->spans, i);
 
-		use[span->frame] += speedscope__span_shown(file, span) ? 2 : 0;
+		use[speedscope__span_frame(file, span)] += unit_spans__shown(&file->spans, span) ? 2 : 0;
 	}
 	file->frames_n = 0;
 	for (i = 0; i < frames; i++)
@@ -100,11 +100,11 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 	int err = 0;
 	uint32_t i;
 
-	for (i = 0; i < file->spans.len / sizeof(struct speedscope_span); i++) {
-		const struct speedscope_span *span = (const struct speedscope_span *)file->spans.data + i;
+	for (i = 0; i < unit_spans__n(&file->spans); i++) {
+		const struct unit_span *span = unit_spans__item(&file->spans, i);
 
-		if (speedscope__span_shown(file, span)) /* two events, and the words around their numbers */
-			measure.bytes += 2 * (34 + digits(file->number[span->frame]) + digits(span->end));
+		if (unit_spans__shown(&file->spans, span)) /* two events, and the words around their numbers */
+			measure.bytes += 2 * (34 + digits(file->number[speedscope__span_frame(file, span)]) + digits(span->end));
 	}
 
 	for (i = 0; i < file->n && !err; i++) {

@@ -74,8 +74,8 @@ static int put_merged(struct buf *out, const struct speedscope *file)
 					speedscope_bin_all(file->bin));
 	if (file->below)
 		err = err ?: put_number(out, "folded_below_ns", file->below);
-	if (file->spans_below)
-		err = err ?: put_number(out, "units_below_ns", file->spans_below);
+	if (file->spans.below)
+		err = err ?: put_number(out, "units_below_ns", file->spans.below);
 	return err ?: buf__puts(out, "}");
 }
 

@@ -12,8 +12,9 @@
 #include "export/formats.h"
 #include "export/sums.h"
 
-/* More frames than this make a browser slow; the narrowest are left out. */
+/* More frames than this make a browser slow, sooner so in a page that has other things; the narrowest are left out. */
 #define FRAMES_MAX 20000u
+#define FRAMES_MAX_INLINE 6000u
 
 /* A node of the picture: a stack below its process and thread, where these show. */
 struct branch {
@@ -29,9 +30,8 @@ struct svg {
 	struct intern branches; /* struct branch; a parent's id is below its children's */
 	struct buf ns;		/* uint64_t for each, what is below it included */
 	uint64_t least;		/* narrower ones are left out */
-	uint32_t depth;
+	uint32_t depth, top; /* top: px above the outermost frame */
 	struct buf text, path;
-	FILE *out;
 };
 
 static int branch_id(struct svg *svg, uint32_t parent, uint32_t what, uint32_t *ret)
@@ -97,15 +97,15 @@ static int grow(struct svg *svg)
 }
 
 /* The least width that leaves few enough frames: at first a quarter of a px. */
-static void prune(struct svg *svg)
+static void prune(struct svg *svg, uint32_t max)
 {
 	uint32_t i, n;
 
 	svg->least = *ns_of(svg, BRANCH_ROOT) / (4 * SVG_WIDTH) + 1;
-	for (;; svg->least *= 2) {
+	for (;; svg->least += svg->least / 4 + 1) {
 		for (i = 0, n = 0; i < svg->branches.n; i++)
 			n += *ns_of(svg, i) >= svg->least;
-		if (n <= FRAMES_MAX)
+		if (n <= max)
 			return;
 	}
 }
@@ -237,7 +237,7 @@ static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32
 	struct buf *out = &svg->text;
 	char name[512] = "all", place[1024] = "", duration[32];
 	uint8_t kind = FUNCTION_NOTE;
-	unsigned y = SVG_TOP + depth * SVG_ROW;
+	unsigned y = svg->top + depth * SVG_ROW;
 	int err;
 
 	if (id != BRANCH_ROOT)
@@ -296,34 +296,42 @@ static int put_frames(struct svg *svg)
 	return err;
 }
 
-static int put_head(const struct svg *svg, struct buf *out)
+/* What the picture shows, and what is not in it. */
+static int put_words(const struct svg *svg, struct buf *out)
 {
 	const struct model *model = &svg->model;
 	uint64_t all = *(const uint64_t *)svg->ns.data;
-	unsigned height = SVG_TOP + (svg->depth + 2) * SVG_ROW;
 	char duration[32];
-	int err;
 
 	time_words(all, duration, sizeof(duration));
+	return buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out", duration,
+			   model->wall_mode ? "wall" : "CPU",
+			   model->filter || model->options->thread || model->options->from || model->options->to
+				   ? ", filtered"
+				   : "",
+			   all ? 100.0 * (double)svg->least / (double)all : 0);
+}
+
+static unsigned height_of(const struct svg *svg) { return svg->top + (svg->depth + 2) * SVG_ROW; }
+
+static int put_head(const struct svg *svg, struct buf *out)
+{
+	const struct model *model = &svg->model;
+	unsigned height = height_of(svg);
+	int err;
+
 	err = buf__printf(out,
 			  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-			  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+			  "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"flame\" width=\"%u\" height=\"%u\" "
 			  "viewBox=\"0 0 %u %u\" "
 			  "data-width=\"%u\" data-letter=\"%.1f\">\n<style>%s</style>\n",
-			  SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style);
+			  SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style.text);
 	err = err ?: buf__puts(out, "<text id=\"title\" x=\"4\" y=\"18\">");
 	err = err
 		      ?: put_label(out, model->command,
 				   84 * SVG_CHAR); /* the search box is beside it */
 	err = err ?: buf__printf(out, " (%d)</text>\n<text x=\"4\" y=\"36\">", model->pid);
-	err = err
-		      ?: buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out",
-				     duration, model->wall_mode ? "wall" : "CPU",
-				     model->filter || model->options->thread ||
-						     model->options->from || model->options->to
-					     ? ", filtered"
-					     : "",
-				     all ? 100.0 * (double)svg->least / (double)all : 0);
+	err = err ?: put_words(svg, out);
 	return err
 		       ?: buf__puts(out,
 				    "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n"
@@ -335,37 +343,56 @@ static int put_head(const struct svg *svg, struct buf *out)
 				    "id=\"frames\">\n");
 }
 
-static int write_out(struct svg *svg)
+static int write_out(const struct buf *text, FILE *out)
+{
+	errno = 0;
+	return fwrite(text->data, 1, text->len, out) == text->len ? 0 : errno ? -errno : -EIO;
+}
+
+static int write_file(struct svg *svg, FILE *out)
 {
 	struct buf head = {};
 	int err = put_frames(svg) ?: buf__puts(&svg->text, "</g>\n<script><![CDATA[\n");
 
-	err = err ?: buf__puts(&svg->text, svg_script) ?: buf__puts(&svg->text, "]]></script>\n</svg>\n");
-	err = err ?: put_head(svg, &head);
-	if (!err && (fwrite(head.data, 1, head.len, svg->out) != head.len ||
-		     fwrite(svg->text.data, 1, svg->text.len, svg->out) != svg->text.len))
-		err = errno ? -errno : -EIO;
+	err = err ?: buf__puts(&svg->text, svg_script.text) ?: buf__puts(&svg->text, "]]></script>\n</svg>\n");
+	err = err ?: put_head(svg, &head) ?: write_out(&head, out) ?: write_out(&svg->text, out);
 	buf__free(&head);
 	return err;
 }
 
-int export__svg(int recording_fd, const struct export_options *options, FILE *out,
-		struct export_report *ret)
+/* In a page, whose head has the rest. */
+static int write_element(struct svg *svg, FILE *out)
+{
+	struct buf head = {};
+	int err = put_frames(svg) ?: buf__puts(&svg->text, "</g>\n</svg>\n");
+
+	err = err ?: buf__puts(&head, "<p class=\"note\">") ?: put_words(svg, &head);
+	err = err ?: buf__printf(&head,
+				 ".</p>\n<svg id=\"flame\" width=\"100%%\" height=\"%u\" viewBox=\"0 0 %u %u\" "
+				 "data-width=\"%u\" data-letter=\"%.1f\">\n<g id=\"frames\">\n",
+				 height_of(svg), SVG_WIDTH, height_of(svg), SVG_WIDTH, SVG_CHAR);
+	err = err ?: write_out(&head, out) ?: write_out(&svg->text, out);
+	buf__free(&head);
+	return err;
+}
+
+static int draw(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret,
+		uint32_t top, int (*write)(struct svg *svg, FILE *out))
 {
 	struct svg *svg = calloc(1, sizeof(*svg));
 	int err;
 
 	if (!svg)
 		return -ENOMEM;
-	svg->out = out;
+	svg->top = top;
 	err = model__init_detailed(&svg->model, options);
 	svg->model.slice = sums__slice;
 	svg->model.ctx = &svg->threads;
 	err = err ?: model__read(&svg->model, recording_fd, &ret->missing);
 	err = err ?: sums__join(&svg->threads, &svg->model, &svg->sums) ?: grow(svg);
 	if (!err) {
-		prune(svg);
-		err = write_out(svg);
+		prune(svg, top ? FRAMES_MAX : FRAMES_MAX_INLINE);
+		err = write(svg, out);
 	}
 	model__report(&svg->model, ret);
 	model__free(&svg->model);
@@ -377,4 +404,14 @@ int export__svg(int recording_fd, const struct export_options *options, FILE *ou
 	buf__free(&svg->path);
 	free(svg);
 	return err;
+}
+
+int export__svg(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret)
+{
+	return draw(recording_fd, options, out, ret, SVG_TOP, write_file);
+}
+
+int svg__inline(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret)
+{
+	return draw(recording_fd, options, out, ret, 0, write_element);
 }

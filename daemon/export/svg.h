@@ -1,7 +1,11 @@
-/* The fixed parts of an SVG flame graph: its style and its script. Private to
- * this folder. */
+/* Flame graphs: what other folders may use of them. Private to this folder and those after it. */
 #ifndef CPROFD_EXPORT_SVG_H
 #define CPROFD_EXPORT_SVG_H
+
+#include <stdio.h>
+
+#include "export/asset.h"
+#include "export/export.h"
 
 /* Geometry that svg.c and the script share, in px. */
 #define SVG_WIDTH 1200u
@@ -9,6 +13,10 @@
 #define SVG_ROW 17u
 #define SVG_CHAR 6.6 /* of a 11 px monospace letter */
 
-extern const char svg_style[], svg_script[];
+extern const struct asset svg_style, svg_script;
+
+/* The picture alone, as an element of a page: a <p> that says what it shows, and an <svg>. The page has what the script asks
+ * for: an input #search, and #found and #reset. -errno. */
+int svg__inline(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret);
 
 #endif

@@ -73,7 +73,7 @@ class WebSocket:
 
 
 class Page:
-    """One tab. `errors` collects what the console, the page or the network complain of."""
+    """One tab. `errors` collects what the console, the page or the network complain of, `requests` what it asks for."""
 
     def __init__(self, binary=None, size=(1600, 1000)):
         binary = binary or next(filter(None, map(shutil.which, CANDIDATES)), None)
@@ -87,7 +87,7 @@ class Page:
              f"--window-size={size[0]},{size[1]}", "--remote-debugging-port=0",
              f"--user-data-dir={self.directory}", "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.errors, self.count = [], 0
+        self.errors, self.requests, self.count = [], [], 0
         port, path = self._port()
         self.socket = WebSocket(port, path)
         target = self.call("Target.createTarget", {"url": "about:blank"})
@@ -131,6 +131,8 @@ class Page:
             self.errors.append(" ".join(str(a.get("value", a.get("description"))) for a in params["args"]))
         elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
             self.errors.append(params["entry"]["text"] + " " + params["entry"].get("url", ""))
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
         elif method in ("Inspector.targetCrashed", "Target.targetCrashed"):
             raise Error("the tab crashed")
 
@@ -153,6 +155,15 @@ class Page:
 
     def open(self, url):
         self.call("Page.navigate", {"url": url})
+
+    def mouse(self, kind, x, y, **more):
+        """kind: mousePressed, mouseReleased, mouseMoved."""
+        button = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
+        self.call("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **button, **more})
+
+    def click(self, x, y):
+        self.mouse("mousePressed", x, y)
+        self.mouse("mouseReleased", x, y)
 
     def key(self, key):
         """A letter, a digit, or a named key such as Escape."""

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Profiles in the real speedscope in a real browser; flame graphs in the browser alone.
+# Profiles in the real speedscope in a real browser; flame graphs and pages in the browser alone.
 #
-#   tests/browser/run.sh [--hour] [FILE.speedscope.json|FILE.svg ...]
+#   tests/browser/run.sh [--hour] [FILE.speedscope.json|FILE.svg|FILE.html ...]
 #
-# Without FILE, synthetic profiles are made. --hour adds an hour at 999 Hz of one thread and of four, which takes minutes.
+# Without FILE, synthetic profiles are made. (Beside a FILE.html lies FILE.report.json, of the same recording.) --hour adds an hour at 999 Hz of one thread and of four, which takes minutes.
 # What it needs comes from apt (chromium, python3-jsonschema, npm; as root, when missing) and npm (speedscope, into
 # build/npm). Prints "N passed, N failed, N skipped"; pictures are in build/artifacts.
 set -eu
@@ -28,6 +28,8 @@ need() { # COMMAND PACKAGE
 need chromium chromium
 need npm npm
 need cc gcc
+need make make
+need zstd zstd
 # Debian's own python, which Debian's packages are for.
 python=$(command -v /usr/bin/python3 || echo python3)
 $python -c 'import jsonschema' 2>/dev/null || { [ "$(id -u)" = 0 ] &&
@@ -40,13 +42,22 @@ grep -qs "\"version\": \"$SPEEDSCOPE\"" build/npm/node_modules/speedscope/packag
 hour=
 [ "${1-}" != --hour ] || { hour=1; shift; }
 if [ $# = 0 ] || [ -n "$hour" ]; then
-	${CC:-cc} -std=gnu17 -O2 -D_GNU_SOURCE -DCPROFD_VERSION='"test"' -Iinclude -Idaemon tests/tools/make_recording.c \
-		daemon/base/buf.c daemon/events/*.c daemon/export/*.c $(pkg-config --cflags --libs jansson libzstd zlib) -o $made/make_recording
+	make --no-print-directory build/cprofd build/tests/tools/make_recording >build/artifacts/make.log || {
+		cat build/artifacts/make.log
+		echo "0 passed, 1 failed, 0 skipped"
+		exit 1
+	}
 fi
+make_recording=build/tests/tools/make_recording
 make_profile() { # NAME ARGS...
 	name=$1; shift
-	$made/make_recording "$@" -f speedscope -o "$made/$name.speedscope.json" >"$made/$name.truth.json"
+	$make_recording "$@" -f speedscope -o "$made/$name.speedscope.json" >"$made/$name.truth.json"
 	files="$files $made/$name.speedscope.json"
+}
+make_page() { # RECORDING NAME
+	build/cprofd convert "$1" -o "$made/page-$2.html" 2>/dev/null
+	build/cprofd report "$1" --json --by=class,thread,unit,phase,pass,tree,chain,repeat,function,line --phases --top 500 >"$made/page-$2.report.json"
+	pages="$pages $made/page-$2.html"
 }
 if [ $# = 0 ]; then
 	files=
@@ -55,15 +66,24 @@ if [ $# = 0 ]; then
 	make_profile lines -t 3 -s 5 -d 20 -l
 	pictures=
 	for name in one threads; do
-		$made/make_recording -t $([ $name = one ] && echo 1 || echo 5) -s 5 -d 20 -f svg -o "$made/$name.svg" >/dev/null
+		$make_recording -t $([ $name = one ] && echo 1 || echo 5) -s 5 -d 20 -f svg -o "$made/$name.svg" >/dev/null
 		pictures="$pictures $made/$name.svg"
 	done
+	pages=
+	$make_recording -t 3 -s 3 -d 20 -e 2 -u -o $made/page.cprof >/dev/null
+	zstd -dcf $made/page.cprof >$made/page.ndjson
+	$python tests/browser/html_test.py --hostile $made/page.ndjson $made/hostile.ndjson
+	make_page $made/page.cprof plain
+	make_page $made/hostile.ndjson hostile
 	[ -z "$hour" ] || { make_profile hour -t 1 -s 3600 -d 60 -e 600; make_profile hour-threads -t 4 -s 3600 -d 60 -e 600; }
-	set -- $files $pictures
+	set -- $files $pictures $pages
 fi
 profiles=
 for file in "$@"; do
-	[ "${file%.svg}" != "$file" ] || profiles="$profiles $file"
+	case $file in
+	*.svg | *.html) ;;
+	*) profiles="$profiles $file" ;;
+	esac
 done
 [ -z "$profiles" ] || $python tests/browser/check_speedscope.py --schema $profiles || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 exec $python tests/browser/speedscope_test.py --site $site --artifacts build/artifacts --seconds "$([ -n "$hour" ] && echo 600 || echo 60)" "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens each file in the real speedscope in a real browser (a flame graph .svg: by itself) and compares what is shown with what the file says.
+"""Opens each file in the real speedscope in a real browser (a flame graph .svg, a page .html: by itself) and compares what is shown with what the file says.
 
 speedscope_test.py --site DIRECTORY --artifacts DIRECTORY [--seconds N] FILE...
 
@@ -17,6 +17,7 @@ import threading
 import time
 
 import devtools
+import html_test
 import svg_test
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -202,6 +203,8 @@ def main():
             url = f"http://127.0.0.1:{port}/index.html#profileURL=/profile/{i}.json&view=left-heavy"
             if path.suffix == ".svg":
                 svg_test.check_file(page, check, path, options.artifacts)
+            elif path.suffix == ".html":
+                html_test.check_file(page, check, path, options.artifacts)
             else:
                 check_file(page, check, url, path, options.artifacts, options.seconds)
         except (devtools.Error, OSError, subprocess.CalledProcessError) as error:

@@ -22,11 +22,6 @@ def read(path):
     return frames
 
 
-def click(page, x, y):
-    for kind in ("mousePressed", "mouseReleased"):
-        page.call("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1})
-
-
 def near(a, b):
     return abs(a - b) < 0.02
 
@@ -43,7 +38,7 @@ def covered(frames):
 def check_zoom(page, check, name, frames):
     chosen = next(i for i, f in enumerate(frames) if f[3] > frames[0][3] and 0.1 * WIDTH < f[2] < 0.7 * WIDTH)
     _, x, width, y = frames[chosen]
-    click(page, *page.run(SPOT % chosen))
+    page.click(*page.run(SPOT % chosen))
     now = page.run(NOW)
     check(f"{name}: a click zooms", near(now[chosen][1], 0) and near(now[chosen][2], WIDTH), f"{now[chosen]}")
     wrong = []

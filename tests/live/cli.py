@@ -30,7 +30,7 @@ def test_bad_usage():
         for args in ([], ["nonsense"], ["attach"], ["attach", "abc"], ["attach", "0"], ["attach", "-5"], ["attach", pid, "7"],
                      ["attach", pid, "-r", "0"], ["attach", pid, "-r", "21k"], ["attach", pid, "-r", "fast"],
                      ["attach", pid, "-r", "1.5"], ["attach", pid, "-d", "-1"], ["attach", pid, "-d", "x"],
-                     ["attach", pid, "-f", "html"], ["attach", pid, "-f", "svgz"], ["attach", pid, "-o"],
+                     ["attach", pid, "-f", "htmls"], ["attach", pid, "-f", "svgz"], ["attach", pid, "-o"],
                      ["attach", pid, "-o", ""], ["attach", pid, "--native=most"],
                      ["attach", pid, "--mode=walls"], ["attach", pid, "-g=1"], ["report", "a", "-i"],
                      ["attach", pid, "--stream", "-o", "-"], ["attach", pid, "--bogus"], ["attach", pid, "-Z"],
@@ -45,7 +45,7 @@ def test_unknown_names():
     fails(2, "did you mean attach?", "record, serve", run=cprofd("atach", "1"))
     fails(2, "there is no command 'flame'", "convert, report", run=cprofd("flame"))
     fails(2, "did you mean report?", run=cprofd("help", "reprot"))
-    fails(2, "speedscope, collapsed (raw), svg (flamegraph), pprof, events", run=cprofd("convert", "a", "-f", "gecko"))
+    fails(2, "speedscope, collapsed (raw), svg (flamegraph), html, pprof, events", run=cprofd("convert", "a", "-f", "gecko"))
 
 
 def test_unknown_options():

@@ -113,7 +113,7 @@ def test_convert():
         whole, part = profile(os.path.join(work, "a.speedscope.json")), profile(os.path.join(work, "w.json"))
         length = [sum(p["profiles"][0]["weights"]) for p in (whole, part)]
         expect(0 < length[1] < length[0] / 2, "the window is not a part", length)
-        for name, begin in (("a.svg", b"<?xml"), ("a.pb.gz", b"\x1f\x8b"), ("a.pprof", b"\x1f\x8b"), ("a.folded", b"<module>"), ("a.txt", b"<module>"),
+        for name, begin in (("a.svg", b"<?xml"), ("a.html", b"<!DOCTYPE html>"), ("a.pb.gz", b"\x1f\x8b"), ("a.pprof", b"\x1f\x8b"), ("a.folded", b"<module>"), ("a.txt", b"<module>"),
                             ("a.json", b"{"), ("b.cprof", b"\x28\xb5\x2f\xfd")):
             fails(0, run=cprofd("convert", recording, "-o", name, cwd=work))
             with open(os.path.join(work, name), "rb") as file:
@@ -126,7 +126,7 @@ def test_convert():
             fails(2, "is the recording that is to be read", run=cprofd("convert", recording, "-o", name, *options, cwd=work))
             expect(open(recording, "rb").read() == before, "the input was written")
         before = open(os.path.join(work, "a.json"), "rb").read()
-        for form in ("speedscope", "collapsed", "svg", "pprof", "events"):
+        for form in ("speedscope", "collapsed", "svg", "html", "pprof", "events"):
             run = cprofd("convert", recording, "-f", form, "--window", "50,60", "-o", "none." + form, cwd=work)
             fails(1, "no sample passes the filters", "long", run=run)
         fails(1, "no sample passes the filters", run=cprofd("convert", recording, "--window", "50,60", "-o", "a.json", cwd=work))
@@ -139,7 +139,6 @@ def test_convert():
         fails(1, "cannot be written", run=run)
         expect("sampled" not in run.err, "nothing is sampled here", run.err)
         fails(1, "cprofd report %s --by=" % recording, run=cprofd("convert", recording, "-o", "z.svg", "--class", "nonsense", cwd=work))
-        fails(2, "no HTML", run=cprofd("convert", recording, "-o", "x.html", cwd=work))
         fails(0, run=cprofd("convert", recording, "-f", "events", "-o", "x.json", cwd=work))
         with open(recording, "rb") as file:
             run = cprofd("convert", "-", "-f", "collapsed", "-o", "-", stdin=file)

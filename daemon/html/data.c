@@ -1,0 +1,158 @@
+/* The page's data: the report of one recording, cut to its bounds, and the time line. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "html/html.h"
+#include "report/report.h"
+#include "rules/rules.h"
+
+#define TABLES                                                                                                         \
+	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |       \
+	 1u << REPORT_TREE | 1u << REPORT_REPEAT | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
+
+/* --- fewer rows --- */
+
+static int compare_down(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return *a > *b ? -1 : *a < *b;
+}
+
+static size_t collect(const json_t *rows, uint64_t *ret)
+{
+	const json_t *row;
+	size_t i, n = 0;
+
+	json_array_foreach(rows, i, row) {
+		if (ret)
+			ret[n] = get__number(row, "inclusive_ns");
+		n++;
+		n += collect(json_object_get(row, "rows"), ret ? ret + n : NULL);
+	}
+	return n;
+}
+
+/* What is below a row is not heavier than it. */
+static void prune(json_t *rows, uint64_t least)
+{
+	size_t i;
+
+	for (i = json_array_size(rows); i--;) {
+		json_t *row = json_array_get(rows, i);
+
+		if (get__number(row, "inclusive_ns") < least)
+			json_array_remove(rows, i);
+		else
+			prune(json_object_get(row, "rows"), least);
+	}
+}
+
+/* The heaviest `max` rows of the table, of a tree wherever they are. */
+static int keep(json_t *table, size_t max)
+{
+	json_t *rows = json_object_get(table, "rows");
+	_cleanup_free_ uint64_t *weights = NULL;
+	size_t n;
+
+	if (strcmp(get__text(table, "by"), "tree")) /* they are in order */
+		while (json_array_size(rows) > max)
+			json_array_remove(rows, json_array_size(rows) - 1);
+	n = collect(rows, NULL);
+	if (n <= max)
+		return 0;
+	weights = calloc(n, sizeof(*weights));
+	if (!weights)
+		return -ENOMEM;
+	collect(rows, weights);
+	qsort(weights, n, sizeof(*weights), compare_down);
+	prune(rows, weights[max] + 1);
+	return 0;
+}
+
+/* A row is some 400 bytes; when names are long, fewer rows make up for it. */
+static int fit(json_t *report)
+{
+	size_t i, tree = HTML_TREE_MAX, max = HTML_ROWS_MAX;
+	json_t *table;
+	int err = 0;
+
+	for (; !err; tree /= 4, max /= 4) {
+		json_array_foreach(json_object_get(report, "tables"), i, table)
+			err = err ?: keep(table, strcmp(get__text(table, "by"), "tree") ? max : tree);
+		if (!max || json_dumpb(report, NULL, 0, HTML_JSON) <= HTML_REPORT_MAX)
+			break;
+	}
+	return err;
+}
+
+/* --- the parts --- */
+
+static int read_report(const struct report_options *how, int recording_fd, struct export_report *ret, FILE *out)
+{
+	struct report *report;
+	int err = report__new(how, 1, &report);
+
+	if (err)
+		return err;
+	err = report__read(report, recording_fd, "");
+	if (err == -ENOENT)
+		ret->missing = *report__missing(report);
+	err = err ?: report__finish(report) ?: report__json(report, out);
+	report__free(report);
+	return err;
+}
+
+static int parse(char *text, size_t len, json_t **ret)
+{
+	*ret = json_loadb(text, len, 0, NULL);
+	return *ret ? 0 : -ENOMEM; /* our own JSON */
+}
+
+static int make_report(int recording_fd, const struct export_options *options, const struct rules *rules,
+		       struct export_report *ret_report, json_t **ret)
+{
+	const struct report_options how = {.filter = *options, .tables = TABLES, .top = HTML_ROWS_MAX, .phases = true, .rules = rules};
+	char *text = NULL;
+	size_t len = 0;
+	FILE *memory = open_memstream(&text, &len);
+	int err = memory ? read_report(&how, recording_fd, ret_report, memory) : -errno;
+
+	if (memory && fclose(memory) && !err)
+		err = -ENOMEM;
+	err = err ?: parse(text, len, ret) ?: fit(*ret);
+	free(text);
+	return err;
+}
+
+static int add_time_line(int recording_fd, const struct export_options *options, struct export_report *ret, json_t *data)
+{
+	struct buf text = {};
+	json_t *line;
+	int err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
+
+	err = err ?: time_line__json(recording_fd, options, &text, ret) ?: parse(text.data, text.len, &line);
+	buf__free(&text);
+	if (!err && json_object_set_new(data, "timeline", line))
+		err = -ENOMEM;
+	return err;
+}
+
+int data__make(int recording_fd, const struct export_options *options, struct export_report *ret_report, json_t **ret)
+{
+	struct rules_error error;
+	struct rules *rules;
+	int err = rules__new(&rules);
+
+	*ret = NULL;
+	if (err)
+		return err;
+	if (rules__builtin(rules, &error))
+		err = -EINVAL;
+	err = err ?: make_report(recording_fd, options, rules, ret_report, ret);
+	rules__free(rules);
+	return err ?: add_time_line(recording_fd, options, ret_report, *ret);
+}

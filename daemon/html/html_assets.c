@@ -1,0 +1,11 @@
+#include "html/html.h"
+
+const struct asset html_style =
+#include "page.css.inc"
+	;
+const struct asset html_tables =
+#include "tables.js.inc"
+	;
+const struct asset html_time_line =
+#include "time_line.js.inc"
+	;

@@ -1,0 +1,178 @@
+/* The time line's data: of each thread its compiles, phases and passes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "events/json.h"
+#include "export/unit_spans.h"
+#include "html/html.h"
+
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+struct time_line {
+	struct model model;
+	struct model_thread **threads;
+	uint32_t n;
+	struct unit_spans spans;
+	uint32_t *number;  /* by span: its place in its thread's array */
+	struct buf names;  /* uint32_t by node of the unit tree: its place in "names" + 1; 0: it has none yet */
+	uint32_t names_n;
+};
+
+/* No stacks are asked for, and no slices of time. */
+static int forget_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
+{
+	return 0;
+}
+
+static int forget_epoch(struct model *model) { return 0; }
+
+/* `key`: with its quotes, colon and comma. */
+static void put_string(struct buf *out, const char *key, const char *value)
+{
+	buf__puts(out, key);
+	json__string(out, value);
+}
+
+static void put_number(struct buf *out, const char *key, uint64_t value)
+{
+	buf__printf(out, ",\"%s\":%llu", key, (unsigned long long)value);
+}
+
+static void put_name(struct time_line *line, uint32_t id, struct buf *out)
+{
+	static const char *const kinds[UNIT_KINDS] = {"unit", "phase", "pass"};
+	struct unit_node node = unit_tree__node(&line->model.units, id);
+	struct model_frame frame;
+
+	buf__puts(out, line->names_n ? ",\n{" : "{");
+	put_string(out, "\"what\":", kinds[node.kind < UNIT_KINDS ? node.kind : UNIT_PHASE]);
+	put_string(out, ",\"name\":", *node.name ? node.name : "(name unknown)");
+	put_string(out, ",\"compiler\":", node.compiler);
+	if (node.kind == UNIT_COMPILE) {
+		put_string(out, ",\"signature\":", node.signature);
+		put_string(out, ",\"file\":", node.file);
+		put_number(out, "line", node.line);
+	}
+	if (node.trigger) {
+		frame = model__frame(&line->model, node.trigger - 1);
+		buf__puts(out, ",\"trigger\":{");
+		put_string(out, "\"name\":", frame.name);
+		put_string(out, ",\"file\":", frame.file);
+		put_number(out, "line", frame.line);
+		buf__puts(out, "}");
+	}
+	buf__puts(out, "}");
+	line->names_n++;
+}
+
+static void put_names(struct time_line *line, struct buf *out)
+{
+	const uint32_t none = 0;
+	uint32_t i;
+
+	buf__puts(out, ",\"names\":[");
+	for (i = 0; i < unit_spans__n(&line->spans) && !out->failed; i++) {
+		const struct unit_span *span = unit_spans__item(&line->spans, i);
+
+		if (!unit_spans__shown(&line->spans, span))
+			continue;
+		while (line->names.len / sizeof(none) <= span->node)
+			if (buf__append(&line->names, &none, sizeof(none))) {
+				out->failed = true;
+				return;
+			}
+		if (ITEM(line->names, uint32_t, span->node))
+			continue;
+		put_name(line, span->node, out);
+		ITEM(line->names, uint32_t, span->node) = line->names_n;
+	}
+	buf__puts(out, "]");
+}
+
+static void put_spans(struct time_line *line, uint32_t place, struct buf *out)
+{
+	uint32_t i, n = 0;
+
+	buf__puts(out, ",\"spans\":[");
+	for (i = 0; i < unit_spans__n(&line->spans); i++) {
+		const struct unit_span *span = unit_spans__item(&line->spans, i);
+
+		if (span->place != place || !unit_spans__shown(&line->spans, span))
+			continue;
+		line->number[i] = n;
+		buf__printf(out, "%s%u,%d,%llu,%llu", n++ ? "," : "", ITEM(line->names, uint32_t, span->node) - 1,
+			    span->parent == UINT32_MAX ? -1 : (int)line->number[span->parent],
+			    (unsigned long long)span->begin, (unsigned long long)(span->end - span->begin));
+	}
+	buf__puts(out, "]");
+}
+
+static void put_thread(struct time_line *line, uint32_t place, struct buf *out)
+{
+	const struct model_thread *thread = line->threads[place];
+	const struct model_process *process = model__process(&line->model, thread->process);
+	uint64_t from = model__from(&line->model);
+
+	buf__puts(out, place ? ",\n{" : "{");
+	put_string(out, "\"name\":", thread->name);
+	put_number(out, "tid", (uint64_t)thread->tid);
+	put_string(out, ",\"process\":", process->name);
+	put_number(out, "pid", (uint64_t)process->pid);
+	put_string(out, ",\"python\":", process->python);
+	put_number(out, "begin_ns", thread->begin > from ? thread->begin - from : 0);
+	put_number(out, "cpu_ns", thread->cpu);
+	put_number(out, "wall_ns", thread->wall);
+	put_spans(line, place, out);
+	buf__puts(out, "}");
+}
+
+static int put_all(struct time_line *line, struct buf *out)
+{
+	const struct model *model = &line->model;
+	uint32_t i;
+
+	buf__puts(out, "{");
+	put_string(out, "\"detail\":", model->detail);
+	put_number(out, "native", model->native);
+	put_number(out, "native_whole", model->native_whole);
+	put_number(out, "from_ns", model__from(model));
+	put_number(out, "to_ns", model__to(model));
+	put_number(out, "spans", unit_spans__n(&line->spans));
+	put_number(out, "below_ns", line->spans.below);
+	put_names(line, out);
+	buf__puts(out, ",\n\"threads\":[");
+	for (i = 0; i < line->n; i++)
+		put_thread(line, i, out);
+	return buf__puts(out, "]}");
+}
+
+int time_line__json(int recording_fd, const struct export_options *options, struct buf *out, struct export_report *ret)
+{
+	struct export_options how = *options;
+	_cleanup_free_ struct time_line *line = calloc(1, sizeof(*line));
+	int err;
+
+	if (!line)
+		return -ENOMEM;
+	how.lines = true; /* what caused a compile is a line */
+	err = model__init(&line->model, &how);
+	line->model.with_units = line->model.units.keep = true;
+	line->model.slice = forget_slice;
+	line->model.epoch = forget_epoch;
+	err = err ?: model__read(&line->model, recording_fd, &ret->missing);
+	err = err ?: model__order(&line->model, &line->threads, &line->n);
+	err = err ?: unit_spans__make(&line->model, line->threads, line->n,
+				      model__to(&line->model) - model__from(&line->model), HTML_SPANS_MAX, &line->spans);
+	line->number = err ? NULL : calloc(unit_spans__n(&line->spans) + 1, sizeof(*line->number));
+	if (!err)
+		err = line->number && !put_all(line, out) && !out->failed ? 0 : -ENOMEM;
+	model__report(&line->model, ret);
+	free(line->threads);
+	free(line->number);
+	unit_spans__free(&line->spans);
+	buf__free(&line->names);
+	model__free(&line->model);
+	return err;
+}

@@ -1,0 +1,51 @@
+/* The tree of compiles as rows of one table: a row knows how deep it is, and its script folds what is below. */
+#include <string.h>
+
+#include "html/html.h"
+
+#define STEP 14u /* px of the indent for each row around; tables.js has it, too */
+
+static bool is_stage(const json_t *row)
+{
+	const char *what = get__text(row, "what");
+
+	return !strcmp(what, "phase") || !strcmp(what, "pass");
+}
+
+static void put_name(struct buf *out, const json_t *row)
+{
+	const char *what = get__text(row, "what"), *name = get__text(row, "name");
+
+	buf__printf(out, "<span class=\"what %s\">%s</span><span class=\"name\">", what,
+		    !strcmp(what, "trigger") ? "line" : !strcmp(what, "unit") ? "compile" : what);
+	html__text(out, *name ? name : "?");
+	if (!strcmp(what, "unit")) {
+		buf__puts(out, "<span class=\"signature\">(");
+		html__text(out, get__text(row, "signature"));
+		buf__puts(out, ")</span>");
+	}
+	buf__puts(out, "</span>");
+}
+
+static void put_rows(struct buf *out, const json_t *rows, unsigned depth)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		buf__printf(out, "<tr%s data-depth=\"%u\"><th scope=\"row\"><div><svg width=\"%u\" height=\"1\"></svg>",
+			    is_stage(row) ? " class=\"stage\"" : "", depth, depth * STEP);
+		put_name(out, row);
+		buf__puts(out, "</div></th>");
+		tables__time(out, row, "inclusive", 1);
+		tables__time(out, row, "exclusive", 1);
+		tables__elapsed(out, row);
+		tables__calls(out, row);
+		buf__puts(out, "<td class=\"words\">");
+		html__place(out, get__text(row, "file"), get__number(row, "line"));
+		buf__puts(out, "</td></tr>\n");
+		put_rows(out, json_object_get(row, "rows"), depth + 1);
+	}
+}
+
+void tables__tree(struct buf *out, const json_t *table) { put_rows(out, json_object_get(table, "rows"), 0); }

@@ -1,0 +1,139 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "html/html.h"
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+/* Letters that turn the words around them: U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
+static bool is_turn(const unsigned char *at)
+{
+	return at[0] == 0xe2 && ((at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xaa && at[2] <= 0xae))) ||
+				 (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
+}
+
+/* For elements and for attributes in double quotes. What HTML cannot hold, or what would fool a reader, becomes U+FFFD. */
+void html__text(struct buf *out, const char *text)
+{
+	const char *plain = text; /* [plain, text) is copied as it is */
+	const char *instead;
+
+	for (; *text; text++) {
+		const bool turn = is_turn((const unsigned char *)text);
+
+		switch (*text) {
+		case '&':
+			instead = "&amp;";
+			break;
+		case '<':
+			instead = "&lt;";
+			break;
+		case '>':
+			instead = "&gt;";
+			break;
+		case '"':
+			instead = "&quot;";
+			break;
+		case '\'':
+			instead = "&#39;";
+			break;
+		default:
+			if (!turn && (unsigned char)*text >= ' ' && *text != 0x7f)
+				continue;
+			instead = REPLACEMENT;
+		}
+		buf__append(out, plain, (size_t)(text - plain));
+		buf__puts(out, instead);
+		text += turn ? 2 : 0;
+		plain = text + 1;
+	}
+	buf__append(out, plain, (size_t)(text - plain));
+}
+
+/* JSON has these in strings alone; a parser of HTML looks for them there. */
+void html__data(struct buf *out, const char *json, size_t len)
+{
+	const char *end = json + len, *plain = json;
+
+	for (; json < end; json++) {
+		if (*json != '<' && *json != '>')
+			continue;
+		buf__append(out, plain, (size_t)(json - plain));
+		buf__puts(out, *json == '<' ? "\\u003c" : "\\u003e");
+		plain = json + 1;
+	}
+	buf__append(out, plain, (size_t)(end - plain));
+}
+
+/* Three digits. */
+static void put_digits(struct buf *out, double value, const char *unit)
+{
+	buf__printf(out, "%.*f\u00a0%s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, unit);
+}
+
+void html__duration(struct buf *out, uint64_t ns)
+{
+	if (ns >= 999500000)
+		put_digits(out, (double)ns / 1e9, "s");
+	else if (ns >= 999500)
+		put_digits(out, (double)ns / 1e6, "ms");
+	else if (ns >= 1000)
+		put_digits(out, (double)ns / 1e3, "\u00b5s");
+	else
+		buf__printf(out, "%llu\u00a0ns", (unsigned long long)ns);
+}
+
+void html__percent(struct buf *out, double share)
+{
+	buf__printf(out, "%.*f\u00a0%%", share < 0.9995 ? 1 : 0, 100 * share);
+}
+
+void html__count(struct buf *out, uint64_t count)
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count), i;
+
+	for (i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			buf__puts(out, ",");
+		buf__append(out, &digits[i], 1);
+	}
+}
+
+/* The last folders tell more than the first. */
+void html__place(struct buf *out, const char *file, uint64_t line)
+{
+	const char *tail = file + strlen(file);
+	int slashes = 0;
+
+	if (!*file)
+		return;
+	while (tail > file && !(tail[-1] == '/' && ++slashes == 3))
+		tail--;
+	buf__puts(out, "<span class=\"at\" title=\"");
+	html__text(out, file);
+	buf__puts(out, "\">");
+	html__text(out, tail);
+	if (line)
+		buf__printf(out, ":%llu", (unsigned long long)line);
+	buf__puts(out, "</span>");
+}
+
+const char *get__text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+uint64_t get__number(const json_t *object, const char *key)
+{
+	double value = json_number_value(json_object_get(object, key));
+
+	return value > 0 ? (uint64_t)value : 0;
+}
+
+double get__share(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
