@@ -27,8 +27,8 @@ static const struct series *series_of(const struct diff *diff,
 {
 	const struct measure *measure = measure_of(diff, recording);
 
-	return row < measure->rows.len / sizeof(struct series)
-		       ? &ITEM(measure->rows, struct series, row)
+	return row < measure->series[SERIES_ROW].len / sizeof(struct series)
+		       ? &ITEM(measure->series[SERIES_ROW], struct series, row)
 		       : NULL;
 }
 
@@ -43,16 +43,11 @@ static uint64_t samples_of(const struct diff *diff, uint32_t row)
 	return samples;
 }
 
-/* A recording that began and ended in the middle of compiles: per compile these are left out, where
- * there are others. */
-#define COMPILES_MANY 8u
-
 static struct estimate of_recording(const struct diff *diff, const struct diff_recording *recording,
 				    uint32_t row)
 {
 	const struct measure *measure = measure_of(diff, recording);
 	const struct series *series = series_of(diff, recording, row);
-	bool trim = diff->per == DIFF_COMPILE && measure->n_cells >= COMPILES_MANY;
 	struct diff_key key = diff__key(diff, row);
 	bool collector = key.by == REPORT_CLASS && !strcmp(key.name, CLASS_COLLECTOR);
 	float cells[DIFF_CELLS] = {};
@@ -65,7 +60,7 @@ static struct estimate of_recording(const struct diff *diff, const struct diff_r
 		against[i] = diff->per == DIFF_COMPILE
 				     ? measure->against[i]
 				     : measure->time[i] + (collector ? measure->collector[i] : 0);
-	return estimate__share(cells + trim, against + trim, measure->n_cells - 2 * trim);
+	return estimate__share(cells, against, measure->n_cells);
 }
 
 struct side {
@@ -144,6 +139,17 @@ static int order(const void *left, const void *right)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
+/* All that is outside of compiles, where there are none: that says nothing. */
+static bool says_nothing(const struct diff *diff, const struct diff_key *key)
+{
+	uint32_t i;
+
+	for (i = 0; i < diff->read; i++)
+		if (diff->recordings[i].compiles)
+			return false;
+	return key->by == REPORT_UNIT && !strcmp(key->name, REPORT_OUTSIDE);
+}
+
 static int compare_table(struct diff *diff, enum report_by by)
 {
 	struct diff_table *table = &diff->tables[by];
@@ -154,7 +160,9 @@ static int compare_table(struct diff *diff, enum report_by by)
 	if (!table->rows)
 		return -ENOMEM;
 	for (row = 0; row < diff->keys.n && !err; row++) {
-		if (diff__key(diff, row).by != by || !samples_of(diff, row))
+		struct diff_key key = diff__key(diff, row);
+
+		if (key.by != by || !samples_of(diff, row) || says_nothing(diff, &key))
 			continue;
 		err = compare_row(diff, row, &table->rows[table->n_rows]);
 		table->n_differ += table->rows[table->n_rows].comparison.differs;

@@ -5,13 +5,18 @@
 
 int series__add(struct series *series, uint32_t cell, uint64_t ns)
 {
+	return series__add_samples(series, cell, ns, 1);
+}
+
+int series__add_samples(struct series *series, uint32_t cell, uint64_t ns, uint64_t samples)
+{
 	size_t n = series->points.len / sizeof(struct series_point);
 	struct series_point *last =
 		n ? (struct series_point *)series->points.data + n - 1 : NULL;
 	const struct series_point next = {cell, (float)ns};
 
 	series->total += ns;
-	series->samples++;
+	series->samples += samples;
 	/* A cell before the last one is a thread that is a little behind: the last one will do. */
 	if (last && last->cell >= cell) {
 		last->ns += (float)ns;

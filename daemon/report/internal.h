@@ -134,8 +134,8 @@ const char *tree__kind(const struct row_key *key);
 
 /* units.c: rows of units. */
 struct row_key units__key(const struct unit_node *node);
-#define ROW_OUTSIDE "(outside of compiles)"
-#define ROW_NO_PASS "(in no known pass)"
+#define ROW_OUTSIDE REPORT_OUTSIDE
+#define ROW_NO_PASS REPORT_NO_PASS
 int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret);
 
 /* units_text.c, units_json.c: the tables of tree.c and compiles.c. */

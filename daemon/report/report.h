@@ -46,6 +46,9 @@
 enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
 #undef REPORT_ENUM
 extern const char *const report_names[REPORT_BY_COUNT];
+/* Rows of units, of passes, that have no unit's name. */
+#define REPORT_OUTSIDE "(outside of compiles)"
+#define REPORT_NO_PASS "(in no known pass)"
 
 /* The JSON's version: docs/report.md. */
 #define REPORT_MAJOR 3
