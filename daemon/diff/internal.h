@@ -5,7 +5,8 @@
  *   whole.c   ... of compiles that are in it from their begin to their end
  *   units.c   ... of compiles, phases, passes
  *   compare.c series of both sides -> rows, what differs first
- *   text.c, json.c */
+ *   flame.c   stacks: a tree of functions, and what differs in it
+ *   text.c, json.c, svg.c, speedscope.c */
 #ifndef CPROFD_DIFF_INTERNAL_H
 #define CPROFD_DIFF_INTERNAL_H
 
@@ -50,6 +51,7 @@ enum series_kind {
 	SERIES_NODE,   /* while it is read: a node of the tree of units, 0: the time outside of all */
 	SERIES_NATIVE, /* ... and of that, native code of a compiler */
 	SERIES_COLLECTOR, /* a node: the garbage collector's */
+	SERIES_STACK, /* a branch of the tree of functions: its own; from flame__finish() on, with what is below it */
 	SERIES_KINDS
 };
 
@@ -83,6 +85,13 @@ struct diff_row {
 	bool too_few;
 };
 
+/* A branch of the tree of functions: its function, called by its parent. */
+struct branch {
+	uint32_t parent, row;
+};
+#define BRANCH_ROOT 0u
+#define BRANCHES_MAX 20000u /* more frames than this make a browser slow; the narrowest are left out */
+
 struct diff_table {
 	struct diff_row *rows; /* what differs surely first, then by weight */
 	uint32_t n_rows, n_differ, n_too_few;
@@ -112,6 +121,14 @@ struct diff {
 	struct buf open; /* struct open_compile *, by thread */
 	struct staging *between, *staging; /* of the time between compiles; the sample's */
 	uint32_t numbered;
+	struct buf of_stack; /* uint32_t: stack of the epoch -> branch + 1 */
+	struct buf path;     /* uint32_t: scratch */
+
+	/* with options->flame */
+	struct intern branches; /* struct branch; a parent's id is below its children's */
+	struct diff_row *flame; /* by branch, inclusive times; after flame__finish() */
+	bool *shown;            /* by branch: it is wide enough */
+	double least;           /* narrower ones are not */
 };
 
 struct diff_key {
@@ -152,6 +169,22 @@ int diff__add_units(struct diff *diff, struct diff_recording *recording);
 uint32_t *diff__cached(struct buf *cache, uint32_t id);
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t frame, uint32_t *ret);
 int diff__row_of_class(struct diff *diff, uint32_t class_id, uint32_t *ret);
+
+/* series.c, by way of all cells. */
+int series__join(struct series *to, const struct series *from);
+
+/* compare.c: both sides of a row (SERIES_ROW) or a branch (SERIES_STACK). */
+int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what, struct diff_row *ret);
+/* The measure whose cells tell how much it varies. */
+struct measure *diff__measure(const struct diff *diff, struct diff_recording *recording);
+
+/* flame.c */
+int flame__add(struct diff *diff, uint32_t stack, uint64_t ns);
+void flame__epoch(struct diff *diff); /* stacks are about to have other ids */
+int flame__finish(struct diff *diff);
+struct branch flame__branch(const struct diff *diff, uint32_t id);
+/* The width of a branch: the mean of both sides, so that what is on one alone is seen, and widths add up. */
+double flame__width(const struct diff *diff, uint32_t id);
 
 /* A share is of 1 at most, time a compile of no end. */
 static inline double diff__most(const struct diff *diff)

@@ -194,6 +194,8 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	err = add_unit(diff, ns);
 	if (!err && diff__wants(diff, REPORT_CLASS))
 		err = diff__row_of_class(diff, model->class_now, &row) ?: diff__add(diff, SERIES_ROW, row, ns);
+	if (!err && diff->options->flame)
+		err = flame__add(diff, stack, ns);
 	return err ?: add_stack(diff, stack, ns);
 }
 
@@ -235,8 +237,9 @@ static int no_slice(struct model *model, struct model_thread *thread, uint32_t s
 	return 0;
 }
 
-static int no_epoch(struct model *model)
+static int on_epoch(struct model *model)
 {
+	flame__epoch(model->ctx);
 	return 0;
 }
 
@@ -257,6 +260,7 @@ static void clear(struct diff *diff)
 		buf__free(&diff->of_frame[i]);
 	buf__free(&diff->of_class);
 	buf__free(&diff->begun);
+	flame__epoch(diff);
 	whole__free(diff);
 }
 
@@ -289,7 +293,7 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	recording->measures[DIFF_COMPILE].cell = 1;
 	err = model__init_detailed(&model, &how);
 	model.slice = no_slice;
-	model.epoch = no_epoch;
+	model.epoch = on_epoch;
 	model.sampled = on_sample;
 	model.with_units = true;
 	model.ctx = diff;
@@ -350,6 +354,11 @@ struct diff *diff__free(struct diff *diff)
 	intern__free(&diff->functions);
 	intern__free(&diff->compiles);
 	buf__free(&diff->counts);
+	buf__free(&diff->of_stack);
+	buf__free(&diff->path);
+	intern__free(&diff->branches);
+	free(diff->flame);
+	free(diff->shown);
 	free(diff);
 	return NULL;
 }

@@ -50,6 +50,26 @@ void series__spread(const struct series *series, float *ret_cells)
 		ret_cells[points[i].cell] += points[i].ns;
 }
 
+int series__join(struct series *to, const struct series *from)
+{
+	float cells[DIFF_CELLS] = {};
+	uint32_t i;
+	int err = 0;
+
+	series__spread(to, cells);
+	series__spread(from, cells);
+	buf__clear(&to->points);
+	for (i = 0; i < DIFF_CELLS && !err; i++) {
+		const struct series_point point = {i, cells[i]};
+
+		if (cells[i] > 0)
+			err = buf__append(&to->points, &point, sizeof(point));
+	}
+	to->total += from->total;
+	to->samples += from->samples;
+	return err;
+}
+
 void series__free(struct series *series)
 {
 	buf__free(&series->points);

@@ -10,27 +10,8 @@
 static int add_series(struct measure *measure, uint32_t row, const struct series *from)
 {
 	struct series *to = series__at(&measure->series[SERIES_ROW], row);
-	float cells[DIFF_CELLS] = {};
-	uint64_t total, samples;
-	uint32_t i;
-	int err = 0;
 
-	if (!to)
-		return -ENOMEM;
-	total = to->total + from->total;
-	samples = to->samples + from->samples;
-	series__spread(to, cells);
-	series__spread(from, cells);
-	buf__clear(&to->points);
-	for (i = 0; i < DIFF_CELLS && !err; i++) {
-		const struct series_point point = {i, cells[i]};
-
-		if (cells[i] > 0)
-			err = buf__append(&to->points, &point, sizeof(point));
-	}
-	to->total = total;
-	to->samples = samples;
-	return err;
+	return to ? series__join(to, from) : -ENOMEM;
 }
 
 /* A node's own time, to the rows of its path: the report's rules (report/units.c). `tables`: 1 << each that it is for. */
