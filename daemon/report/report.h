@@ -68,6 +68,8 @@ struct report_options {
 	uint32_t depth;		 /* of the tree; 0: all of it */
 	bool phases;		 /* the tree has phases and passes, too */
 	const struct rules *rules; /* borrowed: stages of compiles, whose outcome a cache may hold; NULL: none are told */
+	bool without_quiet;	 /* of recordings of wall time: threads that hardly ran (export/quiet.h) are in no row but their own and those of
+				  * classes. The recording is read twice, or, from a pipe, they are in rows */
 	bool brief;		 /* no table was asked for by name: in text, those that say nothing are left out */
 };
 
