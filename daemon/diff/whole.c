@@ -68,6 +68,12 @@ static void forget(struct staging *staging)
 	staging->time = staging->collector = 0;
 }
 
+static void free_staging(struct staging *staging)
+{
+	forget(staging);
+	buf__free(&staging->items);
+}
+
 /* To the newest cell. */
 static int give(struct diff *diff, struct staging *staging)
 {
@@ -139,6 +145,7 @@ static void open_it(struct diff *diff, struct open_compile *compile, const struc
 	if (!diff->numbered) /* what comes before the first compile is no time between two */
 		forget(diff->between);
 	outer->number = ++diff->numbered;
+	free_staging(&compile->before);
 	compile->before = *diff->between;
 	*diff->between = (struct staging){};
 	compile->open = true;
@@ -205,12 +212,6 @@ int whole__finish(struct diff *diff)
 			err = close_compile(diff, compile, !compile->cut && (compile->left || thread->finish + model->period < model->finish));
 	}
 	return err;
-}
-
-static void free_staging(struct staging *staging)
-{
-	forget(staging);
-	buf__free(&staging->items);
 }
 
 void whole__free(struct diff *diff)

@@ -2,11 +2,12 @@
 """How often `cprofd diff` says that recordings of one program differ, whether it finds what takes 5 % longer, and whether
 its intervals hold the ratio of CPU clocks that a program takes itself.
 
-    diff.py same [--pairs 20] [--seconds SECS] [--rate HZ] [--each N] [--keep DIR]
+    diff.py same [--pairs 20] [--compiles N] [--rate HZ] [--keep DIR]
     diff.py slower [--pairs 3] [--seconds SECS] [--rate HZ] [--slower 0.05] [--keep DIR]
     diff.py clocks --cython DIRECTORY BEFORE AFTER [--each N] [--seconds SECS] [--rate HZ] [--keep DIR]
 
-same: each process is recorded N times, for so long; pairs are neighbours, of one process and of two. slower: pairs of two
+same: each process compiles one function N times; pairs are neighbours. (A process that goes on is not the same later: Numba
+keeps what it made, and looks through it.) slower: pairs of two
 processes, of which the second spends a 20th more in Numba's phase `Finalize object`. clocks: BEFORE and AFTER are
 interpreters; N processes of each translate one module again and again with a Cython of Python code alone (see
 tests/live/units_cython.py). Needs root."""
@@ -22,16 +23,15 @@ TARGETS = os.path.join(ROOT, "tests", "targets")
 TABLES = "class,unit,phase,pass,function,line,module"
 
 
-def record(paths, slower, options):
-    """Recordings of one process, one after another."""
-    if all(os.path.exists(path) for path in paths):
+def record(path, slower, options, compiles=None):
+    if os.path.exists(path):
         return
-    target = subprocess.Popen(["/usr/bin/python3", os.path.join(TARGETS, "compile_slower.py"), str(slower), "100000"], stdout=subprocess.PIPE)
+    target = subprocess.Popen(["/usr/bin/python3", os.path.join(TARGETS, "compile_slower.py"), str(slower), "100000"] + [str(compiles)] * bool(compiles),
+                              stdout=subprocess.PIPE)
     try:
         target.stdout.readline()
-        for path in paths:
-            subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-d", str(options.seconds), "-r", str(options.rate), "-o", path],
-                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
+        subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-r", str(options.rate), "-o", path]
+                       + ([] if compiles else ["-d", str(options.seconds)]), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
     finally:
         target.kill()
         target.wait()
@@ -69,8 +69,8 @@ def show(what, results):
 def same(folder, options):
     pairs = options.pairs or 20
     paths = [os.path.join(folder, "same%d.cprof" % i) for i in range(pairs + 1)]
-    for i in range(0, len(paths), options.each):
-        record(paths[i:i + options.each], 0, options)
+    for path in paths:
+        record(path, 0, options, options.compiles)
     for sort in ("exclusive", "inclusive"):
         args = ["--by", TABLES, "--sort", sort]
         show("%d pairs of the same program, %s times" % (pairs, sort), [diff(a, b, *args) for a, b in zip(paths, paths[1:])])
@@ -84,15 +84,15 @@ def slower(folder, options):
     before = [os.path.join(folder, "fast%d.cprof" % i) for i in range(pairs)]
     after = [os.path.join(folder, "slow%d.cprof" % i) for i in range(pairs)]
     for i in range(pairs):
-        record(before[i:i + 1], 0, options)
-        record(after[i:i + 1], options.slower, options)
+        record(before[i], 0, options)
+        record(after[i], options.slower, options)
     sides = [(a, b) for a, b in zip(before, after)] + ([(*before, "vs", *after)] if pairs > 1 else [])
     for side in sides:
         for per in ("share", "compile"):
             result = diff(*side, "--by=class,phase,pass", "--sort=inclusive", "--per", per)
             row = row_of(result, "Finalize object")
             print("%.0f %% slower, %d a side, per %s: x%.4f, %+.3f to %+.3f %%, %d samples: %s; surely differ: %s" % (
-                100 * options.slower, (len(side) + 1) // 2, per, row["ratio"], 100 * row["low"] / row["before"], 100 * row["high"] / row["before"],
+                100 * options.slower, len(side) // 2, per, row["ratio"], 100 * row["low"] / row["before"], 100 * row["high"] / row["before"],
                 row["samples"], "found" if row["differs"] else "not found",
                 ", ".join(r["name"] for t in result["tables"] for r in t["rows"] if r["differs"])), flush=True)
 
@@ -148,12 +148,13 @@ def main():
     parser.add_argument("after", nargs="?")
     parser.add_argument("--pairs", type=int)
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--compiles", type=int, default=150)
     parser.add_argument("--rate", type=int, default=9999)
     parser.add_argument("--slower", type=float, default=0.05)
     parser.add_argument("--each", type=int, default=3)
     parser.add_argument("--cython")
     parser.add_argument("--keep")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
         folder = options.keep or folder
         os.makedirs(folder, exist_ok=True)
