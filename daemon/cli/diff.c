@@ -2,12 +2,14 @@
 #include "diff/diff.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/output.h"
 #include "cli/write.h"
 
 #define VERSUS "vs"
@@ -56,7 +58,46 @@ static int second_side(const struct cli_options *options, bool *ret_word)
 	return options->n_operands == 2 && strcmp(options->operands[0], VERSUS) ? 1 : 0;
 }
 
-static int finish(struct diff *diff, const struct cli_options *options)
+typedef int (*put_picture)(const struct diff *diff, FILE *out);
+
+/* By the end of its name; NULL: no picture has it. */
+static put_picture picture_of(const char *name)
+{
+	static const struct {
+		const char *ending;
+		put_picture put;
+	} pictures[] = {{".svg", diff__svg}, {".html", diff__html}, {".speedscope.json", diff__speedscope}};
+	size_t i, len = strlen(name);
+
+	for (i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++) {
+		size_t ending = strlen(pictures[i].ending);
+
+		if (len > ending && !strcmp(name + len - ending, pictures[i].ending))
+			return pictures[i].put;
+	}
+	return NULL;
+}
+
+/* -errno, once said. */
+static int write_picture(const struct diff *diff, struct output *output)
+{
+	int fd = fcntl(output->fd, F_DUPFD_CLOEXEC, 3), err;
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+	err = out ? picture_of(output->path)(diff, out) : -errno;
+	if (out && fclose(out) && !err)
+		err = -errno;
+	if (!out && fd >= 0)
+		close(fd);
+	err = err ?: output__commit(output);
+	if (err)
+		say__failure("", "%s could not be written: %s", output->path, strerror(-err));
+	else
+		say("wrote %s", output->path);
+	return err;
+}
+
+static int finish(struct diff *diff, const struct cli_options *options, struct output *output)
 {
 	int err = diff__finish(diff);
 
@@ -73,6 +114,8 @@ static int finish(struct diff *diff, const struct cli_options *options)
 			     "nothing can be told per compile");
 		return CLI_COULD_NOT;
 	}
+	if (!err && options->output && write_picture(diff, output))
+		return CLI_COULD_NOT;
 	err = err ?: options->json ? diff__json(diff, stdout) : diff__text(diff, stdout);
 	if (err && err != -EPIPE)
 		say__failure("", "the comparison could not be written: %s", strerror(-err));
@@ -96,7 +139,9 @@ int diff__run(const struct cli_options *options)
 			       : DIFF_SHARE,
 		.level = options->level > 0 ? options->level : 0.999,
 		.top = options->top,
+		.flame = options->output,
 	};
+	struct output output = OUTPUT_NONE;
 	struct diff *diff;
 	bool word = false;
 	int at = second_side(options, &word), i, status = CLI_DONE;
@@ -114,6 +159,10 @@ int diff__run(const struct cli_options *options)
 		    "package, module, file");
 		return CLI_USAGE;
 	}
+	if (options->output && !picture_of(options->output)) {
+		say__failure("endings are .html, .svg and .speedscope.json", "%s: its ending tells of no picture of a difference", options->output);
+		return CLI_USAGE;
+	}
 	if (diff__new(&how, (uint32_t)options->n_operands, &diff)) {
 		say__failure("", "no comparison: %s", strerror(ENOMEM));
 		return CLI_COULD_NOT;
@@ -121,8 +170,11 @@ int diff__run(const struct cli_options *options)
 	for (i = 0; i < options->n_operands && status == CLI_DONE; i++)
 		if (!word || i != at)
 			status = read_one(diff, options, options->operands[i], i >= at);
+	if (status == CLI_DONE && options->output)
+		status = output__open(options->output, false, &output);
 	if (status == CLI_DONE)
-		status = finish(diff, options);
+		status = finish(diff, options, &output);
+	output__close(&output);
 	diff__free(diff);
 	return status;
 }

@@ -392,6 +392,7 @@ const struct option_row option_rows[] = {
 	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Without it cprofd-PID-TIME with the format's ending, in this directory", set_output},
 	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Without it the recording's name with the format's ending, in this directory", set_output},
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; without it what the end of FILE says (.html, .svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
+	{"output", 'o', "FILE", "@file", COMMAND_DIFF, "a flame graph of both sides, too, in which what surely differs has a colour: .html (with the tables below it) or .svg for a browser; .speedscope.json: the stacks of before, after, more, less", set_output},
 	{"functions", 'F', NULL, NULL, WRITING, "a frame is a function (this is what happens without it; of this and --lines the last one counts)", set_functions},
 	{"functions", 'F', NULL, NULL, COMMAND_REPORT, "the table of functions alone: --by=function", set_functions},
 	{"functions", 'F', NULL, NULL, COMMAND_TOP, "begin with functions (this is what happens without it)", set_functions},

@@ -111,6 +111,7 @@ static int run(const struct cli_options *options, const struct rules *rules)
 		.native_frames = options->native_frames,
 		.depth = options->depth,
 		.phases = options->phases,
+		.without_quiet = !options->json && !options->csv,
 		.brief = tables_of(options) == TABLES_DEFAULT && !options->report_tables,
 	};
 	struct report *report;

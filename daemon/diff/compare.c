@@ -14,47 +14,47 @@
 
 /* Cells that are whole compiles vary less than cells that cut them: where there are enough, shares
  * are of them, too. */
-static const struct measure *measure_of(const struct diff *diff,
-					const struct diff_recording *recording)
+struct measure *diff__measure(const struct diff *diff, struct diff_recording *recording)
 {
 	bool whole = recording->compiles >= ESTIMATE_CELLS_MIN;
 
 	return &recording->measures[diff->per == DIFF_COMPILE || whole ? DIFF_COMPILE : DIFF_SHARE];
 }
 
-static const struct series *series_of(const struct diff *diff,
-				      const struct diff_recording *recording, uint32_t row)
+/* NULL: it has no time there. */
+static const struct series *series_of(const struct diff *diff, uint32_t recording, enum series_kind kind, uint32_t what)
 {
-	const struct measure *measure = measure_of(diff, recording);
+	const struct buf *all = &diff__measure(diff, &diff->recordings[recording])->series[kind];
 
-	return row < measure->rows.len / sizeof(struct series)
-		       ? &ITEM(measure->rows, struct series, row)
-		       : NULL;
+	return what < all->len / sizeof(struct series) ? &ITEM(*all, struct series, what) : NULL;
 }
 
-static uint64_t samples_of(const struct diff *diff, uint32_t row)
+static uint64_t samples_of(const struct diff *diff, enum series_kind kind, uint32_t what)
 {
 	uint64_t samples = 0;
 	uint32_t i;
 
 	for (i = 0; i < diff->read; i++)
-		if (series_of(diff, &diff->recordings[i], row))
-			samples += series_of(diff, &diff->recordings[i], row)->samples;
+		if (series_of(diff, i, kind, what))
+			samples += series_of(diff, i, kind, what)->samples;
 	return samples;
 }
 
-/* A recording that began and ended in the middle of compiles: per compile these are left out, where
- * there are others. */
-#define COMPILES_MANY 8u
-
-static struct estimate of_recording(const struct diff *diff, const struct diff_recording *recording,
-				    uint32_t row)
+static bool is_collector(const struct diff *diff, enum series_kind kind, uint32_t what)
 {
-	const struct measure *measure = measure_of(diff, recording);
-	const struct series *series = series_of(diff, recording, row);
-	bool trim = diff->per == DIFF_COMPILE && measure->n_cells >= COMPILES_MANY;
-	struct diff_key key = diff__key(diff, row);
-	bool collector = key.by == REPORT_CLASS && !strcmp(key.name, CLASS_COLLECTOR);
+	struct diff_key key;
+
+	if (kind != SERIES_ROW)
+		return false;
+	key = diff__key(diff, what);
+	return key.by == REPORT_CLASS && !strcmp(key.name, CLASS_COLLECTOR);
+}
+
+static struct estimate of_recording(const struct diff *diff, uint32_t recording, enum series_kind kind, uint32_t what)
+{
+	const struct measure *measure = diff__measure(diff, &diff->recordings[recording]);
+	const struct series *series = series_of(diff, recording, kind, what);
+	bool collector = is_collector(diff, kind, what);
 	float cells[DIFF_CELLS] = {};
 	double against[DIFF_CELLS];
 	uint32_t i;
@@ -65,7 +65,7 @@ static struct estimate of_recording(const struct diff *diff, const struct diff_r
 		against[i] = diff->per == DIFF_COMPILE
 				     ? measure->against[i]
 				     : measure->time[i] + (collector ? measure->collector[i] : 0);
-	return estimate__share(cells + trim, against + trim, measure->n_cells - 2 * trim);
+	return estimate__share(cells, against, measure->n_cells);
 }
 
 struct side {
@@ -73,7 +73,7 @@ struct side {
 	uint64_t samples;
 };
 
-static int of_side(const struct diff *diff, uint32_t row, bool after, struct side *ret)
+static int of_side(const struct diff *diff, enum series_kind kind, uint32_t what, bool after, struct side *ret)
 {
 	_cleanup_free_ struct estimate *recordings = calloc(diff->read + 1, sizeof(*recordings));
 	uint32_t i, n = 0;
@@ -82,14 +82,12 @@ static int of_side(const struct diff *diff, uint32_t row, bool after, struct sid
 	if (!recordings)
 		return -ENOMEM;
 	for (i = 0; i < diff->read; i++) {
-		const struct diff_recording *recording = &diff->recordings[i];
+		const struct series *series = series_of(diff, i, kind, what);
 
-		if (recording->after != after)
+		if (diff->recordings[i].after != after)
 			continue;
-		recordings[n++] = of_recording(diff, recording, row);
-		ret->samples += series_of(diff, recording, row)
-					? series_of(diff, recording, row)->samples
-					: 0;
+		recordings[n++] = of_recording(diff, i, kind, what);
+		ret->samples += series ? series->samples : 0;
 	}
 	ret->all = estimate__join(recordings, n, &ret->between);
 	return 0;
@@ -108,14 +106,14 @@ static double tick_variance(const struct side *before, const struct side *after,
 	       (1 / before->all.time + 1 / after->all.time);
 }
 
-static int compare_row(const struct diff *diff, uint32_t row, struct diff_row *ret)
+int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what, struct diff_row *ret)
 {
 	struct side before, after;
 	int err;
 
-	*ret = (struct diff_row){.row = row, .samples = samples_of(diff, row)};
+	*ret = (struct diff_row){.row = what, .samples = samples_of(diff, kind, what)};
 	ret->too_few = ret->samples < DIFF_SAMPLES_MIN;
-	err = of_side(diff, row, false, &before) ?: of_side(diff, row, true, &after);
+	err = of_side(diff, kind, what, false, &before) ?: of_side(diff, kind, what, true, &after);
 	if (err)
 		return err;
 	ret->comparison =
@@ -144,6 +142,17 @@ static int order(const void *left, const void *right)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
+/* All that is outside of compiles, where there are none: that says nothing. */
+static bool says_nothing(const struct diff *diff, const struct diff_key *key)
+{
+	uint32_t i;
+
+	for (i = 0; i < diff->read; i++)
+		if (diff->recordings[i].compiles)
+			return false;
+	return key->by == REPORT_UNIT && !strcmp(key->name, REPORT_OUTSIDE);
+}
+
 static int compare_table(struct diff *diff, enum report_by by)
 {
 	struct diff_table *table = &diff->tables[by];
@@ -154,9 +163,11 @@ static int compare_table(struct diff *diff, enum report_by by)
 	if (!table->rows)
 		return -ENOMEM;
 	for (row = 0; row < diff->keys.n && !err; row++) {
-		if (diff__key(diff, row).by != by || !samples_of(diff, row))
+		struct diff_key key = diff__key(diff, row);
+
+		if (key.by != by || !samples_of(diff, SERIES_ROW, row) || says_nothing(diff, &key))
 			continue;
-		err = compare_row(diff, row, &table->rows[table->n_rows]);
+		err = diff__compare(diff, SERIES_ROW, row, &table->rows[table->n_rows]);
 		table->n_differ += table->rows[table->n_rows].comparison.differs;
 		table->n_too_few += table->rows[table->n_rows].too_few;
 		table->n_rows++;
@@ -207,6 +218,8 @@ int diff__finish(struct diff *diff)
 	for (by = 0; by < REPORT_BY_COUNT && !err; by++)
 		if (diff__wants(diff, (enum report_by)by))
 			err = compare_table(diff, (enum report_by)by);
+	if (!err && diff->options->flame)
+		err = flame__finish(diff);
 	return err;
 }
 

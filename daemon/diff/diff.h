@@ -24,7 +24,7 @@
 
 /* The JSON's version: docs/diff.md. */
 #define DIFF_MAJOR 1
-#define DIFF_MINOR 1
+#define DIFF_MINOR 2
 /* Rows with fewer samples, of both sides together, are not compared. */
 #define DIFF_SAMPLES_MIN 30u
 
@@ -39,6 +39,7 @@ struct diff_options {
 	enum diff_per per;
 	double level; /* 0.999: so sure is what differs */
 	uint32_t top; /* in text: so many rows, surely different or not; 0: those that are */
+	bool flame;   /* stacks are compared, too, for the formats below */
 };
 #define DIFF_TABLES                                                                                \
 	(1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |         \
@@ -58,5 +59,10 @@ uint32_t diff__compared(const struct diff *diff);
 /* Each writes the whole. -errno of the stream. */
 int diff__text(const struct diff *diff, FILE *out);
 int diff__json(const struct diff *diff, FILE *out);
+/* A flame graph of both sides together, in which what surely differs has a colour: as a picture; as a page, with the
+ * text below it. And stacks for speedscope: before, after, what is more, what is less. With options.flame. */
+int diff__svg(const struct diff *diff, FILE *out);
+int diff__html(const struct diff *diff, FILE *out);
+int diff__speedscope(const struct diff *diff, FILE *out);
 
 #endif

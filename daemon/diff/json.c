@@ -18,12 +18,13 @@ static int put_recording(const struct diff_recording *recording, struct buf *out
 	return err
 		       ?: buf__printf(out,
 				      ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%"
-				      "llu,\"time_ns\":%llu,\"compiles\":%llu,\"cut\":%s}",
+				      "llu,\"time_ns\":%llu,\"compiles\":%llu,\"compiles_cut\":%llu,\"cut\":%s}",
 				      recording->pid, recording->rate,
 				      (unsigned long long)recording->samples,
 				      (unsigned long long)recording->span,
 				      (unsigned long long)recording->time,
 				      (unsigned long long)recording->compiles,
+				      (unsigned long long)recording->compiles_cut,
 				      recording->cut ? "true" : "false");
 }
 

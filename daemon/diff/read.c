@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "classes/classes.h"
 #include "diff/internal.h"
 #include "export/places.h"
 
@@ -20,12 +21,11 @@ static struct diff_recording *current(struct diff *diff)
 
 static void halve(struct measure *measure)
 {
-	uint32_t i;
+	uint32_t kind, i;
 
-	for (i = 0; i < measure->rows.len / sizeof(struct series); i++)
-		series__halve(&ITEM(measure->rows, struct series, i));
-	for (i = 0; i < measure->nodes.len / sizeof(struct series); i++)
-		series__halve(&ITEM(measure->nodes, struct series, i));
+	for (kind = 0; kind < SERIES_KINDS; kind++)
+		for (i = 0; i < measure->series[kind].len / sizeof(struct series); i++)
+			series__halve(&ITEM(measure->series[kind], struct series, i));
 	for (i = 0; i < DIFF_CELLS; i++) {
 		measure->against[i] =
 			i < DIFF_CELLS / 2 ? measure->against[2 * i] + measure->against[2 * i + 1]
@@ -39,8 +39,7 @@ static void halve(struct measure *measure)
 	measure->cell *= 2;
 }
 
-/* `more` of what the measure is against; the sample that follows is of the cell that this is in. */
-static void advance(struct measure *measure, uint64_t more)
+void measure__advance(struct measure *measure, uint64_t more)
 {
 	uint64_t last = measure->told + (more ? more - 1 : 0);
 	uint32_t cell;
@@ -53,25 +52,20 @@ static void advance(struct measure *measure, uint64_t more)
 	measure->n_cells = cell + 1;
 }
 
-static uint32_t cell_of(const struct measure *measure)
-{
-	return measure->n_cells ? measure->n_cells - 1 : 0;
-}
-
-static int add_to(struct buf *all, uint32_t i, uint32_t cell, uint64_t ns)
-{
-	struct series *series = series__at(all, i);
-
-	return series ? series__add(series, cell, ns) : -ENOMEM;
-}
-
-static int add(struct diff *diff, uint32_t row, uint64_t ns)
+int diff__add(struct diff *diff, enum series_kind kind, uint32_t what, uint64_t ns)
 {
 	struct measure *measure = current(diff)->measures;
-	int err = 0, per;
+	struct series *series;
+	int per, err = 0;
 
-	for (per = 0; per < DIFF_PER_COUNT && !err; per++)
-		err = add_to(&measure[per].rows, row, cell_of(&measure[per]), ns);
+	for (per = 0; per < DIFF_PER_COUNT && !err; per++) {
+		if (per == DIFF_COMPILE && diff__by_compile(diff)) {
+			err = whole__stage(diff->staging, kind, what, ns);
+			continue;
+		}
+		series = series__at(&measure[per].series[kind], what);
+		err = series ? series__add(series, measure__cell(&measure[per]), ns) : -ENOMEM;
+	}
 	return err;
 }
 
@@ -85,7 +79,7 @@ static int add_once(struct diff *diff, uint32_t row, uint64_t ns)
 	if (*mark == diff->stamp)
 		return 0;
 	*mark = diff->stamp;
-	return add(diff, row, ns);
+	return diff__add(diff, SERIES_ROW, row, ns);
 }
 
 static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
@@ -110,51 +104,57 @@ static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
 	return err;
 }
 
-/* A compile that is in no other one is met for the first time: the next piece of work. */
-static int begin_compile(struct diff *diff)
+static bool in_native_code(const struct model *model)
 {
-	struct unit_tree *tree = &diff->model->units;
-	uint32_t at = diff->model->call_now, *begun;
+	return !strcmp(class_names__name(&model->classes, model->class_now), class__name(CLASS_COMPILER));
+}
 
-	while (unit_tree__call(tree, at)->parent != CALL_NONE)
-		at = unit_tree__call(tree, at)->parent;
-	if (unit_tree__call(tree, at)->met)
-		return 0;
-	unit_tree__call(tree, at)->met = true;
-	begun = diff__cached(&diff->begun, unit_tree__call(tree, at)->node);
-	if (!begun)
-		return -ENOMEM;
-	(*begun)++;
-	current(diff)->compiles++;
-	advance(&current(diff)->measures[DIFF_COMPILE], 1);
-	return 0;
+static uint32_t node_now(const struct model *model)
+{
+	return model->call_now == CALL_NONE ? 0 : unit_tree__call(&model->units, model->call_now)->node;
 }
 
 static int add_unit(struct diff *diff, uint64_t ns)
 {
-	struct measure *measure = current(diff)->measures;
-	uint32_t node = unit_tree__call(&diff->model->units, diff->model->call_now)->node;
-	int err = 0, per;
+	const struct model *model = diff->model;
+	uint32_t node = node_now(model);
+	int err = diff__add(diff, SERIES_NODE, node, ns);
 
-	for (per = 0; per < DIFF_PER_COUNT && !err; per++)
-		err = add_to(&measure[per].nodes, node, cell_of(&measure[per]), ns);
-	return err;
+	return err || !node || !in_native_code(model) ? err : diff__add(diff, SERIES_NATIVE, node, ns);
 }
 
-/* Its class, and no other row. */
-static int add_collector(struct diff *diff, uint64_t ns)
+/* Of the cells that the sample is in: time that is shared among rows, or the garbage collector's. */
+static void add_time(struct diff *diff, uint64_t ns, bool collector)
 {
 	struct measure *measure = current(diff)->measures;
+	int per;
+
+	for (per = 0; per < DIFF_PER_COUNT; per++) {
+		uint32_t cell = measure__cell(&measure[per]);
+
+		if (per == DIFF_COMPILE && diff__by_compile(diff))
+			whole__time(diff, ns, collector);
+		else if (collector)
+			measure[per].collector[cell] += (double)ns;
+		else
+			measure[per].time[cell] += (double)ns;
+	}
+}
+
+/* Its class, and no other row; per compile, compiles. */
+static int add_collector(struct diff *diff, uint64_t ns)
+{
 	uint32_t row;
-	int per, err;
+	int err = 0;
 
 	current(diff)->collector += ns;
-	for (per = 0; per < DIFF_PER_COUNT; per++)
-		measure[per].collector[cell_of(&measure[per])] += (double)ns;
-	if (!diff__wants(diff, REPORT_CLASS))
-		return 0;
+	add_time(diff, ns, true);
+	if (diff__by_compile(diff))
+		err = diff__add(diff, SERIES_COLLECTOR, node_now(diff->model), ns);
+	if (err || !diff__wants(diff, REPORT_CLASS))
+		return err;
 	err = diff__row_of_class(diff, diff->model->class_now, &row);
-	return err ?: add(diff, row, ns);
+	return err ?: diff__add(diff, SERIES_ROW, row, ns);
 }
 
 static bool in_window(const struct model *model)
@@ -169,11 +169,13 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	struct diff_recording *recording = current(diff);
 	uint64_t ns = model->wall_mode ? shown : ran;
 	uint32_t row;
-	int err = 0, per;
+	int err;
 
-	if (!model__passes(model, thread) ||
-	    (model->filter && (stack == model->left_out || stack == model->not_sampled)))
+	if (!model__passes(model, thread))
 		return 0;
+	err = whole__follow(diff, thread, stack != model->not_sampled, ns != 0);
+	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)))
+		return err;
 	/* As the summary counts: one that has no time (a clock's grain) is a sample. */
 	recording->samples += stack != model->not_sampled && in_window(model);
 	if (!ns)
@@ -183,17 +185,17 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 		return add_collector(diff, ns);
 	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile
 	 * is no matter. */
-	advance(&recording->measures[DIFF_SHARE], ns);
+	measure__advance(&recording->measures[DIFF_SHARE], ns);
 	if (!++diff->stamp) { /* it wrapped */
 		memset(diff->marks.data, 0, diff->marks.len);
 		diff->stamp = 1;
 	}
-	if (model->call_now != CALL_NONE)
-		err = begin_compile(diff) ?: add_unit(diff, ns);
-	for (per = 0; per < DIFF_PER_COUNT; per++)
-		recording->measures[per].time[cell_of(&recording->measures[per])] += (double)ns;
+	add_time(diff, ns, false);
+	err = add_unit(diff, ns);
 	if (!err && diff__wants(diff, REPORT_CLASS))
-		err = diff__row_of_class(diff, model->class_now, &row) ?: add(diff, row, ns);
+		err = diff__row_of_class(diff, model->class_now, &row) ?: diff__add(diff, SERIES_ROW, row, ns);
+	if (!err && diff->options->flame)
+		err = flame__add(diff, stack, ns);
 	return err ?: add_stack(diff, stack, ns);
 }
 
@@ -235,8 +237,9 @@ static int no_slice(struct model *model, struct model_thread *thread, uint32_t s
 	return 0;
 }
 
-static int no_epoch(struct model *model)
+static int on_epoch(struct model *model)
 {
+	flame__epoch(model->ctx);
 	return 0;
 }
 
@@ -257,6 +260,8 @@ static void clear(struct diff *diff)
 		buf__free(&diff->of_frame[i]);
 	buf__free(&diff->of_class);
 	buf__free(&diff->begun);
+	flame__epoch(diff);
+	whole__free(diff);
 }
 
 static int describe(struct diff *diff, struct diff_recording *recording, const char *name)
@@ -288,18 +293,21 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	recording->measures[DIFF_COMPILE].cell = 1;
 	err = model__init_detailed(&model, &how);
 	model.slice = no_slice;
-	model.epoch = no_epoch;
+	model.epoch = on_epoch;
 	model.sampled = on_sample;
 	model.with_units = true;
 	model.ctx = diff;
 	diff->model = &model;
 	err = err ?: model__read(&model, recording_fd, &diff->missing);
-	err = err ?: diff__add_units(diff, recording) ?: note_functions(diff, after) ?: describe(diff, recording, name);
+	err = err ?: whole__finish(diff) ?: diff__add_units(diff, recording) ?: note_functions(diff, after) ?: describe(diff, recording, name);
 	diff->model = NULL;
 	model__free(&model);
 	clear(diff);
-	for (per = 0; per < DIFF_PER_COUNT; per++)
-		free_all(&recording->measures[per].nodes);
+	for (per = 0; per < DIFF_PER_COUNT; per++) {
+		free_all(&recording->measures[per].series[SERIES_NODE]);
+		free_all(&recording->measures[per].series[SERIES_NATIVE]);
+		free_all(&recording->measures[per].series[SERIES_COLLECTOR]);
+	}
 	diff->read += !err;
 	return err;
 }
@@ -323,17 +331,16 @@ int diff__new(const struct diff_options *options, uint32_t recordings, struct di
 
 struct diff *diff__free(struct diff *diff)
 {
-	uint32_t i, per;
+	uint32_t i, per, kind;
 
 	if (!diff)
 		return NULL;
 	for (i = 0; i < diff->n_recordings; i++) {
 		struct diff_recording *recording = &diff->recordings[i];
 
-		for (per = 0; per < DIFF_PER_COUNT; per++) {
-			free_all(&recording->measures[per].rows);
-			free_all(&recording->measures[per].nodes);
-		}
+		for (per = 0; per < DIFF_PER_COUNT; per++)
+			for (kind = 0; kind < SERIES_KINDS; kind++)
+				free_all(&recording->measures[per].series[kind]);
 		free(recording->name);
 		free(recording->command);
 	}
@@ -347,6 +354,11 @@ struct diff *diff__free(struct diff *diff)
 	intern__free(&diff->functions);
 	intern__free(&diff->compiles);
 	buf__free(&diff->counts);
+	buf__free(&diff->of_stack);
+	buf__free(&diff->path);
+	intern__free(&diff->branches);
+	free(diff->flame);
+	free(diff->shown);
 	free(diff);
 	return NULL;
 }

@@ -5,13 +5,18 @@
 
 int series__add(struct series *series, uint32_t cell, uint64_t ns)
 {
+	return series__add_samples(series, cell, ns, 1);
+}
+
+int series__add_samples(struct series *series, uint32_t cell, uint64_t ns, uint64_t samples)
+{
 	size_t n = series->points.len / sizeof(struct series_point);
 	struct series_point *last =
 		n ? (struct series_point *)series->points.data + n - 1 : NULL;
 	const struct series_point next = {cell, (float)ns};
 
 	series->total += ns;
-	series->samples++;
+	series->samples += samples;
 	/* A cell before the last one is a thread that is a little behind: the last one will do. */
 	if (last && last->cell >= cell) {
 		last->ns += (float)ns;
@@ -43,6 +48,26 @@ void series__spread(const struct series *series, float *ret_cells)
 
 	for (i = 0; i < n; i++)
 		ret_cells[points[i].cell] += points[i].ns;
+}
+
+int series__join(struct series *to, const struct series *from)
+{
+	float cells[DIFF_CELLS] = {};
+	uint32_t i;
+	int err = 0;
+
+	series__spread(to, cells);
+	series__spread(from, cells);
+	buf__clear(&to->points);
+	for (i = 0; i < DIFF_CELLS && !err; i++) {
+		const struct series_point point = {i, cells[i]};
+
+		if (cells[i] > 0)
+			err = buf__append(&to->points, &point, sizeof(point));
+	}
+	to->total += from->total;
+	to->samples += from->samples;
+	return err;
 }
 
 void series__free(struct series *series)

@@ -39,6 +39,8 @@ static void put_recordings(const struct diff *diff, FILE *out)
 			recording->samples, recording->rate, (double)recording->span / 1e9,
 			(double)recording->time / 1e9, diff->wall ? "wall time" : "CPU time",
 			recording->compiles, recording->compiles == 1 ? "" : "s", recording->cut ? "; it ends in the middle" : "");
+		if (diff->per == DIFF_COMPILE && recording->compiles_cut)
+			fprintf(out, "        %" PRIu64 " of these it has not from begin to end: left out\n", recording->compiles_cut);
 	}
 }
 
@@ -213,8 +215,12 @@ static void put_base(const struct diff *diff, FILE *out)
 		collector[diff->recordings[i].after] += diff->recordings[i].collector;
 		time[diff->recordings[i].after] += diff->recordings[i].time;
 	}
-	if (diff->per != DIFF_SHARE || !(collector[0] + collector[1]) || !time[0] || !time[1])
+	if (!(collector[0] + collector[1]) || !time[0] || !time[1])
 		return;
+	if (diff->per != DIFF_SHARE) {
+		fputs("  the time of " CLASS_COLLECTOR " is in its own row of class, and in the compiles' (unit): in no other row\n", out);
+		return;
+	}
 	fprintf(out, "  " CLASS_COLLECTOR " is a share of all of it; every other row is a share of the time without " CLASS_COLLECTOR
 		     " (%.3f s before, %.3f s after),\n  so that a column with " CLASS_COLLECTOR
 		     " is more than 100 %%, and shares are larger than those of `cprofd report`\n",

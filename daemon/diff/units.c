@@ -9,33 +9,14 @@
 
 static int add_series(struct measure *measure, uint32_t row, const struct series *from)
 {
-	struct series *to = series__at(&measure->rows, row);
-	float cells[DIFF_CELLS] = {};
-	uint64_t total, samples;
-	uint32_t i;
-	int err = 0;
+	struct series *to = series__at(&measure->series[SERIES_ROW], row);
 
-	if (!to)
-		return -ENOMEM;
-	total = to->total + from->total;
-	samples = to->samples + from->samples;
-	series__spread(to, cells);
-	series__spread(from, cells);
-	buf__clear(&to->points);
-	for (i = 0; i < DIFF_CELLS && !err; i++) {
-		const struct series_point point = {i, cells[i]};
-
-		if (cells[i] > 0)
-			err = buf__append(&to->points, &point, sizeof(point));
-	}
-	to->total = total;
-	to->samples = samples;
-	return err;
+	return to ? series__join(to, from) : -ENOMEM;
 }
 
-/* A node's own time, to the rows of its path: the report's rules (report/units.c). */
+/* A node's own time, to the rows of its path: the report's rules (report/units.c). `tables`: 1 << each that it is for. */
 static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
-		    const struct series *series)
+		    const struct series *series, uint32_t tables)
 {
 	static const enum report_by by[UNIT_KINDS] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS};
 	struct unit_tree *tree = &diff->model->units;
@@ -57,7 +38,7 @@ static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
 			continue;
 		compile_met |= node.kind == UNIT_COMPILE;
 		key.by = by[node.kind];
-		if (!diff__wants(diff, key.by) || !(diff->options->inclusive || own))
+		if (!(diff->options->tables & tables & 1u << key.by) || !(diff->options->inclusive || own))
 			continue;
 		err = diff__row(diff, &key, &row);
 		mark = err ? NULL : diff__cached(&diff->marks, row);
@@ -66,6 +47,68 @@ static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
 		if (*mark != diff->stamp)
 			err = add_series(measure, row, series);
 		*mark = diff->stamp;
+	}
+	return err;
+}
+
+/* The report's rows of what has no unit's name: so exclusive times of compiles add up to all there is, and nobody takes the
+ * passes for all of a compiler's native code. */
+static int add_rest(struct diff *diff, struct measure *measure, enum report_by by, const char *name, const struct series *series)
+{
+	const struct diff_key key = {.by = by, .name = name, .place = "", .detail = ""};
+	uint32_t row;
+
+	if (!diff__wants(diff, by) || !series->total)
+		return 0;
+	return diff__row(diff, &key, &row) ?: add_series(measure, row, series);
+}
+
+static bool is_in_pass(const struct unit_tree *tree, uint32_t id)
+{
+	struct unit_node node;
+
+	for (; id; id = node.parent) {
+		node = unit_tree__node(tree, id);
+		if (node.kind == UNIT_COMPILE)
+			return false;
+		if (node.kind == UNIT_PASS)
+			return true;
+	}
+	return true; /* in no compile */
+}
+
+/* The i-th; NULL: it has no time. */
+static const struct series *series_of(const struct measure *measure, enum series_kind kind, uint32_t i)
+{
+	const struct buf *all = &measure->series[kind];
+	const struct series *series = i < all->len / sizeof(*series) ? &ITEM(*all, struct series, i) : NULL;
+
+	return series && series->total ? series : NULL;
+}
+
+static int add_node(struct diff *diff, struct measure *measure, uint32_t i, enum series_kind kind, uint32_t tables)
+{
+	const struct series *series = series_of(measure, kind, i);
+	uint32_t id = unit_tree__final(&diff->model->units, i);
+
+	if (!series)
+		return 0;
+	return id ? add_path(diff, measure, id, series, tables) : add_rest(diff, measure, REPORT_UNIT, REPORT_OUTSIDE, series);
+}
+
+static int add_nodes(struct diff *diff, struct measure *measure)
+{
+	const struct unit_tree *tree = &diff->model->units;
+	uint32_t i, n = tree->nodes.n;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++) {
+		const struct series *native = series_of(measure, SERIES_NATIVE, i);
+
+		err = add_node(diff, measure, i, SERIES_NODE, DIFF_TABLES);
+		err = err ?: add_node(diff, measure, i, SERIES_COLLECTOR, 1u << REPORT_UNIT);
+		if (!err && native && !is_in_pass(tree, unit_tree__final(tree, i)))
+			err = add_rest(diff, measure, REPORT_PASS, REPORT_NO_PASS, native);
 	}
 	return err;
 }
@@ -93,16 +136,8 @@ int diff__add_units(struct diff *diff, struct diff_recording *recording)
 	uint32_t per, i;
 	int err = 0;
 
-	for (per = 0; per < DIFF_PER_COUNT; per++) {
-		struct measure *measure = &recording->measures[per];
-
-		for (i = 0; i < measure->nodes.len / sizeof(struct series) && !err; i++) {
-			const struct series *series = &ITEM(measure->nodes, struct series, i);
-
-			if (series->total)
-				err = add_path(diff, measure, unit_tree__final(tree, i), series);
-		}
-	}
+	for (per = 0; per < DIFF_PER_COUNT && !err; per++)
+		err = add_nodes(diff, &recording->measures[per]);
 	for (i = 0; i < diff->begun.len / sizeof(uint32_t) && !err; i++)
 		if (ITEM(diff->begun, uint32_t, i))
 			err = count_compile(diff, unit_tree__final(tree, i), recording->after,

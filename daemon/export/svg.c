@@ -112,8 +112,7 @@ static void prune(struct svg *svg, uint32_t max)
 
 /* --- text --- */
 
-/* What XML cannot hold becomes a '?', what it would read as markup is spelled. */
-static int put_xml(struct buf *out, const char *text)
+int svg__put_xml(struct buf *out, const char *text)
 {
 	int err = 0;
 
@@ -136,8 +135,7 @@ static int put_xml(struct buf *out, const char *text)
 	return err;
 }
 
-/* As many letters as there is room for. */
-static int put_label(struct buf *out, const char *name, double width)
+int svg__put_label(struct buf *out, const char *name, double width)
 {
 	int room = (int)((width - 6) / SVG_CHAR), letters = 0;
 	const char *at, *cut = name;
@@ -151,11 +149,11 @@ static int put_label(struct buf *out, const char *name, double width)
 	if (room < 3)
 		return 0;
 	if (letters <= room)
-		return put_xml(out, name);
+		return svg__put_xml(out, name);
 	while (((unsigned char)*cut & 0xc0) == 0x80) /* to the end of its letter */
 		cut++;
 	snprintf(label, sizeof(label), "%.*s", (int)(cut - name), name);
-	return put_xml(out, label) ?: buf__puts(out, "\xe2\x80\xa6");
+	return svg__put_xml(out, label) ?: buf__puts(out, "\xe2\x80\xa6");
 }
 
 /* Hue by what it is, shade by its name: equal names look alike everywhere. */
@@ -243,9 +241,9 @@ static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32
 	if (id != BRANCH_ROOT)
 		kind = describe(svg, branch_of(svg, id).what, name, place);
 	time_words(ns, duration, sizeof(duration));
-	err = buf__puts(out, "<g><title>") ?: put_xml(out, name);
+	err = buf__puts(out, "<g><title>") ?: svg__put_xml(out, name);
 	if (*place)
-		err = err ?: buf__puts(out, "\n") ?: put_xml(out, place);
+		err = err ?: buf__puts(out, "\n") ?: svg__put_xml(out, place);
 	err = err
 		      ?: buf__printf(
 				 out,
@@ -255,7 +253,7 @@ static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32
 				 SVG_ROW - 1);
 	err = err ?: put_colour(out, kind, name);
 	err = err ?: buf__printf(out, "\"/><text x=\"%.4f\" y=\"%u\">", x + 3, y + 12);
-	err = err ?: put_label(out, name, width) ?: buf__puts(out, "</text></g>\n");
+	err = err ?: svg__put_label(out, name, width) ?: buf__puts(out, "</text></g>\n");
 	return err;
 }
 
@@ -328,7 +326,7 @@ static int put_head(const struct svg *svg, struct buf *out)
 			  SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style.text);
 	err = err ?: buf__puts(out, "<text id=\"title\" x=\"4\" y=\"18\">");
 	err = err
-		      ?: put_label(out, model->command,
+		      ?: svg__put_label(out, model->command,
 				   84 * SVG_CHAR); /* the search box is beside it */
 	err = err ?: buf__printf(out, " (%d)</text>\n<text x=\"4\" y=\"36\">", model->pid);
 	err = err ?: put_words(svg, out);

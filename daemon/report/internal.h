@@ -73,10 +73,12 @@ struct report {
 	bool wall;	/* weights are wall time */
 	bool compiles;	/* there were some */
 	bool has_native; /* a recording has native stacks, so classes say something */
+	bool quiet_unknown; /* of a recording from a pipe: threads that hardly ran are in all rows */
 	bool gil;        /* of a recording, what ran without the GIL has no stacks */
 
 	/* of the recording that is being read */
 	struct model *model;
+	struct buf quiet;     /* char by thread: it hardly ran, and is in no row but those of classes and threads */
 	struct intern cells;   /* struct cell: what an epoch's samples add up to */
 	struct buf cell_times; /* struct times */
 	struct intern parts;   /* struct part: threads x classes */
@@ -96,6 +98,10 @@ static inline bool report__wants(const struct report *report, enum report_by by)
 {
 	return report->options->tables >> by & 1;
 }
+
+/* quiet.c: `how` as the model is to be read. The fd is at its begin afterwards. */
+int quiet__find(struct report *report, int recording_fd, const struct export_options *how);
+bool quiet__is(const struct report *report, uint32_t thread);
 
 /* stacks.c: hands the time of a stack to the rows of all tables. */
 int stacks__add(struct report *report, uint32_t stack, const struct times *times);
@@ -134,8 +140,8 @@ const char *tree__kind(const struct row_key *key);
 
 /* units.c: rows of units. */
 struct row_key units__key(const struct unit_node *node);
-#define ROW_OUTSIDE "(outside of compiles)"
-#define ROW_NO_PASS "(in no known pass)"
+#define ROW_OUTSIDE REPORT_OUTSIDE
+#define ROW_NO_PASS REPORT_NO_PASS
 int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret);
 
 /* units_text.c, units_json.c: the tables of tree.c and compiles.c. */

@@ -86,6 +86,7 @@ struct report *report__free(struct report *report)
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
 	buf__free(&report->focused);
+	buf__free(&report->quiet);
 	buf__free(&report->stack);
 	buf__free(&report->calls);
 	free(report);
@@ -126,7 +127,7 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	const struct cell cell = {report->options->filter.thread ? thread->id : 0, stack};
 	int err = add_to(&report->parts, &report->part_times, &part, sizeof(part), &times);
 
-	if (err || part.class_id >= PART_LEFT_OUT)
+	if (err || part.class_id >= PART_LEFT_OUT || quiet__is(report, thread->id))
 		return err;
 	return add_to(&report->cells, &report->cell_times, &cell, sizeof(cell), &times);
 }
@@ -341,6 +342,9 @@ int report__read(struct report *report, int recording_fd, const char *name)
 	how.lines = how.lines || report__wants(report, REPORT_LINE) || report__wants(report, REPORT_CALLEE) ||
 		    units__wanted(report);
 	start_file(report);
+	err = quiet__find(report, recording_fd, &how);
+	if (err)
+		return err;
 	err = model__init_detailed(&model, &how);
 	model.slice = add_slice;
 	model.epoch = fold;

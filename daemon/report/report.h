@@ -46,6 +46,9 @@
 enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
 #undef REPORT_ENUM
 extern const char *const report_names[REPORT_BY_COUNT];
+/* Rows of units, of passes, that have no unit's name. */
+#define REPORT_OUTSIDE "(outside of compiles)"
+#define REPORT_NO_PASS "(in no known pass)"
 
 /* The JSON's version: docs/report.md. */
 #define REPORT_MAJOR 3
@@ -65,6 +68,8 @@ struct report_options {
 	uint32_t depth;		 /* of the tree; 0: all of it */
 	bool phases;		 /* the tree has phases and passes, too */
 	const struct rules *rules; /* borrowed: stages of compiles, whose outcome a cache may hold; NULL: none are told */
+	bool without_quiet;	 /* of recordings of wall time: threads that hardly ran (export/quiet.h) are in no row but their own and those of
+				  * classes. The recording is read twice, or, from a pipe, they are in rows */
 	bool brief;		 /* no table was asked for by name: in text, those that say nothing are left out */
 };
 

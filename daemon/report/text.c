@@ -232,15 +232,16 @@ static uint32_t quiet_threads(const struct report *report, double *ret_wall)
 static int put_table(struct report *report, struct table *table, FILE *out)
 {
 	double quiet_wall;
-	uint32_t quiet = table->by == REPORT_CLASS && report->wall ? quiet_threads(report, &quiet_wall) : 0;
-	struct shape shape = shape_of(report, table->by);
 	bool focused = table->by == REPORT_CALLERS || table->by == REPORT_CALLEES;
+	uint32_t quiet = table->by != REPORT_THREAD && !focused && report->wall ? quiet_threads(report, &quiet_wall) : 0;
+	bool aside = table->by == REPORT_CLASS || !report->quiet_unknown;
+	struct shape shape = shape_of(report, table->by);
 	struct row_key before = {};
 	struct intern shown = {};
 	uint32_t i;
 	int err = 0, at;
 
-	if (quiet)
+	if (quiet && table->by == REPORT_CLASS)
 		table = &report->ran;
 	fprintf(out, "\nby %s", report_names[table->by]);
 	if (focused)
@@ -250,7 +251,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	fprintf(out, ", %s, %s: %u of %u rows; %% of %.3f s\n", report->wall ? "wall time" : "CPU time",
 		order_of(report, table, shape), table->n_ranks, table->n_rows, seconds(table->total));
 	if (quiet)
-		fprintf(out, "    (threads that ran; the others are the last line)\n");
+		fprintf(out, aside ? "    (threads that ran; the others are the last line)\n" : "    (with threads that hardly ran: see the last line)\n");
 	if (!table->n_ranks) {
 		fputs("    none\n", out);
 		return 0;
@@ -265,8 +266,8 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	}
 	intern__free(&shown);
 	if (quiet)
-		fprintf(out, "%11.3f %6s  in %u thread%s that hardly ran: no part of these shares\n", seconds(quiet_wall), "", quiet,
-			quiet == 1 ? "" : "s");
+		fprintf(out, "%11.3f %6s  in %u thread%s that hardly ran: %s\n", seconds(quiet_wall), "", quiet, quiet == 1 ? "" : "s",
+			aside ? "no part of these shares" : "part of these shares, as this was read from a pipe");
 	if (table->by == REPORT_UNIT && report->each.len) {
 		fprintf(out, "%*s", at, "");
 		units_text__chains(report, out);

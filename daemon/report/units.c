@@ -253,7 +253,7 @@ int units__add(struct report *report)
 			(const struct compiled *)report->compiled_times.data + i;
 		uint32_t node = unit_tree__final(&report->model->units, key->node);
 
-		if (!model__thread(report->model, key->thread)->shown)
+		if (!model__thread(report->model, key->thread)->shown || quiet__is(report, key->thread))
 			continue;
 		err = add_calls(report, node, sum->calls);
 		if (report__wants(report, REPORT_TREE))

@@ -64,7 +64,6 @@ static int on_sample(struct collect_sink *self, const struct record_sample *samp
 	bool no_python = sample->loss == LOSS_PROCESS_UNKNOWN &&
 			 tracee__ran_no_python(session, &sample->header);
 
-
 	if (sample->flags & SAMPLE_ASLEEP)
 		return asleep__sample(session, sample);
 	if (sample->flags & SAMPLE_OFF_CPU)

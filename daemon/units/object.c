@@ -96,6 +96,11 @@ static int text_head(struct values *values, uint64_t object, struct text_head *r
 	if (ret->kind != 1 && ret->kind != 2 && ret->kind != 4)
 		return -EBADMSG;
 	ret->data = object + (ret->ascii ? l->unicode_ascii_data : l->unicode_compact_data);
+	/* One of a class below str (Cython's EncodedString) is not compact: its letters are elsewhere. */
+	if (!(state >> (l->state_ascii_shift - 1) & 1))
+		err = object__word(values, object + l->unicode_compact_data, &ret->data);
+	if (err)
+		return err;
 	ret->size = (uint32_t)((ret->length < VALUES_TEXT_MAX ? ret->length : VALUES_TEXT_MAX / 4) * ret->kind);
 	if (ret->size > VALUES_TEXT_MAX)
 		ret->size = VALUES_TEXT_MAX;

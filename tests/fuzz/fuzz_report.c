@@ -29,6 +29,7 @@ static void report_to_nobody(int fd, const struct export_options *filter)
 					       .callees = "g",
 					       .phases = filter->lines,
 					       .native_frames = filter->idle,
+					       .without_quiet = filter->thread_names,
 					       .top = 10};
 	_cleanup_free_ char *text = NULL;
 	size_t len;
@@ -53,6 +54,7 @@ static void compare_with_itself(int fd, const struct export_options *filter)
 					     .tables = DIFF_TABLES,
 					     .inclusive = filter->lines,
 					     .per = filter->idle ? DIFF_COMPILE : DIFF_SHARE,
+					     .flame = !filter->thread_names,
 					     .level = 0.999};
 	_cleanup_free_ char *text = NULL;
 	size_t len;
@@ -65,6 +67,10 @@ static void compare_with_itself(int fd, const struct export_options *filter)
 	    !diff__finish(diff)) {
 		diff__text(diff, out);
 		diff__json(diff, out);
+		if (options.flame) {
+			diff__html(diff, out);
+			diff__speedscope(diff, out);
+		}
 	}
 	diff__free(diff);
 	fclose(out);

@@ -1,6 +1,7 @@
 """cli.py: what is said after a recording: whose it was, how many samples, of what."""
 import json
 import re
+import subprocess
 import time
 
 from cli_util import BUSY, PYTHON, cprofd, expect, fails, folder, profile, target
@@ -111,8 +112,14 @@ def test_waits_are_counted():
             expect(re.search(r"1 thread that hardly ran waited (7\d\d|8\d\d) ms", run.err), "a thread that only sleeps", run.err)
             share = float(re.search(r"\bwaiting ([\d.]+) %", run.err).group(1))
             expect(25 < share < 62, "half of the time of the other", run.err)
-            text = cprofd("report", "a.cprof", "--by=class", cwd=work).out
-            whole = float(re.search(r"% of ([\d.]+) s", text).group(1)) + float(re.search(r"([\d.]+) +in 1 thread that hardly ran", text).group(1))
             told = json.loads(cprofd("report", "a.cprof", "--by=class", "--json", cwd=work).out)
-            expect(abs(whole - told["tables"][0]["total_ns"] / 1e9) < 0.002 and told["recordings"][0]["quiet_threads"] == 1,
-                   "both together are all of the wall time", text, told["recordings"])
+            for table in ("class", "function", "file"):
+                text = cprofd("report", "a.cprof", "--by", table, cwd=work).out
+                whole = float(re.search(r"% of ([\d.]+) s", text).group(1)) + float(re.search(r"([\d.]+) +in 1 thread that hardly ran", text).group(1))
+                expect(abs(whole - told["tables"][0]["total_ns"] / 1e9) < 0.002 and told["recordings"][0]["quiet_threads"] == 1,
+                       "both together are all of the wall time", text, told["recordings"])
+                expect("no part of these" in text, "it is said", text)
+            with subprocess.Popen(["cat", "a.cprof"], cwd=work, stdout=subprocess.PIPE) as cat:
+                text = cprofd("report", "-", "--by=function", stdin=cat.stdout).out
+            total = float(re.search(r"% of ([\d.]+) s", text).group(1))
+            expect(abs(total - told["tables"][0]["total_ns"] / 1e9) < 0.002 and "from a pipe" in text, "from a pipe they are in the rows, which is said", text)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import statistics
+import xml.etree.ElementTree
 
 import report_formats
 from report_truth import (CAUSES, INTERPRETER, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
@@ -542,3 +543,63 @@ def test_diff(recordings):
     for args in ([one], [one, two, two], ["vs", one], [one, "vs"], [one, two, "--by=thread"], [one, two, "--level=100"], [one, two, "--per=run"]):
         cprofd("diff", *args, status=2)
     expect("cannot be read" in cprofd("diff", one, one + "x", status=1).err, "a missing file")
+
+
+def test_diff_pictures(recordings):
+    """Stacks of both sides: the shares are those of the recordings' lines, in all three files."""
+    pair, truth = [("before", "python"), ("after", "again")], {}
+    for side, name in pair:
+        samples = recordings.samples(name)
+        total = sum(sample.cpu for sample in samples)
+        paths = collections.Counter()
+        for sample in samples:
+            path = tuple((frame.name, module(frame)) for frame in reversed(sample.stack))
+            for n in range(len(path) + 1):
+                paths[path[:n]] += sample.cpu / total
+        truth[side] = paths
+
+    def inclusive(frames, profile):
+        sums = collections.Counter()
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            path = tuple((frames[i]["name"], frames[i]["file"]) for i in stack)
+            for n in range(len(path) + 1):
+                sums[path[:n]] += weight / 100
+        return sums
+
+    files = {end: os.path.join(recordings.folder, "difference" + end) for end in (".speedscope.json", ".svg", ".html")}
+    for path in files.values():
+        cprofd("diff", *(recordings.path(name) for _, name in pair), "-o", path)
+    with open(files[".speedscope.json"]) as file:
+        told = json.load(file)
+    profiles = {profile["name"]: inclusive(told["shared"]["frames"], profile) for profile in told["profiles"]}
+    width = {path: (truth["before"][path] + truth["after"][path]) / 2 for path in set(truth["before"]) | set(truth["after"])}
+    wide = [path for path in width if width[path] > 1 / 4700]
+    expect(len(wide) > 10, "few stacks", len(wide))
+    for side in truth:
+        wrong = [(path[-1:], profiles[side][path], truth[side][path]) for path in wide if abs(profiles[side][path] - truth[side][path]) > 1e-6]
+        expect(not wrong, "speedscope: " + side, wrong[:3])
+    for path in wide:
+        change = profiles["more than before"][path] - profiles["less than before"][path]
+        expect(abs(change - truth["after"][path] + truth["before"][path]) < 1e-6, "more and less", path, change)
+    # The picture: each frame below the one that is there where it begins.
+    svg = "{http://www.w3.org/2000/svg}"
+    frames = {}
+    for group in xml.etree.ElementTree.parse(files[".svg"]).getroot().iter(svg + "g"):
+        if group.get("id"):
+            continue
+        words, rect = group.find(svg + "title").text.split("\n"), group.find(svg + "rect")
+        x, y, end = float(rect.get("x")), float(rect.get("y")), float(rect.get("x")) + float(rect.get("width"))
+        above = next((f for f in frames.get(y - 17, []) if f[0] - 1e-3 <= x and end <= f[0] + f[1] + 1e-3), None)
+        path = above[2] + ((words[0], words[1] if len(words) > 2 else ""),) if above else ()
+        frames.setdefault(y, []).append((x, float(rect.get("width")), path))
+        expect(path in width and abs(float(rect.get("width")) - 1200 * width[path]) < 1e-3, "its width", path[-1:], rect.attrib)
+        want = "%.3f %% before, %.3f %% after: " % (100 * truth["before"][path], 100 * truth["after"][path])
+        expect(words[-1].startswith(want), "its words", words, want)
+        sure = "surely more" in words[-1], "surely less" in words[-1]
+        expect(("hsl(4," in rect.get("fill"), "hsl(214," in rect.get("fill")) == sure, "its colour", rect.attrib, words)
+    met = {path for row in frames.values() for _, _, path in row}
+    expect(set(wide) <= met, "not in the picture", list(set(wide) - met)[:3])
+    with open(files[".html"]) as file:
+        page = file.read()
+    expect(page.count("<rect") == sum(map(len, frames.values())) and "by function: " in page and "</pre>" in page, "the page")
+    cprofd("diff", *(recordings.path(name) for _, name in pair), "-o", "x.png", status=2)

@@ -1,5 +1,6 @@
 """Compiles a small function with Numba, again and again; making machine code of it takes longer by the share that is the
-first argument. The second one: for how many seconds of CPU time."""
+first argument. The second one: for how many seconds of CPU time; the third: so many times at most. (A compile is not the same
+work as one long before it: Numba keeps all the modules it made, and looks through them.)"""
 import sys
 import time
 
@@ -38,6 +39,7 @@ def make():
 
 make()(3)
 print("ready", flush=True)
-end = time.thread_time() + seconds
-while time.thread_time() < end:
+end, left = time.thread_time() + seconds, int(sys.argv[3]) if sys.argv[3:] else 10 ** 9
+while time.thread_time() < end and left:
     make()(3)
+    left -= 1

@@ -284,6 +284,163 @@ static void what_has_nothing_in_common(void **state)
 	close(moved);
 }
 
+/* --- compiles --- */
+
+#define MS 1000000ull
+
+/* A program that compiles, seen for a part of the time: 10 ms `early` before its first compile, if it is seen from its
+ * begin; then compiles of `ms` each, 3 ms apart, of which the first is already going on otherwise, and the last goes on to
+ * the end. A sample each ms; of a compile the first is in native code in no pass, the second in a pass, the third the
+ * garbage collector's. Units are all told to have ended at the end. */
+struct compiling {
+	bool from_begin, epochs;
+	const uint32_t *ms;
+	uint32_t n, last;
+};
+
+static void put_unit(int fd, uint32_t id, uint32_t parent, uint32_t kind, const char *name, uint64_t t)
+{
+	dprintf(fd, "{\"ev\":\"units\",\"first\":%u,\"rows\":[[%u,0,%u,\"Numba\",\"%s\",\"\",%llu,0,\"\",0]]}\n", id, parent, kind, name,
+		(unsigned long long)t);
+}
+
+static void put_sample(int fd, uint64_t t, uint32_t class_id, uint32_t unit)
+{
+	dprintf(fd,
+		"{\"ev\":\"samples\",\"t\":[%llu],\"wall\":[1000000],\"cpu\":[1000000],\"stack\":[1],\"class\":[%u],\"unit\":[%u]}\n",
+		(unsigned long long)t, class_id, unit);
+}
+
+static void put_end(int fd, uint32_t id, uint64_t t)
+{
+	dprintf(fd, "{\"ev\":\"unit_end\",\"id\":%u,\"time\":%llu,\"name\":\"\",\"signature\":\"\",\"file\":\"\",\"line\":0}\n", id,
+		(unsigned long long)t);
+}
+
+static void put_epoch(int fd, uint32_t number, uint64_t t)
+{
+	dprintf(fd,
+		"{\"ev\":\"epoch\",\"number\":%u,\"time\":%llu}\n{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":%llu,\"name\":\"p\"}\n"
+		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":%llu,\"name\":\"main\"}\n"
+		"{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"f\",\"/a/x.py\",1,\"\",0]]}\n"
+		"{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,0,1,1]]}\n{\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0]]}\n"
+		"{\"ev\":\"classes\",\"first\":1,\"rows\":[[\"interpreter\",\"\"],[\"compiler native\",\"\"],[\"GC\",\"\"]]}\n",
+		number, (unsigned long long)t, (unsigned long long)t, (unsigned long long)t);
+}
+
+static int compiling(const struct compiling *how)
+{
+	int fd = memfd_create("recording", MFD_CLOEXEC);
+	uint64_t t = 1000;
+	uint32_t i, k, unit = 0, inner = 0, epoch = 1;
+
+	dprintf(fd, "{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,"
+		    "\"command\":\"c\"}\n");
+	put_epoch(fd, epoch, t);
+	for (i = 0; i < (how->from_begin ? 10u : 0u); i++)
+		put_sample(fd, t += MS, 1, 0);
+	for (i = 0; i < how->n; i++) {
+		put_unit(fd, ++inner, 0, 0, "f", t);
+		unit = inner;
+		for (k = 0; k < how->ms[i]; k++) {
+			if (how->epochs && k == 4) { /* what goes on is told again */
+				put_epoch(fd, ++epoch, t);
+				put_unit(fd, inner = unit = 1, 0, 0, "f", t);
+			}
+			if (k == 1)
+				put_unit(fd, ++inner, unit, 2, "pass", t);
+			t += MS;
+			put_sample(fd, t, k == 0 || k == 1 ? 2 : k == 2 ? 3 : 1, k == 1 ? inner : unit);
+			if (k == 1)
+				put_end(fd, inner, t);
+		}
+		for (k = 0; k < 3 && i + 1 < how->n; k++) {
+			put_sample(fd, t + (k + 1) * MS, 1, 0);
+			if (!k) /* it may come after a sample without it */
+				put_end(fd, unit, t);
+		}
+		t += i + 1 < how->n ? 3 * MS : 0;
+	}
+	put_end(fd, unit, t);
+	dprintf(fd, "{\"ev\":\"thread_end\",\"id\":0,\"time\":%llu,\"wall\":0,\"cpu\":0}\n{\"ev\":\"end\",\"time\":%llu,\"reason\":\"stopped\"}\n",
+		(unsigned long long)t, (unsigned long long)t);
+	return fd;
+}
+
+static json_t *row_named(json_t *rows, const char *name)
+{
+	json_t *row;
+	size_t at;
+
+	json_array_foreach(rows, at, row)
+		if (!strcmp(text_of(row, "name"), name))
+			return row;
+	return NULL;
+}
+
+/* Compiles of 20, 30, 40 ms are whole, whatever is cut off before and after them. */
+static void cut_compiles_are_left_out(void **state)
+{
+	const struct diff_options options = {.tables = 1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PASS | 1u << REPORT_FUNCTION,
+					     .level = 0.999,
+					     .inclusive = true,
+					     .per = DIFF_COMPILE};
+	static const uint32_t ms[] = {7, 20, 30, 40, 9}, whole[] = {20, 30, 40, 9};
+	const struct compiling how[] = {{.ms = ms, .n = 5}, {.from_begin = true, .ms = whole, .n = 4}, {.ms = ms, .n = 5, .epochs = true}};
+	const double compiles[] = {5, 4, 5}, cut[] = {2, 1, 2}, gaps[] = {3, 2, 3};
+	uint32_t i;
+	json_t *json, *recording;
+	int err;
+
+	for (i = 0; i < 3; i++) {
+		int fd = compiling(&how[i]), again = compiling(&how[i]);
+
+		json = compare((int[]){fd, again}, 2, 1, &options, &err);
+		assert_int_equal(err, 0);
+		recording = json_array_get(json_object_get(json, "recordings"), 0);
+		near(json_number_value(json_object_get(recording, "compiles")), compiles[i], 1e-9);
+		near(json_number_value(json_object_get(recording, "compiles_cut")), cut[i], 1e-9);
+		near(json_number_value(json_object_get(row_named(rows_of(json, 1), "f"), "before")), 30e6, 1e-9);
+		near(json_number_value(json_object_get(row_named(rows_of(json, 1), "(outside of compiles)"), "before")), gaps[i] * 1e6, 1e-9);
+		near(json_number_value(json_object_get(row_named(rows_of(json, 0), "GC"), "before")), 1e6, 1e-9);
+		near(json_number_value(json_object_get(row_named(rows_of(json, 2), "pass"), "before")), 1e6, 1e-9);
+		near(json_number_value(json_object_get(row_named(rows_of(json, 2), "(in no known pass)"), "before")), 1e6, 1e-9);
+		/* All functions: without the collector. */
+		near(json_number_value(json_object_get(row_named(rows_of(json, 3), "f"), "before")), 29e6 + gaps[i] * 1e6, 1e-9);
+		json_decref(json);
+		close(fd);
+		close(again);
+	}
+}
+
+/* A window cuts, too: from the middle of the compile of 20 ms, or to the middle of that of 40. */
+static void a_window_cuts_compiles(void **state)
+{
+	static const uint32_t ms[] = {7, 20, 30, 40, 9};
+	const struct compiling how = {.ms = ms, .n = 5};
+	const uint64_t windows[][2] = {{15 * MS, 0}, {0, 90 * MS}, {31 * MS, 64 * MS}};
+	const double want[] = {35e6, 25e6, 30e6};
+	uint32_t i;
+	json_t *json;
+	int err;
+
+	for (i = 0; i < 3; i++) {
+		const struct diff_options options = {.filter = {.from = windows[i][0], .to = windows[i][1]},
+						     .tables = 1u << REPORT_UNIT,
+						     .level = 0.999,
+						     .inclusive = true,
+						     .per = DIFF_COMPILE};
+		int fd = compiling(&how), again = compiling(&how);
+
+		json = compare((int[]){fd, again}, 2, 1, &options, &err);
+		assert_int_equal(err, 0);
+		near(json_number_value(json_object_get(row_named(rows_of(json, 0), "f"), "before")), want[i], 1e-9);
+		json_decref(json);
+		close(fd);
+		close(again);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +450,8 @@ int main(void)
 		cmocka_unit_test(cells_are_halved),
 		cmocka_unit_test(the_same_does_not_differ),
 		cmocka_unit_test(what_has_nothing_in_common),
+		cmocka_unit_test(cut_compiles_are_left_out),
+		cmocka_unit_test(a_window_cuts_compiles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

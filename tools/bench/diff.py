@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
-"""How often `cprofd diff` says that recordings of one program differ, and whether it finds a pass that takes 5 % longer.
+"""How often `cprofd diff` says that recordings of one program differ, whether it finds what takes 5 % longer, and whether
+its intervals hold the ratio of CPU clocks that a program takes itself.
 
-    diff.py [--pairs 20] [--seconds SECS] [--rate HZ] [--each N] [--keep DIR]
+    diff.py same [--pairs 20] [--compiles N] [--rate HZ] [--keep DIR]
+    diff.py slower [--pairs 3] [--seconds SECS] [--rate HZ] [--slower 0.05] [--keep DIR]
+    diff.py clocks --cython DIRECTORY BEFORE AFTER [--each N] [--seconds SECS] [--rate HZ] [--keep DIR]
 
-Each process is recorded N times, for so long; pairs are neighbours, of one process and of two. Needs root."""
+same: each process compiles one function N times; pairs are neighbours. (A process that goes on is not the same later: Numba
+keeps what it made, and looks through it.) slower: pairs of two
+processes, of which the second spends a 20th more in Numba's phase `Finalize object`. clocks: BEFORE and AFTER are
+interpreters; N processes of each translate one module again and again with a Cython of Python code alone (see
+tests/live/units_cython.py). Needs root."""
 import argparse
 import json
 import os
@@ -12,20 +19,19 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
-TARGET = os.path.join(ROOT, "tests", "targets", "compile_slower.py")
+TARGETS = os.path.join(ROOT, "tests", "targets")
 TABLES = "class,unit,phase,pass,function,line,module"
 
 
-def record(paths, slower, options):
-    """Recordings of one process, one after another."""
-    if all(os.path.exists(path) for path in paths):
+def record(path, slower, options, compiles=None):
+    if os.path.exists(path):
         return
-    target = subprocess.Popen(["/usr/bin/python3", TARGET, str(slower), "100000"], stdout=subprocess.PIPE)
+    target = subprocess.Popen(["/usr/bin/python3", os.path.join(TARGETS, "compile_slower.py"), str(slower), "100000"] + [str(compiles)] * bool(compiles),
+                              stdout=subprocess.PIPE)
     try:
         target.stdout.readline()
-        for path in paths:
-            subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-d", str(options.seconds), "-r", str(options.rate), "-o", path],
-                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
+        subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-r", str(options.rate), "-o", path]
+                       + ([] if compiles else ["-d", str(options.seconds)]), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
     finally:
         target.kill()
         target.wait()
@@ -34,6 +40,10 @@ def record(paths, slower, options):
 def diff(*args):
     run = subprocess.run([CPROFD, "diff", "--json", *args], check=True, stdout=subprocess.PIPE)
     return json.loads(run.stdout)
+
+
+def row_of(result, name):
+    return next(row for table in result["tables"] for row in table["rows"] if row["name"] == name)
 
 
 def tally(results):
@@ -53,38 +63,102 @@ def show(what, results):
     compared, flagged, names = tally(results)
     print("%s: %d of %d comparisons flagged (%.3f %%)" % (what, flagged, compared, 100 * flagged / max(1, compared)))
     for name, found in sorted(names.items(), key=lambda item: -len(item[1]))[:12]:
-        print("    %s: %s" % (" ".join(name), "; ".join(found[:3])))
+        print("    %s: %s" % (" ".join(name), "; ".join(found[:3])), flush=True)
+
+
+def same(folder, options):
+    pairs = options.pairs or 20
+    paths = [os.path.join(folder, "same%d.cprof" % i) for i in range(pairs + 1)]
+    for path in paths:
+        record(path, 0, options, options.compiles)
+    for sort in ("exclusive", "inclusive"):
+        args = ["--by", TABLES, "--sort", sort]
+        show("%d pairs of the same program, %s times" % (pairs, sort), [diff(a, b, *args) for a, b in zip(paths, paths[1:])])
+        sides = [paths[i:i + 3] + ["vs"] + paths[i + 3:i + 6] for i in range(0, len(paths) - 5, 3)]
+        show("%d times three against three, %s times" % (len(sides), sort), [diff(*side, *args) for side in sides])
+    show("the same, per compile", [diff(a, b, "--by", TABLES, "--per=compile") for a, b in zip(paths, paths[1:])])
+
+
+def slower(folder, options):
+    pairs = options.pairs or 3
+    before = [os.path.join(folder, "fast%d.cprof" % i) for i in range(pairs)]
+    after = [os.path.join(folder, "slow%d.cprof" % i) for i in range(pairs)]
+    for i in range(pairs):
+        record(before[i], 0, options)
+        record(after[i], options.slower, options)
+    sides = [(a, b) for a, b in zip(before, after)] + ([(*before, "vs", *after)] if pairs > 1 else [])
+    for side in sides:
+        for per in ("share", "compile"):
+            result = diff(*side, "--by=class,phase,pass", "--sort=inclusive", "--per", per)
+            row = row_of(result, "Finalize object")
+            print("%.0f %% slower, %d a side, per %s: x%.4f, %+.3f to %+.3f %%, %d samples: %s; surely differ: %s" % (
+                100 * options.slower, len(side) // 2, per, row["ratio"], 100 * row["low"] / row["before"], 100 * row["high"] / row["before"],
+                row["samples"], "found" if row["differs"] else "not found",
+                ", ".join(r["name"] for t in result["tables"] for r in t["rows"] if r["differs"])), flush=True)
+
+
+def clocked(python, path, options):
+    """A recording, and the CPU time (ns) of each compile."""
+    told = path + ".clocks"
+    if not os.path.exists(path):
+        with open(told, "w") as out:
+            target = subprocess.Popen([python, os.path.join(TARGETS, "compile_clocked.py"), options.cython, "100000"], stdout=subprocess.PIPE, text=True)
+            attach = None
+            try:
+                target.stdout.readline()
+                attach = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-d", str(options.seconds), "-r", str(options.rate), "-o", path],
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                while attach.poll() is None:
+                    out.write(target.stdout.readline())
+            finally:
+                target.kill()
+                target.wait()
+                if attach and attach.poll() is None:
+                    attach.kill()
+                    attach.wait()
+    with open(told) as lines:
+        return [int(line) for line in lines]
+
+
+def clocks(folder, options):
+    if not options.cython or not options.before or not options.after:
+        raise SystemExit("clocks needs --cython DIRECTORY BEFORE AFTER")
+    pythons = [os.path.abspath(options.before), os.path.abspath(options.after)]
+    paths, took = ([], []), ([], [])
+    for i in range(options.each):
+        for side, python in enumerate(pythons):
+            paths[side].append(os.path.join(folder, "clock%d%s.cprof" % (i, "ab"[side])))
+            took[side].append(clocked(python, paths[side][-1], options))
+    for number in [[i] for i in range(options.each)] + [list(range(options.each))] * (options.each > 1):
+        a, b = [[ns for i in number for ns in took[side][i]] for side in (0, 1)]
+        before, after = sum(a) / len(a), sum(b) / len(b)
+        sides = [[paths[side][i] for i in number] for side in (0, 1)]
+        row = row_of(diff(*sides[0], "vs", *sides[1], "--by=unit", "--sort=inclusive", "--per=compile"), "clocked")
+        known = "low" in row
+        low, high = (1 + row["low"] / row["before"], 1 + row["high"] / row["before"]) if known else (0, 0)
+        print("%d a side, %d and %d compiles: clocks %.2f -> %.2f ms, x%.4f; diff %.2f -> %.2f ms, x%.4f, surely x%.4f to x%.4f: %s, %s" % (
+            len(number), len(a), len(b), before / 1e6, after / 1e6, after / before, row["before"] / 1e6, row["after"] / 1e6, row["ratio"], low, high,
+            "holds it" if low <= after / before <= high else "does not hold it", "differs" if row["differs"] else "nothing sure"), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("what", choices=("same", "slower", "clocks"))
+    parser.add_argument("before", nargs="?")
+    parser.add_argument("after", nargs="?")
+    parser.add_argument("--pairs", type=int)
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--compiles", type=int, default=150)
     parser.add_argument("--rate", type=int, default=9999)
     parser.add_argument("--slower", type=float, default=0.05)
     parser.add_argument("--each", type=int, default=3)
+    parser.add_argument("--cython")
     parser.add_argument("--keep")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
         folder = options.keep or folder
         os.makedirs(folder, exist_ok=True)
-        same = [os.path.join(folder, "same%d.cprof" % i) for i in range(options.pairs + 1)]
-        slow = [os.path.join(folder, "slow%d.cprof" % i) for i in range(min(3, options.pairs))]
-        for i in range(0, len(same), options.each):
-            record(same[i:i + options.each], 0, options)
-        record(slow, options.slower, options)
-        for sort in ("exclusive", "inclusive"):
-            args = ["--by", TABLES, "--sort", sort]
-            show("%d pairs of the same program, %s times" % (options.pairs, sort), [diff(a, b, *args) for a, b in zip(same, same[1:])])
-            sides = [same[i:i + 3] + ["vs"] + same[i + 3:i + 6] for i in range(0, len(same) - 5, 3)]
-            show("%d times three against three, %s times" % (len(sides), sort), [diff(*side, *args) for side in sides])
-        for i, path in enumerate(slow):
-            row = next(row for row in diff(same[i], path, "--by=phase", "--sort=inclusive")["tables"][0]["rows"] if row["name"] == "Finalize object")
-            print("%.0f %% slower: %.4f -> %.4f (x%.4f) +- %.4f, %d samples: %s" % (100 * options.slower, row["before"], row["after"], row["ratio"],
-                  row["margin"], row["samples"], "found" if row["differs"] else "not found"))
-        if len(slow) > 2:
-            row = next(row for row in diff(*same[:len(slow)], "vs", *slow, "--by=phase", "--sort=inclusive")["tables"][0]["rows"] if row["name"] == "Finalize object")
-            print("%d against %d: x%.4f +- %.4f: %s" % (len(slow), len(slow), row["ratio"], row["margin"], "found" if row["differs"] else "not found"))
+        {"same": same, "slower": slower, "clocks": clocks}[options.what](folder, options)
 
 
 main()

@@ -1,0 +1,155 @@
+/* Stacks of both sides for https://www.speedscope.app: the profiles before, after, more than before, less than before. The
+ * last two are of each stack's own time; what is below one that is too narrow to show is its caller's own. Weights are
+ * points of 100, or ns a compile. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "diff/internal.h"
+#include "events/json.h"
+
+struct tree {
+	const struct diff *diff;
+	double *before, *after; /* own times, by branch */
+	uint32_t *first, *next; /* branches below, beside; 0: none */
+	uint32_t *frame, n_frames; /* by branch: row's place in the file */
+};
+
+static double shown(const struct diff *diff, double value)
+{
+	return diff->per == DIFF_SHARE ? 100 * value : value;
+}
+
+/* Each in the order of first sight, which is that of ids. */
+static void grow(struct tree *tree)
+{
+	const struct diff *diff = tree->diff;
+	uint32_t i;
+
+	for (i = diff->branches.n; i-- > 0;) {
+		uint32_t parent = flame__branch(diff, i).parent;
+
+		if (!diff->shown[i])
+			continue;
+		tree->before[i] += diff->flame[i].comparison.before;
+		tree->after[i] += diff->flame[i].comparison.after;
+		if (i == BRANCH_ROOT)
+			break;
+		tree->before[parent] -= diff->flame[i].comparison.before;
+		tree->after[parent] -= diff->flame[i].comparison.after;
+		tree->next[i] = tree->first[parent];
+		tree->first[parent] = i;
+	}
+}
+
+static int put_frames(struct tree *tree, struct buf *out)
+{
+	const struct diff *diff = tree->diff;
+	_cleanup_free_ uint32_t *of_row = calloc(diff->keys.n + 1, sizeof(*of_row));
+	uint32_t i;
+	int err = of_row ? 0 : -ENOMEM;
+
+	for (i = 1; i < diff->branches.n && !err; i++) {
+		uint32_t row = flame__branch(diff, i).row;
+		struct diff_key key;
+
+		if (!diff->shown[i])
+			continue;
+		if (!of_row[row]) {
+			key = diff__key(diff, row);
+			err = buf__puts(out, tree->n_frames ? ",\n{\"name\":" : "\n{\"name\":") ?: json__string(out, key.name);
+			err = err ?: buf__puts(out, ",\"file\":") ?: json__string(out, key.place) ?: buf__puts(out, "}");
+			of_row[row] = ++tree->n_frames;
+		}
+		tree->frame[i] = of_row[row] - 1;
+	}
+	return err;
+}
+
+static double weight(const struct tree *tree, uint32_t id, int which)
+{
+	double before = shown(tree->diff, tree->before[id]), after = shown(tree->diff, tree->after[id]);
+	const double weights[] = {before, after, after - before, before - after};
+
+	return fmax(weights[which], 0);
+}
+
+static int put_stack(const struct tree *tree, uint32_t id, struct buf *path, struct buf *out)
+{
+	size_t depth;
+	int err = 0;
+
+	buf__clear(path);
+	for (; id != BRANCH_ROOT && !err; id = flame__branch(tree->diff, id).parent)
+		err = buf__append(path, &tree->frame[id], sizeof(*tree->frame));
+	err = err ?: buf__puts(out, "[");
+	for (depth = path->len / sizeof(uint32_t); depth-- && !err;)
+		err = buf__printf(out, "%u%s", ((uint32_t *)path->data)[depth], depth ? "," : "");
+	return err ?: buf__puts(out, "]");
+}
+
+/* The next branch in the order of a walk. */
+static uint32_t follow(const struct tree *tree, uint32_t id)
+{
+	if (tree->first[id])
+		return tree->first[id];
+	while (id != BRANCH_ROOT && !tree->next[id])
+		id = flame__branch(tree->diff, id).parent;
+	return id == BRANCH_ROOT ? 0 : tree->next[id];
+}
+
+static int put_profile(const struct tree *tree, int which, struct buf *out)
+{
+	static const char *const names[] = {"before", "after", "more than before", "less than before"};
+	struct buf path = {}, weights = {};
+	double sum = 0;
+	uint32_t id = BRANCH_ROOT, n = 0;
+	int err = buf__printf(out, "%s{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"%s\",\"startValue\":0,\"samples\":[", which ? ",\n" : "\n",
+			      names[which], tree->diff->per == DIFF_SHARE ? "none" : "nanoseconds");
+
+	do {
+		double value = weight(tree, id, which);
+
+		/* Below a 1,000th of a point, or a ns, is what is left of sums. */
+		if (value > (tree->diff->per == DIFF_SHARE ? 1e-9 : 1e-3)) {
+			err = err ?: buf__puts(out, n ? ",\n" : "\n") ?: put_stack(tree, id, &path, out);
+			err = err ?: buf__printf(&weights, "%s%.9g", n++ ? "," : "", value);
+			sum += value;
+		}
+		id = follow(tree, id);
+	} while (id != BRANCH_ROOT && !err);
+	err = err ?: buf__printf(out, "],\n\"weights\":[%s],\"endValue\":%.12g}", n ? weights.data : "", sum);
+	buf__free(&path);
+	buf__free(&weights);
+	return err;
+}
+
+static int put_all(struct tree *tree, struct buf *out)
+{
+	int err, which;
+
+	grow(tree);
+	err = buf__puts(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"cprofd@" CPROFD_VERSION
+			     "\",\"name\":\"difference\",\"activeProfileIndex\":2,\n\"shared\":{\"frames\":[");
+	err = err ?: put_frames(tree, out) ?: buf__puts(out, "]},\n\"profiles\":[");
+	for (which = 0; which < 4; which++)
+		err = err ?: put_profile(tree, which, out);
+	return err ?: buf__puts(out, "]}\n");
+}
+
+int diff__speedscope(const struct diff *diff, FILE *out)
+{
+	size_t n = diff->branches.n;
+	_cleanup_free_ double *before = calloc(n, sizeof(*before)), *after = calloc(n, sizeof(*after));
+	_cleanup_free_ uint32_t *first = calloc(n, sizeof(*first)), *next = calloc(n, sizeof(*next)), *frame = calloc(n, sizeof(*frame));
+	struct tree tree = {diff, before, after, first, next, frame, 0};
+	struct buf text = {};
+	int err = before && after && first && next && frame ? put_all(&tree, &text) : -ENOMEM;
+
+	errno = 0;
+	if (!err && (fwrite(text.data, 1, text.len, out) != text.len || fflush(out)))
+		err = errno ? -errno : -EIO;
+	buf__free(&text);
+	return err;
+}

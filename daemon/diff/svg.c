@@ -1,0 +1,214 @@
+/* The flame graph of both sides together. The outermost frame is on top; a frame is as wide as the mean of both sides, so
+ * that what is on one side alone is there, too. Red: surely more than before; blue: surely less; grey: not sure. */
+#include "export/svg.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "diff/internal.h"
+
+struct picture {
+	const struct diff *diff;
+	uint32_t depth, rows; /* rows: so many frames are drawn */
+	struct buf frames, text;
+};
+
+struct spot {
+	double x; /* where the next child goes */
+	uint32_t depth;
+	bool shown;
+};
+
+static double shown(const struct diff *diff, double value)
+{
+	return diff->per == DIFF_SHARE ? 100 * value : value / 1e6;
+}
+
+static int put_colour(const struct comparison *c, struct buf *out)
+{
+	double most = fmax(c->before, c->after), part = most > 0 ? fabs(c->change) / most : 0;
+
+	if (!c->differs)
+		return buf__puts(out, c->margin < 0 ? "hsl(45,10%,93%)" : "hsl(45,30%,86%)");
+	return buf__printf(out, "hsl(%u,80%%,%.0f%%)", c->change > 0 ? 4u : 214u, 78 - 30 * part);
+}
+
+static int put_words(const struct diff *diff, const struct diff_row *row, struct buf *out)
+{
+	const struct comparison *c = &row->comparison;
+	const char *unit = diff->per == DIFF_SHARE ? "%" : "ms", *of = diff->per == DIFF_SHARE ? " points" : " ms";
+	double low, high;
+	int err = buf__printf(out, "%.3f %s before, %.3f %s after: %+.3f%s", shown(diff, c->before), unit, shown(diff, c->after), unit,
+			      shown(diff, c->change), of);
+
+	if (row->too_few)
+		return err ?: buf__puts(out, "; too few samples to compare");
+	if (c->margin < 0)
+		return err ?: buf__puts(out, "; how sure that is, is not known");
+	comparison__range(c, diff__most(diff), &low, &high);
+	return err ?: buf__printf(out, "; %s, %+.3f to %+.3f", c->differs ? c->change > 0 ? "surely more" : "surely less" : "not sure",
+				  shown(diff, low), shown(diff, high));
+}
+
+static int put_frame(struct picture *picture, uint32_t id, double x, double width, uint32_t depth)
+{
+	const struct diff *diff = picture->diff;
+	const struct diff_row *row = &diff->flame[id];
+	struct buf *out = &picture->frames;
+	struct diff_key key = {.name = "all", .place = ""};
+	unsigned y = SVG_TOP + depth * SVG_ROW;
+	int err;
+
+	if (id != BRANCH_ROOT)
+		key = diff__key(diff, flame__branch(diff, id).row);
+	picture->rows++;
+	err = buf__puts(out, "<g><title>") ?: svg__put_xml(out, key.name) ?: buf__puts(out, "\n");
+	if (*key.place)
+		err = err ?: svg__put_xml(out, key.place) ?: buf__puts(out, "\n");
+	err = err ?: put_words(diff, row, out);
+	err = err ?: buf__printf(out, "</title><rect x=\"%.4f\" y=\"%u\" width=\"%.4f\" height=\"%u\" fill=\"", x, y, width, SVG_ROW - 1);
+	err = err ?: put_colour(&row->comparison, out);
+	err = err ?: buf__printf(out, "\"/><text x=\"%.4f\" y=\"%u\">", x + 3, y + 12);
+	return err ?: svg__put_label(out, key.name, width) ?: buf__puts(out, "</text></g>\n");
+}
+
+/* Parents come before their children, and children in the order of their first sight. */
+static int put_frames(struct picture *picture)
+{
+	const struct diff *diff = picture->diff;
+	_cleanup_free_ struct spot *spots = calloc(diff->branches.n, sizeof(*spots));
+	double all = flame__width(diff, BRANCH_ROOT);
+	uint32_t i;
+	int err = 0;
+
+	if (!spots)
+		return -ENOMEM;
+	if (all <= 0)
+		return 0;
+	spots[BRANCH_ROOT].shown = true;
+	err = put_frame(picture, BRANCH_ROOT, 0, SVG_WIDTH, 0);
+	for (i = 1; i < diff->branches.n && !err; i++) {
+		struct spot *parent = &spots[flame__branch(diff, i).parent];
+		double width = flame__width(diff, i) / all * SVG_WIDTH;
+
+		if (!parent->shown)
+			continue;
+		spots[i] = (struct spot){parent->x, parent->depth + 1, diff->shown[i]};
+		parent->x += width;
+		if (!diff->shown[i])
+			continue;
+		picture->depth = spots[i].depth > picture->depth ? spots[i].depth : picture->depth;
+		err = put_frame(picture, i, spots[i].x, width, spots[i].depth);
+	}
+	return err;
+}
+
+static int put_names(const struct diff *diff, bool after, struct buf *out)
+{
+	uint32_t i, n = 0;
+	int err = 0;
+
+	for (i = 0; i < diff->read && !err; i++)
+		if (diff->recordings[i].after == after)
+			err = buf__puts(out, n++ ? ", " : "") ?: buf__puts(out, diff->recordings[i].name);
+	return err;
+}
+
+static int put_head(const struct picture *picture, struct buf *out)
+{
+	const struct diff *diff = picture->diff;
+	struct buf title = {};
+	unsigned height = SVG_TOP + (picture->depth + 2) * SVG_ROW;
+	bool collector = false;
+	uint32_t i;
+	int err = buf__puts(&title, "from ") ?: put_names(diff, false, &title) ?: buf__puts(&title, " to ") ?: put_names(diff, true, &title);
+
+	for (i = 0; i < diff->read; i++)
+		collector |= diff->recordings[i].collector > 0;
+	err = err ?: buf__append(&title, "", 1);
+	err = err ?: buf__printf(out,
+				 "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"flame\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" data-width=\"%u\" "
+				 "data-letter=\"%.1f\">\n<style>%s</style>\n<text id=\"title\" x=\"4\" y=\"18\">",
+				 SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style.text);
+	err = err ?: svg__put_label(out, title.data, 84 * SVG_CHAR); /* the search box is beside it */
+	err = err ?: buf__printf(out,
+				 "</text>\n<text x=\"4\" y=\"36\">%s of %s time%s; red: surely more (%.6g %%), blue: surely less, else not sure; "
+				 "wide as the mean of both</text>\n",
+				 diff->per == DIFF_SHARE ? "shares" : "ms a compile", diff->wall ? "wall" : "CPU", collector ? " without " CLASS_COLLECTOR : "",
+				 100 * diff->options->level);
+	err = err ?: buf__puts(out, "<text id=\"found\" x=\"4\" y=\"53\"></text>\n<text id=\"reset\" x=\"1110\" y=\"50\" style=\"display:none\">"
+				    "reset zoom</text>\n<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
+				    "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" placeholder=\"search (/), Esc resets\"/>"
+				    "</foreignObject>\n<g id=\"frames\">\n");
+	buf__free(&title);
+	return err;
+}
+
+static int draw(struct picture *picture)
+{
+	struct buf *out = &picture->text;
+	int err = put_frames(picture) ?: put_head(picture, out);
+
+	err = err ?: buf__append(out, picture->frames.data ? picture->frames.data : "", picture->frames.len);
+	err = err ?: buf__puts(out, "</g>\n<script><![CDATA[\n") ?: buf__puts(out, svg_script.text);
+	return err ?: buf__puts(out, "]]></script>\n</svg>\n");
+}
+
+static int write_out(struct buf *text, FILE *out)
+{
+	int err = 0;
+
+	errno = 0;
+	if (fwrite(text->data, 1, text->len, out) != text->len || fflush(out))
+		err = errno ? -errno : -EIO;
+	return err;
+}
+
+int diff__svg(const struct diff *diff, FILE *out)
+{
+	struct picture picture = {.diff = diff};
+	int err = buf__puts(&picture.text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+
+	err = err ?: draw(&picture) ?: write_out(&picture.text, out);
+	buf__free(&picture.frames);
+	buf__free(&picture.text);
+	return err;
+}
+
+static int put_lines(struct buf *out, char *words)
+{
+	char *line = words, *end;
+	int err = 0;
+
+	for (; (end = strchr(line, '\n')) && !err; line = end + 1) {
+		*end = '\0';
+		err = svg__put_xml(out, line) ?: buf__puts(out, "\n");
+	}
+	return err;
+}
+
+/* The picture, and the tables below it. */
+int diff__html(const struct diff *diff, FILE *out)
+{
+	struct picture picture = {.diff = diff};
+	_cleanup_free_ char *words = NULL;
+	size_t len;
+	FILE *memory = open_memstream(&words, &len);
+	int err = memory ? diff__text(diff, memory) : -ENOMEM;
+
+	if (memory)
+		fclose(memory);
+	err = err ?: buf__printf(&picture.text,
+				 "<!DOCTYPE html>\n<html lang=\"en\" data-width=\"%u\" data-letter=\"%.1f\">\n<head><meta charset=\"utf-8\">"
+				 "<title>cprofd diff</title></head>\n<body>\n",
+				 SVG_WIDTH, SVG_CHAR);
+	err = err ?: draw(&picture) ?: buf__puts(&picture.text, "<pre>\n");
+	err = err ?: put_lines(&picture.text, words);
+	err = err ?: buf__puts(&picture.text, "</pre>\n</body>\n</html>\n") ?: write_out(&picture.text, out);
+	buf__free(&picture.frames);
+	buf__free(&picture.text);
+	return err;
+}

@@ -1,0 +1,236 @@
+/* Compiles that a recording (or the window) has from their begin to their end. Each thread has one outermost compile open at
+ * most; what its samples add up to waits there until it has ended, and counts as one cell's. One that was cut by the
+ * recording's begin or end is left out, as its time is but a part of a compile's. The time between two compiles counts with
+ * the one after it; so that before the first and after the last, which the program has once, is left out, too. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/internal.h"
+
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+
+struct staged_key {
+	uint32_t kind, what;
+};
+struct staged {
+	uint64_t ns, samples;
+};
+
+struct staging {
+	struct intern keys; /* struct staged_key */
+	struct buf items;   /* struct staged */
+	double time, collector;
+};
+
+struct open_compile {
+	struct staging staging, before; /* before: the time between the compile before it and itself */
+	bool seen;	 /* a sample of its thread was met */
+	bool open;
+	bool cut, left, counted; /* left: a later sample of the thread is not in it */
+	uint32_t number; /* as its call has it, which keeps it from epoch to epoch; from 1 */
+	uint32_t node;
+};
+
+static struct diff_recording *current(struct diff *diff)
+{
+	return &diff->recordings[diff->read];
+}
+
+/* --- time that waits --- */
+
+int whole__stage(struct staging *staging, enum series_kind kind, uint32_t what, uint64_t ns)
+{
+	const struct staged_key key = {kind, what};
+	const struct staged none = {};
+	uint32_t id;
+	int err = intern__id(&staging->keys, &key, sizeof(key), &id);
+
+	if (!err && id == LENGTH(staging->items, struct staged))
+		err = buf__append(&staging->items, &none, sizeof(none));
+	if (err)
+		return err;
+	ITEM(staging->items, struct staged, id).ns += ns;
+	ITEM(staging->items, struct staged, id).samples++;
+	return 0;
+}
+
+void whole__time(struct diff *diff, uint64_t ns, bool collector)
+{
+	*(collector ? &diff->staging->collector : &diff->staging->time) += (double)ns;
+}
+
+static void forget(struct staging *staging)
+{
+	intern__free(&staging->keys);
+	buf__clear(&staging->items);
+	staging->time = staging->collector = 0;
+}
+
+static void free_staging(struct staging *staging)
+{
+	forget(staging);
+	buf__free(&staging->items);
+}
+
+/* To the newest cell. */
+static int give(struct diff *diff, struct staging *staging)
+{
+	struct measure *measure = &current(diff)->measures[DIFF_COMPILE];
+	uint32_t i, cell = measure__cell(measure);
+	int err = 0;
+
+	for (i = 0; i < staging->keys.n && !err; i++) {
+		const struct staged_key *key = (const struct staged_key *)staging->keys.keys.data + i;
+		const struct staged *item = &ITEM(staging->items, struct staged, i);
+		struct series *series = series__at(&measure->series[key->kind], key->what);
+
+		err = series ? series__add_samples(series, cell, item->ns, item->samples) : -ENOMEM;
+	}
+	measure->time[cell] += staging->time;
+	measure->collector[cell] += staging->collector;
+	forget(staging);
+	return err;
+}
+
+/* --- which compile is at work --- */
+
+static uint32_t outermost(const struct unit_tree *tree, uint32_t call)
+{
+	while (call != CALL_NONE && unit_tree__call(tree, call)->parent != CALL_NONE)
+		call = unit_tree__call(tree, call)->parent;
+	return call;
+}
+
+static int close_compile(struct diff *diff, struct open_compile *compile, bool whole)
+{
+	struct measure *measure = &current(diff)->measures[DIFF_COMPILE];
+	uint32_t *begun;
+	int err = 0;
+
+	compile->open = false;
+	current(diff)->compiles_cut += !whole && compile->counted;
+	if (!diff__by_compile(diff))
+		return 0;
+	if (!whole || !compile->counted) {
+		forget(&compile->staging);
+		forget(&compile->before);
+		return 0;
+	}
+	begun = diff__cached(&diff->begun, compile->node);
+	if (!begun)
+		return -ENOMEM;
+	(*begun)++;
+	measure__advance(measure, 1);
+	err = give(diff, &compile->staging);
+	return err ?: give(diff, &compile->before);
+}
+
+static struct open_compile *of_thread(struct diff *diff, uint32_t thread)
+{
+	struct open_compile *none = NULL, **at;
+
+	while (LENGTH(diff->open, struct open_compile *) <= thread)
+		if (buf__append(&diff->open, &none, sizeof(none)))
+			return NULL;
+	at = &ITEM(diff->open, struct open_compile *, thread);
+	return *at ?: (*at = calloc(1, sizeof(**at)));
+}
+
+static void open_it(struct diff *diff, struct open_compile *compile, const struct model_thread *thread, uint32_t call)
+{
+	struct unit_call *outer = unit_tree__call(&diff->model->units, call);
+
+	if (!diff->numbered) /* what comes before the first compile is no time between two */
+		forget(diff->between);
+	outer->number = ++diff->numbered;
+	free_staging(&compile->before);
+	compile->before = *diff->between;
+	*diff->between = (struct staging){};
+	compile->open = true;
+	compile->left = compile->counted = false;
+	/* A thread that was there already, and is met in the middle of it. */
+	compile->cut = (!compile->seen && !thread->begin) || outer->begin < diff->model->options->from;
+	compile->number = outer->number;
+}
+
+/* The time of no compile. */
+static int between(struct diff *diff)
+{
+	if (!diff->between)
+		diff->between = calloc(1, sizeof(*diff->between));
+	diff->staging = diff->between;
+	return diff->between ? 0 : -ENOMEM;
+}
+
+int whole__follow(struct diff *diff, const struct model_thread *thread, bool sampled, bool shown)
+{
+	const struct model *model = diff->model;
+	uint32_t call = outermost(&model->units, model->call_now);
+	struct open_compile *compile = of_thread(diff, thread->id);
+	struct unit_call *outer = call == CALL_NONE ? NULL : unit_tree__call(&model->units, call);
+	int err;
+
+	if (!compile)
+		return -ENOMEM;
+	err = between(diff);
+	/* A sample without a unit may be one whose stack could not be read: the compile may go on after it. */
+	if (!err && compile->open && outer && outer->number != compile->number)
+		err = close_compile(diff, compile, !compile->cut);
+	if (!err && outer && !compile->open)
+		open_it(diff, compile, thread, call);
+	compile->seen = true;
+	if (sampled)
+		compile->left = !outer;
+	if (err || !outer)
+		return err;
+	compile->node = outer->node;
+	compile->cut |= model->options->to && model->time_now > model->options->to;
+	diff->staging = &compile->staging;
+	if (!shown || compile->counted)
+		return 0;
+	compile->counted = true;
+	current(diff)->compiles++;
+	if (!diff__by_compile(diff))
+		measure__advance(&current(diff)->measures[DIFF_COMPILE], 1);
+	return 0;
+}
+
+int whole__finish(struct diff *diff)
+{
+	const struct model *model = diff->model;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < LENGTH(diff->open, struct open_compile *) && !err; i++) {
+		struct open_compile *compile = ITEM(diff->open, struct open_compile *, i);
+		const struct model_thread *thread = model__thread(model, i);
+
+		/* All units are told to have ended when the recording does. */
+		if (compile && compile->open)
+			err = close_compile(diff, compile, !compile->cut && (compile->left || thread->finish + model->period < model->finish));
+	}
+	return err;
+}
+
+void whole__free(struct diff *diff)
+{
+	uint32_t i;
+
+	for (i = 0; i < LENGTH(diff->open, struct open_compile *); i++) {
+		struct open_compile *compile = ITEM(diff->open, struct open_compile *, i);
+
+		if (compile) {
+			free_staging(&compile->staging);
+			free_staging(&compile->before);
+		}
+		free(compile);
+	}
+	buf__free(&diff->open);
+	if (diff->between)
+		free_staging(diff->between);
+	free(diff->between);
+	diff->between = diff->staging = NULL;
+	diff->numbered = 0;
+}
