@@ -222,12 +222,13 @@ def check_file(page, check, path, artifacts):
     check_head(page, check, name, report)
     check_time_line(page, check, name, report, tables)
     check_tables(page, check, name, tables)
-    check_sorting(page, check, name)
-    check_filter(page, check, name, tables)
-    check_folding(page, check, name)
-    check_flame_graph(page, check, name, report)
     check(f"{name}: nothing broke out of its names", not page.run("window.broken || document.getElementById('broken') || document.querySelector('img')"))
-    check_without_script(page, check, name, path, tables)
+    if "hostile" not in name:  # what is left has little to do with names
+        check_sorting(page, check, name)
+        check_filter(page, check, name, tables)
+        check_folding(page, check, name)
+        check_flame_graph(page, check, name, report)
+        check_without_script(page, check, name, path, tables)
     check(f"{name}: nothing is asked of anybody", set(page.requests) == {url}, f"{set(page.requests)}")
     check(f"{name}: no complaint on the console", not page.errors, "; ".join(page.errors[:3]))
 

@@ -70,7 +70,7 @@ if [ $# = 0 ]; then
 		pictures="$pictures $made/$name.svg"
 	done
 	pages=
-	$make_recording -t 3 -s 3 -d 20 -e 2 -u -o $made/page.cprof >/dev/null
+	$make_recording -t 3 -s 2 -d 12 -e 1 -u -o $made/page.cprof >/dev/null
 	zstd -dcf $made/page.cprof >$made/page.ndjson
 	$python tests/browser/html_test.py --hostile $made/page.ndjson $made/hostile.ndjson
 	make_page $made/page.cprof plain
