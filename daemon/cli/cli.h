@@ -34,7 +34,7 @@ struct cli_options {
 	const char *native;      /* "off", "leaf", "full" */
 	bool subprocesses, kernel, wall, gil, idle;
 	bool exit_status;        /* record: ends as its command did */
-	bool thread_names;
+	bool thread_names, unit_frames;
 	const char *thread;      /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */

@@ -55,6 +55,12 @@ int convert__run(const struct cli_options *options)
 	status = write__format(options->format, options->output, &format);
 	if (status != CLI_DONE)
 		return status;
+	if (options->unit_frames && (!strcmp(format, "speedscope") || !strcmp(format, "events"))) {
+		say__failure(*format == 's' ? "leave it out: speedscope has a profile of each thread's compiles beside its samples" :
+					      "leave it out: a recording has its compiles as events of their own",
+			     "--units is for collapsed, svg, html and pprof, and this is %s", format);
+		return CLI_USAGE;
+	}
 	path = options->operands[0];
 	input = input__open(path);
 	if (input < 0) {

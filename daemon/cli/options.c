@@ -136,6 +136,12 @@ static const char *set_threads(struct cli_options *options, const char *value)
 	return NULL;
 }
 
+static const char *set_units(struct cli_options *options, const char *value)
+{
+	options->unit_frames = true;
+	return NULL;
+}
+
 static const char *set_thread(struct cli_options *options, const char *value)
 {
 	options->thread = value;
@@ -406,6 +412,7 @@ const struct option_row option_rows[] = {
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", set_subprocesses},
 	{"exit-status", 0, NULL, NULL, COMMAND_RECORD, "end with the command's status (128 and the signal's number where one ended it), once the file is written", set_exit_status},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg, html), the thread's name as the outermost frame", set_threads},
+	{"units", 0, NULL, NULL, COMMAND_CONVERT, "in collapsed stacks, flame graphs (svg, html) and pprof, what was compiled, and phases and passes of it, as the outermost frames", set_units},
 	{"thread", 0, "TID|NAME", NULL, SAMPLING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
 	{"thread", 0, "TID|NAME", NULL, COMMAND_CONVERT | TABLES | COMMAND_TOP, "only this thread, by its number or its name", set_thread},
 	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time, as `report --by=class` shows them", set_class},

@@ -114,6 +114,7 @@ int write__export(const char *format, const struct cli_options *options, int rec
 	const struct export_options how = {
 		.lines = options->lines,
 		.thread_names = options->thread_names,
+		.units = options->unit_frames,
 		.thread = options->thread,
 		.idle = options->idle,
 		.from = options->from_ns,

@@ -102,6 +102,7 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 
 	model.slice = sums__slice;
 	model.ctx = &threads;
+	model.with_units = options->units;
 	err = err ?: model__read(&model, recording_fd, &ret->missing);
 	err = err ?: sums__join(&threads, &model, &lines) ?: write_lines(&model, &lines, out);
 	model__report(&model, ret);

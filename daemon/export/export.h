@@ -24,6 +24,7 @@ struct export_options {
 	bool lines;             /* frames are lines; false: functions */
 	bool idle;              /* waiting time shows the stack that waits, where it is known */
 	bool thread_names;      /* collapsed: the thread is a frame (py-spy's -t) */
+	bool units;             /* collapsed, svg, pprof: compiles, phases and passes as the outermost frames */
 	const char *thread;     /* NULL: all; digits: the tid; else the name */
 	/* Only samples of this class, or whose stack has this function or module
 	 * (pattern.h). NULL: all. Time of the others is left out (filter.h). */

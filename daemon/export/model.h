@@ -153,7 +153,7 @@ static inline uint64_t slice_ns(const struct slice *slice)
 int projection__functions(struct model *model, const struct event_rows *rows);
 int projection__frames(struct model *model, const struct event_rows *rows);
 int projection__stacks(struct model *model, const struct event_rows *rows);
-/* A frame that stands for something else than code; not of a detailed model. */
+/* A frame that stands for something else than code. */
 int projection__label(struct model *model, const char *name, const char *file, uint32_t line, uint32_t *ret);
 int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint32_t *ret);
 int projection__note(struct model *model, const char *words, uint32_t *ret);

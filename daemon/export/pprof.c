@@ -12,6 +12,7 @@
 #include "export/formats.h"
 #include "export/protobuf.h"
 #include "export/sums.h"
+#include "export/unit_frames.h"
 
 /* Fields of profile.proto. */
 enum {
@@ -284,6 +285,7 @@ static int put_sample(struct pprof *pprof, const struct sum_key *key, const stru
 
 static int put_samples(struct pprof *pprof)
 {
+	struct unit_frames frames = {};
 	uint32_t i;
 	int err = 0;
 
@@ -291,9 +293,13 @@ static int put_samples(struct pprof *pprof)
 		struct sum_key key = sums__key(&pprof->sums, i);
 		struct sum sum = sums__item(&pprof->sums, i);
 
-		if (model__thread(&pprof->model, key.thread)->shown)
-			err = put_sample(pprof, &key, &sum);
+		if (!model__thread(&pprof->model, key.thread)->shown)
+			continue;
+		if (pprof->model.options->units && key.unit)
+			err = unit_frames__stack(&frames, &pprof->model, key.unit, key.stack, &key.stack);
+		err = err ?: put_sample(pprof, &key, &sum);
 	}
+	unit_frames__free(&frames);
 	return err;
 }
 
@@ -360,7 +366,7 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 
 	if (!sums__apart(model, stack)) {
 		key.class_id = model->class_now;
-		key.unit = model->call_now == CALL_NONE ? 0 : unit_tree__call(&model->units, model->call_now)->node;
+		key.unit = sums__unit(model);
 	}
 	return stack == MODEL_ROOT ? 0 : sums__add(model->ctx, &key, cpu, ns);
 }

@@ -135,20 +135,19 @@ bool model__is_alone(const struct model *model, uint32_t stack)
 
 int projection__note(struct model *model, const char *words, uint32_t *ret)
 {
-	const struct look look = {0, model->detailed ? FUNCTION_NOTE : 0, words, "", ""};
-	uint32_t function, frame;
-	int err = look_id(model, &model->functions, &look, &function);
+	uint32_t frame;
+	int err = projection__label(model, words, "", 0, &frame);
 
-	if (!err)
-		err = frame_id(model, function, 0, &frame) ?: note_column(model, frame, 0);
 	return err ? err : projection__node(model, MODEL_ROOT, frame, ret);
 }
 
 int projection__label(struct model *model, const char *name, const char *file, uint32_t line, uint32_t *ret)
 {
-	const struct look look = {line, 0, name, file, ""};
+	const struct look look = {line, model->detailed ? FUNCTION_NOTE : 0, name, file, ""};
+	uint32_t function;
+	int err = look_id(model, &model->functions, &look, &function);
 
-	return look_id(model, &model->frames, &look, ret) ?: note_column(model, *ret, 0);
+	return err ?: frame_id(model, function, 0, ret) ?: note_column(model, *ret, 0);
 }
 
 int projection__functions(struct model *model, const struct event_rows *rows)

@@ -256,7 +256,7 @@ int export__speedscope(int recording_fd, const struct export_options *options, F
 	free(file.frames);
 	buf__free(&file.head);
 	unit_spans__free(&file.spans);
-	buf__free(&file.unit_frames);
+	unit_frames__free(&file.unit_frames);
 	model__free(&model);
 	return err;
 }

@@ -5,6 +5,7 @@
 
 #include "export/merge.h"
 #include "export/model.h"
+#include "export/unit_frames.h"
 #include "export/unit_spans.h"
 
 #define MS 1000000ull
@@ -26,7 +27,7 @@ struct speedscope {
 	uint64_t bin, below, to; /* to: where each thread's profile ends */
 	struct buf head;  /* all but the profiles */
 	struct unit_spans spans;
-	struct buf unit_frames; /* uint32_t by node of the unit tree: its frame; UINT32_MAX: none is needed */
+	struct unit_frames unit_frames;
 };
 
 /* Numbers the frames, chooses bin and fold so that the file keeps its bound, and

@@ -5,51 +5,25 @@
 #include "events/json.h"
 #include "export/speedscope.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 /* The two events of a call, about. */
 #define SPAN_BYTES 110u
 /* Of the file's bound this part at most goes to calls; the shortest are left out. */
 #define SPANS_SHARE 4u
 
-/* Finds the frame in which a node of the tree is shown. */
-static int name_node(struct speedscope *file, uint32_t id)
-{
-	const uint32_t none = UINT32_MAX;
-	struct unit_node node = unit_tree__node(&file->model->units, id);
-	struct buf name = {};
-	uint32_t frame;
-	int err = 0;
-
-	while (file->unit_frames.len / sizeof(none) <= id)
-		if (buf__append(&file->unit_frames, &none, sizeof(none)))
-			return -ENOMEM;
-	if (ITEM(file->unit_frames, uint32_t, id) != none)
-		return 0;
-	err = buf__puts(&name, *node.name ? node.name : "(name unknown)");
-	if (node.kind == UNIT_COMPILE && *node.name)
-		err = err ?: buf__printf(&name, "(%s)", node.signature);
-	err = err ?: buf__append(&name, "", 1);
-	err = err ?: projection__label(file->model, name.data, node.file, node.line, &frame);
-	if (!err)
-		ITEM(file->unit_frames, uint32_t, id) = frame;
-	buf__free(&name);
-	return err;
-}
-
 int speedscope__units(struct speedscope *file)
 {
 	uint64_t max = file->options->max_bytes ? file->options->max_bytes : EXPORT_BYTES_MAX;
-	uint32_t i;
+	uint32_t i, frame;
 	int err = unit_spans__make(file->model, file->threads, file->n, file->to, max / SPANS_SHARE / SPAN_BYTES, &file->spans);
 
 	for (i = 0; i < unit_spans__n(&file->spans) && !err; i++)
-		err = name_node(file, unit_spans__item(&file->spans, i)->node);
+		err = unit_frames__frame(&file->unit_frames, file->model, unit_spans__item(&file->spans, i)->node, &frame);
 	return err;
 }
 
 uint32_t speedscope__span_frame(const struct speedscope *file, const struct unit_span *span)
 {
-	return ITEM(file->unit_frames, uint32_t, span->node);
+	return unit_frames__made(&file->unit_frames, span->node);
 }
 
 /* --- the events of one thread --- */

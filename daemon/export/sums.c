@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "export/unit_frames.h"
 
 int sums__add(struct sums *sums, const struct sum_key *key, uint64_t cpu, uint64_t wall)
 {
@@ -22,12 +23,19 @@ int sums__add(struct sums *sums, const struct sum_key *key, uint64_t cpu, uint64
 	return 0;
 }
 
+uint32_t sums__unit(const struct model *model)
+{
+	return model->call_now == CALL_NONE ? 0 : unit_tree__call(&model->units, model->call_now)->node;
+}
+
 int sums__slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t wall)
 {
-	const struct sum_key key = {thread->id, stack, 0, 0};
+	struct sum_key key = {.thread = thread->id, .stack = stack};
 
 	if (stack == MODEL_ROOT || (!model->options->idle && sums__apart(model, stack)))
 		return 0;
+	if (model->options->units && !sums__apart(model, stack))
+		key.unit = sums__unit(model);
 	return sums__add(model->ctx, &key, cpu, wall);
 }
 
@@ -46,8 +54,9 @@ struct sum sums__item(const struct sums *sums, uint32_t i)
 	return ((const struct sum *)sums->items.data)[i];
 }
 
-int sums__join(const struct sums *sums, const struct model *model, struct sums *ret)
+int sums__join(const struct sums *sums, struct model *model, struct sums *ret)
 {
+	struct unit_frames frames = {};
 	_cleanup_free_ uint32_t *first = NULL; /* thread of each process that stands for it */
 	uint32_t i;
 	int err = 0;
@@ -64,9 +73,13 @@ int sums__join(const struct sums *sums, const struct model *model, struct sums *
 
 		if (!model->options->thread_names)
 			key.thread = first[thread->process];
+		if (key.unit)
+			err = unit_frames__stack(&frames, model, key.unit, key.stack, &key.stack);
+		key.unit = 0;
 		if (thread->shown)
-			err = sums__add(ret, &key, item.cpu, item.wall);
+			err = err ?: sums__add(ret, &key, item.cpu, item.wall);
 	}
+	unit_frames__free(&frames);
 	return err;
 }
 

@@ -386,6 +386,7 @@ static int draw(int recording_fd, const struct export_options *options, FILE *ou
 	err = model__init_detailed(&svg->model, options);
 	svg->model.slice = sums__slice;
 	svg->model.ctx = &svg->threads;
+	svg->model.with_units = options->units;
 	err = err ?: model__read(&svg->model, recording_fd, &ret->missing);
 	err = err ?: sums__join(&svg->threads, &svg->model, &svg->sums) ?: grow(svg);
 	if (!err) {

@@ -320,9 +320,115 @@ static void wild_units_nest(void **state)
 	close(fd);
 }
 
+/* --- frames --- */
+
+static void add_to(json_t *sums, const char *key, uint64_t ns)
+{
+	json_object_set_new(sums, key, json_integer(json_integer_value(json_object_get(sums, key)) + (json_int_t)ns));
+}
+
+/* "compile_3(int0);phase_1": a call inside of its callers. */
+static void path_of(const struct synthetic *s, uint32_t call, char *path, size_t size)
+{
+	const struct synthetic_unit *unit = &s->calls[call];
+	char name[32], signature[32];
+	size_t len;
+
+	*path = '\0';
+	if (unit->parent != UINT32_MAX)
+		path_of(s, unit->parent, path, size);
+	len = strlen(path);
+	synthetic_unit_name(unit, name, signature);
+	snprintf(path + len, size - len, unit->kind ? "%s%s" : "%s%s(%s)", len ? ";" : "", name, signature);
+}
+
+/* How much of a stack is compiles, phases and passes: up to the first frame that is code. */
+static size_t units_of(const char *line)
+{
+	size_t len = 0, n;
+
+	for (; !strncmp(line + len, "compile_", 8) || !strncmp(line + len, "phase_", 6) || !strncmp(line + len, "pass_", 5) ||
+	       !strncmp(line + len, "(name unknown)", 14);
+	     len += n + 1) {
+		n = strcspn(line + len, ";");
+		if (!line[len + n])
+			return len ? len - 1 : 0;
+	}
+	return len ? len - 1 : 0;
+}
+
+/* "compile_3(int0) (file:line)": without the place. */
+static void cut_places(char *path)
+{
+	char *to = path, *end;
+
+	for (; *path; path = end + !!*end) {
+		end = path + strcspn(path, ";");
+		for (; path < end && strncmp(path, ") (", 3); path++)
+			*to++ = *path;
+		if (path < end)
+			*to++ = ')';
+		if (*end)
+			*to++ = ';';
+	}
+	*to = '\0';
+}
+
+/* With --units a line of collapsed stacks begins with what was at work. */
+static void stacks_have_units(void **state)
+{
+	struct synthetic s = {.threads = 2, .rate = 999, .seconds = 6, .depth = 20, .seed = 9, .epoch_seconds = 2, .units = true};
+	const struct export_options with = {.units = true}, without = {};
+	_cleanup_close_ int fd = made_up(&s);
+	json_t *truth = json_object(), *told = json_object(), *value;
+	struct export_report report;
+	uint64_t sum[2] = {}, lines = 0;
+	const char *key;
+	char path[4096];
+	uint32_t i;
+
+	for (i = 0; i < s.calls_n; i++) {
+		path_of(&s, i, path, sizeof(path));
+		add_to(truth, path, s.calls[i].cpu);
+	}
+	for (i = 0; i < 2; i++) {
+		FILE *out = tmpfile();
+		char *line = NULL;
+		size_t size = 0;
+
+		assert_int_equal(export__run("collapsed", fd, i ? &without : &with, out, &report), 0);
+		rewind(out);
+		for (; getline(&line, &size, out) > 0; lines++) {
+			uint64_t us = strtoull(strrchr(line, ' '), NULL, 10);
+
+			sum[i] += us;
+			if (!i && units_of(line)) {
+				line[units_of(line)] = '\0';
+				cut_places(line);
+				add_to(told, line, us * 1000);
+			}
+		}
+		free(line);
+		fclose(out);
+	}
+	assert_int_equal(sum[0], sum[1]);
+	assert_true(json_object_size(truth) > 20);
+	json_object_foreach(truth, key, value)
+	{
+		uint64_t is = (uint64_t)json_integer_value(value), as = (uint64_t)json_integer_value(json_object_get(told, key));
+
+		assert_true((is > as ? is - as : as - is) <= 1000 * (lines + 1)); /* a line is rounded to a microsecond */
+	}
+	assert_true(json_object_size(told) <= json_object_size(truth));
+	json_decref(truth);
+	json_decref(told);
+	synthetic_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stacks_have_units),
 		cmocka_unit_test(tables_are_true), cmocka_unit_test(of_several_threads),
 		cmocka_unit_test(epochs_go_on),	   cmocka_unit_test(spans_are_true),
 		cmocka_unit_test(spans_go_on),	   cmocka_unit_test(short_spans_go),

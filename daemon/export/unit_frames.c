@@ -1,0 +1,60 @@
+#include "export/unit_frames.h"
+
+#include <errno.h>
+
+#define ITEM(buf, i) (((uint32_t *)(buf).data)[i])
+#define LENGTH(buf) ((uint32_t)((buf).len / sizeof(uint32_t)))
+
+int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t id, uint32_t *ret)
+{
+	const uint32_t none = 0;
+	struct unit_node node = unit_tree__node(&model->units, id);
+	struct buf name = {};
+	int err = 0;
+
+	while (LENGTH(frames->frames) <= id)
+		if (buf__append(&frames->frames, &none, sizeof(none)))
+			return -ENOMEM;
+	*ret = ITEM(frames->frames, id) - 1;
+	if (*ret != UINT32_MAX)
+		return 0;
+	err = buf__puts(&name, *node.name ? node.name : "(name unknown)");
+	if (node.kind == UNIT_COMPILE && *node.name)
+		err = err ?: buf__printf(&name, "(%s)", node.signature);
+	err = err ?: buf__append(&name, "", 1) ?: projection__label(model, name.data, node.file, node.line, ret);
+	if (!err)
+		ITEM(frames->frames, id) = *ret + 1;
+	buf__free(&name);
+	return err;
+}
+
+/* Innermost first. */
+static int put_path(struct buf *path, uint32_t item)
+{
+	return buf__append(path, &item, sizeof(item));
+}
+
+int unit_frames__stack(struct unit_frames *frames, struct model *model, uint32_t id, uint32_t stack, uint32_t *ret)
+{
+	struct model_node node;
+	uint32_t frame, i;
+	int err = 0;
+
+	buf__clear(&frames->path);
+	for (; stack != MODEL_ROOT && !err; stack = node.parent) {
+		node = model__node(model, stack);
+		err = put_path(&frames->path, node.frame);
+	}
+	for (id = unit_tree__final(&model->units, id); id && !err; id = unit_tree__node(&model->units, id).parent)
+		err = unit_frames__frame(frames, model, id, &frame) ?: put_path(&frames->path, frame);
+	*ret = MODEL_ROOT;
+	for (i = LENGTH(frames->path); i-- > 0 && !err;)
+		err = projection__node(model, *ret, ITEM(frames->path, i), ret);
+	return err;
+}
+
+void unit_frames__free(struct unit_frames *frames)
+{
+	buf__free(&frames->frames);
+	buf__free(&frames->path);
+}
