@@ -4,6 +4,7 @@
 
 #include "report/table.h"
 #include "rules/rules.h"
+#include "units/shares.h"
 
 /* What is told of each recording. */
 struct report_file {
@@ -83,6 +84,7 @@ struct report {
 	struct buf part_times;
 	struct intern compiled; /* struct compiled_key: threads x nodes of the unit tree */
 	struct buf compiled_times; /* struct compiled */
+	struct shares shares;      /* of workers, since their callers' last samples; units.c */
 	struct buf each;      /* struct compile, by number - 1 */
 	struct intern unnamed; /* struct compiled_key: compile's number x node whose name is not known yet */
 	struct buf unnamed_times; /* struct times */

@@ -85,6 +85,7 @@ struct report *report__free(struct report *report)
 	intern__free(&report->thread_names);
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
+	shares__free(&report->shares);
 	buf__free(&report->focused);
 	buf__free(&report->stack);
 	buf__free(&report->calls);
@@ -148,6 +149,7 @@ static int fold(struct model *model)
 	}
 	intern__free(&report->cells);
 	buf__clear(&report->cell_times);
+	shares__free(&report->shares); /* numbers of calls are others in the next epoch */
 	return err;
 }
 
