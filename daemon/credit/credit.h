@@ -6,9 +6,10 @@
  *           when it ends the caller's wait.
  *   child   Its process was forked by that thread (or by a child of it, to any depth), which waits for it, or listens to it.
  *   only    One thread of the process waits, in native code that Python called, for what another one does, and no other does.
+ *   likely  Several wait so. It worked for this one last, ended that wait, and has not rested since.
  *
- * A thread that waits is one that left its CPU so; or, where nobody looks at switches, that was not met for `quiet` ns and was in such
- * code then. What is seen is a tick, or where a thread left its CPU: between two of those a call may have ended and its like have begun,
+ * A thread that waits is one that left its CPU so, or did when it was met last, `quiet` ns ago; or, where nobody looks at switches, that
+ * was in such code then. What is seen is a tick, or where a thread left its CPU: between two of those a call may have ended and its like have begun,
  * which is taken for it. Work that a pool's thread takes from a queue of several callers, without rest, is taken for the first one's.
  *
  * Pure: the owner of the threads (daemon/profile/credits.c) keeps a struct credit_thread in each, and hands over what it knows in order of
@@ -25,6 +26,7 @@
 	X(WOKEN, "woken") \
 	X(CHILD, "child") \
 	X(ONLY, "only") \
+	X(LIKELY, "likely") \
 	X(UNKNOWN, "not known") /* it works for nobody, or for nobody knows whom */
 
 #define CREDIT_ENUM(id, name) CREDIT_##id,
@@ -35,7 +37,7 @@ const char *credit__name(enum credit_how how);
 /* Is there a caller? */
 static inline bool credit__is_given(uint32_t how)
 {
-	return how == CREDIT_WOKEN || how == CREDIT_CHILD || how == CREDIT_ONLY;
+	return how == CREDIT_WOKEN || how == CREDIT_CHILD || how == CREDIT_ONLY || how == CREDIT_LIKELY;
 }
 
 enum credit_state {
@@ -44,6 +46,8 @@ enum credit_state {
 	CREDIT_LISTENS, /* for a child process, or for what comes through a pipe */
 	CREDIT_AWAY,    /* for something else: a lock of Python's, an alarm */
 };
+
+#define CREDIT_LEADS 32u
 
 /* Where a thread was met last. */
 struct credit_seen {
@@ -56,14 +60,17 @@ struct credit_seen {
 };
 
 struct credit_thread {
+	bool python;           /* it has Python frames at times: it calls, and does not work for others */
 	struct credit_seen seen;
-	/* Whose work it does, as far as is known. */
+	/* Whose work it does, as far as is known: a ring, as a sample may be asked for when its time is over. */
 	struct credit_lead {
 		struct credit_thread *caller; /* NULL: nobody's */
+		struct credit_thread *via; /* what that worker did then, which may be known later */
 		uint64_t time;     /* since when */
 		uint32_t call;     /* 0: the caller was not met since */
 		uint8_t how;
-	} lead;
+	} leads[CREDIT_LEADS];
+	uint32_t n_leads;
 };
 
 /* How the threads of the caller's process are found. */
@@ -73,12 +80,13 @@ struct credit_group {
 	/* Is this node the other one, or called by it? */
 	bool (*inside)(struct credit_group *self, uint32_t inner, uint32_t outer);
 	uint64_t quiet;
+	bool switches; /* threads are met where they leave their CPU, too: who is not met for long may wait for one */
 };
 
 /* The worker was made by this thread, or got up from where workers rest, woken by it; NULL: by none of its process. */
-void credit__woken(struct credit_thread *worker, const struct credit_thread *by, uint64_t time);
-/* This thread waited, and the worker ended that. */
-void credit__answered(struct credit_thread *waiter, struct credit_thread *worker);
+void credit__woken(struct credit_thread *worker, struct credit_thread *by, uint64_t time);
+/* This thread waited, and the worker ended that then. */
+void credit__answered(const struct credit_thread *waiter, struct credit_thread *worker, uint64_t time);
 
 struct credit {
 	struct credit_thread *caller; /* NULL unless credit__is_given(how) */

@@ -16,37 +16,40 @@ static void renew(const struct profile *profile, struct thread *thread)
 {
 	if (thread->credit_epoch == profile->epoch)
 		return;
-	thread->credit = (struct credit_thread){};
+	thread->credit = (struct credit_thread){.python = thread->credit.python};
+	thread->tick = thread->off = (struct credit_seen){};
 	thread->credit_epoch = profile->epoch;
+}
+
+static void tick(const struct profile *profile, struct thread *thread, uint64_t time, uint32_t stack)
+{
+	renew(profile, thread);
+	if (thread->credit.python && !thread->ending)
+		thread->tick = (struct credit_seen){.time = time, .stack = stack, .state = CREDIT_RUNS};
 }
 
 void credits__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack)
 {
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
-
-	renew(profile, thread);
-	thread->python |= python && python->n;
-	if (!thread->python || sample->header.time < thread->credit.seen.time)
-		return;
-	thread->credit.seen = (struct credit_seen){.time = sample->header.time, .stack = stack, .state = CREDIT_RUNS};
-	if (thread->left <= sample->header.time)
-		thread->left = 0;
+	if (sample->header.time >= thread->tick.time)
+		tick(profile, thread, sample->header.time, stack);
 }
 
 void credits__met(const struct profile *profile, const struct item *item)
 {
-	struct thread *thread = item->thread;
+	tick(profile, item->thread, item->row.time, item->row.stack);
+}
 
-	renew(profile, thread);
-	if (thread->python)
-		thread->credit.seen = (struct credit_seen){.time = item->row.time, .stack = item->row.stack, .state = CREDIT_RUNS};
+void credits__ended(struct thread *thread, uint64_t time)
+{
+	thread->tick = thread->off = thread->credit.seen = (struct credit_seen){.time = time, .state = CREDIT_AWAY};
+	thread->left = 0;
 }
 
 void credits__left(struct thread *thread, const struct record_sample *sample, uint64_t key)
 {
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
 
-	thread->python |= python && python->n;
+	thread->credit.python |= python && python->n;
 	thread->left = sample->header.time;
 	thread->left_key = key;
 }
@@ -57,7 +60,7 @@ void credits__left(struct thread *thread, const struct record_sample *sample, ui
 static bool is_libc(const char *module)
 {
 	return !strncmp(module, "libc.", 5) || !strncmp(module, "libc-", 5) || !strncmp(module, "libpthread", 10) ||
-	       !strncmp(module, "ld-", 3);
+	       !strncmp(module, "ld-", 3) || !strncmp(module, "[v", 2);
 }
 
 /* Its innermost Python frame, and what is at work inside of that: where it left its CPU, the innermost code that is not the C library's;
@@ -112,38 +115,41 @@ static enum credit_state state_of(enum wait_cause cause, const struct part_wait 
 }
 
 /* Where it left its CPU. */
-static int look_at_left(struct profile *profile, struct thread *thread, const struct record_sample *kept)
+static int look_at_left(struct profile *profile, struct thread *thread)
 {
+	const struct record_sample *kept = waits__kept(thread, thread->left_key, thread->left);
 	struct item item = {.thread = thread};
-	int err = unfinished__now(profile, kept, &item);
+	int err = kept ? unfinished__now(profile, kept, &item) : 0;
 
-	if (err)
+	if (err == -EAGAIN)
 		return err;
-	/* Inside of all is what it waits for. */
-	thread->credit.seen = (struct credit_seen){
-		.time = thread->left,
-		.stack = item.row.stack ? profile->tables.stacks[item.row.stack - 1].parent : 0,
-		.state = (uint8_t)state_of((enum wait_cause)item.row.cause, (const void *)record__part(kept, PART_WAIT)),
-	};
-	return 0;
+	if (kept && !err)
+		/* Inside of all is what it waits for. */
+		thread->off = (struct credit_seen){
+			.time = thread->left,
+			.stack = item.row.stack ? profile->tables.stacks[item.row.stack - 1].parent : 0,
+			.state = (uint8_t)state_of((enum wait_cause)item.row.cause, (const void *)record__part(kept, PART_WAIT)),
+		};
+	thread->left = 0;
+	return err;
 }
 
-/* What is known of a thread by now. -EAGAIN: its stack waits for tables. */
-static int bring_up(struct profile *profile, struct thread *thread)
+/* What was known of a thread then. -EAGAIN: its stack waits for tables. */
+static int bring_up(struct profile *profile, struct thread *thread, uint64_t now)
 {
-	const struct record_sample *kept = thread->left ? waits__kept(thread, thread->left_key, thread->left) : NULL;
-	struct credit_seen *seen = &thread->credit.seen;
+	struct credit_seen *seen;
 	int err = 0;
 
 	renew(profile, thread);
-	if (kept && thread->left > seen->time)
-		err = look_at_left(profile, thread, kept);
-	if (err != -EAGAIN)
-		thread->left = 0;
+	if (thread->left)
+		err = look_at_left(profile, thread);
+	seen = thread->off.time > thread->tick.time && thread->off.time <= now ? &thread->off : &thread->tick;
 	if (seen->stack && !seen->call && !look(&profile->tables, seen)) {
+		thread->credit.seen = *seen;
 		seen->call = 0;
 		return -EAGAIN;
 	}
+	thread->credit.seen = *seen;
 	return err;
 }
 
@@ -160,11 +166,11 @@ static struct thread *thread_of(const struct profile *profile, const struct proc
 }
 
 /* Is it a place where a worker rests until it gets something to do? A mutex is none (of the C library's, 2 says that it is contended). */
-static bool is_rest(const struct record_wait *wait, const struct part_wait *part)
+static bool is_rest(const struct record_wait *wait)
 {
 	switch (wait->syscall) {
 	case SYS_futex:
-		return !part || (part->args[1] & 127) || (uint32_t)part->args[2] != 2;
+		return (wait->args[0] & 127) || wait->args[1] != 2;
 	case 449: /* futex_waitv */
 	case 455: /* futex_wait */
 	case SYS_read:
@@ -180,31 +186,31 @@ static bool is_rest(const struct record_wait *wait, const struct part_wait *part
 	}
 }
 
-void credits__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait, const struct part_wait *part)
+void credits__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait)
 {
+	/* Of several stays it is not told how long the last one was. */
+	uint64_t end = wait->count == 1 ? wait->begin + wait->waited : wait->header.time;
 	struct thread *waker;
 
 	renew(profile, thread);
-	if (thread->left && thread->left_key == wait->key && thread->left <= wait->begin)
-		bring_up(profile, thread);
-	if (wait->header.time > thread->credit.seen.time)
-		thread->credit.seen.over = true;
-	if (!is_rest(wait, part))
+	if (thread->left && thread->left < wait->header.time)
+		bring_up(profile, thread, wait->header.time);
+	if (wait->header.time > thread->off.time)
+		thread->off.over = true;
+	if (!is_rest(wait))
 		return;
 	waker = thread_of(profile, thread->process, wait->waker);
 	if (waker)
 		renew(profile, waker);
-	if (!thread->python) {
+	if (!thread->credit.python) {
 		if (wait->begin < thread->rested) /* sums of several places come in any order */
 			return;
 		thread->rested = wait->begin;
 		if (waker)
-			bring_up(profile, waker);
-		/* Of several stays it is not told how long the last one was. */
-		credit__woken(&thread->credit, waker ? &waker->credit : NULL,
-			      wait->count == 1 ? wait->begin + wait->waited : wait->header.time);
-	} else if (waker && !waker->python) {
-		credit__answered(&thread->credit, &waker->credit);
+			bring_up(profile, waker, end);
+		credit__woken(&thread->credit, waker ? &waker->credit : NULL, end);
+	} else if (waker && !waker->credit.python) {
+		credit__answered(&thread->credit, &waker->credit, end);
 	}
 }
 
@@ -216,7 +222,7 @@ void credits__made(struct profile *profile, struct thread *thread, const struct 
 	if (!maker || maker == thread)
 		return;
 	renew(profile, maker);
-	bring_up(profile, maker);
+	bring_up(profile, maker, clone->header.time);
 	credit__woken(&thread->credit, &maker->credit, clone->header.time);
 }
 
@@ -238,7 +244,7 @@ static struct credit_thread *next(struct credit_group *self, struct credit_threa
 	struct group *group = (struct group *)self;
 	struct thread *thread = before ? thread_at(before)->next : group->profile->tasks.threads;
 
-	while (thread && (thread->process != group->process || !thread->python || thread->ended))
+	while (thread && (thread->process != group->process || !thread->credit.python || thread->ending))
 		thread = thread->next;
 	return thread ? &thread->credit : NULL;
 }
@@ -272,25 +278,17 @@ static struct thread *forker_of(struct profile *profile, const struct process *p
 		tid = process->forker;
 		process = process_of(profile, process->parent);
 		thread = thread_of(profile, process, tid);
-		if (thread && thread->python)
+		if (thread && thread->credit.python)
 			return thread;
 	}
 	return NULL;
 }
 
-int credits__give(struct profile *profile, const struct record_sample *sample, struct item *item)
-{
-	if (!(sample->flags & SAMPLE_NO_PYTHON) || item->thread->python || !profile->options.rate)
-		return 0;
-	item->undecided = true;
-	profile->n_undecided++;
-	return profile->n_unfinished ? 0 : credits__decide(profile, item, false);
-}
-
-int credits__decide(struct profile *profile, struct item *item, bool last)
+/* Late: only the last place where a thread left its CPU is known, and it was at others before. */
+static int decide(struct profile *profile, struct item *item, bool late, bool last)
 {
 	struct thread *thread = item->thread, *at, *forker;
-	struct group group = {{next, inside, 0}, profile, thread->process};
+	struct group group = {{next, inside, 0, profile->wall && !late}, profile, thread->process};
 	struct credit credit = {};
 	int err = 0;
 
@@ -298,13 +296,15 @@ int credits__decide(struct profile *profile, struct item *item, bool last)
 	renew(profile, thread);
 	if (thread->process->python[0]) {
 		for (at = profile->tasks.threads; at && (!err || err == -EAGAIN); at = at->next)
-			if (at->process == thread->process && at->python && !at->ended)
-				err = bring_up(profile, at) ?: err;
+			if (at->process == thread->process && at->credit.python && !at->ending)
+				err = bring_up(profile, at, item->row.time) ?: err;
+		if (err == -EAGAIN && !last)
+			return 0;
 		if (thread->tid != thread->process->tgid) /* Python's main thread begins, or ends */
 			credit = credit__of(&group.group, &thread->credit, item->row.time);
 	} else {
 		forker = forker_of(profile, thread->process);
-		err = forker ? bring_up(profile, forker) : 0;
+		err = forker ? bring_up(profile, forker, item->row.time) : 0;
 		credit = credit__of_child(&group.group, forker ? &forker->credit : NULL, item->row.time);
 	}
 	if (err && err != -EAGAIN)
@@ -317,4 +317,21 @@ int credits__decide(struct profile *profile, struct item *item, bool last)
 	item->caller = credit.caller ? thread_at(credit.caller) : NULL;
 	item->row.call = credit.caller ? credit.caller->seen.stack : 0;
 	return 0;
+}
+
+int credits__give(struct profile *profile, const struct record_sample *sample, struct item *item)
+{
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+
+	item->thread->credit.python |= python && python->n;
+	if (!(sample->flags & SAMPLE_NO_PYTHON) || item->thread->credit.python || !profile->options.rate)
+		return 0;
+	item->undecided = true;
+	profile->n_undecided++;
+	return profile->n_unfinished ? 0 : decide(profile, item, false, false);
+}
+
+int credits__decide(struct profile *profile, struct item *item, bool last)
+{
+	return decide(profile, item, true, last);
 }

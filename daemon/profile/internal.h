@@ -243,8 +243,9 @@ int unfinished__now(struct profile *profile, const struct record_sample *sample,
 
 /* credits.c: for whose call threads without Python work (credit/credit.h) */
 void credits__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack);
+void credits__ended(struct thread *thread, uint64_t time);
 void credits__left(struct thread *thread, const struct record_sample *sample, uint64_t key);
-void credits__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait, const struct part_wait *part);
+void credits__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait);
 void credits__made(struct profile *profile, struct thread *thread, const struct record_event *clone);
 /* A tick: who it worked for. */
 int credits__give(struct profile *profile, const struct record_sample *sample, struct item *item);

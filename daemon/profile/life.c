@@ -24,6 +24,7 @@ void life__end_thread(struct profile *profile, struct thread *thread, uint64_t t
 	if (thread->ending)
 		return;
 	thread->ending = true;
+	credits__ended(thread, time);
 	thread->end_time = time > thread->last ? time : thread->last;
 	profile->tasks.n_ending++;
 }

@@ -74,9 +74,9 @@ struct thread {
 	/* Whose call it works for, or who works for its (credits.c) */
 	struct credit_thread credit;
 	uint32_t credit_epoch;       /* of the nodes in it */
-	uint64_t left, left_key;     /* where it left its CPU since then, as waits.c keeps it; 0: nowhere */
+	struct credit_seen tick, off; /* where it was met last, and where it left its CPU */
+	uint64_t left, left_key;     /* a newer place where it left, as waits.c keeps it, which was not looked at; 0: none */
 	uint64_t rested;             /* since when it did last, before somebody woke it */
-	bool python;                 /* it was met with Python frames */
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */

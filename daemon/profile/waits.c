@@ -317,7 +317,7 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 	place = thread->waits ? find(thread->waits, wait->key) : NULL;
 	if (place)
 		place->used = wait->header.time;
-	credits__waited(profile, thread, wait, place && place->sample ? (const void *)record__part(place->sample, PART_WAIT) : NULL);
+	credits__waited(profile, thread, wait);
 	/* What was told of it may have been lost. */
 	room = wait->header.time - thread->last;
 	waited = wait->waited < room ? wait->waited : room;

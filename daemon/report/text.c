@@ -64,7 +64,8 @@ void text__place(const struct row_key *key, FILE *out)
 /* Which columns it has. */
 struct shape {
 	bool alone;   /* rows share the time among them: exclusive and inclusive would be the same */
-	bool counted; /* rows are compiles, phases, passes: how many, and how long by the clock */
+	bool counted; /* rows are compiles, phases, passes: how many, and their time by the other clock */
+	bool wall;    /* weights are wall time */
 };
 
 static struct shape shape_of(const struct report *report, enum report_by by)
@@ -73,6 +74,7 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
 		.counted = by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
 			   by == REPORT_TREE || by == REPORT_REPEAT,
+		.wall = report->wall,
 	};
 }
 
@@ -91,9 +93,9 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 	if (!shape.alone)
 		fprintf(out, " %7.2f", percent(rank->running, table->total));
 	if (shape.counted && rank->calls > 0)
-		fprintf(out, "%10.3f %7.*f", seconds(rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
+		fprintf(out, "%10.3f %7.*f", seconds(shape.wall ? rank->cpu : rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
 	else if (shape.counted)
-		fprintf(out, "%10.3f %7s", seconds(rank->elapsed), "");
+		fprintf(out, "%10.3f %7s", seconds(shape.wall ? rank->cpu : rank->elapsed), "");
 	fputs("  ", out);
 }
 
@@ -109,7 +111,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	if (!shape.alone)
 		at += fprintf(out, " %7s", "sum %");
 	if (shape.counted)
-		at += fprintf(out, "%10s %7s", "elapsed", "times");
+		at += fprintf(out, "%10s %7s", shape.wall ? "CPU" : "elapsed", "times");
 	fprintf(out, "  %s\n", report_names[table->by]);
 	return at;
 }
@@ -305,9 +307,10 @@ static void put_legend(const struct report *report, FILE *out)
 		"however\noften it is in the stack. How often something was called is not sampled, and not told.\n",
 		clock);
 	if (compiles)
-		fputs("Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
-		      "not be), and\n`elapsed` is the inclusive time by the clock: wall time, waiting included, summed over the threads.\n",
-		      out);
+		fprintf(out, "Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
+			     "not be), and\n%s\n",
+			report->wall ? "`CPU` is the inclusive CPU time, that of worker threads included, whose time by the clock is their caller's."
+				     : "`elapsed` is the inclusive time by the clock: wall time, waiting included; of worker threads, that of their caller.");
 	if (report->gil)
 		fputs("What ran without the GIL has no stacks (-g): it counts for the compile that went on, and for no phase, pass or "
 		      "function.\n",

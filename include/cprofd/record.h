@@ -267,8 +267,9 @@ struct record_wait {
 	__u64 arg;          /* as in part_wait: what is known without a stack */
 	__s32 syscall;
 	__u32 state;
+	__u32 args[2];      /* the second and the third argument, of its first stay */
 };
-_Static_assert(sizeof(struct record_wait) == 120, "record_wait");
+_Static_assert(sizeof(struct record_wait) == 128, "record_wait");
 
 /* At that time nothing lay there, and something is about to. */
 struct record_map {

@@ -37,7 +37,7 @@ static bool inside(struct credit_group *self, uint32_t inner, uint32_t outer)
 
 static struct scene begin(void)
 {
-	return (struct scene){.group = {next, inside, 2 * MS}};
+	return (struct scene){.group = {.next = next, .inside = inside, .quiet = 2 * MS}, .callers = {{.python = true}, {.python = true}}};
 }
 
 static void meet(struct credit_thread *thread, uint64_t time, uint32_t call, enum credit_state state, bool outside)
@@ -69,6 +69,16 @@ static void test_woken(void **state)
 	expect(&scene, 0, 4 * MS, 0, CREDIT_WOKEN);
 	expect(&scene, 1, 4 * MS, 1, CREDIT_WOKEN);
 	expect(&scene, 2, 4 * MS, 0, CREDIT_WOKEN);
+	/* Woken by one of which it was known only later whose work that did; and by a thread that turned out to have Python. */
+	scene.workers[1].n_leads = scene.workers[2].n_leads = 0;
+	credit__woken(&scene.workers[2], &scene.workers[1], 4 * MS);
+	credit__woken(&scene.workers[1], &scene.callers[1], 3 * MS);
+	expect(&scene, 2, 5 * MS, 1, CREDIT_WOKEN);
+	scene.callers[0].python = false;
+	credit__woken(&scene.workers[2], &scene.callers[0], 5 * MS);
+	scene.callers[0].python = true;
+	meet(&scene.callers[0], 5 * MS, 2, CREDIT_WAITS, true);
+	expect(&scene, 2, 5 * MS, 0, CREDIT_WOKEN);
 	/* Its call calls back into Python: it goes on. */
 	meet(&scene.callers[0], 5 * MS, 3, CREDIT_RUNS, false);
 	expect(&scene, 0, 6 * MS, 0, CREDIT_WOKEN);
@@ -111,9 +121,18 @@ static void test_only(void **state)
 	expect(&scene, 0, 5 * MS, 0, CREDIT_ONLY);
 	expect(&scene, 1, 5 * MS, -1, CREDIT_UNKNOWN);
 	/* Its wait is ended by the worker: whatever that does now is for another. */
-	credit__answered(&scene.callers[0], &scene.workers[0]);
+	credit__answered(&scene.callers[0], &scene.workers[0], 3 * MS - 1);
+	expect(&scene, 0, 5 * MS, 0, CREDIT_ONLY);
+	credit__answered(&scene.callers[0], &scene.workers[0], 6 * MS);
 	meet(&scene.callers[0], 6 * MS, 2, CREDIT_RUNS, true);
 	expect(&scene, 0, 7 * MS, 1, CREDIT_ONLY);
+	/* Both wait again, and it has not rested. */
+	credit__answered(&scene.callers[1], &scene.workers[0], 7 * MS + 1);
+	meet(&scene.callers[0], 7 * MS + 2, 2, CREDIT_WAITS, true);
+	meet(&scene.callers[1], 7 * MS + 3, 6, CREDIT_WAITS, true);
+	expect(&scene, 0, 8 * MS, 1, CREDIT_LIKELY);
+	/* What was before is told as it was then. */
+	expect(&scene, 0, 4 * MS, 0, CREDIT_ONLY);
 	/* Somebody woke it whom nobody knows. */
 	credit__woken(&scene.workers[0], NULL, 8 * MS);
 	meet(&scene.callers[0], 8 * MS, 2, CREDIT_WAITS, true);
@@ -135,6 +154,11 @@ static void test_quiet(void **state)
 	scene.callers[0].seen.over = true;
 	credit__woken(&scene.workers[0], NULL, 6 * MS);
 	expect(&scene, 0, 9 * MS, 0, CREDIT_ONLY);
+	/* Where somebody does, it is preempted. */
+	scene.group.switches = true;
+	credit__woken(&scene.workers[0], NULL, 10 * MS);
+	meet(&scene.callers[0], 10 * MS, 2, CREDIT_RUNS, true);
+	expect(&scene, 0, 19 * MS, -1, CREDIT_UNKNOWN);
 }
 
 static void test_child(void **state)
@@ -145,6 +169,8 @@ static void test_child(void **state)
 	(void)state;
 	credit = credit__of_child(&scene.group, NULL, 1 * MS);
 	assert_int_equal(credit.how, CREDIT_UNKNOWN);
+	/* The stacks of who made it wait for tables. */
+	assert_int_equal(credit__of_child(&scene.group, &scene.callers[0], 1 * MS).how, CREDIT_CHILD);
 	meet(&scene.callers[0], 1 * MS, 2, CREDIT_LISTENS, false);
 	credit = credit__of_child(&scene.group, &scene.callers[0], 2 * MS);
 	assert_int_equal(credit.how, CREDIT_CHILD);
