@@ -22,6 +22,23 @@ static double percent(double part, double whole)
 	return whole > 0 ? 100 * part / whole : 0;
 }
 
+/* Threads and processes that worked for calls of others. */
+static void put_worked(const struct report_file *file, FILE *out)
+{
+	uint64_t all = 0;
+	int how;
+
+	for (how = CREDIT_OWN + 1; how < CREDIT_HOW_COUNT; how++)
+		all += file->worked[how];
+	if (!all)
+		return;
+	fprintf(out, "    of that, %.3f s in worker threads and children, for calls that wait for them:", seconds((double)all));
+	for (how = CREDIT_OWN + 1, all = 0; how < CREDIT_HOW_COUNT; how++)
+		if (file->worked[how])
+			fprintf(out, "%s %.3f s %s", all++ ? "," : "", seconds((double)file->worked[how]), credit__name((enum credit_how)how));
+	fputc('\n', out);
+}
+
 static void put_file(const struct report *report, const struct report_file *file, FILE *out)
 {
 	const uint64_t waiting = file->wall - file->cpu;
@@ -45,6 +62,7 @@ static void put_file(const struct report *report, const struct report_file *file
 		fputs("\n    the recording ends in the middle; everything up to there is counted",
 		      out);
 	fputc('\n', out);
+	put_worked(file, out);
 }
 
 void text__place(const struct row_key *key, FILE *out)
