@@ -31,6 +31,7 @@ struct wait_place {
 	__u32 state;
 	__u32 count;
 	__u32 waker;
+	__u32 args[2];
 	__u64 taken;        /* its stack was */
 };
 
@@ -114,6 +115,8 @@ static __always_inline void wait_record(struct record_wait *to, const struct wai
 	to->arg = place->arg;
 	to->syscall = place->syscall;
 	to->state = place->state;
+	to->args[0] = place->args[0];
+	to->args[1] = place->args[1];
 }
 
 static __always_inline void wait_told(struct wait_place *place)
@@ -364,6 +367,8 @@ static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struc
 	place->taken = 0;
 	place->waker = 0;
 	place->arg = wait_registers(task)->di;
+	place->args[0] = (__u32)wait_registers(task)->si;
+	place->args[1] = (__u32)wait_registers(task)->dx;
 	place->syscall = (__s32)wait_registers(task)->orig_ax;
 	place->state = state;
 	return at;

@@ -466,6 +466,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 		return 0;
 	if (tgid == (__u32)parent->tgid) {
 		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
+		clone.old_tid = parent->pid;
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
 		return 0;
 	}
@@ -477,6 +478,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
 	fork.parent_tgid = parent->tgid;
 	fork.parent_exec = parent->self_exec_id;
+	fork.parent_tid = parent->pid;
 	bpf_ringbuf_output(&ring, &fork, sizeof(fork), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }

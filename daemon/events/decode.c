@@ -267,7 +267,8 @@ static int read_samples(struct event_decoder *decoder, const json_t *line,
 	for (i = 0; i < n; i++)
 		if (rows[i].thread >= decoder->next[EVENT_THREAD] ||
 		    rows[i].stack >= decoder->next[EVENT_STACKS] ||
-		    rows[i].unit >= decoder->next[EVENT_UNITS])
+		    rows[i].unit >= decoder->next[EVENT_UNITS] || rows[i].caller >= decoder->next[EVENT_THREAD] ||
+		    rows[i].call >= decoder->next[EVENT_STACKS])
 			return -EBADMSG;
 	samples->n = (uint32_t)n;
 	samples->rows = rows;

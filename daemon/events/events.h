@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 4
+#define EVENTS_MINOR 5
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -148,6 +148,8 @@ struct sample_row {
 	uint64_t cpu;                   /* its own CPU time in that span; wall - cpu is idle */
 	uint32_t thread, stack;
 	uint32_t class_id, unit, cause; /* 0: not determined */
+	/* Since 1.5: the call of another thread that it worked for (enum credit_how, credit/credit.h): by that thread, and where that is, a stack. */
+	uint32_t how, caller, call;
 };
 
 struct event_rows {

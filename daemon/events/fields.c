@@ -171,5 +171,8 @@ static const struct field columns[] = {
 	{"class", FIELD_U32, false, offsetof(struct sample_row, class_id)},
 	{"unit", FIELD_U32, false, offsetof(struct sample_row, unit)},
 	{"cause", FIELD_U32, false, offsetof(struct sample_row, cause)},
+	{"how", FIELD_U32, false, offsetof(struct sample_row, how)},
+	{"caller", FIELD_U32, false, offsetof(struct sample_row, caller)},
+	{"call", FIELD_U32, false, offsetof(struct sample_row, call)},
 };
 const struct field_list sample_columns = LIST(columns);

@@ -87,6 +87,7 @@ struct model {
 	struct unit_tree units;
 	uint32_t call_now; /* call of the sample, or CALL_NONE */
 	uint64_t time_now; /* of the sample */
+	uint32_t how_now, caller_now; /* for whom it worked (credit/credit.h): a thread's id here */
 
 	/* session */
 	int32_t pid;

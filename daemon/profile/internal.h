@@ -29,6 +29,8 @@ struct item {
 	bool end, waits;           /* waits: for its CPU time */
 	bool wait, ready;          /* of a thread on no CPU; ready: it was woken, or could run on */
 	uint32_t waker;            /* tid of who woke it; 0: not known */
+	struct thread *caller;     /* who it worked for (row.how, row.call) */
+	bool undecided;            /* ... is not known yet */
 };
 
 /* A sample that is read when tables are there. */
@@ -157,7 +159,7 @@ struct profile {
 	struct tables tables;
 	struct tasks tasks;
 	struct queue queue;
-	uint32_t n_unfinished;
+	uint32_t n_unfinished, n_undecided;
 	size_t unfinished_bytes;
 	bool wall;                        /* wall mode */
 	uint64_t waits_begin;             /* in it: when time lines begin */
@@ -238,7 +240,24 @@ int sample__place(struct profile *profile, struct thread *thread, const struct r
 		  const struct part_native_frames *native, bool again, uint32_t *ret_stack);
 bool profile__full(const struct profile *profile);
 
+int unfinished__now(struct profile *profile, const struct record_sample *sample, struct item *item);
+
+/* credits.c: for whose call threads without Python work (credit/credit.h) */
+void credits__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack);
+void credits__ended(struct thread *thread, uint64_t time);
+void credits__left(struct thread *thread, const struct record_sample *sample, uint64_t key);
+void credits__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait);
+void credits__made(struct profile *profile, struct thread *thread, const struct record_event *clone);
+/* A tick: who it worked for. */
+int credits__give(struct profile *profile, const struct record_sample *sample, struct item *item);
+/* Where a thread was, told again in its order among those that are not decided. */
+void credits__met(const struct profile *profile, const struct item *item);
+/* Once more, when stacks before it are known (last: for good). */
+int credits__decide(struct profile *profile, struct item *item, bool last);
+
 /* waits.c. Only in wall mode. */
+/* The stack that is kept of this key, if it is of that time; NULL: none. */
+const struct record_sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time);
 void waits__forget(struct profile *profile, struct thread *thread);
 int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample);
 int waits__place(struct profile *profile, struct item *item, const struct record_sample *sample,

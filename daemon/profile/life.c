@@ -24,6 +24,7 @@ void life__end_thread(struct profile *profile, struct thread *thread, uint64_t t
 	if (thread->ending)
 		return;
 	thread->ending = true;
+	credits__ended(thread, time);
 	thread->end_time = time > thread->last ? time : thread->last;
 	profile->tasks.n_ending++;
 }
@@ -154,6 +155,7 @@ static struct process *change_image(struct profile *profile, struct process *old
 	take_comm(process, thread, task->comm);
 	if (old) {
 		process->parent = process->parent ? process->parent : old->parent;
+		process->forker = old->forker;
 		life__end_process(profile, old, header->time);
 	}
 	return process;
@@ -250,6 +252,7 @@ int profile__fork(struct profile *profile, const struct record_fork *fork)
 	if (!child || !life__thread(profile, child, &fork->header))
 		return -ENOMEM;
 	child->parent = fork->parent_tgid;
+	child->forker = fork->parent_tid;
 	child->changed = true;
 	parent = forker(profile, fork, child);
 	if (!parent || child->name)
@@ -265,10 +268,14 @@ int profile__fork(struct profile *profile, const struct record_fork *fork)
 int profile__clone(struct profile *profile, const struct record_event *clone)
 {
 	struct process *process = life__process(profile, &clone->header);
+	struct thread *thread;
 
 	if (process && process->ended)
 		return 0;
-	return process && life__thread(profile, process, &clone->header) ? 0 : -ENOMEM;
+	thread = process ? life__thread(profile, process, &clone->header) : NULL;
+	if (thread)
+		credits__made(profile, thread, clone);
+	return thread ? 0 : -ENOMEM;
 }
 
 int profile__exit(struct profile *profile, const struct record_event *exit)

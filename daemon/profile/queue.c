@@ -95,7 +95,8 @@ int profile__drain(struct profile *profile, bool give_up)
 		struct item *item = queue__item(queue, queue->first);
 		struct thread *thread = item->thread;
 
-		if (item->waits || item->unfinished || item->row.stack > profile->tables.told_stacks)
+		if (item->waits || item->unfinished || item->undecided || item->row.stack > profile->tables.told_stacks ||
+		    item->row.call > profile->tables.told_stacks)
 			break;
 		thread->told = item->row.time > thread->told ? item->row.time : thread->told;
 		if (item->end) {
@@ -105,6 +106,7 @@ int profile__drain(struct profile *profile, bool give_up)
 			continue;
 		}
 		item->row.thread = thread->id;
+		item->row.caller = item->caller ? item->caller->id : 0;
 		err = classify__item(profile, item);
 		profile->rows[n++] = item->row;
 		if (!err && n == BATCH_ROWS)

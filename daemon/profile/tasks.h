@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cprofd/record.h"
+#include "credit/credit.h"
 
 #define TASKS_BUCKETS 1024u
 #define ID_NONE UINT32_MAX
@@ -21,6 +22,7 @@ struct process {
 	char *name;                  /* told by the engine; NULL: comm */
 	uint32_t id;                 /* in the epoch; ID_NONE: not told yet */
 	uint32_t tgid, parent, exec;
+	uint32_t forker;             /* tid of the thread of `parent` that made it; 0: not known */
 	uint32_t living;             /* threads without their thread_end */
 	uint64_t runtime, runtime_end; /* the interpreter's state; 0: not known */
 	struct gil_seen {
@@ -68,7 +70,13 @@ struct thread {
 	struct memo memo;
 	struct waits *waits;         /* waits.c; NULL: none */
 	uint64_t pthread;            /* its pthread_self(), or 0: not known */
-	uint32_t stack, stack_epoch; /* of its last tick, in wall mode */
+	uint32_t stack, stack_epoch; /* of its last tick */
+	/* Whose call it works for, or who works for its (credits.c) */
+	struct credit_thread credit;
+	uint32_t credit_epoch;       /* of the nodes in it */
+	struct credit_seen tick, off; /* where it was met last, and where it left its CPU */
+	uint64_t left, left_key;     /* a newer place where it left, as waits.c keeps it, which was not looked at; 0: none */
+	uint64_t rested;             /* since when it did last, before somebody woke it */
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */

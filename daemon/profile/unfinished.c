@@ -57,7 +57,13 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 	err = sample__place(profile, item->thread, sample, walked, again, &item->row.stack);
 	item->thread->stack = item->row.stack;
 	item->thread->stack_epoch = profile->epoch;
+	credits__ticked(profile, item->thread, sample, item->row.stack);
 	return err;
+}
+
+int unfinished__now(struct profile *profile, const struct record_sample *sample, struct item *item)
+{
+	return read_now(profile, sample, false, item);
 }
 
 static bool keep(struct profile *profile, const struct record_sample *sample, struct item *item)
@@ -102,21 +108,28 @@ int unfinished__read(struct profile *profile, const struct record_sample *sample
 int unfinished__run(struct profile *profile, uint64_t now, bool all)
 {
 	struct queue *queue = &profile->queue;
+	bool blocked = false;
 	uint64_t number;
 	int err = 0;
 
-	for (number = queue->first; !err && profile->n_unfinished && number < queue->end;
-	     number++) {
+	for (number = queue->first;
+	     !err && (profile->n_unfinished || (profile->n_undecided && !blocked)) && number < queue->end; number++) {
 		struct item *item = queue__item(queue, number);
 		const struct unfinished *unfinished = item->unfinished;
 
-		if (!unfinished)
+		if (item->undecided && !blocked)
+			err = credits__decide(profile, item, all || now >= item->row.time + PROFILE_FINISH_NS);
+		else if (!blocked && !unfinished && profile->n_undecided && !item->wait && !item->end)
+			credits__met(profile, item);
+		if (!unfinished || err)
 			continue;
 		err = read_now(profile, unfinished->sample, all || now >= unfinished->until, item);
-		if (err == -EAGAIN)
+		if (err == -EAGAIN) {
 			err = 0;
-		else
-			drop(profile, item);
+			blocked = true;
+			continue;
+		}
+		drop(profile, item);
 	}
 	return err;
 }

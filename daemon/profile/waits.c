@@ -107,6 +107,7 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct rec
 	holder = by_holder(profile, thread, part->holder);
 	if (holder)
 		waits__held(holder, sample->header.time);
+	credits__left(thread, sample, part->key);
 	place = take(profile, thread->waits, part->key);
 	place->used = sample->header.time;
 	if (profile->waits_bytes + sample->header.size > WAITS_BYTES)
@@ -117,6 +118,13 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct rec
 	memcpy(place->sample, sample, sample->header.size);
 	profile->waits_bytes += sample->header.size;
 	return 0;
+}
+
+const struct record_sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time)
+{
+	const struct wait_place *place = thread->waits ? find(thread->waits, key) : NULL;
+
+	return place && place->sample && place->sample->header.time == time ? place->sample : NULL;
 }
 
 /* --- its stack --- */
@@ -309,6 +317,7 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 	place = thread->waits ? find(thread->waits, wait->key) : NULL;
 	if (place)
 		place->used = wait->header.time;
+	credits__waited(profile, thread, wait);
 	/* What was told of it may have been lost. */
 	room = wait->header.time - thread->last;
 	waited = wait->waited < room ? wait->waited : room;

@@ -37,7 +37,7 @@ static int number_calls(struct report *report, uint32_t thread, uint32_t id)
 	outer = call->parent == CALL_NONE ? NULL : unit_tree__call(tree, call->parent);
 	call->number = outer ? outer->number : 0;
 	if (!err && unit_tree__node(tree, call->node).kind == UNIT_COMPILE) {
-		const struct compile compile = {.thread = thread,
+		const struct compile compile = {.thread = call->thread,
 						.node = call->node,
 						.parent = call->number,
 						.begin = call->begin,

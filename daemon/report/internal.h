@@ -2,8 +2,10 @@
 #ifndef CPROFD_REPORT_INTERNAL_H
 #define CPROFD_REPORT_INTERNAL_H
 
+#include "credit/credit.h"
 #include "report/table.h"
 #include "rules/rules.h"
+#include "units/shares.h"
 
 /* What is told of each recording. */
 struct report_file {
@@ -18,6 +20,7 @@ struct report_file {
 	uint32_t quiet_threads;       /* of these threads: how many hardly ran; in recordings of wall time alone */
 	uint64_t quiet_wall;	      /* ... and their part of wall */
 	struct times shown, left_out; /* left_out: by filters of samples */
+	uint64_t worked[CREDIT_HOW_COUNT]; /* CPU time of threads without Python, by how it was credited */
 	struct buf losses;	      /* JSON: the members of an object */
 	bool cut;
 	bool waits; /* its samples are ticks, and stretches of waiting */
@@ -85,6 +88,7 @@ struct report {
 	struct buf part_times;
 	struct intern compiled; /* struct compiled_key: threads x nodes of the unit tree */
 	struct buf compiled_times; /* struct compiled */
+	struct shares shares;      /* of workers, since their callers' last samples; units.c */
 	struct buf each;      /* struct compile, by number - 1 */
 	struct intern unnamed; /* struct compiled_key: compile's number x node whose name is not known yet */
 	struct buf unnamed_times; /* struct times */

@@ -138,7 +138,7 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 		err = err ?: put__ns(out, "inclusive_sd_ns", rank->inclusive_sd);
 	}
 	if (counted) {
-		err = err ?: put__ns(out, "elapsed_ns", rank->elapsed);
+		err = err ?: put__ns(out, "elapsed_ns", rank->elapsed) ?: put__ns(out, "cpu_ns", rank->cpu);
 		err = err ?: put__key(out, "calls") ?: buf__printf(out, "%.6g", rank->calls);
 	}
 	return err ?: put_each(out, table, rank, counted);

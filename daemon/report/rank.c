@@ -52,6 +52,7 @@ static void add_means(const struct table *table, struct rank *rank)
 		const struct row_times *times = table__times(table, rank->row, i);
 
 		rank->elapsed += (double)times->inclusive.wall / table->files;
+		rank->cpu += (double)times->inclusive.cpu / table->files;
 		rank->calls += (double)times->calls / table->files;
 	}
 }

@@ -85,6 +85,7 @@ struct report *report__free(struct report *report)
 	intern__free(&report->thread_names);
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
+	shares__free(&report->shares);
 	buf__free(&report->focused);
 	buf__free(&report->quiet);
 	buf__free(&report->stack);
@@ -129,6 +130,8 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 
 	if (err || part.class_id >= PART_LEFT_OUT || quiet__is(report, thread->id))
 		return err;
+	if (model->how_now < CREDIT_HOW_COUNT)
+		report->file[report->read].worked[model->how_now] += cpu;
 	return add_to(&report->cells, &report->cell_times, &cell, sizeof(cell), &times);
 }
 
@@ -149,6 +152,7 @@ static int fold(struct model *model)
 	}
 	intern__free(&report->cells);
 	buf__clear(&report->cell_times);
+	shares__free(&report->shares); /* numbers of calls are others in the next epoch */
 	return err;
 }
 

@@ -35,6 +35,7 @@ struct rank {
 	double exclusive_sd, inclusive_sd; /* standard deviation between recordings */
 	double running;			   /* exclusive time of the rows up to here */
 	double elapsed, calls;		   /* inclusive wall time; of compiles, phases and passes their number */
+	double cpu;			   /* inclusive CPU time */
 };
 
 struct table {

@@ -22,6 +22,23 @@ static double percent(double part, double whole)
 	return whole > 0 ? 100 * part / whole : 0;
 }
 
+/* Threads and processes that worked for calls of others. */
+static void put_worked(const struct report_file *file, FILE *out)
+{
+	uint64_t all = 0;
+	int how;
+
+	for (how = CREDIT_OWN + 1; how < CREDIT_HOW_COUNT; how++)
+		all += file->worked[how];
+	if (!all)
+		return;
+	fprintf(out, "    of that, %.3f s in worker threads and children, for calls that wait for them:", seconds((double)all));
+	for (how = CREDIT_OWN + 1, all = 0; how < CREDIT_HOW_COUNT; how++)
+		if (file->worked[how])
+			fprintf(out, "%s %.3f s %s", all++ ? "," : "", seconds((double)file->worked[how]), credit__name((enum credit_how)how));
+	fputc('\n', out);
+}
+
 static void put_file(const struct report *report, const struct report_file *file, FILE *out)
 {
 	const uint64_t waiting = file->wall - file->cpu;
@@ -45,6 +62,7 @@ static void put_file(const struct report *report, const struct report_file *file
 		fputs("\n    the recording ends in the middle; everything up to there is counted",
 		      out);
 	fputc('\n', out);
+	put_worked(file, out);
 }
 
 void text__place(const struct row_key *key, FILE *out)
@@ -64,7 +82,8 @@ void text__place(const struct row_key *key, FILE *out)
 /* Which columns it has. */
 struct shape {
 	bool alone;   /* rows share the time among them: exclusive and inclusive would be the same */
-	bool counted; /* rows are compiles, phases, passes: how many, and how long by the clock */
+	bool counted; /* rows are compiles, phases, passes: how many, and their time by the other clock */
+	bool wall;    /* weights are wall time */
 };
 
 static struct shape shape_of(const struct report *report, enum report_by by)
@@ -73,6 +92,7 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
 		.counted = by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
 			   by == REPORT_TREE || by == REPORT_REPEAT,
+		.wall = report->wall,
 	};
 }
 
@@ -91,9 +111,9 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 	if (!shape.alone)
 		fprintf(out, " %7.2f", percent(rank->running, table->total));
 	if (shape.counted && rank->calls > 0)
-		fprintf(out, "%10.3f %7.*f", seconds(rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
+		fprintf(out, "%10.3f %7.*f", seconds(shape.wall ? rank->cpu : rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
 	else if (shape.counted)
-		fprintf(out, "%10.3f %7s", seconds(rank->elapsed), "");
+		fprintf(out, "%10.3f %7s", seconds(shape.wall ? rank->cpu : rank->elapsed), "");
 	fputs("  ", out);
 }
 
@@ -109,7 +129,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	if (!shape.alone)
 		at += fprintf(out, " %7s", "sum %");
 	if (shape.counted)
-		at += fprintf(out, "%10s %7s", "elapsed", "times");
+		at += fprintf(out, "%10s %7s", shape.wall ? "CPU" : "elapsed", "times");
 	fprintf(out, "  %s\n", report_names[table->by]);
 	return at;
 }
@@ -306,9 +326,10 @@ static void put_legend(const struct report *report, FILE *out)
 		"however\noften it is in the stack. How often something was called is not sampled, and not told.\n",
 		clock);
 	if (compiles)
-		fputs("Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
-		      "not be), and\n`elapsed` is the inclusive time by the clock: wall time, waiting included, summed over the threads.\n",
-		      out);
+		fprintf(out, "Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
+			     "not be), and\n%s\n",
+			report->wall ? "`CPU` is the inclusive CPU time, that of worker threads included, whose time by the clock is their caller's."
+				     : "`elapsed` is the inclusive time by the clock: wall time, waiting included; of worker threads, that of their caller.");
 	if (report->gil)
 		fputs("What ran without the GIL has no stacks (-g): it counts for the compile that went on, and for no phase, pass or "
 		      "function.\n",

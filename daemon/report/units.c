@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "classes/classes.h"
+#include "credit/credit.h"
 #include "report/internal.h"
 
 #define ROW_NO_NAME "(name unknown)"
@@ -55,32 +56,68 @@ static bool in_native_code(const struct model *model)
 		       class__name(CLASS_COMPILER));
 }
 
+static int add_time(struct report *report, uint32_t thread, uint32_t id, const struct times *times, bool native)
+{
+	struct unit_tree *tree = &report->model->units;
+	struct unit_call *call = id == CALL_NONE ? NULL : unit_tree__call(tree, id);
+	int err = add_to(report, thread, call ? call->node : 0, times, call && native, 0);
+
+	return err || !call || !compiles__wanted(report) ? err : compiles__sampled(report, call->thread, id, times);
+}
+
+/* What a worker did is its call's and its class's. */
+#define WORD_NATIVE (1ull << 63)
+static uint64_t share__word(uint32_t thread, uint32_t call, bool native)
+{
+	return (native ? WORD_NATIVE : 0) | (uint64_t)(thread & 0x7fffffff) << 32 | call;
+}
+
+/* Of the time that a thread did not run, what its workers did meanwhile has a part: *times has the rest. */
+static int divide(struct report *report, uint32_t thread, struct times *times)
+{
+	const struct share *share;
+	struct times part = {};
+	uint32_t n, i;
+	int err = 0;
+
+	share = shares__divide(&report->shares, thread, times->wall - times->cpu, &n);
+	for (i = 0; i < n && !err; i++) {
+		part.wall = share[i].cpu;
+		times->wall -= part.wall;
+		err = add_time(report, share[i].of >> 32 & 0x7fffffff, (uint32_t)share[i].of, &part, share[i].of & WORD_NATIVE);
+	}
+	return err;
+}
+
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
 		   uint64_t shown)
 {
 	static const struct times none = {};
-	const struct times times = {ran, shown > ran ? shown : ran};
+	struct times times = {ran, shown > ran ? shown : ran};
 	struct unit_call *call = NULL;
 	struct report *report = model->ctx;
+	bool native = model->call_now != CALL_NONE && in_native_code(model);
 	uint32_t at;
-	int err;
+	int err = 0;
 
 	/* A filter chose other samples; outside of the window. */
 	if ((model->filter && (stack == model->left_out || stack == model->not_sampled)) ||
 	    !times.wall)
 		return 0;
-	if (model->call_now != CALL_NONE)
-		call = unit_tree__call(&model->units, model->call_now);
-	err = add_to(report, thread->id, call ? call->node : 0, &times, call && in_native_code(model), 0);
+	if (credit__is_given(model->how_now) && model->call_now != CALL_NONE) {
+		times.wall = 0;
+		err = shares__add(&report->shares, model->caller_now, share__word(thread->id, model->call_now, native), ran);
+	} else {
+		err = divide(report, thread->id, &times);
+	}
+	err = err ?: add_time(report, thread->id, model->call_now, &times, native);
 	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
 		call = unit_tree__call(&model->units, at);
 		if (call->met)
 			break; /* and so are those that it is in */
 		call->met = true;
-		err = add_to(report, thread->id, call->node, &none, false, 1);
+		err = add_to(report, call->thread, call->node, &none, false, 1);
 	}
-	if (!err && compiles__wanted(report) && model->call_now != CALL_NONE)
-		err = compiles__sampled(report, thread->id, model->call_now, &times);
 	return err;
 }
 
@@ -258,7 +295,7 @@ int units__add(struct report *report)
 		err = add_calls(report, node, sum->calls);
 		if (report__wants(report, REPORT_TREE))
 			err = err ?: tree__calls(report, node, sum->calls);
-		if (!sum->self.wall)
+		if (!sum->self.wall && !sum->self.cpu)
 			continue;
 		err = err
 			      ?: (node ? add_path(report, node, &sum->self)

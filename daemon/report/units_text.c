@@ -62,7 +62,7 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 
 		fprintf(out, "%11.3f%11.3f %6.2f%11.3f ", rank->exclusive / 1e9,
 			rank->inclusive / 1e9, percent(rank->inclusive, table->total),
-			rank->elapsed / 1e9);
+			(report->wall ? rank->cpu : rank->elapsed) / 1e9);
 		if (rank->calls > 0)
 			fprintf(out, "%7.*f", rank->calls < 10 && table->files > 1, rank->calls);
 		else
@@ -91,7 +91,7 @@ static void put_tree(const struct report *report, const struct table *table, FIL
 		fputs("    none\n", out);
 	else
 		fprintf(out, "%11s%11s %6s%11s %7s  tree\n", "exclusive", "inclusive", "%",
-			"elapsed", "times");
+			report->wall ? "CPU" : "elapsed", "times");
 	put_branch(report, report->top, 0, out);
 }
 
@@ -191,15 +191,15 @@ static void put_repeats(const struct report *report, const struct table *table, 
 		fputs("    none\n", out);
 		return;
 	}
-	fprintf(out, "%11s %6s%11s%11s %7s  repeat\n", "exclusive", "%", "inclusive", "elapsed",
-		"times");
+	fprintf(out, "%11s %6s%11s%11s %7s  repeat\n", "exclusive", "%", "inclusive",
+		report->wall ? "CPU" : "elapsed", "times");
 	for (i = 0; i < table->n_ranks; i++) {
 		const struct rank *rank = &table->ranks[i];
 		struct row_key key = table__key(table, rank->row);
 
 		fprintf(out, "%11.3f %6.2f%11.3f%11.3f %7.*f  ", rank->exclusive / 1e9,
 			percent(rank->exclusive, table->total), rank->inclusive / 1e9,
-			rank->elapsed / 1e9, rank->calls < 10 && table->files > 1, rank->calls);
+			(report->wall ? rank->cpu : rank->elapsed) / 1e9, rank->calls < 10 && table->files > 1, rank->calls);
 		put_unit(&key, UNIT_WIDTH, out);
 		fputc('\n', out);
 		put_saved(report, &key, rank, out);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/slots.h"
+#include "credit/credit.h"
 #include "units/units.h"
 
 /* A text that is kept once; id 0 is "". */
@@ -119,6 +120,9 @@ struct thread_units {
 	uint32_t tid, n;
 	uint64_t last;           /* time of its last tick */
 	struct open_unit *open;  /* outermost first; UNITS_DEPTH_MAX */
+	/* It works for another thread: what is open here is inside of a unit there. 0: it is not. */
+	uint32_t outer;
+	uint32_t outer_rule;     /* of the compile that is in; RULE_NONE: of none */
 };
 
 struct units {

@@ -70,8 +70,8 @@ static void add_values(const struct units *units, uint32_t stack, struct mark *m
 }
 
 /* A pass inside of itself (GVNPass::runImpl below GVNLegacyPass::runOnFunction) is one; a phase or a pass of no compile
- * is none of ours. */
-static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32_t n)
+ * is none of ours. `inside`: all of them are in a compile. */
+static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32_t n, bool inside)
 {
 	uint32_t i, kept = 0;
 
@@ -79,7 +79,7 @@ static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32
 		const struct rule *rule = rules__get(units->rules, marks[i].rule);
 		const struct function_info *info = &units->functions[marks[i].function];
 
-		if (rule->kind != RULE_UNIT && !kept)
+		if (rule->kind != RULE_UNIT && !kept && !inside)
 			continue;
 		if (rule->kind == RULE_PASS && kept && info->text == units->functions[marks[kept - 1].function].text)
 			continue;
@@ -214,6 +214,8 @@ static const char *compiler_of(const struct units *units, const struct thread_un
 {
 	uint32_t i = thread->n;
 
+	if (rule->kind == RULE_PASS && thread->outer && thread->outer_rule != RULE_NONE)
+		rule = rules__get(units->rules, thread->outer_rule);
 	while (rule->kind == RULE_PASS && i > 0)
 		if (thread->open[--i].row.kind == RULE_UNIT) {
 			rule = rules__get(units->rules, thread->open[i].rule);
@@ -244,12 +246,12 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	if (!open->value.name && (!units->functions[mark->function].valued || !rules__values(&rule->name)))
 		open->value.name = units->functions[mark->function].text;
 	open->row = (struct unit_row){
-		.parent = thread->n ? thread->open[thread->n - 1].id : 0,
+		.parent = thread->n ? thread->open[thread->n - 1].id : thread->outer,
 		.thread = thread_id,
 		.kind = (uint8_t)rule->kind,
 		.compiler = compiler_of(units, thread, rule),
 		.time = time,
-		.trigger = thread->n ? 0 : find_trigger(units, mark->stack, rule->compiler),
+		.trigger = thread->n || thread->outer ? 0 : find_trigger(units, mark->stack, rule->compiler),
 	};
 	put_value(units, &open->value, &open->row);
 	units->rows[units->n_rows++] = open->row;
@@ -279,6 +281,55 @@ static int learn(struct units *units, struct open_unit *open, const struct mark 
 	return 0;
 }
 
+static int open_room(struct thread_units *thread)
+{
+	if (!thread->open)
+		thread->open = calloc(UNITS_DEPTH_MAX, sizeof(*thread->open));
+	return thread->open ? 0 : -ENOMEM;
+}
+
+/* A worker belongs to what its caller is in: of the caller's units those that the call's stack has, too; what the call has
+ * beyond, and no sample of the caller has told of yet, begins. */
+static int find_outer(struct units *units, struct thread_units *worker, const struct sample_row *row)
+{
+	struct thread_units *caller = &units->threads[row->caller];
+	struct mark marks[UNITS_DEPTH_MAX];
+	uint32_t n = row->call ? find_marks(units, row->call, marks) : 0, i, outer = 0;
+	int err = 0;
+
+	if (row->call && units->stacks[row->call - 1].cut)
+		n = 0;
+	n = drop_marks(units, marks, n, false);
+	for (i = 0; i < n && i < caller->n && goes_on(units, &caller->open[i], &marks[i]); i++)
+		;
+	if (i == caller->n && i < n) {
+		err = open_room(caller);
+		for (; !err && i < n; i++) {
+			err = begin_unit(units, row->caller, caller, &marks[i], row->time, 0, false);
+			if (!err)
+				caller->open[i].last = row->time;
+		}
+	}
+	if (!err && i)
+		outer = caller->open[i - 1].id;
+	else if (!err && !n && caller->n) /* its stack is not known */
+		outer = caller->open[caller->n - 1].id, i = caller->n;
+	if (worker->outer != outer)
+		err = err ?: end_units(units, worker, 0);
+	worker->outer = outer;
+	worker->outer_rule = RULE_NONE;
+	while (i-- > 0 && worker->outer_rule == RULE_NONE)
+		if (caller->open[i].row.kind == RULE_UNIT)
+			worker->outer_rule = caller->open[i].rule;
+	return err;
+}
+
+static int leave_outer(struct units *units, struct thread_units *thread)
+{
+	thread->outer = 0;
+	return end_units(units, thread, 0);
+}
+
 int tree__sample(struct units *units, struct sample_row *row)
 {
 	struct thread_units *thread = &units->threads[row->thread];
@@ -294,13 +345,20 @@ int tree__sample(struct units *units, struct sample_row *row)
 
 	if (!row->cause)
 		thread->last = row->time;
-	if (!n && !thread->n)
-		return 0;
+	if (thread->outer && row->cause) /* a worker's rest, or a pause in its work */
+		return row->wall < units->tick ? 0 : leave_outer(units, thread);
+	if (credit__is_given(row->how) && row->caller != row->thread)
+		err = find_outer(units, thread, row);
+	else if (thread->outer)
+		err = leave_outer(units, thread);
+	row->unit = thread->outer;
+	if (err || (!n && !thread->n))
+		return err;
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
 		/* What it lacks may be of what goes on: it ends nothing, and counts for the innermost compile. */
 		for (i = thread->n; i && thread->open[i - 1].row.kind != RULE_UNIT; i--)
 			;
-		row->unit = i ? thread->open[i - 1].id : 0;
+		row->unit = i ? thread->open[i - 1].id : thread->outer;
 		for (; i; i--)
 			thread->open[i - 1].last = row->time;
 		return 0;
@@ -310,19 +368,17 @@ int tree__sample(struct units *units, struct sample_row *row)
 				     : read__take(units, thread->tid, row->time);
 	if (row->stack)
 		add_values(units, row->stack, marks, n, waiting);
-	n = drop_marks(units, marks, n);
-	if (!thread->open) {
-		thread->open = calloc(UNITS_DEPTH_MAX, sizeof(*thread->open));
-		if (!thread->open)
-			return -ENOMEM;
-	}
+	n = drop_marks(units, marks, n, thread->outer != 0);
+	err = open_room(thread);
+	if (err)
+		return err;
 	for (i = 0; !err && i < n && i < thread->n && goes_on(units, &thread->open[i], &marks[i]); i++)
 		err = learn(units, &thread->open[i], &marks[i]);
 	if (err)
 		return err;
 	if (row->cause && row->wall < units->tick) {
 		/* Short waits are told by place, which is not their order in time (docs/waits.md): they end and begin nothing. */
-		row->unit = i ? thread->open[i - 1].id : 0;
+		row->unit = i ? thread->open[i - 1].id : thread->outer;
 		for (; i; i--)
 			thread->open[i - 1].last = row->time;
 		return 0;
@@ -338,7 +394,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? since : 0, doubted);
 	for (i = 0; i < thread->n; i++)
 		thread->open[i].last = row->time;
-	row->unit = thread->n ? thread->open[thread->n - 1].id : 0;
+	row->unit = thread->n ? thread->open[thread->n - 1].id : thread->outer;
 	return err;
 }
 

@@ -226,7 +226,8 @@ static int take_samples(struct units *units, const struct event_samples *samples
 		for (i = 0; !err && i < n; i++) {
 			struct sample_row *row = &units->samples[i];
 
-			if (row->thread >= units->n_threads || row->stack > units->n_stacks)
+			if (row->thread >= units->n_threads || row->stack > units->n_stacks || row->caller >= units->n_threads ||
+			    row->call > units->n_stacks)
 				return -EBADMSG;
 			row->unit = 0;
 			err = tree__sample(units, row);

@@ -5,6 +5,7 @@
 
 #include "classes/classes.h"
 #include "units/internal.h"
+#include "units/shares.h"
 
 struct open_row {
 	uint32_t parent, name, signature, compiler;
@@ -24,6 +25,7 @@ struct units_table {
 	uint32_t n_lines, lines_capacity;
 	struct slots slots;
 	uint64_t native[CLASSES_MAX / 64]; /* classes of a compiler's native code: bits, by id */
+	struct shares shares;              /* of workers: by unit */
 	uint64_t no_pass;                  /* ns of wall time: in such code, in a compile, in no pass that is known */
 };
 
@@ -50,6 +52,7 @@ struct units_table *units_table__free(struct units_table *table)
 	free(table->rows);
 	free(table->lines);
 	free(table->slots.slots);
+	shares__free(&table->shares);
 	free(table);
 	return NULL;
 }
@@ -133,6 +136,7 @@ static int close_epoch(struct units_table *table)
 		}
 	}
 	table->n_rows = 0;
+	shares__free(&table->shares);
 	return 0;
 }
 
@@ -172,31 +176,31 @@ static void add_classes(struct units_table *table, const struct event_rows *rows
 	}
 }
 
-static void add_no_pass(struct units_table *table, const struct sample_row *sample)
+static void add_no_pass(struct units_table *table, uint32_t unit, uint32_t class_id, uint64_t wall)
 {
-	uint32_t at = sample->unit, id = sample->class_id;
+	uint32_t at = unit;
 
-	if (id >= CLASSES_MAX || !(table->native[id / 64] >> id % 64 & 1))
+	if (class_id >= CLASSES_MAX || !(table->native[class_id / 64] >> class_id % 64 & 1))
 		return;
 	for (; at && table->rows[at - 1].kind != RULE_UNIT; at = table->rows[at - 1].parent)
 		if (table->rows[at - 1].kind == RULE_PASS)
 			return;
 	if (at)
-		table->no_pass += sample->wall;
+		table->no_pass += wall;
 }
 
-/* A sample's wall time, to the units that it is of: what was before the begin of one is of the unit around it. */
-static void add_sample(struct units_table *table, const struct sample_row *sample)
+/* Wall time that ends at `time`, to the units that it is of: what was before the begin of one is of the unit around it. */
+static void add_time(struct units_table *table, uint32_t unit, uint64_t time, uint64_t wall)
 {
 	uint64_t given = 0;
 	uint32_t at;
 
-	for (at = sample->unit; at; at = table->rows[at - 1].parent) {
+	for (at = unit; at; at = table->rows[at - 1].parent) {
 		struct open_row *row = &table->rows[at - 1];
-		uint64_t own = sample->time > row->begin ? sample->time - row->begin : 0;
+		uint64_t own = time > row->begin ? time - row->begin : 0;
 
-		if (own > sample->wall)
-			own = sample->wall;
+		if (own > wall)
+			own = wall;
 		if (own > given) {
 			row->self += own - given;
 			given = own;
@@ -204,11 +208,31 @@ static void add_sample(struct units_table *table, const struct sample_row *sampl
 	}
 }
 
+static int add_sample(struct units_table *table, const struct sample_row *sample)
+{
+	uint64_t idle = sample->wall > sample->cpu ? sample->wall - sample->cpu : 0, left = sample->wall;
+	const struct share *share;
+	uint32_t n, i;
+
+	if (credit__is_given(sample->how))
+		return shares__add(&table->shares, sample->caller, (uint64_t)sample->class_id << 32 | sample->unit, sample->cpu);
+	share = shares__divide(&table->shares, sample->thread, idle, &n);
+	for (i = 0; i < n; i++) {
+		add_time(table, (uint32_t)share[i].of, sample->time, share[i].cpu);
+		add_no_pass(table, (uint32_t)share[i].of, (uint32_t)(share[i].of >> 32), share[i].cpu);
+		left -= share[i].cpu;
+	}
+	add_time(table, sample->unit, sample->time, left);
+	add_no_pass(table, sample->unit, sample->class_id, left);
+	return 0;
+}
+
 int units_table__event(struct units_table *table, const struct event *event)
 {
 	const struct event_samples *samples = &event->samples;
 	struct open_row *row;
 	uint32_t i;
+	int err;
 
 	switch (event->kind) {
 	case EVENT_SESSION:
@@ -230,10 +254,8 @@ int units_table__event(struct units_table *table, const struct event *event)
 		return 0;
 	case EVENT_SAMPLES:
 		for (i = 0; i < samples->n; i++)
-			if (samples->rows[i].unit <= table->n_rows) {
-				add_sample(table, &samples->rows[i]);
-				add_no_pass(table, &samples->rows[i]);
-			}
+			if (samples->rows[i].unit <= table->n_rows && (err = add_sample(table, &samples->rows[i])))
+				return err;
 		return 0;
 	default:
 		return 0;

@@ -219,6 +219,8 @@ struct record_fork {
 	struct record_header header; /* task: the child */
 	__u32 parent_tgid;
 	__u32 parent_exec;
+	__u32 parent_tid;   /* the thread that forked */
+	__u32 _pad;
 };
 
 struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
@@ -226,7 +228,7 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 	__u64 cpu_time;     /* EXIT: final sum_exec_runtime; EXEC: that of the caller so far */
 	__u32 group_dead;   /* EXIT: the last thread of its process */
 	__s32 exit_code;
-	__u32 old_tid;      /* EXEC: the tid of the thread that called it */
+	__u32 old_tid;      /* EXEC: the tid of the thread that called it; CLONE: of the one that made this one */
 	__u32 _pad;
 };
 
@@ -265,8 +267,9 @@ struct record_wait {
 	__u64 arg;          /* as in part_wait: what is known without a stack */
 	__s32 syscall;
 	__u32 state;
+	__u32 args[2];      /* the second and the third argument, of its first stay */
 };
-_Static_assert(sizeof(struct record_wait) == 120, "record_wait");
+_Static_assert(sizeof(struct record_wait) == 128, "record_wait");
 
 /* At that time nothing lay there, and something is about to. */
 struct record_map {

@@ -84,6 +84,7 @@ class Told:
     def __init__(self, events):
         self.units, self.samples = [None], collections.defaultdict(list)  # by tid; a sample without a cause is a tick
         self.leaves = collections.Counter()  # ticks by innermost unit
+        self.hows = collections.Counter()  # ticks of threads without Python, by how they were credited
         self.cpu = self.locked = 0  # locked: ticks in Numba's compiler lock, by the functions that take it
         self.begin_epoch()
         for event in events:
@@ -142,11 +143,12 @@ class Told:
 
     def take(self, event):
         when, none = 0, [0] * len(event["t"])
-        columns = [event.get(name, none) for name in ("thread", "unit", "cpu", "cause", "stack")]
-        for delta, thread, number, cpu, cause, stack in zip(event["t"], *columns):
+        columns = [event.get(name, none) for name in ("thread", "unit", "cpu", "cause", "stack", "how")]
+        for delta, thread, number, cpu, cause, stack, how in zip(event["t"], *columns):
             when += delta
             at = self.ids[number]
             self.cpu += cpu
+            self.hows[how] += how != 0
             if not cause:
                 self.samples[self.tids[thread]].append(when)
                 self.leaves[at] += 1

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "credit/credit.h"
 #include "records.h"
 #include "units/units.h"
 
@@ -234,6 +235,39 @@ static void short_waits_begin_and_end_nothing(void **state)
 	assert_string_equal(s->keep.words, "+1=compile<0@8000000 +2=parse<1@8000000 +3=emit<1@9300000 2 1 0 2 3 -2@9300000 ");
 }
 
+static void works(struct state *s, uint32_t how, uint32_t call, uint32_t cause, const char *expected)
+{
+	struct sample_row row = {.time = s->now += 10, .wall = 10, .cpu = 10, .thread = 1, .stack = 13, .how = how, .call = call, .cause = cause};
+
+	s->keep.words[0] = '\0';
+	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
+	assert_string_equal(s->keep.words, expected);
+}
+
+/* A worker's passes are in what its caller is in. */
+static void workers(void **state)
+{
+	static const struct stack_row stack = {0, 3};
+	struct state *s = *state;
+
+	send_tables(s);
+	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.id = 1, .tid = 8, .name = ""}});
+	send_rows(s, EVENT_STACKS, 13, 1, &stack);
+	works(s, CREDIT_UNKNOWN, 0, 0, "0 ");
+	samples(s, "3", "+1=compile<0@10 +2=parse<1@10 2 ");
+	works(s, CREDIT_WOKEN, 3, 0, "+3=A<2@20 3 ");
+	works(s, CREDIT_WOKEN, 3, 0, "3 ");
+	works(s, 0, 0, 5, "0 -3@40 ");
+	works(s, CREDIT_ONLY, 3, 0, "+4=A<2@50 4 ");
+	/* Its caller has gone on to a phase that no sample has told of yet; and into a compile inside of the phase. */
+	works(s, CREDIT_ONLY, 8, 0, "+5=A<1@60 5 -4@60 ");
+	works(s, CREDIT_ONLY, 4, 0, "+6=compile<2@80 +7=A<6@70 7 -5@70 ");
+	samples(s, "4", "6 ");
+	works(s, CREDIT_UNKNOWN, 0, 0, "0 -7@80 ");
+	/* Of the call's stack nothing is known. */
+	works(s, CREDIT_LIKELY, 0, 0, "+8=A<6@100 8 ");
+}
+
 static void refused(void **state)
 {
 	struct state *s = *state;
@@ -250,9 +284,9 @@ static void sums(void **state)
 		{2, 0, RULE_UNIT, "C", "g", "", 0, 0, "", 0},	 {3, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0},
 	};
 	const struct sample_row samples[] = {
-		{10, 10, 0, 0, 0, 0, 1, 0}, {20, 10, 0, 0, 0, 0, 2, 0}, {30, 10, 0, 0, 0, 0, 3, 0}, {40, 10, 0, 0, 0, 0, 4, 0}};
+		{10, 10, 0, 0, 0, 0, 1, 0, 0, 0, 0}, {20, 10, 0, 0, 0, 0, 2, 0, 0, 0, 0}, {30, 10, 0, 0, 0, 0, 3, 0, 0, 0, 0}, {40, 10, 0, 0, 0, 0, 4, 0, 0, 0, 0}};
 	const struct unit_row late[] = {{0, 0, RULE_UNIT, "C", "h", "", 70, 0, "", 0}, {1, 0, RULE_UNIT, "C", "i", "", 98, 0, "", 0}};
-	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0};
+	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0, 0, 0, 0};
 	const struct units_line *lines;
 	struct units_table *table;
 	uint32_t n;
@@ -282,6 +316,38 @@ static void sums(void **state)
 	assert_int_equal(lines[1].exclusive, 28);
 	assert_string_equal(lines[3].name, "i");
 	assert_int_equal(lines[3].inclusive, 2);
+	units_table__free(table);
+}
+
+/* What a worker did has a part of the time that its caller waited meanwhile, at most what it ran. */
+static void shared_out(void **state)
+{
+	const struct unit_row rows[] = {{0, 0, RULE_UNIT, "C", "f", "", 0, 0, "", 0},
+					{1, 1, RULE_PASS, "C", "p", "", 0, 0, "", 0},
+					{1, 2, RULE_PASS, "C", "q", "", 0, 0, "", 0}};
+	const struct sample_row samples[] = {
+		{.time = 10, .wall = 10, .cpu = 10, .unit = 1},
+		{.time = 20, .wall = 20, .cpu = 10, .thread = 1, .unit = 2, .how = CREDIT_WOKEN},
+		{.time = 30, .wall = 30, .cpu = 30, .thread = 2, .unit = 3, .how = CREDIT_WOKEN},
+		{.time = 30, .wall = 20, .unit = 1, .cause = 5},
+		{.time = 40, .wall = 10, .cpu = 5, .thread = 2, .unit = 3, .how = CREDIT_ONLY},
+		{.time = 50, .wall = 20, .cpu = 0, .unit = 1, .cause = 5},
+	};
+	const struct units_line *lines;
+	struct units_table *table;
+	uint32_t n;
+
+	assert_int_equal(units_table__new(&table), 0);
+	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 3, rows}}), 0);
+	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {6, samples}}), 0);
+	assert_int_equal(units_table__lines(table, RULE_UNIT, &lines, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(lines[0].inclusive, 50);
+	assert_int_equal(units_table__lines(table, RULE_PASS, &lines, &n), 0);
+	assert_int_equal(n, 2);
+	assert_string_equal(lines[0].name, "q");
+	assert_int_equal(lines[0].exclusive, 15 + 5);
+	assert_int_equal(lines[1].exclusive, 5);
 	units_table__free(table);
 }
 
@@ -504,7 +570,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
-		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(short_waits_begin_and_end_nothing), TEST(once), cmocka_unit_test(sums), cmocka_unit_test(marks),
+		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
 		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values), cmocka_unit_test(named_late),
 	};
 

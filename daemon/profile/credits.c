@@ -1,0 +1,337 @@
+/* What credit/credit.h decides by, from records: where threads are met, who woke whom, who made whom. Stacks are looked at when somebody
+ * asks whose work a worker does, and not before. */
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "collect/collect.h"
+#include "profile/internal.h"
+#include "wait/wait.h"
+
+#define QUIET_PERIODS 5u / 2u
+#define FORKS_MAX 8u /* processes between a child and who waits for it */
+
+/* Ids of a new epoch are others. */
+static void renew(const struct profile *profile, struct thread *thread)
+{
+	if (thread->credit_epoch == profile->epoch)
+		return;
+	thread->credit = (struct credit_thread){.python = thread->credit.python};
+	thread->tick = thread->off = (struct credit_seen){};
+	thread->credit_epoch = profile->epoch;
+}
+
+static void tick(const struct profile *profile, struct thread *thread, uint64_t time, uint32_t stack)
+{
+	renew(profile, thread);
+	if (thread->credit.python && !thread->ending)
+		thread->tick = (struct credit_seen){.time = time, .stack = stack, .state = CREDIT_RUNS};
+}
+
+void credits__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack)
+{
+	if (sample->header.time >= thread->tick.time)
+		tick(profile, thread, sample->header.time, stack);
+}
+
+void credits__met(const struct profile *profile, const struct item *item)
+{
+	tick(profile, item->thread, item->row.time, item->row.stack);
+}
+
+void credits__ended(struct thread *thread, uint64_t time)
+{
+	thread->tick = thread->off = thread->credit.seen = (struct credit_seen){.time = time, .state = CREDIT_AWAY};
+	thread->left = 0;
+}
+
+void credits__left(struct thread *thread, const struct record_sample *sample, uint64_t key)
+{
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+
+	thread->credit.python |= python && python->n;
+	thread->left = sample->header.time;
+	thread->left_key = key;
+}
+
+/* --- where it is --- */
+
+/* The C library: the code that goes into the kernel, whoever called it. */
+static bool is_libc(const char *module)
+{
+	return !strncmp(module, "libc.", 5) || !strncmp(module, "libc-", 5) || !strncmp(module, "libpthread", 10) ||
+	       !strncmp(module, "ld-", 3) || !strncmp(module, "[v", 2);
+}
+
+/* Its innermost Python frame, and what is at work inside of that: where it left its CPU, the innermost code that is not the C library's;
+ * of a tick, any. False: names of native code that are still being read would tell. */
+static bool look(const struct tables *tables, struct credit_seen *seen)
+{
+	bool settled = false, pending = false;
+	struct function_row row;
+	uint32_t at, frame;
+
+	for (at = seen->stack; at; at = tables->stacks[at - 1].parent) {
+		frame = tables->stacks[at - 1].frame;
+		pending |= tables->frame_states[frame] == FRAME_PENDING && !settled;
+		if (tables->frame_states[frame] == FRAME_PENDING)
+			continue;
+		row = tables__function_row(tables, tables->frames[frame].function);
+		if (row.kind == FUNCTION_PYTHON) {
+			seen->call = at;
+			return !pending;
+		}
+		if (!settled && row.kind == FUNCTION_NOTE && !strncmp(row.name, "(cut", 4)) {
+			seen->outside = settled = true; /* as it is nearly always */
+			continue;
+		}
+		if (settled || (row.kind != FUNCTION_NATIVE && row.kind != FUNCTION_JIT && row.kind != FUNCTION_INTERPRETER) ||
+		    (row.kind == FUNCTION_NATIVE && is_libc(row.module)))
+			continue;
+		seen->outside = row.kind != FUNCTION_INTERPRETER;
+		settled = seen->outside || seen->state != CREDIT_RUNS;
+	}
+	seen->outside = false;
+	return true;
+}
+
+static enum credit_state state_of(enum wait_cause cause, const struct part_wait *part)
+{
+	switch (cause) {
+	case WAIT_READY:
+		return CREDIT_RUNS;
+	case WAIT_LOCK: /* a semaphore's, or Python's own, which credit_seen.outside tells apart; but a mutex of the C library's */
+		return part->args[2] == 2 ? CREDIT_AWAY : CREDIT_WAITS;
+	case WAIT_FUTEX:
+		return CREDIT_WAITS;
+	case WAIT_CHILD:
+	case WAIT_PIPE:
+	case WAIT_SOCKET:
+	case WAIT_POLL:
+		return CREDIT_LISTENS;
+	default:
+		return CREDIT_AWAY;
+	}
+}
+
+/* Where it left its CPU. */
+static int look_at_left(struct profile *profile, struct thread *thread)
+{
+	const struct record_sample *kept = waits__kept(thread, thread->left_key, thread->left);
+	struct item item = {.thread = thread};
+	int err = kept ? unfinished__now(profile, kept, &item) : 0;
+
+	if (err == -EAGAIN)
+		return err;
+	if (kept && !err)
+		/* Inside of all is what it waits for. */
+		thread->off = (struct credit_seen){
+			.time = thread->left,
+			.stack = item.row.stack ? profile->tables.stacks[item.row.stack - 1].parent : 0,
+			.state = (uint8_t)state_of((enum wait_cause)item.row.cause, (const void *)record__part(kept, PART_WAIT)),
+		};
+	thread->left = 0;
+	return err;
+}
+
+/* What was known of a thread then. -EAGAIN: its stack waits for tables. */
+static int bring_up(struct profile *profile, struct thread *thread, uint64_t now)
+{
+	struct credit_seen *seen;
+	int err = 0;
+
+	renew(profile, thread);
+	if (thread->left)
+		err = look_at_left(profile, thread);
+	seen = thread->off.time > thread->tick.time && thread->off.time <= now ? &thread->off : &thread->tick;
+	if (seen->stack && !seen->call && !look(&profile->tables, seen)) {
+		thread->credit.seen = *seen;
+		seen->call = 0;
+		return -EAGAIN;
+	}
+	thread->credit.seen = *seen;
+	return err;
+}
+
+/* --- who woke it --- */
+
+static struct thread *thread_of(const struct profile *profile, const struct process *process, uint32_t tid)
+{
+	struct thread *thread;
+
+	for (thread = tid ? profile->tasks.threads : NULL; thread; thread = thread->next)
+		if (thread->process == process && thread->tid == tid && !thread->ended)
+			return thread;
+	return NULL;
+}
+
+/* Is it a place where a worker rests until it gets something to do? A mutex is none (of the C library's, 2 says that it is contended). */
+static bool is_rest(const struct record_wait *wait)
+{
+	switch (wait->syscall) {
+	case SYS_futex:
+		return (wait->args[0] & 127) || wait->args[1] != 2;
+	case 449: /* futex_waitv */
+	case 455: /* futex_wait */
+	case SYS_read:
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return wait->state != 0;
+	default:
+		return false;
+	}
+}
+
+void credits__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait)
+{
+	/* Of several stays it is not told how long the last one was. */
+	uint64_t end = wait->count == 1 ? wait->begin + wait->waited : wait->header.time;
+	struct thread *waker;
+
+	renew(profile, thread);
+	if (thread->left && thread->left < wait->header.time)
+		bring_up(profile, thread, wait->header.time);
+	if (wait->header.time > thread->off.time)
+		thread->off.over = true;
+	if (!is_rest(wait))
+		return;
+	waker = thread_of(profile, thread->process, wait->waker);
+	if (waker)
+		renew(profile, waker);
+	if (!thread->credit.python) {
+		if (wait->begin < thread->rested) /* sums of several places come in any order */
+			return;
+		thread->rested = wait->begin;
+		if (waker)
+			bring_up(profile, waker, end);
+		credit__woken(&thread->credit, waker ? &waker->credit : NULL, end);
+	} else if (waker && !waker->credit.python) {
+		credit__answered(&thread->credit, &waker->credit, end);
+	}
+}
+
+void credits__made(struct profile *profile, struct thread *thread, const struct record_event *clone)
+{
+	struct thread *maker = thread_of(profile, thread->process, clone->old_tid);
+
+	renew(profile, thread);
+	if (!maker || maker == thread)
+		return;
+	renew(profile, maker);
+	bring_up(profile, maker, clone->header.time);
+	credit__woken(&thread->credit, &maker->credit, clone->header.time);
+}
+
+/* --- for whom it works --- */
+
+struct group {
+	struct credit_group group;
+	struct profile *profile;
+	const struct process *process;
+};
+
+static struct thread *thread_at(struct credit_thread *credit)
+{
+	return (struct thread *)((char *)credit - offsetof(struct thread, credit));
+}
+
+static struct credit_thread *next(struct credit_group *self, struct credit_thread *before)
+{
+	struct group *group = (struct group *)self;
+	struct thread *thread = before ? thread_at(before)->next : group->profile->tasks.threads;
+
+	while (thread && (thread->process != group->process || !thread->credit.python || thread->ending))
+		thread = thread->next;
+	return thread ? &thread->credit : NULL;
+}
+
+static bool inside(struct credit_group *self, uint32_t inner, uint32_t outer)
+{
+	const struct group *group = (struct group *)self;
+
+	while (inner > outer)
+		inner = group->profile->tables.stacks[inner - 1].parent;
+	return inner == outer;
+}
+
+static struct process *process_of(const struct profile *profile, uint32_t tgid)
+{
+	struct process *process, *found = NULL;
+
+	for (process = profile->tasks.processes; process; process = process->next)
+		if (process->tgid == tgid && !process->ended)
+			found = process; /* the newest image */
+	return found;
+}
+
+/* The thread with Python frames that made this process, or the process that made it. */
+static struct thread *forker_of(struct profile *profile, const struct process *process)
+{
+	struct thread *thread;
+	uint32_t i, tid;
+
+	for (i = 0; process && process->forker && i < FORKS_MAX; i++) {
+		tid = process->forker;
+		process = process_of(profile, process->parent);
+		thread = thread_of(profile, process, tid);
+		if (thread && thread->credit.python)
+			return thread;
+	}
+	return NULL;
+}
+
+/* Late: only the last place where a thread left its CPU is known, and it was at others before. */
+static int decide(struct profile *profile, struct item *item, bool late, bool last)
+{
+	struct thread *thread = item->thread, *at, *forker;
+	struct group group = {{next, inside, 0, profile->wall && !late}, profile, thread->process};
+	struct credit credit = {};
+	int err = 0;
+
+	group.group.quiet = 1000000000ull / profile->options.rate * QUIET_PERIODS;
+	renew(profile, thread);
+	if (thread->process->python[0]) {
+		for (at = profile->tasks.threads; at && (!err || err == -EAGAIN); at = at->next)
+			if (at->process == thread->process && at->credit.python && !at->ending)
+				err = bring_up(profile, at, item->row.time) ?: err;
+		if (err == -EAGAIN && !last)
+			return 0;
+		if (thread->tid != thread->process->tgid) /* Python's main thread begins, or ends */
+			credit = credit__of(&group.group, &thread->credit, item->row.time);
+	} else {
+		forker = forker_of(profile, thread->process);
+		err = forker ? bring_up(profile, forker, item->row.time) : 0;
+		credit = credit__of_child(&group.group, forker ? &forker->credit : NULL, item->row.time);
+	}
+	if (err && err != -EAGAIN)
+		return err;
+	if (credit.how == CREDIT_UNKNOWN && !last && err)
+		return 0;
+	item->undecided = false;
+	profile->n_undecided--;
+	item->row.how = credit.how;
+	item->caller = credit.caller ? thread_at(credit.caller) : NULL;
+	item->row.call = credit.caller ? credit.caller->seen.stack : 0;
+	return 0;
+}
+
+int credits__give(struct profile *profile, const struct record_sample *sample, struct item *item)
+{
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+
+	item->thread->credit.python |= python && python->n;
+	if (!(sample->flags & SAMPLE_NO_PYTHON) || item->thread->credit.python || !profile->options.rate)
+		return 0;
+	item->undecided = true;
+	profile->n_undecided++;
+	return profile->n_unfinished ? 0 : decide(profile, item, false, false);
+}
+
+int credits__decide(struct profile *profile, struct item *item, bool last)
+{
+	return decide(profile, item, true, last);
+}
