@@ -101,10 +101,12 @@ def cpu_of(pids):
 
 
 def pss_of(pids):
+    """Bytes, but for BPF maps that a process has mapped: these are in memlock_of()."""
     total = 0
     for p in pids:
         try:
-            total += int(re.search(r"^Pss:\s+(\d+)", open("/proc/%d/smaps_rollup" % p).read(), re.M).group(1))
+            for kind, size in re.findall(r"^[0-9a-f]+-[0-9a-f]+ .{4} \S+ \S+ \d+ *(.*)\n(?:.*\n)*?Pss:\s+(\d+)", open("/proc/%d/smaps" % p).read(), re.M):
+                total += 0 if kind == "anon_inode:bpf-map" else int(size)
         except OSError:
             pass
     return total * 1024
