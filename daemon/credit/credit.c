@@ -114,7 +114,7 @@ static bool lead__holds(struct credit_group *group, struct credit_lead *lead, bo
 struct credit credit__of(struct credit_group *group, struct credit_thread *worker, uint64_t now)
 {
 	struct credit_lead *lead = lead_at(worker, now), only = {.time = now, .how = CREDIT_ONLY};
-	bool before = false, likely = false, unsettled = false;
+	bool before = false, likely = false, unsettled = false, later = false;
 	struct credit_thread *at;
 	uint32_t n = 0;
 
@@ -126,13 +126,17 @@ struct credit credit__of(struct credit_group *group, struct credit_thread *worke
 		return (struct credit){lead->caller, (enum credit_how)lead->how};
 	if (unsettled)
 		return (struct credit){NULL, CREDIT_UNKNOWN};
-	for (at = group->next(group, NULL); at; at = group->next(group, at))
+	for (at = group->next(group, NULL); at; at = group->next(group, at)) {
+		later |= at->seen.time > now;
 		if (may_wait(group, &at->seen, now)) {
 			likely |= before && at == lead->caller;
 			only.caller = at;
 			only.call = at->seen.call;
 			n++;
 		}
+	}
+	if (n == 1 && later) /* asked late: what each of them did then is not known any more */
+		n = 0;
 	if (n == 1 && !waits(group, &only.caller->seen))
 		n = 0;
 	if (n > 1 && likely)
@@ -156,7 +160,7 @@ struct credit credit__of_child(const struct credit_group *group, struct credit_t
 
 	if (!seen)
 		return (struct credit){NULL, CREDIT_UNKNOWN};
-	if (!seen->time || (!seen->over && (seen->state == CREDIT_LISTENS || seen->state == CREDIT_WAITS)) || is_quiet(group, seen, now))
+	if (!seen->time || seen->time > now || (!seen->over && (seen->state == CREDIT_LISTENS || seen->state == CREDIT_WAITS)) || is_quiet(group, seen, now))
 		return (struct credit){forker, CREDIT_CHILD};
 	return (struct credit){NULL, CREDIT_UNKNOWN};
 }

@@ -4,7 +4,8 @@
  *   woken   It was woken from its rest, or made, by a thread that was in that call; or by another worker of that call. It holds as long as
  *           the call goes on: the frame of the caller that is innermost in Python has not moved. It ends when the worker rests again, and
  *           when it ends the caller's wait.
- *   child   Its process was forked by that thread (or by a child of it, to any depth), which waits for it, or listens to it.
+ *   child   Its process was forked by that thread (or by a child of it, to any depth), which waits for it, or listens to it, as far as is
+ *           known of that time (asked late, what the thread did later says nothing).
  *   only    One thread of the process waits, in native code that Python called, for what another one does, and no other does.
  *   likely  Several wait so. It worked for this one last, ended that wait, and has not rested since.
  *

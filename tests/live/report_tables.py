@@ -601,5 +601,5 @@ def test_diff_pictures(recordings):
     expect(set(wide) <= met, "not in the picture", list(set(wide) - met)[:3])
     with open(files[".html"]) as file:
         page = file.read()
-    expect(page.count("<rect") == sum(map(len, frames.values())) and "by function: " in page and "</pre>" in page, "the page")
+    expect(page.count("<rect x=") == sum(map(len, frames.values())) and "by function: " in page and "</pre>" in page, "the page")
     cprofd("diff", *(recordings.path(name) for _, name in pair), "-o", "x.png", status=2)

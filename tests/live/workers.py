@@ -24,7 +24,7 @@ HOW = ["", "woken", "child", "only", "likely", "not known"]
 UNKNOWN = 5
 # kind -> at least so much right, at most so much wrong (%). In a short run much of the time is that in which names are still being read; then as SHORT.
 KINDS = {"own": (95, 1), "chain": (95, 1), "shared": (0, 100), "left": (75, 25), "child": (95, 1)}
-SHORT = {"own": (60, 5), "chain": (60, 5), "shared": (0, 100), "left": (60, 40), "child": (75, 5)}
+SHORT = {"own": (60, 10), "chain": (60, 10), "shared": (0, 100), "left": (60, 40), "child": (75, 5)}
 LONG = 2.0  # s
 
 
