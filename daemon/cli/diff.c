@@ -2,7 +2,6 @@
 #include "diff/diff.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,14 +80,10 @@ static put_picture picture_of(const char *name)
 /* -errno, once said. */
 static int write_picture(const struct diff *diff, struct output *output)
 {
-	int fd = fcntl(output->fd, F_DUPFD_CLOEXEC, 3), err;
-	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-
-	err = out ? picture_of(output->path)(diff, out) : -errno;
+	FILE *out = output__stream(output);
+	int err = out ? picture_of(output->path)(diff, out) : -errno;
 	if (out && fclose(out) && !err)
 		err = -errno;
-	if (!out && fd >= 0)
-		close(fd);
 	err = err ?: output__commit(output);
 	if (err)
 		say__failure("", "%s could not be written: %s", output->path, strerror(-err));

@@ -91,6 +91,16 @@ static int open_as_user(const char *path, struct output *output)
 	return output->fd < 0 ? output->fd : 0;
 }
 
+FILE *output__stream(const struct output *output)
+{
+	int fd = fcntl(output->fd, F_DUPFD_CLOEXEC, 3);
+	FILE *stream = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!stream && fd >= 0)
+		close(fd);
+	return stream;
+}
+
 int output__open(const char *path, bool sampling, struct output *ret)
 {
 	const struct user *user = user__calling();

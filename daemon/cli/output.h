@@ -19,6 +19,8 @@ struct output {
 };
 #define OUTPUT_NONE ((struct output){.fd = -1, .directory = -1})
 
+/* A stream onto the open file, with a descriptor of its own: the caller's, to be closed before output__commit(). NULL: errno. */
+FILE *output__stream(const struct output *output);
 /* Refused with words of its own; CLI_DONE or CLI_COULD_NOT. `path` is borrowed. `sampling`: it is for what is to be
  * sampled. */
 int output__open(const char *path, bool sampling, struct output *ret);

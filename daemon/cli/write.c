@@ -1,7 +1,6 @@
 #include "cli/write.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,15 +123,11 @@ int write__export(const char *format, const struct cli_options *options, int rec
 		.module = options->module,
 		.compress = write__compressed(output),
 	};
-	int fd = fcntl(output->fd, F_DUPFD_CLOEXEC, 3), err;
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	FILE *file = output__stream(output);
+	int err;
 
-	if (!file) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
+	if (!file)
+		return -errno;
 	err = export__run(format, recording_fd, &how, file, ret);
 	/* Some file systems tell of a full disk at the close only. */
 	if (fclose(file) && !err)

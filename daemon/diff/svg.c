@@ -121,28 +121,19 @@ static int put_head(const struct picture *picture, struct buf *out)
 {
 	const struct diff *diff = picture->diff;
 	struct buf title = {};
-	unsigned height = SVG_TOP + (picture->depth + 2) * SVG_ROW;
 	bool collector = false;
 	uint32_t i;
 	int err = buf__puts(&title, "from ") ?: put_names(diff, false, &title) ?: buf__puts(&title, " to ") ?: put_names(diff, true, &title);
 
 	for (i = 0; i < diff->read; i++)
 		collector |= diff->recordings[i].collector > 0;
-	err = err ?: buf__append(&title, "", 1);
-	err = err ?: buf__printf(out,
-				 "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"flame\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" data-width=\"%u\" "
-				 "data-letter=\"%.1f\">\n<style>%s</style>\n<text id=\"title\" x=\"4\" y=\"18\">",
-				 SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style.text);
-	err = err ?: svg__put_label(out, title.data, 84 * SVG_CHAR); /* the search box is beside it */
+	err = err ?: buf__append(&title, "", 1) ?: svg__put_begin(out, SVG_TOP + (picture->depth + 2) * SVG_ROW, title.data);
 	err = err ?: buf__printf(out,
 				 "</text>\n<text x=\"4\" y=\"36\">%s of %s time%s; red: surely more (%.6g %%), blue: surely less, else not sure; "
-				 "wide as the mean of both</text>\n",
+				 "wide as the mean of both",
 				 diff->per == DIFF_SHARE ? "shares" : "ms a compile", diff->wall ? "wall" : "CPU", collector ? " without " CLASS_COLLECTOR : "",
 				 100 * diff->options->level);
-	err = err ?: buf__puts(out, "<text id=\"found\" x=\"4\" y=\"53\"></text>\n<text id=\"reset\" x=\"1110\" y=\"50\" style=\"display:none\">"
-				    "reset zoom</text>\n<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
-				    "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" placeholder=\"search (/), Esc resets\"/>"
-				    "</foreignObject>\n<g id=\"frames\">\n");
+	err = err ?: svg__put_tools(out);
 	buf__free(&title);
 	return err;
 }
@@ -153,8 +144,7 @@ static int draw(struct picture *picture)
 	int err = put_frames(picture) ?: put_head(picture, out);
 
 	err = err ?: buf__append(out, picture->frames.data ? picture->frames.data : "", picture->frames.len);
-	err = err ?: buf__puts(out, "</g>\n<script><![CDATA[\n") ?: buf__puts(out, svg_script.text);
-	return err ?: buf__puts(out, "]]></script>\n</svg>\n");
+	return err ?: svg__put_end(out);
 }
 
 static int write_out(struct buf *text, FILE *out)

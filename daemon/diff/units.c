@@ -28,7 +28,7 @@ static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
 	for (at = id; at && !err;) {
 		struct unit_node node = unit_tree__node(tree, at);
 		bool own = node.kind == UNIT_COMPILE ? !compile_met : at == id;
-		struct diff_key key = {.name = *node.name ? node.name : "(name unknown)",
+		struct diff_key key = {.name = *node.name ? node.name : UNIT_NO_NAME,
 				       .place = node.compiler,
 				       .detail = node.kind == UNIT_COMPILE ? node.signature : ""};
 		uint32_t *mark;

@@ -229,10 +229,7 @@ static int add_unit_labels(struct pprof *pprof, uint32_t id)
 			continue;
 		known[node.kind] = true;
 		buf__clear(&name);
-		err = buf__puts(&name, *node.name ? node.name : "(name unknown)");
-		if (node.kind == UNIT_COMPILE && *node.name)
-			err = err ?: buf__printf(&name, "(%s)", node.signature);
-		err = err ?: buf__append(&name, "", 1) ?: add_label(pprof, keys[node.kind], name.data, 0);
+		err = unit_frames__words(&node, &name) ?: add_label(pprof, keys[node.kind], name.data, 0);
 	}
 	buf__free(&name);
 	return err;

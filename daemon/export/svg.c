@@ -312,33 +312,42 @@ static int put_words(const struct svg *svg, struct buf *out)
 
 static unsigned height_of(const struct svg *svg) { return svg->top + (svg->depth + 2) * SVG_ROW; }
 
+int svg__put_begin(struct buf *out, unsigned height, const char *title)
+{
+	int err = buf__printf(out,
+			      "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"flame\" width=\"%u\" height=\"%u\" "
+			      "viewBox=\"0 0 %u %u\" data-width=\"%u\" data-letter=\"%.1f\">\n<style>%s</style>\n"
+			      "<text id=\"title\" x=\"4\" y=\"18\">",
+			      SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style.text);
+
+	return err ?: svg__put_label(out, title, 84 * SVG_CHAR); /* the search box is beside it */
+}
+
+int svg__put_tools(struct buf *out)
+{
+	return buf__puts(out, "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n"
+			      "<text id=\"reset\" x=\"1110\" y=\"50\" style=\"display:none\">reset zoom</text>\n"
+			      "<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
+			      "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" placeholder=\"search (/), Esc resets\"/>"
+			      "</foreignObject>\n<g id=\"frames\">\n");
+}
+
+int svg__put_end(struct buf *out)
+{
+	int err = buf__puts(out, "</g>\n<script><![CDATA[\n");
+
+	return err ?: buf__puts(out, svg_script.text) ?: buf__puts(out, "]]></script>\n</svg>\n");
+}
+
 static int put_head(const struct svg *svg, struct buf *out)
 {
 	const struct model *model = &svg->model;
-	unsigned height = height_of(svg);
-	int err;
+	int err = buf__puts(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
 
-	err = buf__printf(out,
-			  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-			  "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"flame\" width=\"%u\" height=\"%u\" "
-			  "viewBox=\"0 0 %u %u\" "
-			  "data-width=\"%u\" data-letter=\"%.1f\">\n<style>%s</style>\n",
-			  SVG_WIDTH, height, SVG_WIDTH, height, SVG_WIDTH, SVG_CHAR, svg_style.text);
-	err = err ?: buf__puts(out, "<text id=\"title\" x=\"4\" y=\"18\">");
-	err = err
-		      ?: svg__put_label(out, model->command,
-				   84 * SVG_CHAR); /* the search box is beside it */
+	err = err ?: svg__put_begin(out, height_of(svg), model->command);
 	err = err ?: buf__printf(out, " (%d)</text>\n<text x=\"4\" y=\"36\">", model->pid);
 	err = err ?: put_words(svg, out);
-	return err
-		       ?: buf__puts(out,
-				    "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n"
-				    "<text id=\"reset\" x=\"1110\" y=\"50\" "
-				    "style=\"display:none\">reset zoom</text>\n"
-				    "<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
-				    "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" "
-				    "placeholder=\"search (/), Esc resets\"/></foreignObject>\n<g "
-				    "id=\"frames\">\n");
+	return err ?: svg__put_tools(out);
 }
 
 static int write_out(const struct buf *text, FILE *out)
@@ -350,9 +359,8 @@ static int write_out(const struct buf *text, FILE *out)
 static int write_file(struct svg *svg, FILE *out)
 {
 	struct buf head = {};
-	int err = put_frames(svg) ?: buf__puts(&svg->text, "</g>\n<script><![CDATA[\n");
+	int err = put_frames(svg) ?: svg__put_end(&svg->text);
 
-	err = err ?: buf__puts(&svg->text, svg_script.text) ?: buf__puts(&svg->text, "]]></script>\n</svg>\n");
 	err = err ?: put_head(svg, &head) ?: write_out(&head, out) ?: write_out(&svg->text, out);
 	buf__free(&head);
 	return err;

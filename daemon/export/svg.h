@@ -21,6 +21,10 @@ extern const struct asset svg_style, svg_script;
 int svg__inline(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret);
 
 struct buf;
+/* The parts of a picture around its frames, in this order: begin, words of the caller's, tools, frames, end. */
+int svg__put_begin(struct buf *out, unsigned height, const char *title);
+int svg__put_tools(struct buf *out);
+int svg__put_end(struct buf *out);
 /* What XML cannot hold becomes a '?', what it would read as markup is spelled. */
 int svg__put_xml(struct buf *out, const char *text);
 /* As many letters as there is room for, in a rect of so many px. */

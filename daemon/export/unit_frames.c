@@ -5,6 +5,15 @@
 #define ITEM(buf, i) (((uint32_t *)(buf).data)[i])
 #define LENGTH(buf) ((uint32_t)((buf).len / sizeof(uint32_t)))
 
+int unit_frames__words(const struct unit_node *node, struct buf *out)
+{
+	int err = buf__puts(out, *node->name ? node->name : UNIT_NO_NAME);
+
+	if (node->kind == UNIT_COMPILE && *node->name)
+		err = err ?: buf__printf(out, "(%s)", node->signature);
+	return err ?: buf__append(out, "", 1);
+}
+
 int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t id, uint32_t *ret)
 {
 	const uint32_t none = 0;
@@ -18,10 +27,7 @@ int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t
 	*ret = ITEM(frames->frames, id) - 1;
 	if (*ret != UINT32_MAX)
 		return 0;
-	err = buf__puts(&name, *node.name ? node.name : "(name unknown)");
-	if (node.kind == UNIT_COMPILE && *node.name)
-		err = err ?: buf__printf(&name, "(%s)", node.signature);
-	err = err ?: buf__append(&name, "", 1) ?: projection__label(model, name.data, node.file, node.line, ret);
+	err = unit_frames__words(&node, &name) ?: projection__label(model, name.data, node.file, node.line, ret);
 	if (!err)
 		ITEM(frames->frames, id) = *ret + 1;
 	buf__free(&name);

@@ -11,7 +11,9 @@ struct unit_frames {
 	struct buf path;
 };
 
-/* A compile's name and signature, a phase's or a pass's name; where it is defined. */
+/* A compile's name and signature, a phase's or a pass's name; with its '\0'. */
+int unit_frames__words(const struct unit_node *node, struct buf *out);
+/* Those words; where it is defined. */
 int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t node, uint32_t *ret);
 /* Of a node that was asked for before. */
 static inline uint32_t unit_frames__made(const struct unit_frames *frames, uint32_t node)

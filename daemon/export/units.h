@@ -21,6 +21,7 @@
 /* As rules/rules.h has them, and docs/protocol.md. */
 enum unit_kind { UNIT_COMPILE, UNIT_PHASE, UNIT_PASS, UNIT_KINDS };
 #define CALL_NONE UINT32_MAX
+#define UNIT_NO_NAME "(name unknown)" /* so is called what has none */
 #define UNIT_DEPTH_MAX 256u /* calls in calls; deeper ones count for the last of these */
 
 struct unit_node {

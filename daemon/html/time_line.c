@@ -48,7 +48,7 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 
 	buf__puts(out, line->names_n ? ",\n{" : "{");
 	put_string(out, "\"what\":", kinds[node.kind < UNIT_KINDS ? node.kind : UNIT_PHASE]);
-	put_string(out, ",\"name\":", *node.name ? node.name : "(name unknown)");
+	put_string(out, ",\"name\":", *node.name ? node.name : UNIT_NO_NAME);
 	put_string(out, ",\"compiler\":", node.compiler);
 	if (node.kind == UNIT_COMPILE) {
 		put_string(out, ",\"signature\":", node.signature);

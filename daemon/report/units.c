@@ -10,7 +10,6 @@
 #include "credit/credit.h"
 #include "report/internal.h"
 
-#define ROW_NO_NAME "(name unknown)"
 #define ROW_NO_TRIGGER "(not known)"
 
 struct compiled_key {
@@ -125,7 +124,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 
 struct row_key units__key(const struct unit_node *node)
 {
-	struct row_key key = {*node->name ? node->name : ROW_NO_NAME,
+	struct row_key key = {*node->name ? node->name : UNIT_NO_NAME,
 			      "",
 			      node->compiler,
 			      NULL,
