@@ -90,7 +90,7 @@ static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
 #include "kernel_stack.h"
 
 /* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one
- * writer is the tick, which does not nest on a CPU; no lock, no copy, no wake-up (the reader looks every 20 ms). */
+ * writer is the tick, which does not nest on a CPU; no lock, no copy. The reader looks every 100 ms, or when it is woken. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -108,6 +108,7 @@ struct cpu_scratch {
 	__u64 image_until;      /* CLOCK_MONOTONIC ns */
 	struct image image;
 	__u64 tail;             /* of the ring of samples, as seen last */
+	__u64 fresh_at;         /* since when there is something to be looked at soon, CLOCK_MONOTONIC ns; 0: nothing is */
 	/* Threads that ticked before, by tid. */
 	struct thread_hint {
 		__u32 tid, exec;
@@ -255,6 +256,36 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 
 #include "offcpu.h"
 
+/* The engine has to look soon at what it has to read from the target's memory: values that are not those of the samples before, code
+ * objects (their frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
+#define FRESH_NS 4000000ull /* the engine looks at what is older than 3 ms */
+#define WAKE_NS 20000000ull
+#define CROWD_NS 2000000ull
+#define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
+__u64 woken; /* CLOCK_MONOTONIC ns */
+
+static __always_inline void wake(struct cpu_scratch *own, const struct sample_ring *to, __u64 head, __u64 now, int fresh)
+{
+	__s64 since = now - woken;
+	void *none;
+
+	if (fresh && !own->fresh_at)
+		own->fresh_at = now;
+	if (head - own->tail > CROWD_BYTES)
+		own->tail = to->tail;
+	if (head - own->tail > CROWD_BYTES) {
+		if (since < (__s64)CROWD_NS)
+			return;
+	} else if (!own->fresh_at || now - own->fresh_at < FRESH_NS || since < (__s64)WAKE_NS) {
+		return;
+	}
+	woken = now;
+	own->fresh_at = 0;
+	none = bpf_ringbuf_reserve(&ring, 8, 0);
+	if (none)
+		bpf_ringbuf_discard(none, BPF_RB_FORCE_WAKEUP);
+}
+
 /* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
  * of both is NULL where this is compiled into its program. 1: there is none. */
 static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wait_capture *off)
@@ -271,6 +302,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	struct py_out *out;
 	struct py_walk *walk;
 	const struct image *image;
+	int fresh;
 	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
 						sizeof(struct values_out) + (off ? sizeof(struct part_wait) : 0);
@@ -314,6 +346,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	record->header.time = time;
 	fill_task(&record->header.task, task, hint->process_start);
 	walk->n = 0;
+	walk->n_todo = 0;
 	walk->loss = 0;
 	if (!image) {
 		record->loss = LOSS_PROCESS_UNKNOWN;
@@ -369,12 +402,15 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	part->part.loss = walk->loss;
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
-	if (native)
+	fresh = walk->n_todo != 0;
+	if (native) {
 		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c, !!off);
+		fresh |= record->parts > 2; /* a copied stack */
+	}
 	if (!off)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->marks.active && image)
-		size = values_part(&samples_ring->marks, walk, image, record, out, size);
+		size = values_part(&samples_ring->marks, walk, image, record, out, size, &fresh);
 	if (off && image)
 		size = wait_part(off, image, record, (__u8 *)out, size);
 	record->header.size = size;
@@ -384,6 +420,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	/* The head moves last, in one store: a reader sees whole records only. */
 	asm volatile("" ::: "memory");
 	*(volatile __u64 *)&samples_ring->head = head + size;
+	if (!off)
+		wake(own, samples_ring, head + size, time, fresh);
 	return 0;
 }
 

@@ -14,7 +14,9 @@ struct values_out {
 /* What changes from call to call lies in memory: of a number in a register the verifier knows the value, and would go through
  * each by itself. In the part's own line: behind it nothing is in the cache. Until it is sent its size is what is there, and: */
 #define values_at part.kind    /* the round's first frame */
-#define values_cut part.loss
+#define values_told part.loss  /* VALUES_TOLD_* */
+#define VALUES_TOLD_CUT 1u
+#define VALUES_TOLD_NEW 2u
 #define values_hits flags      /* which frames of the round have a bit, and were not looked at */
 
 /* How many of the bits are set. */
@@ -46,11 +48,11 @@ static __always_inline void values_words(const struct py_walk *walk, const struc
 	__u64 at;
 
 	to->unread = 0;
+	__builtin_memset(to->words, 0, sizeof(to->words));
 	_Pragma("clang loop unroll(full)")
 	for (i = 0; i < FRAME_VALUES_WORDS; i++) {
 		if (slots[i] == VALUE_SLOT_NONE)
 			break;
-		to->words[i] = 0;
 		at = locals + slots[i] * 8 - walk->window;
 		if (at < walk->window_end && slots[i] < VALUE_SLOT_CELL) { /* as a frame is there whole, a word is */
 			host_barrier(at);
@@ -60,6 +62,26 @@ static __always_inline void values_words(const struct py_walk *walk, const struc
 		}
 	}
 	to->n = (__u8)i;
+}
+
+/* Which values went out lately, of any CPU: a hash of each, by its upper bits. */
+#define VALUES_KNOWN 256u
+__u64 values_known[VALUES_KNOWN];
+
+static __always_inline void values_note(const struct frame_values *values, struct part_values *part)
+{
+	__u64 hash = values->address, new;
+	__u32 i;
+
+	_Pragma("clang loop unroll(full)")
+	for (i = 0; i < FRAME_VALUES_WORDS; i++)
+		hash = (hash + values->words[i]) * 0x9e3779b97f4a7c15ull;
+	i = (hash >> 56) & (VALUES_KNOWN - 1);
+	new = values_known[i] ^ hash;
+	values_known[i] = hash;
+	new = (new | -new) >> 63;
+	host_barrier(new);
+	part->part.loss |= new * VALUES_TOLD_NEW;
 }
 
 /* 1 or 0. Without a branch: the verifier would go through what follows once for each way. */
@@ -101,7 +123,7 @@ PY_APART int values_put(const struct py_walk *walk, const struct image *image, c
 	size = to->part.part.size;
 	host_barrier(size);
 	if (size > sizeof(to->entries) - sizeof(*entry)) {
-		to->part.values_cut = 1;
+		to->part.values_told |= VALUES_TOLD_CUT;
 		return 0;
 	}
 	entry = (struct frame_values *)(to->entries + size);
@@ -110,6 +132,7 @@ PY_APART int values_put(const struct py_walk *walk, const struct image *image, c
 	entry->address = address;
 	__builtin_memcpy(entry->slots, mark->slots, sizeof(entry->slots));
 	values_words(walk, image, mark->slots, entry, address + image->layout.frame_locals);
+	values_note(entry, &to->part);
 	to->part.part.size = size + FRAME_VALUES_HEAD + entry->n * 8u;
 	to->part.n++;
 	return !!to->part.values_hits;
@@ -142,7 +165,7 @@ PY_APART int values_round(const struct py_walk *walk, const struct image *image,
 	for (n = 0; n < VALUES_ROUND; n++)
 		if (!values_put(walk, image, out, marks, to))
 			break;
-	return to->part.values_cut & 1;
+	return to->part.values_told & VALUES_TOLD_CUT;
 }
 
 struct values_context {
@@ -160,10 +183,10 @@ static long values_rounds(__u32 i, void *context)
 	return values_round(c->walk, c->image, c->out, c->marks, c->to) & 1;
 }
 
-/* Puts the part at out + size, and gives the record's size with it. */
+/* Puts the part at out + size, and gives the record's size with it. `fresh`: when some of it was not there before. */
 static __always_inline __u32 values_part(const struct value_marks *marks, const struct py_walk *walk,
 					 const struct image *image, struct record_sample *record, struct py_out *out,
-					 __u32 size)
+					 __u32 size, int *fresh)
 {
 	struct values_out *to;
 	__u32 n;
@@ -175,7 +198,7 @@ static __always_inline __u32 values_part(const struct value_marks *marks, const 
 	to->part.n = 0;
 	to->part.part.size = 0;
 	to->part.values_at = 0;
-	to->part.values_cut = 0;
+	to->part.values_told = 0;
 	if (!values_round(walk, image, out, marks, to) && walk->n > VALUES_ROUND) {
 		struct values_context c = {.walk = walk, .image = image, .out = out, .marks = marks, .to = to};
 
@@ -185,8 +208,9 @@ static __always_inline __u32 values_part(const struct value_marks *marks, const 
 	host_barrier(n);
 	if (!n || n > sizeof(to->entries))
 		return size;
+	*fresh |= to->part.values_told & VALUES_TOLD_NEW;
 	n += sizeof(struct part_values);
-	to->part.flags = to->part.values_cut ? VALUES_CUT : 0;
+	to->part.flags = to->part.values_told & VALUES_TOLD_CUT ? VALUES_CUT : 0;
 	to->part.part.kind = PART_VALUES;
 	to->part.part.loss = 0;
 	to->part.part.size = n;

@@ -143,10 +143,11 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 {
 	struct session *session = (struct session *)((char *)watch - offsetof(struct session, ring_watch));
 
-	/* Woken by fork, exec, the end of a tracee, or a ring that fills: no tick to wait for. */
+	/* Woken by fork, exec, the end of a tracee, a ring that fills, or something that has to be looked at soon. */
 	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);
 		native__refresh(session);
+		session__look_soon(engine, session);
 	}
 }
 
@@ -177,7 +178,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 	if (err)
 		return err;
 	session->ring_watch = (struct watch){.fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 3), .ready = ring_ready};
-	/* Edge-triggered: the timer empties the ring, this only wakes. */
+	/* Edge-triggered: it wakes each time. */
 	return engine__watch(session->engine, &session->ring_watch, EPOLLIN | EPOLLET);
 }
 

@@ -262,9 +262,11 @@ enum session_state {
 
 struct session {
 	struct watch timer, ring_watch;
-	bool rushes;                    /* the timer is RUSH_BEATS times as fast */
+	bool rushes;                    /* the timer comes each RUSH_DRAIN_NS */
 	bool urgent;                    /* what is held is handed on at once */
 	uint64_t hand_on_due;           /* monotonic ns: else then */
+	uint64_t looked;                /* when the ring was looked at last, monotonic ns */
+	bool soon;                      /* the timer comes sooner than its period */
 	uint32_t beats;
 	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;
@@ -325,6 +327,8 @@ void session__refuse(struct engine *engine, struct session *session, const struc
 void session__abandoned(struct engine *engine, struct session *session);
 unsigned session__subscribers(const struct engine *engine, const struct session *session);
 void session__bury(struct engine *engine, struct session *session);
+/* The sampler woke: now, or when the last look is long enough ago. */
+void session__look_soon(struct engine *engine, struct session *session);
 /* Goes on after its root was identified: tells of all that is known, and resumes. */
 void session__identified(struct engine *engine, struct session *session);
 

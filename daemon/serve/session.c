@@ -17,8 +17,11 @@
 #define COUNTS_NS 500000000ull
 /* How long an end waits for lines of the last frames: until they were asked for once, and at most. */
 #define RUSH_BEATS 5u
+#define RUSH_DRAIN_NS 4000000ull
+#define WAKE_NS 20000000ull /* the sampler wakes the engine after this at the soonest */
+#define SOON_NS 15000000ull
 /* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
-#define HOLD_NS 100000000ull
+#define HOLD_NS 90000000ull /* a beat comes each 100 ms, or sooner */
 #define HOLD_BYTES (96u << 10)
 #define RUSH_NS 500000000ull /* a session begins so */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
@@ -221,14 +224,27 @@ static void read_clocks(struct event_session *ret)
 	}
 }
 
-static int set_period(const struct session *session, uint64_t ns)
+static uint64_t period_of(const struct session *session)
 {
-	const struct itimerspec period = {.it_interval.tv_nsec = (long)ns, .it_value.tv_nsec = (long)ns};
-
-	return timerfd_settime(session->timer.fd, 0, &period, NULL) ? -errno : 0;
+	return session->rushes ? RUSH_DRAIN_NS : SERVE_DRAIN_NS;
 }
 
-/* Copies of stacks fill a ring in 20 ms: while samples have them, it is drained more often. */
+static int set_timer(const struct session *session, uint64_t first)
+{
+	const struct itimerspec timer = {.it_interval.tv_nsec = (long)period_of(session), .it_value.tv_nsec = (long)first};
+
+	return timerfd_settime(session->timer.fd, 0, &timer, NULL) ? -errno : 0;
+}
+
+static void look_after(struct session *session, uint64_t ns)
+{
+	if (session->soon || session->rushes)
+		return;
+	session->soon = true;
+	set_timer(session, ns);
+}
+
+/* Copies of stacks fill a ring in 20 ms: while samples have them, they are finished more often. */
 static void rush(struct session *session, uint64_t now)
 {
 	bool rushes;
@@ -237,28 +253,33 @@ static void rush(struct session *session, uint64_t now)
 		session->rush_until = now + RUSH_NS;
 	rushes = session->modules && session->request.native == REQUEST_NATIVE_FULL &&
 		 (now < session->rush_until || profile__unfinished(session->profile));
-	if (rushes != session->rushes && !set_period(session, rushes ? SERVE_DRAIN_NS / RUSH_BEATS : SERVE_DRAIN_NS))
-		session->rushes = rushes;
+	if (rushes == session->rushes)
+		return;
+	session->rushes = rushes;
+	set_timer(session, period_of(session));
 }
 
 /* The ring is emptied at each beat, and values of frames are read. May the rest be left for later? */
 static bool holds_back(struct session *session, uint64_t now)
 {
+	session->looked = now;
+	session->soon = false;
 	drain__look(session, now - SETTLE_NS);
 	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
 	    collector__held(session->collector) < HOLD_BYTES && !(session->deadline && now >= session->deadline))
 		return true;
+	/* What is urgent seldom comes alone: code of a JIT that runs, a stack to be finished. */
+	if (session->urgent)
+		look_after(session, WAKE_NS);
 	session->urgent = false;
 	session->hand_on_due = now + HOLD_NS;
 	return false;
 }
 
-static void session_tick(struct engine *engine, struct watch *watch, uint32_t events)
+static void beat(struct engine *engine, struct session *session)
 {
-	struct session *session = (struct session *)watch; /* its first member */
-	uint64_t now = engine__now(), expirations;
+	uint64_t now = engine__now();
 
-	(void)!read(watch->fd, &expirations, sizeof(expirations));
 	if (session->detached)
 		linger(engine, session, now);
 	if (session->state != SESSION_RUNNING || holds_back(session, now))
@@ -289,11 +310,30 @@ static void session_tick(struct engine *engine, struct watch *watch, uint32_t ev
 		session__stop(engine, session, "exited", "the process ended");
 }
 
+static void session_tick(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct session *session = (struct session *)watch; /* its first member */
+	uint64_t expirations;
+
+	(void)!read(watch->fd, &expirations, sizeof(expirations));
+	beat(engine, session);
+}
+
+void session__look_soon(struct engine *engine, struct session *session)
+{
+	uint64_t since = engine__now() - session->looked;
+
+	if (since >= SOON_NS)
+		beat(engine, session);
+	else
+		look_after(session, SOON_NS - since);
+}
+
 static int start_timer(struct session *session)
 {
 	session->timer = (struct watch){.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
 					.ready = session_tick};
-	if (session->timer.fd < 0 || set_period(session, SERVE_DRAIN_NS))
+	if (session->timer.fd < 0 || set_timer(session, SERVE_DRAIN_NS))
 		return -errno;
 	rush(session, engine__now());
 	return engine__watch(session->engine, &session->timer, EPOLLIN);

@@ -27,7 +27,6 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(ROOT, "build")
 CPROFD = os.environ.get("CPROFD", os.path.join(BUILD, "cprofd"))
 NO_RULES = os.path.join(BUILD, "no-rules/cprofd")
-TICK = os.sysconf("SC_CLK_TCK")
 OURS = {"sample", "on_fork", "on_exec", "on_exit", "empty"}
 
 
@@ -90,14 +89,15 @@ def tree(pid):
 
 
 def cpu_of(pids):
+    """Seconds, of the threads that are there: as the scheduler counts, not by its ticks."""
     total = 0
     for p in pids:
         try:
-            fields = open("/proc/%d/stat" % p).read().rsplit(")", 1)[1].split()
-            total += int(fields[11]) + int(fields[12])
+            for tid in os.listdir("/proc/%d/task" % p):
+                total += int(open("/proc/%d/task/%s/schedstat" % (p, tid)).read().split()[0])
         except OSError:
             pass
-    return total / TICK
+    return total / 1e9
 
 
 def pss_of(pids):
@@ -221,20 +221,24 @@ def part_target(target, args):
 def part_own(target, args):
     for rate in (999, 9999):
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
-        p = start_cprofd(target.process.pid, rate, args.seconds + 4, out_file())
+        p = start_cprofd(target.process.pid, rate, args.rounds * args.seconds + 4, out_file())
         time.sleep(3)
-        pids = tree(p.pid)
-        cpu, before = cpu_of(pids), programs()
-        time.sleep(args.seconds)
-        cpu, after = cpu_of(pids) - cpu, programs()
+        pids, costs, samples = tree(p.pid), [], 0
+        for _ in range(args.rounds):
+            cpu, before = cpu_of(pids), programs()
+            time.sleep(args.seconds)
+            cpu, after = cpu_of(pids) - cpu, programs()
+            runs = sum(prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0) for i, prog in after.items()
+                       if prog["name"] == "sample")
+            costs.append(cpu / runs * 1e6)
+            samples += runs
         pss = pss_of(pids)
         memlock = memlock_of(pids)
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
         finish(p)
-        runs = sum(prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0) for i, prog in after.items()
-                   if prog["name"] == "sample")
-        print("own     %5d Hz: %.2f us CPU a sample (%d samples); PSS %.1f MB in %d processes + %.1f MB memlock = %.1f MB" % (
-            rate, cpu / runs * 1e6, runs, pss / 1e6, len(pids), memlock / 1e6, (pss + memlock) / 1e6), flush=True)
+        print("own     %5d Hz: %.2f us CPU a sample (median of %d spans, %.2f to %.2f; %d samples); PSS %.1f MB in %d processes + %.1f MB memlock = %.1f MB" % (
+            rate, statistics.median(costs), len(costs), min(costs), max(costs), samples, pss / 1e6, len(pids), memlock / 1e6,
+            (pss + memlock) / 1e6), flush=True)
 
 
 def part_flat(target, args):
@@ -321,7 +325,7 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3", help="a Python that has Numba")
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=7, help="of bpf and native")
+    parser.add_argument("--rounds", type=int, default=7, help="of bpf and native; spans of own")
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--rates", type=int, action="append")
     parser.add_argument("parts", nargs="*", choices=list(PARTS) + [[]])
