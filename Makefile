@@ -219,9 +219,10 @@ check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cy
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_triton.py --python $(B)/venv-compilers/bin/python
 	$(Q)$(B)/venv-compilers/bin/python -c 'import pythran' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check pythran
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_pythran.py --python $(B)/venv-compilers/bin/python
-	$(Q)$(B)/venv-compilers/bin/python -c 'import nuitka, pytensor' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check nuitka pytensor
-	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_nuitka.py --python $(B)/venv-compilers/bin/python
-	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_pytensor.py --python $(B)/venv-compilers/bin/python
+	$(Q)test -d $(B)/venv-pytensor || python3 -m venv $(B)/venv-pytensor
+	$(Q)$(B)/venv-pytensor/bin/python -c 'import nuitka, pytensor' 2>/dev/null || $(B)/venv-pytensor/bin/pip install -q --disable-pip-version-check nuitka pytensor
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_nuitka.py --python $(B)/venv-pytensor/bin/python
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_pytensor.py --python $(B)/venv-pytensor/bin/python
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_inductor.py $(addprefix --python ,$(CPROFD_TORCH_PYTHON))
 	$(Q)test -d $(B)/cython-plain || python3 -m pip install -q --no-deps --implementation py --platform any --abi none --only-binary=:all: \
 		--target $(B)/cython-plain cython

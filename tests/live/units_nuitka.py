@@ -67,7 +67,8 @@ def main():
             "missed %s, strange %s" % (missed, strange) if missed or strange else None)
     far = ["%s(%s) %.3f s told %.3f s" % (*key, row[0], told.get(key, [0])[0]) for key, row in true.items()
            if abs(row[0] - told.get(key, [0])[0]) > 0.01 * whole]
-    verdict(label + "CPU time of each within a point of %.1f s" % whole, "; ".join(far))
+    verdict(label + "CPU time of each within a point of %.1f s" % whole, "; ".join(far),
+            "the furthest is %.2f off" % max(100 * abs(row[0] - told.get(key, [0])[0]) / whole for key, row in true.items()))
     often = ["%s(%s) %d told %d" % (*key, row[1], told[key][1]) for key, row in true.items() if key in told and row[0] > 0.1 and row[1] != told[key][1]]
     verdict(label + "each as often as it was at work on it", "; ".join(often))
     return finish()

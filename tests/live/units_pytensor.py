@@ -49,7 +49,8 @@ def main():
             print("   %6.2f %% %6.2f %%  %s" % row)
         missed = [name for name, ns in truth[what].items() if ns > 0.005 * whole and not spans[name]]
         far = ["%s %.2f %% told %.2f %%" % (name, a, b) for a, b, name in rows if abs(a - b) > points]
-        verdict(label + "%d %s of %.1f s within %d points" % (len(truth[what]), what, whole / 1e9, points), "; ".join(far[:8] + missed), "%d told" % len(spans))
+        verdict(label + "%d %s of %.1f s within %d points" % (len(truth[what]), what, whole / 1e9, points), "; ".join(far[:8] + missed),
+                "%d told, the furthest is %.2f off" % (len(spans), max(abs(a - b) for a, b, _ in rows)))
     return finish()
 
 
