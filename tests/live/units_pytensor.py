@@ -3,9 +3,8 @@
 
     tests/live/units_pytensor.py --python FILE [--linker numba|cvm]     an interpreter that has pytensor 3; cvm: a C++ compiler
 
-Each function by name, in their order; the share of each phase without those inside of it within a point, that of each node rewriter within two: their
-clocks are around its method alone, and not around what the graph is checked for behind it. In wall mode: the C++ compiler is a process of its own.
-Needs root; without --python nothing is done.
+Each function by name, in their order; the share of each phase and node rewriter without those inside of it within a point. In wall mode: the C++ compiler
+is a process of its own. Needs root; without --python nothing is done.
 """
 import argparse
 import collections
@@ -33,7 +32,7 @@ def main():
     names, seen = [row[0] for row in truth["functions"]], [told.units[i]["name"] for i in numbers if told.units[i]["kind"] == 0 and told.units[i]["parent"] == 0]
     verdict(label + "%d functions by name" % len(names), None if seen == names else "%s told %s" % (names[:5], seen[:5]))
     whole = sum(end - begin for _, begin, end in truth["functions"])
-    for kind, what, points in ((1, "phases", 1), (2, "passes", 2)):
+    for kind, what in ((1, "phases"), (2, "passes")):
         spans = collections.Counter()
         for i in numbers:
             unit, parent = told.units[i], told.units[i]["parent"]
@@ -48,8 +47,8 @@ def main():
         for row in rows[:8]:
             print("   %6.2f %% %6.2f %%  %s" % row)
         missed = [name for name, ns in truth[what].items() if ns > 0.005 * whole and not spans[name]]
-        far = ["%s %.2f %% told %.2f %%" % (name, a, b) for a, b, name in rows if abs(a - b) > points]
-        verdict(label + "%d %s of %.1f s within %d points" % (len(truth[what]), what, whole / 1e9, points), "; ".join(far[:8] + missed),
+        far = ["%s %.2f %% told %.2f %%" % (name, a, b) for a, b, name in rows if abs(a - b) > 1]
+        verdict(label + "%d %s of %.1f s within a point" % (len(truth[what]), what, whole / 1e9), "; ".join(far[:8] + missed),
                 "%d told, the furthest is %.2f off" % (len(spans), max(abs(a - b) for a, b, _ in rows)))
     return finish()
 

@@ -1,7 +1,8 @@
 """Functions that PyTensor compiles, after a line came on stdin: compile_pytensor_units.py LINKER.
 
 The last line on stdout is JSON: {"version", "functions": [[name, begin, end]], "phases", "passes": {name: ns, without those of its kind inside of it}},
-CLOCK_MONOTONIC ns. Rewriters are timed around the methods that apply them, where a list of rewriters or a walk over nodes calls these.
+CLOCK_MONOTONIC ns. Rewriters are timed around the methods that apply them where a list of rewriters calls these, those of nodes around the one that
+applies each to a node.
 """
 import collections
 import json
@@ -38,7 +39,7 @@ def timed(of, attribute, kind, name, within=None):
             return function(*args, **more)
         finally:
             span = time.monotonic_ns() - start
-            sums[kind][name or name_of(args[0])] += span - inner[kind].pop()
+            sums[kind][name or name_of(args[0] if kind == "phases" else args[3] if len(args) > 3 else more.get("node_rewriter") or args[0].node_rewriter)] += span - inner[kind].pop()
             inner[kind][-1] += span
     setattr(of, attribute, staticmethod(call) if static else call)
 
@@ -74,13 +75,11 @@ def chain(number):
 
 
 def main():
-    lists, walks = basic.SequentialGraphRewriter.apply.__code__, basic.NodeProcessingGraphRewriter.process_node.__code__
+    lists = basic.SequentialGraphRewriter.apply.__code__
     for of in below(basic.GraphRewriter):
         if "apply" in of.__dict__:
             timed(of, "apply", "phases", None, lists)
-    for of in below(basic.NodeRewriter):
-        if "transform" in of.__dict__:
-            timed(of, "transform", "passes", None, walks)
+    timed(basic.NodeProcessingGraphRewriter, "process_node", "passes", None)
     timed(maker.FunctionMaker, "prepare_fgraph", "phases", "rewriting")
     timed(maker.FunctionMaker, "create", "phases", "linker")
     timed(cmodule.GCC_compiler, "compile_str", "phases", "C++ compiler")
