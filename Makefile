@@ -123,6 +123,7 @@ UNITS ?= $(PREFIX)/lib/systemd/system
 install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 755 $(B)/cprofd $(DESTDIR)$(PREFIX)/bin/cprofd
 	install -D -m 644 $(B)/cprofd.1 $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1
+	install -D -m 644 docs/rules.md $(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md
 	install -D -m 644 $(B)/cprofd.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd
 	install -D -m 644 $(B)/_cprofd $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd
 	install -d $(DESTDIR)$(UNITS)
@@ -130,6 +131,7 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -m 644 systemd/cprofd.socket $(DESTDIR)$(UNITS)/cprofd.socket
 uninstall: ## what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/cprofd $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1 \
+		$(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \
 		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket
@@ -209,7 +211,7 @@ check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, p
 		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
 	$(Q)$(MATRIX) tests/live/mixed.py --samples 50000 all
 
-check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cython, scipy, Triton (they are installed below build/)
+check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cython, scipy, Triton, Pythran, Nuitka, PyTensor (they are installed below build/)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/jit_kernels.py tests/live/numba_names.sh \
 		tests/live/compilers.py
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_jax.py --python $(B)/venv-compilers/bin/python
@@ -217,6 +219,10 @@ check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cy
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_triton.py --python $(B)/venv-compilers/bin/python
 	$(Q)$(B)/venv-compilers/bin/python -c 'import pythran' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check pythran
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_pythran.py --python $(B)/venv-compilers/bin/python
+	$(Q)test -d $(B)/venv-pytensor || python3 -m venv $(B)/venv-pytensor
+	$(Q)$(B)/venv-pytensor/bin/python -c 'import nuitka, pytensor' 2>/dev/null || $(B)/venv-pytensor/bin/pip install -q --disable-pip-version-check nuitka pytensor
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_nuitka.py --python $(B)/venv-pytensor/bin/python
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_pytensor.py --python $(B)/venv-pytensor/bin/python
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_inductor.py $(addprefix --python ,$(CPROFD_TORCH_PYTHON))
 	$(Q)test -d $(B)/cython-plain || python3 -m pip install -q --no-deps --implementation py --platform any --abi none --only-binary=:all: \
 		--target $(B)/cython-plain cython

@@ -150,9 +150,11 @@ const struct command commands[] = {
 		.summary = "the compilers whose work is told by name, and a test of a file of rules",
 		.text = "What a compile, a phase and a pass look like from outside is data, one file a compiler. `list` prints the "
 			"compilers that are known, those of --rules FILE too; `check` reads files, or all *.rules of a directory, and "
-			"tells the line and column of what is wrong.",
+			"tells the line and column of what is wrong. docs/rules.md (installed: share/doc/cprofd/rules.md) describes the language, "
+			"and how to add a compiler step by step.",
 		.examples = "cprofd rules list\t\n"
-			    "cprofd rules check my.rules\t\n",
+			    "cprofd rules check my.rules\t\n"
+			    "sudo cprofd record --mode=wall --rules my.rules -- python3 compile.py\tsays at its end what a rule lacks\n",
 		.bit = COMMAND_RULES,
 		.run = rules__run,
 	},

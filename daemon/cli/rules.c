@@ -28,7 +28,7 @@ static void print_compiler(const struct rules *rules, uint32_t number)
 		return;
 	for (i = 0; i < compiler->n_rules; i++)
 		counts[rules__get(rules, compiler->first + i)->kind]++;
-	printf("%-14s %2" PRIu32 " of units, %2" PRIu32 " of phases, %2" PRIu32 " of passes   %s\n", compiler->name,
+	printf("%-14s rules: %2" PRIu32 " of units, %2" PRIu32 " of phases, %2" PRIu32 " of passes   %s\n", compiler->name,
 	       counts[RULE_UNIT], counts[RULE_PHASE], counts[RULE_PASS], compiler->source);
 }
 

@@ -42,7 +42,7 @@ static void print_line(const struct units_line *line)
 
 	fprintf(stderr, "%12s %12s %6" PRIu32 "  ", words__duration(line->exclusive), words__duration(line->inclusive),
 		line->count);
-	snprintf(words, sizeof(words), line->kind == RULE_UNIT && *line->name ? "%s(%s)" : "%s", name, line->signature);
+	snprintf(words, sizeof(words), line->kind == RULE_UNIT && (*line->name || *line->signature) ? "%s(%s)" : "%s", name, line->signature);
 	fit__name(stderr, words, -NAME_WIDTH);
 	fputc('\n', stderr);
 }

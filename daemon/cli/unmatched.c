@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/rule_uses.h"
 #include "rules/rules.h"
 
 #define TELL_MAX 5u
 /* Functions of a file that `loaded` names: what runs while it is imported is not yet a compile. */
 #define AT_WORK 3u
+/* Samples and units of a rule before it is said what they lack: the first ones may have come before what they need was known. */
+#define ENOUGH 3u
 
 struct unmatched {
 	struct rules *rules;
@@ -17,6 +20,7 @@ struct unmatched {
 	bool matched[RULES_MAX];             /* by a function, whatever variables it has */
 	uint32_t seen[RULES_COMPILERS_MAX];  /* functions of a file that `loaded` names */
 	bool told[RULES_COMPILERS_MAX];      /* a compile */
+	struct rule_uses *uses;              /* of the rules of --rules */
 };
 
 int unmatched__new(const char *path, struct unmatched **ret)
@@ -29,8 +33,12 @@ int unmatched__new(const char *path, struct unmatched **ret)
 	if (!err)
 		err = rules__builtin(unmatched->rules, &error);
 	if (!err) {
+		const uint32_t first = rules__count(unmatched->rules);
+
 		unmatched->builtin = rules__compilers(unmatched->rules);
 		err = path ? rules__file(unmatched->rules, path, &error) : 0;
+		if (!err && path)
+			unmatched->uses = rule_uses__new(unmatched->rules, first);
 	}
 	if (err)
 		unmatched = unmatched__free(unmatched);
@@ -40,8 +48,10 @@ int unmatched__new(const char *path, struct unmatched **ret)
 
 struct unmatched *unmatched__free(struct unmatched *unmatched)
 {
-	if (unmatched)
+	if (unmatched) {
+		rule_uses__free(unmatched->uses);
 		rules__free(unmatched->rules);
+	}
 	free(unmatched);
 	return NULL;
 }
@@ -67,6 +77,7 @@ void unmatched__event(struct unmatched *unmatched, const struct event *event)
 
 	if (!unmatched)
 		return;
+	rule_uses__event(unmatched->uses, event);
 	for (i = 0; event->kind == EVENT_FUNCTIONS && i < event->rows.n; i++)
 		take_function(unmatched, (const struct function_row *)event->rows.rows + i);
 	for (i = 0; units && i < event->rows.n; i++)
@@ -80,17 +91,37 @@ static const char *last_of(const char *path)
 	return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 }
 
+/* Of a rule whose function was there. True: something was said. */
+static bool tell_use(const struct unmatched *unmatched, uint32_t number)
+{
+	const struct rule *rule = rules__get(unmatched->rules, number);
+	const char *source = rules__compiler(unmatched->rules, rule->compiler)->source;
+	static const char *const kinds[RULE_KINDS] = {"compile", "phase", "pass"};
+	struct rule_use use;
+
+	rule_uses__get(unmatched->uses, number, &use);
+	if (use.missed >= ENOUGH)
+		say__failure(rule->kind == RULE_UNIT ? "variables that it `has`, callers that it is `from`? A rule above it of the same function?"
+						     : "a compile around it? Variables that it `has`, callers that it is `from`?",
+			     "%s:%" PRIu32 ": its function was on the stack of %" PRIu32 " samples, but no %s was told", source, rule->line,
+			     use.missed, kinds[rule->kind]);
+	else if (use.nameless >= ENOUGH && !use.named)
+		say__failure("a variable of that name in this function? an attribute, and not a property?",
+			     "%s:%" PRIu32 ": `name` gave nothing, of none of its %" PRIu32 " %s", source, rule->line, use.nameless,
+			     rule->kind == RULE_PASS ? "passes" : rule->kind == RULE_PHASE ? "phases" : "compiles");
+	else
+		return false;
+	return true;
+}
+
 /* Of --rules. */
 static void tell_rules(const struct unmatched *unmatched, uint32_t number)
 {
 	const struct compiler *compiler = rules__compiler(unmatched->rules, number);
-	uint32_t i, missed = 0, unit = RULE_NONE;
+	uint32_t i, missed = 0, said = 0;
 
-	for (i = compiler->first; i < compiler->first + compiler->n_rules; i++) {
+	for (i = compiler->first; i < compiler->first + compiler->n_rules; i++)
 		missed += !unmatched->matched[i];
-		if (unmatched->matched[i] && rules__get(unmatched->rules, i)->kind == RULE_UNIT)
-			unit = i;
-	}
 	if (missed == compiler->n_rules) {
 		say__failure("functions are called as `cprofd report --by=function --native-frames --csv` has them",
 			     "%s: none of these rules is of a function that was on a stack", compiler->source);
@@ -102,9 +133,9 @@ static void tell_rules(const struct unmatched *unmatched, uint32_t number)
 			    rules__get(unmatched->rules, i)->line);
 	if (missed > TELL_MAX)
 		say("%s: %" PRIu32 " of %" PRIu32 " rules are of no function that was on a stack", compiler->source, missed, compiler->n_rules);
-	if (unit != RULE_NONE && !unmatched->told[number])
-		say__failure("variables that it `has`, callers that it is `from`?", "%s:%" PRIu32 ": its function was on a stack, but no compile was told",
-			     compiler->source, rules__get(unmatched->rules, unit)->line);
+	for (i = compiler->first; i < compiler->first + compiler->n_rules && said < TELL_MAX; i++)
+		if (unmatched->matched[i])
+			said += tell_use(unmatched, i);
 }
 
 void unmatched__tell(const struct unmatched *unmatched)

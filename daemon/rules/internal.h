@@ -33,5 +33,7 @@ struct line_reader {
 /* Sets the sentence; -EBADMSG. */
 int line__fail(struct line_reader *reader, const char *sentence);
 void line__skip_space(struct line_reader *reader);
+/* May a name of Python have this byte? */
+bool is_name(char c, bool first);
 
 #endif

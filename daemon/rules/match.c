@@ -262,6 +262,20 @@ bool choices__have_text(const struct choices *choices)
 	return false;
 }
 
+int source__text(const struct source *source, const char *frame, char *ret, size_t size)
+{
+	struct span part = {};
+
+	if (source->kind == SOURCE_TEXT)
+		part = (struct span){source->text, source->text + strlen(source->text)};
+	else if (source->kind != SOURCE_VALUE)
+		part = part_of(source, frame);
+	if (part.start >= part.end)
+		return -ENODATA;
+	snprintf(ret, size, "%.*s", (int)(part.end - part.start), part.start);
+	return 0;
+}
+
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size)
 {
 	size_t len = 0;
@@ -269,18 +283,12 @@ int rule__text(const struct choices *choices, const char *frame, char *ret, size
 
 	while (i < choices->n) {
 		const struct source *source = &choices->sources[i];
-		struct span part = {};
 
-		if (source->kind == SOURCE_TEXT)
-			part = (struct span){source->text, source->text + strlen(source->text)};
-		else if (source->kind != SOURCE_VALUE)
-			part = part_of(source, frame);
-		if (part.start >= part.end) {
+		if (source__text(source, frame, ret + len, size - len)) {
 			i = choices__next(choices, i);
 			len = 0;
 			continue;
 		}
-		snprintf(ret + len, size - len, "%.*s", (int)(part.end - part.start), part.start);
 		len += strlen(ret + len);
 		i++;
 		if (!source->joined)

@@ -115,6 +115,8 @@ static int read_words(struct parser *parser, struct patterns *patterns)
 	do {
 		const char *start = line->at, *end = start;
 
+		if (start < line->end && *start == '#')
+			return line__fail(line, "a comment is a line of its own");
 		while (end < line->end && *end != ' ' && *end != '\t')
 			end++;
 		err = add_pattern(parser, patterns, start, end);
@@ -243,7 +245,19 @@ static int word_file(struct parser *parser) { return read_words(parser, &parser-
 static int word_function(struct parser *parser) { return read_words(parser, &parser->rule->functions); }
 static int word_native(struct parser *parser) { return read_line(parser, &parser->rule->natives); }
 static int word_not(struct parser *parser) { return read_line(parser, &parser->rule->nots); }
-static int word_has(struct parser *parser) { return read_words(parser, &parser->rule->has); }
+
+static int word_has(struct parser *parser)
+{
+	struct line_reader *line = &parser->line;
+	const char *at;
+
+	for (at = line->at; at < line->end; at++)
+		if (*at != ' ' && *at != '\t' && !is_name(*at, at == line->at || at[-1] == ' ' || at[-1] == '\t')) {
+			line->at = at;
+			return line__fail(line, "names of variables alone, parted by spaces");
+		}
+	return read_words(parser, &parser->rule->has);
+}
 
 static int word_from(struct parser *parser) { return read_words(parser, &parser->rule->callers); }
 
@@ -264,9 +278,17 @@ static int read_choices(struct parser *parser, struct choices *choices)
 	return value__parse(&parser->line, choices);
 }
 
+/* ... of a unit. */
+static int read_units(struct parser *parser, struct choices *choices)
+{
+	if (parser->rule->kind != RULE_UNIT)
+		return line__fail(&parser->line, "only a unit has a signature, and a place where it is defined");
+	return read_choices(parser, choices);
+}
+
 static int word_name(struct parser *parser) { return read_choices(parser, &parser->rule->name); }
-static int word_signature(struct parser *parser) { return read_choices(parser, &parser->rule->signature); }
-static int word_defined(struct parser *parser) { return read_choices(parser, &parser->rule->defined); }
+static int word_signature(struct parser *parser) { return read_units(parser, &parser->rule->signature); }
+static int word_defined(struct parser *parser) { return read_units(parser, &parser->rule->defined); }
 
 enum where { FIRST, COMPILER, ANYWHERE, RULE };
 static const struct {
@@ -301,6 +323,8 @@ static int parse_line(struct parser *parser)
 	const char *start, *at;
 	size_t i, len;
 
+	if (line->end > line->start && line->end[-1] == '\r') /* of an editor that ends lines so */
+		line->end--;
 	for (at = line->start; at < line->end; at++)
 		if ((unsigned char)*at < ' ' && *at != '\t') {
 			line->at = at;

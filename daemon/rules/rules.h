@@ -136,6 +136,8 @@ bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *fil
 /* The text of a name by the first choice that needs no value; 0, or -ENODATA: there is none. `frame` is the frame's own
  * name. At most `size` bytes with the NUL. */
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size);
+/* What this source, which needs no value, gives; 0, or -ENODATA. */
+int source__text(const struct source *source, const char *frame, char *ret, size_t size);
 /* Where the choice of this source ends: the one behind its last part. */
 uint32_t choices__next(const struct choices *choices, uint32_t i);
 /* Is there one that needs no value of the frame? */

@@ -18,7 +18,7 @@ void line__skip_space(struct line_reader *reader)
 		reader->at++;
 }
 
-static bool is_name(char c, bool first)
+bool is_name(char c, bool first)
 {
 	/* Names of Python beyond ASCII are taken as their bytes. */
 	return c == '_' || isalpha((unsigned char)c) || (c & 0x80) ||
@@ -112,45 +112,24 @@ static int parse_source(struct line_reader *reader, struct source *ret)
 	return parse_path(reader, ret);
 }
 
-/* Does the last choice have a part of the frame's own name and one that is a value? The one is known when the frame has its
- * name, the other when its record comes. */
-static bool is_mixed(const struct choices *choices)
-{
-	bool own = false, value = false;
-	uint32_t i = choices->n;
-
-	do {
-		const enum source_kind kind = choices->sources[--i].kind;
-
-		value = value || kind == SOURCE_VALUE;
-		own = own || (kind != SOURCE_VALUE && kind != SOURCE_TEXT);
-	} while (i > 0 && choices->sources[i - 1].joined);
-	return own && value;
-}
-
 int value__parse(struct line_reader *reader, struct choices *ret)
 {
 	struct source *source;
 	int err;
 
 	do {
-		const char *start;
-
 		if (ret->n == RULES_CHOICES_MAX)
 			return line__fail(reader, "more choices, or parts of them, than there may be");
 		line__skip_space(reader);
-		start = reader->at;
 		source = &ret->sources[ret->n];
 		err = parse_source(reader, source);
 		if (err)
 			return err;
 		ret->n++;
-		if (is_mixed(ret)) {
-			reader->at = start;
-			return line__fail(reader, "@... and a variable cannot be joined");
-		}
 		line__skip_space(reader);
 		source->joined = take(reader, '+');
 	} while (source->joined || take(reader, '|'));
+	if (reader->at < reader->end && (*reader->at == '(' || *reader->at == '['))
+		return line__fail(reader, "values are read, nothing is called; of a tuple, list or dictionary `.*` is each item");
 	return reader->at == reader->end ? 0 : line__fail(reader, "here the line should end, or | or + follow");
 }

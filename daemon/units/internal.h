@@ -55,12 +55,14 @@ struct marked {
 	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct value_mark has them */
 	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: its word; 255: none */
 	uint8_t arguments; /* a bit for each word: it is an argument's, which was set when the call began */
+	uint32_t own[RULES_CHOICES_MAX * 2]; /* of each source of name, signature: what the frame's own name gives (texts) */
 };
 
 /* Which rule a function is of, told by its variables: rows of functions come without them. */
 struct told_function {
 	uint64_t hash;           /* of its name, file and first line */
 	uint32_t rule;
+	bool valued;             /* it has one of the variables that its rule is named by */
 };
 
 /* Frames of a record, outermost first, until its event comes. */
@@ -86,6 +88,7 @@ struct reading {
 struct function_info {
 	uint32_t rule;
 	uint32_t text;           /* its name by a source that needs no value; 0: none */
+	uint32_t signature;      /* ... its signature, if that needs none at all */
 	uint64_t own;            /* a bit for each compiler: this is its own */
 	uint64_t calls;          /* a bit for each rule of units.from: it wants to be called by this one */
 	uint8_t from;            /* its rule is the n-th of these, from 1; 0: it is of any caller */
@@ -171,8 +174,9 @@ struct units {
 };
 
 /* marks.c */
-/* The rule of a Python function whose code object was seen, or by its names alone. */
-uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line);
+/* The rule of a Python function whose code object was seen, or by its names alone. Does it have variables that the rule
+ * is named by? */
+uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued);
 const struct marked *marks__find(const struct units *units, uint64_t key);
 /* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);

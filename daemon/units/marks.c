@@ -107,6 +107,19 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 	return ret->slots[0] != VALUE_SLOT_NONE;
 }
 
+/* What @function and its like are, of each source: the record has the frame's own name. */
+static void keep_own(struct units *units, const struct rule *rule, const char *name, struct marked *ret)
+{
+	const struct choices *all[2] = {&rule->name, &rule->signature};
+	char text[RULES_WORD_MAX];
+	uint32_t i, j;
+
+	for (i = 0; i < 2; i++)
+		for (j = 0; j < all[i]->n; j++)
+			if (all[i]->sources[j].kind != SOURCE_TEXT && !source__text(&all[i]->sources[j], name, text, sizeof(text)))
+				ret->own[i * RULES_CHOICES_MAX + j] = texts__keep(&units->texts, text, strlen(text));
+}
+
 static bool hash_marked(const void *holder, uint32_t i, uint64_t *ret)
 {
 	const struct units *units = holder;
@@ -161,20 +174,21 @@ static const struct told_function *find_told(const struct units *units, uint64_t
 	return NULL;
 }
 
-static void tell_function(struct units *units, uint64_t hash, uint32_t rule)
+static void tell_function(struct units *units, uint64_t hash, uint32_t rule, bool valued)
 {
 	if (find_told(units, hash) ||
 	    array__reserve((void **)&units->told, sizeof(*units->told), units->n_told, &units->told_capacity) ||
 	    slots__reserve(&units->by_function, units->n_told, hash_told, units))
 		return;
-	units->told[units->n_told] = (struct told_function){hash, rule};
+	units->told[units->n_told] = (struct told_function){hash, rule, valued};
 	slots__enter(&units->by_function, hash, units->n_told++);
 }
 
-uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line)
+uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued)
 {
 	const struct told_function *told = units->n_told ? find_told(units, hash_function(units, name, file, line)) : NULL;
 
+	*ret_valued = !told || told->valued;
 	return told ? told->rule : rules__python(units->rules, file, name, NULL);
 }
 
@@ -223,11 +237,13 @@ bool units__code(struct units *units, const struct record_code *code, struct val
 	read_names((const void *)variables, &names);
 	marked.rule = rules__python(units->rules, text[1].data, text[0].data,
 				    &(struct rule_variables){names.names, names.n});
-	tell_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), marked.rule);
 	if (marked.rule != RULE_NONE && rules__get(units->rules, marked.rule)->once && units->n_once < ONCE_MAX)
 		keep_once(units, code->key);
-	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, code->arg_count, &marked))
+	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, code->arg_count, &marked)) {
+		keep_own(units, rules__get(units->rules, marked.rule), text[0].data, &marked);
 		wanted = mark(units, &marked);
+	}
+	tell_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), marked.rule, wanted);
 	fill_mark(&marked, ret);
 	buf__free(&names.text);
 	return wanted;

@@ -10,9 +10,10 @@
 #define UNITS_PAUSE_MAX 1023
 #define REUSED_MAX 50000000u /* ns: after more than this without a record a frame that looks like it did is read again */
 
-/* The first choice that gives something; the word that it begins with is where the rule's marks say. */
+/* The first choice that gives something; the word that it begins with is where the rule's marks say, `own`: what the frame's
+ * own name gives. */
 static bool read_choice(struct units *units, struct values *values, const struct choices *choices, const uint8_t *words,
-			const struct frame_values *frame, struct buf *out)
+			const uint32_t *own, const struct frame_values *frame, struct buf *out)
 {
 	uint32_t i = 0;
 
@@ -23,6 +24,8 @@ static bool read_choice(struct units *units, struct values *values, const struct
 
 		if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
 			told = !values__text(values, frame->words[words[i]], source, out);
+		else if (own[i])
+			told = !buf__puts(out, texts__get(&units->texts, own[i]));
 		if (told && !source->joined)
 			return true;
 		i = told ? i + 1 : choices__next(choices, i);
@@ -53,7 +56,7 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	char name[RULES_WORD_MAX];
 	uint32_t i;
 
-	ret->named = read_choice(units, &values, &rule->name, marked->words, frame, out);
+	ret->named = read_choice(units, &values, &rule->name, marked->words, marked->own, frame, out);
 	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT) {
 		memcpy(name, out->data, out->len);
 		name[out->len] = '\0';
@@ -62,7 +65,7 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	} else if (ret->named) {
 		ret->name = texts__keep(&units->texts, out->data, out->len);
 	}
-	if (read_choice(units, &values, &rule->signature, marked->words + RULES_CHOICES_MAX, frame, out))
+	if (read_choice(units, &values, &rule->signature, marked->words + RULES_CHOICES_MAX, marked->own + RULES_CHOICES_MAX, frame, out))
 		ret->signature = texts__keep(&units->texts, out->data, out->len);
 	else if (rule->signature.n)
 		ret->named = false;

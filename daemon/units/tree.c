@@ -81,17 +81,17 @@ static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32
 
 		if (rule->kind != RULE_UNIT && !kept && !inside)
 			continue;
-		if (rule->kind == RULE_PASS && kept && info->text == units->functions[marks[kept - 1].function].text)
+		if (rule->kind == RULE_PASS && kept && info->text && info->text == units->functions[marks[kept - 1].function].text)
 			continue;
 		marks[kept++] = marks[i];
 	}
 	return kept;
 }
 
-/* A phase whose name comes of a variable that was set meanwhile is the next one. */
+/* A phase or a pass whose name comes of a variable that was set meanwhile is the next one. */
 static bool is_called_otherwise(const struct open_unit *open, const struct seen_frame *seen)
 {
-	return open->row.kind == RULE_PHASE && seen && open->value.named && seen->value.named && !open->doubted &&
+	return open->row.kind != RULE_UNIT && seen && open->value.named && seen->value.named && !open->doubted &&
 	       seen->value.read >= open->since && open->value.name != seen->value.name;
 }
 
@@ -245,6 +245,8 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	}
 	if (!open->value.name && (!units->functions[mark->function].valued || !rules__values(&rule->name)))
 		open->value.name = units->functions[mark->function].text;
+	if (!open->value.signature)
+		open->value.signature = units->functions[mark->function].signature;
 	open->row = (struct unit_row){
 		.parent = thread->n ? thread->open[thread->n - 1].id : thread->outer,
 		.thread = thread_id,

@@ -57,6 +57,7 @@ static int add_function(struct units *units, const struct function_row *row)
 {
 	struct function_info info = {.rule = RULE_NONE, .python = row->kind == FUNCTION_PYTHON};
 	char text[RULES_WORD_MAX];
+	bool valued = false;
 	uint32_t i;
 	int err = array__reserve((void **)&units->functions, sizeof(info), units->n_functions,
 				 &units->functions_capacity);
@@ -64,7 +65,7 @@ static int add_function(struct units *units, const struct function_row *row)
 	if (err)
 		return err;
 	if (info.python)
-		info.rule = marks__rule(units, row->name, row->file, row->line);
+		info.rule = marks__rule(units, row->name, row->file, row->line, &valued);
 	else if (row->kind != FUNCTION_NOTE && row->kind != FUNCTION_KERNEL)
 		info.rule = rules__native(units->rules, row->name);
 	if (info.rule != RULE_NONE) {
@@ -74,12 +75,14 @@ static int add_function(struct units *units, const struct function_row *row)
 		struct choices first = rule->name;
 
 		first.n = first.n ? choices__next(&first, 0) : 0;
-		info.valued = info.python && (rules__values(&rule->signature) ||
+		info.valued = valued && (rules__values(&rule->signature) ||
 					      (rules__values(&rule->name) && rule__text(&first, row->name, text, sizeof(text))));
 		if (!rule__text(&rule->name, row->name, text, sizeof(text))) {
 			compiler__polish(rules__compiler(units->rules, rule->compiler), text);
 			info.text = texts__keep(&units->texts, text, strlen(text));
 		}
+		if ((!info.valued || !rules__values(&rule->signature)) && !rule__text(&rule->signature, row->name, text, sizeof(text)))
+			info.signature = texts__keep(&units->texts, text, strlen(text));
 	}
 	for (i = 0; i < units->n_from; i++) {
 		if (info.python && rule__is_caller(rules__get(units->rules, units->from[i]), row->name))

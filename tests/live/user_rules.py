@@ -22,8 +22,10 @@ def spin(seconds):
     while time.thread_time() < end:
         for _ in range(1000):
             pass
-def optimise(kernel):
+def polish(kernel):
     spin(0.02)
+def optimise(kernel):
+    polish(kernel)
 def build(kernel, code=optimise.__code__):
     spin(0.01)
     optimise(kernel)
@@ -50,6 +52,29 @@ phase
     file *
     function nowhere
     name @function
+"""
+# Lines 2, 8, 13, 18: no variable of that name; a pass by a variable, in a phase by one; no such variable; no value and no other choice.
+DOUBTFUL = """compiler mine
+unit
+    file *
+    function build
+    has kernel
+    name unit.name | kernel.none | @function + " of " + kernel.name
+    signature "by hand"
+phase
+    file *
+    function optimise
+    has kernel
+    name kernel.name
+pass
+    file *
+    function polish
+    has kernels
+    name @function
+pass
+    file *
+    function spin
+    name kernel.name
 """
 KERNELS = ["the kernel_%s(8 of optimise)" % x for x in "abc"]
 passed = failed = 0
@@ -97,16 +122,20 @@ def units(path):
     return sums, all_of_it
 
 
-def case_own(work):
+def attached(work, text):
     rules, out = os.path.join(work, "mine.rules"), os.path.join(work, "out.ndjson")
-    open(rules, "w").write(RULES)
+    open(rules, "w").write(text)
     target = subprocess.Popen(["/usr/bin/python3", "-c", TARGET, "6"], stdout=subprocess.PIPE, text=True)
     target.stdout.readline()
     done = subprocess.run([CPROFD, "attach", str(target.pid), "-d", "3", "--rules", rules, "-f", "events", "-o", out],
                           capture_output=True, text=True)
     target.kill()
     target.wait()
-    sums, all_of_it = units(out)
+    return done, *units(out)
+
+
+def case_own(work):
+    done, sums, all_of_it = attached(work, RULES)
     names = {name for kind, name in sums if kind == 0}
     check(done.returncode == 0 and set(KERNELS) <= names <= set(KERNELS) | {""},
           "units by the kernel's name", done.stderr, sums)
@@ -115,6 +144,20 @@ def case_own(work):
     check("mine.rules:13: no function that was on a stack" in done.stderr and done.stderr.count("mine.rules:") == 1,
           "a rule that matched nothing is told", done.stderr)
     check(abs(sums.get((1, "optimise"), 0) / all_of_it - 2 / 3) < 0.05, "two thirds in the phase", sums, all_of_it)
+
+
+def case_doubts(work):
+    done, sums, all_of_it = attached(work, DOUBTFUL)
+    names = ["build of kernel_%s(by hand)" % x for x in "abc"]
+    check({name for kind, name in sums if kind == 0} <= {*names, "(by hand)"} and all(sums.get((0, x), 0) / all_of_it > 0.2 for x in names),
+          "a name by the last choice, and a signature that needs no value", sums)
+    said = done.stderr.count("mine.rules:")
+    check("mine.rules:13: its function was on the stack of " in done.stderr and "but no pass was told" in done.stderr, "no such variable: told", done.stderr)
+    check("mine.rules:18: `name` gave nothing, of none of its" in done.stderr, "no name: told", done.stderr)
+    check(said == 2, "of the others nothing", done.stderr)
+    done, sums, all_of_it = attached(work, DOUBTFUL.replace("has kernels\n    name @function", "has kernel\n    name kernel.name"))
+    shares = [sums.get((2, "kernel_" + x), 0) / all_of_it for x in "abc"]
+    check(all(abs(x - 2 / 9) < 0.05 for x in shares), "a pass that a variable names, in a phase that it names, too", shares, sums)
 
 
 def case_bad(work):

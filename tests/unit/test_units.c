@@ -565,6 +565,41 @@ static void named_late(void **state)
 	rules__free(s.rules);
 }
 
+/* What needs no value is taken in its place among those that do. */
+static void own_name_behind_a_value(void **state)
+{
+	static const char text[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\n"
+				   "name func.__name__ | @function + \" of \" + func.x | \"a \" + @function\nsignature func.y | @function\n";
+	struct host_reader reader = {.read = read_nothing};
+	struct state s = {};
+
+	set_up_values(&s, text, 0);
+	memory = &reader;
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	assert_string_equal(s.keep.words, "+1=a compile<0@0 1 ");
+	memory = NULL;
+	units__free(s.units);
+	rules__free(s.rules);
+}
+
+/* Names by values are not the same name because neither is known. */
+static void passes_by_values(void **state)
+{
+	static const char text[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nname x.y\n"
+				   "pass\nfile */own/c.py\nfunction parse\nname x.y\n";
+	struct rules_error error;
+	struct state s = {};
+
+	s.keep.sink.event = keep_event;
+	assert_int_equal(rules__new(&s.rules), 0);
+	assert_int_equal(rules__parse(s.rules, "test", text, strlen(text), &error), 0);
+	assert_int_equal(units__new(s.rules, &s.keep.sink, &s.units), 0);
+	send_tables(&s);
+	samples(&s, "23", "+1=<0@0 +2=<1@10 1 2 ");
+	units__free(s.units);
+	rules__free(s.rules);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 int main(void)
 {
@@ -572,6 +607,7 @@ int main(void)
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
 		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
 		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values), cmocka_unit_test(named_late),
+		cmocka_unit_test(own_name_behind_a_value), cmocka_unit_test(passes_by_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,243 @@
+#include "cli/rule_uses.h"
+
+#include <stdlib.h>
+
+#include "base/slots.h"
+
+/* A bit for each rule. */
+struct unit_use {
+	uint32_t parent;
+	uint64_t own;      /* rules of its compiler and kind */
+	uint64_t could;    /* of `own`: those that have a function on the stack of each of its samples */
+	bool seen, named;
+};
+
+#define LACKS_MAX 256u
+struct lack {
+	uint64_t rules;    /* of one kind, on a stack */
+	uint32_t lacking;  /* so many of them have no unit there */
+	uint32_t samples;
+};
+
+struct rule_uses {
+	const struct rules *rules;
+	uint32_t first, n;
+	bool lost;         /* out of memory */
+	/* Tables of the epoch: rules that have this function, or one of the stack's. */
+	uint64_t *functions, *stacks;
+	uint32_t *frames;
+	struct unit_use *units;
+	uint32_t n_functions, functions_capacity, n_frames, frames_capacity, n_stacks, stacks_capacity, n_units, units_capacity;
+	struct rule_use uses[RULE_USES_MAX];
+	uint64_t kinds[RULE_USES_MAX]; /* of each rule: those of its compiler and kind, itself among them */
+	uint64_t told;     /* rules that had units */
+	struct lack lacks[LACKS_MAX];
+	uint32_t n_lacks;
+};
+
+struct rule_uses *rule_uses__new(const struct rules *rules, uint32_t first)
+{
+	struct rule_uses *uses = calloc(1, sizeof(*uses));
+	uint32_t i, j;
+
+	if (!uses)
+		return NULL;
+	uses->rules = rules;
+	uses->first = first;
+	uses->n = rules__count(rules) - first < RULE_USES_MAX ? rules__count(rules) - first : RULE_USES_MAX;
+	for (i = 0; i < uses->n; i++)
+		for (j = 0; j < uses->n; j++) {
+			const struct rule *rule = rules__get(rules, first + i), *other = rules__get(rules, first + j);
+
+			uses->kinds[i] |= (uint64_t)(rule->kind == other->kind && rule->compiler == other->compiler) << j;
+		}
+	return uses;
+}
+
+struct rule_uses *rule_uses__free(struct rule_uses *uses)
+{
+	if (uses) {
+		free(uses->functions);
+		free(uses->frames);
+		free(uses->stacks);
+		free(uses->units);
+	}
+	free(uses);
+	return NULL;
+}
+
+static uint64_t rules_of_function(const struct rule_uses *uses, const struct function_row *row)
+{
+	uint64_t found = 0;
+	uint32_t i;
+
+	if (row->kind == FUNCTION_NOTE || row->kind == FUNCTION_KERNEL)
+		return 0;
+	for (i = 0; i < uses->n; i++)
+		found |= (uint64_t)rule__could_match(rules__get(uses->rules, uses->first + i), row->kind == FUNCTION_PYTHON ? row->file : NULL,
+						     row->name)
+			 << i;
+	return found;
+}
+
+static uint64_t rules_of_unit(const struct rule_uses *uses, const struct unit_row *row)
+{
+	const struct compiler *compiler = rules__compiler_named(uses->rules, row->compiler);
+	uint32_t i;
+
+	for (i = 0; compiler && i < uses->n; i++) {
+		const struct rule *rule = rules__get(uses->rules, uses->first + i);
+
+		if (rule->kind == row->kind && rules__compiler(uses->rules, rule->compiler) == compiler)
+			return uses->kinds[i];
+	}
+	return 0;
+}
+
+static int add_unit(struct rule_uses *uses, const struct unit_row *row)
+{
+	struct unit_use unit = {.parent = row->parent, .own = rules_of_unit(uses, row), .named = *row->name};
+
+	if (array__reserve((void **)&uses->units, sizeof(unit), uses->n_units, &uses->units_capacity))
+		return -1;
+	if (unit.parent > uses->n_units)
+		return -1;
+	unit.could = unit.own;
+	uses->units[uses->n_units++] = unit;
+	return 0;
+}
+
+static int add_row(struct rule_uses *uses, enum event_kind kind, const struct event_rows *rows, uint32_t i)
+{
+	const struct frame_row *frame = rows->rows;
+	const struct stack_row *stack = rows->rows;
+
+	switch (kind) {
+	case EVENT_FUNCTIONS:
+		if (array__reserve((void **)&uses->functions, sizeof(*uses->functions), uses->n_functions, &uses->functions_capacity))
+			return -1;
+		uses->functions[uses->n_functions++] = rules_of_function(uses, (const struct function_row *)rows->rows + i);
+		return 0;
+	case EVENT_FRAMES:
+		if (array__reserve((void **)&uses->frames, sizeof(*uses->frames), uses->n_frames, &uses->frames_capacity) ||
+		    frame[i].function >= uses->n_functions)
+			return -1;
+		uses->frames[uses->n_frames++] = frame[i].function;
+		return 0;
+	case EVENT_STACKS:
+		if (array__reserve((void **)&uses->stacks, sizeof(*uses->stacks), uses->n_stacks, &uses->stacks_capacity) ||
+		    stack[i].frame >= uses->n_frames || stack[i].parent > uses->n_stacks)
+			return -1;
+		uses->stacks[uses->n_stacks++] = uses->functions[uses->frames[stack[i].frame]] |
+						 (stack[i].parent ? uses->stacks[stack[i].parent - 1] : 0);
+		return 0;
+	default:
+		return add_unit(uses, (const struct unit_row *)rows->rows + i);
+	}
+}
+
+/* More rules of a kind on the stack than units of it. */
+static void add_lack(struct rule_uses *uses, uint64_t rules, uint32_t lacking)
+{
+	uint32_t i;
+
+	for (i = 0; i < uses->n_lacks && (uses->lacks[i].rules != rules || uses->lacks[i].lacking != lacking); i++)
+		;
+	if (i == LACKS_MAX)
+		return;
+	if (i == uses->n_lacks)
+		uses->lacks[uses->n_lacks++] = (struct lack){.rules = rules, .lacking = lacking};
+	uses->lacks[i].samples++;
+}
+
+static void add_sample(struct rule_uses *uses, const struct sample_row *row)
+{
+	uint64_t left = row->stack && row->stack <= uses->n_stacks ? uses->stacks[row->stack - 1] : 0, rules;
+	uint32_t unit = row->unit <= uses->n_units ? row->unit : 0, at, n, n_units;
+
+	for (at = unit; at && row->stack; at = uses->units[at - 1].parent) {
+		uses->units[at - 1].seen = true;
+		uses->units[at - 1].could &= left;
+	}
+	for (; left; left &= ~rules) {
+		const uint64_t kind = uses->kinds[__builtin_ctzll(left)];
+
+		rules = left & kind;
+		n = (uint32_t)__builtin_popcountll(rules);
+		for (n_units = 0, at = unit; at; at = uses->units[at - 1].parent)
+			n_units += uses->units[at - 1].own == kind;
+		if (n_units < n)
+			add_lack(uses, rules, n - n_units);
+		else
+			uses->told |= rules;
+	}
+}
+
+static void end_epoch(struct rule_uses *uses)
+{
+	uint32_t i;
+
+	for (i = 0; i < uses->n_units; i++) {
+		const struct unit_use *unit = &uses->units[i];
+
+		if (!unit->seen || !unit->could || unit->could & (unit->could - 1))
+			continue;
+		if (unit->named)
+			uses->uses[__builtin_ctzll(unit->could)].named++;
+		else
+			uses->uses[__builtin_ctzll(unit->could)].nameless++;
+	}
+	uses->n_functions = uses->n_frames = uses->n_stacks = uses->n_units = 0;
+}
+
+void rule_uses__event(struct rule_uses *uses, const struct event *event)
+{
+	const struct event_unit_end *end = &event->unit_end;
+	uint32_t i;
+
+	if (!uses || uses->lost)
+		return;
+	switch (event->kind) {
+	case EVENT_SESSION:
+	case EVENT_EPOCH:
+		end_epoch(uses);
+		return;
+	case EVENT_FUNCTIONS:
+	case EVENT_FRAMES:
+	case EVENT_STACKS:
+	case EVENT_UNITS:
+		for (i = 0; !uses->lost && i < event->rows.n; i++)
+			uses->lost = add_row(uses, event->kind, &event->rows, i);
+		return;
+	case EVENT_UNIT_NAME:
+	case EVENT_UNIT_END:
+		if (end->id && end->id <= uses->n_units && *end->name)
+			uses->units[end->id - 1].named = true;
+		return;
+	case EVENT_SAMPLES:
+		for (i = 0; i < event->samples.n; i++)
+			add_sample(uses, &event->samples.rows[i]);
+		return;
+	default:
+		return;
+	}
+}
+
+void rule_uses__get(struct rule_uses *uses, uint32_t rule, struct rule_use *ret)
+{
+	uint32_t i;
+
+	*ret = (struct rule_use){};
+	if (!uses || uses->lost || rule < uses->first || rule - uses->first >= uses->n)
+		return;
+	end_epoch(uses);
+	rule -= uses->first;
+	*ret = uses->uses[rule];
+	for (i = 0; i < uses->n_lacks; i++) {
+		const struct lack *lack = &uses->lacks[i];
+		uint64_t open = lack->rules & ~uses->told;
+
+		if (open >> rule & 1 && (uint32_t)__builtin_popcountll(open) == lack->lacking)
+			ret->missed += lack->samples;
+	}
+}
