@@ -67,7 +67,7 @@ def test_short_recordings():
 
 def test_children_are_missed():
     """Who records a shell without -s is told whose time is not there."""
-    busy = "sum(range(30000000))"
+    busy = "sum(range(100000000))"
     with folder() as work:
         shell = "%s -c '%s'; true" % (PYTHON, busy)
         fails(0, "its children used ", "-s (--subprocesses)", run=cprofd("record", "-o", "a.cprof", "--", "sh", "-c", shell, cwd=work))
