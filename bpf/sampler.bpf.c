@@ -256,8 +256,8 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 
 #include "offcpu.h"
 
-/* The engine has to look soon at what it has to read from the target's memory: values that are not those of the samples before, code
- * objects (their frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
+/* The engine has to look soon at what it has to read from the target's memory: values that no sample had lately, code objects (their
+ * frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
 #define FRESH_NS 4000000ull /* the engine looks at what is older than 3 ms */
 #define WAKE_NS 20000000ull
 #define CROWD_NS 2000000ull

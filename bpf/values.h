@@ -64,11 +64,12 @@ static __always_inline void values_words(const struct py_walk *walk, const struc
 	to->n = (__u8)i;
 }
 
-/* Which values went out lately, of any CPU: a hash of each, by its upper bits. */
+/* Which values went out in the last 17 to 33 ms, of any CPU: by its upper bits a hash of each, and when. What comes back after that may be
+ * others at the same addresses. */
 #define VALUES_KNOWN 256u
 __u64 values_known[VALUES_KNOWN];
 
-static __always_inline void values_note(const struct frame_values *values, struct part_values *part)
+static __always_inline void values_note(const struct frame_values *values, struct part_values *part, __u64 now)
 {
 	__u64 hash = values->address, new;
 	__u32 i;
@@ -77,8 +78,9 @@ static __always_inline void values_note(const struct frame_values *values, struc
 	for (i = 0; i < FRAME_VALUES_WORDS; i++)
 		hash = (hash + values->words[i]) * 0x9e3779b97f4a7c15ull;
 	i = (hash >> 56) & (VALUES_KNOWN - 1);
-	new = values_known[i] ^ hash;
-	values_known[i] = hash;
+	now = now >> 24 & 255;
+	new = (values_known[i] ^ hash) >> 8 | ((now - values_known[i]) & 254);
+	values_known[i] = (hash & ~255ull) | now;
 	new = (new | -new) >> 63;
 	host_barrier(new);
 	part->part.loss |= new * VALUES_TOLD_NEW;
@@ -132,7 +134,7 @@ PY_APART int values_put(const struct py_walk *walk, const struct image *image, c
 	entry->address = address;
 	__builtin_memcpy(entry->slots, mark->slots, sizeof(entry->slots));
 	values_words(walk, image, mark->slots, entry, address + image->layout.frame_locals);
-	values_note(entry, &to->part);
+	values_note(entry, &to->part, walk->now);
 	to->part.part.size = size + FRAME_VALUES_HEAD + entry->n * 8u;
 	to->part.n++;
 	return !!to->part.values_hits;
