@@ -241,6 +241,24 @@ static const char *set_by(struct cli_options *options, const char *value)
 	}
 }
 
+static bool count(const char *value, uint32_t *ret)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = isdigit((unsigned char)*value) ? strtoul(value, &end, 10) : 0;
+	if (!isdigit((unsigned char)*value) || errno || *end || number > UINT32_MAX)
+		return false;
+	*ret = (uint32_t)number;
+	return true;
+}
+
+static const char *set_skip_first(struct cli_options *options, const char *value)
+{
+	return count(value, &options->skip_first) ? NULL : "is not a number of compiles (0: none is left out)";
+}
+
 static const char *set_callers(struct cli_options *options, const char *value)
 {
 	options->callers = value;
@@ -259,19 +277,6 @@ static const char *set_sort(struct cli_options *options, const char *value)
 		return "is not one of exclusive, inclusive";
 	options->sort = *value == 'e' ? REPORT_SORT_EXCLUSIVE : REPORT_SORT_INCLUSIVE;
 	return NULL;
-}
-
-static bool count(const char *value, uint32_t *ret)
-{
-	unsigned long number;
-	char *end;
-
-	errno = 0;
-	number = isdigit((unsigned char)*value) ? strtoul(value, &end, 10) : 0;
-	if (!isdigit((unsigned char)*value) || errno || *end || number > UINT32_MAX)
-		return false;
-	*ret = (uint32_t)number;
-	return true;
 }
 
 static const char *set_top(struct cli_options *options, const char *value)
@@ -418,6 +423,7 @@ const struct option_row option_rows[] = {
 	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time, as `report --by=class` shows them", set_class},
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
+	{"skip-first", 0, "N", NULL, READING, "without the first N compiles of each unit (function and signature, in one process) and all that is in them, so that of a compile that is repeated the warm-up does not count; time outside of compiles stays. Of several recordings each by itself; a recording without compiles is refused", set_skip_first},
 	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", set_gil},
 	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait, and for what: in place of (idle)", set_idle},
 	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", set_idle},

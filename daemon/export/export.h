@@ -29,6 +29,7 @@ struct export_options {
 	/* Only samples of this class, or whose stack has this function or module
 	 * (pattern.h). NULL: all. Time of the others is left out (filter.h). */
 	const char *class_name, *function, *module;
+	uint32_t skip_first;    /* without those in the first N compiles of their unit (skip.h); 0: all */
 	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
 	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
 	bool compress;          /* events, where a filter makes new ones: zstd */
@@ -36,7 +37,7 @@ struct export_options {
 
 /* Which filter met nothing in the recording, and what there is that is spelled like it. */
 struct export_missing {
-	const char *option;     /* "thread", "class", "function", "module"; NULL: none */
+	const char *option;     /* "thread", "class", "function", "module", "skip-first"; NULL: none */
 	char close[512];        /* "a, b" or "" */
 };
 

@@ -47,6 +47,8 @@ static int put_filters(struct buf *out, const struct export_options *filter)
 	err = err ?: put_filter(out, "class", filter->class_name);
 	err = err ?: put_filter(out, "function", filter->function);
 	err = err ?: put_filter(out, "module", filter->module);
+	if (filter->skip_first)
+		err = err ?: put__number(out, "skip_first", filter->skip_first);
 	if (filter->from || filter->to)
 		err = err ?: put__number(out, "from_ns", filter->from) ?: put__number(out, "to_ns", filter->to);
 	return err ?: buf__puts(out, "}");

@@ -52,7 +52,7 @@ extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 2
+#define REPORT_MINOR 3
 
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE };
 

@@ -54,7 +54,7 @@ static void put_file(const struct report *report, const struct report_file *file
 		fprintf(out, "; whole stacks: %.2f %%",
 			percent((double)file->whole, (double)file->samples));
 	if (file->left_out.cpu || report->options->filter.class_name ||
-	    report->options->filter.function || report->options->filter.module)
+	    report->options->filter.function || report->options->filter.module || report->options->filter.skip_first)
 		fprintf(out,
 			"\n    filtered: %.3f s of this CPU time are shown, %.3f s are left out",
 			seconds((double)file->shown.cpu), seconds((double)file->left_out.cpu));

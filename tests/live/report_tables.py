@@ -404,6 +404,41 @@ def test_filters(recordings):
          add_up(want, function))
 
 
+def skipped(samples, first):
+    """Serial numbers of the first compiles of each function and signature."""
+    compiles = {u["serial"]: u for s in samples for u in s.units if u["kind"] == 0}
+    counts, result = collections.Counter(), set()
+    for unit in sorted(compiles.values(), key=lambda u: (u["begin"], u["serial"])):
+        key = unit["name"], unit["signature"], unit["defined"]
+        counts[key] += 1
+        if counts[key] <= first:
+            result.add(unit["serial"])
+    return result
+
+
+def test_skip_first(recordings):
+    path, samples = recordings.path("native"), recordings.samples("native")
+    for first in (1, 2):
+        left = skipped(samples, first)
+        kept = [s for s in samples if not any(u["serial"] in left for u in s.units)]
+        result = report(path, "--by=unit,phase,function,class", "--skip-first", first)
+        have = {(r["name"], r["signature"]): (r["exclusive_ns"], r["inclusive_ns"], r["elapsed_ns"], r["calls"]) for r in rows_of(result, "unit")}
+        kept = [s for s in kept if s.stack[0].name != "(not sampled)"]
+        same("--skip-first %d" % first, have, add_up_units(kept, 0)[0])
+        functions = {k: v for k, v in shown(rows_of(result, "function")).items() if k[0] != "(not sampled)"}
+        same("its functions", functions, add_up(kept, function))
+        # By hand: of total() only integers are compiled twice.
+        names = {key for key in have if key[0] == "total"}
+        expect(names == ({("total", "UniTuple(int64 x 3)")} if first == 1 else set()), "which are left", names)
+    collapsed = cprofd("convert", path, "-f", "collapsed", "-o", "-", "--skip-first", "1", "--units").out
+    expect("total(UniTuple(int64 x 3))" in collapsed and "total(UniTuple(float64 x 2))" not in collapsed, "collapsed")
+    run = cprofd("report", recordings.path("python"), "--skip-first", "1", "--function", "down", status=1)
+    expect("has no compile" in run.err, "a recording without compiles", run.err)
+    with open(path, "rb") as file:
+        run = cprofd("report", "-", "--skip-first", "1", status=1, stdin=file.read())
+    expect("is a pipe" in run.err, "from a pipe", run.err)
+
+
 def test_several_files(recordings):
     paths = [recordings.path("python"), recordings.path("again"), recordings.path("native")]
     each = [add_up(recordings.samples(name), function) for name in ("python", "again", "native")]
@@ -474,7 +509,7 @@ def test_json_is_as_documented(recordings):
     one, two = recordings.path("native"), recordings.path("python")
     for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
                  [two, "--thread", "python3", "--window", "0,2", "--function", "down", "--module", "(generated code)"][:7],
-                 [two, "--module", "json"][:1] + ["--class", "not determined"]):
+                 [two, "--module", "json"][:1] + ["--class", "not determined"], [one, "--skip-first", "1"]):
         result = report(*args)
         check("", result)
         check("filters", result["filters"])
