@@ -84,7 +84,7 @@ static int put_file(struct buf *out, const struct report_file *file)
 
 static bool of_units(enum report_by by)
 {
-	return by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS;
+	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS;
 }
 
 static int put_row_name(struct buf *out, const struct table *table, const struct row_key *key)
@@ -97,7 +97,7 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
 		err = err ?: put__string(out, "compiler", key->module);
 	if (table->by == REPORT_UNIT)
 		err = err ?: put__string(out, "signature", key->detail);
-	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT)
+	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT && table->by != REPORT_SOURCE)
 		return err;
 	err = err ?: put__string(out, "file", key->file) ?: put__number(out, "line", key->line);
 	if (key->kind == KIND_GROUP)
@@ -148,19 +148,20 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 
 static int put_below(struct report *report, struct buf *out, const struct table *above, double total, uint32_t row)
 {
-	const char *key = above->by == REPORT_CALLEE ? "lines" : above->by == REPORT_THREAD ? "classes" : "triggers";
+	static const char *const keys[REPORT_BY_COUNT] = {
+		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures"};
 	const struct table *table;
 	uint32_t i;
 	int err = report__rank_below(report, above->by, row, 0, &table);
 
 	if (err || !table)
 		return err;
-	err = put__key(out, key) ?: buf__puts(out, "[");
+	err = put__key(out, keys[above->by]) ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++) {
 		struct row_key name = table__key(table, table->ranks[i].row);
 
 		err = buf__puts(out, i ? ",\n{" : "{") ?: put_row_name(out, table, &name);
-		err = err ?: put__times(out, table, total, &table->ranks[i], above->by == REPORT_UNIT);
+		err = err ?: put__times(out, table, total, &table->ranks[i], of_units(above->by));
 		err = err ?: buf__puts(out, "}");
 	}
 	return err ?: buf__puts(out, "]");

@@ -23,8 +23,8 @@ struct compiled {
 
 bool units__wanted(const struct report *report)
 {
-	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_PHASE) ||
-	       report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER) ||
+	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_SOURCE) ||
+	       report__wants(report, REPORT_PHASE) || report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER) ||
 	       report__wants(report, REPORT_TREE) || compiles__wanted(report);
 }
 
@@ -153,6 +153,18 @@ int units__trigger_row(struct report *report, struct table *table, uint32_t trig
 	return table__row(table, &key, ret);
 }
 
+/* The rows of a compile's function, and of its signature below that. */
+static int source_rows(struct report *report, struct row_key key, uint32_t *ret, uint32_t *ret_signature)
+{
+	struct row_key signature = {key.detail, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
+	int err;
+
+	key.detail = NULL;
+	err = table__row(&report->tables[REPORT_SOURCE], &key, &signature.parent);
+	*ret = signature.parent;
+	return err ?: table__row(&report->below[REPORT_SOURCE], &signature, ret_signature);
+}
+
 /* The outermost compile of a path. */
 static struct unit_node outermost(const struct unit_tree *tree, uint32_t node)
 {
@@ -176,9 +188,10 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls)
 	struct unit_tree *tree = &report->model->units;
 	struct unit_node node = unit_tree__node(tree, id);
 	struct table *table = table_of(report, node.kind), *causes = &report->below[REPORT_UNIT],
-		     *triggers = &report->tables[REPORT_TRIGGER];
+		     *triggers = &report->tables[REPORT_TRIGGER], *sources = &report->tables[REPORT_SOURCE],
+		     *signatures = &report->below[REPORT_SOURCE];
 	struct row_key key = units__key(&node);
-	uint32_t row, cause;
+	uint32_t row, cause, source, signature;
 	int err;
 
 	if (!id || !table)
@@ -190,6 +203,11 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls)
 	if (node.kind != UNIT_COMPILE)
 		return 0;
 	report->compiles = true;
+	err = source_rows(report, key, &source, &signature);
+	if (err)
+		return err;
+	table__times(sources, source, report->read)->calls += calls;
+	table__times(signatures, signature, report->read)->calls += calls;
 	err = units__trigger_row(report, causes, outermost(tree, id).trigger, row, &cause);
 	if (err)
 		return err;
@@ -229,6 +247,25 @@ static int add_no_pass(struct report *report, uint32_t id, const struct times *t
 	return id && times->wall ? add_rest(&report->tables[REPORT_PASS], ROW_NO_PASS, times) : 0;
 }
 
+/* A compile's time to its function and signature. `own`: the innermost; `fresh`: no other of the signature is around it. */
+static int add_source(struct report *report, const struct row_key *key, const struct times *times, bool own, bool fresh)
+{
+	struct table *sources = &report->tables[REPORT_SOURCE], *signatures = &report->below[REPORT_SOURCE];
+	uint32_t source, signature;
+	int err = source_rows(report, *key, &source, &signature);
+
+	if (err)
+		return err;
+	table__inclusive(sources, source, times);
+	if (fresh)
+		times__add(&table__times(signatures, signature, report->read)->inclusive, times);
+	if (own) {
+		table__exclusive(sources, source, times);
+		table__exclusive(signatures, signature, times);
+	}
+	return 0;
+}
+
 static int add_path(struct report *report, uint32_t id, const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -241,6 +278,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 
 	for (kind = 0; kind < UNIT_KINDS; kind++)
 		table__stack(table_of(report, kind));
+	table__stack(&report->tables[REPORT_SOURCE]);
 	for (at = id; at && !err;) {
 		struct unit_node node = unit_tree__node(tree, at);
 		struct table *table = table_of(report, node.kind);
@@ -260,7 +298,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		compile_met |= compile;
 		if (!compile || !(fresh || own))
 			continue;
-		err = units__trigger_row(report, causes, trigger, row, &cause);
+		err = add_source(report, &key, times, own, fresh) ?: units__trigger_row(report, causes, trigger, row, &cause);
 		if (!err && fresh)
 			times__add(&table__times(causes, cause, report->read)->inclusive, times);
 		if (!err && own)
@@ -276,7 +314,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 
 int units__add(struct report *report)
 {
-	static const enum report_by all[] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
+	static const enum report_by all[] = {REPORT_UNIT, REPORT_SOURCE, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
 					     REPORT_TREE, REPORT_CHAIN, REPORT_REPEAT};
 	uint32_t i;
 	size_t t;
@@ -296,9 +334,11 @@ int units__add(struct report *report)
 			err = err ?: tree__calls(report, node, sum->calls);
 		if (!sum->self.wall && !sum->self.cpu)
 			continue;
-		err = err
-			      ?: (node ? add_path(report, node, &sum->self)
-				       : add_rest(&report->tables[REPORT_UNIT], ROW_OUTSIDE, &sum->self));
+		if (node)
+			err = err ?: add_path(report, node, &sum->self);
+		else
+			err = err ?: add_rest(&report->tables[REPORT_UNIT], ROW_OUTSIDE, &sum->self)
+					     ?: add_rest(&report->tables[REPORT_SOURCE], ROW_OUTSIDE, &sum->self);
 		err = err ?: add_no_pass(report, node, &sum->native);
 		if (report__wants(report, REPORT_TREE))
 			err = err ?: tree__times(report, node, &sum->self);

@@ -10,7 +10,7 @@ import statistics
 import xml.etree.ElementTree
 
 import report_formats
-from report_truth import (CAUSES, INTERPRETER, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
+from report_truth import (CAUSES, COMPILE, INTERPRETER, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
                           read_recording, report, rows_of, same, shown, told)
 
 
@@ -134,6 +134,47 @@ def test_units(recordings):
     expect({("total", "UniTuple(int64 x 3)"), ("total", "UniTuple(float64 x 2)")} <= names, "the compiles", names)
     text = cprofd("report", recordings.path("native"), "--by=unit,trigger", "--top", "3").out
     expect("caused by" in text and "elapsed" in text and "times" in text, "the text", text)
+
+
+def add_up_sources(samples):
+    """{function: [exclusive, inclusive, elapsed, calls]}, and the same of its signatures."""
+    sums, signatures = collections.defaultdict(lambda: [0, 0, 0, 0]), collections.defaultdict(lambda: [0, 0, 0, 0])
+    for sample in samples:
+        compiles = [u for u in sample.units if u["kind"] == 0]
+        keys = [(u["name"],) + u["defined"] for u in compiles] or [("(outside of compiles)", "", 0)] * (not sample.units)
+        typed = [key + (u["signature"],) for key, u in zip(keys, compiles)]
+        for rows, to in ((keys, sums), (typed, signatures)):
+            for row in set(rows):
+                to[row][1] += sample.cpu
+                to[row][2] += sample.wall
+            if rows:
+                to[rows[0]][0] += sample.cpu
+    for unit in {u["serial"]: u for s in samples for u in s.units if u["kind"] == 0}.values():
+        sums[(unit["name"],) + unit["defined"]][3] += 1
+        signatures[(unit["name"],) + unit["defined"] + (unit["signature"],)][3] += 1
+    return {k: tuple(v) for k, v in sums.items()}, {k: tuple(v) for k, v in signatures.items()}
+
+
+def test_sources(recordings):
+    path = recordings.path("native")
+    want, want_each = add_up_sources(recordings.samples("native"))
+    have, each = {}, {}
+    for row in rows_of(report(path, "--by=source"), "source"):
+        key = row["name"], row["file"], row["line"]
+        have[key] = tuple(row[k] for k in ("exclusive_ns", "inclusive_ns", "elapsed_ns", "calls"))
+        for part in row["signatures"]:
+            each[key + (part["name"],)] = tuple(part[k] for k in ("exclusive_ns", "inclusive_ns", "elapsed_ns", "calls"))
+    same("functions", have, want)
+    same("signatures", each, want_each)
+    # By hand: total() was compiled three times, for two types.
+    mine = [key for key in have if key[0] == "total"]
+    line = COMPILE.split("\n").index("def total(numbers):") + 1
+    expect(len(mine) == 1 and mine[0][2] == line and have[mine[0]][3] == 3, "total()", mine, line)
+    expect(sorted(key[3] for key in each if key[0] == "total") == ["UniTuple(float64 x 2)", "UniTuple(int64 x 3)"], "its signatures", each)
+    text = cprofd("report", path, "--by=source").out
+    expect(re.search(r" 3 +2  total +\S*compile.py:%d\n +[\d.]+ %%  for UniTuple\(" % line, text), "the text", text)
+    rows = list(csv.DictReader(io.StringIO(cprofd("report", path, "--by=source", "--csv").out)))
+    expect({r["name"]: (r["calls"], r["signatures"]) for r in rows}["total"] == ("3", "2"), "the CSV", rows)
 
 
 def cause(unit):
@@ -488,7 +529,7 @@ def test_json_is_as_documented(recordings):
                 check("chains", row)
             return
         kinds += ["function"] * (table["by"] in ("function", "line", "callee", "callers", "callees", "trigger"))
-        counted = ["trigger"] * (table["by"] in ("unit", "phase", "pass", "trigger", "tree", "repeat"))
+        counted = ["trigger"] * (table["by"] in ("unit", "source", "phase", "pass", "trigger", "tree", "repeat"))
         for row in rows:
             what = {"trigger": ["function"], "unit": ["compile"], "phase": ["phase"], "pass": ["phase"]}.get(row.get("what"), [])
             check("rows", row, *kinds, *counted, *what)
@@ -504,8 +545,10 @@ def test_json_is_as_documented(recordings):
                 check("rows", part, *(["several"] if several else []))
             for line in row.get("triggers", []):
                 check("rows", line, "function", "trigger", *(["several"] if several else []))
+            for line in row.get("signatures", []):
+                check("rows", line, "trigger", *(["several"] if several else []))
 
-    every = "--by=class,thread,unit,phase,pass,trigger,tree,chain,repeat,function,line,package,module,file,callee"
+    every = "--by=class,thread,unit,source,phase,pass,trigger,tree,chain,repeat,function,line,package,module,file,callee"
     one, two = recordings.path("native"), recordings.path("python")
     for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
                  [two, "--thread", "python3", "--window", "0,2", "--function", "down", "--module", "(generated code)"][:7],
