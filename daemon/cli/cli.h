@@ -104,8 +104,11 @@ int top__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- rules.c --- */
+struct rules;
 struct rules_error;
 void rules_error__say(const struct rules_error *error);
+/* The program's own, and those of `path` (NULL: none). CLI_*, what is wrong was said. */
+int rules__all(const char *path, struct rules **ret);
 
 /* --- options.c --- */
 struct option_row {

@@ -451,6 +451,7 @@ const struct option_row option_rows[] = {
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", set_rules},
+	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
 	{"verbose", 0, NULL, NULL, EVERYONE, "say what is found and why it is decided so", set_verbose},

@@ -146,7 +146,6 @@ static int run(const struct cli_options *options, const struct rules *rules)
 
 int report__run(const struct cli_options *options)
 {
-	struct rules_error error;
 	struct rules *rules;
 	int status;
 
@@ -158,16 +157,10 @@ int report__run(const struct cli_options *options)
 		say("--json and --csv: one of them, please");
 		return CLI_USAGE;
 	}
-	if (rules__new(&rules)) {
-		say("out of memory");
-		return CLI_COULD_NOT;
-	}
-	if (rules__builtin(rules, &error) || (options->rules && rules__file(rules, options->rules, &error))) {
-		rules_error__say(&error);
-		status = CLI_COULD_NOT;
-	} else {
-		status = run(options, rules);
-	}
+	status = rules__all(options->rules, &rules);
+	if (status != CLI_DONE)
+		return status;
+	status = run(options, rules);
 	rules__free(rules);
 	return status;
 }

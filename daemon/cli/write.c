@@ -107,7 +107,13 @@ bool write__compressed(const struct output *output)
 	return output->directory >= 0;
 }
 
-int write__export(const char *format, const struct cli_options *options, int recording_fd,
+int write__rules(const char *format, const struct cli_options *options, struct rules **ret)
+{
+	*ret = NULL;
+	return options->rules && exporter__find(format)->rules ? rules__all(options->rules, ret) : CLI_DONE;
+}
+
+int write__export(const char *format, const struct cli_options *options, const struct rules *rules, int recording_fd,
 		  struct output *output, struct export_report *ret)
 {
 	const struct export_options how = {
@@ -122,6 +128,7 @@ int write__export(const char *format, const struct cli_options *options, int rec
 		.function = options->function,
 		.module = options->module,
 		.skip_first = options->skip_first,
+		.rules = rules,
 		.compress = write__compressed(output),
 	};
 	FILE *file = output__stream(output);

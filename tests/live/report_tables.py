@@ -305,6 +305,28 @@ def test_repeats(recordings):
     expect("by repeat" in text and "typing" in text and "by repeat" not in cprofd("report", recordings.path("python")).out, "the text", text)
 
 
+def test_convert_takes_rules(recordings):
+    """--rules is about what a recording has: stages of the page's repeats. What a compile is, it does not have."""
+    path, rules, page = recordings.path("native"), os.path.join(recordings.folder, "mine.rules"), os.path.join(recordings.folder, "mine.html")
+    with open(rules, "w") as file:
+        file.write('compiler Numba\nstage "of mine" native_lowering\nunit\n\tfile */mine.py\n\tfunction build\n\tname @function\n')
+    cprofd("convert", path, "-o", page, "--rules", rules)
+    rows = rows_of(report(path, "--by=repeat", "--rules", rules), "repeat")
+    want = [(r["name"], r["signature"], r["saved"]) for r in rows]
+    with open(page) as file:
+        data = json.loads(re.search(r'<script[^>]* id="data">(.*?)</script>', file.read(), re.S)[1])
+    have = [(r["name"], r["signature"], r["saved"]) for r in rows_of(data, "repeat")]
+    expect(have == want and any(s["stage"] == "of mine" and s["exclusive_ns"] for _, _, saved in have for s in saved), "stages", have, want)
+    for form in ("speedscope", "collapsed", "svg", "pprof", "events"):
+        run = cprofd("convert", path, "-f", form, "-o", os.path.join(recordings.folder, "never"), "--rules", rules, status=2)
+        expect("--rules is for html here, and this is " + form in run.err and "when it was recorded" in run.err, form, run.err)
+    for form in ("speedscope", "events"):
+        run = cprofd("convert", path, "-f", form, "-o", os.path.join(recordings.folder, "never"), "--units", status=2)
+        expect("--units is for collapsed, svg, html, pprof, and this is " + form in run.err, form, run.err)
+    run = cprofd("convert", path, "-f", "html", "-o", os.path.join(recordings.folder, "never"), "--rules", rules + "x", status=1)
+    expect("No such file" in run.err and not os.path.exists(os.path.join(recordings.folder, "never")), "rules that are not there", run.err)
+
+
 def test_what_says_nothing_is_left_out(recordings):
     plain, full = cprofd("report", recordings.path("python")).out, cprofd("report", recordings.path("native")).out
     for words in ("by class", "by unit", "by phase", "by pass", "not determined"):
