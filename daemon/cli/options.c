@@ -273,10 +273,17 @@ static const char *set_callees(struct cli_options *options, const char *value)
 
 static const char *set_sort(struct cli_options *options, const char *value)
 {
-	if (strcmp(value, "exclusive") && strcmp(value, "inclusive"))
-		return "is not one of exclusive, inclusive";
-	options->sort = *value == 'e' ? REPORT_SORT_EXCLUSIVE : REPORT_SORT_INCLUSIVE;
+	if (strcmp(value, "exclusive") && strcmp(value, "inclusive") && strcmp(value, "start"))
+		return "is not one of exclusive, inclusive, start";
+	options->sort = *value == 'e'	? REPORT_SORT_EXCLUSIVE
+			: *value == 'i' ? REPORT_SORT_INCLUSIVE
+					: REPORT_SORT_START;
 	return NULL;
+}
+
+static const char *set_compared(struct cli_options *options, const char *value)
+{
+	return strcmp(value, "exclusive") && strcmp(value, "inclusive") ? "is not one of exclusive, inclusive" : set_sort(options, value);
 }
 
 static const char *set_top(struct cli_options *options, const char *value)
@@ -434,8 +441,8 @@ const struct option_row option_rows[] = {
 	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; without it class,unit,phase,pass,function", set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
-	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_REPORT, "by which time rows are in order; without it exclusive, and inclusive for --callers and --callees. Of chains: by their length", set_sort},
-	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; exclusive without it", set_sort},
+	{"sort", 0, "TIME", "exclusive|inclusive|start", COMMAND_REPORT, "by which time rows are in order; without it exclusive, and inclusive for --callers, --callees and the tree. start: compiles, phases and passes by when the first of them began (other tables as without it). Chains are in the order of their start, else by their length", set_sort},
+	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; exclusive without it", set_compared},
 	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share", set_top},
 	{"top", 'n', "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; without it those that surely differ (--json: all)", set_top},
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},

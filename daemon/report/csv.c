@@ -39,6 +39,8 @@ static void put_row(enum report_by by, const struct table *table, const struct r
 		fprintf(out, "%u", depth);
 	putc(',', out);
 	put_field(out, by == REPORT_REPEAT ? reason_names[key.kind] : ""); /* its comma is before start_ns */
+	if (rank->begun)
+		fprintf(out, "%" PRIu64, rank->begun - 1);
 	putc(',', out);
 	if (by == REPORT_SOURCE)
 		fprintf(out, "%u", signatures);

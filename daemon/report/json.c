@@ -142,6 +142,8 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 	if (counted) {
 		err = err ?: put__ns(out, "elapsed_ns", rank->elapsed) ?: put__ns(out, "cpu_ns", rank->cpu);
 		err = err ?: put__key(out, "calls") ?: buf__printf(out, "%.6g", rank->calls);
+		if (rank->begun)
+			err = err ?: put__number(out, "start_ns", rank->begun - 1);
 	}
 	return err ?: put_each(out, table, rank, counted);
 }
@@ -185,12 +187,11 @@ static int put_table(struct report *report, struct buf *out, const struct table 
 	const char *of = table->by == REPORT_CALLERS   ? report->options->callers
 			 : table->by == REPORT_CALLEES ? report->options->callees
 						       : NULL;
-	bool inclusive = rank__by_inclusive(table, report->options);
 	uint32_t i;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "\n{" : ",\n{");
 
 	err = err ?: put__string(out, "by", report_names[table->by]) ?: put_filter(out, "of", of);
-	err = err ?: put__string(out, "sort", inclusive ? "inclusive" : "exclusive");
+	err = err ?: put__string(out, "sort", rank_orders[rank__order(table, report->options)]);
 	err = err ?: put__ns(out, "total_ns", table->total) ?: put__number(out, "rows_all", table->n_rows);
 	err = err ?: put__key(out, "rows") ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++)

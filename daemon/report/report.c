@@ -383,7 +383,7 @@ int report__finish(struct report *report)
 		err = table__rank(&report->ran, report->options, report->wall, ROW_NONE);
 	if (!err && report__wants(report, REPORT_TREE))
 		err = tree__link(report);
-	if (report->options->sort != REPORT_SORT_DEFAULT)
+	if (rank__order(&report->tables[REPORT_CHAIN], report->options) != REPORT_SORT_START)
 		compiles__sort(report);
 	return err;
 }

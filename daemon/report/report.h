@@ -53,9 +53,10 @@ extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 4
+#define REPORT_MINOR 5
 
-enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE };
+/* START: rows of compiles, by when the first of them began; of the other tables as DEFAULT. */
+enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };
 
 struct rules;
 struct report_options {

@@ -244,9 +244,9 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 
 static const char *order_of(const struct report *report, const struct table *table, struct shape shape)
 {
-	return shape.alone				    ? "heaviest first"
-	       : rank__by_inclusive(table, report->options) ? "by inclusive time"
-							    : "by exclusive time";
+	enum report_sort sort = rank__order(table, report->options);
+
+	return shape.alone && sort != REPORT_SORT_START ? "heaviest first" : rank_order_words[sort];
 }
 
 /* Threads that hardly ran, and what they waited: the mean over the recordings, as all times are. */

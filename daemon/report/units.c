@@ -18,7 +18,7 @@ struct compiled_key {
 struct compiled {
 	struct times self;   /* of samples whose innermost unit it is */
 	struct times native; /* ... and that are in a compiler's native code */
-	uint64_t calls;
+	uint64_t calls, begun;  /* begun: the first of them; ns since the recording's start */
 };
 
 bool units__wanted(const struct report *report)
@@ -29,7 +29,7 @@ bool units__wanted(const struct report *report)
 }
 
 static int add_to(struct report *report, uint32_t thread, uint32_t node, const struct times *times,
-		  bool native, uint64_t calls)
+		  bool native, uint64_t calls, uint64_t begun)
 {
 	const struct compiled_key key = {thread, node};
 	const struct compiled none = {};
@@ -45,6 +45,8 @@ static int add_to(struct report *report, uint32_t thread, uint32_t node, const s
 	times__add(&sum->self, times);
 	if (native)
 		times__add(&sum->native, times);
+	if (calls && (!sum->calls || begun < sum->begun))
+		sum->begun = begun;
 	sum->calls += calls;
 	return 0;
 }
@@ -59,7 +61,7 @@ static int add_time(struct report *report, uint32_t thread, uint32_t id, const s
 {
 	struct unit_tree *tree = &report->model->units;
 	struct unit_call *call = id == CALL_NONE ? NULL : unit_tree__call(tree, id);
-	int err = add_to(report, thread, call ? call->node : 0, times, call && native, 0);
+	int err = add_to(report, thread, call ? call->node : 0, times, call && native, 0, 0);
 
 	return err || !call || !compiles__wanted(report) ? err : compiles__sampled(report, call->thread, id, times);
 }
@@ -115,7 +117,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		if (call->met)
 			break; /* and so are those that it is in */
 		call->met = true;
-		err = add_to(report, call->thread, call->node, &none, false, 1);
+		err = add_to(report, call->thread, call->node, &none, false, 1, call->begin);
 	}
 	return err;
 }
@@ -183,7 +185,7 @@ static struct table *table_of(struct report *report, uint8_t kind)
 }
 
 /* How often the node was called, in its own rows. */
-static int add_calls(struct report *report, uint32_t id, uint64_t calls)
+static int add_calls(struct report *report, uint32_t id, uint64_t calls, uint64_t begun)
 {
 	struct unit_tree *tree = &report->model->units;
 	struct unit_node node = unit_tree__node(tree, id);
@@ -199,24 +201,24 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls)
 	err = table__row(table, &key, &row);
 	if (err)
 		return err;
-	table__times(table, row, report->read)->calls += calls;
+	times__count(table__times(table, row, report->read), calls, begun);
 	if (node.kind != UNIT_COMPILE)
 		return 0;
 	report->compiles = true;
 	err = source_rows(report, key, &source, &signature);
 	if (err)
 		return err;
-	table__times(sources, source, report->read)->calls += calls;
-	table__times(signatures, signature, report->read)->calls += calls;
+	times__count(table__times(sources, source, report->read), calls, begun);
+	times__count(table__times(signatures, signature, report->read), calls, begun);
 	err = units__trigger_row(report, causes, outermost(tree, id).trigger, row, &cause);
 	if (err)
 		return err;
-	table__times(causes, cause, report->read)->calls += calls;
+	times__count(table__times(causes, cause, report->read), calls, begun);
 	if (node.parent)
 		return 0;
 	err = units__trigger_row(report, triggers, node.trigger, ROW_NONE, &row);
 	if (!err)
-		table__times(triggers, row, report->read)->calls += calls;
+		times__count(table__times(triggers, row, report->read), calls, begun);
 	return err;
 }
 
@@ -329,9 +331,9 @@ int units__add(struct report *report)
 
 		if (!model__thread(report->model, key->thread)->shown || quiet__is(report, key->thread))
 			continue;
-		err = add_calls(report, node, sum->calls);
+		err = add_calls(report, node, sum->calls, sum->begun);
 		if (report__wants(report, REPORT_TREE))
-			err = err ?: tree__calls(report, node, sum->calls);
+			err = err ?: tree__calls(report, node, sum->calls, sum->begun);
 		if (!sum->self.wall && !sum->self.cpu)
 			continue;
 		if (node)

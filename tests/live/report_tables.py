@@ -479,6 +479,44 @@ def skipped(samples, first):
     return result
 
 
+def test_order_of_time(recordings):
+    path, begins = recordings.path("native"), collections.defaultdict(lambda: 1 << 62)
+
+    def note(*key, time):
+        begins[key] = min(begins[key], time)
+
+    for within in {s.units[i]["serial"]: s.units[i:] for s in recordings.samples("native") for i in range(len(s.units))}.values():
+        unit, time = within[0], within[0]["begin"]
+        note(("unit", "phase", "pass")[unit["kind"]], unit["name"], unit["signature"], time=time)
+        if unit["kind"] == 0:
+            note("source", unit["name"], "", time=time)
+        if len(within) == 1:
+            note("trigger", cause(unit)[0], cause(unit)[2], time=time)
+    result = report(path, "--by=unit,source,phase,pass,trigger,tree,chain,repeat,function", "--phases", "--sort=start")
+    for table in result["tables"]:
+        rows, by = table["rows"], table["by"]
+        expect(table["sort"] == ("start" if by != "function" else "exclusive"), by, table["sort"])
+        starts = [row["start_ns"] for row in rows if "start_ns" in row]
+        expect(starts == sorted(starts) and (starts or by == "function"), "the order of " + by, starts)
+        expect(not any("start_ns" in row for row in rows[len(starts):]), "what never began is last", by)
+        if by in ("unit", "source", "phase", "pass"):
+            have = {(by, r["name"], r.get("signature", "")): r["start_ns"] for r in rows if "start_ns" in r}
+        elif by == "trigger":
+            have = {(by, r["name"], r["line"]): r["start_ns"] for r in rows}
+        else:
+            continue
+        same(by, have, {key: time for key, time in begins.items() if key[0] == by})
+    tree = [part["start_ns"] for row in rows_of(result, "tree") for part in row["rows"]]
+    expect(tree == sorted(tree) and len(tree) == 3, "in the tree", tree)
+    cut = report(path, "--by=unit", "--sort=start", "--min-share", "30%")["tables"][0]
+    want = [r["name"] for r in rows_of(result, "unit") if r["inclusive_share"] >= 0.3]
+    expect([r["name"] for r in cut["rows"]] == want, "--min-share", cut["rows"], want)
+    rows = list(csv.DictReader(io.StringIO(cprofd("report", path, "--by=unit", "--csv", "--sort=start").out)))
+    expect([int(r["start_ns"] or -1) for r in rows] == [r.get("start_ns", -1) for r in rows_of(result, "unit")], "the CSV", rows)
+    expect("in the order of time" in cprofd("report", path, "--by=unit", "--sort=start").out, "the text")
+    cprofd("diff", path, path, "--sort=start", status=2)
+
+
 def test_skip_first(recordings):
     path, samples = recordings.path("native"), recordings.samples("native")
     for first in (1, 2):
