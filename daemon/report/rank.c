@@ -95,7 +95,9 @@ static int compare(const void *left, const void *right, void *arg)
 	p = table__key(order->table, a->row);
 	q = table__key(order->table, b->row);
 	name = strcmp(p.name, q.name) ?: strcmp(p.file, q.file) ?: strcmp(p.detail, q.detail);
-	return name ? name : p.line < q.line ? -1 : p.line > q.line;
+	if (name || p.line != q.line)
+		return name ? name : p.line < q.line ? -1 : 1;
+	return a->row < b->row ? -1 : a->row > b->row;
 }
 
 static void cut(struct table *table, const struct report_options *options, const struct order *order)
@@ -120,26 +122,37 @@ static void cut(struct table *table, const struct report_options *options, const
 	table->n_ranks = kept;
 }
 
+/* The row after this one of those of the parent, ROW_NONE: of all. */
+static uint32_t row_after(const struct table *table, uint32_t parent, uint32_t row)
+{
+	const struct buf *links = row == ROW_NONE ? &table->first : &table->next;
+	uint32_t at = row == ROW_NONE ? parent : row;
+
+	if (parent == ROW_NONE)
+		return row + 1 < table->keys.n ? row + 1 : ROW_NONE;
+	return at < links->len / sizeof(uint32_t) ? ((const uint32_t *)links->data)[at] - 1 : ROW_NONE;
+}
+
 int table__rank(struct table *table, const struct report_options *options, bool wall,
 		uint32_t parent)
 {
 	enum report_sort sort = rank__order(table, options);
 	struct order order = {table, sort != REPORT_SORT_EXCLUSIVE, sort == REPORT_SORT_START};
-	uint32_t i;
+	uint32_t i, n = 0;
 
+	for (i = row_after(table, parent, ROW_NONE); i != ROW_NONE; i = row_after(table, parent, i))
+		n++;
 	free(table->ranks);
-	table->ranks = calloc(table->keys.n + 1, sizeof(*table->ranks));
+	table->ranks = calloc((size_t)n + 1, sizeof(*table->ranks));
 	if (!table->ranks)
 		return -ENOMEM;
 	table->n_ranks = table->n_rows = 0;
 	table->total = 0;
 	for (i = 0; i < table->files; i++)
 		table->total += (double)times__weight(&table->totals[i], wall) / table->files;
-	for (i = 0; i < table->keys.n; i++) {
+	for (i = row_after(table, parent, ROW_NONE); i != ROW_NONE; i = row_after(table, parent, i)) {
 		struct rank *rank = &table->ranks[table->n_ranks];
 
-		if (parent != ROW_NONE && table__key(table, i).parent != parent)
-			continue;
 		rank->row = i;
 		spread(table, i, wall, false, &rank->exclusive, &rank->exclusive_sd);
 		spread(table, i, wall, true, &rank->inclusive, &rank->inclusive_sd);

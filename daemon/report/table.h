@@ -47,6 +47,7 @@ struct table {
 	struct intern keys;
 	struct buf times;    /* struct row_times [row * files + file] */
 	struct buf marks;    /* uint32_t by row: the stack it was counted for last */
+	struct buf first, next; /* uint32_t by parent, by row: the next row that belongs to that parent, + 1; 0: none */
 	struct buf of_frame; /* of this recording: uint32_t frame -> row + 1; 0: not known yet */
 	uint32_t stamp;
 	struct times *totals; /* by file: what the shares are shares of */
