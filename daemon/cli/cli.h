@@ -37,6 +37,7 @@ struct cli_options {
 	bool thread_names, unit_frames;
 	const char *thread;      /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */
+	uint32_t skip_first;     /* 0: no compile is left out */
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */
 	uint32_t report_tables;  /* 1 << enum report_by; 0: none was asked for */
 	const char *callers, *callees; /* NULL: not asked for */
@@ -103,8 +104,11 @@ int top__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- rules.c --- */
+struct rules;
 struct rules_error;
 void rules_error__say(const struct rules_error *error);
+/* The program's own, and those of `path` (NULL: none). CLI_*, what is wrong was said. */
+int rules__all(const char *path, struct rules **ret);
 
 /* --- options.c --- */
 struct option_row {

@@ -6,6 +6,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/write.h"
+#include "rules/rules.h"
 
 /* "a/svd.cprof" -> "svd" + extension, in the current directory. */
 static void default_name(const char *input, const char *extension, char *out, size_t size)
@@ -27,7 +28,7 @@ static void tell_failure(int err, const char *input, const char *output,
 {
 	const struct export_missing *missing = &report->missing;
 
-	if (err == -EBADMSG || err == -EPROTONOSUPPORT)
+	if (err == -EBADMSG || err == -EPROTONOSUPPORT || err == -ESPIPE)
 		input__tell_failure(err, input);
 	else if (err == -ENOENT && missing->option)
 		write__missing(missing, options, input, input);
@@ -38,31 +39,59 @@ static void tell_failure(int err, const char *input, const char *output,
 			     strerror(-err));
 }
 
-int convert__run(const struct cli_options *options)
+/* "html", "collapsed, svg ...": the formats that take an option. */
+static const char *takers(bool (*takes)(const struct exporter *exporter))
 {
-	const char *format, *target;
+	static char names[128];
+	const struct exporter *exporter;
+	size_t len = 0;
+
+	*names = '\0';
+	for (exporter = exporters; exporter->name; exporter++)
+		if (takes(exporter) && len < sizeof(names))
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", exporter->name);
+	return names;
+}
+
+static bool takes_units(const struct exporter *exporter)
+{
+	return !exporter->no_units;
+}
+
+static bool takes_rules(const struct exporter *exporter)
+{
+	return exporter->rules;
+}
+
+/* What the format cannot honour is refused, never taken and ignored. */
+static bool refuses(const struct exporter *exporter, const struct cli_options *options)
+{
+	char hint[160];
+
+	if (options->unit_frames && exporter->no_units) {
+		snprintf(hint, sizeof(hint), "leave it out: %s", exporter->no_units);
+		say__failure(hint, "--units is for %s, and this is %s", takers(takes_units), exporter->name);
+		return true;
+	}
+	if (options->rules && !exporter->rules) {
+		say__failure("record with `--rules FILE`",
+			     "--rules is for %s here, and this is %s. What a compile, phase or pass is was decided when it was recorded, from values "
+			     "of the target's variables, which a recording does not have",
+			     takers(takes_rules), exporter->name);
+		return true;
+	}
+	return false;
+}
+
+static int run(const struct cli_options *options, const char *format, const struct rules *rules)
+{
+	const char *path = options->operands[0], *target;
 	struct export_report report = {};
 	struct output output;
-	_cleanup_close_ int input = -1;
-	const char *path;
+	_cleanup_close_ int input = input__open(path);
 	char name[256];
 	int status, err;
 
-	if (options->n_operands != 1) {
-		say__failure("as in `cprofd convert svd.cprof`", "one recording, please");
-		return CLI_USAGE;
-	}
-	status = write__format(options->format, options->output, &format);
-	if (status != CLI_DONE)
-		return status;
-	if (options->unit_frames && (!strcmp(format, "speedscope") || !strcmp(format, "events"))) {
-		say__failure(*format == 's' ? "leave it out: speedscope has a profile of each thread's compiles beside its samples" :
-					      "leave it out: a recording has its compiles as events of their own",
-			     "--units is for collapsed, svg, html and pprof, and this is %s", format);
-		return CLI_USAGE;
-	}
-	path = options->operands[0];
-	input = input__open(path);
 	if (input < 0) {
 		say__failure("", "%s cannot be read: %s", path, strerror(errno));
 		return CLI_COULD_NOT;
@@ -76,7 +105,7 @@ int convert__run(const struct cli_options *options)
 	status = output__open(target, false, &output);
 	if (status != CLI_DONE)
 		return status;
-	err = write__export(format, options, input, &output, &report);
+	err = write__export(format, options, rules, input, &output, &report);
 	if (err)
 		tell_failure(err, path, output.path, options, &report);
 	else
@@ -85,4 +114,27 @@ int convert__run(const struct cli_options *options)
 		say("nothing is in it: no sample was taken");
 	output__close(&output);
 	return err ? CLI_COULD_NOT : CLI_DONE;
+}
+
+int convert__run(const struct cli_options *options)
+{
+	struct rules *rules;
+	const char *format;
+	int status;
+
+	if (options->n_operands != 1) {
+		say__failure("as in `cprofd convert svd.cprof`", "one recording, please");
+		return CLI_USAGE;
+	}
+	status = write__format(options->format, options->output, &format);
+	if (status != CLI_DONE)
+		return status;
+	if (refuses(exporter__find(format), options))
+		return CLI_USAGE;
+	status = write__rules(format, options, &rules);
+	if (status != CLI_DONE)
+		return status;
+	status = run(options, format, rules);
+	rules__free(rules);
+	return status;
 }

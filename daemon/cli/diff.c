@@ -126,7 +126,8 @@ int diff__run(const struct cli_options *options)
 			   .to = options->to_ns,
 			   .class_name = options->class_name,
 			   .function = options->function,
-			   .module = options->module},
+			   .module = options->module,
+			   .skip_first = options->skip_first},
 		.tables = tables,
 		.inclusive = options->sort == REPORT_SORT_INCLUSIVE,
 		.per = options->per && !strcmp(options->per, diff_per_names[DIFF_COMPILE])
@@ -149,7 +150,7 @@ int diff__run(const struct cli_options *options)
 		return CLI_USAGE;
 	}
 	if (tables & ~DIFF_TABLES) {
-		say("--by: thread, trigger, tree, chain, repeat and callee are tables of report; diff compares class, "
+		say("--by: thread, source, trigger, tree, chain, repeat and callee are tables of report; diff compares class, "
 		    "unit, phase, pass, function, line, "
 		    "package, module, file");
 		return CLI_USAGE;

@@ -31,6 +31,8 @@ void input__tell_failure(int err, const char *path)
 		say__failure("use the cprofd that made it, or a newer one",
 			     "%s was made by a version of cprofd that this one does not understand",
 			     path);
+	else if (err == -ESPIPE)
+		say__failure("give it a file", "%s is a pipe, and --skip-first reads a recording twice", path);
 	else
 		say__failure("", "%s cannot be read: %s", path, strerror(-err));
 }

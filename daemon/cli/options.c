@@ -232,13 +232,31 @@ static const char *set_by(struct cli_options *options, const char *value)
 		for (by = 0; by < REPORT_CALLERS && !name_is(report_names[by], value, len); by++)
 			;
 		if (by == REPORT_CALLERS)
-			return "is not one of class, thread, unit, phase, pass, trigger, tree, chain, repeat, function, line, "
+			return "is not one of class, thread, unit, source, phase, pass, trigger, tree, chain, repeat, function, line, "
 			       "package, module, file, callee (or several, with commas)";
 		options->report_tables |= 1u << by;
 		value += len;
 		if (!*value)
 			return NULL;
 	}
+}
+
+static bool count(const char *value, uint32_t *ret)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = isdigit((unsigned char)*value) ? strtoul(value, &end, 10) : 0;
+	if (!isdigit((unsigned char)*value) || errno || *end || number > UINT32_MAX)
+		return false;
+	*ret = (uint32_t)number;
+	return true;
+}
+
+static const char *set_skip_first(struct cli_options *options, const char *value)
+{
+	return count(value, &options->skip_first) ? NULL : "is not a number of compiles (0: none is left out)";
 }
 
 static const char *set_callers(struct cli_options *options, const char *value)
@@ -255,23 +273,17 @@ static const char *set_callees(struct cli_options *options, const char *value)
 
 static const char *set_sort(struct cli_options *options, const char *value)
 {
-	if (strcmp(value, "exclusive") && strcmp(value, "inclusive"))
-		return "is not one of exclusive, inclusive";
-	options->sort = *value == 'e' ? REPORT_SORT_EXCLUSIVE : REPORT_SORT_INCLUSIVE;
+	if (strcmp(value, "exclusive") && strcmp(value, "inclusive") && strcmp(value, "start"))
+		return "is not one of exclusive, inclusive, start";
+	options->sort = *value == 'e'	? REPORT_SORT_EXCLUSIVE
+			: *value == 'i' ? REPORT_SORT_INCLUSIVE
+					: REPORT_SORT_START;
 	return NULL;
 }
 
-static bool count(const char *value, uint32_t *ret)
+static const char *set_compared(struct cli_options *options, const char *value)
 {
-	unsigned long number;
-	char *end;
-
-	errno = 0;
-	number = isdigit((unsigned char)*value) ? strtoul(value, &end, 10) : 0;
-	if (!isdigit((unsigned char)*value) || errno || *end || number > UINT32_MAX)
-		return false;
-	*ret = (uint32_t)number;
-	return true;
+	return strcmp(value, "exclusive") && strcmp(value, "inclusive") ? "is not one of exclusive, inclusive" : set_sort(options, value);
 }
 
 static const char *set_top(struct cli_options *options, const char *value)
@@ -418,18 +430,19 @@ const struct option_row option_rows[] = {
 	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time, as `report --by=class` shows them", set_class},
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
+	{"skip-first", 0, "N", NULL, READING, "without the first N compiles of each unit (function and signature, in one process) and all that is in them, so that of a compile that is repeated the warm-up does not count; time outside of compiles stays. Of several recordings each by itself; a recording without compiles is refused", set_skip_first},
 	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", set_gil},
 	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait, and for what: in place of (idle)", set_idle},
 	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", set_idle},
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"by", 'b', "WHAT", "class|thread|unit|phase|pass|trigger|tree|chain|repeat|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", set_by},
+	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", set_by},
 	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; without it class,unit,phase,pass,function", set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
-	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_REPORT, "by which time rows are in order; without it exclusive, and inclusive for --callers and --callees. Of chains: by their length", set_sort},
-	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; exclusive without it", set_sort},
+	{"sort", 0, "TIME", "exclusive|inclusive|start", COMMAND_REPORT, "by which time rows are in order; without it exclusive, and inclusive for --callers, --callees and the tree. start: compiles, phases and passes by when the first of them began (other tables as without it). Chains are in the order of their start, else by their length", set_sort},
+	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; exclusive without it", set_compared},
 	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share", set_top},
 	{"top", 'n', "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; without it those that surely differ (--json: all)", set_top},
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
@@ -445,6 +458,7 @@ const struct option_row option_rows[] = {
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", set_rules},
+	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
 	{"verbose", 0, NULL, NULL, EVERYONE, "say what is found and why it is decided so", set_verbose},

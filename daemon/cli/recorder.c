@@ -29,6 +29,7 @@
 #include "cli/user_rules.h"
 #include "cli/write.h"
 #include "export/export.h"
+#include "rules/rules.h"
 
 #define FLUSH_MS 1000
 /* How long `end` may take after a stop, and after the target is known to be gone. */
@@ -324,13 +325,17 @@ static int finish_file(struct recorder *recorder)
 {
 	const struct cli_options *options = recorder->options;
 	struct export_report report = {};
+	struct rules *rules = NULL;
 	int err = 0;
 
-	if (!recorder->recording_is_output)
-		err = write__export(recorder->format, options, recorder->file.fd, &recorder->output,
-				    &report);
-	else
+	if (recorder->recording_is_output)
 		err = output__commit(&recorder->output);
+	else if (write__rules(recorder->format, options, &rules) != CLI_DONE)
+		err = -EINVAL;
+	else
+		err = write__export(recorder->format, options, rules, recorder->file.fd, &recorder->output,
+				    &report);
+	rules__free(rules);
 	if (err) {
 		if (err == -ENOENT && report.missing.option)
 			write__missing(&report.missing, options, "what was recorded", recorder->file.path);

@@ -95,7 +95,8 @@ static int run(const struct cli_options *options, const struct rules *rules)
 			   .to = options->to_ns,
 			   .class_name = options->class_name,
 			   .function = options->function,
-			   .module = options->module},
+			   .module = options->module,
+			   .skip_first = options->skip_first},
 		.tables = tables_of(options),
 		.callers = options->callers,
 		.callees = options->callees,
@@ -145,7 +146,6 @@ static int run(const struct cli_options *options, const struct rules *rules)
 
 int report__run(const struct cli_options *options)
 {
-	struct rules_error error;
 	struct rules *rules;
 	int status;
 
@@ -157,16 +157,10 @@ int report__run(const struct cli_options *options)
 		say("--json and --csv: one of them, please");
 		return CLI_USAGE;
 	}
-	if (rules__new(&rules)) {
-		say("out of memory");
-		return CLI_COULD_NOT;
-	}
-	if (rules__builtin(rules, &error) || (options->rules && rules__file(rules, options->rules, &error))) {
-		rules_error__say(&error);
-		status = CLI_COULD_NOT;
-	} else {
-		status = run(options, rules);
-	}
+	status = rules__all(options->rules, &rules);
+	if (status != CLI_DONE)
+		return status;
+	status = run(options, rules);
 	rules__free(rules);
 	return status;
 }

@@ -13,6 +13,22 @@ void rules_error__say(const struct rules_error *error)
 		say("%s: %s", error->file, error->sentence);
 }
 
+int rules__all(const char *path, struct rules **ret)
+{
+	struct rules_error error;
+
+	if (rules__new(ret)) {
+		say("out of memory");
+		return CLI_COULD_NOT;
+	}
+	if (!rules__builtin(*ret, &error) && !(path && rules__file(*ret, path, &error)))
+		return CLI_DONE;
+	rules_error__say(&error);
+	rules__free(*ret);
+	*ret = NULL;
+	return CLI_COULD_NOT;
+}
+
 static int fail(const struct rules_error *error)
 {
 	rules_error__say(error);

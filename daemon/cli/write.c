@@ -88,7 +88,7 @@ bool write__is_input(int recording_fd, const char *path)
 bool write__filters(const struct cli_options *options)
 {
 	return options->thread || options->from_ns || options->to_ns || options->class_name || options->function ||
-	       options->module;
+	       options->module || options->skip_first;
 }
 
 const char *write__extension(const char *format)
@@ -107,7 +107,13 @@ bool write__compressed(const struct output *output)
 	return output->directory >= 0;
 }
 
-int write__export(const char *format, const struct cli_options *options, int recording_fd,
+int write__rules(const char *format, const struct cli_options *options, struct rules **ret)
+{
+	*ret = NULL;
+	return options->rules && exporter__find(format)->rules ? rules__all(options->rules, ret) : CLI_DONE;
+}
+
+int write__export(const char *format, const struct cli_options *options, const struct rules *rules, int recording_fd,
 		  struct output *output, struct export_report *ret)
 {
 	const struct export_options how = {
@@ -121,6 +127,8 @@ int write__export(const char *format, const struct cli_options *options, int rec
 		.class_name = options->class_name,
 		.function = options->function,
 		.module = options->module,
+		.skip_first = options->skip_first,
+		.rules = rules,
 		.compress = write__compressed(output),
 	};
 	FILE *file = output__stream(output);
@@ -146,6 +154,10 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 	char hint[600], look[600];
 	size_t i;
 
+	if (!strcmp(missing->option, "skip-first")) {
+		say__failure("`cprofd rules list` tells which compilers are known", "%s has no compile, so none is a first one: leave --skip-first out", input);
+		return;
+	}
 	snprintf(look, sizeof(look), "`cprofd report %.500s --by=%s` shows what there is", path,
 		 strcmp(missing->option, "thread") ? "function,module,class" : "thread");
 	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);

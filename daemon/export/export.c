@@ -10,20 +10,21 @@
 
 const struct exporter exporters[] = {
 	{"speedscope", ".speedscope.json",
-	 "for speedscope.app: a time line for each thread, in nanoseconds", ".speedscope.json ?.json", export__speedscope},
+	 "for speedscope.app: a time line for each thread, in nanoseconds", ".speedscope.json ?.json", .run = export__speedscope,
+	 .no_units = "speedscope has a profile of each thread's compiles beside its samples"},
 	{"collapsed", ".collapsed.txt",
 	 "a line for each stack and its CPU time in microseconds (flamegraph.pl --countname=us, gprof2dot)",
-	 ".collapsed .folded .collapsed.txt ?.txt", export__collapsed},
+	 ".collapsed .folded .collapsed.txt ?.txt", .run = export__collapsed},
 	{"svg", ".svg", "a flame graph that a browser opens by itself: click to zoom, search by name",
-	 ".svg", export__svg},
+	 ".svg", .run = export__svg},
 	{"html", ".html",
 	 "a page that a browser opens by itself: time line of compiles, their tree, tables, flame graph",
-	 ".html .htm", export__html},
+	 ".html .htm", .run = export__html, .rules = true},
 	{"pprof", ".pb.gz",
 	 "for `go tool pprof` and stores of profiles: CPU and wall time, functions and lines, labels",
-	 ".pb.gz .pprof", export__pprof},
+	 ".pb.gz .pprof", .run = export__pprof},
 	{"events", ".cprof", "the recording itself, from which every other format can be made",
-	 ".cprof .ndjson .jsonl", export__events},
+	 ".cprof .ndjson .jsonl", .run = export__events, .no_units = "a recording has its compiles as events of their own"},
 	{},
 };
 

@@ -20,6 +20,7 @@
  * needs several times the file to show it. */
 #define EXPORT_BYTES_MAX 150000000ull
 
+struct rules;
 struct export_options {
 	bool lines;             /* frames are lines; false: functions */
 	bool idle;              /* waiting time shows the stack that waits, where it is known */
@@ -29,14 +30,16 @@ struct export_options {
 	/* Only samples of this class, or whose stack has this function or module
 	 * (pattern.h). NULL: all. Time of the others is left out (filter.h). */
 	const char *class_name, *function, *module;
+	uint32_t skip_first;    /* without those in the first N compiles of their unit (skip.h); 0: all */
 	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
 	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
+	const struct rules *rules; /* html: borrowed, stages of compiles (report.h); NULL: the program's own */
 	bool compress;          /* events, where a filter makes new ones: zstd */
 };
 
 /* Which filter met nothing in the recording, and what there is that is spelled like it. */
 struct export_missing {
-	const char *option;     /* "thread", "class", "function", "module"; NULL: none */
+	const char *option;     /* "thread", "class", "function", "module", "skip-first"; NULL: none */
 	char close[512];        /* "a, b" or "" */
 };
 
@@ -59,6 +62,8 @@ struct exporter {
 	const char *endings;    /* of names that ask for it, parted by spaces; after a '?' those that other formats may have too */
 	int (*run)(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret);
+	const char *no_units;   /* why it takes no options.units, half a sentence; NULL: it takes them */
+	bool rules;             /* it takes options.rules */
 };
 
 /* All formats, ended by a NULL name. */

@@ -9,6 +9,7 @@
 #include "export/close.h"
 #include "export/pattern.h"
 #include "export/places.h"
+#include "export/skip.h"
 
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
@@ -35,7 +36,9 @@ struct filter {
 	uint8_t need;
 	uint64_t origin, last;	 /* instants: the session's first, the last one told of */
 	uint64_t kept, kept_whole; /* samples, and those without a hole, where `whole` */
-	struct name class_name, function, module, thread;
+	struct name class_name, function, module, thread, skip_first;
+	struct skip skip;
+	uint32_t units, units_before; /* rows of `units`: so far; of epochs before */
 	struct class_names classes;
 	struct buf functions, frames, stacks; /* uint8_t: HAS_* by id of the epoch */
 	struct buf threads;		      /* bool: this one is asked for */
@@ -44,7 +47,7 @@ struct filter {
 
 bool filter__wanted(const struct export_options *options)
 {
-	return options->class_name || options->function || options->module;
+	return options->class_name || options->function || options->module || options->skip_first;
 }
 
 /* --- tables --- */
@@ -160,6 +163,7 @@ static int on_units(struct filter *filter, const struct event_rows *event)
 	struct unit_row *row = copy(filter, event, sizeof(*row));
 	uint32_t i;
 
+	filter->units += event->n;
 	for (i = 0; row && i < event->n; i++)
 		row[i].trigger += row[i].trigger ? shift(filter) : 0;
 	return row ? hand_on(filter, EVENT_UNITS, event->first, event->n, row) : -ENOMEM;
@@ -188,11 +192,19 @@ static int of_class(struct filter *filter, uint32_t id, bool *ret)
 	return 0;
 }
 
+static bool is_skipped(const struct filter *filter, uint32_t unit)
+{
+	uint32_t row = filter->units_before + unit - 1;
+
+	return unit && row < LENGTH(filter->skip.rows, bool) && ITEM(filter->skip.rows, bool, row);
+}
+
 static int passes(struct filter *filter, const struct sample_row *row, bool *ret)
 {
 	int err = of_class(filter, row->class_id, ret);
 
 	*ret = *ret && ((uint8_t)filter->stacks.data[row->stack] & filter->need) == filter->need;
+	*ret = *ret && !is_skipped(filter, row->unit);
 	return err;
 }
 
@@ -354,6 +366,7 @@ static int start_epoch(struct filter *filter)
 	buf__clear(&filter->threads);
 	class_names__epoch(&filter->classes);
 	filter->noted = false;
+	filter->units_before = filter->units;
 	return buf__append(&filter->stacks, &none, 1); /* the empty stack */
 }
 
@@ -418,10 +431,11 @@ static struct name name_of(const char *option, bool met, const char *want)
 	return (struct name){.option = option, .met = met, .close = {.want = want}};
 }
 
-int filter__new(const struct export_options *options, bool whole, struct event_sink *next,
-		struct filter **ret)
+int filter__new(const struct export_options *options, bool whole, int recording_fd,
+		struct event_sink *next, struct filter **ret)
 {
 	struct filter *filter = calloc(1, sizeof(*filter));
+	int err;
 
 	if (!filter)
 		return -ENOMEM;
@@ -434,9 +448,13 @@ int filter__new(const struct export_options *options, bool whole, struct event_s
 	filter->function = name_of("function", !options->function, options->function);
 	filter->module = name_of("module", !options->module, options->module);
 	filter->thread = name_of("thread", !whole || !options->thread, options->thread);
-	if (start_epoch(filter)) {
+	err = start_epoch(filter);
+	if (options->skip_first)
+		err = err ?: skip__find(&filter->skip, recording_fd, options->skip_first);
+	filter->skip_first = name_of("skip-first", !options->skip_first || filter->skip.compiles, "");
+	if (err) {
 		filter__free(filter);
-		return -ENOMEM;
+		return err;
 	}
 	*ret = filter;
 	return 0;
@@ -460,7 +478,7 @@ uint64_t filter__span(const struct filter *filter)
 int filter__missing(const struct filter *filter, struct export_missing *ret)
 {
 	const struct name *const names[] = {&filter->thread, &filter->class_name, &filter->function,
-					    &filter->module};
+					    &filter->module, &filter->skip_first};
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -483,6 +501,7 @@ struct filter *filter__free(struct filter *filter)
 	buf__free(&filter->stacks);
 	buf__free(&filter->threads);
 	buf__free(&filter->rows);
+	skip__free(&filter->skip);
 	free(filter);
 	return NULL;
 }

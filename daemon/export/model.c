@@ -392,7 +392,7 @@ static int read_filtered(struct model *model, int recording_fd, struct export_mi
 
 	if (!filter__wanted(model->options))
 		return recording__read(recording_fd, &model->sink, &model->cut);
-	err = filter__new(model->options, false, &model->sink, &model->filter);
+	err = filter__new(model->options, false, recording_fd, &model->sink, &model->filter);
 	err = err ?: recording__read(recording_fd, filter__sink(model->filter), &model->cut);
 	return err ?: filter__missing(model->filter, ret_missing);
 }

@@ -144,8 +144,7 @@ static bool told_again(struct unit_tree *tree, const struct unit_row *row, uint3
 	return true;
 }
 
-int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t thread,
-		   uint32_t trigger, uint64_t begin)
+static int add_row(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t trigger, uint64_t begin)
 {
 	struct unit_call call = {.thread = thread,
 				 .parent = call_of(tree, row->parent),
@@ -178,6 +177,15 @@ int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 	err = node_id(tree, &head, &words, &call.node);
 	err = err ?: buf__append(&tree->calls, &call, sizeof(call));
 	return err ?: buf__append(&tree->epoch, &id, sizeof(id));
+}
+
+int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t thread, uint32_t trigger, uint64_t begin)
+{
+	int err = add_row(tree, row, thread, trigger, begin);
+
+	if (err || !tree->keep_rows)
+		return err;
+	return buf__append(&tree->rows, tree->epoch.data + tree->epoch.len - sizeof(uint32_t), sizeof(uint32_t));
 }
 
 int unit_tree__name(struct unit_tree *tree, const struct event_unit_end *event)
@@ -316,7 +324,7 @@ uint32_t unit_tree__final(const struct unit_tree *tree, uint32_t node)
 
 void unit_tree__free(struct unit_tree *tree)
 {
-	struct buf *bufs[] = {&tree->calls, &tree->epoch, &tree->expect,
+	struct buf *bufs[] = {&tree->calls, &tree->epoch, &tree->rows, &tree->expect,
 			      &tree->late,  &tree->final, &tree->scratch};
 	size_t i;
 

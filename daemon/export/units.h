@@ -41,10 +41,11 @@ struct unit_call {
 };
 
 struct unit_tree {
-	bool keep;
+	bool keep, keep_rows;
 	struct intern nodes;
 	struct buf calls;  /* struct unit_call */
 	struct buf epoch;  /* uint32_t: call of each row of the epoch */
+	struct buf rows;   /* ... of the recording, with keep_rows (and keep) */
 	struct buf expect; /* struct expected, by thread */
 	struct buf late;   /* struct late_name */
 	struct buf final;  /* uint32_t by node, after finish */

@@ -163,8 +163,10 @@ static void put_filters(struct buf *out, const json_t *report)
 		buf__printf(out, " %s ", key);
 		if (json_is_string(value))
 			html__text(out, json_string_value(value));
-		else
+		else if (strlen(key) > 3 && !strcmp(key + strlen(key) - 3, "_ns"))
 			html__duration(out, (uint64_t)json_integer_value(value));
+		else
+			html__count(out, (uint64_t)json_integer_value(value));
 	}
 	buf__puts(out, "</p>\n");
 }

@@ -141,18 +141,28 @@ static int add_time_line(int recording_fd, const struct export_options *options,
 	return err;
 }
 
-int data__make(int recording_fd, const struct export_options *options, struct export_report *ret_report, json_t **ret)
+/* With the rules of the program alone. */
+static int make_plain(int recording_fd, const struct export_options *options, struct export_report *ret_report, json_t **ret)
 {
 	struct rules_error error;
 	struct rules *rules;
 	int err = rules__new(&rules);
 
-	*ret = NULL;
 	if (err)
 		return err;
 	if (rules__builtin(rules, &error))
 		err = -EINVAL;
 	err = err ?: make_report(recording_fd, options, rules, ret_report, ret);
 	rules__free(rules);
+	return err;
+}
+
+int data__make(int recording_fd, const struct export_options *options, struct export_report *ret_report, json_t **ret)
+{
+	int err;
+
+	*ret = NULL;
+	err = options->rules ? make_report(recording_fd, options, options->rules, ret_report, ret)
+			     : make_plain(recording_fd, options, ret_report, ret);
 	return err ?: add_time_line(recording_fd, options, ret_report, *ret);
 }

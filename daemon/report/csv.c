@@ -18,7 +18,7 @@ static void put_field(FILE *out, const char *text)
 
 /* `below`: a row that belongs to the one of `name` in the table `by`. */
 static void put_row(enum report_by by, const struct table *table, const struct rank *rank, const char *name, bool below,
-		    double total, uint32_t depth, FILE *out)
+		    double total, uint32_t depth, uint32_t signatures, FILE *out)
 {
 	struct row_key key = table__key(table, rank->row);
 
@@ -39,6 +39,11 @@ static void put_row(enum report_by by, const struct table *table, const struct r
 		fprintf(out, "%u", depth);
 	putc(',', out);
 	put_field(out, by == REPORT_REPEAT ? reason_names[key.kind] : ""); /* its comma is before start_ns */
+	if (rank->begun)
+		fprintf(out, "%" PRIu64, rank->begun - 1);
+	putc(',', out);
+	if (by == REPORT_SOURCE)
+		fprintf(out, "%u", signatures);
 	fputs("\r\n", out);
 }
 
@@ -49,7 +54,7 @@ static void put_branch(const struct report *report, uint32_t first, uint32_t dep
 	for (; first; first = ((const uint32_t *)report->next.data)[first - 1]) {
 		const struct rank *rank = &table->ranks[first - 1];
 
-		put_row(REPORT_TREE, table, rank, "", false, table->total, depth, out);
+		put_row(REPORT_TREE, table, rank, "", false, table->total, depth, 0, out);
 		put_branch(report, ((const uint32_t *)report->first.data)[rank->row], depth + 1, out);
 	}
 }
@@ -73,7 +78,7 @@ static void put_chains(const struct report *report, FILE *out)
 		put_field(out, intern__key(&report->thread_names, chain[i].thread, &len));
 		fprintf(out, "%.0f,%.0f,,,,,,", ns, ns);
 		put_field(out, key.detail);
-		fprintf(out, "%u,%" PRIu64 ",,\"\",%" PRIu64 "\r\n", chain[i].compiles, chain[i].end - chain[i].begin, chain[i].begin);
+		fprintf(out, "%u,%" PRIu64 ",,\"\",%" PRIu64 ",\r\n", chain[i].compiles, chain[i].end - chain[i].begin, chain[i].begin);
 	}
 }
 
@@ -86,12 +91,15 @@ static int put_table(struct report *report, const struct table *table, FILE *out
 	for (row = 0; row < table->n_ranks && !err; row++) {
 		struct row_key key = table__key(table, table->ranks[row].row);
 
-		put_row(table->by, table, &table->ranks[row], "", false, table->total, 0, out);
+		if (table->by == REPORT_THREAD || table->by == REPORT_SOURCE)
+			err = report__rank_below(report, table->by, table->ranks[row].row, 0, &below);
+		if (err)
+			return err;
+		put_row(table->by, table, &table->ranks[row], "", false, table->total, 0, below ? below->n_ranks : 0, out);
 		if (table->by != REPORT_THREAD)
 			continue;
-		err = report__rank_below(report, table->by, table->ranks[row].row, 0, &below);
-		for (i = 0; !err && below && i < below->n_ranks; i++)
-			put_row(table->by, below, &below->ranks[i], key.name, true, table->total, 0, out);
+		for (i = 0; below && i < below->n_ranks; i++)
+			put_row(table->by, below, &below->ranks[i], key.name, true, table->total, 0, 0, out);
 	}
 	return err;
 }
@@ -104,7 +112,7 @@ int report__csv(struct report *report, FILE *out)
 	errno = 0;
 	fputs("table,name,file,line,module,kind,class,process,exclusive_ns,inclusive_ns,exclusive_"
 	      "share,"
-	      "inclusive_share,running_share,exclusive_sd_ns,inclusive_sd_ns,signature,calls,elapsed_ns,depth,reason,start_ns\r\n",
+	      "inclusive_share,running_share,exclusive_sd_ns,inclusive_sd_ns,signature,calls,elapsed_ns,depth,reason,start_ns,signatures\r\n",
 	      out);
 	for (i = 0; i < REPORT_BY_COUNT && !err; i++) {
 		if (!report__wants(report, (enum report_by)i))

@@ -132,7 +132,7 @@ const struct compiler *repeats__compiler(const struct report *report, const char
 extern const char *const reason_names[REASON_COUNT], *const reason_words[REASON_COUNT];
 
 /* tree.c: the rows of the tree. */
-int tree__calls(struct report *report, uint32_t node, uint64_t calls);
+int tree__calls(struct report *report, uint32_t node, uint64_t calls, uint64_t begun);
 int tree__times(struct report *report, uint32_t node, const struct times *times);
 /* After the ranking: what is below what, by --top, --depth and --min-share. */
 int tree__link(struct report *report);

@@ -47,6 +47,8 @@ static int put_filters(struct buf *out, const struct export_options *filter)
 	err = err ?: put_filter(out, "class", filter->class_name);
 	err = err ?: put_filter(out, "function", filter->function);
 	err = err ?: put_filter(out, "module", filter->module);
+	if (filter->skip_first)
+		err = err ?: put__number(out, "skip_first", filter->skip_first);
 	if (filter->from || filter->to)
 		err = err ?: put__number(out, "from_ns", filter->from) ?: put__number(out, "to_ns", filter->to);
 	return err ?: buf__puts(out, "}");
@@ -82,7 +84,7 @@ static int put_file(struct buf *out, const struct report_file *file)
 
 static bool of_units(enum report_by by)
 {
-	return by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS;
+	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS;
 }
 
 static int put_row_name(struct buf *out, const struct table *table, const struct row_key *key)
@@ -95,7 +97,7 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
 		err = err ?: put__string(out, "compiler", key->module);
 	if (table->by == REPORT_UNIT)
 		err = err ?: put__string(out, "signature", key->detail);
-	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT)
+	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT && table->by != REPORT_SOURCE)
 		return err;
 	err = err ?: put__string(out, "file", key->file) ?: put__number(out, "line", key->line);
 	if (key->kind == KIND_GROUP)
@@ -140,25 +142,28 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 	if (counted) {
 		err = err ?: put__ns(out, "elapsed_ns", rank->elapsed) ?: put__ns(out, "cpu_ns", rank->cpu);
 		err = err ?: put__key(out, "calls") ?: buf__printf(out, "%.6g", rank->calls);
+		if (rank->begun)
+			err = err ?: put__number(out, "start_ns", rank->begun - 1);
 	}
 	return err ?: put_each(out, table, rank, counted);
 }
 
 static int put_below(struct report *report, struct buf *out, const struct table *above, double total, uint32_t row)
 {
-	const char *key = above->by == REPORT_CALLEE ? "lines" : above->by == REPORT_THREAD ? "classes" : "triggers";
+	static const char *const keys[REPORT_BY_COUNT] = {
+		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures"};
 	const struct table *table;
 	uint32_t i;
 	int err = report__rank_below(report, above->by, row, 0, &table);
 
 	if (err || !table)
 		return err;
-	err = put__key(out, key) ?: buf__puts(out, "[");
+	err = put__key(out, keys[above->by]) ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++) {
 		struct row_key name = table__key(table, table->ranks[i].row);
 
 		err = buf__puts(out, i ? ",\n{" : "{") ?: put_row_name(out, table, &name);
-		err = err ?: put__times(out, table, total, &table->ranks[i], above->by == REPORT_UNIT);
+		err = err ?: put__times(out, table, total, &table->ranks[i], of_units(above->by));
 		err = err ?: buf__puts(out, "}");
 	}
 	return err ?: buf__puts(out, "]");
@@ -182,12 +187,11 @@ static int put_table(struct report *report, struct buf *out, const struct table 
 	const char *of = table->by == REPORT_CALLERS   ? report->options->callers
 			 : table->by == REPORT_CALLEES ? report->options->callees
 						       : NULL;
-	bool inclusive = rank__by_inclusive(table, report->options);
 	uint32_t i;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "\n{" : ",\n{");
 
 	err = err ?: put__string(out, "by", report_names[table->by]) ?: put_filter(out, "of", of);
-	err = err ?: put__string(out, "sort", inclusive ? "inclusive" : "exclusive");
+	err = err ?: put__string(out, "sort", rank_orders[rank__order(table, report->options)]);
 	err = err ?: put__ns(out, "total_ns", table->total) ?: put__number(out, "rows_all", table->n_rows);
 	err = err ?: put__key(out, "rows") ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++)

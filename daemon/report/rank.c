@@ -7,15 +7,26 @@
 
 #include "report/table.h"
 
-bool rank__by_inclusive(const struct table *table, const struct report_options *options)
+const char *const rank_orders[] = {"", "exclusive", "inclusive", "start"};
+const char *const rank_order_words[] = {"", "by exclusive time", "by inclusive time", "in the order of time"};
+
+static bool has_begins(enum report_by by)
+{
+	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
+	       by == REPORT_TREE || by == REPORT_CHAIN || by == REPORT_REPEAT;
+}
+
+enum report_sort rank__order(const struct table *table, const struct report_options *options)
 {
 #define REPORT_INCLUSIVE(id, name, inclusive) inclusive,
 	static const bool defaults[REPORT_BY_COUNT] = {REPORT_TABLES(REPORT_INCLUSIVE)};
 #undef REPORT_INCLUSIVE
 
-	if (options->sort == REPORT_SORT_DEFAULT)
-		return defaults[table->by];
-	return options->sort == REPORT_SORT_INCLUSIVE;
+	if (table->by == REPORT_CHAIN && options->sort == REPORT_SORT_DEFAULT)
+		return REPORT_SORT_START;
+	if (options->sort == REPORT_SORT_DEFAULT || (options->sort == REPORT_SORT_START && !has_begins(table->by)))
+		return defaults[table->by] ? REPORT_SORT_INCLUSIVE : REPORT_SORT_EXCLUSIVE;
+	return options->sort;
 }
 
 /* Mean and standard deviation (of a sample: n - 1) of one row's times. */
@@ -54,12 +65,14 @@ static void add_means(const struct table *table, struct rank *rank)
 		rank->elapsed += (double)times->inclusive.wall / table->files;
 		rank->cpu += (double)times->inclusive.cpu / table->files;
 		rank->calls += (double)times->calls / table->files;
+		if (times->begun && (!rank->begun || times->begun < rank->begun))
+			rank->begun = times->begun;
 	}
 }
 
 struct order {
 	const struct table *table;
-	bool inclusive;
+	bool inclusive, start;
 };
 
 static int compare(const void *left, const void *right, void *arg)
@@ -71,6 +84,8 @@ static int compare(const void *left, const void *right, void *arg)
 	struct row_key p, q;
 	int name;
 
+	if (order->start && a->begun != b->begun) /* what never began is last */
+		return a->begun - 1 < b->begun - 1 ? -1 : 1;
 	if (x == y) {
 		x = order->inclusive ? a->exclusive : a->inclusive;
 		y = order->inclusive ? b->exclusive : b->inclusive;
@@ -80,24 +95,26 @@ static int compare(const void *left, const void *right, void *arg)
 	p = table__key(order->table, a->row);
 	q = table__key(order->table, b->row);
 	name = strcmp(p.name, q.name) ?: strcmp(p.file, q.file) ?: strcmp(p.detail, q.detail);
-	return name ? name : p.line < q.line ? -1 : p.line > q.line;
+	if (name || p.line != q.line)
+		return name ? name : p.line < q.line ? -1 : 1;
+	return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static void cut(struct table *table, const struct report_options *options, bool inclusive)
+static void cut(struct table *table, const struct report_options *options, const struct order *order)
 {
 	double running = 0;
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < table->n_ranks; i++) {
 		struct rank *rank = &table->ranks[i];
-		double weight = inclusive ? rank->inclusive : rank->exclusive;
+		double weight = order->inclusive ? rank->inclusive : rank->exclusive;
 
 		if (options->top && kept == options->top)
 			break;
 		if (options->until > 0 && running >= options->until * table->total)
 			break;
 		if (weight < options->min_share * table->total)
-			break; /* they are in the order of weight */
+			continue;
 		running += rank->exclusive;
 		rank->running = running;
 		table->ranks[kept++] = *rank;
@@ -105,26 +122,37 @@ static void cut(struct table *table, const struct report_options *options, bool 
 	table->n_ranks = kept;
 }
 
+/* The row after this one of those of the parent, ROW_NONE: of all. */
+static uint32_t row_after(const struct table *table, uint32_t parent, uint32_t row)
+{
+	const struct buf *links = row == ROW_NONE ? &table->first : &table->next;
+	uint32_t at = row == ROW_NONE ? parent : row;
+
+	if (parent == ROW_NONE)
+		return row + 1 < table->keys.n ? row + 1 : ROW_NONE;
+	return at < links->len / sizeof(uint32_t) ? ((const uint32_t *)links->data)[at] - 1 : ROW_NONE;
+}
+
 int table__rank(struct table *table, const struct report_options *options, bool wall,
 		uint32_t parent)
 {
-	bool inclusive = rank__by_inclusive(table, options);
-	struct order order = {table, inclusive};
-	uint32_t i;
+	enum report_sort sort = rank__order(table, options);
+	struct order order = {table, sort != REPORT_SORT_EXCLUSIVE, sort == REPORT_SORT_START};
+	uint32_t i, n = 0;
 
+	for (i = row_after(table, parent, ROW_NONE); i != ROW_NONE; i = row_after(table, parent, i))
+		n++;
 	free(table->ranks);
-	table->ranks = calloc(table->keys.n + 1, sizeof(*table->ranks));
+	table->ranks = calloc((size_t)n + 1, sizeof(*table->ranks));
 	if (!table->ranks)
 		return -ENOMEM;
 	table->n_ranks = table->n_rows = 0;
 	table->total = 0;
 	for (i = 0; i < table->files; i++)
 		table->total += (double)times__weight(&table->totals[i], wall) / table->files;
-	for (i = 0; i < table->keys.n; i++) {
+	for (i = row_after(table, parent, ROW_NONE); i != ROW_NONE; i = row_after(table, parent, i)) {
 		struct rank *rank = &table->ranks[table->n_ranks];
 
-		if (parent != ROW_NONE && table__key(table, i).parent != parent)
-			continue;
 		rank->row = i;
 		spread(table, i, wall, false, &rank->exclusive, &rank->exclusive_sd);
 		spread(table, i, wall, true, &rank->inclusive, &rank->inclusive_sd);
@@ -133,6 +161,6 @@ int table__rank(struct table *table, const struct report_options *options, bool 
 	}
 	table->n_rows = table->n_ranks;
 	qsort_r(table->ranks, table->n_ranks, sizeof(*table->ranks), compare, &order);
-	cut(table, options, inclusive);
+	cut(table, options, &order);
 	return 0;
 }

@@ -97,7 +97,7 @@ static int add_row(struct report *report, const struct row_key *key, const struc
 	if (err)
 		return err;
 	times = table__times(table, *ret, report->read);
-	times->calls++;
+	times__count(times, 1, compile->begin);
 	times__add(&times->exclusive, &compile->self);
 	times__add(&times->inclusive, inclusive);
 	for (i = 0; i < RULES_STAGES_MAX; i++)

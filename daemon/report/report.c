@@ -383,7 +383,7 @@ int report__finish(struct report *report)
 		err = table__rank(&report->ran, report->options, report->wall, ROW_NONE);
 	if (!err && report__wants(report, REPORT_TREE))
 		err = tree__link(report);
-	if (report->options->sort != REPORT_SORT_DEFAULT)
+	if (rank__order(&report->tables[REPORT_CHAIN], report->options) != REPORT_SORT_START)
 		compiles__sort(report);
 	return err;
 }
@@ -393,7 +393,7 @@ int report__rank_below(struct report *report, enum report_by by, uint32_t row, u
 	const struct report_options options = {.sort = REPORT_SORT_INCLUSIVE, .top = top};
 
 	*ret = NULL;
-	if (by != REPORT_CALLEE && by != REPORT_THREAD && by != REPORT_UNIT)
+	if (by != REPORT_CALLEE && by != REPORT_THREAD && by != REPORT_UNIT && by != REPORT_SOURCE)
 		return 0;
 	*ret = &report->below[by];
 	return table__rank(&report->below[by], &options, report->wall, row);

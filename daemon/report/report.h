@@ -27,6 +27,7 @@
 	X(CLASS, "class", false) /* class of time of the leaf */                                   \
 	X(THREAD, "thread", false) /* and below it the classes of its time */                      \
 	X(UNIT, "unit", false)	    /* a compile: function and signature; below it what caused it */ \
+	X(SOURCE, "source", false) /* a function, of all its signatures; below it these */          \
 	X(PHASE, "phase", false)   /* of compiles */                                               \
 	X(PASS, "pass", false)	    /* of an optimiser */                                           \
 	X(TRIGGER, "trigger", false) /* the line that caused compiles */                            \
@@ -52,9 +53,10 @@ extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 2
+#define REPORT_MINOR 5
 
-enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE };
+/* START: rows of compiles, by when the first of them began; of the other tables as DEFAULT. */
+enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };
 
 struct rules;
 struct report_options {

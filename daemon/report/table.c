@@ -22,6 +22,8 @@ void table__free(struct table *table)
 	intern__free(&table->keys);
 	buf__free(&table->times);
 	buf__free(&table->marks);
+	buf__free(&table->first);
+	buf__free(&table->next);
 	buf__free(&table->of_frame);
 	free(table->totals);
 	free(table->ranks);
@@ -47,8 +49,26 @@ static int lengthen(struct buf *buf, size_t size)
 	return 0;
 }
 
+/* A new row, among those of its parent. */
+static int link_row(struct table *table, uint32_t row, uint32_t parent)
+{
+	uint32_t *first;
+	int err = lengthen(&table->next, ((size_t)row + 1) * sizeof(uint32_t));
+
+	if (err || parent == ROW_NONE)
+		return err;
+	err = lengthen(&table->first, ((size_t)parent + 1) * sizeof(uint32_t));
+	if (err)
+		return err;
+	first = (uint32_t *)table->first.data + parent;
+	((uint32_t *)table->next.data)[row] = *first;
+	*first = row + 1;
+	return 0;
+}
+
 int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 {
+	const uint32_t known = table->keys.n;
 	struct buf text = {};
 	size_t n;
 	int err;
@@ -65,6 +85,8 @@ int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 	err = err ?: intern__id(&table->keys, text.data, text.len, ret);
 	buf__free(&text);
 	n = table->keys.n;
+	if (!err && n > known)
+		err = link_row(table, *ret, key->parent);
 	err = err ?: lengthen(&table->times, n * table->files * sizeof(struct row_times));
 	return err ?: lengthen(&table->marks, n * sizeof(uint32_t));
 }

@@ -26,6 +26,7 @@ struct times {
 struct row_times {
 	struct times exclusive, inclusive;
 	uint64_t calls; /* of compiles, phases, passes: how many there were */
+	uint64_t begun; /* ... when the first of them began, ns since the recording's start, + 1; 0: there was none */
 };
 
 /* A row, ready to be shown: means over the recordings, in ns. */
@@ -36,6 +37,7 @@ struct rank {
 	double running;			   /* exclusive time of the rows up to here */
 	double elapsed, calls;		   /* inclusive wall time; of compiles, phases and passes their number */
 	double cpu;			   /* inclusive CPU time */
+	uint64_t begun;			   /* the earliest of the recordings; as in row_times */
 };
 
 struct table {
@@ -45,6 +47,7 @@ struct table {
 	struct intern keys;
 	struct buf times;    /* struct row_times [row * files + file] */
 	struct buf marks;    /* uint32_t by row: the stack it was counted for last */
+	struct buf first, next; /* uint32_t by parent, by row: the next row that belongs to that parent, + 1; 0: none */
 	struct buf of_frame; /* of this recording: uint32_t frame -> row + 1; 0: not known yet */
 	uint32_t stamp;
 	struct times *totals; /* by file: what the shares are shares of */
@@ -74,11 +77,22 @@ int table__frame(struct table *table, const struct model *model, uint32_t frame,
 /* rank.c: orders the rows and cuts by top, until and min_share. */
 int table__rank(struct table *table, const struct report_options *options, bool wall,
 		uint32_t parent);
-bool rank__by_inclusive(const struct table *table, const struct report_options *options);
+/* None is REPORT_SORT_DEFAULT. */
+enum report_sort rank__order(const struct table *table, const struct report_options *options);
+extern const char *const rank_orders[]; /* by that: "exclusive" ... */
+extern const char *const rank_order_words[]; /* "by exclusive time" ... */
 
 static inline uint64_t times__weight(const struct times *times, bool wall)
 {
 	return wall ? times->wall : times->cpu;
+}
+
+/* More of a row's compiles, phases or passes, the first of which began at `begun`. */
+static inline void times__count(struct row_times *times, uint64_t calls, uint64_t begun)
+{
+	times->calls += calls;
+	if (calls && (!times->begun || begun < times->begun - 1))
+		times->begun = begun + 1;
 }
 
 static inline void times__add(struct times *to, const struct times *times)

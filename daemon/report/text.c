@@ -54,7 +54,7 @@ static void put_file(const struct report *report, const struct report_file *file
 		fprintf(out, "; whole stacks: %.2f %%",
 			percent((double)file->whole, (double)file->samples));
 	if (file->left_out.cpu || report->options->filter.class_name ||
-	    report->options->filter.function || report->options->filter.module)
+	    report->options->filter.function || report->options->filter.module || report->options->filter.skip_first)
 		fprintf(out,
 			"\n    filtered: %.3f s of this CPU time are shown, %.3f s are left out",
 			seconds((double)file->shown.cpu), seconds((double)file->left_out.cpu));
@@ -83,6 +83,7 @@ void text__place(const struct row_key *key, FILE *out)
 struct shape {
 	bool alone;   /* rows share the time among them: exclusive and inclusive would be the same */
 	bool counted; /* rows are compiles, phases, passes: how many, and their time by the other clock */
+	bool typed;   /* rows are functions that were compiled: for how many signatures */
 	bool wall;    /* weights are wall time */
 };
 
@@ -90,13 +91,14 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 {
 	return (struct shape){
 		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
-		.counted = by == REPORT_UNIT || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
+		.counted = by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
 			   by == REPORT_TREE || by == REPORT_REPEAT,
+		.typed = by == REPORT_SOURCE,
 		.wall = report->wall,
 	};
 }
 
-static void put_times(const struct table *table, const struct rank *rank, struct shape shape, FILE *out)
+static void put_times(const struct table *table, const struct rank *rank, struct shape shape, uint32_t signatures, FILE *out)
 {
 	if (!shape.alone) {
 		fprintf(out, "%10.3f", seconds(rank->exclusive));
@@ -114,6 +116,10 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 		fprintf(out, "%10.3f %7.*f", seconds(shape.wall ? rank->cpu : rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
 	else if (shape.counted)
 		fprintf(out, "%10.3f %7s", seconds(shape.wall ? rank->cpu : rank->elapsed), "");
+	if (shape.typed && rank->calls > 0)
+		fprintf(out, " %6u", signatures);
+	else if (shape.typed)
+		fprintf(out, "%7s", "");
 	fputs("  ", out);
 }
 
@@ -130,6 +136,8 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 		at += fprintf(out, " %7s", "sum %");
 	if (shape.counted)
 		at += fprintf(out, "%10s %7s", shape.wall ? "CPU" : "elapsed", "times");
+	if (shape.typed)
+		at += fprintf(out, " %6s", "types");
 	fprintf(out, "  %s\n", report_names[table->by]);
 	return at;
 }
@@ -156,13 +164,13 @@ static void put_name(const struct table *table, const struct row_key *key, struc
 {
 	char name[1024];
 
-	if (table->by == REPORT_UNIT && (*key->detail || *key->file)) {
-		snprintf(name, sizeof(name), "%s(%s)", key->name, key->detail);
+	if ((table->by == REPORT_UNIT && (*key->detail || *key->file)) || (table->by == REPORT_SOURCE && *key->file)) {
+		snprintf(name, sizeof(name), table->by == REPORT_UNIT ? "%s(%s)" : "%s", key->name, key->detail);
 		put_distinct(shown, name, UNIT_WIDTH, out);
 		if (*key->file)
 			text__place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
-				  table->by != REPORT_UNIT)) {
+				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE)) {
 		/* Native code without debug information has no file, and long names: they have its room. */
 		put_distinct(shown, key->name,
 			     *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : -(NAME_WIDTH + FILE_WIDTH - 16), out);
@@ -207,6 +215,8 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 	err = report__rank_below(report, above->by, row, threads ? 0 : ROWS_BELOW, &table);
 	if (!err && above->by == REPORT_UNIT && (!table->n_ranks || said_before(table, before)))
 		return 0;
+	if (!err && above->by == REPORT_SOURCE && table->n_ranks < 2)
+		return 0;
 	for (i = 0; !err && table && i < table->n_ranks; i++) {
 		const struct rank *rank = &table->ranks[i];
 		struct row_key key = table__key(table, rank->row);
@@ -215,8 +225,11 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 			continue;
 		if (threads) {
 			put_times(table, &(struct rank){.inclusive = rank->inclusive, .inclusive_sd = rank->inclusive_sd},
-				  (struct shape){.alone = true}, out);
+				  (struct shape){.alone = true}, 0, out);
 			fprintf(out, "    %s", key.name);
+		} else if (above->by == REPORT_SOURCE) {
+			fprintf(out, "%*s%6.2f %%  for ", at, "", percent(rank->inclusive, above->total));
+			fit__name(out, *key.name ? key.name : "()", -UNIT_WIDTH);
 		} else if (key.kind != FUNCTION_NOTE) {
 			fprintf(out, "%*s%6.2f %%  %s by %s", at, "", percent(rank->inclusive, above->total),
 				above->by == REPORT_UNIT ? "caused" : "called", key.name);
@@ -231,9 +244,9 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 
 static const char *order_of(const struct report *report, const struct table *table, struct shape shape)
 {
-	return shape.alone				    ? "heaviest first"
-	       : rank__by_inclusive(table, report->options) ? "by inclusive time"
-							    : "by exclusive time";
+	enum report_sort sort = rank__order(table, report->options);
+
+	return shape.alone && sort != REPORT_SORT_START ? "heaviest first" : rank_order_words[sort];
 }
 
 /* Threads that hardly ran, and what they waited: the mean over the recordings, as all times are. */
@@ -257,6 +270,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	bool aside = table->by == REPORT_CLASS || !report->quiet_unknown;
 	struct shape shape = shape_of(report, table->by);
 	struct row_key before = {};
+	const struct table *below = NULL;
 	struct intern shown = {};
 	uint32_t i;
 	int err = 0, at;
@@ -280,9 +294,11 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	for (i = 0; i < table->n_ranks && !err; i++) {
 		struct row_key key = table__key(table, table->ranks[i].row);
 
-		put_times(table, &table->ranks[i], shape, out);
+		if (shape.typed)
+			err = report__rank_below(report, table->by, table->ranks[i].row, 0, &below);
+		put_times(table, &table->ranks[i], shape, below ? below->n_ranks : 0, out);
 		put_name(table, &key, &shown, out);
-		err = put_below(report, table, table->ranks[i].row, at, &before, out);
+		err = err ?: put_below(report, table, table->ranks[i].row, at, &before, out);
 	}
 	intern__free(&shown);
 	if (quiet)
@@ -330,6 +346,8 @@ static void put_legend(const struct report *report, FILE *out)
 			     "not be), and\n%s\n",
 			report->wall ? "`CPU` is the inclusive CPU time, that of worker threads included, whose time by the clock is their caller's."
 				     : "`elapsed` is the inclusive time by the clock: wall time, waiting included; of worker threads, that of their caller.");
+	if (is_shown(report, REPORT_SOURCE) && report->tables[REPORT_SOURCE].n_ranks)
+		fputs("`types` is how many signatures a function was compiled for.\n", out);
 	if (report->gil)
 		fputs("What ran without the GIL has no stacks (-g): it counts for the compile that went on, and for no phase, pass or "
 		      "function.\n",

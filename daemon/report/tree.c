@@ -57,7 +57,7 @@ static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 	return err;
 }
 
-int tree__calls(struct report *report, uint32_t id, uint64_t calls)
+int tree__calls(struct report *report, uint32_t id, uint64_t calls, uint64_t begun)
 {
 	struct unit_node node = unit_tree__node(&report->model->units, id);
 	struct table *table = tree_of(report);
@@ -69,9 +69,9 @@ int tree__calls(struct report *report, uint32_t id, uint64_t calls)
 	err = row_of(report, id, &row);
 	if (err)
 		return err;
-	table__times(table, row, report->read)->calls += calls;
+	times__count(table__times(table, row, report->read), calls, begun);
 	if (!node.parent) /* as often was the line that caused it */
-		table__times(table, table__key(table, row).parent, report->read)->calls += calls;
+		times__count(table__times(table, table__key(table, row).parent, report->read), calls, begun);
 	return 0;
 }
 

@@ -18,18 +18,18 @@ struct compiled_key {
 struct compiled {
 	struct times self;   /* of samples whose innermost unit it is */
 	struct times native; /* ... and that are in a compiler's native code */
-	uint64_t calls;
+	uint64_t calls, begun;  /* begun: the first of them; ns since the recording's start */
 };
 
 bool units__wanted(const struct report *report)
 {
-	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_PHASE) ||
-	       report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER) ||
+	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_SOURCE) ||
+	       report__wants(report, REPORT_PHASE) || report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER) ||
 	       report__wants(report, REPORT_TREE) || compiles__wanted(report);
 }
 
 static int add_to(struct report *report, uint32_t thread, uint32_t node, const struct times *times,
-		  bool native, uint64_t calls)
+		  bool native, uint64_t calls, uint64_t begun)
 {
 	const struct compiled_key key = {thread, node};
 	const struct compiled none = {};
@@ -45,6 +45,8 @@ static int add_to(struct report *report, uint32_t thread, uint32_t node, const s
 	times__add(&sum->self, times);
 	if (native)
 		times__add(&sum->native, times);
+	if (calls && (!sum->calls || begun < sum->begun))
+		sum->begun = begun;
 	sum->calls += calls;
 	return 0;
 }
@@ -59,7 +61,7 @@ static int add_time(struct report *report, uint32_t thread, uint32_t id, const s
 {
 	struct unit_tree *tree = &report->model->units;
 	struct unit_call *call = id == CALL_NONE ? NULL : unit_tree__call(tree, id);
-	int err = add_to(report, thread, call ? call->node : 0, times, call && native, 0);
+	int err = add_to(report, thread, call ? call->node : 0, times, call && native, 0, 0);
 
 	return err || !call || !compiles__wanted(report) ? err : compiles__sampled(report, call->thread, id, times);
 }
@@ -115,7 +117,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		if (call->met)
 			break; /* and so are those that it is in */
 		call->met = true;
-		err = add_to(report, call->thread, call->node, &none, false, 1);
+		err = add_to(report, call->thread, call->node, &none, false, 1, call->begin);
 	}
 	return err;
 }
@@ -153,6 +155,18 @@ int units__trigger_row(struct report *report, struct table *table, uint32_t trig
 	return table__row(table, &key, ret);
 }
 
+/* The rows of a compile's function, and of its signature below that. */
+static int source_rows(struct report *report, struct row_key key, uint32_t *ret, uint32_t *ret_signature)
+{
+	struct row_key signature = {key.detail, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
+	int err;
+
+	key.detail = NULL;
+	err = table__row(&report->tables[REPORT_SOURCE], &key, &signature.parent);
+	*ret = signature.parent;
+	return err ?: table__row(&report->below[REPORT_SOURCE], &signature, ret_signature);
+}
+
 /* The outermost compile of a path. */
 static struct unit_node outermost(const struct unit_tree *tree, uint32_t node)
 {
@@ -171,14 +185,15 @@ static struct table *table_of(struct report *report, uint8_t kind)
 }
 
 /* How often the node was called, in its own rows. */
-static int add_calls(struct report *report, uint32_t id, uint64_t calls)
+static int add_calls(struct report *report, uint32_t id, uint64_t calls, uint64_t begun)
 {
 	struct unit_tree *tree = &report->model->units;
 	struct unit_node node = unit_tree__node(tree, id);
 	struct table *table = table_of(report, node.kind), *causes = &report->below[REPORT_UNIT],
-		     *triggers = &report->tables[REPORT_TRIGGER];
+		     *triggers = &report->tables[REPORT_TRIGGER], *sources = &report->tables[REPORT_SOURCE],
+		     *signatures = &report->below[REPORT_SOURCE];
 	struct row_key key = units__key(&node);
-	uint32_t row, cause;
+	uint32_t row, cause, source, signature;
 	int err;
 
 	if (!id || !table)
@@ -186,19 +201,24 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls)
 	err = table__row(table, &key, &row);
 	if (err)
 		return err;
-	table__times(table, row, report->read)->calls += calls;
+	times__count(table__times(table, row, report->read), calls, begun);
 	if (node.kind != UNIT_COMPILE)
 		return 0;
 	report->compiles = true;
+	err = source_rows(report, key, &source, &signature);
+	if (err)
+		return err;
+	times__count(table__times(sources, source, report->read), calls, begun);
+	times__count(table__times(signatures, signature, report->read), calls, begun);
 	err = units__trigger_row(report, causes, outermost(tree, id).trigger, row, &cause);
 	if (err)
 		return err;
-	table__times(causes, cause, report->read)->calls += calls;
+	times__count(table__times(causes, cause, report->read), calls, begun);
 	if (node.parent)
 		return 0;
 	err = units__trigger_row(report, triggers, node.trigger, ROW_NONE, &row);
 	if (!err)
-		table__times(triggers, row, report->read)->calls += calls;
+		times__count(table__times(triggers, row, report->read), calls, begun);
 	return err;
 }
 
@@ -229,6 +249,25 @@ static int add_no_pass(struct report *report, uint32_t id, const struct times *t
 	return id && times->wall ? add_rest(&report->tables[REPORT_PASS], ROW_NO_PASS, times) : 0;
 }
 
+/* A compile's time to its function and signature. `own`: the innermost; `fresh`: no other of the signature is around it. */
+static int add_source(struct report *report, const struct row_key *key, const struct times *times, bool own, bool fresh)
+{
+	struct table *sources = &report->tables[REPORT_SOURCE], *signatures = &report->below[REPORT_SOURCE];
+	uint32_t source, signature;
+	int err = source_rows(report, *key, &source, &signature);
+
+	if (err)
+		return err;
+	table__inclusive(sources, source, times);
+	if (fresh)
+		times__add(&table__times(signatures, signature, report->read)->inclusive, times);
+	if (own) {
+		table__exclusive(sources, source, times);
+		table__exclusive(signatures, signature, times);
+	}
+	return 0;
+}
+
 static int add_path(struct report *report, uint32_t id, const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -241,6 +280,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 
 	for (kind = 0; kind < UNIT_KINDS; kind++)
 		table__stack(table_of(report, kind));
+	table__stack(&report->tables[REPORT_SOURCE]);
 	for (at = id; at && !err;) {
 		struct unit_node node = unit_tree__node(tree, at);
 		struct table *table = table_of(report, node.kind);
@@ -260,7 +300,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		compile_met |= compile;
 		if (!compile || !(fresh || own))
 			continue;
-		err = units__trigger_row(report, causes, trigger, row, &cause);
+		err = add_source(report, &key, times, own, fresh) ?: units__trigger_row(report, causes, trigger, row, &cause);
 		if (!err && fresh)
 			times__add(&table__times(causes, cause, report->read)->inclusive, times);
 		if (!err && own)
@@ -276,7 +316,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 
 int units__add(struct report *report)
 {
-	static const enum report_by all[] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
+	static const enum report_by all[] = {REPORT_UNIT, REPORT_SOURCE, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
 					     REPORT_TREE, REPORT_CHAIN, REPORT_REPEAT};
 	uint32_t i;
 	size_t t;
@@ -291,14 +331,16 @@ int units__add(struct report *report)
 
 		if (!model__thread(report->model, key->thread)->shown || quiet__is(report, key->thread))
 			continue;
-		err = add_calls(report, node, sum->calls);
+		err = add_calls(report, node, sum->calls, sum->begun);
 		if (report__wants(report, REPORT_TREE))
-			err = err ?: tree__calls(report, node, sum->calls);
+			err = err ?: tree__calls(report, node, sum->calls, sum->begun);
 		if (!sum->self.wall && !sum->self.cpu)
 			continue;
-		err = err
-			      ?: (node ? add_path(report, node, &sum->self)
-				       : add_rest(&report->tables[REPORT_UNIT], ROW_OUTSIDE, &sum->self));
+		if (node)
+			err = err ?: add_path(report, node, &sum->self);
+		else
+			err = err ?: add_rest(&report->tables[REPORT_UNIT], ROW_OUTSIDE, &sum->self)
+					     ?: add_rest(&report->tables[REPORT_SOURCE], ROW_OUTSIDE, &sum->self);
 		err = err ?: add_no_pass(report, node, &sum->native);
 		if (report__wants(report, REPORT_TREE))
 			err = err ?: tree__times(report, node, &sum->self);

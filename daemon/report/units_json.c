@@ -136,9 +136,8 @@ static int put_repeats(const struct report *report, const struct table *table, s
 int units_json__table(struct report *report, struct table *table, struct buf *out)
 {
 	const bool chains = table->by == REPORT_CHAIN;
-	const char *sort = chains && report->options->sort == REPORT_SORT_DEFAULT ? "start"
-			   : chains || rank__by_inclusive(table, report->options) ? "inclusive"
-										  : "exclusive";
+	enum report_sort order = rank__order(table, report->options);
+	const char *sort = rank_orders[chains && order == REPORT_SORT_EXCLUSIVE ? REPORT_SORT_INCLUSIVE : order];
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "\n{" : ",\n{");
 
 	err = err ?: put__string(out, "by", report_names[table->by]) ?: put__string(out, "sort", sort);

@@ -84,8 +84,7 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 static void put_tree(const struct report *report, const struct table *table, FILE *out)
 {
 	put_head(report, table,
-		 rank__by_inclusive(table, report->options) ? "by inclusive time"
-							    : "by exclusive time",
+		 rank_order_words[rank__order(table, report->options)],
 		 count_shown(report, report->top), out);
 	if (!table->n_rows)
 		fputs("    none\n", out);
@@ -145,8 +144,8 @@ static void put_chains(const struct report *report, FILE *out)
 	uint32_t i, n = LENGTH(report->chains, struct chain), top = report->options->top;
 
 	fprintf(out, "\nby chain, %s, %s: ", clock_of(report),
-		report->options->sort == REPORT_SORT_DEFAULT ? "in the order of time"
-							     : "longest first");
+		rank__order(&report->tables[REPORT_CHAIN], report->options) == REPORT_SORT_START ? "in the order of time"
+												 : "longest first");
 	units_text__chains(report, out);
 	if (top && top < n)
 		fprintf(out, "; %u of them", top);
@@ -184,8 +183,7 @@ static void put_repeats(const struct report *report, const struct table *table, 
 	uint32_t i;
 
 	put_head(report, table,
-		 rank__by_inclusive(table, report->options) ? "by inclusive time"
-							    : "by exclusive time",
+		 rank_order_words[rank__order(table, report->options)],
 		 table->n_ranks, out);
 	if (!table->n_ranks) {
 		fputs("    none\n", out);

@@ -2,7 +2,7 @@
 """What a speedscope file says, read without any code of this project.
 
 check_speedscope.py --schema FILE...   the official schema (of npm's speedscope) and the invariants
-check_speedscope.py --totals FILE      JSON: of each profile its name, total, and self/total of each frame
+check_speedscope.py --totals FILE      JSON: of each profile its name, unit, total, and self/total of each frame
 
 Exit code 77: --schema is not possible here (what is missing is said)."""
 import collections
@@ -50,7 +50,22 @@ def totals(file):
             i: (frames[i]["name"], *t) for i, t in times.items()}
 
 
+def difference(file):
+    """Of a comparison: shares, not times."""
+    used = set()
+    for profile in file["profiles"]:
+        samples, weights = profile["samples"], profile["weights"]
+        assert profile["type"] == "sampled" and len(samples) == len(weights) and all(w > 0 for w in weights), profile["name"]
+        assert profile["startValue"] == 0 and abs(sum(weights) - profile["endValue"]) < 1e-5, profile["name"]
+        used.update(frame for stack in samples for frame in stack)
+    shown = [(f["name"], f.get("file")) for f in file["shared"]["frames"]]
+    assert len(set(shown)) == len(shown) and used == set(range(len(shown))), "frames that nothing uses, or the reverse"
+    assert 0 <= file["activeProfileIndex"] < len(file["profiles"])
+
+
 def invariants(file):
+    if file["profiles"] and file["profiles"][0]["unit"] == "none":
+        return difference(file)
     frames = file["shared"]["frames"]
     shown = [(f["name"], f.get("file"), f.get("line")) for f in frames]
     assert len(set(shown)) == len(shown), "a frame is twice in the table"
@@ -101,8 +116,8 @@ def main():
     if mode == "--totals":
         with open(paths[0], encoding="utf-8") as stream:
             file = json.load(stream)
-        json.dump([{"name": name, "total": total, "frames": list(frames.values())}
-                   for name, total, frames in totals(file)], sys.stdout)
+        json.dump([{"name": name, "unit": profile["unit"], "total": total, "frames": list(frames.values())}
+                   for profile, (name, total, frames) in zip(file["profiles"], totals(file))], sys.stdout)
         return 0
     validator = schema_of()
     for path in paths:

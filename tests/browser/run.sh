@@ -3,7 +3,7 @@
 #
 #   tests/browser/run.sh [--hour] [FILE.speedscope.json|FILE.svg|FILE.html ...]
 #
-# Without FILE, synthetic profiles are made. (Beside a FILE.html lies FILE.report.json, of the same recording.) --hour adds an hour at 999 Hz of one thread and of four, which takes minutes.
+# Without FILE, synthetic profiles are made. (Beside a FILE.html lies FILE.report.json, of the same recording; diff.* are of a comparison.) --hour adds an hour at 999 Hz of one thread and of four, which takes minutes.
 # What it needs comes from apt (chromium, python3-jsonschema, npm; as root, when missing) and npm (speedscope, into
 # build/npm). Prints "N passed, N failed, N skipped"; pictures are in build/artifacts.
 set -eu
@@ -75,6 +75,11 @@ if [ $# = 0 ]; then
 	$python tests/browser/html_test.py --hostile $made/page.ndjson $made/hostile.ndjson
 	make_page $made/page.cprof plain
 	make_page $made/hostile.ndjson hostile
+	$python tests/browser/diff_test.py --make $made/before.ndjson $made/after.ndjson $made/diff.truth.json
+	for end in svg html speedscope.json; do
+		build/cprofd diff $made/before.ndjson $made/after.ndjson -o $made/diff.$end >$made/diff.txt 2>/dev/null
+		files="$files $made/diff.$end"
+	done
 	[ -z "$hour" ] || { make_profile hour -t 1 -s 3600 -d 60 -e 600; make_profile hour-threads -t 4 -s 3600 -d 60 -e 600; }
 	set -- $files $pictures $pages
 fi

@@ -17,6 +17,7 @@ import threading
 import time
 
 import devtools
+import diff_test
 import html_test
 import svg_test
 
@@ -79,21 +80,21 @@ def serve(site, files):
     return server.server_port
 
 
-def shown_time(text):
-    """(ns, what rounding may hide) of speedscope's words: 1:05, 12:03.4, 5.00s, 228.99ms, 7.00µs, 12.00ns."""
+def shown_time(text, unit):
+    """(ns, what rounding may hide) of speedscope's words: 1:05, 12:03.4, 5.00s, 228.99ms, 7.00µs, 12.00ns; without a unit 1,234.567."""
     match = re.match(r"(?:(\d+):)?([\d.,]+)(ns|[µμ]s|ms|s)?", text)
     if not match:
         raise devtools.Error(f"not a time: {text!r}")
-    minutes, number, unit = match.groups()
-    scale = {"ns": 1, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, None: 1e9}[unit]
+    minutes, number, word = match.groups()
+    scale = {"ns": 1, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, None: 1 if unit == "none" else 1e9}[word]
     value = (int(minutes or 0) * 60 + float(number.replace(",", ""))) * scale
     digits = len(number.split(".")[1]) if "." in number else 0
     # minutes are shown with floored seconds
     return value, scale * 10.0 ** -digits * (1.01 if minutes else 0.51)
 
 
-def equal_time(text, ns):
-    value, slack = shown_time(text)
+def equal_time(text, ns, unit):
+    value, slack = shown_time(text, unit)
     return abs(value - ns) <= slack
 
 
@@ -110,7 +111,7 @@ def read_table(page):
         at += max(state["page"] - 60, 40)
 
 
-def compare_table(rows, expected):
+def compare_table(rows, expected, unit):
     """None, or the first difference. Rows come sorted by self time; equal names are told apart by their times."""
     if len(rows) < min(len(expected), ROWS_MAX):
         return f"{len(rows)} rows for {len(expected)} frames"
@@ -119,7 +120,7 @@ def compare_table(rows, expected):
         by_name[name.strip()].append((self_ns, total_ns))
     for total, self_time, name in rows:
         for candidate in by_name.get(name, []):
-            if equal_time(self_time, candidate[0]) and equal_time(total, candidate[1]):
+            if equal_time(self_time, candidate[0], unit) and equal_time(total, candidate[1], unit):
                 by_name[name].remove(candidate)
                 break
         else:
@@ -182,7 +183,7 @@ def check_file(page, check, url, path, artifacts, seconds):
             page.key("n")
         page.wait(f"document.body.innerText.split('\\n')[1].startsWith({json.dumps(profile['name'])})", seconds)
         page.run("new Promise(done => setTimeout(() => requestAnimationFrame(() => done(true)), 300))")
-        difference = compare_table(read_table(page), profile["frames"])
+        difference = compare_table(read_table(page), profile["frames"], profile["unit"])
         check(f"{name}: {profile['name']}: self and total of {len(profile['frames'])} frames", not difference, difference)
     check(f"{name}: no error in the console", not page.errors, "; ".join(page.errors)[:500])
 
@@ -201,11 +202,17 @@ def main():
         try:
             page = devtools.Page()
             url = f"http://127.0.0.1:{port}/index.html#profileURL=/profile/{i}.json&view=left-heavy"
-            if path.suffix == ".svg":
+            if path.name == "diff.svg":
+                diff_test.check_svg(page, check, path, options.artifacts)
+            elif path.name == "diff.html":
+                diff_test.check_page(page, check, path, options.artifacts)
+            elif path.suffix == ".svg":
                 svg_test.check_file(page, check, path, options.artifacts)
             elif path.suffix == ".html":
                 html_test.check_file(page, check, path, options.artifacts)
             else:
+                if path.name == "diff.speedscope.json":
+                    diff_test.check_profiles(check, path)
                 check_file(page, check, url, path, options.artifacts, options.seconds)
         except (devtools.Error, OSError, subprocess.CalledProcessError) as error:
             check(path.name, False, str(error))

@@ -74,13 +74,13 @@ def check_search(page, check, name, frames):
     check(f"{name}: Escape ends the search", not any(s[4] for s in page.run(NOW)))
 
 
-def check_file(page, check, path, artifacts):
+def check_file(page, check, path, artifacts, tooltip=r"\n[\d.]+ m?s, [\d.]+ %$"):
     frames, name = read(path), path.name
     page.open(path.resolve().as_uri())
     page.wait("document.readyState === 'complete' && document.querySelectorAll('#frames g').length > 0")
     now = page.run(NOW)
     check(f"{name}: opens, with all its frames", len(now) == len(frames) and near(now[0][2], WIDTH), f"{len(now)}, {len(frames)}")
-    check(f"{name}: a tooltip tells time and share", all(re.search(r"\n[\d.]+ m?s, [\d.]+ %$", s[0]) for s in now))
+    check(f"{name}: a tooltip tells time and share", all(re.search(tooltip, s[0]) for s in now))
     page.screenshot(artifacts / (name + ".png"))
     check_zoom(page, check, name, frames)
     check_search(page, check, name, frames)

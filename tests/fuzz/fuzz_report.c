@@ -30,6 +30,7 @@ static void report_to_nobody(int fd, const struct export_options *filter)
 					       .phases = filter->lines,
 					       .native_frames = filter->idle,
 					       .without_quiet = filter->thread_names,
+					       .sort = filter->from ? REPORT_SORT_START : REPORT_SORT_DEFAULT,
 					       .top = 10};
 	_cleanup_free_ char *text = NULL;
 	size_t len;
@@ -92,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.from = *data & 32 ? 1000 : 0;
 	options.thread_names = *data & 64;
 	options.idle = *data & 128;
+	options.skip_first = *data >> 6; /* up to 3 */
 	fd = memfd_create("lines", MFD_CLOEXEC);
 	if (fd < 0)
 		return 0;

@@ -10,7 +10,7 @@ import statistics
 import xml.etree.ElementTree
 
 import report_formats
-from report_truth import (CAUSES, INTERPRETER, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
+from report_truth import (CAUSES, COMPILE, INTERPRETER, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
                           read_recording, report, rows_of, same, shown, told)
 
 
@@ -134,6 +134,47 @@ def test_units(recordings):
     expect({("total", "UniTuple(int64 x 3)"), ("total", "UniTuple(float64 x 2)")} <= names, "the compiles", names)
     text = cprofd("report", recordings.path("native"), "--by=unit,trigger", "--top", "3").out
     expect("caused by" in text and "elapsed" in text and "times" in text, "the text", text)
+
+
+def add_up_sources(samples):
+    """{function: [exclusive, inclusive, elapsed, calls]}, and the same of its signatures."""
+    sums, signatures = collections.defaultdict(lambda: [0, 0, 0, 0]), collections.defaultdict(lambda: [0, 0, 0, 0])
+    for sample in samples:
+        compiles = [u for u in sample.units if u["kind"] == 0]
+        keys = [(u["name"],) + u["defined"] for u in compiles] or [("(outside of compiles)", "", 0)] * (not sample.units)
+        typed = [key + (u["signature"],) for key, u in zip(keys, compiles)]
+        for rows, to in ((keys, sums), (typed, signatures)):
+            for row in set(rows):
+                to[row][1] += sample.cpu
+                to[row][2] += sample.wall
+            if rows:
+                to[rows[0]][0] += sample.cpu
+    for unit in {u["serial"]: u for s in samples for u in s.units if u["kind"] == 0}.values():
+        sums[(unit["name"],) + unit["defined"]][3] += 1
+        signatures[(unit["name"],) + unit["defined"] + (unit["signature"],)][3] += 1
+    return {k: tuple(v) for k, v in sums.items()}, {k: tuple(v) for k, v in signatures.items()}
+
+
+def test_sources(recordings):
+    path = recordings.path("native")
+    want, want_each = add_up_sources(recordings.samples("native"))
+    have, each = {}, {}
+    for row in rows_of(report(path, "--by=source"), "source"):
+        key = row["name"], row["file"], row["line"]
+        have[key] = tuple(row[k] for k in ("exclusive_ns", "inclusive_ns", "elapsed_ns", "calls"))
+        for part in row["signatures"]:
+            each[key + (part["name"],)] = tuple(part[k] for k in ("exclusive_ns", "inclusive_ns", "elapsed_ns", "calls"))
+    same("functions", have, want)
+    same("signatures", each, want_each)
+    # By hand: total() was compiled three times, for two types.
+    mine = [key for key in have if key[0] == "total"]
+    line = COMPILE.split("\n").index("def total(numbers):") + 1
+    expect(len(mine) == 1 and mine[0][2] == line and have[mine[0]][3] == 3, "total()", mine, line)
+    expect(sorted(key[3] for key in each if key[0] == "total") == ["UniTuple(float64 x 2)", "UniTuple(int64 x 3)"], "its signatures", each)
+    text = cprofd("report", path, "--by=source").out
+    expect(re.search(r" 3 +2  total +\S*compile.py:%d\n +[\d.]+ %%  for UniTuple\(" % line, text), "the text", text)
+    rows = list(csv.DictReader(io.StringIO(cprofd("report", path, "--by=source", "--csv").out)))
+    expect({r["name"]: (r["calls"], r["signatures"]) for r in rows}["total"] == ("3", "2"), "the CSV", rows)
 
 
 def cause(unit):
@@ -262,6 +303,28 @@ def test_repeats(recordings):
         expect(0 < saved["typing"] < saved["object code"] and saved["typing"] + saved["object code"] <= own, "stages", saved)
     text = cprofd("report", path).out
     expect("by repeat" in text and "typing" in text and "by repeat" not in cprofd("report", recordings.path("python")).out, "the text", text)
+
+
+def test_convert_takes_rules(recordings):
+    """--rules is about what a recording has: stages of the page's repeats. What a compile is, it does not have."""
+    path, rules, page = recordings.path("native"), os.path.join(recordings.folder, "mine.rules"), os.path.join(recordings.folder, "mine.html")
+    with open(rules, "w") as file:
+        file.write('compiler Numba\nstage "of mine" native_lowering\nunit\n\tfile */mine.py\n\tfunction build\n\tname @function\n')
+    cprofd("convert", path, "-o", page, "--rules", rules)
+    rows = rows_of(report(path, "--by=repeat", "--rules", rules), "repeat")
+    want = [(r["name"], r["signature"], r["saved"]) for r in rows]
+    with open(page) as file:
+        data = json.loads(re.search(r'<script[^>]* id="data">(.*?)</script>', file.read(), re.S)[1])
+    have = [(r["name"], r["signature"], r["saved"]) for r in rows_of(data, "repeat")]
+    expect(have == want and any(s["stage"] == "of mine" and s["exclusive_ns"] for _, _, saved in have for s in saved), "stages", have, want)
+    for form in ("speedscope", "collapsed", "svg", "pprof", "events"):
+        run = cprofd("convert", path, "-f", form, "-o", os.path.join(recordings.folder, "never"), "--rules", rules, status=2)
+        expect("--rules is for html here, and this is " + form in run.err and "when it was recorded" in run.err, form, run.err)
+    for form in ("speedscope", "events"):
+        run = cprofd("convert", path, "-f", form, "-o", os.path.join(recordings.folder, "never"), "--units", status=2)
+        expect("--units is for collapsed, svg, html, pprof, and this is " + form in run.err, form, run.err)
+    run = cprofd("convert", path, "-f", "html", "-o", os.path.join(recordings.folder, "never"), "--rules", rules + "x", status=1)
+    expect("No such file" in run.err and not os.path.exists(os.path.join(recordings.folder, "never")), "rules that are not there", run.err)
 
 
 def test_what_says_nothing_is_left_out(recordings):
@@ -404,6 +467,79 @@ def test_filters(recordings):
          add_up(want, function))
 
 
+def skipped(samples, first):
+    """Serial numbers of the first compiles of each function and signature."""
+    compiles = {u["serial"]: u for s in samples for u in s.units if u["kind"] == 0}
+    counts, result = collections.Counter(), set()
+    for unit in sorted(compiles.values(), key=lambda u: (u["begin"], u["serial"])):
+        key = unit["name"], unit["signature"], unit["defined"]
+        counts[key] += 1
+        if counts[key] <= first:
+            result.add(unit["serial"])
+    return result
+
+
+def test_order_of_time(recordings):
+    path, begins = recordings.path("native"), collections.defaultdict(lambda: 1 << 62)
+
+    def note(*key, time):
+        begins[key] = min(begins[key], time)
+
+    for within in {s.units[i]["serial"]: s.units[i:] for s in recordings.samples("native") for i in range(len(s.units))}.values():
+        unit, time = within[0], within[0]["begin"]
+        note(("unit", "phase", "pass")[unit["kind"]], unit["name"], unit["signature"], time=time)
+        if unit["kind"] == 0:
+            note("source", unit["name"], "", time=time)
+        if len(within) == 1:
+            note("trigger", cause(unit)[0], cause(unit)[2], time=time)
+    result = report(path, "--by=unit,source,phase,pass,trigger,tree,chain,repeat,function", "--phases", "--sort=start")
+    for table in result["tables"]:
+        rows, by = table["rows"], table["by"]
+        expect(table["sort"] == ("start" if by != "function" else "exclusive"), by, table["sort"])
+        starts = [row["start_ns"] for row in rows if "start_ns" in row]
+        expect(starts == sorted(starts) and (starts or by == "function"), "the order of " + by, starts)
+        expect(not any("start_ns" in row for row in rows[len(starts):]), "what never began is last", by)
+        if by in ("unit", "source", "phase", "pass"):
+            have = {(by, r["name"], r.get("signature", "")): r["start_ns"] for r in rows if "start_ns" in r}
+        elif by == "trigger":
+            have = {(by, r["name"], r["line"]): r["start_ns"] for r in rows}
+        else:
+            continue
+        same(by, have, {key: time for key, time in begins.items() if key[0] == by})
+    tree = [part["start_ns"] for row in rows_of(result, "tree") for part in row["rows"]]
+    expect(tree == sorted(tree) and len(tree) == 3, "in the tree", tree)
+    cut = report(path, "--by=unit", "--sort=start", "--min-share", "30%")["tables"][0]
+    want = [r["name"] for r in rows_of(result, "unit") if r["inclusive_share"] >= 0.3]
+    expect([r["name"] for r in cut["rows"]] == want, "--min-share", cut["rows"], want)
+    rows = list(csv.DictReader(io.StringIO(cprofd("report", path, "--by=unit", "--csv", "--sort=start").out)))
+    expect([int(r["start_ns"] or -1) for r in rows] == [r.get("start_ns", -1) for r in rows_of(result, "unit")], "the CSV", rows)
+    expect("in the order of time" in cprofd("report", path, "--by=unit", "--sort=start").out, "the text")
+    cprofd("diff", path, path, "--sort=start", status=2)
+
+
+def test_skip_first(recordings):
+    path, samples = recordings.path("native"), recordings.samples("native")
+    for first in (1, 2):
+        left = skipped(samples, first)
+        kept = [s for s in samples if not any(u["serial"] in left for u in s.units)]
+        result = report(path, "--by=unit,phase,function,class", "--skip-first", first)
+        have = {(r["name"], r["signature"]): (r["exclusive_ns"], r["inclusive_ns"], r["elapsed_ns"], r["calls"]) for r in rows_of(result, "unit")}
+        kept = [s for s in kept if s.stack[0].name != "(not sampled)"]
+        same("--skip-first %d" % first, have, add_up_units(kept, 0)[0])
+        functions = {k: v for k, v in shown(rows_of(result, "function")).items() if k[0] != "(not sampled)"}
+        same("its functions", functions, add_up(kept, function))
+        # By hand: of total() only integers are compiled twice.
+        names = {key for key in have if key[0] == "total"}
+        expect(names == ({("total", "UniTuple(int64 x 3)")} if first == 1 else set()), "which are left", names)
+    collapsed = cprofd("convert", path, "-f", "collapsed", "-o", "-", "--skip-first", "1", "--units").out
+    expect("total(UniTuple(int64 x 3))" in collapsed and "total(UniTuple(float64 x 2))" not in collapsed, "collapsed")
+    run = cprofd("report", recordings.path("python"), "--skip-first", "1", "--function", "down", status=1)
+    expect("has no compile" in run.err, "a recording without compiles", run.err)
+    with open(path, "rb") as file:
+        run = cprofd("report", "-", "--skip-first", "1", status=1, stdin=file.read())
+    expect("is a pipe" in run.err, "from a pipe", run.err)
+
+
 def test_several_files(recordings):
     paths = [recordings.path("python"), recordings.path("again"), recordings.path("native")]
     each = [add_up(recordings.samples(name), function) for name in ("python", "again", "native")]
@@ -453,7 +589,7 @@ def test_json_is_as_documented(recordings):
                 check("chains", row)
             return
         kinds += ["function"] * (table["by"] in ("function", "line", "callee", "callers", "callees", "trigger"))
-        counted = ["trigger"] * (table["by"] in ("unit", "phase", "pass", "trigger", "tree", "repeat"))
+        counted = ["trigger"] * (table["by"] in ("unit", "source", "phase", "pass", "trigger", "tree", "repeat"))
         for row in rows:
             what = {"trigger": ["function"], "unit": ["compile"], "phase": ["phase"], "pass": ["phase"]}.get(row.get("what"), [])
             check("rows", row, *kinds, *counted, *what)
@@ -469,12 +605,14 @@ def test_json_is_as_documented(recordings):
                 check("rows", part, *(["several"] if several else []))
             for line in row.get("triggers", []):
                 check("rows", line, "function", "trigger", *(["several"] if several else []))
+            for line in row.get("signatures", []):
+                check("rows", line, "trigger", *(["several"] if several else []))
 
-    every = "--by=class,thread,unit,phase,pass,trigger,tree,chain,repeat,function,line,package,module,file,callee"
+    every = "--by=class,thread,unit,source,phase,pass,trigger,tree,chain,repeat,function,line,package,module,file,callee"
     one, two = recordings.path("native"), recordings.path("python")
     for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
                  [two, "--thread", "python3", "--window", "0,2", "--function", "down", "--module", "(generated code)"][:7],
-                 [two, "--module", "json"][:1] + ["--class", "not determined"]):
+                 [two, "--module", "json"][:1] + ["--class", "not determined"], [one, "--skip-first", "1"]):
         result = report(*args)
         check("", result)
         check("filters", result["filters"])

@@ -349,12 +349,65 @@ static void reasons(void **state)
 	json_decref(table);
 }
 
+/* f(i) needs g, which needs f(d): by hand, what each function has over all its signatures. Another f, of another file, is
+ * another function. */
+static void functions_of_all_signatures(void **state)
+{
+	static const char text[] =
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n"
+		"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,\"command\":\"c\"}\n"
+		"{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n"
+		"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"
+		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"
+		"{\"ev\":\"units\",\"first\":1,\"rows\":[" UNIT(0, 0, "f", "i", 2000, "/a.py") "," UNIT(
+			1, 0, "g", "i", 2100, "/a.py") "," UNIT(2, 0, "f", "d", 2200, "/a.py") "]}\n"
+		SAMPLE(2100, 0, 1) SAMPLE(2200, 0, 2) SAMPLE(2300, 0, 3) SAMPLE(2400, 0, 3)
+		END(3, 2400) END(2, 2400) END(1, 2400)
+		"{\"ev\":\"units\",\"first\":4,\"rows\":[" UNIT(0, 0, "f", "i", 3000, "/a.py") "," UNIT(
+			0, 0, "f", "i", 4000, "/b.py") "]}\n"
+		SAMPLE(3100, 0, 4) END(4, 3100) SAMPLE(4100, 0, 5) END(5, 4100) SAMPLE(5000, 0, 0)
+		"{\"ev\":\"end\",\"time\":9000}\n";
+	/* exclusive, inclusive, compiles, signatures: each with its own */
+	static const char want[] = "f /a.py:4 400 500 3 2: i 200 500 2 d 200 200 1\n"
+				   "f /b.py:4 100 100 1 1: i 100 100 1\n"
+				   "g /a.py:4 100 300 1 1: i 100 300 1\n"
+				   "(outside of compiles) :0 100 100 0 0:\n";
+	const struct report_options options = {.tables = 1u << REPORT_SOURCE};
+	_cleanup_close_ int fd = memfd_create("recording", MFD_CLOEXEC);
+	json_t *table, *row, *part;
+	char told[1000], *at = told, *end;
+	size_t i, j;
+
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	table = table_of(fd, &options);
+	assert_int_equal(number_of(table, "total_ns"), 700);
+	json_array_foreach(json_object_get(table, "rows"), i, row)
+	{
+		const json_t *parts = json_object_get(row, "signatures");
+
+		at = told;
+		end = told + sizeof(told);
+		at += snprintf(at, (size_t)(end - at), "%s %s:%d %d %d %d %d:", text_of(row, "name"), text_of(row, "file"),
+			       (int)number_of(row, "line"), (int)number_of(row, "exclusive_ns"),
+			       (int)number_of(row, "inclusive_ns"), (int)number_of(row, "calls"), (int)json_array_size(parts));
+		json_array_foreach(parts, j, part)
+			at += snprintf(at, (size_t)(end - at), " %s %d %d %d", text_of(part, "name"), (int)number_of(part, "exclusive_ns"),
+				       (int)number_of(part, "inclusive_ns"), (int)number_of(part, "calls"));
+		snprintf(at, (size_t)(end - at), "\n");
+		if (!strstr(want, told))
+			fail_msg("%s: is not so", told);
+	}
+	assert_int_equal(i, 4);
+	json_decref(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread),  cmocka_unit_test(several_threads),
 		cmocka_unit_test(epochs),      cmocka_unit_test(what_caches_had_saved),
 		cmocka_unit_test(over_epochs), cmocka_unit_test(reasons),
+		cmocka_unit_test(functions_of_all_signatures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,131 @@
+#include "export/skip.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "export/model.h"
+
+static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
+{
+	return 0;
+}
+
+static int no_epoch(struct model *model)
+{
+	return 0;
+}
+
+static struct unit_node node_of(const struct model *model, uint32_t call)
+{
+	const struct unit_tree *tree = &model->units;
+
+	return unit_tree__node(tree, unit_tree__final(tree, unit_tree__call(tree, call)->node));
+}
+
+/* By the time of their begin; at one time, as the recording has them. */
+static int earlier(const void *left, const void *right, void *arg)
+{
+	const struct unit_tree *tree = arg;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	uint64_t x = unit_tree__call(tree, a)->begin, y = unit_tree__call(tree, b)->begin;
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static int key_of(struct buf *key, const struct model *model, uint32_t call)
+{
+	const struct unit_node node = node_of(model, call);
+	const char *const texts[] = {node.compiler, node.name, node.signature, node.file};
+	const uint32_t numbers[] = {model__thread(model, unit_tree__call(&model->units, call)->thread)->process, node.line,
+				    *node.name ? 0 : call + 1};
+	size_t i;
+	int err;
+
+	buf__clear(key);
+	err = buf__append(key, numbers, sizeof(numbers));
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]) && !err; i++)
+		err = buf__append(key, texts[i], strlen(texts[i]) + 1);
+	return err;
+}
+
+/* `order`: compiles as they began; *skipped by call. */
+static int count(const struct model *model, const uint32_t *order, uint32_t n, uint32_t first, bool *skipped)
+{
+	struct intern units = {};
+	struct buf counts = {}, key = {}; /* uint32_t by unit */
+	const uint32_t none = 0;
+	uint32_t i, id;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++) {
+		err = key_of(&key, model, order[i]) ?: intern__id(&units, key.data, key.len, &id);
+		if (!err && id * sizeof(none) == counts.len)
+			err = buf__append(&counts, &none, sizeof(none));
+		if (!err)
+			skipped[order[i]] = ((uint32_t *)counts.data)[id]++ < first;
+	}
+	intern__free(&units);
+	buf__free(&counts);
+	buf__free(&key);
+	return err;
+}
+
+static int mark(struct skip *skip, const struct model *model, uint32_t first)
+{
+	const struct unit_tree *tree = &model->units;
+	const uint32_t *rows = (const uint32_t *)tree->rows.data;
+	uint32_t i, n = unit_tree__calls(tree), n_rows = (uint32_t)(tree->rows.len / sizeof(*rows));
+	_cleanup_free_ uint32_t *order = calloc(n + 1, sizeof(*order));
+	_cleanup_free_ bool *skipped = calloc(n + 1, sizeof(*skipped));
+	int err = 0;
+
+	if (!order || !skipped)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		if (node_of(model, i).kind == UNIT_COMPILE)
+			order[skip->compiles++] = i;
+	qsort_r(order, skip->compiles, sizeof(*order), earlier, (void *)tree);
+	err = count(model, order, skip->compiles, first, skipped);
+	for (i = 0; i < n; i++) { /* what a call is in has a lower number */
+		uint32_t parent = unit_tree__call(tree, i)->parent;
+
+		skipped[i] |= parent != CALL_NONE && skipped[parent];
+	}
+	for (i = 0; i < n_rows && !err; i++) {
+		bool skips = rows[i] != CALL_NONE && skipped[rows[i]];
+
+		err = buf__append(&skip->rows, &skips, sizeof(skips));
+	}
+	return err;
+}
+
+int skip__find(struct skip *skip, int recording_fd, uint32_t first)
+{
+	const struct export_options all = {};
+	struct export_missing missing = {};
+	off_t from = lseek(recording_fd, 0, SEEK_CUR);
+	struct model model;
+	int err;
+
+	if (from < 0)
+		return -errno;
+	err = model__init(&model, &all);
+	model.slice = no_slice;
+	model.epoch = no_epoch;
+	model.with_units = model.units.keep = model.units.keep_rows = true;
+	err = err ?: model__read(&model, recording_fd, &missing) ?: mark(skip, &model, first);
+	model__free(&model);
+	if (!err && lseek(recording_fd, from, SEEK_SET) < 0)
+		err = -errno;
+	return err;
+}
+
+void skip__free(struct skip *skip)
+{
+	buf__free(&skip->rows);
+}
