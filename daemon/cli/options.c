@@ -232,8 +232,8 @@ static const char *set_by(struct cli_options *options, const char *value)
 		for (by = 0; by < REPORT_CALLERS && !name_is(report_names[by], value, len); by++)
 			;
 		if (by == REPORT_CALLERS)
-			return "is not one of class, thread, unit, source, phase, pass, trigger, tree, chain, repeat, function, line, "
-			       "package, module, file, callee (or several, with commas)";
+			return "is not one of class, thread, unit, source, phase, pass, trigger, tree, chain, repeat, failed, function, "
+			       "line, package, module, file, callee (or several, with commas)";
 		options->report_tables |= 1u << by;
 		value += len;
 		if (!*value)
@@ -437,7 +437,7 @@ const struct option_row option_rows[] = {
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", set_by},
+	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", set_by},
 	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; without it class,unit,phase,pass,function", set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},

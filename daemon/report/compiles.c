@@ -15,7 +15,7 @@
 bool compiles__wanted(const struct report *report)
 {
 	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_CHAIN) ||
-	       report__wants(report, REPORT_REPEAT);
+	       report__wants(report, REPORT_REPEAT) || report__wants(report, REPORT_FAILED);
 }
 
 static struct compile *compile_at(const struct report *report, uint32_t number)
@@ -127,15 +127,21 @@ int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
 		      const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
-	uint32_t node = unit_tree__call(tree, call)->node, number, at;
+	uint32_t node = unit_tree__call(tree, call)->node, number, at, in = node;
 	int err = number_calls(report, thread, call);
 
 	number = unit_tree__call(tree, call)->number;
 	if (err || !number) /* a phase of no compile */
 		return err;
 	times__add(&compile_at(report, number)->self, times);
-	for (at = number; at; at = compile_at(report, at)->parent)
-		compile_at(report, at)->end = report->model->time_now;
+	for (at = number; at; at = compile_at(report, at)->parent) {
+		struct compile *compile = compile_at(report, at);
+
+		compile->end = report->model->time_now;
+		if (in != compile->node)
+			compile->last = in;
+		in = unit_tree__node(tree, compile->node).parent;
+	}
 	return is_named(tree, node) ? add_stage(report, number, node, times)
 				    : add_unnamed(report, number, node, times);
 }
@@ -147,16 +153,16 @@ static int name_stages(struct report *report)
 	const struct {
 		uint32_t number, node;
 	} * key;
-	uint32_t i;
+	uint32_t i, node;
 	size_t len;
 	int err = 0;
 
 	buf__clear(&report->stages); /* of nodes that had no name yet */
 	for (i = 0; i < report->unnamed.n && !err; i++) {
 		key = (const void *)intern__key(&report->unnamed, i, &len);
-		err = add_stage(report, key->number,
-				unit_tree__final(&report->model->units, key->node),
-				&ITEM(report->unnamed_times, struct times, i));
+		node = unit_tree__final(&report->model->units, key->node);
+		compile_at(report, key->number)->unnamed |= !is_named(&report->model->units, node);
+		err = add_stage(report, key->number, node, &ITEM(report->unnamed_times, struct times, i));
 	}
 	return err;
 }
@@ -180,6 +186,16 @@ static int make_chain(struct report *report, const struct compile *compile, stru
 		      ?: units__trigger_row(report, &report->tables[REPORT_TRIGGER], node.trigger,
 					    ROW_NONE, &ret->trigger);
 	return err ?: intern__id(&report->thread_names, name, strlen(name) + 1, &ret->thread);
+}
+
+bool compiles__in_its_row(const struct report *report, uint32_t number, const uint32_t *rows)
+{
+	uint32_t at;
+
+	for (at = compile_at(report, number)->parent; at; at = compile_at(report, at)->parent)
+		if (rows[at - 1] == rows[number - 1])
+			return true;
+	return false;
 }
 
 /* `inclusive`, `inside`: by number - 1. */
@@ -229,7 +245,7 @@ int compiles__add(struct report *report)
 		times__add(&inclusive[compile->parent - 1], &inclusive[i]);
 		inside[compile->parent - 1] += inside[i];
 	}
-	err = err ?: add_chains(report, inclusive, inside);
+	err = err ?: failed__find(report, inclusive) ?: add_chains(report, inclusive, inside);
 	if (!err && report__wants(report, REPORT_REPEAT))
 		err = repeats__add(report, inclusive);
 	free(inclusive);

@@ -33,7 +33,7 @@ static void put_row(enum report_by by, const struct table *table, const struct r
 	fprintf(out, "%.0f,%.0f,%.9f,%.9f,%.9f,%.0f,%.0f,", rank->exclusive, rank->inclusive,
 		total > 0 ? rank->exclusive / total : 0, total > 0 ? rank->inclusive / total : 0,
 		total > 0 ? rank->running / total : 0, rank->exclusive_sd, rank->inclusive_sd);
-	put_field(out, by == REPORT_UNIT || by == REPORT_TREE || by == REPORT_REPEAT ? key.detail : "");
+	put_field(out, by == REPORT_UNIT || by == REPORT_TREE || by == REPORT_REPEAT || by == REPORT_FAILED ? key.detail : "");
 	fprintf(out, "%.6g,%.0f,", rank->calls, rank->elapsed);
 	if (by == REPORT_TREE)
 		fprintf(out, "%u", depth);

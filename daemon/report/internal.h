@@ -30,8 +30,11 @@ struct report_file {
 struct compile {
 	uint32_t thread, node; /* node: as it was when it began */
 	uint32_t parent;       /* number of the compile that it is in; 0: none */
+	uint32_t last;	       /* node of what its last sample was in, as it was then; of its own, not of compiles in it */
 	uint64_t begin, end;   /* ns since the start; end: its last sample */
 	struct times self, stages[RULES_STAGES_MAX];
+	bool unnamed;	       /* part of it was in phases whose names nobody knows */
+	bool failed;	       /* it ended before its last stage */
 };
 
 /* An outermost compile and all in it. */
@@ -47,6 +50,7 @@ struct chain {
 #define REPORT_REASONS(X)                                                                                              \
 	X(TYPES, "new types", "types of the arguments that it had not been compiled for")                             \
 	X(AGAIN, "same types", "the same types again: another object of the function, or a cache that did not hold")  \
+	X(FAILED, "failed before", "the same types again: that compile had ended before its last stage")              \
 	X(MEANWHILE, "meanwhile", "the same types, while that was still being compiled")                              \
 	X(UNKNOWN, "not known", "it may be another function: where it is defined is not known, or is no file")
 #define REPORT_REASON_ENUM(id, name, words) REASON_##id,
@@ -90,6 +94,7 @@ struct report {
 	struct buf compiled_times; /* struct compiled */
 	struct shares shares;      /* of workers, since their callers' last samples; units.c */
 	struct buf each;      /* struct compile, by number - 1 */
+	struct buf met;       /* uint64_t by thread: its last sample, ns since the start */
 	struct intern unnamed; /* struct compiled_key: compile's number x node whose name is not known yet */
 	struct buf unnamed_times; /* struct times */
 	struct buf stages;    /* uint8_t by node: 0 not known yet, 1 none, else the stage + 2 */
@@ -124,6 +129,11 @@ int compiles__sampled(struct report *report, uint32_t thread, uint32_t call, con
 /* After the reading: the chains and the repeats. */
 int compiles__add(struct report *report);
 void compiles__sort(struct report *report); /* the chains, longest first */
+/* failed.c: which of them ended before their last stage, and the rows of these. */
+int failed__met(struct report *report, uint32_t thread); /* a sample of it, of whatever it is */
+int failed__find(struct report *report, const struct times *inclusive);
+/* Time of a compile that is in another one of the same row is in the inclusive time of that. `rows` by number - 1. */
+bool compiles__in_its_row(const struct report *report, uint32_t number, const uint32_t *rows);
 /* repeats.c: compiles in the order of their begin. `inclusive` by number - 1. */
 int repeats__add(struct report *report, const struct times *inclusive);
 struct stage_times *repeats__stages(const struct report *report, uint32_t row, uint32_t file);

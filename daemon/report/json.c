@@ -84,7 +84,7 @@ static int put_file(struct buf *out, const struct report_file *file)
 
 static bool of_units(enum report_by by)
 {
-	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS;
+	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_FAILED;
 }
 
 static int put_row_name(struct buf *out, const struct table *table, const struct row_key *key)
@@ -95,9 +95,9 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
 		err = err ?: put__string(out, "process", key->detail);
 	if (of_units(table->by))
 		err = err ?: put__string(out, "compiler", key->module);
-	if (table->by == REPORT_UNIT)
+	if (table->by == REPORT_UNIT || table->by == REPORT_FAILED)
 		err = err ?: put__string(out, "signature", key->detail);
-	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT && table->by != REPORT_SOURCE)
+	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_FAILED)
 		return err;
 	err = err ?: put__string(out, "file", key->file) ?: put__number(out, "line", key->line);
 	if (key->kind == KIND_GROUP)
@@ -151,7 +151,7 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 static int put_below(struct report *report, struct buf *out, const struct table *above, double total, uint32_t row)
 {
 	static const char *const keys[REPORT_BY_COUNT] = {
-		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures"};
+		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures", [REPORT_FAILED] = "left_in"};
 	const struct table *table;
 	uint32_t i;
 	int err = report__rank_below(report, above->by, row, 0, &table);

@@ -13,7 +13,7 @@ const char *const rank_order_words[] = {"", "by exclusive time", "by inclusive t
 static bool has_begins(enum report_by by)
 {
 	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
-	       by == REPORT_TREE || by == REPORT_CHAIN || by == REPORT_REPEAT;
+	       by == REPORT_TREE || by == REPORT_CHAIN || by == REPORT_REPEAT || by == REPORT_FAILED;
 }
 
 enum report_sort rank__order(const struct table *table, const struct report_options *options)

@@ -1,6 +1,5 @@
 /* Compiles of functions that had been compiled before in the same process, as far as the recording
- * goes back: why, as far as it tells, and what a cache would have saved. That a compile failed is
- * not recorded, so it is no reason here. */
+ * goes back: why, as far as it tells, and what a cache would have saved. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,11 @@ const char *const reason_words[REASON_COUNT] = {REPORT_REASONS(REASON_WORDS)};
 struct compiled_before {
 	struct intern functions;  /* process, where it is defined, compiler and name */
 	struct intern signatures; /* number of the function, signature */
-	struct buf ends;	  /* uint64_t by signature: of its last compile */
+	struct buf lasts;	  /* struct last by signature */
+};
+struct last {
+	uint64_t end; /* of its compiles' last one */
+	bool failed;
 };
 
 static bool is_generated(const char *file)
@@ -46,6 +49,8 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 	const uint32_t functions = before->functions.n, signatures = before->signatures.n;
 	const char *const function[] = {row->name, row->file, row->module}, *const signature[] = {
 										    row->detail};
+	const struct last now = {compile->end, compile->failed};
+	struct last *last;
 	struct buf key = {};
 	uint32_t id;
 	int err = key_of(&key, process, function, 3)
@@ -54,22 +59,22 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 	err = err ?: intern__id(&before->functions, key.data, key.len, &id);
 	err = err ?: key_of(&key, id, signature, 1) ?: intern__id(&before->signatures, key.data, key.len, &id);
 	if (!err && id == signatures)
-		err = buf__append(&before->ends, &compile->end, sizeof(compile->end));
+		err = buf__append(&before->lasts, &now, sizeof(now));
 	buf__free(&key);
 	if (err)
 		return err;
 	if (before->functions.n > functions)
 		return -ENOENT;
+	last = &ITEM(before->lasts, struct last, id);
 	if (!*row->file ||
 	    is_generated(row->file)) /* others may have the same name, and the same line */
 		*ret = REASON_UNKNOWN;
 	else if (id == signatures)
 		*ret = REASON_TYPES;
 	else
-		*ret = compile->begin < ITEM(before->ends, uint64_t, id) ? REASON_MEANWHILE
-									 : REASON_AGAIN;
-	if (ITEM(before->ends, uint64_t, id) < compile->end)
-		ITEM(before->ends, uint64_t, id) = compile->end;
+		*ret = compile->begin < last->end ? REASON_MEANWHILE : last->failed ? REASON_FAILED : REASON_AGAIN;
+	if (last->end < compile->end)
+		*last = now;
 	return 0;
 }
 
@@ -106,18 +111,6 @@ static int add_row(struct report *report, const struct row_key *key, const struc
 	return 0;
 }
 
-/* Time of a compile that is in another one of the same row is in the inclusive time of that. */
-static bool is_in_its_row(const struct report *report, uint32_t number, const uint32_t *rows)
-{
-	const struct compile *compile = &ITEM(report->each, struct compile, number - 1);
-	uint32_t at;
-
-	for (at = compile->parent; at; at = ITEM(report->each, struct compile, at - 1).parent)
-		if (rows[at - 1] == rows[number - 1])
-			return true;
-	return false;
-}
-
 static int add_compile(struct report *report, struct compiled_before *before, uint32_t number,
 		       uint32_t *rows, const struct times *inclusive)
 {
@@ -136,7 +129,7 @@ static int add_compile(struct report *report, struct compiled_before *before, ui
 		return err == -ENOENT ? 0 : err;
 	key.kind = (uint8_t)reason;
 	err = add_row(report, &key, compile, inclusive, &rows[number - 1]);
-	if (!err && is_in_its_row(report, number, rows)) {
+	if (!err && compiles__in_its_row(report, number, rows)) {
 		struct times *sum = &table__times(&report->tables[REPORT_REPEAT], rows[number - 1],
 						  report->read)
 					     ->inclusive;
@@ -160,7 +153,7 @@ int repeats__add(struct report *report, const struct times *inclusive)
 		err = add_compile(report, &before, i + 1, rows, &inclusive[i]);
 	intern__free(&before.functions);
 	intern__free(&before.signatures);
-	buf__free(&before.ends);
+	buf__free(&before.lasts);
 	free(rows);
 	return err;
 }

@@ -55,7 +55,8 @@ int report__new(const struct report_options *options, uint32_t files, struct rep
 struct report *report__free(struct report *report)
 {
 	struct buf *bufs[] = {&report->each, &report->unnamed_times, &report->stages, &report->chains,
-			      &report->repeated, &report->first,	 &report->next};
+			      &report->repeated, &report->first,	 &report->next,
+			      &report->met};
 	uint32_t i;
 
 	if (!report)
@@ -328,6 +329,7 @@ static void start_file(struct report *report)
 	intern__free(&report->compiled);
 	buf__clear(&report->compiled_times);
 	buf__clear(&report->each);
+	buf__clear(&report->met);
 	intern__free(&report->unnamed);
 	buf__clear(&report->unnamed_times);
 	buf__clear(&report->stages);
@@ -393,7 +395,7 @@ int report__rank_below(struct report *report, enum report_by by, uint32_t row, u
 	const struct report_options options = {.sort = REPORT_SORT_INCLUSIVE, .top = top};
 
 	*ret = NULL;
-	if (by != REPORT_CALLEE && by != REPORT_THREAD && by != REPORT_UNIT && by != REPORT_SOURCE)
+	if (by != REPORT_CALLEE && by != REPORT_THREAD && by != REPORT_UNIT && by != REPORT_SOURCE && by != REPORT_FAILED)
 		return 0;
 	*ret = &report->below[by];
 	return table__rank(&report->below[by], &options, report->wall, row);

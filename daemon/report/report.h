@@ -34,6 +34,7 @@
 	X(TREE, "tree", true)	    /* compiles in compiles, below the lines that caused them */    \
 	X(CHAIN, "chain", false)    /* each outermost compile, in the order of time */              \
 	X(REPEAT, "repeat", false)  /* compiles of functions that had been compiled before */       \
+	X(FAILED, "failed", false)  /* compiles that ended before their last stage; below it the phases where */ \
 	X(FUNCTION, "function", false)                                                             \
 	X(LINE, "line", false)	     /* a line of a function */                                    \
 	X(PACKAGE, "package", false) /* export/places.h */                                         \
@@ -53,7 +54,7 @@ extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 5
+#define REPORT_MINOR 6
 
 /* START: rows of compiles, by when the first of them began; of the other tables as DEFAULT. */
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };

@@ -92,7 +92,7 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 	return (struct shape){
 		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
 		.counted = by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
-			   by == REPORT_TREE || by == REPORT_REPEAT,
+			   by == REPORT_TREE || by == REPORT_REPEAT || by == REPORT_FAILED,
 		.typed = by == REPORT_SOURCE,
 		.wall = report->wall,
 	};
@@ -164,13 +164,13 @@ static void put_name(const struct table *table, const struct row_key *key, struc
 {
 	char name[1024];
 
-	if ((table->by == REPORT_UNIT && (*key->detail || *key->file)) || (table->by == REPORT_SOURCE && *key->file)) {
-		snprintf(name, sizeof(name), table->by == REPORT_UNIT ? "%s(%s)" : "%s", key->name, key->detail);
+	if (((table->by == REPORT_UNIT || table->by == REPORT_FAILED) && (*key->detail || *key->file)) || (table->by == REPORT_SOURCE && *key->file)) {
+		snprintf(name, sizeof(name), table->by == REPORT_SOURCE ? "%s" : "%s(%s)", key->name, key->detail);
 		put_distinct(shown, name, UNIT_WIDTH, out);
 		if (*key->file)
 			text__place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
-				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE)) {
+				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_FAILED)) {
 		/* Native code without debug information has no file, and long names: they have its room. */
 		put_distinct(shown, key->name,
 			     *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : -(NAME_WIDTH + FILE_WIDTH - 16), out);
@@ -230,6 +230,8 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 		} else if (above->by == REPORT_SOURCE) {
 			fprintf(out, "%*s%6.2f %%  for ", at, "", percent(rank->inclusive, above->total));
 			fit__name(out, *key.name ? key.name : "()", -UNIT_WIDTH);
+		} else if (above->by == REPORT_FAILED) {
+			fprintf(out, "%*s%6.2f %%  left in %s", at, "", percent(rank->inclusive, above->total), key.name);
 		} else if (key.kind != FUNCTION_NOTE) {
 			fprintf(out, "%*s%6.2f %%  %s by %s", at, "", percent(rank->inclusive, above->total),
 				above->by == REPORT_UNIT ? "caused" : "called", key.name);
@@ -308,6 +310,9 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 		fprintf(out, "%*s", at, "");
 		units_text__chains(report, out);
 		fputs("; --by=chain, --tree\n", out);
+		if (report->tables[REPORT_FAILED].keys.n)
+			fprintf(out, "%*scompiles of %u of them ended before their last stage, as by an exception: --by=failed\n", at,
+				"", report->tables[REPORT_FAILED].keys.n);
 	}
 	return err;
 }

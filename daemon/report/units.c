@@ -101,10 +101,12 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	uint32_t at;
 	int err = 0;
 
+	if (compiles__wanted(report) && times.wall)
+		err = failed__met(report, thread->id);
 	/* A filter chose other samples; outside of the window. */
-	if ((model->filter && (stack == model->left_out || stack == model->not_sampled)) ||
+	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)) ||
 	    !times.wall)
-		return 0;
+		return err;
 	if (credit__is_given(model->how_now) && model->call_now != CALL_NONE) {
 		times.wall = 0;
 		err = shares__add(&report->shares, model->caller_now, share__word(thread->id, model->call_now, native), ran);
@@ -317,7 +319,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 int units__add(struct report *report)
 {
 	static const enum report_by all[] = {REPORT_UNIT, REPORT_SOURCE, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
-					     REPORT_TREE, REPORT_CHAIN, REPORT_REPEAT};
+					     REPORT_TREE, REPORT_CHAIN, REPORT_REPEAT, REPORT_FAILED};
 	uint32_t i;
 	size_t t;
 	int err = 0;

@@ -1,0 +1,101 @@
+/* Compiles that ended before the last stage that their rules know: most often an exception left them. That is what a recording
+ * has of it: time in phases, none of it in those of the last stage, and a sample of the thread after it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/internal.h"
+
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+/* Of a compile that ran for less periods than these the last stage may have been too short for a sample. */
+#define PERIODS 10u
+#define NO_PHASE "(in no phase)"
+
+int failed__met(struct report *report, uint32_t thread)
+{
+	const uint64_t never = 0;
+	int err = 0;
+
+	while (!err && LENGTH(report->met, uint64_t) <= thread)
+		err = buf__append(&report->met, &never, sizeof(never));
+	if (!err)
+		ITEM(report->met, uint64_t, thread) = report->model->time_now;
+	return err;
+}
+
+static bool is_failed(const struct report *report, const struct compile *compile, const struct unit_node *node)
+{
+	const struct compiler *compiler = repeats__compiler(report, node->compiler);
+
+	if (!compiler || !compiler->n_stages || compile->unnamed || compile->self.cpu < PERIODS * report->model->period)
+		return false;
+	return !compile->stages[compiler->n_stages - 1].wall && !compile->stages[compiler->n_stages - 1].cpu &&
+	       compile->thread < LENGTH(report->met, uint64_t) && ITEM(report->met, uint64_t, compile->thread) > compile->end;
+}
+
+/* The phase that its last sample was in: that of the compile itself, not of what it is made of. */
+static const char *phase_of(const struct unit_tree *tree, const struct compile *compile)
+{
+	struct unit_node node = unit_tree__node(tree, unit_tree__final(tree, compile->last)), parent;
+
+	if (!compile->last || node.kind == UNIT_COMPILE)
+		return NO_PHASE;
+	for (; node.parent; node = parent) {
+		parent = unit_tree__node(tree, node.parent);
+		if (parent.kind == UNIT_COMPILE)
+			break;
+	}
+	return *node.name ? node.name : UNIT_NO_NAME;
+}
+
+static int add_row(struct report *report, uint32_t number, uint32_t *rows, const struct times *inclusive)
+{
+	const struct compile *compile = &ITEM(report->each, struct compile, number - 1);
+	struct table *table = &report->tables[REPORT_FAILED], *below = &report->below[REPORT_FAILED];
+	struct unit_tree *tree = &report->model->units;
+	struct unit_node node = unit_tree__node(tree, unit_tree__final(tree, compile->node));
+	struct row_key key = units__key(&node),
+		       phase = {phase_of(tree, compile), "", node.compiler, NULL, 0, ROW_NONE, KIND_GROUP};
+	struct row_times *times;
+	uint32_t row;
+	int err = table__row(table, &key, &phase.parent) ?: table__row(below, &phase, &row);
+
+	if (err)
+		return err;
+	rows[number - 1] = phase.parent;
+	times = table__times(table, phase.parent, report->read);
+	times__count(times, 1, compile->begin);
+	times__add(&times->exclusive, &compile->self);
+	if (!compiles__in_its_row(report, number, rows))
+		times__add(&times->inclusive, inclusive);
+	times = table__times(below, row, report->read);
+	times__count(times, 1, compile->begin);
+	times__add(&times->exclusive, &compile->self);
+	times__add(&times->inclusive, &compile->self);
+	return 0;
+}
+
+int failed__find(struct report *report, const struct times *inclusive)
+{
+	uint32_t i, n = LENGTH(report->each, struct compile);
+	/* Of samples that were chosen, those of the last stage may be missing; without the GIL nobody knows the phase. */
+	bool known = !report->model->filter && !report->gil;
+	uint32_t *rows = malloc((n + 1) * sizeof(*rows));
+	int err = rows ? 0 : -ENOMEM;
+
+	if (rows)
+		memset(rows, 0xff, (n + 1) * sizeof(*rows)); /* ROW_NONE */
+	for (i = 0; known && i < n && !err; i++) {
+		struct compile *compile = &ITEM(report->each, struct compile, i);
+		struct unit_tree *tree = &report->model->units;
+		struct unit_node node = unit_tree__node(tree, unit_tree__final(tree, compile->node));
+
+		compile->failed = is_failed(report, compile, &node);
+		if (compile->failed && model__thread(report->model, compile->thread)->shown && !quiet__is(report, compile->thread))
+			err = add_row(report, i + 1, rows, &inclusive[i]);
+	}
+	free(rows);
+	return err;
+}
