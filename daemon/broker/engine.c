@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "broker/cache.h"
+#include "broker/namespace.h"
 #include "broker/privileges.h"
 
 #define CHANNEL 3
@@ -130,6 +131,7 @@ int engine__give_client(struct engine *engine, int client, pid_t pid, const stru
 		.pid = pid,
 		.uid = identity->uid,
 		.gid = identity->gid,
+		.error = namespace__is_other(pid) ? BROKER_ERROR_OTHER_NAMESPACE : BROKER_ERROR_OK,
 	};
 
 	int err = writable(engine);

@@ -99,7 +99,7 @@ static void answered(struct engine *engine, const struct broker_message *message
 	}
 }
 
-static void accept_client(struct engine *engine, int *fd)
+static void accept_client(struct engine *engine, int *fd, enum broker_error unnamed)
 {
 	static const char full[] = "{\"ev\":\"answer\",\"ok\":false,\"error\":\"too many connections of this user\","
 				   "\"hint\":\"close some of them\",\"code\":\"LIMIT\"}\n";
@@ -111,7 +111,7 @@ static void accept_client(struct engine *engine, int *fd)
 		return;
 	}
 	engine->n_clients++;
-	client__new(engine, take_fd(fd));
+	client__new(engine, take_fd(fd), unnamed);
 }
 
 static void channel_ready(struct engine *engine, struct watch *watch, uint32_t events)
@@ -132,7 +132,7 @@ static void channel_ready(struct engine *engine, struct watch *watch, uint32_t e
 			return;
 		}
 		if (message.kind == BROKER_CLIENT && n == 1)
-			accept_client(engine, &fds[0]);
+			accept_client(engine, &fds[0], (enum broker_error)message.error);
 		else
 			answered(engine, &message, fds, n);
 		for (unsigned i = 0; i < n; i++)
