@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "broker/file.h"
-#include "broker/namespace.h"
 
 #define NS_PER_TICK 10000000ull /* USER_HZ is 100 on every machine */
 
@@ -71,8 +70,6 @@ static enum broker_error check_request(const struct broker_message *request)
 
 	if (!request->rate || request->rate > BROKER_RATE_MAX)
 		return BROKER_ERROR_INTERNAL;
-	if (!namespace__has_proc())
-		return BROKER_ERROR_NO_PROC;
 	if (request->flags == BROKER_DUMP)
 		return BROKER_ERROR_OK;
 	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_WALL | BROKER_GIL | BROKER_NATIVE_MASK) ||
