@@ -13,57 +13,71 @@ struct {
 	__u32 level, _pad;
 } own_namespace;
 
-struct ids {
-	__u32 tgid, tid;
-};
-
-static __always_inline void ids_read(struct upid *to, const struct pid *pid, __u32 level)
+static __always_inline void ids_read(struct upid *to, struct pid *pid, __u32 level)
 {
 	const struct upid *numbers = pid->numbers;
 
 	bpf_probe_read_kernel(to, sizeof(*to), numbers + level);
 }
 
-/* Of a struct pid, whose address comes as a number: such a function is verified by itself, and only when it is called. */
-__attribute__((noinline, weak)) __u32 ids_number(__u64 address)
+static __always_inline __u32 ids_at(struct pid *pid, __u32 level)
 {
-	const struct pid *pid = (const void *)address;
-	__u32 own = own_namespace.level;
 	struct upid number = {};
 
-	if (!pid || BPF_CORE_READ(pid, level) < own)
-		return 0;
-	ids_read(&number, pid, own);
+	ids_read(&number, pid, level);
 	return (__u64)number.ns == own_namespace.address ? number.nr : 0;
 }
 
-/* A task that the verifier knows as one; word_ids() is of another. */
-static __always_inline __u32 task_tgid(const struct task_struct *task)
+/* Functions apart, for the room on the stack. Hidden they are verified only where they are called, with what the verifier knows there of
+ * the task. */
+#define IDS_APART __attribute__((noinline, weak, visibility("hidden")))
+
+IDS_APART __u32 ids_number(struct task_struct *task, __u32 leader)
 {
-	return nested ? ids_number((__u64)BPF_CORE_READ(task, group_leader, thread_pid)) : (__u32)task->tgid;
+	__u32 own = own_namespace.level;
+	struct pid *pid;
+
+	pid = leader ? BPF_CORE_READ(task, group_leader, thread_pid) : BPF_CORE_READ(task, thread_pid);
+	return pid && BPF_CORE_READ(pid, level) >= own ? ids_at(pid, own) : 0;
 }
 
-static __always_inline __u32 task_tid(const struct task_struct *task)
+/* For less, where all threads of the machine pass by: the verifier follows the pointers, which takes it some ms. */
+IDS_APART __u32 ids_of_passing(struct task_struct *task)
 {
-	return nested ? ids_number((__u64)BPF_CORE_READ(task, thread_pid)) : (__u32)task->pid;
+	struct pid *pid = task->group_leader->thread_pid;
+	__u32 own = own_namespace.level;
+
+	return pid && pid->level >= own ? ids_at(pid, own) : 0;
 }
 
-static __always_inline struct ids task_ids(const struct task_struct *task)
+/* A task that the verifier knows as one; child_tgid() and child_tid() are of another. */
+static __always_inline __u32 task_tgid(struct task_struct *task)
 {
-	if (!nested)
-		return (struct ids){task->tgid, task->pid};
-	return (struct ids){task_tgid(task), task_tid(task)};
+	return nested ? ids_number(task, 1) : (__u32)task->tgid;
 }
 
-static __always_inline struct ids word_ids(const struct task_struct *task)
+static __always_inline __u32 task_tid(struct task_struct *task)
 {
-	if (nested)
-		return task_ids(task);
-	return (struct ids){BPF_CORE_READ(task, tgid), BPF_CORE_READ(task, pid)};
+	return nested ? ids_number(task, 0) : (__u32)task->pid;
+}
+
+static __always_inline __u32 passing_tgid(struct task_struct *task)
+{
+	return nested ? ids_of_passing(task) : (__u32)task->tgid;
+}
+
+static __always_inline __u32 child_tgid(struct task_struct *child)
+{
+	return nested ? ids_number(child, 1) : (__u32)BPF_CORE_READ(child, tgid);
+}
+
+static __always_inline __u32 child_tid(struct task_struct *child)
+{
+	return nested ? ids_number(child, 0) : (__u32)BPF_CORE_READ(child, pid);
 }
 
 /* Do ids that the task has of itself mean the same here? */
-static __always_inline int ids_are_its_own(const struct task_struct *task)
+IDS_APART int ids_are_its_own(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, thread_pid, level) == own_namespace.level;
 }
@@ -72,8 +86,8 @@ static __always_inline int ids_are_its_own(const struct task_struct *task)
 SEC("?raw_tp")
 int find_namespace(void *context)
 {
-	const struct task_struct *task = (const void *)bpf_get_current_task();
-	const struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	__u32 level = BPF_CORE_READ(pid, level);
 	struct upid number = {};
 

@@ -430,7 +430,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 /* struct _gil_runtime_state up to its end: two conditions and two mutexes (daemon/target/gil.h). */
 #define WAIT_GIL_BYTES 208u
 
-static __always_inline __u64 wait_holder(const struct image *image, const struct task_struct *task)
+static __always_inline __u64 wait_holder(const struct image *image, struct task_struct *task)
 {
 	__u64 thread = 0, holder = gil_holder(image);
 	__u32 native = ids_are_its_own(task) ? image->layout.tstate_native_thread_id : PY_ABSENT;

@@ -122,7 +122,9 @@ struct cpu_scratch {
 		__u64 until;
 		__u64 cframe, caller, shim;
 	} hints[HINTS];
-	struct ids ids[HINTS];  /* of these threads, if cprofd has others than the kernel */
+	struct {
+		__u32 tgid, tid;
+	} ids[HINTS];           /* of these threads, if cprofd has others than the kernel */
 } __attribute__((aligned(4096)));
 #define IMAGE_NS (1ull << 24) /* 17 ms: how late a change of the engine's may be seen */
 
@@ -146,10 +148,9 @@ static __always_inline int is_perhaps_target(__u32 tgid)
 	return target_bits[(tgid & (TARGET_BITS - 1)) / 64] >> (tgid & 63) & 1;
 }
 
-static __always_inline void fill_task(struct record_task *to, struct task_struct *task, struct ids ids, __u64 process_start)
+/* All but its ids. */
+static __always_inline void fill_task(struct record_task *to, struct task_struct *task, __u64 process_start)
 {
-	to->tgid = ids.tgid;
-	to->tid = ids.tid;
 	to->process_start = process_start;
 	to->thread_start = task->start_boottime;
 	to->exec = task->self_exec_id;
@@ -169,18 +170,19 @@ static __always_inline void fill_place(struct record_header *header, __u16 kind,
 static __always_inline void fill_header(struct record_header *header, __u16 kind, __u32 size, struct task_struct *current)
 {
 	fill_place(header, kind, size);
-	fill_task(&header->task, current, task_ids(current), BPF_CORE_READ(current, group_leader, start_boottime));
+	header->task.tgid = task_tgid(current);
+	header->task.tid = task_tid(current);
+	fill_task(&header->task, current, BPF_CORE_READ(current, group_leader, start_boottime));
 }
 
 /* Of a thread that was just made. */
 static __always_inline void fill_child(struct record_header *header, __u16 kind, __u32 size, struct task_struct *child)
 {
 	struct record_task *to = &header->task;
-	struct ids ids = word_ids(child);
 
 	fill_place(header, kind, size);
-	to->tgid = ids.tgid;
-	to->tid = ids.tid;
+	to->tgid = child_tgid(child);
+	to->tid = child_tid(child);
 	to->process_start = BPF_CORE_READ(child, group_leader, start_boottime);
 	to->thread_start = BPF_CORE_READ(child, start_boottime);
 	to->exec = BPF_CORE_READ(child, self_exec_id);
@@ -230,8 +232,10 @@ static __always_inline struct thread_hint *thread_hint(struct cpu_scratch *own, 
 	hint->key.arg_start = BPF_CORE_READ(mm, arg_start);
 	hint->key.start_data = BPF_CORE_READ(mm, start_data);
 	hint->process_start = BPF_CORE_READ(task, group_leader, start_boottime);
-	if (nested)
-		own->ids[task->pid & (HINTS - 1)] = task_ids(task);
+	if (nested) {
+		own->ids[task->pid & (HINTS - 1)].tgid = task_tgid(task);
+		own->ids[task->pid & (HINTS - 1)].tid = task_tid(task);
+	}
 	/* In exec they are 0 for a moment. */
 	hint->key_until = hint->key.arg_start && hint->key.start_data ? now + IMAGE_NS : 0;
 	return hint;
@@ -349,7 +353,14 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	record->header.kind = RECORD_SAMPLE;
 	record->header.cpu = cpu;
 	record->header.time = time;
-	fill_task(&record->header.task, task, nested ? own->ids[task->pid & (HINTS - 1)] : task_ids(task), hint->process_start);
+	if (nested) {
+		record->header.task.tgid = own->ids[task->pid & (HINTS - 1)].tgid;
+		record->header.task.tid = own->ids[task->pid & (HINTS - 1)].tid;
+	} else {
+		record->header.task.tgid = task->tgid;
+		record->header.task.tid = task->pid;
+	}
+	fill_task(&record->header.task, task, hint->process_start);
 	walk->n = 0;
 	walk->n_todo = 0;
 	walk->loss = 0;
@@ -437,19 +448,30 @@ int sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+/* Bits: the one that leaves its CPU is a target, the one that comes is. */
+#define LEFT 1
+#define CAME 2
+
+IDS_APART int passing_targets(struct task_struct *prev, struct task_struct *next)
+{
+	__u32 left = ids_of_passing(prev), came = ids_of_passing(next);
+
+	return (is_perhaps_target(left) && is_target(left) ? LEFT : 0) | (is_perhaps_target(came) && is_target(came) ? CAME : 0);
+}
+
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
 {
 	struct wait_capture c = {.task = prev, .state = preempt ? 0 : state};
-	__u32 from = task_tgid(prev), to = task_tgid(next);
-	int left = is_perhaps_target(from), came = is_perhaps_target(to);
+	int which = nested ? passing_targets(prev, next)
+			   : (is_perhaps_target(prev->tgid) ? LEFT : 0) | (is_perhaps_target(next->tgid) ? CAME : 0);
 
-	if (!(left | came) || !waits_since || waits_over)
+	if (!which || !waits_since || waits_over)
 		return 0;
 	c.now = bpf_ktime_get_ns();
-	if (came && is_target(to))
+	if (which & CAME && (nested || is_target(next->tgid)))
 		wait_in(next, c.now);
-	if (left && is_target(from) && wait_out(&c) && take(NULL, &c))
+	if (which & LEFT && (nested || is_target(prev->tgid)) && wait_out(&c) && take(NULL, &c))
 		c.place->taken = 0;
 	return 0;
 }
@@ -477,7 +499,7 @@ int each_last(struct bpf_iter__task *ctx)
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	__u32 tgid = task_tgid(task);
+	__u32 tgid = passing_tgid(task);
 	struct wait_slot *slot;
 	__u64 now;
 
@@ -503,16 +525,15 @@ SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
-	struct ids ids = task_ids(parent);
-	__u32 tgid = word_ids(child).tgid, one = 1;
+	__u32 parent_tgid = task_tgid(parent), tgid = child_tgid(child), one = 1;
 	struct record_fork fork = {};
 	struct record_event clone = {};
 
-	if (!is_target(ids.tgid))
+	if (!is_target(parent_tgid))
 		return 0;
-	if (tgid == ids.tgid) {
+	if (tgid == parent_tgid) {
 		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
-		clone.old_tid = ids.tid;
+		clone.old_tid = task_tid(parent);
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
 		return 0;
 	}
@@ -522,9 +543,9 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
 	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
 	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
-	fork.parent_tgid = ids.tgid;
+	fork.parent_tgid = parent_tgid;
 	fork.parent_exec = parent->self_exec_id;
-	fork.parent_tid = ids.tid;
+	fork.parent_tid = task_tid(parent);
 	bpf_ringbuf_output(&ring, &fork, sizeof(fork), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }

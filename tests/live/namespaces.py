@@ -14,10 +14,10 @@ import argparse
 import collections
 import contextlib
 import ctypes
-import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -197,7 +197,7 @@ for i in range(4):
         os._exit(0)
     os.wait()
 spin("parent", 0.3)
-if "wait" in sys.argv: sys.stdin.read() # with it all that is in its namespace would end, cprofd among it
+if "wait" in sys.argv: print("done", flush=True); sys.stdin.read() # with it all in its namespace ends, cprofd too
 """
 
 
@@ -231,6 +231,11 @@ def judge_children(title, lines, pid):
     check(good and len({p for of in found.values() for p, _ in of}) == 5, title, found, pid)
 
 
+def child_of(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return int(f.read().split()[0])
+
+
 def first():
     with tempfile.TemporaryDirectory() as folder:
         script = os.path.join(folder, "forks.py")
@@ -243,12 +248,15 @@ def first():
                 command = ["nsenter", "--pid", "--mount", "--target", str(target.pid), CPROFD] if inner else [CPROFD]
                 pid = 1 if inner else target.pid
                 with open(os.path.join(folder, "out"), "w+") as out:
-                    recorder = subprocess.Popen([*command, "attach", str(pid), "-s", "--native=off", "--stream", "-d", "3"], stdout=out, stderr=subprocess.PIPE, text=True)
+                    recorder = subprocess.Popen([*command, "attach", str(pid), "-s", "--native=off", "--stream"], stdout=out, stderr=subprocess.PIPE, text=True)
                     while os.path.getsize(out.name) < 100 and recorder.poll() is None:
                         time.sleep(0.02)
                     time.sleep(0.1)
                     target.stdin.write(b"go\n")
                     target.stdin.flush()
+                    target.stdout.readline()
+                    time.sleep(0.3)
+                    os.kill(child_of(recorder.pid) if inner else recorder.pid, signal.SIGINT)
                     try:
                         words = recorder.communicate(timeout=30)[1]
                     except subprocess.TimeoutExpired:
