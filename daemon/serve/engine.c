@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,6 +199,14 @@ static bool is_over(const struct engine *engine)
 	return engine->broker_gone || (engine->served && !engine->clients && !engine->sessions);
 }
 
+/* Is there something of the broker's: perhaps a client? */
+static bool is_asked(const struct engine *engine)
+{
+	struct pollfd in = {.fd = engine->channel, .events = POLLIN};
+
+	return !engine->broker_gone && poll(&in, 1, 0) == 1;
+}
+
 /* Nothing is left to do, but the broker may be handing over a client at this moment: from here on
  * it cannot, and asks a new engine; one that is here already is told. */
 static void leave(struct engine *engine)
@@ -224,7 +233,7 @@ static int loop(struct engine *engine)
 	struct epoll_event events[64];
 	int wait = -1;
 
-	while (!is_over(engine)) {
+	while (!is_over(engine) || is_asked(engine)) {
 		int n = epoll_wait(engine->epoll, events, 64, wait);
 
 		if (n < 0 && errno != EINTR)
