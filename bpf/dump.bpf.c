@@ -7,6 +7,7 @@
  * `tick` runs at the next tick of a thread that runs, on that thread, as the sampler does.
  */
 #include "kernel.h"
+#include "ids.h"
 #include "cprofd/record.h"
 
 /* Keys of code objects whose address was told. */
@@ -88,8 +89,8 @@ static __always_inline void fill_thread(struct dump_thread *to, struct task_stru
 	struct task_struct___dump *more = (void *)task;
 	struct task_struct *leader = task->group_leader;
 
-	to->tgid = task->tgid;
-	to->tid = task->pid;
+	to->tgid = task_tgid(task);
+	to->tid = task_tid(task);
 	to->process_start = leader->start_boottime;
 	to->thread_start = task->start_boottime;
 	to->exec = task->self_exec_id;
@@ -155,7 +156,7 @@ int each_thread(struct bpf_iter__task *ctx)
 	struct dump_slot *slot;
 	__u32 i;
 
-	if (!task || (__u32)task->tgid != target)
+	if (!task || task_tgid(task) != target)
 		return 0;
 	if (!pinned.set) {
 		pinned.process_start = task->group_leader->start_boottime;
@@ -265,9 +266,9 @@ int tick(struct bpf_perf_event_data *ctx)
 	struct dump_slot *slot;
 	int whole;
 
-	if ((__u32)task->tgid != target || !is_pinned(task))
+	if (task_tgid(task) != target || !is_pinned(task))
 		return 0;
-	slot = take_slot(task->pid);
+	slot = take_slot(task_tid(task));
 	if (!slot)
 		return 0;
 	slot->in_kernel = (__s64)PT_REGS_IP(&ctx->regs) < 0;

@@ -47,8 +47,21 @@ struct signal_struct {
 	} live;
 };
 
+struct pid_namespace;
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* one of each namespace that it is in, the first one's first */
+};
+
 struct task_struct {
 	int pid, tgid;
+	struct pid *thread_pid;
 	unsigned int flags;
 	int on_cpu;
 	unsigned int __state;

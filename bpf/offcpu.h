@@ -36,7 +36,7 @@ struct wait_place {
 };
 
 struct wait_slot {
-	__u64 thread;       /* tgid << 32 | tid; 0: free */
+	__u64 thread;       /* the kernel's tgid << 32 | tid; 0: free */
 	__u64 out;          /* when it left its CPU; 0: it has one */
 	__u64 in;           /* when it got one last; 0: not known */
 	__u64 woken;        /* when */
@@ -430,10 +430,10 @@ static __always_inline int wait_out(struct wait_capture *c)
 /* struct _gil_runtime_state up to its end: two conditions and two mutexes (daemon/target/gil.h). */
 #define WAIT_GIL_BYTES 208u
 
-static __always_inline __u64 wait_holder(const struct image *image)
+static __always_inline __u64 wait_holder(const struct image *image, struct task_struct *task)
 {
 	__u64 thread = 0, holder = gil_holder(image);
-	__u32 native = image->layout.tstate_native_thread_id;
+	__u32 native = ids_are_its_own(task) ? image->layout.tstate_native_thread_id : PY_ABSENT;
 
 	if (holder)
 		bpf_probe_read_user(&thread, sizeof(thread),
@@ -467,7 +467,7 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, const struc
 	part->own = c->task->thread.fsbase;
 	if (state && part->syscall == 202 && part->args[0] - state < WAIT_GIL_BYTES) {
 		part->flags = WAIT_FOR_GIL;
-		part->holder = wait_holder(image);
+		part->holder = wait_holder(image, c->task);
 	}
 	record->parts++;
 	return size + sizeof(*part);

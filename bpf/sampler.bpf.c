@@ -10,6 +10,7 @@
  * `on_fork`, `on_exec`, `on_exit` follow the life of the target's processes.
  */
 #include "kernel.h"
+#include "ids.h"
 #include "cprofd/record.h"
 
 /* --- maps --- */
@@ -109,7 +110,7 @@ struct cpu_scratch {
 	struct image image;
 	__u64 tail;             /* of the ring of samples, as seen last */
 	__u64 fresh_at;         /* since when there is something to be looked at soon, CLOCK_MONOTONIC ns; 0: nothing is */
-	/* Threads that ticked before, by tid. */
+	/* Threads that ticked before, by the kernel's tid. */
 	struct thread_hint {
 		__u32 tid, exec;
 		__u64 start;
@@ -121,6 +122,9 @@ struct cpu_scratch {
 		__u64 until;
 		__u64 cframe, caller, shim;
 	} hints[HINTS];
+	struct {
+		__u32 tgid, tid;
+	} ids[HINTS];           /* of these threads, if cprofd has others than the kernel */
 } __attribute__((aligned(4096)));
 #define IMAGE_NS (1ull << 24) /* 17 ms: how late a change of the engine's may be seen */
 
@@ -144,10 +148,9 @@ static __always_inline int is_perhaps_target(__u32 tgid)
 	return target_bits[(tgid & (TARGET_BITS - 1)) / 64] >> (tgid & 63) & 1;
 }
 
+/* All but its ids. */
 static __always_inline void fill_task(struct record_task *to, struct task_struct *task, __u64 process_start)
 {
-	to->tgid = task->tgid;
-	to->tid = task->pid;
 	to->process_start = process_start;
 	to->thread_start = task->start_boottime;
 	to->exec = task->self_exec_id;
@@ -167,6 +170,8 @@ static __always_inline void fill_place(struct record_header *header, __u16 kind,
 static __always_inline void fill_header(struct record_header *header, __u16 kind, __u32 size, struct task_struct *current)
 {
 	fill_place(header, kind, size);
+	header->task.tgid = task_tgid(current);
+	header->task.tid = task_tid(current);
 	fill_task(&header->task, current, BPF_CORE_READ(current, group_leader, start_boottime));
 }
 
@@ -176,8 +181,8 @@ static __always_inline void fill_child(struct record_header *header, __u16 kind,
 	struct record_task *to = &header->task;
 
 	fill_place(header, kind, size);
-	to->tgid = BPF_CORE_READ(child, tgid);
-	to->tid = BPF_CORE_READ(child, pid);
+	to->tgid = child_tgid(child);
+	to->tid = child_tid(child);
 	to->process_start = BPF_CORE_READ(child, group_leader, start_boottime);
 	to->thread_start = BPF_CORE_READ(child, start_boottime);
 	to->exec = BPF_CORE_READ(child, self_exec_id);
@@ -227,6 +232,10 @@ static __always_inline struct thread_hint *thread_hint(struct cpu_scratch *own, 
 	hint->key.arg_start = BPF_CORE_READ(mm, arg_start);
 	hint->key.start_data = BPF_CORE_READ(mm, start_data);
 	hint->process_start = BPF_CORE_READ(task, group_leader, start_boottime);
+	if (nested) {
+		own->ids[task->pid & (HINTS - 1)].tgid = task_tgid(task);
+		own->ids[task->pid & (HINTS - 1)].tid = task_tid(task);
+	}
 	/* In exec they are 0 for a moment. */
 	hint->key_until = hint->key.arg_start && hint->key.start_data ? now + IMAGE_NS : 0;
 	return hint;
@@ -344,6 +353,13 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	record->header.kind = RECORD_SAMPLE;
 	record->header.cpu = cpu;
 	record->header.time = time;
+	if (nested) {
+		record->header.task.tgid = own->ids[task->pid & (HINTS - 1)].tgid;
+		record->header.task.tid = own->ids[task->pid & (HINTS - 1)].tid;
+	} else {
+		record->header.task.tgid = task->tgid;
+		record->header.task.tid = task->pid;
+	}
 	fill_task(&record->header.task, task, hint->process_start);
 	walk->n = 0;
 	walk->n_todo = 0;
@@ -432,18 +448,30 @@ int sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+/* Bits: the one that leaves its CPU is a target, the one that comes is. */
+#define LEFT 1
+#define CAME 2
+
+IDS_APART int passing_targets(struct task_struct *prev, struct task_struct *next)
+{
+	__u32 left = ids_of_passing(prev), came = ids_of_passing(next);
+
+	return (is_perhaps_target(left) && is_target(left) ? LEFT : 0) | (is_perhaps_target(came) && is_target(came) ? CAME : 0);
+}
+
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
 {
 	struct wait_capture c = {.task = prev, .state = preempt ? 0 : state};
-	int left = is_perhaps_target(prev->tgid), came = is_perhaps_target(next->tgid);
+	int which = nested ? passing_targets(prev, next)
+			   : (is_perhaps_target(prev->tgid) ? LEFT : 0) | (is_perhaps_target(next->tgid) ? CAME : 0);
 
-	if (!(left | came) || !waits_since || waits_over)
+	if (!which || !waits_since || waits_over)
 		return 0;
 	c.now = bpf_ktime_get_ns();
-	if (came && is_target(next->tgid))
+	if (which & CAME && (nested || is_target(next->tgid)))
 		wait_in(next, c.now);
-	if (left && is_target(prev->tgid) && wait_out(&c) && take(NULL, &c))
+	if (which & LEFT && (nested || is_target(prev->tgid)) && wait_out(&c) && take(NULL, &c))
 		c.place->taken = 0;
 	return 0;
 }
@@ -453,7 +481,7 @@ int each_first(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (task && is_target(task->tgid))
+	if (task && is_target(task_tgid(task)))
 		wait_first(task);
 	return 0;
 }
@@ -463,7 +491,7 @@ int each_last(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (task && is_target(task->tgid))
+	if (task && is_target(task_tgid(task)))
 		wait_last(task);
 	return 0;
 }
@@ -471,10 +499,11 @@ int each_last(struct bpf_iter__task *ctx)
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
+	__u32 tgid = passing_tgid(task);
 	struct wait_slot *slot;
 	__u64 now;
 
-	if (!is_perhaps_target(task->tgid) || !waits_since || !is_target(task->tgid))
+	if (!is_perhaps_target(tgid) || !waits_since || !is_target(tgid))
 		return 0;
 	now = bpf_ktime_get_ns();
 	slot = wait_find(wait_thread(task));
@@ -482,7 +511,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		slot = wait_slept(task);
 	if (!slot || (slot->out && slot->woken >= slot->out))
 		return 0;
-	slot->waker = bpf_get_current_task_btf()->pid;
+	slot->waker = task_tid(bpf_get_current_task_btf());
 	slot->woken = now;
 	return 0;
 }
@@ -496,15 +525,15 @@ SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
-	__u32 tgid = BPF_CORE_READ(child, tgid), one = 1;
+	__u32 parent_tgid = task_tgid(parent), tgid = child_tgid(child), one = 1;
 	struct record_fork fork = {};
 	struct record_event clone = {};
 
-	if (!is_target(parent->tgid))
+	if (!is_target(parent_tgid))
 		return 0;
-	if (tgid == (__u32)parent->tgid) {
+	if (tgid == parent_tgid) {
 		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
-		clone.old_tid = parent->pid;
+		clone.old_tid = task_tid(parent);
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
 		return 0;
 	}
@@ -514,9 +543,9 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
 	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
 	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
-	fork.parent_tgid = parent->tgid;
+	fork.parent_tgid = parent_tgid;
 	fork.parent_exec = parent->self_exec_id;
-	fork.parent_tid = parent->pid;
+	fork.parent_tid = task_tid(parent);
 	bpf_ringbuf_output(&ring, &fork, sizeof(fork), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
@@ -530,7 +559,7 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	struct record_map map = {};
 	__u64 now, flags = BPF_RB_NO_WAKEUP;
 
-	if ((__s64)address <= 0 || !is_target(task->tgid))
+	if ((__s64)address <= 0 || !is_target(task_tgid(task)))
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (now - mapped_at > MAPPED_WAKE_NS)
@@ -550,11 +579,12 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
 
-	if (!is_target(task->tgid))
+	if (!is_target(task_tgid(task)))
 		return 0;
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
 	event.cpu_time = task->se.sum_exec_runtime;
-	event.old_tid = old_pid;
+	/* The tracepoint tells the kernel's. The number of a thread that is no more has no other. */
+	event.old_tid = !nested ? (__u32)old_pid : old_pid == task->pid ? task_tid(task) : 0;
 	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
@@ -564,7 +594,7 @@ int BPF_PROG(on_exit, struct task_struct *who)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
-	__u32 tgid = task->tgid;
+	__u32 tgid = task_tgid(task);
 	int dead;
 
 	if (!is_target(tgid))

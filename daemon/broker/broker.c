@@ -48,6 +48,15 @@ static void end_engine(struct broker *broker, struct engine **slot, bool now)
 	broker->status = engine__end(engine, now);
 }
 
+static struct engine **slot_of(struct broker *broker, const struct engine *engine)
+{
+	struct engine **slot = &broker->engines;
+
+	while (*slot != engine)
+		slot = &(*slot)->next;
+	return slot;
+}
+
 /* `client` is moved. */
 static int engine_for(struct broker *broker, struct identity *client, struct engine **ret)
 {
@@ -81,8 +90,11 @@ static int add_client(struct broker *broker, int fd, struct identity *identity, 
 	int err;
 
 	err = engine_for(broker, identity, &engine);
-	if (!err)
+	if (!err) {
 		err = engine__give_client(engine, fd, pid, &who);
+		if (err == -EPIPE)
+			end_engine(broker, slot_of(broker, engine), false);
+	}
 	identity__free(identity);
 	return err;
 }
@@ -91,16 +103,19 @@ static void accept_client(struct broker *broker)
 {
 	int fd = accept4(broker->options->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct identity identity;
+	int err = -EPIPE;
 	pid_t pid;
 
 	if (fd < 0)
 		return;
-	/* Whoever cannot be served finds the connection closed. */
-	if (!identity__of_socket(fd, &identity, &pid)) {
-		add_client(broker, fd, &identity, pid);
-		if (!broker->spare.sampler)
-			load_spare(broker);
+	/* An engine may have left since it was polled: then a new one. Whoever cannot be served finds the connection closed. */
+	for (int turn = 0; turn < 2 && err == -EPIPE; turn++) {
+		err = identity__of_socket(fd, &identity, &pid);
+		if (!err)
+			err = add_client(broker, fd, &identity, pid);
 	}
+	if (!err && !broker->spare.sampler)
+		load_spare(broker);
 	close(fd);
 }
 

@@ -17,7 +17,7 @@
 
 enum broker_kind {
 	/* broker -> engine */
-	BROKER_CLIENT = 1,    /* a client connected. fds: its socket */
+	BROKER_CLIENT = 1,    /* a client connected. fds: its socket. `error`: why it can name no process */
 	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, samples, processes (maps), then those
 			       * of PROCESS. With BROKER_DUMP: the iterator's link, images, slots, wanted, ... */
 	BROKER_PROCESS,       /* answer to PROCESS. fds: pidfd, /proc/PID/mem, /proc/PID/maps */
@@ -58,6 +58,9 @@ enum broker_kind {
 	X(LIMIT, "too many sessions or processes for this user", "end some of them") \
 	X(KERNEL_STACKS, "stacks of the kernel are not for this user (kernel.perf_event_paranoid)", \
 	  "run it with sudo, leave --kernel out, or: sudo sysctl kernel.perf_event_paranoid=1") \
+	X(OTHER_NAMESPACE, "this client is in another PID namespace (a container) than the daemon: the same PID is another process there", \
+	  "ask from where the daemon runs, with the PID that `ps` shows there") \
+	X(NO_PROC, "the /proc that is mounted here is of another PID namespace", "mount -t proc proc /proc (unshare --mount-proc)") \
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
 	X(INTERNAL, "something failed inside cprofd", "run with --verbose")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,

@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/cleanup.h"
+#include "broker/namespace.h"
 #include "dump.skel.h"
 
 struct dumper {
@@ -58,6 +59,7 @@ int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum b
 {
 	struct dumper *dumper = calloc(1, sizeof(*dumper));
 	int cpus = libbpf_num_possible_cpus(), err;
+	bool nested = namespace__own();
 
 	*ret_error = BROKER_ERROR_OK;
 	if (!dumper || cpus < 0) {
@@ -68,10 +70,15 @@ int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum b
 	libbpf_set_print(verbose ? print_all : NULL);
 	dumper->skel = dump_bpf__open();
 	err = dumper->skel ? bpf_map__set_max_entries(dumper->skel->maps.walks, (uint32_t)cpus) : -errno;
+	if (!err)
+		err = bpf_program__set_autoload(dumper->skel->progs.find_namespace, nested);
 	if (!err) {
 		dumper->skel->rodata->target = (uint32_t)pid;
+		dumper->skel->rodata->nested = nested;
 		err = dump_bpf__load(dumper->skel);
 	}
+	if (!err && nested)
+		err = namespace__tell(bpf_program__fd(dumper->skel->progs.find_namespace));
 	if (!err)
 		err = hide_from_children(dumper->skel);
 	if (!err)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "broker/cache.h"
+#include "broker/namespace.h"
 #include "broker/privileges.h"
 
 #define CHANNEL 3
@@ -123,6 +124,14 @@ static int writable(const struct engine *engine)
 	return out.revents & POLLOUT ? 0 : -EPIPE;
 }
 
+/* What a client calls a process is looked for in /proc. */
+static enum broker_error unnamed(pid_t client)
+{
+	if (!namespace__has_proc())
+		return BROKER_ERROR_NO_PROC;
+	return namespace__is_other(client) ? BROKER_ERROR_OTHER_NAMESPACE : BROKER_ERROR_OK;
+}
+
 int engine__give_client(struct engine *engine, int client, pid_t pid, const struct identity *identity)
 {
 	struct broker_message message = {
@@ -130,6 +139,7 @@ int engine__give_client(struct engine *engine, int client, pid_t pid, const stru
 		.pid = pid,
 		.uid = identity->uid,
 		.gid = identity->gid,
+		.error = unnamed(pid),
 	};
 
 	int err = writable(engine);

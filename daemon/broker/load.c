@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "broker/kernel_types.h"
+#include "broker/namespace.h"
 #include "sampler.skel.h"
 
 #define INSERT_US 20
@@ -134,6 +135,7 @@ static int open_and_load(const struct load_options *options, int types, struct s
 {
 	char path[64];
 	LIBBPF_OPTS(bpf_object_open_opts, open, .btf_custom_path = types < 0 ? NULL : path);
+	bool nested = namespace__own();
 	struct sampler_bpf *skel;
 	int err;
 
@@ -148,9 +150,13 @@ static int open_and_load(const struct load_options *options, int types, struct s
 		      bpf_program__set_autoload(skel->progs.each_first, true) ?:
 		      bpf_program__set_autoload(skel->progs.each_last, true);
 	if (!err)
-		err = set_sizes(skel, options);
-	if (!err)
+		err = bpf_program__set_autoload(skel->progs.find_namespace, nested) ?: set_sizes(skel, options);
+	if (!err) {
+		skel->rodata->nested = nested;
 		err = sampler_bpf__load(skel);
+	}
+	if (!err && nested)
+		err = namespace__tell(bpf_program__fd(skel->progs.find_namespace));
 	if (!err)
 		err = hide_from_children(skel);
 	if (err)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "broker/load.h"
+#include "broker/namespace.h"
 #include "cli/check.h"
 #include "cli/connection.h"
 
@@ -92,6 +93,20 @@ static void check_kernel(struct check_list *list)
 	row = check__add(list, "BTF", good ? CHECK_OK : CHECK_MISSING, "%s", BTF);
 	check__help(row, "without it the sampler does not know the kernel's structures",
 		    "use a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
+}
+
+/* Told where it may surprise. */
+static void check_namespace(struct check_list *list)
+{
+	uint32_t own = namespace__own();
+	bool proc = namespace__has_proc();
+	struct check_row *row;
+
+	if (!own && proc)
+		return;
+	row = check__add(list, "PID namespace", proc ? CHECK_OK : CHECK_MISSING, "pid:[%u]: %s", own,
+			 proc ? "of processes outside of it nothing is seen" : broker_error__sentence(BROKER_ERROR_NO_PROC));
+	check__help(row, "", broker_error__hint(BROKER_ERROR_NO_PROC));
 }
 
 static void check_daemon(struct check_list *list, const struct cli_options *options)
@@ -208,6 +223,7 @@ static void check_kernel_names(struct check_list *list)
 void check__system(struct check_list *list, const struct cli_options *options)
 {
 	check_kernel(list);
+	check_namespace(list);
 	check_daemon(list, options);
 	if (list->daemon)
 		return;

@@ -104,14 +104,31 @@ static struct process *find_image(const struct profile *profile, const struct re
 	return process && process->exec_known ? process : NULL;
 }
 
-/* The thread that called exec goes on, under the name of the first thread. */
+/* The thread that called exec. Of `tid` 0 (not known) the last one, as exec ends all others before; NULL if there are more. */
+static struct thread *caller_of(const struct profile *profile, const struct process *process, uint32_t tid)
+{
+	struct thread *thread, *last = NULL;
+	uint32_t n = 0;
+
+	for (thread = profile->tasks.threads; thread; thread = thread->next) {
+		if (thread->process != process || thread->ended)
+			continue;
+		if (tid && thread->tid == tid)
+			return thread;
+		if (!thread->ending) {
+			last = thread;
+			n++;
+		}
+	}
+	return tid || n > 1 ? NULL : last;
+}
+
+/* It goes on, under the name of the first thread. */
 static void hand_over(struct profile *profile, struct process *old, uint32_t old_tid,
 		      struct thread *thread, uint64_t cpu_time)
 {
-	struct thread *before = profile->tasks.threads;
+	struct thread *before = caller_of(profile, old, old_tid);
 
-	while (before && (before->process != old || before->ended || before->tid != old_tid))
-		before = before->next;
 	thread->cpu_known = cpu_time != 0;
 	thread->cpu_seen = cpu_time;
 	if (!before)

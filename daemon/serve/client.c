@@ -298,7 +298,7 @@ static void ready(struct engine *engine, struct watch *watch, uint32_t events)
 		client__flush(engine, client);
 }
 
-int client__new(struct engine *engine, int fd)
+int client__new(struct engine *engine, int fd, enum broker_error unnamed)
 {
 	struct client *client = calloc(1, sizeof(*client));
 	struct buf hello = {};
@@ -311,6 +311,7 @@ int client__new(struct engine *engine, int fd)
 	}
 	client->watch = (struct watch){.fd = fd, .ready = ready};
 	client->snapshot = (struct snapshot){.from = -1, .into = -1};
+	client->unnamed = unnamed;
 	client->next = engine->clients;
 	engine->clients = client;
 	err = engine__watch(engine, &client->watch, EPOLLIN);

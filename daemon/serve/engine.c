@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +100,7 @@ static void answered(struct engine *engine, const struct broker_message *message
 	}
 }
 
-static void accept_client(struct engine *engine, int *fd)
+static void accept_client(struct engine *engine, int *fd, enum broker_error unnamed)
 {
 	static const char full[] = "{\"ev\":\"answer\",\"ok\":false,\"error\":\"too many connections of this user\","
 				   "\"hint\":\"close some of them\",\"code\":\"LIMIT\"}\n";
@@ -111,7 +112,7 @@ static void accept_client(struct engine *engine, int *fd)
 		return;
 	}
 	engine->n_clients++;
-	client__new(engine, take_fd(fd));
+	client__new(engine, take_fd(fd), unnamed);
 }
 
 static void channel_ready(struct engine *engine, struct watch *watch, uint32_t events)
@@ -132,7 +133,7 @@ static void channel_ready(struct engine *engine, struct watch *watch, uint32_t e
 			return;
 		}
 		if (message.kind == BROKER_CLIENT && n == 1)
-			accept_client(engine, &fds[0]);
+			accept_client(engine, &fds[0], (enum broker_error)message.error);
 		else
 			answered(engine, &message, fds, n);
 		for (unsigned i = 0; i < n; i++)
@@ -198,6 +199,14 @@ static bool is_over(const struct engine *engine)
 	return engine->broker_gone || (engine->served && !engine->clients && !engine->sessions);
 }
 
+/* Is there something of the broker's: perhaps a client? */
+static bool is_asked(const struct engine *engine)
+{
+	struct pollfd in = {.fd = engine->channel, .events = POLLIN};
+
+	return !engine->broker_gone && poll(&in, 1, 0) == 1;
+}
+
 /* Nothing is left to do, but the broker may be handing over a client at this moment: from here on
  * it cannot, and asks a new engine; one that is here already is told. */
 static void leave(struct engine *engine)
@@ -224,7 +233,7 @@ static int loop(struct engine *engine)
 	struct epoll_event events[64];
 	int wait = -1;
 
-	while (!is_over(engine)) {
+	while (!is_over(engine) || is_asked(engine)) {
 		int n = epoll_wait(engine->epoll, events, 64, wait);
 
 		if (n < 0 && errno != EINTR)

@@ -63,9 +63,11 @@ struct client {
 	struct chunk *farewell;         /* the session's last lines, which come after the gap */
 	struct snapshot snapshot;
 	struct user_rules *rules;       /* for what it attaches from now on; NULL: none */
+	enum broker_error unnamed;      /* why it can name no process; OK: it can */
 };
 
-int client__new(struct engine *engine, int fd);
+/* Takes `fd`. */
+int client__new(struct engine *engine, int fd, enum broker_error unnamed);
 void client__die(struct engine *engine, struct client *client);
 void client__free(struct client *client);
 /* A line to this client alone. */

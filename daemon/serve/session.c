@@ -36,6 +36,28 @@ struct session *session__find(struct engine *engine, uint32_t id)
 	return NULL;
 }
 
+/* The sentence is the cause: the error's number adds nothing. */
+static bool says_it_all(enum broker_error error)
+{
+	return error == BROKER_ERROR_NO_PROCESS || error == BROKER_ERROR_NOT_YOURS || error == BROKER_ERROR_NO_MEMORY ||
+	       error == BROKER_ERROR_LIMIT || error == BROKER_ERROR_KERNEL_STACKS || error == BROKER_ERROR_KERNEL_THREAD ||
+	       error == BROKER_ERROR_OTHER_NAMESPACE || error == BROKER_ERROR_NO_PROC;
+}
+
+static void set_refusal(struct refusal *ret, enum broker_error error, int err)
+{
+	static const char *const codes[] = {
+#define NAME(id, sentence, hint) [BROKER_ERROR_##id] = #id,
+		BROKER_ERRORS(NAME)
+#undef NAME
+	};
+	const bool more = err && !says_it_all(error);
+
+	refusal__set(ret, (unsigned)error < BROKER_ERROR_COUNT ? codes[error] : "INTERNAL",
+		     broker_error__hint(error), "%s%s%s", broker_error__sentence(error), more ? ": " : "",
+		     more ? strerror(err) : "");
+}
+
 int session__new(struct engine *engine, struct client *client, const struct request *request,
 		 struct refusal *ret_refusal)
 {
@@ -53,6 +75,10 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	struct session *session;
 	int err;
 
+	if (client->unnamed) {
+		set_refusal(ret_refusal, client->unnamed, 0);
+		return -EREMOTE;
+	}
 	if (engine->n_sessions >= SERVE_SESSIONS_MAX) {
 		refusal__set(ret_refusal, "LIMIT", "stop one of them", "there are %u sessions of this user already",
 			     engine->n_sessions);
@@ -454,28 +480,12 @@ static void resumed(struct engine *engine, struct session *session, uint64_t tim
 	session__abandoned(engine, session);
 }
 
-/* The sentence is the cause: the error's number adds nothing. */
-static bool says_it_all(enum broker_error error)
-{
-	return error == BROKER_ERROR_NO_PROCESS || error == BROKER_ERROR_NOT_YOURS || error == BROKER_ERROR_NO_MEMORY ||
-	       error == BROKER_ERROR_LIMIT || error == BROKER_ERROR_KERNEL_STACKS || error == BROKER_ERROR_KERNEL_THREAD;
-}
-
 static void refused_by_broker(struct engine *engine, struct session *session,
 			      const struct broker_message *message)
 {
-	static const char *const codes[] = {
-#define NAME(id, sentence, hint) [BROKER_ERROR_##id] = #id,
-		BROKER_ERRORS(NAME)
-#undef NAME
-	};
-	enum broker_error error = (enum broker_error)message->error;
-	const bool more = message->error_errno && !says_it_all(error);
 	struct refusal refusal;
 
-	refusal__set(&refusal, (unsigned)error < BROKER_ERROR_COUNT ? codes[error] : "INTERNAL",
-		     broker_error__hint(error), "%s%s%s", broker_error__sentence(error), more ? ": " : "",
-		     more ? strerror(message->error_errno) : "");
+	set_refusal(&refusal, (enum broker_error)message->error, message->error_errno);
 	session__refuse(engine, session, &refusal);
 }
 

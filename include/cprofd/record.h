@@ -228,7 +228,7 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
 	__u64 cpu_time;     /* EXIT: final sum_exec_runtime; EXEC: that of the caller so far */
 	__u32 group_dead;   /* EXIT: the last thread of its process */
 	__s32 exit_code;
-	__u32 old_tid;      /* EXEC: the tid of the thread that called it; CLONE: of the one that made this one */
+	__u32 old_tid;      /* EXEC: the tid of the thread that called it, 0: not known; CLONE: of the one that made this one */
 	__u32 _pad;
 };
 
@@ -244,8 +244,8 @@ struct part_wait {
 	__u32 state;        /* task->__state: 0 it could run on, 1 it sleeps, 2 ... and no signal wakes it, 4, 8 it is stopped */
 	__u32 fd_mode;      /* st_mode of the file of the first argument, if that can be a descriptor; 0: not known */
 	__u32 flags;        /* WAIT_* */
-	/* With WAIT_FOR_GIL, who has it: WAIT_TID and its tid, or (before 3.11) pthread_self(); 0: nobody, or not known. Own: this thread's
-	 * pthread_self(). */
+	/* With WAIT_FOR_GIL, who has it: WAIT_TID and its tid, or (before 3.11, and in a PID namespace below cprofd's, as Python
+	 * knows the tid that it has there) pthread_self(); 0: nobody, or not known. Own: this thread's pthread_self(). */
 	__u64 holder, own;
 };
 _Static_assert(sizeof(struct part_wait) == 72, "part_wait");

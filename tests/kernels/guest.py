@@ -5,8 +5,9 @@
 
 For each build: `cprofd check`; each kind of session is loaded, with the verifier's count for each program; children
 are followed; and a busy CPython whose stacks its source tells (tests/targets/chains.py) is profiled, without native
-frames and with them. Lines "insns BUILD SESSION PROGRAM N" are for the table. Needs root."""
+frames and with them. Some of it once more in a PID namespace, where the programs are others. Lines "insns BUILD SESSION PROGRAM N" are for the table. Needs root."""
 import collections
+import ctypes
 import json
 import os
 import platform
@@ -26,6 +27,7 @@ PYTHON, NOTE = 0, 3
 THROUGH = {("b2", "by_key"), ("b1", "Thing.__init__"), ("b1", "Thing.__add__"), ("b1", "Thing.value")}
 CHAINS = ["main a1 a2 a3 a4", "main b1 b2 by_key b4", "main b1 b2 b3 b4", "main b1 Thing.value b3 b4"]
 TIMEOUT = 300
+CLONE_NEWNS, CLONE_NEWPID, MS_REC, MS_PRIVATE = 0x20000, 0x20000000, 0x4000, 0x40000 # linux/sched.h, linux/mount.h
 passed = failed = 0
 
 
@@ -43,7 +45,7 @@ def run(*command):
                           errors="replace", timeout=TIMEOUT)
 
 
-def loads(build, name):
+def loads(build, name, count=True):
     done = run(os.path.join(build, "load_programs"))
     sessions = 0
     for line in done.stdout.splitlines():
@@ -54,7 +56,8 @@ def loads(build, name):
         elif line.startswith("loaded"):
             if words.get("wall"):
                 words["children"] = "wall"
-            print("insns", name, "%(native)s/%(children)s %(program)s %(insns)s" % words)
+            if count:
+                print("insns", name, "%(native)s/%(children)s %(program)s %(insns)s" % words)
         else:
             print("   ", line)
     good = done.returncode == 0 and sessions == 9
@@ -188,6 +191,26 @@ def children(build, name):
           "wanted %s, found %s" % (wanted, dict(burning)), done.stderr)
 
 
+def in_namespace(name, tests):
+    """Runs them in a PID namespace of their own, with its /proc."""
+    libc = ctypes.CDLL(None)
+    outer = os.fork()
+    if not outer:
+        status = 2
+        try:
+            assert not libc.unshare(CLONE_NEWPID | CLONE_NEWNS)
+            inner = os.fork()
+            if not inner:
+                libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+                assert not libc.mount(b"proc", b"/proc", b"proc", 0, None)
+                tests()
+                os._exit(failed > 0)
+            status = os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1])
+        finally:
+            os._exit(status)
+    check(os.waitpid(outer, 0)[1] == 0, name)
+
+
 def main():
     seconds, builds = float(sys.argv[1]), sys.argv[2:]
     print("kernel", platform.release(), flush=True)
@@ -201,6 +224,13 @@ def main():
         stacks(build, name, seconds, False, source)
         stacks(build, name, seconds * 2, True, source)
         children(build, name)
+
+        def again():
+            loads(build, name, False)
+            stacks(build, name, seconds, True, source)
+            children(build, name)
+        if not failed:
+            in_namespace(name + ": the same in a PID namespace", again)
     print("%d passed, %d failed, 0 skipped" % (passed, failed), flush=True)
     return 1 if failed else 0
 

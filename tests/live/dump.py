@@ -160,7 +160,9 @@ def what_goes_wrong(python):
     run = dump(target.pid)
     check(run.returncode == 1 and "no such process" in run.stderr and not run.stdout, "a process that ended", run)
     check(dump("x").returncode == 2, "what is no number")
-    check("kernel thread" in dump(2).stderr, "a kernel thread", dump(2))
+    with open("/proc/2/cmdline") as command: # in a container it is another
+        if not command.read():
+            check("kernel thread" in dump(2).stderr, "a kernel thread", dump(2))
     with running(python, "-c", EXECS, EXECS) as target:
         answers = collections.Counter()
         for _ in range(12):

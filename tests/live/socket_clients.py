@@ -588,6 +588,21 @@ def test_engine_of_an_identity(daemon):
             os.waitpid(pid, 0)
 
 
+def test_one_after_the_other(daemon):
+    """The last client's engine leaves while the next comes: told to come again at worst (docs/protocol.md), and hardly ever."""
+    again = 0
+    for i in range(400):
+        time.sleep(i % 20 * 0.0002)
+        client = daemon.connect()
+        try:
+            client.socket.sendall(b'{"req":"status","id":1}\n')
+        except BrokenPipeError:  # what it was told is there still
+            pass
+        again += client.answer().get("code") == "TRY_AGAIN"
+        client.close()
+    assert again <= 8, f"{again} of 400 were told to connect again"
+
+
 TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]
 
 

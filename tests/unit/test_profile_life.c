@@ -172,6 +172,31 @@ static void a_child_runs_the_image_that_forked_it(void **state)
 	assert_string_equal(book->process_names[2], "python3 y.py");
 }
 
+/* In a PID namespace the tid that it had is not known (bpf/ids.h): it is the one that has not ended. */
+static void exec_is_called_by_a_thread_without_a_name(void **state)
+{
+	struct record_task image = task, second = task;
+	struct book_time *before;
+
+	image.exec = 1;
+	second.tid = 11;
+	second.thread_start = T0 + BOOT + 5 * MS;
+	sample(T0 + 10 * MS, 0);
+	task = second;
+	sample(T0 + 20 * MS, 4 * MS);
+	task.tid = 10;
+	task.thread_start = image.thread_start;
+	rec_event(&rec, RECORD_EXIT, T0 + 30 * MS, &task)->cpu_time = 3 * MS;
+	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	rec_event(&rec, RECORD_EXEC, T0 + 40 * MS, &image)->cpu_time = 20 * MS;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	task = image;
+	sample(T0 + 60 * MS, 25 * MS);
+	end(T0 + 400 * MS);
+	before = book_time(book, 11, second.thread_start, 0);
+	assert_int_equal(before->cpu + before->tail_cpu, 20 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +205,7 @@ int main(void)
 		TEST(a_record_for_an_ended_image_changes_nothing),
 		TEST(threads_come_and_go),
 		TEST(a_child_runs_the_image_that_forked_it),
+		TEST(exec_is_called_by_a_thread_without_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
