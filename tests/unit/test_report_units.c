@@ -349,16 +349,19 @@ static void reasons(void **state)
 	json_decref(table);
 }
 
+#define ONE_THREAD \
+	"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n" \
+	"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,\"command\":\"c\"}\n" \
+	"{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n" \
+	"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n" \
+	"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"
+
 /* f(i) needs g, which needs f(d): by hand, what each function has over all its signatures. Another f, of another file, is
  * another function. */
 static void functions_of_all_signatures(void **state)
 {
 	static const char text[] =
-		"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n"
-		"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,\"command\":\"c\"}\n"
-		"{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n"
-		"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"
-		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"
+		ONE_THREAD
 		"{\"ev\":\"units\",\"first\":1,\"rows\":[" UNIT(0, 0, "f", "i", 2000, "/a.py") "," UNIT(
 			1, 0, "g", "i", 2100, "/a.py") "," UNIT(2, 0, "f", "d", 2200, "/a.py") "]}\n"
 		SAMPLE(2100, 0, 1) SAMPLE(2200, 0, 2) SAMPLE(2300, 0, 3) SAMPLE(2400, 0, 3)
@@ -411,11 +414,7 @@ static void functions_of_all_signatures(void **state)
 static void left_by_an_exception(void **state)
 {
 	static const char text[] =
-		"{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n"
-		"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,\"command\":\"c\"}\n"
-		"{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n"
-		"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"
-		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"
+		ONE_THREAD
 		"{\"ev\":\"units\",\"first\":1,\"rows\":[" ROW(0, 0, "f", "i", 1000) "," ROW(1, 1, "phase_0", "", 1000) "," ROW(
 			2, 0, "g", "i", 20001000) "," ROW(3, 1, "phase_0", "", 20001000) "]}\n"
 		TOOK(20001000, 2, 20000000) TOOK(25001000, 4, 5000000)
