@@ -27,9 +27,11 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
-TARGETS = ["chains", "recursion", "generated", "generators", "resting"]
+TARGETS = ["chains", "recursion", "calls", "generated", "generators", "resting"]
 # compile() takes nearly all of the time of `generated`: of the rest only what is most is sure to be seen.
 SHARE = collections.defaultdict(lambda: 0.02, generated=0.1)
+# gcc's builds of 3.12 put a frame in front before they link it, too, and such a one is told by nothing that a walk looks at: docs/sampler.md.
+LEFT_OUT = {("3.12", "calls")}
 SLACK = collections.defaultdict(lambda: 10, generated=300)
 GENERATED = re.compile(r"^([abc])_(\d+)$")
 
@@ -110,10 +112,13 @@ class Source:
             [python, "-c", POSITIONS, path]))}
         text = open(path).read()
         self.calls = collections.defaultdict(set)
+        self.for_good = set()
         for number, line in enumerate(text.splitlines(), 1):
             mark = re.search(r"# call: ([^(]*)", line)
             if mark:
                 self.calls[number] = set(mark.group(1).split())
+                if line.endswith("(for good)"):
+                    self.for_good.add(number)
         self.functions = {}
         self.short = collections.defaultdict(list)
         self._walk(ast.parse(text), "")
@@ -176,6 +181,8 @@ def problem(source, frames):
             continue  # an instruction that has no line, as co_positions() says
         if not first <= line <= last and not (name == "<module>" and line == 0):
             return "%s at line %d, but it spans %d-%d" % (name, line, first, last)
+        if not inner and line in source.for_good:
+            return "%s line %d, and nothing in it" % (name, line)
         if inner:
             allowed = source.calls.get(line, set())
             if inner[1] == "<string>":
@@ -310,7 +317,7 @@ def main():
     for name, python in pythons:
         if args.names and name not in args.names:
             continue
-        for target in args.only or TARGETS:
+        for target in args.only or [t for t in TARGETS if (".".join(name.split(".")[:2]), t) not in LEFT_OUT]:
             try:
                 ok = run(name, python, target, args.samples, args.rate, args.keep)
             except (subprocess.SubprocessError, AssertionError) as e:

@@ -109,7 +109,7 @@ class Told:
     def begin_epoch(self):
         self.tids, self.ids = {}, [0]  # the epoch's -> a tid; a place in self.units
         self.functions, self.frames, self.stacks = [], [], [None]
-        self.before_epoch, self.lock_of = len(self.units), {0: False}
+        self.before_epoch, self.gone_on, self.lock_of = len(self.units), set(), {0: False}
 
     def add(self, row):
         unit = {"parent": self.ids[row[0]], "thread": self.tids[row[1]], "kind": row[2], "name": row[4], "signature": row[5],
@@ -117,7 +117,8 @@ class Told:
                 "ticks": 0}
         same = ("parent", "thread", "kind", "name", "signature")
         for i in range(self.before_epoch - 1, 0, -1):
-            if not self.units[i]["end"] and all(unit[key] == self.units[i][key] for key in same):
+            if not self.units[i]["end"] and i not in self.gone_on and all(unit[key] == self.units[i][key] for key in same):
+                self.gone_on.add(i)
                 self.ids.append(i)
                 return
         self.ids.append(len(self.units))

@@ -131,7 +131,7 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 			walk->loss = 0; /* py_walk_one says it */
 	}
 	offset = *(const py_word64 *)(raw + (l->frame_lasti & 127)) - code - l->code_instructions;
-	if (!key || n >= RECORD_PY_FRAMES_MAX || ((__s32)offset < 0 && !n && !flags)) /* py_stale_caller */
+	if (!key || n >= RECORD_PY_FRAMES_MAX || ((__s32)offset < 0 && !n && !flags)) /* py_calls */
 		return WARM_OTHER;
 	to = n; /* as in py_walk_hot */
 	host_barrier(to);
@@ -188,6 +188,8 @@ PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, stru
 
 	if (!walk || !image || !out)
 		return 0;
+	if (which != PY_WALK_ON)
+		walk->called = 0;
 	if (which == PY_WALK_FIRST) {
 		py_find_tstates(walk, image);
 		if (!walk->n_tstates || walk->loss)

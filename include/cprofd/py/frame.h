@@ -122,16 +122,66 @@ HOST_INLINE void py_put_entry(struct py_out *out, __u32 n)
 		out->frames[last].flags |= PY_FRAME_ENTRY;
 }
 
+/* What gi_frame_state says of a generator at rest (Include/internal/pycore_frame.h, enum _framestate):
+ * FRAME_SUSPENDED -1, FRAME_CREATED -2, FRAME_COMPLETED 1, FRAME_CLEARED 4; FRAME_EXECUTING is 0. */
+#define PY_STATE_SUSPENDED 0xffu
+#define PY_OWNER_GENERATOR 1u /* FRAME_OWNED_BY_GENERATOR */
+/* From gi_iframe back to gi_frame_state in PyGenObject: four bytes of padding lie between them
+ * (Include/cpython/genobject.h, 3.11). */
+#define PY_STATE_BEFORE_FRAME 5u
+
+/* 3.11: may the frame at `frame` be what calls walk->called? That one has run nothing and is no entry: an eval loop calls it, or
+ * enters with it and has yet to write its is_entry; and its `previous` may be of a call before at the same place, for builds differ
+ * in whether they write that before they put it in front. It was put where its caller's frame ends: after its locals and its
+ * stack, whose sizes lie on either side of co_firstlineno (Include/cpython/code.h). A generator's frame lies elsewhere, and a new
+ * chunk's first frame is above none: of these is known that they have begun and run, and have not returned. */
+enum py_calls { PY_CALLS_NOT, PY_CALLS_PERHAPS, PY_CALLS };
+#define PY_CHUNK_HEAD 32u /* of struct _stack_chunk; the thread's first frame is a word further on (Python/pystate.c, 3.11) */
+#define PY_RETURN_VALUE_311 83u
+#define PY_NOT_BEGUN -2 /* _PyFrame_InitializeSpecials */
+PY_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 frame)
+{
+	const struct py_layout *l;
+	__u64 code = 0, pointer = 0;
+	__u32 sizes[3] = {}; /* co_stacksize, co_firstlineno, co_nlocalsplus */
+	__u16 instruction = 0;
+	__u8 owner = 0, state = PY_STATE_SUSPENDED;
+
+	if (!walk || !image)
+		return PY_CALLS_NOT;
+	l = &image->layout;
+	if (py_read64(walk, frame + l->frame_code, &code) || py_read64(walk, frame + l->frame_lasti, &pointer) ||
+	    pointer < code + l->code_instructions || host_read(&instruction, sizeof(instruction), pointer) ||
+	    instruction == PY_RETURN_VALUE_311 || host_read(&owner, sizeof(owner), frame + l->frame_owner))
+		return PY_CALLS_NOT;
+	if (owner == PY_OWNER_GENERATOR)
+		return !host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) && !state ? PY_CALLS_PERHAPS : PY_CALLS_NOT;
+	if (walk->called - walk->chunk < PY_CHUNK_HEAD)
+		return PY_CALLS_PERHAPS;
+	if (host_read(sizes, sizeof(sizes), code + l->code_firstlineno - 4) ||
+	    frame + l->frame_locals + 8 * ((__u64)sizes[0] + sizes[2]) != walk->called)
+		return PY_CALLS_NOT;
+	return PY_CALLS;
+}
+
 /* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
  * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, often a frame that was
  * there before, and the truth is that the call has not begun. Goes back to the caller's frame; 0 when
- * there is none to go to. */
+ * there is none to go to. Not of a frame that may be one which an eval loop calls: that has frames of its loop below it. Registers
+ * tell (py_repair_called). */
 HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
 {
 	__u64 frame;
 
 	if (!walk->caller)
 		return 0;
+	if (walk->called) {
+		walk->loss = LOSS_FRAME_HALF;
+		walk->caller = 0;
+		walk->frame = 0;
+		walk->n = 0;
+		return 1;
+	}
 	if (py_read64(walk, walk->caller + l->cframe_current_frame, &frame) || !frame) {
 		walk->loss = LOSS_FRAME_HALF;
 		walk->caller = 0;
@@ -161,27 +211,6 @@ HOST_INLINE int py_unlinked(struct py_walk *walk, const struct py_layout *l, __u
 	return py_uncall(walk, l);
 }
 
-/* 3.11: the innermost frame, at `at`, has run nothing and is no entry: an eval loop called it, or enters with it and
- * has yet to write its is_entry and previous. Then what lies there is of a call before at the same place, and may
- * be a frame that has returned and is being destroyed. Who calls from within the eval loop has an instruction pointer at the end of
- * the call's inline cache; who has returned, at its RETURN_VALUE. */
-#define PY_RETURN_VALUE_311 83u
-HOST_INLINE int py_stale_caller(struct py_walk *walk, const struct py_layout *l, __u64 back)
-{
-	__u16 instruction = 0;
-	__u64 pointer = 0;
-
-	return !py_read64(walk, back + l->frame_lasti, &pointer) &&
-	       !host_read(&instruction, sizeof(instruction), pointer) && instruction == PY_RETURN_VALUE_311;
-}
-
-/* What gi_frame_state says of a generator at rest (Include/internal/pycore_frame.h, enum _framestate):
- * FRAME_SUSPENDED -1, FRAME_CREATED -2, FRAME_COMPLETED 1, FRAME_CLEARED 4; FRAME_EXECUTING is 0. */
-#define PY_STATE_SUSPENDED 0xffu
-/* From gi_iframe back to gi_frame_state in PyGenObject: four bytes of padding lie between them
- * (Include/cpython/genobject.h, 3.11). */
-#define PY_STATE_BEFORE_FRAME 5u
-
 /* 3.11: the state of the innermost frame if it is a generator's that does not run, else 0. gen_send_ex2
  * (Objects/genobject.c) sets FRAME_EXECUTING before the eval loop is entered, so such a frame has just
  * yielded, lies in front of a call that has not begun (py_uncall), or is put there by _gen_throw. */
@@ -190,7 +219,7 @@ HOST_INLINE __u8 py_rests(struct py_walk *walk, const struct py_layout *l, __u32
 	__u8 state = 0;
 
 	if (l->frame_is_entry == PY_ABSENT || !walk->caller ||
-	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) != 1 ||
+	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) != PY_OWNER_GENERATOR ||
 	    host_read(&state, 1, walk->frame - PY_STATE_BEFORE_FRAME))
 		return 0;
 	return state;
@@ -290,7 +319,9 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 			return 0;
 		if (walk->closed)
 			flags = PY_FRAME_ENTRY;
-		else if (n == 0 && offset < 0 && back && py_stale_caller(walk, l, back) && py_uncall(walk, l))
+		else if (n == 0 && offset == PY_NOT_BEGUN && py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) != PY_OWNER_GENERATOR)
+			walk->called = walk->frame;
+		if (walk->called == walk->frame && !py_calls(walk, image, back) && py_uncall(walk, l))
 			return 0;
 	}
 	if (!py_put(walk, out, key, offset, flags)) {

@@ -105,6 +105,47 @@ HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
 	return 1;
 }
 
+/* A register as the frame that calls the one in front. walk->leaf is what the eval loop's caller runs: a generator enters a loop from
+ * there, and without a loop's frame in a register it is that caller who enters one. */
+HOST_LOOP_FN long py_repair_call(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	__u64 frame, back;
+	__u8 owner;
+	int calls;
+
+	if (i >= 16)
+		return 1;
+	frame = walk->registers[i];
+	if (frame == walk->called || frame == walk->leaf || !py_is_frame(walk, c->image, frame, &back, &owner))
+		return 0;
+	calls = py_calls(walk, c->image, frame);
+	if (!calls || (owner == PY_OWNER_GENERATOR && back != walk->leaf))
+		return 0;
+	walk->frame = frame;
+	return calls == PY_CALLS;
+}
+
+/* The frame that calls walk->called, which an eval loop puts in front before or after it links it to its own (3.11.7, CALL:
+ * mov %rdx,0xa8(%rsp) ... mov %rbp,0x30(%rdx)). The chain from there must end where the loop's caller is: py_unlinked. */
+HOST_INLINE int py_repair_called(struct py_walk_context *c)
+{
+	struct py_walk *walk = c->walk;
+	const struct py_tstate *t = &walk->tstates[walk->first & (PY_TSTATES_MAX - 1)];
+
+	if (!walk->called || py_read64(walk, t->caller + c->image->layout.cframe_current_frame, &walk->leaf))
+		return 0;
+	host_loop(16, py_repair_call, c);
+	walk->caller = t->caller;
+	walk->linked = t->linked;
+	if (!walk->frame && walk->leaf && py_calls(walk, c->image, walk->leaf)) {
+		walk->frame = walk->leaf;
+		walk->caller = 0;
+	}
+	return walk->frame != 0;
+}
+
 /* Some builds store in an order that leaves the innermost link in a register alone for an instant: a
  * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
  * before it knows its predecessor. 1 when walk->frame is that link, proven by a register. */
@@ -123,11 +164,19 @@ PY_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 		host_loop(16, py_repair_generator, &c);
 	} else if (image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || loss == LOSS_FRAME_HALF)) {
 		walk->n = 0; /* 3.11: a frame that is not linked is none that runs */
+		if (py_repair_called(&c)) {
+			walk->loss = LOSS_NONE;
+			walk->closed = 0;
+			return 1;
+		}
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].cframe;
 		host_loop(16, py_repair_cframe, &c);
 		if (!walk->frame && image->layout.frame_is_entry != PY_ABSENT)
 			host_loop(16, py_repair_entry, &c);
+		if (walk->frame && walk->called && py_calls(walk, image, walk->frame) != PY_CALLS)
+			walk->frame = 0;
 	}
+	walk->called = 0;
 	walk->loss = loss;
 	if (!walk->frame)
 		return 0;

@@ -86,6 +86,7 @@ struct py_walk {
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
 	__u64 chunk, top, caller, linked; /* of the thread state that is walked */
+	__u64 called;           /* 3.11: the innermost frame, if it has run nothing and is no entry, else 0 */
 	__u64 entered_from;     /* py_walk_hot: where the next entry frame must go back to */
 	__u64 window;           /* address of memory[0], 0: nothing read */
 	__u64 shims;            /* address of memory[PY_AT_SHIMS] */
