@@ -240,8 +240,9 @@ static __always_inline int walk_python(struct bpf_perf_event_data *ctx, struct t
 	walk->salt = py_mix(slot->thread.process_start, slot->thread.tgid | (__u64)slot->thread.exec << 32);
 	walk->hint = 0;
 	walk->hint_until = 0;
+	walk->repairs = !slot->in_kernel;
 	py_walk(walk, image, &slot->python);
-	if (walk->loss && walk->n < 2 && !slot->in_kernel) {
+	if (walk->repairs && walk->loss && walk->n < 2) {
 		__u32 i;
 
 		HOST_NO_UNROLL

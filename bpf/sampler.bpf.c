@@ -378,6 +378,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		walk->hint_cframe = hint->cframe;
 		walk->hint_caller = hint->caller;
 		walk->hint_shim = hint->shim;
+		walk->repairs = !off;
 		py_walk(walk, image, out);
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
@@ -390,7 +391,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		hint->shim = walk->shim;
 		if (gil && !off && image->gil && walk->n_tstates && gil_holder(image) == walk->tstates[0].address)
 			record->flags |= SAMPLE_GIL;
-		if (!off && walk->loss && walk->n < 2 && !(record->flags & SAMPLE_IN_KERNEL)) {
+		if (walk->repairs && walk->loss && walk->n < 2) {
 			fill_registers(walk->registers, task);
 			py_walk_repair(walk, image, out);
 		}

@@ -99,6 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	walk.hint = head.hint;
 	walk.hint_until = head.flags & 1 ? ~0ull : 0;
 	walk.salt = head.flags & 2 ? 0x9e3779b97f4a7c15ull : 0;
+	walk.repairs = head.flags >> 2 & 1;
 	host_reader_current = &bytes.reader;
 	/* Again, with what the walk before left: slots, the hint. */
 	for (i = 0; i < WALKS; i++) {

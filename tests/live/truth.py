@@ -30,8 +30,6 @@ CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGETS = ["chains", "recursion", "calls", "generated", "generators", "resting"]
 # compile() takes nearly all of the time of `generated`: of the rest only what is most is sure to be seen.
 SHARE = collections.defaultdict(lambda: 0.02, generated=0.1)
-# gcc's builds of 3.12 put a frame in front before they link it, too, and such a one is told by nothing that a walk looks at: docs/sampler.md.
-LEFT_OUT = {("3.12", "calls")}
 SLACK = collections.defaultdict(lambda: 10, generated=300)
 GENERATED = re.compile(r"^([abc])_(\d+)$")
 
@@ -317,7 +315,7 @@ def main():
     for name, python in pythons:
         if args.names and name not in args.names:
             continue
-        for target in args.only or [t for t in TARGETS if (".".join(name.split(".")[:2]), t) not in LEFT_OUT]:
+        for target in args.only or TARGETS:
             try:
                 ok = run(name, python, target, args.samples, args.rate, args.keep)
             except (subprocess.SubprocessError, AssertionError) as e:

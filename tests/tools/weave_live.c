@@ -46,6 +46,7 @@ static void walk_python(const struct image *image, const struct user_regs_struct
 
 	walk.fsbase = regs->fs_base;
 	walk.hint = walk.hint_until = 0;
+	walk.repairs = 1;
 	memcpy(walk.registers, values, sizeof(values));
 	for (round = 0; round < ROUNDS_MAX; round++) {
 		walk.now += PY_PROOF_NS / 2;

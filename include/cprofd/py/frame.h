@@ -130,14 +130,15 @@ HOST_INLINE void py_put_entry(struct py_out *out, __u32 n)
  * (Include/cpython/genobject.h, 3.11). */
 #define PY_STATE_BEFORE_FRAME 5u
 
-/* 3.11: may the frame at `frame` be what calls walk->called? That one has run nothing and is no entry: an eval loop calls it, or
+/* 3.11, 3.12: may the frame at `frame` be what calls walk->called? That one has run nothing and (3.11) is no entry: an eval loop calls it, or
  * enters with it and has yet to write its is_entry; and its `previous` may be of a call before at the same place, for builds differ
  * in whether they write that before they put it in front. It was put where its caller's frame ends: after its locals and its
  * stack, whose sizes lie on either side of co_firstlineno (Include/cpython/code.h). A generator's frame lies elsewhere, and a new
  * chunk's first frame is above none: of these is known that they have begun and run, and have not returned. */
 enum py_calls { PY_CALLS_NOT, PY_CALLS_PERHAPS, PY_CALLS };
 #define PY_CHUNK_HEAD 32u /* of struct _stack_chunk; the thread's first frame is a word further on (Python/pystate.c, 3.11) */
-#define PY_RETURN_VALUE_311 83u
+#define PY_RETURN_VALUE_311 83u /* and of 3.12 */
+#define PY_RETURN_CONST_312 121u /* its low byte; of 3.11 no instruction */
 #define PY_NOT_BEGUN -2 /* _PyFrame_InitializeSpecials */
 PY_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 frame)
 {
@@ -152,7 +153,7 @@ PY_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 fra
 	l = &image->layout;
 	if (py_read64(walk, frame + l->frame_code, &code) || py_read64(walk, frame + l->frame_lasti, &pointer) ||
 	    pointer < code + l->code_instructions || host_read(&instruction, sizeof(instruction), pointer) ||
-	    instruction == PY_RETURN_VALUE_311 || host_read(&owner, sizeof(owner), frame + l->frame_owner))
+	    instruction == PY_RETURN_VALUE_311 || (__u8)instruction == PY_RETURN_CONST_312 || host_read(&owner, sizeof(owner), frame + l->frame_owner))
 		return PY_CALLS_NOT;
 	if (owner == PY_OWNER_GENERATOR)
 		return !host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) && !state ? PY_CALLS_PERHAPS : PY_CALLS_NOT;
@@ -323,6 +324,12 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 			walk->called = walk->frame;
 		if (walk->called == walk->frame && !py_calls(walk, image, back) && py_uncall(walk, l))
 			return 0;
+	} else if (l->frames == PY_FRAMES_CFRAME && walk->repairs && n == 0 && offset == PY_NOT_BEGUN && walk->called != walk->frame &&
+		   py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) != PY_OWNER_GENERATOR) {
+		walk->called = walk->frame;
+		walk->loss = LOSS_FRAME_HALF; /* until registers tell: py_repair_inlined */
+		walk->frame = 0;
+		return 1;
 	}
 	if (!py_put(walk, out, key, offset, flags)) {
 		walk->loss = LOSS_FRAME_DEPTH;

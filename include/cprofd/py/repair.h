@@ -146,6 +146,103 @@ HOST_INLINE int py_repair_called(struct py_walk_context *c)
 	return walk->frame != 0;
 }
 
+/* 3.12: how many generators lie between `frame`, which is one, and `end`, each resumed by the next; 0: it is not so. */
+#define PY_RESUMED 8
+PY_APART int py_resumed(struct py_walk *walk, const struct image *image, __u64 frame, __u64 end)
+{
+	const struct py_layout *l;
+	__u8 owner, state;
+	int i;
+
+	if (!walk || !image)
+		return 0;
+	l = &image->layout;
+	HOST_NO_UNROLL
+	for (i = 1; i <= PY_RESUMED; i++) {
+		if (host_read(&owner, sizeof(owner), frame + l->frame_owner) || owner != PY_OWNER_GENERATOR ||
+		    host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) || state ||
+		    py_read64(walk, frame + l->frame_back, &frame))
+			return 0;
+		if (frame == end)
+			return i;
+	}
+	return 0;
+}
+
+struct py_inlined {
+	struct py_walk_context c;
+	__u64 resumed, placed, generator;
+	int generators;
+};
+
+HOST_LOOP_FN long py_repair_inlined_by(__u32 i, void *context)
+{
+	struct py_inlined *of = context;
+	struct py_walk *walk = of->c.walk;
+	__u64 frame, back;
+	int generators;
+	__u8 owner;
+
+	if (i >= 16)
+		return 1;
+	frame = walk->registers[i];
+	if (frame == walk->called || frame == walk->leaf || !py_is_frame(walk, of->c.image, frame, &back, &owner) ||
+	    owner >= of->c.image->layout.owner_native_first)
+		return 0;
+	generators = owner == PY_OWNER_GENERATOR ? py_resumed(walk, of->c.image, frame, walk->leaf) : 0;
+	if (generators > of->generators) {
+		of->generators = generators;
+		of->resumed = frame;
+	} else if (!generators && py_calls(walk, of->c.image, frame)) {
+		if (owner == PY_OWNER_GENERATOR)
+			of->generator = frame;
+		else
+			of->placed = frame;
+	}
+	return 0;
+}
+
+/* Is walk->leaf, to which walk->called is linked, what calls it? Of a shim: what called the eval loop. */
+HOST_INLINE int py_is_linked(struct py_walk *walk, const struct image *image)
+{
+	const struct py_layout *l = &image->layout;
+	__u64 frame = walk->leaf;
+	__u8 owner = 0;
+
+	if (host_read(&owner, sizeof(owner), frame + l->frame_owner))
+		return 0;
+	if (owner >= l->owner_native_first && py_read64(walk, frame + l->frame_back, &frame))
+		return 0;
+	return !frame || py_calls(walk, image, frame);
+}
+
+/* 3.12: an eval loop puts a frame in front before it links it to its own, too, and a generator runs in the loop of what resumes it, in a
+ * frame that lies elsewhere: so a link of a call before may end where the frame begins. A register that holds a generator which runs, and was resumed
+ * by what the link leads to, says that this one calls. Then the link, if its place is right; then registers; then what the eval loop's caller
+ * runs, which enters the loop with it. */
+HOST_INLINE int py_repair_inlined(const struct py_walk_context *c)
+{
+	struct py_inlined of = {.c = *c};
+	struct py_walk *walk = c->walk;
+	const struct py_tstate *t = &walk->tstates[walk->first & (PY_TSTATES_MAX - 1)];
+
+	if (py_read64(walk, walk->called + c->image->layout.frame_back, &walk->leaf))
+		return 0;
+	host_loop(16, py_repair_inlined_by, &of);
+	walk->frame = of.resumed		     ? of.resumed
+		      : py_is_linked(walk, c->image) ? walk->called
+		      : of.placed		     ? of.placed
+						     : of.generator;
+	walk->caller = t->caller;
+	walk->linked = t->linked;
+	if (!walk->frame && !py_read64(walk, t->caller + c->image->layout.cframe_current_frame, &walk->leaf) && walk->leaf &&
+	    py_calls(walk, c->image, walk->leaf)) {
+		walk->frame = walk->leaf;
+		walk->caller = 0;
+	}
+	return walk->frame != 0;
+}
+
 /* Some builds store in an order that leaves the innermost link in a register alone for an instant: a
  * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
  * before it knows its predecessor. 1 when walk->frame is that link, proven by a register. */
@@ -164,7 +261,7 @@ PY_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 		host_loop(16, py_repair_generator, &c);
 	} else if (image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || loss == LOSS_FRAME_HALF)) {
 		walk->n = 0; /* 3.11: a frame that is not linked is none that runs */
-		if (py_repair_called(&c)) {
+		if (walk->called && image->layout.frame_is_entry == PY_ABSENT ? py_repair_inlined(&c) : py_repair_called(&c)) {
 			walk->loss = LOSS_NONE;
 			walk->closed = 0;
 			return 1;

@@ -86,7 +86,7 @@ struct py_walk {
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
 	__u64 chunk, top, caller, linked; /* of the thread state that is walked */
-	__u64 called;           /* 3.11: the innermost frame, if it has run nothing and is no entry, else 0 */
+	__u64 called;           /* 3.11, 3.12: the innermost frame, if it has run nothing (3.11: and is no entry), else 0 */
 	__u64 entered_from;     /* py_walk_hot: where the next entry frame must go back to */
 	__u64 window;           /* address of memory[0], 0: nothing read */
 	__u64 shims;            /* address of memory[PY_AT_SHIMS] */
@@ -102,6 +102,7 @@ struct py_walk {
 	__u16 loss;             /* enum loss: where the walk was cut */
 	__u8 closed;            /* the last frame was an entry: the chain may end */
 	__u8 code_of_file;      /* of the code object proven last */
+	__u8 repairs;           /* in: who walks has the registers, and calls py_walk_repair() where a walk is cut */
 	__u32 searched;         /* thread states looked through */
 	struct py_tstate tstates[PY_TSTATES_MAX];
 	__u64 interp;
