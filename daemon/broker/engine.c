@@ -239,6 +239,11 @@ int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 		if (slot)
 			session__open_file(*slot, &engine->client, &request, &engine->files_stall, &reply);
 		break;
+	case BROKER_OPEN_PERF_MAP:
+		reply.message.kind = BROKER_PERF_MAP;
+		if (slot)
+			session__open_file(*slot, &engine->client, &request, &engine->maps_stall, &reply);
+		break;
 	case BROKER_OPEN_KALLSYMS:
 		reply.message.kind = BROKER_KALLSYMS;
 		if (slot)

@@ -17,6 +17,7 @@ struct engine {
 	bool stalled;          /* it does not read: it is not read from */
 	bool files_stall;      /* it asked for a file that did not open in time: it gets no more of them,
 				* as each could hold up the others so long */
+	bool maps_stall;       /* likewise a perf map */
 	uint32_t last_session;
 	struct session *sessions[BROKER_SESSIONS_MAX];
 };
