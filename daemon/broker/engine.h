@@ -33,7 +33,7 @@ int engine__give_client(struct engine *engine, int client, pid_t pid, const stru
 int engine__serve(struct engine *engine, struct spare *spare, bool verbose);
 
 /* Ends it with all of its sessions; its exit status. Without `now` it has two
- * seconds to end by itself once its channel is closed. */
+ * seconds to end by itself once its channel is closed. One that cannot be killed is left alone a second later. */
 int engine__end(struct engine *engine, bool now);
 
 #endif
