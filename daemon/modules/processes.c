@@ -318,6 +318,7 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 	modules_process__memory(process, mem, maps);
 	look(modules, process, now);
 	files__ask(modules);
+	jit_files__look(modules, process, now);
 	return process;
 }
 
@@ -335,6 +336,7 @@ static void close_files(struct modules_process *process)
 	if (process->maps >= 0)
 		close(process->maps);
 	process->mem.fd = process->maps = -1;
+	jit_files__close(process);
 }
 
 void modules__close_process(struct modules *modules, struct modules_process *process, uint64_t now)
@@ -356,6 +358,7 @@ static void free_process(struct modules *modules, struct modules_process *proces
 	modules->n_processes--;
 	close_files(process);
 	objects__free(modules, process, now);
+	jit_files__free(modules, process, now);
 	jit__free(process->jit);
 	free(process->code);
 	free(process);
