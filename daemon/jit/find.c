@@ -16,7 +16,7 @@ struct search {
 	uint32_t seen;
 	struct span row;
 	const struct object *object; /* NULL: none */
-	bool rival;             /* an older one can have been there, too */
+	bool rival;             /* another one can have been there, too */
 };
 
 static bool possible(const struct jit_life *life, uint64_t time)
@@ -40,6 +40,14 @@ static bool better_row(const struct span *a, const struct span *b, enum jit_sour
 	return a->seq > b->seq;
 }
 
+/* A line that was written once more. */
+static bool says_same(const struct search *s, const struct object *object, const struct span *row)
+{
+	return object->seen.source != JIT_SOURCE_GDB && row->start == s->row.start && row->size == s->row.size &&
+	       row->name != SPAN_NO_NAME && s->row.name != SPAN_NO_NAME &&
+	       !strcmp(object->names + row->name, s->object->names + s->row.name);
+}
+
 static bool consider(void *ctx, const struct span *row)
 {
 	struct search *s = ctx;
@@ -49,13 +57,13 @@ static bool consider(void *ctx, const struct span *row)
 		return false;
 	if (!object || !possible(&object->seen.life, s->time))
 		return true;
+	if (s->object && (s->object != object || object->seen.source == JIT_SOURCE_PERF_MAP) && !says_same(s, object, row))
+		s->rival = true;
 	if (s->object == object) {
 		if (better_row(row, &s->row, object->seen.source))
 			s->row = *row;
 		return true;
 	}
-	if (s->object)
-		s->rival = true;
 	if (!s->object || s->object->seen.id < object->seen.id) {
 		s->object = object;
 		s->row = *row;

@@ -321,6 +321,8 @@ void jit_files__look(struct modules *modules, struct modules_process *process, u
 bool jit_files__poll(struct modules *modules, struct modules_process *process, uint64_t now);
 /* Is all known that was written by the last poll? */
 bool jit_files__current(const struct modules_process *process);
+/* Was that file read since then? Where the process has none, what it knows is its parent's. */
+bool jit_files__known(const struct modules_process *process, enum jit_source source, uint64_t time);
 /* Is the perf map on its way? */
 bool jit_files__awaited(const struct modules_process *process);
 /* Somebody met code that nobody knows. */

@@ -122,7 +122,7 @@ static void drop(struct jit_file *file)
 {
 	if (file->fd >= 0 && file->owned)
 		close(file->fd);
-	*file = (struct jit_file){.fd = -1};
+	*file = (struct jit_file){.fd = -1, .id = file->id, .ended = file->ended};
 }
 
 /* Of its size and last change, as far as is known without asking its file system, which may not answer. 0: not known. */
@@ -327,6 +327,15 @@ bool jit_files__current(const struct modules_process *process)
 	const struct jit_files *files = process->files;
 
 	return !files || !((files->map.fd >= 0 && files->map.behind) || (files->dump.fd >= 0 && files->dump.behind));
+}
+
+bool jit_files__known(const struct modules_process *process, enum jit_source source, uint64_t time)
+{
+	const struct jit_file *file = !process->files		      ? NULL
+				      : source == JIT_SOURCE_PERF_MAP ? &process->files->map
+								      : &process->files->dump;
+
+	return !file || !file->id || time <= file->ended;
 }
 
 bool jit_files__awaited(const struct modules_process *process)

@@ -343,6 +343,7 @@ void modules__close_process(struct modules *modules, struct modules_process *pro
 {
 	if (process->closed)
 		return;
+	jit_files__poll(modules, process, now); /* its last words */
 	process->closed = now;
 	lists__drop(modules, process, now);
 	close_files(process);
