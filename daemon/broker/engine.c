@@ -19,6 +19,8 @@
 #include "broker/privileges.h"
 
 #define CHANNEL 3
+#define END_MS 2000
+#define KILLED_MS 1000
 _Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "the first that are kept");
 
 /* --- the child --- */
@@ -83,6 +85,8 @@ int engine__start(struct identity *client, int (*engine_main)(int channel), stru
 		int status = enter(pair[1], client, engine_main);
 
 		fflush(NULL);
+		/* A thread that a file system holds would keep them open: the channel, and the client's pipes. */
+		close_range(0, ~0u, 0);
 		_exit(status);
 	}
 	close(pair[1]);
@@ -239,6 +243,11 @@ int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 		if (slot)
 			session__open_file(*slot, &engine->client, &request, &engine->files_stall, &reply);
 		break;
+	case BROKER_OPEN_PERF_MAP:
+		reply.message.kind = BROKER_PERF_MAP;
+		if (slot)
+			session__open_file(*slot, &engine->client, &request, &engine->maps_stall, &reply);
+		break;
 	case BROKER_OPEN_KALLSYMS:
 		reply.message.kind = BROKER_KALLSYMS;
 		if (slot)
@@ -269,20 +278,50 @@ int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 	return err;
 }
 
-int engine__end(struct engine *engine, bool now)
+/* Killed, and still there: a read of a file system that does not answer holds a thread of theirs. What is more is reaped
+ * by nobody. */
+#define HELD_MAX 64u
+static pid_t held[HELD_MAX];
+static unsigned n_held;
+
+static void reap_held(void)
+{
+	unsigned i = n_held;
+
+	while (i-- > 0)
+		if (waitpid(held[i], NULL, WNOHANG))
+			held[i] = held[--n_held];
+}
+
+/* Its exit status as waitpid()'s, when it ended or was killed. */
+static int await(const struct engine *engine, bool now)
 {
 	struct pollfd ended = {.fd = engine->pidfd, .events = POLLIN};
-	int status = 0;
+	bool gone = engine->pidfd >= 0 && poll(&ended, 1, now ? 0 : END_MS) == 1;
+	int status = SIGKILL;
+
+	if (!gone) {
+		kill(engine->pid, SIGKILL);
+		gone = engine->pidfd < 0 || poll(&ended, 1, KILLED_MS) == 1;
+	}
+	while (gone && waitpid(engine->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!gone && n_held < HELD_MAX)
+		held[n_held++] = engine->pid;
+	return status;
+}
+
+int engine__end(struct engine *engine, bool now)
+{
+	int status;
 	size_t i;
 
+	reap_held();
 	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
 		session__free(engine->sessions[i]);
 	close(engine->channel);
 	/* With its channel closed it ends by itself, when it is well. */
-	if (engine->pidfd < 0 || poll(&ended, 1, now ? 0 : 2000) != 1)
-		kill(engine->pid, SIGKILL);
-	while (waitpid(engine->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	status = await(engine, now);
 	if (engine->pidfd >= 0)
 		close(engine->pidfd);
 	identity__free(&engine->client);

@@ -17,6 +17,7 @@ struct engine {
 	bool stalled;          /* it does not read: it is not read from */
 	bool files_stall;      /* it asked for a file that did not open in time: it gets no more of them,
 				* as each could hold up the others so long */
+	bool maps_stall;       /* likewise a perf map */
 	uint32_t last_session;
 	struct session *sessions[BROKER_SESSIONS_MAX];
 };
@@ -32,7 +33,7 @@ int engine__give_client(struct engine *engine, int client, pid_t pid, const stru
 int engine__serve(struct engine *engine, struct spare *spare, bool verbose);
 
 /* Ends it with all of its sessions; its exit status. Without `now` it has two
- * seconds to end by itself once its channel is closed. */
+ * seconds to end by itself once its channel is closed. One that cannot be killed is left alone a second later. */
 int engine__end(struct engine *engine, bool now);
 
 #endif

@@ -21,11 +21,13 @@
 
 #define DEBUG_ROOT "usr/lib/debug"
 
-/* A debug file that is to be opened. */
+/* A file that is to be opened by its path. */
 struct wanted {
+	int (*open)(const struct wanted *wanted, int *ret_fd);
 	pid_t pid;
-	const struct identity *client;
+	const struct identity *client; /* of a debug file */
 	const char *path;
+	const struct process_own *own; /* of a perf map */
 };
 
 static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve)
@@ -46,18 +48,53 @@ static bool has_branch(int folder, const char *path)
 	return !fstatat(folder, branch, &stat, AT_SYMLINK_NOFOLLOW);
 }
 
+static int open_root(pid_t pid)
+{
+	char path[64];
+	int root;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root < 0 ? -errno : root;
+}
+
+/* A file has the time of the last clock interrupt, which is as coarse as a tick at most. */
+static bool is_older(const struct stat *stat, uint64_t time)
+{
+	const uint64_t least = time - NS_PER_TICK;
+	const time_t seconds = (time_t)(least / 1000000000u);
+
+	return stat->st_mtim.tv_sec == seconds ? (uint64_t)stat->st_mtim.tv_nsec < least % 1000000000u
+					       : stat->st_mtim.tv_sec < seconds;
+}
+
+/* As in process__open_file(). `own`: it has to be this process's, and written since that began; NULL: anybody's. */
+static int open_regular(int handle, const struct process_own *own, int *ret_fd)
+{
+	struct stat stat;
+	char path[64];
+
+	if (fstat(handle, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode))
+		return -EINVAL;
+	if (own && stat.st_uid != own->uid)
+		return -EPERM;
+	if (own && is_older(&stat, own->began)) /* of one that had this pid before */
+		return -ESTALE;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+	*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
 /* In a process of its own, which gives its rights away. */
 static int open_debug(const struct wanted *wanted, int *ret_fd)
 {
 	const struct identity *client = wanted->client;
-	int root, folder, handle, err;
-	struct stat stat;
-	char path[64];
+	int root = open_root(wanted->pid), folder, handle, err;
 
-	snprintf(path, sizeof(path), "/proc/%d/root", wanted->pid);
-	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
-		return -errno;
+		return root;
 	if (client->uid)
 		err = privileges__become(client->uid, client->gid, client->groups, client->n_groups);
 	else
@@ -70,14 +107,27 @@ static int open_debug(const struct wanted *wanted, int *ret_fd)
 	handle = open_below(folder, wanted->path, 0, RESOLVE_BENEATH);
 	if (handle < 0)
 		return handle == -ENOENT && !has_branch(folder, wanted->path) ? -ENODEV : handle;
-	/* As in process__open_file(). */
-	if (fstat(handle, &stat))
-		return -errno;
-	if (!S_ISREG(stat.st_mode))
-		return -EINVAL;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
-	*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return *ret_fd < 0 ? -errno : 0;
+	return open_regular(handle, NULL, ret_fd);
+}
+
+/* Likewise. /tmp may be a link to another folder; the file may not. */
+static int open_perf_map(const struct wanted *wanted, int *ret_fd)
+{
+	const struct process_own *own = wanted->own;
+	int root = open_root(wanted->pid), folder, handle, err;
+	char name[32];
+
+	if (root < 0)
+		return root;
+	err = privileges__become(own->uid, own->gid, NULL, 0);
+	if (err)
+		return err;
+	folder = open_below(root, "tmp", O_DIRECTORY, RESOLVE_IN_ROOT);
+	if (folder < 0)
+		return folder;
+	snprintf(name, sizeof(name), "perf-%d.map", own->pid);
+	handle = open_below(folder, name, O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	return handle < 0 ? handle : open_regular(handle, own, ret_fd);
 }
 
 /* The opener: a process with nothing but its socket, so that no event, program or channel of the broker lives on
@@ -108,15 +158,15 @@ static void __attribute__((noreturn)) serve(int socket)
 	}
 }
 
-/* The same for one debug file: with the rights of the client alone. */
-static void __attribute__((noreturn)) serve_debug(int socket, const struct wanted *wanted)
+/* The same for one file that is named by its path: with the rights of somebody else alone. */
+static void __attribute__((noreturn)) serve_one(int socket, const struct wanted *wanted)
 {
 	struct broker_message message = {.kind = BROKER_FILE};
 	int fd = -1, err;
 
 	if (dup2(socket, 0) < 0 || close_range(1, ~0u, 0))
 		_exit(1);
-	err = open_debug(wanted, &fd);
+	err = wanted->open(wanted, &fd);
 	message.error_errno = -err;
 	_exit(broker__send(0, &message, &fd, err ? 0 : 1) ? 1 : 0);
 }
@@ -132,7 +182,7 @@ static int start_opener(int socket, const struct wanted *wanted)
 	if (!between) {
 		second = fork();
 		if (!second && wanted)
-			serve_debug(socket, wanted);
+			serve_one(socket, wanted);
 		if (!second)
 			serve(socket);
 		_exit(second < 0 ? errno : 0);
@@ -143,7 +193,7 @@ static int start_opener(int socket, const struct wanted *wanted)
 	return !WIFEXITED(status) ? -ECHILD : -WEXITSTATUS(status);
 }
 
-/* Its socket, or -errno. `wanted`: it is for this debug file alone. */
+/* Its socket, or -errno. `wanted`: it is for this file alone. */
 static int new_opener(const struct wanted *wanted)
 {
 	int pair[2], err;
@@ -218,11 +268,24 @@ int file__open_mapped(pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
 	return err;
 }
 
-int file__open_debug(pid_t pid, const struct identity *client, const char *path, int *ret_fd)
+static int open_one(const struct wanted *wanted, int *ret_fd)
 {
-	const struct wanted wanted = {.pid = pid, .client = client, .path = path};
-	_cleanup_close_ int socket = new_opener(&wanted);
+	_cleanup_close_ int socket = new_opener(wanted);
 	bool answered;
 
 	return socket < 0 ? socket : take_file(socket, &answered, ret_fd);
+}
+
+int file__open_debug(pid_t pid, const struct identity *client, const char *path, int *ret_fd)
+{
+	const struct wanted wanted = {.open = open_debug, .pid = pid, .client = client, .path = path};
+
+	return open_one(&wanted, ret_fd);
+}
+
+int file__open_perf_map(pid_t pid, const struct process_own *own, int *ret_fd)
+{
+	const struct wanted wanted = {.open = open_perf_map, .pid = pid, .own = own};
+
+	return open_one(&wanted, ret_fd);
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "broker/authorise.h"
+#include "broker/process.h"
 
 #define FILE_OPEN_MS 500
 
@@ -19,5 +20,9 @@ int file__open_mapped(pid_t pid, uint64_t start, uint64_t end, int *ret_fd);
  * uid 0): who made that root may have put anything there. Links may not lead out of that folder. Within
  * FILE_OPEN_MS likewise. -ENODEV: there is no such folder, or it lacks what `path` begins with. */
 int file__open_debug(pid_t pid, const struct identity *client, const char *path, int *ret_fd);
+
+/* /tmp/perf-PID.map in the root of a process, by its own number, with no more rights than its own: a regular file
+ * that belongs to its user, is no link, and was written to since the process began. Within FILE_OPEN_MS likewise. */
+int file__open_perf_map(pid_t pid, const struct process_own *own, int *ret_fd);
 
 #endif

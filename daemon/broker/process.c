@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -71,6 +72,40 @@ int process__stat(pid_t pid, struct process_stat *ret)
 		}
 	}
 	return -EPROTO;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+int process__own(pid_t pid, const struct process_stat *stat, struct process_own *ret)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t capacity = 0;
+	unsigned found = 0;
+	char path[64];
+	char *last;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return errno == ENOENT ? -ESRCH : -errno;
+	ret->began = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + stat->start_ticks * NS_PER_TICK;
+	/* A name has no line's end in it here: the kernel writes \n. */
+	while (getline(&line, &capacity, file) > 0) {
+		if (sscanf(line, "Uid:\t%*u\t%u", &ret->uid) == 1) /* real, effective, .. */
+			found |= 1;
+		else if (sscanf(line, "Gid:\t%*u\t%u", &ret->gid) == 1)
+			found |= 2;
+		else if (!strncmp(line, "NStgid:", 7) && (last = strrchr(line, '\t')) && (ret->pid = atoi(last + 1)) > 0)
+			found |= 4; /* the innermost is the last */
+	}
+	return found == 7 ? 0 : -ESRCH;
 }
 
 static int open_of(pid_t pid, const char *name, int *ret_fd)

@@ -9,6 +9,8 @@
 
 #include "broker/broker.h"
 
+#define NS_PER_TICK 10000000ull /* USER_HZ is 100 on every machine */
+
 struct process_stat {
 	char state;           /* 'R', 'S', 'Z'... */
 	pid_t parent;
@@ -20,6 +22,15 @@ struct process_stat {
 
 /* -ESRCH: no such process. */
 int process__stat(pid_t pid, struct process_stat *ret);
+
+/* Who it is to itself: its pid in its innermost PID namespace, and whose rights it has. */
+struct process_own {
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+	uint64_t began; /* CLOCK_REALTIME ns, as that clock goes now; less than a tick too early */
+};
+int process__own(pid_t pid, const struct process_stat *stat, struct process_own *ret);
 
 /* What is kept of a process: all refer to this one process and this one image
  * of it, whatever becomes of the pid. */

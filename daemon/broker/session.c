@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "broker/file.h"
 
-#define NS_PER_TICK 10000000ull /* USER_HZ is 100 on every machine */
 
 void reply__fail(struct reply *reply, enum broker_error error, int err)
 {
@@ -272,13 +271,26 @@ void session__open_process(struct session *session, const struct identity *clien
 		tell_process(reply, pid, &stat, &fds);
 }
 
-static int open_file(const struct broker_message *request, const struct identity *client, bool *stalled,
-		     int *ret_fd)
+static int open_perf_map(pid_t pid, const struct process_stat *stat, uint32_t *ret_own, int *ret_fd)
+{
+	struct process_own own;
+	int err = process__own(pid, stat, &own);
+
+	if (err)
+		return err;
+	*ret_own = (uint32_t)own.pid;
+	return file__open_perf_map(pid, &own, ret_fd);
+}
+
+static int open_file(const struct broker_message *request, const struct identity *client,
+		     const struct process_stat *stat, bool *stalled, uint32_t *ret_own, int *ret_fd)
 {
 	int err;
 
 	if (*stalled)
 		err = -ETIMEDOUT;
+	else if (request->kind == BROKER_OPEN_PERF_MAP)
+		err = open_perf_map(request->pid, stat, ret_own, ret_fd);
 	else if (request->kind == BROKER_OPEN_DEBUG)
 		err = file__open_debug(request->pid, client, request->debug_path, ret_fd);
 	else
@@ -306,7 +318,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	}
 	err = open_authorised(pid, client, &fds, &stat);
 	if (!err)
-		err = open_file(request, client, stalled, &fd);
+		err = open_file(request, client, &stat, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
 		err = process__unchanged(pid, &fds, &stat);
 	process__close(&fds);

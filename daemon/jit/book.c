@@ -71,6 +71,11 @@ size_t jit__bytes(const struct jit *jit)
 	return bytes;
 }
 
+void jit__file_ended(struct jit *jit, enum jit_source source, uint64_t time)
+{
+	*(source == JIT_SOURCE_PERF_MAP ? &jit->perf_map.ended : &jit->dump.ended) = time;
+}
+
 /* The first object whose id is not less. */
 static uint32_t lower(const struct jit *jit, uint32_t id)
 {
@@ -134,6 +139,42 @@ static bool end_older(void *ctx, const struct span *span)
 	return true;
 }
 
+void book__replaced(struct jit *jit, uint64_t start, uint64_t end)
+{
+	jit->replaced[jit->n_replaced++ % JIT_REPLACED_MAX] = (struct jit_range){start, end};
+}
+
+uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct jit_range *ret)
+{
+	uint64_t from = *cursor;
+	uint32_t n = 0;
+
+	*cursor = jit->n_replaced;
+	if (jit->n_replaced - from > JIT_REPLACED_MAX)
+		return UINT32_MAX;
+	for (; from < jit->n_replaced; from++)
+		ret[n++] = jit->replaced[from % JIT_REPLACED_MAX];
+	return n;
+}
+
+bool jit__has_trampolines(const struct jit *jit)
+{
+	return jit->trampolines;
+}
+
+struct taking {
+	uint32_t object;
+	bool taken;
+};
+
+static bool is_others(void *ctx, const struct span *span)
+{
+	struct taking *taking = ctx;
+
+	taking->taken = span->object != taking->object || span->name != SPAN_NO_NAME;
+	return !taking->taken;
+}
+
 static bool lives_there(void *ctx, const struct span *span)
 {
 	struct overlapping *o = ctx;
@@ -170,7 +211,13 @@ const struct jit_reach *jit__reach(const struct jit *jit)
 
 static int add_row(struct jit *jit, enum jit_source source, const struct span *row)
 {
+	struct taking taking = {.object = row->object};
+
 	reach__add(&jit->reach, row->start, row->start + row->size);
+	if (source != JIT_SOURCE_GDB && row->name != SPAN_NO_NAME)
+		spans__each(&jit->spans[source], row->start, row->start + row->size, is_others, &taking);
+	if (taking.taken)
+		book__replaced(jit, row->start, row->start + row->size);
 	return spans__add(&jit->spans[source], row);
 }
 
@@ -192,6 +239,7 @@ static int add_rows(struct jit *jit, const struct jit_object *object, const stru
 		row.start = image->symbols[i].start;
 		row.size = image->symbols[i].size;
 		row.name = image->symbols[i].name;
+		jit->trampolines = jit->trampolines || is_trampoline(object->source, image->names + row.name);
 		row.seq = i;
 		err = add_row(jit, object->source, &row);
 		if (err)
@@ -216,6 +264,7 @@ int book__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 			.image_size = making->size,
 			.has_lines = image->has_lines,
 			.has_unwind = image->unwind.eh_frame != NULL,
+			.had_unwind = image->unwind.eh_frame != NULL,
 		},
 		.ranges = image->ranges,
 		.names = image->names,

@@ -1,5 +1,6 @@
 /* Which function was at an address at a time. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jit/internal.h"
@@ -15,7 +16,7 @@ struct search {
 	uint32_t seen;
 	struct span row;
 	const struct object *object; /* NULL: none */
-	bool rival;             /* an older one can have been there, too */
+	bool rival;             /* another one can have been there, too */
 };
 
 static bool possible(const struct jit_life *life, uint64_t time)
@@ -39,6 +40,14 @@ static bool better_row(const struct span *a, const struct span *b, enum jit_sour
 	return a->seq > b->seq;
 }
 
+/* A line that was written once more. */
+static bool says_same(const struct search *s, const struct object *object, const struct span *row)
+{
+	return object->seen.source != JIT_SOURCE_GDB && row->start == s->row.start && row->size == s->row.size &&
+	       row->name != SPAN_NO_NAME && s->row.name != SPAN_NO_NAME &&
+	       !strcmp(object->names + row->name, s->object->names + s->row.name);
+}
+
 static bool consider(void *ctx, const struct span *row)
 {
 	struct search *s = ctx;
@@ -48,13 +57,13 @@ static bool consider(void *ctx, const struct span *row)
 		return false;
 	if (!object || !possible(&object->seen.life, s->time))
 		return true;
+	if (s->object && (s->object != object || object->seen.source == JIT_SOURCE_PERF_MAP) && !says_same(s, object, row))
+		s->rival = true;
 	if (s->object == object) {
 		if (better_row(row, &s->row, object->seen.source))
 			s->row = *row;
 		return true;
 	}
-	if (s->object)
-		s->rival = true;
 	if (!s->object || s->object->seen.id < object->seen.id) {
 		s->object = object;
 		s->row = *row;
@@ -95,12 +104,6 @@ static bool search(const struct jit *jit, enum jit_source source, uint64_t pc, u
 	return ret->object != NULL;
 }
 
-/* CPython's Python/perf_trampoline.c writes "py::%s:%s". */
-static bool is_trampoline(enum jit_source source, const char *name)
-{
-	return name && source != JIT_SOURCE_GDB && !strncmp(name, "py::", 4);
-}
-
 /* A name is certain from the first look that saw the object to the last one; where a
  * JIT never drops anything, and for lack of a rival, also before and after. */
 static bool is_doubtful(const struct search *s)
@@ -124,6 +127,7 @@ static void fill(const struct search *s, struct jit_found *ret)
 	ret->source = s->object->seen.source;
 	ret->kind = is_trampoline(ret->source, ret->name) ? JIT_KIND_PY_TRAMPOLINE : JIT_KIND_CODE;
 	ret->object = s->object->seen.id;
+	ret->serial = ret->source == JIT_SOURCE_PERF_MAP ? s->row.seq : 0;
 	ret->maker = s->object->seen.maker;
 	ret->doubtful = is_doubtful(s);
 }
@@ -148,4 +152,62 @@ int jit__find(const struct jit *jit, uint64_t pc, uint64_t time_ns, struct jit_f
 			return 0;
 	}
 	return found ? 0 : -ENOENT;
+}
+
+/* --- functions of files --- */
+
+struct gathering {
+	struct jit_function *to;
+	uint64_t lo;
+	uint32_t n, max;
+};
+
+static bool gather(void *ctx, const struct span *row)
+{
+	struct gathering *g = ctx;
+
+	if (row->name == SPAN_NO_NAME || row->start < g->lo)
+		return true;
+	if (g->n < g->max)
+		g->to[g->n++] = (struct jit_function){row->start, row->size, row->object, row->seq, JIT_KIND_CODE};
+	return g->n < g->max;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct jit_function *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Is it what is there now? */
+static bool is_current(const struct jit *jit, struct jit_function *function)
+{
+	struct jit_found found;
+	int err = jit__find(jit, function->start, UINT64_MAX, &found);
+
+	function->kind = found.kind;
+	return !err && found.source != JIT_SOURCE_GDB &&
+	       found.object == function->object && found.start == function->start &&
+	       found.size == function->size &&
+	       (found.source != JIT_SOURCE_PERF_MAP || found.serial == function->serial);
+}
+
+uint32_t jit__functions(const struct jit *jit, uint64_t lo, uint64_t hi, struct jit_function *ret, uint32_t max)
+{
+	struct gathering g = {.to = ret, .lo = lo, .max = max};
+	uint32_t i, n = 0;
+
+	spans__each(&jit->spans[JIT_SOURCE_JITDUMP], lo, hi, gather, &g);
+	spans__each(&jit->spans[JIT_SOURCE_PERF_MAP], lo, hi, gather, &g);
+	qsort(ret, g.n, sizeof(*ret), by_start);
+	for (i = 0; i < g.n; i++) {
+		if (!is_current(jit, &ret[i]))
+			continue;
+		/* What begins within another one took the rest of its place, too. */
+		if (n && ret[i].start - ret[n - 1].start < ret[n - 1].size)
+			n--;
+		ret[n++] = ret[i];
+	}
+	return n;
 }

@@ -39,6 +39,7 @@ static int fork_object(struct jit *to, const struct jit *from, const struct obje
 	if (!fresh->ranges || !fresh->names || (object->unwind.eh_frame && !fresh->unwind.eh_frame))
 		return -ENOMEM;
 	fresh->seen.ranges = fresh->ranges;
+	fresh->seen.had_unwind = fresh->seen.has_unwind; /* else the parent took it, and has a table or will have */
 	fresh->seen.life.died_after = fresh->seen.life.died_by = 0;
 	if (object->list)
 		fresh->list = &to->lists[object->list - from->lists];
@@ -57,6 +58,7 @@ int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret)
 	to->next_id = jit->next_id;
 	to->maker = jit->maker;
 	to->reach = jit->reach;
+	to->trampolines = jit->trampolines;
 	to->capacity = jit->n_objects + ROOM;
 	to->objects = calloc(to->capacity, sizeof(*to->objects));
 	err = to->objects ? 0 : -ENOMEM;

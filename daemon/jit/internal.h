@@ -2,6 +2,8 @@
 #ifndef CPROFD_JIT_INTERNAL_H
 #define CPROFD_JIT_INTERNAL_H
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/slots.h"
@@ -58,7 +60,7 @@ struct list {
 
 struct perf_map {
 	struct buf line;        /* the half one */
-	uint64_t fed;           /* when bytes came the last time */
+	uint64_t ended;         /* all that was written by then was given */
 };
 
 struct jitdump {
@@ -67,7 +69,7 @@ struct jitdump {
 	bool began, closed;     /* the file's header was read; JIT_CODE_CLOSE came */
 	bool own_clock;         /* timestamps are of another clock: the time of reading is taken */
 	int error;
-	uint64_t fed;
+	uint64_t ended;
 	struct jit_unwind unwind; /* of the next load; address: not known yet */
 	uint64_t lines_of;      /* address that DEBUG_INFO came for, 0: none */
 };
@@ -84,6 +86,9 @@ struct jit {
 	struct list lists[JIT_DESCRIPTORS_MAX];
 	uint32_t n_lists;
 	struct hash_seed seed;
+	struct jit_range replaced[JIT_REPLACED_MAX]; /* the last ones, in a ring */
+	uint64_t n_replaced;    /* of all times */
+	bool trampolines;
 	struct perf_map perf_map;
 	struct jitdump dump;
 	uint64_t counts[JIT_COUNT_COUNT];
@@ -106,6 +111,13 @@ void book__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_
 /* It ended as a newer one took its place, and that one ended, too: if its entry is on
  * the list, it was registered again. */
 bool book__revived(const struct jit *jit, uint32_t id);
+/* CPython's Python/perf_trampoline.c writes "py::%s:%s". */
+static inline bool is_trampoline(enum jit_source source, const char *name)
+{
+	return name && source != JIT_SOURCE_GDB && !strncmp(name, "py::", 4);
+}
+
+void book__replaced(struct jit *jit, uint64_t start, uint64_t end);
 void book__recount(struct jit *jit); /* bytes of its objects */
 void book__free(struct jit *jit);
 

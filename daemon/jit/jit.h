@@ -95,17 +95,41 @@ int jit__poll(struct jit *jit, struct host_reader *memory, bool full);
  * anywhere. 0, -ENOMEM; a jitdump: -EBADMSG, -ENOTSUP: it can be read no further. --- */
 int jit__perf_map(struct jit *jit, const void *bytes, size_t len);
 int jit__jitdump(struct jit *jit, const void *bytes, size_t len);
+/* The file ended at `time` where the bytes that were given do: what comes later was written later. */
+void jit__file_ended(struct jit *jit, enum jit_source source, uint64_t time);
 /* The file was truncated, or is another one now: bytes begin anew. What is known stays. */
 void jit__perf_map_restart(struct jit *jit);
 void jit__jitdump_restart(struct jit *jit);
-
-/* --- the question --- */
+/* So many of the jitdump's next bytes, at most `most`, are code that nobody looks at: they are taken as given. */
+uint64_t jit__jitdump_skip(struct jit *jit, uint64_t most);
 
 enum jit_kind {
 	JIT_KIND_CODE,
 	JIT_KIND_PY_TRAMPOLINE, /* CPython -X perf: name is "py::QUALNAME:FILE"; it only calls the
 				 * interpreter, which has a frame of its own */
 };
+
+struct jit_range {
+	uint64_t start, end;
+};
+
+/* A function of one of these files. */
+struct jit_function {
+	uint64_t start, size;
+	uint32_t object, serial; /* as jit_found */
+	enum jit_kind kind;
+};
+/* Those that begin in [lo, hi), by address, and of which the beginning is theirs now (also where the list has one).
+ * At most `max`. */
+uint32_t jit__functions(const struct jit *jit, uint64_t lo, uint64_t hi, struct jit_function *ret, uint32_t max);
+/* Is one of them of kind JIT_KIND_PY_TRAMPOLINE? */
+bool jit__has_trampolines(const struct jit *jit);
+/* Where code of theirs was replaced since `*cursor`, which is moved on: at most JIT_REPLACED_MAX. UINT32_MAX: it was more,
+ * so it may have been anywhere. */
+#define JIT_REPLACED_MAX 256u
+uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct jit_range *ret);
+
+/* --- the question --- */
 
 struct jit_found {
 	const char *name;       /* as the JIT wrote it (mangled); any bytes but NUL. NULL: the
@@ -114,6 +138,7 @@ struct jit_found {
 	enum jit_source source;
 	enum jit_kind kind;
 	uint32_t object;
+	uint32_t serial;        /* in a perf map's object: several may have begun at one address */
 	uint32_t maker;
 	bool doubtful;          /* the time lies between two looks at the list, by a JIT that drops
 				 * objects: another one, perhaps never seen, can have been there */
@@ -124,10 +149,6 @@ struct jit_found {
 int jit__find(const struct jit *jit, uint64_t pc, uint64_t time_ns, struct jit_found *ret);
 
 /* --- objects: an ELF image of the list, a record of a jitdump, a batch of lines --- */
-
-struct jit_range {
-	uint64_t start, end;
-};
 
 /* It was not there at born_after, and it was at born_by; it was still there at
  * died_after, and not any more at died_by (0: it lives). */
@@ -147,6 +168,7 @@ struct jit_object {
 	uint64_t image, image_size; /* GDB: where the image lies in the target's memory */
 	bool has_lines;         /* GDB: .debug_line; JITDUMP: DEBUG_INFO came */
 	bool has_unwind;        /* unwind information is there to be taken */
+	bool had_unwind;        /* it is, or was */
 };
 
 /* The object with the smallest id >= `id`; NULL: none. */

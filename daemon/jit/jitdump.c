@@ -79,7 +79,9 @@ static int bad(struct jit *jit)
 
 static uint64_t time_of(const struct jit *jit, const struct prefix *prefix)
 {
-	return jit->dump.own_clock ? jit->clock() : prefix->timestamp;
+	uint64_t now = jit->clock();
+
+	return jit->dump.own_clock || prefix->timestamp > now ? now : prefix->timestamp;
 }
 
 /* One function as an object of its own: it moves and ends alone. */
@@ -90,7 +92,7 @@ static int add(struct jit *jit, const char *name, size_t name_len, uint64_t star
 	struct jit_image image = {.n_ranges = 1, .n_symbols = 1, .names_len = name_len + 1};
 	struct making making = {
 		.source = JIT_SOURCE_JITDUMP,
-		.life = {.born_after = dump->own_clock ? dump->fed : time, .born_by = time},
+		.life = {.born_after = dump->own_clock ? dump->ended : time, .born_by = time},
 		.image = &image,
 		.code_index = code_index,
 	};
@@ -181,7 +183,8 @@ static int take_move(struct jit *jit, const char *bytes, size_t len)
 	if (!name)
 		return -ENOMEM;
 	time = time_of(jit, &move.prefix);
-	book__end(jit, moving.object->seen.id, jit->dump.own_clock ? jit->dump.fed : time, time);
+	book__replaced(jit, moving.object->ranges[0].start, moving.object->ranges[0].end);
+	book__end(jit, moving.object->seen.id, jit->dump.own_clock ? jit->dump.ended : time, time);
 	return add(jit, name, strlen(name), move.new_code_addr, move.code_size, time,
 		   move.code_index);
 }
@@ -253,7 +256,7 @@ static int step(struct jit *jit, const char *bytes, size_t len, uint64_t *ret_to
 			return -EBADMSG;
 		if (head.version != 1)
 			return -ENOTSUP;
-		dump->own_clock = head.flags & FLAG_ARCH_TIMESTAMP;
+		dump->own_clock = head.flags & FLAG_ARCH_TIMESTAMP; /* its time is of any clock (CPython: of the epoch) */
 		dump->began = true;
 		*ret_total = head.total_size;
 		return 0;
@@ -326,13 +329,23 @@ int jit__jitdump(struct jit *jit, const void *bytes, size_t len)
 	err = feed(jit, bytes, len);
 	if (err != -ENOMEM)
 		jit->dump.error = err;
-	jit->dump.fed = jit->clock();
 	return err;
+}
+
+uint64_t jit__jitdump_skip(struct jit *jit, uint64_t most)
+{
+	uint64_t skip = jit->dump.skip < most ? jit->dump.skip : most;
+
+	jit->dump.skip -= skip;
+	return skip;
 }
 
 void jit__jitdump_restart(struct jit *jit)
 {
+	uint64_t ended = jit->dump.ended;
+
 	jitdump__free(&jit->dump);
+	jit->dump.ended = ended;
 }
 
 void jitdump__free(struct jitdump *dump)

@@ -160,7 +160,7 @@ static int half(struct perf_map *map, const char *bytes, size_t len)
 int jit__perf_map(struct jit *jit, const void *bytes, size_t len)
 {
 	struct perf_map *map = &jit->perf_map;
-	struct batch batch = {.born_after = map->fed, .born_by = jit->clock()};
+	struct batch batch = {.born_after = map->ended, .born_by = jit->clock()};
 	const char *at = bytes, *end = at + len, *newline;
 	int err = 0;
 
@@ -178,7 +178,6 @@ int jit__perf_map(struct jit *jit, const void *bytes, size_t len)
 	if (!err)
 		err = flush(jit, &batch);
 	jit_image__free(&batch.image);
-	map->fed = batch.born_by;
 	return err;
 }
 

@@ -264,13 +264,12 @@ uint64_t modules__steady(const struct modules *modules, const struct modules_pro
 	return answers << 20 ^ n;
 }
 
-uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
-				  uint32_t n, uint64_t time)
+static uint32_t trusted(const struct change *changes, uint32_t n_changes, const __u64 *pc, uint32_t n, uint64_t time)
 {
 	uint32_t i, k;
 
-	for (k = process->n_changes; k-- > 0;) {
-		const struct change *change = &process->changes[k];
+	for (k = n_changes; k-- > 0;) {
+		const struct change *change = &changes[k];
 
 		if (time < change->time || (change->known && time >= change->known))
 			continue;
@@ -282,4 +281,11 @@ uint32_t modules_process__trusted(const struct modules_process *process, const _
 		}
 	}
 	return n;
+}
+
+uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
+				  uint32_t n, uint64_t time)
+{
+	n = trusted(process->changes, process->n_changes, pc, n, time);
+	return process->files ? trusted(process->files->changes, process->files->n_changes, pc, n, time) : n;
 }

@@ -1,6 +1,7 @@
 /* Files: one for each that somebody maps code of. Who holds its descriptor knows that its inode is
  * given to no other file. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,6 +35,29 @@ static bool changed(const struct file *file)
 		stat.st_mtim.tv_nsec != file->mtime_ns);
 }
 
+/* perf's convention: jit-PID.dump. */
+static int32_t jitdump_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	int32_t pid;
+	int end = 0;
+
+	return slash && sscanf(slash, "/jit-%10d.dump%n", &pid, &end) == 1 && end && pid > 0 && !slash[end] ? pid : 0;
+}
+
+bool files__is_memory(const struct file *file)
+{
+	static const char *const names[] = {"/memfd:", "/dev/zero", "/SYSV", "/dev/shm/"};
+	bool memory = false;
+	unsigned i;
+
+	if (file->seen.state == MODULE_WAITS || file->segments.n || file->image)
+		return false;
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		memory |= !strncmp(file->seen.path, names[i], strlen(names[i]));
+	return memory;
+}
+
 static struct file *add(struct modules *modules, const struct mapping *mapping)
 {
 	struct file *file, **files;
@@ -54,6 +78,9 @@ static struct file *add(struct modules *modules, const struct mapping *mapping)
 	}
 	file->seen.id = ++modules->n_files;
 	file->fd = -1;
+	file->jitdump = jitdump_of(file->seen.path);
+	if (file->jitdump) /* its code lies elsewhere */
+		file->seen.state = MODULE_BARE;
 	file->major = mapping->major;
 	file->minor = mapping->minor;
 	file->inode = mapping->inode;
@@ -112,8 +139,10 @@ static void give(struct modules *modules, struct file *file)
 	struct job *job = calloc(1, sizeof(*job));
 
 	file->state = FILE_DONE;
-	if (!job)
+	if (!job || file->jitdump) {
+		free(job);
 		return;
+	}
 	*job = (struct job){.fd = file->fd,
 			    .tables = modules->tables,
 			    .descriptor = !file->image,

@@ -6,6 +6,17 @@
 
 #include "modules/internal.h"
 
+/* Of a file's names only those that are certain: it was read since that time, and no other line of the time is for the
+ * place. CPython's trampolines stay where they are. */
+static int find_jit(const struct modules_process *process, uint64_t pc, uint64_t time, struct jit_found *ret)
+{
+	int err = process->jit ? jit__find(process->jit, pc, time, ret) : -ENOENT;
+
+	if (err || ret->source == JIT_SOURCE_GDB || ret->kind == JIT_KIND_PY_TRAMPOLINE)
+		return err;
+	return ret->doubtful || !jit_files__known(process, ret->source, time) ? -ENOENT : 0;
+}
+
 int modules__find(struct modules *modules, const struct modules_process *process, uint64_t pc,
 		  uint64_t time, struct modules_found *ret)
 {
@@ -13,7 +24,7 @@ int modules__find(struct modules *modules, const struct modules_process *process
 	int err;
 
 	*ret = (struct modules_found){};
-	if (code && code->file) {
+	if (code && code->file && !(files__is_memory(code->file) && !find_jit(process, pc, time, &ret->object))) {
 		ret->module = &code->file->seen;
 		ret->interpreter = code->file == process->interpreter;
 		ret->steady = code < process->code + process->n;
@@ -26,8 +37,12 @@ int modules__find(struct modules *modules, const struct modules_process *process
 						: pc - code->start + code->offset;
 		return 0;
 	}
-	err = process->jit ? jit__find(process->jit, pc, time, &ret->object) : -ENOENT;
+	err = find_jit(process, pc, time, &ret->object);
+	if (err && code)
+		err = jit_tables__copy(process, pc, &ret->object);
 	ret->jit = !err;
+	if (err && code)
+		jit_files__miss(process, time);
 	return err && code ? 0 : err;
 }
 
@@ -119,11 +134,17 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 		    enum loss loss, uint64_t time)
 {
 	const struct code *code = processes__code(process, address_of(pc), time);
+	struct jit_found known;
 
 	if (loss == LOSS_NATIVE_PENDING && code && code->file)
 		files__want(modules, code->file);
 	if (loss == LOSS_NATIVE_PENDING && code && code->biased)
 		files__follow(modules, code->file, address_of(pc) - code->bias);
+	if (loss == LOSS_NATIVE_MAPPING && code) {
+		jit_tables__want(modules, process, address_of(pc));
+		if (!process->jit || jit__find(process->jit, address_of(pc), time, &known))
+			jit_files__miss(process, time);
+	}
 	if (loss == LOSS_NATIVE_MAPPING && !code && time > process->asked_for) {
 		process->asked_for = time;
 		process->look_soon |= !process->pause; /* later ones wait, while it finds nothing */

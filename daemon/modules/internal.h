@@ -4,6 +4,7 @@
 
 #include "modules/modules.h"
 #include "modules/segments.h"
+#include "modules/tail.h"
 #include "modules/worker.h"
 #include "target/maps.h"
 
@@ -41,6 +42,7 @@ struct file {
 	uint32_t n_places, follows; /* so often */
 	uint64_t follow_ns;
 	bool following, followed; /* a job runs; there is nothing left for one */
+	int32_t jitdump; /* it is jit-PID.dump of this one; 0: it is none */
 };
 
 /* An executable mapping. */
@@ -66,11 +68,6 @@ struct object {
 	struct placed_table table;
 };
 
-struct fd_reader {
-	struct host_reader reader;
-	int fd;
-};
-
 /* A file's code made room for something, as the kernel told it. */
 struct change {
 	uint64_t start, end;
@@ -79,6 +76,51 @@ struct change {
 	bool file;	/* code of a file lies there, or did */
 };
 #define CHANGES_MAX 64u
+
+/* A file that a JIT compiler writes. */
+struct jit_file {
+	int fd; /* < 0: there is none */
+	uint64_t id; /* of this opening */
+	bool owned;
+	uint64_t device, inode;
+	uint64_t offset; /* all before it was given to `jit` */
+	char last[16];	 /* a perf map: what lies before it; other bytes there: another file */
+	uint32_t n_last;
+	bool behind;  /* more is there */
+	uint64_t ended; /* all that was written by then was read */
+	uint64_t stamp, read_at; /* of its last change, as it was when it was read to its end */
+	bool removed; /* it has no name any more */
+	bool midline; /* it begins within a line */
+};
+
+/* Functions of such files that begin in STRETCH bytes of addresses, and have one table. */
+struct stretch {
+	uint64_t start;
+	struct jit_function *functions, *next; /* by address. next: of the table that is being made */
+	uint32_t n, n_next;
+	bool making;
+	uint64_t due; /* the next one not before */
+	struct placed_table table;
+};
+
+struct jit_files {
+	struct jit_file map, dump;
+	int32_t own; /* the process's own pid; 0: not known yet */
+	bool asked;
+	uint64_t asked_at, pause;
+	uint64_t wanted;   /* somebody met code that nobody knows, as of then */
+	uint64_t news;	   /* when something was read */
+	uint64_t replaced; /* jit__replaced() */
+	struct change changes[CHANGES_MAX]; /* code with a table that was replaced, the oldest first */
+	uint32_t n_changes;
+	struct stretch *stretches;
+	uint32_t n_stretches, capacity;
+};
+
+struct fd_reader {
+	struct host_reader reader;
+	int fd;
+};
 
 /* Room that was given away where no code was ever seen: most often it is no code's. */
 struct given {
@@ -123,8 +165,9 @@ struct modules_process {
 	uint64_t list_word, list_at; /* struct unwind_process.list; when it was published */
 	struct sharers *list_sharers;
 	uint64_t salt;
-	struct jit *jit; /* NULL: no list of a JIT's is known */
-	uint64_t polled; /* all that the JIT had registered by then is known */
+	struct jit *jit; /* NULL: no list and no file of a JIT's is known */
+	struct jit_files *files; /* NULL: it has no code of a JIT's */
+	uint64_t polled; /* all that the JIT had registered or written by then is known */
 	struct object *objects;
 	uint32_t n_objects, objects_capacity, next_object;
 };
@@ -163,6 +206,11 @@ struct modules {
 	struct pool pools[POOLS_MAX];
 	uint32_t n_pools;
 	bool pool_asked, pool_refused;
+	uint64_t map_asked; /* of which process the perf map is asked for; 0: none */
+	uint64_t last_jit_file;
+	struct tail *tail;  /* NULL: nothing was to be read yet */
+	int64_t bytes_left; /* to be read of such files; what a piece was too long is below 0 */
+	uint64_t bytes_at;  /* as of when */
 	struct job *homeless; /* done; their tables wait for a pool */
 	struct retired *retired;
 	uint64_t salts;
@@ -200,6 +248,8 @@ void files__follow(struct modules *modules, struct file *file, uint64_t place);
 void files__tick(struct modules *modules);
 /* 0, or -EAGAIN: no room for its table yet. */
 int files__done(struct modules *modules, struct job *job);
+/* Memory that can be mapped twice, and is no ELF file: a JIT's. */
+bool files__is_memory(const struct file *file);
 void files__free(struct modules *modules);
 
 /* --- processes.c --- */
@@ -263,6 +313,47 @@ void lists__drop(struct modules *modules, struct modules_process *process, uint6
 
 /* --- late.c --- */
 void late__free(struct modules *modules);
+
+/* --- jit_files.c: what JIT compilers write for perf --- */
+/* Looks for such files. */
+void jit_files__look(struct modules *modules, struct modules_process *process, uint64_t now);
+/* Reads on; true: there is news. */
+bool jit_files__poll(struct modules *modules, struct modules_process *process, uint64_t now);
+/* Is all known that was written by the last poll? */
+bool jit_files__current(const struct modules_process *process);
+/* Was that file read since then? Where the process has none, what it knows is its parent's. */
+bool jit_files__known(const struct modules_process *process, enum jit_source source, uint64_t time);
+/* Is the perf map on its way? */
+bool jit_files__awaited(const struct modules_process *process);
+/* Somebody met code that nobody knows. */
+void jit_files__miss(const struct modules_process *process, uint64_t time);
+void jit_files__close(struct modules_process *process);
+void jit_files__free(struct modules *modules, struct modules_process *process, uint64_t now);
+/* The process's `jit`, made if need be; NULL: no memory. */
+struct jit *jit_files__jit(struct modules_process *process);
+
+/* --- jit_tables.c: tables of what these files name --- */
+/* After news: trampolines are in every stack. */
+void jit_tables__prepare(struct modules *modules, struct modules_process *process);
+/* A walk stopped there. */
+void jit_tables__want(struct modules *modules, struct modules_process *process, uint64_t pc);
+/* May a table come that knows of it? */
+bool jit_tables__hopes(const struct modules_process *process, uint64_t pc);
+/* One of CPython's trampolines that no file names yet. -ENOENT */
+int jit_tables__copy(const struct modules_process *process, uint64_t pc, struct jit_found *ret);
+/* After news, of later than `since`: what was replaced has no table any more. */
+void jit_tables__replaced(struct modules_process *process, uint64_t since);
+/* The list that is published now knows of it. */
+void jit_tables__published(struct modules_process *process, uint64_t now);
+/* Their ranges at `time` (UINT64_MAX: now), at most jit_tables__count(). */
+uint32_t jit_tables__count(const struct modules_process *process);
+void jit_tables__put(struct modules *modules, const struct modules_process *process, uint64_t time, uint32_t module,
+		     struct unwind_placed *to, uint32_t *n, uint32_t max);
+/* 0, or -EAGAIN: no room yet. */
+int jit_tables__done(struct modules *modules, struct modules_process *process, struct job *job);
+void jit_tables__free(struct modules *modules, struct modules_process *process, uint64_t now);
+/* An object with its own unwind information, as an ELF image. -ENOENT: its code cannot be read. */
+int jit_tables__image(struct modules_process *process, const struct jit_object *object, void **ret, size_t *ret_size);
 
 /* --- objects.c: JIT compilers --- */
 void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now);

@@ -38,6 +38,8 @@ static bool is_same(const struct modules_process *process, uint64_t a, uint64_t 
 	for (i = 0; i < process->n_given; i++)
 		if (lies_between(process->given[i].time, low, high))
 			return false;
+	if (process->files && lies_between(process->files->news, low, high))
+		return false;
 	for (i = 0; i < process->n_objects; i++) {
 		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
 
@@ -116,9 +118,9 @@ void modules__walk(struct modules *modules, const struct modules_process *proces
 		late->walk.stack_at = stack->sp;
 		late->walk.stack = stack->bytes;
 		late->walk.stack_size = stack->size;
-		/* Each list is another process for the walk's caches. */
-		loss = walk__run(&late->walk, UNWIND_LIST(0, late->n, late->lists),
-				 late->lists * 0x9e3779b97f4a7c15ull, RECORD_NATIVE_FRAMES_MAX,
+		/* Each list is another process for the walk's caches, by the salt alone: the walk mixes a list's count of
+		 * changes into it, and the same number twice would be none. */
+		loss = walk__run(&late->walk, UNWIND_LIST(0, late->n, 0), late->lists * 0x9e3779b97f4a7c15ull, RECORD_NATIVE_FRAMES_MAX,
 				 put_frame, ret);
 	} else {
 		put_frame(ret, state);
@@ -167,6 +169,8 @@ bool modules__hopes(const struct modules *modules, const struct modules_process 
 			return true;
 		/* One of them may tell of the JIT. */
 		if (awaits_file(process) || (process->jit && process->polled <= time))
+			return true;
+		if (jit_files__awaited(process) || jit_tables__hopes(process, pc))
 			return true;
 	}
 	for (job = modules->homeless; job; job = job->next)

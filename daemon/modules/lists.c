@@ -7,7 +7,7 @@
 #include "modules/internal.h"
 
 /* Words of struct unwind_range.module that are no module's id. */
-#define OF_OBJECT 0x80000000u
+#define OF_OBJECT 0x80000000u /* + the object's; alone: of a file's functions */
 
 static void put_code(struct modules *modules, const struct code *code, struct unwind_placed *to,
 		     uint32_t *n)
@@ -106,6 +106,7 @@ static struct unwind_placed *gather(struct modules *modules, const struct module
 	struct unwind_placed *places;
 
 	*ret_n = 0;
+	max += jit_tables__count(process);
 	for (i = 0; i < process->n_objects; i++) {
 		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
 
@@ -117,11 +118,12 @@ static struct unwind_placed *gather(struct modules *modules, const struct module
 	if (!places)
 		return NULL;
 	for (i = 0; i < (time == NOW ? process->n : process->n + process->n_gone) && n < max; i++)
-		if (process->code[i].file &&
+		if (process->code[i].file && !files__is_memory(process->code[i].file) &&
 		    (time == NOW || was_there(process, &process->code[i], time)))
 			put_code(modules, &process->code[i], places, &n);
 	for (i = 0; i < process->n_objects && n < max; i++)
 		put_object(modules, process, &process->objects[i], time, places, &n, max);
+	jit_tables__put(modules, process, time, OF_OBJECT, places, &n, max);
 	*ret_n = sort(places, n);
 	return places;
 }
@@ -225,8 +227,10 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 		modules->counts.no_room++; /* tried again when older ones are given back */
 	else
 		process->dirty = false;
-	if (!process->dirty)
+	if (!process->dirty) {
 		changes__published(process, modules__clock());
+		jit_tables__published(process, modules__clock());
+	}
 	free(list);
 }
 

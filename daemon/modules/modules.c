@@ -37,6 +37,7 @@ struct modules *modules__free(struct modules *modules)
 	}
 	late__free(modules);
 	processes__free(modules);
+	tail__free(modules->tail);
 	files__free(modules);
 	room__free(modules);
 	free(modules);

@@ -30,11 +30,13 @@
 #define MODULES_POOL_BYTES (4u << 20) /* asked for at once, at least */
 
 /* What only the broker can do. One question of each kind is open at a time; its answer comes with
- * modules__file() or modules__pool(), also from within the call. */
+ * modules__file(), modules__pool() or modules__perf_map(), also from within the call. */
 struct modules_host {
 	/* The file behind this mapping. 0 or -errno: not asked. */
 	int (*open_file)(struct modules_host *self, int32_t pid, uint64_t start, uint64_t end);
 	int (*add_pool)(struct modules_host *self, uint64_t bytes);
+	/* /tmp/perf-PID.map, as the process knows it. */
+	int (*open_perf_map)(struct modules_host *self, int32_t pid);
 	/* NULL: it is forgotten. */
 	int (*set_process)(struct modules_host *self, const struct native_key *key,
 			   const struct unwind_process *process);
@@ -53,6 +55,8 @@ int modules__fd(const struct modules *modules);
 
 /* fd < 0: -errno. The fd is taken. */
 void modules__file(struct modules *modules, int fd);
+/* fd < 0: there is none. The fd is taken. `own`: the process's own pid; 0: not known. */
+void modules__perf_map(struct modules *modules, int fd, int32_t own);
 /* bytes 0: there will be none. The fd is taken. */
 void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t number);
 
@@ -182,6 +186,7 @@ struct modules_counts {
 	uint64_t table_bytes, pool_bytes;
 	uint64_t compiled_ns; /* time of the worker */
 	uint64_t reads;	      /* of maps */
+	uint64_t file_bytes;  /* of files that JIT compilers write */
 	uint64_t no_room;     /* tables and lists that found no place */
 };
 void modules__counts(const struct modules *modules, struct modules_counts *ret);

@@ -9,6 +9,7 @@
 
 #define IMAGE_MAX (16u << 20)
 #define OBJECTS_MAX 65536u
+#define GIVE_MAX 512u /* at once; the others wait for the next tick */
 
 /* The lists of the JITs that this process has mapped. */
 static void find_lists(struct modules_process *process)
@@ -21,9 +22,7 @@ static void find_lists(struct modules_process *process)
 		if (code->descriptor || !code->biased || !code->file->descriptor_at)
 			continue;
 		code->descriptor = true;
-		if (!process->jit && !jit__new(NULL, &process->jit))
-			jit__set_maker(process->jit, (uint32_t)process->id);
-		if (process->jit)
+		if (jit_files__jit(process))
 			jit__add_descriptor(process->jit, code->file->descriptor_at + code->bias);
 	}
 }
@@ -57,32 +56,48 @@ static void take_code(struct modules_process *process, char *image, uint64_t siz
 	}
 }
 
+static int registered(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size)
+{
+	void *image;
+
+	if ((!o->has_unwind && !o->n_symbols) || !o->image_size || o->image_size > IMAGE_MAX)
+		return -ENOENT;
+	image = malloc(o->image_size);
+	if (!image || process->mem.reader.read(&process->mem.reader, image, o->image_size, o->image)) {
+		free(image);
+		return -ENOENT;
+	}
+	take_code(process, image, o->image_size);
+	*ret = image;
+	*ret_size = o->image_size;
+	return 0;
+}
+
+static int of_lines(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size)
+{
+	return -ENOENT; /* jit_tables.c */
+}
+
+static int (*const images[])(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size) = {
+	[JIT_SOURCE_GDB] = registered, [JIT_SOURCE_JITDUMP] = jit_tables__image, [JIT_SOURCE_PERF_MAP] = of_lines};
+
 static void give(struct modules *modules, struct modules_process *process,
 		 const struct jit_object *o)
 {
 	struct job *job;
 
-	if (o->source != JIT_SOURCE_GDB || (!o->has_unwind && !o->n_symbols) || o->life.died_by ||
-	    !o->image_size || o->image_size > IMAGE_MAX || process->n_objects == OBJECTS_MAX)
+	if (o->life.died_by || process->n_objects == OBJECTS_MAX)
 		return;
 	job = calloc(1, sizeof(*job));
 	if (!job)
 		return;
 	*job = (struct job){.fd = -1,
-			    .bytes = malloc(o->image_size),
-			    .size = o->image_size,
 			    .tables = true,
 			    .rank = JOB_WANTED, /* it runs now, and is small */
 			    .object = o->id,
 			    .pid = process->pid,
 			    .process = process->id};
-	if (!job->bytes ||
-	    process->mem.reader.read(&process->mem.reader, job->bytes, job->size, o->image)) {
-		job__free(job);
-		return;
-	}
-	take_code(process, job->bytes, job->size);
-	if (worker__give(modules->worker, job))
+	if (images[o->source](process, o, &job->bytes, &job->size) || worker__give(modules->worker, job))
 		job__free(job);
 }
 
@@ -126,26 +141,41 @@ int objects__fork(struct modules_process *to, struct modules_process *from)
 	return err;
 }
 
-void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now)
+/* True: all were given. */
+static bool give_new(struct modules *modules, struct modules_process *process)
 {
 	const struct jit_object *o;
+	uint32_t given = 0;
+
+	for (; (o = jit__object(process->jit, process->next_object)); process->next_object = o->id + 1) {
+		if (process->inherited && has_table(process, o->id))
+			continue;
+		if (!process->inherited && given++ == GIVE_MAX)
+			return false;
+		give(modules, process, o);
+	}
+	return true;
+}
+
+void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	bool news, all;
 	int polled;
 
 	find_lists(process);
+	jit_files__look(modules, process, now);
+	news = jit_files__poll(modules, process, now);
 	if (!process->jit)
 		return;
 	polled = jit__poll(process->jit, &process->mem.reader, process->inherited);
-	if (polled >= 0)
+	all = !modules->tables || give_new(modules, process);
+	if (polled >= 0 && all && jit_files__current(process))
 		process->polled = now;
-	if (polled != 1 && !process->inherited)
+	news |= polled == 1 || process->inherited;
+	process->inherited = false;
+	if (!news)
 		return;
 	modules->answers++;
-	if (modules->tables)
-		for (; (o = jit__object(process->jit, process->next_object));
-		     process->next_object = o->id + 1)
-			if (!process->inherited || !has_table(process, o->id))
-				give(modules, process, o);
-	process->inherited = false;
 	objects__sweep(modules, process, now);
 }
 
@@ -156,7 +186,11 @@ int objects__done(struct modules *modules, struct job *job)
 
 	while (process && process->id != job->process)
 		process = process->next;
-	if (!process || process->closed || !job->table)
+	if (!process || process->closed)
+		return 0;
+	if (job->object == WORKER_STRETCH)
+		return jit_tables__done(modules, process, job);
+	if (!job->table)
 		return 0;
 	if (process->n_objects == process->objects_capacity) {
 		uint32_t capacity = process->objects_capacity ? process->objects_capacity * 2 : 64;

@@ -318,6 +318,7 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 	modules_process__memory(process, mem, maps);
 	look(modules, process, now);
 	files__ask(modules);
+	jit_files__look(modules, process, now);
 	return process;
 }
 
@@ -335,12 +336,14 @@ static void close_files(struct modules_process *process)
 	if (process->maps >= 0)
 		close(process->maps);
 	process->mem.fd = process->maps = -1;
+	jit_files__close(process);
 }
 
 void modules__close_process(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	if (process->closed)
 		return;
+	jit_files__poll(modules, process, now); /* its last words */
 	process->closed = now;
 	lists__drop(modules, process, now);
 	close_files(process);
@@ -356,6 +359,7 @@ static void free_process(struct modules *modules, struct modules_process *proces
 	modules->n_processes--;
 	close_files(process);
 	objects__free(modules, process, now);
+	jit_files__free(modules, process, now);
 	jit__free(process->jit);
 	free(process->code);
 	free(process);

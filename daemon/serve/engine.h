@@ -286,7 +286,7 @@ struct session {
 	struct native_places *places;   /* likewise: what its profile asks */
 	struct finisher finisher;       /* likewise */
 	struct watch native_watch;      /* modules have something to do */
-	uint32_t file_token, pool_token; /* of what modules asked for */
+	uint32_t file_token, pool_token, map_token; /* of what modules asked for */
 	struct dumping *dump;           /* NULL: none */
 	struct ring *ring;
 	struct collect_sink collect_sink;

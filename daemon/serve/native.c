@@ -39,6 +39,18 @@ static int add_pool(struct modules_host *host, uint64_t bytes)
 	return engine__ask(session->engine, &message);
 }
 
+static int open_perf_map(struct modules_host *host, int32_t pid)
+{
+	struct session *session = of(host);
+	struct broker_message message = {.kind = BROKER_OPEN_PERF_MAP,
+					 .token = engine__token(session->engine),
+					 .session = session->broker,
+					 .pid = pid};
+
+	session->map_token = message.token;
+	return engine__ask(session->engine, &message);
+}
+
 static int set_process(struct modules_host *host, const struct native_key *key,
 		       const struct unwind_process *process)
 {
@@ -62,6 +74,9 @@ void native__answered(struct session *session, const struct broker_message *mess
 	    message->token == session->file_token) {
 		session->file_token = 0;
 		modules__file(session->modules, fd);
+	} else if (session->modules && message->kind == BROKER_PERF_MAP && message->token == session->map_token) {
+		session->map_token = 0;
+		modules__perf_map(session->modules, fd, (int32_t)message->number);
 	} else if (session->modules && message->kind == BROKER_POOL &&
 		   message->token == session->pool_token) {
 		session->pool_token = 0;
@@ -118,7 +133,7 @@ int native__open(struct session *session, int processes_fd)
 	if (session->request.native == REQUEST_NATIVE_OFF)
 		return kernel ? places__new(session, true, &session->places) : 0;
 	session->finisher.finish = finish;
-	session->modules_host = (struct modules_host){open_file, add_pool, set_process};
+	session->modules_host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
 	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
 	if (session->processes < 0)
 		return -errno;

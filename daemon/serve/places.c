@@ -16,7 +16,9 @@
 
 /* Numbers of modules that are no files. */
 #define MODULE_JIT (1ull << 61) /* + row in objects[] */
+#define MODULE_TRAMPOLINES (MODULE_JIT + UINT32_MAX)
 #define FUNCTION_NAMELESS (1ull << 63)
+#define FUNCTION_SERIAL 48 /* bits of an address below it */
 #define ADDRESS_KERNEL (1ull << 63)
 #define GENERATIONS 8u /* of forks, up to a process that has its own mappings */
 
@@ -229,12 +231,21 @@ static uint32_t object_of(struct native_places *self, uint64_t maker, uint32_t o
 	return self->n_objects++;
 }
 
+/* CPython -X perf: each function of Python has a copy of this one, which calls the eval loop, and whose name is the
+ * function's. That has its own frame. */
+static const char trampoline[] = "_Py_trampoline_func";
+
 static int find_jit(struct native_places *self, const struct modules_process *process,
 		    const struct modules_found *found, uint64_t address, struct place *ret)
 {
 	const struct jit_found *object = &found->object;
-	uint32_t number = object_of(self, object->maker, object->object);
+	uint32_t number;
 
+	if (object->kind == JIT_KIND_PY_TRAMPOLINE) {
+		*ret = (struct place){.kind = PLACE_INTERPRETER, .module = MODULE_TRAMPOLINES, .module_name = "JIT", .name = trampoline};
+		return 0;
+	}
+	number = object_of(self, object->maker, object->object);
 	if (number == UINT32_MAX)
 		return -ENOMEM;
 	if (!self->objects[number].copied) {
@@ -246,7 +257,7 @@ static int find_jit(struct native_places *self, const struct modules_process *pr
 	ret->module_name = "JIT";
 	ret->vaddr = address;
 	ret->start = object->start;
-	ret->function = object->start;
+	ret->function = object->start | (uint64_t)object->serial << FUNCTION_SERIAL;
 	if (object->name) {
 		ret->name = display(self, object->name, true);
 		return 0;

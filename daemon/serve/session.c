@@ -521,6 +521,7 @@ void session__answered(struct engine *engine, struct session *session,
 		break;
 	case BROKER_FILE:
 	case BROKER_POOL:
+	case BROKER_PERF_MAP:
 	case BROKER_DEBUG:
 	case BROKER_KALLSYMS:
 		native__answered(session, message, fds, n);

@@ -86,6 +86,8 @@ static int add_pool(struct modules_host *host, uint64_t bytes)
 	return 0;
 }
 
+static int open_perf_map(struct modules_host *host, int32_t pid) { return -ENOENT; }
+
 static int set_process(struct modules_host *host, const struct native_key *key, const struct unwind_process *process)
 {
 	int map = sampler__processes(own.sampler);
@@ -276,7 +278,7 @@ int main(int argc, char **argv)
 		err = perf_events__open(&events, pid, &perf);
 	if (!err)
 		err = ring__new(sampler__ring(own.sampler), sampler__samples(own.sampler), on_record, NULL, &ring);
-	own.host = (struct modules_host){open_file, add_pool, set_process};
+	own.host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
 	if (!err)
 		err = modules__new(&own.host, true, &own.modules);
 	if (err)

@@ -74,6 +74,8 @@ static int add_pool(struct modules_host *host, uint64_t bytes)
 	return 0;
 }
 
+static int open_perf_map(struct modules_host *host, int32_t pid) { return -ENOENT; }
+
 static int set_process(struct modules_host *host, const struct native_key *key,
 		       const struct unwind_process *process)
 {
@@ -295,7 +297,7 @@ int main(int argc, char **argv)
 	}
 	if (!err && load.native == BROKER_NATIVE_FULL) {
 		native.sampler = sampler;
-		native.host = (struct modules_host){open_file, add_pool, set_process};
+		native.host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
 		err = modules__new(&native.host, true, &native.modules);
 		if (!err)
 			modules__open_process(native.modules, pid,

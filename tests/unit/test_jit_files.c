@@ -103,6 +103,8 @@ static void perf_map_times(void **state)
 
 	clock_now = 1000;
 	jit__perf_map(jit, "1000 20 a\n", 10);
+	is(jit, 0x1000, 10, "a");
+	jit__file_ended(jit, JIT_SOURCE_PERF_MAP, 1000);
 	clock_now = 2000;
 	jit__perf_map(jit, "1000 20 b\n", 10);
 	is(jit, 0x1000, 3000, "b");
@@ -112,6 +114,55 @@ static void perf_map_times(void **state)
 	assert_true(found.doubtful);
 	assert_int_equal(jit__find(jit, 0x1000, 2000, &found), 0);
 	assert_false(found.doubtful);
+	jit__free(jit);
+}
+
+/* What was there when the file was read first is as old as the first line, in whatever pieces it came. */
+static void perf_map_backlog(void **state)
+{
+	struct jit *jit = fresh();
+
+	jit__perf_map(jit, "1000 20 a\n", 10);
+	clock_now = 2000;
+	jit__perf_map(jit, "1000 20 b\n", 10);
+	jit__file_ended(jit, JIT_SOURCE_PERF_MAP, 1990);
+	is(jit, 0x1000, 10, "b");
+	is(jit, 0x1000, 1500, "b");
+	jit__free(jit);
+}
+
+static void functions_of_files(void **state)
+{
+	_cleanup_(buf__free) struct buf dump = {};
+	struct jit_range replaced[JIT_REPLACED_MAX];
+	struct jit_function functions[16];
+	struct jit *jit = fresh();
+	uint64_t cursor = 0;
+	unsigned i;
+
+	jit__perf_map(jit, "1000 20 a\n1020 20 b\n1040 20 c\n", 30);
+	jitdump__head(&dump, 0);
+	jitdump__load(&dump, 100, "dumped", 0x1080, 0x40, 1);
+	jitdump__load(&dump, 100, "large", 0x10000, 1 << 20, 1);
+	assert_int_equal(jit__jitdump(jit, dump.data, dump.len - 1000), 0);
+	assert_int_equal(jit__jitdump_skip(jit, 100), 100);
+	assert_int_equal(jit__jitdump_skip(jit, 10000), 900);
+	assert_int_equal(jit__replaced(jit, &cursor, replaced), 0);
+	assert_int_equal(jit__functions(jit, 0x1010, 0x2000, functions, 16), 3);
+	assert_int_equal(functions[0].start, 0x1020);
+	assert_int_equal(functions[2].start, 0x1080);
+	assert_int_equal(functions[2].size, 0x40);
+	jit__perf_map(jit, "1038 10 over both\n", 18);
+	assert_int_equal(jit__replaced(jit, &cursor, replaced), 1);
+	assert_int_equal(replaced[0].start, 0x1038);
+	assert_int_equal(replaced[0].end, 0x1048);
+	assert_int_equal(jit__functions(jit, 0x1000, 0x2000, functions, 16), 3); /* a, over both, dumped */
+	assert_int_equal(functions[1].start, 0x1038);
+	assert_int_equal(jit__functions(jit, 0x1000, 0x2000, functions, 1), 1);
+	for (i = 0; i <= JIT_REPLACED_MAX; i++)
+		jit__perf_map(jit, "1000 20 a\n", 10);
+	assert_int_equal(jit__replaced(jit, &cursor, replaced), UINT32_MAX);
+	assert_int_equal(jit__replaced(jit, &cursor, replaced), 0);
 	jit__free(jit);
 }
 
@@ -232,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(perf_map_lines),  cmocka_unit_test(perf_map_times),
+		cmocka_unit_test(perf_map_backlog), cmocka_unit_test(functions_of_files),
 		cmocka_unit_test(perf_map_bounds), cmocka_unit_test(dump_records),
 		cmocka_unit_test(dump_lies),
 	};

@@ -87,7 +87,21 @@ static int set_process(struct modules_host *self, const struct native_key *key,
 	return 0;
 }
 
-static struct modules_host host = {open_file, add_pool, set_process};
+/* What JIT compilers write for perf: the file that a test made. */
+static char perf_map[64];
+static unsigned map_questions;
+static int32_t own_pid;
+
+static int open_perf_map(struct modules_host *self, int32_t pid)
+{
+	int fd = *perf_map ? open(perf_map, O_RDONLY | O_CLOEXEC) : -1;
+
+	map_questions++;
+	modules__perf_map(modules, fd < 0 ? -ENOENT : fd, own_pid);
+	return 0;
+}
+
+static struct modules_host host = {open_file, add_pool, open_perf_map, set_process};
 
 static uint64_t now(void)
 {
@@ -286,10 +300,193 @@ static void late_walks(void **state)
 	end();
 }
 
+/* --- what JIT compilers write for perf --- */
+
+/* sub $24, %rsp; call *%rdi; add $24, %rsp; ret */
+static const uint8_t calls[] = {0x48, 0x83, 0xec, 0x18, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x18, 0xc3};
+#define RETURNS 6u
+
+static void write_map(const char *text, off_t size)
+{
+	FILE *file = fopen(perf_map, "we");
+
+	assert_non_null(file);
+	if (size)
+		assert_int_equal(ftruncate(fileno(file), size), 0);
+	fseeko(file, size, SEEK_SET);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* What was written by then is read. */
+static uint64_t read_to;
+
+static void tick(void)
+{
+	unsigned i;
+
+	read_to = now();
+	for (i = 0; i < 3; i++) /* a busy machine reads late */
+		modules__tick(modules, now());
+}
+
+static const char *name_at(uint64_t pc)
+{
+	struct modules_found found;
+
+	return modules__find(modules, process, pc, read_to, &found) || !found.jit ? NULL : found.object.name;
+}
+
+/* The walk of copy_here() goes through what was made, to the thread's entry. */
+static bool comes_through(uint64_t through)
+{
+	uint32_t i;
+
+	modules__walk(modules, process, &copy.part, now(), &late.part);
+	for (i = 0; i < late.part.n; i++)
+		if ((late.part.pc[i] & ~NATIVE_EXACT) == through)
+			return late.part.part.loss == LOSS_NONE && late.part.n > i + 3;
+	return false;
+}
+
+static void tick_until_whole(uint64_t through)
+{
+	int i;
+
+	for (i = 0; i < 500 && !comes_through(through); i++) {
+		uint64_t pc = late.part.pc[late.part.n - 1];
+
+		assert_true(modules__hopes(modules, process, pc, late.part.part.loss, now()) || i < 20);
+		modules__wants(modules, process, pc, late.part.part.loss, now());
+		usleep(5000);
+		modules__tick(modules, now());
+	}
+	assert_true(comes_through(through));
+}
+
+static void what_jits_write(void **state)
+{
+	uint8_t *code = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t at = (uint64_t)(uintptr_t)code, begun;
+	struct modules_counts counts;
+	char line[128];
+
+	assert_true(code != MAP_FAILED);
+	memcpy(code, calls, sizeof(calls));
+	snprintf(perf_map, sizeof(perf_map), "/tmp/cprofd-unit-%d.map", getpid());
+	own_pid = getpid();
+	map_questions = 0;
+	begin(true);
+	assert_int_equal(map_questions, 1); /* there is code in no file */
+	read_to = now();
+	assert_null(name_at(at + RETURNS));
+	snprintf(line, sizeof(line), "%lx %zx first\n", at, sizeof(calls));
+	write_map(line, 0);
+	usleep(120000);
+	tick(); /* that code was met asks again, and reads */
+	tick();
+	assert_int_equal(map_questions, 2);
+	assert_string_equal(name_at(at + RETURNS), "first");
+
+	((void (*)(void (*)(void)))(void *)code)(copy_here);
+	tick_until_whole(at + RETURNS);
+	/* Other code at the place, with another frame. */
+	code[3] = code[9] = 0x38;
+	snprintf(line, sizeof(line), "%lx %zx second\n", at, sizeof(calls));
+	write_map(line, 0); /* the file is no shorter, and has other bytes */
+	((void (*)(void (*)(void)))(void *)code)(copy_here);
+	tick();
+	assert_null(name_at(at + RETURNS)); /* a moment ago it was either */
+	tick();
+	assert_string_equal(name_at(at + RETURNS), "second");
+	assert_false(comes_through(at + RETURNS)); /* the former's table is gone */
+	tick_until_whole(at + RETURNS);
+
+	/* Of one that is too long the end is read, a part at each tick, and so much in a second. */
+	modules__counts(modules, &counts);
+	begun = counts.file_bytes;
+	snprintf(line, sizeof(line), "\n%lx %zx last\n", at, sizeof(calls));
+	write_map(line, (off_t)3 << 30);
+	modules__tick(modules, now());
+	modules__counts(modules, &counts);
+	assert_in_range(counts.file_bytes - begun, 1, 4 << 20);
+	for (unsigned i = 0; i < 100; i++)
+		modules__tick(modules, now());
+	modules__counts(modules, &counts);
+	assert_in_range(counts.file_bytes - begun, 8 << 20, 40 << 20);
+	assert_string_equal(name_at(at + RETURNS), "second");
+	read_to = now(); /* what the rest says may be other code */
+	assert_null(name_at(at + RETURNS));
+	unlink(perf_map);
+	*perf_map = 0;
+	end();
+	munmap(code, 8192);
+}
+
+/* Trampolines of CPython lie at equal distances. The file names the first two. */
+#define ARENA (64u << 10)
+#define DISTANCE 0x2000u
+#define FIRST 0x2000u
+
+static bool is_trampoline_at(uint64_t pc)
+{
+	struct modules_found found;
+
+	return !modules__find(modules, process, pc, now(), &found) && found.jit && found.object.kind == JIT_KIND_PY_TRAMPOLINE;
+}
+
+static void want(uint64_t pc)
+{
+	int i;
+
+	for (i = 0; i < 40 && !is_trampoline_at(pc); i++) {
+		modules__wants(modules, process, pc | NATIVE_EXACT, LOSS_NATIVE_MAPPING, now());
+		usleep(5000);
+		tick();
+	}
+}
+
+static void trampolines(void **state)
+{
+	uint8_t *room = mmap(NULL, 1 << 21, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *code = (uint8_t *)(((uintptr_t)room + ARENA - 1) & ~(uintptr_t)(ARENA - 1));
+	uint64_t at = (uint64_t)(uintptr_t)code;
+	char lines[256];
+	size_t i, n;
+
+	assert_true(room != MAP_FAILED);
+	for (i = FIRST; i < ARENA - DISTANCE; i += DISTANCE)
+		memcpy(code + i, calls, sizeof(calls));
+	assert_int_equal(munmap(code + 0x1000, 0x1000), 0); /* what cannot be read at once is read one by one */
+	snprintf(perf_map, sizeof(perf_map), "/tmp/cprofd-unit-%d.map", getpid());
+	n = (size_t)snprintf(lines, sizeof(lines), "%lx 10 before\n%lx 10 py::a:x\n%lx 10 py::b:x\n", at, at + FIRST, at + FIRST + DISTANCE);
+	write_map(lines, 0);
+	begin(true);
+	tick();
+	assert_true(is_trampoline_at(at + FIRST + RETURNS));
+	want(at + FIRST + 2 * DISTANCE + RETURNS);
+	assert_true(is_trampoline_at(at + FIRST + 2 * DISTANCE + RETURNS));
+	assert_false(is_trampoline_at(at + ARENA - DISTANCE + RETURNS)); /* other bytes */
+	end();
+
+	/* A lie: a function that takes the place of some of them, and reaches far beyond the last. */
+	snprintf(lines + n, sizeof(lines) - n, "%lx 9000 large\n", at + FIRST + 3 * DISTANCE + 0x100);
+	write_map(lines, 0);
+	begin(true);
+	tick();
+	want(at + FIRST + 4 * DISTANCE + RETURNS);
+	want(at + FIRST + 2 * DISTANCE + RETURNS);
+	assert_string_equal(name_at(at + FIRST + 4 * DISTANCE + RETURNS), "large");
+	end();
+	unlink(perf_map);
+	*perf_map = 0;
+	munmap(room, 1 << 21);
+}
+
 static void hopes(void **state)
 {
 	uint64_t time, pc = 0x1000 | NATIVE_EXACT;
-	int mem, maps;
+	int mem, maps, i;
 	struct image_key key = {1, 2};
 
 	/* Nothing is ready: each table may come. */
@@ -310,8 +507,10 @@ static void hopes(void **state)
 	assert_true(modules__hopes(modules, process, pc, LOSS_NATIVE_MAPPING, time));
 	wait_until_ready();
 	modules__wants(modules, process, pc, LOSS_NATIVE_MAPPING, time);
-	usleep(25000);
-	modules__tick(modules, now());
+	for (i = 0; i < 200 && modules__hopes(modules, process, pc, LOSS_NATIVE_MAPPING, time); i++) {
+		usleep(25000);
+		modules__tick(modules, now());
+	}
 	assert_false(modules__hopes(modules, process, pc, LOSS_NATIVE_MAPPING, time));
 	assert_false(modules__hopes(modules, process, pc, LOSS_NATIVE_NO_RULE, time));
 	end();
@@ -625,6 +824,8 @@ int main(void)
 		cmocka_unit_test(walks_are_libunwinds),
 		cmocka_unit_test(late_walks),
 		cmocka_unit_test(hopes),
+		cmocka_unit_test(what_jits_write),
+		cmocka_unit_test(trampolines),
 		cmocka_unit_test(kept_on_disk),
 		cmocka_unit_test(what_is_there),
 		cmocka_unit_test(no_room),

@@ -1,0 +1,521 @@
+/* Unwind tables of code that a perf map or a jitdump names. A jitdump's function that came with unwind information has a
+ * table of its own, as an object of the GDB interface has. All others are followed by their instructions
+ * (unwind/code.h), but not before a walk stops in one: a stretch of addresses at a time, since Node writes 20,000
+ * of them and runs 100, and as CPython's trampolines lie in one place. */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/slots.h"
+#include "modules/internal.h"
+
+#define STRETCH (64ull << 10)
+#define FUNCTIONS_MAX 8192u /* that begin in one stretch */
+#define FUNCTION_BYTES (1u << 20)
+#define STRETCHES_MAX 1024u
+#define PREPARED_MAX 64u
+/* Making one anew takes at most 1/10 of the time. */
+#define SHARE 10u
+/* Padding between two functions is of one range with them. */
+#define PADDING 16u
+
+/* --- an ELF image --- */
+
+enum { SECTION_TEXT = 1, SECTION_SYMBOLS, SECTION_NAMES, SECTION_FRAMES, SECTIONS };
+static const char section_names[] = "\0.text\0.symtab\0.strtab\0.eh_frame";
+
+struct picture {
+	uint64_t address, size; /* of the code */
+	const struct jit_function *functions;
+	uint32_t n;
+	const struct jit_unwind *unwind; /* NULL: none */
+};
+
+static uint64_t align8(uint64_t size)
+{
+	return (size + 7) & ~7ull;
+}
+
+/* An object whose sections lie where they were loaded, as LLVM registers them. *ret_code: where its code is to be put. */
+static char *draw(const struct picture *p, size_t *ret_size, char **ret_code)
+{
+	const size_t frames_size = p->unwind ? p->unwind->len : 0, code_at = sizeof(Elf64_Ehdr),
+		     frames_at = code_at + align8(p->size), symbols_at = frames_at + align8(frames_size),
+		     names_at = symbols_at + (p->n + 1ull) * sizeof(Elf64_Sym),
+		     headers_at = names_at + align8(sizeof(section_names));
+	const Elf64_Ehdr head = {
+		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.e_type = ET_REL, .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_ehsize = sizeof(head),
+		.e_shoff = headers_at, .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SECTIONS, .e_shstrndx = SECTION_NAMES};
+	const Elf64_Shdr sections[SECTIONS] = {
+		[SECTION_TEXT] = {.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+				  .sh_addr = p->address, .sh_offset = code_at, .sh_size = p->size},
+		[SECTION_SYMBOLS] = {.sh_name = 7, .sh_type = SHT_SYMTAB, .sh_offset = symbols_at, .sh_link = SECTION_NAMES,
+				     .sh_size = (p->n + 1ull) * sizeof(Elf64_Sym), .sh_entsize = sizeof(Elf64_Sym), .sh_info = 1},
+		[SECTION_NAMES] = {.sh_name = 15, .sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = sizeof(section_names)},
+		[SECTION_FRAMES] = {.sh_name = 23, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_offset = frames_at,
+				    .sh_addr = p->unwind ? p->unwind->address : 0, .sh_size = frames_size},
+	};
+	char *image = calloc(1, headers_at + sizeof(sections));
+	uint32_t i;
+
+	if (!image)
+		return NULL;
+	memcpy(image, &head, sizeof(head));
+	memcpy(image + names_at, section_names, sizeof(section_names));
+	memcpy(image + headers_at, sections, sizeof(sections));
+	if (frames_size)
+		memcpy(image + frames_at, p->unwind->eh_frame, frames_size);
+	for (i = 0; i < p->n; i++) {
+		const Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = SECTION_TEXT,
+					  .st_value = p->functions[i].start - p->address, .st_size = p->functions[i].size};
+
+		memcpy(image + symbols_at + (i + 1) * sizeof(symbol), &symbol, sizeof(symbol));
+	}
+	*ret_size = headers_at + sizeof(sections);
+	*ret_code = image + code_at;
+	return image;
+}
+
+static int read_code(const struct modules_process *process, void *dst, uint64_t size, uint64_t address)
+{
+	struct host_reader *reader = (struct host_reader *)&process->mem.reader;
+
+	return process->mem.fd < 0 ? -ENOENT : reader->read(reader, dst, size, address);
+}
+
+int jit_tables__image(struct modules_process *process, const struct jit_object *object, void **ret, size_t *ret_size)
+{
+	struct jit_unwind unwind;
+	struct jit_function function;
+	struct picture picture = {.functions = &function, .n = 1, .unwind = &unwind};
+	_cleanup_free_ char *image = NULL;
+	char *code;
+
+	if (object->n_ranges != 1 || jit__take_unwind(process->jit, object->id, &unwind))
+		return -ENOENT;
+	function.start = picture.address = object->ranges[0].start;
+	function.size = picture.size = object->ranges[0].end - object->ranges[0].start;
+	if (picture.size <= FUNCTION_BYTES)
+		image = draw(&picture, ret_size, &code);
+	free(unwind.eh_frame);
+	if (!image || read_code(process, code, picture.size, picture.address))
+		return -ENOENT;
+	*ret = take_ptr(image);
+	return 0;
+}
+
+/* --- stretches --- */
+
+static struct stretch *find(const struct modules_process *process, uint64_t pc)
+{
+	uint64_t start = pc & ~(STRETCH - 1);
+	uint32_t i;
+
+	for (i = 0; process->files && i < process->files->n_stretches; i++)
+		if (process->files->stretches[i].start == start)
+			return &process->files->stretches[i];
+	return NULL;
+}
+
+/* The last one that begins at or before `start`; NULL: none. */
+static const struct jit_function *holder(const struct jit_function *functions, uint32_t n, uint64_t start)
+{
+	uint32_t low = 0, high = n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (functions[middle].start <= start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? &functions[low - 1] : NULL;
+}
+
+static bool has(const struct stretch *stretch, uint64_t start)
+{
+	const struct jit_function *f = holder(stretch->functions, stretch->n, start);
+
+	return f && f->start == start;
+}
+
+/* The function there, if it is one that is followed here. */
+static bool function_at(const struct modules_process *process, uint64_t pc, uint64_t *ret_start)
+{
+	const struct jit_object *object;
+	struct jit_found found;
+
+	if (!process->jit || !process->files || jit__find(process->jit, pc, UINT64_MAX, &found) ||
+	    found.source == JIT_SOURCE_GDB || !found.name || found.size > FUNCTION_BYTES)
+		return false;
+	object = jit__object(process->jit, found.object);
+	*ret_start = found.start;
+	return object && !object->had_unwind;
+}
+
+/* --- CPython's trampolines --- */
+
+/* CPython writes its jitdump by 4 KB at a time, so those of the functions that were called last are not in it. All of an
+ * arena are copies of one function, at equal distances: where the next one would be, and the same bytes are, there is one. */
+#define COPY UINT32_MAX /* serial of such */
+#define ARENA (64u << 10)
+#define COPY_BYTES_MIN 8u /* CPython 3.12's has 11 */
+#define COPY_BYTES 64u
+
+struct copies {
+	uint64_t last, distance, size; /* the last one that is known before some place */
+	uint64_t end;		       /* of what is mapped there */
+	uint32_t object;
+	char bytes[COPY_BYTES];
+};
+
+static bool find_copies(const struct modules_process *process, uint64_t pc, struct copies *ret)
+{
+	const struct code *code = processes__code(process, pc, UINT64_MAX);
+	_cleanup_free_ struct jit_function *functions = NULL;
+	const struct jit_function *last;
+	uint32_t n;
+
+	if (!process->jit || !jit__has_trampolines(process->jit) || !code || code->file)
+		return false;
+	functions = calloc(FUNCTIONS_MAX, sizeof(*functions));
+	n = functions ? jit__functions(process->jit, pc - code->start < ARENA ? code->start : pc - ARENA, pc, functions, FUNCTIONS_MAX) : 0;
+	last = n ? &functions[n - 1] : NULL;
+	if (n < 2 || last->kind != JIT_KIND_PY_TRAMPOLINE || last[-1].kind != JIT_KIND_PY_TRAMPOLINE ||
+	    last->size != last[-1].size || last->size < COPY_BYTES_MIN || last->size > COPY_BYTES)
+		return false;
+	*ret = (struct copies){last->start, last->start - last[-1].start, last->size, code->end, last->object, {}};
+	return !read_code(process, ret->bytes, ret->size, ret->last);
+}
+
+static bool is_copy(const struct modules_process *process, const struct copies *copies, uint64_t start)
+{
+	char bytes[COPY_BYTES];
+
+	return !read_code(process, bytes, copies->size, start) && !memcmp(bytes, copies->bytes, copies->size);
+}
+
+/* A trampoline that no file names. */
+static bool copy_at(const struct modules_process *process, uint64_t pc, uint64_t *ret_start)
+{
+	struct copies copies;
+
+	if (!find_copies(process, pc, &copies))
+		return false;
+	*ret_start = pc - (pc - copies.last) % copies.distance;
+	return pc - *ret_start < copies.size && is_copy(process, &copies, *ret_start);
+}
+
+/* Those that follow the n known ones of a stretch, around pc. */
+static uint32_t add_copies(const struct modules_process *process, uint64_t start, uint64_t pc, struct jit_function *functions,
+			   uint32_t n)
+{
+	struct copies copies;
+	uint64_t end, at;
+
+	if (!find_copies(process, pc, &copies))
+		return n;
+	end = copies.end < start + STRETCH ? copies.end : start + STRETCH;
+	for (at = copies.last + copies.distance; at < end && n < FUNCTIONS_MAX; at += copies.distance) {
+		if (!is_copy(process, &copies, at))
+			break;
+		if (at >= start && (!n || at >= functions[n - 1].start + functions[n - 1].size))
+			functions[n++] = (struct jit_function){at, copies.size, copies.object, COPY, JIT_KIND_PY_TRAMPOLINE};
+	}
+	return n;
+}
+
+int jit_tables__copy(const struct modules_process *process, uint64_t pc, struct jit_found *ret)
+{
+	struct stretch *stretch = find(process, pc);
+	const struct jit_function *f = stretch ? holder(stretch->functions, stretch->n, pc) : NULL;
+
+	if (!f || f->serial != COPY || pc - f->start >= f->size)
+		return -ENOENT;
+	*ret = (struct jit_found){.start = f->start, .size = f->size, .source = JIT_SOURCE_JITDUMP, .kind = f->kind, .object = f->object};
+	return 0;
+}
+
+/* --- what has a table --- */
+
+static bool begins(const struct modules_process *process, uint64_t pc, uint64_t *ret_start)
+{
+	return function_at(process, pc, ret_start) || copy_at(process, pc, ret_start);
+}
+
+bool jit_tables__hopes(const struct modules_process *process, uint64_t pc)
+{
+	const struct stretch *stretch;
+	uint64_t start;
+
+	if (!process->files || !begins(process, pc, &start))
+		return false;
+	stretch = find(process, start);
+	return !stretch || !has(stretch, start);
+}
+
+/* The functions of a stretch; what they may not have been read of is left out. NULL: none. */
+static struct jit_function *collect(struct modules_process *process, uint64_t start, uint64_t pc, uint32_t *ret_n)
+{
+	_cleanup_free_ struct jit_function *functions = calloc(FUNCTIONS_MAX, sizeof(*functions));
+	uint32_t i, n = 0, found;
+
+	if (!functions)
+		return NULL;
+	found = jit__functions(process->jit, start, start + STRETCH, functions, FUNCTIONS_MAX);
+	for (i = 0; i < found; i++) {
+		const struct jit_object *object = jit__object(process->jit, functions[i].object);
+
+		if (object && !object->had_unwind && functions[i].size <= FUNCTION_BYTES)
+			functions[n++] = functions[i];
+	}
+	n = add_copies(process, start, pc, functions, n);
+	*ret_n = n;
+	return n ? realloc(take_ptr(functions), n * sizeof(*functions)) : NULL;
+}
+
+static int make(struct modules *modules, struct modules_process *process, struct stretch *stretch, uint64_t pc)
+{
+	struct picture picture = {};
+	struct job *job;
+	char *image, *code;
+	size_t size;
+	uint32_t i;
+
+	free(stretch->next);
+	stretch->next = collect(process, stretch->start, pc, &stretch->n_next);
+	if (!stretch->next)
+		return -ENOENT;
+	picture.functions = stretch->next;
+	picture.n = stretch->n_next;
+	picture.address = picture.functions[0].start;
+	picture.size = picture.functions[picture.n - 1].start + picture.functions[picture.n - 1].size - picture.address;
+	image = draw(&picture, &size, &code);
+	job = calloc(1, sizeof(*job));
+	if (!image || !job) {
+		free(image);
+		free(job);
+		return -ENOMEM;
+	}
+	if (read_code(process, code, picture.size, picture.address))
+		for (i = 0; i < picture.n; i++) { /* some of its pages are gone: then so are its functions */
+			char *to = code + (picture.functions[i].start - picture.address);
+
+			if (read_code(process, to, picture.functions[i].size, picture.functions[i].start))
+				memset(to, 0, picture.functions[i].size);
+		}
+	*job = (struct job){.fd = -1, .bytes = image, .size = size, .tables = true, .rank = JOB_WANTED,
+			    .object = WORKER_STRETCH, .stretch = stretch->start, .pid = process->pid, .process = process->id};
+	if (worker__give(modules->worker, job)) {
+		job__free(job);
+		return -ENOMEM;
+	}
+	stretch->making = true;
+	return 0;
+}
+
+void jit_tables__want(struct modules *modules, struct modules_process *process, uint64_t pc)
+{
+	struct stretch *stretch;
+	uint64_t start;
+
+	if (!modules->tables || process->closed || !process->files || !begins(process, pc, &start))
+		return;
+	stretch = find(process, start);
+	if (!stretch) {
+		struct jit_files *files = process->files;
+
+		if (files->n_stretches == STRETCHES_MAX ||
+		    array__reserve((void **)&files->stretches, sizeof(*stretch), files->n_stretches, &files->capacity))
+			return;
+		stretch = &files->stretches[files->n_stretches++];
+		*stretch = (struct stretch){.start = start & ~(STRETCH - 1)};
+	}
+	if (!stretch->making && modules->now >= stretch->due && !has(stretch, start))
+		make(modules, process, stretch, pc);
+}
+
+void jit_tables__prepare(struct modules *modules, struct modules_process *process)
+{
+	_cleanup_free_ struct jit_function *functions = NULL;
+	uint32_t i, k, n, looked = 0;
+	uint64_t at;
+
+	if (!modules->tables || !jit__has_trampolines(process->jit))
+		return;
+	functions = calloc(FUNCTIONS_MAX, sizeof(*functions));
+	for (i = 0; functions && i < process->n; i++) {
+		const struct code *code = &process->code[i];
+
+		if (code->file)
+			continue;
+		for (at = code->start & ~(STRETCH - 1); at < code->end && looked < PREPARED_MAX; at += STRETCH, looked++) {
+			n = jit__functions(process->jit, at, at + STRETCH, functions, FUNCTIONS_MAX);
+			for (k = n; k > 0 && functions[k - 1].kind != JIT_KIND_PY_TRAMPOLINE; k--)
+				;
+			if (k) /* the last one: others were there before */
+				jit_tables__want(modules, process, functions[k - 1].start);
+		}
+	}
+}
+
+static void retire(struct modules *modules, struct stretch *stretch, uint64_t now)
+{
+	if (!stretch->table.at)
+		return;
+	room__retire(modules, stretch->table.pool, stretch->table.at, stretch->table.size, now);
+	modules->counts.table_bytes -= stretch->table.size;
+	modules->counts.jit_tables--;
+	stretch->table = (struct placed_table){};
+}
+
+int jit_tables__done(struct modules *modules, struct modules_process *process, struct job *job)
+{
+	struct stretch *stretch = find(process, job->stretch);
+	struct placed_table table = {};
+
+	if (!stretch)
+		return 0;
+	if (job->table && !room__table(modules, job, &table))
+		return -EAGAIN;
+	retire(modules, stretch, modules->now);
+	stretch->table = table;
+	modules->counts.jit_tables += table.at != NULL;
+	free(stretch->functions);
+	stretch->functions = take_ptr(stretch->next);
+	stretch->n = stretch->n_next;
+	stretch->n_next = 0;
+	stretch->making = false;
+	stretch->due = modules->now + job->ns * SHARE;
+	process->dirty = true;
+	return 0;
+}
+
+/* --- code that was replaced --- */
+
+/* True: some of them went. */
+static bool leave_out(struct jit_function *functions, uint32_t *n, const struct jit_range *range)
+{
+	uint32_t i, kept = 0, before = *n;
+
+	for (i = 0; i < before; i++)
+		if (functions[i].start >= range->end || range->start >= functions[i].start + functions[i].size)
+			functions[kept++] = functions[i];
+	*n = kept;
+	return kept != before;
+}
+
+/* Walks of since then may have gone by the former's table. */
+static void note(struct jit_files *files, const struct jit_range *range, uint64_t since)
+{
+	if (files->n_changes == CHANGES_MAX)
+		memmove(files->changes, files->changes + 1, --files->n_changes * sizeof(files->changes[0]));
+	files->changes[files->n_changes++] = (struct change){.start = range->start, .end = range->end, .time = since};
+}
+
+void jit_tables__published(struct modules_process *process, uint64_t now)
+{
+	struct jit_files *files = process->files;
+	uint32_t i;
+
+	for (i = 0; files && i < files->n_changes; i++)
+		if (!files->changes[i].known)
+			files->changes[i].known = now;
+}
+
+void jit_tables__replaced(struct modules_process *process, uint64_t since)
+{
+	struct jit_range ranges[JIT_REPLACED_MAX];
+	struct jit_files *files = process->files;
+	uint32_t n = jit__replaced(process->jit, &files->replaced, ranges), i, k;
+	bool had;
+
+	if (n == UINT32_MAX) {
+		ranges[0] = (struct jit_range){0, UINT64_MAX};
+		n = 1;
+	}
+	for (k = 0; k < n; k++) {
+		had = false;
+		for (i = 0; i < files->n_stretches; i++) {
+			struct stretch *stretch = &files->stretches[i];
+
+			if (ranges[k].end <= stretch->start || ranges[k].start >= stretch->start + STRETCH + FUNCTION_BYTES)
+				continue;
+			had |= leave_out(stretch->functions, &stretch->n, &ranges[k]);
+			leave_out(stretch->next, &stretch->n_next, &ranges[k]);
+		}
+		process->dirty |= had;
+		if (had)
+			note(files, &ranges[k], since);
+	}
+}
+
+void jit_tables__free(struct modules *modules, struct modules_process *process, uint64_t now)
+{
+	struct jit_files *files = process->files;
+	uint32_t i;
+
+	for (i = 0; i < files->n_stretches; i++) {
+		retire(modules, &files->stretches[i], now);
+		free(files->stretches[i].functions);
+		free(files->stretches[i].next);
+	}
+	free(files->stretches);
+	files->stretches = NULL;
+	files->n_stretches = 0;
+}
+
+/* --- lists --- */
+
+static bool was_there(const struct modules_process *process, const struct jit_function *function, uint64_t time)
+{
+	struct jit_found found;
+
+	if (function->serial == COPY)
+		return true;
+	return !jit__find(process->jit, function->start, time, &found) && found.object == function->object &&
+	       found.start == function->start;
+}
+
+uint32_t jit_tables__count(const struct modules_process *process)
+{
+	uint32_t n = 0, i;
+
+	for (i = 0; process->files && i < process->files->n_stretches; i++)
+		n += process->files->stretches[i].n;
+	return n;
+}
+
+void jit_tables__put(struct modules *modules, const struct modules_process *process, uint64_t time, uint32_t module,
+		     struct unwind_placed *to, uint32_t *n, uint32_t max)
+{
+	uint32_t i, k;
+
+	for (i = 0; process->files && i < process->files->n_stretches; i++) {
+		const struct stretch *stretch = &process->files->stretches[i];
+		uint64_t start = 0, end = 0;
+
+		for (k = 0; stretch->table.at && k <= stretch->n && *n < max; k++) {
+			const struct jit_function *f = k < stretch->n ? &stretch->functions[k] : NULL;
+
+			if (f && time != UINT64_MAX && !was_there(process, f, time))
+				continue;
+			if (f && end && f->start - end < PADDING) {
+				end = f->start + f->size;
+				continue;
+			}
+			if (end) {
+				placed__make(&to[*n], &modules->pools[stretch->table.pool].room, stretch->table.pool,
+					     stretch->table.at, 0, start, end);
+				to[*n].range.module = module;
+				*n += to[*n].range.size != 0;
+			}
+			start = f ? f->start : 0;
+			end = f ? f->start + f->size : 0;
+		}
+	}
+}

@@ -1,0 +1,168 @@
+#include "modules/tail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct tail {
+	pthread_mutex_t lock;
+	pthread_cond_t asked, answered;
+	bool busy, left; /* left: nobody waits any more, and the thread frees all */
+	bool untaken;	 /* the answer, or what it will be */
+	int fd;		 /* a copy */
+	uint64_t key, offset;
+	struct tail_piece piece;
+	int error;
+	char bytes[TAIL_PIECE];
+};
+
+static void destroy(struct tail *tail)
+{
+	pthread_cond_destroy(&tail->asked);
+	pthread_cond_destroy(&tail->answered);
+	pthread_mutex_destroy(&tail->lock);
+	free(tail);
+}
+
+static int read_piece(struct tail *tail)
+{
+	struct timespec begun;
+	struct stat stat;
+	ssize_t n;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	if (fstat(tail->fd, &stat))
+		return -errno;
+	tail->piece = (struct tail_piece){.bytes = tail->bytes,
+					  .begun = (uint64_t)begun.tv_sec * 1000000000u + (uint64_t)begun.tv_nsec,
+					  .size = (uint64_t)stat.st_size,
+					  .links = stat.st_nlink};
+	if (tail->offset >= tail->piece.size)
+		return 0;
+	n = pread(tail->fd, tail->bytes, sizeof(tail->bytes), (off_t)tail->offset);
+	if (n < 0)
+		return -errno;
+	tail->piece.n = (size_t)n;
+	return 0;
+}
+
+static void *work(void *arg)
+{
+	struct tail *tail = arg;
+	int err;
+
+	pthread_mutex_lock(&tail->lock);
+	while (!tail->left) {
+		if (!tail->busy) {
+			pthread_cond_wait(&tail->asked, &tail->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&tail->lock);
+		err = read_piece(tail);
+		close(tail->fd);
+		pthread_mutex_lock(&tail->lock);
+		tail->error = err;
+		tail->busy = false;
+		pthread_cond_signal(&tail->answered);
+	}
+	pthread_mutex_unlock(&tail->lock);
+	destroy(tail);
+	return NULL;
+}
+
+static int start(struct tail *tail)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&thread, &attr, work, tail);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+int tail__new(struct tail **ret)
+{
+	struct tail *tail = calloc(1, sizeof(*tail));
+	pthread_condattr_t attr;
+	int err;
+
+	if (!tail)
+		return -ENOMEM;
+	pthread_mutex_init(&tail->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&tail->asked, NULL);
+	pthread_cond_init(&tail->answered, &attr);
+	pthread_condattr_destroy(&attr);
+	err = start(tail);
+	if (err) {
+		destroy(tail);
+		return err;
+	}
+	*ret = tail;
+	return 0;
+}
+
+struct tail *tail__free(struct tail *tail)
+{
+	if (!tail)
+		return NULL;
+	pthread_mutex_lock(&tail->lock);
+	tail->left = true;
+	pthread_cond_signal(&tail->asked);
+	pthread_mutex_unlock(&tail->lock);
+	return NULL;
+}
+
+/* 0 when it is answered. With the lock. */
+static int ask(struct tail *tail, uint64_t key, int fd, uint64_t offset)
+{
+	struct timespec until;
+	int err = 0;
+
+	tail->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (tail->fd < 0)
+		return -errno;
+	tail->key = key;
+	tail->offset = offset;
+	tail->busy = tail->untaken = true;
+	pthread_cond_signal(&tail->asked);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += TAIL_WAIT_MS * 1000000l;
+	until.tv_sec += until.tv_nsec / 1000000000l;
+	until.tv_nsec %= 1000000000l;
+	while (tail->busy && !err)
+		err = pthread_cond_timedwait(&tail->answered, &tail->lock, &until);
+	return tail->busy ? -EAGAIN : 0;
+}
+
+int tail__read(struct tail *tail, uint64_t key, int fd, uint64_t offset, struct tail_piece *ret)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&tail->lock);
+	if (tail->busy)
+		err = -EAGAIN;
+	else if (!tail->untaken || tail->key != key || tail->offset != offset)
+		err = ask(tail, key, fd, offset);
+	if (!err) {
+		tail->untaken = false;
+		*ret = tail->piece;
+		err = tail->error;
+	}
+	pthread_mutex_unlock(&tail->lock);
+	return err;
+}
