@@ -72,7 +72,7 @@ def check(work, truth, told):
         after = told.any_between(true["tid"], unit["last"] + 1, true["end"] - SLACK)
         if not unit["last"] - SLACK <= true["end"] or after > 2:
             late.append("%s ends %.2f ms off, %d samples" % (short(unit), (unit["last"] - true["end"]) / 1e6, after))
-        off.append(abs(unit["ticks"] - told.any_between(true["tid"], true["begin"], true["end"])))
+        off.append(abs(unit["own_ticks"] - told.any_between(true["tid"], true["begin"], true["end"])))
     verdict(label + "each begins in the span of its first sample", "; ".join(early[:5]), "%d" % len(pairs))
     verdict(label + "each ends with its last sample, but for two", "; ".join(late[:5]))
     # What is left is the way from the last sample before to the begin, and from the last one in it to the end: a period.

@@ -125,7 +125,7 @@ class Told:
     def add(self, row):
         unit = {"parent": self.ids[row[0]], "thread": self.tids[row[1]], "kind": row[2], "name": row[4], "signature": row[5],
                 "begin": row[6], "end": None, "trigger": self.file(row[7]), "file": row[8], "line": row[9], "first": None, "last": None,
-                "ticks": 0}
+                "ticks": 0, "own_ticks": 0}
         same = ("parent", "thread", "kind", "name", "signature")
         for i in range(self.before_epoch - 1, 0, -1):
             if not self.units[i]["end"] and i not in self.gone_on and all(unit[key] == self.units[i][key] for key in same):
@@ -173,6 +173,7 @@ class Told:
                 unit["first"] = unit["first"] or when
                 unit["last"] = when
                 unit["ticks"] += not cause
+                unit["own_ticks"] += not cause and unit["thread"] == self.tids[thread]
                 at = unit["parent"]
 
     def path(self, unit):
