@@ -215,6 +215,7 @@ check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cy
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/jit_kernels.py tests/live/numba_names.sh \
 		tests/live/compilers.py
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_jax.py --python $(B)/venv-compilers/bin/python
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_jax.py --python $(B)/venv-compilers/bin/python --trace 16
 	$(Q)$(B)/venv-compilers/bin/python -c 'import triton' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check triton
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_triton.py --python $(B)/venv-compilers/bin/python
 	$(Q)$(B)/venv-compilers/bin/python -c 'import pythran' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check pythran

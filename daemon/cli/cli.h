@@ -56,6 +56,7 @@ struct cli_options {
 	bool dump;               /* what is asked for is a dump, not a recording */
 	bool verbose;
 	const char *socket;      /* NULL: not asked for by name */
+	const char *hlo;         /* file; NULL: not asked for */
 	const char *rules;       /* NULL: those of the program alone */
 	const char *generate;    /* help: "man", "bash", "zsh" */
 	char **operands;         /* what is not an option, NULL-terminated */

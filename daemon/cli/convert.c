@@ -6,6 +6,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/write.h"
+#include "export/hlo.h"
 #include "rules/rules.h"
 
 /* "a/svd.cprof" -> "svd" + extension, in the current directory. */
@@ -73,6 +74,10 @@ static bool refuses(const struct exporter *exporter, const struct cli_options *o
 		say__failure(hint, "--units is for %s, and this is %s", takers(takes_units), exporter->name);
 		return true;
 	}
+	if (options->hlo && !strcmp(exporter->name, "events")) {
+		say__failure("convert that one with --hlo", "--hlo is not for recordings: they keep the names that XLA gave");
+		return true;
+	}
 	if (options->rules && !exporter->rules) {
 		say__failure("record with `--rules FILE`",
 			     "--rules is for %s here, and this is %s. What a compile, phase or pass is was decided when it was recorded, from values "
@@ -83,7 +88,7 @@ static bool refuses(const struct exporter *exporter, const struct cli_options *o
 	return false;
 }
 
-static int run(const struct cli_options *options, const char *format, const struct rules *rules)
+static int run(const struct cli_options *options, const char *format, const struct rules *rules, struct hlo *hlo)
 {
 	const char *path = options->operands[0], *target;
 	struct export_report report = {};
@@ -105,7 +110,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 	status = output__open(target, false, &output);
 	if (status != CLI_DONE)
 		return status;
-	err = write__export(format, options, rules, input, &output, &report);
+	err = write__export(format, options, rules, hlo, input, &output, &report);
 	if (err)
 		tell_failure(err, path, output.path, options, &report);
 	else
@@ -119,6 +124,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 int convert__run(const struct cli_options *options)
 {
 	struct rules *rules;
+	struct hlo *hlo;
 	const char *format;
 	int status;
 
@@ -134,7 +140,11 @@ int convert__run(const struct cli_options *options)
 	status = write__rules(format, options, &rules);
 	if (status != CLI_DONE)
 		return status;
-	status = run(options, format, rules);
+	status = input__hlo(options->hlo, &hlo);
+	if (status == CLI_DONE)
+		status = run(options, format, rules, hlo);
+	input__tell_hlo(options->hlo, hlo);
+	hlo__free(hlo);
 	rules__free(rules);
 	return status;
 }

@@ -5,8 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/user.h"
+#include "export/hlo.h"
+
+/* Bytes of a text of HLO; JAX's largest models have some 10 MB. */
+#define HLO_MAX (256u << 20)
 
 int input__open(const char *path)
 {
@@ -35,4 +41,45 @@ void input__tell_failure(int err, const char *path)
 		say__failure("give it a file", "%s is a pipe, and --skip-first reads a recording twice", path);
 	else
 		say__failure("", "%s cannot be read: %s", path, strerror(-err));
+}
+
+static int read_all(int fd, struct buf *text)
+{
+	ssize_t got = 1;
+
+	while (got) {
+		if (text->len > HLO_MAX)
+			return -EFBIG;
+		if (buf__reserve(text, 1u << 16))
+			return -ENOMEM;
+		got = read(fd, text->data + text->len, 1u << 16);
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		text->len += got > 0 ? (size_t)got : 0;
+	}
+	return 0;
+}
+
+int input__hlo(const char *path, struct hlo **ret)
+{
+	_cleanup_close_ int fd = path ? input__open(path) : -1;
+	struct buf text = {};
+	int err;
+
+	*ret = NULL;
+	if (!path)
+		return CLI_DONE;
+	err = fd < 0 ? -errno : read_all(fd, &text) ?: hlo__new(text.data, text.len, ret);
+	buf__free(&text);
+	if (err == -EBADMSG)
+		say__failure("write what `jax.jit(f).lower(...).compile().as_text()` returns to it", "%s names no operation: it is no optimised HLO text", path);
+	else if (err)
+		say__failure("", "%s cannot be read: %s", path, strerror(-err));
+	return err ? CLI_COULD_NOT : CLI_DONE;
+}
+
+void input__tell_hlo(const char *path, const struct hlo *hlo)
+{
+	if (hlo && !hlo__met(hlo))
+		say("%s names no function that XLA made in the recording", path);
 }

@@ -7,4 +7,10 @@ int input__open(const char *path);
 /* In words: why reading a recording failed. */
 void input__tell_failure(int err, const char *path);
 
+struct hlo;
+/* For --hlo: NULL without it. CLI_DONE; else it was said what is wrong. */
+int input__hlo(const char *path, struct hlo **ret);
+/* Says so if it named nothing. */
+void input__tell_hlo(const char *path, const struct hlo *hlo);
+
 #endif

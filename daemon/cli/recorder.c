@@ -333,7 +333,7 @@ static int finish_file(struct recorder *recorder)
 	else if (write__rules(recorder->format, options, &rules) != CLI_DONE)
 		err = -EINVAL;
 	else
-		err = write__export(recorder->format, options, rules, recorder->file.fd, &recorder->output,
+		err = write__export(recorder->format, options, rules, NULL, recorder->file.fd, &recorder->output,
 				    &report);
 	rules__free(rules);
 	if (err) {

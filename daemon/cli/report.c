@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/write.h"
+#include "export/hlo.h"
 #include "rules/rules.h"
 
 /* Without --by: what most people ask first. */
@@ -85,7 +86,7 @@ static int print(struct report *report, const struct cli_options *options)
 	return err ? CLI_COULD_NOT : CLI_DONE;
 }
 
-static int run(const struct cli_options *options, const struct rules *rules)
+static int run(const struct cli_options *options, const struct rules *rules, struct hlo *hlo)
 {
 	const struct report_options how = {
 		.rules = rules,
@@ -96,7 +97,8 @@ static int run(const struct cli_options *options, const struct rules *rules)
 			   .class_name = options->class_name,
 			   .function = options->function,
 			   .module = options->module,
-			   .skip_first = options->skip_first},
+			   .skip_first = options->skip_first,
+			   .hlo = hlo},
 		.tables = tables_of(options),
 		.callers = options->callers,
 		.callees = options->callees,
@@ -147,6 +149,7 @@ static int run(const struct cli_options *options, const struct rules *rules)
 int report__run(const struct cli_options *options)
 {
 	struct rules *rules;
+	struct hlo *hlo;
 	int status;
 
 	if (options->n_operands < 1) {
@@ -160,7 +163,11 @@ int report__run(const struct cli_options *options)
 	status = rules__all(options->rules, &rules);
 	if (status != CLI_DONE)
 		return status;
-	status = run(options, rules);
+	status = input__hlo(options->hlo, &hlo);
+	if (status == CLI_DONE)
+		status = run(options, rules, hlo);
+	input__tell_hlo(options->hlo, hlo);
+	hlo__free(hlo);
 	rules__free(rules);
 	return status;
 }

@@ -113,7 +113,7 @@ int write__rules(const char *format, const struct cli_options *options, struct r
 	return options->rules && exporter__find(format)->rules ? rules__all(options->rules, ret) : CLI_DONE;
 }
 
-int write__export(const char *format, const struct cli_options *options, const struct rules *rules, int recording_fd,
+int write__export(const char *format, const struct cli_options *options, const struct rules *rules, struct hlo *hlo, int recording_fd,
 		  struct output *output, struct export_report *ret)
 {
 	const struct export_options how = {
@@ -129,6 +129,7 @@ int write__export(const char *format, const struct cli_options *options, const s
 		.module = options->module,
 		.skip_first = options->skip_first,
 		.rules = rules,
+		.hlo = hlo,
 		.compress = write__compressed(output),
 	};
 	FILE *file = output__stream(output);

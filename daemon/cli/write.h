@@ -23,8 +23,8 @@ bool write__filters(const struct cli_options *options);
 /* Those of --rules, for a format that takes them; else *ret is NULL. CLI_*, what is wrong was said. */
 int write__rules(const char *format, const struct cli_options *options, struct rules **ret);
 /* Writes it and gives it its name. -errno; -ENODATA: no sample passes the filters, and the name is not given. `rules`: of
- * write__rules(). */
-int write__export(const char *format, const struct cli_options *options, const struct rules *rules, int recording_fd,
+ * write__rules(); `hlo`: of input__hlo(). */
+int write__export(const char *format, const struct cli_options *options, const struct rules *rules, struct hlo *hlo, int recording_fd,
 		  struct output *output, struct export_report *ret);
 /* -ENOENT of an export, in words: which filter nothing answers to, and what is like it. `input`: in words, `path`: to be
  * typed. */

@@ -20,6 +20,7 @@
  * needs several times the file to show it. */
 #define EXPORT_BYTES_MAX 150000000ull
 
+struct hlo;
 struct rules;
 struct export_options {
 	bool lines;             /* frames are lines; false: functions */
@@ -33,6 +34,7 @@ struct export_options {
 	uint32_t skip_first;    /* without those in the first N compiles of their unit (skip.h); 0: all */
 	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
 	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
+	struct hlo *hlo;        /* functions that XLA made are the operations that it names (hlo.h); borrowed, NULL: as XLA calls them. Not events */
 	const struct rules *rules; /* html: borrowed, stages of compiles (report.h); NULL: the program's own */
 	bool compress;          /* events, where a filter makes new ones: zstd */
 };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "export/hlo.h"
 #include "export/model.h"
 
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
@@ -150,6 +151,15 @@ int projection__label(struct model *model, const char *name, const char *file, u
 	return err ?: frame_id(model, function, 0, ret) ?: note_column(model, *ret, 0);
 }
 
+static struct look look_at(const struct export_options *options, const struct function_row *row)
+{
+	const struct hlo_op *op = options->hlo && row->kind == FUNCTION_JIT ? hlo__find(options->hlo, row->name) : NULL;
+
+	if (op)
+		return (struct look){op->line, row->kind, op->name, op->file, row->module};
+	return (struct look){row->line, row->kind, row->name, row->file, row->module};
+}
+
 int projection__functions(struct model *model, const struct event_rows *rows)
 {
 	const struct function_row *row = rows->rows;
@@ -157,10 +167,10 @@ int projection__functions(struct model *model, const struct event_rows *rows)
 	int err = 0;
 
 	for (i = 0; i < rows->n && !err; i++, row++) {
-		struct look look = {row->line, row->kind, row->name, row->file, row->module};
+		struct look look = look_at(model->options, row);
 
 		if (!model->detailed) {
-			look.file = row->file[0] ? row->file : row->module;
+			look.file = *look.file ? look.file : look.module;
 			look.module = "";
 			look.kind = 0;
 		}

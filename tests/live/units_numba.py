@@ -11,7 +11,9 @@ meanwhile does not matter.
 
 --shares: again and again, until SECONDS of CPU were compiled; then the shares of each pass of Numba's pipeline and of LLVM's lock
 in the CPU time of all compiles must be within a point of what Numba's events say. Durations are told in samples: what the machine
-does between two is no matter of the profiler's. --llvm: the same with SECONDS of LLVM's passes, against LLVM's own timers. Needs root.
+does between two is no matter of the profiler's. --llvm: the same with SECONDS of LLVM's passes, against LLVM's own timers: passes,
+bundles and compiles in the time of passes within two points, the same ten passes, and LLVM's lock outside of passes within a
+point of the compiles' time. Needs root.
 """
 import argparse
 import collections
@@ -72,7 +74,7 @@ def check(work, truth, told):
         after = told.any_between(true["tid"], unit["last"] + 1, true["end"] - SLACK)
         if not unit["last"] - SLACK <= true["end"] or after > 2:
             late.append("%s ends %.2f ms off, %d samples" % (short(unit), (unit["last"] - true["end"]) / 1e6, after))
-        off.append(abs(unit["ticks"] - told.any_between(true["tid"], true["begin"], true["end"])))
+        off.append(abs(unit["own_ticks"] - told.any_between(true["tid"], true["begin"], true["end"])))
     verdict(label + "each begins in the span of its first sample", "; ".join(early[:5]), "%d" % len(pairs))
     verdict(label + "each ends with its last sample, but for two", "; ".join(late[:5]))
     # What is left is the way from the last sample before to the begin, and from the last one in it to the end: a period.
@@ -111,6 +113,7 @@ def shares(python, works, seconds, folder):
 
 REPORT = "Pass execution timing report"
 BUNDLES = ["Function passes", "Module passes (cheap optimization for refprune)", "Module passes (full optimization)", "Finalize object"]
+TIMER = "(timer)"
 LEGACY = BUNDLES[-1]  # its passes are told by LLVM in words, and not by the names of their classes
 
 
@@ -130,23 +133,27 @@ def timed_passes(report):
 
 
 def ticks_by_pass(told):
-    """(bundle, innermost pass or None): ticks."""
-    sums = collections.Counter()
-    for at, ticks in told.leaves.items():
-        name, bundle = None, None
-        while at and not bundle:
+    """By (bundle, innermost pass), and by (name, signature) of the compile. A timer asks the kernel for the time, most of what it does: by LLVM's
+    count half of it is in the pass, but outside of its frame."""
+    sums, compiles = collections.Counter(), collections.Counter()
+    for innermost, ticks in told.leaves.items():
+        at, name, bundle = innermost, None, None
+        while at and told.units[at]["kind"] != 0:
             unit = told.units[at]
             name = unit["name"] if unit["kind"] == 2 and not name else name
-            bundle = unit["name"] if unit["kind"] == 1 and unit["name"] in BUNDLES else None
-            at = unit["parent"] if unit["kind"] != 0 else 0
+            bundle = unit["name"] if unit["kind"] == 1 and unit["name"] in BUNDLES and not bundle else bundle
+            at = unit["parent"]
         if bundle:
-            sums[bundle, name] += ticks
-    return sums
+            ticks = ticks if name else told.timers[innermost] / 2
+            sums[bundle, name or TIMER] += ticks
+            compiles[(told.units[at]["name"], told.units[at]["signature"]) if at else None] += ticks
+    return sums, compiles
 
 
 def llvm(python, works, seconds, folder):
     """Passes and bundles in the time of all passes, as LLVM's own timers have them: they make LLVM slower, for both the same."""
     true, told, version = collections.Counter(), collections.Counter(), ""
+    units, lock, compiled = [collections.Counter(), collections.Counter()], [0, 0], [0, 0]
     while sum(true.values()) < seconds:
         for work in works:
             truth, events, _ = run(python, work, folder, "llvm")
@@ -154,19 +161,28 @@ def llvm(python, works, seconds, folder):
                 verdict("%s: the target compiles" % work, "it ended")
                 return
             version = truth["numba"]
-            for name, report in truth["llvm"]:
+            for name, report, unit in truth["llvm"]:
                 bundle = name.partition(" on ")[0]
                 for what, cpu in timed_passes(report).items():
                     true[bundle, what] += cpu
-            told.update(ticks_by_pass(Told(events)))
+                    units[0][tuple(unit) if unit else None] += cpu
+            of = Told(events)
+            passes, compiles = ticks_by_pass(of)
+            told.update(passes)
+            units[1].update(compiles)
+            spans = of.spans()
+            lock[0] += truth["spans"][LOCK][0] / 1e9
+            lock[1] += (spans[LOCK] - of.tick() * sum(passes.values())) / 1e9
+            compiled[0] += sum(u["cpu"] for u in truth["units"] if not u["path"]) / 1e9
+            compiled[1] += spans["compile"] / 1e9
+    lock[0] -= sum(true.values())
     named = any(name == "InstCombine" for _, name in true)
     rows = []
-    for label, key in ("bundle", lambda row: row[0]), ("pass", lambda row: row[1] if named and row[0] != LEGACY else None):
+    for label, key in ("bundle", lambda row: row[0]), ("pass", lambda row: row[1] if named and row[0] != LEGACY and row[1] != TIMER else None):
         sums = [collections.Counter(), collections.Counter()]
         for one, counts in zip(sums, (true, told)):
             for row, value in counts.items():
-                # In a bundle, but in no pass: what is around it, and what LLVM has no timer for.
-                if row[1] and key(row):
+                if key(row):
                     one[key(row)] += value
         rows += [(100 * sums[0][name] / sum(sums[0].values()), 100 * sums[1][name] / max(1, sum(sums[1].values())), label, name)
                  for name in set(sums[0]) | set(sums[1])]
@@ -180,6 +196,16 @@ def llvm(python, works, seconds, folder):
         print("   %6.2f %% %6.2f %%  %s %s" % row)
     verdict("numba %s, LLVM's timers over %.0f s: %d bundles and passes within two points" % (version, sum(true.values()), len(rows)),
             "; ".join("%s %.2f %% told %.2f %%" % (name, of, share) for of, share, _, name in rows if abs(of - share) > 2))
+    rows = [(100 * units[0][unit] / sum(units[0].values()), 100 * units[1][unit] / max(1, sum(units[1].values())), "%s(%s)" % (unit or ("outside", "")))
+            for unit in set(units[0]) | set(units[1])]
+    for of, share, name in sorted(rows, reverse=True)[:5]:
+        print("   %6.2f %% %6.2f %%  %s" % (of, share, name[:100]))
+    verdict("numba %s, each compile's share of the time of passes within two points: %d compiles" % (version, len(rows)),
+            "; ".join("%s %.2f %% told %.2f %%" % (name, of, share) for of, share, name in rows if abs(of - share) > 2),
+            "%.2f at most" % max(abs(of - share) for of, share, _ in rows))
+    of, share = [100 * inside / max(1e-9, whole) for inside, whole in zip(lock, compiled)]
+    verdict("numba %s, LLVM's lock outside of its passes within a point of %.0f s of compiles" % (version, compiled[0]),
+            "%.2f %% told %.2f %%" % (of, share) if abs(of - share) > 1 else None, "%.2f %% told %.2f %%" % (of, share))
 
 
 def main():

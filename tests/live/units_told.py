@@ -68,14 +68,22 @@ def run(python, work, folder, option=None, target="compile_units.py", mode="cpu"
         return truth, [json.loads(line) for line in stream], words
 
 
-def told_of(python, work, target):
-    """The target's own account, and Told, in wall mode; None, None: it ended, which is a failed verdict."""
+def told_of(python, work, target, option=None, kind=None):
+    """The target's own account, and Told (or of another kind of it), in wall mode; None, None: it ended, which is a failed verdict."""
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, events, _ = run(python, work, folder, target=target, mode="wall")
+        truth, events, _ = run(python, work, folder, option, target=target, mode="wall")
     if truth:
-        return truth, Told(events)
+        return truth, (kind or Told)(events)
     verdict("the target runs", "it ended")
     return None, None
+
+
+def takes_lock(name, file):
+    return name.split(".")[-1] in ("_acquire_compile_lock", "compile") and "/numba/core/" in file
+
+
+def is_timer(name, _):
+    return name.startswith(("llvm::Timer::startTimer()", "llvm::Timer::stopTimer()"))
 
 
 class Told:
@@ -86,6 +94,8 @@ class Told:
         self.leaves = collections.Counter()  # ticks by innermost unit
         self.hows = collections.Counter()  # ticks of threads without Python, by how they were credited
         self.cpu = self.locked = 0  # locked: ticks in Numba's compiler lock, by the functions that take it
+        self.elapsed = collections.Counter()  # (tid, innermost unit): ns by the clock, those without a unit left out
+        self.timers = collections.Counter()  # ticks in LLVM's timers of passes by innermost unit
         self.begin_epoch()
         for event in events:
             kind = event["ev"]
@@ -109,12 +119,13 @@ class Told:
     def begin_epoch(self):
         self.tids, self.ids = {}, [0]  # the epoch's -> a tid; a place in self.units
         self.functions, self.frames, self.stacks = [], [], [None]
-        self.before_epoch, self.gone_on, self.lock_of = len(self.units), set(), {0: False}
+        self.before_epoch, self.gone_on = len(self.units), set()
+        self.lock_of, self.timer_of = {0: False}, {0: False}
 
     def add(self, row):
         unit = {"parent": self.ids[row[0]], "thread": self.tids[row[1]], "kind": row[2], "name": row[4], "signature": row[5],
                 "begin": row[6], "end": None, "trigger": self.file(row[7]), "file": row[8], "line": row[9], "first": None, "last": None,
-                "ticks": 0}
+                "ticks": 0, "own_ticks": 0}
         same = ("parent", "thread", "kind", "name", "signature")
         for i in range(self.before_epoch - 1, 0, -1):
             if not self.units[i]["end"] and i not in self.gone_on and all(unit[key] == self.units[i][key] for key in same):
@@ -128,37 +139,41 @@ class Told:
         """Of a stack's innermost frame."""
         return stack and self.functions[self.frames[self.stacks[stack][1]][0]][1].rsplit("/", 1)[-1]
 
-    def is_locked(self, stack):
+    def is_below(self, stack, known, is_it):
+        """A function of which is_it(name, file) holds is on the stack; known: of the stacks before."""
         path = []
-        while stack not in self.lock_of:
+        while stack not in known:
             path.append(stack)
             parent, frame = self.stacks[stack]
-            if self.functions[self.frames[frame][0]][0].split(".")[-1] in ("_acquire_compile_lock", "compile") and \
-               "/numba/core/" in self.functions[self.frames[frame][0]][1]:
-                self.lock_of[stack] = True
+            if is_it(*self.functions[self.frames[frame][0]][:2]):
+                known[stack] = True
             else:
                 stack = parent
         for of in path:
-            self.lock_of[of] = self.lock_of[stack]
-        return self.lock_of[stack]
+            known[of] = known[stack]
+        return known[stack]
 
     def take(self, event):
         when, none = 0, [0] * len(event["t"])
-        columns = [event.get(name, none) for name in ("thread", "unit", "cpu", "cause", "stack", "how")]
-        for delta, thread, number, cpu, cause, stack, how in zip(event["t"], *columns):
+        columns = [event.get(name, none) for name in ("thread", "unit", "cpu", "wall", "cause", "stack", "how")]
+        for delta, thread, number, cpu, wall, cause, stack, how in zip(event["t"], *columns):
             when += delta
             at = self.ids[number]
             self.cpu += cpu
             self.hows[how] += how != 0
+            if at:
+                self.elapsed[self.tids[thread], at] += wall
             if not cause:
                 self.samples[self.tids[thread]].append(when)
                 self.leaves[at] += 1
-                self.locked += self.is_locked(stack)
+                self.locked += self.is_below(stack, self.lock_of, takes_lock)
+                self.timers[at] += self.is_below(stack, self.timer_of, is_timer)
             while at:
                 unit = self.units[at]
                 unit["first"] = unit["first"] or when
                 unit["last"] = when
                 unit["ticks"] += not cause
+                unit["own_ticks"] += not cause and unit["thread"] == self.tids[thread]
                 at = unit["parent"]
 
     def path(self, unit):

@@ -1,7 +1,11 @@
 """Jits functions of many shapes after a line came on stdin. The last line on stdout is JSON: what jax.monitoring told, [event, name,
 begin, end (CLOCK_MONOTONIC ns)].
 
+With a folder after the number of functions, jax.profiler.trace of them is written there; every other one is then of many small operations: much for
+HLO passes, and little to compile.
+
 Newer JAX tells when each began and ended, by the clock of the day; older JAX how long it was: the way to the listener is then after the end."""
+import contextlib
 import json
 import os
 import sys
@@ -40,6 +44,25 @@ def function(number):
     return jax.grad(work) if number % 3 == 0 else work
 
 
+def many(number):
+    def work(w, x):
+        for _ in range(200 + number):
+            x = (((x.T * 1.0 + 0.0).T.reshape(-1) * 2).reshape(8, 24)[:, ::-1])[:, ::-1] / 2
+        return x
+
+    work.__name__ = "many%d" % number
+    return work
+
+
+def trace():
+    """XLA's own spans, without Python's."""
+    if not sys.argv[2:]:
+        return contextlib.nullcontext()
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level, options.host_tracer_level = 0, 3
+    return jax.profiler.trace(sys.argv[2], profiler_options=options)
+
+
 def main():
     w, x = jnp.ones((24, 24)), jnp.ones((8, 24))
     if hasattr(monitoring, "register_event_time_span_listener"):
@@ -50,10 +73,16 @@ def main():
     print("ready", flush=True)
     sys.stdin.readline()
     jax.block_until_ready(jax.jit(function(1000))(w, x))
+    if sys.argv[2:]:
+        # The sampler reads what XLA's and LLVM's functions are called.
+        jax.block_until_ready(jax.jit(many(1000))(w, x))
+        time.sleep(3)
     time.sleep(0.1)
     del spans[:]
-    for number in range(int(sys.argv[1]) if len(sys.argv) > 1 else 30):
-        jax.block_until_ready(jax.jit(function(number))(w, x))
+    with trace():
+        for number in range(int(sys.argv[1]) if len(sys.argv) > 1 else 30):
+            of = many if sys.argv[2:] and number % 2 else function
+            jax.block_until_ready(jax.jit(of(number))(w, x))
     time.sleep(0.2)
     print(json.dumps(spans), flush=True)
 

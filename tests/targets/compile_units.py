@@ -2,8 +2,8 @@
 
 The last line on stdout is JSON: for each call of numba.core.compiler's compile_extra, compile_internal, compile_ir
 {"name", "signature", "path" (of its parents: [name, signature]), "begin", "end" (CLOCK_MONOTONIC ns), "cpu" (ns of this
-thread), "tid"}; and Numba's own events, to compare the two; with "spans" the sums of its other events and of LLVM's lock. What counts says that it is a file of Numba's: its frames
-are no line of the program's."""
+thread), "tid"}; and Numba's own events, to compare the two; with "spans" the sums of its other events and of LLVM's lock, with
+"llvm" of that and of LLVM's passes. What counts says that it is a file of Numba's: its frames are no line of the program's."""
 import inspect
 import json
 import sys
@@ -83,11 +83,11 @@ class Spans(event.Listener):
 
 
 def keep_timings(rows):
-    """Of LLVM, by bundle: [bundle, its report]."""
+    """Of LLVM, by bundle: [bundle, its report, the compile that it is of]."""
     from numba.misc.llvm_pass_timings import PassTimingsCollection
 
     def append(self, name, timings):
-        rows.append([name, timings.get_raw_data()])
+        rows.append([name, timings.get_raw_data(), (stacks.__dict__.get("stack") or [None])[-1]])
     numba.config.LLVM_PASS_TIMINGS = True
     PassTimingsCollection._append = append
 
@@ -269,6 +269,7 @@ def main():
     if "spans" in sys.argv[2:]:
         for kind in "numba:run_pass", "numba:compiler_lock":
             event.register(kind, spans)
+    if sys.argv[2:]:
         # What Numba makes its llvm_lock of: here without what the making of an event costs, some us a call of LLVM.
         lock = types.SimpleNamespace(kind="numba:llvm_lock")
         callbacks = ffi.lib._lock._cblist
@@ -281,7 +282,7 @@ def main():
     sys.stdin.readline()
     {"svd": foo_svd}.get(sys.argv[1], globals().get(sys.argv[1]))()
     time.sleep(0.3)
-    sums = without_own_cost(dict(spans.sums), spans, ffi.lib._lock) if "spans" in sys.argv[2:] else {}
+    sums = without_own_cost(dict(spans.sums), spans, ffi.lib._lock) if sys.argv[2:] else {}
     print(json.dumps({"numba": numba.__version__, "events": listener.n, "units": units, "spans": sums, "llvm": timings}), flush=True)
 
 
