@@ -207,6 +207,7 @@ pythons: ## the interpreters of check-matrix, below build/pythons (10 minutes of
 check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, pyenv's, $$CPROFD_PYTHONS_LIST; 100,000 samples a target, 200 children a kind (root)
 	$(Q)$(MATRIX) tests/live/truth.py --samples 100000
 	$(Q)$(MATRIX) tests/live/children.py --all --count 200
+	$(Q)$(MATRIX) tests/live/namespaces.py --all
 	$(Q)$(MATRIX) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" \
 		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
 	$(Q)$(MATRIX) tests/live/mixed.py --samples 50000 all

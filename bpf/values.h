@@ -71,12 +71,13 @@ __u64 values_known[VALUES_KNOWN];
 
 static __always_inline void values_note(const struct frame_values *values, struct part_values *part, __u64 now)
 {
-	__u64 hash = values->address, new;
+	static const __u64 odd[FRAME_VALUES_WORDS] = {0x9e3779b97f4a7c15ull, 0xbf58476d1ce4e5b9ull, 0x94d049bb133111ebull, 0xd6e8feb86659fd93ull};
+	__u64 hash = values->address * 0xff51afd7ed558ccdull, new;
 	__u32 i;
 
 	_Pragma("clang loop unroll(full)")
 	for (i = 0; i < FRAME_VALUES_WORDS; i++)
-		hash = (hash + values->words[i]) * 0x9e3779b97f4a7c15ull;
+		hash += values->words[i] * odd[i]; /* none waits for another */
 	i = (hash >> 56) & (VALUES_KNOWN - 1);
 	now = now >> 24 & 255;
 	new = (values_known[i] ^ hash) >> 8 | ((now - values_known[i]) & 254);

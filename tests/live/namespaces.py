@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """PID namespaces, as containers have them: ids inside are not those outside.
 
-    namespaces.py [--only inside|below|first|socket|told]
+    namespaces.py [--all] [--only inside|below|first|socket|told]
 
   inside   cprofd and its targets in a namespace: other live tests run there as they are
   below    cprofd outside, the targets inside: the same tests, but that each program of theirs runs in a namespace of its own
@@ -56,13 +56,24 @@ INSIDE = [
     ["truth.py", "--samples", "2000", "--only", "chains"],
     ["waits.py", "--only", "lock,gil2,hold,child,ready"],
     ["children.py", "--count", "4"],
-    ["dump.py", "3.11.7"],
+    ["dump.py"],
 ]
 
 
-def inside():
+def pythons(every):
+    """(name, path), one a version; three of them, unless all are asked for."""
+    listed = run(os.path.join(HERE, "pythons.sh")).stdout.splitlines()
+    found = {name.rpartition(".")[0]: (name, path) for name, path in (line.split(None, 1) for line in reversed(listed))}
+    return {version: of for version, of in found.items() if every or version in ("3.8", "3.13") or of[1].startswith(PYTHON)}
+
+
+def inside(every=False):
+    of = pythons(every)
+    env = dict(os.environ, CPROFD_PYTHONS=" ".join(path for _, path in of.values()))
     for test in INSIDE:
-        done = run(*ENTER, os.path.join(HERE, test[0]), *test[1:])
+        if test == ["dump.py"]: # all of them take minutes
+            test = test + [name for name, path in of.values() if path.startswith(PYTHON)]
+        done = run(*ENTER, os.path.join(HERE, test[0]), *test[1:], env=env)
         lines = done.stdout.splitlines() or [""]
         check(not done.returncode and re.search(r"^[1-9]\d* passed, 0 failed", lines[-1]), "inside: %s: %s" % (" ".join(test), lines[-1]),
               done.returncode, *(line for line in lines if "FAILED" in line), done.stderr[-500:])
@@ -177,14 +188,11 @@ def dump_below():
     check({t["tid"] for t in told} == tids and len(tids) == 4 and names["leaf", "outer"] == 3, "below: dump", done.stderr, told, tids)
 
 
-def below():
-    listed = run(os.path.join(HERE, "pythons.sh")).stdout.splitlines()
-    pythons = {name.rpartition(".")[0]: (name, path) for name, path in (line.split(None, 1) for line in listed)}
-    for name, python in pythons.values():
+def below(every=False):
+    for name, python in pythons(every).values():
         chains_below(name, python)
-    for version in "3.8", "3.11", "3.13": # before 3.11 the GIL's holder is told by another id anyway
-        if version in pythons:
-            wait_below(pythons[version][1])
+    for _, python in pythons(False).values(): # before 3.11 the GIL's holder is told by another id anyway
+        wait_below(python)
     dump_below()
 
 
@@ -352,13 +360,14 @@ def main():
     parser = argparse.ArgumentParser()
     parts = {f.__name__: f for f in (inside, below, first, socket, told)}
     parser.add_argument("--only", choices=parts)
-    only = parser.parse_args().only
+    parser.add_argument("--all", action="store_true", help="with every interpreter")
+    options = parser.parse_args()
     if os.geteuid():
         skipped += 1
         print("skipped: namespaces needs root")
     else:
-        for part in [parts[only]] if only else parts.values():
-            part()
+        for part in [parts[options.only]] if options.only else parts.values():
+            part(*[True] * (options.all and part in (inside, below)))
     print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
     return 1 if failed else 0
 

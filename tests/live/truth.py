@@ -199,6 +199,7 @@ class Recording:
 
     def __init__(self, path):
         self.functions, self.frames, self.stacks = [], [], [(0, None)]
+        self.of_epoch = 0, 0, 0  # where its rows begin
         self.samples = []
         self.ledger = {}
         self.end = None
@@ -210,19 +211,19 @@ class Recording:
         if kind == "functions":
             self.functions += e["rows"]
         elif kind == "frames":
-            self.frames += e["rows"]
+            self.frames += [[r[0] + self.of_epoch[0]] + r[1:] for r in e["rows"]]
         elif kind == "stacks":
-            self.stacks += [tuple(r) for r in e["rows"]]
+            self.stacks += [(parent and parent + self.of_epoch[2], frame + self.of_epoch[1]) for parent, frame in e["rows"]]
         elif kind == "samples":
             time = 0
             for i, delta in enumerate(e["t"]):
                 time += delta
-                self.samples.append((time, e.get("thread", [0] * len(e["t"]))[i],
-                                     e.get("stack", [0] * len(e["t"]))[i]))
+                stack = e.get("stack", [0] * len(e["t"]))[i]
+                self.samples.append((time, e.get("thread", [0] * len(e["t"]))[i], stack and stack + self.of_epoch[2]))
         elif kind == "ledger":
             self.ledger = e
         elif kind == "epoch":
-            assert not self.samples, "more than one epoch"
+            self.of_epoch = len(self.functions), len(self.frames), len(self.stacks) - 1
         elif kind == "end":
             self.end = e
 
