@@ -21,9 +21,9 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 		return -ENOMEM;
 	profile->options = *options;
 	if (!profile->options.stacks_max)
-		profile->options.stacks_max = 200000;
+		profile->options.stacks_max = options->places ? 200000 : 12000;
 	if (!profile->options.bytes_max)
-		profile->options.bytes_max = options->places ? 4u << 20 : 3u << 19;
+		profile->options.bytes_max = 4u << 20;
 	if (!profile->options.ended_max)
 		profile->options.ended_max = 2048;
 	if (!profile->options.pending_max)
