@@ -105,7 +105,7 @@ def test_waits_are_counted():
             fails(0, " waits in ", run=run)
             counts = [int(n.replace(",", "")) for n in re.search(r"([\d,]+) samples and ([\d,]+) waits", run.err).groups()]
             native = int(re.search(r"whole of ([\d,]+)", run.err).group(1).replace(",", ""))
-            expect(5 < counts[1] < 200, "it slept some 20 times", run.err)
+            expect(5 < counts[1] < 2000, "it slept some 20 times, and is preempted on a busy machine", run.err)
             expect("-g" in options or abs(sum(counts) - native) < 0.1 * native, "samples and waits are what stacks are counted of", run.err)
             expect("(waiting: sleep)" in run.err, "where it waits is told, whoever holds the GIL", run.err)
             expect("Time by %s" % ("line" if "--lines" in options else "function") in run.err, "rows", run.err)

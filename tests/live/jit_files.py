@@ -6,6 +6,7 @@ further than they deserve.
 
 What is true: the target says which function it runs from when to when; the names are those in its file; the code is
 assembled by hand, so its callers are known."""
+import concurrent.futures
 import glob
 import os
 import re
@@ -360,41 +361,49 @@ def engine_memory(seconds, pid):
     return most / 1024
 
 
+def hostile_file(work, name, setup, each, least, most):
+    process = subprocess.Popen([PYTHON, "-c", HOSTILE.replace("{setup}", setup).replace("{each}", each)], stdout=subprocess.PIPE, text=True)
+    path = "/tmp/perf-%d.map" % process.pid
+    out = os.path.join(work, re.sub(r"\W", "_", name) + ".cprof")
+    try:
+        if not check(process.stdout.readline().startswith("up"), "hostile: %s: the target runs" % name):
+            return
+        seconds = "2" if "/dev/fuse" in setup or each != "pass" else "1"
+        begin = time.monotonic()
+        cprofd = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", seconds, "-r", "499", "-f", "events", "-o", out],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        memory = engine_memory(int(seconds), cprofd.pid)
+        error = cprofd.communicate(timeout=60)[1]
+        took = time.monotonic() - begin
+    finally:
+        process.kill()
+        process.communicate()
+        for p in (path, path + ".x"):
+            if os.path.isdir(p) and not os.path.islink(p):
+                os.rmdir(p)
+            elif os.path.lexists(p):
+                os.unlink(p)
+    if not check(cprofd.returncode == 0 and took < 15, "hostile: %s: the recording ends in time (%.1f s) %s" %
+                 (name, took, error[-300:] if cprofd.returncode else "")):
+        return
+    stacks = [(s, k) for of in read(out).of.values() for s, k in of.items()]
+    n = sum(k for s, k in stacks)
+    mine = sum(k for s, k in stacks if any(w.startswith("mine") for w in s))
+    check(n > 50, "hostile: %s: %d samples" % (name, n))
+    check(least * n <= mine <= most * n, "hostile: %s: %d of %d are named by it" % (name, mine, n))
+    check(memory < 160, "hostile: %s: %d MB at most" % (name, memory))
+
+
 def hostile(work):
-    for name, (setup, each, (least, most)) in CASES.items():
-        if "/dev/fuse" in setup and not os.path.exists("/dev/fuse"):
-            skip("hostile: %s: no /dev/fuse here" % name)
-            continue
-        process = subprocess.Popen([PYTHON, "-c", HOSTILE.replace("{setup}", setup).replace("{each}", each)], stdout=subprocess.PIPE, text=True)
-        path = "/tmp/perf-%d.map" % process.pid
-        out = os.path.join(work, "hostile.cprof")
-        try:
-            if not check(process.stdout.readline().startswith("up"), "hostile: %s: the target runs" % name):
-                continue
-            seconds = "2" if "/dev/fuse" in setup or each != "pass" else "1"
-            begin = time.monotonic()
-            cprofd = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", seconds, "-r", "499", "-f", "events", "-o", out],
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            memory = engine_memory(int(seconds), cprofd.pid)
-            error = cprofd.communicate(timeout=60)[1]
-            took = time.monotonic() - begin
-        finally:
-            process.kill()
-            process.communicate()
-            for p in (path, path + ".x"):
-                if os.path.isdir(p) and not os.path.islink(p):
-                    os.rmdir(p)
-                elif os.path.lexists(p):
-                    os.unlink(p)
-        if not check(cprofd.returncode == 0 and took < 15, "hostile: %s: the recording ends in time (%.1f s) %s" %
-                     (name, took, error[-300:] if cprofd.returncode else "")):
-            continue
-        stacks = [(s, k) for of in read(out).of.values() for s, k in of.items()]
-        n = sum(k for s, k in stacks)
-        mine = sum(k for s, k in stacks if any(w.startswith("mine") for w in s))
-        check(n > 50, "hostile: %s: %d samples" % (name, n))
-        check(least * n <= mine <= most * n, "hostile: %s: %d of %d are named by it" % (name, mine, n))
-        check(memory < 160, "hostile: %s: %d MB at most" % (name, memory))
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        running = []
+        for name, (setup, each, (least, most)) in CASES.items():
+            if "/dev/fuse" in setup and not os.path.exists("/dev/fuse"):
+                skip("hostile: %s: no /dev/fuse here" % name)
+            else:
+                running.append(pool.submit(hostile_file, work, name, setup, each, least, most))
+        for of in running:
+            of.result()
 
 
 ALL = {"named": named, "blind": blind, "rotated": rotated, "inside": inside, "former": former, "python": python, "node": node, "hostile": hostile}

@@ -290,7 +290,7 @@ def case_foreign(work):
     stream.worst(every)
     long = kinds["program"] + kinds["static"] + kinds["shell"]
     total, whole = stream.settled(long)
-    check(total > 2000 and whole >= 0.999 * total, f"programs that are no Python: {whole} of {total} stacks are whole after 100 ms")
+    check(total > 1000 and whole >= 0.999 * total, f"programs that are no Python: {whole} of {total} stacks are whole after 100 ms")
     total, whole = sum(map(stream.total, long)), sum(map(stream.whole, long))
     check(whole >= 0.98 * total, f"programs that are no Python: {whole} of {total} stacks are whole in all")
     total = sum(map(stream.total, kinds["program"]))

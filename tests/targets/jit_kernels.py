@@ -46,7 +46,10 @@ def nested():
     def kernel_inner(a, i):
         s = 0.0
         for j in range(200):
-            s += math.sin(a[(i + j) % a.shape[0]]) * math.exp(-s)
+            x = a[(i + j) % a.shape[0]]
+            # So much that LLVM inlines it for no machine.
+            s += math.sin(x) * math.exp(-s) + math.cos(x) * math.atan(s) + math.tanh(x) * math.sinh(x) + math.log1p(abs(x)) * math.erf(s)
+            s -= math.asinh(x) * math.expm1(-s) + math.hypot(x, s) * math.cosh(x) + math.atan2(x, s) * math.erfc(s)
         return s
 
     @numba.njit
