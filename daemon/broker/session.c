@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "broker/file.h"
 
-
 void reply__fail(struct reply *reply, enum broker_error error, int err)
 {
 	reply__close(reply);

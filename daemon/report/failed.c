@@ -50,14 +50,12 @@ static const char *phase_of(const struct unit_tree *tree, const struct compile *
 	return *node.name ? node.name : UNIT_NO_NAME;
 }
 
-static int add_row(struct report *report, uint32_t number, uint32_t *rows, const struct times *inclusive)
+static int add_row(struct report *report, uint32_t number, const struct unit_node *node, uint32_t *rows, const struct times *inclusive)
 {
 	const struct compile *compile = &ITEM(report->each, struct compile, number - 1);
 	struct table *table = &report->tables[REPORT_FAILED], *below = &report->below[REPORT_FAILED];
-	struct unit_tree *tree = &report->model->units;
-	struct unit_node node = unit_tree__node(tree, unit_tree__final(tree, compile->node));
-	struct row_key key = units__key(&node),
-		       phase = {phase_of(tree, compile), "", node.compiler, NULL, 0, ROW_NONE, KIND_GROUP};
+	struct row_key key = units__key(node),
+		       phase = {phase_of(&report->model->units, compile), "", node->compiler, NULL, 0, ROW_NONE, KIND_GROUP};
 	struct row_times *times;
 	uint32_t row;
 	int err = table__row(table, &key, &phase.parent) ?: table__row(below, &phase, &row);
@@ -94,7 +92,7 @@ int failed__find(struct report *report, const struct times *inclusive)
 
 		compile->failed = is_failed(report, compile, &node);
 		if (compile->failed && model__thread(report->model, compile->thread)->shown && !quiet__is(report, compile->thread))
-			err = add_row(report, i + 1, rows, &inclusive[i]);
+			err = add_row(report, i + 1, &node, rows, &inclusive[i]);
 	}
 	free(rows);
 	return err;

@@ -173,11 +173,10 @@ static int put_row(struct report *report, struct buf *out, const struct table *t
 		   const struct rank *rank)
 {
 	struct row_key key = table__key(table, rank->row);
-	bool counted = of_units(table->by) || table->by == REPORT_TRIGGER;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "{" : ",\n{");
 
 	err = err ?: put_row_name(out, table, &key);
-	err = err ?: put__times(out, table, total, rank, counted);
+	err = err ?: put__times(out, table, total, rank, rank__of_compiles(table->by));
 	err = err ?: put_below(report, out, table, total, rank->row);
 	return err ?: buf__puts(out, "}");
 }

@@ -10,7 +10,7 @@
 const char *const rank_orders[] = {"", "exclusive", "inclusive", "start"};
 const char *const rank_order_words[] = {"", "by exclusive time", "by inclusive time", "in the order of time"};
 
-static bool has_begins(enum report_by by)
+bool rank__of_compiles(enum report_by by)
 {
 	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
 	       by == REPORT_TREE || by == REPORT_CHAIN || by == REPORT_REPEAT || by == REPORT_FAILED;
@@ -24,7 +24,7 @@ enum report_sort rank__order(const struct table *table, const struct report_opti
 
 	if (table->by == REPORT_CHAIN && options->sort == REPORT_SORT_DEFAULT)
 		return REPORT_SORT_START;
-	if (options->sort == REPORT_SORT_DEFAULT || (options->sort == REPORT_SORT_START && !has_begins(table->by)))
+	if (options->sort == REPORT_SORT_DEFAULT || (options->sort == REPORT_SORT_START && !rank__of_compiles(table->by)))
 		return defaults[table->by] ? REPORT_SORT_INCLUSIVE : REPORT_SORT_EXCLUSIVE;
 	return options->sort;
 }

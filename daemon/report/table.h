@@ -77,6 +77,8 @@ int table__frame(struct table *table, const struct model *model, uint32_t frame,
 /* rank.c: orders the rows and cuts by top, until and min_share. */
 int table__rank(struct table *table, const struct report_options *options, bool wall,
 		uint32_t parent);
+/* Are its rows compiles, phases, passes, or what caused them? Then they are counted, and have begun. */
+bool rank__of_compiles(enum report_by by);
 /* None is REPORT_SORT_DEFAULT. */
 enum report_sort rank__order(const struct table *table, const struct report_options *options);
 extern const char *const rank_orders[]; /* by that: "exclusive" ... */

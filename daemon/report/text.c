@@ -91,8 +91,7 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 {
 	return (struct shape){
 		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
-		.counted = by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
-			   by == REPORT_TREE || by == REPORT_REPEAT || by == REPORT_FAILED,
+		.counted = rank__of_compiles(by),
 		.typed = by == REPORT_SOURCE,
 		.wall = report->wall,
 	};
