@@ -198,10 +198,11 @@ PY_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u6
 	return key;
 }
 
-/* What code addresses are mixed with in recent[]: 64 bits, so that two processes or times do not meet. */
+/* What code addresses are mixed with in recent[]: 64 bits, so that two processes or times do not meet. It is odd, and
+ * addresses are not: an empty place proves nothing. */
 HOST_INLINE __u64 py_recent_mix(__u64 salt, __u64 now)
 {
-	return salt ^ ((now >> PY_RECENT_SHIFT) + 1) * 0x9e3779b97f4a7c15ull;
+	return (salt ^ ((now >> PY_RECENT_SHIFT) + 1) * 0x9e3779b97f4a7c15ull) | 1;
 }
 
 /* The key of a code object by its slot, kept by its place then, too; 0 if no proof is fresh. */
