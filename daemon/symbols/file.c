@@ -10,6 +10,7 @@
 #include "symbols/debug_file.h"
 #include "symbols/debugdata.h"
 #include "symbols/kallsyms.h"
+#include "symbols/vtable.h"
 
 #define READ_STEP (64u << 10)
 
@@ -163,6 +164,9 @@ static int load_all(struct symbol_file *file)
 	if (!err)
 		err = tolerable(symbol_table__load_plt(&file->tables[SYMBOL_FROM_PLT], &file->image,
 						       &file->ranges));
+	if (!err && !skip && !file->debugdata)
+		err = tolerable(symbol_table__load_virtuals(&file->tables[SYMBOL_FROM_VTABLE], &file->image, &file->ranges,
+							    &file->tables[SYMBOL_FROM_DYNSYM]));
 	return err;
 }
 

@@ -1,5 +1,6 @@
 /* An address -> the symbol that it lies in. */
 #include "symbols/file.h"
+#include "symbols/vtable.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 	const char *tab, *at;
 	int err;
 
-	err = symbol_table__name(table, name, &ret->name);
+	err = table->source == SYMBOL_FROM_VTABLE ? virtual_name__append(table, name, &ret->name) : symbol_table__name(table, name, &ret->name);
 	/* A symbol's version is a part of its name in .symtab: "popen@@GLIBC_2.2.5". */
 	if (!err && ret->name.len > 1 && (at = memchr(ret->name.data + 1, '@', ret->name.len - 1)))
 		ret->name.len = (size_t)(at - ret->name.data);

@@ -42,6 +42,7 @@ struct symbol_opener {
 	X(DEBUGDATA, "debugdata") \
 	X(DYNSYM, "dynsym") \
 	X(PLT, "plt") \
+	X(VTABLE, "vtable") \
 	X(KERNEL, "kallsyms")
 #define SYMBOL_SOURCE_ENUM(id, word) SYMBOL_FROM_##id,
 enum symbol_source { SYMBOL_SOURCES(SYMBOL_SOURCE_ENUM) SYMBOL_SOURCE_COUNT };
@@ -55,7 +56,7 @@ struct symbol {
 	uint64_t start;       /* vaddr (kernel: address) */
 	uint64_t size;        /* of what is named, also where the size was derived */
 	uint64_t offset;      /* of the address asked for, from start */
-	struct buf name;      /* as it is in the table (mangled), NUL-terminated; "puts@plt" */
+	struct buf name;      /* as it is in the table (mangled), NUL-terminated; "puts@plt"; from a virtual table plain */
 	struct buf module;    /* kernel module, NUL-terminated; "" otherwise */
 	enum symbol_source source;
 	bool extended;        /* the table gives no size: it ends where the next begins */

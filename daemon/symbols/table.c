@@ -232,13 +232,14 @@ void symbol_table__free(struct symbol_table *table)
 	free(table->names);
 	free(table->sizes);
 	free(table->extras);
+	free(table->virtuals);
 	*table = (struct symbol_table){};
 }
 
 size_t symbol_table__bytes(const struct symbol_table *table)
 {
 	return table->n * (sizeof(*table->starts) + sizeof(*table->names) + sizeof(*table->sizes)) +
-	       table->n_extras * sizeof(*table->extras);
+	       table->n_extras * sizeof(*table->extras) + table->n_virtuals * sizeof(*table->virtuals);
 }
 
 static const struct table_extra *extra(const struct symbol_table *table, uint32_t row)

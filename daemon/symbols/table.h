@@ -49,6 +49,12 @@ int candidates__add(struct candidates *candidates, struct candidate candidate);
 
 #define TABLE_CANDIDATES_MAX (16u << 20)
 
+/* A function in a virtual table (vtable.h). */
+struct virtual_name {
+	uint32_t class;  /* address of the class' name */
+	uint32_t method; /* in the strings: a symbol of the same method of another class */
+};
+
 struct symbol_table {
 	const struct elf_bytes *bytes;  /* of the names; borrowed */
 	uint64_t strings, strings_size;
@@ -64,6 +70,9 @@ struct symbol_table {
 		uint32_t size;   /* of the range */
 	} *extras;               /* sorted by row */
 	uint32_t n_extras, capacity_extras;
+	struct virtual_name *virtuals; /* SYMBOL_FROM_VTABLE: what `names` are numbers of */
+	uint32_t n_virtuals;
+	const struct elf_image *image; /* of these; borrowed */
 };
 
 #define TABLE_SIZE 0x7fffu

@@ -1,0 +1,14 @@
+/* Names of virtual functions that no symbol table has, from run-time type information and virtual tables (x86-64, Itanium C++ ABI).
+ * All bytes are the target's: numbers are bounded, and what does not fit together names nothing. */
+#ifndef CPROFD_SYMBOLS_VTABLE_H
+#define CPROFD_SYMBOLS_VTABLE_H
+
+#include "symbols/table.h"
+
+/* `known`: the file's dynamic symbols. The image stays the caller's, and is read from when a name is asked for. -ENOENT: none. */
+int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_image *image, const struct code_ranges *ranges,
+				const struct symbol_table *known);
+/* Appends "class::method(parameters)": row.name of such a table. -ENOENT: it cannot be told. */
+int virtual_name__append(const struct symbol_table *table, uint32_t row, struct buf *ret);
+
+#endif
