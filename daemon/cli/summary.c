@@ -257,11 +257,11 @@ static void print_nameless(const struct tally_result *result)
 		}
 	}
 	snprintf(hint, sizeof(hint), "debug symbols of such files (their -dbgsym packages, or DEBUGINFOD_URLS in cprofd's environment) have them");
-	/* Debian's has names of what other files may call alone: most passes of LLVM are not among them. */
+	/* Debian's has names of what other files may call, and by its virtual tables of passes. */
 	if (llvm > sum / 2)
 		snprintf(hint, sizeof(hint),
-			 "most of it is in LLVM, whose passes have no names then: on Debian DEBUGINFOD_URLS=https://debuginfod.debian.net\n"
-			 "        in cprofd's environment has them, or the package libllvm%u-dbgsym of its debug archive", version);
+			 "most of it is in LLVM, inside of its passes: on Debian DEBUGINFOD_URLS=https://debuginfod.debian.net in cprofd's\n"
+			 "        environment has these names, or the package libllvm%u-dbgsym of its debug archive", version);
 	if (heaviest && percent(sum, whole(result)) >= NAMELESS_TELL_PERCENT)
 		say__failure(hint,
 			     "%.1f %% of the time is in functions without a name, as %s", percent(sum, whole(result)), heaviest->name);
