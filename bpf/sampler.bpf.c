@@ -314,7 +314,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	int fresh;
 	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
-						sizeof(struct values_out) + (off ? sizeof(struct part_wait) : 0);
+						sizeof(struct values_out) + sizeof(struct part_object) + (off ? sizeof(struct part_wait) : 0);
 
 	if (!own || !samples_ring)
 		return 0;

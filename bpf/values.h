@@ -17,6 +17,7 @@ struct values_out {
 #define values_told part.loss  /* VALUES_TOLD_* */
 #define VALUES_TOLD_CUT 1u
 #define VALUES_TOLD_NEW 2u
+#define VALUES_TOLD_OBJECT 4u
 #define values_hits flags      /* which frames of the round have a bit, and were not looked at */
 
 /* How many of the bits are set. */
@@ -99,7 +100,7 @@ static __always_inline __u32 values_same(__u64 a, __u64 b)
 
 /* The innermost frame of the round that has a bit left; most have none. Says whether there is another. Apart,
  * as the next one, so that the verifier comes here once. */
-PY_APART int values_put(const struct py_walk *walk, const struct image *image, const struct py_out *out,
+PY_APART int values_put(struct py_walk *walk, const struct image *image, const struct py_out *out,
 			const struct value_marks *marks, struct values_out *to)
 {
 	__u32 hits, at, set, way, size;
@@ -136,6 +137,10 @@ PY_APART int values_put(const struct py_walk *walk, const struct image *image, c
 	__builtin_memcpy(entry->slots, mark->slots, sizeof(entry->slots));
 	values_words(walk, image, mark->slots, entry, address + image->layout.frame_locals);
 	values_note(entry, &to->part, walk->now);
+	if (mark->object && !(to->part.values_told & VALUES_TOLD_OBJECT)) {
+		walk->object = entry->words[(mark->object - 1) & (FRAME_VALUES_WORDS - 1)] & ~7ull;
+		to->part.values_told |= VALUES_TOLD_OBJECT;
+	}
 	to->part.part.size = size + FRAME_VALUES_HEAD + entry->n * 8u;
 	to->part.n++;
 	return !!to->part.values_hits;
@@ -143,7 +148,7 @@ PY_APART int values_put(const struct py_walk *walk, const struct image *image, c
 
 #define VALUES_ROUND 32u
 /* The frames from to->part.values_at on. */
-PY_APART int values_round(const struct py_walk *walk, const struct image *image, const struct py_out *out,
+PY_APART int values_round(struct py_walk *walk, const struct image *image, const struct py_out *out,
 			  const struct value_marks *marks, struct values_out *to)
 {
 	__u32 at, n, hits = 0, bit;
@@ -172,7 +177,7 @@ PY_APART int values_round(const struct py_walk *walk, const struct image *image,
 }
 
 struct values_context {
-	const struct py_walk *walk;
+	struct py_walk *walk;
 	const struct image *image;
 	const struct py_out *out;
 	const struct value_marks *marks;
@@ -186,16 +191,36 @@ static long values_rounds(__u32 i, void *context)
 	return values_round(c->walk, c->image, c->out, c->marks, c->to) & 1;
 }
 
-/* Puts the part at out + size, and gives the record's size with it. `fresh`: when some of it was not there before. */
-static __always_inline __u32 values_part(const struct value_marks *marks, const struct py_walk *walk,
+/* Puts the part, and gives its size; 0: the object is not there. */
+PY_APART int values_object(const struct py_walk *walk, struct part_object *to)
+{
+	__u32 size = OBJECT_BYTES;
+
+	if (!walk || !to || !walk->object)
+		return 0;
+	if (host_read(to->bytes, size, walk->object)) {
+		/* To the end of the page. */
+		size = 4096 - (__u32)(walk->object & 4095);
+		if (size > OBJECT_BYTES || host_read(to->bytes, size, walk->object))
+			return 0;
+	}
+	to->address = walk->object;
+	to->part.kind = PART_OBJECT;
+	to->part.loss = 0;
+	to->part.size = 16 + size;
+	return 16 + (int)size;
+}
+
+/* Puts the parts at out + size, and gives the record's size with them. `fresh`: when some of it was not there before. */
+static __always_inline __u32 values_part(const struct value_marks *marks, struct py_walk *walk,
 					 const struct image *image, struct record_sample *record, struct py_out *out,
 					 __u32 size, int *fresh)
 {
 	struct values_out *to;
-	__u32 n;
+	__u32 n, told;
 
 	host_barrier(size);
-	if (!walk->n || size > SAMPLE_RECORD_MAX - sizeof(*to))
+	if (!walk->n || size > SAMPLE_RECORD_MAX - sizeof(*to) - sizeof(struct part_object))
 		return size;
 	to = (struct values_out *)((__u8 *)out + size);
 	to->part.n = 0;
@@ -211,12 +236,24 @@ static __always_inline __u32 values_part(const struct value_marks *marks, const 
 	host_barrier(n);
 	if (!n || n > sizeof(to->entries))
 		return size;
-	*fresh |= to->part.values_told & VALUES_TOLD_NEW;
+	told = to->part.values_told;
+	*fresh |= told & VALUES_TOLD_NEW;
 	n += sizeof(struct part_values);
-	to->part.flags = to->part.values_told & VALUES_TOLD_CUT ? VALUES_CUT : 0;
+	to->part.flags = told & VALUES_TOLD_CUT ? VALUES_CUT : 0;
 	to->part.part.kind = PART_VALUES;
 	to->part.part.loss = 0;
 	to->part.part.size = n;
+	record->parts++;
+	size += n;
+	if (!(told & VALUES_TOLD_OBJECT))
+		return size;
+	host_barrier(size);
+	if (size > SAMPLE_RECORD_MAX - sizeof(struct part_object))
+		return size;
+	n = values_object(walk, (struct part_object *)((__u8 *)out + size));
+	host_barrier(n);
+	if (!n || n > sizeof(struct part_object))
+		return size;
 	record->parts++;
 	return size + n;
 }

@@ -123,6 +123,7 @@ static void put_mark(struct value_marks *marks, const struct value_mark *mark)
 	if (way == VALUE_MARK_WAYS)
 		way = (uint32_t)(mark->key >> 60) % VALUE_MARK_WAYS;
 	memcpy(set[way].slots, mark->slots, sizeof(mark->slots));
+	set[way].object = mark->object;
 	__atomic_store_n(&set[way].key, mark->key, __ATOMIC_RELEASE);
 	__atomic_store_n(&marks->bits[bit / 64], marks->bits[bit / 64] | 1ull << bit % 64, __ATOMIC_RELEASE);
 	__atomic_store_n(&marks->active, 1, __ATOMIC_RELEASE);

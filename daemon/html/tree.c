@@ -19,7 +19,7 @@ static void put_name(struct buf *out, const json_t *row)
 	buf__printf(out, "<span class=\"what %s\">%s</span><span class=\"name\">", what,
 		    !strcmp(what, "trigger") ? "line" : !strcmp(what, "unit") ? "compile" : what);
 	html__text(out, *name ? name : "?");
-	if (!strcmp(what, "unit")) {
+	if (!strcmp(what, "unit") || *get__text(row, "signature")) {
 		buf__puts(out, "<span class=\"signature\">(");
 		html__text(out, get__text(row, "signature"));
 		buf__puts(out, ")</span>");

@@ -151,12 +151,13 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 static int put_below(struct report *report, struct buf *out, const struct table *above, double total, uint32_t row)
 {
 	static const char *const keys[REPORT_BY_COUNT] = {
-		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures", [REPORT_FAILED] = "left_in"};
+		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures", [REPORT_PHASE] = "subjects",
+		[REPORT_FAILED] = "left_in"};
 	const struct table *table;
 	uint32_t i;
 	int err = report__rank_below(report, above->by, row, 0, &table);
 
-	if (err || !table)
+	if (err || !table || (above->by == REPORT_PHASE && !table->n_ranks))
 		return err;
 	err = put__key(out, keys[above->by]) ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++) {

@@ -46,6 +46,7 @@ static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 	if (node.kind == UNIT_COMPILE || report->options->phases) {
 		node = unit_tree__node(&report->model->units, id);
 		key = units__key(&node);
+		key.detail = node.signature;
 		key.parent = parent;
 		key.kind = node.kind == UNIT_COMPILE ? KIND_GROUP
 			   : node.kind == UNIT_PHASE ? KIND_PHASE

@@ -169,6 +169,16 @@ static int source_rows(struct report *report, struct row_key key, uint32_t *ret,
 	return err ?: table__row(&report->below[REPORT_SOURCE], &signature, ret_signature);
 }
 
+/* What a phase was at work on, if its rule says so: the row below its own. */
+static int subject_row(struct report *report, const struct unit_node *node, uint32_t phase, uint32_t *ret)
+{
+	const struct row_key key = {node->signature, "", "", NULL, 0, phase, KIND_GROUP};
+
+	return table__row(&report->below[REPORT_PHASE], &key, ret);
+}
+
+static bool has_subject(const struct unit_node *node) { return node->kind == UNIT_PHASE && *node->signature; }
+
 /* The outermost compile of a path. */
 static struct unit_node outermost(const struct unit_tree *tree, uint32_t node)
 {
@@ -204,8 +214,13 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls, uint64_
 	if (err)
 		return err;
 	times__count(table__times(table, row, report->read), calls, begun);
-	if (node.kind != UNIT_COMPILE)
-		return 0;
+	if (has_subject(&node)) {
+		err = subject_row(report, &node, row, &row);
+		if (!err)
+			times__count(table__times(&report->below[REPORT_PHASE], row, report->read), calls, begun);
+	}
+	if (err || node.kind != UNIT_COMPILE)
+		return err;
 	report->compiles = true;
 	err = source_rows(report, key, &source, &signature);
 	if (err)
@@ -270,6 +285,21 @@ static int add_source(struct report *report, const struct row_key *key, const st
 	return 0;
 }
 
+static int add_subject(struct report *report, const struct unit_node *node, uint32_t phase, const struct times *times, bool own, bool fresh)
+{
+	struct table *subjects = &report->below[REPORT_PHASE];
+	uint32_t row;
+	int err = subject_row(report, node, phase, &row);
+
+	if (err)
+		return err;
+	if (fresh)
+		times__add(&table__times(subjects, row, report->read)->inclusive, times);
+	if (own)
+		table__exclusive(subjects, row, times);
+	return 0;
+}
+
 static int add_path(struct report *report, uint32_t id, const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -300,7 +330,9 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		if (own)
 			table__exclusive(table, row, times);
 		compile_met |= compile;
-		if (!compile || !(fresh || own))
+		if (has_subject(&node) && (fresh || own))
+			err = add_subject(report, &node, row, times, own, fresh);
+		if (err || !compile || !(fresh || own))
 			continue;
 		err = add_source(report, &key, times, own, fresh) ?: units__trigger_row(report, causes, trigger, row, &cause);
 		if (!err && fresh)

@@ -45,6 +45,8 @@ static int put_row_name(struct buf *out, const struct row_key *key)
 	if (!strcmp(what, "unit"))
 		return err ?: put_unit(out, key);
 	err = err ?: put__string(out, "name", key->name);
+	if (*key->detail)
+		err = err ?: put__string(out, "signature", key->detail);
 	return err || !*key->module ? err : put__string(out, "compiler", key->module);
 }
 

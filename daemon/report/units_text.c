@@ -70,6 +70,8 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 		fprintf(out, "  %*s", right, "");
 		if (key.kind == KIND_GROUP && key.parent != ROW_NONE) {
 			put_unit(&key, UNIT_WIDTH - right, out);
+		} else if (key.kind >= KIND_PASS && *key.detail) {
+			put_unit(&key, UNIT_WIDTH - right, out);
 		} else if (key.kind >= KIND_PASS) {
 			fputs(key.name, out);
 		} else {

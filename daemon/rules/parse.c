@@ -278,17 +278,21 @@ static int read_choices(struct parser *parser, struct choices *choices)
 	return value__parse(&parser->line, choices);
 }
 
-/* ... of a unit. */
-static int read_units(struct parser *parser, struct choices *choices)
+static int word_name(struct parser *parser) { return read_choices(parser, &parser->rule->name); }
+
+static int word_signature(struct parser *parser)
 {
-	if (parser->rule->kind != RULE_UNIT)
-		return line__fail(&parser->line, "only a unit has a signature, and a place where it is defined");
-	return read_choices(parser, choices);
+	if (parser->rule->kind == RULE_PASS)
+		return line__fail(&parser->line, "only a unit has a signature, or a phase, which is told of each then");
+	return read_choices(parser, &parser->rule->signature);
 }
 
-static int word_name(struct parser *parser) { return read_choices(parser, &parser->rule->name); }
-static int word_signature(struct parser *parser) { return read_units(parser, &parser->rule->signature); }
-static int word_defined(struct parser *parser) { return read_units(parser, &parser->rule->defined); }
+static int word_defined(struct parser *parser)
+{
+	if (parser->rule->kind != RULE_UNIT)
+		return line__fail(&parser->line, "only a unit has a place where it is defined");
+	return read_choices(parser, &parser->rule->defined);
+}
 
 enum where { FIRST, COMPILER, ANYWHERE, RULE };
 static const struct {

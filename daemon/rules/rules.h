@@ -52,6 +52,7 @@ struct source {
 	enum source_kind kind;
 	const char *text;      /* TEXT */
 	uint32_t number;       /* TEMPLATE */
+	bool symbol;           /* VALUE: .@symbol: of its text the symbol in it, as people write it */
 	bool joined;           /* with the next one, which is a part of the same choice: b + c */
 	uint32_t n;            /* VALUE */
 	struct step_row steps[RULES_STEPS_MAX];

@@ -75,6 +75,18 @@ static int parse_own(struct line_reader *reader, struct source *ret)
 	return line__fail(reader, "is none of @function, @class, @template:N");
 }
 
+/* The end of a path. */
+static int parse_symbol(struct line_reader *reader, struct source *ret)
+{
+	static const char word[] = "@symbol";
+
+	if ((size_t)(reader->end - reader->at) < sizeof(word) - 1 || memcmp(reader->at, word, sizeof(word) - 1))
+		return line__fail(reader, "behind a path there is no such word, but @symbol");
+	reader->at += sizeof(word) - 1;
+	ret->symbol = true;
+	return 0;
+}
+
 static int parse_path(struct line_reader *reader, struct source *ret)
 {
 	ret->kind = SOURCE_VALUE;
@@ -82,6 +94,8 @@ static int parse_path(struct line_reader *reader, struct source *ret)
 		struct step_row *step = &ret->steps[ret->n];
 		const char *start = reader->at;
 
+		if (ret->n && *start == '@')
+			return parse_symbol(reader, ret);
 		if (ret->n == RULES_STEPS_MAX)
 			return line__fail(reader, "more steps than a path may have");
 		if (ret->n && take(reader, '*')) {

@@ -54,6 +54,7 @@ struct marked {
 	uint32_t rule;
 	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct value_mark has them */
 	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: its word; 255: none */
+	uint8_t object;    /* the word, from 1, that is a text whose object the record has; 0: none */
 	uint8_t arguments; /* a bit for each word: it is an argument's, which was set when the call began */
 	uint32_t own[RULES_CHOICES_MAX * 2]; /* of each source of name, signature: what the frame's own name gives (texts) */
 };

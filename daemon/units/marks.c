@@ -101,6 +101,8 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 			if (slot == VALUE_SLOT_NONE)
 				continue;
 			ret->words[i * RULES_CHOICES_MAX + j] = word = word_of(ret, slot);
+			if (source->symbol && word != WORD_NONE && !ret->object)
+				ret->object = word + 1;
 			if (word != WORD_NONE && is_argument(names, source->steps[0].name, arguments))
 				ret->arguments |= (uint8_t)(1u << word);
 		}
@@ -204,7 +206,7 @@ static void keep_once(struct units *units, uint64_t key)
 
 static void fill_mark(const struct marked *marked, struct value_mark *ret)
 {
-	*ret = (struct value_mark){.key = marked->key};
+	*ret = (struct value_mark){.key = marked->key, .object = marked->object};
 	memcpy(ret->slots, marked->slots, sizeof(ret->slots));
 }
 

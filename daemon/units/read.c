@@ -4,16 +4,74 @@
 #include <string.h>
 
 #include "collect/collect.h"
+#include "symbols/symbols.h"
 #include "units/internal.h"
 #include "units/values.h"
 
 #define UNITS_PAUSE_MAX 1023
 #define REUSED_MAX 50000000u /* ns: after more than this without a record a frame that looks like it did is read again */
 
+/* What stands in quotes from `begin` on, a compiler's name of a function, as people write it. */
+static void put_symbol(struct buf *out, size_t begin)
+{
+	const char *text, *quote, *end;
+	struct buf name = {};
+
+	if (buf__append(out, "", 1))
+		return;
+	text = out->data + begin;
+	out->len--;
+	quote = strchr(text, '\'');
+	end = quote ? strrchr(text, '\'') : NULL;
+	if (end == quote) {
+		quote = text - 1;
+		end = out->data + out->len;
+	}
+	if (!symbol__display(quote + 1, (size_t)(end - quote - 1), true, &name)) {
+		out->len = begin;
+		buf__append(out, name.data, name.len);
+	}
+	buf__free(&name);
+}
+
+/* Memory as the tick found it, where the record has it; else as it is now. */
+struct record_reader {
+	struct host_reader reader;
+	struct host_reader *now;
+	const struct part_object *object;
+};
+
+static int read_record(struct host_reader *reader, void *dst, size_t size, uint64_t address)
+{
+	const struct record_reader *self = (const void *)reader;
+	uint64_t at = address - self->object->address, len = self->object->part.size - offsetof(struct part_object, bytes);
+
+	if (at >= len)
+		return self->now->read(self->now, dst, size, address);
+	if (size > len - at)
+		return -EFAULT;
+	memcpy(dst, self->object->bytes + at, size);
+	return 0;
+}
+
+/* The text that a name of a function is in does not live long: it is the record's, or not told. */
+static int read_symbol(const struct values *values, const struct part_object *object, uint64_t word, const struct source *source,
+		       struct buf *out)
+{
+	struct record_reader memory = {.reader = {.read = read_record}, .now = values->memory, .object = object};
+	struct values recorded = {.memory = &memory.reader, .layout = values->layout};
+	size_t begin = out->len;
+	int err = object && object->address == (word & ~7ull) ? values__text(&recorded, word, source, out) : -ENODATA;
+
+	if (!err)
+		put_symbol(out, begin);
+	return err;
+}
+
 /* The first choice that gives something; the word that it begins with is where the rule's marks say, `own`: what the frame's
  * own name gives. */
-static bool read_choice(struct units *units, struct values *values, const struct choices *choices, const uint8_t *words,
-			const uint32_t *own, const struct frame_values *frame, struct buf *out)
+static bool read_choice(struct units *units, struct values *values, const struct part_object *object, const struct choices *choices,
+			const uint8_t *words, const uint32_t *own, const struct frame_values *frame, struct buf *out)
 {
 	uint32_t i = 0;
 
@@ -22,7 +80,9 @@ static bool read_choice(struct units *units, struct values *values, const struct
 		const struct source *source = &choices->sources[i];
 		bool told = source->kind == SOURCE_TEXT && !buf__puts(out, source->text);
 
-		if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
+		if (source->symbol)
+			told = words[i] < FRAME_VALUES_WORDS && !read_symbol(values, object, frame->words[words[i]], source, out);
+		else if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
 			told = !values__text(values, frame->words[words[i]], source, out);
 		else if (own[i])
 			told = !buf__puts(out, texts__get(&units->texts, own[i]));
@@ -47,7 +107,7 @@ static bool to_be_read(struct value *value)
 }
 
 static void read_value(struct units *units, const struct marked *marked, const struct frame_values *frame,
-		       struct host_reader *memory, const struct py_layout *layout, struct value *ret)
+		       const struct part_object *object, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
 {
 	const struct rule *rule = rules__get(units->rules, marked->rule);
 	const struct compiler *compiler = rules__compiler(units->rules, rule->compiler);
@@ -56,7 +116,7 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	char name[RULES_WORD_MAX];
 	uint32_t i;
 
-	ret->named = read_choice(units, &values, &rule->name, marked->words, marked->own, frame, out);
+	ret->named = read_choice(units, &values, object, &rule->name, marked->words, marked->own, frame, out);
 	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT) {
 		memcpy(name, out->data, out->len);
 		name[out->len] = '\0';
@@ -65,9 +125,9 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	} else if (ret->named) {
 		ret->name = texts__keep(&units->texts, out->data, out->len);
 	}
-	if (read_choice(units, &values, &rule->signature, marked->words + RULES_CHOICES_MAX, marked->own + RULES_CHOICES_MAX, frame, out))
+	if (read_choice(units, &values, object, &rule->signature, marked->words + RULES_CHOICES_MAX, marked->own + RULES_CHOICES_MAX, frame, out))
 		ret->signature = texts__keep(&units->texts, out->data, out->len);
-	else if (rule->signature.n)
+	else if (rule->signature.n && rule->kind == RULE_UNIT)
 		ret->named = false;
 	for (i = 0; i < rule->defined.n; i++) {
 		uint8_t word = marked->words[2 * RULES_CHOICES_MAX + i];
@@ -117,6 +177,20 @@ static uint64_t hash_words(const struct units *units, const struct frame_values 
 	for (i = 0; i < FRAME_VALUES_WORDS; i++)
 		hash = hash__pair(&units->seed, hash, frame->words[i]);
 	return hash | 1;
+}
+
+/* With the text that the object holds: another one may lie where the last one lay. */
+static uint64_t hash_object(const struct units *units, const struct frame_values *frame, const struct marked *marked,
+			    const struct part_object *object, const struct py_layout *layout, uint64_t hash)
+{
+	size_t len = object->part.size - offsetof(struct part_object, bytes), text = layout->unicode_ascii_data, size = 0;
+
+	if ((frame->words[marked->object - 1] & ~7ull) != object->address || len < text || text < layout->unicode_length + sizeof(size))
+		return hash;
+	memcpy(&size, object->bytes + layout->unicode_length, sizeof(size));
+	if (size > len - text)
+		size = len - text;
+	return hash__pair(&units->seed, hash, hash__bytes(&units->seed, object->bytes + text, size)) | 1;
 }
 
 /* A bit for each word whose variable is unset. */
@@ -238,6 +312,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 {
 	const struct part_values *part = (const void *)record__part(sample, PART_VALUES);
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	const struct part_object *object = (const void *)record__part(sample, PART_OBJECT);
 	struct frame_values values[VALUES_FRAMES_MAX];
 	struct seen_frame frames[VALUES_FRAMES_MAX];
 	struct reading *reading;
@@ -247,6 +322,8 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 
 	if (!part || !python || part->part.size < sizeof(*part))
 		return 0;
+	if (object && (object->part.size < offsetof(struct part_object, bytes) || object->part.size > sizeof(*object)))
+		object = NULL;
 	n_values = take_part(part, values);
 	reading = reading_of(units, &sample->header.task);
 	waiting = wait_for(units, n_values);
@@ -273,6 +350,8 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 			continue;
 		to->address = values[i].address;
 		to->words = hash_words(units, &values[i]);
+		if (marked->object && object)
+			to->words = hash_object(units, &values[i], marked, object, layout, to->words);
 		unset = unset_words(marked, &values[i]);
 		to->unset = unset & ~marked->arguments;
 		to->deleted = unset & marked->arguments;
@@ -280,7 +359,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		if (before)
 			to->value = before->value;
 		if (memory && to_be_read(&to->value)) {
-			read_value(units, marked, &values[i], memory, layout, &to->value);
+			read_value(units, marked, &values[i], object, memory, layout, &to->value);
 			to->value.read = sample->header.time;
 		}
 	}

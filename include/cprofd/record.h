@@ -63,6 +63,7 @@ enum record_part_kind {
 	PART_VALUES = 18, /* struct part_values: locals that rules name; innermost frame first */
 	PART_STACK = 19, /* struct part_stack */
 	PART_WAIT = 20, /* struct part_wait: with SAMPLE_OFF_CPU, and last */
+	PART_OBJECT = 21, /* struct part_object: follows PART_VALUES */
 };
 
 /* struct record_sample.flags */
@@ -172,6 +173,15 @@ struct part_values {
 };
 _Static_assert(sizeof(struct part_values) == 16, "part_values");
 #define VALUES_CUT 1u          /* there are more such frames, outside of these */
+
+/* The first bytes of one of these words' objects, of the innermost frame whose mark asks for it: for what does not live until
+ * user space reads it. What is behind the bytes is not known. */
+#define OBJECT_BYTES 1024u
+struct part_object {
+	struct record_part part;
+	__u64 address;      /* the word without its tag */
+	__u8 bytes[OBJECT_BYTES]; /* part.size - 16 of them */
+};
 
 /* A code object. The same key may come again (from another CPU, after an
  * eviction, or in pieces): the content of equal keys is equal. */
@@ -294,7 +304,7 @@ struct record_map {
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX \
 	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 16u + RECORD_KERNEL_FRAMES_MAX * 8u + \
-	 160u + RECORD_STACK_MAX + 16u + VALUES_FRAMES_MAX * 48u + 72u)
+	 160u + RECORD_STACK_MAX + 16u + VALUES_FRAMES_MAX * 48u + 72u + 16u + OBJECT_BYTES)
 
 #define SAMPLER_LOSSES 48u
 _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");
@@ -313,7 +323,7 @@ struct sampler_counts {
 struct value_mark {
 	__u64 key;          /* record_code.key; 0: free */
 	__u8 slots[FRAME_VALUES_WORDS]; /* the locals that are given */
-	__u32 _pad;
+	__u32 object;       /* of which of them, from 1, the object's bytes go with it (struct part_object); 0: none */
 };
 #define VALUE_MARK_BITS 4096u
 #define VALUE_MARK_SETS 64u

@@ -87,16 +87,19 @@ for i in range(50):
     expect(table["total_ns"] == want, "callees of one of them", table["total_ns"], want)
 
 
-def add_up_units(samples, kind):
-    """{(name, signature): [exclusive, inclusive, elapsed, calls]}, and the lines that caused the compiles."""
+def add_up_units(samples, kind, subjects=False):
+    """{(name, signature): [exclusive, inclusive, elapsed, calls]}, and the lines that caused the compiles. Phases are by name alone, or
+    those that are at work on something, by that, too."""
+    def key(unit):
+        return unit["name"], unit["signature"] if kind == 0 or subjects else ""
     sums, calls, triggers = collections.defaultdict(lambda: [0, 0, 0, 0]), {}, collections.Counter()
     for sample in samples:
         rows, compiled, leaf = set(), False, True
         for unit in sample.units:
-            if unit["kind"] == kind:
-                rows.add((unit["name"], unit["signature"]))
+            if unit["kind"] == kind and (unit["signature"] or not subjects):
+                rows.add(key(unit))
                 if not compiled if kind == 0 else leaf:
-                    sums[unit["name"], unit["signature"]][0] += sample.cpu
+                    sums[key(unit)][0] += sample.cpu
             compiled |= unit["kind"] == 0
             leaf = False
             calls[unit["serial"]] = unit
@@ -114,8 +117,8 @@ def add_up_units(samples, kind):
             for i, time in enumerate((sample.cpu, sample.cpu, sample.wall)):
                 sums["(in no known pass)", ""][i] += time
     for unit in calls.values():
-        if unit["kind"] == kind:
-            sums[unit["name"], unit["signature"]][3] += 1
+        if unit["kind"] == kind and (unit["signature"] or not subjects):
+            sums[key(unit)][3] += 1
     return {k: tuple(v) for k, v in sums.items()}, dict(triggers)
 
 
@@ -126,6 +129,11 @@ def test_units(recordings):
         want, triggers = add_up_units(samples, kind)
         have = {(r["name"], r.get("signature", "")): (r["exclusive_ns"], r["inclusive_ns"], r["elapsed_ns"], r["calls"]) for r in rows_of(result, by)}
         same(by, have, want)
+    have = {(r["name"], s["name"]): (s["exclusive_ns"], s["inclusive_ns"], s["elapsed_ns"], s["calls"])
+            for r in rows_of(result, "phase") for s in r.get("subjects", [])}
+    same("subjects of phases", have, add_up_units(samples, 1, subjects=True)[0])
+    kinds = {s[s.find(" ["):] for _, s in have if "total(" in s and " [" in s}
+    expect({r for r, _ in have} == {"Function passes"} and kinds <= {" [cpython wrapper]", " [cfunc wrapper]"} and kinds, "functions of Numba's, and their wrappers", have)
     have = {(r["name"], r["file"], r["line"], r["module"]): r["inclusive_ns"] for r in rows_of(result, "trigger")}
     same("triggers", have, triggers)
     expect({(key[0], os.path.basename(key[1]), key[2]) for key in have} - {("(not known)", "", 0)} == CAUSES, "the lines that cause compiles", have)
@@ -487,7 +495,7 @@ def test_order_of_time(recordings):
 
     for within in {s.units[i]["serial"]: s.units[i:] for s in recordings.samples("native") for i in range(len(s.units))}.values():
         unit, time = within[0], within[0]["begin"]
-        note(("unit", "phase", "pass")[unit["kind"]], unit["name"], unit["signature"], time=time)
+        note(("unit", "phase", "pass")[unit["kind"]], unit["name"], unit["signature"] if unit["kind"] == 0 else "", time=time)
         if unit["kind"] == 0:
             note("source", unit["name"], "", time=time)
         if len(within) == 1:
@@ -605,7 +613,7 @@ def test_json_is_as_documented(recordings):
                 check("rows", part, *(["several"] if several else []))
             for line in row.get("triggers", []):
                 check("rows", line, "function", "trigger", *(["several"] if several else []))
-            for line in row.get("signatures", []):
+            for line in row.get("signatures", []) + row.get("subjects", []):
                 check("rows", line, "trigger", *(["several"] if several else []))
 
     every = "--by=class,thread,unit,source,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"

@@ -122,10 +122,10 @@ def units(path):
     return sums, all_of_it
 
 
-def attached(work, text):
+def attached(work, text, program=TARGET):
     rules, out = os.path.join(work, "mine.rules"), os.path.join(work, "out.ndjson")
     open(rules, "w").write(text)
-    target = subprocess.Popen(["/usr/bin/python3", "-c", TARGET, "6"], stdout=subprocess.PIPE, text=True)
+    target = subprocess.Popen(["/usr/bin/python3", "-c", program, "6"], stdout=subprocess.PIPE, text=True)
     target.stdout.readline()
     done = subprocess.run([CPROFD, "attach", str(target.pid), "-d", "3", "--rules", rules, "-f", "events", "-o", out],
                           capture_output=True, text=True)
@@ -166,6 +166,49 @@ def case_bad(work):
     for path, words in ((work, "bad.rules:3:5: "), (os.path.join(work, "none"), "No such file")):
         done = subprocess.run([CPROFD, "attach", str(os.getpid()), "-d", "1", "--rules", path, "-o", out], capture_output=True, text=True)
         check(done.returncode == 1 and words in done.stderr and not os.path.exists(out), "refused: " + words, done)
+
+
+# Texts that are gone within milliseconds: the next one lies where the last one lay.
+SHORT = """
+import sys, time
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        for _ in range(200):
+            pass
+def each(functions):
+    for name, ms in functions:
+        k = f"at work on {name!r}"
+        spin(ms / 1000)
+def build(kernel):
+    each([("first", 1), ("_ZN4a_nsL6secondEv", 2), ("third", 3)])
+print("up", flush=True)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    build("kernel")
+"""
+SHORT_RULES = """compiler short
+unit
+    file *
+    function build
+    has kernel
+    name kernel
+phase
+    file *
+    function each
+    has k
+    name "each"
+    signature k.@symbol
+"""
+
+
+def case_short(work):
+    done, sums, all_of_it = attached(work, SHORT_RULES, SHORT)
+    shares = {name: ns / all_of_it for (kind, name), ns in sums.items() if kind == 1}
+    wanted = {"each(first)": 1 / 6, "each(a_ns::second())": 2 / 6, "each(third)": 3 / 6}
+    # A tick may come before the first text is there.
+    check(set(wanted) <= set(shares) <= set(wanted) | {"each"} and all(abs(shares[x] - share) < 0.03 for x, share in wanted.items()),
+          "a text that is gone soon: as it was at the tick", shares, done.stderr)
 
 
 def shares_told(path):

@@ -215,7 +215,9 @@ static void errors(void **state)
 	refused("compiler X\nunit\n\tname a +\n", 3, 10);
 	refused("compiler X\nunit\n\thas a, b\n", 3, 7);
 	refused("compiler X\nunit\n\thas a b.c\n", 3, 9);
-	refused("compiler X\nphase\n\tsignature a\n", 3, 12);
+	refused("compiler X\npass\n\tsignature a\n", 3, 12);
+	refused("compiler X\nunit\n\tname a.@symbols\n", 3, 16);
+	refused("compiler X\nunit\n\tname a.@text\n", 3, 9);
 	refused("compiler X\npass\n\tdefined a\n", 3, 10);
 	refused("compiler X\nunit\n\tfile a # here\n", 3, 9);
 	refused("compiler X\n\runit\n", 2, 1);

@@ -83,6 +83,7 @@ struct py_walk {
 	__u64 hint_shim;        /* the outermost shim of its last walk, or 0 */
 	__u64 now;              /* CLOCK_MONOTONIC ns */
 	__u64 salt;             /* of the process: equal addresses of two processes differ */
+	__u64 object;           /* the sampler's own: what goes with the values */
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
 	__u64 chunk, top, caller, linked; /* of the thread state that is walked */
