@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 5
+#define EVENTS_MINOR 6
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -140,6 +140,7 @@ struct unit_row {
 	uint32_t trigger;               /* stack id: ends in the line that caused it; 0: not known, or not the outermost */
 	const char *file;               /* where what is compiled is defined; "": not known */
 	uint32_t line;
+	uint32_t object;                /* since 1.6: a number of the object that it was named by; 0: not known */
 };
 
 struct sample_row {
@@ -173,7 +174,7 @@ struct event_unit_end {             /* unit_name, unit_end */
 	uint32_t id;
 	uint64_t time;                  /* of its last sample; unit_name: so far */
 	const char *name, *signature, *file; /* what became known only after its row; else "" */
-	uint32_t line;
+	uint32_t line, object;
 };
 
 struct ledger_line {

@@ -66,6 +66,7 @@ static const struct field unit_end[] = {
 	O(STRING, unit_end.signature, "signature"),
 	O(STRING, unit_end.file, "file"),
 	O(U32, unit_end.line, "line"),
+	O(U32, unit_end.object, "object"),
 };
 static const struct field ledger[] = {
 	M(U64, ledger.time, "time"),
@@ -137,6 +138,7 @@ static const struct field unit_row[] = {
 	{"trigger", FIELD_U32, false, offsetof(struct unit_row, trigger)},
 	{"file", FIELD_STRING, false, offsetof(struct unit_row, file)},
 	{"line", FIELD_U32, false, offsetof(struct unit_row, line)},
+	{"object", FIELD_U32, false, offsetof(struct unit_row, object)},
 };
 
 const struct row_form event_rows_form[EVENT_KIND_COUNT] = {

@@ -149,6 +149,7 @@ static int add_row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 	struct unit_call call = {.thread = thread,
 				 .parent = call_of(tree, row->parent),
 				 .inner = CALL_NONE,
+				 .object = row->object,
 				 .begin = begin,
 				 .end = begin};
 	struct unit_node words = {.compiler = row->compiler,
@@ -204,6 +205,7 @@ int unit_tree__name(struct unit_tree *tree, const struct event_unit_end *event)
 	head = head_of(tree, call->node);
 	if (!*event->name)
 		return 0;
+	call->object = event->object;
 	words.compiler = unit_tree__node(tree, call->node).compiler;
 	head.line = event->line;
 	if (!head.serial) /* it was taken for the one before it, which looks the same: from now on it is this one */

@@ -37,6 +37,7 @@ struct unit_call {
 	uint32_t depth, inner;         /* inner: of one that goes on in a new epoch: the next one in it */
 	bool ended, met;               /* met: for whoever counts them */
 	uint32_t number;               /* for whoever numbers them, 0 at first */
+	uint32_t object;               /* that it was named by; 0: not known */
 	uint64_t begin, end;           /* end: until it has ended, of its last sample */
 };
 

@@ -40,6 +40,7 @@ static int number_calls(struct report *report, uint32_t thread, uint32_t id)
 		const struct compile compile = {.thread = call->thread,
 						.node = call->node,
 						.parent = call->number,
+						.call = id,
 						.begin = call->begin,
 						.end = call->begin};
 

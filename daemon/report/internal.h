@@ -30,6 +30,7 @@ struct report_file {
 struct compile {
 	uint32_t thread, node; /* node: as it was when it began */
 	uint32_t parent;       /* number of the compile that it is in; 0: none */
+	uint32_t call;	       /* of the tree of units */
 	uint32_t last;	       /* node of what its last sample was in, as it was then; of its own, not of compiles in it */
 	uint64_t begin, end;   /* ns since the start; end: its last sample */
 	struct times self, stages[RULES_STAGES_MAX];
@@ -49,7 +50,8 @@ struct chain {
 /* Why something is compiled again: the kind of a row of REPEAT. X(id, name, words) */
 #define REPORT_REASONS(X)                                                                                              \
 	X(TYPES, "new types", "types of the arguments that it had not been compiled for")                             \
-	X(AGAIN, "same types", "the same types again: another object of the function, or a cache that did not hold")  \
+	X(OBJECT, "other object", "the same types by another function object: a decorator that ran again, a closure")  \
+	X(AGAIN, "same types", "the same types again: a cache that did not hold, if it is the same function object")   \
 	X(FAILED, "failed before", "the same types again: that compile had ended before its last stage")              \
 	X(MEANWHILE, "meanwhile", "the same types, while that was still being compiled")                              \
 	X(UNKNOWN, "not known", "it may be another function: where it is defined is not known, or is no file")

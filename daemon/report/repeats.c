@@ -18,11 +18,12 @@ const char *const reason_words[REASON_COUNT] = {REPORT_REASONS(REASON_WORDS)};
 struct compiled_before {
 	struct intern functions;  /* process, where it is defined, compiler and name */
 	struct intern signatures; /* number of the function, signature */
+	struct intern objects;	  /* number of the signature, object that was compiled for it */
 	struct buf lasts;	  /* struct last by signature */
 };
 struct last {
 	uint64_t end; /* of its compiles' last one */
-	bool failed;
+	bool failed, unknown; /* unknown: of one the object is */
 };
 
 static bool is_generated(const char *file)
@@ -42,27 +43,47 @@ static int key_of(struct buf *key, uint32_t number, const char *const *texts, si
 	return err;
 }
 
+/* 1 if no compile for this signature was of this object, as far as objects are known. */
+static int is_other_object(struct compiled_before *before, struct buf *key, uint32_t signature, uint32_t object)
+{
+	const uint32_t objects = before->objects.n;
+	struct last *last = &ITEM(before->lasts, struct last, signature);
+	uint32_t id;
+	int err;
+
+	if (!object) {
+		last->unknown = true;
+		return 0;
+	}
+	buf__clear(key);
+	err = buf__append(key, &signature, sizeof(signature)) ?: buf__append(key, &object, sizeof(object));
+	err = err ?: intern__id(&before->objects, key->data, key->len, &id);
+	return err ?: !last->unknown && before->objects.n > objects;
+}
+
 /* -ENOENT: it was compiled for the first time. */
 static int find_reason(struct compiled_before *before, const struct row_key *row, uint32_t process,
-		       const struct compile *compile, enum reason *ret)
+		       const struct compile *compile, uint32_t object, enum reason *ret)
 {
 	const uint32_t functions = before->functions.n, signatures = before->signatures.n;
 	const char *const function[] = {row->name, row->file, row->module}, *const signature[] = {
 										    row->detail};
-	const struct last now = {compile->end, compile->failed};
+	const struct last now = {compile->end, compile->failed, false};
 	struct last *last;
 	struct buf key = {};
 	uint32_t id;
-	int err = key_of(&key, process, function, 3)
+	int other = 0, err = key_of(&key, process, function, 3)
 			  ?: buf__append(&key, &row->line, sizeof(row->line));
 
 	err = err ?: intern__id(&before->functions, key.data, key.len, &id);
 	err = err ?: key_of(&key, id, signature, 1) ?: intern__id(&before->signatures, key.data, key.len, &id);
 	if (!err && id == signatures)
 		err = buf__append(&before->lasts, &now, sizeof(now));
+	if (!err)
+		other = is_other_object(before, &key, id, object);
 	buf__free(&key);
-	if (err)
-		return err;
+	if (err || other < 0)
+		return err ?: other;
 	if (before->functions.n > functions)
 		return -ENOENT;
 	last = &ITEM(before->lasts, struct last, id);
@@ -72,9 +93,11 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 	else if (id == signatures)
 		*ret = REASON_TYPES;
 	else
-		*ret = compile->begin < last->end ? REASON_MEANWHILE : last->failed ? REASON_FAILED : REASON_AGAIN;
-	if (last->end < compile->end)
-		*last = now;
+		*ret = compile->begin < last->end ? REASON_MEANWHILE : last->failed ? REASON_FAILED : other ? REASON_OBJECT : REASON_AGAIN;
+	if (last->end < compile->end) {
+		last->end = compile->end;
+		last->failed = compile->failed;
+	}
 	return 0;
 }
 
@@ -124,7 +147,7 @@ static int add_compile(struct report *report, struct compiled_before *before, ui
 
 	if (!*node.name || !thread->shown)
 		return 0;
-	err = find_reason(before, &key, thread->process, compile, &reason);
+	err = find_reason(before, &key, thread->process, compile, unit_tree__call(tree, compile->call)->object, &reason);
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	key.kind = (uint8_t)reason;
@@ -153,6 +176,7 @@ int repeats__add(struct report *report, const struct times *inclusive)
 		err = add_compile(report, &before, i + 1, rows, &inclusive[i]);
 	intern__free(&before.functions);
 	intern__free(&before.signatures);
+	intern__free(&before.objects);
 	buf__free(&before.lasts);
 	free(rows);
 	return err;

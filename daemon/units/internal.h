@@ -29,6 +29,7 @@ const char *texts__get(const struct texts *texts, uint32_t id);
 struct value {
 	uint64_t read;         /* time of the record that it was read for */
 	uint32_t name, signature, file, line; /* texts */
+	uint32_t object;       /* what it is named by; 0: not known */
 	bool named;            /* else it is tried again with later samples */
 	uint16_t rest;         /* samples until it is tried again */
 	uint16_t pause;        /* the last rest, from its first sample on */

@@ -139,6 +139,9 @@ static void read_value(struct units *units, const struct marked *marked, const s
 			break;
 		}
 	}
+	i = rule->name.sources[0].kind == SOURCE_VALUE ? marked->words[0] : FRAME_VALUES_WORDS;
+	if (ret->named && rule->kind == RULE_UNIT && i < FRAME_VALUES_WORDS)
+		ret->object = (uint32_t)hash__pair(&units->seed, frame->words[i] & ~7ull, 1) | 1;
 	if (!ret->named)
 		ret->rest = ret->pause = (uint16_t)(ret->pause < UNITS_PAUSE_MAX ? 2 * ret->pause + 1 : UNITS_PAUSE_MAX);
 }

@@ -166,6 +166,7 @@ static struct event_unit_end late_of(const struct open_unit *open)
 		.signature = open->late ? open->row.signature : "",
 		.file = open->late ? open->row.file : "",
 		.line = open->late ? open->row.line : 0,
+		.object = open->late ? open->row.object : 0,
 	};
 }
 
@@ -175,6 +176,7 @@ static void put_value(const struct units *units, const struct value *value, stru
 	row->signature = texts__get(&units->texts, value->signature);
 	row->file = texts__get(&units->texts, value->file);
 	row->line = value->line;
+	row->object = value->object;
 }
 
 /* It is another call, by its place, with a frame at the same address and the same words: what they point to may be another

@@ -313,6 +313,17 @@ def test_repeats(recordings):
     expect("by repeat" in text and "typing" in text and "by repeat" not in cprofd("report", recordings.path("python")).out, "the text", text)
 
 
+def test_other_object(recordings):
+    """By hand: a closure made twice, then the first of them by another dispatcher."""
+    program, path = os.path.join(recordings.folder, "closures.py"), os.path.join(recordings.folder, "closures.cprof")
+    with open(program, "w") as file:
+        file.write("import numba\ndef make():\n    def inner(x):\n        return x + 1\n    return inner\n"
+                   "kept = make(), make()\nfor f in kept + kept[:1]:\n    numba.njit(f)(1)\n")
+    cprofd("record", "--native=off", "-o", path, "--", PYTHON, program)
+    have = [(r["name"], r["signature"], r["reason"], r["calls"]) for r in rows_of(report(path, "--by=repeat"), "repeat") if "inner" in r["name"]]
+    expect(sorted(have) == [("make.<locals>.inner", "int64", why, 1) for why in ("other object", "same types")], "why they were compiled again", have)
+
+
 def test_convert_takes_rules(recordings):
     """--rules is about what a recording has: stages of the page's repeats. What a compile is, it does not have."""
     path, rules, page = recordings.path("native"), os.path.join(recordings.folder, "mine.rules"), os.path.join(recordings.folder, "mine.html")

@@ -117,7 +117,7 @@ def read_recording(path):
                 serial += 1
                 units.append({"serial": serial, "parent": units[parent], "kind": kind, "name": name or "(name unknown)",
                               "signature": signature, "trigger": trigger and stacks[trigger][1], "thread": thread,
-                              "begin": begin - origin, "end": begin - origin, "defined": tuple(defined) or ("", 0)})
+                              "begin": begin - origin, "end": begin - origin, "defined": tuple(defined[:2]) or ("", 0)})
         elif event == "unit_end":
             if line.get("name"):
                 units[line["id"]].update(name=line["name"], signature=line["signature"], defined=(line["file"], line["line"]))

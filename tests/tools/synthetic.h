@@ -198,7 +198,7 @@ static inline void synthetic_end_unit(struct synthetic *s, const struct syntheti
 
 	synthetic_unit_name(unit, name[0], name[1]);
 	s->unit_ends[s->unit_ends_n++] = (struct event_unit_end){
-		unit->id, SYNTHETIC_ORIGIN + unit->end, late ? name[0] : "", "", "", 0};
+		unit->id, SYNTHETIC_ORIGIN + unit->end, late ? name[0] : "", "", "", 0, 0};
 }
 
 static inline uint32_t synthetic_random_unit(struct synthetic *s, uint32_t thread_id, uint32_t avoid)

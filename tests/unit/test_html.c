@@ -103,9 +103,9 @@ static int recording_of(const char *name)
 {
 	const struct function_row functions[] = {{name, name, 3, "", FUNCTION_PYTHON}, {name, "", 0, name, FUNCTION_NATIVE},
 						 {name, name, 1, name, FUNCTION_JIT}};
-	const struct unit_row units[] = {{0, 0, 0, name, name, name, BEGIN, 1, name, 5},
-					 {1, 0, 1, name, name, "", BEGIN, 0, "", 0},
-					 {2, 0, 2, name, name, "", BEGIN, 0, "", 0}};
+	const struct unit_row units[] = {{0, 0, 0, name, name, name, BEGIN, 1, name, 5, 0},
+					 {1, 0, 1, name, name, "", BEGIN, 0, "", 0, 0},
+					 {2, 0, 2, name, name, "", BEGIN, 0, "", 0, 0}};
 	struct memory memory;
 
 	begin(&memory, name, functions, 3);
@@ -246,7 +246,7 @@ static void test_spans_are_bounded(void **state)
 	begin(&memory, "many", &function, 1);
 	for (i = 0; i < n; i += batch) {
 		for (k = 0; k < batch; k++)
-			rows[k] = (struct unit_row){0, 0, 0, "C", "f", "", BEGIN + 2000ull * (i + k), 0, "", 0};
+			rows[k] = (struct unit_row){0, 0, 0, "C", "f", "", BEGIN + 2000ull * (i + k), 0, "", 0, 0};
 		tell(&memory, &(struct event){.kind = EVENT_UNITS, .rows = {i + 1, batch, rows}});
 		for (k = 0; k < batch; k++)
 			tell(&memory, &(struct event){.kind = EVENT_UNIT_END,

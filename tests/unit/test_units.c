@@ -280,12 +280,12 @@ static void refused(void **state)
 static void sums(void **state)
 {
 	const struct unit_row rows[] = {
-		{0, 0, RULE_UNIT, "C", "f", "int", 0, 0, "", 0}, {1, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0},
-		{2, 0, RULE_UNIT, "C", "g", "", 0, 0, "", 0},	 {3, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0},
+		{0, 0, RULE_UNIT, "C", "f", "int", 0, 0, "", 0, 0}, {1, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0, 0},
+		{2, 0, RULE_UNIT, "C", "g", "", 0, 0, "", 0, 0},	 {3, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0, 0},
 	};
 	const struct sample_row samples[] = {
 		{10, 10, 0, 0, 0, 0, 1, 0, 0, 0, 0}, {20, 10, 0, 0, 0, 0, 2, 0, 0, 0, 0}, {30, 10, 0, 0, 0, 0, 3, 0, 0, 0, 0}, {40, 10, 0, 0, 0, 0, 4, 0, 0, 0, 0}};
-	const struct unit_row late[] = {{0, 0, RULE_UNIT, "C", "h", "", 70, 0, "", 0}, {1, 0, RULE_UNIT, "C", "i", "", 98, 0, "", 0}};
+	const struct unit_row late[] = {{0, 0, RULE_UNIT, "C", "h", "", 70, 0, "", 0, 0}, {1, 0, RULE_UNIT, "C", "i", "", 98, 0, "", 0, 0}};
 	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0, 0, 0, 0};
 	const struct units_line *lines;
 	struct units_table *table;
@@ -322,9 +322,9 @@ static void sums(void **state)
 /* What a worker did has a part of the time that its caller waited meanwhile, at most what it ran. */
 static void shared_out(void **state)
 {
-	const struct unit_row rows[] = {{0, 0, RULE_UNIT, "C", "f", "", 0, 0, "", 0},
-					{1, 1, RULE_PASS, "C", "p", "", 0, 0, "", 0},
-					{1, 2, RULE_PASS, "C", "q", "", 0, 0, "", 0}};
+	const struct unit_row rows[] = {{0, 0, RULE_UNIT, "C", "f", "", 0, 0, "", 0, 0},
+					{1, 1, RULE_PASS, "C", "p", "", 0, 0, "", 0, 0},
+					{1, 2, RULE_PASS, "C", "q", "", 0, 0, "", 0, 0}};
 	const struct sample_row samples[] = {
 		{.time = 10, .wall = 10, .cpu = 10, .unit = 1},
 		{.time = 20, .wall = 20, .cpu = 10, .thread = 1, .unit = 2, .how = CREDIT_WOKEN},
