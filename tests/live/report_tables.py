@@ -76,7 +76,8 @@ for i in range(50):
     spent = rows["short"] + rows["long"]
     expect(spent > 0.9 and abs(rows["short"] / spent - 1 / 3) < 0.02, "not what the target's clock says", rows)
     own = {r["name"]: r["exclusive_share"] for r in report(path, "--by=function")["tables"][0]["rows"]}
-    expect(own["short"] + own["long"] > 0.85 and not any("_PyEval" in name for name in own), "time of the eval loop", own)
+    # Of a stack without Python frames (a tick before they are there) the eval loop's own stays.
+    expect(own["short"] + own["long"] > 0.85 and sum(own[name] for name in own if "_PyEval" in name) < 0.002, "time of the eval loop", own)
     # The summary says the same.
     said = dict(re.findall(r"^ *([\d.]+) %  +[\d.]+ %  (\S+)", words.split("CPU time by function:")[1], re.M))
     expect(len(said) > 3 and all(abs(float(share) - 100 * own[name]) < 0.06 for name, share in said.items() if name in own), "the summary", said, own)
