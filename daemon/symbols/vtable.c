@@ -28,6 +28,7 @@
 #define FRAMES_MAX (8u << 20)
 #define SLOTS_MAX 4096u /* of a class */
 #define DEPTH_MAX 64u   /* of a hierarchy */
+#define STEPS_MAX (1u << 27)
 #define NAME_MAX_LEN 4096u
 #define CHUNK 2048u /* read at once */
 #define SYMBOLS_MAX (1u << 24)
@@ -62,6 +63,8 @@ struct finder {
 	uint32_t *words;   /* of the section */
 	uint32_t n_words;
 	uint64_t at, file; /* the section's address, and where it lies in the file */
+	uint64_t window[1024], window_at; /* of the section in the file; window_at: its address, 0: none */
+	uint64_t steps;    /* up hierarchies, that may still be made */
 	struct class *classes;
 	uint32_t n_classes, classes_capacity;
 	struct method *methods;
@@ -158,14 +161,22 @@ static int read_rela(struct finder *f, const Elf64_Shdr *section)
 	return 0;
 }
 
-static uint64_t content(const struct finder *f, uint64_t address)
+/* A word as it stands in the file. They are mostly asked for in order. */
+static uint64_t content(struct finder *f, uint64_t address)
 {
-	uint64_t word;
+	uint64_t at = address - f->window_at;
+	size_t got;
 
-	if (address - f->at >= (uint64_t)f->n_words * 8 ||
-	    elf_bytes__read(f->image->bytes, f->file + (address - f->at), &word, sizeof(word)))
+	if (address - f->at >= (uint64_t)f->n_words * 8 || address & 7)
 		return ~0ull;
-	return word;
+	if (!f->window_at || at >= sizeof(f->window)) {
+		f->window_at = address;
+		at = 0;
+		memset(f->window, 0xff, sizeof(f->window));
+		if (elf_bytes__read_some(f->image->bytes, f->file + (address - f->at), f->window, sizeof(f->window), &got))
+			f->window_at = 0;
+	}
+	return f->window[at / 8];
 }
 
 /* Packed relative relocations (gABI, SHT_RELR): an address, or 63 bits of what follows the one before. What is added stands in place. */
@@ -306,11 +317,11 @@ static void find_tables(struct finder *f)
 }
 
 /* The nearest one above that has a virtual table with this slot; NONE. */
-static uint32_t above(const struct finder *f, uint32_t class, uint32_t slot)
+static uint32_t above(struct finder *f, uint32_t class, uint32_t slot)
 {
 	uint32_t depth;
 
-	for (depth = 0; depth < DEPTH_MAX; depth++) {
+	for (depth = 0; depth < DEPTH_MAX && f->steps; depth++, f->steps--) {
 		class = f->classes[class].base;
 		if (class == NONE || f->classes[class].n > slot)
 			return class;
@@ -318,7 +329,7 @@ static uint32_t above(const struct finder *f, uint32_t class, uint32_t slot)
 	return NONE;
 }
 
-static uint32_t first_of(const struct finder *f, uint32_t class, uint32_t slot)
+static uint32_t first_of(struct finder *f, uint32_t class, uint32_t slot)
 {
 	uint32_t depth, up;
 
@@ -337,6 +348,8 @@ static int find_methods(struct finder *f)
 		const struct class *class = &f->classes[i];
 
 		for (slot = 0; slot < class->n; slot++) {
+			if (!f->steps)
+				return -EFBIG;
 			word = f->words[class->slots + slot];
 			if (!is_code(f, word))
 				continue;
@@ -529,7 +542,7 @@ static int put_methods(struct finder *f, struct symbol_table *table)
 int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_image *image, const struct code_ranges *ranges,
 				const struct symbol_table *known)
 {
-	struct finder f = {.image = image, .ranges = ranges, .known = known};
+	struct finder f = {.image = image, .ranges = ranges, .known = known, .steps = STEPS_MAX};
 	int err;
 
 	if (image->machine != EM_X86_64 || !ranges->n || !known->n || elf_image__symbols(image, SHT_DYNSYM, &f.symbols))
