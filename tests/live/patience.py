@@ -1,0 +1,50 @@
+"""For tests that must pass on every machine, a busy one, too: conditions are waited for, not times, and what chance does to shares is known."""
+import os
+import time
+
+
+def until(condition, seconds=60, pause=0.02):
+    """What the condition gives as soon as that is something; None when it never is."""
+    end = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found or time.monotonic() > end:
+            return found or None
+        time.sleep(pause)
+
+
+def used(pid):
+    """Its CPU time so far: ticks of the clock."""
+    with open("/proc/%d/stat" % pid) as file:
+        words = file.read().rsplit(")", 1)[1].split()
+    return int(words[11]) + int(words[12])
+
+
+def burned(pid, seconds):
+    """Waits until a process has used so much more CPU: it is where it spends its time."""
+    begin = used(pid)
+    return until(lambda: used(pid) - begin >= seconds * os.sysconf("SC_CLK_TCK"))
+
+
+def asleep(pid):
+    """Waits until all threads of a process have slept for a while."""
+    def sleeping():
+        states = []
+        for tid in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/stat" % (pid, tid)) as file:
+                states.append(file.read().rsplit(")", 1)[1].split()[0])
+        return set(states) == {"S"} and len(states)
+    quiet = 0
+    while quiet < 3:
+        quiet = quiet + 1 if until(sleeping) else 3
+        time.sleep(0.02)
+
+
+def spread(share, n, times=5):
+    """Five standard deviations of a share of n samples: outside of it is one run in a million."""
+    return times * (share * (1 - share) / max(n, 1)) ** 0.5
+
+
+def few(n, share):
+    """How many of n may be of what is so rare in the long run."""
+    return share * n + 5 * (share * n) ** 0.5 if n < 100000 else share * n
