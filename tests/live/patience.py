@@ -33,18 +33,30 @@ def asleep(pid):
         for tid in os.listdir("/proc/%d/task" % pid):
             with open("/proc/%d/task/%s/stat" % (pid, tid)) as file:
                 states.append(file.read().rsplit(")", 1)[1].split()[0])
-        return set(states) == {"S"} and len(states)
+        return set(states) == {"S"}
     quiet = 0
     while quiet < 3:
         quiet = quiet + 1 if until(sleeping) else 3
         time.sleep(0.02)
 
 
-def spread(share, n, times=5):
-    """Five standard deviations of a share of n samples: outside of it is one run in a million."""
-    return times * (share * (1 - share) / max(n, 1)) ** 0.5
+def recorded(path, client):
+    """Waits until a client has begun to write a recording to this path, by whatever name it has meanwhile; or has ended."""
+    folder, name = os.path.split(path)
+
+    def begun():
+        if client.poll() is not None:
+            return True
+        found = [os.path.join(folder, other) for other in os.listdir(folder) if name in other]
+        return any(os.path.getsize(other) > 100 for other in found if os.path.exists(other))
+    until(begun)
+
+
+def spread(share, n):
+    """Five standard deviations of a share of n samples: one run in a million is outside."""
+    return 5 * (share * (1 - share) / max(n, 1)) ** 0.5
 
 
 def few(n, share):
-    """How many of n may be of what is so rare in the long run."""
+    """How many of n may be what this share is at most in the long run; of 100,000 and more just that."""
     return share * n + 5 * (share * n) ** 0.5 if n < 100000 else share * n
