@@ -41,8 +41,8 @@ def record(kinds, seconds, library, folder):
         target.stdin.write("\n")
         target.stdin.flush()
         truth = json.loads(target.stdout.readline())
-        target.wait(20)
-        client.wait(60)
+        target.wait(60)
+        client.wait(120)
     finally:
         target.kill()
         target.wait()
