@@ -2,11 +2,13 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 
 from cli_util import (CHURN, CPROFD, NOBODY, cprofd, environment, expect, fails, folder, names, only_file, profile,
                       sudo, target)
+from patience import until
 
 # --- files ---
 
@@ -88,12 +90,15 @@ def test_full_disk_recording():
 
 def test_full_disk_conversion():
     with small_disk("1m", 0) as (disk, filler), target(CHURN) as process, folder() as work:
-        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", "4", "-o", "a.json"], cwd=disk,
+        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-r", "499", "-o", "a.json"], cwd=disk,
                                   env=environment(), stderr=subprocess.PIPE)
-        time.sleep(2)
+        # The profile of so much of a recording is twice as large.
+        expect(until(lambda: any(os.path.getsize(os.path.join(disk, f)) > 150000 for f in os.listdir(disk) if f.endswith(".cprof")), 120),
+               "nothing is recorded")
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize
         with open(filler, "wb") as file: # what is left is enough for the recording only
-            file.write(b"x" * max(0, free - 200000))
+            file.write(b"x" * max(0, free - 160000))
+        client.send_signal(signal.SIGINT)
         err = client.communicate(timeout=60)[1].decode()
         expect(client.returncode == 1 and "the recording is kept" in err, "a full disk was not told", err)
         kept = only_file(disk, ".cprof")

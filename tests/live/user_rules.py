@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from patience import spread, until
+from patience import recorded, spread
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CPROFD = os.path.abspath(os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd")))
@@ -129,10 +129,12 @@ def units(path):
 def attached(work, text, program=TARGET):
     rules, out = os.path.join(work, "mine.rules"), os.path.join(work, "out.ndjson")
     open(rules, "w").write(text)
+    if os.path.exists(out):
+        os.unlink(out)
     target = subprocess.Popen(["/usr/bin/python3", "-c", program, "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     target.stdout.readline()
     client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--rules", rules, "-f", "events", "-o", out], stderr=subprocess.PIPE, text=True)
-    until(lambda: client.poll() is not None or os.path.exists(out) and os.path.getsize(out) > 100)
+    recorded(out, client)
     target.stdin.write("go\n")
     target.stdin.close()
     said = client.communicate()[1]
