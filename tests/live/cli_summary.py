@@ -115,7 +115,7 @@ def test_waits_are_counted():
             told = json.loads(cprofd("report", "a.cprof", "--by=class", "--json", cwd=work).out)
             quiet = re.search(r"1 thread that hardly ran waited ([\d.]+) (m?s)", run.err)
             span = told["recordings"][0]["span_ns"] / 1e9
-            expect(quiet and abs(float(quiet[1]) * (1 if quiet[2] == "s" else 1e-3) - span) < 0.1 * span, "a thread that only sleeps", run.err, span)
+            expect(quiet and abs(float(quiet[1]) * (1 if quiet[2] == "s" else 1e-3) - span) < 0.25 * span, "a thread that only sleeps", run.err, span)
             for table in ("class", "function", "file"):
                 text = cprofd("report", "a.cprof", "--by", table, cwd=work).out
                 whole = float(re.search(r"% of ([\d.]+) s", text).group(1)) + float(re.search(r"([\d.]+) +in 1 thread that hardly ran", text).group(1))

@@ -29,11 +29,14 @@ def burned(pid, seconds):
 def asleep(pid):
     """Waits until all threads of a process have slept for a while."""
     def sleeping():
-        states = []
-        for tid in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/stat" % (pid, tid)) as file:
-                states.append(file.read().rsplit(")", 1)[1].split()[0])
-        return set(states) == {"S"}
+        states = set()
+        try:
+            for tid in os.listdir("/proc/%d/task" % pid):
+                with open("/proc/%d/task/%s/stat" % (pid, tid)) as file:
+                    states.add(file.read().rsplit(")", 1)[1].split()[0])
+        except OSError:  # a thread that ended
+            return False
+        return states == {"S"}
     quiet = 0
     while quiet < 3:
         quiet = quiet + 1 if until(sleeping) else 3
