@@ -20,6 +20,14 @@ def used(pid):
     return int(words[11]) + int(words[12])
 
 
+def cpu_share(seconds=1):
+    """How much of a CPU there is for who wants one."""
+    begin, end = time.thread_time(), time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return (time.thread_time() - begin) / seconds
+
+
 def burned(pid, seconds):
     """Waits until a process has used so much more CPU: it is where it spends its time."""
     begin = used(pid)
