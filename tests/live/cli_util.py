@@ -103,6 +103,8 @@ def sampled(work, client, seconds=0.7):
 @contextlib.contextmanager
 def attached(work, process, *options, **more):
     """A client that records into a.json, from its first samples on; `err`: what it said, when it has ended with status 0."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(work, "a.json"))  # of one before
     client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-o", "a.json", *options], cwd=work, env=environment(),
                               stderr=subprocess.PIPE)
     try:
