@@ -396,8 +396,8 @@ def hostile_file(work, name, setup, each, least, most):
     names = [any(w.startswith("mine") for w in stack) for stack in stacks]
     # Where it is to be read: as soon as it is, on a busy machine later.
     n, mine = len(names) - (names.index(True) if least and True in names else 0), sum(names)
-    check(len(names) > 30, "hostile: %s: %d samples" % (name, len(names)))
-    check((mine > 10 and mine >= (least - spread(least, n)) * n if least else True) and mine <= most * n, "hostile: %s: %d of %d are named by it" % (name, mine, n))
+    check(len(names) > 10, "hostile: %s: %d samples" % (name, len(names)))
+    check((mine > 5 and mine >= (least - spread(least, n)) * n if least else True) and mine <= most * n, "hostile: %s: %d of %d are named by it" % (name, mine, n))
     check(memory < 160, "hostile: %s: %d MB at most" % (name, memory))
 
 
