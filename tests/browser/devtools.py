@@ -98,7 +98,7 @@ class Page:
 
     def _port(self):
         file = pathlib.Path(self.directory, "DevToolsActivePort")
-        for _ in range(300):
+        for _ in range(1200):
             if file.exists() and file.read_text().count("\n") >= 1:
                 port, path = file.read_text().split("\n")[:2]
                 return int(port), path
@@ -143,7 +143,7 @@ class Page:
             raise Error(result["exceptionDetails"].get("exception", {}).get("description", "exception"))
         return result["result"].get("value")
 
-    def wait(self, expression, seconds=30):
+    def wait(self, expression, seconds=120):
         """Until it is true; its value."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

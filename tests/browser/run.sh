@@ -91,4 +91,4 @@ for file in "$@"; do
 	esac
 done
 [ -z "$profiles" ] || $python tests/browser/check_speedscope.py --schema $profiles || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
-exec $python tests/browser/speedscope_test.py --site $site --artifacts build/artifacts --seconds "$([ -n "$hour" ] && echo 600 || echo 60)" "$@"
+exec $python tests/browser/speedscope_test.py --site $site --artifacts build/artifacts --seconds "$([ -n "$hour" ] && echo 600 || echo 120)" "$@"

@@ -29,17 +29,22 @@ expect()
 	fi
 }
 
+# until TRIES.. CONDITION: half a minute at most
+until_() { i=0; while ! "$@" && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done; }
+is() { [ "$(cat /proc/$1/comm 2>/dev/null)" = sleep ] && [ -z "${2-}" -o "$(stat -c %u /proc/$1 2>/dev/null)" = "${2-}" ]; }
+has_children() { [ "$(cat /proc/$1/task/$1/children 2>/dev/null | wc -w)" = 2 ]; }
+
 sleep 300 & of_root=$!
 as_user sleep 300 & of_user=$!
 # As ssh-agent and gpg-agent do: PR_SET_DUMPABLE 0.
-as_user /usr/bin/python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(300)' & hidden=$!
+as_user /usr/bin/python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print("hidden", flush=True); time.sleep(300)' > "$work/hidden" & hidden=$!
 # A setuid program is its owner's, whoever started it.
 chmod 711 "$work"
 install -m 4755 "$(command -v sleep)" "$work/sleep"
 as_user "$work/sleep" 300 & setuid=$!
 sh -c 'sleep 300 & sleep 300 & wait' & parent=$!
 pids="$of_root $of_user $hidden $setuid $parent"
-sleep 0.3
+until_ is $of_root; until_ is $of_user $uid; until_ is $setuid; until_ [ -s "$work/hidden" ]; until_ has_children $parent
 pids="$pids $(cat /proc/$parent/task/$parent/children 2>/dev/null)"
 
 expect "root, its own process" 0 "RESUME: ok" $of_root
@@ -63,7 +68,7 @@ if [ -c /dev/fuse ] && [ -d /sys/fs/fuse ]; then
 	mkdir "$work/mount"
 	python3 "$(dirname "$0")/mute_files.py" "$work/mount" > "$work/mute" & mute=$!
 	pids="$pids $mute"
-	for _ in $(seq 100); do [ -s "$work/mute" ] && break; sleep 0.1; done
+	until_ [ -s "$work/mute" ]
 	expect "a file system that is mute" 0 "^files: .* in [0-9]\{1,4\}\.[0-9] ms" -f "$(cat "$work/mute")"
 	timeout 60 "$probe" -f "$(cat "$work/mute")" > "$work/out"
 	if grep -q "/mount/file: .*timed out" "$work/out"; then

@@ -33,6 +33,7 @@ import tempfile
 import time
 
 from engine_client import Tables
+from patience import until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -216,7 +217,9 @@ def work(name, cpu=0.15):
     space[name](time.thread_time)
 AFTER = [sys.executable, "-c", open(sys.argv[1]).read().split("#" + " END")[0] + "\\nwork('after')"] if len(sys.argv) > 1 else []
 # END
-if "wait" in sys.argv: sys.stdin.readline()
+if "wait" in sys.argv:
+    print("up", flush=True)
+    sys.stdin.readline()
 work("before")
 """
 FORK = "if os.fork() == 0:\n    %swork('after')\nos._exit(0)"
@@ -232,6 +235,15 @@ MIDWAY = {
 }
 
 
+def await_threads(recorder, out):
+    """It is told of them when they all have their events."""
+    def begun():
+        with open(out) as stream:
+            return recorder.poll() is not None or '"ev":"thread"' in stream.read(100000)
+    until(begun)
+    time.sleep(0.1)
+
+
 def midway(name, python, what, attach, children, native):
     """A target that changes under the recording; whether all that was recorded is written."""
     act, own = MIDWAY[what]
@@ -242,19 +254,18 @@ def midway(name, python, what, attach, children, native):
         options = ["--native=" + native, "--stream", "-o", file] + (["-s"] if children else [])
         with open(out, "wb") as stream:
             if attach:
-                target = subprocess.Popen([python, script, script, "wait"], stdin=subprocess.PIPE)
-                time.sleep(0.2)
+                target = subprocess.Popen([python, script, script, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                target.stdout.readline()
                 recorder = subprocess.Popen([CPROFD, "attach", str(target.pid)] + options, stdout=stream,
                                             stderr=subprocess.PIPE)
-                while os.path.getsize(out) < 100 and recorder.poll() is None:
-                    time.sleep(0.02)
+                await_threads(recorder, out)
                 target.stdin.write(b"go\n")
                 target.stdin.close()
             else:
                 recorder = subprocess.Popen([CPROFD, "record"] + options + ["--", python, script, script],
                                             stdout=stream, stderr=subprocess.PIPE)
             try:
-                words = recorder.communicate(timeout=60)[1].decode()
+                words = recorder.communicate(timeout=120)[1].decode()
             except subprocess.TimeoutExpired:
                 recorder.kill()
                 words = "it did not end"
@@ -309,9 +320,7 @@ def record(options, argv, out, attach):
             target.stdout.readline()
             recorder = subprocess.Popen([CPROFD, "attach", str(target.pid)] + options, stdout=stream,
                                         stderr=subprocess.PIPE)
-            while os.path.getsize(out) < 100 and recorder.poll() is None:
-                time.sleep(0.02)
-            time.sleep(0.1)
+            await_threads(recorder, out)
             target.communicate(b"go\n")
         try:
             words = recorder.communicate(timeout=300)[1].decode()

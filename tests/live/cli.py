@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,8 +20,9 @@ import time
 import cli_files
 import cli_processes
 import cli_summary
-from cli_util import (CPROFD, NOBODY, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder,
-                      names, target)
+from cli_util import (CPROFD, NOBODY, ROOT, Skip, as_nobody, attached, cprofd, daemon, environment, expect, fails, folder,
+                      names, sampled, target)
+from patience import until
 
 # --- what it is asked to do ---
 
@@ -36,7 +38,7 @@ def test_bad_usage():
                      ["attach", pid, "--stream", "-o", "-"], ["attach", pid, "--bogus"], ["attach", pid, "-Z"],
                      ["record"], ["record", "--"], ["record", "-p", pid, "--", "true"], ["convert"],
                      ["convert", "a", "b"], ["report"], ["report", "a", "--by=callers"], ["report", "a", "--sort=name"], ["convert", "a", "--window", "3,1"], ["serve", "x"], ["help", "nonsense"]):
-            run = cprofd(*args, timeout=10)
+            run = cprofd(*args)
             fails(2, run=run)
             expect(run.err.strip() and not run.out, "nothing was said on stderr, or something on stdout", args, run.out)
 
@@ -163,12 +165,8 @@ def test_check():
 def test_interrupt_writes_the_file():
     with folder() as work, target() as process:
         for number in (signal.SIGINT, signal.SIGTERM):
-            client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-o", "a.json"], cwd=work, env=environment(),
-                                      stderr=subprocess.PIPE)
-            time.sleep(1.5)
-            client.send_signal(number)
-            err = client.communicate(timeout=30)[1]
-            expect(client.returncode == 0, "exit status %d" % client.returncode, err)
+            with attached(work, process) as client:
+                client.send_signal(number)
             expect("leaf" in names(os.path.join(work, "a.json")), "the file lacks the functions")
 
 
@@ -179,17 +177,17 @@ def test_interrupt_at_a_terminal():
                                   stdin=slave, stderr=slave, start_new_session=True,
                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
-        time.sleep(2.5)
-        os.write(master, b"\x03")
-        said = b""
+        said, stopped = b"", False
         with contextlib.suppress(OSError):
             while True:
                 chunk = os.read(master, 65536)
                 if not chunk:
                     break
                 said += chunk
+                if not stopped and re.search(rb"[1-9]\d* samples.*a second", said):
+                    stopped = os.write(master, b"\x03")
         os.close(master)
-        expect(client.wait(30) == 0, "exit status", said)
+        expect(client.wait(60) == 0, "exit status", said)
         expect(b"samples" in said and b"a second" in said, "no progress on a terminal", said)
         expect("leaf" in names(os.path.join(work, "a.json")), "the file lacks the functions")
 
@@ -200,15 +198,15 @@ def test_client_vanishes():
         with daemon(path) as server, target() as process:
             client = subprocess.Popen([CPROFD, "attach", str(process.pid), "--socket", path, "-o", "/dev/null"],
                                       stderr=subprocess.DEVNULL, env=environment())
-            time.sleep(1)
-            status = json.loads(cprofd("status", "--json", "--socket", path).out)
-            expect(status["sessions"] == 1, "the session is not there", status)
+
+            def has(sessions):
+                return json.loads(cprofd("status", "--json", "--socket", path).out)["sessions"] == sessions
+
+            expect(until(lambda: has(1)), "the session is not there")
             client.kill()
             client.wait()
-            time.sleep(1)
+            expect(until(lambda: has(0)), "the session goes on without its client")
             expect(server.poll() is None, "the daemon ended")
-            status = json.loads(cprofd("status", "--json", "--socket", path).out)
-            expect(status["sessions"] == 0, "the session goes on without its client", status)
 
 
 def children_of(pid):
@@ -220,16 +218,13 @@ def test_client_killed_takes_its_engine_along():
     with folder() as work, target() as process:
         client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-o", "a.cprof"], cwd=work, env=environment(),
                                   stderr=subprocess.DEVNULL)
-        time.sleep(1.5)
+        sampled(work, client, 0)
         helpers = children_of(client.pid)
         helpers += [p for h in helpers for p in children_of(h)]
         expect(helpers, "there is no broker")
         client.kill()
         client.wait()
-        deadline = time.monotonic() + 10
-        while any(os.path.exists("/proc/%d" % p) for p in helpers) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        expect(not any(os.path.exists("/proc/%d" % p) for p in helpers), "broker or engine outlive their client", helpers)
+        expect(until(lambda: not any(os.path.exists("/proc/%d" % p) for p in helpers)), "broker or engine outlive their client", helpers)
 
 
 # --- sockets ---
@@ -268,7 +263,7 @@ def test_socket_activation():
             expect("listens at " + path in server.stderr.readline().decode(), "it did not take the socket over")
             expect(cprofd("status", "--socket", path).returncode == 0, "the daemon does not answer")
             server.terminate()
-            expect(server.wait(10) == 0, "SIGTERM is no clean end")
+            expect(server.wait(60) == 0, "SIGTERM is no clean end")
             expect(os.path.exists(path), "systemd's socket was removed")
         finally:
             server.kill()

@@ -2,11 +2,13 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 
 from cli_util import (CHURN, CPROFD, NOBODY, cprofd, environment, expect, fails, folder, names, only_file, profile,
                       sudo, target)
+from patience import until
 
 # --- files ---
 
@@ -23,7 +25,7 @@ def test_unwritable_output():
             begin = time.monotonic()
             run = cprofd("attach", process.pid, "-d", "20", "-o", output, cwd=work, env=env)
             fails(1, "-o", run=run)
-            expect(time.monotonic() - begin < 5, "it was refused after sampling only")
+            expect(time.monotonic() - begin < 15, "it was refused after sampling only")
         os.close(os.open(os.path.join(work, "b.json"), os.O_CREAT, 0o600)) # root's, in a folder of theirs
         os.chown(work, NOBODY, NOBODY)
         fails(1, "b.json", run=cprofd("attach", process.pid, "-d", "20", "-o", "b.json", cwd=work, env=sudo(NOBODY)))
@@ -88,13 +90,16 @@ def test_full_disk_recording():
 
 def test_full_disk_conversion():
     with small_disk("1m", 0) as (disk, filler), target(CHURN) as process, folder() as work:
-        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", "4", "-o", "a.json"], cwd=disk,
+        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-r", "499", "-o", "a.json"], cwd=disk,
                                   env=environment(), stderr=subprocess.PIPE)
-        time.sleep(2)
+        # The profile of so much of a recording is twice as large.
+        expect(until(lambda: any(os.path.getsize(os.path.join(disk, f)) > 150000 for f in os.listdir(disk) if f.endswith(".cprof")), 120),
+               "nothing is recorded")
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize
         with open(filler, "wb") as file: # what is left is enough for the recording only
-            file.write(b"x" * max(0, free - 200000))
-        err = client.communicate(timeout=30)[1].decode()
+            file.write(b"x" * max(0, free - 160000))
+        client.send_signal(signal.SIGINT)
+        err = client.communicate(timeout=60)[1].decode()
         expect(client.returncode == 1 and "the recording is kept" in err, "a full disk was not told", err)
         kept = only_file(disk, ".cprof")
         expect(os.path.basename(kept) in err, "its path was not told", err)
@@ -112,7 +117,8 @@ def test_convert():
         fails(0, run=cprofd("convert", recording, "--lines", "--window", "0.5,1", "-o", "w.json", cwd=work))
         whole, part = profile(os.path.join(work, "a.speedscope.json")), profile(os.path.join(work, "w.json"))
         length = [sum(p["profiles"][0]["weights"]) for p in (whole, part)]
-        expect(0 < length[1] < length[0] / 2, "the window is not a part", length)
+        # One thread has no more CPU in half a second than that.
+        expect(0 < length[1] < 0.51e9 and length[1] < length[0], "the window is not a part", length)
         for name, begin in (("a.svg", b"<?xml"), ("a.html", b"<!DOCTYPE html>"), ("a.pb.gz", b"\x1f\x8b"), ("a.pprof", b"\x1f\x8b"), ("a.folded", b"<module>"), ("a.txt", b"<module>"),
                             ("a.json", b"{"), ("b.cprof", b"\x28\xb5\x2f\xfd")):
             fails(0, run=cprofd("convert", recording, "-o", name, cwd=work))

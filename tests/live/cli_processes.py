@@ -1,11 +1,12 @@
 """cli.py: processes that are not there, not Python, that die, exec and fork; and those that it starts itself."""
 import os
 import shutil
+import signal
 import subprocess
 import time
 
-from cli_util import (BUSY, CPROFD, NOBODY, PYTHON, Skip, cprofd, environment, expect, fails, folder, names, profile,
-                      sudo, target)
+from cli_util import (BUSY, CPROFD, NOBODY, PYTHON, UNTIL_TOLD, Skip, attached, cprofd, environment, expect, fails, folder, names,
+                      profile, sudo, target)
 
 # --- processes ---
 
@@ -46,65 +47,63 @@ def test_python_27():
 
 
 def test_dies():
-    with folder() as work, target(BUSY + "busy(1.5)") as process:
-        run = cprofd("attach", process.pid, "-o", "a.json", cwd=work)
-        fails(0, "ended", run=run)
+    with folder() as work, target(UNTIL_TOLD) as process:
+        with attached(work, process) as client:
+            process.send_signal(signal.SIGUSR1)
+        expect("ended" in client.err, "it is not told that it ended", client.err)
         expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
 
 
 def test_killed():
     with folder() as work, target() as process:
-        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-o", "a.json"], cwd=work, env=environment(),
-                                  stderr=subprocess.PIPE)
-        time.sleep(1.5)
-        process.kill()
-        err = client.communicate(timeout=30)[1]
-        expect(client.returncode == 0, "exit status %d" % client.returncode, err)
+        with attached(work, process):
+            process.kill()
         expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
 
 
 def test_execs():
-    code = BUSY + "busy(1)\nimport os\nos.execv(%r, [%r, '-c', 'def after():\\n    return sum(range(10**5))\\nfor i in range(400): after()'])" % (PYTHON, PYTHON)
-    with folder() as work, target(code) as process:
-        fails(0, run=cprofd("attach", process.pid, "-o", "a.json", "-d", "20", cwd=work))
+    after = "import time\ndef after():\n    return sum(range(10**5))\nwhile time.thread_time() < 0.5: after()"
+    with folder() as work, target(UNTIL_TOLD + "import os\nos.execv(%r, [%r, '-c', %r])" % (PYTHON, PYTHON, after)) as process:
+        with attached(work, process):
+            process.send_signal(signal.SIGUSR1)
         found = names(os.path.join(work, "a.json"))
         expect("leaf" in found, "what ran before exec is missing", found)
         expect("after" in found, "what ran after exec is missing", found)
 
 
 def test_execs_no_python():
-    code = BUSY + "busy(1)\nimport os\nos.execv('/bin/sleep', ['sleep', '1'])"
-    with folder() as work, target(code) as process:
-        fails(0, run=cprofd("attach", process.pid, "-o", "a.json", "-d", "10", cwd=work))
+    with folder() as work, target(UNTIL_TOLD + "import os\nos.execv('/bin/sleep', ['sleep', '1'])") as process:
+        with attached(work, process):
+            process.send_signal(signal.SIGUSR1)
         expect("leaf" in names(os.path.join(work, "a.json")), "what ran before exec is missing")
 
 
 FORKS = """
 import os
 def child():
-    for i in range(40): leaf(200000)
-busy(0.7)
+    while time.thread_time() < 0.3: leaf(20000)
 if os.fork() == 0:
     %s
     child()
     os._exit(0)
-busy(2)
+busy(1)
 """
 
 
 def test_forks():
     for subprocesses in (False, True):
-        with folder() as work, target(BUSY + FORKS % "pass") as process:
-            args = ["-s"] if subprocesses else []
-            fails(0, run=cprofd("attach", process.pid, "-o", "a.json", "-d", "20", *args, cwd=work))
+        with folder() as work, target(UNTIL_TOLD + FORKS % "pass") as process:
+            with attached(work, process, *(["-s"] if subprocesses else [])):
+                process.send_signal(signal.SIGUSR1)
             found = names(os.path.join(work, "a.json"))
             expect("busy" in found, "the parent is missing", found)
             expect(("child" in found) == subprocesses, "-s is %s, child is%s there" % (subprocesses, "" if "child" in found else " not"))
 
 
 def test_double_forks():
-    with folder() as work, target(BUSY + FORKS % "if os.fork(): os._exit(0)\n    os.setsid()") as process:
-        fails(0, run=cprofd("attach", process.pid, "-s", "-o", "a.json", "-d", "20", cwd=work))
+    with folder() as work, target(UNTIL_TOLD + FORKS % "if os.fork(): os._exit(0)\n    os.setsid()") as process:
+        with attached(work, process, "-s"):
+            process.send_signal(signal.SIGUSR1)
         expect({"busy", "child"} <= names(os.path.join(work, "a.json")), "the grandchild is missing")
 
 
@@ -113,7 +112,7 @@ def test_two_at_once():
         clients = [subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", "2", "-o", "%d.json" % i], cwd=work,
                                     env=environment(), stderr=subprocess.PIPE) for i in range(2)]
         for client in clients:
-            err = client.communicate(timeout=30)[1]
+            err = client.communicate(timeout=60)[1]
             expect(client.returncode == 0, "exit status %d" % client.returncode, err)
         for i in range(2):
             expect("leaf" in names(os.path.join(work, "%d.json" % i)), "a recording lacks the functions")
@@ -146,7 +145,7 @@ def test_record_passes_signals_on():
         client.stdout.readline()
         time.sleep(0.7)
         client.terminate()
-        err = client.communicate(timeout=30)[1].decode()
+        err = client.communicate(timeout=60)[1].decode()
         expect(client.returncode == 0 and "status 5" in err, "the command did not get the signal", err)
         expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
 

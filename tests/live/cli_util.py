@@ -5,6 +5,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
+
+from patience import until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -23,6 +26,11 @@ def busy(seconds):
     while time.monotonic() < end:
         leaf(20000)
 print("up", flush=True)
+"""
+# Until SIGUSR1; what is behind it comes then.
+UNTIL_TOLD = BUSY.replace('print("up"', 'import signal\ntold = []\nsignal.signal(signal.SIGUSR1, lambda *_: told.append(1))\nprint("up"') + """
+while not told:
+    leaf(20000)
 """
 # Functions that are never the same twice: recordings grow.
 CHURN = BUSY + """
@@ -83,6 +91,32 @@ def target(code=BUSY + "busy(60)", python=PYTHON, uid=None, args=()):
         process.stdout.close()
 
 
+def sampled(work, client, seconds=0.7):
+    """Waits until the client records into this folder, and then so long."""
+    def begun():
+        files = [os.path.join(work, name) for name in os.listdir(work)]
+        return client.poll() is not None or any(os.path.getsize(path) > 100 for path in files if os.path.exists(path))
+    expect(until(begun) and client.poll() is None, "it does not record", client.poll())
+    time.sleep(seconds)
+
+
+@contextlib.contextmanager
+def attached(work, process, *options, **more):
+    """A client that records into a.json, from its first samples on; `err`: what it said, when it has ended with status 0."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(work, "a.json"))  # of one before
+    client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-o", "a.json", *options], cwd=work, env=environment(),
+                              stderr=subprocess.PIPE)
+    try:
+        sampled(work, client, **more)
+        yield client
+        client.err = client.communicate(timeout=60)[1].decode()
+    finally:
+        client.kill()
+        client.wait()
+    expect(client.returncode == 0, "exit status %d" % client.returncode, client.err)
+
+
 @contextlib.contextmanager
 def folder(uid=None):
     path = tempfile.mkdtemp(prefix="cprofd-cli-")
@@ -123,7 +157,7 @@ def daemon(path, prefix=()):
     finally:
         if process.poll() is None:
             process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stderr.close()
 
 

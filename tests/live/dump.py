@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+from patience import asleep, until
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
@@ -83,7 +85,7 @@ def python_frames(thread):
 def sleepers(name, python):
     with running(python, os.path.join(ROOT, "tests/targets/sleepers.py")) as target:
         threads = json.loads(target.stdout.readline())
-        time.sleep(0.3)
+        asleep(target.pid)
         for native in "off", "full":
             told = dumped(target.pid, "--native=" + native)
             check(told["python"] == name, f"{name}: its version", told["python"])
@@ -134,19 +136,19 @@ def threads_that_run(python):
 def many_threads(python):
     with running(python, "-c", MANY) as target:
         target.stdout.readline()
-        time.sleep(0.3)
+        asleep(target.pid)
         begin = time.monotonic()
         told = dumped(target.pid)
         took = time.monotonic() - begin
         print("301 threads in %.2f s" % took)
         check(len(told["threads"]) == 301, "all threads are told of", len(told["threads"]))
         check(sum([f[0] for f in python_frames(t)][:1] == ["blocked"] for t in told["threads"]) == 300, "each where it is")
-        check(took < 15, "in time", took)
+        check(took < 45, "in time", took)
 
 
 def what_goes_wrong(python):
     with running("sleep", "1000") as target:
-        time.sleep(0.3)
+        asleep(target.pid)
         told = dumped(target.pid)
         frames = told["threads"][0]["frames"]
         check(told["python"] == "" and len(told["threads"]) == 1 and frames[0]["function"].endswith("nanosleep")
@@ -178,10 +180,7 @@ def other_users(python):
         os.chmod(folder, 0o755)
         path = os.path.join(folder, "socket")
         with running(CPROFD, "serve", "--socket", path):
-            for _ in range(100):
-                if os.path.exists(path):
-                    break
-                time.sleep(0.05)
+            until(lambda: os.path.exists(path))
             user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
             with running(*user, python, "-c", RUNNING) as mine, running(python, "-c", RUNNING) as roots:
                 mine.stdout.readline(), roots.stdout.readline()

@@ -60,7 +60,7 @@ def memory(pid):
         return int(re.search(r"^Pss_Anon:\s*(\d+)", file.read(), re.M).group(1))
 
 
-def patiently(problem, seconds=5):
+def patiently(problem, seconds=30):
     """What `problem` finds, when it still finds it after so long."""
     deadline = time.monotonic() + seconds
     while True:
@@ -76,7 +76,7 @@ def exists(name, number):
 
 
 def settle(control):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while control.request("sessions")["sessions"]:
         assert time.monotonic() < deadline, "a session did not end"
         time.sleep(0.02)

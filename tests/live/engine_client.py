@@ -19,7 +19,7 @@ class Refused(Exception):
 class Client:
     """One connection. Raw lines of events are kept as they came, in order."""
 
-    def __init__(self, path, timeout=20):
+    def __init__(self, path, timeout=60):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.socket.connect(path)
@@ -147,7 +147,7 @@ class Daemon:
     def __init__(self, folder, env=None):
         self.path = os.path.join(folder, "socket")
         self.process = subprocess.Popen([CPROFD, "serve", "--socket", self.path], env=env)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not os.path.exists(self.path):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("cprofd serve did not start")
@@ -164,7 +164,7 @@ class Daemon:
     def stop(self):
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

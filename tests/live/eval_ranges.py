@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# run-live: beside
 """Where the eval loop lies, in every interpreter that is found: what the symbol tables say (readelf), and
 what gdb sees of a living process. The target's stack has a known number of eval loops: each stop must show as
 many frames in the ranges, or one more where a call begins or ends.
@@ -10,7 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
-import time
+
+from patience import burned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "../../build/tests/tools/eval_ranges")
@@ -73,7 +75,7 @@ def stops(python, module, ranges):
     try:
         if process.stdout.readline() != "ready\n":
             return []
-        time.sleep(0.2)
+        burned(process.pid, 0.1)  # it has come to leaf()
         bias = bias_of(process.pid, module)
         script = ["set pagination off"]
         for _ in range(STOPS):

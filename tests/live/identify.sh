@@ -82,7 +82,7 @@ while read -r name path; do
 	stop
 done < "$work/old"
 start sh -c 'echo up; exec sleep 300'
-sleep 0.3 # the exec
+while [ "$(cat /proc/$pid/comm)" != sleep ]; do sleep 0.05; done # the exec
 refused "$pid" "no CPython"
 stop
 refused 2 "kernel thread"

@@ -4,7 +4,7 @@ target itself (ctypes, llvmlite, Numba), readelf, gdb, perf.
 
     tests/live/jit.py [PART...]       numba-apt numba-pypi drop-apt drop-pypi jax churn stripped perf-map jitdump
 
-JIT_SECONDS (5): how long each target compiles; JIT_STRESS_SECONDS (8): how long the list changes as fast as it
+JIT_SECONDS (5): how long each target compiles; JIT_STRESS_SECONDS (6): how long the list changes as fast as it
 can. Newest Numba and JAX come from PyPI into build/venv-jit; without a network these parts are skipped. Needs root.
 """
 import collections
@@ -19,12 +19,14 @@ import sys
 import tempfile
 import time
 
+from patience import until
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TARGETS = os.path.join(ROOT, "tests/targets")
 TOOLS = os.environ.get("JIT_TOOLS", os.path.join(ROOT, "build/tests/tools"))
 SECONDS = float(os.environ.get("JIT_SECONDS", 5))
-STRESS = float(os.environ.get("JIT_STRESS_SECONDS", 8))
+STRESS = float(os.environ.get("JIT_STRESS_SECONDS", 6))
 SYSTEM_PYTHON = "/usr/bin/python3"
 tally = collections.Counter()
 
@@ -229,6 +231,7 @@ def run_target(part, python, script, seconds, *args, interval=20, gap=100e6):
                 pass
             counts = probe.ask("counts")
             print("  %s: %s" % (part, json.dumps(counts)))
+            gap = max(gap, 3 * counts["gap_ns"])
             objects = probe.objects()
             mixed = [o for o in objects if "drop" in args and not consistent(o)]
             if "drop" in args:
@@ -350,8 +353,8 @@ def perf_map(part):
             if not os.path.exists(path):
                 continue
             probe = Probe(target.pid, 5, path)
-            time.sleep(0.2)
             wanted = [line.rstrip("\n").split(" ", 2) for line in open(path)]
+            until(lambda: probe.find(int(wanted[-1][0], 16), time.monotonic_ns())["found"], 10)
             wrong = [w for w in wanted if (lambda f: not f["found"] or f["name"] != w[2] or f["start"] != int(w[0], 16) or
                      f["trampoline"] != w[2].startswith("py::"))(probe.find(int(w[0], 16) + int(w[1], 16) - 1, time.monotonic_ns()))]
             probe.close()
@@ -376,20 +379,24 @@ def jitdump(part):
             return verdict(part, "perf", "it does not work here: %s" % (record.stderr or inject.stderr).decode()[-200:], skipped=True)
         out = subprocess.run(["perf", "script", "-i", "b.data", "--ns", "-F", "time,ip,sym"], cwd=work, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL).stdout.decode()
-        # Any living process will do: only the file is read.
-        probe = Probe(os.getpid(), 5, "/nonexistent", glob.glob(os.path.join(work, "jit-*.dump"))[0])
-        time.sleep(0.2)
-        wrong, n, names = [], 0, set()
+        rows = []
         for line in out.splitlines():
             when, ip, name = line.split(None, 2)
-            if not name.startswith("spin number"):
-                continue
-            seconds, fraction = when.rstrip(":").split(".")
-            found = probe.find(int(ip, 16), int(seconds) * 10**9 + int(fraction))
+            if name.startswith("spin number"):
+                seconds, fraction = when.rstrip(":").split(".")
+                rows.append((int(ip, 16), int(seconds) * 10**9 + int(fraction), name))
+        lasts = rows[-1][:2] if rows else None
+        # Any living process will do: only the file is read.
+        probe = Probe(os.getpid(), 5, "/nonexistent", glob.glob(os.path.join(work, "jit-*.dump"))[0])
+        # It is read from its begin to its end.
+        until(lambda: lasts and probe.find(*lasts)["found"], 10)
+        wrong, n, names = [], 0, set()
+        for ip, when, name in rows:
+            found = probe.find(ip, when)
             n += 1
             names.add(name)
             if not found["found"] or found["name"] != name or found["source"] != "jitdump":
-                wrong.append("%s: %s" % (line, found))
+                wrong.append("%x %d %s: %s" % (ip, when, name, found))
         probe.close()
         verdict(part, "each sample has the name that perf inject gives it", wrong[0] if wrong else None if len(names) == 24
                 else "%d samples, %d functions" % (n, len(names)), note="%d samples, %d functions" % (n, len(names)))

@@ -6,17 +6,20 @@ further than they deserve.
 
 What is true: the target says which function it runs from when to when; the names are those in its file; the code is
 assembled by hand, so its callers are known."""
+import collections
 import concurrent.futures
 import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 import native_life
+from patience import few, spread, until
 from native_life import CPROFD, HERE, PYTHON, ROOT, check, read, skip
 
 NOBODY = 65534
@@ -71,7 +74,7 @@ def record(work, command, *options, rate=999):
     """A recording of a child that is no Python; its standard output; what cprofd said."""
     out = os.path.join(work, "record.cprof")
     run = subprocess.run([CPROFD, "record", "-s", "--native", "-r", str(rate), "-f", "events", "-o", out, *options, "--", PYTHON, "-c",
-                          PARENT, *command], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+                          PARENT, *command], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=400)
     stream = read(out)
     clean()
     return stream, run
@@ -113,11 +116,11 @@ def told_truly(work, target, way, what="plain", after=0, count=12, ms=150, least
     for stop in stream.ledger.get("stops", [])[:4]:
         print("   ", stop)
     n, named, whole, wrong = judge(stream, told, after)
-    check(len(told) == count and n > (count - after) * ms * 0.1, "%s, %s: %d samples" % (way, what, n))
+    check(len(told) == count and n > (count - after) * ms * 0.3, "%s, %s: %d samples" % (way, what, n))
     check(not wrong, "%s, %s: every name is the one of its time, in the order of calls %s" % (way, what, wrong[:1] or ""))
-    check(named >= 0.9 * n, "%s, %s: %d of %d have a JIT's name" % (way, what, named, n))
+    check(n - named <= few(n, 0.1), "%s, %s: %d of %d have a JIT's name" % (way, what, named, n))
     if least:
-        check(whole >= least * n, "%s, %s: %d of %d are whole" % (way, what, whole, n))
+        check(n - whole <= few(n, 1 - least), "%s, %s: %d of %d are whole" % (way, what, whole, n))
     return stream, n, whole
 
 
@@ -157,8 +160,8 @@ def inside(work):
     n, named_, whole, wrong = judge(stream, told)
     if not told:
         return skip("inside: no namespaces here (%s)" % run.stderr[-200:].strip())
-    check(n > 100 and named_ >= 0.9 * n and not wrong, "inside: %d of %d are named %s" % (named_, n, wrong[:1] or ""))
-    check(whole >= 0.7 * n, "inside: %d of %d are whole" % (whole, n))
+    check(n > 200 and n - named_ <= few(n, 0.1) and not wrong, "inside: %d of %d are named %s" % (named_, n, wrong[:1] or ""))
+    check(n - whole <= few(n, 0.3), "inside: %d of %d are whole" % (whole, n))
 
 
 def former(work):
@@ -174,7 +177,7 @@ def former(work):
     begin = told[0][1]
     stacks = max(([stack for at, stack in samples if at >= begin] for samples in stream.times.values()), key=len)
     wrong = [stack for stack in stacks if any(re.match(r"(outer|inner) \d", w) for w in stack)]
-    check(len(stacks) > 100 and not wrong, "former: %d of %d have another one's names %s" % (len(wrong), len(stacks), wrong[:1] or ""))
+    check(len(stacks) > 50 and not wrong, "former: %d of %d have another one's names %s" % (len(wrong), len(stacks), wrong[:1] or ""))
 
 
 def pythons():
@@ -207,16 +210,17 @@ def python(work):
             script = os.path.join(work, "work.py")
             with open(script, "w") as file:
                 file.write(WORK)
-            process = subprocess.Popen([path, "-X", option, script, "30"], cwd=work, stderr=subprocess.DEVNULL)
-            time.sleep(0.7)
+            process = subprocess.Popen([path, "-X", option, script, "300"], cwd=work, stderr=subprocess.DEVNULL)
             file = "/tmp/perf-%d.map" % process.pid if option == "perf" else "/tmp/jit-%d.dump" % process.pid
+            until(lambda: process.poll() is not None or os.path.exists(file), 10)
+            time.sleep(0.3)
             if process.poll() is not None or not os.path.exists(file):
                 process.kill()
                 process.wait()
                 skip("python: %s -X %s writes no file" % (name, option))
                 continue
             out = os.path.join(work, "python.cprof")
-            run = subprocess.run([CPROFD, "attach", str(process.pid), "-d", "2", "-r", "999", "-f", "events", "-o", out],
+            run = subprocess.run([CPROFD, "attach", str(process.pid), "-d", "2.5", "-r", "999", "-f", "events", "-o", out],
                                  capture_output=True, text=True)
             process.kill()
             process.wait()
@@ -225,13 +229,14 @@ def python(work):
             if not check(run.returncode == 0, "python: %s -X %s is profiled %s" % (name, option, run.stderr[-200:] if run.returncode else "")):
                 continue
             stream = read(out)
-            # The first tables may come late on a busy machine.
-            n, whole = stream.settled([process.pid], after=0.5)
-            stacks = list(stream.of[process.pid].items())
+            # The first tables, and names, may come late on a busy machine: the latter half.
+            times = [stack for at, stack in stream.times[process.pid]]
+            stacks = list(collections.Counter(times[len(times) // 2:]).items())
+            n, whole = sum(k for s, k in stacks), sum(k for s, k in stacks if not any(w.startswith("(cut:") for w in s))
             all_ = sum(k for s, k in stacks)
             through = sum(k for s, k in stacks if "_Py_trampoline_func" in s)
             torn = [(illegal(s), s) for s, k in stacks if illegal(s)]
-            check(n > 100 and whole >= 0.99 * n, "python: %s -X %s: %d of %d are whole" % (name, option, whole, n))
+            check(n > 50 and n - whole <= few(n, 0.01), "python: %s -X %s: %d of %d are whole" % (name, option, whole, n))
             check(through > 0.9 * all_ and not any("py::" in w for s, k in stacks for w in s),
                   "python: %s -X %s: trampolines are the interpreter's, %d of %d go through one" % (name, option, through, all_))
             check(not torn, "python: %s -X %s: calls are in their order %s" % (name, option, torn[:1] or ""))
@@ -248,13 +253,14 @@ def node(work):
         return skip("node: it is not installed")
     with open(os.path.join(work, "work.js"), "w") as file:
         file.write(SCRIPT)
-    process = subprocess.Popen([PYTHON, "-c", PARENT, "node", "--perf-basic-prof", "work.js", "8"], cwd=work)
+    process = subprocess.Popen([PYTHON, "-c", PARENT, "node", "--perf-basic-prof", "work.js", "600"], cwd=work)
     time.sleep(1)
     out = os.path.join(work, "node.cprof")
     run = subprocess.run([CPROFD, "attach", str(process.pid), "-s", "--native", "-d", "3", "-r", "999", "-f", "events", "-o", out],
                          capture_output=True, text=True)
     child = [int(p) for p in open("/proc/%d/task/%d/children" % (process.pid, process.pid)).read().split()][0]
     lines = set(line.rstrip("\n").split(" ", 2)[2] for line in open("/tmp/perf-%d.map" % child))
+    os.kill(child, signal.SIGKILL)
     process.wait()
     clean()
     check(run.returncode == 0, "node: it is profiled")
@@ -279,7 +285,7 @@ path = "/tmp/perf-%d.map" % os.getpid()
 line = "%x 6 mine\\n" % at
 {setup}
 print("up", at, flush=True)
-end = time.monotonic() + 30
+end = time.monotonic() + 300
 while time.monotonic() < end:
     spin(3000000)
     {each}
@@ -332,7 +338,7 @@ CASES = {
     "another user's file": ("open(path, 'w').write(line); os.chown(path, 65534, 65534)", "pass", (0, 0)),
     "an old file": ("open(path, 'w').write(line); os.utime(path, (1, time.time() - 60))", "pass", (0, 0)),
     "an old file that it goes on with": ("open(path, 'w').write(line); os.utime(path, (1, time.time() - 60))",
-                                         "time.monotonic() > end - 29.7 and open(path, 'a').write(line)", (0.1, 1)),
+                                         "time.monotonic() > end - 299.7 and open(path, 'a').write(line)", (0.1, 1)),
     "a file of a file system of its own": ("NONE, PAUSE = 0, 0" + FUSE, "pass", (0.5, 1)),
     "a file that is read slowly": ("NONE, PAUSE = 0, 0.1" + FUSE, "pass", (0.5, 1)),
     "a file that is never open": ("NONE, PAUSE = 14, 0" + FUSE, "pass", (0, 0)),
@@ -383,14 +389,15 @@ def hostile_file(work, name, setup, each, least, most):
                 os.rmdir(p)
             elif os.path.lexists(p):
                 os.unlink(p)
-    if not check(cprofd.returncode == 0 and took < 15, "hostile: %s: the recording ends in time (%.1f s) %s" %
+    if not check(cprofd.returncode == 0 and took < 45, "hostile: %s: the recording ends in time (%.1f s) %s" %
                  (name, took, error[-300:] if cprofd.returncode else "")):
         return
-    stacks = [(s, k) for of in read(out).of.values() for s, k in of.items()]
-    n = sum(k for s, k in stacks)
-    mine = sum(k for s, k in stacks if any(w.startswith("mine") for w in s))
-    check(n > 50, "hostile: %s: %d samples" % (name, n))
-    check(least * n <= mine <= most * n, "hostile: %s: %d of %d are named by it" % (name, mine, n))
+    stacks = [stack for times in read(out).times.values() for at, stack in times]
+    names = [any(w.startswith("mine") for w in stack) for stack in stacks]
+    # Where it is to be read: as soon as it is, on a busy machine later.
+    n, mine = len(names) - (names.index(True) if least and True in names else 0), sum(names)
+    check(len(names) > 10, "hostile: %s: %d samples" % (name, len(names)))
+    check((mine > 5 and mine >= (least - spread(least, n)) * n if least else True) and mine <= most * n, "hostile: %s: %d of %d are named by it" % (name, mine, n))
     check(memory < 160, "hostile: %s: %d MB at most" % (name, memory))
 
 

@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+from patience import until
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
 SECONDS = sys.argv[1] if len(sys.argv) > 1 else "2"
@@ -168,8 +170,7 @@ def others(work):
     os.chmod(work, 0o755)
     path = os.path.join(work, "socket")
     daemon = subprocess.Popen([CPROFD, "serve", "--socket", path], stderr=subprocess.DEVNULL)
-    while not os.path.exists(path):
-        time.sleep(0.05)
+    until(lambda: os.path.exists(path))
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
     process = subprocess.Popen([*nobody, "/usr/bin/python3", "-c", TARGET, "in_read"], stdout=subprocess.PIPE, text=True)
     process.stdout.readline()

@@ -25,6 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from truth import CPROFD, ROOT, Recording  # noqa: E402
 from eval_ranges import module_of, output  # noqa: E402
+from patience import few  # noqa: E402
 
 TARGET = os.path.join(ROOT, "tests/targets/mixed.py")
 EXTENSION = os.path.join(ROOT, "tests/targets/mixed_ext.c")
@@ -350,7 +351,7 @@ def run(name, python, target, directory, modules, args):
     cut = tally["cut"] - waiting - there
     settled = tally["samples"] - waiting
     never = expected(target) - seen
-    good = not wrong and not never and 100 * cut <= (100 - WHOLE) * settled and 100 * there <= share * settled
+    good = not wrong and not never and cut <= few(settled, 1 - WHOLE / 100) and there <= few(settled, share / 100)
     if os.environ.get("V"):
         print("  kinds: %s" % dict(kinds))
     if os.environ.get("V") or not good:

@@ -17,16 +17,18 @@ import sys
 import tempfile
 import time
 
+from patience import few, spread, until, used
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.path.join(HERE, "../../build/tests/tools/sampler_raw")
 CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
 SPIN = """#include <time.h>
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e3 + t.tv_nsec / 1e6; }
+static double now(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec * 1e3 + t.tv_nsec / 1e6; }
 __attribute__((noinline)) void inner(double until) { while (now() < until) for (volatile int i = 0; i < 10000; i++) ; }
 void spin(int ms) { inner(now() + ms); }
 """
-SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
-WHOLE = 99.9  # percent of the samples taken in user space, once tables are there
+SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
+CUT = 0.001  # of the samples taken in user space, once tables are there
 EXACT = 1 << 63
 passed = failed = skipped = 0
 
@@ -106,13 +108,18 @@ def known_stacks(work, options, stripped=False, more=()):
         options = [*options, "stripped"]
     if more:
         options = [*options, "with", *(os.path.basename(m) for m in more)]
-    target = subprocess.Popen([program, str(int(SECONDS) + 3)])
-    time.sleep(0.3)
+    target = subprocess.Popen([program, "600"])
+    until(lambda: mappings(target.pid, program)[1] and used(target.pid) > 5)
     bias, ranges = mappings(target.pid, program)
     table = symbols(named)
     starts = [s[0] for s in table]
     record = os.path.join(work, "records")
-    run = subprocess.run([RAW, "-n", "full", str(target.pid), "999", str(SECONDS), record], capture_output=True, text=True)
+    # Where others work, too, it takes longer until there are enough.
+    for seconds in SECONDS, 5 * SECONDS, 15 * SECONDS:
+        run = subprocess.run([RAW, "-n", "full", str(target.pid), "999", str(seconds), record], capture_output=True, text=True)
+        parts = list(native_parts(record))
+        if run.returncode or len(parts) > 2000:
+            break
     target.kill()
     target.wait()
     if run.returncode:
@@ -131,9 +138,9 @@ def known_stacks(work, options, stripped=False, more=()):
 
     samples = whole = wrong = kernel = deep = 0
     shapes, odd = {}, {}
-    parts = list(native_parts(record))
-    # Tables are being made; of code that is met step by step several, one after the other.
+    # Tables are being made; of code that is met step by step several, one after the other. On a busy machine later.
     settle = 500e6 if not stripped and not more else 1500e6
+    settle += max(0, next((part[0] for part in parts if part[3] & 1), 0) - parts[0][0]) if parts else 0
     for when, flags, loss, marks, pcs in parts:
         if when < parts[0][0] + settle:
             continue
@@ -153,7 +160,7 @@ def known_stacks(work, options, stripped=False, more=()):
           f"{deep / max(whole, 1):.1f} frames, {len(shapes)} shapes, {wrong} wrong")
     for shape, n in sorted(odd.items(), key=lambda o: -o[1])[:8]:
         print(f"    {n} x {shape}")
-    check(samples > 500 and whole >= samples * WHOLE / 100, f"walks of {' '.join(options)} come to the thread's entry")
+    check(samples > 300 and samples - whole <= few(samples, CUT), f"walks of {' '.join(options)} come to the thread's entry")
     check(whole > 0 and not wrong, f"every whole stack of {' '.join(options)} has one of its shapes")
     for must in ("spin " + "recurse " * 21, "compare callbacks ", "spin handler signals ", "spin room ", "calls "):
         for root in ("work main _start ", "work thread_main "):
@@ -161,15 +168,24 @@ def known_stacks(work, options, stripped=False, more=()):
                 check(False, f"the stack {must}{root}was never seen")
 
 
-def share(name, command, settle):
-    """A target that says `ready` and runs on; its walks in user space."""
+def share(name, command):
+    """A target that says `ready` and runs on; its walks in user space. On a busy machine tables may be late: then once more."""
+    for turn in 1, 5:
+        good = walked(name, command, 2 * turn, SECONDS * turn)
+        if good or good is None:
+            break
+    if good is not None:
+        check(good, f"walks of {name} come to the thread's entry")
+
+
+def walked(name, command, settle, seconds):
     target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     if "ready" not in target.stdout.readline():
         global skipped
         skipped += 1
         print(f"skipped {name}: it does not run here")
-        return
-    run = subprocess.run([RAW, "-n", "full", "-w", str(settle), str(target.pid), "999", str(SECONDS + settle), "-"],
+        return None
+    run = subprocess.run([RAW, "-n", "full", "-w", str(settle), str(target.pid), "999", str(seconds + settle), "-"],
                          capture_output=True, text=True)
     target.kill()
     target.wait()
@@ -177,7 +193,8 @@ def share(name, command, settle):
         if re.match(r"native:|modules:|  (user|kernel|stop) ", line):
             print("   ", line)
     found = re.search(r"native: (\d+) user samples, ([0-9.]+) % whole", run.stdout)
-    check(found and int(found[1]) > 500 and float(found[2]) >= WHOLE, f"walks of {name} come to the thread's entry")
+    samples, whole = (int(found[1]), float(found[2])) if found else (0, 0)
+    return samples > 300 and samples * (100 - whole) / 100 <= few(samples, CUT) + 0.001 * samples / 100  # as it is printed
 
 
 def read_events(lines, function):
@@ -226,9 +243,9 @@ def session(name, command, must=None, spare=1):
     print(f"    {name}: {ledger['whole']} of {ledger['samples']} samples whole, {ledger['losses']}; "
           f"the first one {(first - began) / 1e6:.0f} ms after `cprofd attach`; {met} in {must or 'all'}")
     lost = ledger["samples"] - ledger["whole"]
-    check(ledger["samples"] > 100 and lost <= max(spare, ledger["samples"] * (100 - WHOLE) / 100),
+    check(ledger["samples"] > 100 and lost <= max(spare, few(ledger["samples"], CUT)),
           f"from the first sample on, stacks of {name} are whole")
-    check(not must or met >= stacks / 4, f"{name}: {must} is in a quarter of them at least")
+    check(not must or met >= stacks * (1 / 4 - spread(1 / 4, stacks)), f"{name}: {must} is in a quarter of them at least")
 
 
 with tempfile.TemporaryDirectory() as work:
@@ -242,8 +259,8 @@ with tempfile.TemporaryDirectory() as work:
     open(many, "w").write(MANY)
     known_stacks(work, ["-O2", *BARE], more=[many])
     known_stacks(work, ["-O1", *BARE], stripped=True)
-share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], 2)
-share("LLVM's JIT", ["/usr/bin/python3", os.path.join(HERE, "../targets/jit_unwind.py")], 2)
+share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")])
+share("LLVM's JIT", ["/usr/bin/python3", os.path.join(HERE, "../targets/jit_unwind.py")])
 SHORT = os.path.join(HERE, "../targets/short_code.py")
 session("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], "^llvm::")
 # Of the next two the last ones may have no table yet when the session ends.

@@ -5,7 +5,7 @@
    sample, and against the same tables walked in user space (tests/tools/oracle).
 2. `cprofd dump` against gdb's backtraces, pc by pc, of a program that is held in places whose way there is known.
 
-    oracle.py [SAMPLES [STATES]]     default 1000 and 24; of each target SAMPLES samples. Needs root and gdb."""
+    oracle.py [SAMPLES [STATES]]     default 1000 and 16; of each target SAMPLES samples. Needs root and gdb."""
 import json
 import os
 import random
@@ -15,12 +15,14 @@ import sys
 import tempfile
 import time
 
+from patience import burned, until
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "../../build/tests/tools/oracle")
 TARGETS = os.path.join(HERE, "../targets")
 CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
 SAMPLES = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-STATES = int(sys.argv[2]) if len(sys.argv) > 2 else 24
+STATES = int(sys.argv[2]) if len(sys.argv) > 2 else 16
 WHOLE = 0.5  # of samples at least: stacks deeper than the copy (32 KB) are compared as far as it goes
 passed = failed = skipped = 0
 
@@ -40,9 +42,11 @@ def recorded(name, command, must=lambda found: True):
         skipped += 1
         print(f"skipped {name}: it does not run here")
         return
-    time.sleep(0.5)  # a shell has become the program
+    # A shell has become the program.
+    until(lambda: not os.readlink("/proc/%d/exe" % target.pid).endswith(("/sh", "/dash", "/bash")))
+    burned(target.pid, 0.1)
     try:
-        run = subprocess.run([TOOL, str(target.pid), str(SAMPLES), "997", "2", str(60 + SAMPLES / 20)],
+        run = subprocess.run([TOOL, str(target.pid), str(SAMPLES), "997", "2", str(120 + SAMPLES / 10)],
                              capture_output=True, text=True)
     finally:
         target.kill()
@@ -175,7 +179,7 @@ def states(count):
                 target.stdin.write(path + "\n")
                 target.stdin.flush()
                 assert target.stdout.readline() == path + "\n"
-                time.sleep(0.02)
+                time.sleep(0.05)
                 ours = by_dump(target.pid)
                 held.compare(path, target.pid, ours, by_gdb(target.pid, script))
         finally:

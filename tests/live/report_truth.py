@@ -47,7 +47,7 @@ import numba
 def total(numbers):
     s = 0
     for n in numbers:
-        s += n * n
+        s += n * n + (n - 1) * (n + 2) - (n + 3) * (n - 4) + (n + 5) * (n - 6)  # so that its types take some ms to infer
     return s
 f = numba.njit(total)
 f((1, 2, 3))
@@ -72,7 +72,7 @@ def expect(condition, what, *details):
 
 
 def cprofd(*args, status=0, stdin=None, text=True):
-    run = subprocess.run([CPROFD, *map(str, args)], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    run = subprocess.run([CPROFD, *map(str, args)], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     run.err = run.stderr.decode(errors="replace")
     expect(run.returncode == status, "cprofd %s: exit status %d" % (" ".join(map(str, args)), run.returncode), run.err)
     run.out = run.stdout.decode() if text else run.stdout
@@ -202,9 +202,9 @@ class Recordings:
             file.write(COMPILE)
         for name, args in (("python", ["-r", "2k", "--native=off", "--", PYTHON, "-c", TARGET]),
                            ("again", ["-r", "2k", "-d", "1.5", "--native=off", "--", PYTHON, "-c", TARGET]),
-                           ("native", ["--", PYTHON, program])):
+                           ("native", ["-r", "1999", "--", PYTHON, program])):
             path = os.path.join(folder, name + ".cprof")
-            run = subprocess.run([CPROFD, "record", "-o", path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+            run = subprocess.run([CPROFD, "record", "-o", path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
             expect(run.returncode == 0 and os.path.exists(path), "no recording", run.stderr.decode())
 
     def path(self, name):

@@ -24,7 +24,7 @@ def record(pid, seconds, rate, *options):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "x.cprof")
         done = subprocess.run([CPROFD, "attach", str(pid), "-d", str(seconds), "-r", str(rate), "--native=full", *options, "-f", "events",
-                               "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=seconds + 60)
+                               "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=seconds + 120)
         if done.returncode:
             raise RuntimeError(done.stderr.decode())
         lines = subprocess.run(["zstdcat", out], stdout=subprocess.PIPE, check=True).stdout.splitlines()

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 
+from patience import few, spread
 from samples import ROOT, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/splits.py")
@@ -140,15 +141,16 @@ def judge(python, seconds, rate, wall, at_least):
     print("    others:", ", ".join("%s %.2f%%" % row for row in sorted(rest.items(), key=lambda r: -r[1])[:8]))
     for way in truth:
         share = truth[way] / all_truth
-        # Of a short run, three standard deviations.
-        allowed = POINTS if n >= FULL else max(POINTS, 300.0 * (share * (1 - share) / max(n, 1)) ** 0.5)
+        # Of a short run, what chance does.
+        allowed = POINTS if n >= FULL else max(POINTS, 100 * spread(share, n))
         check(abs(100.0 * share - 100.0 * measured[way] / total) <= allowed, "%s: %s" % (name, way))
     for way, names in KERNEL.items():
         kernel = {d: cpu for (kind, d), cpu in within[way].items() if kind == "kernel" and d != "interrupt"}
         named = sum(cpu for d, cpu in kernel.items() if d in names)
-        check(named >= NAMED * sum(kernel.values()) > 0, "%s: the kernel's work in %s has its name" % (name, way),
+        period = 1e9 / rate
+        check(sum(kernel.values()) - named <= few(sum(kernel.values()) / period, 1 - NAMED) * period and named > 0, "%s: the kernel's work in %s has its name" % (name, way),
               "%.1f %%" % (100.0 * named / max(1, sum(kernel.values()))))
-    check(sum(v for k, v in rest.items() if str(k).startswith("unknown")) < 0.1, "%s: unknown" % name)
+    check(sum(v for k, v in rest.items() if str(k).startswith("unknown")) < 100 * few(n, 0.001) / n, "%s: unknown" % name)
 
 
 def main():

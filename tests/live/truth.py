@@ -9,7 +9,7 @@ from which line, is told by the source alone, not by cprofd.
 A stack may be legal and lack its innermost frame. So the target runs once under the interpreter's
 own tracing, which counts the instructions that each function executes: a function that has SHARE
 of them or more must be the innermost one in at least a tenth of so many samples (SLACK; instructions
-differ in what they cost, and C calls in what they hide).
+differ in what they cost, and C calls in what they hide). It is traced while another one is sampled.
 
     truth.py [--samples N] [--rate HZ] [--only TARGET] [NAME ...]
 """
@@ -23,6 +23,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+
+from patience import few
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -90,9 +92,9 @@ def without_number(name):
     return re.sub(r"^([abc])_\d+", r"\1_", name)
 
 
-def executed(python, path):
+def executed(tracing):
     """Function -> its share of the instructions that the target executes."""
-    out = subprocess.check_output([python, "-c", INSTRUCTIONS, path], timeout=60).decode().splitlines()[-1]
+    out = tracing.communicate(timeout=300)[0].decode().splitlines()[-1]
     shares = collections.Counter()
     for name, count in json.loads(out).items():
         shares[without_number(name)] += count / 300000
@@ -240,10 +242,11 @@ class Recording:
 def run(name, python, target, samples, rate, keep):
     path = os.path.join(ROOT, "tests", "targets", target + ".py")
     source = Source(path, python)
-    seconds = max(2.0, samples / rate * 1.15 + 0.5)
+    seconds = max(1.0, samples / rate * 1.15 + 0.5)
     out = tempfile.NamedTemporaryFile(suffix=".events", delete=False)
     process = subprocess.Popen([python, path], stdout=subprocess.PIPE)
     assert process.stdout.readline().strip() == b"ready"
+    tracing = subprocess.Popen([python, "-c", INSTRUCTIONS, path], stdout=subprocess.PIPE)
     wrong = collections.Counter()
     innermost = collections.Counter()
     total = cut = 0
@@ -283,7 +286,7 @@ def run(name, python, target, samples, rate, keep):
         if not keep:
             os.unlink(out.name)
     illegal = sum(wrong.values())
-    shares = executed(python, path)
+    shares = executed(tracing)
     rare = {name: share for name, share in shares.items()
             if share >= SHARE[target] and innermost[name] < total * share / SLACK[target]}
     if os.environ.get("V"):
@@ -292,9 +295,8 @@ def run(name, python, target, samples, rate, keep):
     for name, share in rare.items():
         print("  rare: %s is innermost in %d samples, but executes %.1f %% of the instructions" % (
             name, innermost[name], 100 * share))
-    # One in a thousand is the bar of 100,000 samples; of fewer chance has its part (three standard deviations).
-    most = total * 0.001 if total >= 100000 else total * 0.001 + 3 * (total * 0.001) ** 0.5
-    ok = illegal == 0 and not rare and cut <= most and total >= samples
+    # One in a thousand is the bar of 100,000 samples; of fewer chance has its part.
+    ok = illegal == 0 and not rare and cut <= few(total, 0.001) and total >= samples
     losses = {k: v for k, v in recording.ledger.get("losses", recording.ledger.get("loss", {})).items() if v} \
         if recording.ledger else {}
     print("%-8s %-11s %8d samples %6d stacks %4d illegal %5d cut (%.3f %%) %s %s" % (

@@ -35,7 +35,7 @@ def finish():
 
 def await_session(client, out):
     """It is told when all threads have their events."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until and client.poll() is None:
         with open(out) as stream:
             if '"ev":"thread"' in stream.read(100000):
@@ -59,8 +59,8 @@ def run(python, work, folder, option=None, target="compile_units.py", mode="cpu"
         target.stdin.write("\n")
         target.stdin.flush()
         truth = json.loads(target.stdout.readline())
-        target.wait(20)
-        words = client.communicate(timeout=60)[1]
+        target.wait(60)
+        words = client.communicate(timeout=120)[1]
     finally:
         target.kill()
         target.wait()

@@ -129,7 +129,7 @@ def record(python, seconds, rate, only):
             over.set()
             time.sleep(0.1)
             target.stdin.close()
-            target.wait(30)
+            target.wait(60)
             truth = {}
             for name in pids:
                 with open(os.path.join(folder, name + ".json")) as f:

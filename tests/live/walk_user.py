@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# run-live: beside
 """The walker in user space against what each CPython says of its own sleeping threads.
 
     tests/live/walk_user.py [NAME...]     only these, e.g. 3.11.7
@@ -15,7 +16,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
+
+from patience import asleep, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -82,13 +84,13 @@ def split(frames):
 
 def inner_stack(path):
     """What the subinterpreter wrote of itself, or None. It comes once its thread is ready."""
-    for _ in range(50):
+    def told():
         try:
             with open(path) as f:
                 return json.load(f)
         except ValueError:
-            time.sleep(0.1)
-    return None
+            return None
+    return until(told, 30)
 
 
 def run(walk_user, name, python, work):
@@ -102,7 +104,7 @@ def run(walk_user, name, python, work):
     try:
         threads = json.loads(process.stdout.readline().decode())
         wanted_inner = inner_stack(inner) if has_interpreters else None
-        time.sleep(0.3)
+        asleep(process.pid)
         found = walk(walk_user, process.pid, [ident for _, ident, _ in threads])
         for thread, ident, wanted in threads:
             frames, n, loss = found[ident]

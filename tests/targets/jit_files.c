@@ -5,7 +5,7 @@
  *                                    WHAT: "plain", "blind" (nobody can follow its code), "apart" (no place is used again),
  *                                    "truncate", "again" (the file)
  *
- * Step N makes `outer N`, which calls from_outer() here, which calls `inner N`, which spins; the places are used again.
+ * Step N, of so many MS of its own CPU time, makes `outer N`, which calls from_outer() here, which calls `inner N`, which spins; the places are used again.
  * "N BEGIN END" is printed for each: CLOCK_MONOTONIC ns. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,12 +44,17 @@ static int file = -1;
 static void (*inner)(long);
 static uint64_t index_of;
 
-static uint64_t now(void)
+static uint64_t clock_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_of(CLOCK_MONOTONIC);
 }
 
 static void open_file(void)
@@ -113,8 +118,8 @@ __attribute__((noinline)) void from_outer(long n)
 
 __attribute__((noinline)) static void run(void *outer, uint64_t end)
 {
-	while (now() < end)
-		((void (*)(void (*)(long), long))outer)(from_outer, 20000);
+	while (clock_of(CLOCK_THREAD_CPUTIME_ID) < end)
+		((void (*)(void (*)(long), long))outer)(from_outer, 200000);
 }
 
 int main(int argc, char **argv)
@@ -148,7 +153,7 @@ int main(int argc, char **argv)
 		tell(name, place + 4096, sizeof(spin), 0);
 		inner = (void (*)(long))(void *)(place + 4096);
 		begin = now();
-		run(place, begin + ms * 1000000);
+		run(place, clock_of(CLOCK_THREAD_CPUTIME_ID) + ms * 1000000);
 		printf("%u %lu %lu\n", i, (unsigned long)begin, (unsigned long)now());
 		fflush(stdout);
 	}

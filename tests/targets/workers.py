@@ -4,6 +4,7 @@ the last line on stdout is JSON: what every job noted, [begin, end, worker's tid
     workers.py LIBRARY SECONDS KIND,...      own: a pool for each; chain: its workers hand on; shared: one pool; left: nobody waits; child: processes"""
 import ctypes
 import json
+import resource
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ library.pool_call.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_long, ctyp
 library.pool_leave.argtypes = [ctypes.c_void_p, ctypes.c_long]
 until = 0
 functions = {}
-BUSY = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+BUSY = "i=0; while [ $i -lt %d ]; do i=$((i+1)); done"
 
 
 def caller_a(work):
@@ -44,7 +45,7 @@ def run(function, argument):
 def child_of(name):
     def work(n, us):
         began = time.monotonic_ns()
-        child = subprocess.Popen(["/bin/sh", "-c", BUSY])
+        child = subprocess.Popen(["/bin/sh", "-c", BUSY % loops])
         child.wait()
         children.append([began, time.monotonic_ns(), child.pid, threading.get_native_id()])
     return work
@@ -69,6 +70,12 @@ def work_at(kind, seconds):
         thread.join()
 
 
+def loops_of(seconds):
+    """How often a shell goes round in so much CPU time."""
+    subprocess.run(["/bin/sh", "-c", BUSY % 50000], check=True)
+    return round(50000 * seconds / resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
+
+
 def main():
     print("ready", flush=True)
     sys.stdin.readline()
@@ -83,5 +90,5 @@ def main():
     print(json.dumps([[list(notes[4 * i:4 * i + 4]) for i in range(n)] + children, functions, spans]), flush=True)
 
 
-children = []
+children, loops = [], loops_of(0.1)
 main()

@@ -181,7 +181,7 @@ static void put_found(const struct jit *jit, uint64_t pc, uint64_t time)
 	       found.doubtful ? "true" : "false");
 }
 
-static uint64_t poll_ns, polls;
+static uint64_t poll_ns, polls, gap_ns; /* gap: the longest without a look, which a busy machine makes longer */
 
 static void put_counts(const struct jit *jit)
 {
@@ -191,8 +191,8 @@ static void put_counts(const struct jit *jit)
 	};
 	unsigned i;
 
-	printf("{\"polls\": %llu, \"poll_us\": %.3f, \"bytes\": %zu", (unsigned long long)polls,
-	       polls ? (double)poll_ns / 1e3 / (double)polls : 0, jit__bytes(jit));
+	printf("{\"polls\": %llu, \"poll_us\": %.3f, \"gap_ns\": %llu, \"bytes\": %zu", (unsigned long long)polls,
+	       polls ? (double)poll_ns / 1e3 / (double)polls : 0, (unsigned long long)gap_ns, jit__bytes(jit));
 	for (i = 0; i < JIT_COUNT_COUNT; i++)
 		printf(", \"%s\": %llu", names[i], (unsigned long long)jit__count(jit, i));
 	printf("}\n");
@@ -245,7 +245,7 @@ int main(int argc, char **argv)
 	int pid = argc > 1 ? atoi(argv[1]) : 0, interval = argc > 2 ? atoi(argv[2]) : 20;
 	const char *map = argc > 3 ? argv[3] : NULL, *dump = argc > 4 ? argv[4] : NULL;
 	int map_fd = -1, dump_fd = -1, err = 0;
-	uint64_t map_at = 0, dump_at = 0, begin;
+	uint64_t map_at = 0, dump_at = 0, begin, looked = 0;
 	char line[256], path[64];
 	struct jit *jit;
 
@@ -264,6 +264,9 @@ int main(int argc, char **argv)
 			err = jit__poll(jit, &memory.reader, false);
 		poll_ns += now() - begin;
 		polls++;
+		if (looked && now() - looked > gap_ns)
+			gap_ns = now() - looked;
+		looked = begin;
 		feed(jit, map, &map_fd, &map_at, jit__perf_map);
 		feed(jit, dump, &dump_fd, &dump_at, jit__jitdump);
 		if (poll(&input, 1, interval) > 0) {
