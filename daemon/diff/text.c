@@ -248,8 +248,8 @@ static void put_base(const struct diff *diff, FILE *out)
 static void put_rest_note(const struct diff *diff, bool known, FILE *out)
 {
 	if (known)
-		fputs("`to rest`: how much more or less a row took than all else that is compiled; what made the machine slow for both has no\n"
-		      "part in it. A row that is most of the time and changes moves the rest of all others.\n",
+		fputs("`to rest` is a row's time after to that before, beside all else: a machine that was slower for both has no part in it.\n"
+		      "Where a row changes that is much of the time, it is the rest of the others that changes: they are told the other way.\n",
 		      out);
 	else if (diff->per == DIFF_COMPILE)
 		fprintf(out, "With %d recordings a side or more, rows are told against the rest, too: without the machine's own speed.\n",
