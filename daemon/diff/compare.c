@@ -126,17 +126,61 @@ int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what,
 	return 0;
 }
 
+/* A row that is nearly all there is has no rest to be told from. */
+#define REST_LEAST 0.05
+
+/* All that is not the row, ns: a compile has the garbage collector in it, no other row has. */
+static double rest_of(const struct diff *diff, const struct measure *measure, uint32_t row, double own)
+{
+	enum report_by by = diff__key(diff, row).by;
+	bool collector = is_collector(diff, SERIES_ROW, row);
+	double all = 0;
+	uint32_t i;
+
+	for (i = 0; i < measure->n_cells; i++)
+		all += measure->time[i] + (by == REPORT_UNIT ? measure->collector[i] : 0);
+	if (collector)
+		return all;
+	return all - own >= REST_LEAST * all ? all - own : 0;
+}
+
+static int compare_rest(const struct diff *diff, uint32_t row, struct rest_change *ret)
+{
+	_cleanup_free_ struct beside *recordings = calloc(diff->read + 1, sizeof(*recordings));
+	double samples[2] = {};
+	uint32_t i;
+
+	*ret = (struct rest_change){};
+	if (!recordings)
+		return -ENOMEM;
+	for (i = 0; i < diff->read; i++) {
+		const struct measure *measure = &diff->recordings[i].measures[DIFF_COMPILE];
+		const struct series *series = series_of(diff, i, SERIES_ROW, row);
+		double own = series ? (double)series->total : 0;
+
+		if (!series || !measure->told)
+			return 0;
+		recordings[i] = (struct beside){own / (double)measure->told, rest_of(diff, measure, row, own) / (double)measure->told,
+						diff->recordings[i].after};
+		samples[diff->recordings[i].after] += (double)series->samples;
+	}
+	*ret = estimate__beside(recordings, diff->read, samples[0] + samples[1] > SAMPLES_FEW ? 0 : 1 / samples[0] + 1 / samples[1],
+				diff->options->level);
+	return 0;
+}
+
 const char *const diff_per_names[DIFF_PER_COUNT] = {"share", "compile"};
 
 static int order(const void *left, const void *right)
 {
 	const struct diff_row *a = left, *b = right;
 	const struct comparison *p = &a->comparison, *q = &b->comparison;
-	double x = p->differs ? fabs(p->change) : p->before + p->after,
-	       y = q->differs ? fabs(q->change) : q->before + q->after;
+	bool first = row__differs(a), second = row__differs(b);
+	double x = first ? fabs(p->change) : p->before + p->after,
+	       y = second ? fabs(q->change) : q->before + q->after;
 
-	if (p->differs != q->differs)
-		return p->differs ? -1 : 1;
+	if (first != second)
+		return first ? -1 : 1;
 	if (x != y)
 		return x > y ? -1 : 1;
 	return a->row < b->row ? -1 : a->row > b->row;
@@ -156,6 +200,7 @@ static bool says_nothing(const struct diff *diff, const struct diff_key *key)
 static int compare_table(struct diff *diff, enum report_by by)
 {
 	struct diff_table *table = &diff->tables[by];
+	struct diff_row *it;
 	uint32_t row;
 	int err = 0;
 
@@ -167,10 +212,15 @@ static int compare_table(struct diff *diff, enum report_by by)
 
 		if (key.by != by || !samples_of(diff, SERIES_ROW, row) || says_nothing(diff, &key))
 			continue;
-		err = diff__compare(diff, SERIES_ROW, row, &table->rows[table->n_rows]);
-		table->n_differ += table->rows[table->n_rows].comparison.differs;
-		table->n_too_few += table->rows[table->n_rows].too_few;
-		table->n_rows++;
+		it = &table->rows[table->n_rows++];
+		err = diff__compare(diff, SERIES_ROW, row, it);
+		if (!err && diff->per == DIFF_COMPILE && !it->too_few)
+			err = compare_rest(diff, row, &it->rest);
+		table->n_differ += it->comparison.differs;
+		table->n_too_few += it->too_few;
+		table->n_rest += it->rest.known;
+		table->n_rest_differ += it->rest.differs;
+		table->n_either += row__differs(it);
 	}
 	qsort(table->rows, table->n_rows, sizeof(*table->rows), order);
 	return err;

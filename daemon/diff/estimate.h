@@ -48,6 +48,27 @@ struct comparison estimate__compare(const struct estimate *before, const struct 
  * is not 0, grow beyond that (1: the whole). The margin must be known. */
 void comparison__range(const struct comparison *comparison, double most, double *ret_low, double *ret_high);
 
+/* What a row took for each compile against what all else took, where both sides compile the same: in one recording.
+ *
+ * A machine that is slow for a while (a neighbour in its caches, a lower clock) makes recordings of the same work differ by a
+ * 10th and more, and native code by another part than the interpreter: so a row's share differs, too, if less. How much a row
+ * goes with the rest, recordings of one side tell: it is the slope of the one's logarithm against the other's, of both sides
+ * each about its mean (the analysis of covariance; Fisher, "Statistical Methods for Research Workers", section 49.1). What is
+ * left is what sides are compared by. The rest has no part of the row, so that a row that changes alone does not move what it
+ * is measured against. The variance is that of the recordings, with how well the slope is known; blocks have no part in it. */
+struct beside {
+	double row, rest; /* ns a compile */
+	bool after;
+};
+#define ESTIMATE_BESIDE_MIN 4 /* recordings a side; with three the interval is twice as wide */
+
+struct rest_change {
+	bool known, differs; /* known: enough recordings, in each of which there is time of both */
+	double ratio, low, high;
+};
+/* `least`: the variance of the ratio's logarithm is at least this. */
+struct rest_change estimate__beside(const struct beside *of, uint32_t n, double least, double level);
+
 /* The t that a value of Student's distribution lies below with probability p (0.5 to 1); freedom >
  * 0. */
 double student__quantile(double p, double freedom);

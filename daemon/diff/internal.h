@@ -5,6 +5,7 @@
  *   whole.c   ... of compiles that are in it from their begin to their end
  *   units.c   ... of compiles, phases, passes
  *   compare.c series of both sides -> rows, what differs first
+ *   rest.c    ... a row against all else, once compiles are alike
  *   flame.c   stacks: a tree of functions, and what differs in it
  *   text.c, json.c, svg.c, speedscope.c */
 #ifndef CPROFD_DIFF_INTERNAL_H
@@ -82,8 +83,14 @@ struct diff_row {
 	uint32_t row;
 	uint64_t samples; /* of both */
 	struct comparison comparison;
+	struct rest_change rest; /* per compile; of a branch it is not known */
 	bool too_few;
 };
+
+static inline bool row__differs(const struct diff_row *row)
+{
+	return row->comparison.differs || row->rest.differs;
+}
 
 /* A branch of the tree of functions: its function, called by its parent. */
 struct branch {
@@ -95,6 +102,7 @@ struct branch {
 struct diff_table {
 	struct diff_row *rows; /* what differs surely first, then by weight */
 	uint32_t n_rows, n_differ, n_too_few;
+	uint32_t n_rest, n_rest_differ, n_either; /* against the rest: known, differ; rows that differ this way or that */
 };
 
 struct diff {

@@ -54,6 +54,9 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 	}
 	if (c->before > 0)
 		err = err ?: buf__printf(out, ",\"ratio\":%.6f", c->after / c->before);
+	if (row->rest.known)
+		err = err ?: buf__printf(out, ",\"rest_ratio\":%.6f,\"rest_low\":%.6f,\"rest_high\":%.6f,\"rest_differs\":%s", row->rest.ratio,
+					 row->rest.low, row->rest.high, row->rest.differs ? "true" : "false");
 	return err ?: buf__printf(out, ",\"differs\":%s}", c->differs ? "true" : "false");
 }
 
@@ -61,8 +64,8 @@ static int put_table(const struct diff *diff, enum report_by by, struct buf *out
 {
 	const struct diff_table *table = &diff->tables[by];
 	uint32_t i;
-	int err = buf__printf(out, "{\"by\":\"%s\",\"compared\":%u,\"differ\":%u,\"rows\":[",
-			      report_names[by], table->n_rows - table->n_too_few, table->n_differ);
+	int err = buf__printf(out, "{\"by\":\"%s\",\"compared\":%u,\"differ\":%u,\"rest_differ\":%u,\"rows\":[", report_names[by],
+			      table->n_rows - table->n_too_few, table->n_differ, table->n_rest_differ);
 
 	for (i = 0; i < table->n_rows && (!diff->options->top || i < diff->options->top) && !err;
 	     i++)

@@ -50,7 +50,19 @@ static double shown(const struct diff *diff, double value)
 	return diff->per == DIFF_SHARE ? 100 * value : value / 1e6;
 }
 
-static void put_row(const struct diff *diff, const struct diff_row *row, FILE *out)
+/* Against the rest: the ratio, where it surely lies, and a word. */
+static void put_rest(const struct rest_change *rest, FILE *out)
+{
+	char range[32] = "", ratio[16] = "";
+
+	if (rest->known) {
+		snprintf(ratio, sizeof(ratio), "x%.3f", rest->ratio);
+		snprintf(range, sizeof(range), "x%.3f to x%.3f", rest->low, rest->high);
+	}
+	fprintf(out, "%8s  %18s %-4s  ", ratio, range, !rest->differs ? "" : rest->ratio > 1 ? "more" : "less");
+}
+
+static void put_row(const struct diff *diff, const struct diff_row *row, bool rest, FILE *out)
 {
 	struct diff_key key = diff__key(diff, row->row);
 	const struct comparison *c = &row->comparison;
@@ -65,6 +77,8 @@ static void put_row(const struct diff *diff, const struct diff_row *row, FILE *o
 		snprintf(ratio, sizeof(ratio), "x%.3f", c->after / c->before);
 	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  %-7s ", shown(diff, c->before),
 		shown(diff, c->after), shown(diff, c->change), range, ratio, words_of(row));
+	if (rest)
+		put_rest(&row->rest, out);
 	snprintf(name, sizeof(name), key.by == REPORT_UNIT && *key.name != '(' ? "%s(%s)" : "%s", key.name, key.detail);
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE) {
 		fit__name(out, name, NAME_WIDTH - 16);
@@ -132,11 +146,12 @@ static int see(const struct diff *diff, struct sight *ret)
 /* What was compared, and of how much of that it is not known how much it varies. */
 struct compared {
 	uint32_t rows, unknown, differ, too_few;
+	uint32_t rest, rest_differ; /* against the rest */
 };
 
 static struct compared count(const struct diff_table *table)
 {
-	struct compared ret = {table->n_rows - table->n_too_few, 0, table->n_differ, table->n_too_few};
+	struct compared ret = {table->n_rows - table->n_too_few, 0, table->n_differ, table->n_too_few, table->n_rest, table->n_rest_differ};
 	uint32_t i;
 
 	for (i = 0; i < table->n_rows; i++)
@@ -148,7 +163,7 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 {
 	const struct diff_table *table = &diff->tables[by];
 	const struct compared compared = count(table);
-	uint32_t i, n = diff->options->top ? diff->options->top : table->n_differ;
+	uint32_t i, n = diff->options->top ? diff->options->top : table->n_either;
 
 	fprintf(out, "\nby %s: ", report_names[by]);
 	if (!compared.rows)
@@ -157,17 +172,20 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 		fprintf(out, "%u row%s, of which it is not known whether they differ", compared.rows, compared.rows == 1 ? "" : "s");
 	else
 		fprintf(out, "%u of %u rows differ", compared.differ, compared.rows);
+	if (compared.rest)
+		fprintf(out, ", %u of %u against the rest", compared.rest_differ, compared.rest);
 	if (compared.too_few)
 		fprintf(out, "; %u%s have fewer than %u samples", compared.too_few, compared.rows ? " more" : "", DIFF_SAMPLES_MIN);
 	fputc('\n', out);
 	if (!n || !table->n_rows)
 		return;
-	fprintf(out, "%9s %9s %9s  %20s %8s          %s\n",
-		diff->per == DIFF_SHARE ? "before %" : "before ms",
-		diff->per == DIFF_SHARE ? "after %" : "after ms", "change", "surely", "",
-		report_names[by]);
+	fprintf(out, "%9s %9s %9s  %20s %8s          ", diff->per == DIFF_SHARE ? "before %" : "before ms",
+		diff->per == DIFF_SHARE ? "after %" : "after ms", "change", "surely", "");
+	if (compared.rest)
+		fprintf(out, "%8s  %18s %-4s  ", "to rest", "surely", "");
+	fprintf(out, "%s\n", report_names[by]);
 	for (i = 0; i < table->n_rows && i < n; i++)
-		put_row(diff, &table->rows[i], out);
+		put_row(diff, &table->rows[i], compared.rest, out);
 }
 
 /* In one sentence, when no table has a row of its own to show. */
@@ -180,7 +198,7 @@ static void put_verdict(const struct diff *diff, const struct compared *all, FIL
 		fputs("\nWhether anything differs is not known: a recording is too short to tell how much it varies. Record for "
 		      "longer,\nor several times a side.\n",
 		      out);
-	else if (!all->differ)
+	else if (!all->differ && !all->rest_differ)
 		fprintf(out, "\nNothing surely differs: %u row%s compared.%s This does not say that they are equal.\n",
 			all->rows - all->unknown, all->rows - all->unknown == 1 ? " was" : "s were",
 			diff->options->top ? "" : " --top 10 shows the heaviest all the same.");
@@ -227,6 +245,17 @@ static void put_base(const struct diff *diff, FILE *out)
 		(double)(time[0] - collector[0]) / 1e9, (double)(time[1] - collector[1]) / 1e9);
 }
 
+static void put_rest_note(const struct diff *diff, bool known, FILE *out)
+{
+	if (known)
+		fputs("`to rest` is a row's time after to that before, beside all else: a machine that was slower for both has no part in it.\n"
+		      "Where a row changes that is much of the time, it is the rest of the others that changes: they are told the other way.\n",
+		      out);
+	else if (diff->per == DIFF_COMPILE)
+		fprintf(out, "With %d recordings a side or more, rows are told against the rest, too: without the machine's own speed.\n",
+			ESTIMATE_BESIDE_MIN);
+}
+
 int diff__text(const struct diff *diff, FILE *out)
 {
 	struct compared all = {};
@@ -250,6 +279,8 @@ int diff__text(const struct diff *diff, FILE *out)
 		all.rows += compared.rows;
 		all.unknown += compared.unknown;
 		all.differ += compared.differ;
+		all.rest += compared.rest;
+		all.rest_differ += compared.rest_differ;
 	}
 	put_verdict(diff, &all, out);
 	put_sight(diff, out);
@@ -261,6 +292,7 @@ int diff__text(const struct diff *diff, FILE *out)
 		"no reason counts as a change.\n",
 		diff->per == DIFF_SHARE ? "percentage points of the time"
 					: "milliseconds a compile");
+	put_rest_note(diff, all.rest, out);
 	if (fflush(out) || ferror(out))
 		return errno ? -errno : -EIO;
 	return 0;

@@ -672,7 +672,8 @@ def test_diff(recordings):
             needed = not when or any(word in given for word in when.replace(",", " ").split())
             expect(key in item or not needed, "%r is missing in %r" % (key, where), item)
 
-    for args in ([one, two], [recordings.path("native")] * 2, [one, two, "vs", two, one]):
+    native = [recordings.path("native")] * 4
+    for args in ([one, two], native[:2], [one, two, "vs", two, one], [*native, "vs", *native, "--per=compile"]):
         result = json.loads(cprofd("diff", "--json", every, *args).out)
         check("", result)
         for recording in result["recordings"]:
@@ -681,10 +682,12 @@ def test_diff(recordings):
         for table in result["tables"]:
             check("tables", table)
             for row in table["rows"]:
-                check("rows", row, table["by"], *["before"] * (row["before"] > 0))
+                check("rows", row, table["by"], *["before"] * (row["before"] > 0), *["rest"] * ("rest_ratio" in row))
+                expect("rest_ratio" not in row or row["rest_ratio"] == 1 and not row["rest_differs"], "a recording differs from itself", row)
                 expect(row["differs"] <= ("margin" in row) and abs(row["after"] - row["before"] - row["change"]) < 1e-6, "a row", row)
                 expect(args[0] != args[1] or not row["differs"], "a recording differs from itself", row)
             expect(table["differ"] == sum(row["differs"] for row in table["rows"]), "how many differ")
+            expect(table["rest_differ"] == sum(row.get("rest_differs", False) for row in table["rows"]), "how many differ against the rest")
     missing = {(w, k) for w, keys in known.items() for k in keys} - met
     expect(not missing, "documented, but never met", missing)
     # The shares are those of the recordings' lines; nothing is known of GC without native stacks.

@@ -1,27 +1,39 @@
-"""Compiles a small function with Numba, again and again; making machine code of it takes longer by the share that is the
-first argument. The second one: for how many seconds of CPU time; the third: so many times at most. (A compile is not the same
-work as one long before it: Numba keeps all the modules it made, and looks through them.)"""
+"""Compiles a small function with Numba, again and again; a part of that takes longer by the share that is the first argument: the
+making of machine code, or the pass of Numba's own pipeline that the fourth argument names, whose own CPU time and that of all
+compiles since "ready" are printed at the end, in seconds. The second argument: for how many seconds of CPU time; the third: so
+many times at most. (A compile is not the same work as one long before it: Numba keeps all the modules it made, and looks through
+them.)"""
 import sys
 import time
 
 import llvmlite.binding.executionengine as engine
 
-slower, seconds = float(sys.argv[1]), float(sys.argv[2])
-finalize = engine.ExecutionEngine.finalize_object
+slower, seconds, passes = float(sys.argv[1]), float(sys.argv[2]), [0.0]
 
 
-def slow_finalize(self):
-    begin = time.thread_time()
-    finalize(self)
-    end = time.thread_time()
-    until = end + (end - begin) * slower
-    while time.thread_time() < until:
-        pass
+def slowed(method):
+    def run(self, *args):
+        begin = time.thread_time()
+        ret = method(self, *args)
+        end = time.thread_time()
+        until = end + (end - begin) * slower
+        while end < until:
+            end = time.thread_time()
+        passes[0] += end - begin
+        return ret
+
+    return run
 
 
-if slower:
-    engine.ExecutionEngine.finalize_object = slow_finalize
+name = sys.argv[4] if sys.argv[4:] else "Finalize object"
+if (slower or sys.argv[4:]) and name == "Finalize object":
+    engine.ExecutionEngine.finalize_object = slowed(engine.ExecutionEngine.finalize_object)
 import numba  # takes the method as it is by then
+from numba.core import typed_passes
+
+for kind in vars(typed_passes).values():
+    if getattr(kind, "_name", None) == name:
+        kind.run_pass = slowed(kind.run_pass)
 
 
 def make():
@@ -38,8 +50,14 @@ def make():
 
 
 make()(3)
+passes[0] = 0
+begin = time.thread_time()
 print("ready", flush=True)
-end, left = time.thread_time() + seconds, int(sys.argv[3]) if sys.argv[3:] else 10 ** 9
+if sys.argv[4:]:
+    sys.stdin.readline()
+    begin = time.thread_time()
+end, left = begin + seconds, int(sys.argv[3]) if sys.argv[3:] else 10 ** 9
 while time.thread_time() < end and left:
     make()(3)
     left -= 1
+print(passes[0], time.thread_time() - begin, flush=True)

@@ -114,6 +114,79 @@ static void several_recordings(void **state)
 	assert_true(estimate__join(of, 3, &between).variance < 0);
 }
 
+/* A row of 40 against 18 all else, on a machine whose speed differs by a tenth; numpy's least squares. */
+static void against_the_rest(void **state)
+{
+	static const double row[] = {39.1, 44.0, 36.2, 41.7, 40.3, 43.9, 47.2, 39.8, 45.1, 42.2},
+			    rest[] = {17.0, 20.1, 15.9, 18.4, 17.9, 18.3, 20.4, 16.2, 19.0, 17.6};
+	struct beside of[10];
+	struct rest_change change;
+	uint32_t i;
+
+	for (i = 0; i < 10; i++)
+		of[i] = (struct beside){row[i], rest[i], i >= 5};
+	change = estimate__beside(of, 10, 0, 0.999);
+	assert_true(change.known && change.differs);
+	near(change.ratio, 1.06368419591, 1e-9);
+	near(change.low, 1.03059486068, 1e-7);
+	near(change.high, 1.09783593127, 1e-7);
+	/* Few samples: as uncertain as their number says. */
+	change = estimate__beside(of, 10, 4e-4, 0.999);
+	near(change.low, 0.954641776596, 1e-7);
+	assert_true(change.known && !change.differs);
+	/* Whatever the speed: twice as slow altogether is no change. */
+	for (i = 0; i < 10; i++)
+		of[i] = (struct beside){rest[i] * (i >= 5 ? 4 : 2), rest[i] * (i >= 5 ? 2 : 1), i >= 5};
+	change = estimate__beside(of, 10, 0, 0.999);
+	near(change.ratio, 1, 1e-9);
+	/* Three on a side are too few, and nothing is told of what is missing in one recording. */
+	assert_false(estimate__beside(of + 2, 8, 0, 0.999).known);
+	assert_true(estimate__beside(of + 1, 8, 0, 0.999).known);
+	of[3].row = 0;
+	assert_false(estimate__beside(of, 10, 0, 0.999).known);
+	assert_false(estimate__beside(NULL, 0, 0, 0.999).known);
+}
+
+/* Of 12 even numbers, nearly normal. */
+static double normal(uint32_t *seed)
+{
+	double sum = -6;
+	uint32_t i;
+
+	for (i = 0; i < 12; i++) {
+		*seed = (uint32_t)((*seed * 1103515245ull + 12345) % (1ull << 31));
+		sum += (*seed >> 8) / (double)(1u << 23);
+	}
+	return sum;
+}
+
+/* Recordings as a shared machine makes them: of speeds that differ by 14 %, with native code that goes along by 0.82 of it and
+ * differs by 1.5 % of its own. How many of 4,000 comparisons of eight with eight are said to differ. */
+static uint32_t found(double slower)
+{
+	uint32_t seed = 5, n = 0, i, k;
+
+	for (i = 0; i < 4000; i++) {
+		struct beside of[16];
+
+		for (k = 0; k < 16; k++) {
+			double speed = 0.14 * normal(&seed);
+
+			of[k] = (struct beside){8e6 * exp(0.82 * speed + 0.015 * normal(&seed)) * (k % 2 ? slower : 1), 40e6 * exp(speed), k % 2};
+		}
+		n += estimate__beside(of, 16, 0, 0.999).differs;
+	}
+	return n;
+}
+
+static void a_shared_machine(void **state)
+{
+	uint32_t same = found(1), slower = found(1.05);
+
+	print_message("%u of the same, %u of 5 %% slower ones, of 4000\n", same, slower);
+	assert_true(same <= 8 && slower >= 3600);
+}
+
 static void cells_are_halved(void **state)
 {
 	struct series series = {};
@@ -447,6 +520,8 @@ int main(void)
 		cmocka_unit_test(quantiles),
 		cmocka_unit_test(shares),
 		cmocka_unit_test(several_recordings),
+		cmocka_unit_test(against_the_rest),
+		cmocka_unit_test(a_shared_machine),
 		cmocka_unit_test(cells_are_halved),
 		cmocka_unit_test(the_same_does_not_differ),
 		cmocka_unit_test(what_has_nothing_in_common),

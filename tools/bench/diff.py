@@ -3,19 +3,26 @@
 its intervals hold the ratio of CPU clocks that a program takes itself.
 
     diff.py same [--pairs 20] [--compiles N] [--rate HZ] [--keep DIR]
+    diff.py power [--pairs 10] [--each 8] [--compiles 55] [--rate HZ] [--slower 0.05] [--part NAME] [--keep DIR]
     diff.py slower [--pairs 3] [--seconds SECS] [--rate HZ] [--slower 0.05] [--keep DIR]
     diff.py clocks --cython DIRECTORY BEFORE AFTER [--each N] [--seconds SECS] [--rate HZ] [--keep DIR]
 
 same: each process compiles one function N times; pairs are neighbours. (A process that goes on is not the same later: Numba
 keeps what it made, and looks through it.) slower: pairs of two
-processes, of which the second spends a 20th more in Numba's phase `Finalize object`. clocks: BEFORE and AFTER are
+processes, of which the second spends a 20th more in Numba's phase `Finalize object`. power: each experiment has several
+processes a side, one of each at the same time, so that both meet the same neighbours; those of the second spend a 20th more
+in one pass of Numba's pipeline. How often it is found, how often other sides that are the same differ (neighbouring experiments,
+halves of one), and what the processes' own clocks say. clocks: BEFORE and AFTER are
 interpreters; N processes of each translate one module again and again with a Cython of Python code alone (see
 tests/live/units_cython.py). Needs root."""
 import argparse
 import json
+import math
 import os
 import subprocess
 import tempfile
+import threading
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
@@ -46,21 +53,21 @@ def row_of(result, name):
     return next(row for table in result["tables"] for row in table["rows"] if row["name"] == name)
 
 
-def tally(results):
+def tally(results, known="margin", differs="differs"):
     compared, flagged, names = 0, 0, {}
     for result in results:
         for table in result["tables"]:
             for row in table["rows"]:
-                if "margin" in row:
+                if known in row:
                     compared += 1
-                    flagged += row["differs"]
-                    if row["differs"]:
-                        names.setdefault((table["by"], row["name"]), []).append("%.4f -> %.4f +-%.4f" % (row["before"], row["after"], row["margin"]))
+                    flagged += row[differs]
+                    if row[differs]:
+                        names.setdefault((table["by"], row["name"]), []).append("%.4f -> %.4f" % (row["before"], row["after"]))
     return compared, flagged, names
 
 
-def show(what, results):
-    compared, flagged, names = tally(results)
+def show(what, results, *key):
+    compared, flagged, names = tally(results, *key)
     print("%s: %d of %d comparisons flagged (%.3f %%)" % (what, flagged, compared, 100 * flagged / max(1, compared)))
     for name, found in sorted(names.items(), key=lambda item: -len(item[1]))[:12]:
         print("    %s: %s" % (" ".join(name), "; ".join(found[:3])), flush=True)
@@ -95,6 +102,65 @@ def slower(folder, options):
                 100 * options.slower, len(side) // 2, per, row["ratio"], 100 * row["low"] / row["before"], 100 * row["high"] / row["before"],
                 row["samples"], "found" if row["differs"] else "not found",
                 ", ".join(r["name"] for t in result["tables"] for r in t["rows"] if r["differs"])), flush=True)
+
+
+def clock_of(path):
+    """The slowed pass beside the rest, by the process's own clock: the logarithm."""
+    with open(path + ".clocks") as file:
+        own, all_of_it = map(float, file.read().split())
+    return math.log(own / (all_of_it - own))
+
+
+def record_compiles(path, slower, options):
+    if os.path.exists(path):
+        return
+    target = subprocess.Popen(["/usr/bin/python3", os.path.join(TARGETS, "compile_slower.py"), str(slower), "100000", str(options.compiles), options.part],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    attach = None
+    try:
+        target.stdout.readline()
+        attach = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(options.rate), "-o", path],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1.5)
+        clocks, _ = target.communicate(b"go\n", timeout=600)
+        attach.wait(60)
+        with open(path + ".clocks", "wb") as file:
+            file.write(clocks)
+    finally:
+        for process in (target, attach):
+            if process and process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def power(folder, options):
+    sides, found = [], {"share": 0, "compile": 0, "rest": 0}
+    for experiment in range(options.pairs or 10):
+        paths = [[os.path.join(folder, "%d%s%02d.cprof" % (experiment, side, i)) for i in range(options.each)] for side in "ab"]
+        for pair in zip(*paths):
+            at_once = [threading.Thread(target=record_compiles, args=(path, slower, options)) for path, slower in zip(pair, (0, options.slower))]
+            for thread in at_once:
+                thread.start()
+            for thread in at_once:
+                thread.join()
+        sides.append(paths)
+        share, ns = (row_of(diff(*paths[0], "vs", *paths[1], "--by=phase", "--sort=inclusive", "--per", per), options.part) for per in ("share", "compile"))
+        rest = {key: ns.get("rest_" + key, 0) for key in ("ratio", "low", "high", "differs")}
+        clock = math.exp(sum(map(clock_of, paths[1])) / options.each - sum(map(clock_of, paths[0])) / options.each)
+        for per, differs in (("share", share["differs"]), ("compile", ns["differs"]), ("rest", rest["differs"])):
+            found[per] += differs
+        print("%d: %d samples of both sides; by their clocks x%.3f to the rest. share x%.4f (%+.2f to %+.2f %%): %s; per compile x%.3f: %s; "
+              "to the rest x%.3f (x%.3f to x%.3f): %s" % (
+                  experiment, share["samples"], clock, share["ratio"], 100 * share["low"] / share["before"], 100 * share["high"] / share["before"],
+                  "found" if share["differs"] else "not found", ns["ratio"], "found" if ns["differs"] else "not found",
+                  rest["ratio"], rest["low"], rest["high"], "found" if rest["differs"] else "not found"), flush=True)
+    print("of %d found:" % len(sides), ", ".join("%s %d" % pair for pair in found.items()), flush=True)
+    same_sides = [(one[k], two[k]) for k in (0, 1) for one, two in zip(sides, sides[1:])] + [(side[::2], side[1::2]) for pair in sides for side in pair]
+    for sort in ("exclusive", "inclusive"):
+        results = {per: [diff(*a, "vs", *b, "--by", TABLES, "--sort", sort, "--per", per) for a, b in same_sides] for per in ("share", "compile")}
+        show("%d pairs of sides that are the same, %s, shares" % (len(same_sides), sort), results["share"])
+        show("... per compile", results["compile"])
+        show("... to the rest", results["compile"], "rest_ratio", "rest_differs")
 
 
 def clocked(python, path, options):
@@ -143,22 +209,27 @@ def clocks(folder, options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("same", "slower", "clocks"))
+    parser.add_argument("what", choices=("same", "power", "slower", "clocks"))
     parser.add_argument("before", nargs="?")
     parser.add_argument("after", nargs="?")
     parser.add_argument("--pairs", type=int)
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--compiles", type=int, default=150)
-    parser.add_argument("--rate", type=int, default=9999)
+    parser.add_argument("--compiles", type=int)
+    parser.add_argument("--rate", type=int)
     parser.add_argument("--slower", type=float, default=0.05)
-    parser.add_argument("--each", type=int, default=3)
+    parser.add_argument("--each", type=int)
     parser.add_argument("--cython")
+    parser.add_argument("--part", default="native_lowering")
     parser.add_argument("--keep")
     options = parser.parse_intermixed_args()
+    strong = options.what == "power"
+    options.compiles = options.compiles or (55 if strong else 150)
+    options.rate = options.rate or (999 if strong else 9999)
+    options.each = options.each or (8 if strong else 3)
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
         folder = options.keep or folder
         os.makedirs(folder, exist_ok=True)
-        {"same": same, "slower": slower, "clocks": clocks}[options.what](folder, options)
+        {"same": same, "power": power, "slower": slower, "clocks": clocks}[options.what](folder, options)
 
 
 main()

@@ -1,0 +1,56 @@
+#include <math.h>
+
+#include "diff/estimate.h"
+
+struct sums {
+	double n, x, y; /* how many, means of the rest's logarithm and of the row's */
+};
+
+static struct sums means(const struct beside *of, uint32_t n, bool after)
+{
+	struct sums ret = {};
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		if (of[i].after != after)
+			continue;
+		ret.n++;
+		ret.x += log(of[i].rest);
+		ret.y += log(of[i].row);
+	}
+	if (ret.n > 0) {
+		ret.x /= ret.n;
+		ret.y /= ret.n;
+	}
+	return ret;
+}
+
+struct rest_change estimate__beside(const struct beside *of, uint32_t n, double least, double level)
+{
+	struct sums before, after;
+	double xx = 0, xy = 0, yy = 0, slope, apart, freedom, variance, change, margin;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (of[i].row <= 0 || of[i].rest <= 0)
+			return (struct rest_change){};
+	before = means(of, n, false);
+	after = means(of, n, true);
+	if (before.n < ESTIMATE_BESIDE_MIN || after.n < ESTIMATE_BESIDE_MIN)
+		return (struct rest_change){};
+	for (i = 0; i < n; i++) {
+		const struct sums *side = of[i].after ? &after : &before;
+		double x = log(of[i].rest) - side->x, y = log(of[i].row) - side->y;
+
+		xx += x * x;
+		xy += x * y;
+		yy += y * y;
+	}
+	slope = xx > 0 ? xy / xx : 0;
+	apart = after.x - before.x;
+	freedom = before.n + after.n - 3;
+	change = after.y - before.y - slope * apart;
+	variance = fmax(0, yy - slope * xy) / freedom * (1 / before.n + 1 / after.n + (xx > 0 ? apart * apart / xx : 0));
+	margin = student__quantile(0.5 + level / 2, freedom) * sqrt(fmax(variance, least));
+	return (struct rest_change){true, fabs(change) > margin, exp(change), exp(change - margin), exp(change + margin)};
+}
