@@ -79,6 +79,9 @@ int jit_descriptor__find(struct host_reader *file, uint64_t bias, uint64_t *ret_
 /* Adds a descriptor to those that are polled. 0 (also when it is there already), -ENOSPC. */
 int jit__add_descriptor(struct jit *jit, uint64_t address);
 
+/* Other code may come to where code was: a list dropped objects, or there are files of it. */
+bool jit__replaces(const struct jit *jit);
+
 /* Where there ever was code. */
 const struct jit_reach *jit__reach(const struct jit *jit);
 
