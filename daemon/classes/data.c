@@ -21,6 +21,31 @@ static int get(struct unwind_source *source, void *dst, uint64_t size, uint64_t 
 	return source->read(source, dst, size, offset);
 }
 
+#define PIECE 4096u
+#define PIECES 16u
+struct data_pieces {
+	uint64_t numbers[PIECES]; /* + 1; 0: none */
+	uint8_t bytes[PIECES][PIECE];
+};
+
+/* As get(), of what is short. */
+static int get_near(const struct data *data, void *dst, uint64_t size, uint64_t offset)
+{
+	struct data_pieces *pieces = data->pieces;
+	uint64_t number = offset / PIECE, slot = number % PIECES;
+
+	if (!pieces || offset % PIECE + size > PIECE || (number + 1) * PIECE > data->source->size)
+		return get(data->source, dst, size, offset);
+	if (pieces->numbers[slot] != number + 1) {
+		pieces->numbers[slot] = 0;
+		if (get(data->source, pieces->bytes[slot], PIECE, number * PIECE))
+			return get(data->source, dst, size, offset);
+		pieces->numbers[slot] = number + 1;
+	}
+	memcpy(dst, pieces->bytes[slot] + offset % PIECE, size);
+	return 0;
+}
+
 static const struct data_segment *segment_of(const struct data *data, uint64_t vaddr)
 {
 	uint32_t i;
@@ -91,7 +116,7 @@ bool data__string(const struct data *data, uint64_t vaddr, char *ret, uint32_t s
 	left = segment->end - vaddr;
 	if (left < size)
 		size = (uint32_t)left;
-	return !get(data->source, ret, size, segment->offset + (vaddr - segment->start)) &&
+	return !get_near(data, ret, size, segment->offset + (vaddr - segment->start)) &&
 	       memchr(ret, 0, size);
 }
 
@@ -99,7 +124,7 @@ bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t si
 {
 	uint64_t offset;
 
-	return file_offset(data, vaddr, size, &offset) && !get(data->source, ret, size, offset);
+	return file_offset(data, vaddr, size, &offset) && !get_near(data, ret, size, offset);
 }
 
 /* Their count is told nowhere but in hash tables: they end where their names begin, as linkers place them. */
@@ -331,6 +356,7 @@ int data__open(struct unwind_source *source, const char *needs, struct data *ret
 		err = -ENOENT;
 	if (!err) {
 		ret->strings = dynamic.strings;
+		ret->pieces = calloc(1, sizeof(*ret->pieces));
 		err = read_symbols(ret, dynamic.symbols, dynamic.strings);
 	}
 	if (!err) {
@@ -349,5 +375,6 @@ void data__free(struct data *data)
 {
 	free(data->bytes);
 	free(data->symbols);
+	free(data->pieces);
 	*data = (struct data){};
 }

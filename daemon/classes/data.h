@@ -28,6 +28,7 @@ struct data {
 	uint32_t n_symbols;
 	uint64_t strings; /* vaddr of their names */
 	uint8_t *bytes; /* of all writable segments, one after the other */
+	struct data_pieces *pieces; /* of the file, for names, which lie together; NULL: none */
 };
 
 /* -ENOENT: no dynamic symbol of the file has `needs` in its name: nothing was read. */

@@ -11,8 +11,8 @@
 #include "events/events.h"
 
 #define CHUNK (128u << 10)
-#define LEVEL 3
-/* Bounds what a hostile file makes a reader allocate: 8 MB. Level 3 needs 2. */
+#define LEVEL 2 /* 3 makes a recording no smaller, in frames of a second, and takes half as long again */
+/* Bounds what a hostile file makes a reader allocate: 8 MB. Level 2 needs 1. */
 #define WINDOW_LOG_MAX 23
 
 struct recording_writer {

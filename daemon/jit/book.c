@@ -157,6 +157,16 @@ uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct jit_range
 	return n;
 }
 
+bool jit__replaces(const struct jit *jit)
+{
+	uint32_t i;
+
+	for (i = 0; i < jit->n_lists; i++)
+		if (jit->lists[i].drops)
+			return true;
+	return jit->perf_map.ended || jit->dump.ended;
+}
+
 bool jit__has_trampolines(const struct jit *jit)
 {
 	return jit->trampolines;

@@ -26,7 +26,7 @@
 #include "base/cleanup.h"
 #include "jit/internal.h"
 
-#define PIECE 65536u
+#define PIECE 16384u
 
 static int get(struct jit *jit, struct host_reader *memory, void *dst, size_t size, uint64_t address)
 {
@@ -77,14 +77,12 @@ int node__linked(struct jit *jit, struct host_reader *memory, const struct list 
 static int same_again(struct jit *jit, struct host_reader *memory, const struct node *node,
 		      const char *copy)
 {
-	char piece[4096];
-	_cleanup_free_ char *large = node->size > sizeof(piece) ? malloc(PIECE) : NULL;
-	char *to = large ? large : piece;
-	size_t at, len, size = large ? PIECE : sizeof(piece);
+	char piece[PIECE]; /* the same each time: memory that is fresh costs a fault a page */
+	size_t at, len;
 
 	for (at = 0; at < node->size; at += len) {
-		len = node->size - at < size ? node->size - at : size;
-		if (get(jit, memory, to, len, node->image + at) || memcmp(to, copy + at, len))
+		len = node->size - at < sizeof(piece) ? node->size - at : sizeof(piece);
+		if (get(jit, memory, piece, len, node->image + at) || memcmp(piece, copy + at, len))
 			return -EAGAIN;
 	}
 	return 0;

@@ -248,6 +248,16 @@ void objects__free(struct modules *modules, struct modules_process *process, uin
 	process->n_objects = 0;
 }
 
+bool modules__replace_code(const struct modules *modules)
+{
+	const struct modules_process *process;
+
+	for (process = modules->processes; process; process = process->next)
+		if (!process->closed && process->jit && jit__replaces(process->jit))
+			return true;
+	return false;
+}
+
 bool modules_process__near_jit(const struct modules_process *process, const __u64 *pc, uint32_t n)
 {
 	const struct jit_reach *reach = process->jit ? jit__reach(process->jit) : NULL;

@@ -114,6 +114,9 @@ uint32_t rules__native(const struct rules *rules, const char *name)
 {
 	uint32_t i;
 
+	/* Most new functions are addresses of a library that has no symbols. */
+	if (!rules->bare_natives && !strchr(name, '('))
+		return RULE_NONE;
 	for (i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 

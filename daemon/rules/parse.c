@@ -243,7 +243,18 @@ static int word_stage(struct parser *parser)
 
 static int word_file(struct parser *parser) { return read_words(parser, &parser->rule->files); }
 static int word_function(struct parser *parser) { return read_words(parser, &parser->rule->functions); }
-static int word_native(struct parser *parser) { return read_line(parser, &parser->rule->natives); }
+
+static int word_native(struct parser *parser)
+{
+	struct patterns *natives = &parser->rule->natives;
+	uint32_t i = natives->n;
+	int err = read_line(parser, natives);
+
+	for (; i < natives->n; i++)
+		parser->line.rules->bare_natives |= !strchr(natives->patterns[i], '(');
+	return err;
+}
+
 static int word_not(struct parser *parser) { return read_line(parser, &parser->rule->nots); }
 
 static int word_has(struct parser *parser)

@@ -131,6 +131,7 @@ static int on_record(void *ctx, const void *data, size_t len)
 	    (header->kind == RECORD_FORK || header->kind == RECORD_EXEC || header->kind == RECORD_EXIT) &&
 	    record__check(data, len) == 0) {
 		session->urgent = true;
+		session_units__other_memory(session);
 		tracee__record(session->engine, session, header);
 	}
 	err = collector__record(session->collector, data, len);

@@ -234,6 +234,7 @@ int session_units__open(struct session *session);   /* its sink is there */
 void session_units__close(struct session *session); /* its profile is gone */
 struct event_sink *session_units__sink(struct session *session);
 void session_units__code(struct session *session, const struct record_code *code);
+void session_units__other_memory(struct session *session); /* a process begins, or leaves its image */
 int session_units__sample(struct session *session, const struct record_sample *sample);
 /* gil.c */
 void gil__look(struct session *session, uint64_t now);

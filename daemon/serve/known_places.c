@@ -53,3 +53,24 @@ void known_places__keep(struct known_places *known, const struct modules_found *
 						.interpreter = found->interpreter,
 						.filled = true};
 }
+
+static uint32_t mark_of(const struct known_places *known, const struct modules_found *found, uint64_t start)
+{
+	return hash__pair(&known->seed, start, found->module->id) % KNOWN_MARKS;
+}
+
+bool known_places__mark(const struct known_places *known, const struct modules_found *found, uint64_t start,
+			uint64_t names, enum weave_mark *ret)
+{
+	const struct known_mark *row = &known->marks[mark_of(known, found, start)];
+
+	*ret = row->mark;
+	return row->filled && row->start == start && row->module == found->module->id && row->names == names;
+}
+
+void known_places__keep_mark(struct known_places *known, const struct modules_found *found, uint64_t start,
+			     uint64_t names, enum weave_mark mark)
+{
+	known->marks[mark_of(known, found, start)] =
+		(struct known_mark){start, names, found->module->id, (uint8_t)mark, true};
+}

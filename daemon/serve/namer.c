@@ -13,7 +13,8 @@
 #include "symbols/relocate.h"
 
 #define LOOK_NS 20000000ll   /* at downloads */
-#define TRIM_NS 2000000000ll /* its memory is given back so often at most */
+#define REST_NS 2000000000ll
+#define TRIM_NS 10000000000ll /* memory is given back so often at most: what is used again has to be faulted in */
 #define ANSWER_NS 3000000000ll
 
 static struct timespec after(int64_t ns)
@@ -287,8 +288,8 @@ static struct names *next_names(struct namer *namer, bool *ret_eval)
 static void rest(struct namer *namer, uint64_t again)
 {
 	uint64_t now = clock__now();
-	int64_t ns = again == UINT64_MAX ? TRIM_NS : again > now ? (int64_t)(again - now) : 0;
-	struct timespec until = after(ns < TRIM_NS ? ns : TRIM_NS);
+	int64_t ns = again == UINT64_MAX ? REST_NS : again > now ? (int64_t)(again - now) : 0;
+	struct timespec until = after(ns < REST_NS ? ns : REST_NS);
 
 	if (!namer->rested && now - namer->trimmed >= TRIM_NS) {
 		namer->rested = true;

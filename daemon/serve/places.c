@@ -166,15 +166,33 @@ static int name_file(struct native_places *self, const struct module_names *name
 	return err;
 }
 
-/* Of a library: all but the name, if it has one. */
+/* What a function of the interpreter's is to a stack that is woven; `mark` is what its name says. */
+static enum weave_mark mark_at(const struct modules_found *found, struct module_names *names, enum weave_mark mark)
+{
+	const struct eval_ranges *eval;
+	enum weave_mark by_code = WEAVE_CODE;
+
+	if (found->vaddr_known && names->names && !names__eval(names->names, &eval))
+		by_code = eval_ranges__mark(eval, found->vaddr);
+	return by_code != WEAVE_CODE ? by_code : mark;
+}
+
+/* All but the name, if it has one; of the interpreter's functions those whose names were read. */
 static bool locate_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
 {
-	struct module_names *names = found->vaddr_known && !found->interpreter ? names_of(self, found->module, pid) : NULL;
+	struct module_names *names = found->vaddr_known ? names_of(self, found->module, pid) : NULL;
+	enum weave_mark mark;
 
 	*ret = (struct place){.module = found->module->id, .vaddr = found->vaddr, .kind = PLACE_LIBRARY};
-	if (!names || !names->names || names->interpreter || !strcmp(found->module->path, "[vdso]") ||
+	if (!names || !names->names || names->interpreter != found->interpreter || !strcmp(found->module->path, "[vdso]") ||
 	    names__start(names->names, found->vaddr, &ret->start))
 		return false;
+	if (found->interpreter) {
+		if (!known_places__mark(&self->known, found, ret->start, namer__changes(self->namer), &mark))
+			return false;
+		ret->kind = PLACE_INTERPRETER;
+		ret->mark = mark_at(found, names, mark);
+	}
 	ret->function = ret->start;
 	ret->callable = names__callable(names->names, found->vaddr);
 	return true;
@@ -183,8 +201,7 @@ static bool locate_file(struct native_places *self, const struct modules_found *
 static void find_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
 {
 	struct module_names *names = names_of(self, found->module, pid), none = {.module = found->module};
-	const struct eval_ranges *eval;
-	enum weave_mark mark = WEAVE_CODE;
+	enum weave_mark mark;
 	int err;
 
 	if (names)
@@ -195,11 +212,10 @@ static void find_file(struct native_places *self, const struct modules_found *fo
 	ret->pending = err == -EAGAIN;
 	if (!found->interpreter)
 		return;
-	ret->mark = weave__mark(err ? NULL : self->symbol.name.data);
-	if (found->vaddr_known && names->names && !names__eval(names->names, &eval))
-		mark = eval_ranges__mark(eval, found->vaddr);
-	if (mark != WEAVE_CODE)
-		ret->mark = mark;
+	mark = weave__mark(err ? NULL : self->symbol.name.data);
+	if (!err)
+		known_places__keep_mark(&self->known, found, ret->start, namer__changes(self->namer), mark);
+	ret->mark = mark_at(found, names, mark);
 }
 
 /* --- JIT compilers --- */

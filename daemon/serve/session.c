@@ -21,8 +21,9 @@
 #define WAKE_NS 20000000ull /* the sampler wakes the engine after this at the soonest */
 #define SOON_NS 15000000ull
 /* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
-#define HOLD_NS 90000000ull /* a beat comes each 100 ms, or sooner */
-#define HOLD_BYTES (96u << 10)
+#define HOLD_NS 190000000ull /* a beat comes each 100 ms, or sooner */
+#define HOLD_JIT_NS 90000000ull /* where code of JITs is replaced: what it was is told by looks before and after */
+#define HOLD_BYTES (224u << 10)
 #define RUSH_NS 500000000ull /* a session begins so */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
 #define LINES_LAST_NS 500000000ull
@@ -298,7 +299,7 @@ static bool holds_back(struct session *session, uint64_t now)
 	if (session->urgent)
 		look_after(session, WAKE_NS);
 	session->urgent = false;
-	session->hand_on_due = now + HOLD_NS;
+	session->hand_on_due = now + (session->modules && modules__replace_code(session->modules) ? HOLD_JIT_NS : HOLD_NS);
 	return false;
 }
 
@@ -349,10 +350,13 @@ void session__look_soon(struct engine *engine, struct session *session)
 {
 	uint64_t since = engine__now() - session->looked;
 
-	if (since >= SOON_NS)
+	if (since >= SOON_NS) {
+		if (!session->rushes)
+			set_timer(session, SERVE_DRAIN_NS); /* after this one */
 		beat(engine, session);
-	else
+	} else {
 		look_after(session, SOON_NS - since);
+	}
 }
 
 static int start_timer(struct session *session)

@@ -10,10 +10,13 @@
 #define PAGE 4096u
 #define PAGES 32u
 
-/* Reading one value takes dozens of words that lie together: pages are kept, for one sample. */
+/* Reading one value takes dozens of words that lie together, and the next one's types are the same: pages are kept for
+ * the samples that are older than they. */
 struct page_reader {
 	struct host_reader reader;
+	const struct tracee *of;
 	int mem;
+	uint64_t since;         /* when the first was read */
 	uint64_t numbers[PAGES]; /* + 1; 0: none */
 	uint8_t pages[PAGES][PAGE];
 };
@@ -91,6 +94,11 @@ void session_units__code(struct session *session, const struct record_code *code
 		ring__mark(session->ring, &mark);
 }
 
+void session_units__other_memory(struct session *session)
+{
+	session->units->memory.since = 0;
+}
+
 int session_units__sample(struct session *session, const struct record_sample *sample)
 {
 	struct page_reader *memory = &session->units->memory;
@@ -103,8 +111,12 @@ int session_units__sample(struct session *session, const struct record_sample *s
 	tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
 	if (!tracee || !tracee->image.runtime)
 		return 0;
-	memset(memory->numbers, 0, sizeof(memory->numbers));
-	memory->mem = tracee->mem;
+	if (memory->of != tracee || memory->mem != tracee->mem || sample->header.time >= memory->since) {
+		memset(memory->numbers, 0, sizeof(memory->numbers));
+		memory->of = tracee;
+		memory->mem = tracee->mem;
+		memory->since = engine__now();
+	}
 	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
 			     &tracee->image.layout);
 }

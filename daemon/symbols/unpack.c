@@ -12,8 +12,8 @@
 struct point {
 	uint64_t in, out; /* of the next packed byte, and of what comes out */
 	int bits;         /* of the byte before it that are not used yet */
-	unsigned len;
-	uint8_t before[DISTANCE]; /* what the stream may refer to */
+	unsigned len, packed;
+	uint8_t before[]; /* what the stream may refer to: `packed` bytes, `len` of them unpacked */
 };
 
 /* What is needed while it runs. */
@@ -84,8 +84,9 @@ struct unpack *unpack__free(struct unpack *unpack)
 static int enter(struct unpack *unpack, uint64_t at)
 {
 	const struct point *point = NULL;
+	uint8_t byte, before[DISTANCE];
+	uLongf len = sizeof(before);
 	struct run *run;
-	uint8_t byte;
 	unsigned i;
 
 	for (i = 0; i < unpack->n_points && unpack->points[i]->out <= at; i++)
@@ -94,16 +95,21 @@ static int enter(struct unpack *unpack, uint64_t at)
 	/* The way from here may be as short. */
 	if (run && run->out <= at && run->out >= (point ? point->out : 0))
 		return 0;
-	unpack__rest(unpack);
-	run = malloc(sizeof(*run));
-	if (!run)
-		return -ENOMEM;
-	run->z = (z_stream){};
-	if (inflateInit2(&run->z, -15) != Z_OK) {
-		free(run);
-		return -ENOMEM;
+	if (run) { /* its memory is there already */
+		inflateReset(&run->z);
+		run->z.next_in = NULL;
+		run->z.avail_in = 0;
+	} else {
+		run = malloc(sizeof(*run));
+		if (!run)
+			return -ENOMEM;
+		run->z = (z_stream){};
+		if (inflateInit2(&run->z, -15) != Z_OK) {
+			free(run);
+			return -ENOMEM;
+		}
+		unpack->run = run;
 	}
-	unpack->run = run;
 	run->in = point ? point->in : unpack->begin;
 	run->out = run->window_at = point ? point->out : 0;
 	if (point && point->bits) {
@@ -111,8 +117,10 @@ static int enter(struct unpack *unpack, uint64_t at)
 			return -EIO;
 		inflatePrime(&run->z, point->bits, byte >> (8 - point->bits));
 	}
+	if (point && (uncompress(before, &len, point->before, point->packed) != Z_OK || len != point->len))
+		return -EIO;
 	if (point)
-		inflateSetDictionary(&run->z, point->before, point->len);
+		inflateSetDictionary(&run->z, before, point->len);
 	return 0;
 }
 
@@ -121,21 +129,25 @@ static void keep(struct unpack *unpack)
 {
 	const struct run *run = unpack->run;
 	const struct point *last = unpack->n_points ? unpack->points[unpack->n_points - 1] : NULL;
+	uint8_t before[DISTANCE], packed[DISTANCE + DISTANCE / 8];
+	uLongf size = sizeof(packed);
 	struct point *point;
+	uInt len = 0;
 
 	if (run->out < (last ? last->out : 0) + unpack->span || unpack->n_points == UNPACK_POINTS_MAX)
 		return;
-	point = malloc(sizeof(*point));
+	if (inflateGetDictionary(&unpack->run->z, before, &len) != Z_OK ||
+	    compress2(packed, &size, before, len, Z_BEST_SPEED) != Z_OK)
+		return;
+	point = malloc(sizeof(*point) + size);
 	if (!point)
 		return;
 	point->in = run->in - run->z.avail_in;
 	point->out = run->out;
 	point->bits = run->z.data_type & 7;
-	point->len = 0;
-	if (inflateGetDictionary(&unpack->run->z, point->before, &point->len) != Z_OK) {
-		free(point);
-		return;
-	}
+	point->len = len;
+	point->packed = (unsigned)size;
+	memcpy(point->before, packed, size);
 	unpack->points[unpack->n_points++] = point;
 }
 

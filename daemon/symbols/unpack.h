@@ -8,8 +8,8 @@
 
 #define UNPACK_WINDOW (256u << 10)    /* its later half at least is there, so that going back a little is cheap */
 #define UNPACK_STEP (32u << 10)
-#define UNPACK_POINTS_MAX 12u          /* 32 KB each */
-#define UNPACK_SPAN_MIN (256u << 10)   /* bytes from one to the next, at least */
+#define UNPACK_POINTS_MAX 48u          /* some 10 KB each, packed themselves */
+#define UNPACK_SPAN_MIN (128u << 10)   /* bytes from one to the next, at least */
 
 struct unpack;
 /* The packed stream (with zlib's header of two bytes) lies at `offset` for `packed` bytes; `size` when unpacked.

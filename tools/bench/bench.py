@@ -6,7 +6,7 @@
 Parts: bpf (BPF time a sample; in turn that of cprofd without rules, which reads no locals, and an empty program's, which tells
 how fast the machine is meanwhile), native (the
 same with native stacks), target (the target's CPU a compile against an empty program, interleaved), own (cprofd's own CPU a
-sample, PSS and memlock), lost (records lost at 9999 Hz), switches (wall mode at ten thousand switches a second: switches.py), flat (memory over minutes), start (attach to first sample), pyspy.
+sample without and with native stacks, PSS and memlock), lost (records lost at 9999 Hz), switches (wall mode at ten thousand switches a second: switches.py), flat (memory over minutes), start (attach to first sample), pyspy.
 Without parts: all but flat.
 All figures are of this run on this machine; a ratio is of medians over interleaved pairs.
 """
@@ -219,15 +219,15 @@ def part_target(target, args):
 
 
 def part_own(target, args):
-    for rate in (999, 9999):
+    for native, rate in (("off", 999), ("full", 999), ("off", 9999), ("full", 9999)):
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
-        p = start_cprofd(target.process.pid, rate, args.rounds * args.seconds + 4, out_file())
+        p = start_cprofd(target.process.pid, rate, args.rounds * args.seconds + 4, out_file(), native)
         time.sleep(3)
         pids, costs, samples = tree(p.pid), [], 0
         for _ in range(args.rounds):
-            cpu, before = cpu_of(pids), programs()
+            cpu, before = cpu_of(pids), programs(p.pid)
             time.sleep(args.seconds)
-            cpu, after = cpu_of(pids) - cpu, programs()
+            cpu, after = cpu_of(pids) - cpu, programs(p.pid)
             runs = sum(prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0) for i, prog in after.items()
                        if prog["name"] == "sample")
             costs.append(cpu / runs * 1e6)
@@ -236,8 +236,8 @@ def part_own(target, args):
         memlock = memlock_of(pids)
         subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=0"])
         finish(p)
-        print("own     %5d Hz: %.2f us CPU a sample (median of %d spans, %.2f to %.2f; %d samples); PSS %.1f MB in %d processes + %.1f MB memlock = %.1f MB" % (
-            rate, statistics.median(costs), len(costs), min(costs), max(costs), samples, pss / 1e6, len(pids), memlock / 1e6,
+        print("own     %5d Hz, native %s: %.2f us CPU a sample (median of %d spans, %.2f to %.2f; %d samples); PSS %.1f MB in %d processes + %.1f MB memlock = %.1f MB" % (
+            rate, native, statistics.median(costs), len(costs), min(costs), max(costs), samples, pss / 1e6, len(pids), memlock / 1e6,
             (pss + memlock) / 1e6), flush=True)
 
 
