@@ -39,7 +39,7 @@ struct value {
 struct seen_frame {
 	uint64_t address, words; /* words: hashed. 0, 0: they could not be read */
 	uint64_t key;            /* of its code */
-	uint32_t inside;         /* Python frames inside of it */
+	uint32_t outside;        /* Python frames outside of it */
 	bool unset;              /* a word of it is: a variable that this call has not come to yet */
 	bool deleted;            /* a word of an argument is: this call deleted it */
 	uint32_t rule;
@@ -73,7 +73,7 @@ struct waiting {
 	uint32_t tid, n;
 	bool away;               /* of a thread that left its CPU: its event has another time, or never comes */
 	uint32_t python;         /* Python frames of its stack */
-	struct seen_frame *frames;
+	struct seen_frame *frames; /* shared by records in a row that have the same: frames__share() */
 };
 
 /* A thread of records: what its last sample had, so that it is not read again. */
@@ -81,6 +81,7 @@ struct reading {
 	uint32_t tid, n;
 	uint64_t process_start, time;
 	struct seen_frame frames[VALUES_FRAMES_MAX];
+	struct seen_frame *shared; /* these, with a hold on them; NULL: none */
 	struct waiting away;     /* the newest that was told of no event; frames NULL: none */
 	uint64_t had[HAD_MAX], now[HAD_MAX]; /* code of phases that there are once: since one began again, and in the last record */
 	uint32_t n_had, n_now;
@@ -152,7 +153,7 @@ struct units {
 	struct reading *readings;
 	uint32_t n_readings, readings_capacity;
 	struct waiting *waiting; /* a ring */
-	uint32_t waiting_first, n_waiting;
+	uint32_t waiting_first, n_waiting, waiting_capacity;
 	struct buf scratch[2];
 
 	struct function_info *functions;

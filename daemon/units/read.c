@@ -9,6 +9,7 @@
 #include "units/values.h"
 
 #define UNITS_PAUSE_MAX 1023
+#define WAITING_FIRST 1024u
 #define REUSED_MAX 50000000u /* ns: after more than this without a record a frame that looks like it did is read again */
 
 /* What stands in quotes from `begin` on, a compiler's name of a function, as people write it. */
@@ -254,6 +255,42 @@ static bool begun_again(const struct units *units, struct reading *reading, cons
 	return again;
 }
 
+/* --- frames of records that wait --- */
+
+struct shared_frames {
+	uint64_t holds;
+	struct seen_frame frames[];
+};
+
+static struct seen_frame *frames__new(const struct seen_frame *frames, uint32_t n)
+{
+	struct shared_frames *shared = malloc(sizeof(*shared) + (n + 1) * sizeof(*frames));
+
+	if (!shared)
+		return NULL;
+	shared->holds = 1;
+	memcpy(shared->frames, frames, n * sizeof(*frames));
+	return shared->frames;
+}
+
+static struct shared_frames *shared_of(struct seen_frame *frames)
+{
+	return (void *)((char *)frames - offsetof(struct shared_frames, frames));
+}
+
+static struct seen_frame *frames__share(struct seen_frame *frames)
+{
+	shared_of(frames)->holds++;
+	return frames;
+}
+
+static struct seen_frame *frames__drop(struct seen_frame *frames)
+{
+	if (frames && !--shared_of(frames)->holds)
+		free(shared_of(frames));
+	return NULL;
+}
+
 /* Time on no CPU is told once it is over, with a time of its own: what was read as it began stays until then. */
 static void drop_first(struct units *units)
 {
@@ -261,32 +298,43 @@ static void drop_first(struct units *units)
 	struct reading *reading = first->away ? find_reading(units, first->tid) : NULL;
 
 	if (reading) {
-		free(reading->away.frames);
+		frames__drop(reading->away.frames);
 		reading->away = *first;
 	} else {
-		free(first->frames);
+		frames__drop(first->frames);
 	}
 	first->frames = NULL;
-	units->waiting_first = (units->waiting_first + 1) % UNITS_WAITING_MAX;
+	units->waiting_first = (units->waiting_first + 1) % units->waiting_capacity;
 	units->n_waiting--;
 }
 
-static struct waiting *wait_for(struct units *units, uint32_t n)
+static bool grow_waiting(struct units *units)
+{
+	uint32_t capacity = units->waiting_capacity ? units->waiting_capacity * 2 : WAITING_FIRST, i;
+	struct waiting *grown;
+
+	if (capacity > UNITS_WAITING_MAX || !(grown = calloc(capacity, sizeof(*grown))))
+		return false;
+	for (i = 0; i < units->n_waiting; i++)
+		grown[i] = units->waiting[(units->waiting_first + i) % units->waiting_capacity];
+	free(units->waiting);
+	units->waiting = grown;
+	units->waiting_first = 0;
+	units->waiting_capacity = capacity;
+	return true;
+}
+
+static struct waiting *wait_for(struct units *units, struct seen_frame *frames)
 {
 	struct waiting *waiting;
 
-	if (!units->waiting) {
-		units->waiting = calloc(UNITS_WAITING_MAX, sizeof(*waiting));
-		if (!units->waiting)
+	if (units->n_waiting == units->waiting_capacity && !grow_waiting(units)) {
+		if (!units->n_waiting)
 			return NULL;
-	}
-	if (units->n_waiting == UNITS_WAITING_MAX)
 		drop_first(units);
-	waiting = &units->waiting[(units->waiting_first + units->n_waiting) % UNITS_WAITING_MAX];
-	waiting->frames = malloc((n + 1) * sizeof(*waiting->frames));
-	if (!waiting->frames)
-		return NULL;
-	units->n_waiting++;
+	}
+	waiting = &units->waiting[(units->waiting_first + units->n_waiting++) % units->waiting_capacity];
+	*waiting = (struct waiting){.frames = frames__share(frames)};
 	return waiting;
 }
 
@@ -329,9 +377,9 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		object = NULL;
 	n_values = take_part(part, values);
 	reading = reading_of(units, &sample->header.task);
-	waiting = wait_for(units, n_values);
-	if (!reading || !waiting)
+	if (!reading)
 		return -ENOMEM;
+	memset(frames, 0, sizeof(frames)); /* they are compared as bytes */
 	again = begun_again(units, reading, python);
 	if (sample->header.time - reading->time > REUSED_MAX)
 		reading->n = 0;
@@ -347,7 +395,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		marked = marks__find(units, python->frames[values[i].frame].code);
 		if (!marked)
 			continue;
-		*to = (struct seen_frame){.key = marked->key, .rule = marked->rule, .inside = values[i].frame};
+		*to = (struct seen_frame){.key = marked->key, .rule = marked->rule, .outside = python->n - 1 - values[i].frame};
 		n++;
 		if (values[i].unread || memcmp(values[i].slots, marked->slots, sizeof(marked->slots)) != 0)
 			continue;
@@ -366,15 +414,20 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 			to->value.read = sample->header.time;
 		}
 	}
+	if (!reading->shared || reading->n != n || memcmp(reading->shared, frames, n * sizeof(*frames)) != 0) {
+		frames__drop(reading->shared);
+		reading->shared = frames__new(frames, n);
+	}
 	memcpy(reading->frames, frames, n * sizeof(*frames));
 	reading->n = n;
+	waiting = reading->shared ? wait_for(units, reading->shared) : NULL;
+	if (!waiting)
+		return -ENOMEM;
 	waiting->time = sample->header.time;
 	waiting->tid = sample->header.task.tid;
 	waiting->n = n;
 	waiting->away = sample->flags & SAMPLE_OFF_CPU;
 	waiting->python = python->n;
-	if (n)
-		memcpy(waiting->frames, frames, n * sizeof(*frames));
 	return 0;
 }
 
@@ -398,7 +451,7 @@ const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t tim
 
 	drop_before(units, time);
 	for (i = 0; i < units->n_waiting; i++) {
-		const struct waiting *waiting = &units->waiting[(units->waiting_first + i) % UNITS_WAITING_MAX];
+		const struct waiting *waiting = &units->waiting[(units->waiting_first + i) % units->waiting_capacity];
 
 		if (waiting->time != time)
 			break;
@@ -422,10 +475,12 @@ void read__free(struct units *units)
 {
 	uint32_t i;
 
-	for (i = 0; units->waiting && i < UNITS_WAITING_MAX; i++)
-		free(units->waiting[i].frames);
-	for (i = 0; i < units->n_readings; i++)
-		free(units->readings[i].away.frames);
+	for (i = 0; i < units->waiting_capacity; i++)
+		frames__drop(units->waiting[i].frames);
+	for (i = 0; i < units->n_readings; i++) {
+		frames__drop(units->readings[i].away.frames);
+		frames__drop(units->readings[i].shared);
+	}
 	free(units->waiting);
 	free(units->readings);
 }

@@ -57,14 +57,14 @@ static void add_values(const struct units *units, uint32_t stack, struct mark *m
 	uint32_t python = units->stacks[stack - 1].python, i, next = 0;
 
 	for (i = 0; waiting && i < n && next < waiting->n; i++) {
-		const uint32_t inside = python - units->stacks[marks[i].stack - 1].python;
+		const uint32_t outside = units->stacks[marks[i].stack - 1].python - 1;
 
 		if (!units->functions[marks[i].function].valued)
 			continue;
-		while (waiting->python == python && next < waiting->n && waiting->frames[next].inside > inside)
+		while (waiting->python == python && next < waiting->n && waiting->frames[next].outside < outside)
 			next++;
 		if (next < waiting->n && waiting->frames[next].rule == marks[i].rule &&
-		    (waiting->python != python || waiting->frames[next].inside == inside))
+		    (waiting->python != python || waiting->frames[next].outside == outside))
 			marks[i].seen = &waiting->frames[next++];
 	}
 }

@@ -27,7 +27,7 @@
 
 #define UNITS_TEXT_MAX (8u << 20)
 #define UNITS_DEPTH_MAX 256u    /* units, phases and passes of one stack; deeper ones count for these */
-#define UNITS_WAITING_MAX 8192u /* records whose sample event has not come */
+#define UNITS_WAITING_MAX 65536u /* records whose sample event has not come: what a session's begin holds back, for 2 s at 20 kHz */
 
 struct units;
 /* `rules` and `next` are borrowed and outlive it. */
