@@ -19,57 +19,15 @@
 
 #include "base/cleanup.h"
 #include "base/slots.h"
-#include "symbols/demangle.h"
-#include "symbols/image.h"
+#include "symbols/vtable_words.h"
 
-#define WORDS_MAX (16u << 20)
 #define CLASSES_MAX (1u << 20)
 #define METHODS_MAX (4u << 20)
 #define FRAMES_MAX (8u << 20)
 #define SLOTS_MAX 4096u /* of a class */
 #define DEPTH_MAX 64u   /* of a hierarchy */
 #define STEPS_MAX (1u << 27)
-#define NAME_MAX_LEN 4096u
-#define CHUNK 2048u /* read at once */
-#define SYMBOLS_MAX (1u << 24)
 #define NONE UINT32_MAX
-
-/* A word of .data.rel.ro, once it is relocated: an address; or, with this bit, a symbol of another file. */
-#define IS_SYMBOL 0x80000000u
-
-struct class {
-	uint32_t typeinfo; /* address; they are sorted by it */
-	uint32_t name;     /* address */
-	uint32_t base;     /* a class' number, or NONE */
-	uint32_t slots, n; /* words: its functions */
-};
-
-/* A function in the slot of a class that did not inherit it. */
-struct method {
-	uint32_t slot_of; /* the class that has the slot first */
-	uint32_t slot;
-	uint32_t class;
-	uint32_t function; /* address */
-	uint32_t symbol;   /* its name in the strings, or NONE */
-};
-
-struct finder {
-	const struct elf_image *image;
-	const struct symbol_table *known;
-	const struct code_ranges *ranges;
-	struct elf_symbols symbols;
-	uint32_t *values;  /* by number of symbol: its address, or IS_SYMBOL */
-	uint32_t kinds[3]; /* the virtual tables of type information, as words; 0: none */
-	uint32_t *words;   /* of the section */
-	uint32_t n_words;
-	uint64_t at, file; /* the section's address, and where it lies in the file */
-	uint64_t window[1024], window_at; /* of the section in the file; window_at: its address, 0: none */
-	uint64_t steps;    /* up hierarchies, that may still be made */
-	struct class *classes;
-	uint32_t n_classes, classes_capacity;
-	struct method *methods;
-	uint32_t n_methods, methods_capacity;
-};
 
 static void finder__free(struct finder *f)
 {
@@ -77,157 +35,6 @@ static void finder__free(struct finder *f)
 	free(f->words);
 	free(f->classes);
 	free(f->methods);
-}
-
-/* Strings of more than `size` bytes are none that is asked for. */
-static int read_text(const struct elf_bytes *bytes, uint64_t at, char *ret, size_t size)
-{
-	size_t got;
-	int err = elf_bytes__read_some(bytes, at, ret, size, &got);
-
-	return err ? err : memchr(ret, 0, got) ? 0 : -ENOENT;
-}
-
-/* Where symbols are, and which are the tables that each typeinfo begins with: those come from the C++ library. */
-static int read_symbols(struct finder *f)
-{
-	static const char *const names[] = {"_ZTVN10__cxxabiv117__class_type_infoE", "_ZTVN10__cxxabiv120__si_class_type_infoE",
-					    "_ZTVN10__cxxabiv121__vmi_class_type_infoE"};
-	_cleanup_free_ Elf64_Sym *chunk = malloc(CHUNK * sizeof(*chunk));
-	uint64_t at, n, i, k;
-	char name[64];
-	bool found = false;
-
-	if (f->symbols.n > SYMBOLS_MAX)
-		return -ENOENT;
-	f->values = malloc((size_t)f->symbols.n * sizeof(*f->values) + 1);
-	if (!chunk || !f->values)
-		return -ENOMEM;
-	for (at = 0; at < f->symbols.n; at += n) {
-		n = f->symbols.n - at < CHUNK ? f->symbols.n - at : CHUNK;
-		if (elf_bytes__read(f->image->bytes, f->symbols.offset + at * sizeof(*chunk), chunk, n * sizeof(*chunk)))
-			return -ENOENT;
-		for (i = 0; i < n; i++) {
-			f->values[at + i] = chunk[i].st_value < IS_SYMBOL ? (uint32_t)chunk[i].st_value : 0;
-			if (chunk[i].st_shndx != SHN_UNDEF)
-				continue;
-			f->values[at + i] = IS_SYMBOL | (uint32_t)(at + i);
-			if (!chunk[i].st_name || chunk[i].st_name >= f->symbols.strings_size ||
-			    read_text(f->image->bytes, f->symbols.strings + chunk[i].st_name, name, sizeof(name)))
-				continue;
-			for (k = 0; k < 3; k++) {
-				if (strcmp(name, names[k]))
-					continue;
-				f->kinds[k] = f->values[at + i];
-				found = true;
-			}
-		}
-	}
-	return found ? 0 : -ENOENT;
-}
-
-static void put_word(struct finder *f, uint64_t address, uint64_t value)
-{
-	if (address >= f->at && (address - f->at) / 8 < f->n_words && !(address & 7))
-		f->words[(address - f->at) / 8] = (uint32_t)value;
-}
-
-static void relocate(struct finder *f, const Elf64_Rela *r)
-{
-	uint64_t number = ELF64_R_SYM(r->r_info), value = 0;
-
-	if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)
-		value = (uint64_t)r->r_addend;
-	else if (ELF64_R_TYPE(r->r_info) == R_X86_64_64 && number < f->symbols.n)
-		value = f->values[number] & IS_SYMBOL ? f->values[number] : f->values[number] + (uint64_t)r->r_addend;
-	if (value <= UINT32_MAX)
-		put_word(f, r->r_offset, value);
-}
-
-static int read_rela(struct finder *f, const Elf64_Shdr *section)
-{
-	_cleanup_free_ Elf64_Rela *chunk = malloc(CHUNK * sizeof(*chunk));
-	uint64_t total = section->sh_size / sizeof(*chunk), at, n, i;
-
-	if (!chunk)
-		return -ENOMEM;
-	for (at = 0; at < total; at += n) {
-		n = total - at < CHUNK ? total - at : CHUNK;
-		if (elf_bytes__read(f->image->bytes, section->sh_offset + at * sizeof(*chunk), chunk, n * sizeof(*chunk)))
-			return -ENOENT;
-		for (i = 0; i < n; i++)
-			relocate(f, &chunk[i]);
-	}
-	return 0;
-}
-
-/* A word as it stands in the file. They are mostly asked for in order. */
-static uint64_t content(struct finder *f, uint64_t address)
-{
-	uint64_t at = address - f->window_at;
-	size_t got;
-
-	if (address - f->at >= (uint64_t)f->n_words * 8 || address & 7)
-		return ~0ull;
-	if (!f->window_at || at >= sizeof(f->window)) {
-		f->window_at = address;
-		at = 0;
-		memset(f->window, 0xff, sizeof(f->window));
-		if (elf_bytes__read_some(f->image->bytes, f->file + (address - f->at), f->window, sizeof(f->window), &got))
-			f->window_at = 0;
-	}
-	return f->window[at / 8];
-}
-
-/* Packed relative relocations (gABI, SHT_RELR): an address, or 63 bits of what follows the one before. What is added stands in place. */
-static int read_relr(struct finder *f, const Elf64_Shdr *section)
-{
-	_cleanup_free_ uint64_t *chunk = malloc(CHUNK * sizeof(*chunk));
-	uint64_t total = section->sh_size / sizeof(*chunk), at, n, i, next = 0, bits, address, value;
-
-	if (!chunk)
-		return -ENOMEM;
-	for (at = 0; at < total; at += n) {
-		n = total - at < CHUNK ? total - at : CHUNK;
-		if (elf_bytes__read(f->image->bytes, section->sh_offset + at * sizeof(*chunk), chunk, n * sizeof(*chunk)))
-			return -ENOENT;
-		for (i = 0; i < n; i++) {
-			bits = chunk[i] & 1 ? chunk[i] >> 1 : 1;
-			address = chunk[i] & 1 ? next : chunk[i];
-			next = address + (chunk[i] & 1 ? 63 : 1) * 8;
-			for (; bits; bits >>= 1, address += 8)
-				if (bits & 1 && (value = content(f, address)) < IS_SYMBOL)
-					put_word(f, address, value);
-		}
-	}
-	return 0;
-}
-
-static int read_words(struct finder *f)
-{
-	uint32_t number = elf_image__section(f->image, ".data.rel.ro"), i;
-	const Elf64_Shdr *s = &f->image->sections[number];
-	int err = 0;
-
-	if (!number || s->sh_type != SHT_PROGBITS || s->sh_addr & 7 || s->sh_addr > IS_SYMBOL || s->sh_size / 8 > WORDS_MAX)
-		return -ENOENT;
-	f->at = s->sh_addr;
-	f->file = s->sh_offset;
-	f->n_words = (uint32_t)(s->sh_size / 8);
-	f->words = calloc(f->n_words + 1, sizeof(*f->words));
-	if (!f->words)
-		return -ENOMEM;
-	for (i = 1; i < f->image->n_sections && !err; i++) {
-		s = &f->image->sections[i];
-		if (!(s->sh_flags & SHF_ALLOC) || s->sh_offset > f->image->bytes->size ||
-		    s->sh_size > f->image->bytes->size - s->sh_offset)
-			continue;
-		if (s->sh_type == SHT_RELA && s->sh_entsize == sizeof(Elf64_Rela))
-			err = read_rela(f, s);
-		else if (s->sh_type == SHT_RELR && s->sh_entsize == sizeof(Elf64_Relr))
-			err = read_relr(f, s);
-	}
-	return err;
 }
 
 static uint32_t class_at(const struct finder *f, uint32_t typeinfo)
@@ -271,7 +78,7 @@ static int find_classes(struct finder *f)
 			continue;
 		f->classes[i].base = NONE;
 		if (base < f->n_words && f->words[base] && !(f->words[base] & IS_SYMBOL) &&
-		    (f->words[base - 1] || (content(f, f->at + (uint64_t)(base + 1) * 8) >> 8) == 0))
+		    (f->words[base - 1] || (finder__content(f, f->at + (uint64_t)(base + 1) * 8) >> 8) == 0))
 			f->classes[i].base = class_at(f, f->words[base]);
 		if (f->classes[i].base == i)
 			f->classes[i].base = NONE;
@@ -299,7 +106,7 @@ static void find_tables(struct finder *f)
 		if (!f->words[i] || f->words[i] & IS_SYMBOL || f->words[i - 1])
 			continue;
 		class = class_at(f, f->words[i]);
-		if (class == NONE || content(f, f->at + (uint64_t)(i - 1) * 8))
+		if (class == NONE || finder__content(f, f->at + (uint64_t)(i - 1) * 8))
 			continue;
 		for (n = 0; i + 1 + n < f->n_words && n < SLOTS_MAX; n++) {
 			uint32_t word = f->words[i + 1 + n], next = i + 2 + n < f->n_words ? f->words[i + 2 + n] : 0;
@@ -390,29 +197,15 @@ static int by_function(const void *a, const void *b)
 	return x->function < y->function ? -1 : x->function > y->function;
 }
 
-/* A class' name as its type information has it, without what marks it as local. */
-static int class_name(const struct elf_image *image, uint32_t vaddr, char ret[NAME_MAX_LEN])
-{
-	uint64_t offset;
-	int err;
-
-	if (elf_image__offset(image, vaddr, 1, &offset))
-		return -ENOENT;
-	err = read_text(image->bytes, offset, ret, NAME_MAX_LEN);
-	if (!err && *ret == '*')
-		memmove(ret, ret + 1, strlen(ret));
-	return err;
-}
-
 /* Is the symbol a method of this class? _ZN [qualifiers] class method E ..., where the class is "N class E" by itself. */
 static bool is_method_of(const struct finder *f, const struct method *method)
 {
-	char class[NAME_MAX_LEN], name[NAME_MAX_LEN];
+	char class[VTABLE_NAME_MAX], name[VTABLE_NAME_MAX];
 	const char *in_class = class, *in_name = name + 3;
 	size_t len;
 
-	if (class_name(f->image, f->classes[method->class].name, class) ||
-	    read_text(f->image->bytes, f->symbols.strings + method->symbol, name, sizeof(name)) || strncmp(name, "_ZN", 3))
+	if (vtable__class_name(f->image, f->classes[method->class].name, class) ||
+	    vtable__text(f->image->bytes, f->symbols.strings + method->symbol, name, sizeof(name)) || strncmp(name, "_ZN", 3))
 		return false;
 	in_name += strspn(in_name, "rVK");
 	len = strlen(class);
@@ -553,9 +346,7 @@ int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_ima
 	table->strings_size = f.symbols.strings_size;
 	table->base = ranges->items[0].start;
 	table->source = SYMBOL_FROM_VTABLE;
-	err = read_symbols(&f);
-	if (!err)
-		err = read_words(&f);
+	err = finder__read(&f);
 	if (!err)
 		err = find_classes(&f);
 	if (!err) {
@@ -572,63 +363,4 @@ int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_ima
 	else if (!table->n)
 		err = -ENOENT;
 	return err;
-}
-
-/* --- names --- */
-
-/* The last part of "ns::class<int>::method(int) const": what is behind the last "::" that no brackets hold. */
-static const char *last_part(const char *text, bool before_parameters)
-{
-	static const char anonymous[] = "(anonymous namespace)";
-	const char *part = text, *at;
-	unsigned depth = 0;
-
-	for (at = text; *at; at++) {
-		if (!strncmp(at, anonymous, sizeof(anonymous) - 1)) {
-			at += sizeof(anonymous) - 2;
-			continue;
-		}
-		if ((at == part && !strncmp(at, "operator", 8)) || (*at == '(' && !depth && before_parameters))
-			break;
-		if (strchr("<({", *at))
-			depth++;
-		else if (strchr(">)}", *at))
-			depth -= depth != 0;
-		else if (!depth && at[0] == ':' && at[1] == ':')
-			part = ++at + 1;
-	}
-	return part;
-}
-
-int virtual_name__append(const struct symbol_table *table, uint32_t row, struct buf *ret)
-{
-	static const char type[] = "_ZTI", words[] = "typeinfo for ";
-	struct virtual_name name = table->virtuals[row];
-	_cleanup_(buf__free) struct buf class = {}, method = {};
-	char mangled[NAME_MAX_LEN + sizeof(type)], *plain;
-	const char *text, *last;
-	int err;
-
-	memcpy(mangled, type, sizeof(type) - 1);
-	err = class_name(table->image, name.class, mangled + sizeof(type) - 1);
-	if (err)
-		return err;
-	if (!demangle__append(mangled, SYMBOL_DISPLAY_MAX, &class) || class.len < sizeof(words) ||
-	    memcmp(class.data, words, sizeof(words) - 1))
-		return -ENOENT;
-	err = read_text(table->bytes, table->strings + name.method, mangled, NAME_MAX_LEN);
-	if (err)
-		return err;
-	if (!demangle__append(mangled, SYMBOL_DISPLAY_MAX, &method))
-		return -ENOENT;
-	err = buf__append(&class, "", 1) ?: buf__append(&method, "", 1);
-	if (err)
-		return err;
-	plain = class.data + sizeof(words) - 1;
-	text = last_part(method.data, true);
-	err = buf__puts(ret, plain) ?: buf__puts(ret, "::");
-	if (err || *text != '~')
-		return err ?: buf__puts(ret, text);
-	last = last_part(plain, false);
-	return buf__printf(ret, "~%.*s()", (int)strcspn(last, "<"), last);
 }
