@@ -226,12 +226,9 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 			put_times(table, &(struct rank){.inclusive = rank->inclusive, .inclusive_sd = rank->inclusive_sd},
 				  (struct shape){.alone = true}, 0, out);
 			fprintf(out, "    %s", key.name);
-		} else if (above->by == REPORT_SOURCE) {
-			fprintf(out, "%*s%6.2f %%  for ", at, "", percent(rank->inclusive, above->total));
+		} else if (above->by == REPORT_SOURCE || above->by == REPORT_PHASE) {
+			fprintf(out, "%*s%6.2f %%  %s ", at, "", percent(rank->inclusive, above->total), above->by == REPORT_SOURCE ? "for" : "on");
 			fit__name(out, *key.name ? key.name : "()", -UNIT_WIDTH);
-		} else if (above->by == REPORT_PHASE) {
-			fprintf(out, "%*s%6.2f %%  on ", at, "", percent(rank->inclusive, above->total));
-			fit__name(out, key.name, -UNIT_WIDTH);
 		} else if (above->by == REPORT_FAILED) {
 			fprintf(out, "%*s%6.2f %%  left in %s", at, "", percent(rank->inclusive, above->total), key.name);
 		} else if (key.kind != FUNCTION_NOTE) {

@@ -266,38 +266,39 @@ static int add_no_pass(struct report *report, uint32_t id, const struct times *t
 	return id && times->wall ? add_rest(&report->tables[REPORT_PASS], ROW_NO_PASS, times) : 0;
 }
 
-/* A compile's time to its function and signature. `own`: the innermost; `fresh`: no other of the signature is around it. */
+/* To a row below another. `own`: its own time, too; `fresh`: no other of it is around. */
+static void add_below(struct report *report, struct table *below, uint32_t row, const struct times *times, bool own, bool fresh)
+{
+	if (fresh)
+		times__add(&table__times(below, row, report->read)->inclusive, times);
+	if (own)
+		table__exclusive(below, row, times);
+}
+
+/* A compile's time to its function and signature. */
 static int add_source(struct report *report, const struct row_key *key, const struct times *times, bool own, bool fresh)
 {
-	struct table *sources = &report->tables[REPORT_SOURCE], *signatures = &report->below[REPORT_SOURCE];
+	struct table *sources = &report->tables[REPORT_SOURCE];
 	uint32_t source, signature;
 	int err = source_rows(report, *key, &source, &signature);
 
 	if (err)
 		return err;
 	table__inclusive(sources, source, times);
-	if (fresh)
-		times__add(&table__times(signatures, signature, report->read)->inclusive, times);
-	if (own) {
+	if (own)
 		table__exclusive(sources, source, times);
-		table__exclusive(signatures, signature, times);
-	}
+	add_below(report, &report->below[REPORT_SOURCE], signature, times, own, fresh);
 	return 0;
 }
 
 static int add_subject(struct report *report, const struct unit_node *node, uint32_t phase, const struct times *times, bool own, bool fresh)
 {
-	struct table *subjects = &report->below[REPORT_PHASE];
 	uint32_t row;
 	int err = subject_row(report, node, phase, &row);
 
-	if (err)
-		return err;
-	if (fresh)
-		times__add(&table__times(subjects, row, report->read)->inclusive, times);
-	if (own)
-		table__exclusive(subjects, row, times);
-	return 0;
+	if (!err)
+		add_below(report, &report->below[REPORT_PHASE], row, times, own, fresh);
+	return err;
 }
 
 static int add_path(struct report *report, uint32_t id, const struct times *times)
@@ -335,10 +336,8 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		if (err || !compile || !(fresh || own))
 			continue;
 		err = add_source(report, &key, times, own, fresh) ?: units__trigger_row(report, causes, trigger, row, &cause);
-		if (!err && fresh)
-			times__add(&table__times(causes, cause, report->read)->inclusive, times);
-		if (!err && own)
-			table__exclusive(causes, cause, times);
+		if (!err)
+			add_below(report, causes, cause, times, own, fresh);
 	}
 	err = err ?: units__trigger_row(report, triggers, trigger, ROW_NONE, &row);
 	if (err)

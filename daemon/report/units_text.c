@@ -68,9 +68,7 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 		else
 			fprintf(out, "%7s", "");
 		fprintf(out, "  %*s", right, "");
-		if (key.kind == KIND_GROUP && key.parent != ROW_NONE) {
-			put_unit(&key, UNIT_WIDTH - right, out);
-		} else if (key.kind >= KIND_PASS && *key.detail) {
+		if (key.kind >= KIND_PASS ? *key.detail : key.kind == KIND_GROUP && key.parent != ROW_NONE) {
 			put_unit(&key, UNIT_WIDTH - right, out);
 		} else if (key.kind >= KIND_PASS) {
 			fputs(key.name, out);

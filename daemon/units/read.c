@@ -15,20 +15,16 @@
 /* What stands in quotes from `begin` on, a compiler's name of a function, as people write it. */
 static void put_symbol(struct buf *out, size_t begin)
 {
-	const char *text, *quote, *end;
+	const char *text = out->data + begin, *end = out->data + out->len, *first, *last;
 	struct buf name = {};
 
-	if (buf__append(out, "", 1))
-		return;
-	text = out->data + begin;
-	out->len--;
-	quote = strchr(text, '\'');
-	end = quote ? strrchr(text, '\'') : NULL;
-	if (end == quote) {
-		quote = text - 1;
-		end = out->data + out->len;
+	first = memchr(text, '\'', out->len - begin);
+	last = first ? memrchr(text, '\'', out->len - begin) : NULL;
+	if (first != last) {
+		text = first + 1;
+		end = last;
 	}
-	if (!symbol__display(quote + 1, (size_t)(end - quote - 1), true, &name)) {
+	if (!symbol__display(text, (size_t)(end - text), true, &name)) {
 		out->len = begin;
 		buf__append(out, name.data, name.len);
 	}
@@ -284,11 +280,10 @@ static struct seen_frame *frames__share(struct seen_frame *frames)
 	return frames;
 }
 
-static struct seen_frame *frames__drop(struct seen_frame *frames)
+static void frames__drop(struct seen_frame *frames)
 {
 	if (frames && !--shared_of(frames)->holds)
 		free(shared_of(frames));
-	return NULL;
 }
 
 /* Time on no CPU is told once it is over, with a time of its own: what was read as it began stays until then. */
@@ -379,7 +374,6 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	reading = reading_of(units, &sample->header.task);
 	if (!reading)
 		return -ENOMEM;
-	memset(frames, 0, sizeof(frames)); /* they are compared as bytes */
 	again = begun_again(units, reading, python);
 	if (sample->header.time - reading->time > REUSED_MAX)
 		reading->n = 0;
@@ -395,7 +389,10 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		marked = marks__find(units, python->frames[values[i].frame].code);
 		if (!marked)
 			continue;
-		*to = (struct seen_frame){.key = marked->key, .rule = marked->rule, .outside = python->n - 1 - values[i].frame};
+		memset(to, 0, sizeof(*to)); /* they are compared as bytes */
+		to->key = marked->key;
+		to->rule = marked->rule;
+		to->outside = python->n - 1 - values[i].frame;
 		n++;
 		if (values[i].unread || memcmp(values[i].slots, marked->slots, sizeof(marked->slots)) != 0)
 			continue;
