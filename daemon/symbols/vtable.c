@@ -52,15 +52,25 @@ static uint32_t class_at(const struct finder *f, uint32_t typeinfo)
 	return low < f->n_classes && f->classes[low].typeinfo == typeinfo ? low : NONE;
 }
 
+#define NO_KIND 3u
+/* What kind of typeinfo begins with this word: without a base, with one, with several. */
+static uint32_t kind_of(const struct finder *f, uint32_t word)
+{
+	uint32_t kind;
+
+	for (kind = 0; kind < NO_KIND && (!word || word != f->kinds[kind]); kind++)
+		;
+	return kind;
+}
+
 static int find_classes(struct finder *f)
 {
 	uint32_t i, kind, base;
 	int err;
 
 	for (i = 0; i + 1 < f->n_words; i++) {
-		for (kind = 0; kind < 3 && (!f->kinds[kind] || f->words[i] != f->kinds[kind]); kind++)
-			;
-		if (kind == 3 || !f->words[i + 1] || f->words[i + 1] & IS_SYMBOL)
+		kind = kind_of(f, f->words[i]);
+		if (kind == NO_KIND || !f->words[i + 1] || f->words[i + 1] & IS_SYMBOL)
 			continue;
 		if (f->n_classes == CLASSES_MAX)
 			return -EFBIG;
@@ -86,11 +96,6 @@ static int find_classes(struct finder *f)
 	return f->n_classes ? 0 : -ENOENT;
 }
 
-static bool is_kind(const struct finder *f, uint32_t word)
-{
-	return word && (word == f->kinds[0] || word == f->kinds[1] || word == f->kinds[2]);
-}
-
 static bool is_code(const struct finder *f, uint32_t word)
 {
 	return word && !(word & IS_SYMBOL) && code_ranges__find(f->ranges, word);
@@ -111,7 +116,7 @@ static void find_tables(struct finder *f)
 		for (n = 0; i + 1 + n < f->n_words && n < SLOTS_MAX; n++) {
 			uint32_t word = f->words[i + 1 + n], next = i + 2 + n < f->n_words ? f->words[i + 2 + n] : 0;
 
-			if (is_code(f, word) || (word & IS_SYMBOL && !is_kind(f, word)))
+			if (is_code(f, word) || (word & IS_SYMBOL && kind_of(f, word) == NO_KIND))
 				continue;
 			if (word || !(is_code(f, next) || (n == 0 && !next)))
 				break;
