@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct slots {
 	uint32_t *slots;   /* 0: free */
@@ -47,6 +48,13 @@ static inline int slots__reserve(struct slots *slots, uint32_t n, slots_hash *ha
 	free(slots->slots);
 	*slots = fresh;
 	return 0;
+}
+
+/* No row has a slot; the memory stays. */
+static inline void slots__clear(struct slots *slots)
+{
+	if (slots->capacity)
+		memset(slots->slots, 0, slots->capacity * sizeof(*slots->slots));
 }
 
 /* for (at = slots__first(s, hash); slots__row(s, at, &row); at = slots__next(s, at)) */

@@ -70,6 +70,19 @@ void classify__forget(struct profile *profile)
 {
 	struct classes *classes = &profile->classes;
 
+	slots__clear(&classes->by_name);
+	arena__free(&classes->strings);
+	if (classes->n_stacks) {
+		memset(classes->of_stacks, 0, classes->n_stacks * sizeof(*classes->of_stacks));
+		memset(classes->imports, 0, classes->n_stacks);
+	}
+	classes->n = classes->told = 0;
+}
+
+void classify__free(struct profile *profile)
+{
+	struct classes *classes = &profile->classes;
+
 	free(classes->rows);
 	free(classes->kinds);
 	free(classes->by_name.slots);

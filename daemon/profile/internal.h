@@ -233,7 +233,8 @@ uint16_t classify__kernel(struct profile *profile, const struct record_sample *s
 /* Rows since the last call (all: from the first). */
 int classify__without_gil(struct profile *profile, struct item *item);
 int classify__tell(struct profile *profile, struct event_sink *sink, bool all);
-void classify__forget(struct profile *profile); /* a new epoch */
+void classify__forget(struct profile *profile); /* a new epoch; the arrays stay */
+void classify__free(struct profile *profile);
 
 /* sample.c */
 int sample__place(struct profile *profile, struct thread *thread, const struct record_sample *sample,

@@ -23,7 +23,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	if (!profile->options.stacks_max)
 		profile->options.stacks_max = options->places ? 200000 : 12000;
 	if (!profile->options.bytes_max)
-		profile->options.bytes_max = 4u << 20;
+		profile->options.bytes_max = 3u << 20;
 	if (!profile->options.ended_max)
 		profile->options.ended_max = 2048;
 	if (!profile->options.pending_max)
@@ -57,7 +57,7 @@ struct profile *profile__free(struct profile *profile)
 	free(profile->stack);
 	tasks__free(&profile->tasks);
 	tables__free(&profile->tables);
-	classify__forget(profile);
+	classify__free(profile);
 	sites__forget(&profile->sites);
 	codes__free(profile->codes);
 	free(profile);

@@ -7,7 +7,7 @@
 bool profile__full(const struct profile *profile)
 {
 	return profile->tables.n_stacks >= profile->options.stacks_max ||
-	       tables__bytes(&profile->tables) >= profile->options.bytes_max ||
+	       tables__used(&profile->tables) >= profile->options.bytes_max ||
 	       profile->tasks.n_ended >= profile->options.ended_max;
 }
 

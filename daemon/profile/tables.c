@@ -27,15 +27,39 @@ void tables__free(struct tables *tables)
 
 void tables__clear(struct tables *tables)
 {
-	tables__free(tables);
+	const struct tables old = *tables;
+
+	arena__free(&tables->strings);
 	*tables = (struct tables){
-		.codes = tables->codes,
-		.places = tables->places,
-		.seed = tables->seed,
-		.losses = tables->losses,
-		.tick = tables->tick,
-		.replaced = tables->replaced,
+		.codes = old.codes,
+		.places = old.places,
+		.seed = old.seed,
+		.losses = old.losses,
+		.tick = old.tick,
+		.replaced = old.replaced,
+		.functions = old.functions, .functions_capacity = old.functions_capacity, .by_key = old.by_key,
+		.natives = old.natives, .natives_capacity = old.natives_capacity,
+		.pendings = old.pendings, .pendings_capacity = old.pendings_capacity, .by_pending = old.by_pending,
+		.frames = old.frames, .frame_states = old.frame_states, .frames_capacity = old.frames_capacity,
+		.by_frame = old.by_frame,
+		.stacks = old.stacks, .stacks_capacity = old.stacks_capacity, .by_stack = old.by_stack,
 	};
+	slots__clear(&tables->by_key);
+	slots__clear(&tables->by_pending);
+	slots__clear(&tables->by_frame);
+	slots__clear(&tables->by_stack);
+}
+
+/* What a row has in an index, which is between three eighths and three quarters full. */
+#define SLOT_BYTES 8u
+
+uint64_t tables__used(const struct tables *tables)
+{
+	return (uint64_t)tables->n_functions * (sizeof(*tables->functions) + SLOT_BYTES) +
+	       (uint64_t)tables->n_frames * (sizeof(*tables->frames) + 1 + SLOT_BYTES) +
+	       (uint64_t)tables->n_stacks * (sizeof(*tables->stacks) + SLOT_BYTES) +
+	       (uint64_t)tables->n_natives * sizeof(*tables->natives) +
+	       (uint64_t)tables->n_pendings * (sizeof(*tables->pendings) + SLOT_BYTES) + tables->strings.bytes;
 }
 
 uint64_t tables__bytes(const struct tables *tables)

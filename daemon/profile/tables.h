@@ -107,9 +107,10 @@ struct tables {
 
 int tables__init(struct tables *tables, struct codes *codes, struct places *places, uint64_t *losses);
 void tables__free(struct tables *tables);
-/* A new epoch; the memory is given back. */
+/* A new epoch. The arrays stay: what grew again in each epoch would leave holes in the heap. */
 void tables__clear(struct tables *tables);
-uint64_t tables__bytes(const struct tables *tables);
+uint64_t tables__used(const struct tables *tables);  /* bytes of the rows that are there */
+uint64_t tables__bytes(const struct tables *tables); /* of memory */
 
 /* The frame of a code object at an offset; counts what it lacks. *ret_clean: it
  * lacks nothing and may be remembered. */

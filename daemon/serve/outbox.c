@@ -38,11 +38,14 @@ int chunk__take(struct buf *lines, unsigned events, struct chunk **ret)
 
 int chunk__new(const char *data, size_t len, unsigned events, struct chunk **ret)
 {
-	struct buf copy = {};
-	int err = buf__append(&copy, data, len);
+	struct buf copy = {.data = malloc(len ? len : 1), .len = len, .capacity = len};
+	int err;
 
-	if (!err)
-		err = chunk__take(&copy, events, ret);
+	if (!copy.data)
+		return -ENOMEM;
+	if (len)
+		memcpy(copy.data, data, len);
+	err = chunk__take(&copy, events, ret);
 	buf__free(&copy);
 	return err;
 }
