@@ -1,7 +1,8 @@
 """Compiles a small function with Numba, again and again; a part of that takes longer by the share that is the first argument: the
 making of machine code, or the pass of Numba's own pipeline that the fourth argument names, whose own CPU time and that of all
 compiles since "ready" are printed at the end, in seconds. The second argument: for how many seconds of CPU time; the third: so
-many times at most. (A compile is not the same work as one long before it: Numba keeps all the modules it made, and looks through
+many times at most. What is added is work of a measured length, not a look at the thread's clock again and again: a system call
+that reads it is where the kernel lets others run, if there are any, and what a switch costs would be added, too. (A compile is not the same work as one long before it: Numba keeps all the modules it made, and looks through
 them.)"""
 import sys
 import time
@@ -11,20 +12,29 @@ import llvmlite.binding.executionengine as engine
 slower, seconds, passes = float(sys.argv[1]), float(sys.argv[2]), [0.0]
 
 
+def work(rounds):
+    while rounds > 0:
+        rounds -= 1
+
+
+def rounds_a_second():
+    begin = time.thread_time()
+    work(1000000)
+    return 1000000 / (time.thread_time() - begin)
+
+
 def slowed(method):
     def run(self, *args):
         begin = time.thread_time()
         ret = method(self, *args)
-        end = time.thread_time()
-        until = end + (end - begin) * slower
-        while end < until:
-            end = time.thread_time()
-        passes[0] += end - begin
+        work((time.thread_time() - begin) * slower * speed)
+        passes[0] += time.thread_time() - begin
         return ret
 
     return run
 
 
+speed = rounds_a_second()
 name = sys.argv[4] if sys.argv[4:] else "Finalize object"
 if (slower or sys.argv[4:]) and name == "Finalize object":
     engine.ExecutionEngine.finalize_object = slowed(engine.ExecutionEngine.finalize_object)
