@@ -279,6 +279,8 @@ struct process *life__add_process(struct profile *profile, uint32_t tgid, uint64
 				  uint64_t time);
 struct thread *life__thread(struct profile *profile, struct process *process,
 			    const struct record_header *header);
+/* It was there at that time, perhaps after its end was told: threads wait for others on their way out. */
+void life__lasts(struct thread *thread, uint64_t time);
 void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time);
 void life__end_process(struct profile *profile, struct process *process, uint64_t time);
 void life__process_settled(struct profile *profile, struct process *process);

@@ -19,6 +19,13 @@ static void take_comm(struct process *process, struct thread *thread, const char
 	}
 }
 
+void life__lasts(struct thread *thread, uint64_t time)
+{
+	thread->last = time;
+	if (thread->ending && thread->end_time < time)
+		thread->end_time = time;
+}
+
 void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time)
 {
 	if (thread->ending)

@@ -125,9 +125,7 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 		return err;
 	item.row.time = header->time > thread->last ? header->time : thread->last;
 	item.row.wall = item.row.time - thread->last;
-	thread->last = item.row.time;
-	if (thread->ending && thread->end_time < thread->last)
-		thread->end_time = thread->last;
+	life__lasts(thread, item.row.time);
 	thread->samples++;
 	cpu__seen(profile, thread, sample->cpu_time, thread->last);
 	if (profile->wall)

@@ -291,7 +291,7 @@ static int put(struct profile *profile, struct thread *thread, struct wait_place
 		err = unfinished__read(profile, place->sample, &item);
 	if (err)
 		return err;
-	thread->last += ns;
+	life__lasts(thread, thread->last + ns);
 	item.row.time = thread->last;
 	item.row.wall = ns;
 	err = profile__push(profile, &item, &number);

@@ -107,7 +107,7 @@ int session_units__sample(struct session *session, const struct record_sample *s
 	if (units__count(session->units->units) >= UNITS_EPOCH_MAX)
 		profile__end_epoch(session->profile);
 	if (!record__part(sample, PART_VALUES))
-		return 0;
+		return units__sample(session->units->units, sample, NULL, NULL);
 	tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
 	if (!tracee || !tracee->image.runtime)
 		return 0;

@@ -31,6 +31,7 @@ struct value {
 	uint32_t name, signature, file, line; /* texts */
 	uint32_t object;       /* what it is named by; 0: not known */
 	bool named;            /* else it is tried again with later samples */
+	uint8_t asked;         /* a bit for each word that was looked at for this, or would have been if it were set */
 	uint16_t rest;         /* samples until it is tried again */
 	uint16_t pause;        /* the last rest, from its first sample on */
 };
@@ -81,6 +82,7 @@ struct reading {
 	uint32_t tid, n;
 	uint64_t process_start, time;
 	struct seen_frame frames[VALUES_FRAMES_MAX];
+	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS]; /* of these frames */
 	struct seen_frame *shared; /* these, with a hold on them; NULL: none */
 	struct waiting away;     /* the newest that was told of no event; frames NULL: none */
 	uint64_t had[HAD_MAX], now[HAD_MAX]; /* code of phases that there are once: since one began again, and in the last record */

@@ -65,10 +65,15 @@ static int read_symbol(const struct values *values, const struct part_object *ob
 	return err;
 }
 
+static uint8_t ask(uint8_t word)
+{
+	return word < FRAME_VALUES_WORDS ? (uint8_t)(1u << word) : 0;
+}
+
 /* The first choice that gives something; the word that it begins with is where the rule's marks say, `own`: what the frame's
- * own name gives. */
+ * own name gives. `asked`: a bit for each word that it, or one before it, begins with. */
 static bool read_choice(struct units *units, struct values *values, const struct part_object *object, const struct choices *choices,
-			const uint8_t *words, const uint32_t *own, const struct frame_values *frame, struct buf *out)
+			const uint8_t *words, const uint32_t *own, const struct frame_values *frame, struct buf *out, uint8_t *asked)
 {
 	uint32_t i = 0;
 
@@ -77,6 +82,7 @@ static bool read_choice(struct units *units, struct values *values, const struct
 		const struct source *source = &choices->sources[i];
 		bool told = source->kind == SOURCE_TEXT && !buf__puts(out, source->text);
 
+		*asked |= ask(words[i]);
 		if (source->symbol)
 			told = words[i] < FRAME_VALUES_WORDS && !read_symbol(values, object, frame->words[words[i]], source, out);
 		else if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
@@ -113,7 +119,8 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	char name[RULES_WORD_MAX];
 	uint32_t i;
 
-	ret->named = read_choice(units, &values, object, &rule->name, marked->words, marked->own, frame, out);
+	ret->asked = 0;
+	ret->named = read_choice(units, &values, object, &rule->name, marked->words, marked->own, frame, out, &ret->asked);
 	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT) {
 		memcpy(name, out->data, out->len);
 		name[out->len] = '\0';
@@ -122,13 +129,15 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	} else if (ret->named) {
 		ret->name = texts__keep(&units->texts, out->data, out->len);
 	}
-	if (read_choice(units, &values, object, &rule->signature, marked->words + RULES_CHOICES_MAX, marked->own + RULES_CHOICES_MAX, frame, out))
+	if (read_choice(units, &values, object, &rule->signature, marked->words + RULES_CHOICES_MAX, marked->own + RULES_CHOICES_MAX, frame, out,
+			&ret->asked))
 		ret->signature = texts__keep(&units->texts, out->data, out->len);
 	else if (rule->signature.n && rule->kind == RULE_UNIT)
 		ret->named = false;
 	for (i = 0; i < rule->defined.n; i++) {
 		uint8_t word = marked->words[2 * RULES_CHOICES_MAX + i];
 
+		ret->asked |= ask(word);
 		buf__clear(out);
 		if (word < FRAME_VALUES_WORDS &&
 		    !values__defined(&values, frame->words[word], &rule->defined.sources[i], out, &ret->line)) {
@@ -205,14 +214,29 @@ static uint8_t unset_words(const struct marked *marked, const struct frame_value
 	return unset;
 }
 
-/* The same call in the sample before: it was read then, and the frame has held the objects since. */
-static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame)
+/* The same words, but for some that the call had not come to yet, which no name was asked of. */
+static bool goes_on_with(const uint64_t *before, uint8_t asked, const struct frame_values *now)
+{
+	uint32_t i;
+
+	for (i = 0; i < FRAME_VALUES_WORDS; i++)
+		if (before[i] != now->words[i] && ((before[i] & ~7ull) || asked >> i & 1))
+			return false;
+	return true;
+}
+
+/* The same call in the sample before: it was read then, and the frame has held the objects since. What had a name then keeps it
+ * as further variables are set: once more it may be read too late. */
+static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame,
+					    const struct frame_values *values, const struct marked *marked)
 {
 	uint32_t i;
 
 	for (i = 0; i < reading->n; i++)
 		if (reading->frames[i].address == frame->address && reading->frames[i].key == frame->key &&
-		    reading->frames[i].words == frame->words)
+		    (reading->frames[i].words == frame->words ||
+		     (reading->frames[i].value.named && !marked->object &&
+		      goes_on_with(reading->words[i], reading->frames[i].value.asked, values))))
 			return &reading->frames[i];
 	return NULL;
 }
@@ -361,13 +385,19 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	const struct part_object *object = (const void *)record__part(sample, PART_OBJECT);
 	struct frame_values values[VALUES_FRAMES_MAX];
 	struct seen_frame frames[VALUES_FRAMES_MAX];
+	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS];
 	struct reading *reading;
 	struct waiting *waiting;
 	uint32_t i, n_values, n = 0;
 	bool again;
 
-	if (!part || !python || part->part.size < sizeof(*part))
+	if (!part || !python || part->part.size < sizeof(*part)) {
+		/* The frames are gone: another call may lie where they lay, and so may all that it holds. */
+		reading = python && !python->part.loss ? find_reading(units, sample->header.task.tid) : NULL;
+		if (reading)
+			reading->n = 0;
 		return 0;
+	}
 	if (object && (object->part.size < offsetof(struct part_object, bytes) || object->part.size > sizeof(*object)))
 		object = NULL;
 	n_values = take_part(part, values);
@@ -390,6 +420,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		if (!marked)
 			continue;
 		memset(to, 0, sizeof(*to)); /* they are compared as bytes */
+		memcpy(words[n], values[i].words, sizeof(words[n]));
 		to->key = marked->key;
 		to->rule = marked->rule;
 		to->outside = python->n - 1 - values[i].frame;
@@ -403,7 +434,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		unset = unset_words(marked, &values[i]);
 		to->unset = unset & ~marked->arguments;
 		to->deleted = unset & marked->arguments;
-		before = again && rules__get(units->rules, marked->rule)->kind == RULE_UNIT ? NULL : seen_before(reading, to);
+		before = again && rules__get(units->rules, marked->rule)->kind == RULE_UNIT ? NULL : seen_before(reading, to, &values[i], marked);
 		if (before)
 			to->value = before->value;
 		if (memory && to_be_read(&to->value)) {
@@ -416,6 +447,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 		reading->shared = frames__new(frames, n);
 	}
 	memcpy(reading->frames, frames, n * sizeof(*frames));
+	memcpy(reading->words, words, n * sizeof(*words));
 	reading->n = n;
 	waiting = reading->shared ? wait_for(units, reading->shared) : NULL;
 	if (!waiting)

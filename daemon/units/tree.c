@@ -273,7 +273,8 @@ static int learn(struct units *units, struct open_unit *open, const struct mark 
 	open->address = mark->seen->address;
 	open->words = mark->seen->words;
 	open->unset = mark->seen->unset;
-	if ((!open->value.named || open->doubted) && mark->seen->value.named && mark->seen->value.read >= open->since) {
+	if ((!open->value.named || open->doubted) && mark->seen->value.read >= open->since &&
+	    (mark->seen->value.named || (mark->seen->value.name && !open->value.name))) {
 		open->value = mark->seen->value;
 		put_value(units, &open->value, &open->row);
 		open->late = true;

@@ -38,7 +38,7 @@ struct event_sink *units__sink(struct units *units);
 /* A checked code record. True: the sampler should give its locals. */
 bool units__code(struct units *units, const struct record_code *code, struct value_mark *ret);
 /* A checked sample record, of a tick or of a thread that leaves its CPU, before it is made an event; `memory` NULL: values
- * cannot be read now. */
+ * cannot be read now; `layout` may be NULL for one that has none. */
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
 		  const struct py_layout *layout);
 /* Ids told in this epoch. A late joiner gets a row for each (8 MiB may wait for a client), and its tables are as long. */

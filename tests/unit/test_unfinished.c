@@ -258,6 +258,21 @@ static void at_a_switch(void **state)
 	assert_string_equal(book->losses, "native_pending=1 ");
 }
 
+/* A thread waits for others on its way out, after its end was told. */
+static void waits_after_its_end(void **state)
+{
+	struct record_event gone = {.header = {.size = sizeof(gone), .kind = RECORD_EXIT, .time = T0 + 5 * MS, .task = task}};
+
+	made_up.ready = true;
+	leaves(1, LOSS_NONE);
+	assert_int_equal(profile__exit(profile, &gone), 0);
+	waited(8, 4);
+	end(200);
+	assert_int_equal(book->n_times, 1);
+	assert_int_equal(book->times[0].wall + book->times[0].tail_wall, book->times[0].end - book->times[0].begin);
+	assert_true(book->times[0].wall + book->times[0].tail_wall < 100 * MS);
+}
+
 /* One that stays cut counts once. */
 static void cut_at_a_switch(void **state)
 {
@@ -376,6 +391,7 @@ int main(void)
 		TEST(the_end_does_not_wait), TEST(bounded_room), TEST(an_epoch_ends),
 		TEST(counted_as_it_goes_out), TEST(waits_for_the_eval_loop),
 		cmocka_unit_test_setup_teardown(at_a_switch, set_up_wall, tear_down),
+		cmocka_unit_test_setup_teardown(waits_after_its_end, set_up_wall, tear_down),
 		cmocka_unit_test_setup_teardown(cut_at_a_switch, set_up_wall, tear_down),
 	};
 

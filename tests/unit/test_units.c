@@ -536,9 +536,48 @@ static void waits_have_values(void **state)
 	rules__free(s.rules);
 }
 
+static unsigned n_reads;
 static int read_nothing(struct host_reader *self, void *to, size_t size, uint64_t address)
 {
+	n_reads++;
 	return -EFAULT;
+}
+
+static void record_without_values(struct state *s, uint16_t loss)
+{
+	struct record_task task = rec_task(7, 7, 0, 1, "t");
+	const struct py_frame frames[] = {{.code = KEY + 1}};
+	static struct rec rec;
+
+	rec_sample(&rec, s->now += 10, &task, 0);
+	rec_frames(&rec, loss, frames, 1);
+	assert_int_equal(units__sample(s->units, (void *)rec.data, memory, NULL), 0);
+}
+
+/* What a frame's words point to is read once, as long as each record of the thread has the frame. */
+static void read_again_after_a_stack_without_it(void **state)
+{
+	static const char text[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\nname func.__name__ | \"f\"\n";
+	struct host_reader reader = {.read = read_nothing};
+	struct state s = {};
+	unsigned once;
+
+	set_up_values(&s, text, 0);
+	memory = &reader;
+	n_reads = 0;
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	once = n_reads;
+	assert_true(once);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	record_without_values(&s, LOSS_FRAME_READ); /* cut: the frame may be in what it lacks */
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	assert_int_equal(n_reads, once);
+	record_without_values(&s, 0);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	assert_int_equal(n_reads, 2 * once);
+	memory = NULL;
+	units__free(s.units);
+	rules__free(s.rules);
 }
 
 /* A name that comes after the unit's row is told when it comes, to late joiners as well, and with its end. */
@@ -606,7 +645,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
 		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
-		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values), cmocka_unit_test(named_late),
+		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values),
+		cmocka_unit_test(read_again_after_a_stack_without_it), cmocka_unit_test(named_late),
 		cmocka_unit_test(own_name_behind_a_value), cmocka_unit_test(passes_by_values),
 	};
 
