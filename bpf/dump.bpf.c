@@ -241,7 +241,7 @@ static __always_inline int walk_python(struct bpf_perf_event_data *ctx, struct t
 	walk->hint = 0;
 	walk->hint_until = 0;
 	walk->repairs = !slot->in_kernel;
-	py_walk(walk, image, &slot->python);
+	py_walk(walk, image, &slot->python, NULL);
 	if (walk->repairs && walk->loss && walk->n < 2) {
 		__u32 i;
 

@@ -22,10 +22,10 @@ struct {
 
 #define NATIVE_PASTS 8u /* threads that a CPU remembers, by tid */
 struct native_scratch {
-	struct unwind_fast unwind;
 	struct native_key key; /* of the process that ticked last */
 	__u64 until;           /* CLOCK_MONOTONIC ns */
 	struct unwind_process process;
+	struct unwind_fast unwind;
 	struct unwind_past pasts[NATIVE_PASTS];
 };
 #define NATIVE_NS (1ull << 24) /* 17 ms: how long a list may be used after the engine replaced it */
@@ -139,32 +139,58 @@ static __always_inline void native_process(struct native_scratch *own, const str
 	own->process.salt = process ? process->salt : 0;
 }
 
-/* Writes the part at record + size; the record's size with it. `off`: of a thread that leaves its CPU, and there is no ctx. */
-static __always_inline __u32 native_part(struct bpf_perf_event_data *ctx, struct task_struct *task,
-					 const struct image_key *image, struct record_sample *record,
-					 __u8 *base, __u32 size, struct sampler_counts *counts, int off)
+/* Looked up anew by each who needs it, which is cheap: 6.1 has no room left on the stack of on_switch. */
+static __always_inline struct native_scratch *native_own(void)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), frames;
-	struct native_scratch *own = bpf_map_lookup_elem(&natives, &cpu);
-	struct unwind_past *past;
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&natives, &cpu);
+}
+
+/* What was read of the thread's C stack, or NULL. */
+static __always_inline const struct host_window *native_stack(void)
+{
+	struct native_scratch *own = native == NATIVE_FULL ? native_own() : NULL;
+
+	return own ? &own->unwind.state.window : NULL;
+}
+
+/* Before the Python walk, which finds on the stack what it needs, too. `off`: of a thread that leaves its CPU, and there is no ctx. */
+static __always_inline void native_begin(struct bpf_perf_event_data *ctx, struct task_struct *task, const struct image_key *image,
+					 const struct record_sample *record, int off)
+{
+	struct native_scratch *own = native_own();
+
+	if (!own)
+		return;
+	native_registers(&own->unwind.state, ctx, task, off || record->flags & SAMPLE_IN_KERNEL);
+	if (native == NATIVE_LEAF)
+		return;
+	native_process(own, image, record->header.task.tgid, record->header.time);
+	unwind_fast_begin(&own->unwind, &own->pasts[record->header.task.tid & (NATIVE_PASTS - 1)], own->process.list,
+			  own->process.salt);
+	unwind_touch(&own->unwind.state, own->unwind.state.regs[UNWIND_PC]);
+	unwind_fast_read(&own->unwind);
+}
+
+/* Writes the part at record + size; the record's size with it. */
+static __always_inline __u32 native_part(struct record_sample *record, __u8 *base, __u32 size, struct sampler_counts *counts)
+{
+	struct native_scratch *own = native_own();
 	struct native_out *out;
-	__u32 loss = 0;
+	__u32 loss = 0, frames;
 
 	host_barrier(size);
 	if (!own || size > sizeof(struct py_out))
 		return size;
 	out = (struct native_out *)(base + size);
-	native_registers(&own->unwind.state, ctx, task, off || record->flags & SAMPLE_IN_KERNEL);
 	if (native == NATIVE_LEAF) {
 		out->pcs.pc[0] = own->unwind.state.regs[UNWIND_PC] | NATIVE_EXACT;
 		out->n = 1;
 		out->flags = 0;
 		out->part.loss = 0;
 	} else {
-		native_process(own, image, record->header.task.tgid, record->header.time);
-		past = &own->pasts[record->header.task.tid & (NATIVE_PASTS - 1)];
-		unwind_fast_begin(&own->unwind, past, own->process.list, own->process.salt);
-		native_walk(&own->unwind, past, out);
+		native_walk(&own->unwind, &own->pasts[record->header.task.tid & (NATIVE_PASTS - 1)], out);
 		/* No list: nobody looked at this process yet. */
 		if (!own->process.list)
 			out->part.loss = LOSS_NATIVE_PENDING;

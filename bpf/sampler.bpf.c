@@ -361,6 +361,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		record->header.task.tid = task->pid;
 	}
 	fill_task(&record->header.task, task, hint->process_start);
+	if (native)
+		native_begin(ctx, task, &key, record, !!off);
 	walk->n = 0;
 	walk->n_todo = 0;
 	walk->loss = 0;
@@ -379,7 +381,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		walk->hint_caller = hint->caller;
 		walk->hint_shim = hint->shim;
 		walk->repairs = !off;
-		py_walk(walk, image, out);
+		py_walk(walk, image, out, off ? NULL : native_stack());
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
 		if (walk->hint_until != hint->until) {
@@ -421,7 +423,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	size += sizeof(*record) + sizeof(*part);
 	fresh = walk->n_todo != 0;
 	if (native) {
-		size = native_part(ctx, task, &key, record, (__u8 *)out, size, c, !!off);
+		size = native_part(record, (__u8 *)out, size, c);
 		fresh |= record->parts > 2; /* a copied stack */
 	}
 	if (!off)

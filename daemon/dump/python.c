@@ -89,7 +89,7 @@ int dump_python__walk(struct dump_python *self, const struct dump_thread *thread
 	for (round = 0; round < ROUNDS; round++) {
 		walk->now += PY_PROOF_NS * 2;
 		walk->hint = walk->hint_until = 0;
-		py_walk(walk, &self->image, &self->out);
+		py_walk(walk, &self->image, &self->out, NULL);
 		if (!walk->n_todo)
 			break;
 		for (i = 0; i < walk->n_todo; i++)

@@ -8,6 +8,7 @@
  *   `address`; 0 or -errno. In BPF the target is the interrupted task, and the
  *   read never faults a page in (-EFAULT instead). In user space it calls the
  *   `struct host_reader` that is installed for this thread.
+ * host_touch(address): a load of 8 bytes that nobody waits for, of what is needed soon and is far away.
  * host_copy(dst, size, src): of the walker's own memory; in BPF one call, where a loop is verified round by round.
  * host_pool(n), host_block(pool, i): pool n of blocks of 4,096 bytes that user space filled (unwind.h),
  *   and a pointer to its block i; NULL when there is none. In BPF whoever includes a walker defines
@@ -17,6 +18,18 @@
  */
 #ifndef CPROFD_HOST_H
 #define CPROFD_HOST_H
+
+#include <linux/types.h>
+
+/* A piece of the target's memory, for who reads words of it. In BPF it lies as its addresses do, modulo 64: a copy between such places
+ * takes half the time. */
+#define HOST_WINDOW 16384u
+struct host_window {
+	__u64 at;   /* address of words[0] */
+	__u64 size; /* bytes; 0: empty */
+	__u64 _pad[6];
+	__u64 words[HOST_WINDOW / 8];
+};
 
 #if defined(__bpf__)
 
@@ -31,6 +44,11 @@ typedef void *host_pool_t;
 /* Keeps clang from dropping a bound that the verifier must see. */
 #define host_barrier(var) asm volatile("" : "+r"(var))
 #define HOST_NO_UNROLL _Pragma("clang loop unroll(disable)")
+#define host_touch(address) \
+	do { \
+		__u64 ignored_; \
+		asm volatile("%0 = *(u64 *)(%1 + 0)" : "=r"(ignored_) : "r"(address)); \
+	} while (0)
 
 #else /* user space */
 
@@ -39,11 +57,10 @@ typedef void *host_pool_t;
 #include <stdint.h>
 #include <string.h>
 
-#include <linux/types.h>
-
 #define HOST_INLINE static inline
 #define HOST_LOOP_FN static
 #define host_barrier(var) ((void)0)
+#define host_touch(address) ((void)(address))
 #define HOST_NO_UNROLL
 
 /* Reads `size` bytes at `address` of a target; 0 or -errno (short is -EFAULT). */

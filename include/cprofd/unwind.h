@@ -28,7 +28,7 @@
  *
  * Costs, and what they led to: cold cache lines are most of a walk. Plain code takes one line each
  * of the range, the index, the rows (about 16 a page) and the rules; all four are saved by the
- * cache of rules by pc, and the first by the ranges used most recently. The stack is read by the
+ * cache of rules, and the first by the ranges used most recently. The stack is read by the
  * window.
  *
  * A caller sets regs, known, exact and process, then calls unwind_step() until it is not UNWIND_UP.
@@ -109,7 +109,7 @@ struct unwind_process {
 
 /* Bytes of the stack that are read at once: a read costs 100 ns, and 1 KB of it 10 ns. At most a window,
  * where it is known how deep the stack is. */
-#define UNWIND_WINDOW 16384u
+#define UNWIND_WINDOW HOST_WINDOW
 #define UNWIND_READ 4096u
 #if defined(__bpf__)
 #define UNWIND_ALIGN 64u
@@ -118,8 +118,25 @@ struct unwind_process {
 #endif
 #define UNWIND_DEEP (1u << 20) /* what is farther away is another stack */
 #define UNWIND_RECENT 4u
-#define UNWIND_CACHE_BITS 13u
-#define UNWIND_CACHE (1u << UNWIND_CACHE_BITS)
+/* The cache of rules, by pc: a rule holds from its row to the next one, of most functions from their first instructions to their
+ * last. What a part of 512 bytes of code has of such intervals is in one set, which is a line of the CPU's cache. */
+#if defined(__bpf__)
+#define UNWIND_SETS_BITS 11u
+#else
+#define UNWIND_SETS_BITS 10u
+#endif
+#define UNWIND_SETS (1u << UNWIND_SETS_BITS)
+#define UNWIND_WAYS 5u
+#define UNWIND_PART_BITS 9u
+#define UNWIND_PART (1ull << UNWIND_PART_BITS)
+
+struct unwind_set {
+	__u64 from[UNWIND_WAYS]; /* the interval's first pc + process */
+	__u32 rule[UNWIND_WAYS]; /* its size - 1, and unwind_rule_pack() << UNWIND_PART_BITS; 0: empty */
+	__u32 turn;		 /* which is replaced next */
+};
+_Static_assert(sizeof(struct unwind_set) == 64, "unwind_set");
+_Static_assert(UNWIND_PACKED_BITS + UNWIND_PART_BITS <= 32, "unwind_set.rule");
 
 struct unwind_recent {
 	__u64 start;
@@ -138,24 +155,19 @@ struct unwind_state {
 	/* out */
 	__u64 fault;	    /* LOSS_PAGE_FAULT: the address that was not readable */
 	__u64 rule, second; /* the rule of the frame that was stepped from */
+	__u64 from, to;	    /* unwind_table_find(): that rule holds from `from` on, and before `to` */
 	__u32 why;	    /* LOSS_NATIVE_RULE: enum unwind_unsupported */
 	__u32 turn;	    /* its own, from here on */
 	__u64 base_at;	    /* where regs[UNWIND_BASE] was saved; 0: it is in its place */
 	__u64 word;	    /* read last */
-	__u64 window_at;    /* address of window[0] */
-	__u64 window_size;  /* bytes; 0: empty */
 	__u32 outside;	    /* unwind_usual() ended at the end of the window */
 	__u64 deep;	    /* the stack may be read up to here in larger pieces; 0: not known */
 	__u64 wall;	    /* a page that was not there, lately: no read runs into it */
 	__u64 recent_of;    /* the list and the process that `recent` is of */
-	/* At a place as its addresses are, by UNWIND_ALIGN: a copy between such takes half the time. */
-	__u64 window[UNWIND_WINDOW / 8] __attribute__((aligned(64)));
-	__u64 context[UNWIND_CONTEXT_WORDS];
 	struct unwind_recent recent[UNWIND_RECENT];
-	struct {
-		__u64 tag;  /* pc ^ process */
-		__u64 rule; /* 0: empty */
-	} cache[UNWIND_CACHE];
+	struct host_window window __attribute__((aligned(64))); /* begins as UNWIND_ALIGN says */
+	__u64 context[UNWIND_CONTEXT_WORDS];
+	struct unwind_set cache[UNWIND_SETS] __attribute__((aligned(64)));
 };
 
 /* What unwind_step() returns; all others are enum loss. */
@@ -167,8 +179,8 @@ HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 	s->list = list;
 	/* A changed list is another process for the caches; for the ranges used last one that grew is, too, as they may wait
 	 * for a table. */
-	s->process = (unwind_list_change(list) * 0x9e3779b97f4a7c15ull) ^ salt;
-	s->window_size = 0;
+	s->process = ((unwind_list_change(list) * 0x9e3779b97f4a7c15ull) ^ salt) & ~(UNWIND_PART - 1);
+	s->window.size = 0;
 	s->deep = 0;
 	s->base_at = 0;
 	s->fault = 0;
@@ -232,29 +244,26 @@ HOST_INLINE __u32 unwind_count_rows(const union unwind_block *block, __u32 at, _
 	return at + unwind_at_most(block->rows[at & (UNWIND_BLOCK_ROWS - 1)], key);
 }
 
-/* The rule of the last row that is <= offset, of n rows from `at` on; `rule` when there is none. */
-HOST_INLINE __u32 unwind_search_rows(const union unwind_block *block, __u32 at, __u32 n,
-				     __u32 offset, __u32 rule)
+/* Which of the n rows from `at` on is the first that is > offset; at + n when there is none. */
+HOST_INLINE __u32 unwind_search_rows(const union unwind_block *block, __u32 at, __u32 n, __u32 offset)
 {
-	__u32 key = offset << 16 | 0xffff, end;
+	__u32 key = offset << 16 | 0xffff;
 
 	if (n < 16)
-		end = unwind_count_rows(block, at, n, key, 4);
-	else if (n < 64)
-		end = unwind_count_rows(block, at, n, key, 6);
-	else
-		end = unwind_count_rows(block, at, n, key, 11);
-	return end == at ? rule : block->rows[(end - 1) & (UNWIND_BLOCK_ROWS - 1)] & 0xffff;
+		return unwind_count_rows(block, at, n, key, 4);
+	if (n < 64)
+		return unwind_count_rows(block, at, n, key, 6);
+	return unwind_count_rows(block, at, n, key, 11);
 }
 
-/* The rule for `pc`, which lies in the range s->recent[which], into s->rule and s->second. */
+/* The rule for `pc`, which lies in the range s->recent[which], into s->rule and s->second, and where it holds. */
 UNWIND_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc)
 {
 	const union unwind_block *block;
 	const struct unwind_range *range;
 	host_pool_t pool;
-	__u64 offset, entry;
-	__u32 at, rule;
+	__u64 offset, entry, page;
+	__u32 at, n, end, rule, row;
 
 	if (!s)
 		return LOSS_NATIVE_TABLE;
@@ -269,13 +278,24 @@ UNWIND_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc
 		return LOSS_NATIVE_TABLE;
 	entry = block->words[at & (UNWIND_BLOCK_WORDS - 1)];
 	rule = (__u32)(entry >> 48);
-	if ((__u16)(entry >> 32)) {
+	page = 1ull << (range->shift & 31);
+	offset &= page - 1;
+	s->from = pc - offset;
+	s->to = s->from + page;
+	n = (__u16)(entry >> 32);
+	if (n) {
 		at = range->rows * 2 + (__u32)entry;
 		block = host_block(pool, at / UNWIND_BLOCK_ROWS);
 		if (!block)
 			return LOSS_NATIVE_TABLE;
-		rule = unwind_search_rows(block, at, (__u16)(entry >> 32),
-					  (__u32)offset & ((1u << (range->shift & 31)) - 1), rule);
+		end = unwind_search_rows(block, at, n, (__u32)offset);
+		if (end != at + n)
+			s->to = s->from + (block->rows[end & (UNWIND_BLOCK_ROWS - 1)] >> 16);
+		if (end != at) {
+			row = block->rows[(end - 1) & (UNWIND_BLOCK_ROWS - 1)];
+			rule = row & 0xffff;
+			s->from += row >> 16;
+		}
 	}
 	at = range->rules + rule;
 	block = host_block(pool, at / UNWIND_BLOCK_WORDS);
@@ -336,17 +356,77 @@ UNWIND_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
 	return LOSS_NATIVE_MAPPING;
 }
 
-/* The rule for `pc` into s->rule: 0 or a loss. */
-HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
+/* Which set may have the rule of the pc that `word` (pc + process) is of: parts in a row are in sets in a row, for fewer pages. */
+HOST_INLINE __u32 unwind_set_of(__u64 word)
 {
-	__u64 tag = pc ^ s->process;
-	__u32 slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> (64 - UNWIND_CACHE_BITS)) & (UNWIND_CACHE - 1), which;
+	return (__u32)(word >> UNWIND_PART_BITS) & (UNWIND_SETS - 1);
+}
+
+/* A look at the cache for `pc` is not far. */
+HOST_INLINE void unwind_touch(const struct unwind_state *s, __u64 pc)
+{
+	host_touch(&s->cache[unwind_set_of(pc + s->process)]);
+}
+
+#define unwind_set_has(set, way, word) ((word) - (set)->from[way] <= ((set)->rule[way] & (UNWIND_PART - 1)))
+
+/* What unwind_rule_pack() made of the rule, or 0. An interval ends with its part of the code: another part's word is beyond. */
+HOST_INLINE __u32 unwind_set_find(const struct unwind_set *set, __u64 word)
+{
+	__u32 rule = 0;
+
+	if (unwind_set_has(set, 0, word))
+		rule = set->rule[0];
+	else if (unwind_set_has(set, 1, word))
+		rule = set->rule[1];
+	else if (unwind_set_has(set, 2, word))
+		rule = set->rule[2];
+	else if (unwind_set_has(set, 3, word))
+		rule = set->rule[3];
+	else if (unwind_set_has(set, 4, word))
+		rule = set->rule[4];
+	return rule >> UNWIND_PART_BITS;
+}
+
+/* The rule holds from `from` on for size - 1 more. */
+HOST_INLINE void unwind_set_add(struct unwind_set *set, __u64 from, __u32 more, __u64 rule)
+{
+	__u32 packed = unwind_rule_pack(rule), way = set->turn;
+
+	host_barrier(way);
+	if (!packed || way >= UNWIND_WAYS)
+		return;
+	set->from[way] = from;
+	set->rule[way] = packed << UNWIND_PART_BITS | more;
+	set->turn = way == UNWIND_WAYS - 1 ? 0 : way + 1;
+}
+
+/* s->rule, which holds for `pc` and from s->from to s->to, into the cache. */
+HOST_INLINE void unwind_keep(struct unwind_state *s, __u64 pc, const struct unwind_recent *recent)
+{
+	__u64 from = pc & ~(UNWIND_PART - 1), to = from + UNWIND_PART - 1, word = pc + s->process; /* `to`: the last one */
+
+	if (from < recent->start)
+		from = recent->start;
+	if (to > recent->start + recent->range.size - 1)
+		to = recent->start + recent->range.size - 1;
+	if (from < s->from)
+		from = s->from;
+	if (to > s->to - 1)
+		to = s->to - 1;
+	if (pc - from > to - from || to - from >= UNWIND_PART) /* a table that is wrong */
+		return;
+	unwind_set_add(&s->cache[unwind_set_of(word)], from + s->process, (__u32)(to - from), s->rule);
+}
+
+/* The rule for `pc`, which the cache has not, into s->rule and the cache: 0 or a loss. */
+UNWIND_APART int unwind_find_far(struct unwind_state *s, __u64 pc)
+{
+	__u32 which;
 	int loss;
 
-	if (s->cache[slot].tag == tag && s->cache[slot].rule) {
-		s->rule = s->cache[slot].rule;
-		return 0;
-	}
+	if (!s)
+		return LOSS_NATIVE_TABLE;
 	for (which = 0; which < UNWIND_RECENT; which++)
 		if (pc - s->recent[which].start < s->recent[which].range.size)
 			break;
@@ -364,11 +444,21 @@ HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
 	if (s->recent[which].range.flags & UNWIND_RANGE_BARE)
 		return LOSS_NATIVE_NO_RULE;
 	loss = unwind_table_find(s, which, pc);
-	if (!loss && unwind_rule_kind(s->rule) != UNWIND_KIND_LONG) {
-		s->cache[slot].tag = tag;
-		s->cache[slot].rule = s->rule;
-	}
+	if (!loss && unwind_rule_kind(s->rule) != UNWIND_KIND_LONG)
+		unwind_keep(s, pc, &s->recent[which]);
 	return loss;
+}
+
+/* The rule for `pc` into s->rule: 0 or a loss. */
+HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
+{
+	__u64 word = pc + s->process;
+	__u32 packed = unwind_set_find(&s->cache[unwind_set_of(word)], word);
+
+	if (!packed)
+		return unwind_find_far(s, pc);
+	s->rule = unwind_rule_unpack(packed);
+	return 0;
 }
 
 /* --- the stack --- */
@@ -397,37 +487,37 @@ UNWIND_APART int unwind_word_read(struct unwind_state *s, __u64 word)
 	host_barrier(size);
 	if (size > UNWIND_WINDOW)
 		size = UNWIND_WINDOW;
-	s->window_size = 0;
-	if (size < 8 || host_read(s->window, size, address)) {
+	s->window.size = 0;
+	if (size < 8 || host_read(s->window.words, size, address)) {
 		/* To the end of the page; what was recorded of a stack may end anywhere. */
 		size = 4096 - ((__u32)address & 4095);
 		s->wall = address + size;
 		host_barrier(size);
 		if (size > UNWIND_WINDOW)
 			size = UNWIND_WINDOW;
-		if (host_read(s->window, size, address)) {
+		if (host_read(s->window.words, size, address)) {
 			size = 8;
 			address = word;
-			if (host_read(s->window, 8, address)) {
+			if (host_read(s->window.words, 8, address)) {
 				s->fault = address;
 				return LOSS_PAGE_FAULT;
 			}
 		}
 	}
-	s->window_at = address;
-	s->window_size = size;
-	s->word = s->window[((word - address) / 8) & (UNWIND_WINDOW / 8 - 1)];
+	s->window.at = address;
+	s->window.size = size;
+	s->word = s->window.words[((word - address) / 8) & (UNWIND_WINDOW / 8 - 1)];
 	return 0;
 }
 
 /* A word of the stack: 0, or LOSS_PAGE_FAULT. */
 HOST_INLINE int unwind_word(struct unwind_state *s, __u64 address, __u64 *ret)
 {
-	__u64 at = address - s->window_at;
+	__u64 at = address - s->window.at;
 	int loss;
 
-	if (at < s->window_size && !(at & 7)) {
-		*ret = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
+	if (at < s->window.size && !(at & 7)) {
+		*ret = s->window.words[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
 		return 0;
 	}
 	loss = unwind_word_read(s, address);

@@ -14,7 +14,7 @@
  * A step that is not proven so has `link` UNWIND_UNPROVEN: from an interrupted frame (its rule knows
  * all registers and another address), by a rule that is not PLAIN, or where rbp is not known.
  *
- * A caller sets regs, known and exact of f->state, then calls unwind_fast_begin(), and unwind_round()
+ * A caller calls unwind_fast_begin(), sets regs, known and exact of f->state, may call unwind_fast_read(), and then unwind_round()
  * until it is not UNWIND_UP.
  */
 #ifndef CPROFD_UNWIND_PAST_H
@@ -43,17 +43,16 @@ struct unwind_frame_state {
 
 /* Of one thread, on one CPU. Zero-filled is a good beginning. */
 struct unwind_past {
+	__u64 pc[UNWIND_PAST];
+	struct unwind_frame_state frames[UNWIND_PAST];
 	__u64 process; /* unwind_state.process of all that is here */
 	__u32 n;       /* frames[UNWIND_PAST - n ..] are there */
 	__u32 _pad;
-	__u64 pc[UNWIND_PAST];
-	struct unwind_frame_state frames[UNWIND_PAST];
 };
 
 /* One for each CPU (BPF) or walk (user space). Zero-filled is a good beginning. */
 struct unwind_fast {
-	struct unwind_state state;
-	/* its own */
+	/* its own: beside the state's first lines */
 	__u64 scanned;   /* the window (its address) that low, top and stop are of */
 	__u64 stop;      /* unwind_usual() ends at this stack pointer */
 	__u32 low, top;  /* a walk at frames[low .. top - 1] may go on at top - 1 */
@@ -62,6 +61,7 @@ struct unwind_fast {
 	__u32 fresh_from; /* fresh[fresh_from + 1 ..] are there, by number of frame */
 	__u32 n;         /* unwind_meet()'s and unwind_remember()'s */
 	__u32 left;      /* where in `frames` the last meeting ended; 0: there was none */
+	struct unwind_state state;
 	__u64 fresh_pc[UNWIND_PAST];
 	struct unwind_frame_state fresh[UNWIND_PAST];
 };
@@ -79,6 +79,12 @@ HOST_INLINE void unwind_fast_begin(struct unwind_fast *f, struct unwind_past *pa
 	f->low = f->top = UNWIND_PAST;
 	f->fresh_from = 0;
 	f->left = 0;
+}
+
+/* The stack from the innermost frame on, so that this is a usual one. What cannot be read is told by who needs it. */
+HOST_INLINE void unwind_fast_read(struct unwind_fast *f)
+{
+	unwind_word_read(&f->state, f->state.regs[UNWIND_SP] & ~7ull);
 }
 
 /* Loops over what is remembered go by chunks: of a loop the verifier goes through each round, of host_loop() through one
@@ -102,7 +108,7 @@ HOST_LOOP_FN long unwind_scan_top_chunk(__u32 chunk, void *context)
 	struct unwind_past_context *c = context;
 	struct unwind_fast *f = c->f;
 	const struct unwind_past *past = c->past;
-	__u64 end = f->state.window_at + f->state.window_size;
+	__u64 end = f->state.window.at + f->state.window.size;
 	__u32 i = f->top, from = f->from, round, last = 0;
 
 	HOST_NO_UNROLL
@@ -124,7 +130,7 @@ HOST_LOOP_FN long unwind_scan_chunk(__u32 chunk, void *context)
 	const struct unwind_past *past = c->past;
 	const struct unwind_state *s = &f->state;
 	const struct unwind_frame_state *frame;
-	__u64 window_at = s->window_at, size = s->window_size, at, in, differ;
+	__u64 window_at = s->window.at, size = s->window.size, at, in, differ;
 	__u32 i = f->low, from = f->from, round, last = 1;
 
 	HOST_NO_UNROLL
@@ -136,8 +142,8 @@ HOST_LOOP_FN long unwind_scan_chunk(__u32 chunk, void *context)
 		in = at + (__s64)frame->link;
 		if (at >= size || in >= size)
 			goto end;
-		differ = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)] ^ past->pc[(i - 1) & (UNWIND_PAST - 1)];
-		differ |= s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] ^ frame->word;
+		differ = s->window.words[(at / 8) & (UNWIND_WINDOW / 8 - 1)] ^ past->pc[(i - 1) & (UNWIND_PAST - 1)];
+		differ |= s->window.words[(in / 8) & (UNWIND_WINDOW / 8 - 1)] ^ frame->word;
 		if (differ)
 			goto end;
 		i--;
@@ -156,11 +162,11 @@ UNWIND_APART int unwind_scan(struct unwind_fast *f, struct unwind_past *past)
 
 	if (!f || !past)
 		return 0;
-	f->scanned = f->state.window_at;
+	f->scanned = f->state.window.at;
 	f->stop = ~0ull;
 	f->top = UNWIND_PAST;
 	f->from = UNWIND_PAST - past->n;
-	if (past->frames[UNWIND_PAST - 1].sp > f->state.window_at + f->state.window_size)
+	if (past->frames[UNWIND_PAST - 1].sp > f->state.window.at + f->state.window.size)
 		host_loop(UNWIND_PAST / UNWIND_CHUNK + 1, unwind_scan_top_chunk, &c);
 	f->low = f->top;
 	host_loop(UNWIND_PAST / UNWIND_CHUNK + 1, unwind_scan_chunk, &c);
@@ -343,18 +349,18 @@ HOST_INLINE void unwind_fresh(struct unwind_frame_state *to, __u64 pc, __u64 sp,
 	to->base = (__u32)base;
 }
 
-/* Usual frames, some of them: they called, their rule is PLAIN and in the cache, and what it needs is in the window.
+/* Usual frames, some of them: their rule is PLAIN and in the cache, and what it needs is in the window.
  * Writes the program counters from pcs->pc[n] on, and returns the new n. It calls nothing, so that most of what it
  * works with stays in registers; any other frame is unwind_step()'s. */
-UNWIND_APART int unwind_usual(struct unwind_fast *f, struct unwind_pcs *pcs, __u32 n)
+UNWIND_APART int unwind_usual(struct unwind_fast *f, const struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
 {
 	struct unwind_frame_state *fresh;
 	struct unwind_state *s;
-	__u64 pc, sp, bp, base_at, tag, rule, cfa, at, in, mask, process, window_at, window_size, stop;
-	__u32 known, first = n, slot, round;
+	__u64 pc, sp, bp, base_at, word, cfa, at, in, mask, process, window_at, window_size, stop;
+	__u32 known, first = n, rule, round, exact, j;
 	__s64 saved, base;
 
-	if (!f || !pcs)
+	if (!f || !past || !pcs)
 		return 0;
 	s = &f->state;
 	pc = s->regs[UNWIND_PC];
@@ -363,43 +369,52 @@ UNWIND_APART int unwind_usual(struct unwind_fast *f, struct unwind_pcs *pcs, __u
 	known = s->known;
 	base_at = s->base_at;
 	process = s->process;
-	window_at = s->window_at;
-	window_size = s->window_size;
+	window_at = s->window.at;
+	window_size = s->window.size;
 	stop = f->stop;
 	s->outside = 0;
-	if (s->exact || !(known & UNWIND_BIT(UNWIND_BP)))
+	if (!(known & UNWIND_BIT(UNWIND_BP)))
 		return n;
+	exact = s->exact & 1;
 	HOST_NO_UNROLL
 	for (round = 0; round < UNWIND_ROUND; round++) {
 		host_barrier(n); /* else clang walks pcs by a pointer of which the verifier knows no bound */
-		tag = (pc - 1) ^ process;
-		slot = (__u32)((tag * 0x9e3779b97f4a7c15ull) >> (64 - UNWIND_CACHE_BITS)) & (UNWIND_CACHE - 1);
-		rule = s->cache[slot].rule;
-		if (s->cache[slot].tag != tag || n >= UNWIND_FRAMES || rule & UNWIND_UNUSUAL || sp >= stop)
+		if (sp >= stop) {
+			/* Most often a frame that called from elsewhere this time. The next one is looked at when the walk is there. */
+			j = f->low;
+			if (sp != past->frames[j & (UNWIND_PAST - 1)].sp || pc == past->pc[j & (UNWIND_PAST - 1)] || ++j >= f->top)
+				break;
+			f->low = j;
+			stop = past->frames[j & (UNWIND_PAST - 1)].sp;
+			f->stop = stop;
+		}
+		word = pc - 1 + exact + process;
+		rule = unwind_set_find(&s->cache[unwind_set_of(word)], word);
+		if (!rule || rule & UNWIND_PACKED_OTHER || n >= UNWIND_FRAMES)
 			break;
-		/* rsp or rbp, 7 or 6. Selected by masks: a branch would double the verifier's paths. */
-		if ((unwind_rule_register(rule) | 1) != UNWIND_SP)
-			break;
-		mask = (__u64)(unwind_rule_register(rule) & 1) - 1;
+		/* Selected by masks: a branch would double the verifier's paths. */
+		mask = -(__u64)unwind_packed_by_bp(rule);
 		host_barrier(mask);
-		cfa = ((bp & mask) | (sp & ~mask)) + unwind_rule_offset(rule);
+		cfa = ((bp & mask) | (sp & ~mask)) + unwind_packed_offset(rule);
 		at = cfa - 8 - window_at;
-		saved = unwind_rule_saved(rule);
+		saved = unwind_packed_saved(rule);
 		mask = unwind_mask(saved);
 		in = at + ((saved + 8) & mask);
-		base = unwind_rule_base(rule);
+		base = unwind_packed_base(rule);
 		if (at >= window_size || in >= window_size) {
 			s->outside = 1;
 			break;
 		}
-		if ((at | in) & 7 || cfa <= sp || base == UNWIND_BASE_LOST)
+		if ((at | in) & 7 || cfa <= sp || base == UNWIND_PACKED_LOST)
 			break;
-		bp = (s->window[(in / 8) & (UNWIND_WINDOW / 8 - 1)] & mask) | (bp & ~mask);
+		bp = (s->window.words[(in / 8) & (UNWIND_WINDOW / 8 - 1)] & mask) | (bp & ~mask);
 		mask = unwind_mask(base);
 		base_at = ((cfa - 8 * base) & mask) | (base_at & ~mask);
 		known |= UNWIND_BIT(UNWIND_BASE) & (__u32)mask;
-		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = pc & ~(1ull << 63); /* NATIVE_EXACT */
-		pc = s->window[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
+		host_barrier(n); /* or clang 14 drops the mask, as n was compared: another copy of it */
+		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = (pc & ~(1ull << 63)) | (__u64)exact << 63; /* NATIVE_EXACT */
+		exact = 0;
+		pc = s->window.words[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
 		sp = cfa;
 		fresh = &f->fresh[n & (UNWIND_PAST - 1)];
 		f->fresh_pc[n & (UNWIND_PAST - 1)] = pc;
@@ -407,6 +422,9 @@ UNWIND_APART int unwind_usual(struct unwind_fast *f, struct unwind_pcs *pcs, __u
 	}
 	if (n == first)
 		return n;
+	if (s->exact)
+		f->fresh[(first + 1) & (UNWIND_PAST - 1)].link = UNWIND_UNPROVEN;
+	s->exact = 0;
 	s->regs[UNWIND_PC] = pc;
 	s->regs[UNWIND_SP] = sp;
 	s->regs[UNWIND_BP] = bp;
@@ -424,9 +442,9 @@ HOST_INLINE int unwind_round(struct unwind_fast *f, struct unwind_past *past, st
 	__u32 first = *ret_n, n, proven;
 	int result;
 
-	if (s->window_at != f->scanned && s->window_size && past->n)
+	if (s->window.at != f->scanned && s->window.size && past->n)
 		unwind_scan(f, past);
-	n = (__u32)unwind_usual(f, pcs, first);
+	n = (__u32)unwind_usual(f, past, pcs, first);
 	*ret_n = n;
 	if (n >= UNWIND_FRAMES)
 		return LOSS_NATIVE_DEPTH;

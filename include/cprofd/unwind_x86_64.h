@@ -83,6 +83,53 @@ enum unwind_place {
 #define UNWIND_BASE_LOST 127u
 #define unwind_rule_saved(rule) ((__s64)(__s16)((rule) >> 32))
 
+/* A rule in 23 bits, for the cache of rules; 0: it has no such form, as few have.
+ *
+ *   bits  0-12  offset / 8          PLAIN
+ *        13-16  -saved / 8
+ *        17     the register: rbp, or rsp
+ *        18-21  as bits 57-63, but 15 for UNWIND_BASE_LOST
+ *
+ *        22     set: any other
+ *        19-21  kind
+ *        18     UNWIND_SIGNAL
+ *        14-17  register
+ *        10-13  saved
+ *         0-9   offset
+ */
+#define UNWIND_PACKED_BITS 23
+#define UNWIND_PACKED_OTHER (1u << 22)
+#define UNWIND_PACKED_LOST 15u
+#define unwind_packed_offset(packed) ((__u64)((packed) & 0x1fff) << 3)
+#define unwind_packed_saved(packed) (-(__s64)((packed) >> 10 & 0x78))
+#define unwind_packed_by_bp(packed) ((packed) >> 17 & 1)
+#define unwind_packed_base(packed) ((packed) >> 18 & 15)
+
+HOST_INLINE __u64 unwind_rule_unpack(__u32 packed)
+{
+	__u64 base = unwind_packed_base(packed);
+
+	if (packed & UNWIND_PACKED_OTHER)
+		return UNWIND_RULE(packed >> 19 & 7, packed >> 14, packed & 0x3ff, packed >> 10 & 15) |
+		       (packed & 1u << 18 ? UNWIND_SIGNAL : 0);
+	return UNWIND_RULE(UNWIND_KIND_PLAIN, UNWIND_SP - unwind_packed_by_bp(packed), unwind_packed_offset(packed),
+			   unwind_packed_saved(packed)) |
+	       (base == UNWIND_PACKED_LOST ? UNWIND_BASE_LOST : base) << 57;
+}
+
+HOST_INLINE __u32 unwind_rule_pack(__u64 rule)
+{
+	__u32 base = unwind_rule_base(rule), packed;
+
+	packed = ((__u32)rule >> 3 & 0x1fff) | ((__u32)-unwind_rule_saved(rule) >> 3 & 15) << 13 |
+		 (unwind_rule_register(rule) == UNWIND_BP) << 17 | (base == UNWIND_BASE_LOST ? UNWIND_PACKED_LOST : base & 15) << 18;
+	if (unwind_rule_unpack(packed) == rule)
+		return packed;
+	packed = UNWIND_PACKED_OTHER | (unwind_rule_kind(rule) & 7) << 19 | (rule & UNWIND_SIGNAL ? 1u << 18 : 0) |
+		 unwind_rule_register(rule) << 14 | ((__u32)unwind_rule_saved(rule) & 15) << 10 | ((__u32)rule & 0x3ff);
+	return unwind_rule_unpack(packed) == rule ? packed : 0;
+}
+
 /* What x86-64's struct sigcontext begins with (asm/sigcontext.h), as DWARF numbers: its words are
  * copied into the registers in one read. It lies in the ucontext at 40. */
 #define UNWIND_CONTEXT_OFFSET 40

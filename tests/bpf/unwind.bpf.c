@@ -51,7 +51,7 @@ static long forget(__u32 i, void *ctx)
 {
 	struct context *c = ctx;
 
-	c->state->cache[i & (UNWIND_CACHE - 1)].rule = 0;
+	__builtin_memset(&c->state->cache[i & (UNWIND_SETS - 1)], 0, sizeof(c->state->cache[i]));
 	return 0;
 }
 
@@ -70,7 +70,7 @@ int walk(void *ignored)
 	c.state->known = (1u << UNWIND_REGISTERS) - 1;
 	c.state->exact = 1;
 	if (c.walked->forget)
-		bpf_loop(UNWIND_CACHE, forget, &c, 0);
+		bpf_loop(UNWIND_SETS, forget, &c, 0);
 	unwind_begin(c.state, c.walked->list, c.walked->salt);
 	bpf_loop(DEPTH, step, &c, 0);
 	return 0;

@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Again, with what the walk before left: slots, the hint. */
 	for (i = 0; i < WALKS; i++) {
 		bytes.reads = 0;
-		py_walk(&walk, &image, &out);
+		py_walk(&walk, &image, &out, NULL);
 		check(&walk, &out, &bytes);
 		if (walk.loss && walk.n < 2) {
 			memcpy(walk.registers, head.registers, sizeof(walk.registers));

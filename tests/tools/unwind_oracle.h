@@ -256,7 +256,7 @@ static void make_up(struct comparison *c, uint64_t pc)
 	s->regs[UNWIND_PC] = pc;
 	s->known = (1u << UNWIND_REGISTERS) - 1;
 	s->exact = 1;
-	s->window_size = 0;
+	s->window.size = 0;
 	s->base_at = 0;
 }
 

@@ -101,7 +101,7 @@ static int walk_thread(const struct image *image, uint64_t fsbase)
 	walk.hint = 0;
 	walk.hint_until = 0;
 	for (round = 0; round < ROUNDS_MAX; round++) {
-		py_walk(&walk, image, &out);
+		py_walk(&walk, image, &out, NULL);
 		if (!walk.n_todo)
 			break;
 		for (i = 0; i < walk.n_todo; i++)

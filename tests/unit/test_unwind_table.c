@@ -349,13 +349,101 @@ static void like_libunwind(void **state)
 	free((void *)pools[0].blocks);
 }
 
+/* What the cache says of a pc is what the tables say. Each module's table holds twice, the second time for code that lies a little
+ * elsewhere, so that ranges meet anywhere within what is cached together. */
+static void cached_as_found(void **state)
+{
+	static struct unwind_state with, without;
+	struct unwind_placed places[2 * 256];
+	uint32_t n = 0, i, of_cache = 0;
+	uint64_t twice, pc = 0;
+
+	pools[0] = (struct host_pool){.blocks = aligned_alloc(4096, 64 * 4096), .n = 64};
+	pools[1] = (struct host_pool){.blocks = pool.blocks, .n = BLOCKS};
+	list = loaded__all(&loaded, &pool, 1, (void *)pools[0].blocks);
+	for (i = 0; i < loaded.n; i++) {
+		struct unwind_placed *first = &places[n++], *second = &places[n];
+
+		*first = *second = loaded.places[i];
+		if (first->range.size < 8192)
+			continue;
+		first->range.size = first->range.size / 2 | 1;
+		second->start += first->range.size;
+		second->range.origin += 0x77;
+		second->range.size -= first->range.size;
+		n++;
+	}
+	assert_int_equal(ranges__write((void *)pools[0].blocks, places, n), 0);
+	twice = UNWIND_LIST(0, n, 1);
+	host_pools_current = pools;
+	host_pools_n = 2;
+	srandom(3);
+	unwind_begin(&with, twice, 77);
+	unwind_begin(&without, twice, 77);
+	for (i = 0; i < 1000000; i++) {
+		const struct unwind_placed *place = &places[(uint32_t)random() % n];
+		struct unwind_set *set;
+		int expected, loss;
+
+		if (i % 16 == 0)
+			pc = place->start + (i % 32 ? place->range.size - 600 : (uint64_t)random() % place->range.size);
+		pc += (uint64_t)random() % 128;
+		if (i % 50000 == 0) { /* another process */
+			unwind_begin(&with, twice, i * 0x9e3779b97f4a7c15ull);
+			unwind_begin(&without, twice, i * 0x9e3779b97f4a7c15ull);
+		}
+		set = &without.cache[unwind_set_of(pc + without.process)];
+		memset(set, 0, sizeof(*set));
+		with.rule = without.rule = 0;
+		expected = unwind_find(&without, pc);
+		of_cache += unwind_set_find(&with.cache[unwind_set_of(pc + with.process)], pc + with.process) != 0;
+		loss = unwind_find(&with, pc);
+		assert_int_equal(loss, expected);
+		assert_int_equal(with.rule, without.rule);
+	}
+	assert_true(of_cache > 100000);
+	free((void *)pools[0].blocks);
+}
+
+/* All that a rule can be, in the cache's form or not at all. */
+static void packed(void **state)
+{
+	static const int64_t saved[] = {0, -8, -16, -56, -120, -128, -12, 8, 11, 15, 16};
+	static const int32_t offsets[] = {0, 8, 16, 24, 4096, 65528, 65536, 12, -8, 40, 1023, 1024, 1 << 20};
+	uint32_t kind, reg, base, s, o, signal, n = 0;
+
+	for (kind = 0; kind < UNWIND_KIND_COUNT; kind++)
+		for (reg = 0; reg < 16; reg++)
+			for (base = 0; base < 128; base++)
+				for (s = 0; s < sizeof(saved) / sizeof(*saved); s++)
+					for (o = 0; o < sizeof(offsets) / sizeof(*offsets); o++)
+						for (signal = 0; signal < 2; signal++) {
+							uint64_t rule = UNWIND_RULE(kind, reg, offsets[o], saved[s]) |
+									(signal ? UNWIND_SIGNAL : 0) | (uint64_t)base << 57;
+							uint32_t form = unwind_rule_pack(rule);
+
+							assert_true(form < 1u << UNWIND_PACKED_BITS);
+							assert_true(!form || unwind_rule_unpack(form) == rule);
+							n += form != 0;
+						}
+	assert_true(n > 500);
+	assert_true(unwind_rule_pack(UNWIND_RULE(UNWIND_KIND_PLAIN, UNWIND_SP, 48, -16) | 3ull << 57));
+	assert_true(unwind_rule_pack(UNWIND_RULE(UNWIND_KIND_PLAIN, UNWIND_BP, 16, -16) | (uint64_t)UNWIND_BASE_LOST << 57));
+	assert_true(unwind_rule_pack(UNWIND_RULE_NONE));
+	assert_true(unwind_rule_pack(UNWIND_RULE_END));
+	assert_true(unwind_rule_pack(UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_CODE_LATER)));
+	assert_true(unwind_rule_pack(UNWIND_RULE(UNWIND_KIND_PLT, UNWIND_SP, 8, 11)));
+	assert_true(unwind_rule_pack(UNWIND_RULE(UNWIND_KIND_CONTEXT, UNWIND_SP, 40, 0) | UNWIND_SIGNAL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kept_on_disk),	  cmocka_unit_test(damaged_on_disk),
 		cmocka_unit_test(forged),	  cmocka_unit_test(cut_short),
 		cmocka_unit_test(room),		  cmocka_unit_test(found_in_lists),
-		cmocka_unit_test(like_libunwind),
+		cmocka_unit_test(like_libunwind), cmocka_unit_test(cached_as_found),
+		cmocka_unit_test(packed),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

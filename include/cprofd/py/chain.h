@@ -181,7 +181,8 @@ HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
  * tstates[which], or from walk->frame on (PY_WALK_ON). */
 #define PY_WALK_FIRST (PY_TSTATES_MAX + 0u)
 #define PY_WALK_ON (PY_TSTATES_MAX + 1u)
-PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, struct py_out *out, __u32 which)
+PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, struct py_out *out, __u32 which,
+			   const struct host_window *stack)
 {
 	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
 	const struct py_tstate *t;
@@ -191,7 +192,7 @@ PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, stru
 	if (which != PY_WALK_ON)
 		walk->called = 0;
 	if (which == PY_WALK_FIRST) {
-		py_find_tstates(walk, image);
+		py_find_tstates(walk, image, stack);
 		if (!walk->n_tstates || walk->loss)
 			return 0;
 		which = walk->first;

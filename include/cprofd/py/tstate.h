@@ -15,8 +15,26 @@ HOST_INLINE int py_tstate_check(struct py_walk *walk, const struct image *image,
 	return py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase;
 }
 
+/* What the _PyCFrame at `front` runs, its caller's, and what that one runs, into walk->frame, caller and linked, out of what was read of
+ * the C stack: 0 if it is not there. */
+HOST_INLINE int py_cframe_there(struct py_walk *walk, const struct host_window *stack, __u64 front, __u32 in_frame)
+{
+	__u64 at;
+
+	at = front + in_frame - stack->at;
+	if (at & 7 || at >= stack->size || stack->size - at < 16)
+		return 0;
+	walk->frame = stack->words[(at / 8) & (HOST_WINDOW / 8 - 1)];
+	walk->caller = stack->words[(at / 8 + 1) & (HOST_WINDOW / 8 - 1)];
+	walk->linked = 0;
+	at = walk->caller + in_frame - stack->at;
+	if (walk->caller && !(at & 7) && at < stack->size && stack->size - at >= 8)
+		walk->linked = stack->words[(at / 8) & (HOST_WINDOW / 8 - 1)];
+	return 1;
+}
+
 /* Takes the thread state in raw. */
-HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, __u64 tstate)
+HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, const struct host_window *stack, __u64 tstate)
 {
 	const struct py_layout *l = &image->layout;
 	__u64 frame = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_frame);
@@ -26,7 +44,11 @@ HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, 
 
 	if (i >= PY_TSTATES_MAX)
 		return;
-	if (l->frames == PY_FRAMES_CFRAME && frame) {
+	if (l->frames == PY_FRAMES_CFRAME && frame && stack && py_cframe_there(walk, stack, front, l->cframe_current_frame)) {
+		frame = walk->frame;
+		caller = walk->caller;
+		linked = walk->linked;
+	} else if (l->frames == PY_FRAMES_CFRAME && frame) {
 		/* current_frame and previous; with those of the caller's, if it lies where it did and near. */
 		apart = walk->hint_cframe == front ? walk->hint_caller - front : 0;
 		host_barrier(apart);
@@ -41,10 +63,10 @@ HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, 
 		caller = *(const py_word64 *)(walk->cframes + 8);
 		if (apart && caller == front + apart)
 			linked = *(const py_word64 *)(walk->cframes + apart);
-		/* Only the root has no predecessor, and it runs nothing: what lies here was there before. */
-		if (frame && !caller)
-			walk->loss = LOSS_FRAME_HALF;
 	}
+	/* Only the root has no predecessor, and it runs nothing: what lies here was there before. */
+	if (l->frames == PY_FRAMES_CFRAME && frame && !caller)
+		walk->loss = LOSS_FRAME_HALF;
 	t = &walk->tstates[i];
 	t->address = tstate;
 	t->frame = frame;
@@ -72,7 +94,7 @@ HOST_LOOP_FN long py_search_thread(__u32 i, void *context)
 		return 1;
 	}
 	if (py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase)
-		py_tstate_add(walk, image, walk->candidate);
+		py_tstate_add(walk, image, NULL, walk->candidate);
 	walk->candidate = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_next);
 	return 0;
 }
@@ -147,14 +169,17 @@ PY_APART int py_search(struct py_walk *walk, const struct image *image)
 
 /* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
  * thread state found before. That there is one is looked at every PY_HINT_NS. */
-HOST_INLINE void py_find_tstates(struct py_walk *walk, const struct image *image)
+PY_APART int py_find_tstates(struct py_walk *walk, const struct image *image, const struct host_window *stack)
 {
+	if (!walk || !image)
+		return 0;
 	if (walk->hint && walk->hint_until > walk->now && py_tstate_check(walk, image, walk->hint)) {
-		py_tstate_add(walk, image, walk->hint);
+		py_tstate_add(walk, image, stack, walk->hint);
 		if (walk->tstates[0].frame)
-			return;
+			return 0;
 	}
 	py_search(walk, image);
+	return 0;
 }
 
 #endif
