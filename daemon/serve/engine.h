@@ -265,7 +265,9 @@ enum session_state {
 
 struct session {
 	struct watch timer, ring_watch;
-	bool rushes;                    /* the timer comes each RUSH_DRAIN_NS */
+	bool rushes;                    /* samples wait for tables: the timer comes sooner */
+	bool hurries;                   /* ... each RUSH_DRAIN_NS */
+	uint32_t copies;                /* of stacks, since the last beat */
 	bool urgent;                    /* what is held is handed on at once */
 	uint64_t hand_on_due;           /* monotonic ns: else then */
 	uint64_t looked;                /* when the ring was looked at last, monotonic ns */
