@@ -108,7 +108,8 @@ struct sites {
 	const struct callables *builtins; /* of an interpreter that was met; lives as long as the look-up */
 };
 
-#define KNOWN_PLACES 8192u /* a Numba compile meets some 4,000 */
+#define KNOWN_PLACES 16384u /* Numba's loop meets 8,000 in ten seconds */
+#define KNOWN_WAYS 4u	     /* places that share a hash, the one met last in front */
 
 /* Room for one sample; most of it is never touched. */
 struct stack {

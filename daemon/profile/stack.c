@@ -75,24 +75,39 @@ static uint32_t keep_outermost(struct stack *stack, const struct process *proces
 	return same;
 }
 
+static bool still_holds(const struct known_place *known, const struct process *process, const struct known_now *now,
+			uint64_t pc)
+{
+	return known->process == process && known->pc == pc &&
+	       known->changes == (known->steady ? now->steady : now->changes);
+}
+
+/* Puts what it finds in front. */
 static int find_place(struct profile *profile, const struct process *process,
 		      const struct record_header *header, const struct known_now *now, uint64_t pc,
 		      const struct known_place **ret)
 {
 	uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
-	struct known_place *known = &profile->stack->known[hash % KNOWN_PLACES];
-	int err;
+	struct known_place *known = &profile->stack->known[hash % (KNOWN_PLACES / KNOWN_WAYS) * KNOWN_WAYS], found;
+	uint32_t way;
+	int err = 0;
 
 	*ret = known;
-	if (known->process == process && known->pc == pc &&
-	    known->changes == (known->steady ? now->steady : now->changes))
+	if (still_holds(known, process, now, pc))
 		return 0;
-	known->process = NULL;
-	known->pc = pc;
-	err = ask(profile, header, pc, known);
-	known->changes = known->steady ? now->steady : now->changes;
-	if (!err)
-		known->process = process;
+	for (way = 1; way < KNOWN_WAYS && !still_holds(&known[way], process, now, pc); way++)
+		;
+	if (way < KNOWN_WAYS) {
+		found = known[way];
+	} else {
+		way--;
+		found = (struct known_place){.pc = pc};
+		err = ask(profile, header, pc, &found);
+		found.changes = found.steady ? now->steady : now->changes;
+		found.process = err ? NULL : process;
+	}
+	memmove(known + 1, known, way * sizeof(*known));
+	*known = found;
 	return err;
 }
 

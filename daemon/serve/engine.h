@@ -201,6 +201,7 @@ bool places__answered(struct native_places *places, const struct broker_message 
 bool places__reads(const struct native_places *places);
 /* Lines are. */
 bool places__waits(const struct native_places *places);
+void places__hurry(struct native_places *places); /* the end is near: what waits is read at once */
 
 /* --- native.c: native stacks; without them these do nothing --- */
 int native__open(struct session *session, int processes_fd);

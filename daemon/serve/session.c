@@ -229,6 +229,7 @@ static void linger(struct engine *engine, struct session *session, uint64_t now)
 	bool symbols = places__reads(session->places);
 
 	drain__run(engine, session, UINT64_MAX);
+	places__hurry(session->places);
 	places__tick(session->places);
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
