@@ -265,14 +265,15 @@ enum session_state {
 };
 
 struct session {
-	struct watch timer, ring_watch;
-	bool rushes;                    /* samples wait for tables: the timer comes sooner */
+	struct watch timer, ring_watch; /* timer: of a dump */
+	uint64_t beat_due;              /* monotonic ns; 0: never */
+	bool rushes;                    /* samples wait for tables: beats come sooner */
 	bool hurries;                   /* ... each RUSH_DRAIN_NS */
 	uint32_t copies;                /* of stacks, since the last beat */
 	bool urgent;                    /* what is held is handed on at once */
 	uint64_t hand_on_due;           /* monotonic ns: else then */
 	uint64_t looked;                /* when the ring was looked at last, monotonic ns */
-	bool soon;                      /* the timer comes sooner than its period */
+	bool soon;                      /* the next beat comes sooner than its period */
 	uint32_t beats;
 	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;
@@ -335,6 +336,8 @@ unsigned session__subscribers(const struct engine *engine, const struct session 
 void session__bury(struct engine *engine, struct session *session);
 /* The sampler woke: now, or when the last look is long enough ago. */
 void session__look_soon(struct engine *engine, struct session *session);
+/* Does what is due; *next falls to when there will be more. */
+void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
 /* Goes on after its root was identified: tells of all that is known, and resumes. */
 void session__identified(struct engine *engine, struct session *session);
 
