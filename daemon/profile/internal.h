@@ -63,6 +63,7 @@ struct step {
 	uint64_t key;              /* capture key, or a frame's id */
 	int32_t offset;
 	bool is_frame;             /* key is the id of a frame that is in the tables already */
+	bool clean, shown;         /* sample.c: it lacks nothing; it is one of `shown` */
 };
 
 /* What an address of native code was found to be. */
@@ -115,6 +116,8 @@ struct sites {
 struct stack {
 	struct step steps[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
 			  RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE]; /* at most a callee for each native frame */
+	uint32_t shown[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
+		       WEAVE_ITEMS_MORE]; /* sample.c: frames that are looked up in the tree, outermost first */
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
 	/* Native frames of the sample, which the next one is compared with: most of what is further
 	 * out is the same. */

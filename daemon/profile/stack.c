@@ -15,7 +15,7 @@ void stack__forget(struct stack *stack)
 
 static void put(struct stack *stack, uint64_t key, int32_t offset, bool is_frame)
 {
-	stack->steps[stack->n++] = (struct step){key, offset, is_frame};
+	stack->steps[stack->n++] = (struct step){.key = key, .offset = offset, .is_frame = is_frame};
 }
 
 static int put_note(struct profile *profile, enum note note)
@@ -82,13 +82,19 @@ static bool still_holds(const struct known_place *known, const struct process *p
 	       known->changes == (known->steady ? now->steady : now->changes);
 }
 
+static struct known_place *known_of(struct profile *profile, const struct process *process, uint64_t pc)
+{
+	uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
+
+	return &profile->stack->known[hash % (KNOWN_PLACES / KNOWN_WAYS) * KNOWN_WAYS];
+}
+
 /* Puts what it finds in front. */
 static int find_place(struct profile *profile, const struct process *process,
 		      const struct record_header *header, const struct known_now *now, uint64_t pc,
 		      const struct known_place **ret)
 {
-	uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
-	struct known_place *known = &profile->stack->known[hash % (KNOWN_PLACES / KNOWN_WAYS) * KNOWN_WAYS], found;
+	struct known_place *known = known_of(profile, process, pc), found;
 	uint32_t way;
 	int err = 0;
 
@@ -128,6 +134,8 @@ static int find_places(struct profile *profile, const struct process *process,
 				    : now.changes;
 	end = native->n - keep_outermost(stack, process, &now, native);
 	stack->process = NULL;
+	for (i = 0; i < end; i++)
+		__builtin_prefetch(known_of(profile, process, native->pc[i]));
 	for (i = 0; i < end; i++) {
 		err = find_place(profile, process, header, &now, native->pc[i], &known);
 		if (err)
