@@ -79,11 +79,7 @@ static int on_preview(struct collect_sink *self, const struct record_sample *sam
 
 	if (sample->flags & SAMPLE_ASLEEP)
 		return 0;
-	if (record__part(sample, PART_STACK)) {
-		session->copies++;
-		session->urgent = true;
-	}
-	session->urgent = session->urgent || native__near_jit(session, sample);
+	session->urgent = session->urgent || record__part(sample, PART_STACK) || native__near_jit(session, sample);
 	return session_units__sample(session, sample);
 }
 

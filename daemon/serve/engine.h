@@ -267,9 +267,7 @@ enum session_state {
 struct session {
 	struct watch timer, ring_watch; /* timer: of a dump */
 	uint64_t beat_due;              /* monotonic ns; 0: never */
-	bool rushes;                    /* samples wait for tables: beats come sooner */
-	bool hurries;                   /* ... each RUSH_DRAIN_NS */
-	uint32_t copies;                /* of stacks, since the last beat */
+	bool rushes;                    /* beats come each RUSH_DRAIN_NS */
 	bool urgent;                    /* what is held is handed on at once */
 	uint64_t hand_on_due;           /* monotonic ns: else then */
 	uint64_t looked;                /* when the ring was looked at last, monotonic ns */

@@ -24,7 +24,6 @@
 #define HOLD_JIT_NS 90000000ull /* where code of JITs is replaced: what it was is told by looks before and after */
 #define HOLD_BYTES (224u << 10)
 #define RUSH_NS 500000000ull /* a session begins so */
-#define RUSH_COPIES 4u	     /* of stacks since the last beat: so many are in a hurry */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
 #define LINES_LAST_NS 500000000ull
 #define SYMBOLS_LAST_NS 10000000000ull /* of a recording that is over before the names of its modules were read */
@@ -254,7 +253,7 @@ static void read_clocks(struct event_session *ret)
 
 static uint64_t period_of(const struct session *session)
 {
-	return !session->rushes ? SERVE_DRAIN_NS : session->hurries ? RUSH_DRAIN_NS : WAKE_NS;
+	return session->rushes ? RUSH_DRAIN_NS : SERVE_DRAIN_NS;
 }
 
 static void set_timer(struct session *session, uint64_t first)
@@ -270,22 +269,18 @@ static void look_after(struct session *session, uint64_t ns)
 	set_timer(session, ns);
 }
 
-/* Copies of stacks fill a ring in 20 ms: while samples have them, they are finished more often. A few wait for the
- * table of an object that a JIT has just made. */
+/* Copies of stacks fill a ring in 20 ms: while samples have them, they are finished more often. */
 static void rush(struct session *session, uint64_t now)
 {
-	bool rushes, hurries;
+	bool rushes;
 
 	if (!session->rush_until)
 		session->rush_until = now + RUSH_NS;
 	rushes = session->modules && session->request.native == REQUEST_NATIVE_FULL &&
 		 (now < session->rush_until || profile__unfinished(session->profile));
-	hurries = now < session->rush_until || session->copies >= RUSH_COPIES;
-	session->copies = 0;
-	if (rushes == session->rushes && hurries == session->hurries)
+	if (rushes == session->rushes)
 		return;
 	session->rushes = rushes;
-	session->hurries = hurries;
 	set_timer(session, period_of(session));
 }
 
@@ -320,7 +315,7 @@ static void beat(struct engine *engine, struct session *session)
 	places__tick(session->places);
 	gil__look(session, now);
 	drain__run(engine, session, now - SETTLE_NS);
-	if (session->rushes && session->hurries && ++session->beats % RUSH_BEATS)
+	if (session->rushes && ++session->beats % RUSH_BEATS)
 		return;
 	rush(session, now);
 	tracee__tell_ends(session, now - SETTLE_NS);
