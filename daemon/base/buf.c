@@ -26,7 +26,7 @@ int buf__reserve(struct buf *buf, size_t more)
 	return 0;
 }
 
-int buf__append(struct buf *buf, const void *data, size_t len)
+int buf__append_more(struct buf *buf, const void *data, size_t len)
 {
 	int err = buf__reserve(buf, len);
 
@@ -36,11 +36,6 @@ int buf__append(struct buf *buf, const void *data, size_t len)
 		memcpy(buf->data + buf->len, data, len);
 	buf->len += len;
 	return 0;
-}
-
-int buf__puts(struct buf *buf, const char *string)
-{
-	return buf__append(buf, string, strlen(string));
 }
 
 int buf__printf(struct buf *buf, const char *format, ...)

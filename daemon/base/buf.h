@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 struct buf {
 	char *data;
@@ -12,13 +13,28 @@ struct buf {
 	bool failed;
 };
 
-int buf__append(struct buf *buf, const void *data, size_t len);
-int buf__puts(struct buf *buf, const char *string);
+int buf__append_more(struct buf *buf, const void *data, size_t len); /* whether it has room or not */
 int buf__printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int buf__reserve(struct buf *buf, size_t more);
 /* Drops the first `len` bytes. */
 void buf__consume(struct buf *buf, size_t len);
 void buf__clear(struct buf *buf);  /* keeps the memory */
 void buf__free(struct buf *buf);   /* leaves it empty */
+
+/* Events are made of appends of one to ten bytes. */
+static inline int buf__append(struct buf *buf, const void *data, size_t len)
+{
+	if (len >= buf->capacity - buf->len)
+		return buf__append_more(buf, data, len);
+	if (len)
+		memcpy(buf->data + buf->len, data, len);
+	buf->len += len;
+	return 0;
+}
+
+static inline int buf__puts(struct buf *buf, const char *string)
+{
+	return buf__append(buf, string, strlen(string));
+}
 
 #endif

@@ -112,7 +112,7 @@ static void look(struct live *live, const char *line, size_t len)
 
 static void keep(struct live *live, const char *line, size_t len)
 {
-	if (live->writer && !live->write_error)
+	if (len && live->writer && !live->write_error)
 		live->write_error = recording_writer__lines(live->writer, line, len);
 	while (live->stream_fd >= 0 && !live->stream_error && len) {
 		ssize_t n = write(live->stream_fd, line, len);
@@ -126,27 +126,46 @@ static void keep(struct live *live, const char *line, size_t len)
 	}
 }
 
-void live__line(struct live *live, const char *line, size_t len)
+/* True: it is an answer, which is not kept. */
+static bool answered(struct live *live, const char *line, size_t len)
 {
 	json_t *json;
 
-	if (line__is(line, len, "answer")) {
-		json = json_loadb(line, len, 0, NULL);
-		on_answer(live, json);
-		json_decref(json);
+	if (!line__is(line, len, "answer"))
+		return false;
+	json = json_loadb(line, len, 0, NULL);
+	on_answer(live, json);
+	json_decref(json);
+	return true;
+}
+
+void live__line(struct live *live, const char *line, size_t len)
+{
+	if (answered(live, line, len))
 		return;
-	}
 	keep(live, line, len);
 	look(live, line, len);
 }
 
+/* Lines that lie together are kept at once: most are short, and a thousand come each second. */
 void live__lines(struct live *live)
 {
-	const char *line;
-	size_t len;
+	const char *line, *first = NULL;
+	size_t len, kept = 0;
 
-	while (!live->ended && connection__line(live->connection, &line, &len))
-		live__line(live, line, len);
+	while (!live->ended && connection__line(live->connection, &line, &len)) {
+		if (answered(live, line, len)) {
+			keep(live, first, kept);
+			first = NULL;
+			kept = 0;
+			continue;
+		}
+		if (!first)
+			first = line;
+		kept += len;
+		look(live, line, len);
+	}
+	keep(live, first, kept);
 	if (live->connection->ended && !live->ended)
 		live->ended = live->cut = true;
 }

@@ -11,8 +11,8 @@
 #include "events/events.h"
 
 #define CHUNK (128u << 10)
-#define LEVEL 2 /* 3 makes a recording no smaller, in frames of a second, and takes half as long again */
-/* Bounds what a hostile file makes a reader allocate: 8 MB. Level 2 needs 1. */
+#define LEVEL 1 /* 2 and 3 make a recording no smaller, in frames of a second, and take 1.3 and 2 times as long */
+/* Bounds what a hostile file makes a reader allocate: 8 MB. Level 1 needs half of 1. */
 #define WINDOW_LOG_MAX 23
 
 struct recording_writer {

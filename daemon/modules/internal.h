@@ -355,6 +355,10 @@ void jit_tables__free(struct modules *modules, struct modules_process *process, 
 /* An object with its own unwind information, as an ELF image. -ENOENT: its code cannot be read. */
 int jit_tables__image(struct modules_process *process, const struct jit_object *object, void **ret, size_t *ret_size);
 
+/* --- modules.c --- */
+/* A job that the worker has done: its table is taken. */
+void modules__done(struct modules *modules, struct job *job);
+
 /* --- objects.c: JIT compilers --- */
 void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now);
 /* The child has the parent's tables of the objects that its jit has. 0 or -ENOMEM. */

@@ -66,6 +66,13 @@ static void settle(struct modules *modules, struct job *job)
 	worker__store(modules->worker, job);
 }
 
+void modules__done(struct modules *modules, struct job *job)
+{
+	modules->counts.compiled_ns += job->ns;
+	modules->counts.cached += job->cached;
+	settle(modules, job);
+}
+
 void modules__tick(struct modules *modules, uint64_t now)
 {
 	struct job *job, *homeless = modules->homeless;
@@ -77,11 +84,8 @@ void modules__tick(struct modules *modules, uint64_t now)
 		homeless = job->next;
 		settle(modules, job);
 	}
-	while ((job = worker__take(modules->worker))) {
-		modules->counts.compiled_ns += job->ns;
-		modules->counts.cached += job->cached;
-		settle(modules, job);
-	}
+	while ((job = worker__take(modules->worker)))
+		modules__done(modules, job);
 	files__tick(modules);
 	processes__tick(modules, now);
 	files__ask(modules);

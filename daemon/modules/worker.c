@@ -194,9 +194,7 @@ static void *work(void *arg)
 		if (job->rank == JOB_STORE) {
 			cache__store(&worker->cache, job->table);
 		} else {
-			job->ns = thread_time();
-			run(&worker->cache, job);
-			job->ns = thread_time() - job->ns;
+			worker__do(worker, job);
 		}
 		pthread_mutex_lock(&worker->lock);
 		drop(&worker->running, job);
@@ -262,6 +260,13 @@ static int start(struct worker *worker)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	worker->n_threads += !err;
 	return worker->n_threads ? 0 : -err;
+}
+
+void worker__do(struct worker *worker, struct job *job)
+{
+	job->ns = thread_time();
+	run(&worker->cache, job);
+	job->ns = thread_time() - job->ns;
 }
 
 int worker__give(struct worker *worker, struct job *job)

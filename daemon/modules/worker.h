@@ -61,6 +61,8 @@ void worker__cache(struct worker *worker, int directory);
 int worker__fd(const struct worker *worker);
 int worker__give(struct worker *worker, struct job *job); /* takes it, if it returns 0 */
 struct job *worker__take(struct worker *worker);	  /* one that is done, or NULL */
+/* In the caller's thread, at once: for what is small. It stays the caller's, as after worker__take(). */
+void worker__do(struct worker *worker, struct job *job);
 /* Its owner has what it wanted of this job: stores its table, if that is of use, and frees it. */
 void worker__store(struct worker *worker, struct job *job);
 /* A walk waits for this module's table. */

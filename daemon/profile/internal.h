@@ -63,6 +63,7 @@ struct step {
 	uint64_t key;              /* capture key, or a frame's id */
 	int32_t offset;
 	bool is_frame;             /* key is the id of a frame that is in the tables already */
+	bool clean, shown;         /* sample.c: it lacks nothing; it is one of `shown` */
 };
 
 /* What an address of native code was found to be. */
@@ -108,12 +109,15 @@ struct sites {
 	const struct callables *builtins; /* of an interpreter that was met; lives as long as the look-up */
 };
 
-#define KNOWN_PLACES 8192u /* a Numba compile meets some 4,000 */
+#define KNOWN_PLACES 16384u /* Numba's loop meets 8,000 in ten seconds */
+#define KNOWN_WAYS 4u	     /* places that share a hash, the one met last in front */
 
 /* Room for one sample; most of it is never touched. */
 struct stack {
 	struct step steps[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
 			  RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE]; /* at most a callee for each native frame */
+	uint32_t shown[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
+		       WEAVE_ITEMS_MORE]; /* sample.c: frames that are looked up in the tree, outermost first */
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
 	/* Native frames of the sample, which the next one is compared with: most of what is further
 	 * out is the same. */

@@ -49,31 +49,52 @@ static uint32_t memo__common(const struct memo *memo, const struct step *steps, 
 	return i;
 }
 
+/* The frames of steps from the i-th on, counted from the outermost; those that have a node go to `shown`. */
+static int find_frames(struct profile *profile, struct step *steps, uint32_t i, uint32_t n, uint32_t *ret_shown)
+{
+	uint32_t *shown = profile->stack->shown, frame;
+	int err;
+
+	*ret_shown = 0;
+	for (; i < n; i++) {
+		struct step *step = &steps[n - 1 - i];
+
+		frame = (uint32_t)step->key;
+		step->clean = step->shown = true;
+		if (!step->is_frame) {
+			err = tables__frame(&profile->tables, step->key, step->offset, &frame, &step->clean);
+			if (err)
+				return err;
+			step->shown = !tables__is_shim(&profile->tables, frame);
+		}
+		if (step->shown)
+			shown[(*ret_shown)++] = frame;
+	}
+	return 0;
+}
+
 /* The node of n steps (innermost first). */
-static int find_stack(struct profile *profile, struct memo *memo, const struct step *steps,
-		      uint32_t n, uint32_t *ret)
+static int find_stack(struct profile *profile, struct memo *memo, struct step *steps, uint32_t n, uint32_t *ret)
 {
 	uint32_t keep = n < MEMO_DEPTH ? n : MEMO_DEPTH;
-	uint32_t i = memo__common(memo, steps, n);
-	uint32_t stack = i ? memo->frames[i - 1].stack : 0, frame;
-	bool remember = memo__reserve(memo, &profile->tasks, keep), clean;
-	int err = 0;
+	uint32_t i = memo__common(memo, steps, n), n_shown;
+	uint32_t stack = i ? memo->frames[i - 1].stack : 0, *frame = profile->stack->shown;
+	bool remember = memo__reserve(memo, &profile->tasks, keep);
+	int err = find_frames(profile, steps, i, n, &n_shown);
 
 	memo->n = i;
+	if (err)
+		return err;
+	tables__expect_stacks(&profile->tables, stack, profile->stack->shown, n_shown);
 	for (; i < n; i++) {
 		const struct step *step = &steps[n - 1 - i];
 
-		clean = true;
-		frame = (uint32_t)step->key;
-		if (!step->is_frame)
-			err = tables__frame(&profile->tables, step->key, step->offset, &frame,
-					    &clean);
-		if (!err && (step->is_frame || !tables__is_shim(&profile->tables, frame)))
-			err = tables__stack(&profile->tables, stack, frame, &stack);
+		if (step->shown)
+			err = tables__stack(&profile->tables, stack, *frame++, &stack);
 		if (err)
 			return err;
 		/* A frame that lacks something is counted each time that it is met. */
-		remember = remember && clean && i < keep;
+		remember = remember && step->clean && i < keep;
 		if (remember)
 			memo->frames[memo->n++] =
 				(struct memo_frame){step->key, step->offset, stack, step->is_frame};

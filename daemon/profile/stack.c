@@ -15,7 +15,7 @@ void stack__forget(struct stack *stack)
 
 static void put(struct stack *stack, uint64_t key, int32_t offset, bool is_frame)
 {
-	stack->steps[stack->n++] = (struct step){key, offset, is_frame};
+	stack->steps[stack->n++] = (struct step){.key = key, .offset = offset, .is_frame = is_frame};
 }
 
 static int put_note(struct profile *profile, enum note note)
@@ -75,24 +75,45 @@ static uint32_t keep_outermost(struct stack *stack, const struct process *proces
 	return same;
 }
 
+static bool still_holds(const struct known_place *known, const struct process *process, const struct known_now *now,
+			uint64_t pc)
+{
+	return known->process == process && known->pc == pc &&
+	       known->changes == (known->steady ? now->steady : now->changes);
+}
+
+static struct known_place *known_of(struct profile *profile, const struct process *process, uint64_t pc)
+{
+	uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
+
+	return &profile->stack->known[hash % (KNOWN_PLACES / KNOWN_WAYS) * KNOWN_WAYS];
+}
+
+/* Puts what it finds in front. */
 static int find_place(struct profile *profile, const struct process *process,
 		      const struct record_header *header, const struct known_now *now, uint64_t pc,
 		      const struct known_place **ret)
 {
-	uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
-	struct known_place *known = &profile->stack->known[hash % KNOWN_PLACES];
-	int err;
+	struct known_place *known = known_of(profile, process, pc), found;
+	uint32_t way;
+	int err = 0;
 
 	*ret = known;
-	if (known->process == process && known->pc == pc &&
-	    known->changes == (known->steady ? now->steady : now->changes))
+	if (still_holds(known, process, now, pc))
 		return 0;
-	known->process = NULL;
-	known->pc = pc;
-	err = ask(profile, header, pc, known);
-	known->changes = known->steady ? now->steady : now->changes;
-	if (!err)
-		known->process = process;
+	for (way = 1; way < KNOWN_WAYS && !still_holds(&known[way], process, now, pc); way++)
+		;
+	if (way < KNOWN_WAYS) {
+		found = known[way];
+	} else {
+		way--;
+		found = (struct known_place){.pc = pc};
+		err = ask(profile, header, pc, &found);
+		found.changes = found.steady ? now->steady : now->changes;
+		found.process = err ? NULL : process;
+	}
+	memmove(known + 1, known, way * sizeof(*known));
+	*known = found;
 	return err;
 }
 
@@ -113,6 +134,8 @@ static int find_places(struct profile *profile, const struct process *process,
 				    : now.changes;
 	end = native->n - keep_outermost(stack, process, &now, native);
 	stack->process = NULL;
+	for (i = 0; i < end; i++)
+		__builtin_prefetch(known_of(profile, process, native->pc[i]));
 	for (i = 0; i < end; i++) {
 		err = find_place(profile, process, header, &now, native->pc[i], &known);
 		if (err)

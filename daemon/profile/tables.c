@@ -22,6 +22,7 @@ void tables__free(struct tables *tables)
 	free(tables->frame_states);
 	free(tables->by_frame.slots);
 	free(tables->stacks);
+	free(tables->paths);
 	free(tables->by_stack.slots);
 }
 
@@ -42,7 +43,7 @@ void tables__clear(struct tables *tables)
 		.pendings = old.pendings, .pendings_capacity = old.pendings_capacity, .by_pending = old.by_pending,
 		.frames = old.frames, .frame_states = old.frame_states, .frames_capacity = old.frames_capacity,
 		.by_frame = old.by_frame,
-		.stacks = old.stacks, .stacks_capacity = old.stacks_capacity, .by_stack = old.by_stack,
+		.stacks = old.stacks, .paths = old.paths, .stacks_capacity = old.stacks_capacity, .by_stack = old.by_stack,
 	};
 	slots__clear(&tables->by_key);
 	slots__clear(&tables->by_pending);
@@ -57,7 +58,7 @@ uint64_t tables__used(const struct tables *tables)
 {
 	return (uint64_t)tables->n_functions * (sizeof(*tables->functions) + SLOT_BYTES) +
 	       (uint64_t)tables->n_frames * (sizeof(*tables->frames) + 1 + SLOT_BYTES) +
-	       (uint64_t)tables->n_stacks * (sizeof(*tables->stacks) + SLOT_BYTES) +
+	       (uint64_t)tables->n_stacks * (sizeof(*tables->stacks) + sizeof(*tables->paths) + SLOT_BYTES) +
 	       (uint64_t)tables->n_natives * sizeof(*tables->natives) +
 	       (uint64_t)tables->n_pendings * (sizeof(*tables->pendings) + SLOT_BYTES) + tables->strings.bytes;
 }
@@ -69,7 +70,7 @@ uint64_t tables__bytes(const struct tables *tables)
 
 	return (uint64_t)tables->functions_capacity * sizeof(*tables->functions) +
 	       (uint64_t)tables->frames_capacity * (sizeof(*tables->frames) + 1) +
-	       (uint64_t)tables->stacks_capacity * sizeof(*tables->stacks) +
+	       (uint64_t)tables->stacks_capacity * (sizeof(*tables->stacks) + sizeof(*tables->paths)) +
 	       (uint64_t)tables->natives_capacity * sizeof(*tables->natives) +
 	       (uint64_t)tables->pendings_capacity * sizeof(*tables->pendings) +
 	       tables->strings.bytes + slots * sizeof(uint32_t);
@@ -98,7 +99,7 @@ static bool hash_stack(const void *holder, uint32_t i, uint64_t *ret)
 {
 	const struct tables *tables = holder;
 
-	*ret = hash__pair(&tables->seed, tables->stacks[i].parent, tables->stacks[i].frame);
+	*ret = tables->paths[i];
 	return true;
 }
 
@@ -308,11 +309,36 @@ int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame)
 	return 0;
 }
 
+/* A stack is found by the frames of all of it, and not by its parent's id, which is known only once that was found. */
+static uint64_t path_of(const struct tables *tables, uint32_t parent, uint32_t frame)
+{
+	return hash__pair(&tables->seed, parent ? tables->paths[parent - 1] : 0, frame);
+}
+
+void tables__expect_stacks(const struct tables *tables, uint32_t parent, const uint32_t *frames, uint32_t n)
+{
+	const struct slots *slots = &tables->by_stack;
+	uint64_t begin = parent ? tables->paths[parent - 1] : 0, path;
+	uint32_t i, row;
+
+	for (i = 0, path = begin; slots->capacity && i < n; i++) {
+		path = hash__pair(&tables->seed, path, frames[i]);
+		__builtin_prefetch(&slots->slots[slots__first(slots, path)], 1);
+	}
+	for (i = 0, path = begin; slots->capacity && i < n; i++) {
+		path = hash__pair(&tables->seed, path, frames[i]);
+		if (!slots__row(slots, slots__first(slots, path), &row))
+			break; /* nor are those below it */
+		__builtin_prefetch(&tables->stacks[row]);
+		__builtin_prefetch(&tables->paths[row]);
+	}
+}
+
 int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
 {
 	struct slots *slots = &tables->by_stack;
-	uint64_t hash = hash__pair(&tables->seed, parent, frame);
-	uint32_t at, row;
+	uint64_t hash = path_of(tables, parent, frame);
+	uint32_t at, row, capacity = tables->stacks_capacity;
 	int err;
 
 	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
@@ -324,11 +350,14 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 		}
 	err = slots__reserve(slots, tables->n_stacks, hash_stack, tables);
 	if (!err)
+		err = array__reserve((void **)&tables->paths, sizeof(*tables->paths), tables->n_stacks, &capacity);
+	if (!err)
 		err = array__reserve((void **)&tables->stacks, sizeof(*tables->stacks),
 				     tables->n_stacks, &tables->stacks_capacity);
 	if (err)
 		return err;
 	tables->stacks[tables->n_stacks] = (struct stack_row){parent, frame};
+	tables->paths[tables->n_stacks] = hash;
 	slots__enter(slots, hash, tables->n_stacks);
 	*ret_stack = ++tables->n_stacks;
 	return 0;

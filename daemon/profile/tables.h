@@ -101,6 +101,7 @@ struct tables {
 	uint32_t note_frames[NOTE_COUNT]; /* frame + 1 */
 
 	struct stack_row *stacks;  /* [i] is stack id i + 1 */
+	uint64_t *paths;           /* [i]: a hash of all frames from the outermost to this one */
 	uint32_t n_stacks, stacks_capacity, told_stacks;
 	struct slots by_stack;
 };
@@ -128,6 +129,9 @@ int tables__says(struct tables *tables, const char *words, uint32_t *ret_frame);
 struct function_row tables__function_row(const struct tables *tables, uint32_t function);
 int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame);
 int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
+/* tables__stack() will be asked for these, each below the one before it, the first below `parent`: what it needs is on its way
+ * to the cache, all at once. */
+void tables__expect_stacks(const struct tables *tables, uint32_t parent, const uint32_t *frames, uint32_t n);
 
 /* A code object came, or more of it. */
 void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial);

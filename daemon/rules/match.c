@@ -7,25 +7,27 @@
 
 bool pattern__matches(const char *pattern, const char *text)
 {
-	const char *star = NULL, *back = NULL;
+	const char *found;
+	size_t len, left;
 
-	while (*text) {
-		if (*pattern == '*') {
-			star = pattern++;
-			back = text;
-		} else if (*pattern == *text) {
-			pattern++;
-			text++;
-		} else if (star) { /* the star takes one more */
-			pattern = star + 1;
-			text = ++back;
-		} else {
+	for (; *pattern != '*'; pattern++, text++) {
+		if (*pattern != *text)
 			return false;
-		}
+		if (!*pattern)
+			return true;
 	}
-	while (*pattern == '*')
-		pattern++;
-	return !*pattern;
+	/* What stands between two stars is taken where it is met first: what comes behind has the more to choose from. */
+	for (left = strlen(text);; pattern += len) {
+		pattern += strspn(pattern, "*");
+		len = strcspn(pattern, "*");
+		if (!pattern[len]) /* of a star at the end: 0 */
+			return left >= len && !memcmp(text + left - len, pattern, len);
+		found = memmem(text, left, pattern, len);
+		if (!found)
+			return false;
+		left -= (size_t)(found - text) + len;
+		text = found + len;
+	}
 }
 
 bool patterns__any(const struct patterns *patterns, const char *text)

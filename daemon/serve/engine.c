@@ -182,10 +182,13 @@ static void work(struct engine *engine, int *ret_wait)
 			next = now + 1000000;
 	}
 	for (struct session *s = engine->sessions; s; s = s->next)
+		session__tick(engine, s, now, &next);
+	for (struct session *s = engine->sessions; s; s = s->next)
 		tracee__retry(engine, s, now, &next);
 	for (struct client *c = engine->clients; c; c = c->next)
 		if (!c->dead && c->snapshot.into >= 0)
 			more |= snapshot__step(engine, c);
+	now = engine__now();
 	if (more || next <= now)
 		*ret_wait = 0;
 	else if (next == UINT64_MAX)

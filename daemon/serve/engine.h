@@ -201,6 +201,7 @@ bool places__answered(struct native_places *places, const struct broker_message 
 bool places__reads(const struct native_places *places);
 /* Lines are. */
 bool places__waits(const struct native_places *places);
+void places__hurry(struct native_places *places); /* the end is near: what waits is read at once */
 
 /* --- native.c: native stacks; without them these do nothing --- */
 int native__open(struct session *session, int processes_fd);
@@ -264,12 +265,13 @@ enum session_state {
 };
 
 struct session {
-	struct watch timer, ring_watch;
-	bool rushes;                    /* the timer comes each RUSH_DRAIN_NS */
+	struct watch timer, ring_watch; /* timer: of a dump */
+	uint64_t beat_due;              /* monotonic ns; 0: never */
+	bool rushes;                    /* beats come each RUSH_DRAIN_NS */
 	bool urgent;                    /* what is held is handed on at once */
 	uint64_t hand_on_due;           /* monotonic ns: else then */
 	uint64_t looked;                /* when the ring was looked at last, monotonic ns */
-	bool soon;                      /* the timer comes sooner than its period */
+	bool soon;                      /* the next beat comes sooner than its period */
 	uint32_t beats;
 	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;
@@ -332,6 +334,8 @@ unsigned session__subscribers(const struct engine *engine, const struct session 
 void session__bury(struct engine *engine, struct session *session);
 /* The sampler woke: now, or when the last look is long enough ago. */
 void session__look_soon(struct engine *engine, struct session *session);
+/* Does what is due; *next falls to when there will be more. */
+void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
 /* Goes on after its root was identified: tells of all that is known, and resumes. */
 void session__identified(struct engine *engine, struct session *session);
 

@@ -23,7 +23,7 @@
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
-#define NAMER_LINES_PAUSE_NS 300000000ull
+#define NAMER_LINES_PAUSE_NS 600000000ull
 #define NAMER_LINES_WAITING 8192u   /* addresses; more wait for the next question */
 #define NAMER_LINES_KEPT 65536u     /* answers; then they are asked for anew */
 #define NAMER_TEXT_MAX (4u << 20)   /* of file names in them */
@@ -73,6 +73,8 @@ void namer__tick(struct namer *namer);
 bool namer__reads(const struct namer *namer);
 /* Lines are. */
 bool namer__waits(const struct namer *namer);
+/* Nothing else will be asked for: lines do not wait for each other any more. */
+void namer__hurry(struct namer *namer);
 /* A number that differs when an answer may; but of lines: */
 uint64_t namer__changes(const struct namer *namer);
 uint64_t namer__line_news(const struct namer *namer);

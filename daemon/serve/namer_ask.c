@@ -429,6 +429,16 @@ bool namer__waits(const struct namer *namer)
 	return namer->waiting > 0;
 }
 
+void namer__hurry(struct namer *namer)
+{
+	pthread_mutex_lock(&namer->lock);
+	if (!namer->hurry && namer->started) {
+		namer->hurry = true;
+		namer__kick(namer);
+	}
+	pthread_mutex_unlock(&namer->lock);
+}
+
 uint64_t namer__changes(const struct namer *namer)
 {
 	return namer->changes;

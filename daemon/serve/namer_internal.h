@@ -78,6 +78,7 @@ struct namer {
 	/* under lock */
 	bool stop;
 	bool kick;   /* asked since the thread looked */
+	bool hurry;  /* lines are read without a pause */
 	bool rested; /* its memory was given back */
 	bool answered_some; /* since the loop looked; read without the lock */
 	struct names *all; /* the newest first; never shorter */

@@ -67,7 +67,7 @@ static struct names *next_names(struct names *all, struct line_job **ret_jobs, u
 		if (names->download_state == DOWNLOAD_WANTED ||
 		    names->download_state == DOWNLOAD_RUNS)
 			continue; /* downloads are looked at */
-		if (time < names->lines_again) {
+		if (time < names->lines_again && !names->namer->hurry) {
 			if (names->lines_again < *ret_wait)
 				*ret_wait = names->lines_again;
 			continue;

@@ -15,10 +15,16 @@ struct chunk {
 	unsigned refs, events;
 	int fd;              /* -1: data[] */
 	uint64_t from, len;
+	size_t size; /* of data[] */
 	char *data;
 };
 
 static uint64_t memory;
+
+/* Memory of the chunk that went out last, for the next one: fresh memory costs a fault a page. */
+#define SPARE_MAX (256u << 10)
+static char *spare;
+static size_t spare_size;
 
 int chunk__take(struct buf *lines, unsigned events, struct chunk **ret)
 {
@@ -28,7 +34,7 @@ int chunk__take(struct buf *lines, unsigned events, struct chunk **ret)
 	if (!chunk)
 		return -ENOMEM;
 	fit = realloc(lines->data, lines->len ? lines->len : 1);
-	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = lines->len};
+	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = lines->len, .size = lines->len};
 	chunk->data = fit ? fit : lines->data;
 	*lines = (struct buf){};
 	memory += sizeof(*chunk) + chunk->len;
@@ -38,16 +44,26 @@ int chunk__take(struct buf *lines, unsigned events, struct chunk **ret)
 
 int chunk__new(const char *data, size_t len, unsigned events, struct chunk **ret)
 {
-	struct buf copy = {.data = malloc(len ? len : 1), .len = len, .capacity = len};
-	int err;
+	struct chunk *chunk = malloc(sizeof(*chunk));
+	bool fits = spare && spare_size >= len;
+	char *copy = fits ? spare : malloc(len + !len);
+	size_t size = fits ? spare_size : len;
 
-	if (!copy.data)
+	if (!chunk || !copy) {
+		if (!fits)
+			free(copy);
+		free(chunk);
 		return -ENOMEM;
-	if (len)
-		memcpy(copy.data, data, len);
-	err = chunk__take(&copy, events, ret);
-	buf__free(&copy);
-	return err;
+	}
+	if (fits) {
+		spare = NULL;
+		spare_size = 0;
+	}
+	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = len, .size = size, .data = copy};
+	memcpy(copy, data, len);
+	memory += sizeof(*chunk) + len;
+	*ret = chunk;
+	return 0;
 }
 
 int chunk__new_file(int fd, uint64_t from, uint64_t len, struct chunk **ret)
@@ -84,7 +100,13 @@ struct chunk *chunk__unref(struct chunk *chunk)
 		close(chunk->fd);
 	else
 		memory -= chunk->len;
-	free(chunk->data);
+	if (chunk->size > spare_size && chunk->size <= SPARE_MAX) {
+		free(spare);
+		spare = chunk->data;
+		spare_size = chunk->size;
+	} else {
+		free(chunk->data);
+	}
 	free(chunk);
 	return NULL;
 }

@@ -536,6 +536,12 @@ bool places__reads(const struct native_places *self)
 	return self && namer__reads(self->namer);
 }
 
+void places__hurry(struct native_places *self)
+{
+	if (self)
+		namer__hurry(self->namer);
+}
+
 bool places__waits(const struct native_places *self)
 {
 	return self && namer__waits(self->namer);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -228,6 +227,7 @@ static void linger(struct engine *engine, struct session *session, uint64_t now)
 	bool symbols = places__reads(session->places);
 
 	drain__run(engine, session, UINT64_MAX);
+	places__hurry(session->places);
 	places__tick(session->places);
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
@@ -256,11 +256,9 @@ static uint64_t period_of(const struct session *session)
 	return session->rushes ? RUSH_DRAIN_NS : SERVE_DRAIN_NS;
 }
 
-static int set_timer(const struct session *session, uint64_t first)
+static void set_timer(struct session *session, uint64_t first)
 {
-	const struct itimerspec timer = {.it_interval.tv_nsec = (long)period_of(session), .it_value.tv_nsec = (long)first};
-
-	return timerfd_settime(session->timer.fd, 0, &timer, NULL) ? -errno : 0;
+	session->beat_due = engine__now() + first;
 }
 
 static void look_after(struct session *session, uint64_t ns)
@@ -337,13 +335,18 @@ static void beat(struct engine *engine, struct session *session)
 		session__stop(engine, session, "exited", "the process ended");
 }
 
-static void session_tick(struct engine *engine, struct watch *watch, uint32_t events)
+void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next)
 {
-	struct session *session = (struct session *)watch; /* its first member */
-	uint64_t expirations;
-
-	(void)!read(watch->fd, &expirations, sizeof(expirations));
-	beat(engine, session);
+	if (!session->beat_due)
+		return;
+	if (session->beat_due <= now) {
+		session->beat_due += period_of(session);
+		if (session->beat_due <= now)
+			session->beat_due = now + period_of(session);
+		beat(engine, session);
+	}
+	if (session->beat_due < *next)
+		*next = session->beat_due;
 }
 
 void session__look_soon(struct engine *engine, struct session *session)
@@ -359,14 +362,10 @@ void session__look_soon(struct engine *engine, struct session *session)
 	}
 }
 
-static int start_timer(struct session *session)
+static void start_timer(struct session *session)
 {
-	session->timer = (struct watch){.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
-					.ready = session_tick};
-	if (session->timer.fd < 0 || set_timer(session, SERVE_DRAIN_NS))
-		return -errno;
+	set_timer(session, SERVE_DRAIN_NS);
 	rush(session, engine__now());
-	return engine__watch(session->engine, &session->timer, EPOLLIN);
 }
 
 static void internal_error(struct engine *engine, struct session *session, const char *what, int err)
@@ -459,12 +458,8 @@ static void resumed(struct engine *engine, struct session *session, uint64_t tim
 	const struct request *request = &session->request;
 	struct client *owner = session->owner;
 	struct buf line = {};
-	int err = start_timer(session);
 
-	if (err) {
-		internal_error(engine, session, "no timer", err);
-		return;
-	}
+	start_timer(session);
 	session->state = SESSION_RUNNING;
 	profile__waits_begin(session->profile, time);
 	if (request->duration_ms)

@@ -8,17 +8,25 @@
 #include "units/units.h"
 
 #define PAGE 4096u
-#define PAGES 32u
+#define PAGES 64u
+/* What values are of in the interpreter's own image: types, small integers, names. None of these changes once it is made. */
+#define STILL_BEFORE (9u << 18) /* bytes in front of the types' data: the smallest interpreter has more there */
+#define STILL_NS 1000000000ull
+
+struct pages {
+	uint64_t since;		 /* when the first was read */
+	uint64_t numbers[PAGES]; /* + 1; 0: none */
+	uint8_t bytes[PAGES][PAGE];
+};
 
 /* Reading one value takes dozens of words that lie together, and the next one's types are the same: pages are kept for
- * the samples that are older than they. */
+ * the samples that are older than they, those of the interpreter's image for a second. */
 struct page_reader {
 	struct host_reader reader;
 	const struct tracee *of;
 	int mem;
-	uint64_t since;         /* when the first was read */
-	uint64_t numbers[PAGES]; /* + 1; 0: none */
-	uint8_t pages[PAGES][PAGE];
+	uint64_t still_from, still_end; /* addresses */
+	struct pages pages, still;
 };
 
 struct session_units {
@@ -28,15 +36,41 @@ struct session_units {
 
 static const uint8_t *page_of(struct page_reader *self, uint64_t number)
 {
+	bool is_still = number * PAGE >= self->still_from && number * PAGE < self->still_end;
+	struct pages *pages = is_still ? &self->still : &self->pages;
 	uint32_t at = (uint32_t)(number % PAGES);
 
-	if (self->numbers[at] == number + 1)
-		return self->pages[at];
-	self->numbers[at] = 0;
-	if (pread(self->mem, self->pages[at], PAGE, (off_t)(number * PAGE)) != PAGE)
+	if (pages->numbers[at] == number + 1)
+		return pages->bytes[at];
+	pages->numbers[at] = 0;
+	if (pread(self->mem, pages->bytes[at], PAGE, (off_t)(number * PAGE)) != PAGE)
 		return NULL;
-	self->numbers[at] = number + 1;
-	return self->pages[at];
+	pages->numbers[at] = number + 1;
+	return pages->bytes[at];
+}
+
+static void forget_pages(struct pages *pages)
+{
+	memset(pages->numbers, 0, sizeof(pages->numbers));
+	pages->since = engine__now();
+}
+
+/* Nothing that it has is younger than the sample. */
+static void refresh(struct page_reader *self, const struct tracee *tracee, uint64_t time)
+{
+	const struct image *image = &tracee->image;
+	bool other = self->of != tracee || self->mem != tracee->mem;
+
+	if (other || time >= self->pages.since)
+		forget_pages(&self->pages);
+	if (other || time >= self->still.since + STILL_NS) {
+		forget_pages(&self->still);
+		self->still_end = image->runtime + image->runtime_size;
+		self->still_from = image->code_type < image->runtime ? image->code_type : image->runtime;
+		self->still_from -= self->still_from < STILL_BEFORE ? self->still_from : STILL_BEFORE;
+	}
+	self->of = tracee;
+	self->mem = tracee->mem;
 }
 
 static int read_memory(struct host_reader *reader, void *dst, size_t size, uint64_t address)
@@ -96,7 +130,7 @@ void session_units__code(struct session *session, const struct record_code *code
 
 void session_units__other_memory(struct session *session)
 {
-	session->units->memory.since = 0;
+	session->units->memory.of = NULL;
 }
 
 int session_units__sample(struct session *session, const struct record_sample *sample)
@@ -111,12 +145,7 @@ int session_units__sample(struct session *session, const struct record_sample *s
 	tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
 	if (!tracee || !tracee->image.runtime)
 		return 0;
-	if (memory->of != tracee || memory->mem != tracee->mem || sample->header.time >= memory->since) {
-		memset(memory->numbers, 0, sizeof(memory->numbers));
-		memory->of = tracee;
-		memory->mem = tracee->mem;
-		memory->since = engine__now();
-	}
+	refresh(memory, tracee, sample->header.time);
 	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
 			     &tracee->image.layout);
 }

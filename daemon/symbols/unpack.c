@@ -21,8 +21,11 @@ struct run {
 	z_stream z;
 	uint64_t in, out; /* of what zlib was given; of what came out */
 	uint64_t window_at;
+	bool kept; /* all of the stream is in the window, and stays */
 	uint8_t input[INPUT], window[UNPACK_WINDOW];
 };
+
+static uint64_t kept_bytes; /* of all streams that are kept so */
 
 struct unpack {
 	const struct elf_bytes *bytes;
@@ -58,13 +61,40 @@ int unpack__new(const struct elf_bytes *bytes, uint64_t offset, uint64_t packed,
 	return 0;
 }
 
+static void forget_run(struct unpack *unpack)
+{
+	struct run *run = unpack->run;
+
+	if (run && run->kept)
+		__atomic_sub_fetch(&kept_bytes, unpack->size, __ATOMIC_RELAXED);
+	else if (run)
+		inflateEnd(&run->z);
+	free(run);
+	unpack->run = NULL;
+}
+
+/* All of it is there: nothing is unpacked any more. False: there is no room to keep it. */
+static bool keep_whole(struct unpack *unpack)
+{
+	struct run *run = unpack->run;
+
+	if (run->kept)
+		return true;
+	if (run->window_at || run->out < unpack->size)
+		return false;
+	if (__atomic_add_fetch(&kept_bytes, unpack->size, __ATOMIC_RELAXED) > UNPACK_KEPT_MAX) {
+		__atomic_sub_fetch(&kept_bytes, unpack->size, __ATOMIC_RELAXED);
+		return false;
+	}
+	inflateEnd(&run->z);
+	run->kept = true;
+	return true;
+}
+
 void unpack__rest(struct unpack *unpack)
 {
-	if (!unpack || !unpack->run)
-		return;
-	inflateEnd(&unpack->run->z);
-	free(unpack->run);
-	unpack->run = NULL;
+	if (unpack && unpack->run && !keep_whole(unpack))
+		forget_run(unpack);
 }
 
 struct unpack *unpack__free(struct unpack *unpack)
@@ -73,7 +103,7 @@ struct unpack *unpack__free(struct unpack *unpack)
 
 	if (!unpack)
 		return NULL;
-	unpack__rest(unpack);
+	forget_run(unpack);
 	for (i = 0; i < unpack->n_points; i++)
 		free(unpack->points[i]);
 	free(unpack);
@@ -104,6 +134,7 @@ static int enter(struct unpack *unpack, uint64_t at)
 		if (!run)
 			return -ENOMEM;
 		run->z = (z_stream){};
+		run->kept = false;
 		if (inflateInit2(&run->z, -15) != Z_OK) {
 			free(run);
 			return -ENOMEM;
@@ -201,7 +232,7 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 		*work -= *work < UNPACK_STEP ? *work : UNPACK_STEP;
 	}
 	if (err) {
-		unpack__rest(unpack);
+		forget_run(unpack);
 		return err;
 	}
 	*ret_data = run->window;

@@ -10,6 +10,7 @@
 #define UNPACK_STEP (32u << 10)
 #define UNPACK_POINTS_MAX 48u          /* some 10 KB each, packed themselves */
 #define UNPACK_SPAN_MIN (128u << 10)   /* bytes from one to the next, at least */
+#define UNPACK_KEPT_MAX (1u << 20)     /* of streams that fit into a window: they stay unpacked, this much of all */
 
 struct unpack;
 /* The packed stream (with zlib's header of two bytes) lies at `offset` for `packed` bytes; `size` when unpacked.
@@ -20,7 +21,7 @@ struct unpack *unpack__free(struct unpack *unpack); /* NULL */
  * *work falls by what was unpacked, to 0 at the least; -EFBIG: it was 0. */
 int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uint8_t **ret_data, uint64_t *ret_at,
 		   uint32_t *ret_len);
-/* Gives back all but the places that are kept. */
+/* Gives back all but the places that are kept, and small streams. */
 void unpack__rest(struct unpack *unpack);
 
 #endif

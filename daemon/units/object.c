@@ -41,6 +41,16 @@ static uint32_t cached_keys(uint32_t version)
 	return version >= 0x030a00 || version < 0x030900 ? 872 : 864;
 }
 
+static int read_name(struct values *values, uint64_t address, struct object_type *ret)
+{
+	int err = object__read(values, ret->name, sizeof(ret->name) - 1, address);
+
+	if (err == -EFAULT) /* a name at the end of a page */
+		err = object__read(values, ret->name, 16, address);
+	ret->name[sizeof(ret->name) - 1] = '\0';
+	return err;
+}
+
 /* PyTypeObject: offsets are equal in all versions but for ht_cached_keys behind it. */
 int object__type(struct values *values, uint64_t object, struct object_type *ret)
 {
@@ -60,14 +70,12 @@ int object__type(struct values *values, uint64_t object, struct object_type *ret
 				    .dict_offset = (int64_t)words[36]};
 	if (ret->basic_size > 1u << 24)
 		return -EBADMSG;
-	if (ret->flags & TYPE_HEAP)
-		err = object__word(values, address + cached_keys(version), &ret->cached_keys);
-	if (!err)
-		err = object__read(values, ret->name, sizeof(ret->name) - 1, words[3]);
-	if (err == -EFAULT) /* a name at the end of a page */
-		err = object__read(values, ret->name, 16, words[3]);
-	ret->name[sizeof(ret->name) - 1] = '\0';
-	return err;
+	/* Classes of Python are told apart by their flags; their names lie elsewhere. */
+	if (ret->flags & TYPE_HEAP) {
+		ret->name_at = words[3];
+		return object__word(values, address + cached_keys(version), &ret->cached_keys);
+	}
+	return read_name(values, words[3], ret);
 }
 
 /* --- text --- */
@@ -277,15 +285,12 @@ static int tell(struct values *values, uint64_t object, struct buf *ret)
 		return put_number(values, object, &type, ret);
 	if (!attribute(values, object, "__qualname__", &text) && is(&type, "function"))
 		return put_text(values, text, ret);
-	if (type.flags & TYPE_TYPE) { /* its own tp_name */
-		err = object__word(values, object + 24, &text);
-		if (!err)
-			err = object__read(values, type.name, sizeof(type.name) - 1, text);
-		if (err == -EFAULT)
-			err = object__read(values, type.name, 16, text);
-		if (err)
-			return err;
-	}
+	if (type.flags & TYPE_TYPE) /* its own tp_name */
+		err = object__word(values, object + 24, &type.name_at);
+	if (!err && type.name_at)
+		err = read_name(values, type.name_at, &type);
+	if (err)
+		return err;
 	name = strrchr(type.name, '.');
 	return buf__puts(ret, name ? name + 1 : type.name);
 }

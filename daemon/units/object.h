@@ -19,7 +19,8 @@
 struct object_type {
 	uint64_t address, flags, dict, mro, cached_keys, basic_size;
 	int64_t dict_offset;
-	char name[128];       /* tp_name: cut */
+	char name[128];       /* tp_name: cut; of a class that Python made it is not read: */
+	uint64_t name_at;
 };
 
 int object__read(struct values *values, void *ret, size_t size, uint64_t address);
