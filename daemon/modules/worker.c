@@ -191,11 +191,10 @@ static void *work(void *arg)
 		}
 		put(&worker->running, job);
 		pthread_mutex_unlock(&worker->lock);
-		if (job->rank == JOB_STORE) {
+		if (job->rank == JOB_STORE)
 			cache__store(&worker->cache, job->table);
-		} else {
+		else
 			worker__do(worker, job);
-		}
 		pthread_mutex_lock(&worker->lock);
 		drop(&worker->running, job);
 		worker->objects_size += job->object ? job->size : 0;

@@ -26,44 +26,49 @@ static uint64_t memory;
 static char *spare;
 static size_t spare_size;
 
-int chunk__take(struct buf *lines, unsigned events, struct chunk **ret)
+/* Around `data`, a block of `size` bytes that it owns then; on error it stays the caller's. */
+static int chunk__of(char *data, size_t size, size_t len, unsigned events, struct chunk **ret)
 {
 	struct chunk *chunk = malloc(sizeof(*chunk));
-	char *fit;
 
 	if (!chunk)
 		return -ENOMEM;
-	fit = realloc(lines->data, lines->len ? lines->len : 1);
-	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = lines->len, .size = lines->len};
-	chunk->data = fit ? fit : lines->data;
-	*lines = (struct buf){};
-	memory += sizeof(*chunk) + chunk->len;
+	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = len, .size = size, .data = data};
+	memory += sizeof(*chunk) + len;
 	*ret = chunk;
+	return 0;
+}
+
+int chunk__take(struct buf *lines, unsigned events, struct chunk **ret)
+{
+	int err = chunk__of(lines->data, lines->len, lines->len, events, ret);
+	char *fit;
+
+	if (err)
+		return err;
+	fit = realloc(lines->data, lines->len ? lines->len : 1);
+	if (fit)
+		(*ret)->data = fit;
+	*lines = (struct buf){};
 	return 0;
 }
 
 int chunk__new(const char *data, size_t len, unsigned events, struct chunk **ret)
 {
-	struct chunk *chunk = malloc(sizeof(*chunk));
 	bool fits = spare && spare_size >= len;
-	char *copy = fits ? spare : malloc(len + !len);
 	size_t size = fits ? spare_size : len;
+	char *copy = fits ? spare : malloc(len ? len : 1);
+	int err = copy ? chunk__of(copy, size, len, events, ret) : -ENOMEM;
 
-	if (!chunk || !copy) {
-		if (!fits)
-			free(copy);
-		free(chunk);
-		return -ENOMEM;
-	}
-	if (fits) {
+	if (fits && !err) {
 		spare = NULL;
 		spare_size = 0;
+	} else if (err && !fits) {
+		free(copy);
 	}
-	*chunk = (struct chunk){.refs = 1, .events = events, .fd = -1, .len = len, .size = size, .data = copy};
-	memcpy(copy, data, len);
-	memory += sizeof(*chunk) + len;
-	*ret = chunk;
-	return 0;
+	if (!err && len)
+		memcpy(copy, data, len);
+	return err;
 }
 
 int chunk__new_file(int fd, uint64_t from, uint64_t len, struct chunk **ret)

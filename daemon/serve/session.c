@@ -256,9 +256,9 @@ static uint64_t period_of(const struct session *session)
 	return session->rushes ? RUSH_DRAIN_NS : SERVE_DRAIN_NS;
 }
 
-static void set_timer(struct session *session, uint64_t first)
+static void beat_after(struct session *session, uint64_t ns)
 {
-	session->beat_due = engine__now() + first;
+	session->beat_due = engine__now() + ns;
 }
 
 static void look_after(struct session *session, uint64_t ns)
@@ -266,7 +266,7 @@ static void look_after(struct session *session, uint64_t ns)
 	if (session->soon || session->rushes)
 		return;
 	session->soon = true;
-	set_timer(session, ns);
+	beat_after(session, ns);
 }
 
 /* Copies of stacks fill a ring in 20 ms: while samples have them, they are finished more often. */
@@ -281,7 +281,7 @@ static void rush(struct session *session, uint64_t now)
 	if (rushes == session->rushes)
 		return;
 	session->rushes = rushes;
-	set_timer(session, period_of(session));
+	beat_after(session, period_of(session));
 }
 
 /* The ring is emptied at each beat, and values of frames are read. May the rest be left for later? */
@@ -355,17 +355,11 @@ void session__look_soon(struct engine *engine, struct session *session)
 
 	if (since >= SOON_NS) {
 		if (!session->rushes)
-			set_timer(session, SERVE_DRAIN_NS); /* after this one */
+			beat_after(session, SERVE_DRAIN_NS); /* after this one */
 		beat(engine, session);
 	} else {
 		look_after(session, SOON_NS - since);
 	}
-}
-
-static void start_timer(struct session *session)
-{
-	set_timer(session, SERVE_DRAIN_NS);
-	rush(session, engine__now());
 }
 
 static void internal_error(struct engine *engine, struct session *session, const char *what, int err)
@@ -459,7 +453,8 @@ static void resumed(struct engine *engine, struct session *session, uint64_t tim
 	struct client *owner = session->owner;
 	struct buf line = {};
 
-	start_timer(session);
+	beat_after(session, SERVE_DRAIN_NS);
+	rush(session, engine__now());
 	session->state = SESSION_RUNNING;
 	profile__waits_begin(session->profile, time);
 	if (request->duration_ms)

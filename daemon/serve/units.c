@@ -55,7 +55,7 @@ static void forget_pages(struct pages *pages)
 	pages->since = engine__now();
 }
 
-/* Nothing that it has is younger than the sample. */
+/* What it has was read after the sample was taken, but for what does not change. */
 static void refresh(struct page_reader *self, const struct tracee *tracee, uint64_t time)
 {
 	const struct image *image = &tracee->image;

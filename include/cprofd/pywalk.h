@@ -41,7 +41,8 @@
 #include "py/repair.h"
 
 /* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, hint_until, hint_cframe, hint_caller, hint_shim,
- * now and salt set. `stack`: what was read of the thread's C stack, if anything was (or NULL). After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
+ * now and salt set. `stack`: what was read of the thread's C stack, if anything was (or NULL).
+ * After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
 HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out, const struct host_window *stack)
 {
 	__u32 i;

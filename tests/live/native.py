@@ -218,33 +218,42 @@ def read_events(lines, function):
     return first, samples, met
 
 
+def attached(name, command, must):
+    """The ledger of a session of the program itself, and how many stacks it has, and of these with the function `must`; None: it
+    does not run here."""
+    target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    if "ready" not in target.stdout.readline():
+        return None
+    with tempfile.TemporaryDirectory() as work:
+        events = os.path.join(work, "events.ndjson")
+        began = time.monotonic_ns()
+        run = subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-d", str(SECONDS), "-f", "events", "-o", events],
+                             capture_output=True, text=True)
+        target.kill()
+        target.wait()
+        if run.returncode:
+            print(run.stderr)
+        lines = [json.loads(line) for line in open(events)] if os.path.exists(events) else []
+    ledgers = [line for line in lines if line["ev"] == "ledger"]
+    ledger = ledgers[-1] if ledgers else {"samples": 0, "whole": 0, "losses": {}}
+    first, stacks, met = read_events(lines, must)
+    print(f"    {name}: {ledger['whole']} of {ledger['samples']} samples whole, {ledger['losses']}; "
+          f"the first one {(first - began) / 1e6:.0f} ms after `cprofd attach`; {met} in {must or 'all'}")
+    return ledger, stacks, met
+
+
 def session(name, command, must=None, spare=1):
-    """A session of the program itself; `must`: a function that a quarter of its samples have; `spare`: so many need
-    not be whole, even if that is a larger part. On a busy machine the engine may be late for code that is gone by then: then once more."""
+    """`must`: a function that a quarter of its samples have; `spare`: so many need not be whole, even if that is a larger part.
+    On a busy machine the engine may be late for code that is gone by then: then once more."""
     for _ in range(2):
-        target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        if "ready" not in target.stdout.readline():
+        found = attached(name, command, must)
+        if found is None:
             global skipped
             skipped += 1
             print(f"skipped {name}: it does not run here")
             return
-        with tempfile.TemporaryDirectory() as work:
-            events = os.path.join(work, "events.ndjson")
-            began = time.monotonic_ns()
-            run = subprocess.run([CPROFD, "attach", str(target.pid), "--native", "-d", str(SECONDS), "-f", "events", "-o", events],
-                                 capture_output=True, text=True)
-            target.kill()
-            target.wait()
-            if run.returncode:
-                print(run.stderr)
-            lines = [json.loads(line) for line in open(events)] if os.path.exists(events) else []
-        ledgers = [line for line in lines if line["ev"] == "ledger"]
-        ledger = ledgers[-1] if ledgers else {"samples": 0, "whole": 0, "losses": {}}
-        first, stacks, met = read_events(lines, must)
-        print(f"    {name}: {ledger['whole']} of {ledger['samples']} samples whole, {ledger['losses']}; "
-              f"the first one {(first - began) / 1e6:.0f} ms after `cprofd attach`; {met} in {must or 'all'}")
-        lost = ledger["samples"] - ledger["whole"]
-        whole = ledger["samples"] > 100 and lost <= max(spare, few(ledger["samples"], CUT))
+        ledger, stacks, met = found
+        whole = ledger["samples"] > 100 and ledger["samples"] - ledger["whole"] <= max(spare, few(ledger["samples"], CUT))
         if whole:
             break
     check(whole, f"from the first sample on, stacks of {name} are whole")

@@ -2,8 +2,8 @@
 making of machine code, or the pass of Numba's own pipeline that the fourth argument names, whose own CPU time and that of all
 compiles since "ready" are printed at the end, in seconds. The second argument: for how many seconds of CPU time; the third: so
 many times at most. What is added is work of a measured length, not a look at the thread's clock again and again: a system call
-that reads it is where the kernel lets others run, if there are any, and what a switch costs would be added, too. (A compile is not the same work as one long before it: Numba keeps all the modules it made, and looks through
-them.)"""
+that reads it is where the kernel lets others run, if there are any, and what a switch costs would be added, too.
+(A compile is not the same work as one long before it: Numba keeps all the modules it made, and looks through them.)"""
 import sys
 import time
 
