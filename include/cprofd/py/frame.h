@@ -139,6 +139,7 @@ enum py_calls { PY_CALLS_NOT, PY_CALLS_PERHAPS, PY_CALLS };
 #define PY_CHUNK_HEAD 32u /* of struct _stack_chunk; the thread's first frame is a word further on (Python/pystate.c, 3.11) */
 #define PY_RETURN_VALUE_311 83u /* and of 3.12 */
 #define PY_RETURN_CONST_312 121u /* its low byte; of 3.11 no instruction */
+#define PY_RETURN_GENERATOR_312 75u
 #define PY_NOT_BEGUN -2 /* _PyFrame_InitializeSpecials */
 PY_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 frame)
 {
@@ -228,11 +229,17 @@ HOST_INLINE __u8 py_rests(struct py_walk *walk, const struct py_layout *l, __u32
 
 /* Is the innermost frame, at or above the stack's top, left of a call before? One at the top itself may be of 3.11's
  * pop_frame, which takes a frame off the stack before it unlinks it: never an entry frame, which is unlinked with its eval
- * loop (Python/ceval.c, RETURN_VALUE). 3.12 unlinks first. */
+ * loop (Python/ceval.c, RETURN_VALUE). 3.12 unlinks first, but for RETURN_GENERATOR. */
 HOST_INLINE int py_over(struct py_walk *walk, const struct py_layout *l, __u32 at)
 {
-	return walk->frame > walk->top || l->frame_is_entry == PY_ABSENT ||
-	       py_u8(walk->memory, PY_MEMORY, at + l->frame_is_entry) != 0;
+	__u16 instruction = 0;
+
+	if (walk->frame > walk->top)
+		return 1;
+	if (l->frame_is_entry != PY_ABSENT)
+		return py_u8(walk->memory, PY_MEMORY, at + l->frame_is_entry) != 0;
+	return host_read(&instruction, sizeof(instruction), py_u64(walk->memory, PY_MEMORY, at + l->frame_lasti)) ||
+	       (__u8)instruction != PY_RETURN_GENERATOR_312;
 }
 
 /* Any frame; 1 when the chain ends. */

@@ -60,7 +60,9 @@ HOST_LOOP_FN long py_repair_generator(__u32 i, void *context)
 	return 0;
 }
 
-/* A register as the _PyCFrame of the eval loop that is entering another. */
+/* A register as the _PyCFrame of the eval loop that is entering another: further out than that one's own C frame, which has more that
+ * a register may point to (3.12: the shim). */
+#define PY_CFRAMES_APART 256u
 HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
 {
 	struct py_walk_context *c = context;
@@ -70,8 +72,7 @@ HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
 
 	if (i >= 16)
 		return 1;
-	if (walk->registers[i] & 7 || walk->registers[i] - walk->leaf > (1u << 20) ||
-	    walk->registers[i] == walk->leaf ||
+	if (walk->registers[i] & 7 || walk->registers[i] - walk->leaf - PY_CFRAMES_APART > (1u << 20) ||
 	    host_read(&frame, sizeof(frame),
 		      walk->registers[i] + c->image->layout.cframe_current_frame) ||
 	    !py_is_frame(walk, c->image, frame, &back, &owner))
@@ -100,6 +101,40 @@ HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
 	for (r = 0; r < 16; r++)
 		held |= walk->registers[r] == back;
 	if (!held || !py_is_frame(walk, c->image, back, &outer, &owner))
+		return 0;
+	walk->frame = back;
+	return 1;
+}
+
+/* Does the frame at `frame` run? A generator that does not says so; another lies whole below the stack's top. */
+HOST_INLINE int py_is_running(struct py_walk *walk, const struct py_layout *l, __u64 frame, __u8 owner)
+{
+	const struct py_tstate *t = &walk->tstates[walk->first & (PY_TSTATES_MAX - 1)];
+	__u8 state;
+
+	if (owner == PY_OWNER_GENERATOR)
+		return !host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) && !state;
+	return frame - t->chunk < t->top - t->chunk && t->top - frame >= l->frame_locals;
+}
+
+/* A register as the frame that 3.12's eval loop is entering with: linked already to the loop's shim, which lies beside the _PyCFrame and is
+ * linked to what calls. gcc stores current_frame and previous of the _PyCFrame last (3.12.1: movaps %xmm0,0x80(%rsp)). */
+#define PY_SHIM_NEAR 1024u
+HOST_LOOP_FN long py_repair_shim(__u32 i, void *context)
+{
+	struct py_walk_context *c = context;
+	struct py_walk *walk = c->walk;
+	const struct py_layout *l = &c->image->layout;
+	__u64 frame, shim, back, ignored;
+	__u8 owner;
+
+	if (i >= 16)
+		return 1;
+	frame = walk->registers[i];
+	if (!py_is_frame(walk, c->image, frame, &shim, &owner) || owner >= l->owner_native_first ||
+	    shim - walk->leaf + PY_SHIM_NEAR >= 2 * PY_SHIM_NEAR || !py_is_running(walk, l, frame, owner) ||
+	    !py_is_frame(walk, c->image, shim, &back, &owner) || owner < l->owner_native_first ||
+	    !py_is_frame(walk, c->image, back, &ignored, &owner))
 		return 0;
 	walk->frame = back;
 	return 1;
@@ -259,8 +294,9 @@ PY_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 	if (walk->n == 1 && loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
 		host_loop(16, py_repair_generator, &c);
-	} else if (image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || loss == LOSS_FRAME_HALF)) {
-		walk->n = 0; /* 3.11: a frame that is not linked is none that runs */
+	}
+	if (!walk->frame && image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || loss == LOSS_FRAME_HALF)) {
+		walk->n = 0; /* a frame that is not linked is none that runs */
 		if (walk->called && image->layout.frame_is_entry == PY_ABSENT ? py_repair_inlined(&c) : py_repair_called(&c)) {
 			walk->loss = LOSS_NONE;
 			walk->closed = 0;
@@ -268,8 +304,8 @@ PY_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 		}
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].cframe;
 		host_loop(16, py_repair_cframe, &c);
-		if (!walk->frame && image->layout.frame_is_entry != PY_ABSENT)
-			host_loop(16, py_repair_entry, &c);
+		if (!walk->frame)
+			host_loop(16, image->layout.frame_is_entry != PY_ABSENT ? py_repair_entry : py_repair_shim, &c);
 		if (walk->frame && walk->called && py_calls(walk, image, walk->frame) != PY_CALLS)
 			walk->frame = 0;
 	}
