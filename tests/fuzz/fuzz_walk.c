@@ -56,6 +56,16 @@ static int read_bytes(struct host_reader *self, void *dst, size_t size, uint64_t
 	return 0;
 }
 
+/* What was read of the C stack: around the _PyCFrame that the walk before found, up to HOST_WINDOW bytes. */
+static const struct host_window *window_of(struct bytes *b, uint64_t front, const uint64_t *registers)
+{
+	static struct host_window window;
+
+	window.at = (front - registers[0] % HOST_WINDOW) & ~7ull;
+	window.size = (registers[1] % (HOST_WINDOW + 1)) & ~7ull;
+	return read_bytes(&b->reader, window.words, window.size, window.at) ? NULL : &window;
+}
+
 #define FLAGS (15u | 255u << PY_FRAME_LOOPS_INSIDE_SHIFT | 255u << PY_FRAME_LOOPS_OUTSIDE_SHIFT)
 
 static void check(const struct py_walk *walk, const struct py_out *out, const struct bytes *b)
@@ -77,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct py_walk walk;
 	static struct py_out out;
+	const struct host_window *window;
 	struct bytes bytes = {.reader = {.read = read_bytes}};
 	struct image image;
 	struct head head;
@@ -104,7 +115,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Again, with what the walk before left: slots, the hint. */
 	for (i = 0; i < WALKS; i++) {
 		bytes.reads = 0;
-		py_walk(&walk, &image, &out, NULL);
+		window = i % 2 ? window_of(&bytes, walk.tstates[0].cframe, head.registers) : NULL;
+		py_walk(&walk, &image, &out, window);
 		check(&walk, &out, &bytes);
 		if (walk.loss && walk.n < 2) {
 			memcpy(walk.registers, head.registers, sizeof(walk.registers));
