@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bytes.data = data + sizeof(head);
 	bytes.size = size - sizeof(head);
 	bytes.faults = head.faults;
-	bytes.limit = head.flags >> 3 ? 1024 : ~0ul;
+	bytes.limit = head.flags >> 3 == 31 ? ~0ul : 1024;
 	image.runtime = head.runtime;
 	image.code_type = head.code_type;
 	image.layout = py_tables[head.layout % py_tables_n].layout;
