@@ -13,6 +13,12 @@ def until(condition, seconds=60, pause=0.02):
         time.sleep(pause)
 
 
+def root_is_mounted():
+    """Not so in a plain chroot: there a mount namespace cannot be made private."""
+    with open("/proc/self/mountinfo") as file:
+        return any(line.split()[4] == "/" for line in file)
+
+
 def used(pid):
     """Its CPU time so far: ticks of the clock."""
     with open("/proc/%d/stat" % pid) as file:
