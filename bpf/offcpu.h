@@ -32,7 +32,7 @@ struct wait_place {
 	__u32 count;
 	__u32 waker;
 	__u32 args[2];
-	__u64 taken;        /* its stack was */
+	__u64 taken;        /* when its stack was; 0: never */
 };
 
 struct wait_slot {
@@ -380,7 +380,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 	__u64 thread = wait_thread(c->task);
 	struct wait_slot *slot = wait_find(thread);
 	struct wait_place *place;
-	__u32 cpu, runs = !c->state;
+	__u32 cpu, fresh, runs = !c->state;
 	__u64 paid;
 
 	if (c->task->flags & PF_EXITING || c->state & TASK_DEAD)
@@ -417,12 +417,14 @@ static __always_inline int wait_out(struct wait_capture *c)
 	if (!waits_begin)
 		return 0;
 	/* One in a period, of what was not used up to four at once; a new place is put off only for a thread that has a new one
-	 * at each switch. */
+	 * at each switch. One that had none for a period of each place is as a new one: another call may be there
+	 * by now, and this stay a long one. */
 	paid = slot->paid + 4 * wait_period > c->now ? slot->paid : c->now - 4 * wait_period;
-	if (paid + wait_period > c->now + (place->taken ? 0 : 8 * wait_period))
+	fresh = place->taken && c->now - place->taken < WAIT_PLACES * wait_period;
+	if (paid + wait_period > c->now + (fresh ? 0 : 8 * wait_period))
 		return 0;
 	slot->paid = paid + wait_period;
-	place->taken = 1;
+	place->taken = c->now;
 	c->place = place;
 	return 1;
 }

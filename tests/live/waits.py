@@ -26,7 +26,8 @@ POINTS = 1.0
 VERBOSE = "--show" in sys.argv
 # What a thread waits for while it does what its marks say.
 CAUSES = {"sleep": "sleep", "pipe": "pipe I/O", "socket": "socket I/O", "lock": "lock", "gil": "GIL", "child": "child process",
-          "stopped": "stopped"}
+          "stopped": "stopped", "calls": "lock", "long_call": "lock", "short_call": "lock"}
+CALLS = ("long_call", "short_call")
 passed = failed = skipped = 0
 results = {}  # name -> what was wrong
 
@@ -240,6 +241,14 @@ def judge(python, seconds, rate, only, show, at_least=0):
             if abs(share - got) > POINTS and key not in ("rest",):
                 bad.append(words)
         check(not bad, title + ": each class", *bad)
+        if log["role"] == "calls":
+            marks, bad = [row for row in log["rows"] if begin <= row[0] <= end], []
+            for call in CALLS:
+                share = 100.0 * sum(row[0] - before[0] for before, row in zip(marks, marks[1:]) if row[3] == call) / wall
+                got = 100.0 * sum(ns for stack, ns in stacks.items() if call in recording.path(stack)) / wall
+                if abs(share - got) > POINTS:
+                    bad.append("%s: %.2f %%, measured %.2f %%" % (call, share, got))
+            check(not bad, title + ": the function that waited", *bad)
         if show:
             marks = collections.Counter(row[3] for row in log["rows"] if begin < row[0] <= end)
             print("      %.3f s, marks %s" % (wall / 1e9, dict(marks)))
@@ -259,7 +268,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--rate", type=int, default=999)
-    parser.add_argument("--only", default="sleep,pipe,socket,lock,gil2,gil8,hold,child,ready,stopped")
+    parser.add_argument("--only", default="sleep,pipe,socket,lock,calls,gil2,gil8,hold,child,ready,stopped")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
     arguments = parser.parse_args()

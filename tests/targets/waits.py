@@ -92,6 +92,26 @@ def waiter(lock):
         marks.mark("run")
 
 
+def long_call(lock):
+    lock.acquire(timeout=0.08)
+
+
+def short_call(lock):
+    lock.acquire(timeout=0.02)
+
+
+def caller(lock):
+    """Two functions that wait at one place, each after a burst of switches."""
+    marks = Marks("calls")
+    while True:
+        for call in (long_call, short_call):
+            for _ in range(8):
+                time.sleep(0.00005)
+            marks.mark("sleep")
+            call(lock)
+            marks.mark(call.__name__)
+
+
 def hog(role):
     marks = Marks(role)
     while True:
@@ -146,6 +166,10 @@ def scenario(name):
         lock = threading.Lock()
         start(holder, lock)
         start(waiter, lock)
+    elif name == "calls":
+        lock = threading.Lock()
+        lock.acquire()
+        start(caller, lock)
     elif name.startswith("gil"):
         for _ in range(int(name[3:])):
             start(hog, name)
