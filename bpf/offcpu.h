@@ -15,6 +15,7 @@
 
 #define WAIT_SLOTS 4096u /* threads; sets of four */
 #define WAIT_PLACES 8u
+#define WAIT_CREDIT 64u /* periods */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct bpf_iter__task {
@@ -416,12 +417,11 @@ static __always_inline int wait_out(struct wait_capture *c)
 	place = &slot->places[slot->at & (WAIT_PLACES - 1)];
 	if (!waits_begin)
 		return 0;
-	/* One in a period, of what was not used up to four at once; a new place is put off only for a thread that has a new one
-	 * at each switch. One that had none for a period of each place is as a new one: another call may be there
-	 * by now, and this stay a long one. */
+	/* One in a period, of what was not used up to four at once. On credit for a new place, and for one that had none for a period of each
+	 * place: another call may be there by now, and this stay a long one, which must not have that one's stack. */
 	paid = slot->paid + 4 * wait_period > c->now ? slot->paid : c->now - 4 * wait_period;
 	fresh = place->taken && c->now - place->taken < WAIT_PLACES * wait_period;
-	if (paid + wait_period > c->now + (fresh ? 0 : 8 * wait_period))
+	if (paid + wait_period > c->now + (fresh ? 0 : WAIT_CREDIT * wait_period))
 		return 0;
 	slot->paid = paid + wait_period;
 	place->taken = c->now;

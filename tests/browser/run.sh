@@ -36,7 +36,7 @@ $python -c 'import jsonschema' 2>/dev/null || { [ "$(id -u)" = 0 ] &&
 	apt-get install -y -q --no-install-recommends python3-jsonschema >build/artifacts/apt.log 2>&1; } ||
 	skip "python3-jsonschema is missing"
 grep -qs "\"version\": \"$SPEEDSCOPE\"" build/npm/node_modules/speedscope/package.json ||
-	npm install --silent --no-fund --no-audit --ignore-scripts --prefix build/npm speedscope@$SPEEDSCOPE >build/artifacts/npm.log 2>&1 ||
+	npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/npm speedscope@$SPEEDSCOPE >build/artifacts/npm.log 2>&1 ||
 	skip "npm could not install speedscope (build/artifacts/npm.log)"
 
 hour=

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from patience import burned, until
+from patience import burned, cpu_share, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "../../build/tests/tools/oracle")
@@ -191,7 +191,8 @@ def states(count):
         print("   ", *wrong)
     check(not held.wrong, "stacks of `dump` are gdb's")
     check(held.equal + held.cut == count and held.equal > count // 2, f"each of {count} states was compared")
-    check(held.seen.get("still") and held.seen.get("tick"), "threads that wait, and threads that run")
+    # On a busy machine a thread that runs may have waited for its CPU at each look.
+    check(held.seen.get("still") and (held.seen.get("tick") or cpu_share() < 0.6), "threads that wait, and threads that run")
 
 
 recorded("Numba's compiler", ["/usr/bin/python3", os.path.join(TARGETS, "numba_loop.py")])

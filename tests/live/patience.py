@@ -19,6 +19,16 @@ def root_is_mounted():
         return any(line.split()[4] == "/" for line in file)
 
 
+def kernel_thread():
+    """The number of one; 0 where none is seen, as in a PID namespace of its own."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and os.path.exists(f"/proc/{entry}/stat"):
+            with open(f"/proc/{entry}/stat") as f:
+                if int(f.read().rpartition(")")[2].split()[6]) & 0x200000:  # PF_KTHREAD
+                    return int(entry)
+    return 0
+
+
 def used(pid):
     """Its CPU time so far: ticks of the clock."""
     with open("/proc/%d/stat" % pid) as file:
@@ -71,6 +81,7 @@ def recorded(path, client):
 
 def spread(share, n):
     """Five standard deviations of a share of n samples: one run in a million is outside."""
+    share = min(max(share, 0), 1)  # of what a clock says a little more is sampled
     return 5 * (share * (1 - share) / max(n, 1)) ** 0.5
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 
 from engine_client import Client, Daemon, Refused, decode
-from patience import until
+from patience import kernel_thread, until
 
 PYTHON = os.environ.get("CPROFD_PYTHON", sys.executable)
 
@@ -423,15 +423,6 @@ def test_not_pythons(daemon):
         sleep.wait()
     refused("KERNEL_THREAD", client, "attach", pid=kernel_thread()) if kernel_thread() else None
     assert client.request("sessions")["sessions"] == []
-
-
-def kernel_thread():
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and os.path.exists(f"/proc/{entry}/stat"):
-            with open(f"/proc/{entry}/stat") as f:
-                if int(f.read().rpartition(")")[2].split()[6]) & 0x200000:
-                    return int(entry)
-    return 0
 
 
 def test_vanishing_client(daemon):
