@@ -117,6 +117,7 @@ struct tracee {
 	bool list;                      /* ran before: its threads are listed once it is known */
 	uint64_t gil_due;               /* gil.c */
 	uint32_t gil_looks;
+	bool gil_sure;                  /* there is no need to look again */
 	uint64_t ended;                 /* monotonic ns */
 	int32_t pid, parent;
 	uint64_t start;                 /* boottime ns */
@@ -307,8 +308,6 @@ struct session {
 	uint64_t begun, deadline;       /* monotonic ns; deadline 0: none */
 	uint64_t counts_due, spool_due;
 	uint64_t detached;              /* when it was; names and lines that are being read may still come */
-	uint64_t gil_due;               /* gil.c */
-	uint32_t gil_looks;
 	uint64_t ended;                 /* wall mode: what is later is in no record */
 	uint64_t handed_on;             /* all records of before that time went to the profile */
 	uint64_t bad_told;              /* collect's bad records told to the profile so far */

@@ -1,4 +1,4 @@
-/* Where the GIL's state lies: an interpreter that begins has no thread yet by which it is found. */
+/* Where the GIL's state lies: an interpreter that begins has no thread yet by which it is found, or a thread and no GIL. */
 #include "serve/engine.h"
 #include "target/gil.h"
 #include "target/process.h"
@@ -9,18 +9,22 @@
 void gil__look(struct session *session, uint64_t now)
 {
 	struct target_process process;
+	uint64_t address;
 
-	if (!(session->request.wall || session->request.idle || session->request.gil) || session->gil_looks >= LOOKS || now < session->gil_due)
+	if (!(session->request.wall || session->request.idle || session->request.gil))
 		return;
-	session->gil_due = now + LOOK_NS;
-	session->gil_looks++;
 	for (struct tracee *t = session->tracees; t; t = t->next) {
-		if (t->dead || t->mem < 0 || t->state != TRACEE_KNOWN || !t->image.runtime || t->image.gil ||
-		    target_process__init(&process, t->pid, t->mem, t->maps, t->key))
+		if (t->dead || t->mem < 0 || t->state != TRACEE_KNOWN || !t->image.runtime || t->gil_sure || t->gil_looks >= LOOKS || now < t->gil_due)
 			continue;
-		t->image.gil = gil__address(&process.reader, &t->image);
+		t->gil_due = now + LOOK_NS;
+		t->gil_looks++;
+		if (target_process__init(&process, t->pid, t->mem, t->maps, t->key))
+			continue;
+		address = gil__address(&process.reader, &t->image, &t->gil_sure);
 		target_process__free(&process);
-		if (t->image.gil)
-			images__put(session->images, &t->key, &t->image);
+		if (!address || address == t->image.gil)
+			continue;
+		t->image.gil = address;
+		images__put(session->images, &t->key, &t->image);
 	}
 }

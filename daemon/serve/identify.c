@@ -92,7 +92,7 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 	else
 		err = target__identify(&process, &tracee->image, &key, tracee->python, &problem);
 	if (!err && (tracee->session->request.wall || tracee->session->request.idle || tracee->session->request.gil))
-		tracee->image.gil = gil__address(&process.reader, &tracee->image);
+		tracee->image.gil = gil__address(&process.reader, &tracee->image, &tracee->gil_sure);
 	target_process__free(&process);
 	if (!err)
 		return 0;

@@ -204,6 +204,7 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	tracee->maps = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
 	if (!tracee->start)
 		tracee->start = message->process_start;
+	tracee->gil_looks = 0;
 	tracee->key = (struct image_key){.arg_start = message->arg_start, .start_data = message->start_data};
 	if (!runs)
 		native__enter(tracee);

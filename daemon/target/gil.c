@@ -1,6 +1,5 @@
 #include "target/gil.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,19 +57,24 @@ static size_t list_threads(struct host_reader *reader, const struct image *image
 	return n;
 }
 
-uint64_t gil__address(struct host_reader *reader, const struct image *image)
+uint64_t gil__address(struct host_reader *reader, const struct image *image, bool *ret_usual)
 {
 	uint64_t size = image->runtime_size;
 	size_t at = SIZE_MAX;
 	uint64_t *threads;
-	void *bytes;
+	uint64_t interval = 0;
+	char *bytes;
 
+	*ret_usual = false;
 	if (!image->runtime || !size || size > RUNTIME_MAX || image->layout.flags & PY_FREE_THREADED)
 		return 0;
 	threads = calloc(THREADS_MAX, sizeof(*threads));
 	bytes = malloc(size);
 	if (threads && bytes && !reader->read(reader, bytes, size, image->runtime))
 		at = gil__find(bytes, size, threads, list_threads(reader, image, threads));
+	if (at != SIZE_MAX)
+		memcpy(&interval, bytes + at, sizeof(interval));
+	*ret_usual = interval == INTERVAL_USUAL;
 	free(threads);
 	free(bytes);
 	return at == SIZE_MAX ? 0 : image->runtime + at;

@@ -7,6 +7,7 @@
 #ifndef CPROFD_TARGET_GIL_H
 #define CPROFD_TARGET_GIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +27,8 @@ _Static_assert(sizeof(struct gil_state) == 120, "up to switch_cond");
 
 /* Offset in a copy of _PyRuntime; `threads`: addresses of thread states, sorted. */
 size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t n);
-/* Address in the target; 0: not found. */
-uint64_t gil__address(struct host_reader *reader, const struct image *image);
+/* Address in the target; 0: not found. Without the usual interval it may be the list of thread states: in an interpreter that begins, the
+ * first of them is there before the GIL is (Python/pylifecycle.c, pycore_create_interpreter). Then it is worth another look. */
+uint64_t gil__address(struct host_reader *reader, const struct image *image, bool *ret_usual);
 
 #endif
