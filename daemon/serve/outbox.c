@@ -60,15 +60,18 @@ int chunk__new(const char *data, size_t len, unsigned events, struct chunk **ret
 	char *copy = fits ? spare : malloc(len ? len : 1);
 	int err = copy ? chunk__of(copy, size, len, events, ret) : -ENOMEM;
 
-	if (fits && !err) {
+	if (err) {
+		if (!fits)
+			free(copy);
+		return err;
+	}
+	if (fits) {
 		spare = NULL;
 		spare_size = 0;
-	} else if (err && !fits) {
-		free(copy);
 	}
-	if (!err && len)
+	if (len)
 		memcpy(copy, data, len);
-	return err;
+	return 0;
 }
 
 int chunk__new_file(int fd, uint64_t from, uint64_t len, struct chunk **ret)

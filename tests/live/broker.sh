@@ -60,7 +60,7 @@ expect "a user, a process that hides" 1 "belongs to someone else" -u $uid $hidde
 expect "a user, a setuid program" 1 "belongs to someone else" -u $uid $setuid
 expect "root, children that run already" 0 "^child" -s $parent
 expect "no such process" 1 "no such process" 999999999
-[ "$(cat /proc/2/comm 2>/dev/null)" != kthreadd ] || expect "a kernel thread" 1 "kernel thread" 2 # in a container none is seen
+if [ "$(cat /proc/2/comm 2>/dev/null)" = kthreadd ]; then expect "a kernel thread" 1 "kernel thread" 2; else echo "skipped: no kernel thread is seen here"; fi
 kill $of_user; wait $of_user 2>/dev/null
 expect "a process that ended" 1 "no such process" -u $uid $of_user
 # A file system that does not answer: what is asked for before and after it is served in time.

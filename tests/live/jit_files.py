@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import native_life
-from patience import few, root_is_mounted, spread, until
+from patience import few, mount_namespaces, spread, until
 from native_life import CPROFD, HERE, PYTHON, ROOT, check, read, skip
 
 NOBODY = 65534
@@ -402,13 +402,14 @@ def hostile_file(work, name, setup, each, least, most):
 
 
 def hostile(work):
+    mounts = mount_namespaces()
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         running = []
         for name, (setup, each, (least, most)) in CASES.items():
-            if "/dev/fuse" in setup and not os.path.exists("/dev/fuse"):
+            if FUSE in setup and not os.path.exists("/dev/fuse"):
                 skip("hostile: %s: no /dev/fuse here" % name)
-            elif FUSE in setup and not root_is_mounted():
-                skip("hostile: %s: / is no mount point, as in a plain chroot" % name)
+            elif FUSE in setup and not mounts:
+                skip("hostile: %s: no mount namespace can be made here (is / a mount point?)" % name)
             else:
                 running.append(pool.submit(hostile_file, work, name, setup, each, least, most))
         for of in running:

@@ -25,7 +25,7 @@ import threading
 import time
 
 import engine_client
-from patience import asleep, root_is_mounted, until
+from patience import asleep, mount_namespaces, until
 import truth
 import waits
 
@@ -366,9 +366,9 @@ def main():
     if os.geteuid():
         skipped += 1
         print("skipped: namespaces needs root")
-    elif not root_is_mounted():
+    elif not mount_namespaces():
         skipped += 1
-        print("skipped: namespaces: / is no mount point, as in a plain chroot")
+        print("skipped: namespaces: no mount namespace can be made here (is / a mount point?)")
     else:
         for part in [parts[options.only]] if options.only else parts.values():
             part(*[True] * (options.all and part in (inside, below)))

@@ -16,7 +16,7 @@ import tempfile
 import threading
 
 from engine_client import Tables
-from patience import cpu_share, until
+from patience import cpu_share, mount_namespaces, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
@@ -188,8 +188,8 @@ def build_id(lib):
 
 
 def namespaces(name):
-    """Whether there can be mount namespaces: not in a root that was changed into and is no mount point itself."""
-    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
+    """Whether there can be mount namespaces."""
+    if mount_namespaces():
         return True
     skip(name + ": no mount namespace can be made here (is / a mount point?)")
     return False

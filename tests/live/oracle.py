@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from patience import burned, cpu_share, until
+from patience import burned, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "../../build/tests/tools/oracle")
@@ -167,7 +167,7 @@ class Held:
 
 
 def states(count):
-    held = Held()
+    held, most = Held(), 3 * count
     with tempfile.TemporaryDirectory() as work:
         script = os.path.join(work, "frames.py")
         with open(script, "w") as f:
@@ -175,13 +175,19 @@ def states(count):
         target = subprocess.Popen([build(work)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                   preexec_fn=lambda: os.sched_setaffinity(0, CPUS[:1]))
         try:
-            for path in paths(count):
+            def look(path):
                 target.stdin.write(path + "\n")
                 target.stdin.flush()
                 assert target.stdout.readline() == path + "\n"
                 time.sleep(0.05)
                 ours = by_dump(target.pid)
                 held.compare(path, target.pid, ours, by_gdb(target.pid, script))
+            for path in paths(count):
+                look(path)
+            # On a busy machine a thread that runs may have waited for its CPU at each of them.
+            while not held.seen.get("tick") and count < most:
+                look("r5lx")
+                count += 1
         finally:
             target.kill()
             target.wait()
@@ -191,8 +197,7 @@ def states(count):
         print("   ", *wrong)
     check(not held.wrong, "stacks of `dump` are gdb's")
     check(held.equal + held.cut == count and held.equal > count // 2, f"each of {count} states was compared")
-    # On a busy machine a thread that runs may have waited for its CPU at each look.
-    check(held.seen.get("still") and (held.seen.get("tick") or cpu_share() < 0.6), "threads that wait, and threads that run")
+    check(held.seen.get("still") and held.seen.get("tick"), "threads that wait, and threads that run")
 
 
 recorded("Numba's compiler", ["/usr/bin/python3", os.path.join(TARGETS, "numba_loop.py")])

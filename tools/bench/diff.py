@@ -195,9 +195,9 @@ def clocks(folder, options):
         for side, python in enumerate(pythons):
             paths[side].append(os.path.join(folder, "clock%d%s.cprof" % (i, "ab"[side])))
             took[side].append(clocked(python, paths[side][-1], options))
+            if not took[side][-1]:
+                raise SystemExit("no compile of %s told its time: does this Cython run on it?" % python)
     for number in [[i] for i in range(options.each)] + [list(range(options.each))] * (options.each > 1):
-        if not all(took[side][i] for side in (0, 1) for i in number):
-            raise SystemExit("a compile of %s told no time: does this Cython run on it?" % " or ".join(pythons))
         a, b = [[ns for i in number for ns in took[side][i]] for side in (0, 1)]
         before, after = sum(a) / len(a), sum(b) / len(b)
         sides = [[paths[side][i] for i in number] for side in (0, 1)]
