@@ -25,7 +25,7 @@ def main():
     print("ready", flush=True)
     sys.stdin.readline()
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while not keep or time.monotonic() < end:
         def known(y, i=i):
             return jnp.tanh(y * i).sum() + jnp.sin(y @ y).max() + jnp.sort(y.ravel())[i % 8]
         function = jax.jit(known)
