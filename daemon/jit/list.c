@@ -11,7 +11,8 @@
  * A poll that finds descriptor, head entry and the head's names as they were is done.
  * The names are looked at since a function that is dropped and compiled again may come
  * to the very addresses of the former. What lies behind an entry that is as it was is not
- * looked at so, as long as nothing was dropped: it would have had to come back in front of it. */
+ * looked at so: it would have had to come back in front of it. Where something was dropped,
+ * an entry that is as it was may be another with the same names; of PROOF in a row not all are. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #define ROUNDS 4u          /* over a list that changes */
 #define WHOLE_SHARE 100u   /* whole walks take at most 1/100 of the time, */
 #define STEADY_SHARE 4000u /* and 1/4000 where nothing was ever dropped */
+#define PROOF 16u
 #define FAILED_MAX 16u     /* polls that met links that do not fit: it may not be a list at all, */
 #define RETRY_SHARE 20u    /* and is tried for 1/20 of the time */
 
@@ -86,13 +88,13 @@ struct walk {
 	bool truncated;         /* more than JIT_ENTRIES_MAX */
 };
 
-/* `probes`: each entry's names are looked at. -EAGAIN: links do not fit together: they are being changed. */
+/* `proof`: of so many entries in a row the names are looked at. -EAGAIN: links do not fit together: they are being changed. */
 static int walk(struct jit *jit, struct list *list, struct host_reader *memory, uint64_t first,
-		bool whole, bool probes, struct walk *ret)
+		bool whole, uint32_t proof, struct walk *ret)
 {
 	uint64_t at = first, before = 0;
+	uint32_t steps, proven = 0;
 	bool behind = false;
-	uint32_t steps;
 	int err;
 
 	jit->counts[JIT_COUNT_WALKS]++;
@@ -112,7 +114,8 @@ static int walk(struct jit *jit, struct list *list, struct host_reader *memory, 
 		if (entry && unchanged(jit, memory, entry, &node, behind && entry->next == node.next)) {
 			bool same_next = entry->next == node.next;
 
-			behind = same_next && !probes;
+			proven += entry->probe != 0;
+			behind = same_next && proven >= proof;
 			entry->prev = node.prev;
 			entry->next = node.next;
 			entry->walk = list->walk;
@@ -120,6 +123,7 @@ static int walk(struct jit *jit, struct list *list, struct host_reader *memory, 
 				break;
 		} else {
 			behind = false;
+			proven = 0;
 			err = array__reserve((void **)&ret->fresh, sizeof(node), ret->n,
 					     &ret->capacity);
 			if (err)
@@ -333,7 +337,7 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 		list->whole_wanted = true;
 		list->drops |= head.action == JIT_UNREGISTER;
 		list->walk++;
-		err = walk(jit, list, memory, head.first, whole, full || list->drops, &found);
+		err = walk(jit, list, memory, head.first, whole, full ? UINT32_MAX : list->drops ? PROOF : 0, &found);
 		nodes = found.fresh;
 		if (!err)
 			err = take_all(jit, list, memory, &found, budget, &news);
