@@ -83,7 +83,7 @@ static int read_value(const json_t *value, const struct field *field, void *base
 	} else { /* 32 bits, either sign */
 		*(uint32_t *)at = (uint32_t)number;
 	}
-	return !value && field->required ? -EBADMSG : 0;
+	return !value && field->need == FIELD_REQUIRED ? -EBADMSG : 0;
 }
 
 /* Zeroed room for n items of `size` bytes. */

@@ -100,12 +100,22 @@ static int append_rows(struct buf *out, const char *key, const void *rows, uint3
 	return err ? err : buf__append(out, "]", 1);
 }
 
+/* Of the kinds that are sparse. */
+static bool is_empty(const struct field *field, const void *base)
+{
+	const char *at = (const char *)base + field->offset;
+
+	return field->type == FIELD_STRING ? !**(const char *const *)at : field->type == FIELD_U32 && !*(const uint32_t *)at;
+}
+
 static int append_fields(struct buf *out, const struct event *event, const struct field_list *list)
 {
 	size_t i;
 	int err = 0;
 
 	for (i = 0; !err && i < list->n; i++) {
+		if (list->fields[i].need == FIELD_SPARSE && is_empty(&list->fields[i], event))
+			continue;
 		err = append_key(out, list->fields[i].key);
 		if (!err)
 			err = append_value(out, &list->fields[i], event);

@@ -5,9 +5,10 @@ const char *const event_names[EVENT_KIND_COUNT] = {EVENT_KINDS(EVENT_NAME)};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 #define LIST(array) {array, N(array)}
-/* M: must be there; O: may be left out. */
-#define M(type, member, key) {key, FIELD_##type, true, offsetof(struct event, member)}
-#define O(type, member, key) {key, FIELD_##type, false, offsetof(struct event, member)}
+/* M: must be there; O: may be left out; S: is left out when it is empty. */
+#define M(type, member, key) {key, FIELD_##type, FIELD_REQUIRED, offsetof(struct event, member)}
+#define O(type, member, key) {key, FIELD_##type, FIELD_OPTIONAL, offsetof(struct event, member)}
+#define S(type, member, key) {key, FIELD_##type, FIELD_SPARSE, offsetof(struct event, member)}
 
 static const struct field hello[] = {
 	M(U32, hello.major, "major"),
@@ -62,11 +63,11 @@ static const struct field ending[] = {
 static const struct field unit_end[] = {
 	M(U32, unit_end.id, "id"),
 	M(U64, unit_end.time, "time"),
-	O(STRING, unit_end.name, "name"),
-	O(STRING, unit_end.signature, "signature"),
-	O(STRING, unit_end.file, "file"),
-	O(U32, unit_end.line, "line"),
-	O(U32, unit_end.object, "object"),
+	S(STRING, unit_end.name, "name"),
+	S(STRING, unit_end.signature, "signature"),
+	S(STRING, unit_end.file, "file"),
+	S(U32, unit_end.line, "line"),
+	S(U32, unit_end.object, "object"),
 };
 static const struct field ledger[] = {
 	M(U64, ledger.time, "time"),
@@ -105,40 +106,40 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 };
 
 static const struct field function_row[] = {
-	{"name", FIELD_STRING, true, offsetof(struct function_row, name)},
-	{"file", FIELD_STRING, true, offsetof(struct function_row, file)},
-	{"line", FIELD_U32, true, offsetof(struct function_row, line)},
-	{"module", FIELD_STRING, false, offsetof(struct function_row, module)},
-	{"kind", FIELD_U8, false, offsetof(struct function_row, kind)},
+	{"name", FIELD_STRING, FIELD_REQUIRED, offsetof(struct function_row, name)},
+	{"file", FIELD_STRING, FIELD_REQUIRED, offsetof(struct function_row, file)},
+	{"line", FIELD_U32, FIELD_REQUIRED, offsetof(struct function_row, line)},
+	{"module", FIELD_STRING, FIELD_OPTIONAL, offsetof(struct function_row, module)},
+	{"kind", FIELD_U8, FIELD_OPTIONAL, offsetof(struct function_row, kind)},
 };
 static const struct field frame_row[] = {
-	{"function", FIELD_U32, true, offsetof(struct frame_row, function)},
-	{"offset", FIELD_I32, true, offsetof(struct frame_row, offset)},
-	{"line", FIELD_U32, false, offsetof(struct frame_row, line)},
-	{"column", FIELD_U32, false, offsetof(struct frame_row, column)},
+	{"function", FIELD_U32, FIELD_REQUIRED, offsetof(struct frame_row, function)},
+	{"offset", FIELD_I32, FIELD_REQUIRED, offsetof(struct frame_row, offset)},
+	{"line", FIELD_U32, FIELD_OPTIONAL, offsetof(struct frame_row, line)},
+	{"column", FIELD_U32, FIELD_OPTIONAL, offsetof(struct frame_row, column)},
 };
 static const struct field stack_row[] = {
-	{"parent", FIELD_U32, true, offsetof(struct stack_row, parent)},
-	{"frame", FIELD_U32, true, offsetof(struct stack_row, frame)},
+	{"parent", FIELD_U32, FIELD_REQUIRED, offsetof(struct stack_row, parent)},
+	{"frame", FIELD_U32, FIELD_REQUIRED, offsetof(struct stack_row, frame)},
 };
 
 static const struct field class_row[] = {
-	{"name", FIELD_STRING, true, offsetof(struct class_row, name)},
-	{"detail", FIELD_STRING, false, offsetof(struct class_row, detail)},
+	{"name", FIELD_STRING, FIELD_REQUIRED, offsetof(struct class_row, name)},
+	{"detail", FIELD_STRING, FIELD_OPTIONAL, offsetof(struct class_row, detail)},
 };
 
 static const struct field unit_row[] = {
-	{"parent", FIELD_U32, true, offsetof(struct unit_row, parent)},
-	{"thread", FIELD_U32, true, offsetof(struct unit_row, thread)},
-	{"kind", FIELD_U8, true, offsetof(struct unit_row, kind)},
-	{"compiler", FIELD_STRING, true, offsetof(struct unit_row, compiler)},
-	{"name", FIELD_STRING, true, offsetof(struct unit_row, name)},
-	{"signature", FIELD_STRING, true, offsetof(struct unit_row, signature)},
-	{"time", FIELD_U64, true, offsetof(struct unit_row, time)},
-	{"trigger", FIELD_U32, false, offsetof(struct unit_row, trigger)},
-	{"file", FIELD_STRING, false, offsetof(struct unit_row, file)},
-	{"line", FIELD_U32, false, offsetof(struct unit_row, line)},
-	{"object", FIELD_U32, false, offsetof(struct unit_row, object)},
+	{"parent", FIELD_U32, FIELD_REQUIRED, offsetof(struct unit_row, parent)},
+	{"thread", FIELD_U32, FIELD_REQUIRED, offsetof(struct unit_row, thread)},
+	{"kind", FIELD_U8, FIELD_REQUIRED, offsetof(struct unit_row, kind)},
+	{"compiler", FIELD_STRING, FIELD_REQUIRED, offsetof(struct unit_row, compiler)},
+	{"name", FIELD_STRING, FIELD_REQUIRED, offsetof(struct unit_row, name)},
+	{"signature", FIELD_STRING, FIELD_REQUIRED, offsetof(struct unit_row, signature)},
+	{"time", FIELD_U64, FIELD_REQUIRED, offsetof(struct unit_row, time)},
+	{"trigger", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_row, trigger)},
+	{"file", FIELD_STRING, FIELD_OPTIONAL, offsetof(struct unit_row, file)},
+	{"line", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_row, line)},
+	{"object", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_row, object)},
 };
 
 const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
@@ -150,11 +151,11 @@ const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
 };
 
 static const struct field ledger_stop[] = {
-	{"loss", FIELD_STRING, true, offsetof(struct ledger_stop, loss)},
-	{"module", FIELD_STRING, true, offsetof(struct ledger_stop, module)},
-	{"offset", FIELD_U64, true, offsetof(struct ledger_stop, offset)},
-	{"count", FIELD_U64, true, offsetof(struct ledger_stop, count)},
-	{"function", FIELD_STRING, false, offsetof(struct ledger_stop, function)},
+	{"loss", FIELD_STRING, FIELD_REQUIRED, offsetof(struct ledger_stop, loss)},
+	{"module", FIELD_STRING, FIELD_REQUIRED, offsetof(struct ledger_stop, module)},
+	{"offset", FIELD_U64, FIELD_REQUIRED, offsetof(struct ledger_stop, offset)},
+	{"count", FIELD_U64, FIELD_REQUIRED, offsetof(struct ledger_stop, count)},
+	{"function", FIELD_STRING, FIELD_OPTIONAL, offsetof(struct ledger_stop, function)},
 };
 const struct row_form ledger_stop_form = {LIST(ledger_stop), sizeof(struct ledger_stop), 0};
 
@@ -166,15 +167,15 @@ static const struct field ledger_native[] = {
 const struct field_list ledger_native_fields = LIST(ledger_native);
 
 static const struct field columns[] = {
-	{"wall", FIELD_U64, false, offsetof(struct sample_row, wall)},
-	{"cpu", FIELD_U64, false, offsetof(struct sample_row, cpu)},
-	{"thread", FIELD_U32, false, offsetof(struct sample_row, thread)},
-	{"stack", FIELD_U32, false, offsetof(struct sample_row, stack)},
-	{"class", FIELD_U32, false, offsetof(struct sample_row, class_id)},
-	{"unit", FIELD_U32, false, offsetof(struct sample_row, unit)},
-	{"cause", FIELD_U32, false, offsetof(struct sample_row, cause)},
-	{"how", FIELD_U32, false, offsetof(struct sample_row, how)},
-	{"caller", FIELD_U32, false, offsetof(struct sample_row, caller)},
-	{"call", FIELD_U32, false, offsetof(struct sample_row, call)},
+	{"wall", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, wall)},
+	{"cpu", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, cpu)},
+	{"thread", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, thread)},
+	{"stack", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, stack)},
+	{"class", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, class_id)},
+	{"unit", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, unit)},
+	{"cause", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, cause)},
+	{"how", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, how)},
+	{"caller", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, caller)},
+	{"call", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, call)},
 };
 const struct field_list sample_columns = LIST(columns);

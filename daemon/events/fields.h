@@ -11,10 +11,16 @@
 
 enum field_type { FIELD_U8, FIELD_U32, FIELD_I32, FIELD_U64, FIELD_BOOL, FIELD_STRING };
 
+enum field_need {
+	FIELD_REQUIRED,
+	FIELD_OPTIONAL, /* 0, false or "" when it is left out */
+	FIELD_SPARSE,   /* ... as it always is then */
+};
+
 struct field {
 	const char *key;     /* in a row: its place in the array has this meaning */
 	enum field_type type;
-	bool required;	     /* else 0, false or "" when it is left out */
+	enum field_need need;
 	uint16_t offset;
 };
 

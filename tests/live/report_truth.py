@@ -120,7 +120,7 @@ def read_recording(path):
                               "begin": begin - origin, "end": begin - origin, "defined": tuple(defined[:2]) or ("", 0)})
         elif event == "unit_end":
             if line.get("name"):
-                units[line["id"]].update(name=line["name"], signature=line["signature"], defined=(line["file"], line["line"]))
+                units[line["id"]].update(name=line["name"], signature=line.get("signature", ""), defined=(line.get("file", ""), line.get("line", 0)))
         elif event == "thread":
             threads.setdefault(line["id"], {}).update(line)
         elif event == "functions":
@@ -202,7 +202,7 @@ class Recordings:
             file.write(COMPILE)
         for name, args in (("python", ["-r", "2k", "--native=off", "--", PYTHON, "-c", TARGET]),
                            ("again", ["-r", "2k", "-d", "1.5", "--native=off", "--", PYTHON, "-c", TARGET]),
-                           ("native", ["-r", "1999", "--", PYTHON, program])):
+                           ("native", ["-r", "9999", "--", PYTHON, program])):
             path = os.path.join(folder, name + ".cprof")
             run = subprocess.run([CPROFD, "record", "-o", path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
             expect(run.returncode == 0 and os.path.exists(path), "no recording", run.stderr.decode())

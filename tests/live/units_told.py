@@ -107,8 +107,8 @@ class Told:
             elif kind == "unit_end":
                 unit = self.units[self.ids[event["id"]]]
                 unit["end"] = event["time"]
-                if event["name"]:
-                    unit.update(name=event["name"], signature=event["signature"], file=event["file"], line=event["line"])
+                if event.get("name"):
+                    unit.update(name=event["name"], signature=event.get("signature", ""), file=event.get("file", ""), line=event.get("line", 0))
             elif kind == "thread":
                 self.tids[event["id"]] = event["tid"]
             elif kind in ("functions", "frames", "stacks"):
