@@ -145,6 +145,7 @@ static int name_file(struct native_places *self, const struct module_names *name
 	if (vaddr_known && names->names)
 		callable = names__callable(names->names, vaddr);
 	ret->callable = callable;
+	self->symbol.size = 0;
 	if (vaddr_known)
 		err = names->names ? names__find(names->names, vaddr, &self->symbol) : modules__awaited(module);
 	if (!err) {
@@ -159,9 +160,10 @@ static int name_file(struct native_places *self, const struct module_names *name
 		ret->name = callable->name;
 		return err;
 	}
-	ret->start = vaddr;
-	ret->function = vaddr | FUNCTION_NAMELESS;
-	snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name, (unsigned long long)vaddr);
+	/* Call frame information tells functions that have no name. */
+	ret->start = err == -ENOENT && self->symbol.size ? self->symbol.start : vaddr;
+	ret->function = ret->start | FUNCTION_NAMELESS;
+	snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name, (unsigned long long)ret->start);
 	ret->name = self->nameless;
 	return err;
 }

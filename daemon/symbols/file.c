@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "symbols/debug_file.h"
 #include "symbols/debugdata.h"
+#include "symbols/function_frames.h"
 #include "symbols/kallsyms.h"
 #include "symbols/vtable.h"
 
@@ -167,6 +168,9 @@ static int load_all(struct symbol_file *file)
 	if (!err && !skip && !file->debugdata)
 		err = tolerable(symbol_table__load_virtuals(&file->tables[SYMBOL_FROM_VTABLE], &file->image, &file->ranges,
 							    &file->tables[SYMBOL_FROM_DYNSYM]));
+	if (!err && !skip && !file->debugdata)
+		err = tolerable(symbol_table__load_frames(&file->tables[SYMBOL_FROM_FRAMES], &file->image, &file->ranges,
+							  &file->tables[SYMBOL_FROM_DYNSYM], &file->tables[SYMBOL_FROM_VTABLE]));
 	return err;
 }
 

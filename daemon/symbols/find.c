@@ -76,7 +76,7 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 	return 0;
 }
 
-/* NULL: no symbol has it. */
+/* NULL: nothing has it. */
 static const struct symbol_table *find_row(const struct symbol_file *file, uint64_t vaddr, struct table_row *ret)
 {
 	const struct symbol_table *table, *best = NULL;
@@ -85,8 +85,9 @@ static const struct symbol_table *find_row(const struct symbol_file *file, uint6
 
 	for (source = 0; source < SYMBOL_SOURCE_COUNT; source++) {
 		table = table_of(file, source);
-		/* A size that was given is better than one that was derived. */
-		if (!table || !symbol_table__find(table, vaddr, &row) || (best && row.extended))
+		/* A size that was given is better than one that was derived, and a name than none. */
+		if (!table || (best && source == SYMBOL_FROM_FRAMES) || !symbol_table__find(table, vaddr, &row) ||
+		    (best && row.extended))
 			continue;
 		*ret = row;
 		best = table;
@@ -99,8 +100,9 @@ static const struct symbol_table *find_row(const struct symbol_file *file, uint6
 int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_start)
 {
 	struct table_row row;
+	const struct symbol_table *table = find_row(file, vaddr, &row);
 
-	if (!find_row(file, vaddr, &row))
+	if (!table || table->source == SYMBOL_FROM_FRAMES)
 		return -ENOENT;
 	*ret_start = row.start;
 	return 0;
@@ -113,6 +115,7 @@ int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct sym
 
 	buf__clear(&ret->name);
 	buf__clear(&ret->module);
+	ret->size = 0;
 	if (!best)
 		return -ENOENT;
 	ret->start = found.start;
@@ -120,5 +123,5 @@ int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct sym
 	ret->offset = vaddr - found.start;
 	ret->extended = found.extended;
 	ret->source = best->source;
-	return read_name(best, found.name, ret);
+	return best->source == SYMBOL_FROM_FRAMES ? -ENOENT : read_name(best, found.name, ret);
 }

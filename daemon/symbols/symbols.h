@@ -7,7 +7,7 @@
  * its neighbour.
  *
  * A name is told only if the address lies inside of a symbol; otherwise
- * -ENOENT, and the caller says "module+0xoffset". Sources and the choice among
+ * -ENOENT, and the caller says "module+0xoffset", of the function's begin where that is known. Sources and the choice among
  * aliases: docs/symbols.md.
  *
  * Nothing here opens a path by itself: files are asked for from the caller.
@@ -43,6 +43,7 @@ struct symbol_opener {
 	X(DYNSYM, "dynsym") \
 	X(PLT, "plt") \
 	X(VTABLE, "vtable") \
+	X(FRAMES, "call-frames") \
 	X(KERNEL, "kallsyms")
 #define SYMBOL_SOURCE_ENUM(id, word) SYMBOL_FROM_##id,
 enum symbol_source { SYMBOL_SOURCES(SYMBOL_SOURCE_ENUM) SYMBOL_SOURCE_COUNT };
@@ -84,9 +85,11 @@ int symbol_file__open_kallsyms_text(const char *text, size_t len, struct symbol_
 struct symbol_file *symbol_file__free(struct symbol_file *file); /* NULL */
 
 /* 0, -ENOENT: outside of every symbol; -ESTALE, -EIO: the file changed. On
- * error *ret holds no name. */
+ * error *ret holds no name; with -ENOENT, where the function begins and its size all the same, if
+ * call frame information tells, else size 0. */
 int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret);
-/* Where its function begins, as symbol_file__find() says it, without the name: no byte of the file is read. -ENOENT. */
+/* Where its function begins, as symbol_file__find() says it, without the name: no byte of the file is read. -ENOENT: of one that
+ * has no name, too. */
 int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_start);
 /* -ENOENT: no segment holds this offset. */
 int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t *ret_vaddr);

@@ -19,11 +19,11 @@
 
 #include "base/cleanup.h"
 #include "base/slots.h"
+#include "symbols/function_frames.h"
 #include "symbols/vtable_words.h"
 
 #define CLASSES_MAX (1u << 20)
 #define METHODS_MAX (4u << 20)
-#define FRAMES_MAX (8u << 20)
 #define SLOTS_MAX 4096u /* of a class */
 #define DEPTH_MAX 64u   /* of a hierarchy */
 #define STEPS_MAX (1u << 27)
@@ -248,89 +248,31 @@ static void name_methods(struct finder *f)
 	f->n_methods = n;
 }
 
-/* .eh_frame_hdr's table, as all linkers write it (LSB, 10.6.2): where each function begins, and its entry. */
-struct frames {
-	struct frame {
-		int32_t start, entry; /* from the section */
-	} *items;
-	uint32_t n;
-	uint64_t at, file; /* the section */
-};
-
-static int frames__read(const struct elf_image *image, struct frames *ret)
-{
-	uint32_t number = elf_image__section(image, ".eh_frame_hdr");
-	const Elf64_Shdr *s = &image->sections[number];
-	struct {
-		uint8_t version, frame, count, table;
-		int32_t frames;
-		uint32_t n;
-	} header;
-
-	if (!number || elf_bytes__read(image->bytes, s->sh_offset, &header, sizeof(header)) || header.version != 1 ||
-	    header.frame != 0x1b || header.count != 3 || header.table != 0x3b || header.n > FRAMES_MAX)
-		return -ENOENT;
-	*ret = (struct frames){.n = header.n, .at = s->sh_addr, .file = s->sh_offset};
-	ret->items = malloc((size_t)header.n * sizeof(*ret->items) + 1);
-	if (!ret->items)
-		return -ENOMEM;
-	return elf_bytes__read(image->bytes, s->sh_offset + sizeof(header), ret->items, (size_t)header.n * sizeof(*ret->items)) ? -ENOENT : 0;
-}
-
-/* 0: no entry begins there, or it is written in another way. */
-static uint32_t function_size(const struct elf_image *image, const struct frames *frames, uint32_t function)
-{
-	uint32_t low = 0, high = frames->n;
-	uint64_t entry, offset;
-	struct {
-		uint32_t length, cie;
-		int32_t start;
-		uint32_t size;
-	} fde;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if ((int64_t)frames->at + frames->items[middle].start < (int64_t)function)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == frames->n || (int64_t)frames->at + frames->items[low].start != (int64_t)function)
-		return 0;
-	entry = frames->at + (uint64_t)(int64_t)frames->items[low].entry;
-	if (elf_image__offset(image, entry, sizeof(fde), &offset) || elf_bytes__read(image->bytes, offset, &fde, sizeof(fde)) ||
-	    fde.length < 12 || fde.length >= 0xfffffff0u || !fde.cie || (int64_t)entry + 8 + fde.start != (int64_t)function)
-		return 0;
-	return fde.size;
-}
-
 static int put_methods(struct finder *f, struct symbol_table *table)
 {
-	_cleanup_free_ struct frame *items = NULL;
 	struct candidates candidates = {};
-	struct frames frames = {};
+	struct function_frames frames;
 	uint32_t i, size, n = 0;
-	int err = frames__read(f->image, &frames);
+	int err = function_frames__open(f->image, &frames);
 
-	items = frames.items;
 	if (err)
 		return err;
 	table->virtuals = malloc((size_t)f->n_methods * sizeof(*table->virtuals) + 1);
 	if (!table->virtuals)
-		return -ENOMEM;
+		err = -ENOMEM;
 	qsort(f->methods, f->n_methods, sizeof(*f->methods), by_function);
 	for (i = 0; i < f->n_methods && !err; i++) {
 		const struct method *m = &f->methods[i];
 
 		if ((i && m[-1].function == m->function) || (i + 1 < f->n_methods && m[1].function == m->function) ||
-		    m->function < table->base || !(size = function_size(f->image, &frames, m->function)))
+		    m->function < table->base || !(size = function_frames__size(&frames, m->function)))
 			continue;
 		table->virtuals[n] = (struct virtual_name){f->classes[m->class].name, m->symbol};
 		err = candidates__add(&candidates, (struct candidate){(uint32_t)(m->function - table->base), n, size, 0});
 		n++;
 	}
 	table->n_virtuals = n;
+	function_frames__free(&frames);
 	if (!err)
 		err = symbol_table__build(table, &candidates, f->ranges, f->image->machine, 0);
 	free(candidates.items);

@@ -109,6 +109,29 @@ def plt_truth(path):
     return found
 
 
+def frames_truth(path):
+    """[(start, end)] of the entries of .eh_frame, as readelf reads them."""
+    found = re.findall(r" FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)", run("readelf", "--debug-dump=frames", path))
+    return sorted({(int(start, 16), int(end, 16)) for start, end in found})
+
+
+def nameless(path, asked, table):
+    """What is wrong with functions that have no name; how many addresses had one, and how many none. asked: (address, fields of the
+    answer) of all that are in no symbol."""
+    frames, wrong, inside, alone = frames_truth(path), [], 0, 0
+    starts = [start for start, _ in frames]
+    for address, f in asked:
+        i = bisect.bisect_right(starts, address) - 1
+        start, end = frames[i] if i >= 0 and address < frames[i][1] else (0, 0)
+        named = any(s[0] for s in table.get(start, ()))  # a symbol that is shorter than its function
+        mine = (int(f[2], 16), int(f[2], 16) + int(f[3], 16)) if len(f) > 3 else (0, 0)
+        inside += end > 0
+        alone += not end
+        if mine != (start, end) and not (named and mine == (0, 0)):
+            wrong.append("%x: %x to %x, readelf has %x to %x" % (address, *mine, start, end))
+    return wrong, inside, alone
+
+
 def check(path, n, tally):
     rng = random.Random(path)
     sections = [s for s in code_sections(path) if not s[2].startswith(".plt")]
@@ -128,7 +151,7 @@ def check(path, n, tally):
     text = "".join("%x\n" % a for a in addresses)
 
     wrong, outside, extended, sized = [], 0, 0, 0
-    ours = []
+    ours, unnamed = [], []
     for address, line in zip(addresses, run(SYMBOLIZE, "find", path, stdin=text).splitlines()):
         f = line.split(" ", 4)
         if int(f[0], 16) != address:
@@ -139,6 +162,8 @@ def check(path, n, tally):
         if f[1] == "-" or f[3] == "vtable":
             outside += 1
             ours.append(None)
+            if f[1] == "-":
+                unnamed.append((address, line.split()))
             if names:
                 wrong.append("%s, readelf has %s" % (line, names))
             continue
@@ -159,6 +184,10 @@ def check(path, n, tally):
         wrong.append("%d answers to %d addresses" % (len(ours), len(addresses)))
     tally.say(path + " readelf", wrong, "%d addresses: %d in symbols, %d in labels, %d outside"
               % (len(addresses), sized, extended, outside))
+
+    if not debug and not re.search(r"\.symtab|\.gnu_debugdata", run("readelf", "-SW", path)):
+        wrong, inside, alone = nameless(path, unnamed, table)
+        tally.say(path + " call frames", wrong, "%d addresses in functions without a name, %d in none" % (inside, alone))
 
     # elfutils: name+offset. It also goes on behind symbols without size where tables
     # are incomplete, which is not asked of it.

@@ -1,8 +1,9 @@
 /* Prints what the symbols stage tells of a file, for tests that compare it with
  * other tools.
  *
- *	symbolize find FILE [--no-debug]      vaddrs (hex) on stdin -> "vaddr start offset source
- *name" symbolize lines FILE                  vaddrs on stdin -> "vaddr file:line:column"
+ *	symbolize find FILE [--no-debug]      vaddrs (hex) on stdin -> "vaddr start offset source name";
+ *	                                      "vaddr - start size": a function without a name; "vaddr -": nothing
+ *	symbolize lines FILE                  vaddrs on stdin -> "vaddr file:line:column"
  *	symbolize names [--jit]               manglings on stdin -> names for people
  *	symbolize kallsyms FILE               addresses on stdin -> "address name [module]"
  *	symbolize debuginfod FILE             as find, with the debug file that servers have
@@ -75,7 +76,9 @@ static void find(struct symbol_file *file, int kernel)
 	while (next_address(&vaddr)) {
 		int err = symbol_file__find(file, vaddr, &symbol);
 
-		if (err)
+		if (err == -ENOENT && !kernel && symbol.size)
+			printf("%llx - %llx %llx\n", vaddr, (unsigned long long)symbol.start, (unsigned long long)symbol.size);
+		else if (err)
 			printf("%llx -\n", vaddr);
 		else if (kernel)
 			printf("%llx %llx %s %s\n", vaddr, (unsigned long long)symbol.start,

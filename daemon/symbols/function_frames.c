@@ -1,0 +1,152 @@
+#include "symbols/function_frames.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define FRAMES_MAX (8u << 20)
+#define SECTION_MAX (64u << 20) /* of .eh_frame: it is in memory while the table is made */
+
+int function_frames__open(const struct elf_image *image, struct function_frames *ret)
+{
+	uint32_t number = elf_image__section(image, ".eh_frame_hdr");
+	const Elf64_Shdr *s = &image->sections[number];
+	struct {
+		uint8_t version, frame, count, table; /* DW_EH_PE_*: 4 bytes; addresses count from the section */
+		int32_t frames;
+		uint32_t n;
+	} header;
+
+	if (!number || elf_bytes__read(image->bytes, s->sh_offset, &header, sizeof(header)) || header.version != 1 ||
+	    header.frame != 0x1b || header.count != 3 || header.table != 0x3b || header.n > FRAMES_MAX)
+		return -ENOENT;
+	*ret = (struct function_frames){.image = image, .n = header.n, .address = s->sh_addr};
+	ret->items = malloc((size_t)header.n * sizeof(*ret->items) + 1);
+	if (!ret->items)
+		return -ENOMEM;
+	if (!elf_bytes__read(image->bytes, s->sh_offset + sizeof(header), ret->items, (size_t)header.n * sizeof(*ret->items)))
+		return 0;
+	function_frames__free(ret);
+	return -ENOENT;
+}
+
+void function_frames__free(struct function_frames *frames)
+{
+	free(frames->items);
+	*frames = (struct function_frames){};
+}
+
+/* The head of an entry whose addresses are 4 bytes, from where they stand: as compilers write it (LSB 5.0, 10.6.1.2). */
+struct head {
+	uint32_t length, cie;
+	int32_t start;
+	uint32_t size;
+};
+
+/* 0: it is another's, or written in another way. */
+static uint32_t size_of(const struct head *head, uint64_t entry, uint64_t function)
+{
+	return head->length < 12 || head->length >= 0xfffffff0u || !head->cie ||
+			       entry + 8 + (uint64_t)(int64_t)head->start != function
+		       ? 0
+		       : head->size;
+}
+
+uint32_t function_frames__size(const struct function_frames *frames, uint64_t vaddr)
+{
+	uint32_t low = 0, high = frames->n;
+	uint64_t entry, offset;
+	struct head head;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if ((int64_t)(frames->address + (uint64_t)(int64_t)frames->items[middle].start) < (int64_t)vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == frames->n || frames->address + (uint64_t)(int64_t)frames->items[low].start != vaddr)
+		return 0;
+	entry = frames->address + (uint64_t)(int64_t)frames->items[low].entry;
+	return elf_image__offset(frames->image, entry, sizeof(head), &offset) ||
+			       elf_bytes__read(frames->image->bytes, offset, &head, sizeof(head))
+		       ? 0
+		       : size_of(&head, entry, vaddr);
+}
+
+static bool knows(const struct symbol_table *table, uint64_t start)
+{
+	struct table_row row;
+
+	return symbol_table__find(table, start, &row) && row.start == start && !row.extended;
+}
+
+/* All of .eh_frame. NULL: none, too large, or no memory. */
+static uint8_t *read_section(const struct elf_image *image, const Elf64_Shdr **ret)
+{
+	uint32_t number = elf_image__section(image, ".eh_frame");
+	const Elf64_Shdr *s = *ret = &image->sections[number];
+	uint8_t *bytes = number && s->sh_size <= SECTION_MAX ? malloc(s->sh_size + 1) : NULL;
+
+	if (bytes && elf_bytes__read(image->bytes, s->sh_offset, bytes, s->sh_size)) {
+		free(bytes);
+		bytes = NULL;
+	}
+	return bytes;
+}
+
+static int take_all(const struct function_frames *frames, const struct symbol_table *table, const struct symbol_table *known,
+		    const struct symbol_table *virtuals, struct candidates *ret)
+{
+	const Elf64_Shdr *section;
+	_cleanup_free_ uint8_t *bytes = read_section(frames->image, &section);
+	uint64_t entry, start, last = UINT64_MAX;
+	struct head head;
+	uint32_t i, size;
+	int err = 0;
+
+	for (i = 0; bytes && !err && i < frames->n; i++) {
+		entry = frames->address + (uint64_t)(int64_t)frames->items[i].entry;
+		start = frames->address + (uint64_t)(int64_t)frames->items[i].start;
+		if (start == last || start < table->base || start - table->base > UINT32_MAX || entry < section->sh_addr ||
+		    section->sh_size < sizeof(head) || entry - section->sh_addr > section->sh_size - sizeof(head))
+			continue;
+		memcpy(&head, bytes + (entry - section->sh_addr), sizeof(head));
+		size = size_of(&head, entry, start);
+		if (!size || knows(known, start) || knows(virtuals, start))
+			continue;
+		last = start;
+		err = candidates__add(ret, (struct candidate){(uint32_t)(start - table->base), 0, size, 0});
+	}
+	return err;
+}
+
+int symbol_table__load_frames(struct symbol_table *table, const struct elf_image *image, const struct code_ranges *ranges,
+			      const struct symbol_table *known, const struct symbol_table *virtuals)
+{
+	struct candidates candidates = {};
+	struct function_frames frames;
+	int err;
+
+	if (!ranges->n)
+		return -ENOENT;
+	err = function_frames__open(image, &frames);
+	if (err)
+		return err;
+	table->bytes = image->bytes;
+	table->base = ranges->items[0].start;
+	table->source = SYMBOL_FROM_FRAMES;
+	err = take_all(&frames, table, known, virtuals, &candidates);
+	function_frames__free(&frames);
+	if (!err)
+		err = symbol_table__build(table, &candidates, ranges, image->machine, 0);
+	free(candidates.items);
+	if (err)
+		symbol_table__free(table);
+	else if (!table->n)
+		err = -ENOENT;
+	return err;
+}
