@@ -8,7 +8,7 @@
 
 /* What all its functions are when none has a name. */
 static const struct place kernel = {
-	.module = PLACE_MODULE_KERNEL, .function = 0, .module_name = "kernel", .name = "[kernel]", .kind = PLACE_KERNEL};
+	.module = PLACE_MODULE_KERNEL, .function = 0, .module_name = "kernel", .name = "[kernel]", .kind = PLACE_KERNEL, .lineless = true};
 
 /* Which frame an address is: as for native code, and kept with it. */
 static int find(struct profile *profile, const struct record_header *header, uint64_t address, uint64_t changes,

@@ -55,7 +55,7 @@ static int add_native(struct tables *tables, const struct place *place, uint64_t
 				.kind = kinds[place->kind <= PLACE_KERNEL ? place->kind : 0]};
 	int err = native.name && native.module ? 0 : -ENOMEM;
 
-	native.lines_asked = !tables->places->line || place->kind == PLACE_KERNEL;
+	native.lines_asked = !tables->places->line || place->lineless;
 	if (!err)
 		err = array__reserve((void **)&tables->natives, sizeof(native), tables->n_natives,
 				     &tables->natives_capacity);
@@ -70,7 +70,7 @@ static int add_native(struct tables *tables, const struct place *place, uint64_t
 
 static enum frame_state state_of(const struct tables *tables, const struct place *place)
 {
-	return tables->places->line && place->kind != PLACE_KERNEL ? FRAME_WAITING : FRAME_KNOWN;
+	return tables->places->line && !place->lineless ? FRAME_WAITING : FRAME_KNOWN;
 }
 
 /* The row of a place whose name is known, without an entry. */
@@ -81,6 +81,9 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 	int err = 0;
 
 	*ret = (struct frame_row){.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX};
+	/* Nothing but its function can be shown of it. */
+	if (place->lineless)
+		ret->offset = 0;
 	if (state_of(tables, place) == FRAME_WAITING)
 		ret->column = tables->tick;
 	/* It was met before it was known which module is the interpreter: what was told of it stays, and it is another

@@ -6,7 +6,7 @@ struct known_place_row {
 	uint64_t names;
 	uint32_t module;
 	uint8_t kind, mark;
-	bool interpreter, filled;
+	bool interpreter, lineless, filled;
 };
 
 static struct known_place_row *row_of(struct known_places *known, const struct modules_found *found)
@@ -32,7 +32,8 @@ bool known_places__find(struct known_places *known, const struct modules_found *
 			      .start = row->start,
 			      .kind = row->kind,
 			      .mark = row->mark,
-			      .callable = row->callable};
+			      .callable = row->callable,
+			      .lineless = row->lineless};
 	return true;
 }
 
@@ -51,6 +52,7 @@ void known_places__keep(struct known_places *known, const struct modules_found *
 						.kind = place->kind,
 						.mark = place->mark,
 						.interpreter = found->interpreter,
+						.lineless = place->lineless,
 						.filled = true};
 }
 

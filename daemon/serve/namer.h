@@ -67,6 +67,9 @@ int names__eval(struct names *names, const struct eval_ranges **ret);
 int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		uint32_t *ret_column);
 
+/* names__line() will not know any. */
+bool names__lineless(const struct names *names);
+
 /* Takes what the thread found. Each 20 to 100 ms. */
 void namer__tick(struct namer *namer);
 /* Symbols of modules were asked for, and are on their way. */

@@ -303,6 +303,11 @@ static int add_row(struct namer *namer, const struct names *names, uint64_t vadd
 	return 0;
 }
 
+bool names__lineless(const struct names *names)
+{
+	return names->lineless;
+}
+
 int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		uint32_t *ret_column)
 {

@@ -197,6 +197,7 @@ static bool locate_file(struct native_places *self, const struct modules_found *
 	}
 	ret->function = ret->start;
 	ret->callable = names__callable(names->names, found->vaddr);
+	ret->lineless = names__lineless(names->names);
 	return true;
 }
 
@@ -211,6 +212,7 @@ static void find_file(struct native_places *self, const struct modules_found *fo
 	else
 		names = &none;
 	err = name_file(self, names, found->vaddr, found->vaddr_known, ret);
+	ret->lineless = names->names && names__lineless(names->names);
 	ret->pending = err == -EAGAIN;
 	if (!found->interpreter)
 		return;
@@ -271,6 +273,7 @@ static int find_jit(struct native_places *self, const struct modules_process *pr
 		self->objects[number].no_lines = false;
 	}
 	ret->kind = PLACE_JIT;
+	ret->lineless = self->objects[number].no_lines;
 	ret->module = MODULE_JIT + number;
 	ret->module_name = "JIT";
 	ret->vaddr = address;
@@ -337,7 +340,7 @@ static int name_kernel(struct native_places *self, uint64_t address, struct plac
 {
 	int err = self->kernel ? names__find(self->kernel, address, &self->symbol) : -ENOENT;
 
-	*ret = (struct place){.module = PLACE_MODULE_KERNEL, .module_name = "kernel", .kind = PLACE_KERNEL};
+	*ret = (struct place){.module = PLACE_MODULE_KERNEL, .module_name = "kernel", .kind = PLACE_KERNEL, .lineless = true};
 	if (err) { /* no address of the kernel leaves this process */
 		ret->name = "[kernel]";
 		return err;

@@ -40,6 +40,7 @@ struct place {
 				  * any table of the module. Lives as long as the look-up */
 	bool steady; /* the answer holds until steady() changes: most of changes() is about JIT code
 		      */
+	bool lineless;           /* line() will not know one of any address there: its function is one place */
 	bool pending;            /* the names of its module are being read: name() will know. `name`, `function`
 				  * and `start` are those of an address without a name until then */
 };
