@@ -27,6 +27,7 @@
 #include "jit/internal.h"
 
 #define PIECE 16384u
+#define LOOKS 4u
 
 static int get(struct jit *jit, struct host_reader *memory, void *dst, size_t size, uint64_t address)
 {
@@ -54,24 +55,37 @@ int node__read(struct jit *jit, struct host_reader *memory, uint64_t address, st
 	return 0;
 }
 
-int node__linked(struct jit *jit, struct host_reader *memory, const struct list *list,
-		 const struct node *node)
+/* Whether what is before it points to it. */
+static int points_to(struct jit *jit, struct host_reader *memory, const struct list *list, const struct node *node)
 {
-	struct node now, before;
+	struct node before;
 	struct jit_head head;
 
-	if (node__read(jit, memory, node->address, &now))
-		return 0; /* freed, and its page given back */
-	if (now.image != node->image || now.size != node->size)
-		return 0;
-	if (now.prev) {
-		if (node__read(jit, memory, now.prev, &before))
-			return 0;
-		return before.next == node->address;
-	}
+	if (node->prev)
+		return !node__read(jit, memory, node->prev, &before) && before.next == node->address;
 	if (head__read(jit, memory, list->address, &head))
 		return -EFAULT;
 	return head.first == node->address;
+}
+
+int node__linked(struct jit *jit, struct host_reader *memory, const struct list *list,
+		 const struct node *node)
+{
+	struct node now = *node;
+	uint64_t prev;
+	unsigned i;
+	int linked = 0;
+
+	/* Another may come in front of it, or what was in front go, between two reads: its own link tells. */
+	for (i = 0; !linked && i < LOOKS; i++) {
+		prev = now.prev;
+		if (node__read(jit, memory, node->address, &now))
+			return 0; /* freed, and its page given back */
+		if (now.image != node->image || now.size != node->size || (i && now.prev == prev))
+			return 0;
+		linked = points_to(jit, memory, list, &now);
+	}
+	return linked;
 }
 
 static int same_again(struct jit *jit, struct host_reader *memory, const struct node *node,

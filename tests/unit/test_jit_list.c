@@ -292,6 +292,7 @@ static void at_each_read(void **state)
 					assert_int_equal(three, 0);
 			}
 			assert_int_equal(check(jit, 1), 101);
+			assert_false(events[e] == push && jit__replaces(jit));
 			jit__free(jit);
 			free(m);
 			if (k > 4000)
