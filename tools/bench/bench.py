@@ -4,8 +4,7 @@
     bench.py [--python PATH] [--pairs N] [--rounds N] [--seconds S] [PART ...]
 
 Parts: bpf (BPF time a sample; in turn that of cprofd without rules, which reads no locals, and an empty program's, which tells
-how fast the machine is meanwhile), native (the
-same with native stacks), target (the target's CPU a compile against an empty program, interleaved), own (cprofd's own CPU a
+how fast the machine is meanwhile), native (the same with native stacks), target (the target's CPU a compile against an empty program, interleaved), own (cprofd's own CPU a
 sample without and with native stacks, PSS and memlock), lost (records lost at 9999 Hz), switches (wall mode at ten thousand switches a second: switches.py), flat (memory over minutes), start (attach to first sample), pyspy.
 Without parts: all but flat.
 All figures are of this run on this machine; a ratio is of medians over interleaved pairs.
@@ -175,7 +174,7 @@ def bpf_time(pid, seconds):
 def part_bpf(target, args, native="off", name="bpf"):
     subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
     try:
-        kinds = [name, "empty"] + ["no rules"] * (native == "off" and os.path.exists(NO_RULES))
+        kinds = [name, "empty"] + ["no rules"] * (native != "leaf" and os.path.exists(NO_RULES))
         seen = {(kind, rate): [] for rate in (999, 9999) for kind in kinds}
         for _ in range(args.rounds):
             for kind, rate in seen:
