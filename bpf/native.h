@@ -139,6 +139,11 @@ static __always_inline void native_process(struct native_scratch *own, const str
 	own->process.salt = process ? process->salt : 0;
 }
 
+static __always_inline struct unwind_past *native_past(struct native_scratch *own, const struct record_sample *record)
+{
+	return &own->pasts[record->header.task.tid & (NATIVE_PASTS - 1)];
+}
+
 /* Looked up anew by each who needs it, which is cheap: 6.1 has no room left on the stack of on_switch. */
 static __always_inline struct native_scratch *native_own(void)
 {
@@ -167,8 +172,7 @@ static __always_inline void native_begin(struct bpf_perf_event_data *ctx, struct
 	if (native == NATIVE_LEAF)
 		return;
 	native_process(own, image, record->header.task.tgid, record->header.time);
-	unwind_fast_begin(&own->unwind, &own->pasts[record->header.task.tid & (NATIVE_PASTS - 1)], own->process.list,
-			  own->process.salt);
+	unwind_fast_begin(&own->unwind, native_past(own, record), own->process.list, own->process.salt);
 	unwind_touch(&own->unwind.state, own->unwind.state.regs[UNWIND_PC]);
 	unwind_fast_read(&own->unwind);
 }
@@ -190,7 +194,7 @@ static __always_inline __u32 native_part(struct record_sample *record, __u8 *bas
 		out->flags = 0;
 		out->part.loss = 0;
 	} else {
-		native_walk(&own->unwind, &own->pasts[record->header.task.tid & (NATIVE_PASTS - 1)], out);
+		native_walk(&own->unwind, native_past(own, record), out);
 		/* No list: nobody looked at this process yet. */
 		if (!own->process.list)
 			out->part.loss = LOSS_NATIVE_PENDING;

@@ -130,6 +130,14 @@ HOST_INLINE void py_put_entry(struct py_out *out, __u32 n)
  * (Include/cpython/genobject.h, 3.11). */
 #define PY_STATE_BEFORE_FRAME 5u
 
+/* Of a generator's frame. */
+HOST_INLINE int py_generator_runs(__u64 frame)
+{
+	__u8 state;
+
+	return !host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) && !state;
+}
+
 /* 3.11, 3.12: may the frame at `frame` be what calls walk->called? That one has run nothing and (3.11) is no entry: an eval loop calls it, or
  * enters with it and has yet to write its is_entry; and its `previous` may be of a call before at the same place, for builds differ
  * in whether they write that before they put it in front. It was put where its caller's frame ends: after its locals and its
@@ -147,7 +155,7 @@ PY_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 fra
 	__u64 code = 0, pointer = 0;
 	__u32 sizes[3] = {}; /* co_stacksize, co_firstlineno, co_nlocalsplus */
 	__u16 instruction = 0;
-	__u8 owner = 0, state = PY_STATE_SUSPENDED;
+	__u8 owner = 0;
 
 	if (!walk || !image)
 		return PY_CALLS_NOT;
@@ -157,7 +165,7 @@ PY_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 fra
 	    instruction == PY_RETURN_VALUE_311 || (__u8)instruction == PY_RETURN_CONST_312 || host_read(&owner, sizeof(owner), frame + l->frame_owner))
 		return PY_CALLS_NOT;
 	if (owner == PY_OWNER_GENERATOR)
-		return !host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) && !state ? PY_CALLS_PERHAPS : PY_CALLS_NOT;
+		return py_generator_runs(frame) ? PY_CALLS_PERHAPS : PY_CALLS_NOT;
 	if (walk->called - walk->chunk < PY_CHUNK_HEAD)
 		return PY_CALLS_PERHAPS;
 	if (host_read(sizes, sizeof(sizes), code + l->code_firstlineno - 4) ||

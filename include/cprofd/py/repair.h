@@ -110,10 +110,9 @@ HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
 HOST_INLINE int py_is_running(struct py_walk *walk, const struct py_layout *l, __u64 frame, __u8 owner)
 {
 	const struct py_tstate *t = &walk->tstates[walk->first & (PY_TSTATES_MAX - 1)];
-	__u8 state;
 
 	if (owner == PY_OWNER_GENERATOR)
-		return !host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) && !state;
+		return py_generator_runs(frame);
 	return frame - t->chunk < t->top - t->chunk && t->top - frame >= l->frame_locals;
 }
 
@@ -186,7 +185,7 @@ HOST_INLINE int py_repair_called(struct py_walk_context *c)
 PY_APART int py_resumed(struct py_walk *walk, const struct image *image, __u64 frame, __u64 end)
 {
 	const struct py_layout *l;
-	__u8 owner, state;
+	__u8 owner;
 	int i;
 
 	if (!walk || !image)
@@ -195,8 +194,7 @@ PY_APART int py_resumed(struct py_walk *walk, const struct image *image, __u64 f
 	HOST_NO_UNROLL
 	for (i = 1; i <= PY_RESUMED; i++) {
 		if (host_read(&owner, sizeof(owner), frame + l->frame_owner) || owner != PY_OWNER_GENERATOR ||
-		    host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) || state ||
-		    py_read64(walk, frame + l->frame_back, &frame))
+		    !py_generator_runs(frame) || py_read64(walk, frame + l->frame_back, &frame))
 			return 0;
 		if (frame == end)
 			return i;
