@@ -28,6 +28,8 @@ int modules__find(struct modules *modules, const struct modules_process *process
 		ret->module = &code->file->seen;
 		ret->interpreter = code->file == process->interpreter;
 		ret->steady = code < process->code + process->n;
+		ret->start = code->start;
+		ret->end = code->end;
 		ret->vaddr_known =
 			code->biased || (code->file->segments.n &&
 					 !segments__bias(&code->file->segments, code->offset,

@@ -138,6 +138,7 @@ struct modules_found {
 	bool vaddr_known;
 	bool interpreter; /* the module holds this process' CPython */
 	bool steady;	  /* as long as modules__steady() is the same */
+	uint64_t start, end; /* of the mapping; without a module 0 */
 	bool jit;	  /* `object` tells */
 	struct jit_found object;
 };

@@ -76,6 +76,13 @@ struct known_place {
 	bool steady; /* `changes` is places.steady's, else places.changes' */
 };
 
+/* What all addresses of a function were found to be: of files without lines. */
+struct known_stretch {
+	const struct process *process; /* NULL: free */
+	uint64_t from, to, changes;    /* changes: places.steady's */
+	uint32_t frame;
+};
+
 /* Numbers that known places are compared with. */
 struct known_now {
 	uint64_t changes, steady;
@@ -110,6 +117,8 @@ struct sites {
 };
 
 #define KNOWN_PLACES 16384u /* Numba's loop meets 8,000 in ten seconds */
+#define KNOWN_STRETCHES 8192u
+#define STRETCH_SHIFT 9 /* a function is found by the 512 bytes that an address lies in */
 #define KNOWN_WAYS 4u	     /* places that share a hash, the one met last in front */
 
 /* Room for one sample; most of it is never touched. */
@@ -131,6 +140,7 @@ struct stack {
 	bool steady[RECORD_NATIVE_FRAMES_MAX];			    /* known_place.steady */
 	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* place.callable of each */
 	struct known_place known[KNOWN_PLACES];
+	struct known_stretch stretches[KNOWN_STRETCHES];
 	struct class_frame classified[RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u]; /* classify.c */
 	const char *chosen[RECORD_NATIVE_FRAMES_MAX]; /* callee.c: names of callees; NULL: none */
 	uint32_t n;                /* steps; innermost first */

@@ -10,6 +10,8 @@ void stack__forget(struct stack *stack)
 
 	for (i = 0; i < KNOWN_PLACES; i++)
 		stack->known[i].process = NULL;
+	for (i = 0; i < KNOWN_STRETCHES; i++)
+		stack->stretches[i].process = NULL;
 	stack->process = NULL;
 }
 
@@ -30,13 +32,55 @@ static int put_note(struct profile *profile, enum note note)
 
 /* --- native frames --- */
 
-static int ask(struct profile *profile, const struct record_header *header, uint64_t pc,
-	       struct known_place *ret)
+/* A return address may be the first byte of what follows its function. */
+static uint64_t address_of(uint64_t pc)
+{
+	return pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1;
+}
+
+/* The stretches that an address may lie in, the one met last in front. */
+static struct known_stretch *stretches_of(struct profile *profile, const struct process *process, uint64_t address)
+{
+	uint64_t hash = hash__pair(&profile->tables.seed, address >> STRETCH_SHIFT, (uintptr_t)process);
+
+	return &profile->stack->stretches[hash % (KNOWN_STRETCHES / KNOWN_WAYS) * KNOWN_WAYS];
+}
+
+static bool in_stretch(struct profile *profile, const struct process *process, const struct known_now *now, struct known_place *ret)
+{
+	uint64_t address = address_of(ret->pc);
+	struct known_stretch *known = stretches_of(profile, process, address), found;
+	uint32_t way;
+
+	for (way = 0; way < KNOWN_WAYS; way++)
+		if (known[way].process == process && address >= known[way].from && address < known[way].to &&
+		    known[way].changes == now->steady)
+			break;
+	if (way == KNOWN_WAYS)
+		return false;
+	found = known[way];
+	memmove(known + 1, known, way * sizeof(*known));
+	*known = found;
+	*ret = (struct known_place){.pc = ret->pc, .frame = found.frame, .mark = WEAVE_CODE, .steady = true};
+	return true;
+}
+
+static void keep_stretch(struct profile *profile, const struct process *process, const struct known_now *now, const struct place *place,
+			 uint64_t address, uint32_t frame)
+{
+	struct known_stretch *known = stretches_of(profile, process, address);
+
+	memmove(known + 1, known, (KNOWN_WAYS - 1) * sizeof(*known));
+	*known = (struct known_stretch){process, place->from, place->to, now->steady, frame};
+}
+
+static int ask(struct profile *profile, const struct process *process, const struct known_now *now, const struct record_header *header,
+	       uint64_t pc, struct known_place *ret)
 {
 	struct places *places = profile->options.places;
-	/* A return address may be the first byte of what follows its function. */
-	uint64_t address = pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1;
+	uint64_t address = address_of(pc);
 	struct place place = {.module_name = "", .name = ""};
+	int err;
 
 	ret->mark = WEAVE_CODE;
 	ret->callable = NULL;
@@ -46,7 +90,10 @@ static int ask(struct profile *profile, const struct record_header *header, uint
 	ret->mark = place.mark;
 	ret->callable = place.callable;
 	ret->steady = place.steady && places->steady;
-	return tables__native(&profile->tables, &place, &ret->frame);
+	err = tables__native(&profile->tables, &place, &ret->frame);
+	if (!err && ret->steady && place.to)
+		keep_stretch(profile, process, now, &place, address, ret->frame);
+	return err;
 }
 
 /* How many outermost frames of the n are the last sample's, which are moved to where they are of
@@ -108,7 +155,8 @@ static int find_place(struct profile *profile, const struct process *process,
 	} else {
 		way--;
 		found = (struct known_place){.pc = pc};
-		err = ask(profile, header, pc, &found);
+		if (!in_stretch(profile, process, now, &found))
+			err = ask(profile, process, now, header, pc, &found);
 		found.changes = found.steady ? now->steady : now->changes;
 		found.process = err ? NULL : process;
 	}

@@ -308,6 +308,14 @@ bool names__lineless(const struct names *names)
 	return names->lineless;
 }
 
+bool names__stretch(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
+{
+	int err;
+	const struct symbol_file *file = names->lineless ? file_of(names, &err) : NULL;
+
+	return file && !names->callables.n && symbol_file__stretch(file, vaddr, ret_from, ret_to);
+}
+
 int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		uint32_t *ret_column)
 {

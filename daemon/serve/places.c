@@ -367,6 +367,24 @@ static int find_kernel(struct native_places *self, uint64_t address, struct plac
 
 /* --- the interface --- */
 
+/* All of the function, as far as it is mapped there. */
+static void widen(struct native_places *self, const struct modules_found *found, uint64_t address, int32_t pid, struct place *ret)
+{
+	const struct module_names *names = names_of(self, found->module, pid);
+	uint64_t bias = address - found->vaddr, from, to;
+
+	if (!ret->lineless || !ret->steady || ret->pending || ret->kind != PLACE_LIBRARY || !found->vaddr_known || !names || !names->names ||
+	    !names__stretch(names->names, found->vaddr, &from, &to))
+		return;
+	from += bias;
+	to += bias;
+	/* Beyond an end of the address space: code that no function has. */
+	if (from > address || to <= address)
+		return;
+	ret->from = from > found->start ? from : found->start;
+	ret->to = to < found->end ? to : found->end;
+}
+
 static int search(struct places *places, const struct record_task *task, uint64_t address, uint64_t time, bool named,
 		  struct place *ret)
 {
@@ -395,6 +413,8 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		known_places__keep(&self->known, &found, namer__changes(self->namer), ret);
 	}
 	ret->steady = found.steady;
+	if (!named)
+		widen(self, &found, address, (int32_t)task->tgid, ret);
 	return 0;
 }
 

@@ -76,24 +76,32 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 	return 0;
 }
 
-/* NULL: nothing has it. */
+/* NULL: nothing has it. *ret's from and to are those of all tables together. */
 static const struct symbol_table *find_row(const struct symbol_file *file, uint64_t vaddr, struct table_row *ret)
 {
 	const struct symbol_table *table, *best = NULL;
+	uint64_t from = 0, to = UINT64_MAX;
 	struct table_row row;
 	unsigned source;
+	bool found;
 
 	for (source = 0; source < SYMBOL_SOURCE_COUNT; source++) {
 		table = table_of(file, source);
 		/* A size that was given is better than one that was derived, and a name than none. */
-		if (!table || (best && source == SYMBOL_FROM_FRAMES) || !symbol_table__find(table, vaddr, &row) ||
-		    (best && row.extended))
+		if (!table || (best && source == SYMBOL_FROM_FRAMES))
+			continue;
+		found = symbol_table__find(table, vaddr, &row);
+		from = row.from > from ? row.from : from;
+		to = row.to < to ? row.to : to;
+		if (!found || (best && row.extended))
 			continue;
 		*ret = row;
 		best = table;
 		if (!row.extended)
 			break;
 	}
+	ret->from = from;
+	ret->to = to;
 	return best;
 }
 
@@ -106,6 +114,16 @@ int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t 
 		return -ENOENT;
 	*ret_start = row.start;
 	return 0;
+}
+
+bool symbol_file__stretch(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
+{
+	struct table_row row;
+	bool found = find_row(file, vaddr, &row);
+
+	*ret_from = row.from;
+	*ret_to = row.to;
+	return found;
 }
 
 int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret)

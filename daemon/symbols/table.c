@@ -262,7 +262,11 @@ bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct
 	uint32_t low = 0, high = table->n, at, row;
 	uint32_t size;
 
-	if (vaddr < table->base || vaddr - table->base > UINT32_MAX)
+	*ret = (struct table_row){.to = table->base};
+	if (vaddr < table->base)
+		return false;
+	*ret = (struct table_row){.from = table->base + UINT32_MAX + 1, .to = UINT64_MAX};
+	if (vaddr - table->base > UINT32_MAX)
 		return false;
 	at = (uint32_t)(vaddr - table->base);
 	while (low < high) {
@@ -273,6 +277,7 @@ bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct
 		else
 			high = middle;
 	}
+	*ret = (struct table_row){.from = table->base, .to = table->base + (low < table->n ? table->starts[low] : UINT32_MAX + 1ull)};
 	if (!low)
 		return false;
 	row = low - 1;
@@ -280,7 +285,8 @@ bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct
 	*ret = (struct table_row){.start = table->base + table->starts[row],
 				  .size = size,
 				  .name = table->names[row],
-				  .extended = table->sizes[row] & TABLE_EXTENDED};
+				  .extended = table->sizes[row] & TABLE_EXTENDED,
+				  .to = ret->to};
 	if (size == TABLE_EXTRA) {
 		const struct table_extra *more = extra(table, row);
 
@@ -288,7 +294,13 @@ bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct
 		ret->start = table->base + more->symbol;
 		ret->size = (uint64_t)table->starts[row] + size - more->symbol;
 	}
-	return at - table->starts[row] < size;
+	ret->from = table->base + table->starts[row];
+	if (at - table->starts[row] < size) {
+		ret->to = ret->from + size;
+		return true;
+	}
+	ret->from += size;
+	return false;
 }
 
 int symbol_table__name(const struct symbol_table *table, uint32_t name, struct buf *ret)

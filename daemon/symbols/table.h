@@ -97,9 +97,11 @@ size_t symbol_table__bytes(const struct symbol_table *table);
 struct table_row {
 	uint64_t start;   /* of the symbol */
 	uint64_t size;    /* of the symbol, as far as it is known */
+	uint64_t from, to; /* vaddrs of which the answer is the same */
 	uint32_t name;
 	bool extended;
 };
+/* False: no symbol has it; ret->from and ret->to are told all the same. */
 bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret);
 /* Appends the name, without NUL. */
 int symbol_table__name(const struct symbol_table *table, uint32_t name, struct buf *ret);

@@ -40,6 +40,8 @@ struct place {
 				  * any table of the module. Lives as long as the look-up */
 	bool steady; /* the answer holds until steady() changes: most of changes() is about JIT code
 		      */
+	uint64_t from, to;       /* addresses, `address` among them, of which the answer is the same but for `vaddr`; both 0:
+				  * it is not known of others. By locate() alone, of what is `lineless` and `steady` */
 	bool lineless;           /* line() will not know one of any address there: its function is one place */
 	bool pending;            /* the names of its module are being read: name() will know. `name`, `function`
 				  * and `start` are those of an address without a name until then */

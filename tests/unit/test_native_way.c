@@ -60,6 +60,7 @@ struct made_up {
 	bool unnamed; /* names of module 2 are being read */
 	bool hidden;  /* the kernel's */
 	bool strange; /* it is not known that module 0 is the interpreter */
+	bool wide;    /* module 2 has no lines */
 	uint64_t news;
 	uint64_t file_news;
 };
@@ -93,6 +94,11 @@ static int find(struct places *self, const struct record_task *task, uint64_t ad
 				      .steady = row->kind != PLACE_JIT};
 		if (row->module == 0 && m->strange)
 			ret->kind = PLACE_LIBRARY;
+		if (row->module == 2 && m->wide) {
+			ret->lineless = true;
+			ret->from = row->start;
+			ret->to = row->end;
+		}
 		if (row->module == 2 && m->unnamed) {
 			ret->pending = true;
 			ret->function = address | 1ull << 63;
@@ -716,6 +722,43 @@ static void steady_places(void **state)
 	end();
 }
 
+/* Of a function without lines all addresses are one frame, and asked for once, until files change. */
+static void functions_without_lines(void **state)
+{
+	uint64_t other[N(nested_pc)];
+	unsigned asked;
+
+	memcpy(other, nested_pc, sizeof(other));
+	made_up.places.steady = steady;
+	made_up.wide = true;
+	SAMPLE(nested, nested_pc);
+	flush(T0 + 100 * MS);
+	asked = made_up.asked;
+	samples = 200;
+	other[0] = NATIVE_EXACT | 0x3000;
+	SAMPLE(nested, other);
+	other[0] = 0x3100; /* a return address: the byte before */
+	SAMPLE(nested, other);
+	flush(T0 + 300 * MS);
+	assert_int_equal(made_up.asked, asked);
+	samples = 400;
+	other[0] = NATIVE_EXACT | 0x3100; /* the next function */
+	SAMPLE(nested, other);
+	flush(T0 + 500 * MS);
+	assert_int_equal(made_up.asked, asked + 1);
+	made_up.file_news++;
+	samples = 600;
+	SAMPLE(nested, nested_pc);
+	flush(T0 + 700 * MS);
+	assert_int_equal(made_up.asked, asked + 1 + N(nested_pc));
+	end();
+	assert_int_equal(book->samples[0].stack, book->samples[1].stack);
+	assert_int_equal(book->samples[0].stack, book->samples[2].stack);
+	assert_int_not_equal(book->samples[0].stack, book->samples[3].stack);
+	assert_int_equal(book->samples[0].stack, book->samples[4].stack);
+	has(book_stack(book, book->samples[2].stack), "llvm::legacy::PassManagerImpl::run(llvm::Module&):0");
+}
+
 /* What was told stays, what comes is told right; what was not told yet is told right, too. */
 static void an_interpreter_that_is_known_late(void **state)
 {
@@ -823,6 +866,7 @@ int main(void)
 		TEST(names_that_are_read_slowly),
 		TEST(an_interpreter_that_is_known_late),
 		TEST(steady_places),
+		TEST(functions_without_lines),
 		TEST(names_that_never_come),
 		TEST(an_eval_loop_that_is_being_looked_for),
 		TEST(the_kernel),

@@ -54,6 +54,47 @@ static void like_dladdr(void **state)
 	dlclose(libc);
 }
 
+/* What is said of one address of a stretch is said of all; libc's functions have symbols, call frame information alone, or none. */
+static void stretches(void **state)
+{
+	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+	struct symbol symbol = {}, other = {};
+	struct symbol_file *file;
+	struct link_map *map;
+	uint64_t vaddr, base, from, to, at[4];
+	unsigned i, named = 0, framed = 0, none = 0;
+	bool found;
+	int err;
+
+	assert_non_null(libc);
+	assert_int_equal(dlinfo(libc, RTLD_DI_LINKMAP, &map), 0);
+	assert_int_equal(symbol_file__open(open(map->l_name, O_RDONLY), map->l_name, NULL, &file), 0);
+	base = (uint64_t)(uintptr_t)dlsym(libc, "malloc") - map->l_addr;
+	for (vaddr = base - 50000; vaddr < base + 50000; vaddr += 23) {
+		err = symbol_file__find(file, vaddr, &symbol);
+		found = symbol_file__stretch(file, vaddr, &from, &to);
+		assert_true(from <= vaddr && vaddr < to);
+		assert_int_equal(found, !err || symbol.size);
+		named += !err;
+		framed += found && err;
+		none += !found;
+		at[0] = from;
+		at[1] = to - 1;
+		at[2] = from + (vaddr - from) / 2;
+		at[3] = vaddr + (to - vaddr) / 2;
+		for (i = 0; i < 4; i++) {
+			assert_int_equal(symbol_file__find(file, at[i], &other), err);
+			assert_int_equal(other.size, symbol.size);
+			assert_true(!found || other.start == symbol.start);
+		}
+	}
+	assert_true(named > 1000 && framed + none > 100);
+	symbol__free(&symbol);
+	symbol__free(&other);
+	symbol_file__free(file);
+	dlclose(libc);
+}
+
 static void vdso(void **state)
 {
 	const uint8_t *image = (const uint8_t *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
@@ -307,7 +348,7 @@ static void kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(like_dladdr),	   cmocka_unit_test(vdso),
+		cmocka_unit_test(like_dladdr),	   cmocka_unit_test(stretches),	    cmocka_unit_test(vdso),
 		cmocka_unit_test(choice),	   cmocka_unit_test(ranges),
 		cmocka_unit_test(mapping_symbols), cmocka_unit_test(changed_file),
 		cmocka_unit_test(kernel),
