@@ -126,7 +126,7 @@ def compare(name, path, reference, asked):
 
 def names(path, asked, env=None):
     out = run(SYMBOLIZE, "find", path, stdin="".join("%x\n" % a for a in asked), env=env)
-    return [line.split(" ", 4)[3:] for line in out.splitlines()]
+    return [line.split(" ", 4)[3:] if " - " not in line else [] for line in out.splitlines()]
 
 
 def main():
