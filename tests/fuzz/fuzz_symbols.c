@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct symbol_file *file;
 	char link[IMAGE_LINK_MAX];
 	struct elf_image image;
-	uint64_t vaddr;
+	uint64_t vaddr, from, to, other_from, other_to;
 	uint32_t crc;
 	size_t at;
 
@@ -28,6 +28,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			vaddr = at;
 		if (!symbol_file__find(file, vaddr, &symbol) &&
 		    (symbol.start > vaddr || symbol.offset != vaddr - symbol.start))
+			abort();
+		/* A stretch is the same from wherever it is asked for. */
+		symbol_file__stretch(file, vaddr, &from, &to);
+		if (from > vaddr || to <= vaddr)
+			abort();
+		symbol_file__stretch(file, from, &other_from, &other_to);
+		if (from != other_from || to != other_to)
+			abort();
+		symbol_file__stretch(file, to - 1, &other_from, &other_to);
+		if (from != other_from || to != other_to)
 			abort();
 	}
 	symbol__free(&symbol);
