@@ -12,14 +12,14 @@
 int function_frames__open(const struct elf_image *image, struct function_frames *ret)
 {
 	uint32_t number = elf_image__section(image, ".eh_frame_hdr");
-	const Elf64_Shdr *s = &image->sections[number];
+	const Elf64_Shdr *s = number ? &image->sections[number] : NULL;
 	struct {
 		uint8_t version, frame, count, table; /* DW_EH_PE_*: 4 bytes; addresses count from the section */
 		int32_t frames;
 		uint32_t n;
 	} header;
 
-	if (!number || elf_bytes__read(image->bytes, s->sh_offset, &header, sizeof(header)) || header.version != 1 ||
+	if (!s || elf_bytes__read(image->bytes, s->sh_offset, &header, sizeof(header)) || header.version != 1 ||
 	    header.frame != 0x1b || header.count != 3 || header.table != 0x3b || header.n > FRAMES_MAX)
 		return -ENOENT;
 	*ret = (struct function_frames){.image = image, .n = header.n, .address = s->sh_addr};
@@ -88,8 +88,8 @@ static bool knows(const struct symbol_table *table, uint64_t start)
 static uint8_t *read_section(const struct elf_image *image, const Elf64_Shdr **ret)
 {
 	uint32_t number = elf_image__section(image, ".eh_frame");
-	const Elf64_Shdr *s = *ret = &image->sections[number];
-	uint8_t *bytes = number && s->sh_size <= SECTION_MAX ? malloc(s->sh_size + 1) : NULL;
+	const Elf64_Shdr *s = *ret = number ? &image->sections[number] : NULL;
+	uint8_t *bytes = s && s->sh_size <= SECTION_MAX ? malloc(s->sh_size + 1) : NULL;
 
 	if (bytes && elf_bytes__read(image->bytes, s->sh_offset, bytes, s->sh_size)) {
 		free(bytes);
@@ -98,9 +98,10 @@ static uint8_t *read_section(const struct elf_image *image, const Elf64_Shdr **r
 	return bytes;
 }
 
-static int take_all(const struct function_frames *frames, const struct symbol_table *table, const struct symbol_table *known,
-		    const struct symbol_table *virtuals, struct candidates *ret)
+static int take_all(const struct function_frames *frames, const struct symbol_table *table, const struct code_ranges *ranges,
+		    const struct symbol_table *known, const struct symbol_table *virtuals, struct candidates *ret)
 {
+	const struct code_range *range;
 	const Elf64_Shdr *section;
 	_cleanup_free_ uint8_t *bytes = read_section(frames->image, &section);
 	uint64_t entry, start, last = UINT64_MAX;
@@ -116,8 +117,11 @@ static int take_all(const struct function_frames *frames, const struct symbol_ta
 			continue;
 		memcpy(&head, bytes + (entry - section->sh_addr), sizeof(head));
 		size = size_of(&head, entry, start);
-		if (!size || knows(known, start) || knows(virtuals, start))
+		range = code_ranges__find(ranges, start);
+		if (!size || !range || knows(known, start) || knows(virtuals, start))
 			continue;
+		if (size > range->end - start)
+			size = (uint32_t)(range->end - start);
 		last = start;
 		err = candidates__add(ret, (struct candidate){(uint32_t)(start - table->base), 0, size, 0});
 	}
@@ -139,7 +143,7 @@ int symbol_table__load_frames(struct symbol_table *table, const struct elf_image
 	table->bytes = image->bytes;
 	table->base = ranges->items[0].start;
 	table->source = SYMBOL_FROM_FRAMES;
-	err = take_all(&frames, table, known, virtuals, &candidates);
+	err = take_all(&frames, table, ranges, known, virtuals, &candidates);
 	function_frames__free(&frames);
 	if (!err)
 		err = symbol_table__build(table, &candidates, ranges, image->machine, 0);

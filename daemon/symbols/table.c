@@ -296,7 +296,10 @@ bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct
 	}
 	ret->from = table->base + table->starts[row];
 	if (at - table->starts[row] < size) {
-		ret->to = ret->from + size;
+		if (size <= UINT32_MAX - table->starts[row])
+			ret->to = ret->from + size;
+		else
+			ret->to = table->base + UINT32_MAX + 1; /* as far as a table goes */
 		return true;
 	}
 	ret->from += size;
