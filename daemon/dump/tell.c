@@ -46,7 +46,7 @@ static void find_place(struct places *places, const struct dump_told *told, uint
 	const struct record_task task = dump_task(told);
 
 	*ret = (struct place){.module_name = "", .name = ""};
-	if (places->find(places, &task, pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1, now, ret))
+	if (places->find(places, &task, native_address(pc), now, ret))
 		*ret = (struct place){.module_name = "", .name = ""};
 }
 

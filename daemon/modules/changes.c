@@ -274,7 +274,7 @@ static uint32_t trusted(const struct change *changes, uint32_t n_changes, const 
 		if (time < change->time || (change->known && time >= change->known))
 			continue;
 		for (i = 0; i + 1 < n; i++) {
-			uint64_t at = pc[i] & NATIVE_EXACT ? pc[i] & ~NATIVE_EXACT : pc[i] - 1;
+			uint64_t at = native_address(pc[i]);
 
 			if (change->start <= at && at < change->end)
 				n = i + 1;

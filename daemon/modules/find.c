@@ -127,24 +127,19 @@ static void count_stop(struct modules *modules, const struct modules_found *foun
 	}
 }
 
-static uint64_t address_of(uint64_t pc)
-{
-	return (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
-}
-
 void modules__wants(struct modules *modules, struct modules_process *process, uint64_t pc,
 		    enum loss loss, uint64_t time)
 {
-	const struct code *code = processes__code(process, address_of(pc), time);
+	const struct code *code = processes__code(process, native_address(pc), time);
 	struct jit_found known;
 
 	if (loss == LOSS_NATIVE_PENDING && code && code->file)
 		files__want(modules, code->file);
 	if (loss == LOSS_NATIVE_PENDING && code && code->biased)
-		files__follow(modules, code->file, address_of(pc) - code->bias);
+		files__follow(modules, code->file, native_address(pc) - code->bias);
 	if (loss == LOSS_NATIVE_MAPPING && code) {
-		jit_tables__want(modules, process, address_of(pc));
-		if (!process->jit || jit__find(process->jit, address_of(pc), time, &known))
+		jit_tables__want(modules, process, native_address(pc));
+		if (!process->jit || jit__find(process->jit, native_address(pc), time, &known))
 			jit_files__miss(process, time);
 	}
 	if (loss == LOSS_NATIVE_MAPPING && !code && time > process->asked_for) {
@@ -161,7 +156,7 @@ void modules__stopped(struct modules *modules, struct modules_process *process, 
 	modules__wants(modules, process, pc, loss, time);
 	if (loss == LOSS_NATIVE_PENDING) /* that passes by itself */
 		return;
-	pc = address_of(pc);
+	pc = native_address(pc);
 	modules__find(modules, process, pc, time, &found);
 	count_stop(modules, &found, pc, loss);
 }
@@ -171,12 +166,12 @@ void modules__stopped(struct modules *modules, struct modules_process *process, 
 bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time)
 {
 	static const uint8_t begin[] = {0x0f, 0x05, 0x48, 0x85, 0xc0};
-	const struct code *code = pc & NATIVE_EXACT ? processes__code(process, address_of(pc), time) : NULL;
+	const struct code *code = pc & NATIVE_EXACT ? processes__code(process, native_address(pc), time) : NULL;
 	uint8_t bytes[32] = {}, *at;
 	uint64_t offset;
 	size_t jl;
 
-	pc = address_of(pc);
+	pc = native_address(pc);
 	if (!code || !code->file || code->file->fd < 0 || pc - code->start < 16 || code->end - pc < 16)
 		return false;
 	offset = pc - code->start + code->offset;

@@ -157,7 +157,7 @@ bool modules__hopes(const struct modules *modules, const struct modules_process 
 
 	if (loss != LOSS_NATIVE_MAPPING && loss != LOSS_NATIVE_PENDING)
 		return false;
-	pc = (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
+	pc = native_address(pc);
 	code = processes__code(process, pc, time);
 	if (loss ==
 	    LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */

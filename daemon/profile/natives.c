@@ -41,6 +41,11 @@ static const char *keep_module(struct tables *tables, const char *name)
 	return keep(tables, name);
 }
 
+static enum frame_state state_of(const struct tables *tables, const struct place *place)
+{
+	return tables->places->line && !place->lineless ? FRAME_WAITING : FRAME_KNOWN;
+}
+
 static int add_native(struct tables *tables, const struct place *place, uint64_t module, uint32_t *ret_function)
 {
 	struct function function = {.key = place->function,
@@ -55,7 +60,7 @@ static int add_native(struct tables *tables, const struct place *place, uint64_t
 				.kind = kinds[place->kind <= PLACE_KERNEL ? place->kind : 0]};
 	int err = native.name && native.module ? 0 : -ENOMEM;
 
-	native.lines_asked = !tables->places->line || place->lineless;
+	native.lines_asked = state_of(tables, place) == FRAME_KNOWN;
 	if (!err)
 		err = array__reserve((void **)&tables->natives, sizeof(native), tables->n_natives,
 				     &tables->natives_capacity);
@@ -66,11 +71,6 @@ static int add_native(struct tables *tables, const struct place *place, uint64_t
 	err = tables__add_function(tables, &function);
 	tables->n_natives += !err;
 	return err;
-}
-
-static enum frame_state state_of(const struct tables *tables, const struct place *place)
-{
-	return tables->places->line && !place->lineless ? FRAME_WAITING : FRAME_KNOWN;
 }
 
 /* The row of a place whose name is known, without an entry. */

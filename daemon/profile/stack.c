@@ -32,12 +32,6 @@ static int put_note(struct profile *profile, enum note note)
 
 /* --- native frames --- */
 
-/* A return address may be the first byte of what follows its function. */
-static uint64_t address_of(uint64_t pc)
-{
-	return pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1;
-}
-
 /* The stretches that an address may lie in, the one met last in front. */
 static struct known_stretch *stretches_of(struct profile *profile, const struct process *process, uint64_t address)
 {
@@ -48,7 +42,7 @@ static struct known_stretch *stretches_of(struct profile *profile, const struct 
 
 static bool in_stretch(struct profile *profile, const struct process *process, const struct known_now *now, struct known_place *ret)
 {
-	uint64_t address = address_of(ret->pc);
+	uint64_t address = native_address(ret->pc);
 	struct known_stretch *known = stretches_of(profile, process, address), found;
 	uint32_t way;
 
@@ -78,7 +72,7 @@ static int ask(struct profile *profile, const struct process *process, const str
 	       uint64_t pc, struct known_place *ret)
 {
 	struct places *places = profile->options.places;
-	uint64_t address = address_of(pc);
+	uint64_t address = native_address(pc);
 	struct place place = {.module_name = "", .name = ""};
 	int err;
 

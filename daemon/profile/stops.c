@@ -59,7 +59,7 @@ static uint64_t identity(const struct record_task *task)
 static struct stop look_up(struct places *places, const struct record_header *header, uint64_t pc,
 			   uint16_t loss)
 {
-	uint64_t address = pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1;
+	uint64_t address = native_address(pc);
 	struct place place = {.module_name = "", .name = ""};
 	struct stop stop = {.loss = loss, .offset = address};
 

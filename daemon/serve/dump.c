@@ -314,7 +314,7 @@ static bool names_ready(struct session *session, uint64_t now)
 
 		for (uint32_t k = 0; natives && k < natives->n; k++) {
 			uint64_t pc = natives->pc[k];
-			uint64_t address = (pc & ~NATIVE_EXACT) - (pc & NATIVE_EXACT ? 0 : 1);
+			uint64_t address = native_address(pc);
 
 			if (!places->find(places, &task, address, now, &place) && place.pending)
 				ready = false;

@@ -6,7 +6,7 @@ struct known_place_row {
 	uint64_t names;
 	uint32_t module;
 	uint8_t kind, mark;
-	bool interpreter, lineless, filled;
+	bool interpreter, filled;
 };
 
 static struct known_place_row *row_of(struct known_places *known, const struct modules_found *found)
@@ -32,8 +32,7 @@ bool known_places__find(struct known_places *known, const struct modules_found *
 			      .start = row->start,
 			      .kind = row->kind,
 			      .mark = row->mark,
-			      .callable = row->callable,
-			      .lineless = row->lineless};
+			      .callable = row->callable};
 	return true;
 }
 
@@ -52,7 +51,6 @@ void known_places__keep(struct known_places *known, const struct modules_found *
 						.kind = place->kind,
 						.mark = place->mark,
 						.interpreter = found->interpreter,
-						.lineless = place->lineless,
 						.filled = true};
 }
 

@@ -69,8 +69,7 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 
 /* names__line() will not know any. */
 bool names__lineless(const struct names *names);
-/* As symbol_file__stretch(), of modules whose functions differ in nothing else than their names: without lines, and none that Python
- * code can call. */
+/* As symbol_file__stretch(). False, too, of a module that has functions which Python code can call: not all of one is the same. */
 bool names__stretch(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
 
 /* Takes what the thread found. Each 20 to 100 ms. */

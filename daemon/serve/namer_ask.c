@@ -311,7 +311,7 @@ bool names__lineless(const struct names *names)
 bool names__stretch(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
 {
 	int err;
-	const struct symbol_file *file = names->lineless ? file_of(names, &err) : NULL;
+	const struct symbol_file *file = file_of(names, &err);
 
 	return file && !names->callables.n && symbol_file__stretch(file, vaddr, ret_from, ret_to);
 }

@@ -197,7 +197,6 @@ static bool locate_file(struct native_places *self, const struct modules_found *
 	}
 	ret->function = ret->start;
 	ret->callable = names__callable(names->names, found->vaddr);
-	ret->lineless = names__lineless(names->names);
 	return true;
 }
 
@@ -212,7 +211,6 @@ static void find_file(struct native_places *self, const struct modules_found *fo
 	else
 		names = &none;
 	err = name_file(self, names, found->vaddr, found->vaddr_known, ret);
-	ret->lineless = names->names && names__lineless(names->names);
 	ret->pending = err == -EAGAIN;
 	if (!found->interpreter)
 		return;
@@ -367,14 +365,13 @@ static int find_kernel(struct native_places *self, uint64_t address, struct plac
 
 /* --- the interface --- */
 
-/* All of the function, as far as it is mapped there. */
-static void widen(struct native_places *self, const struct modules_found *found, uint64_t address, int32_t pid, struct place *ret)
+/* All of a function without lines, as far as it is mapped there. */
+static void widen(const struct names *names, const struct modules_found *found, uint64_t address, struct place *ret)
 {
-	const struct module_names *names = names_of(self, found->module, pid);
 	uint64_t bias = address - found->vaddr, from, to;
 
-	if (!ret->lineless || !ret->steady || ret->pending || ret->kind != PLACE_LIBRARY || !found->vaddr_known || !names || !names->names ||
-	    !names__stretch(names->names, found->vaddr, &from, &to))
+	if (!ret->lineless || !ret->steady || ret->pending || ret->kind != PLACE_LIBRARY || !found->vaddr_known ||
+	    !names__stretch(names, found->vaddr, &from, &to))
 		return;
 	from += bias;
 	to += bias;
@@ -389,6 +386,7 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		  struct place *ret)
 {
 	struct native_places *self = of(places);
+	const struct module_names *names;
 	struct modules_process *process;
 	struct modules_found found;
 	int err;
@@ -413,8 +411,10 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		known_places__keep(&self->known, &found, namer__changes(self->namer), ret);
 	}
 	ret->steady = found.steady;
+	names = names_of(self, found.module, (int32_t)task->tgid);
+	ret->lineless = names && names->names && names__lineless(names->names);
 	if (!named)
-		widen(self, &found, address, (int32_t)task->tgid, ret);
+		widen(names ? names->names : NULL, &found, address, ret);
 	return 0;
 }
 

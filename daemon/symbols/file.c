@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "symbols/debug_file.h"
 #include "symbols/debugdata.h"
-#include "symbols/function_frames.h"
 #include "symbols/kallsyms.h"
 #include "symbols/vtable.h"
 
@@ -139,6 +138,21 @@ static int seek_debugdata(struct symbol_file *file)
 	return err;
 }
 
+/* What can be told of functions that have no symbol. */
+static int load_stripped(struct symbol_file *file)
+{
+	struct symbol_table *known = &file->tables[SYMBOL_FROM_DYNSYM], *virtuals = &file->tables[SYMBOL_FROM_VTABLE];
+	struct function_frames frames;
+	int err = function_frames__open(&file->image, &frames);
+
+	if (!err)
+		err = tolerable(symbol_table__load_virtuals(virtuals, &file->image, &file->ranges, known, &frames));
+	if (!err)
+		err = symbol_table__load_frames(&file->tables[SYMBOL_FROM_FRAMES], &frames, &file->ranges, known, virtuals);
+	function_frames__free(&frames);
+	return tolerable(err);
+}
+
 static int load_all(struct symbol_file *file)
 {
 	const struct symbol_table *skip = NULL;
@@ -166,11 +180,7 @@ static int load_all(struct symbol_file *file)
 		err = tolerable(symbol_table__load_plt(&file->tables[SYMBOL_FROM_PLT], &file->image,
 						       &file->ranges));
 	if (!err && !skip && !file->debugdata)
-		err = tolerable(symbol_table__load_virtuals(&file->tables[SYMBOL_FROM_VTABLE], &file->image, &file->ranges,
-							    &file->tables[SYMBOL_FROM_DYNSYM]));
-	if (!err && !skip && !file->debugdata)
-		err = tolerable(symbol_table__load_frames(&file->tables[SYMBOL_FROM_FRAMES], &file->image, &file->ranges,
-							  &file->tables[SYMBOL_FROM_DYNSYM], &file->tables[SYMBOL_FROM_VTABLE]));
+		err = load_stripped(file);
 	return err;
 }
 

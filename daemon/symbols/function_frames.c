@@ -19,13 +19,16 @@ int function_frames__open(const struct elf_image *image, struct function_frames 
 		uint32_t n;
 	} header;
 
+	*ret = (struct function_frames){};
 	if (!s || elf_bytes__read(image->bytes, s->sh_offset, &header, sizeof(header)) || header.version != 1 ||
 	    header.frame != 0x1b || header.count != 3 || header.table != 0x3b || header.n > FRAMES_MAX)
 		return -ENOENT;
-	*ret = (struct function_frames){.image = image, .n = header.n, .address = s->sh_addr};
 	ret->items = malloc((size_t)header.n * sizeof(*ret->items) + 1);
 	if (!ret->items)
 		return -ENOMEM;
+	ret->image = image;
+	ret->n = header.n;
+	ret->address = s->sh_addr;
 	if (!elf_bytes__read(image->bytes, s->sh_offset + sizeof(header), ret->items, (size_t)header.n * sizeof(*ret->items)))
 		return 0;
 	function_frames__free(ret);
@@ -36,6 +39,16 @@ void function_frames__free(struct function_frames *frames)
 {
 	free(frames->items);
 	*frames = (struct function_frames){};
+}
+
+static uint64_t start_of(const struct function_frames *frames, uint32_t i)
+{
+	return frames->address + (uint64_t)(int64_t)frames->items[i].start;
+}
+
+static uint64_t entry_of(const struct function_frames *frames, uint32_t i)
+{
+	return frames->address + (uint64_t)(int64_t)frames->items[i].entry;
 }
 
 /* The head of an entry whose addresses are 4 bytes, from where they stand: as compilers write it (LSB 5.0, 10.6.1.2). */
@@ -63,25 +76,18 @@ uint32_t function_frames__size(const struct function_frames *frames, uint64_t va
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if ((int64_t)(frames->address + (uint64_t)(int64_t)frames->items[middle].start) < (int64_t)vaddr)
+		if ((int64_t)start_of(frames, middle) < (int64_t)vaddr)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == frames->n || frames->address + (uint64_t)(int64_t)frames->items[low].start != vaddr)
+	if (low == frames->n || start_of(frames, low) != vaddr)
 		return 0;
-	entry = frames->address + (uint64_t)(int64_t)frames->items[low].entry;
+	entry = entry_of(frames, low);
 	return elf_image__offset(frames->image, entry, sizeof(head), &offset) ||
 			       elf_bytes__read(frames->image->bytes, offset, &head, sizeof(head))
 		       ? 0
 		       : size_of(&head, entry, vaddr);
-}
-
-static bool knows(const struct symbol_table *table, uint64_t start)
-{
-	struct table_row row;
-
-	return symbol_table__find(table, start, &row) && row.start == start && !row.extended;
 }
 
 /* All of .eh_frame. NULL: none, too large, or no memory. */
@@ -110,15 +116,15 @@ static int take_all(const struct function_frames *frames, const struct symbol_ta
 	int err = 0;
 
 	for (i = 0; bytes && !err && i < frames->n; i++) {
-		entry = frames->address + (uint64_t)(int64_t)frames->items[i].entry;
-		start = frames->address + (uint64_t)(int64_t)frames->items[i].start;
+		entry = entry_of(frames, i);
+		start = start_of(frames, i);
 		if (start == last || start < table->base || start - table->base > UINT32_MAX || entry < section->sh_addr ||
 		    section->sh_size < sizeof(head) || entry - section->sh_addr > section->sh_size - sizeof(head))
 			continue;
 		memcpy(&head, bytes + (entry - section->sh_addr), sizeof(head));
 		size = size_of(&head, entry, start);
 		range = code_ranges__find(ranges, start);
-		if (!size || !range || knows(known, start) || knows(virtuals, start))
+		if (!size || !range || symbol_table__begins(known, start) || symbol_table__begins(virtuals, start))
 			continue;
 		if (size > range->end - start)
 			size = (uint32_t)(range->end - start);
@@ -128,29 +134,17 @@ static int take_all(const struct function_frames *frames, const struct symbol_ta
 	return err;
 }
 
-int symbol_table__load_frames(struct symbol_table *table, const struct elf_image *image, const struct code_ranges *ranges,
+int symbol_table__load_frames(struct symbol_table *table, const struct function_frames *frames, const struct code_ranges *ranges,
 			      const struct symbol_table *known, const struct symbol_table *virtuals)
 {
 	struct candidates candidates = {};
-	struct function_frames frames;
 	int err;
 
-	if (!ranges->n)
+	if (!ranges->n || !frames->n)
 		return -ENOENT;
-	err = function_frames__open(image, &frames);
-	if (err)
-		return err;
-	table->bytes = image->bytes;
+	table->bytes = frames->image->bytes;
 	table->base = ranges->items[0].start;
 	table->source = SYMBOL_FROM_FRAMES;
-	err = take_all(&frames, table, ranges, known, virtuals, &candidates);
-	function_frames__free(&frames);
-	if (!err)
-		err = symbol_table__build(table, &candidates, ranges, image->machine, 0);
-	free(candidates.items);
-	if (err)
-		symbol_table__free(table);
-	else if (!table->n)
-		err = -ENOENT;
-	return err;
+	err = take_all(frames, table, ranges, known, virtuals, &candidates);
+	return symbol_table__finish(table, &candidates, ranges, frames->image->machine, 0, err);
 }

@@ -16,14 +16,14 @@ struct function_frames {
 	uint64_t address; /* of the section */
 };
 
-/* -ENOENT: there is none, or it is written in another way; -ENOMEM. */
+/* -ENOENT: there is none, or it is written in another way; -ENOMEM. Then *ret is empty. */
 int function_frames__open(const struct elf_image *image, struct function_frames *ret);
 void function_frames__free(struct function_frames *frames);
 /* Of the function that begins at vaddr. 0: no entry begins there, or it is written in another way. */
 uint32_t function_frames__size(const struct function_frames *frames, uint64_t vaddr);
 
-/* Functions that neither of `known` has, without names. -ENOENT: none. */
-int symbol_table__load_frames(struct symbol_table *table, const struct elf_image *image, const struct code_ranges *ranges,
+/* Functions that neither `known` nor `virtuals` has, without names. -ENOENT: none. */
+int symbol_table__load_frames(struct symbol_table *table, const struct function_frames *frames, const struct code_ranges *ranges,
 			      const struct symbol_table *known, const struct symbol_table *virtuals);
 
 #endif

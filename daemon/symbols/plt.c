@@ -178,13 +178,6 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 		    image->sections[i].sh_entsize == sizeof(Elf64_Rela))
 			err = name_stubs(table, image, &symbols, &image->sections[i], &stubs,
 					 &candidates);
-	if (!err)
-		err = symbol_table__build(table, &candidates, ranges, image->machine, 0);
 	free(stubs.items);
-	free(candidates.items);
-	if (err)
-		symbol_table__free(table);
-	else if (!table->n)
-		err = -ENOENT;
-	return err;
+	return symbol_table__finish(table, &candidates, ranges, image->machine, 0, err);
 }

@@ -226,6 +226,20 @@ int symbol_table__build(struct symbol_table *table, struct candidates *candidate
 	return 0;
 }
 
+int symbol_table__finish(struct symbol_table *table, struct candidates *candidates, const struct code_ranges *ranges, uint16_t machine,
+			 uint32_t extend, int err)
+{
+	if (!err)
+		err = symbol_table__build(table, candidates, ranges, machine, extend);
+	if (!err && !table->n)
+		err = -ENOENT;
+	if (err)
+		symbol_table__free(table);
+	free(candidates->items);
+	*candidates = (struct candidates){};
+	return err;
+}
+
 void symbol_table__free(struct symbol_table *table)
 {
 	free(table->starts);
@@ -259,15 +273,16 @@ static const struct table_extra *extra(const struct symbol_table *table, uint32_
 
 bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret)
 {
+	uint64_t end = table->base + UINT32_MAX + 1; /* as far as a table goes */
 	uint32_t low = 0, high = table->n, at, row;
 	uint32_t size;
 
-	*ret = (struct table_row){.to = table->base};
-	if (vaddr < table->base)
+	*ret = (struct table_row){};
+	if (vaddr < table->base || vaddr - table->base > UINT32_MAX) {
+		ret->from = vaddr < table->base ? 0 : end;
+		ret->to = vaddr < table->base ? table->base : UINT64_MAX;
 		return false;
-	*ret = (struct table_row){.from = table->base + UINT32_MAX + 1, .to = UINT64_MAX};
-	if (vaddr - table->base > UINT32_MAX)
-		return false;
+	}
 	at = (uint32_t)(vaddr - table->base);
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -277,16 +292,16 @@ bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct
 		else
 			high = middle;
 	}
-	*ret = (struct table_row){.from = table->base, .to = table->base + (low < table->n ? table->starts[low] : UINT32_MAX + 1ull)};
+	ret->from = table->base;
+	ret->to = low < table->n ? table->base + table->starts[low] : end;
 	if (!low)
 		return false;
 	row = low - 1;
 	size = table->sizes[row] & TABLE_SIZE;
-	*ret = (struct table_row){.start = table->base + table->starts[row],
-				  .size = size,
-				  .name = table->names[row],
-				  .extended = table->sizes[row] & TABLE_EXTENDED,
-				  .to = ret->to};
+	ret->start = ret->from = table->base + table->starts[row];
+	ret->size = size;
+	ret->name = table->names[row];
+	ret->extended = table->sizes[row] & TABLE_EXTENDED;
 	if (size == TABLE_EXTRA) {
 		const struct table_extra *more = extra(table, row);
 
@@ -294,16 +309,19 @@ bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct
 		ret->start = table->base + more->symbol;
 		ret->size = (uint64_t)table->starts[row] + size - more->symbol;
 	}
-	ret->from = table->base + table->starts[row];
 	if (at - table->starts[row] < size) {
-		if (size <= UINT32_MAX - table->starts[row])
-			ret->to = ret->from + size;
-		else
-			ret->to = table->base + UINT32_MAX + 1; /* as far as a table goes */
+		ret->to = size <= UINT32_MAX - table->starts[row] ? ret->from + size : end;
 		return true;
 	}
 	ret->from += size;
 	return false;
+}
+
+bool symbol_table__begins(const struct symbol_table *table, uint64_t vaddr)
+{
+	struct table_row row;
+
+	return symbol_table__find(table, vaddr, &row) && row.start == vaddr && !row.extended;
 }
 
 int symbol_table__name(const struct symbol_table *table, uint32_t name, struct buf *ret)

@@ -84,6 +84,10 @@ struct symbol_table {
  * many bytes; 0 where not all symbols are in the table. */
 int symbol_table__build(struct symbol_table *table, struct candidates *candidates,
 			const struct code_ranges *ranges, uint16_t machine, uint32_t extend);
+/* Ends what takes candidates, which are freed: makes the index, unless `err` came of that. -ENOENT: it has no symbol. On error the table
+ * is freed. */
+int symbol_table__finish(struct symbol_table *table, struct candidates *candidates, const struct code_ranges *ranges, uint16_t machine,
+			 uint32_t extend, int err);
 /* Takes the symbols at `symbols` that name code. `skip`: (may be NULL) leave out what begins
  * where a symbol of that table begins. -ENOENT: none. */
 struct elf_image;
@@ -103,6 +107,8 @@ struct table_row {
 };
 /* False: no symbol has it; ret->from and ret->to are told all the same. */
 bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret);
+/* Does a symbol that has a size begin there? */
+bool symbol_table__begins(const struct symbol_table *table, uint64_t vaddr);
 /* Appends the name, without NUL. */
 int symbol_table__name(const struct symbol_table *table, uint32_t name, struct buf *ret);
 

@@ -81,14 +81,6 @@ static bool rank(const Elf64_Sym *symbol, uint32_t *ret)
 	return false;
 }
 
-static bool known(const struct symbol_table *table, uint64_t start)
-{
-	struct table_row row;
-
-	return table && symbol_table__find(table, start, &row) && row.start == start &&
-	       !row.extended;
-}
-
 static int take(struct candidates *candidates, const struct symbol_table *table,
 		const struct code_ranges *ranges, const struct symbol_table *skip, uint64_t start,
 		const Elf64_Sym *symbol, uint32_t value)
@@ -97,7 +89,7 @@ static int take(struct candidates *candidates, const struct symbol_table *table,
 	uint64_t size = symbol->st_size;
 
 	if (!range || !symbol->st_name || symbol->st_name >= table->strings_size ||
-	    start - table->base > UINT32_MAX || known(skip, start))
+	    start - table->base > UINT32_MAX || (skip && symbol_table__begins(skip, start)))
 		return 0;
 	if (size > range->end - start)
 		size = range->end - start;
@@ -146,12 +138,5 @@ int symbol_table__load(struct symbol_table *table, const struct elf_image *image
 					   value);
 		}
 	}
-	if (!err)
-		err = symbol_table__build(table, &candidates, ranges, image->machine, extend);
-	free(candidates.items);
-	if (err)
-		symbol_table__free(table);
-	else if (!table->n)
-		err = -ENOENT;
-	return err;
+	return symbol_table__finish(table, &candidates, ranges, image->machine, extend, err);
 }

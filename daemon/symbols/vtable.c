@@ -19,7 +19,6 @@
 
 #include "base/cleanup.h"
 #include "base/slots.h"
-#include "symbols/function_frames.h"
 #include "symbols/vtable_words.h"
 
 #define CLASSES_MAX (1u << 20)
@@ -248,44 +247,37 @@ static void name_methods(struct finder *f)
 	f->n_methods = n;
 }
 
-static int put_methods(struct finder *f, struct symbol_table *table)
+static int put_methods(struct finder *f, const struct function_frames *frames, struct symbol_table *table)
 {
 	struct candidates candidates = {};
-	struct function_frames frames;
 	uint32_t i, size, n = 0;
-	int err = function_frames__open(f->image, &frames);
+	int err = 0;
 
-	if (err)
-		return err;
 	table->virtuals = malloc((size_t)f->n_methods * sizeof(*table->virtuals) + 1);
 	if (!table->virtuals)
-		err = -ENOMEM;
+		return -ENOMEM;
 	qsort(f->methods, f->n_methods, sizeof(*f->methods), by_function);
 	for (i = 0; i < f->n_methods && !err; i++) {
 		const struct method *m = &f->methods[i];
 
 		if ((i && m[-1].function == m->function) || (i + 1 < f->n_methods && m[1].function == m->function) ||
-		    m->function < table->base || !(size = function_frames__size(&frames, m->function)))
+		    m->function < table->base || !(size = function_frames__size(frames, m->function)))
 			continue;
 		table->virtuals[n] = (struct virtual_name){f->classes[m->class].name, m->symbol};
 		err = candidates__add(&candidates, (struct candidate){(uint32_t)(m->function - table->base), n, size, 0});
 		n++;
 	}
 	table->n_virtuals = n;
-	function_frames__free(&frames);
-	if (!err)
-		err = symbol_table__build(table, &candidates, f->ranges, f->image->machine, 0);
-	free(candidates.items);
-	return err;
+	return symbol_table__finish(table, &candidates, f->ranges, f->image->machine, 0, err);
 }
 
 int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_image *image, const struct code_ranges *ranges,
-				const struct symbol_table *known)
+				const struct symbol_table *known, const struct function_frames *frames)
 {
 	struct finder f = {.image = image, .ranges = ranges, .known = known, .steps = STEPS_MAX};
 	int err;
 
-	if (image->machine != EM_X86_64 || !ranges->n || !known->n || elf_image__symbols(image, SHT_DYNSYM, &f.symbols))
+	if (image->machine != EM_X86_64 || !ranges->n || !known->n || !frames->n || elf_image__symbols(image, SHT_DYNSYM, &f.symbols))
 		return -ENOENT;
 	table->bytes = image->bytes;
 	table->image = image;
@@ -302,12 +294,10 @@ int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_ima
 	}
 	if (!err) {
 		name_methods(&f);
-		err = put_methods(&f, table);
+		err = put_methods(&f, frames, table);
 	}
 	finder__free(&f);
 	if (err)
 		symbol_table__free(table);
-	else if (!table->n)
-		err = -ENOENT;
 	return err;
 }

@@ -125,6 +125,11 @@ struct part_native_frames {
 };
 #define NATIVE_WHOLE 1u          /* the last frame is where the thread began */
 #define NATIVE_EXACT (1ull << 63)
+/* A byte of the instruction that a pc of such a part is about: what lies at a return address may be of another function. */
+static inline __u64 native_address(__u64 pc)
+{
+	return pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1;
+}
 
 /* After native frames that end in LOSS_NATIVE_PENDING or LOSS_NATIVE_MAPPING (and only if the ring has room): what a
  * walk needs that has more tables, later. No page was waited for, so that the copy may end early; how deep the

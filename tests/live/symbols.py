@@ -135,9 +135,9 @@ def nameless(path, asked, table):
 def check(path, n, tally):
     rng = random.Random(path)
     sections = [s for s in code_sections(path) if not s[2].startswith(".plt")]
-    table = symbols(path)
+    table, headers = symbols(path), run("readelf", "-SW", path)
     debug = debug_file(path)
-    if debug and not re.search(r"\.symtab", run("readelf", "-SW", path)):
+    if debug and not re.search(r"\.symtab", headers):
         for start, items in symbols(debug).items():
             table.setdefault(start, set()).update(items)
     starts = sorted(table)
@@ -185,7 +185,7 @@ def check(path, n, tally):
     tally.say(path + " readelf", wrong, "%d addresses: %d in symbols, %d in labels, %d outside"
               % (len(addresses), sized, extended, outside))
 
-    if not debug and not re.search(r"\.symtab|\.gnu_debugdata", run("readelf", "-SW", path)):
+    if not debug and not re.search(r"\.symtab|\.gnu_debugdata", headers):
         wrong, inside, alone = nameless(path, unnamed, table)
         tally.say(path + " call frames", wrong, "%d addresses in functions without a name, %d in none" % (inside, alone))
 

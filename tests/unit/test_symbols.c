@@ -20,21 +20,28 @@
 
 #include "symbols/symbols.h"
 
+/* As it is loaded here. Without an opener: .dynsym, as dladdr has it. */
+static struct symbol_file *open_libc(void **ret_handle, struct link_map **ret_map)
+{
+	struct symbol_file *file;
+
+	*ret_handle = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+	assert_non_null(*ret_handle);
+	assert_int_equal(dlinfo(*ret_handle, RTLD_DI_LINKMAP, ret_map), 0);
+	assert_int_equal(symbol_file__open(open((*ret_map)->l_name, O_RDONLY), (*ret_map)->l_name, NULL, &file), 0);
+	return file;
+}
+
 static void like_dladdr(void **state)
 {
 	static const char *const names[] = {"malloc", "strtoul", "getpwuid_r", "pthread_create",
 					    "qsort"};
-	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
 	struct symbol symbol = {};
-	struct symbol_file *file;
 	struct link_map *map;
+	void *libc;
+	struct symbol_file *file = open_libc(&libc, &map);
 	size_t i;
 
-	assert_non_null(libc);
-	assert_int_equal(dlinfo(libc, RTLD_DI_LINKMAP, &map), 0);
-	/* Without an opener: .dynsym, as dladdr has it. */
-	assert_int_equal(symbol_file__open(open(map->l_name, O_RDONLY), map->l_name, NULL, &file),
-			 0);
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		uint64_t address = (uint64_t)(uintptr_t)dlsym(libc, names[i]);
 		Dl_info info;
@@ -57,18 +64,15 @@ static void like_dladdr(void **state)
 /* What is said of one address of a stretch is said of all; libc's functions have symbols, call frame information alone, or none. */
 static void stretches(void **state)
 {
-	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
 	struct symbol symbol = {}, other = {};
-	struct symbol_file *file;
 	struct link_map *map;
+	void *libc;
+	struct symbol_file *file = open_libc(&libc, &map);
 	uint64_t vaddr, base, from, to, at[4];
 	unsigned i, named = 0, framed = 0, none = 0;
 	bool found;
 	int err;
 
-	assert_non_null(libc);
-	assert_int_equal(dlinfo(libc, RTLD_DI_LINKMAP, &map), 0);
-	assert_int_equal(symbol_file__open(open(map->l_name, O_RDONLY), map->l_name, NULL, &file), 0);
 	base = (uint64_t)(uintptr_t)dlsym(libc, "malloc") - map->l_addr;
 	for (vaddr = base - 50000; vaddr < base + 50000; vaddr += 23) {
 		err = symbol_file__find(file, vaddr, &symbol);
