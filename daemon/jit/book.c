@@ -51,6 +51,7 @@ struct jit *jit__free(struct jit *jit)
 		list__free(&jit->lists[i]);
 	perf_map__free(&jit->perf_map);
 	jitdump__free(&jit->dump);
+	free(jit->image.bytes);
 	book__free(jit);
 	free(jit);
 	return NULL;

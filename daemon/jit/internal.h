@@ -91,6 +91,11 @@ struct jit {
 	bool trampolines;
 	struct perf_map perf_map;
 	struct jitdump dump;
+	struct {
+		char *bytes; /* NULL: none, or taken */
+		size_t size;
+		uint32_t object;
+	} image; /* of the object that a list was found to have last */
 	uint64_t counts[JIT_COUNT_COUNT];
 };
 

@@ -190,6 +190,9 @@ struct jit_unwind {
 };
 /* Once for each object. -ENOENT: it has none, or it was taken. */
 int jit__take_unwind(struct jit *jit, uint32_t id, struct jit_unwind *ret);
+/* The image of the object that a list was found to have last: the caller's now, free(). -ENOENT: it is another's, or was taken;
+ * it may be in the target's memory still. */
+int jit__take_image(struct jit *jit, uint32_t id, void **ret_bytes, size_t *ret_size);
 
 /* No question will be asked about times before `time_ns`: what ended by then may go. */
 void jit__done(struct jit *jit, uint64_t time_ns);

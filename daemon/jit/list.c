@@ -25,6 +25,7 @@
 #define WHOLE_SHARE 100u   /* whole walks take at most 1/100 of the time, */
 #define STEADY_SHARE 4000u /* and 1/4000 where nothing was ever dropped */
 #define PROOF 16u
+#define KEPT_MAX (1u << 20) /* bytes of an image */
 #define FAILED_MAX 16u     /* polls that met links that do not fit: it may not be a list at all, */
 #define RETRY_SHARE 20u    /* and is tried for 1/20 of the time */
 
@@ -191,6 +192,24 @@ static uint64_t probe_copy(struct jit *jit, const struct entry *entry, const cha
 	return entry->object ? entry__probe(jit, &copy.reader, entry) : 0;
 }
 
+/* Most often one object comes at a time, and its image is asked for next. */
+static void keep_image(struct jit *jit, uint32_t object, char *bytes, size_t size)
+{
+	free(jit->image.bytes);
+	jit->image.bytes = bytes;
+	jit->image.size = size;
+	jit->image.object = object;
+}
+
+int jit__take_image(struct jit *jit, uint32_t id, void **ret_bytes, size_t *ret_size)
+{
+	if (!jit->image.bytes || jit->image.object != id)
+		return -ENOENT;
+	*ret_bytes = take_ptr(jit->image.bytes);
+	*ret_size = jit->image.size;
+	return 0;
+}
+
 static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 		const struct node *node)
 {
@@ -221,6 +240,8 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 	if (err)
 		return err;
 	entry.probe = probe_copy(jit, &entry, bytes);
+	if (entry.object && node->size <= KEPT_MAX)
+		keep_image(jit, entry.object, take_ptr(bytes), node->size);
 	return remember(list, &entry);
 }
 

@@ -62,18 +62,18 @@ static void take_code(struct modules_process *process, char *image, uint64_t siz
 
 static int registered(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size)
 {
-	void *image;
-
 	if ((!o->has_unwind && !o->n_symbols) || !o->image_size || o->image_size > IMAGE_MAX)
 		return -ENOENT;
-	image = malloc(o->image_size);
-	if (!image || process->mem.reader.read(&process->mem.reader, image, o->image_size, o->image)) {
-		free(image);
-		return -ENOENT;
+	if (jit__take_image(process->jit, o->id, ret, ret_size)) {
+		*ret_size = o->image_size;
+		*ret = malloc(o->image_size);
+		if (!*ret || process->mem.reader.read(&process->mem.reader, *ret, o->image_size, o->image)) {
+			free(*ret);
+			*ret = NULL;
+			return -ENOENT;
+		}
 	}
-	take_code(process, image, o->image_size);
-	*ret = image;
-	*ret_size = o->image_size;
+	take_code(process, *ret, *ret_size);
 	return 0;
 }
 
