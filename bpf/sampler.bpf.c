@@ -273,12 +273,17 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 #define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
 __u64 woken; /* CLOCK_MONOTONIC ns */
 
+static __always_inline int is_seen(const struct cpu_scratch *own, const struct sample_ring *to)
+{
+	return (__s64)(to->looked - own->fresh_at) > (__s64)FRESH_NS;
+}
+
 static __always_inline void wake(struct cpu_scratch *own, const struct sample_ring *to, __u64 head, __u64 now, int fresh)
 {
 	__s64 since = now - woken;
-	void *none;
+	struct record_wake *record;
 
-	if (fresh && !own->fresh_at)
+	if (fresh && (!own->fresh_at || is_seen(own, to)))
 		own->fresh_at = now;
 	if (head - own->tail > CROWD_BYTES)
 		own->tail = to->tail;
@@ -287,12 +292,17 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 			return;
 	} else if (!own->fresh_at || now - own->fresh_at < FRESH_NS || since < (__s64)WAKE_NS) {
 		return;
+	} else if (is_seen(own, to)) {
+		own->fresh_at = 0;
+		return;
 	}
 	woken = now;
 	own->fresh_at = 0;
-	none = bpf_ringbuf_reserve(&ring, 8, 0);
-	if (none)
-		bpf_ringbuf_discard(none, BPF_RB_FORCE_WAKEUP);
+	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	if (!record)
+		return;
+	*record = (struct record_wake){.size = sizeof(*record), .kind = RECORD_WAKE};
+	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
 /* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One

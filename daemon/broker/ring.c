@@ -112,6 +112,12 @@ int ring__drain(struct ring *ring)
 	return err;
 }
 
+void ring__looked(struct ring *ring, uint64_t now)
+{
+	for (unsigned i = 0; i < ring->cpus; i++)
+		__atomic_store_n(&ring->samples[i].looked, now, __ATOMIC_RELAXED);
+}
+
 /* A way that is free or has this key; else one that the key picks: who was there gives no values any more. */
 static void put_mark(struct value_marks *marks, const struct value_mark *mark)
 {

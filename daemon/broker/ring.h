@@ -17,6 +17,8 @@ int ring__new(int ring_fd, int samples_fd, int (*record)(void *ctx, const void *
 struct ring *ring__free(struct ring *ring); /* NULL */
 /* All that is there: 0, or the callback's error. */
 int ring__drain(struct ring *ring);
+/* All samples of 4 ms before were looked at: the sampler wakes nobody for them. CLOCK_MONOTONIC ns. */
+void ring__looked(struct ring *ring, uint64_t now);
 /* The sampler's counters, summed over CPUs. */
 void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 

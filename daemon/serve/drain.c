@@ -127,10 +127,14 @@ static int on_record(void *ctx, const void *data, size_t len)
 			native__mapped(session, data);
 		return 0;
 	}
+	if (len >= sizeof(struct record_wake) && header->kind == RECORD_WAKE) {
+		session->woken = true;
+		return 0;
+	}
 	if (len >= sizeof(*header) && header->size <= len &&
 	    (header->kind == RECORD_FORK || header->kind == RECORD_EXEC || header->kind == RECORD_EXIT) &&
 	    record__check(data, len) == 0) {
-		session->urgent = true;
+		session->urgent = session->woken = true;
 		session_units__other_memory(session);
 		tracee__record(session->engine, session, header);
 	}
@@ -144,11 +148,13 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 {
 	struct session *session = (struct session *)((char *)watch - offsetof(struct session, ring_watch));
 
-	/* Woken by fork, exec, the end of a tracee, a ring that fills, or something that has to be looked at soon. */
+	/* Woken by fork, exec, the end of a tracee, a ring that fills, or something that has to be looked at soon; or by
+	 * what was mapped, most often where no code is. */
 	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);
-		native__refresh(session);
-		session__look_soon(engine, session);
+		if (native__refresh(session) != UINT64_MAX || session->woken)
+			session__look_soon(engine, session);
+		session->woken = false;
 	}
 }
 

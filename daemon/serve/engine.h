@@ -273,6 +273,7 @@ struct session {
 	uint64_t hand_on_due;           /* monotonic ns: else then */
 	uint64_t looked;                /* when the ring was looked at last, monotonic ns */
 	bool soon;                      /* the next beat comes sooner than its period */
+	bool woken;                     /* the ring's records, but for what was mapped, are to be looked at now */
 	uint32_t beats;
 	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;

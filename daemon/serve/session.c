@@ -290,6 +290,7 @@ static bool holds_back(struct session *session, uint64_t now)
 	session->looked = now;
 	session->soon = false;
 	drain__look(session, now - SETTLE_NS);
+	ring__looked(session->ring, now);
 	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
 	    collector__held(session->collector) < HOLD_BYTES && !(session->deadline && now >= session->deadline))
 		return true;

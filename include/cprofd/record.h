@@ -23,6 +23,7 @@ enum record_kind {
 	RECORD_CLONE = 6,   /* a new thread of a process of the target */
 	RECORD_MAP = 7,     /* something was mapped: only where native stacks are asked for */
 	RECORD_WAIT = 8,    /* a thread was on no CPU: sums of one place (wall mode) */
+	RECORD_WAKE = 9,    /* struct record_wake: samples have to be looked at soon */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -44,6 +45,13 @@ struct record_header {
 	struct record_task task;
 };
 _Static_assert(sizeof(struct record_header) == 64, "record_header");
+
+/* How a header begins. */
+struct record_wake {
+	__u32 size;
+	__u16 kind;
+	__u16 cpu;
+};
 
 struct record_part {
 	__u16 kind;         /* enum record_part_kind */
@@ -356,7 +364,8 @@ struct sample_ring {
 	struct sampler_counts counts;
 	__u64 _pad0[3];
 	__u64 tail;
-	__u64 _pad1[7];
+	__u64 looked;       /* when the engine had looked at all that the sampler had written: CLOCK_MONOTONIC ns */
+	__u64 _pad1[6];
 	struct value_marks marks; /* the engine writes them, of each CPU's ring the same */
 	__u8 data[SAMPLE_RING_BYTES + SAMPLE_RECORD_MAX];
 };
