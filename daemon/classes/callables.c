@@ -130,7 +130,8 @@ void callables__free(struct callables *callables)
 	*callables = (struct callables){};
 }
 
-const struct callable *callables__at(const struct callables *callables, uint64_t vaddr)
+/* The first that begins behind vaddr. */
+static const struct callable *behind(const struct callables *callables, uint64_t vaddr)
 {
 	uint32_t low = 0, high = callables->n, middle;
 
@@ -141,7 +142,28 @@ const struct callable *callables__at(const struct callables *callables, uint64_t
 		else
 			high = middle;
 	}
-	return low && vaddr < callables->rows[low - 1].end ? &callables->rows[low - 1] : NULL;
+	return callables->rows + low;
+}
+
+const struct callable *callables__at(const struct callables *callables, uint64_t vaddr)
+{
+	const struct callable *next = behind(callables, vaddr);
+
+	return next > callables->rows && vaddr < next[-1].end ? next - 1 : NULL;
+}
+
+void callables__stretch(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to)
+{
+	const struct callable *next = behind(callables, vaddr), *end = callables->rows + callables->n;
+	uint64_t begin = 0;
+
+	if (next > callables->rows)
+		begin = vaddr < next[-1].end ? next[-1].start : next[-1].end;
+	*from = begin > *from ? begin : *from;
+	if (next > callables->rows && vaddr < next[-1].end && next[-1].end < *to)
+		*to = next[-1].end;
+	if (next < end && next->start < *to)
+		*to = next->start;
 }
 
 const char *callables__named(const struct callables *callables, const char *name)

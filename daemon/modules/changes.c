@@ -253,10 +253,9 @@ uint64_t modules__changes(const struct modules *modules, const struct modules_pr
 
 /* What is known, apart from when the question is of: a sample that is looked at again is older than others before it, and has
  * no number of theirs. */
-uint64_t modules__steady(const struct modules *modules, const struct modules_process *process,
-			 uint64_t time)
+uint64_t modules__steady(const struct modules_process *process, uint64_t time)
 {
-	uint64_t answers = modules->file_answers + (process ? process->file_answers : 0);
+	uint64_t answers = process ? process->file_answers : 0;
 	uint32_t n = 0, i;
 
 	for (i = 0; process && i < process->n_changes; i++)

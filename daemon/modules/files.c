@@ -382,7 +382,6 @@ int files__done(struct modules *modules, struct job *job)
 	*(file->seen.state == MODULE_READY ? &modules->counts.ready : &modules->counts.bare) += 1;
 	processes__dirty(modules);
 	modules->answers++;
-	modules->file_answers++;
 	return 0;
 }
 

@@ -27,7 +27,7 @@ int modules__find(struct modules *modules, const struct modules_process *process
 	if (code && code->file && !(files__is_memory(code->file) && !find_jit(process, pc, time, &ret->object))) {
 		ret->module = &code->file->seen;
 		ret->interpreter = code->file == process->interpreter;
-		ret->steady = code < process->code + process->n;
+		ret->steady = code < process->code + process->n && !files__is_memory(code->file);
 		ret->start = code->start;
 		ret->end = code->end;
 		ret->vaddr_known =
@@ -131,18 +131,21 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 		    enum loss loss, uint64_t time)
 {
 	const struct code *code = processes__code(process, native_address(pc), time);
-	struct jit_found known;
+	struct jit_found found;
+	bool known;
 
 	if (loss == LOSS_NATIVE_PENDING && code && code->file)
 		files__want(modules, code->file);
 	if (loss == LOSS_NATIVE_PENDING && code && code->biased)
 		files__follow(modules, code->file, native_address(pc) - code->bias);
-	if (loss == LOSS_NATIVE_MAPPING && code) {
+	if (loss != LOSS_NATIVE_MAPPING)
+		return;
+	known = process->jit && !jit__find(process->jit, native_address(pc), time, &found);
+	if (code) {
 		jit_tables__want(modules, process, native_address(pc));
-		if (!process->jit || jit__find(process->jit, native_address(pc), time, &known))
+		if (!known)
 			jit_files__miss(process, time);
-	}
-	if (loss == LOSS_NATIVE_MAPPING && !code && time > process->asked_for) {
+	} else if (!(known && found.source == JIT_SOURCE_GDB) && time > process->asked_for) { /* its table needs no mapping */
 		process->asked_for = time;
 		process->look_soon |= !process->pause; /* later ones wait, while it finds nothing */
 	}

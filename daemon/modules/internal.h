@@ -217,7 +217,6 @@ struct modules {
 	uint16_t change;
 	uint64_t answers; /* changed so often */
 	bool follows;	  /* some file's code is, or has to be */
-	uint64_t file_answers; /* those about files' code, of all processes */
 	uint64_t now;
 	struct modules_counts counts;
 	struct late *late; /* walks again */

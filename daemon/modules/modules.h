@@ -167,8 +167,7 @@ uint64_t modules__changes(const struct modules *modules, const struct modules_pr
 			  uint64_t time);
 /* Likewise, of answers that are `steady`: of code of files that is mapped still, which a JIT's does
  * not touch. */
-uint64_t modules__steady(const struct modules *modules, const struct modules_process *process,
-			 uint64_t time);
+uint64_t modules__steady(const struct modules_process *process, uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
 

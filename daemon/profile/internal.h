@@ -76,11 +76,13 @@ struct known_place {
 	bool steady; /* `changes` is places.steady's, else places.changes' */
 };
 
-/* What all addresses of a function were found to be: of files without lines. */
+/* What addresses of a function were found to be: of files without lines. */
 struct known_stretch {
 	const struct process *process; /* NULL: free */
 	uint64_t from, to, changes;    /* changes: places.steady's */
+	const struct callable *callable;
 	uint32_t frame;
+	uint8_t mark;
 };
 
 /* Numbers that known places are compared with. */

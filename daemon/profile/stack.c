@@ -55,7 +55,7 @@ static bool in_stretch(struct profile *profile, const struct process *process, c
 	found = known[way];
 	memmove(known + 1, known, way * sizeof(*known));
 	*known = found;
-	*ret = (struct known_place){.pc = ret->pc, .frame = found.frame, .mark = WEAVE_CODE, .steady = true};
+	*ret = (struct known_place){.pc = ret->pc, .callable = found.callable, .frame = found.frame, .mark = found.mark, .steady = true};
 	return true;
 }
 
@@ -65,7 +65,7 @@ static void keep_stretch(struct profile *profile, const struct process *process,
 	struct known_stretch *known = stretches_of(profile, process, address);
 
 	memmove(known + 1, known, (KNOWN_WAYS - 1) * sizeof(*known));
-	*known = (struct known_stretch){process, place->from, place->to, now->steady, frame};
+	*known = (struct known_stretch){process, place->from, place->to, now->steady, place->callable, frame, place->mark};
 }
 
 static int ask(struct profile *profile, const struct process *process, const struct known_now *now, const struct record_header *header,

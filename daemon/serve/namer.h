@@ -67,9 +67,11 @@ int names__eval(struct names *names, const struct eval_ranges **ret);
 int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		uint32_t *ret_column);
 
+/* Its symbols were read, and lines were asked for once: answers stay as they are until namer__renewed(). */
+bool names__settled(const struct names *names);
 /* names__line() will not know any. */
 bool names__lineless(const struct names *names);
-/* As symbol_file__stretch(). False, too, of a module that has functions which Python code can call: not all of one is the same. */
+/* As symbol_file__stretch(), as far as names__callable() says the same. */
 bool names__stretch(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
 
 /* Takes what the thread found. Each 20 to 100 ms. */
@@ -82,6 +84,8 @@ bool namer__waits(const struct namer *namer);
 void namer__hurry(struct namer *namer);
 /* A number that differs when an answer may; but of lines: */
 uint64_t namer__changes(const struct namer *namer);
+/* Likewise, of what was settled: its debug file came. */
+uint64_t namer__renewed(const struct namer *namer);
 uint64_t namer__line_news(const struct namer *namer);
 
 /* --- files that it asks for --- */

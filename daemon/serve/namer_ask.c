@@ -303,6 +303,11 @@ static int add_row(struct namer *namer, const struct names *names, uint64_t vadd
 	return 0;
 }
 
+bool names__settled(const struct names *names)
+{
+	return names->settled;
+}
+
 bool names__lineless(const struct names *names)
 {
 	return names->lineless;
@@ -313,7 +318,10 @@ bool names__stretch(const struct names *names, uint64_t vaddr, uint64_t *ret_fro
 	int err;
 	const struct symbol_file *file = file_of(names, &err);
 
-	return file && !names->callables.n && symbol_file__stretch(file, vaddr, ret_from, ret_to);
+	if (!file || !symbol_file__stretch(file, vaddr, ret_from, ret_to))
+		return false;
+	callables__stretch(&names->callables, vaddr, ret_from, ret_to);
+	return true;
 }
 
 int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
@@ -418,9 +426,11 @@ void namer__tick(struct namer *namer)
 			names->file = names->fresh;
 			names->fresh = NULL;
 			namer->news++;
+			namer->renewed++;
 		}
 		namer->changes = namer->news;
 		names->lineless = names->no_lines;
+		names->settled |= done != NULL;
 		pthread_mutex_unlock(&namer->lock);
 		symbol_file__free(old);
 		for (job = done; job; job = job->next) {
@@ -455,6 +465,11 @@ void namer__hurry(struct namer *namer)
 uint64_t namer__changes(const struct namer *namer)
 {
 	return namer->changes;
+}
+
+uint64_t namer__renewed(const struct namer *namer)
+{
+	return namer->renewed;
 }
 
 uint64_t namer__line_news(const struct namer *namer)

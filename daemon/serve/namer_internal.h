@@ -58,6 +58,7 @@ struct names {
 	struct line_job *asked, *done;
 	bool no_lines; /* and there will be none */
 	bool lineless; /* the loop's copy of it */
+	bool settled;  /* the loop's: lines were looked for, with symbols read */
 };
 
 #define ABSENT_MAX 64u
@@ -96,7 +97,7 @@ struct namer {
 	uint32_t n_absent;
 	uint64_t trimmed; /* when its memory was given back: CLOCK_MONOTONIC ns */
 	/* the loop's */
-	uint64_t changes, lines_taken;
+	uint64_t changes, renewed, lines_taken;
 	uint32_t n_names, waiting;
 	bool reads;
 	struct hash_seed seed;

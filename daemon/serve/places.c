@@ -365,14 +365,27 @@ static int find_kernel(struct native_places *self, uint64_t address, struct plac
 
 /* --- the interface --- */
 
-/* All of a function without lines, as far as it is mapped there. */
-static void widen(const struct names *names, const struct modules_found *found, uint64_t address, struct place *ret)
+/* All that is asked about its code is known by now, or never will be. */
+static bool is_settled(const struct modules_found *found, struct names *names)
+{
+	const struct eval_ranges *eval;
+
+	if (!names || !found->vaddr_known)
+		return found->module->state == MODULE_READY || found->module->state == MODULE_BARE;
+	return names__settled(names) && !(found->interpreter && names__eval(names, &eval) == -EAGAIN);
+}
+
+/* All of a function without lines, as far as it is mapped there and is the same to Python. */
+static void widen(struct names *names, const struct modules_found *found, uint64_t address, struct place *ret)
 {
 	uint64_t bias = address - found->vaddr, from, to;
+	const struct eval_ranges *eval;
 
-	if (!ret->lineless || !ret->steady || ret->pending || ret->kind != PLACE_LIBRARY || !found->vaddr_known ||
+	if (!ret->lineless || !ret->steady || ret->pending || ret->kind == PLACE_VDSO || !found->vaddr_known ||
 	    !names__stretch(names, found->vaddr, &from, &to))
 		return;
+	if (found->interpreter && !names__eval(names, &eval))
+		eval_ranges__stretch(eval, found->vaddr, &from, &to);
 	from += bias;
 	to += bias;
 	/* Beyond an end of the address space: code that no function has. */
@@ -386,9 +399,10 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		  struct place *ret)
 {
 	struct native_places *self = of(places);
-	const struct module_names *names;
+	const struct module_names *module;
 	struct modules_process *process;
 	struct modules_found found;
+	struct names *names;
 	int err;
 
 	if (address & ADDRESS_KERNEL)
@@ -410,11 +424,12 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		}
 		known_places__keep(&self->known, &found, namer__changes(self->namer), ret);
 	}
-	ret->steady = found.steady;
-	names = names_of(self, found.module, (int32_t)task->tgid);
-	ret->lineless = names && names->names && names__lineless(names->names);
-	if (!named)
-		widen(names ? names->names : NULL, &found, address, ret);
+	module = names_of(self, found.module, (int32_t)task->tgid);
+	names = module ? module->names : NULL;
+	ret->steady = found.steady && is_settled(&found, names);
+	ret->lineless = names && names__lineless(names);
+	if (!named && names)
+		widen(names, &found, address, ret);
 	return 0;
 }
 
@@ -453,10 +468,9 @@ static uint64_t changes(struct places *places, const struct record_task *task, u
 static uint64_t steady(struct places *places, const struct record_task *task, uint64_t time)
 {
 	struct native_places *self = of(places);
-	const struct modules *modules = self->session->modules;
 
-	return (modules ? modules__steady(modules, places__process(self, task, time), time) : 0) +
-	       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull;
+	return modules__steady(places__process(self, task, time), time) +
+	       namer__renewed(self->namer) * 0x9e3779b97f4a7c15ull;
 }
 
 static int eval_known(struct places *places, const struct record_task *task, uint64_t time)

@@ -218,19 +218,41 @@ void eval_ranges__free(struct eval_ranges *ranges)
 	*ranges = (struct eval_ranges){};
 }
 
-enum weave_mark eval_ranges__mark(const struct eval_ranges *ranges, uint64_t vaddr)
+/* How many of them end at vaddr or before. */
+static uint32_t before(const struct eval_ranges *ranges, uint64_t vaddr)
 {
 	uint32_t low = 0, high = ranges->n;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (vaddr < ranges->ranges[middle].start)
-			high = middle;
-		else if (vaddr >= ranges->ranges[middle].end)
+		if (vaddr >= ranges->ranges[middle].end)
 			low = middle + 1;
 		else
-			return ranges->ranges[middle].mark;
+			high = middle;
 	}
-	return WEAVE_CODE;
+	return low;
+}
+
+enum weave_mark eval_ranges__mark(const struct eval_ranges *ranges, uint64_t vaddr)
+{
+	uint32_t at = before(ranges, vaddr);
+
+	return at < ranges->n && vaddr >= ranges->ranges[at].start ? ranges->ranges[at].mark : WEAVE_CODE;
+}
+
+void eval_ranges__stretch(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to)
+{
+	uint32_t at = before(ranges, vaddr);
+	const struct eval_range *range = &ranges->ranges[at];
+	uint64_t start = at ? range[-1].end : 0, end = UINT64_MAX;
+
+	if (at < ranges->n && vaddr >= range->start) {
+		start = range->start;
+		end = range->end;
+	} else if (at < ranges->n) {
+		end = range->start;
+	}
+	*from = start > *from ? start : *from;
+	*to = end < *to ? end : *to;
 }

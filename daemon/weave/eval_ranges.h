@@ -41,5 +41,7 @@ void eval_ranges__free(struct eval_ranges *ranges);
 
 /* WEAVE_EVAL, WEAVE_HANDLER or WEAVE_CODE. A return address: ask for the byte before it. */
 enum weave_mark eval_ranges__mark(const struct eval_ranges *ranges, uint64_t vaddr);
+/* Narrows [*from, *to), vaddr in it, to where that is the same. */
+void eval_ranges__stretch(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to);
 
 #endif
