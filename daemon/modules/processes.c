@@ -8,8 +8,7 @@
 #include "modules/internal.h"
 #include "target/process.h"
 
-#define READ_NS (1000 * MS)   /* without a reason, */
-#define READ_TOLD_NS (4000 * MS) /* and where the kernel tells what comes */
+#define READ_NS (1000 * MS)   /* without a reason */
 #define PAUSE_FIRST (20 * MS) /* after a pc in no mapping; doubles while that stays so */
 #define PAUSE_LAST (500 * MS)
 #define KEPT_NS (5000 * MS)
@@ -406,7 +405,7 @@ static bool is_due(const struct modules_process *process, uint64_t now)
 
 	if (!looks__affordable(process, now))
 		return false;
-	return process->look_soon || since >= (process->told ? READ_TOLD_NS : READ_NS) ||
+	return process->look_soon || since >= READ_NS ||
 	       (process->asked_for > process->read_at && since >= process->pause);
 }
 

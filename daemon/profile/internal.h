@@ -118,8 +118,8 @@ struct sites {
 	const struct callables *builtins; /* of an interpreter that was met; lives as long as the look-up */
 };
 
-#define KNOWN_PLACES 16384u /* Numba's loop meets 8,000 in ten seconds */
-#define KNOWN_STRETCHES 8192u
+#define KNOWN_PLACES 32768u /* Numba's loop meets 8,000 in ten seconds, 20,000 in a minute */
+#define KNOWN_STRETCHES 16384u
 #define STRETCH_SHIFT 9 /* a function is found by the 512 bytes that an address lies in */
 #define KNOWN_WAYS 4u	     /* places that share a hash, the one met last in front */
 
