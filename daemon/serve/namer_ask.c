@@ -430,7 +430,7 @@ void namer__tick(struct namer *namer)
 		}
 		namer->changes = namer->news;
 		names->lineless = names->no_lines;
-		names->settled |= done != NULL;
+		names->settled = names->lines_sought;
 		pthread_mutex_unlock(&namer->lock);
 		symbol_file__free(old);
 		for (job = done; job; job = job->next) {

@@ -56,9 +56,10 @@ struct names {
 	struct callables callables; /* of a small file the loop's, which reads it itself; else constant once `state` is READ */
 	bool small, small_read;     /* the loop's; `small` is constant */
 	struct line_job *asked, *done;
+	bool lines_sought; /* here: a debug file may come still, from debuginfod */
 	bool no_lines; /* and there will be none */
 	bool lineless; /* the loop's copy of it */
-	bool settled;  /* the loop's: lines were looked for, with symbols read */
+	bool settled;  /* the loop's copy of lines_sought */
 };
 
 #define ABSENT_MAX 64u

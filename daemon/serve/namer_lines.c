@@ -117,8 +117,9 @@ bool lines__work(struct namer *namer, struct names *all, uint64_t *ret_wait)
 	} else {
 		last->next = names->done;
 		names->done = jobs;
-		namer__tell(namer);
 	}
+	names->lines_sought = true;
+	namer__tell(namer);
 	pthread_mutex_unlock(&namer->lock);
 	return true;
 }

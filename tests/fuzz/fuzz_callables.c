@@ -26,6 +26,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 	if (callables.n && callables__at(&callables, callables.rows[0].start) != &callables.rows[0])
 		abort();
+	for (i = 0; i < callables.n; i++) {
+		uint64_t at = callables.rows[i].start + data[0], from = 0, to = UINT64_MAX;
+
+		callables__stretch(&callables, at, &from, &to);
+		if (at == UINT64_MAX)
+			continue;
+		if (from > at || to <= at || callables__at(&callables, from) != callables__at(&callables, at) ||
+		    callables__at(&callables, to - 1) != callables__at(&callables, at))
+			abort();
+	}
 	callables__named(&callables, "len");
 	callables__method(&callables, "sort");
 	callables__free(&callables);

@@ -14,9 +14,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	unwind_memory__init(&memory, data, len);
 	if (!eval_ranges__find(&memory.source, symbols, &ranges)) {
-		for (i = 0; i < ranges.n; i++)
+		for (i = 0; i < ranges.n; i++) {
+			uint64_t at = ranges.ranges[i].end, from = 0, to = UINT64_MAX;
+
 			if (ranges.ranges[i].start >= ranges.ranges[i].end)
 				abort();
+			eval_ranges__stretch(&ranges, at, &from, &to);
+			if (at < UINT64_MAX && (from > at || to <= at || eval_ranges__mark(&ranges, to - 1) != eval_ranges__mark(&ranges, at)))
+				abort();
+		}
 		eval_ranges__mark(&ranges, ranges.ranges[0].start);
 	}
 	eval_ranges__free(&ranges);

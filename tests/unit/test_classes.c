@@ -198,6 +198,29 @@ static void a_module_that_is_no_extension(void **state)
 	close(fd);
 }
 
+/* Each address of a stretch has the same answer, and those beside it another, or nothing to tell them apart. */
+static void stretches_of_callables(void **state)
+{
+	struct callable rows[] = {{.start = 3, .end = 5}, {.start = 5, .end = 9}, {.start = 12, .end = 20}, {.start = 15, .end = 16}};
+	uint32_t n;
+
+	for (n = 0; n <= 4; n++) {
+		const struct callables callables = {.rows = rows, .n = n};
+
+		for (uint64_t vaddr = 1; vaddr < 24; vaddr++) {
+			const struct callable *found = callables__at(&callables, vaddr);
+			uint64_t from = 1, to = 24, at;
+
+			callables__stretch(&callables, vaddr, &from, &to);
+			assert_true(1 <= from && from <= vaddr && vaddr < to && to <= 24);
+			for (at = from; at < to; at++)
+				assert_ptr_equal(callables__at(&callables, at), found);
+			if (found && found->end != 20) /* the whole of it, but where another begins in it */
+				assert_int_equal(to - from, found->end - found->start);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +228,7 @@ int main(void)
 		cmocka_unit_test(names_before_a_call),
 		cmocka_unit_test(specialised_calls),
 		cmocka_unit_test(a_module_that_is_no_extension),
+		cmocka_unit_test(stretches_of_callables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

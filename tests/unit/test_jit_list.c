@@ -165,6 +165,8 @@ static void finds_and_ends(void **state)
 	struct memory *m = memory_new(&jit);
 	uint64_t words[2];
 	unsigned i, before;
+	void *image;
+	size_t size;
 
 	assert_int_equal(jit__poll(jit, &m->reader, false), 0); /* an empty list */
 	for (i = 0; i < 5; i++)
@@ -186,6 +188,13 @@ static void finds_and_ends(void **state)
 	assert_int_equal(unwind.address + 24 + words[1], TEXT(2) + 16);
 	free(unwind.eh_frame);
 	assert_int_equal(jit__take_unwind(jit, 3, &unwind), -ENOENT);
+	/* The last one's image, once. */
+	assert_int_equal(jit__take_image(jit, 4, &image, &size), -ENOENT);
+	assert_int_equal(jit__take_image(jit, 5, &image, &size), 0);
+	assert_int_equal(size, sizeof(struct elf_image));
+	assert_memory_equal(image, at(m, IMAGE(4)), size);
+	free(image);
+	assert_int_equal(jit__take_image(jit, 5, &image, &size), -ENOENT);
 	/* The last byte of a function, the gap after it, and what is outside. */
 	assert_int_equal(jit__find(jit, TEXT(3) + 11, clock_now, &found), 0);
 	assert_string_equal(found.name, "s00000067_00_of_08");

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "weave/eval_ranges.h"
 #include "weave/weave.h"
 
 #define FRAMES 64u
@@ -289,6 +290,29 @@ static void marks_by_name(void **state)
 			fail_msg("%s: %d", rows[i].name, weave__mark(rows[i].name));
 }
 
+/* Each address of a stretch has the same mark. */
+static void stretches_of_the_loop(void **state)
+{
+	struct eval_range ranges[] = {{3, 5, WEAVE_EVAL, 0}, {5, 9, WEAVE_HANDLER, 0}, {12, 20, WEAVE_EVAL, 1}};
+	uint32_t n;
+
+	for (n = 0; n <= 3; n++) {
+		const struct eval_ranges eval = {ranges, n};
+
+		for (uint64_t vaddr = 1; vaddr < 24; vaddr++) {
+			enum weave_mark mark = eval_ranges__mark(&eval, vaddr);
+			uint64_t from = 1, to = 24, at;
+
+			eval_ranges__stretch(&eval, vaddr, &from, &to);
+			assert_true(1 <= from && from <= vaddr && vaddr < to && to <= 24);
+			for (at = from; at < to; at++)
+				assert_int_equal(eval_ranges__mark(&eval, at), mark);
+			assert_true(from == 1 || eval_ranges__mark(&eval, from - 1) != mark);
+			assert_true(to == 24 || eval_ranges__mark(&eval, to) != mark);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +323,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_match),
 		cmocka_unit_test(without_eval_loop_nothing_is_placed),
 		cmocka_unit_test(marks_by_name),
+		cmocka_unit_test(stretches_of_the_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
