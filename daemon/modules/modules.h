@@ -88,7 +88,7 @@ uint64_t modules__refresh(struct modules *modules, uint64_t now);
 /* Some process' JIT may put other code where code was: it is to be looked at more often. */
 bool modules__replace_code(const struct modules *modules);
 /* May a walk have met code of a JIT compiler? What lies there changes all the time, so it is to be looked at soon. */
-bool modules_process__near_jit(const struct modules_process *process, const __u64 *pc, uint32_t n);
+bool modules_process__near_jit(const struct modules_process *process, const __u64 *pc, uint32_t n, uint64_t time);
 /* How many of the n frames of a walk at that time are true: a list in which a file's code lies that
  * was replaced before leads the walk astray. */
 uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,

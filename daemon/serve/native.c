@@ -274,7 +274,7 @@ bool native__near_jit(struct session *session, const struct record_sample *sampl
 
 	if (session->modules && part)
 		process = modules__process(session->modules, (int32_t)sample->header.task.tgid, sample->header.time);
-	return process && modules_process__near_jit(process, part->pc, part->n);
+	return process && modules_process__near_jit(process, part->pc, part->n, sample->header.time);
 }
 
 void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted)
