@@ -86,7 +86,7 @@ static inline bool slots__may(const struct slots *slots, uint32_t at, uint64_t h
 /* Room for item `n` of a growing array. */
 static inline int array__reserve(void **array, size_t item, uint32_t n, uint32_t *capacity)
 {
-	uint32_t fresh = *capacity ? *capacity + *capacity / 2 : 256;
+	uint32_t fresh = *capacity ? *capacity + *capacity / 2 + 1 : item < 32 ? 256 : (uint32_t)(8192 / item) + 1;
 	void *data;
 
 	if (n < *capacity)

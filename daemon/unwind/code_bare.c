@@ -161,9 +161,9 @@ static int take_symbol(struct following *f, const Elf64_Shdr *sections, uint32_t
 static int take_symbols(struct following *f, const Elf64_Shdr *sections, uint32_t n)
 {
 	const struct elf_section *table = &f->b->elf->functions;
-	_cleanup_free_ Elf64_Sym *symbols = malloc(SYMBOLS_AT_ONCE * sizeof(*symbols));
+	uint64_t left = table->size / sizeof(Elf64_Sym), at = table->offset, i, some = left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE;
+	_cleanup_free_ Elf64_Sym *symbols = malloc((some + 1) * sizeof(*symbols));
 	const Elf64_Shdr none = {}, *names = &none;
-	uint64_t left = table->size / sizeof(*symbols), at = table->offset, i, some;
 	int err = 0;
 
 	if (!symbols)

@@ -90,39 +90,49 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 	return 0;
 }
 
-/* Where it is entered: at its start, at symbols within it (which `inside` says), by jumps. */
-static uint32_t make_entries(struct following *f, const struct bare *bare, const uint8_t *bytes,
-			     const uint64_t *inside, uint32_t n_inside)
+static int add_entry(struct following *f, struct code_entry entry)
 {
-	bool start = !bare->cold && !bare->stubs;
-	uint32_t n = 0, i;
-	uint64_t at;
+	int err;
 
-	for (i = 0; f->again && i < f->n_arrivals && n < ENTRIES_MAX; i++) {
+	if (f->n_entries == ENTRIES_MAX)
+		return 0;
+	err = array__reserve((void **)&f->entries, sizeof(*f->entries), f->n_entries, &f->entries_capacity);
+	if (!err)
+		f->entries[f->n_entries++] = entry;
+	return err;
+}
+
+/* Where it is entered: at its start, at symbols within it (which `inside` says), by jumps. */
+static int make_entries(struct following *f, const struct bare *bare, const uint8_t *bytes, const uint64_t *inside,
+			uint32_t n_inside)
+{
+	uint64_t at;
+	uint32_t i;
+	int err = 0;
+
+	f->n_entries = 0;
+	for (i = 0; !err && f->again && i < f->n_arrivals; i++) {
 		at = f->arrivals[i].at - bare->start;
-		if (at >= bare->size)
-			continue;
-		f->entries[n++] =
-			(struct code_entry){.at = (uint32_t)at, .state = &f->arrivals[i].state};
+		if (at < bare->size)
+			err = add_entry(f, (struct code_entry){.at = (uint32_t)at, .state = &f->arrivals[i].state});
 	}
-	if (start && n < ENTRIES_MAX)
-		f->entries[n++] = (struct code_entry){};
-	for (i = 0; i < n_inside && n < ENTRIES_MAX; i++)
-		f->entries[n++] = (struct code_entry){.at = (uint32_t)(inside[i] - bare->start)};
+	if (!err && !bare->cold && !bare->stubs)
+		err = add_entry(f, (struct code_entry){});
+	for (i = 0; !err && i < n_inside; i++)
+		err = add_entry(f, (struct code_entry){.at = (uint32_t)(inside[i] - bare->start)});
 	/* A stub goes on behind its jump when it is used first. */
-	for (at = bare->head ? STUB : 0;
-	     bare->stubs && at + STUB <= bare->size && n + 1 < ENTRIES_MAX; at += STUB) {
-		f->entries[n++] = (struct code_entry){.at = (uint32_t)at};
-		if (bytes[at] == 0xff && bytes[at + 1] == 0x25)
-			f->entries[n++] = (struct code_entry){.at = (uint32_t)at + 6};
+	for (at = bare->head ? STUB : 0; !err && bare->stubs && at + STUB <= bare->size; at += STUB) {
+		err = add_entry(f, (struct code_entry){.at = (uint32_t)at});
+		if (!err && bytes[at] == 0xff && bytes[at + 1] == 0x25)
+			err = add_entry(f, (struct code_entry){.at = (uint32_t)at + 6});
 	}
-	return n;
+	return err;
 }
 
 static int follow(struct following *f, struct bare *bare, const uint64_t *inside, uint32_t n_inside)
 {
 	const Elf64_Shdr *section = following__section(f, bare->start);
-	struct code_function function = {.address = bare->start, .entries = f->entries};
+	struct code_function function = {.address = bare->start};
 	_cleanup_free_ uint8_t *bytes = NULL;
 	bool left_out = bare->later || bare->hopeless || bare->size > CODE_FUNCTION_MAX ||
 			bare->size > f->bytes;
@@ -147,7 +157,11 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 	function.bytes = bytes;
 	function.size = (uint32_t)size;
 	function.half = bare->cold || bare->entered;
-	function.n_entries = left_out ? 0 : make_entries(f, bare, bytes, inside, n_inside);
+	err = left_out ? 0 : make_entries(f, bare, bytes, inside, n_inside);
+	if (err)
+		return err;
+	function.entries = f->entries;
+	function.n_entries = left_out ? 0 : f->n_entries;
 	if (!function.n_entries)
 		return take_row(&f->rows, bare->start, NULL,
 				bare->later    ? f->unfollowed
@@ -297,6 +311,7 @@ int builder__follow(struct builder *b, struct unwind_source *source, const uint6
 	free(f->reach);
 	free(f->bare);
 	free(f->arrivals);
+	free(f->entries);
 	free(f);
 	return err;
 }

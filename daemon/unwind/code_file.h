@@ -40,7 +40,8 @@ struct following {
 	struct arrival *arrivals;
 	uint32_t n_arrivals, arrivals_capacity;
 	bool again; /* the first time is over */
-	struct code_entry entries[ENTRIES_MAX];
+	struct code_entry *entries; /* of the function at hand */
+	uint32_t n_entries, entries_capacity;
 	uint64_t bytes; /* left */
 	/* table__follow(): where walks stopped, ascending; a symbol without a size at or below each. */
 	const uint64_t *places;

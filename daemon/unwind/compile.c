@@ -224,7 +224,7 @@ static int read_entries(struct reading *r)
 static int read_section(struct builder *b, struct unwind_source *source,
 			const struct elf_section *section, bool debug)
 {
-	_cleanup_free_ uint8_t *buffer = malloc(WINDOW);
+	_cleanup_free_ uint8_t *buffer = malloc(section->size < WINDOW ? section->size : WINDOW);
 	struct reading r = {.section = {.elf = b->elf, .debug = debug},
 			    .window = {.source = source, .section = *section, .bytes = buffer},
 			    .builder = b};
