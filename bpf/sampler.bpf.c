@@ -563,6 +563,14 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 	return 0;
 }
 
+/* Memory of no file: it has no tables that could be made in time. Code that a JIT puts there is met by a sample, or by the next look. */
+static __always_inline int is_anonymous(struct task_struct *task)
+{
+	const struct pt_regs___entry *regs = (const void *)bpf_task_pt_regs(task);
+
+	return BPF_CORE_READ(regs, orig_ax) == 9 /* mmap */ && BPF_CORE_READ(regs, r10) & 0x20 /* MAP_ANONYMOUS */;
+}
+
 /* An address was found for a new mapping: what lay there before is gone, if it was code. What is mapped at a
  * fixed address is not told: the rest of a library comes into the room that was found for all of it. */
 SEC("?raw_tp/vm_unmapped_area")
@@ -575,7 +583,7 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	if ((__s64)address <= 0 || !is_target(task_tgid(task)))
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (now - mapped_at > MAPPED_WAKE_NS)
+	if (now - mapped_at > MAPPED_WAKE_NS && !is_anonymous(task))
 		flags = BPF_RB_FORCE_WAKEUP;
 	mapped_at = now;
 	fill_header(&map.header, RECORD_MAP, sizeof(map), task);

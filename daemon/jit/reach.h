@@ -1,5 +1,5 @@
-/* Where code of JIT compilers ever lay, roughly: few stretches of addresses, so that one can ask for each frame of each sample.
- * What lies closer together than REACH_NEAR is one stretch; when there are too many the two that are closest become one.
+/* Where code of JIT compilers ever lay, roughly: one bit for pieces of 64 KB, which pieces 2 GB apart share, so that one
+ * can ask for each frame of each sample. What lies there is never denied; other code may be taken for it.
  *
  * Zero-initialised is empty. Plain data: a copy is another one. One thread. */
 #ifndef CPROFD_JIT_REACH_H
@@ -8,27 +8,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define REACH_STRETCHES 16u
-#define REACH_NEAR (64u << 10)
+#define REACH_BITS 32768u
+#define REACH_SHIFT 16
 
 struct jit_reach {
-	uint64_t start[REACH_STRETCHES], end[REACH_STRETCHES]; /* by address; they do not meet */
-	uint32_t n;
+	uint64_t bits[REACH_BITS / 64];
 };
 
-void reach__add(struct jit_reach *reach, uint64_t start, uint64_t end); /* start < end */
+/* start < end. The byte behind it counts, too: a return address may be that one. */
+static inline void reach__add(struct jit_reach *reach, uint64_t start, uint64_t end)
+{
+	uint64_t piece = start >> REACH_SHIFT, n = (end >> REACH_SHIFT) - piece + 1;
 
-/* The byte behind a stretch counts, too: a return address may be that one. */
+	if (start >= end)
+		return;
+	for (n = n < REACH_BITS ? n : REACH_BITS; n > 0; n--, piece++)
+		reach->bits[piece % REACH_BITS / 64] |= 1ull << piece % 64;
+}
+
 static inline bool reach__has(const struct jit_reach *reach, uint64_t address)
 {
-	uint32_t i;
+	uint64_t piece = address >> REACH_SHIFT;
 
-	if (!reach->n || address < reach->start[0] || address > reach->end[reach->n - 1])
-		return false;
-	for (i = 0; i < reach->n && address >= reach->start[i]; i++)
-		if (address <= reach->end[i])
-			return true;
-	return false;
+	return reach->bits[piece % REACH_BITS / 64] >> piece % 64 & 1;
 }
 
 #endif
