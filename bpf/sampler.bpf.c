@@ -283,7 +283,9 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 	__s64 since = now - woken;
 	struct record_wake *record;
 
-	if (fresh && (!own->fresh_at || is_seen(own, to)))
+	if (own->fresh_at && is_seen(own, to))
+		own->fresh_at = 0;
+	if (fresh && !own->fresh_at)
 		own->fresh_at = now;
 	if (head - own->tail > CROWD_BYTES)
 		own->tail = to->tail;
@@ -291,9 +293,6 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 		if (since < (__s64)CROWD_NS)
 			return;
 	} else if (!own->fresh_at || now - own->fresh_at < FRESH_NS || since < (__s64)WAKE_NS) {
-		return;
-	} else if (is_seen(own, to)) {
-		own->fresh_at = 0;
 		return;
 	}
 	woken = now;

@@ -130,8 +130,8 @@ void callables__free(struct callables *callables)
 	*callables = (struct callables){};
 }
 
-/* The first that begins behind vaddr. */
-static const struct callable *behind(const struct callables *callables, uint64_t vaddr)
+/* How many of them begin at vaddr or before. */
+static uint32_t before(const struct callables *callables, uint64_t vaddr)
 {
 	uint32_t low = 0, high = callables->n, middle;
 
@@ -142,28 +142,29 @@ static const struct callable *behind(const struct callables *callables, uint64_t
 		else
 			high = middle;
 	}
-	return callables->rows + low;
+	return low;
 }
 
 const struct callable *callables__at(const struct callables *callables, uint64_t vaddr)
 {
-	const struct callable *next = behind(callables, vaddr);
+	uint32_t n = before(callables, vaddr);
 
-	return next > callables->rows && vaddr < next[-1].end ? next - 1 : NULL;
+	return n && vaddr < callables->rows[n - 1].end ? &callables->rows[n - 1] : NULL;
 }
 
 void callables__stretch(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to)
 {
-	const struct callable *next = behind(callables, vaddr), *end = callables->rows + callables->n;
-	uint64_t begin = 0;
+	uint32_t n = before(callables, vaddr);
+	uint64_t start = 0, end = n < callables->n ? callables->rows[n].start : UINT64_MAX;
 
-	if (next > callables->rows)
-		begin = vaddr < next[-1].end ? next[-1].start : next[-1].end;
-	*from = begin > *from ? begin : *from;
-	if (next > callables->rows && vaddr < next[-1].end && next[-1].end < *to)
-		*to = next[-1].end;
-	if (next < end && next->start < *to)
-		*to = next->start;
+	if (n && vaddr >= callables->rows[n - 1].end) {
+		start = callables->rows[n - 1].end;
+	} else if (n) {
+		start = callables->rows[n - 1].start;
+		end = callables->rows[n - 1].end < end ? callables->rows[n - 1].end : end;
+	}
+	*from = start > *from ? start : *from;
+	*to = end < *to ? end : *to;
 }
 
 const char *callables__named(const struct callables *callables, const char *name)

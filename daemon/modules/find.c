@@ -27,7 +27,7 @@ int modules__find(struct modules *modules, const struct modules_process *process
 	if (code && code->file && !(files__is_memory(code->file) && !find_jit(process, pc, time, &ret->object))) {
 		ret->module = &code->file->seen;
 		ret->interpreter = code->file == process->interpreter;
-		ret->steady = code < process->code + process->n && !files__is_memory(code->file);
+		ret->steady = code < process->code + process->n && !files__is_memory(code->file) && code->file->seen.state != MODULE_WAITS;
 		ret->start = code->start;
 		ret->end = code->end;
 		ret->vaddr_known =

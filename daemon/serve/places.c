@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "serve/engine.h"
-#include "serve/known_places.h"
+#include "serve/known_marks.h"
 #include "serve/namer.h"
 
 /* Numbers of modules that are no files. */
@@ -55,7 +55,7 @@ struct native_places {
 	struct slots by_object;
 	struct hash_seed seed;
 	uint64_t ticks;
-	struct known_places known;
+	struct known_marks marks;
 	struct symbol symbol;         /* of the last answer */
 	struct buf display;
 	char module_name[256], nameless[320];
@@ -169,7 +169,7 @@ static int name_file(struct native_places *self, const struct module_names *name
 }
 
 /* What a function of the interpreter's is to a stack that is woven; `mark` is what its name says. */
-static enum weave_mark mark_at(const struct modules_found *found, struct module_names *names, enum weave_mark mark)
+static enum weave_mark mark_at(const struct modules_found *found, const struct module_names *names, enum weave_mark mark)
 {
 	const struct eval_ranges *eval;
 	enum weave_mark by_code = WEAVE_CODE;
@@ -180,17 +180,17 @@ static enum weave_mark mark_at(const struct modules_found *found, struct module_
 }
 
 /* All but the name, if it has one; of the interpreter's functions those whose names were read. */
-static bool locate_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
+static bool locate_file(struct native_places *self, const struct modules_found *found, const struct module_names *names,
+			struct place *ret)
 {
-	struct module_names *names = found->vaddr_known ? names_of(self, found->module, pid) : NULL;
 	enum weave_mark mark;
 
 	*ret = (struct place){.module = found->module->id, .vaddr = found->vaddr, .kind = PLACE_LIBRARY};
-	if (!names || !names->names || names->interpreter != found->interpreter || !strcmp(found->module->path, "[vdso]") ||
+	if (!found->vaddr_known || !names->names || names->interpreter != found->interpreter || !strcmp(found->module->path, "[vdso]") ||
 	    names__start(names->names, found->vaddr, &ret->start))
 		return false;
 	if (found->interpreter) {
-		if (!known_places__mark(&self->known, found, ret->start, namer__changes(self->namer), &mark))
+		if (!known_marks__find(&self->marks, found, ret->start, namer__changes(self->namer), &mark))
 			return false;
 		ret->kind = PLACE_INTERPRETER;
 		ret->mark = mark_at(found, names, mark);
@@ -200,23 +200,20 @@ static bool locate_file(struct native_places *self, const struct modules_found *
 	return true;
 }
 
-static void find_file(struct native_places *self, const struct modules_found *found, int32_t pid, struct place *ret)
+static void find_file(struct native_places *self, const struct modules_found *found, struct module_names *names,
+		      struct place *ret)
 {
-	struct module_names *names = names_of(self, found->module, pid), none = {.module = found->module};
 	enum weave_mark mark;
 	int err;
 
-	if (names)
-		names->interpreter |= found->interpreter;
-	else
-		names = &none;
+	names->interpreter |= found->interpreter;
 	err = name_file(self, names, found->vaddr, found->vaddr_known, ret);
 	ret->pending = err == -EAGAIN;
 	if (!found->interpreter)
 		return;
 	mark = weave__mark(err ? NULL : self->symbol.name.data);
 	if (!err)
-		known_places__keep_mark(&self->known, found, ret->start, namer__changes(self->namer), mark);
+		known_marks__keep(&self->marks, found, ret->start, namer__changes(self->namer), mark);
 	ret->mark = mark_at(found, names, mark);
 }
 
@@ -370,9 +367,8 @@ static bool is_settled(const struct modules_found *found, struct names *names)
 {
 	const struct eval_ranges *eval;
 
-	if (!names || !found->vaddr_known)
-		return found->module->state == MODULE_READY || found->module->state == MODULE_BARE;
-	return names__settled(names) && !(found->interpreter && names__eval(names, &eval) == -EAGAIN);
+	return !names || !found->vaddr_known ||
+	       (names__settled(names) && !(found->interpreter && names__eval(names, &eval) == -EAGAIN));
 }
 
 /* All of a function without lines, as far as it is mapped there and is the same to Python. */
@@ -399,10 +395,9 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		  struct place *ret)
 {
 	struct native_places *self = of(places);
-	const struct module_names *module;
+	struct module_names *names, none = {};
 	struct modules_process *process;
 	struct modules_found found;
-	struct names *names;
 	int err;
 
 	if (address & ADDRESS_KERNEL)
@@ -417,19 +412,16 @@ static int search(struct places *places, const struct record_task *task, uint64_
 		return find_jit(self, process, &found, address, ret);
 	if (!found.module)
 		return -ENOENT;
-	if (named || !known_places__find(&self->known, &found, namer__changes(self->namer), ret)) {
-		if (named || !locate_file(self, &found, (int32_t)task->tgid, ret)) {
-			*ret = (struct place){};
-			find_file(self, &found, (int32_t)task->tgid, ret);
-		}
-		known_places__keep(&self->known, &found, namer__changes(self->namer), ret);
+	none.module = found.module;
+	names = names_of(self, found.module, (int32_t)task->tgid) ?: &none;
+	if (named || !locate_file(self, &found, names, ret)) {
+		*ret = (struct place){};
+		find_file(self, &found, names, ret);
 	}
-	module = names_of(self, found.module, (int32_t)task->tgid);
-	names = module ? module->names : NULL;
-	ret->steady = found.steady && is_settled(&found, names);
-	ret->lineless = names && names__lineless(names);
-	if (!named && names)
-		widen(names, &found, address, ret);
+	ret->steady = found.steady && is_settled(&found, names->names);
+	ret->lineless = names->names && names__lineless(names->names);
+	if (!named && names->names)
+		widen(names->names, &found, address, ret);
 	return 0;
 }
 
@@ -592,7 +584,7 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	int err = self ? namer__new(&self->namer) : -ENOMEM;
 
 	if (!err)
-		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->known.seed);
+		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->marks.seed);
 	if (!err) {
 		self->places = (struct places){find,	    name, changes,   eval_known, line,
 					       read_memory, site, line_news, locate,	 steady};
@@ -623,7 +615,6 @@ struct native_places *places__free(struct native_places *self)
 		engine__unwatch(self->session->engine, &self->watch);
 	namer__free(self->namer);
 	free(self->modules);
-	free(self->known.rows);
 	free(self->objects);
 	free(self->by_object.slots);
 	symbol__free(&self->symbol);
