@@ -81,7 +81,7 @@ def small_disk(size, fill):
 
 
 def test_full_disk_recording():
-    with small_disk("256k", 0) as (disk, filler), target(CHURN) as process, folder() as work:
+    with small_disk("512k", 0) as (disk, filler), target(CHURN) as process, folder() as work:
         run = cprofd("attach", process.pid, "-d", "30", "-r", "5k", "-f", "events", "-o", "a.cprof", cwd=disk)
         fails(1, "No space left", run=run)
         fails(0, run=cprofd("convert", only_file(disk, ".cprof"), "-o", "b.json", cwd=work))
