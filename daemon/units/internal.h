@@ -12,6 +12,7 @@
 #include "base/slots.h"
 #include "credit/credit.h"
 #include "units/units.h"
+#include "units/values.h"
 
 /* A text that is kept once; id 0 is "". */
 struct texts {
@@ -157,6 +158,8 @@ struct units {
 	struct waiting *waiting; /* a ring */
 	uint32_t waiting_first, n_waiting, waiting_capacity;
 	struct buf scratch[2];
+	struct class_memo classes;
+	uint64_t process; /* whose values are read */
 
 	struct function_info *functions;
 	uint32_t n_functions, functions_capacity;

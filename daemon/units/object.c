@@ -13,6 +13,7 @@
 #define FUNCTION_NAME(version) ((version) < 0x030a00 ? 64u : 32u)
 #define FUNCTION_CODE(version) ((version) < 0x030a00 ? 16u : 48u)
 #define METHOD_FUNCTION 16u
+#define VALID_VERSION_TAG (1u << 19) /* tp_flags; since 3.12 a version that is not valid is 0 */
 #define LIST_ITEMS 24u
 #define LONG_DIGIT_BITS 30u
 #define ITEMS_DEEP 3u
@@ -55,11 +56,11 @@ static int read_name(struct values *values, uint64_t address, struct object_type
 int object__type(struct values *values, uint64_t object, struct object_type *ret)
 {
 	uint32_t version = values->layout->version;
-	uint64_t words[116], address = 0;
+	uint64_t words[49], address = 0;
 	int err = object__word(values, object + values->layout->object_type, &address);
 
 	if (!err)
-		err = object__read(values, words, 44 * 8, address);
+		err = object__read(values, words, 49 * 8, address);
 	if (err)
 		return err;
 	*ret = (struct object_type){.address = address,
@@ -68,6 +69,8 @@ int object__type(struct values *values, uint64_t object, struct object_type *ret
 				    .mro = words[43],
 				    .basic_size = words[4],
 				    .dict_offset = (int64_t)words[36]};
+	if (version >= 0x030c00 || ret->flags & VALID_VERSION_TAG)
+		ret->version = (uint32_t)words[48];
 	if (ret->basic_size > 1u << 24)
 		return -EBADMSG;
 	/* Classes of Python are told apart by their flags; their names lie elsewhere. */
@@ -146,43 +149,94 @@ static bool is(const struct object_type *type, const char *name)
 static int class_find(struct values *values, const struct object_type *type, const char *name, uint64_t *ret)
 {
 	uint64_t size = 0, base, dict, i;
-	int err = object__word(values, type->mro + values->layout->var_size, &size);
+	int err = object__word(values, type->mro + values->layout->var_size, &size), found = -ENODATA;
 
 	for (i = 0; !err && i < size && i < 32; i++) {
 		err = object__word(values, type->mro + values->layout->tuple_items + i * 8, &base);
 		if (!err)
 			err = object__word(values, base + 264, &dict); /* tp_dict */
-		if (!err && dict && !dict__find(values, dict, name, ret))
+		if (err || !dict)
+			continue;
+		err = dict__find(values, dict, name, ret);
+		if (!err)
 			return 0;
+		found = err == -ENODATA ? found : err; /* one that cannot be read is passed over */
+		err = 0;
 	}
-	return err ? err : -ENODATA;
+	return err ? err : found;
 }
+
+/* What a class has: nothing that is not computed, an object, or a place in the instance. */
+enum class_kind { CLASS_NOTHING, CLASS_OBJECT, CLASS_MEMBER };
 
 /* What stands in the class for all instances: a slot's descriptor tells where in the instance its value is
  * (PyMemberDescrObject.d_member, PyMemberDef); what a property or another descriptor gives, it computes. */
 #define DESCRIPTOR_MEMBER 40u
 #define MEMBER_OBJECT 6u     /* Py_T_OBJECT */
 #define MEMBER_OBJECT_EX 16u
-static int through_descriptor(struct values *values, uint64_t object, uint64_t *ret)
+static int through_descriptor(struct values *values, struct class_memo_row *ret)
 {
 	uint64_t member[3]; /* name, type, offset */
 	struct object_type type;
-	int err = object__type(values, *ret, &type);
+	int err = object__type(values, ret->at, &type);
 
 	if (err || type.flags & TYPE_HEAP)
 		return err;
+	ret->kind = CLASS_NOTHING;
 	if (!strcmp(type.name, "property") || !strcmp(type.name, "getset_descriptor"))
-		return -ENODATA;
+		return 0;
+	ret->kind = CLASS_OBJECT;
 	if (strcmp(type.name, "member_descriptor"))
 		return 0;
-	err = object__word(values, *ret + DESCRIPTOR_MEMBER, &member[0]);
+	err = object__word(values, ret->at + DESCRIPTOR_MEMBER, &member[0]);
 	if (!err)
 		err = object__read(values, member, sizeof(member), member[0]);
+	ret->kind = CLASS_NOTHING;
+	if (err || ((uint32_t)member[1] != MEMBER_OBJECT && (uint32_t)member[1] != MEMBER_OBJECT_EX) || member[2] > 1u << 20)
+		return err;
+	ret->kind = CLASS_MEMBER;
+	ret->at = member[2];
+	return 0;
+}
+
+static struct class_memo_row *memo_of(struct values *values, const struct class_memo_row *key)
+{
+	uint64_t hash = (key->type >> 4 ^ (uintptr_t)key->name ^ key->process) * 0x9e3779b97f4a7c15ull;
+
+	return values->classes && key->version ? &values->classes->rows[hash >> 32 & (CLASS_MEMO_ROWS - 1)] : NULL;
+}
+
+static bool is_same(const struct class_memo_row *row, const struct class_memo_row *key)
+{
+	return row->version == key->version && row->type == key->type && row->name == key->name && row->process == key->process;
+}
+
+static int class_attribute(struct values *values, uint64_t object, const struct object_type *type, const char *name, uint64_t *ret)
+{
+	struct class_memo_row found = {.process = values->process, .type = type->address, .name = name, .version = type->version};
+	struct class_memo_row *known = memo_of(values, &found);
+	int err = 0;
+
+	if (known && is_same(known, &found)) {
+		found = *known;
+	} else {
+		found.kind = CLASS_OBJECT;
+		err = class_find(values, type, name, &found.at);
+		if (!err)
+			err = through_descriptor(values, &found);
+		if (err == -ENODATA) {
+			found.kind = CLASS_NOTHING;
+			err = 0;
+		}
+		if (!err && known)
+			*known = found;
+	}
 	if (err)
 		return err;
-	if (((uint32_t)member[1] != MEMBER_OBJECT && (uint32_t)member[1] != MEMBER_OBJECT_EX) || member[2] > 1u << 20)
-		return -ENODATA;
-	return object__word(values, object + member[2], ret);
+	*ret = found.at;
+	return found.kind == CLASS_NOTHING  ? -ENODATA
+	       : found.kind == CLASS_MEMBER ? object__word(values, object + found.at, ret)
+					    : 0;
 }
 
 /* Before 3.11 code objects know only the last part of their name. */
@@ -227,8 +281,7 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 	err = instance__find(values, object, &type, name, ret);
 	if (err != -ENODATA)
 		return err;
-	err = class_find(values, &type, name, ret);
-	return err ? err : through_descriptor(values, object, ret);
+	return class_attribute(values, object, &type, name, ret);
 }
 
 /* --- as text --- */

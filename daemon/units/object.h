@@ -18,6 +18,7 @@
 
 struct object_type {
 	uint64_t address, flags, dict, mro, cached_keys, basic_size;
+	uint32_t version;     /* tp_version_tag; 0: it has none that is valid */
 	int64_t dict_offset;
 	char name[128];       /* tp_name: cut; of a class that Python made it is not read: */
 	uint64_t name_at;

@@ -114,7 +114,7 @@ static void read_value(struct units *units, const struct marked *marked, const s
 {
 	const struct rule *rule = rules__get(units->rules, marked->rule);
 	const struct compiler *compiler = rules__compiler(units->rules, rule->compiler);
-	struct values values = {.memory = memory, .layout = layout};
+	struct values values = {.memory = memory, .layout = layout, .classes = &units->classes, .process = units->process};
 	struct buf *out = &units->scratch[0];
 	char name[RULES_WORD_MAX];
 	uint32_t i;
@@ -404,6 +404,8 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	reading = reading_of(units, &sample->header.task);
 	if (!reading)
 		return -ENOMEM;
+	units->process = hash__pair(&units->seed, sample->header.task.process_start,
+				    sample->header.task.tgid | (uint64_t)sample->header.task.exec << 32);
 	again = begun_again(units, reading, python);
 	if (sample->header.time - reading->time > REUSED_MAX)
 		reading->n = 0;

@@ -17,10 +17,25 @@
 #define VALUES_TEXT_MAX 4096u /* bytes of one name or signature */
 #define VALUES_ITEMS_MAX 256u /* of a tuple */
 
+/* What classes have, as it was found last. A class that still has the same version still has it: CPython's own cache of methods
+ * rests on that (tp_version_tag, Objects/typeobject.c: another number whenever the class, or one above it, changes; no two
+ * classes have the same). Zero-filled is empty. */
+#define CLASS_MEMO_ROWS 64u
+struct class_memo {
+	struct class_memo_row {
+		uint64_t process, type, at; /* at: of the object, or in the instance */
+		const char *name;           /* by its place, which lives as long as this */
+		uint32_t version;           /* 0: free */
+		uint8_t kind;               /* object.c */
+	} rows[CLASS_MEMO_ROWS];
+};
+
 struct values {
 	struct host_reader *memory;
 	const struct py_layout *layout;
 	uint32_t reads;
+	struct class_memo *classes; /* or NULL */
+	uint64_t process;           /* of `classes`: no two processes have the same, nor two programs of one */
 };
 
 /* What follows steps[1..n) from the object at `address`, as text, appended. 0; -ENODATA: there is no such thing;

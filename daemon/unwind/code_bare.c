@@ -203,7 +203,8 @@ static int find(struct following *f)
 	int err = 0;
 
 	sections = malloc((n + 1) * sizeof(*sections));
-	if (!sections)
+	f->code = malloc(((n < SECTIONS_MAX ? n : SECTIONS_MAX) + 1) * sizeof(*f->code));
+	if (!sections || !f->code)
 		return -ENOMEM;
 	if (following__read(f, sections, n * sizeof(*sections), elf->headers) ||
 	    following__read(f, &header, sizeof(header), 0))

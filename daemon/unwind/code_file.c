@@ -312,6 +312,7 @@ int builder__follow(struct builder *b, struct unwind_source *source, const uint6
 	free(f->bare);
 	free(f->arrivals);
 	free(f->entries);
+	free(f->code);
 	free(f);
 	return err;
 }

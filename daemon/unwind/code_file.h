@@ -30,7 +30,7 @@ struct following {
 	struct builder *b;
 	struct unwind_source *source;
 	struct code_decoder *decoder;
-	Elf64_Shdr code[SECTIONS_MAX]; /* executable sections */
+	Elf64_Shdr *code; /* executable sections */
 	uint32_t n_code;
 	/* What has entries: by start; how far those up to here reach. */
 	uint64_t *starts;

@@ -40,9 +40,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct py_layout layout = {.object_type = 8, .var_size = 16, .tuple_items = 24, .code_filename = 112,
 				   .code_firstlineno = 68, .unicode_length = 16, .unicode_state = 32, .unicode_ascii_data = 40,
 				   .unicode_compact_data = 56, .state_kind_shift = 2, .state_ascii_shift = 6};
-	struct buf text = {};
+	static struct class_memo classes;
+	struct buf text = {}, again = {};
 	uint32_t line;
 	size_t i;
+	int err, round;
 
 	if (size < 2)
 		return 0;
@@ -50,15 +52,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		struct values values = {.memory = &memory.reader, .layout = &layout};
 
-		values__text(&values, BASE + data[1] * 8u, &sources[i], &text);
+		err = values__text(&values, BASE + data[1] * 8u, &sources[i], &text);
 		/* Each item is one text more than the bound. */
 		if (values.reads > VALUES_READS + 64 * VALUES_ITEMS_MAX || text.len > 4u * VALUES_TEXT_MAX * VALUES_ITEMS_MAX)
 			abort();
+		/* Nothing changed: what is remembered of classes gives the same. */
+		memset(&classes, 0, sizeof(classes));
+		values.classes = &classes;
+		for (round = 0; round < 2 && !err; round++) {
+			values.reads = 0;
+			buf__clear(&again);
+			if (values__text(&values, BASE + data[1] * 8u, &sources[i], &again) || again.len != text.len ||
+				     (text.len && memcmp(again.data, text.data, text.len)))
+				abort();
+		}
 		buf__clear(&text);
 		values.reads = 0;
 		values__defined(&values, BASE + data[1] * 8u, &sources[i], &text, &line);
 		buf__clear(&text);
 	}
 	buf__free(&text);
+	buf__free(&again);
 	return 0;
 }

@@ -144,8 +144,15 @@ def main():
         given = [0] * (3 if entry == "compile_internal" else 2)
         compiler[entry](*given, main, (), 0, 0, lambda: method.compile_extra(0, lambda: manager.run(0, Pass(), busy(150))))
     compiler["compile_ir"](0, 0, FunctionIr("first"), (), busy(150))
-    for _ in range(3):
+    for of_class in "of the class", "set above", "of its own":
+        if of_class != Inherits.name:  # what was known of the class is not so any more
+            (Shared if of_class == "set above" else Inherits).name = of_class
+            Pass._name = "one, " + of_class
         for func, args, signature in one:
+            signature = signature.replace("of the class", of_class)
+            if isinstance(args, tuple):
+                args = tuple(list(args))  # one that was not seen before
+                alive.append(args)
             for entry in "compile_extra", "compile_internal":
                 given = {"typingctx": 0, "targetctx": 0, "library": 0, "func": func, "args": args, "return_type": 0, "flags": 0}
                 if entry == "compile_extra":
