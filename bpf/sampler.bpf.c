@@ -567,7 +567,7 @@ static __always_inline int is_anonymous(struct task_struct *task)
 {
 	const struct pt_regs___entry *regs = (const void *)bpf_task_pt_regs(task);
 
-	return BPF_CORE_READ(regs, orig_ax) == 9 /* mmap */ && BPF_CORE_READ(regs, r10) & 0x20 /* MAP_ANONYMOUS */;
+	return regs->orig_ax == 9 /* mmap */ && regs->r10 & 0x20 /* MAP_ANONYMOUS */;
 }
 
 /* An address was found for a new mapping: what lay there before is gone, if it was code. What is mapped at a
