@@ -13,7 +13,7 @@
 #define FUNCTION_NAME(version) ((version) < 0x030a00 ? 64u : 32u)
 #define FUNCTION_CODE(version) ((version) < 0x030a00 ? 16u : 48u)
 #define METHOD_FUNCTION 16u
-#define VALID_VERSION_TAG (1u << 19) /* tp_flags; since 3.12 a version that is not valid is 0 */
+#define VALID_VERSION_TAG (1u << 19) /* tp_flags, up to 3.12; since 3.10 a version that is not valid is 0 */
 #define LIST_ITEMS 24u
 #define LONG_DIGIT_BITS 30u
 #define ITEMS_DEEP 3u
@@ -69,7 +69,7 @@ int object__type(struct values *values, uint64_t object, struct object_type *ret
 				    .mro = words[43],
 				    .basic_size = words[4],
 				    .dict_offset = (int64_t)words[36]};
-	if (version >= 0x030c00 || ret->flags & VALID_VERSION_TAG)
+	if (version >= 0x030d00 || ret->flags & VALID_VERSION_TAG)
 		ret->version = (uint32_t)words[48];
 	if (ret->basic_size > 1u << 24)
 		return -EBADMSG;
