@@ -146,6 +146,7 @@ def main():
     compiler["compile_ir"](0, 0, FunctionIr("first"), (), busy(150))
     for of_class in "of the class", "set above", "of its own":
         if of_class != Inherits.name:  # what was known of the class is not so any more
+            time.sleep(0.5)  # what is to be read of it still is read by then
             (Shared if of_class == "set above" else Inherits).name = of_class
             Pass._name = "one, " + of_class
         for func, args, signature in one:
