@@ -128,7 +128,7 @@ static __always_inline struct dump_slot *take_slot(__u32 tid)
 
 static __always_inline void entry_registers(struct dump_slot *slot, struct task_struct *task)
 {
-	const struct pt_regs___entry *entry = (const void *)bpf_task_pt_regs(task);
+	const struct pt_regs___entry *entry = entered_with(task);
 
 	REGISTERS(slot->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
 	host_barrier(slot);

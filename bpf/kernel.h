@@ -105,6 +105,7 @@ struct vm_unmapped_area_info {
 struct pt_regs___entry {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
+#define entered_with(task) ((const struct pt_regs___entry *)bpf_task_pt_regs(task))
 
 #pragma clang attribute pop
 

@@ -107,7 +107,7 @@ static __always_inline void native_registers(struct unwind_state *s, struct bpf_
 	s->known = (1u << UNWIND_REGISTERS) - 1;
 	s->exact = 1;
 	if (in_kernel) {
-		entry = (const void *)bpf_task_pt_regs(task);
+		entry = entered_with(task);
 		NATIVE_REGISTERS(s->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
 		/* Or clang makes one load of both branches, from an address that the verifier cannot follow. */
 		host_barrier(s);

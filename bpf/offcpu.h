@@ -327,8 +327,6 @@ __attribute__((noinline, weak)) __u32 wait_fd_mode_here(__u64 fd)
 	return wait_fd_mode((struct task_struct *)bpf_get_current_task(), fd);
 }
 
-#define wait_registers(task) ((const struct pt_regs___entry *)bpf_task_pt_regs(task))
-
 static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u32 runs)
 {
 	__u64 key;
@@ -367,10 +365,10 @@ static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struc
 	place->key = key;
 	place->taken = 0;
 	place->waker = 0;
-	place->arg = wait_registers(task)->di;
-	place->args[0] = (__u32)wait_registers(task)->si;
-	place->args[1] = (__u32)wait_registers(task)->dx;
-	place->syscall = (__s32)wait_registers(task)->orig_ax;
+	place->arg = entered_with(task)->di;
+	place->args[0] = (__u32)entered_with(task)->si;
+	place->args[1] = (__u32)entered_with(task)->dx;
+	place->syscall = (__s32)entered_with(task)->orig_ax;
 	place->state = state;
 	return at;
 }
@@ -410,7 +408,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 	} else {
 		slot->delay = wait_delay(c->task);
 	}
-	c->key = wait_key(wait_registers(c->task), runs);
+	c->key = wait_key(entered_with(c->task), runs);
 	slot->at = wait_place(slot, c->key, c->task, c->now, c->state);
 	slot->runs = runs;
 	slot->out = c->now;
@@ -447,7 +445,7 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, const struc
 				       __u8 *base, __u32 size)
 {
 	__u64 state = image->gil;
-	const struct pt_regs___entry *regs = wait_registers(c->task);
+	const struct pt_regs___entry *regs = entered_with(c->task);
 	struct part_wait *part;
 
 	host_barrier(size);
@@ -503,7 +501,7 @@ static __always_inline void wait_first(struct task_struct *task)
 	to->sample.flags = SAMPLE_IN_KERNEL | SAMPLE_OFF_CPU | SAMPLE_ASLEEP;
 	to->sample.loss = 0;
 	to->sample.parts = 2;
-	entry = (const void *)bpf_task_pt_regs(task);
+	entry = entered_with(task);
 	stack = (struct part_stack *)to->stack;
 	NATIVE_REGISTERS(stack->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
 	stack->part.kind = PART_STACK;

@@ -243,7 +243,7 @@ static __always_inline struct thread_hint *thread_hint(struct cpu_scratch *own, 
 
 static __always_inline void fill_registers(__u64 *to, struct task_struct *task)
 {
-	const struct pt_regs___entry *from = (const void *)bpf_task_pt_regs(task);
+	const struct pt_regs___entry *from = entered_with(task);
 
 	bpf_probe_read_kernel(to, 15 * 8, &from->r15); /* r15 to di */
 	to[15] = 0;
@@ -565,7 +565,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 /* Memory of no file: it has no tables that could be made in time. Code that a JIT puts there is met by a sample, or by the next look. */
 static __always_inline int is_anonymous(struct task_struct *task)
 {
-	const struct pt_regs___entry *regs = (const void *)bpf_task_pt_regs(task);
+	const struct pt_regs___entry *regs = entered_with(task);
 
 	return regs->orig_ax == 9 /* mmap */ && regs->r10 & 0x20 /* MAP_ANONYMOUS */;
 }

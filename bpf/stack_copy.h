@@ -82,7 +82,7 @@ __attribute__((noinline, weak)) int stack_read(struct stack_out *out)
 	if (!out)
 		return 1;
 	task = bpf_get_current_task_btf();
-	entry = (const void *)bpf_task_pt_regs(task);
+	entry = entered_with(task);
 	NATIVE_REGISTERS(out->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
 	/* A thread's control block lies above its stack, the first thread's arguments above its. */
 	thread = task->thread.fsbase & ~7ull;

@@ -83,7 +83,7 @@ static inline bool slots__may(const struct slots *slots, uint32_t at, uint64_t h
 	return !((slots->slots[at] ^ (uint32_t)(hash >> 32)) & ~(slots->capacity - 1));
 }
 
-/* Room for item `n` of a growing array. */
+/* Room for item `n` of a growing array: 256 at first, or some 8 KB. */
 static inline int array__reserve(void **array, size_t item, uint32_t n, uint32_t *capacity)
 {
 	uint32_t fresh = *capacity ? *capacity + *capacity / 2 + 1 : item < 32 ? 256 : (uint32_t)(8192 / item) + 1;

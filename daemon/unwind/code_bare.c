@@ -161,8 +161,8 @@ static int take_symbol(struct following *f, const Elf64_Shdr *sections, uint32_t
 static int take_symbols(struct following *f, const Elf64_Shdr *sections, uint32_t n)
 {
 	const struct elf_section *table = &f->b->elf->functions;
-	uint64_t left = table->size / sizeof(Elf64_Sym), at = table->offset, i, some = left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE;
-	_cleanup_free_ Elf64_Sym *symbols = malloc((some + 1) * sizeof(*symbols));
+	uint64_t left = table->size / sizeof(Elf64_Sym), most = left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE, at = table->offset, i, some;
+	_cleanup_free_ Elf64_Sym *symbols = malloc((most + 1) * sizeof(*symbols));
 	const Elf64_Shdr none = {}, *names = &none;
 	int err = 0;
 
@@ -171,7 +171,7 @@ static int take_symbols(struct following *f, const Elf64_Shdr *sections, uint32_
 	if (f->b->elf->function_names < n)
 		names = &sections[f->b->elf->function_names];
 	for (; !err && left; left -= some) {
-		some = left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE;
+		some = left < most ? left : most;
 		if (following__read(f, symbols, some * sizeof(*symbols), at))
 			break;
 		for (i = 0; !err && i < some; i++)

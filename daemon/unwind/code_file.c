@@ -110,7 +110,6 @@ static int make_entries(struct following *f, const struct bare *bare, const uint
 	uint32_t i;
 	int err = 0;
 
-	f->n_entries = 0;
 	for (i = 0; !err && f->again && i < f->n_arrivals; i++) {
 		at = f->arrivals[i].at - bare->start;
 		if (at < bare->size)
@@ -121,7 +120,7 @@ static int make_entries(struct following *f, const struct bare *bare, const uint
 	for (i = 0; !err && i < n_inside; i++)
 		err = add_entry(f, (struct code_entry){.at = (uint32_t)(inside[i] - bare->start)});
 	/* A stub goes on behind its jump when it is used first. */
-	for (at = bare->head ? STUB : 0; !err && bare->stubs && at + STUB <= bare->size; at += STUB) {
+	for (at = bare->head ? STUB : 0; !err && bare->stubs && at + STUB <= bare->size && f->n_entries + 1 < ENTRIES_MAX; at += STUB) {
 		err = add_entry(f, (struct code_entry){.at = (uint32_t)at});
 		if (!err && bytes[at] == 0xff && bytes[at + 1] == 0x25)
 			err = add_entry(f, (struct code_entry){.at = (uint32_t)at + 6});
@@ -157,11 +156,12 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 	function.bytes = bytes;
 	function.size = (uint32_t)size;
 	function.half = bare->cold || bare->entered;
+	f->n_entries = 0;
 	err = left_out ? 0 : make_entries(f, bare, bytes, inside, n_inside);
 	if (err)
 		return err;
 	function.entries = f->entries;
-	function.n_entries = left_out ? 0 : f->n_entries;
+	function.n_entries = f->n_entries;
 	if (!function.n_entries)
 		return take_row(&f->rows, bare->start, NULL,
 				bare->later    ? f->unfollowed
