@@ -269,6 +269,7 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
  * frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
 #define FRESH_NS 4000000ull /* the engine looks at what is older than 3 ms */
 #define WAKE_NS 20000000ull
+#define LOOK_NS 15000000ull /* it does not look again sooner, even if it is woken */
 #define CROWD_NS 2000000ull
 #define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
 __u64 woken; /* CLOCK_MONOTONIC ns */
@@ -292,7 +293,8 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 	if (head - own->tail > CROWD_BYTES) {
 		if (since < (__s64)CROWD_NS)
 			return;
-	} else if (!own->fresh_at || now - own->fresh_at < FRESH_NS || since < (__s64)WAKE_NS) {
+	} else if (!own->fresh_at || now - own->fresh_at < FRESH_NS || since < (__s64)WAKE_NS ||
+		   (__s64)(now - to->looked) < (__s64)LOOK_NS) {
 		return;
 	}
 	woken = now;

@@ -18,7 +18,7 @@
 #define RUSH_BEATS 5u
 #define RUSH_DRAIN_NS 4000000ull
 #define WAKE_NS 20000000ull /* the sampler wakes the engine after this at the soonest */
-#define SOON_NS 15000000ull
+#define SOON_NS 15000000ull /* nor looks it again sooner: the sampler knows (LOOK_NS) */
 /* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
 #define HOLD_NS 190000000ull /* a beat comes each 100 ms, or sooner */
 #define HOLD_JIT_NS 90000000ull /* where code of JITs is replaced: what it was is told by looks before and after */
