@@ -4,14 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #define INPUT (16u << 10)
 #define DISTANCE (32u << 10) /* as far back as deflate's references go (RFC 1951) */
 
+/* Of z_stream.data_type (zlib.h, inflate()). */
+#define BITS_LEFT 63
+#define LAST_BLOCK 64
+#define BETWEEN_BLOCKS 128
+#define BEHIND_HEADER 256
+
+/* A bit of the packed stream. */
+struct place {
+	uint64_t in; /* of the next byte */
+	int bits;    /* of the byte before it that are not used yet */
+};
+
 /* Where the stream can be entered. */
 struct point {
-	uint64_t in, out; /* of the next packed byte, and of what comes out */
-	int bits;         /* of the byte before it that are not used yet */
+	struct place at, header; /* header: of the block; the same between blocks */
+	uint64_t out; /* of what comes out */
 	unsigned len, packed;
 	uint8_t before[]; /* what the stream may refer to: `packed` bytes, `len` of them unpacked */
 };
@@ -19,6 +32,7 @@ struct point {
 /* What is needed while it runs. */
 struct run {
 	z_stream z;
+	struct place header; /* of the block that it is in */
 	uint64_t in, out; /* of what zlib was given; of what came out */
 	uint64_t window_at;
 	bool kept; /* all of the stream is in the window, and stays */
@@ -110,12 +124,87 @@ struct unpack *unpack__free(struct unpack *unpack)
 	return NULL;
 }
 
+/* `bits` before what zlib was given, and what of that it has not used. */
+static struct place place_of(const struct run *run, unsigned bits)
+{
+	bits += (unsigned)run->z.data_type & BITS_LEFT;
+	return (struct place){run->in - run->z.avail_in - bits / 8, (int)(bits % 8)};
+}
+
+static int feed(struct unpack *unpack)
+{
+	struct run *run = unpack->run;
+	size_t got = unpack->end - run->in < INPUT ? (size_t)(unpack->end - run->in) : INPUT;
+
+	if (!got || elf_bytes__read(unpack->bytes, run->in, run->input, got))
+		return -EBADMSG;
+	run->in += got;
+	run->z.next_in = run->input;
+	run->z.avail_in = (uInt)got;
+	return 0;
+}
+
+static int go_to(struct unpack *unpack, const struct place *place)
+{
+	struct run *run = unpack->run;
+	uint8_t byte;
+
+	run->in = place->in;
+	run->z.next_in = NULL;
+	run->z.avail_in = 0;
+	inflatePrime(&run->z, -1, 0);
+	if (!place->bits)
+		return 0;
+	if (elf_bytes__read(unpack->bytes, place->in - 1, &byte, 1))
+		return -EIO;
+	inflatePrime(&run->z, place->bits, byte >> (8 - place->bits));
+	return 0;
+}
+
+/* As inflate(), up to a place of the block (`stop`, a flag of data_type). What zlib finds in bits that it was given before is no progress
+ * to it. */
+static int inflate_to(z_stream *z, int flush, int stop)
+{
+	int state = inflate(z, flush);
+
+	return state == Z_BUF_ERROR && z->data_type & stop ? Z_OK : state;
+}
+
+/* The codes of the block. */
+static int read_header(struct unpack *unpack)
+{
+	z_stream *z = &unpack->run->z;
+	int err = 0;
+
+	z->next_out = unpack->run->window;
+	z->avail_out = 1;
+	do {
+		err = z->avail_in ? 0 : feed(unpack);
+		if (!err && inflate_to(z, Z_TREES, BEHIND_HEADER) != Z_OK)
+			err = -EBADMSG;
+	} while (!err && !(z->data_type & BEHIND_HEADER));
+	return err;
+}
+
+static int enter_at(struct unpack *unpack, const struct point *point)
+{
+	uint8_t before[DISTANCE];
+	int err;
+
+	if (ZSTD_decompress(before, sizeof(before), point->before, point->packed) != point->len)
+		return -EIO;
+	err = go_to(unpack, &point->header);
+	if (!err && (point->header.in != point->at.in || point->header.bits != point->at.bits))
+		err = read_header(unpack) ?: go_to(unpack, &point->at);
+	if (!err)
+		inflateSetDictionary(&unpack->run->z, before, point->len);
+	return err;
+}
+
 /* Begins at the last point before `at`, or at the beginning. */
 static int enter(struct unpack *unpack, uint64_t at)
 {
 	const struct point *point = NULL;
-	uint8_t byte, before[DISTANCE];
-	uLongf len = sizeof(before);
 	struct run *run;
 	unsigned i;
 
@@ -127,8 +216,6 @@ static int enter(struct unpack *unpack, uint64_t at)
 		return 0;
 	if (run) { /* its memory is there already */
 		inflateReset(&run->z);
-		run->z.next_in = NULL;
-		run->z.avail_in = 0;
 	} else {
 		run = malloc(sizeof(*run));
 		if (!run)
@@ -141,42 +228,40 @@ static int enter(struct unpack *unpack, uint64_t at)
 		}
 		unpack->run = run;
 	}
-	run->in = point ? point->in : unpack->begin;
+	run->header = point ? point->header : (struct place){.in = unpack->begin};
 	run->out = run->window_at = point ? point->out : 0;
-	if (point && point->bits) {
-		if (elf_bytes__read(unpack->bytes, point->in - 1, &byte, 1))
-			return -EIO;
-		inflatePrime(&run->z, point->bits, byte >> (8 - point->bits));
-	}
-	if (point && (uncompress(before, &len, point->before, point->packed) != Z_OK || len != point->len))
-		return -EIO;
-	if (point)
-		inflateSetDictionary(&run->z, before, point->len);
-	return 0;
+	return point ? enter_at(unpack, point) : go_to(unpack, &run->header);
 }
 
-/* Between two blocks. One that cannot be kept is one less. */
+/* The stream can be entered here. One place that cannot be kept is one less. */
 static void keep(struct unpack *unpack)
 {
-	const struct run *run = unpack->run;
+	struct run *run = unpack->run;
 	const struct point *last = unpack->n_points ? unpack->points[unpack->n_points - 1] : NULL;
-	uint8_t before[DISTANCE], packed[DISTANCE + DISTANCE / 8];
-	uLongf size = sizeof(packed);
+	uint8_t before[DISTANCE], packed[ZSTD_COMPRESSBOUND(DISTANCE)];
+	long mark = inflateMark(&run->z);
+	unsigned copied = (unsigned)mark & 0xffff; /* of what is repeated here, before this place */
+	bool between = (run->z.data_type & (BETWEEN_BLOCKS | LAST_BLOCK)) == BETWEEN_BLOCKS;
 	struct point *point;
+	size_t size;
 	uInt len = 0;
 
 	if (run->out < (last ? last->out : 0) + unpack->span || unpack->n_points == UNPACK_POINTS_MAX)
 		return;
-	if (inflateGetDictionary(&unpack->run->z, before, &len) != Z_OK ||
-	    compress2(packed, &size, before, len, Z_BEST_SPEED) != Z_OK)
+	if (!between && mark >> 16 < 0) /* bytes that are not packed */
+		return;
+	if (inflateGetDictionary(&run->z, before, &len) != Z_OK || copied > len)
+		return;
+	size = ZSTD_compress(packed, sizeof(packed), before, len - copied, 1);
+	if (ZSTD_isError(size))
 		return;
 	point = malloc(sizeof(*point) + size);
 	if (!point)
 		return;
-	point->in = run->in - run->z.avail_in;
-	point->out = run->out;
-	point->bits = run->z.data_type & 7;
-	point->len = len;
+	point->at = place_of(run, between ? 0 : (unsigned)(mark >> 16));
+	point->header = run->header;
+	point->out = run->out - copied;
+	point->len = len - copied;
 	point->packed = (unsigned)size;
 	memcpy(point->before, packed, size);
 	unpack->points[unpack->n_points++] = point;
@@ -188,7 +273,6 @@ static int next(struct unpack *unpack)
 	struct run *run = unpack->run;
 	uint64_t left = unpack->size - run->out, begin = run->out, have = run->out - run->window_at;
 	int state = Z_OK;
-	size_t got;
 
 	if (have == UNPACK_WINDOW) {
 		have = UNPACK_WINDOW / 2;
@@ -198,17 +282,15 @@ static int next(struct unpack *unpack)
 	run->z.next_out = run->window + have;
 	run->z.avail_out = left < UNPACK_STEP ? (uInt)left : UNPACK_STEP;
 	while (run->z.avail_out && state == Z_OK) {
-		if (!run->z.avail_in) {
-			got = unpack->end - run->in < INPUT ? (size_t)(unpack->end - run->in) : INPUT;
-			if (!got || elf_bytes__read(unpack->bytes, run->in, run->input, got))
-				return -EBADMSG;
-			run->in += got;
-			run->z.next_in = run->input;
-			run->z.avail_in = (uInt)got;
-		}
-		state = inflate(&run->z, Z_BLOCK);
+		if (!run->z.avail_in && feed(unpack))
+			return -EBADMSG;
+		state = inflate_to(&run->z, Z_BLOCK, BETWEEN_BLOCKS);
 		run->out = run->window_at + (uint64_t)(run->z.next_out - run->window);
-		if (state == Z_OK && (run->z.data_type & 0xc0) == 0x80)
+		if (state != Z_OK)
+			break;
+		if ((run->z.data_type & (BETWEEN_BLOCKS | LAST_BLOCK)) == BETWEEN_BLOCKS)
+			run->header = place_of(run, 0);
+		if ((run->z.data_type & BETWEEN_BLOCKS) || !run->z.avail_out)
 			keep(unpack);
 	}
 	return run->out > begin ? 0 : -EBADMSG;

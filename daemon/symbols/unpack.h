@@ -1,15 +1,16 @@
 /* Any place of a stream that zlib packed, without the whole of it in memory: the stream is unpacked in order, into
- * a window; on the way the state at some block boundaries is kept (zlib's examples/zran.c has the idea), and a
- * place behind us is reached from the last of these before it. */
+ * a window; on the way the state at some places is kept, and what lies behind us is reached from the last of these before it.
+ * zlib's examples/zran.c does so between blocks; of sections that pack well a block is 160 KB, so places are within blocks,
+ * too: there the block's header is read again, for its codes, before the stream is entered. */
 #ifndef CPROFD_SYMBOLS_UNPACK_H
 #define CPROFD_SYMBOLS_UNPACK_H
 
 #include "symbols/bytes.h"
 
 #define UNPACK_WINDOW (256u << 10)    /* its later half at least is there, so that going back a little is cheap */
-#define UNPACK_STEP (32u << 10)
+#define UNPACK_STEP (8u << 10)
 #define UNPACK_POINTS_MAX 48u          /* some 10 KB each, packed themselves */
-#define UNPACK_SPAN_MIN (128u << 10)   /* bytes from one to the next, at least */
+#define UNPACK_SPAN_MIN (64u << 10)    /* bytes from one to the next, at least */
 #define UNPACK_KEPT_MAX (1u << 20)     /* of streams that fit into a window: they stay unpacked, this much of all */
 
 struct unpack;
