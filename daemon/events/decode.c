@@ -215,7 +215,7 @@ static int read_rows(struct event_decoder *decoder, const json_t *line, struct e
 	return 0;
 }
 
-static int read_times(const json_t *times, struct sample_row *rows, size_t n)
+static int read_times(const json_t *times, const struct column_form *form, char *rows, size_t n)
 {
 	int64_t time = 0, delta;
 	size_t i;
@@ -224,13 +224,12 @@ static int read_times(const json_t *times, struct sample_row *rows, size_t n)
 		if (read_integer(json_array_get(times, i), INT64_MIN, INT64_MAX, &delta) ||
 		    __builtin_add_overflow(time, delta, &time) || time < 0)
 			return -EBADMSG;
-		rows[i].time = (uint64_t)time;
+		*(uint64_t *)(rows + i * form->size + form->time) = (uint64_t)time;
 	}
 	return 0;
 }
 
-static int read_column(const json_t *values, const struct field *column, struct sample_row *rows,
-		       size_t n)
+static int read_column(const json_t *values, const struct field *column, char *rows, size_t size, size_t n)
 {
 	size_t i;
 
@@ -239,39 +238,65 @@ static int read_column(const json_t *values, const struct field *column, struct 
 	if (json_array_size(values) != n)
 		return -EBADMSG;
 	for (i = 0; i < n; i++)
-		if (read_value(json_array_get(values, i), column, &rows[i]))
+		if (read_value(json_array_get(values, i), column, rows + i * size))
 			return -EBADMSG;
 	return 0;
 }
 
-static int read_samples(struct event_decoder *decoder, const json_t *line,
-			struct event_samples *samples)
+/* NULL: *ret_err says why. */
+static void *read_columns(struct event_decoder *decoder, const json_t *line, enum event_kind kind, uint32_t *ret_n, int *ret_err)
 {
+	const struct column_form *form = &event_columns_form[kind];
 	const json_t *times = json_object_get(line, "t");
 	size_t i, n = json_array_size(times);
-	struct sample_row *rows;
+	bool good = json_is_array(times) && n <= EVENTS_ROWS_MAX;
+	char *rows = good ? scratch(decoder, n, form->size) : NULL;
 
-	if (!json_is_array(times) || n > EVENTS_ROWS_MAX)
-		return -EBADMSG;
-	rows = scratch(decoder, n, sizeof(*rows));
+	*ret_err = good ? -ENOMEM : -EBADMSG;
 	if (!rows)
-		return -ENOMEM;
-	if (read_times(times, rows, n))
-		return -EBADMSG;
-	for (i = 0; i < sample_columns.n; i++) {
-		const struct field *column = &sample_columns.fields[i];
+		return NULL;
+	*ret_err = -EBADMSG;
+	if (read_times(times, form, rows, n))
+		return NULL;
+	for (i = 0; i < form->fields.n; i++) {
+		const struct field *column = &form->fields.fields[i];
 
-		if (read_column(json_object_get(line, column->key), column, rows, n))
-			return -EBADMSG;
+		if (read_column(json_object_get(line, column->key), column, rows, form->size, n))
+			return NULL;
 	}
-	for (i = 0; i < n; i++)
+	*ret_n = (uint32_t)n;
+	return rows;
+}
+
+static int read_samples(struct event_decoder *decoder, const json_t *line, struct event_samples *samples)
+{
+	const struct sample_row *rows;
+	uint32_t i;
+	int err;
+
+	samples->rows = rows = read_columns(decoder, line, EVENT_SAMPLES, &samples->n, &err);
+	if (!rows)
+		return err;
+	for (i = 0; i < samples->n; i++)
 		if (rows[i].thread >= decoder->next[EVENT_THREAD] ||
 		    rows[i].stack >= decoder->next[EVENT_STACKS] ||
 		    rows[i].unit >= decoder->next[EVENT_UNITS] || rows[i].caller >= decoder->next[EVENT_THREAD] ||
 		    rows[i].call >= decoder->next[EVENT_STACKS])
 			return -EBADMSG;
-	samples->n = (uint32_t)n;
-	samples->rows = rows;
+	return 0;
+}
+
+static int read_unit_ends(struct event_decoder *decoder, const json_t *line, struct event_unit_ends *ends)
+{
+	uint32_t i;
+	int err;
+
+	ends->rows = read_columns(decoder, line, EVENT_UNIT_ENDS, &ends->n, &err);
+	if (!ends->rows)
+		return err;
+	for (i = 0; i < ends->n; i++)
+		if (!ends->rows[i].id || ends->rows[i].id >= decoder->next[EVENT_UNITS])
+			return -EBADMSG;
 	return 0;
 }
 
@@ -314,6 +339,8 @@ static int read_rest(struct event_decoder *decoder, json_t *line, struct event *
 	case EVENT_UNIT_NAME:
 	case EVENT_UNIT_END:
 		return event->unit_end.id && event->unit_end.id < decoder->next[EVENT_UNITS] ? 0 : -EBADMSG;
+	case EVENT_UNIT_ENDS:
+		return read_unit_ends(decoder, line, &event->unit_ends);
 	case EVENT_THREAD_END:
 		return event->ending.id < decoder->next[EVENT_THREAD] ? 0 : -EBADMSG;
 	case EVENT_PROCESS_END:

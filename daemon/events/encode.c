@@ -76,19 +76,38 @@ static int append_losses(struct buf *out, const struct event_ledger *ledger)
 	return err ? err : buf__append(out, "}", 1);
 }
 
+/* Of the kinds that are sparse. */
+static bool is_empty(const struct field *field, const void *base)
+{
+	const char *at = (const char *)base + field->offset;
+
+	return field->type == FIELD_STRING ? !**(const char *const *)at : field->type == FIELD_U32 && !*(const uint32_t *)at;
+}
+
+/* Those at a row's end that are left out are not counted. */
+static size_t fields_of(const struct field_list *list, const void *row)
+{
+	size_t n = list->n;
+
+	while (n && list->fields[n - 1].need == FIELD_SPARSE && is_empty(&list->fields[n - 1], row))
+		n--;
+	return n;
+}
+
 static int append_rows(struct buf *out, const char *key, const void *rows, uint32_t n,
 		       const struct row_form *form)
 {
 	const char *row = rows;
 	int err = append_key(out, key);
+	size_t j, m;
 	uint32_t i;
-	size_t j;
 
 	if (!err)
 		err = buf__append(out, "[", 1);
 	for (i = 0; !err && i < n; i++, row += form->size) {
 		err = buf__puts(out, i ? ",[" : "[");
-		for (j = 0; !err && j < form->fields.n; j++) {
+		m = fields_of(&form->fields, row);
+		for (j = 0; !err && j < m; j++) {
 			if (j)
 				err = buf__append(out, ",", 1);
 			if (!err)
@@ -98,14 +117,6 @@ static int append_rows(struct buf *out, const char *key, const void *rows, uint3
 			err = buf__append(out, "]", 1);
 	}
 	return err ? err : buf__append(out, "]", 1);
-}
-
-/* Of the kinds that are sparse. */
-static bool is_empty(const struct field *field, const void *base)
-{
-	const char *at = (const char *)base + field->offset;
-
-	return field->type == FIELD_STRING ? !**(const char *const *)at : field->type == FIELD_U32 && !*(const uint32_t *)at;
 }
 
 static int append_fields(struct buf *out, const struct event *event, const struct field_list *list)
@@ -135,14 +146,33 @@ static int append_ledger(struct buf *out, const struct event *event)
 		   : append_rows(out, "stops", ledger->stops, ledger->n_stops, &ledger_stop_form);
 }
 
-static int append_times(struct buf *out, const struct event_samples *samples)
+/* A batch in columns. */
+struct batch {
+	const struct column_form *form;
+	uint32_t n;
+	const void *rows;
+};
+
+static struct batch batch_of(const struct event *event)
+{
+	if (event->kind == EVENT_UNIT_ENDS)
+		return (struct batch){&event_columns_form[event->kind], event->unit_ends.n, event->unit_ends.rows};
+	return (struct batch){&event_columns_form[event->kind], event->samples.n, event->samples.rows};
+}
+
+static const char *row_of(const struct batch *batch, uint32_t i)
+{
+	return (const char *)batch->rows + i * batch->form->size;
+}
+
+static int append_times(struct buf *out, const struct batch *batch)
 {
 	uint64_t last = 0;
 	uint32_t i;
 	int err = append_key(out, "t");
 
-	for (i = 0; !err && i < samples->n; i++) {
-		uint64_t time = samples->rows[i].time;
+	for (i = 0; !err && i < batch->n; i++) {
+		uint64_t time = *(const uint64_t *)(row_of(batch, i) + batch->form->time);
 
 		if (time > INT64_MAX)
 			return -ERANGE;
@@ -151,43 +181,43 @@ static int append_times(struct buf *out, const struct event_samples *samples)
 			err = json__i64(out, (int64_t)(time - last));
 		last = time;
 	}
-	return err ? err : buf__puts(out, samples->n ? "]" : "[]");
+	return err ? err : buf__puts(out, batch->n ? "]" : "[]");
 }
 
-static uint64_t column_value(const struct field *column, const struct sample_row *row)
+static uint64_t column_value(const struct batch *batch, const struct field *column, uint32_t i)
 {
-	const char *at = (const char *)row + column->offset;
+	const char *at = row_of(batch, i) + column->offset;
 
 	return column->type == FIELD_U64 ? *(const uint64_t *)at : *(const uint32_t *)at;
 }
 
 /* A column that is zero throughout is left out. */
-static int append_column(struct buf *out, const struct event_samples *samples,
-			 const struct field *column)
+static int append_column(struct buf *out, const struct batch *batch, const struct field *column)
 {
 	uint32_t i;
 	int err;
 
-	for (i = 0; i < samples->n && !column_value(column, &samples->rows[i]); i++)
+	for (i = 0; i < batch->n && !column_value(batch, column, i); i++)
 		;
-	if (i == samples->n)
+	if (i == batch->n)
 		return 0;
 	err = append_key(out, column->key);
-	for (i = 0; !err && i < samples->n; i++) {
+	for (i = 0; !err && i < batch->n; i++) {
 		err = buf__append(out, i ? "," : "[", 1);
 		if (!err)
-			err = append_u64(out, column_value(column, &samples->rows[i]));
+			err = append_u64(out, column_value(batch, column, i));
 	}
 	return err ? err : buf__append(out, "]", 1);
 }
 
-static int append_samples(struct buf *out, const struct event_samples *samples)
+static int append_columns(struct buf *out, const struct event *event)
 {
-	int err = append_times(out, samples);
+	struct batch batch = batch_of(event);
+	int err = append_times(out, &batch);
 	size_t i;
 
-	for (i = 0; !err && i < sample_columns.n; i++)
-		err = append_column(out, samples, &sample_columns.fields[i]);
+	for (i = 0; !err && i < batch.form->fields.n; i++)
+		err = append_column(out, &batch, &batch.form->fields.fields[i]);
 	return err;
 }
 
@@ -208,8 +238,8 @@ static int append_event(struct buf *out, const struct event *event)
 		err = append_features(out, &event->hello);
 	else if (!err && event->kind == EVENT_LEDGER)
 		err = append_ledger(out, event);
-	else if (!err && event->kind == EVENT_SAMPLES)
-		err = append_samples(out, &event->samples);
+	else if (!err && event_columns_form[event->kind].size)
+		err = append_columns(out, event);
 	return err ? err : buf__append(out, "}\n", 2);
 }
 
@@ -217,7 +247,7 @@ static uint32_t batch_rows(const struct event *event)
 {
 	if (event_rows_form[event->kind].size)
 		return event->rows.n;
-	return event->kind == EVENT_SAMPLES ? event->samples.n : 0;
+	return event_columns_form[event->kind].size ? batch_of(event).n : 0;
 }
 
 /* Halves a batch that is too long for a line; -EMSGSIZE when it is no batch. */
@@ -237,6 +267,12 @@ static int split_event(const struct event *event, struct event *ret_a, struct ev
 		ret_a->samples.n = event->samples.n / 2;
 		ret_b->samples.n -= ret_a->samples.n;
 		ret_b->samples.rows += ret_a->samples.n;
+		return 0;
+	}
+	if (event->kind == EVENT_UNIT_ENDS && event->unit_ends.n > 1) {
+		ret_a->unit_ends.n = event->unit_ends.n / 2;
+		ret_b->unit_ends.n -= ret_a->unit_ends.n;
+		ret_b->unit_ends.rows += ret_a->unit_ends.n;
 		return 0;
 	}
 	return -EMSGSIZE;

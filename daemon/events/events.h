@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 6
+#define EVENTS_MINOR 7
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -39,6 +39,7 @@
 	X(SAMPLES, "samples")       /* a batch */ \
 	X(UNIT_NAME, "unit_name")   /* since 1.4: a unit whose row had no name has one now */ \
 	X(UNIT_END, "unit_end") \
+	X(UNIT_ENDS, "unit_ends")   /* since 1.7: a batch of those of which their rows told all */ \
 	X(THREAD_END, "thread_end") \
 	X(PROCESS_END, "process_end") \
 	X(LEDGER, "ledger")         /* running totals, about once a second and last */ \
@@ -164,6 +165,16 @@ struct event_samples {
 	const struct sample_row *rows;
 };
 
+struct unit_end_row {
+	uint64_t time;                  /* of its last sample */
+	uint32_t id;
+};
+
+struct event_unit_ends {
+	uint32_t n;
+	const struct unit_end_row *rows;
+};
+
 struct event_ending {               /* thread_end, process_end */
 	uint32_t id;
 	uint64_t time;
@@ -228,6 +239,7 @@ struct event {
 		struct event_samples samples;
 		struct event_ending ending;
 		struct event_unit_end unit_end;
+		struct event_unit_ends unit_ends;
 		struct event_ledger ledger;
 		struct event_gap gap;
 		struct event_end end;

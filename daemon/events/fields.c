@@ -136,10 +136,10 @@ static const struct field unit_row[] = {
 	{"name", FIELD_STRING, FIELD_REQUIRED, offsetof(struct unit_row, name)},
 	{"signature", FIELD_STRING, FIELD_REQUIRED, offsetof(struct unit_row, signature)},
 	{"time", FIELD_U64, FIELD_REQUIRED, offsetof(struct unit_row, time)},
-	{"trigger", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_row, trigger)},
-	{"file", FIELD_STRING, FIELD_OPTIONAL, offsetof(struct unit_row, file)},
-	{"line", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_row, line)},
-	{"object", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_row, object)},
+	{"trigger", FIELD_U32, FIELD_SPARSE, offsetof(struct unit_row, trigger)},
+	{"file", FIELD_STRING, FIELD_SPARSE, offsetof(struct unit_row, file)},
+	{"line", FIELD_U32, FIELD_SPARSE, offsetof(struct unit_row, line)},
+	{"object", FIELD_U32, FIELD_SPARSE, offsetof(struct unit_row, object)},
 };
 
 const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
@@ -166,7 +166,7 @@ static const struct field ledger_native[] = {
 };
 const struct field_list ledger_native_fields = LIST(ledger_native);
 
-static const struct field columns[] = {
+static const struct field sample_columns[] = {
 	{"wall", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, wall)},
 	{"cpu", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, cpu)},
 	{"thread", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, thread)},
@@ -178,4 +178,11 @@ static const struct field columns[] = {
 	{"caller", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, caller)},
 	{"call", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, call)},
 };
-const struct field_list sample_columns = LIST(columns);
+static const struct field unit_end_columns[] = {
+	{"id", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_end_row, id)},
+};
+
+const struct column_form event_columns_form[EVENT_KIND_COUNT] = {
+	[EVENT_SAMPLES] = {LIST(sample_columns), sizeof(struct sample_row), offsetof(struct sample_row, time)},
+	[EVENT_UNIT_ENDS] = {LIST(unit_end_columns), sizeof(struct unit_end_row), offsetof(struct unit_end_row, time)},
+};

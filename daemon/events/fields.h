@@ -14,7 +14,7 @@ enum field_type { FIELD_U8, FIELD_U32, FIELD_I32, FIELD_U64, FIELD_BOOL, FIELD_S
 enum field_need {
 	FIELD_REQUIRED,
 	FIELD_OPTIONAL, /* 0, false or "" when it is left out */
-	FIELD_SPARSE,   /* ... as it always is then */
+	FIELD_SPARSE,   /* ... as it always is then; of a row only at its end */
 };
 
 struct field {
@@ -47,7 +47,12 @@ extern const struct row_form ledger_stop_form;
 /* Keys of a ledger that are there only when `native` is not 0. */
 extern const struct field_list ledger_native_fields;
 
-/* Columns of `samples` after "t"; offsets are into struct sample_row. */
-extern const struct field_list sample_columns;
+/* Batches in columns: "t", then these. Offsets are into their rows; size = 0 for other kinds. */
+struct column_form {
+	struct field_list fields;
+	size_t size;
+	uint16_t time; /* of a uint64_t: "t" */
+};
+extern const struct column_form event_columns_form[EVENT_KIND_COUNT];
 
 #endif

@@ -132,6 +132,20 @@ static int on_unit_end(struct model *model, const struct event_unit_end *event)
 	return model->with_units ? unit_tree__end(&model->units, event, since_start(model, event->time)) : 0;
 }
 
+static int on_unit_ends(struct model *model, const struct event_unit_ends *ends)
+{
+	struct event_unit_end end = {.name = "", .signature = "", .file = ""};
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < ends->n; i++) {
+		end.id = ends->rows[i].id;
+		end.time = ends->rows[i].time;
+		err = on_unit_end(model, &end);
+	}
+	return err;
+}
+
 static int on_samples(struct model *model, const struct event_samples *samples)
 {
 	const struct sample_row *row = samples->rows;
@@ -325,6 +339,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return model->with_units ? unit_tree__name(&model->units, &event->unit_end) : 0;
 	case EVENT_UNIT_END:
 		return on_unit_end(model, &event->unit_end);
+	case EVENT_UNIT_ENDS:
+		return on_unit_ends(model, &event->unit_ends);
 	case EVENT_SAMPLES:
 		return on_samples(model, &event->samples);
 	case EVENT_THREAD_END:

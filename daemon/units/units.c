@@ -177,6 +177,7 @@ static void forget(struct units *units)
 
 /* Ids of units that are over are not told of: a late joiner gets rows of no kind in their places. */
 #define ROWS_A_LINE 1024u
+#define ENDS_A_LINE 256u
 
 static int tell_rows(struct event_sink *sink, uint32_t first, uint32_t n, const struct unit_row *rows)
 {
@@ -190,6 +191,28 @@ static int tell_each(struct event_sink *sink, enum event_kind kind, const struct
 
 	for (i = 0; !err && i < n; i++)
 		err = sink->event(sink, &(struct event){.kind = kind, .unit_end = each[i]});
+	return err;
+}
+
+static bool told_all(const struct event_unit_end *end)
+{
+	return !*end->name && !*end->signature && !*end->file && !end->line && !end->object;
+}
+
+static int tell_ends(struct event_sink *sink, const struct event_unit_end *ends, uint32_t n)
+{
+	struct event batch = {.kind = EVENT_UNIT_ENDS};
+	struct unit_end_row rows[ENDS_A_LINE];
+	uint32_t i, m;
+	int err = 0;
+
+	batch.unit_ends.rows = rows;
+	for (i = 0; !err && i < n; i += m) {
+		for (m = 0; m < ENDS_A_LINE && i + m < n && told_all(&ends[i + m]); m++)
+			rows[m] = (struct unit_end_row){.time = ends[i + m].time, .id = ends[i + m].id};
+		batch.unit_ends.n = m;
+		err = m ? sink->event(sink, &batch) : tell_each(sink, EVENT_UNIT_END, &ends[i], m = 1);
+	}
 	return err;
 }
 
@@ -211,7 +234,7 @@ static int tell_news(struct units *units, const struct event_samples *samples)
 		event.samples = *samples;
 		err = units->next->event(units->next, &event);
 	}
-	err = err ?: tell_each(units->next, EVENT_UNIT_END, units->ends, units->n_ends);
+	err = err ?: tell_ends(units->next, units->ends, units->n_ends);
 	units->n_ends = 0;
 	return err;
 }
@@ -269,6 +292,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_UNITS: /* of a recording: they are found anew */
 	case EVENT_UNIT_NAME:
 	case EVENT_UNIT_END:
+	case EVENT_UNIT_ENDS:
 		return 0;
 	case EVENT_SESSION:
 		units->tick = event->session.rate ? 1000000000u / event->session.rate : 0;

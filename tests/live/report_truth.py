@@ -113,7 +113,7 @@ def read_recording(path):
         elif event == "classes":
             classes += [row[0] for row in line["rows"]]
         elif event == "units":
-            for parent, thread, kind, _, name, signature, begin, trigger, *defined in line["rows"]:
+            for parent, thread, kind, _, name, signature, begin, trigger, *defined in (row + [0, "", 0][len(row) - 7:] for row in line["rows"]):
                 serial += 1
                 units.append({"serial": serial, "parent": units[parent], "kind": kind, "name": name or "(name unknown)",
                               "signature": signature, "trigger": trigger and stacks[trigger][1], "thread": thread,

@@ -5,6 +5,7 @@ compiles, and prints what it counted itself as one line of JSON.
 """
 import bisect
 import collections
+import itertools
 import json
 import os
 import subprocess
@@ -109,6 +110,9 @@ class Told:
                 unit["end"] = event["time"]
                 if event.get("name"):
                     unit.update(name=event["name"], signature=event.get("signature", ""), file=event.get("file", ""), line=event.get("line", 0))
+            elif kind == "unit_ends":
+                for id, time in zip(event["id"], itertools.accumulate(event["t"])):
+                    self.units[self.ids[id]]["end"] = time
             elif kind == "thread":
                 self.tids[event["id"]] = event["tid"]
             elif kind in ("functions", "frames", "stacks"):
@@ -123,6 +127,7 @@ class Told:
         self.lock_of, self.timer_of = {0: False}, {0: False}
 
     def add(self, row):
+        row = row + [0, "", 0, 0][len(row) - 7:]
         unit = {"parent": self.ids[row[0]], "thread": self.tids[row[1]], "kind": row[2], "name": row[4], "signature": row[5],
                 "begin": row[6], "end": None, "trigger": self.file(row[7]), "file": row[8], "line": row[9], "first": None, "last": None,
                 "ticks": 0, "own_ticks": 0}

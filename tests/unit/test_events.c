@@ -97,6 +97,11 @@ static void refuses(void **state)
 		"{\"ev\":\"samples\",\"t\":[1],\"stack\":[-1]}",
 		"{\"ev\":\"samples\",\"t\":[1],\"cpu\":1}",
 		"{\"ev\":\"samples\",\"t\":[1],\"class\":[4294967296]}",
+		"{\"ev\":\"unit_ends\",\"id\":[]}",
+		"{\"ev\":\"unit_ends\",\"t\":[1]}",
+		"{\"ev\":\"unit_ends\",\"t\":[1],\"id\":[1]}", /* no such unit */
+		"{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"c\",\"f\",\"\",1,0]]}\n{\"ev\":\"unit_ends\",\"t\":[1,1],\"id\":[1]}",
+		"{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"c\",\"f\",\"\",1,0]]}\n{\"ev\":\"unit_ends\",\"t\":[1],\"id\":[0]}",
 		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"losses\":[]}",
 		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"losses\":{\"x\":-1}}",
 		"{\"ev\":\"ledger\",\"time\":1,\"samples\":1,\"whole\":1,\"native\":-1}",
@@ -131,6 +136,8 @@ static void takes(void **state)
 		"{\"ev\":\"functions\",\"first\":1,\"rows\":[]}",
 		"{\"ev\":\"hello\",\"major\":1,\"minor\":0}",
 		"{\"ev\":\"hello\",\"major\":1,\"minor\":99}",
+		"{\"ev\":\"unit_ends\",\"t\":[]}",
+		"{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"c\",\"f\",\"\",1,0]]}\n{\"ev\":\"unit_ends\",\"t\":[5,-2],\"id\":[1,1]}",
 		"{\"ev\":\"functions\",\"first\":1,\"rows\":[[\"g\",\"\",0,\"m\",4],"
 		"[\"h\",\"\",0,\"m\",5],[\"of a later minor\",\"\",0,\"m\",200]]}",
 		"{\"ev\":\"stacks\",\"first\":3,\"rows\":[[2,0],[3,0],[0,0]]}",

@@ -50,6 +50,13 @@ static int keep_event(struct event_sink *self, const struct event *event)
 		}
 	else if (event->kind == EVENT_UNIT_END)
 		snprintf(to, room, "-%u@%u%s ", event->unit_end.id, (unsigned)event->unit_end.time, event->unit_end.name);
+	else if (event->kind == EVENT_UNIT_ENDS)
+		for (i = 0; i < event->unit_ends.n; i++) {
+			int n = snprintf(to, room, "-%u@%u ", event->unit_ends.rows[i].id, (unsigned)event->unit_ends.rows[i].time);
+
+			to += n;
+			room -= (size_t)n;
+		}
 	else if (event->kind == EVENT_UNIT_NAME)
 		snprintf(to, room, "~%u=%s ", event->unit_end.id, event->unit_end.name);
 	return 0;
