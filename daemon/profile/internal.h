@@ -66,28 +66,26 @@ struct step {
 	bool clean, shown;         /* sample.c: it lacks nothing; it is one of `shown` */
 };
 
-/* What an address of native code was found to be. */
+/* What an address of native code was found to be. Four of one hash lie in a line and a half. */
 struct known_place {
-	const struct process *process; /* NULL: free */
-	uint64_t pc, changes;
+	uint64_t pc;
 	const struct callable *callable; /* place.callable */
-	uint32_t frame;
-	uint8_t mark;
-	bool steady; /* `changes` is places.steady's, else places.changes' */
+	uint32_t since;       /* id of places.steady's number, or of places.changes' (struct known_now); 0: free */
+	uint32_t frame : 30, mark : 2;
 };
+_Static_assert(WEAVE_MARKS <= 4, "known_place.mark");
 
 /* What addresses of a function were found to be: of files without lines. */
 struct known_stretch {
-	const struct process *process; /* NULL: free */
-	uint64_t from, to, changes;    /* changes: places.steady's */
+	uint64_t from;
 	const struct callable *callable;
-	uint32_t frame;
-	uint8_t mark;
+	uint32_t size, since; /* since: as of a place, always of the first kind */
+	uint32_t frame : 30, mark : 2;
 };
 
-/* Numbers that known places are compared with. */
+/* What known places are compared with: each number that a process' places had has an id of its own. */
 struct known_now {
-	uint64_t changes, steady;
+	uint32_t changes, steady;
 };
 
 /* Where a Python frame called native code; sites.c. */
@@ -135,11 +133,12 @@ struct stack {
 	uint64_t pcs[RECORD_NATIVE_FRAMES_MAX];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
 	uint32_t n_places;
-	const struct process *process; /* whose; NULL: compared with nothing */
-	struct known_now now;
+	struct known_now now;	  /* of then; 0: compared with nothing */
+	struct known_since kernel; /* as a process has them */
+	uint32_t ids;		  /* the last one that was given */
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
 	uint8_t marks[RECORD_NATIVE_FRAMES_MAX];
-	bool steady[RECORD_NATIVE_FRAMES_MAX];			    /* known_place.steady */
+	bool steady[RECORD_NATIVE_FRAMES_MAX];			    /* it is known since `now.steady` */
 	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* place.callable of each */
 	struct known_place known[KNOWN_PLACES];
 	struct known_stretch stretches[KNOWN_STRETCHES];
@@ -211,9 +210,10 @@ uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wa
 
 /* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. `native`: the part that
  * holds, or NULL; `again`: user space walked it. */
-int stack__read(struct profile *profile, const struct process *process,
+int stack__read(struct profile *profile, struct process *process,
 		const struct record_sample *sample, const struct part_native_frames *native,
 		bool again, bool *ret_whole);
+uint32_t stack__since(struct stack *stack, struct known_since *since, uint64_t number);
 void stack__forget(struct stack *stack); /* a new epoch: ids of frames are void */
 
 /* unfinished.c */

@@ -9,10 +9,17 @@ void stack__forget(struct stack *stack)
 	uint32_t i;
 
 	for (i = 0; i < KNOWN_PLACES; i++)
-		stack->known[i].process = NULL;
+		stack->known[i].since = 0;
 	for (i = 0; i < KNOWN_STRETCHES; i++)
-		stack->stretches[i].process = NULL;
-	stack->process = NULL;
+		stack->stretches[i].since = 0;
+	stack->now = (struct known_now){};
+}
+
+uint32_t stack__since(struct stack *stack, struct known_since *since, uint64_t number)
+{
+	if (!since->id || since->number != number)
+		*since = (struct known_since){number, ++stack->ids};
+	return since->id;
 }
 
 static void put(struct stack *stack, uint64_t key, int32_t offset, bool is_frame)
@@ -47,15 +54,15 @@ static bool in_stretch(struct profile *profile, const struct process *process, c
 	uint32_t way;
 
 	for (way = 0; way < KNOWN_WAYS; way++)
-		if (known[way].process == process && address >= known[way].from && address < known[way].to &&
-		    known[way].changes == now->steady)
+		if (known[way].since == now->steady && address - known[way].from < known[way].size)
 			break;
 	if (way == KNOWN_WAYS)
 		return false;
 	found = known[way];
 	memmove(known + 1, known, way * sizeof(*known));
 	*known = found;
-	*ret = (struct known_place){.pc = ret->pc, .callable = found.callable, .frame = found.frame, .mark = found.mark, .steady = true};
+	*ret = (struct known_place){
+		.pc = ret->pc, .callable = found.callable, .since = now->steady, .frame = found.frame, .mark = found.mark};
 	return true;
 }
 
@@ -64,8 +71,12 @@ static void keep_stretch(struct profile *profile, const struct process *process,
 {
 	struct known_stretch *known = stretches_of(profile, process, address);
 
+	if (place->to - place->from > UINT32_MAX)
+		return;
 	memmove(known + 1, known, (KNOWN_WAYS - 1) * sizeof(*known));
-	*known = (struct known_stretch){process, place->from, place->to, now->steady, place->callable, frame, place->mark};
+	*known = (struct known_stretch){
+		.from = place->from, .callable = place->callable, .size = (uint32_t)(place->to - place->from), .since = now->steady,
+		.frame = frame, .mark = place->mark};
 }
 
 static int ask(struct profile *profile, const struct process *process, const struct known_now *now, const struct record_header *header,
@@ -73,33 +84,30 @@ static int ask(struct profile *profile, const struct process *process, const str
 {
 	struct places *places = profile->options.places;
 	uint64_t address = native_address(pc);
-	struct place place = {.module_name = "", .name = ""};
-	int err;
+	struct place place = {.module_name = "", .name = "", .mark = WEAVE_CODE};
+	bool found = !(places->locate ? places->locate : places->find)(places, &header->task, address, header->time, &place);
+	bool steady = found && place.steady && places->steady;
+	uint32_t frame;
+	int err = found ? tables__native(&profile->tables, &place, &frame) : tables__note(&profile->tables, NOTE_NO_PLACE, &frame);
 
-	ret->mark = WEAVE_CODE;
-	ret->callable = NULL;
-	ret->steady = false;
-	if ((places->locate ? places->locate : places->find)(places, &header->task, address, header->time, &place))
-		return tables__note(&profile->tables, NOTE_NO_PLACE, &ret->frame);
-	ret->mark = place.mark;
-	ret->callable = place.callable;
-	ret->steady = place.steady && places->steady;
-	err = tables__native(&profile->tables, &place, &ret->frame);
-	if (!err && ret->steady && place.to)
-		keep_stretch(profile, process, now, &place, address, ret->frame);
-	return err;
+	if (err)
+		return err;
+	if (steady && place.to)
+		keep_stretch(profile, process, now, &place, address, frame);
+	*ret = (struct known_place){.pc = pc, .callable = found ? place.callable : NULL, .since = steady ? now->steady : now->changes,
+				    .frame = frame, .mark = found ? place.mark : WEAVE_CODE};
+	return 0;
 }
 
 /* How many outermost frames of the n are the last sample's, which are moved to where they are of
  * this one. */
-static uint32_t keep_outermost(struct stack *stack, const struct process *process,
-			       const struct known_now *now, const struct part_native_frames *native)
+static uint32_t keep_outermost(struct stack *stack, const struct known_now *now, const struct part_native_frames *native)
 {
 	bool all = stack->now.changes == now->changes;
 	uint32_t n = native->n, before = stack->n_places, most = n < before ? n : before, same = 0,
 		 to, from;
 
-	if (stack->process != process || stack->now.steady != now->steady)
+	if (stack->now.steady != now->steady)
 		return 0;
 	while (same < most && native->pc[n - 1 - same] == stack->pcs[before - 1 - same] &&
 	       (all || stack->steady[before - 1 - same]))
@@ -116,11 +124,9 @@ static uint32_t keep_outermost(struct stack *stack, const struct process *proces
 	return same;
 }
 
-static bool still_holds(const struct known_place *known, const struct process *process, const struct known_now *now,
-			uint64_t pc)
+static bool still_holds(const struct known_place *known, const struct known_now *now, uint64_t pc)
 {
-	return known->process == process && known->pc == pc &&
-	       known->changes == (known->steady ? now->steady : now->changes);
+	return known->pc == pc && (known->since == now->steady || known->since == now->changes);
 }
 
 static struct known_place *known_of(struct profile *profile, const struct process *process, uint64_t pc)
@@ -140,9 +146,9 @@ static int find_place(struct profile *profile, const struct process *process,
 	int err = 0;
 
 	*ret = known;
-	if (still_holds(known, process, now, pc))
+	if (still_holds(known, now, pc))
 		return 0;
-	for (way = 1; way < KNOWN_WAYS && !still_holds(&known[way], process, now, pc); way++)
+	for (way = 1; way < KNOWN_WAYS && !still_holds(&known[way], now, pc); way++)
 		;
 	if (way < KNOWN_WAYS) {
 		found = known[way];
@@ -151,8 +157,6 @@ static int find_place(struct profile *profile, const struct process *process,
 		found = (struct known_place){.pc = pc};
 		if (!in_stretch(profile, process, now, &found))
 			err = ask(profile, process, now, header, pc, &found);
-		found.changes = found.steady ? now->steady : now->changes;
-		found.process = err ? NULL : process;
 	}
 	memmove(known + 1, known, way * sizeof(*known));
 	*known = found;
@@ -160,8 +164,8 @@ static int find_place(struct profile *profile, const struct process *process,
 }
 
 /* Frame ids and marks of all native frames. */
-static int find_places(struct profile *profile, const struct process *process,
-		       const struct record_header *header, const struct part_native_frames *native)
+static int find_places(struct profile *profile, struct process *process, const struct record_header *header,
+		       const struct part_native_frames *native)
 {
 	struct places *places = profile->options.places;
 	uint64_t replaced = profile->tables.replaced * 0xbf58476d1ce4e5b9ull;
@@ -171,11 +175,12 @@ static int find_places(struct profile *profile, const struct process *process,
 	uint32_t i, end;
 	int err;
 
-	now.changes = places->changes(places, &header->task, header->time) + replaced;
-	now.steady = places->steady ? places->steady(places, &header->task, header->time) + replaced
-				    : now.changes;
-	end = native->n - keep_outermost(stack, process, &now, native);
-	stack->process = NULL;
+	now.changes = stack__since(stack, &process->changes, places->changes(places, &header->task, header->time) + replaced);
+	now.steady = now.changes;
+	if (places->steady)
+		now.steady = stack__since(stack, &process->steady, places->steady(places, &header->task, header->time) + replaced);
+	end = native->n - keep_outermost(stack, &now, native);
+	stack->now = (struct known_now){};
 	for (i = 0; i < end; i++)
 		__builtin_prefetch(known_of(profile, process, native->pc[i]));
 	for (i = 0; i < end; i++) {
@@ -184,12 +189,11 @@ static int find_places(struct profile *profile, const struct process *process,
 			return err;
 		stack->frames[i] = known->frame;
 		stack->marks[i] = known->mark;
-		stack->steady[i] = known->steady;
+		stack->steady[i] = known->since == now.steady;
 		stack->callables[i] = known->callable;
 	}
 	memcpy(stack->pcs, native->pc, native->n * sizeof(stack->pcs[0]));
 	stack->n_places = native->n;
-	stack->process = process;
 	stack->now = now;
 	return 0;
 }
@@ -264,7 +268,7 @@ static int put_items(struct profile *profile, const struct record_header *header
 	return err;
 }
 
-static int read_woven(struct profile *profile, const struct process *process,
+static int read_woven(struct profile *profile, struct process *process,
 		      const struct record_sample *sample, const struct part_py_frames *python,
 		      const struct part_native_frames *native, bool again, uint16_t loss,
 		      bool *ret_whole)
@@ -302,7 +306,7 @@ static int read_woven(struct profile *profile, const struct process *process,
 	return put_items(profile, &sample->header, &in, &woven, loss, native_loss);
 }
 
-int stack__read(struct profile *profile, const struct process *process,
+int stack__read(struct profile *profile, struct process *process,
 		const struct record_sample *sample, const struct part_native_frames *native,
 		bool again, bool *ret_whole)
 {

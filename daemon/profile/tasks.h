@@ -32,6 +32,10 @@ struct process {
 	uint32_t n_gil;
 	uint8_t lines;               /* enum py_lines */
 	bool exec_known, changed, ending, settled, ended;
+	struct known_since {
+		uint64_t number;
+		uint32_t id;         /* 0: none yet */
+	} changes, steady;           /* stack.c: what `places` said last, and what that is called there */
 	char python[PYTHON_LEN];
 	char comm[17];
 };
