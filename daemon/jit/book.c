@@ -117,6 +117,12 @@ void book__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_
 									     : object->seen.life.born_by;
 	object->seen.life.died_by = died_by ? died_by : 1;
 	jit->n_dead++;
+	jit->ends++;
+}
+
+uint64_t jit__ends(const struct jit *jit)
+{
+	return jit->ends;
 }
 
 struct overlapping {

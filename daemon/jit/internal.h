@@ -80,6 +80,7 @@ struct jit {
 	uint32_t n_objects, capacity;
 	uint32_t next_id, maker;
 	uint32_t n_dead;
+	uint64_t ends; /* so many objects ended */
 	size_t bytes;           /* of names, ranges, unwind */
 	struct spans spans[JIT_SOURCE_COUNT];
 	struct jit_reach reach;

@@ -177,6 +177,9 @@ struct jit_object {
 /* The object with the smallest id >= `id`; NULL: none. */
 const struct jit_object *jit__object(const struct jit *jit, uint32_t id);
 
+/* How many have ended so far. */
+uint64_t jit__ends(const struct jit *jit);
+
 /* The symbols of an object, in no order; linear in all that is known. */
 typedef void jit_symbol_fn(void *ctx, const char *name, uint64_t start, uint64_t size);
 void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symbol_fn *fn, void *ctx);

@@ -109,7 +109,7 @@ struct modules_process *modules__fork_process(struct modules *modules, int32_t p
 		return NULL;
 	}
 	/* A list of before the fork holds for both. */
-	process->dirty = !from->list || from->dirty || from->list_at > time ||
+	process->dirty = !from->list || from->dirty || from->grown || from->list_at > time ||
 			 process->n != from->n ||
 			 !lists__share(modules, from, process, now);
 	return process;

@@ -155,7 +155,8 @@ struct modules_process {
 	uint64_t file_answers;	       /* what is known of files' code changed so often */
 	struct given given[GIVEN_MAX]; /* the oldest first */
 	uint32_t n_given;
-	bool dirty;
+	bool dirty; /* the list is to be made anew */
+	bool grown; /* objects came that it has not */
 	bool look_soon;
 	bool inherited; /* what it knows of JITs is its parent's, objects by id: not compared with its
 			 * memory yet */
@@ -170,6 +171,9 @@ struct modules_process {
 	uint64_t polled; /* all that the JIT had registered or written by then is known */
 	struct object *objects;
 	uint32_t n_objects, objects_capacity, next_object;
+	uint32_t n_listed; /* those in front are in the list, if they have not ended */
+	uint32_t n_ended;  /* of them, as of the last sweep */
+	uint64_t ends;	   /* jit__ends() of then */
 };
 
 struct pool {

@@ -67,13 +67,33 @@ static int by_start(const void *a, const void *b)
 	return x->range.module < y->range.module ? 1 : -1; /* the newer object first */
 }
 
+/* The first `sorted` of the n are in order. */
+static void put_in_order(struct unwind_placed *places, uint32_t sorted, uint32_t n)
+{
+	uint32_t fresh = n - sorted;
+	struct unwind_placed *copy = sorted ? malloc(fresh * sizeof(*copy) + 1) : NULL;
+
+	qsort(copy ? places + sorted : places, copy ? fresh : n, sizeof(*places), by_start);
+	if (!copy)
+		return;
+	memcpy(copy, places + sorted, fresh * sizeof(*copy));
+	while (fresh) {
+		bool older = sorted && by_start(&places[sorted - 1], &copy[fresh - 1]) > 0;
+
+		places[sorted + fresh - 1] = older ? places[sorted - 1] : copy[fresh - 1];
+		sorted -= older;
+		fresh -= !older;
+	}
+	free(copy);
+}
+
 /* Ranges that begin within an earlier one are dropped, but for a newer object, which took its place. */
-static uint32_t sort(struct unwind_placed *places, uint32_t n)
+static uint32_t sort(struct unwind_placed *places, uint32_t sorted, uint32_t n)
 {
 	struct unwind_placed *last = NULL;
 	uint32_t i, kept = 0;
 
-	qsort(places, n, sizeof(*places), by_start);
+	put_in_order(places, sorted, n);
 	for (i = 0; i < n; i++) {
 		uint64_t into = last ? places[i].start - last->start : 0;
 
@@ -124,7 +144,30 @@ static struct unwind_placed *gather(struct modules *modules, const struct module
 	for (i = 0; i < process->n_objects && n < max; i++)
 		put_object(modules, process, &process->objects[i], time, places, &n, max);
 	jit_tables__put(modules, process, time, OF_OBJECT, places, &n, max);
-	*ret_n = sort(places, n);
+	*ret_n = sort(places, 0, n);
+	return places;
+}
+
+/* The list that is there, and the objects that came since. NULL: all of it has to be gathered. */
+static struct unwind_placed *grow(struct modules *modules, const struct modules_process *process, uint32_t *ret_n)
+{
+	uint32_t listed = process->list && !process->dirty ? unwind_list_ranges(process->list_word) : 0, n = listed, max = n, i;
+	struct unwind_placed *places;
+
+	for (i = process->n_listed; i < process->n_objects; i++) {
+		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
+
+		max += o ? o->n_ranges : 0;
+	}
+	if (!listed || max > UNWIND_RANGES_MAX)
+		return NULL;
+	places = calloc(max, sizeof(*places));
+	if (!places)
+		return NULL;
+	ranges__read(process->list, n, places);
+	for (i = process->n_listed; i < process->n_objects; i++)
+		put_object(modules, process, &process->objects[i], NOW, places, &n, max);
+	*ret_n = sort(places, listed, n);
 	return places;
 }
 
@@ -212,22 +255,24 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 	size_t size;
 	void *list;
 
-	if (!process->dirty || !modules->tables || !modules->n_pools) {
+	if ((!process->dirty && !process->grown) || !modules->tables || !modules->n_pools) {
 		if (!process->dirty)
 			changes__published(process, now);
 		return;
 	}
-	places = gather(modules, process, NOW, &n);
+	places = grow(modules, process, &n);
+	if (!places)
+		places = gather(modules, process, NOW, &n);
 	if (!places)
 		return;
 	size = (size_t)ranges__blocks(n) * UNWIND_BLOCK;
 	list = calloc(1, size);
 	if (list && n && !ranges__write(list, places, n) &&
-	    !publish(modules, process, list, size, places, n, now))
+	    !publish(modules, process, list, size, places, n, now)) {
 		modules->counts.no_room++; /* tried again when older ones are given back */
-	else
-		process->dirty = false;
-	if (!process->dirty) {
+	} else {
+		process->dirty = process->grown = false;
+		process->n_listed = process->n_objects;
 		changes__published(process, modules__clock());
 		jit_tables__published(process, modules__clock());
 	}

@@ -216,7 +216,7 @@ int objects__done(struct modules *modules, struct job *job)
 	if (!object.table.at)
 		return 0;
 	process->objects[process->n_objects++] = object;
-	process->dirty = true;
+	process->grown = true;
 	modules->counts.jit_tables++;
 	return 0;
 }
@@ -232,19 +232,29 @@ static void drop(struct modules *modules, struct object *object, uint64_t now)
 
 void objects__sweep(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	uint32_t i, kept = 0;
+	uint64_t ends = jit__ends(process->jit);
+	uint32_t i, kept = 0, listed = 0, ended = 0;
 
+	if (ends == process->ends && !process->n_ended)
+		return;
 	for (i = 0; i < process->n_objects; i++) {
 		struct object *object = &process->objects[i];
 		const struct jit_object *o = jit__object(process->jit, object->id);
 
-		if (o && o->id == object->id && (!o->life.died_by || now < o->life.died_by + OBJECT_KEPT_NS))
+		if (o && o->id == object->id && (!o->life.died_by || now < o->life.died_by + OBJECT_KEPT_NS)) {
+			ended += o->life.died_by != 0;
 			process->objects[kept++] = *object;
-		else
+		} else {
 			drop(modules, object, now);
+		}
+		if (i < process->n_listed)
+			listed = kept;
 	}
-	process->dirty = true; /* some may have ended */
+	process->dirty |= ends != process->ends;
+	process->ends = ends;
+	process->n_ended = ended;
 	process->n_objects = kept;
+	process->n_listed = listed;
 }
 
 void objects__free(struct modules *modules, struct modules_process *process, uint64_t now)

@@ -39,11 +39,30 @@ int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n)
 	return 0;
 }
 
+static const uint64_t *starts_of(const void *blocks)
+{
+	return (const uint64_t *)blocks + UNWIND_BLOCK_WORDS;
+}
+
+static const struct unwind_range *ranges_of(const void *blocks, uint32_t n)
+{
+	return (const struct unwind_range *)(starts_of(blocks) + blocks_for(n, UNWIND_BLOCK_WORDS) * UNWIND_BLOCK_WORDS);
+}
+
+void ranges__read(const void *blocks, uint32_t n, struct unwind_placed *ret)
+{
+	const uint64_t *starts = starts_of(blocks);
+	const struct unwind_range *ranges = ranges_of(blocks, n);
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		ret[i] = (struct unwind_placed){starts[i], ranges[i]};
+}
+
 bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_placed *places, uint32_t m)
 {
-	const uint64_t *starts = (const uint64_t *)blocks + UNWIND_BLOCK_WORDS;
-	const struct unwind_range *ranges =
-		(const struct unwind_range *)(starts + blocks_for(n, UNWIND_BLOCK_WORDS) * UNWIND_BLOCK_WORDS);
+	const uint64_t *starts = starts_of(blocks);
+	const struct unwind_range *ranges = ranges_of(blocks, n);
 	uint32_t i, at = 0;
 
 	for (i = 0; i < n; i++) {

@@ -158,6 +158,8 @@ uint32_t ranges__blocks(uint32_t n);
 /* Writes a list to `blocks`; `places` ascend and do not overlap (-EINVAL), at most
  * UNWIND_RANGES_MAX. */
 int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n);
+/* The n of a list, as they were written. */
+void ranges__read(const void *blocks, uint32_t n, struct unwind_placed *ret);
 /* Is each of the n ranges that were written there among `m` places, the same? But for those without a table. */
 bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_placed *places, uint32_t m);
 

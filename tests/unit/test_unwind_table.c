@@ -222,7 +222,7 @@ static void found_in_lists(void **state)
 {
 	static const uint32_t counts[] = {1, 2, 3, 511, 512, 513, 1233, 5000};
 	static struct unwind_state s;
-	struct unwind_placed *places = calloc(5000, sizeof(*places));
+	struct unwind_placed *places = calloc(5000, sizeof(*places)), *read = calloc(5000, sizeof(*read));
 	size_t c;
 
 	srandom(1);
@@ -240,6 +240,8 @@ static void found_in_lists(void **state)
 			at += places[i].range.size;
 		}
 		assert_int_equal(ranges__write((void *)lists.blocks, places, n), 0);
+		ranges__read(lists.blocks, n, read);
+		assert_memory_equal(read, places, n * sizeof(*places));
 		host_pools_current = &lists;
 		host_pools_n = 1;
 		unwind_begin(&s, UNWIND_LIST(0, n, c), 7);
@@ -263,6 +265,7 @@ static void found_in_lists(void **state)
 		free((void *)lists.blocks);
 	}
 	free(places);
+	free(read);
 }
 
 /* --- a walk --- */
