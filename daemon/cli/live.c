@@ -11,16 +11,16 @@
 
 #define ATTACH_ID 1
 
-int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting)
+int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, uint32_t latency_ms)
 {
 	static const char *const words[] = {"false", "true"};
 	char request[512];
 
 	live->pid = pid;
 	snprintf(request, sizeof(request),
-		 "{\"req\":\"attach\",\"id\":%d,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"mode\":\"%s\",\"native\":\"%s\","
+		 "{\"req\":\"attach\",\"id\":%d,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"latency_ms\":%u,\"mode\":\"%s\",\"native\":\"%s\","
 		 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
-		 ATTACH_ID, pid, options->rate, (unsigned long long)options->duration_ms, options->wall ? "wall" : "cpu",
+		 ATTACH_ID, pid, options->rate, (unsigned long long)options->duration_ms, latency_ms, options->wall ? "wall" : "cpu",
 		 options->native, words[options->subprocesses], words[options->kernel], words[options->gil],
 		 words[options->idle], words[starting]);
 	return user_rules__send(live->connection, options->rules) ?: connection__request(live->connection, request);

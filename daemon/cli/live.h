@@ -29,8 +29,12 @@ struct live {
 	bool gap;                        /* events are missing: the client was too slow */
 };
 
+/* Milliseconds until samples are told: to people who look, and to files. */
+#define LIVE_SEEN_MS 200u
+#define LIVE_KEPT_MS 1000u
+
 /* Sends the user's rules, and the request: what is heard then is of it. `starting`: the process will call exec. -errno. */
-int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting);
+int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, uint32_t latency_ms);
 /* Handles one whole line. */
 void live__line(struct live *live, const char *line, size_t len);
 /* Handles every whole line that came. */

@@ -404,7 +404,7 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 					      &recorder.live.writer)
 		      : 0;
 	if (!err)
-		err = live__attach(&recorder.live, options, pid, launch != NULL);
+		err = live__attach(&recorder.live, options, pid, launch != NULL, options->stream ? LIVE_SEEN_MS : LIVE_KEPT_MS);
 	if (err) {
 		say("the engine could not be asked: %s", strerror(-err));
 		status = CLI_COULD_NOT;

@@ -137,7 +137,7 @@ int top__run(const struct cli_options *options)
 	if (status != CLI_DONE)
 		goto out;
 	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder) ?:
-	      live__attach(&viewer.live, options, pid, false);
+	      live__attach(&viewer.live, options, pid, false, LIVE_SEEN_MS);
 	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer);
 	if (status == CLI_DONE) {
 		err = screen__open();

@@ -68,6 +68,7 @@ static const struct key keys[] = {
 	{"rate", UINT, AT(rate), BIT(ATTACH), 0, 1, 20000, NULL, "samples a second: 1 to 20000"},
 	{"duration_ms", UINT, AT(duration_ms), BIT(ATTACH), 0, 0, 1000ull * 86400 * 3660, NULL,
 	 "milliseconds; 0: until stopped"},
+	{"latency_ms", UINT, AT(latency_ms), BIT(ATTACH), 0, 100, 5000, NULL, "milliseconds: 100 to 5000"},
 	{"mode", CHOICE, AT(wall), BIT(ATTACH), 0, 0, 2, modes, "\"cpu\" or \"wall\""},
 	{"native", CHOICE, AT(native), BIT(ATTACH) | BIT(DUMP), 0, 0, 3, natives, "\"full\", \"leaf\" or \"off\""},
 	{"subprocesses", BOOL, AT(subprocesses), BIT(ATTACH), 0, 0, 0, NULL, ""},
@@ -211,7 +212,7 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 	json_error_t error;
 	int err;
 
-	*ret = (struct request){.rate = 999, .native = REQUEST_NATIVE_OFF, .stream = true};
+	*ret = (struct request){.rate = 999, .latency_ms = REQUEST_LATENCY_MS, .native = REQUEST_NATIVE_OFF, .stream = true};
 	*ret_refusal = (struct refusal){};
 	if (len > SERVE_REQUEST_MAX) {
 		refusal__set(ret_refusal, "TOO_LONG", "", "a request has at most %u bytes", SERVE_REQUEST_MAX);

@@ -24,6 +24,8 @@
 enum request_kind { REQUEST_KINDS(REQUEST_ENUM) REQUEST_KIND_COUNT };
 #undef REQUEST_ENUM
 
+#define REQUEST_LATENCY_MS 200u
+
 enum request_native { REQUEST_NATIVE_FULL, REQUEST_NATIVE_LEAF, REQUEST_NATIVE_OFF };
 
 struct request {
@@ -36,6 +38,7 @@ struct request {
 	int32_t pid;
 	uint32_t rate;          /* Hz */
 	uint64_t duration_ms;   /* 0: until stopped */
+	uint32_t latency_ms;    /* samples may be told so much later */
 	bool wall;              /* mode */
 	enum request_native native;
 	bool subprocesses, idle, kernel, gil;

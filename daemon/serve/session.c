@@ -20,9 +20,8 @@
 #define WAKE_NS 20000000ull /* the sampler wakes the engine after this at the soonest */
 #define SOON_NS 15000000ull /* nor looks it again sooner: the sampler knows (LOOK_NS) */
 /* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
-#define HOLD_NS 190000000ull /* a beat comes each 100 ms, or sooner */
 #define HOLD_JIT_NS 90000000ull /* where code of JITs is replaced: what it was is told by looks before and after */
-#define HOLD_BYTES (224u << 10)
+#define HOLD_BYTES_PER_MS 800u /* of latency: 999 Hz of whole stacks */
 #define RUSH_NS 500000000ull /* a session begins so */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
 #define LINES_LAST_NS 500000000ull
@@ -284,6 +283,13 @@ static void rush(struct session *session, uint64_t now)
 	beat_after(session, period_of(session));
 }
 
+static uint64_t latency_of(const struct session *session)
+{
+	uint64_t ns = session->request.latency_ms * 1000000ull - SERVE_DRAIN_NS / 10; /* a beat comes each 100 ms, or sooner */
+
+	return session->modules && modules__replace_code(session->modules) && ns > HOLD_JIT_NS ? HOLD_JIT_NS : ns;
+}
+
 /* The ring is emptied at each beat, and values of frames are read. May the rest be left for later? */
 static bool holds_back(struct session *session, uint64_t now)
 {
@@ -292,13 +298,13 @@ static bool holds_back(struct session *session, uint64_t now)
 	drain__look(session, now - SETTLE_NS);
 	ring__looked(session->ring, now);
 	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
-	    collector__held(session->collector) < HOLD_BYTES && !(session->deadline && now >= session->deadline))
+	    collector__held(session->collector) < session->request.latency_ms * HOLD_BYTES_PER_MS && !(session->deadline && now >= session->deadline))
 		return true;
 	/* What is urgent seldom comes alone: code of a JIT that runs, a stack to be finished. */
 	if (session->urgent)
 		look_after(session, WAKE_NS);
 	session->urgent = false;
-	session->hand_on_due = now + (session->modules && modules__replace_code(session->modules) ? HOLD_JIT_NS : HOLD_NS);
+	session->hand_on_due = now + latency_of(session);
 	return false;
 }
 

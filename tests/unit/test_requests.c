@@ -37,7 +37,7 @@ static void refused(const char *line, const char *code)
 
 static void test_attach(void **state)
 {
-	assert_int_equal(parse("{\"req\":\"attach\",\"id\":7,\"pid\":4242,\"rate\":499,\"duration_ms\":1500,"
+	assert_int_equal(parse("{\"req\":\"attach\",\"id\":7,\"pid\":4242,\"rate\":499,\"duration_ms\":1500,\"latency_ms\":1000,"
 			       "\"mode\":\"wall\",\"native\":\"leaf\",\"subprocesses\":true,\"idle\":true,"
 			       "\"kernel\":true,\"gil\":true,\"keep\":true,\"starting\":true,\"stream\":true}"),
 			 0);
@@ -47,6 +47,7 @@ static void test_attach(void **state)
 	assert_int_equal(request.pid, 4242);
 	assert_int_equal(request.rate, 499);
 	assert_int_equal(request.duration_ms, 1500);
+	assert_int_equal(request.latency_ms, 1000);
 	assert_true(request.wall);
 	assert_int_equal(request.native, REQUEST_NATIVE_LEAF);
 	assert_true(request.subprocesses && request.idle && request.kernel && request.gil && request.keep &&
@@ -60,6 +61,7 @@ static void test_defaults(void **state)
 	assert_false(request.has_id);
 	assert_int_equal(request.rate, 999);
 	assert_int_equal(request.duration_ms, 0);
+	assert_int_equal(request.latency_ms, 200);
 	assert_false(request.wall);
 	assert_int_equal(request.native, REQUEST_NATIVE_OFF);
 	assert_true(request.stream);
@@ -109,6 +111,8 @@ static void test_bad_values(void **state)
 	refused("{\"req\":\"attach\",\"pid\":1,\"native\":null}", "BAD_VALUE");
 	refused("{\"req\":\"attach\",\"pid\":1,\"keep\":1}", "BAD_VALUE");
 	refused("{\"req\":\"attach\",\"pid\":1,\"duration_ms\":-5}", "BAD_VALUE");
+	refused("{\"req\":\"attach\",\"pid\":1,\"latency_ms\":99}", "BAD_VALUE");
+	refused("{\"req\":\"attach\",\"pid\":1,\"latency_ms\":5001}", "BAD_VALUE");
 	refused("{\"req\":\"stop\",\"session\":0}", "BAD_VALUE");
 	refused("{\"req\":\"stop\",\"session\":4294967296}", "BAD_VALUE");
 	refused("{\"req\":\"status\",\"id\":-1}", "BAD_VALUE");
