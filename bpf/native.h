@@ -23,17 +23,13 @@ struct {
 #define NATIVE_PASTS 8u /* threads that a CPU remembers, by tid */
 struct native_scratch {
 	struct native_key key; /* of the process that ticked last */
-	__u64 until;           /* CLOCK_MONOTONIC ns */
+	__u64 maps;            /* value_marks.maps of then */
 	struct unwind_process process;
 	struct unwind_fast unwind;
 	struct unwind_past pasts[NATIVE_PASTS];
 };
-#define NATIVE_NS (1ull << 24) /* 17 ms: how long a list may be used after the engine replaced it */
 
-/* When a target mapped something last: shortly after it each tick asks for the list of now, as the engine may
- * be about to replace it. */
-__u64 mapped_at;
-#define MAPPED_NS 100000000ull
+__u64 mapped_at; /* when a target mapped something last */
 #define MAPPED_WAKE_NS 4000000ull /* the engine is woken at most so often */
 
 struct {
@@ -119,17 +115,16 @@ static __always_inline void native_registers(struct unwind_state *s, struct bpf_
 #include "stack_copy.h"
 
 static __always_inline void native_process(struct native_scratch *own, const struct image_key *image,
-					   __u32 tgid, __u64 now)
+					   __u32 tgid, __u64 maps)
 {
 	struct native_key key = {.image = *image, .tgid = tgid};
 	const struct unwind_process *process;
 
 	if (own->key.image.arg_start == image->arg_start && own->key.image.start_data == image->start_data &&
-	    own->key.tgid == tgid && now < own->until &&
-	    now - mapped_at > MAPPED_NS)
+	    own->key.tgid == tgid && own->maps == maps)
 		return;
 	own->key = key;
-	own->until = now + NATIVE_NS;
+	own->maps = maps;
 	process = bpf_map_lookup_elem(&processes, &key);
 	if (!process) {
 		key.tgid = 0;
@@ -162,7 +157,7 @@ static __always_inline const struct host_window *native_stack(void)
 
 /* Before the Python walk, which finds on the stack what it needs, too. `off`: of a thread that leaves its CPU, and there is no ctx. */
 static __always_inline void native_begin(struct bpf_perf_event_data *ctx, struct task_struct *task, const struct image_key *image,
-					 const struct record_sample *record, int off)
+					 const struct record_sample *record, __u64 maps, int off)
 {
 	struct native_scratch *own = native_own();
 
@@ -171,7 +166,7 @@ static __always_inline void native_begin(struct bpf_perf_event_data *ctx, struct
 	native_registers(&own->unwind.state, ctx, task, off || record->flags & SAMPLE_IN_KERNEL);
 	if (native == NATIVE_LEAF)
 		return;
-	native_process(own, image, record->header.task.tgid, record->header.time);
+	native_process(own, image, record->header.task.tgid, maps);
 	unwind_fast_begin(&own->unwind, native_past(own, record), own->process.list, own->process.salt);
 	unwind_touch(&own->unwind.state, own->unwind.state.regs[UNWIND_PC]);
 	unwind_fast_read(&own->unwind);
@@ -201,8 +196,6 @@ static __always_inline __u32 native_part(struct record_sample *record, __u8 *bas
 		loss = out->part.loss;
 		if (loss)
 			count_loss(counts, loss);
-		if (loss == LOSS_NATIVE_PENDING || loss == LOSS_NATIVE_MAPPING)
-			own->until = 0; /* a newer list may be there already */
 	}
 	out->part.kind = PART_NATIVE_FRAMES;
 	frames = out->n;

@@ -106,7 +106,7 @@ struct cpu_scratch {
 	struct py_walk walk;
 	/* The image of the process that ticked last: a look-up in a hash map touches more. */
 	struct image_key image_key;
-	__u64 image_until;      /* CLOCK_MONOTONIC ns */
+	__u64 image_maps;       /* value_marks.maps of then */
 	struct image image;
 	__u64 tail;             /* of the ring of samples, as seen last */
 	__u64 fresh_at;         /* since when there is something to be looked at soon, CLOCK_MONOTONIC ns; 0: nothing is */
@@ -126,7 +126,7 @@ struct cpu_scratch {
 		__u32 tgid, tid;
 	} ids[HINTS];           /* of these threads, if cprofd has others than the kernel */
 } __attribute__((aligned(4096)));
-#define IMAGE_NS (1ull << 24) /* 17 ms: how late a change of the engine's may be seen */
+#define KEY_NS (1ull << 24) /* 17 ms */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -196,19 +196,19 @@ static __always_inline void fill_child(struct record_header *header, __u16 kind,
 /* --- the tick --- */
 
 static __always_inline const struct image *image_of(struct cpu_scratch *own, const struct image_key *key,
-						    __u64 now)
+						    __u64 maps)
 {
 	const struct image *image;
 
 	if (own->image_key.arg_start == key->arg_start && own->image_key.start_data == key->start_data &&
-	    now < own->image_until)
+	    own->image_maps == maps)
 		return &own->image;
 	image = bpf_map_lookup_elem(&images, key);
 	if (!image)
 		return NULL;
 	own->image = *image;
 	own->image_key = *key;
-	own->image_until = now + IMAGE_NS;
+	own->image_maps = maps;
 	return &own->image;
 }
 
@@ -237,7 +237,7 @@ static __always_inline struct thread_hint *thread_hint(struct cpu_scratch *own, 
 		own->ids[task->pid & (HINTS - 1)].tid = task_tid(task);
 	}
 	/* In exec they are 0 for a moment. */
-	hint->key_until = hint->key.arg_start && hint->key.start_data ? now + IMAGE_NS : 0;
+	hint->key_until = hint->key.arg_start && hint->key.start_data ? now + KEY_NS : 0;
 	return hint;
 }
 
@@ -268,7 +268,7 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 /* The engine has to look soon at what it has to read from the target's memory: values that no sample had lately, code objects (their
  * frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
 #define FRESH_NS 4000000ull /* the engine looks at what is older than 3 ms */
-#define WAKE_NS 20000000ull
+#define WAKE_NS 15000000ull
 #define LOOK_NS 15000000ull /* it does not look again sooner, even if it is woken */
 #define CROWD_NS 2000000ull
 #define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
@@ -323,7 +323,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	struct py_walk *walk;
 	const struct image *image;
 	int fresh;
-	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
+	__u64 head, time, maps, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
 						sizeof(struct values_out) + sizeof(struct part_object) + (off ? sizeof(struct part_wait) : 0);
 
@@ -349,7 +349,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	time = off ? off->now : bpf_ktime_get_ns();
 	hint = thread_hint(own, task, time);
 	key = hint->key;
-	image = image_of(own, &key, time);
+	maps = *(volatile __u64 *)&samples_ring->marks.maps;
+	image = image_of(own, &key, maps);
 	if (off && !image)
 		return 1; /* another time */
 	record = (struct record_sample *)out->head;
@@ -373,7 +374,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	}
 	fill_task(&record->header.task, task, hint->process_start);
 	if (native)
-		native_begin(ctx, task, &key, record, !!off);
+		native_begin(ctx, task, &key, record, maps, !!off);
 	walk->n = 0;
 	walk->n_todo = 0;
 	walk->loss = 0;

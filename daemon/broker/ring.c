@@ -143,24 +143,31 @@ void ring__mark(struct ring *ring, const struct value_mark *mark)
 		put_mark(&ring->samples[cpu].marks, mark);
 }
 
-int images__put(int map_fd, const struct image_key *key, const struct image *image)
+static int changed(struct ring *ring, int err)
 {
-	return bpf_map_update_elem(map_fd, key, image, BPF_ANY) ? -errno : 0;
+	for (unsigned i = 0; ring && i < ring->cpus; i++)
+		__atomic_add_fetch(&ring->samples[i].marks.maps, 1, __ATOMIC_RELEASE);
+	return err ? -errno : 0;
 }
 
-int images__drop(int map_fd, const struct image_key *key)
+int images__put(int map_fd, struct ring *ring, const struct image_key *key, const struct image *image)
 {
-	return bpf_map_delete_elem(map_fd, key) ? -errno : 0;
+	return changed(ring, bpf_map_update_elem(map_fd, key, image, BPF_ANY));
 }
 
-int processes__put(int map_fd, const struct native_key *key, const struct unwind_process *process)
+int images__drop(int map_fd, struct ring *ring, const struct image_key *key)
 {
-	return bpf_map_update_elem(map_fd, key, process, BPF_ANY) ? -errno : 0;
+	return changed(ring, bpf_map_delete_elem(map_fd, key));
 }
 
-int processes__drop(int map_fd, const struct native_key *key)
+int processes__put(int map_fd, struct ring *ring, const struct native_key *key, const struct unwind_process *process)
 {
-	return bpf_map_delete_elem(map_fd, key) ? -errno : 0;
+	return changed(ring, bpf_map_update_elem(map_fd, key, process, BPF_ANY));
+}
+
+int processes__drop(int map_fd, struct ring *ring, const struct native_key *key)
+{
+	return changed(ring, bpf_map_delete_elem(map_fd, key));
 }
 
 void ring__counts(const struct ring *ring, struct sampler_counts *ret)

@@ -25,11 +25,11 @@ void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 /* Asks the sampler for locals of a code object (struct value_marks). */
 void ring__mark(struct ring *ring, const struct value_mark *mark);
 
-int images__put(int map_fd, const struct image_key *key, const struct image *image);
-/* `map_fd` is a map of the sampler's: 0 or -errno. */
+/* `map_fd` is a map of the sampler's, `ring` is told that it changed (NULL: a dump's, which keeps nothing of it): 0 or -errno. */
+int images__put(int map_fd, struct ring *ring, const struct image_key *key, const struct image *image);
+int images__drop(int map_fd, struct ring *ring, const struct image_key *key);
 struct unwind_process;
-int processes__put(int map_fd, const struct native_key *key, const struct unwind_process *process);
-int processes__drop(int map_fd, const struct native_key *key);
-int images__drop(int map_fd, const struct image_key *key);
+int processes__put(int map_fd, struct ring *ring, const struct native_key *key, const struct unwind_process *process);
+int processes__drop(int map_fd, struct ring *ring, const struct native_key *key);
 
 #endif

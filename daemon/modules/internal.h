@@ -190,7 +190,7 @@ struct retired {
 	size_t size;
 	uint64_t at;
 };
-/* A tick uses a list for 17 ms after it was replaced (bpf/native.h). */
+/* A tick that goes by a list that was just replaced is over by then. */
 #define RETIRE_NS (60 * MS)
 
 #define POOLS_MAX 32u

@@ -25,6 +25,6 @@ void gil__look(struct session *session, uint64_t now)
 		if (!address || address == t->image.gil)
 			continue;
 		t->image.gil = address;
-		images__put(session->images, &t->key, &t->image);
+		images__put(session->images, session->ring, &t->key, &t->image);
 	}
 }

@@ -23,7 +23,7 @@ bool tracee__is_awaited(const struct tracee *tracee)
 static void settled(struct engine *engine, struct tracee *tracee)
 {
 	struct session *session = tracee->session;
-	int err = images__put(session->images, &tracee->key, &tracee->image);
+	int err = images__put(session->images, session->ring, &tracee->key, &tracee->image);
 
 	tracee->state = TRACEE_KNOWN;
 	native__identified(tracee);
@@ -54,7 +54,7 @@ static void settle_for_now(struct tracee *tracee)
 	if (tracee->provisional || session->state != SESSION_RUNNING ||
 	    proc__cpu_time(tracee->pid, &spent) || spent < tracee->exec_cpu + TRACEE_SHOWS_NS)
 		return;
-	if (images__put(session->images, &tracee->key, &(struct image){}) == 0) {
+	if (images__put(session->images, session->ring, &tracee->key, &(struct image){}) == 0) {
 		tracee->provisional = true;
 		tracee__tell(tracee);
 	}

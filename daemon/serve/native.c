@@ -54,9 +54,10 @@ static int open_perf_map(struct modules_host *host, int32_t pid)
 static int set_process(struct modules_host *host, const struct native_key *key,
 		       const struct unwind_process *process)
 {
-	int map = of(host)->processes;
+	struct session *session = of(host);
 
-	return process ? processes__put(map, key, process) : processes__drop(map, key);
+	return process ? processes__put(session->processes, session->ring, key, process)
+		       : processes__drop(session->processes, session->ring, key);
 }
 
 /* --- what comes back --- */

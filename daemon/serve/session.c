@@ -17,7 +17,7 @@
 /* How long an end waits for lines of the last frames: until they were asked for once, and at most. */
 #define RUSH_BEATS 5u
 #define RUSH_DRAIN_NS 4000000ull
-#define WAKE_NS 20000000ull /* the sampler wakes the engine after this at the soonest */
+#define AGAIN_NS 20000000ull /* until what is urgent is looked at again */
 #define SOON_NS 15000000ull /* nor looks it again sooner: the sampler knows (LOOK_NS) */
 /* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
 #define HOLD_JIT_NS 90000000ull /* where code of JITs is replaced: what it was is told by looks before and after */
@@ -302,7 +302,7 @@ static bool holds_back(struct session *session, uint64_t now)
 		return true;
 	/* What is urgent seldom comes alone: code of a JIT that runs, a stack to be finished. */
 	if (session->urgent)
-		look_after(session, WAKE_NS);
+		look_after(session, AGAIN_NS);
 	session->urgent = false;
 	session->hand_on_due = now + latency_of(session);
 	return false;

@@ -56,7 +56,7 @@ static void drop_image(struct tracee *tracee)
 	for (struct tracee *p = session->tracees; p; p = p->next)
 		if (p != tracee && !p->dead && memcmp(&p->key, key, sizeof(*key)) == 0)
 			return;
-	images__drop(session->images, key);
+	images__drop(session->images, session->ring, key);
 }
 
 void tracee__free(struct engine *engine, struct tracee *tracee)

@@ -343,7 +343,10 @@ struct value_mark {
 #define VALUE_MARK_WAYS 4u
 struct value_marks {
 	__u64 active;       /* 0: none; then nothing below is looked at */
-	__u64 _pad[7];
+	/* Counts changes of the maps that the engine writes, each after it was made: what the sampler keeps of them is void. In
+	 * this line, as each tick reads it. */
+	__u64 maps;
+	__u64 _pad[6];
 	__u64 bits[VALUE_MARK_BITS / 64]; /* by value_mark_bit(key): few frames have to be looked for below */
 	struct value_mark marks[VALUE_MARK_SETS * VALUE_MARK_WAYS];
 };
