@@ -39,6 +39,7 @@ static struct {
 	struct modules *modules;
 	struct modules_process *of;
 	struct sampler *sampler;
+	struct ring *ring;
 	struct target_process process;
 	struct dump_unwinder *unwinder;
 	struct host_pool pools[POOLS];
@@ -94,7 +95,7 @@ static int set_process(struct modules_host *host, const struct native_key *key, 
 
 	if (process && key->tgid)
 		own.list = *process;
-	return process ? processes__put(map, key, process) : processes__drop(map, key);
+	return process ? processes__put(map, own.ring, key, process) : processes__drop(map, own.ring, key);
 }
 
 /* --- one sample --- */
@@ -245,7 +246,6 @@ int main(int argc, char **argv)
 	struct perf_events events = {};
 	struct process_fds fds = PROCESS_FDS_NONE;
 	struct process_stat stat;
-	struct ring *ring = NULL;
 	enum broker_error error;
 	struct image_key key;
 	unsigned long wanted;
@@ -273,11 +273,11 @@ int main(int argc, char **argv)
 	if (!err)
 		err = refresh();
 	if (!err)
-		err = images__put(sampler__images(own.sampler), &key, &(struct image){});
+		err = images__put(sampler__images(own.sampler), own.ring, &key, &(struct image){});
 	if (!err)
 		err = perf_events__open(&events, pid, &perf);
 	if (!err)
-		err = ring__new(sampler__ring(own.sampler), sampler__samples(own.sampler), on_record, NULL, &ring);
+		err = ring__new(sampler__ring(own.sampler), sampler__samples(own.sampler), on_record, NULL, &own.ring);
 	own.host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
 	if (!err)
 		err = modules__new(&own.host, true, &own.modules);
@@ -289,7 +289,7 @@ int main(int argc, char **argv)
 	err = perf_events__enable(&events);
 	while (!err && counts.samples < wanted && now() < limit && !kill(pid, 0)) {
 		usleep(4000);
-		err = ring__drain(ring);
+		err = ring__drain(own.ring);
 		modules__tick(own.modules, (uint64_t)(now() * 1e9));
 		if (!err && now() > own.refreshed + 1)
 			err = refresh();
@@ -301,7 +301,7 @@ out:
 	print_counts();
 	modules__free(own.modules);
 	dump_unwinder__free(own.unwinder);
-	ring__free(ring);
+	ring__free(own.ring);
 	sampler__free(own.sampler);
 	process__close(&fds);
 	return err || !counts.samples;

@@ -45,6 +45,7 @@ static struct {
 	struct modules_host host;
 	struct modules *modules;
 	struct sampler *sampler;
+	struct ring *ring; /* the caller's */
 	unsigned long user, user_whole, kernel, kernel_whole, losses[2][LOSS_COUNT], frames, from;
 	double begin, settle;
 } native;
@@ -81,7 +82,7 @@ static int set_process(struct modules_host *host, const struct native_key *key,
 {
 	int map = sampler__processes(native.sampler);
 
-	return process ? processes__put(map, key, process) : processes__drop(map, key);
+	return process ? processes__put(map, native.ring, key, process) : processes__drop(map, native.ring, key);
 }
 
 /* Which walks came to the thread's entry; those of the first moments stand apart. */
@@ -297,6 +298,7 @@ int main(int argc, char **argv)
 	}
 	if (!err && load.native == BROKER_NATIVE_FULL) {
 		native.sampler = sampler;
+		native.ring = ring;
 		native.host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
 		err = modules__new(&native.host, true, &native.modules);
 		if (!err)
