@@ -306,6 +306,12 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
+/* Read anew where it is needed: on_switch has no room on its stack (6.1). */
+static __always_inline __u64 maps_of(const struct sample_ring *to)
+{
+	return *(volatile const __u64 *)&to->marks.maps;
+}
+
 /* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
  * of both is NULL where this is compiled into its program. 1: there is none. */
 static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wait_capture *off)
@@ -323,7 +329,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	struct py_walk *walk;
 	const struct image *image;
 	int fresh;
-	__u64 head, time, maps, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
+	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
 						sizeof(struct values_out) + sizeof(struct part_object) + (off ? sizeof(struct part_wait) : 0);
 
@@ -349,8 +355,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	time = off ? off->now : bpf_ktime_get_ns();
 	hint = thread_hint(own, task, time);
 	key = hint->key;
-	maps = *(volatile __u64 *)&samples_ring->marks.maps;
-	image = image_of(own, &key, maps);
+	image = image_of(own, &key, maps_of(samples_ring));
 	if (off && !image)
 		return 1; /* another time */
 	record = (struct record_sample *)out->head;
@@ -374,7 +379,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	}
 	fill_task(&record->header.task, task, hint->process_start);
 	if (native)
-		native_begin(ctx, task, &key, record, maps, !!off);
+		native_begin(ctx, task, &key, record, maps_of(samples_ring), !!off);
 	walk->n = 0;
 	walk->n_todo = 0;
 	walk->loss = 0;
