@@ -324,7 +324,6 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	struct record_sample *record;
 	struct part_py_frames *part;
 	struct thread_hint *hint;
-	struct image_key key;
 	struct py_out *out;
 	struct py_walk *walk;
 	const struct image *image;
@@ -354,8 +353,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
 	time = off ? off->now : bpf_ktime_get_ns();
 	hint = thread_hint(own, task, time);
-	key = hint->key;
-	image = image_of(own, &key, maps_of(samples_ring));
+	image = image_of(own, &hint->key, maps_of(samples_ring));
 	if (off && !image)
 		return 1; /* another time */
 	record = (struct record_sample *)out->head;
@@ -379,7 +377,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	}
 	fill_task(&record->header.task, task, hint->process_start);
 	if (native)
-		native_begin(ctx, task, &key, record, maps_of(samples_ring), !!off);
+		native_begin(ctx, task, &hint->key, record, maps_of(samples_ring), !!off);
 	walk->n = 0;
 	walk->n_todo = 0;
 	walk->loss = 0;
