@@ -290,7 +290,6 @@ int book__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 		.unwind = image->unwind,
 		.code_index = making->code_index,
 		.list = making->list,
-		.unseen_before = making->list && making->list->drops,
 	};
 	struct overlapping overlapping = {.jit = jit};
 	uint32_t i;

@@ -110,13 +110,13 @@ static bool is_doubtful(const struct search *s)
 {
 	const struct object *object = s->object;
 	const struct jit_life *life = &object->seen.life;
+	bool drops = object->list && object->list->drops; /* whenever that was seen: one may have been missed before */
 
 	if (s->time < life->born_by)
-		return s->rival || object->unseen_before;
+		return s->rival || drops;
 	if (life->died_by)
 		return s->time > life->died_after;
-	return object->list && object->list->drops && s->time > object->list->sound &&
-	       s->time > life->born_by;
+	return drops && s->time > object->list->sound && s->time > life->born_by;
 }
 
 static void fill(const struct search *s, struct jit_found *ret)

@@ -22,7 +22,6 @@ struct object {
 	struct jit_unwind unwind; /* eh_frame NULL: none, or taken */
 	uint64_t code_index;    /* JITDUMP */
 	const struct list *list; /* GDB: whose it is; lists are never moved */
-	bool unseen_before;     /* the list was not looked at all the time before born_by, and drops objects */
 };
 
 /* An entry of a list, as it was when it was verified. */

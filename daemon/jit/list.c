@@ -12,7 +12,9 @@
  * The names are looked at since a function that is dropped and compiled again may come
  * to the very addresses of the former. What lies behind an entry that is as it was is not
  * looked at so: it would have had to come back in front of it. Where something was dropped,
- * an entry that is as it was may be another with the same names; of PROOF in a row not all are. */
+ * an entry that is as it was may be another with the same names; of PROOF in a row not all are.
+ * One thing is not seen: after a drop, between two looks, an entry that comes and goes at the
+ * address of the dropped one, with another dropped meanwhile. The next change shows it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +292,16 @@ static void shrink(struct list *list, uint32_t n)
 	}
 }
 
+/* Is it still that one, or did another come to its place since the walk? */
+static bool is_there(struct jit *jit, struct list *list, struct host_reader *memory,
+		     const struct entry *entry)
+{
+	struct node node = {entry->address, 0, 0, entry->image, entry->size};
+
+	return node__linked(jit, memory, list, &node) != 0 &&
+	       (!entry->probe || entry__probe(jit, memory, entry) == entry->probe);
+}
+
 /* After a whole walk: what it did not meet, and what is not linked, has ended. */
 static int sweep(struct jit *jit, struct list *list, struct host_reader *memory, bool *ret_news)
 {
@@ -297,9 +309,8 @@ static int sweep(struct jit *jit, struct list *list, struct host_reader *memory,
 
 	for (i = 0; i < list->n; i++) {
 		struct entry *entry = &list->entries[i];
-		struct node node = {entry->address, 0, 0, entry->image, entry->size};
 
-		if (entry->walk != list->walk && node__linked(jit, memory, list, &node) == 0) {
+		if (entry->walk != list->walk && !is_there(jit, list, memory, entry)) {
 			book__end(jit, entry->object, list->sound, jit->clock());
 			list->drops = true;
 			*ret_news = true;

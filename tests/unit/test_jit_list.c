@@ -267,6 +267,8 @@ static void drop_two(struct memory *m)
 	drop(m, 2);
 }
 
+static void replace_3(struct memory *m) { put(m, 3, 3, 300, 3); }
+
 static void at_each_read(void **state)
 {
 	void (*const events[])(struct memory *) = {replace,	  replace_head, only_drop,
@@ -309,6 +311,72 @@ static void at_each_read(void **state)
 		}
 		assert_true(reads > 40);
 	}
+}
+
+/* The first of two at one place came and went between two looks, when no list had dropped anything yet. */
+static void a_first_drop(void **state)
+{
+	struct jit *jit;
+	struct memory *m = memory_new(&jit);
+	struct jit_found found;
+	uint64_t missed;
+
+	put(m, 0, 0, 100, 0);
+	poll_all(jit, m);
+	put(m, 1, 1, 101, 1);
+	missed = ++clock_now;
+	drop(m, 1);
+	put(m, 1, 1, 102, 1);
+	poll_all(jit, m);
+	assert_int_equal(check(jit, 1), 102);
+	drop(m, 0);
+	poll_all(jit, m);
+	assert_true(jit__replaces(jit));
+	assert_int_equal(jit__find(jit, TEXT(1), missed, &found), 0);
+	assert_true(found.doubtful);
+	assert_int_equal(jit__find(jit, TEXT(1), clock_now, &found), 0);
+	assert_string_equal(found.name, "s00000066_00_of_07");
+	jit__free(jit);
+	free(m);
+}
+
+/* One went before a look at the whole list began, and another came to its entry, image and code while it ran. */
+static void comes_back_as_another(void **state)
+{
+	unsigned k, reads, doubtful = 0;
+
+	for (reads = 1, k = 0; k < reads; k++) {
+		struct jit *jit;
+		struct memory *m = memory_new(&jit);
+		struct jit_found found;
+		uint64_t gone;
+		unsigned i;
+
+		for (i = 0; i < 6; i++)
+			put(m, i, i, 100 + i, i);
+		poll_all(jit, m);
+		drop(m, 3);
+		gone = ++clock_now;
+		put(m, 3, 3, 200, 3);
+		drop(m, 3);
+		m->reads = 0;
+		m->at = k;
+		m->event = replace_3;
+		jit__poll(jit, &m->reader, true);
+		if (m->reads > reads)
+			reads = m->reads;
+		m->event = NULL;
+		/* It is another's, the one that nobody saw. */
+		if (!jit__find(jit, TEXT(3), gone, &found)) {
+			assert_true(found.doubtful);
+			doubtful++;
+		}
+		poll_all(jit, m);
+		assert_int_equal(check(jit, 3), m->happened ? 300 : 0);
+		jit__free(jit);
+		free(m);
+	}
+	assert_true(reads > 10 && doubtful);
 }
 
 /* --- lies --- */
@@ -433,6 +501,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_and_ends),
 		cmocka_unit_test(at_each_read),
+		cmocka_unit_test(a_first_drop),
+		cmocka_unit_test(comes_back_as_another),
 		cmocka_unit_test(lies),
 		cmocka_unit_test(a_fork),
 		cmocka_unit_test(no_memory),
