@@ -23,7 +23,8 @@ _Static_assert(offsetof(struct stack_out, bytes) == sizeof(struct part_stack), "
 #define STACK_PAGE 4096u
 
 /* Which code no list knows, and how often walks stopped there: tag | count. Whoever runs code that nobody
- * will ever know, for minutes, has its stack copied some times for each line of the cache and each list. */
+ * will ever know, for minutes, has its stack copied some times for each line of the cache and each list. (Not
+ * counted while a file is waited for: code of its JIT is known when it has come.) */
 #define STACK_STOPS 256u
 #define STACK_STOPS_MANY 32u
 __u64 stack_stops[STACK_STOPS];
@@ -113,7 +114,7 @@ static __always_inline __u32 stack_part(struct record_sample *record, __u8 *base
 
 	if (stack_copy == STACK_COPY_UNFINISHED) {
 		if (loss == LOSS_NATIVE_MAPPING) {
-			if (stack_stops_often(s->regs[UNWIND_PC], s->list))
+			if (!(s->list & UNWIND_LIST_AWAITS) && stack_stops_often(s->regs[UNWIND_PC], s->list))
 				return size;
 		} else if (loss != LOSS_NATIVE_PENDING) {
 			return size;

@@ -315,6 +315,7 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now);
 
 /* --- late.c --- */
+bool late__awaits_file(const struct modules_process *process); /* one that is mapped has no table yet */
 void late__free(struct modules *modules);
 
 /* --- jit_files.c: what JIT compilers write for perf --- */

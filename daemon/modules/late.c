@@ -129,7 +129,7 @@ void modules__walk(struct modules *modules, const struct modules_process *proces
 	ret->flags = loss ? 0 : NATIVE_WHOLE;
 }
 
-static bool awaits_file(const struct modules_process *process)
+bool late__awaits_file(const struct modules_process *process)
 {
 	uint32_t i;
 
@@ -168,7 +168,7 @@ bool modules__hopes(const struct modules *modules, const struct modules_process 
 		if (!code && process->read_at <= time)
 			return true;
 		/* One of them may tell of the JIT. */
-		if (awaits_file(process) || (process->jit && process->polled <= time))
+		if (late__awaits_file(process) || (process->jit && process->polled <= time))
 			return true;
 		if (jit_files__awaited(process) || jit_tables__hopes(process, pc))
 			return true;

@@ -241,8 +241,8 @@ static bool publish(struct modules *modules, struct modules_process *process, co
 	retire(modules, process, now);
 	process->list = to;
 	process->list_size = size;
-	process->list_word = UNWIND_LIST((uint32_t)(((char *)to - lists->memory) / UNWIND_BLOCK), n,
-					 change);
+	process->list_word = UNWIND_LIST((uint32_t)(((char *)to - lists->memory) / UNWIND_BLOCK), n, change) |
+			     (late__awaits_file(process) ? UNWIND_LIST_AWAITS : 0);
 	tell(modules, process);
 	process->list_at = modules__clock();
 	return true;

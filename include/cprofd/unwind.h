@@ -97,14 +97,16 @@ _Static_assert(sizeof(struct unwind_range) == 32, "unwind_range");
 
 /* Map value by process, written by user space. */
 struct unwind_process {
-	/* Stored and loaded as one word: bits 0-27 the list's first block, 28-47 how many ranges,
-	 * 48-63 a count of its changes, but for those that only added ranges: rules that were found stay. 0: no list. */
+	/* Stored and loaded as one word: bits 0-27 the list's first block, 28-46 how many ranges, 47
+	 * whether a file is waited for, which may bring what is not in the list, 48-63 a count of its
+	 * changes, but for those that only added ranges: rules that were found stay. 0: no list. */
 	__u64 list;
 	__u64 salt; /* random, constant: rules by pc of two processes are kept apart */
 };
 #define UNWIND_LIST(block, n, change)                                                              \
-	((__u64)((block)&0xfffffffu) | (__u64)((n)&0xfffffu) << 28 | (__u64)(change) << 48)
-#define unwind_list_ranges(list) ((__u32)((list) >> 28) & 0xfffffu)
+	((__u64)((block)&0xfffffffu) | (__u64)((n)&0x7ffffu) << 28 | (__u64)(change) << 48)
+#define unwind_list_ranges(list) ((__u32)((list) >> 28) & 0x7ffffu)
+#define UNWIND_LIST_AWAITS (1ull << 47)
 #define unwind_list_change(list) ((__u32)((list) >> 48))
 
 /* Bytes of the stack that are read at once: a read costs 100 ns, and 1 KB of it 10 ns. At most a window,
