@@ -202,7 +202,7 @@ class Recordings:
             file.write(COMPILE)
         for name, args in (("python", ["-r", "2k", "--native=off", "--", PYTHON, "-c", TARGET]),
                            ("again", ["-r", "2k", "-d", "1.5", "--native=off", "--", PYTHON, "-c", TARGET]),
-                           ("native", ["-r", "9999", "--", PYTHON, program])):
+                           ("native", ["-r", "5k", "--", PYTHON, program])):
             path = os.path.join(folder, name + ".cprof")
             run = subprocess.run([CPROFD, "record", "-o", path, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
             expect(run.returncode == 0 and os.path.exists(path), "no recording", run.stderr.decode())
