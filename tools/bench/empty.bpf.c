@@ -1,4 +1,4 @@
-/* The programs to compare with: a tick that does nothing, a switch that does nothing, and one that looks whose it is. */
+/* The programs to compare with: a tick that does nothing, a switch that does nothing, and a switch and a wake-up that look whose they are. */
 #include <linux/types.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -27,6 +27,14 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(filter_switch, _Bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	if (prev->tgid == target || next->tgid == target)
+		seen++;
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(filter_waking, struct task_struct *task)
+{
+	if (task->tgid == target)
 		seen++;
 	return 0;
 }

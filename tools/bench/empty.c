@@ -1,6 +1,6 @@
 /* Ticks of an empty BPF program on every thread of a process: what a timer costs before
- * anything is done in it.   empty OBJECT PID RATE SECONDS [PROGRAM]
- * PROGRAM: empty_switch or filter_switch, at each switch of any thread as well. */
+ * anything is done in it.   empty OBJECT PID RATE SECONDS [PROGRAM...]
+ * PROGRAM: empty_switch or filter_switch, at each switch of any thread as well; filter_waking, at each wake-up. */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -23,11 +23,11 @@ int main(int argc, char **argv)
 	struct bpf_object *object;
 	struct dirent *entry;
 	char path[64];
-	int prog, n = 0;
+	int prog, i, n = 0;
 	DIR *tasks;
 
-	if (argc != 5 && argc != 6) {
-		fprintf(stderr, "usage: empty OBJECT PID RATE SECONDS [PROGRAM]\n");
+	if (argc < 5) {
+		fprintf(stderr, "usage: empty OBJECT PID RATE SECONDS [PROGRAM...]\n");
 		return 2;
 	}
 	attr.sample_period = 1000000000ull / strtoul(argv[3], NULL, 10);
@@ -36,10 +36,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "empty: cannot load %s\n", argv[1]);
 		return 1;
 	}
-	if (argc == 6 && !bpf_program__attach(bpf_object__find_program_by_name(object, argv[5]))) {
-		fprintf(stderr, "empty: cannot attach %s\n", argv[5]);
-		return 1;
-	}
+	for (i = 5; i < argc; i++)
+		if (!bpf_program__attach(bpf_object__find_program_by_name(object, argv[i]))) {
+			fprintf(stderr, "empty: cannot attach %s\n", argv[i]);
+			return 1;
+		}
 	prog = bpf_program__fd(bpf_object__next_program(object, NULL));
 	snprintf(path, sizeof(path), "/proc/%s/task", argv[2]);
 	tasks = opendir(path);

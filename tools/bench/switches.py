@@ -4,7 +4,8 @@
     switches.py [--pairs N] [--seconds S] [--work N] [--native off|full] [--bpf] [target|others ...]
 
 A Python talks to a cat through pipes, both on one CPU. In turns: an empty program at each switch and `cprofd attach --mode=wall` on it
-("target"); a program that looks whose switch it is and the same cprofd on another process, which sleeps ("others"). What counts is the CPU
+("target"); programs that look whose switch and whose wake-up it is, where wall mode has its own, and the same cprofd on another process,
+which sleeps ("others"), and once more with the switch alone. What counts is the CPU
 time that both take for a round (rounds a second, too, say little where others work); and of the target, what the recordings' ledgers say
 was lost. --bpf: the time in the BPF programs themselves, too, as the kernel counts it, which other work hardly changes. Needs root."""
 import argparse
@@ -109,9 +110,10 @@ def main():
         if arguments.bpf:
             subprocess.check_call(["sysctl", "-q", "kernel.bpf_stats_enabled=1"])
         try:
-            for title, program, pid in (("target", "empty_switch", talker.pid), ("others", "filter_switch", sleeper.pid)):
+            for title, program, pid in (("target", "empty_switch", talker.pid), ("others", "filter_switch filter_waking", sleeper.pid),
+                                        ("others", "filter_switch", sleeper.pid)):
                 empty = [os.path.join(BUILD, "tools/bench/empty"), os.path.join(BUILD, "tools/bench/empty.bpf.o"), str(pid),
-                         str(arguments.rate), "1000", program]
+                         str(arguments.rate), "1000", *program.split()]
                 if arguments.titles and title not in arguments.titles:
                     continue
                 out = os.path.join(folder, "x.cprof")

@@ -174,6 +174,14 @@ PY_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 fra
 	return PY_CALLS;
 }
 
+/* Is there a generator's frame at `frame`, and it does not run? */
+HOST_INLINE int py_generator_rests(const struct py_layout *l, __u64 frame)
+{
+	__u8 owner = 0;
+
+	return !host_read(&owner, sizeof(owner), frame + l->frame_owner) && owner == PY_OWNER_GENERATOR && !py_generator_runs(frame);
+}
+
 /* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
  * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, often a frame that was
  * there before, and the truth is that the call has not begun. Goes back to the caller's frame; 0 when
@@ -192,7 +200,8 @@ HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
 		walk->n = 0;
 		return 1;
 	}
-	if (py_read64(walk, walk->caller + l->cframe_current_frame, &frame) || !frame) {
+	/* The caller, too, may be what lay there: an eval loop that has ended, with a generator that has yielded. */
+	if (py_read64(walk, walk->caller + l->cframe_current_frame, &frame) || !frame || py_generator_rests(l, frame)) {
 		walk->loss = LOSS_FRAME_HALF;
 		walk->caller = 0;
 		return 0;
@@ -281,6 +290,11 @@ PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct
 	    py_uncall(walk, l))
 		return 0;
 	back = py_u64(walk->memory, PY_MEMORY, at + l->frame_back);
+	if (n == 0 && walk->frame == walk->top && l->frame_is_entry != PY_ABSENT && back) {
+		/* It was popped: by 3.11's pop_frame, which unlinks it next, or in a call before. What called it runs. */
+		walk->frame = back;
+		return 0;
+	}
 	if (n == 0 && (state = py_rests(walk, l, at))) {
 		/* A suspended one has a `previous` only while it yields, or _gen_throw links it to pass on an
 		 * exception: what runs is that. */

@@ -75,7 +75,7 @@ HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
 	if (walk->registers[i] & 7 || walk->registers[i] - walk->leaf - PY_CFRAMES_APART > (1u << 20) ||
 	    host_read(&frame, sizeof(frame),
 		      walk->registers[i] + c->image->layout.cframe_current_frame) ||
-	    !py_is_frame(walk, c->image, frame, &back, &owner))
+	    !py_is_frame(walk, c->image, frame, &back, &owner) || py_generator_rests(&c->image->layout, frame))
 		return 0;
 	walk->frame = frame;
 	return 1;
@@ -100,7 +100,7 @@ HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
 		return 0;
 	for (r = 0; r < 16; r++)
 		held |= walk->registers[r] == back;
-	if (!held || !py_is_frame(walk, c->image, back, &outer, &owner))
+	if (!held || !py_is_frame(walk, c->image, back, &outer, &owner) || py_generator_rests(&c->image->layout, back))
 		return 0;
 	walk->frame = back;
 	return 1;
