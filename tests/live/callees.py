@@ -189,6 +189,10 @@ def main():
             if arguments.dispatcher:
                 dispatcher(python, arguments.seconds, arguments.rate)
                 continue
+            if subprocess.call([python, "-c", "import zlib"], stderr=subprocess.DEVNULL):
+                print("skipped: %s has no zlib" % python)
+                skipped += 1
+                continue
             judge(python, arguments.seconds, arguments.rate, arguments.show, arguments.skip)
     print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
     return bool(failed)
