@@ -74,12 +74,17 @@ static int remember(struct list *list, const struct entry *entry)
 	return 0;
 }
 
+static bool has_names(struct jit *jit, struct host_reader *memory, const struct entry *entry)
+{
+	return !entry->probe || entry__probe(jit, memory, entry) == entry->probe;
+}
+
 /* `behind`: one that was registered later is as it was. */
 static bool unchanged(struct jit *jit, struct host_reader *memory, const struct entry *entry,
 		      const struct node *node, bool behind)
 {
 	return entry->image == node->image && entry->size == node->size &&
-	       (behind || !entry->probe || entry__probe(jit, memory, entry) == entry->probe) &&
+	       (behind || has_names(jit, memory, entry)) &&
 	       !book__revived(jit, entry->object);
 }
 
@@ -298,8 +303,7 @@ static bool is_there(struct jit *jit, struct list *list, struct host_reader *mem
 {
 	struct node node = {entry->address, 0, 0, entry->image, entry->size};
 
-	return node__linked(jit, memory, list, &node) != 0 &&
-	       (!entry->probe || entry__probe(jit, memory, entry) == entry->probe);
+	return node__linked(jit, memory, list, &node) != 0 && has_names(jit, memory, entry);
 }
 
 /* After a whole walk: what it did not meet, and what is not linked, has ended. */

@@ -43,6 +43,7 @@ NAMES = {
     "xla": [],
 }
 DRIVERS = {"nogil": "drive_pool"}
+COLD = {"xla"}  # with an empty cache: the file that has the tables is of hundreds of MB, and kernels run meanwhile
 tally = collections.Counter()
 
 
@@ -82,14 +83,13 @@ def stacks_of(stream):
 JIT, NOTE, PYTHON = 4, 3, 0
 
 
-# Of XLA cprofd has no tables yet: the file that has them is of hundreds of MB, and kernels run meanwhile.
 def run(part, python, kind, cache):
     target = subprocess.Popen([python, TARGET, kind], stdout=subprocess.PIPE, universal_newlines=True,
                               env=dict(os.environ, PYTHONWARNINGS="ignore", NUMBA_NUM_THREADS="2"))
     try:
         if target.stdout.readline() != "ready\n":
             return verdict(part, "target", "it does not run")
-        environment = dict(os.environ, CACHE_DIRECTORY=cache) if kind == "xla" else None
+        environment = dict(os.environ, CACHE_DIRECTORY=cache) if kind in COLD else None
         profiler = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "--stream", "-d", str(SECONDS)],
                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True, env=environment)
         samples, in_jit, whole, settled = 0, 0, 0, None
@@ -100,7 +100,7 @@ def run(part, python, kind, cache):
             cut = [n for n, k in path if k == NOTE and n != "(idle)"]
             if settled is None and jit and not cut:
                 settled = when
-            if settled is None or when < settled + (0 if kind == "xla" else 0.5):
+            if settled is None or when < settled + (0 if kind in COLD else 0.5):
                 continue
             samples += 1
             if not jit and not any("cut" in n for n in cut):
