@@ -1,7 +1,7 @@
 /* Time on no CPU: where each thread of the target left its CPU, for how long, and who woke it. Part of sampler.bpf.c, after the
  * tick; loaded in wall mode alone.
  *
- * A switch of threads that are not the target's costs two loads (target_bits). A thread of the target has a slot, found by its
+ * A switch of threads that are not the target's costs two comparisons (only_target), or bit tests (target_bits). A thread of the target has a slot, found by its
  * tid; only the CPU that switches it writes there, but for who woke it.
  *
  * A stack is taken as the thread leaves (its registers and memory are its own then), but not at each of ten thousand

@@ -39,6 +39,8 @@ struct {
 /* A bit for each of them: who has none is no target. Set by the broker, and by on_fork. */
 #define TARGET_BITS 4096u
 __u64 target_bits[TARGET_BITS / 64];
+/* The target, where there can be no other and ids are the kernel's own: most of what the machine does ends at one look. Else 0. */
+int only_target;
 
 const volatile __u32 follow_children = 0;
 const volatile __u32 wall = 0; /* time on no CPU, too */
@@ -480,13 +482,17 @@ IDS_APART int passing_targets(struct task_struct *prev, struct task_struct *next
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
 {
-	struct wait_capture c = {.task = prev, .state = preempt ? 0 : state};
-	int which = nested ? passing_targets(prev, next)
-			   : (is_perhaps_target(prev->tgid) ? LEFT : 0) | (is_perhaps_target(next->tgid) ? CAME : 0);
+	int only = only_target, which;
+	struct wait_capture c;
+
+	if (only && prev->tgid != only && next->tgid != only)
+		return 0;
+	which = nested ? passing_targets(prev, next)
+		       : (is_perhaps_target(prev->tgid) ? LEFT : 0) | (is_perhaps_target(next->tgid) ? CAME : 0);
 
 	if (!which || !waits_since || waits_over)
 		return 0;
-	c.now = bpf_ktime_get_ns();
+	c = (struct wait_capture){.task = prev, .state = preempt ? 0 : state, .now = bpf_ktime_get_ns()};
 	if (which & CAME && (nested || is_target(next->tgid)))
 		wait_in(next, c.now);
 	if (which & LEFT && (nested || is_target(prev->tgid)) && wait_out(&c) && take(NULL, &c))
@@ -517,10 +523,14 @@ int each_last(struct bpf_iter__task *ctx)
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	__u32 tgid = passing_tgid(task);
+	int only = only_target;
 	struct wait_slot *slot;
+	__u32 tgid;
 	__u64 now;
 
+	if (only && task->tgid != only)
+		return 0;
+	tgid = passing_tgid(task);
 	if (!is_perhaps_target(tgid) || !waits_since || !is_target(tgid))
 		return 0;
 	now = bpf_ktime_get_ns();

@@ -369,6 +369,8 @@ int sampler__add_target(struct sampler *sampler, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid, flags = 1;
 
+	if (!sampler->skel->rodata->nested && !sampler->options.follow_children)
+		sampler->skel->bss->only_target = pid;
 	if (sampler->options.wall)
 		__atomic_fetch_or(&sampler->skel->bss->target_bits[key % TARGET_BITS / 64], 1ull << key % 64, __ATOMIC_RELAXED);
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags, BPF_ANY);
