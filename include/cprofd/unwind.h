@@ -673,15 +673,44 @@ UNWIND_APART int unwind_apply(struct unwind_state *s)
 	return UNWIND_UP;
 }
 
+/* One frame up from a thread in a stub of which no rule is known, else `loss`. */
+UNWIND_APART int unwind_stub(struct unwind_state *s, int loss)
+{
+	const struct unwind_stub *stub;
+	__u64 *code, other, cfa = 0;
+	__u32 i;
+
+	if (!s || !s->exact)
+		return loss;
+	code = s->context; /* free; the stack is short (6.1) */
+	if (host_read(code + 1, 16, s->regs[UNWIND_PC]))
+		return loss;
+	if (host_read(code, 8, s->regs[UNWIND_PC] - 8))
+		code[0] = 0; /* of another page */
+	HOST_NO_UNROLL
+	for (i = 0; i < UNWIND_STUBS; i++) {
+		stub = &unwind_stubs[i];
+		other = ((code[0] ^ stub->bytes[0]) & stub->mask[0]) | ((code[1] ^ stub->bytes[1]) & stub->mask[1]) |
+			((code[2] ^ stub->bytes[2]) & stub->mask[2]);
+		/* Without a branch, which the verifier would go both ways. */
+		cfa |= stub->cfa & (((other | -other) >> 63) - 1);
+	}
+	if (!cfa)
+		return loss;
+	s->rule = UNWIND_RULE(UNWIND_KIND_PLAIN, UNWIND_SP, cfa, 0);
+	return unwind_apply(s);
+}
+
 /* One frame up: UNWIND_UP, UNWIND_END, or the loss that ends the walk (registers are unchanged). */
 HOST_INLINE int unwind_step(struct unwind_state *s)
 {
-	int loss;
-
 	/* A return address may be the first byte after a call that never returns: look one before.
 	 */
-	loss = unwind_find(s, s->regs[UNWIND_PC] - (s->exact ? 0 : 1));
-	return loss ? loss : unwind_apply(s);
+	int loss = unwind_find(s, s->regs[UNWIND_PC] - (s->exact ? 0 : 1));
+
+	if (!loss)
+		loss = unwind_apply(s);
+	return loss > 0 ? unwind_stub(s, loss) : loss;
 }
 
 #endif

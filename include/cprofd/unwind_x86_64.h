@@ -136,4 +136,63 @@ HOST_INLINE __u32 unwind_rule_pack(__u64 rule)
 #define UNWIND_CONTEXT_WORDS 17u
 #define UNWIND_CONTEXT_ORDER {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16}
 
+/* libffi's closures, which callbacks of ctypes and cffi go through, have no call frame information, or lie in memory that no list knows:
+ *
+ *   ffi_prep_closure_loc()    endbr64; lea -11(%rip), %r10; jmp *7(%rip)
+ *   trampoline_code_table     endbr64; sub $16, %rsp; two words into it by way of r10; jmp *%r10
+ *   ffi_closure_unix64_alt    endbr64; mov 8(%rsp), %r10; add $16, %rsp; jmp
+ *
+ * (endbr64 is not everywhere.) An instruction of theirs is told by the 8 bytes in front of it and 16 from it on; its CFA is rsp + `cfa`.
+ * Sources: libffi 3.4 and 3.5, src/x86/ffi64.c and src/x86/unix64.S. */
+struct unwind_stub {
+	__u64 cfa, bytes[3], mask[3];
+};
+#define UNWIND_STUBS 14u
+#define ANY 256
+#define UNWIND_BYTES(a, b, c, d, e, f, g, h) \
+	(UNWIND_BYTE(a) | UNWIND_BYTE(b) << 8 | UNWIND_BYTE(c) << 16 | UNWIND_BYTE(d) << 24 | UNWIND_BYTE(e) << 32 | \
+	 UNWIND_BYTE(f) << 40 | UNWIND_BYTE(g) << 48 | UNWIND_BYTE(h) << 56)
+#define UNWIND_NOTHING (ANY, ANY, ANY, ANY, ANY, ANY, ANY, ANY)
+#define UNWIND_BYTE(byte) ((__u64)(byte) & 255)
+#define UNWIND_MASK(a, b, c, d, e, f, g, h) \
+	UNWIND_BYTES(UNWIND_KNOWN(a), UNWIND_KNOWN(b), UNWIND_KNOWN(c), UNWIND_KNOWN(d), UNWIND_KNOWN(e), UNWIND_KNOWN(f), \
+		     UNWIND_KNOWN(g), UNWIND_KNOWN(h))
+#define UNWIND_KNOWN(byte) ((byte) == ANY ? 0 : 255)
+#define UNWIND_STUB(cfa, before, from, on) \
+	{cfa, {UNWIND_BYTES before, UNWIND_BYTES from, UNWIND_BYTES on}, {UNWIND_MASK before, UNWIND_MASK from, UNWIND_MASK on}}
+
+/* clang-format off */
+static const struct unwind_stub unwind_stubs[UNWIND_STUBS] = {
+	UNWIND_STUB(8, UNWIND_NOTHING,
+		(0xf3, 0x0f, 0x1e, 0xfa, 0x4c, 0x8d, 0x15, 0xf5), (0xff, 0xff, 0xff, 0xff, 0x25, 0x07, 0x00, 0x00)),
+	UNWIND_STUB(8, UNWIND_NOTHING,
+		(0x4c, 0x8d, 0x15, 0xf5, 0xff, 0xff, 0xff, 0xff), (0x25, 0x07, 0x00, 0x00, 0x00, ANY, ANY, ANY)),
+	UNWIND_STUB(8, (0xfa, 0x4c, 0x8d, 0x15, 0xf5, 0xff, 0xff, 0xff),
+		(0xff, 0x25, 0x07, 0x00, 0x00, 0x00, ANY, ANY), UNWIND_NOTHING),
+	UNWIND_STUB(8, UNWIND_NOTHING,
+		(0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x10), (0x4c, 0x89, 0x14, 0x24, 0x4c, 0x8b, 0x15, ANY)),
+	UNWIND_STUB(8, UNWIND_NOTHING,
+		(0x48, 0x83, 0xec, 0x10, 0x4c, 0x89, 0x14, 0x24), (0x4c, 0x8b, 0x15, ANY, ANY, ANY, ANY, 0x4c)),
+	UNWIND_STUB(24, (ANY, ANY, ANY, ANY, 0x48, 0x83, 0xec, 0x10),
+		(0x4c, 0x89, 0x14, 0x24, 0x4c, 0x8b, 0x15, ANY), (ANY, ANY, ANY, 0x4c, 0x89, 0x54, 0x24, 0x08)),
+	UNWIND_STUB(24, (0x48, 0x83, 0xec, 0x10, 0x4c, 0x89, 0x14, 0x24),
+		(0x4c, 0x8b, 0x15, ANY, ANY, ANY, ANY, 0x4c), (0x89, 0x54, 0x24, 0x08, 0x4c, 0x8b, 0x15, ANY)),
+	UNWIND_STUB(24, UNWIND_NOTHING,
+		(0x4c, 0x89, 0x54, 0x24, 0x08, 0x4c, 0x8b, 0x15), (ANY, ANY, ANY, ANY, 0x41, 0xff, 0xe2, ANY)),
+	UNWIND_STUB(24, (ANY, ANY, ANY, 0x4c, 0x89, 0x54, 0x24, 0x08),
+		(0x4c, 0x8b, 0x15, ANY, ANY, ANY, ANY, 0x41), (0xff, 0xe2, ANY, ANY, ANY, ANY, ANY, ANY)),
+	UNWIND_STUB(24, (0x08, 0x4c, 0x8b, 0x15, ANY, ANY, ANY, ANY),
+		(0x41, 0xff, 0xe2, ANY, ANY, ANY, ANY, ANY), UNWIND_NOTHING),
+	UNWIND_STUB(24, UNWIND_NOTHING,
+		(0xf3, 0x0f, 0x1e, 0xfa, 0x4c, 0x8b, 0x54, 0x24), (0x08, 0x48, 0x83, 0xc4, 0x10, 0xe9, ANY, ANY)),
+	UNWIND_STUB(24, UNWIND_NOTHING,
+		(0x4c, 0x8b, 0x54, 0x24, 0x08, 0x48, 0x83, 0xc4), (0x10, 0xe9, ANY, ANY, ANY, ANY, ANY, ANY)),
+	UNWIND_STUB(24, (ANY, ANY, ANY, 0x4c, 0x8b, 0x54, 0x24, 0x08),
+		(0x48, 0x83, 0xc4, 0x10, 0xe9, ANY, ANY, ANY), UNWIND_NOTHING),
+	UNWIND_STUB(8, (0x8b, 0x54, 0x24, 0x08, 0x48, 0x83, 0xc4, 0x10),
+		(0xe9, ANY, ANY, ANY, ANY, ANY, ANY, ANY), UNWIND_NOTHING),
+};
+/* clang-format on */
+#undef ANY
+
 #endif

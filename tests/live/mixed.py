@@ -31,10 +31,10 @@ TARGET = os.path.join(ROOT, "tests/targets/mixed.py")
 EXTENSION = os.path.join(ROOT, "tests/targets/mixed_ext.c")
 TARGETS = ["calls", "frames", "recursion", "callbacks", "generators", "slots", "destroying", "signals", "threads", "bare"]
 WHOLE = 99.9  # percent, of those samples that did not wait for a table
-# Code without call frame information: assembly; the trampolines of libffi's closures, in memory of nobody's or in its file;
-# where glibc's clone3 comes back from the kernel, twice. At most this share of the samples may be cut there.
-CUT_IN = {"bare": (100, "native_no_rule"), "callbacks": (1, "native_no_rule", "native_mapping"),
-          "signals": (1, "native_no_rule", "native_mapping"), "threads": (1, "native_no_rule")}
+# Code without call frame information: assembly; where glibc's clone3 comes back from the kernel, twice. At most this share of the
+# samples may be cut there.
+CUT_IN = {"bare": (100, "native_no_rule"), "threads": (1, "native_no_rule")}
+CLOSURE = "(unknown native code)"  # libffi's, in memory of nobody's; of a stack that is whole
 VARIANTS = {
     "mx_o0": ["gcc", "-O0"],
     "mx_o2": ["gcc", "-O2", "-fomit-frame-pointer"],
@@ -138,13 +138,16 @@ class Stack:
         self.python, self.between, self.notes = [], [[]], []
         self.misplaced = None
         variant = None
-        for name, file, line, module, kind, first, _ in frames:
+        for left, (name, file, line, module, kind, first, _) in zip(range(len(frames) - 1, -1, -1), frames):
             if kind == 6:  # the name of a call, callees.py's; its native frames follow
                 continue
             if kind == 0:
                 self.python.append((name.rsplit(".", 1)[-1], file, line, line == first))
                 self.between.append([])
                 variant = None
+                continue
+            if kind == 3 and name == CLOSURE and not left:
+                self.between[-1].append("f")
                 continue
             if kind == 3:
                 self.notes.append(name)
