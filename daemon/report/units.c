@@ -90,6 +90,33 @@ static int divide(struct report *report, uint32_t thread, struct times *times)
 	return err;
 }
 
+/* It ran last, and did not before: what lies before a call began is not the call's, but that of the one around it, or of none.
+ * *times has what is the call's own. */
+static int add_before(struct report *report, uint32_t thread, uint32_t id, struct times *times)
+{
+	const struct model *model = report->model;
+	uint64_t until = model->time_now > times->cpu ? model->time_now - times->cpu : 0, left = times->wall - times->cpu, own;
+	struct unit_call call = {.parent = id};
+	struct times part = {};
+	int err = 0;
+
+	times->wall = times->cpu;
+	for (; left && call.parent != CALL_NONE && !err; left -= own) {
+		id = call.parent;
+		call = *unit_tree__call(&report->model->units, id);
+		own = until > call.begin ? until - call.begin : 0;
+		own = own < left ? own : left;
+		until = until < call.begin ? until : call.begin;
+		part.wall = own;
+		if (id == report->model->call_now)
+			times->wall += own;
+		else if (own)
+			err = add_time(report, thread, id, &part, false);
+	}
+	part.wall = left;
+	return err || !left ? err : add_time(report, thread, CALL_NONE, &part, false);
+}
+
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
 		   uint64_t shown)
 {
@@ -112,6 +139,8 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		err = shares__add(&report->shares, model->caller_now, share__word(thread->id, model->call_now, native), ran);
 	} else {
 		err = divide(report, thread->id, &times);
+		if (!err && model->call_now != CALL_NONE)
+			err = add_before(report, thread->id, model->call_now, &times);
 	}
 	err = err ?: add_time(report, thread->id, model->call_now, &times, native);
 	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
