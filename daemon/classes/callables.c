@@ -106,7 +106,7 @@ int callables__find(struct unwind_source *elf, struct callables *ret)
 		code_frames__open(elf, &frames); /* without it rows have one byte */
 		err = search__collector(&search, &frames);
 		if (!err && ret->builtins)
-			err = search__machinery(&search, &frames);
+			err = search__machinery(&search, &frames) ?: search__switchers(&search, &frames);
 		if (!err)
 			err = make_rows(&search, &frames);
 		if (!err)

@@ -24,6 +24,7 @@
 #define CALLABLE_COLLECTOR_NAME "(GC)"
 #define CALLABLE_MACHINERY_NAME "(call)"
 #define CALLABLE_ENTRY_NAME "(entry)"
+#define CALLABLE_SWITCHER_NAME "(switch)"
 
 enum callable_kind {
 	CALLABLE_METHOD, /* of a PyMethodDef */
@@ -31,6 +32,7 @@ enum callable_kind {
 	CALLABLE_SLOT,   /* "type.__op__" */
 	CALLABLE_MACHINERY, /* of the C interface: calls whatever it is given (PyObject_Vectorcall) */
 	CALLABLE_ENTRY,  /* ... enters a Python function */
+	CALLABLE_SWITCHER, /* of the interpreter: takes the GIL or gives it away, in a C function or between two instructions */
 	CALLABLE_COLLECTOR, /* of the interpreter: what gc.collect() calls. No Python code calls it */
 };
 

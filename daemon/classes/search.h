@@ -32,6 +32,8 @@ int search__members(struct search *search);
 int search__collector(struct search *search, const struct code_frames *frames);
 /* candidates.c */
 int search__machinery(struct search *search, const struct code_frames *frames);
+/* switchers.c */
+int search__switchers(struct search *search, const struct code_frames *frames);
 /* Of all that were found, by address. */
 int search__candidates(struct search *search, const struct code_frames *frames);
 /* bodies.c: rows without a name that are the body of one function alone, which calls what it was given, get its name. */

@@ -219,6 +219,14 @@ static const char *told(struct profile *profile, const struct record_header *hea
 	return name;
 }
 
+/* The eval loop gives the GIL away, or does what is pending, after an instruction: a call has returned by then. */
+static bool is_between(const struct stack *stack, uint32_t begin, uint32_t end)
+{
+	const struct callable *callable = begin < end ? stack->callables[stack->items[end - 1].index] : NULL;
+
+	return callable && callable->kind == CALLABLE_SWITCHER;
+}
+
 void callee__choose(struct profile *profile, const struct record_header *header, const struct py_frame *frame, uint32_t begin,
 		    uint32_t end, const char **ret_outermost)
 {
@@ -227,6 +235,11 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 	uint8_t kind = OPCODE_OTHER;
 	bool slot, certain = true;
 
+	*ret_outermost = NULL;
+	if (is_between(profile->stack, begin, end)) {
+		memset(profile->stack->chosen, 0, (end - begin) * sizeof(profile->stack->chosen[0]));
+		return;
+	}
 	if (!site)
 		site = &none;
 	outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "base/libc_name.h"
 #include "collect/collect.h"
 #include "profile/internal.h"
 #include "wait/wait.h"
@@ -56,13 +57,6 @@ void credits__left(struct thread *thread, const struct record_sample *sample, ui
 
 /* --- where it is --- */
 
-/* The C library: the code that goes into the kernel, whoever called it. */
-static bool is_libc(const char *module)
-{
-	return !strncmp(module, "libc.", 5) || !strncmp(module, "libc-", 5) || !strncmp(module, "libpthread", 10) ||
-	       !strncmp(module, "ld-", 3) || !strncmp(module, "[v", 2);
-}
-
 /* Its innermost Python frame, and what is at work inside of that: where it left its CPU, the innermost code that is not the C library's;
  * of a tick, any. False: names of native code that are still being read would tell. */
 static bool look(const struct tables *tables, struct credit_seen *seen)
@@ -86,7 +80,7 @@ static bool look(const struct tables *tables, struct credit_seen *seen)
 			continue;
 		}
 		if (settled || (row.kind != FUNCTION_NATIVE && row.kind != FUNCTION_JIT && row.kind != FUNCTION_INTERPRETER) ||
-		    (row.kind == FUNCTION_NATIVE && is_libc(row.module)))
+		    (row.kind == FUNCTION_NATIVE && libc_name__is(row.module)))
 			continue;
 		seen->outside = row.kind != FUNCTION_INTERPRETER;
 		settled = seen->outside || seen->state != CREDIT_RUNS;

@@ -241,6 +241,11 @@ def judge(python, seconds, rate, only, show, at_least=0):
             if abs(share - got) > POINTS and key not in ("rest",):
                 bad.append(words)
         check(not bad, title + ": each class", *bad)
+        if "gil" in log["role"]:
+            paths = [recording.path(stack) for stack in stacks]
+            check(any("(waiting: GIL)" in path for path in paths), title + ": waits are there")
+            check(not [path for path in paths if "(waiting: GIL)" in path and {"sum", "range"} & set(path)],
+                  title + ": no builtin waits for it that gives it to nobody")
         if log["role"] == "calls":
             marks, bad = [row for row in log["rows"] if begin <= row[0] <= end], []
             for call in CALLS:

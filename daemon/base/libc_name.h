@@ -1,0 +1,14 @@
+/* The C library by its modules' names: the code that goes into the kernel, whoever called it. */
+#ifndef CPROFD_BASE_LIBC_NAME_H
+#define CPROFD_BASE_LIBC_NAME_H
+
+#include <stdbool.h>
+#include <string.h>
+
+static inline bool libc_name__is(const char *module)
+{
+	return !strncmp(module, "libc.", 5) || !strncmp(module, "libc-", 5) || !strncmp(module, "libpthread", 10) ||
+	       !strncmp(module, "ld-", 3) || !strncmp(module, "[v", 2);
+}
+
+#endif

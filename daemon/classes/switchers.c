@@ -1,0 +1,146 @@
+/* Which functions of an interpreter take the GIL and give it away, and which the eval loop calls for that between two instructions. */
+#include "classes/search.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "classes/jumps.h"
+
+#define SWITCHER_BYTES 4096u
+#define EVAL_BYTES (1u << 20)
+#define NEAR 24u /* bytes from one call to the next */
+/* PyAPI_FUNC since 3.12: Python/ceval_gil.c. */
+static const char handler[] = "_Py_HandlePending";
+
+struct functions {
+	uint64_t at[JUMPS_FROM];
+	uint32_t n;
+};
+
+static bool has(const struct functions *functions, uint64_t at)
+{
+	uint32_t i;
+
+	for (i = 0; i < functions->n && functions->at[i] != at; i++)
+		;
+	return i < functions->n;
+}
+
+static struct functions called_by(const struct search *search, const struct code_frames *frames, const char *symbol)
+{
+	struct functions ret = {};
+	uint64_t address;
+
+	if (data__symbol(search->data, symbol, &address))
+		ret.n = jumps__from(search->data, frames, address, true, ret.at);
+	return ret;
+}
+
+/* Adds what both call that is no exported function, and none of `but`. */
+static void add_common(const struct search *search, const struct code_frames *frames, const char *one, const char *other,
+		       const struct functions *but, struct functions *to)
+{
+	const struct functions a = called_by(search, frames, one), b = called_by(search, frames, other);
+	uint32_t i;
+
+	for (i = 0; i < a.n && to->n < JUMPS_FROM; i++)
+		if (has(&b, a.at[i]) && !has(to, a.at[i]) && !has(but, a.at[i]) && !data__is_exported(search->data, a.at[i]))
+			to->at[to->n++] = a.at[i];
+}
+
+static int add(struct search *search, uint64_t address)
+{
+	return search__add(search, address, "", CALLABLE_SWITCHER_NAME, CALLABLE_SWITCHER);
+}
+
+static uint64_t called_at(const uint8_t *code, uint64_t vaddr, uint32_t at)
+{
+	int32_t distance;
+
+	memcpy(&distance, code + at + 1, sizeof(distance));
+	return vaddr + at + 5 + (uint64_t)(int64_t)distance;
+}
+
+/* eval_frame_handle_pending() of 3.9 to 3.11, where it is a function of its own (Python/ceval.c). */
+static int add_callers(struct search *search, const struct code_frames *frames, const struct functions *take, const struct functions *drop)
+{
+	uint8_t code[SWITCHER_BYTES];
+	const struct code_piece *piece;
+	bool takes, drops;
+	uint64_t target;
+	uint32_t i, at;
+	int err = 0;
+
+	for (i = 0; !err && i < frames->n; i++) {
+		piece = &frames->pieces[i];
+		if (piece->size > sizeof(code) || data__is_exported(search->data, piece->start) ||
+		    !data__bytes(search->data, piece->start, code, (uint32_t)piece->size))
+			continue;
+		takes = drops = false;
+		for (at = 0; at + 5 <= piece->size; at++) {
+			if ((code[at] & 0xfe) != 0xe8) /* a call, a jump */
+				continue;
+			target = called_at(code, piece->start, at);
+			takes |= has(take, target);
+			drops |= has(drop, target);
+		}
+		if (takes && drops)
+			err = add(search, piece->start);
+	}
+	return err;
+}
+
+/* take_gil() may be there twice, as gcc knows one argument in one of them; the eval loop calls the other, right after drop_gil(). */
+static int add_after_drop(struct search *search, const struct code_frames *frames, const struct functions *drop)
+{
+	const struct code_piece *piece = NULL, *called;
+	_cleanup_free_ uint8_t *code = NULL;
+	uint64_t address;
+	uint32_t at, next;
+	int err = 0;
+
+	if (data__symbol(search->data, "_PyEval_EvalFrameDefault", &address))
+		piece = code_frames__find(frames, address);
+	if (!piece || piece->size > EVAL_BYTES)
+		return 0;
+	code = malloc(piece->size);
+	if (!code)
+		return -ENOMEM;
+	if (!data__bytes(search->data, piece->start, code, (uint32_t)piece->size))
+		return 0;
+	for (at = 0; !err && at + 5 + NEAR <= piece->size; at++) {
+		if (code[at] != 0xe8 || !has(drop, called_at(code, piece->start, at)))
+			continue;
+		for (next = at + 5; next + 5 < at + 5 + NEAR && code[next] != 0xe8; next++)
+			;
+		called = code_frames__find(frames, called_at(code, piece->start, next));
+		if (code[next] == 0xe8 && called && called->start == called_at(code, piece->start, next) &&
+		    !data__is_exported(search->data, called->start))
+			err = add(search, called->start);
+	}
+	return err;
+}
+
+int search__switchers(struct search *search, const struct code_frames *frames)
+{
+	struct functions take = {}, drop = {};
+	uint64_t address;
+	uint32_t i;
+	int err = 0;
+
+	add_common(search, frames, "PyEval_SaveThread", "PyEval_ReleaseThread", &drop, &drop);
+	add_common(search, frames, "PyEval_ReleaseLock", "PyEval_ReleaseLock", &drop, &drop); /* up to 3.12 */
+	add_common(search, frames, "PyEval_RestoreThread", "PyEval_AcquireThread", &drop, &take);
+	add_common(search, frames, "PyEval_AcquireLock", "PyEval_AcquireLock", &drop, &take);
+	for (i = 0; !err && i < take.n; i++)
+		err = add(search, take.at[i]);
+	for (i = 0; !err && i < drop.n; i++)
+		err = add(search, drop.at[i]);
+	if (err)
+		return err;
+	if (data__symbol(search->data, handler, &address))
+		return add(search, address);
+	return add_callers(search, frames, &take, &drop) ?: add_after_drop(search, frames, &drop);
+}
