@@ -210,6 +210,14 @@ static int put_callee(struct profile *profile, const char *name)
 	return err;
 }
 
+/* The collector, by the outermost of its functions: what it does is not what the code around it does. */
+static bool is_collector(const struct stack *stack, uint32_t i, uint32_t end)
+{
+	const struct callable *callable = stack->callables[stack->items[i].index];
+
+	return callable && callable->kind == CALLABLE_COLLECTOR && (i + 1 >= end || !is_collector(stack, i + 1, end));
+}
+
 /* Items [begin, end), innermost first: native frames that `frame` called. */
 static int put_called(struct profile *profile, const struct record_header *header, const struct py_frame *frame,
 		      uint32_t begin, uint32_t end)
@@ -222,8 +230,8 @@ static int put_called(struct profile *profile, const struct record_header *heade
 	callee__choose(profile, header, frame, begin, end, &outermost);
 	for (i = begin; !err && i < end; i++) {
 		put(stack, stack->frames[stack->items[i].index], 0, true);
-		if (stack->chosen[i - begin])
-			err = put_callee(profile, stack->chosen[i - begin]);
+		if (stack->chosen[i - begin] || is_collector(stack, i, end))
+			err = put_callee(profile, stack->chosen[i - begin] ? stack->chosen[i - begin] : CALLABLE_COLLECTOR_NAME);
 	}
 	return err || !outermost ? err : put_callee(profile, outermost);
 }
