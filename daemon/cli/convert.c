@@ -29,7 +29,7 @@ static void tell_failure(int err, const char *input, const char *output,
 {
 	const struct export_missing *missing = &report->missing;
 
-	if (err == -EBADMSG || err == -EPROTONOSUPPORT || err == -ESPIPE)
+	if (err == -EBADMSG || err == -ENOMSG || err == -EPROTONOSUPPORT || err == -ESPIPE)
 		input__tell_failure(err, input);
 	else if (err == -ENOENT && missing->option)
 		write__missing(missing, options, input, input);

@@ -33,6 +33,8 @@ void input__tell_failure(int err, const char *path)
 	if (err == -EBADMSG)
 		say__failure("`cprofd attach -o NAME.cprof` writes recordings",
 			     "%s is not a recording, or it is damaged", path);
+	else if (err == -ENOMSG)
+		say__failure("`cprofd attach -o NAME.cprof` writes recordings", "%s is empty, or ends before its recording begins", path);
 	else if (err == -EPROTONOSUPPORT)
 		say__failure("use the cprofd that made it, or a newer one",
 			     "%s was made by a version of cprofd that this one does not understand",

@@ -137,7 +137,7 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 		say("nothing is left to report: no sample passes the filters (%s %s long)",
 		    options->n_operands > 1 ? "the longest recording is" : "the recording is", words__duration(report__span(report)));
 	else if (empty)
-		say("nothing is left to report: no sample was taken");
+		say("nothing is left to report: %s", report__cut(report) ? "the recording ends before its first sample" : "no sample was taken");
 	if (status == CLI_DONE)
 		status = print(report, options);
 	if (empty && write__filters(options))

@@ -88,7 +88,9 @@ static void print_counts(const struct tally_result *result)
 	else if (same_stacks(result))
 		fprintf(stderr, "asked for %u Hz", result->rate);
 	/* Where all samples have native stacks, their line below tells the same. */
-	if (!same_stacks(result))
+	if (!result->samples)
+		fputs("how many stacks are whole is not known", stderr);
+	else if (!same_stacks(result))
 		fprintf(stderr, "whole stacks: %.2f %%", percent(result->whole, result->samples));
 	fputc('\n', stderr);
 	if (without_gil(result))
@@ -186,7 +188,9 @@ static void print_losses(const struct tally_result *result)
 			"        %10s  events did not reach this client in time: the file has a "
 			"gap\n",
 			words__count(result->gap_events));
-	if (!any && !result->gap_events && result->seen)
+	if (!result->samples && result->seen)
+		fputs("        what was lost is not known: the recording ends before its first account of that\n", stderr);
+	else if (!any && !result->gap_events && result->seen)
 		fputs("        nothing was lost\n", stderr);
 }
 

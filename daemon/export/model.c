@@ -432,6 +432,8 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 	int err = read_filtered(model, recording_fd, ret_missing) ?: unit_tree__finish(&model->units);
 	uint32_t i, shown = 0;
 
+	if (!err && !model->begun)
+		return -ENOMSG;
 	for (i = 0; i < model__threads(model) && !err; i++) {
 		struct model_thread *thread = model__thread(model, i);
 

@@ -15,6 +15,7 @@ struct report_file {
 	uint64_t realtime, span;      /* ns; span: of the window */
 	uint64_t whole_span;	      /* ns; whatever the window is */
 	uint64_t samples, whole;      /* by the ledger */
+	uint64_t seen;		      /* in the window */
 	uint64_t cpu, wall;	      /* of the threads shown */
 	uint64_t idle, not_recorded;  /* parts of wall */
 	uint32_t quiet_threads;       /* of these threads: how many hardly ran; in recordings of wall time alone */

@@ -280,6 +280,7 @@ static int describe(struct report *report, const char *name)
 	file->realtime = model->realtime;
 	file->span = model__to(model) - model__from(model);
 	file->samples = model->samples;
+	file->seen = sums.samples;
 	file->whole = model->whole;
 	file->cpu = sums.cpu;
 	file->wall = sums.wall;
@@ -414,6 +415,15 @@ bool report__empty(const struct report *report)
 		if (report->file[i].shown.wall)
 			return false;
 	return true;
+}
+
+bool report__cut(const struct report *report)
+{
+	uint32_t i;
+
+	for (i = 0; i < report->read && !report->file[i].cut; i++)
+		;
+	return i < report->read;
 }
 
 uint64_t report__span(const struct report *report)

@@ -95,6 +95,8 @@ int report__csv(struct report *report, FILE *out);
 
 /* True: no recording has time that passes the filters. */
 bool report__empty(const struct report *report);
+/* One of them ends in the middle. */
+bool report__cut(const struct report *report);
 /* Of the longest recording, whatever the window is; ns. */
 uint64_t report__span(const struct report *report);
 

@@ -47,12 +47,14 @@ static void put_file(const struct report *report, const struct report_file *file
 	fprintf(out,
 		"    %" PRIu64
 		" samples%s at %u Hz in %.3f s: %.3f s of CPU in %u thread%s, %.3f s %s",
-		file->samples, file->waits ? " and waits" : "", file->rate, seconds((double)file->span), seconds((double)file->cpu),
+		file->seen, file->waits ? " and waits" : "", file->rate, seconds((double)file->span), seconds((double)file->cpu),
 		file->threads, file->threads == 1 ? "" : "s",
 		seconds((double)(file->wall > file->cpu ? waiting : 0)), file->waits ? "waiting" : "idle");
 	if (file->samples)
 		fprintf(out, "; whole stacks: %.2f %%",
 			percent((double)file->whole, (double)file->samples));
+	if (file->cut && file->samples && file->samples < file->seen)
+		fprintf(out, " of the first %" PRIu64, file->samples);
 	if (file->left_out.cpu || report->options->filter.class_name ||
 	    report->options->filter.function || report->options->filter.module || report->options->filter.skip_first)
 		fprintf(out,
