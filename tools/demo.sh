@@ -56,5 +56,6 @@ say "cprofd record -- python3 numba_loop.py 1: a fresh process, where everything
 "$cprofd" convert demo.record.cprof
 say "cprofd report demo.record.cprof --by=unit -n 10: compiles, and the lines that caused them"
 "$cprofd" report demo.record.cprof --by=unit -n 10
-say "Done. Drop a .speedscope.json on https://www.speedscope.app; look at the recordings with \`cprofd report FILE.cprof\`"
+say "Done. Drop a .speedscope.json on https://www.speedscope.app; look at the recordings with
+   \`${cprofd#"$PWD/"} report FILE.cprof\` (\`make install\` puts cprofd into the PATH)"
 ls -l demo.*.speedscope.json demo.*.cprof

@@ -51,7 +51,7 @@ enum broker_kind {
 	X(NOT_YOURS, "this process belongs to someone else, or may not be traced by you", \
 	  "run it with sudo, or attach to a process of your own") \
 	X(NO_BPF, "the kernel does not let this program load BPF", \
-	  "run with sudo; in a container CAP_BPF and CAP_PERFMON are needed") \
+	  "run with sudo, or start the daemon (sudo systemctl start cprofd); in a container CAP_BPF and CAP_PERFMON are needed") \
 	X(NO_BTF, "the kernel has no BTF (/sys/kernel/btf/vmlinux)", \
 	  "use a kernel built with CONFIG_DEBUG_INFO_BTF (6.1 or later)") \
 	X(NO_PERF, "perf events cannot be opened", "CAP_PERFMON is needed") \

@@ -32,7 +32,7 @@ static void put_worked(const struct report_file *file, FILE *out)
 		all += file->worked[how];
 	if (!all)
 		return;
-	fprintf(out, "    of that, %.3f s in worker threads and children, for calls that wait for them:", seconds((double)all));
+	fprintf(out, "    of that, %.3f s in worker threads and children, for calls that wait for them; how the call is known:", seconds((double)all));
 	for (how = CREDIT_OWN + 1, all = 0; how < CREDIT_HOW_COUNT; how++)
 		if (file->worked[how])
 			fprintf(out, "%s %.3f s %s", all++ ? "," : "", seconds((double)file->worked[how]), credit__name((enum credit_how)how));
@@ -351,7 +351,7 @@ static void put_legend(const struct report *report, FILE *out)
 		fprintf(out, "Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
 			     "not be), and\n%s\n",
 			report->wall ? "`CPU` is the inclusive CPU time, that of worker threads included, whose time by the clock is their caller's."
-				     : "`elapsed` is the inclusive time by the clock: wall time, waiting included; of worker threads, that of their caller.");
+				     : "`elapsed` is the inclusive time by the clock: wall time, waiting included; of worker threads, that of their caller. Of\nwhat is outside of compiles it is that of all threads together.");
 	if (is_shown(report, REPORT_SOURCE) && report->tables[REPORT_SOURCE].n_ranks)
 		fputs("`types` is how many signatures a function was compiled for.\n", out);
 	if (report->gil)
