@@ -60,6 +60,9 @@ static void put_file(const struct report *report, const struct report_file *file
 		fprintf(out,
 			"\n    filtered: %.3f s of this CPU time are shown, %.3f s are left out",
 			seconds((double)file->shown.cpu), seconds((double)file->left_out.cpu));
+	if (file->waits && !report->wall)
+		fputs("\n    the tables are of CPU time: `cprofd convert -i` draws the waits, --mode=wall records for tables of them",
+		      out);
 	if (file->cut)
 		fputs("\n    the recording ends in the middle; everything up to there is counted",
 		      out);

@@ -10,7 +10,7 @@ import statistics
 import xml.etree.ElementTree
 
 import report_formats
-from report_truth import (CAUSES, COMPILE, INTERPRETER, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
+from report_truth import (CAUSES, COMPILE, INTERPRETER, NO_CLASS, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
                           read_recording, report, rows_of, same, shown, told)
 
 
@@ -88,13 +88,26 @@ for i in range(50):
     expect(table["total_ns"] == want, "callees of one of them", table["total_ns"], want)
 
 
+def in_their_time(samples):
+    """A thread ran last, and did not before: of that what lies before a unit's begin is of the units around it."""
+    for sample in samples:
+        rest, until, units = sample.wall - sample.cpu, sample.time - sample.cpu, sample.units
+        own = rest if not units else min(rest, max(0, until - units[0]["begin"]))
+        yield sample._replace(wall=sample.cpu + own) if rest > 0 else sample
+        while rest > 0 and units:
+            rest, until, units = rest - own, min(until, units[0]["begin"]), units[1:]
+            own = rest if not units else min(rest, max(0, until - units[0]["begin"]))
+            if own:
+                yield sample._replace(cpu=0, wall=own, units=units, class_name=NO_CLASS)  # it did not run
+
+
 def add_up_units(samples, kind, subjects=False):
     """{(name, signature): [exclusive, inclusive, elapsed, calls]}, and the lines that caused the compiles. Phases are by name alone, or
     those that are at work on something, by that, too."""
     def key(unit):
         return unit["name"], unit["signature"] if kind == 0 or subjects else ""
     sums, calls, triggers = collections.defaultdict(lambda: [0, 0, 0, 0]), {}, collections.Counter()
-    for sample in samples:
+    for sample in in_their_time(samples):
         rows, compiled, leaf = set(), False, True
         for unit in sample.units:
             if unit["kind"] == kind and (unit["signature"] or not subjects):
@@ -148,7 +161,7 @@ def test_units(recordings):
 def add_up_sources(samples):
     """{function: [exclusive, inclusive, elapsed, calls]}, and the same of its signatures."""
     sums, signatures = collections.defaultdict(lambda: [0, 0, 0, 0]), collections.defaultdict(lambda: [0, 0, 0, 0])
-    for sample in samples:
+    for sample in in_their_time(samples):
         compiles = [u for u in sample.units if u["kind"] == 0]
         keys = [(u["name"],) + u["defined"] for u in compiles] or [("(outside of compiles)", "", 0)] * (not sample.units)
         typed = [key + (u["signature"],) for key, u in zip(keys, compiles)]
@@ -198,7 +211,7 @@ def add_up_tree(samples, phases):
     def path_of(within):  # innermost first
         return (cause(within[-1]),) + tuple((u["kind"], u["name"], u["signature"]) for u in reversed(within) if phases or u["kind"] == 0)
 
-    for sample in samples:
+    for sample in in_their_time(samples):
         if not sample.units:
             for i, time in enumerate((sample.cpu, sample.cpu, sample.wall)):
                 sums["(outside of compiles)",][i] += time
