@@ -7,21 +7,30 @@
 
 #define COLLECTOR_BYTES 1000u /* 3.9 to 3.15 have 4 to 9 KB of it */
 
-/* What both call may only tell callbacks before and after it calls the collector, which others may call, too. */
-static int add_inner_collector(struct search *search, const struct code_frames *frames, uint64_t outer)
+/* The largest function that the one at `at` calls, or that a small one does which it calls. */
+static uint64_t largest(const struct search *search, const struct code_frames *frames, uint64_t at, uint32_t deep, uint64_t *size)
 {
-	uint64_t targets[JUMPS_FROM], best = 0, best_size = COLLECTOR_BYTES;
+	uint64_t targets[JUMPS_FROM], best = 0, inner;
 	const struct code_piece *piece;
-	uint32_t i, n = jumps__from(search->data, frames, outer, true, targets);
+	uint32_t i, n = jumps__from(search->data, frames, at, true, targets);
 
 	for (i = 0; i < n; i++) {
 		piece = code_frames__find(frames, targets[i]);
-		if (piece->size > best_size && !data__is_exported(search->data, targets[i])) {
+		if (data__is_exported(search->data, targets[i]))
+			continue;
+		if (piece->size > *size) {
 			best = targets[i];
-			best_size = piece->size;
+			*size = piece->size;
 		}
+		inner = deep ? largest(search, frames, targets[i], deep - 1, size) : 0;
+		best = inner ? inner : best;
 	}
-	return best ? search__add(search, best, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR) : 0;
+	return best;
+}
+
+static int add(struct search *search, uint64_t address)
+{
+	return search__add(search, address, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR);
 }
 
 /* gc.collect() and PyGC_Collect() both call the collector, which is no exported function; of what they
@@ -31,6 +40,7 @@ int search__collector(struct search *search, const struct code_frames *frames)
 	uint64_t method = 0, exported, a[JUMPS_FROM], b[JUMPS_FROM], best = 0, best_size = 0;
 	const struct code_piece *piece;
 	uint32_t i, j, n, m;
+	int err = 0;
 
 	for (i = 0; i < search->n; i++)
 		if (!strcmp(search->found[i].name, "gc.collect"))
@@ -47,8 +57,13 @@ int search__collector(struct search *search, const struct code_frames *frames)
 				best_size = piece->size;
 			}
 		}
-	if (!best)
-		return 0;
-	i = (uint32_t)search__add(search, best, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR);
-	return i || best_size >= COLLECTOR_BYTES ? (int)i : add_inner_collector(search, frames, best);
+	if (best_size >= COLLECTOR_BYTES)
+		return add(search, best);
+	/* Each may have its own, as gcc knows an argument of it (3.8); there may be a small one in between, which tells callbacks of it. */
+	for (i = 0; !err && i < 2; i++) {
+		best_size = COLLECTOR_BYTES;
+		best = largest(search, frames, i ? exported : method, 1, &best_size);
+		err = best ? add(search, best) : 0;
+	}
+	return err;
 }

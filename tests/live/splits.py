@@ -120,7 +120,7 @@ def judge(python, seconds, rate, wall, at_least):
                 name, "the main thread" if tid == marks["tid"] else "another thread"), told, end - begin)
         truth, since, until = window(marks["marks"], *threads[marks["tid"]][:2])
     measured, within = collections.Counter(), collections.defaultdict(collections.Counter)
-    n = 0
+    n, collected = 0, collections.Counter()
     for sample in samples(events):
         n += 1
         if wall and sample.thread != main:
@@ -130,6 +130,8 @@ def judge(python, seconds, rate, wall, at_least):
             way = way_of([f[0] for f, _ in sample.frames])
             measured[measured_as(sample.kind, sample.name, way)] += ns
             within[way][sample.kind, sample.name] += ns
+            if sample.kind == "GC":
+                collected["(GC)" in [f[0] for f, _ in sample.frames]] += ns
     total, all_truth = sum(measured.values()), sum(truth.values())
     print("%s: %d samples in %d s" % (name, n, seconds))
     print("    %-12s %8s %8s" % ("", "truth", "measured"))
@@ -137,6 +139,7 @@ def judge(python, seconds, rate, wall, at_least):
         share, got = 100.0 * truth[way] / all_truth, 100.0 * measured[way] / total
         print("    %-12s %7.2f%% %7.2f%%   %s" % (way, share, got, ", ".join(
             "%s %s %.1f%%" % (k, d, 100.0 * c / max(1, sum(within[way].values()))) for (k, d), c in within[way].most_common(4))))
+    check(collected[False] <= 0.01 * collected[True], "%s: the collector has a frame of its own" % name, *([collected] if collected[False] else []))
     rest = {k: 100.0 * v / total for k, v in measured.items() if k not in truth}
     print("    others:", ", ".join("%s %.2f%%" % row for row in sorted(rest.items(), key=lambda r: -r[1])[:8]))
     for way in truth:
