@@ -3,6 +3,8 @@
  * jumps to or calls, too, is a helper (what calls any vectorcall function), and tells nothing. */
 #include "classes/search.h"
 
+#include "classes/jumps.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +83,6 @@ static int scan(struct bodies *bodies, const struct data_segment *segment, uint8
 {
 	uint64_t low = bodies->starts[0], high = bodies->starts[bodies->n - 1], at, to, left;
 	uint32_t size, i;
-	int32_t distance;
 
 	for (at = segment->start; at < segment->end; at += CODE_AT_ONCE) {
 		left = segment->end - at;
@@ -91,8 +92,7 @@ static int scan(struct bodies *bodies, const struct data_segment *segment, uint8
 		for (i = 0; i + INSTRUCTION_BYTES <= size; i++) {
 			if (code[i] >> 1 != 0xe8 >> 1 && !(i && code[i - 1] == 0x0f && code[i] >> 4 == 8))
 				continue;
-			memcpy(&distance, code + i + 1, 4);
-			to = at + i + 5 + (uint64_t)(int64_t)distance;
+			to = jumps__target(code + i, at + i);
 			if (to >= low && to <= high)
 				leads(bodies, at + i, to);
 		}

@@ -30,7 +30,6 @@ uint32_t jumps__from(const struct data *data, const struct code_frames *frames, 
 	uint8_t code[4096];
 	uint32_t size, i, n = 0;
 	uint64_t target;
-	int32_t distance;
 
 	if (!piece || piece->start != at)
 		return 0;
@@ -42,8 +41,7 @@ uint32_t jumps__from(const struct data *data, const struct code_frames *frames, 
 			target = at + i + 2 + (uint64_t)(int64_t)(int8_t)code[i + 1];
 		} else if (i + 5 <= size && (code[i] == 0xe9 || (calls && code[i] == 0xe8) ||
 					     (i && code[i - 1] == 0x0f && code[i] >> 4 == 8))) {
-			memcpy(&distance, code + i + 1, 4);
-			target = at + i + 5 + (uint64_t)(int64_t)distance;
+			target = jumps__target(code + i, at + i);
 		} else {
 			continue;
 		}

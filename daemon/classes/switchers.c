@@ -55,14 +55,6 @@ static int add(struct search *search, uint64_t address)
 	return search__add(search, address, "", CALLABLE_SWITCHER_NAME, CALLABLE_SWITCHER);
 }
 
-static uint64_t called_at(const uint8_t *code, uint64_t vaddr, uint32_t at)
-{
-	int32_t distance;
-
-	memcpy(&distance, code + at + 1, sizeof(distance));
-	return vaddr + at + 5 + (uint64_t)(int64_t)distance;
-}
-
 /* eval_frame_handle_pending() of 3.9 to 3.11, where it is a function of its own (Python/ceval.c). */
 static int add_callers(struct search *search, const struct code_frames *frames, const struct functions *take, const struct functions *drop)
 {
@@ -75,18 +67,18 @@ static int add_callers(struct search *search, const struct code_frames *frames, 
 
 	for (i = 0; !err && i < frames->n; i++) {
 		piece = &frames->pieces[i];
-		if (piece->size > sizeof(code) || data__is_exported(search->data, piece->start) ||
+		if (piece->size > sizeof(code) ||
 		    !data__bytes(search->data, piece->start, code, (uint32_t)piece->size))
 			continue;
 		takes = drops = false;
 		for (at = 0; at + 5 <= piece->size; at++) {
 			if ((code[at] & 0xfe) != 0xe8) /* a call, a jump */
 				continue;
-			target = called_at(code, piece->start, at);
+			target = jumps__target(code + at, piece->start + at);
 			takes |= has(take, target);
 			drops |= has(drop, target);
 		}
-		if (takes && drops)
+		if (takes && drops && !data__is_exported(search->data, piece->start))
 			err = add(search, piece->start);
 	}
 	return err;
@@ -97,7 +89,7 @@ static int add_after_drop(struct search *search, const struct code_frames *frame
 {
 	const struct code_piece *piece = NULL, *called;
 	_cleanup_free_ uint8_t *code = NULL;
-	uint64_t address;
+	uint64_t address, target;
 	uint32_t at, next;
 	int err = 0;
 
@@ -111,14 +103,14 @@ static int add_after_drop(struct search *search, const struct code_frames *frame
 	if (!data__bytes(search->data, piece->start, code, (uint32_t)piece->size))
 		return 0;
 	for (at = 0; !err && at + 5 + NEAR <= piece->size; at++) {
-		if (code[at] != 0xe8 || !has(drop, called_at(code, piece->start, at)))
+		if (code[at] != 0xe8 || !has(drop, jumps__target(code + at, piece->start + at)))
 			continue;
 		for (next = at + 5; next + 5 < at + 5 + NEAR && code[next] != 0xe8; next++)
 			;
-		called = code_frames__find(frames, called_at(code, piece->start, next));
-		if (code[next] == 0xe8 && called && called->start == called_at(code, piece->start, next) &&
-		    !data__is_exported(search->data, called->start))
-			err = add(search, called->start);
+		target = jumps__target(code + next, piece->start + next);
+		called = code_frames__find(frames, target);
+		if (code[next] == 0xe8 && called && called->start == target && !data__is_exported(search->data, target))
+			err = add(search, target);
 	}
 	return err;
 }

@@ -7,6 +7,7 @@
 
 #include "base/libc_name.h"
 #include "export/model.h"
+#include "wait/wait.h"
 
 struct callee_finder {
 	uint32_t candidate; /* frame; UINT32_MAX: none */
@@ -25,7 +26,7 @@ static inline bool callee__is_trampoline(const struct model_frame *frame)
 /* Between two instructions nothing was called, whatever the interpreter waits in. */
 static inline bool callee__is_gil(const struct model_frame *frame)
 {
-	return frame->kind == FUNCTION_NOTE && !strcmp(frame->name, "(waiting: GIL)");
+	return frame->kind == FUNCTION_NOTE && !strcmp(frame->name, wait__frame(WAIT_GIL));
 }
 
 /* The next frame outwards. True: it is a Python frame, and what it called is `*ret`. */

@@ -210,12 +210,17 @@ static int put_callee(struct profile *profile, const char *name)
 	return err;
 }
 
-/* The collector, by the outermost of its functions: what it does is not what the code around it does. */
-static bool is_collector(const struct stack *stack, uint32_t i, uint32_t end)
+static bool collects(const struct stack *stack, uint32_t i)
 {
 	const struct callable *callable = stack->callables[stack->items[i].index];
 
-	return callable && callable->kind == CALLABLE_COLLECTOR && (i + 1 >= end || !is_collector(stack, i + 1, end));
+	return callable && callable->kind == CALLABLE_COLLECTOR;
+}
+
+/* The outermost of the collector's functions: what it does is not what the code around it does. */
+static bool is_collector(const struct stack *stack, uint32_t i, uint32_t end)
+{
+	return collects(stack, i) && (i + 1 == end || !collects(stack, i + 1));
 }
 
 /* Items [begin, end), innermost first: native frames that `frame` called. */

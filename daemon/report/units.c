@@ -92,12 +92,13 @@ static int divide(struct report *report, uint32_t thread, struct times *times)
 
 /* It ran last, and did not before: what lies before a call began is not the call's, but that of the one around it, or of none.
  * *times has what is the call's own. */
-static int add_before(struct report *report, uint32_t thread, uint32_t id, struct times *times)
+static int add_before(struct report *report, uint32_t thread, struct times *times)
 {
 	const struct model *model = report->model;
 	uint64_t until = model->time_now > times->cpu ? model->time_now - times->cpu : 0, left = times->wall - times->cpu, own;
-	struct unit_call call = {.parent = id};
+	struct unit_call call = {.parent = model->call_now};
 	struct times part = {};
+	uint32_t id;
 	int err = 0;
 
 	times->wall = times->cpu;
@@ -108,7 +109,7 @@ static int add_before(struct report *report, uint32_t thread, uint32_t id, struc
 		own = own < left ? own : left;
 		until = until < call.begin ? until : call.begin;
 		part.wall = own;
-		if (id == report->model->call_now)
+		if (id == model->call_now)
 			times->wall += own;
 		else if (own)
 			err = add_time(report, thread, id, &part, false);
@@ -138,9 +139,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		times.wall = 0;
 		err = shares__add(&report->shares, model->caller_now, share__word(thread->id, model->call_now, native), ran);
 	} else {
-		err = divide(report, thread->id, &times);
-		if (!err && model->call_now != CALL_NONE)
-			err = add_before(report, thread->id, model->call_now, &times);
+		err = divide(report, thread->id, &times) ?: add_before(report, thread->id, &times);
 	}
 	err = err ?: add_time(report, thread->id, model->call_now, &times, native);
 	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {

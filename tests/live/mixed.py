@@ -138,7 +138,7 @@ class Stack:
         self.python, self.between, self.notes = [], [[]], []
         self.misplaced = None
         variant = None
-        for left, (name, file, line, module, kind, first, _) in zip(range(len(frames) - 1, -1, -1), frames):
+        for number, (name, file, line, module, kind, first, _) in enumerate(frames, 1):
             if kind == 6:  # the name of a call, callees.py's; its native frames follow
                 continue
             if kind == 0:
@@ -146,7 +146,7 @@ class Stack:
                 self.between.append([])
                 variant = None
                 continue
-            if kind == 3 and name == CLOSURE and not left:
+            if kind == 3 and name == CLOSURE and number == len(frames):
                 self.between[-1].append("f")
                 continue
             if kind == 3:
