@@ -2,6 +2,7 @@
  * docs/classes.md has the rule. */
 #include <string.h>
 
+#include "base/libc_name.h"
 #include "classes/bytecode.h"
 #include "profile/internal.h"
 
@@ -185,7 +186,6 @@ static bool calls_c(const struct profile *profile, struct site *site, uint32_t b
 		callable = stack->callables[stack->items[i].index];
 		site->python |= callable && callable->kind == CALLABLE_ENTRY;
 	}
-	site->python |= begin && stack->items[begin - 1].kind == WEAVE_PYTHON;
 	return !site->python && (!site->inlines || (callable && callable->kind == CALLABLE_MACHINERY));
 }
 
@@ -219,6 +219,40 @@ static const char *told(struct profile *profile, const struct record_header *hea
 	return name;
 }
 
+/* Code of an extension, or of a library: what it is called for, its own frames say. */
+static bool is_foreign(const struct profile *profile, uint32_t frame)
+{
+	const struct tables *tables = &profile->tables;
+	struct function_row row;
+
+	if (tables->frame_states[frame] == FRAME_PENDING)
+		return false;
+	row = tables__function_row(tables, tables->frames[frame].function);
+	return row.kind == FUNCTION_JIT || (row.kind == FUNCTION_NATIVE && !libc_name__is(row.module));
+}
+
+static bool has_foreign(const struct profile *profile, uint32_t begin, uint32_t end)
+{
+	const struct stack *stack = profile->stack;
+	uint32_t i;
+
+	for (i = begin; i < end; i++)
+		if (is_foreign(profile, stack->frames[stack->items[i].index]))
+			return true;
+	return false;
+}
+
+/* A stack's leaf, of which its native frames say nothing, is what this instruction called before, if that was always the same, or what
+ * its names say. */
+static const char *guess(struct profile *profile, const struct record_header *header, struct site *site, uint32_t end)
+{
+	bool slot;
+
+	if (site->learned && !site->several && !site->python && !has_foreign(profile, 0, end))
+		return site->learned;
+	return site->learned ? NULL : choose(profile, site, header, 0, end, TRUST_JUMPS, &slot);
+}
+
 /* The eval loop gives the GIL away, or does what is pending, after an instruction: a call has returned by then. */
 static bool is_between(const struct stack *stack, uint32_t begin, uint32_t end)
 {
@@ -233,7 +267,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 	struct site *site = sites__of(profile, frame), none = {.key = frame->code, .offset = -1};
 	const char *outermost, *name = NULL;
 	uint8_t kind = OPCODE_OTHER;
-	bool slot, certain = true;
+	bool slot, certain = true, leaf = !begin; /* what runs further in proves what was called, and nothing else does */
 
 	*ret_outermost = NULL;
 	if (is_between(profile->stack, begin, end)) {
@@ -247,20 +281,20 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 		sites__read(profile, &header->task, site, false);
 		kind = site->kind;
 	}
-	if (kind == OPCODE_CALL && !site->several)
+	if (!leaf && !outermost)
+		site->python |= profile->stack->items[begin - 1].kind == WEAVE_PYTHON;
+	if (leaf && kind == OPCODE_CALL && !site->several && !site->python)
 		name = told(profile, header, site, begin, end, &certain);
 	if (name)
 		outermost = name;
 	else if (kind == OPCODE_CALL && slot && !(outermost = choose(profile, site, header, begin, end, TRUST_EXPORTED, &slot)))
 		outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);
-	else if (kind == OPCODE_OPERATOR && !outermost)
+	else if (leaf && kind == OPCODE_OPERATOR && !outermost)
 		outermost = site->callee;
 	if (outermost && certain && (!slot || name || kind == OPCODE_OPERATOR))
 		learn(site, outermost);
 	/* On the way there, or back: arguments are packed, frames of the interpreter's alone are there. */
-	if (!outermost && site->learned && !site->several && kind != OPCODE_OTHER)
-		outermost = site->learned;
-	else if (!outermost && kind != OPCODE_OTHER)
-		outermost = choose(profile, site, header, begin, end, TRUST_JUMPS, &slot);
+	if (leaf && !outermost && kind != OPCODE_OTHER)
+		outermost = guess(profile, header, site, end);
 	*ret_outermost = outermost;
 }

@@ -229,6 +229,8 @@ int kernel__put(struct profile *profile, const struct record_sample *sample, boo
 /* sites.c */
 /* Of a frame's position; valid until the next call. NULL: no memory. */
 struct site *sites__of(struct profile *profile, const struct py_frame *frame);
+/* A Python function was called there: if the place is known, no C function is guessed there any more. */
+void sites__calls_python(struct profile *profile, const struct py_frame *frame);
 /* What its instructions say is read, if it was not yet (again: even then). */
 void sites__read(struct profile *profile, const struct record_task *task, struct site *site, bool again);
 size_t sites__bytes(const struct sites *sites);

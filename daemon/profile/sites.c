@@ -23,10 +23,8 @@ static bool hash_place(const void *holder, uint32_t row, uint64_t *ret)
 	return true;
 }
 
-struct site *sites__of(struct profile *profile, const struct py_frame *frame)
+static struct site *known_site(struct sites *sites, const struct py_frame *frame, uint64_t hash)
 {
-	struct sites *sites = &profile->sites;
-	uint64_t hash = hash_of(profile, frame->code, frame->offset);
 	uint32_t at, row;
 
 	for (at = slots__first(&sites->by_place, hash); slots__row(&sites->by_place, at, &row);
@@ -34,6 +32,25 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 		if (slots__may(&sites->by_place, at, hash) && sites->rows[row].key == frame->code &&
 		    sites->rows[row].offset == frame->offset)
 			return &sites->rows[row];
+	return NULL;
+}
+
+void sites__calls_python(struct profile *profile, const struct py_frame *frame)
+{
+	struct site *site = known_site(&profile->sites, frame, hash_of(profile, frame->code, frame->offset));
+
+	if (site)
+		site->python = true;
+}
+
+struct site *sites__of(struct profile *profile, const struct py_frame *frame)
+{
+	struct sites *sites = &profile->sites;
+	uint64_t hash = hash_of(profile, frame->code, frame->offset);
+	struct site *known = known_site(sites, frame, hash);
+
+	if (known)
+		return known;
 	if (sites->n >= SITES_MAX)
 		sites__forget(sites);
 	if (array__reserve((void **)&sites->rows, sizeof(*sites->rows), sites->n, &sites->capacity) ||

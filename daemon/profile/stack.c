@@ -253,6 +253,9 @@ static int put_items(struct profile *profile, const struct record_header *header
 
 		switch (item->kind) {
 		case WEAVE_PYTHON:
+			/* The innermost one, called by a Python frame and no native one. */
+			if (!i && woven->n > 1 && stack->items[1].kind == WEAVE_PYTHON)
+				sites__calls_python(profile, &in->python[stack->items[1].index]);
 			put(stack, in->python[item->index].code, in->python[item->index].offset,
 			    false);
 			break;
