@@ -625,12 +625,49 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	return 0;
 }
 
+/* Who ended and is there still, by its address: it runs on a while after its exit is told, and of that and of what it ran
+ * since the scheduler's last tick sum_exec_runtime knows only when it has left its CPU for good. */
+struct leaving {
+	__u64 process_start;
+	__u32 tgid, tid;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct leaving);
+} leavings SEC(".maps");
+
+SEC("raw_tp/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
+	struct record_event event = {};
+
+	if (!leaving)
+		return 0;
+	fill_place(&event.header, RECORD_FREED, sizeof(event));
+	event.header.task.tgid = leaving->tgid;
+	event.header.task.tid = leaving->tid;
+	event.header.task.process_start = leaving->process_start;
+	event.header.task.thread_start = BPF_CORE_READ(task, start_boottime);
+	event.header.task.exec = BPF_CORE_READ(task, self_exec_id);
+	event.cpu_time = BPF_CORE_READ(task, se.sum_exec_runtime);
+	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_NO_WAKEUP);
+	bpf_map_delete_elem(&leavings, &key);
+	return 0;
+}
+
 SEC("raw_tp/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *who)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
 	__u32 tgid = task_tgid(task);
+	__u64 key = (__u64)task;
+	struct leaving leaving;
 	int dead;
 
 	if (!is_target(tgid))
@@ -643,6 +680,8 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	event.cpu_time = task->se.sum_exec_runtime;
 	event.group_dead = dead;
 	event.exit_code = task->exit_code;
+	leaving = (struct leaving){event.header.task.process_start, event.header.task.tgid, event.header.task.tid};
+	event.settles = !bpf_map_update_elem(&leavings, &key, &leaving, BPF_ANY);
 	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	if (dead)
 		bpf_map_delete_elem(&targets, &tgid);

@@ -219,6 +219,7 @@ int sampler__start(struct sampler *sampler)
 		{skel->progs.on_fork, &skel->links.on_fork, true},
 		{skel->progs.on_exec, &skel->links.on_exec, true},
 		{skel->progs.on_exit, &skel->links.on_exit, true},
+		{skel->progs.on_free, &skel->links.on_free, true},
 		/* A kernel may lack its tracepoint: mappings are looked at now and then all the same. */
 		{skel->progs.on_map, &skel->links.on_map, false},
 		/* of wall mode */

@@ -66,6 +66,23 @@ static bool same_stacks(const struct tally_result *result)
 	return result->native && result->native == result->samples && result->native_whole == result->whole;
 }
 
+/* Below this part of the samples that the CPU time asks for, shares are not what ran. */
+#define TRUSTED 0.95
+
+/* Each thread's clock starts with a whole period: who ends before is in no sample. */
+static void print_distrust(const struct tally_result *result)
+{
+	double due = (double)result->cpu / 1e9 * result->rate, missed = due - (double)result->seen;
+	bool births = (double)result->unsampled / 1e9 * result->rate > missed / 4;
+
+	if (result->cpu < RATE_NEEDS_NS || (double)result->seen >= TRUSTED * due)
+		return;
+	say("do not trust the shares: %.0f %% of the CPU time has samples, as %s", 100 * (double)result->seen / due,
+	    births ? "threads or processes end before their first sample, or soon after one" : "the timer did not fire, or samples were lost");
+	if (births)
+		fprintf(stderr, "        not sampled, at ends: %s of CPU\n", words__duration(result->unsampled));
+}
+
 static void print_counts(const struct tally_result *result)
 {
 	uint64_t rate = result->cpu
@@ -77,6 +94,7 @@ static void print_counts(const struct tally_result *result)
 		snprintf(waits, sizeof(waits), " and %s wait%s", words__count(result->waits), plural(result->waits));
 	if (result->processes > 1)
 		snprintf(processes, sizeof(processes), " of %s processes", words__count(result->processes));
+	print_distrust(result);
 	say("%s sample%s%s in %s: %s of CPU in %u thread%s%s", words__count(result->seen), plural(result->seen), waits,
 	    words__duration(result->span), words__duration(result->cpu), result->threads, plural(result->threads), processes);
 	if (!result->seen)

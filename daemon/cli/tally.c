@@ -396,6 +396,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 		if (tally->rhythm && rhythm__is_quiet(tally->rhythm, rhythm_ids__thread(&tally->ids, event->ending.id)))
 			tally->result.quiet += event->ending.wall;
 		tally->result.cpu += event->ending.cpu;
+		tally->result.unsampled += event->ending.cpu;
 		return 0;
 	case EVENT_LEDGER:
 		return set_losses(tally, &event->ledger);

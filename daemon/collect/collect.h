@@ -33,6 +33,7 @@ struct collect_sink {
 	int (*exec)(struct collect_sink *self, const struct record_event *exec);
 	int (*exit)(struct collect_sink *self, const struct record_event *exit);
 	int (*clone)(struct collect_sink *self, const struct record_event *clone);
+	int (*freed)(struct collect_sink *self, const struct record_event *freed);
 	int (*wait)(struct collect_sink *self, const struct record_wait *wait);
 };
 

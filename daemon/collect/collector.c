@@ -83,6 +83,8 @@ static int hand_on(struct collector *collector, const void *record)
 		return sink->wait ? sink->wait(sink, record) : 0;
 	case RECORD_CLONE:
 		return sink->clone ? sink->clone(sink, record) : 0;
+	case RECORD_FREED:
+		return sink->freed ? sink->freed(sink, record) : 0;
 	}
 	return 0;
 }

@@ -125,6 +125,7 @@ static size_t fixed_size(uint16_t kind)
 	case RECORD_EXEC:
 	case RECORD_EXIT:
 	case RECORD_CLONE:
+	case RECORD_FREED:
 		return sizeof(struct record_event);
 	case RECORD_WAIT:
 		return sizeof(struct record_wait);

@@ -312,12 +312,33 @@ int profile__exit(struct profile *profile, const struct record_event *exit)
 	thread = process ? life__thread(profile, process, &exit->header) : NULL;
 	if (!thread)
 		return -ENOMEM;
-	if (!thread->end_queued)
+	if (!thread->end_queued && !thread->cpu_final) {
 		thread->cpu_final = exit->cpu_time;
+		thread->cpu_due = exit->settles;
+	}
 	life__end_thread(profile, thread, exit->header.time);
 	if (exit->group_dead)
 		life__end_process(profile, process, exit->header.time);
 	return 0;
+}
+
+int profile__freed(struct profile *profile, const struct record_event *freed)
+{
+	const struct record_task *task = &freed->header.task;
+	struct process *process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, task->exec, true);
+	struct thread *thread = process ? tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start) : NULL;
+
+	if (!thread || thread->end_queued || freed->cpu_time < thread->cpu_final)
+		return 0;
+	thread->cpu_final = freed->cpu_time;
+	thread->cpu_due = false;
+	return 0;
+}
+
+/* What ran is known by then, or it is not waited for any more. */
+static bool is_due(const struct thread *thread, uint64_t now)
+{
+	return now >= thread->end_time + (thread->cpu_due ? PROFILE_FREED_NS : PROFILE_HOLD_NS);
 }
 
 void life__process_settled(struct profile *profile, struct process *process)
@@ -340,8 +361,7 @@ int life__settle(struct profile *profile, uint64_t now, bool all)
 	for (thread = profile->tasks.threads; !err && thread; thread = thread->next) {
 		struct item item = {.thread = thread, .end = true};
 
-		if (!thread->ending || thread->end_queued ||
-		    !(all || now >= thread->end_time + PROFILE_HOLD_NS))
+		if (!thread->ending || thread->end_queued || !(all || is_due(thread, now)))
 			continue;
 		if (profile->wall)
 			err = waits__end(profile, thread);

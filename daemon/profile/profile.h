@@ -34,6 +34,7 @@
 #include "weave/places.h"
 
 #define PROFILE_HOLD_NS 50000000ull    /* a sample waits this long for its CPU time */
+#define PROFILE_FREED_NS 300000000ull  /* ... and the end of a thread for what it ran in all */
 #define PROFILE_BATCH_NS 100000000ull  /* samples go out at least this often */
 #define PROFILE_LEDGER_NS 1000000000ull
 
@@ -120,6 +121,8 @@ int profile__fork(struct profile *profile, const struct record_fork *fork);
 int profile__exec(struct profile *profile, const struct record_event *exec);
 int profile__exit(struct profile *profile, const struct record_event *exit);
 int profile__clone(struct profile *profile, const struct record_event *clone);
+/* All CPU time of a thread whose end was told. An end waits for it, PROFILE_FREED_NS at most. */
+int profile__freed(struct profile *profile, const struct record_event *freed);
 
 /* --- the ledger --- */
 

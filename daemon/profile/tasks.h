@@ -66,6 +66,7 @@ struct thread {
 	uint64_t cpu_seen;           /* newest sum_exec_runtime */
 	uint64_t cpu_used;           /* in the session: cpu_seen - baseline */
 	uint64_t cpu_final;          /* told by its exit, or 0 */
+	bool cpu_due;                /* ... of which that is a part: RECORD_FREED has all */
 	uint64_t carry;              /* known, not given to a sample yet */
 	uint64_t ahead;              /* given to samples before it was known */
 	uint64_t waiting_first, waiting_last; /* queue numbers of samples that wait */

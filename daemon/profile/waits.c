@@ -365,8 +365,10 @@ int waits__end(struct profile *profile, struct thread *thread)
 	struct wait_place *place = NULL;
 	uint32_t i;
 
-	if (cpu > left)
-		cpu = left;
+	if (cpu > left) { /* it ran that long, so it did not end sooner */
+		thread->end_time += cpu - left;
+		left = cpu;
+	}
 	thread->carry = cpu; /* it is the end's */
 	/* Where it went last, since it was not told to be back. */
 	for (i = 0; thread->waits && i < PLACES; i++)

@@ -108,6 +108,11 @@ static int on_clone(struct collect_sink *self, const struct record_event *clone)
 	return profile__clone(of(self)->profile, clone);
 }
 
+static int on_freed(struct collect_sink *self, const struct record_event *freed)
+{
+	return profile__freed(of(self)->profile, freed);
+}
+
 static int on_event(struct event_sink *sink, const struct event *event)
 {
 	struct session *session = (struct session *)((char *)sink - offsetof(struct session, sink));
@@ -173,7 +178,8 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 						      .fork = on_fork,
 						      .exec = on_exec,
 						      .exit = on_ended,
-						      .clone = on_clone};
+						      .clone = on_clone,
+						      .freed = on_freed};
 	session->sink.event = on_event;
 	err = collector__new(&session->collect_sink, &session->collector);
 	if (!err)

@@ -24,6 +24,7 @@ enum record_kind {
 	RECORD_MAP = 7,     /* something was mapped: only where native stacks are asked for */
 	RECORD_WAIT = 8,    /* a thread was on no CPU: sums of one place (wall mode) */
 	RECORD_WAKE = 9,    /* struct record_wake: samples have to be looked at soon */
+	RECORD_FREED = 10,  /* a thread that ended is gone: all of its CPU time, which RECORD_EXIT has no more than a part of */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -246,13 +247,13 @@ struct record_fork {
 	__u32 _pad;
 };
 
-struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE */
+struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE, RECORD_FREED */
 	struct record_header header;
-	__u64 cpu_time;     /* EXIT: final sum_exec_runtime; EXEC: that of the caller so far */
+	__u64 cpu_time;     /* EXIT, EXEC: sum_exec_runtime so far, as the scheduler counted it last; FREED: the final one */
 	__u32 group_dead;   /* EXIT: the last thread of its process */
 	__s32 exit_code;
 	__u32 old_tid;      /* EXEC: the tid of the thread that called it, 0: not known; CLONE: of the one that made this one */
-	__u32 _pad;
+	__u32 settles;      /* EXIT: a RECORD_FREED comes, some 30 ms after somebody waited for it */
 };
 
 /* --- waiting (bpf/offcpu.h; docs/waits.md) --- */
