@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "broker/file.h"
+#include "broker/helper.h"
 
 void reply__fail(struct reply *reply, enum broker_error error, int err)
 {
@@ -40,26 +41,6 @@ static void tell_process(struct reply *reply, pid_t pid, const struct process_st
 	reply->fds[reply->n++] = fds->mem;
 	reply->fds[reply->n++] = fds->maps;
 	*fds = PROCESS_FDS_NONE;
-}
-
-/* The process and its image, open, if the client may read it. */
-static int open_authorised(pid_t pid, const struct identity *client, struct process_fds *ret,
-			   struct process_stat *ret_stat)
-{
-	struct authorisation authorisation;
-	int err;
-
-	err = process__open(pid, ret, ret_stat);
-	if (err)
-		return err;
-	err = authorise__begin(client, pid, &authorisation);
-	if (!err)
-		err = authorise__finish(&authorisation);
-	if (!err)
-		err = process__unchanged(pid, ret, ret_stat);
-	if (err)
-		process__close(ret);
-	return err;
 }
 
 static enum broker_error check_request(const struct broker_message *request)
@@ -160,7 +141,10 @@ static int open_descendants(struct session *session, const struct identity *clie
 	if (!session->children)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		if (open_authorised(pids[i], client, &fds, &stat))
+		err = helper__open(pids[i], client, &fds, &stat);
+		if (err == -ETIMEDOUT)
+			return err;
+		if (err)
 			continue;
 		process__close(&fds);
 		/* A child that was forked after the target got its events has inherited them, and
@@ -169,8 +153,8 @@ static int open_descendants(struct session *session, const struct identity *clie
 			continue;
 		if (sampler__add_target(session->sampler, pids[i]))
 			continue;
-		err = perf_events__open(&session->events, pids[i], perf);
-		if (err == -EMFILE || err == -ENOMEM)
+		err = helper__open_events(&session->events, pids[i], perf);
+		if (err == -EMFILE || err == -ENOMEM || err == -ETIMEDOUT)
 			return err;
 		if (!err)
 			session->children[session->n_children++] = pids[i];
@@ -194,7 +178,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		error = BROKER_ERROR_KERNEL_STACKS;
 	if (error)
 		goto fail;
-	err = process__open(request->pid, &fds, &stat);
+	err = helper__open(request->pid, NULL, &fds, &stat);
 	if (err)
 		goto fail;
 	session = calloc(1, sizeof(*session));
@@ -215,7 +199,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		session->sampler = take_sampler(request, spare, verbose, &error, &err);
 	denied = authorise__finish(&authorisation);
 	if (!denied)
-		denied = process__unchanged(request->pid, &fds, &stat);
+		denied = helper__unchanged(request->pid, &fds, &stat);
 	if (denied) {
 		error = BROKER_ERROR_OK;
 		err = denied;
@@ -231,7 +215,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		goto fail;
 	perf.follow_children = request->flags & BROKER_SUBPROCESSES;
 	perf.program = session->dumper ? dumper__program(session->dumper) : sampler__program(session->sampler);
-	err = perf_events__open(&session->events, session->target, &perf);
+	err = helper__open_events(&session->events, session->target, &perf);
 	if (err == -EPERM || err == -EACCES || err == -ENOENT || err == -EOPNOTSUPP)
 		error = BROKER_ERROR_NO_PERF;
 	if (!err && perf.follow_children)
@@ -263,7 +247,7 @@ void session__open_process(struct session *session, const struct identity *clien
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = open_authorised(pid, client, &fds, &stat);
+	err = helper__open(pid, client, &fds, &stat);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else
@@ -315,11 +299,12 @@ void session__open_file(struct session *session, const struct identity *client,
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = open_authorised(pid, client, &fds, &stat);
+	err = *stalled ? -ETIMEDOUT : helper__open(pid, client, &fds, &stat);
+	*stalled = err == -ETIMEDOUT;
 	if (!err)
 		err = open_file(request, client, &stat, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
-		err = process__unchanged(pid, &fds, &stat);
+		err = helper__unchanged(pid, &fds, &stat);
 	process__close(&fds);
 	reply->message.pid = pid;
 	reply->message.start = request->start;
