@@ -170,7 +170,7 @@ static int start(const struct task *task, pid_t *ret_helper, int *ret_socket)
 	return 0;
 }
 
-static int receive(int socket, struct answer *ret, int fds[BATCH], unsigned *ret_n)
+static int receive(int socket, int ms, struct answer *ret, int fds[BATCH], unsigned *ret_n)
 {
 	struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
 	union control control;
@@ -181,7 +181,7 @@ static int receive(int socket, struct answer *ret, int fds[BATCH], unsigned *ret
 	ssize_t got;
 
 	*ret_n = 0;
-	if (poll(&in, 1, HELPER_MS) <= 0)
+	if (poll(&in, 1, ms) <= 0)
 		return -ETIMEDOUT;
 	got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	for (c = CMSG_FIRSTHDR(&msg); got >= 0 && c; c = CMSG_NXTHDR(&msg, c)) {
@@ -219,7 +219,7 @@ static int run(const struct task *task, struct answer *ret, int *ret_fds, unsign
 	err = start(task, &helper, &socket);
 	if (err)
 		return err;
-	err = receive(socket, ret, fds, &n);
+	err = receive(socket, HELPER_MS, ret, fds, &n);
 	leave(helper, socket, !err);
 	if (err)
 		return err;
@@ -267,7 +267,7 @@ int helper__open_events(struct perf_events *events, pid_t pid, const struct perf
 	if (err)
 		return err;
 	while (!err && out.more) {
-		err = receive(socket, &out, fds, &n);
+		err = receive(socket, HELPER_EVENTS_MS, &out, fds, &n);
 		if (err)
 			break;
 		err = out.err;

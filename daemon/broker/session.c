@@ -43,6 +43,57 @@ static void tell_process(struct reply *reply, pid_t pid, const struct process_st
 	*fds = PROCESS_FDS_NONE;
 }
 
+/* What the process is at this instant; who may look into every process is asked nothing. */
+static int note(struct sampler *sampler, const struct identity *client, pid_t pid, struct target *ret)
+{
+	*ret = (struct target){.state = TARGET_ANY};
+	return identity__may_all(client) ? 0 : sampler__note(sampler, pid, ret);
+}
+
+/* -ESTALE: it is not what it was when that was noted. */
+static int note_again(struct sampler *sampler, const struct identity *client, pid_t pid, const struct target *before)
+{
+	struct target after;
+	int err = note(sampler, client, pid, &after);
+
+	return err ? err : memcmp(before, &after, sizeof(after)) ? -ESTALE : 0;
+}
+
+/* May the client read what is open? Then *ret is what that holds for: between both notes the process was one and the same. */
+static int authorise(struct sampler *sampler, const struct identity *client, pid_t pid, const struct process_fds *fds,
+		     const struct process_stat *stat, struct target *ret)
+{
+	struct authorisation authorisation;
+	int err = sampler ? note(sampler, client, pid, ret) : 0;
+
+	if (!err)
+		err = authorise__begin(client, pid, &authorisation);
+	if (!err)
+		err = authorise__finish(&authorisation);
+	if (!err)
+		err = helper__unchanged(pid, fds, stat);
+	if (!err && sampler)
+		err = note_again(sampler, client, pid, ret);
+	return err;
+}
+
+/* The process and its image, open, if the client may read it; *ret_as, as above. */
+static int open_authorised(struct sampler *sampler, pid_t pid, const struct identity *client, struct process_fds *ret,
+			   struct process_stat *ret_stat, struct target *ret_as)
+{
+	int err = sampler ? note(sampler, client, pid, ret_as) : 0;
+
+	if (!err)
+		err = helper__open(pid, client, ret, ret_stat);
+	if (err)
+		return err;
+	if (sampler)
+		err = note_again(sampler, client, pid, ret_as);
+	if (err)
+		process__close(ret);
+	return err;
+}
+
 static enum broker_error check_request(const struct broker_message *request)
 {
 	uint64_t ring = request->ring_bytes;
@@ -131,6 +182,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 	_cleanup_free_ pid_t *pids = NULL;
 	struct process_fds fds;
 	struct process_stat stat;
+	struct target as;
 	size_t n, i;
 	int err;
 
@@ -141,7 +193,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 	if (!session->children)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		err = helper__open(pids[i], client, &fds, &stat);
+		err = open_authorised(session->sampler, pids[i], client, &fds, &stat, &as);
 		if (err == -ETIMEDOUT)
 			return err;
 		if (err)
@@ -151,7 +203,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 		 * the sampler knows it. */
 		if (sampler__is_target(session->sampler, pids[i]))
 			continue;
-		if (sampler__add_target(session->sampler, pids[i]))
+		if (sampler__add_target(session->sampler, pids[i], &as))
 			continue;
 		err = helper__open_events(&session->events, pids[i], perf);
 		if (err == -EMFILE || err == -ENOMEM || err == -ETIMEDOUT)
@@ -170,6 +222,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	struct session *session = NULL;
 	struct process_stat stat;
 	struct perf_options perf = {.rate = request->rate};
+	struct target as = {};
 	enum broker_error error;
 	int err = 0, denied;
 
@@ -198,8 +251,8 @@ struct session *session__attach(const struct broker_message *request, const stru
 	else
 		session->sampler = take_sampler(request, spare, verbose, &error, &err);
 	denied = authorise__finish(&authorisation);
-	if (!denied)
-		denied = helper__unchanged(request->pid, &fds, &stat);
+	if (!denied && !err && !error) /* what it is can be noted now */
+		denied = authorise(session->sampler, client, request->pid, &fds, &stat, &as);
 	if (denied) {
 		error = BROKER_ERROR_OK;
 		err = denied;
@@ -210,7 +263,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	if (session->sampler)
 		sampler__watch_waits(session->sampler);
 	if (session->sampler)
-		err = sampler__add_target(session->sampler, session->target);
+		err = sampler__add_target(session->sampler, session->target, &as);
 	if (err)
 		goto fail;
 	perf.follow_children = request->flags & BROKER_SUBPROCESSES;
@@ -218,6 +271,9 @@ struct session *session__attach(const struct broker_message *request, const stru
 	err = helper__open_events(&session->events, session->target, &perf);
 	if (err == -EPERM || err == -EACCES || err == -ENOENT || err == -EOPNOTSUPP)
 		error = BROKER_ERROR_NO_PERF;
+	/* The sampler refuses what is not it any more; so does the answer. */
+	if (!err && session->sampler)
+		err = note_again(session->sampler, client, session->target, &as);
 	if (!err && perf.follow_children)
 		err = open_descendants(session, client, &perf);
 	if (err)
@@ -241,13 +297,17 @@ void session__open_process(struct session *session, const struct identity *clien
 {
 	struct process_fds fds;
 	struct process_stat stat;
+	struct target as;
 	int err;
 
 	if (!may_open(session, pid)) {
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = helper__open(pid, client, &fds, &stat);
+	err = open_authorised(session->sampler, pid, client, &fds, &stat, &as);
+	/* Its events may be known by inheritance alone, and its image since now. One that is no target has no samples. */
+	if (!err && session->sampler)
+		sampler__publish(session->sampler, pid, &as);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else
@@ -299,7 +359,7 @@ void session__open_file(struct session *session, const struct identity *client,
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = *stalled ? -ETIMEDOUT : helper__open(pid, client, &fds, &stat);
+	err = *stalled ? -ETIMEDOUT : open_authorised(NULL, pid, client, &fds, &stat, NULL);
 	*stalled = err == -ETIMEDOUT;
 	if (!err)
 		err = open_file(request, client, &stat, stalled, &reply->message.number, &fd);
