@@ -36,7 +36,7 @@ static __always_inline __u64 authorised_dumpable(struct mm_struct *mm)
 /* Fills all but the state. */
 static __always_inline void authorised_note(struct target *to, struct task_struct *task)
 {
-	const struct cred *cred = BPF_CORE_READ(task, real_cred);
+	struct cred *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
 
 	to->start = BPF_CORE_READ(task, group_leader, start_boottime);
 	to->mm = (__u64)BPF_CORE_READ(task, mm);
@@ -50,7 +50,7 @@ static __always_inline void authorised_note(struct target *to, struct task_struc
 /* A function apart, for the room on the stack. Hidden it is verified only where it is called. */
 __attribute__((noinline, weak, visibility("hidden"))) int authorised_same(struct task_struct *task, const struct target *as)
 {
-	const struct cred *cred = BPF_CORE_READ(task, real_cred);
+	struct cred *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
 	__u64 mm = (__u64)BPF_CORE_READ(task, mm), word;
 	__u32 i;
 

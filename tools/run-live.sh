@@ -7,6 +7,12 @@
 # A test that has a line "run-live: beside" samples nothing: it runs beside the others, and gives way to them.
 set -u
 cd "$(dirname "$0")/.."
+# A test is root's own: under sudo the program would write as the caller into the tests' folders, and start targets
+# as somebody who cannot read root's interpreters. Tests about sudo become this caller by themselves.
+if [ "${SUDO_UID:-0}" != 0 ]; then
+	export CPROFD_TEST_UID=$SUDO_UID CPROFD_TEST_GID=${SUDO_GID:-$SUDO_UID} CPROFD_TEST_USER=${SUDO_USER:-}
+fi
+unset SUDO_UID SUDO_GID SUDO_USER SUDO_COMMAND SUDO_HOME
 # Root's byte code has no place in somebody's tree.
 export PYTHONDONTWRITEBYTECODE=1
 logs=build/artifacts/live
