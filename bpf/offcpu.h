@@ -504,18 +504,18 @@ struct wait_asleep {
 	struct part_wait wait;
 };
 
-/* Here until it is certain whose registers these are; one iterator runs at a time. */
-static struct wait_asleep asleep;
-
 /* Of a thread that sleeps already: with what it went into the kernel. Its memory is the engine's to read, as long as it sleeps. */
 static __always_inline void wait_first(struct task_struct *task)
 {
 	const struct pt_regs___entry *entry;
 	struct wait_slot *slot;
-	struct wait_asleep *to = &asleep;
+	struct wait_asleep *to;
 	struct part_stack *stack;
 
 	if (task->on_cpu || !task->__state || task->flags & PF_EXITING || !task->mm)
+		return;
+	to = bpf_ringbuf_reserve(&ring, sizeof(*to), 0);
+	if (!to)
 		return;
 	slot = wait_find(wait_thread(task));
 	__builtin_memset(&to->stack, 0, sizeof(to->stack) + sizeof(to->wait));
@@ -541,9 +541,13 @@ static __always_inline void wait_first(struct task_struct *task)
 	to->wait.state = task->__state;
 	to->wait.fd_mode = to->wait.syscall >= 0 ? wait_fd_mode(task, (__u32)entry->di) : 0;
 	to->wait.own = task->thread.fsbase;
-	/* It may have run meanwhile, and be another image by now. */
-	if (authorised(task, task_tgid(task)) == AUTHORISED_YES)
-		bpf_ringbuf_output(&ring, to, sizeof(*to), BPF_RB_NO_WAKEUP);
+	/* It may have run meanwhile, and be another image by now: what is discarded stays in the ring, so it is made empty. */
+	if (authorised(task, task_tgid(task)) == AUTHORISED_YES) {
+		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+		return;
+	}
+	__builtin_memset(to, 0, sizeof(*to));
+	bpf_ringbuf_discard(to, BPF_RB_NO_WAKEUP);
 }
 
 /* --- the end --- */
