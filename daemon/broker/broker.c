@@ -23,6 +23,7 @@ struct broker {
 	struct spare spare;
 	int signals;
 	bool stop;
+	int status;            /* of the engine that ended last */
 };
 
 static void load_spare(struct broker *broker)
@@ -44,7 +45,7 @@ static void end_engine(struct broker *broker, struct engine **slot, bool now)
 
 	*slot = engine->next;
 	broker->n_engines--;
-	engine__end(engine, now);
+	broker->status = engine__end(engine, now);
 }
 
 static struct engine **slot_of(struct broker *broker, const struct engine *engine)
@@ -159,13 +160,13 @@ static int run(struct broker *broker)
 		for (engine = broker->engines; engine; engine = engine->next)
 			polled[n++] = (struct pollfd){
 				.fd = engine->channel,
-				.events = engine->stalled || engine->telling ? POLLOUT : POLLIN,
+				.events = engine->stalled ? POLLOUT : POLLIN,
 			};
 		/* A daemon's next session finds its sampler loaded, too, once nothing is to be done. */
-		ready = poll(polled, n, engine__reap() || (listens && broker->spare.wanted) ? SPARE_MS : -1);
+		ready = poll(polled, n, listens && broker->spare.wanted ? SPARE_MS : -1);
 		if (ready < 0 && errno != EINTR)
 			break;
-		if (!ready && listens && broker->spare.wanted)
+		if (!ready)
 			load_spare(broker);
 		if (polled[0].revents)
 			broker->stop = true;
@@ -203,7 +204,7 @@ int broker__run(const struct broker_options *options)
 {
 	struct broker broker = {.options = options};
 	struct identity identity;
-	int err = 0, status;
+	int err = 0;
 
 	perf__raise_fd_limit();
 	broker.spare.options = load_options__of(options->expect_flags, options->verbose);
@@ -223,10 +224,9 @@ int broker__run(const struct broker_options *options)
 		err = run(&broker);
 	while (broker.engines)
 		end_engine(&broker, &broker.engines, false);
-	status = engine__await_all();
 	sampler__free(broker.spare.sampler);
 	close(broker.signals);
 	if (err)
 		return 1;
-	return options->listen_fd < 0 ? status : 0;
+	return options->listen_fd < 0 ? broker.status : 0;
 }

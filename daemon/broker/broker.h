@@ -65,8 +65,6 @@ enum broker_kind {
 	  "ask from where the daemon runs, with the PID that `ps` shows there") \
 	X(NO_PROC, "the /proc that is mounted here is of another PID namespace", "mount -t proc proc /proc (unshare --mount-proc)") \
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
-	X(MUTE, "this process does not answer: its memory, or an exec of it, waits for a file system that is mute", \
-	  "see what it waits for: cat /proc/PID/wchan; unmount or abort that file system") \
 	X(INTERNAL, "something failed inside cprofd", "run with --verbose")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,
 enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };

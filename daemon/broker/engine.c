@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "broker/cache.h"
 #include "broker/namespace.h"
 #include "broker/privileges.h"
@@ -22,7 +21,6 @@
 #define CHANNEL 3
 #define END_MS 2000
 #define KILLED_MS 1000
-#define MUTE_NS 5000000000ull
 _Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "the first that are kept");
 
 /* --- the child --- */
@@ -92,8 +90,6 @@ int engine__start(struct identity *client, int (*engine_main)(int channel), stru
 		_exit(status);
 	}
 	close(pair[1]);
-	/* An engine that does not read, stopped by its user, keeps nobody waiting. */
-	fcntl(pair[0], F_SETFL, O_NONBLOCK);
 	engine->channel = pair[0];
 	engine->pidfd = engine->pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, engine->pid, 0);
 	if (engine->pidfd < 0) {
@@ -165,39 +161,10 @@ static struct session **slot_of(struct engine *engine, uint32_t id)
 	return NULL;
 }
 
-/* A process that did not answer cost everybody HELPER_MS: its user waits before the next. */
-static void note_mute(struct engine *engine, const struct reply *reply)
-{
-	if (reply->message.error == BROKER_ERROR_MUTE)
-		engine->mute_until = clock__now() + MUTE_NS;
-}
-
-/* What is not taken now is told when there is room: -EAGAIN. */
-static int tell_children(struct engine *engine)
-{
-	struct session **slot = slot_of(engine, engine->telling);
-	int err = 0;
-
-	while (slot && (*slot)->n_told < (*slot)->n_children && !err) {
-		const struct broker_message child = {
-			.kind = BROKER_CHILD,
-			.token = engine->telling_token,
-			.session = (*slot)->id,
-			.pid = (*slot)->children[(*slot)->n_told],
-		};
-
-		err = broker__send(engine->channel, &child, NULL, 0);
-		if (!err)
-			(*slot)->n_told++;
-	}
-	if (!err)
-		engine->telling = 0;
-	return err;
-}
-
 static int attach(struct engine *engine, const struct broker_message *request, struct reply *reply,
 		  struct spare *spare, bool verbose)
 {
+	struct broker_message child;
 	struct session *session;
 	size_t i;
 	int err;
@@ -206,24 +173,26 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 	reply->message.pid = request->pid;
 	for (i = 0; i < BROKER_SESSIONS_MAX && engine->sessions[i]; i++)
 		;
-	if (i == BROKER_SESSIONS_MAX || clock__now() < engine->mute_until) {
-		if (i == BROKER_SESSIONS_MAX)
-			reply__fail(reply, BROKER_ERROR_LIMIT, EMFILE);
-		else
-			reply__fail(reply, BROKER_ERROR_MUTE, ETIMEDOUT);
+	if (i == BROKER_SESSIONS_MAX) {
+		reply__fail(reply, BROKER_ERROR_LIMIT, EMFILE);
 		return send_now(engine, &reply->message, NULL, 0);
 	}
 	session = session__attach(request, &engine->client, spare, verbose, reply);
-	if (!session) {
-		note_mute(engine, reply);
+	if (!session)
 		return send_now(engine, &reply->message, NULL, 0);
-	}
 	session->id = ++engine->last_session;
 	engine->sessions[i] = session;
 	reply->message.session = session->id;
 	err = send_now(engine, &reply->message, reply->fds, reply->n);
-	engine->telling = session->id;
-	engine->telling_token = request->token;
+	for (i = 0; i < session->n_children && !err; i++) {
+		child = (struct broker_message){
+			.kind = BROKER_CHILD,
+			.token = request->token,
+			.session = session->id,
+			.pid = session->children[i],
+		};
+		err = send_now(engine, &child, NULL, 0);
+	}
 	return err;
 }
 
@@ -236,8 +205,6 @@ int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 	unsigned n;
 
 	err = writable(engine);
-	if (!err && engine->telling)
-		err = tell_children(engine);
 	engine->stalled = err == -EAGAIN;
 	if (!err)
 		err = broker__receive(engine->channel, &request, unexpected, &n);
@@ -263,12 +230,8 @@ int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 	switch (request.kind) {
 	case BROKER_OPEN_PROCESS:
 		reply.message.kind = BROKER_PROCESS;
-		if (slot && clock__now() < engine->mute_until)
-			reply__fail(&reply, BROKER_ERROR_MUTE, ETIMEDOUT);
-		else if (slot)
+		if (slot)
 			session__open_process(*slot, &engine->client, request.pid, &reply);
-		if (slot && clock__now() >= engine->mute_until)
-			note_mute(engine, &reply);
 		break;
 	case BROKER_OPEN_FILE:
 		reply.message.kind = BROKER_FILE;
@@ -315,67 +278,53 @@ int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 	return err;
 }
 
-/* Engines that were told to end: nobody waits for them here. One that does not end in time is killed; one that even so does not,
- * as a read of a mute file system holds a thread of it, is left alone. */
-#define LEAVING_MAX 512u
-static struct leaving {
-	pid_t pid;
-	uint64_t kill_at; /* monotonic ns; 0: it was killed */
-} leaving[LEAVING_MAX];
-static unsigned n_leaving;
-static int last_status;
+/* Killed, and still there: a read of a file system that does not answer holds a thread of theirs. What is more is reaped
+ * by nobody. */
+#define HELD_MAX 64u
+static pid_t held[HELD_MAX];
+static unsigned n_held;
 
-bool engine__reap(void)
+static void reap_held(void)
 {
-	unsigned i = n_leaving;
-	bool waits = false;
+	unsigned i = n_held;
+
+	while (i-- > 0)
+		if (waitpid(held[i], NULL, WNOHANG))
+			held[i] = held[--n_held];
+}
+
+/* Its exit status as waitpid()'s, when it ended or was killed. */
+static int await(const struct engine *engine, bool now)
+{
+	struct pollfd ended = {.fd = engine->pidfd, .events = POLLIN};
+	bool gone = engine->pidfd >= 0 && poll(&ended, 1, now ? 0 : END_MS) == 1;
+	int status = SIGKILL;
+
+	if (!gone) {
+		kill(engine->pid, SIGKILL);
+		gone = engine->pidfd < 0 || poll(&ended, 1, KILLED_MS) == 1;
+	}
+	while (gone && waitpid(engine->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!gone && n_held < HELD_MAX)
+		held[n_held++] = engine->pid;
+	return status;
+}
+
+int engine__end(struct engine *engine, bool now)
+{
 	int status;
-
-	while (i-- > 0) {
-		pid_t pid = waitpid(leaving[i].pid, &status, WNOHANG);
-
-		if (pid) {
-			if (pid > 0)
-				last_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-			leaving[i] = leaving[--n_leaving];
-			continue;
-		}
-		if (leaving[i].kill_at && clock__now() >= leaving[i].kill_at) {
-			kill(leaving[i].pid, SIGKILL);
-			leaving[i].kill_at = 0;
-		}
-		waits |= leaving[i].kill_at != 0;
-	}
-	return waits;
-}
-
-int engine__await_all(void)
-{
-	uint64_t end = clock__now() + (END_MS + KILLED_MS) * 1000000ull;
-
-	while (n_leaving && clock__now() < end) {
-		engine__reap();
-		if (n_leaving)
-			poll(NULL, 0, 2);
-	}
-	return n_leaving ? 128 + SIGKILL : last_status;
-}
-
-void engine__end(struct engine *engine, bool now)
-{
 	size_t i;
 
+	reap_held();
 	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
 		session__free(engine->sessions[i]);
-	/* With its channel closed it ends by itself, when it is well. */
 	close(engine->channel);
-	if (now || n_leaving == LEAVING_MAX)
-		kill(engine->pid, SIGKILL);
-	if (n_leaving < LEAVING_MAX)
-		leaving[n_leaving++] = (struct leaving){
-			.pid = engine->pid, .kill_at = now ? 0 : clock__now() + END_MS * 1000000ull};
+	/* With its channel closed it ends by itself, when it is well. */
+	status = await(engine, now);
 	if (engine->pidfd >= 0)
 		close(engine->pidfd);
 	identity__free(&engine->client);
 	free(engine);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -18,8 +18,6 @@ struct engine {
 	bool files_stall;      /* it asked for a file that did not open in time: it gets no more of them,
 				* as each could hold up the others so long */
 	bool maps_stall;       /* likewise a perf map */
-	uint64_t mute_until;   /* monotonic ns: a process did not answer, no other is asked before */
-	uint32_t telling, telling_token; /* a session whose children are being told, by its token; 0: none */
 	uint32_t last_session;
 	struct session *sessions[BROKER_SESSIONS_MAX];
 };
@@ -34,12 +32,8 @@ int engine__give_client(struct engine *engine, int client, pid_t pid, const stru
 /* Answers one request. -EPIPE, -EBADMSG: the engine has to go. */
 int engine__serve(struct engine *engine, struct spare *spare, bool verbose);
 
-/* Ends it with all of its sessions, and does not wait: without `now` it has two seconds to end by itself once its channel
- * is closed. */
-void engine__end(struct engine *engine, bool now);
-/* Takes leave of those that ended, kills those that are late; true: some have time left, call again. */
-bool engine__reap(void);
-/* Waits for all that were ended: the exit status of the last. One that cannot be killed is left alone after three seconds. */
-int engine__await_all(void);
+/* Ends it with all of its sessions; its exit status. Without `now` it has two
+ * seconds to end by itself once its channel is closed. One that cannot be killed is left alone a second later. */
+int engine__end(struct engine *engine, bool now);
 
 #endif

@@ -69,11 +69,6 @@ static int add(struct perf_events *events, pid_t tid, int fd)
 	return 0;
 }
 
-int perf_events__take(struct perf_events *events, pid_t tid, int fd)
-{
-	return add(events, tid, fd);
-}
-
 static void close_from(struct perf_events *events, size_t from)
 {
 	while (events->n > from)

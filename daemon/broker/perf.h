@@ -40,8 +40,6 @@ struct perf_events {
  * Adds to what `events` holds. -ESRCH: the process ended. */
 int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options);
 int perf_events__enable(struct perf_events *events);
-/* One that was opened elsewhere; the fd is taken unless that fails. */
-int perf_events__take(struct perf_events *events, pid_t tid, int fd);
 /* Threads that got an event here. */
 size_t perf_events__count(const struct perf_events *events);
 void perf_events__close(struct perf_events *events);

@@ -330,8 +330,6 @@ enum broker_error process__error(int err)
 		return BROKER_ERROR_NOT_YOURS;
 	case -ENOMEM:
 		return BROKER_ERROR_NO_MEMORY;
-	case -ETIMEDOUT:
-		return BROKER_ERROR_MUTE;
 	case -EMFILE:
 	case -ENFILE:
 	case -E2BIG:

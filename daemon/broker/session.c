@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "broker/file.h"
-#include "broker/helper.h"
 
 void reply__fail(struct reply *reply, enum broker_error error, int err)
 {
@@ -43,52 +42,21 @@ static void tell_process(struct reply *reply, pid_t pid, const struct process_st
 	*fds = PROCESS_FDS_NONE;
 }
 
-/* What the process is at this instant; who may look into every process is asked nothing. */
-static int note(struct sampler *sampler, const struct identity *client, pid_t pid, struct target *ret)
-{
-	*ret = (struct target){.state = TARGET_ANY};
-	return identity__may_all(client) ? 0 : sampler__note(sampler, pid, ret);
-}
-
-/* -ESTALE: it is not what it was when that was noted. */
-static int note_again(struct sampler *sampler, const struct identity *client, pid_t pid, const struct target *before)
-{
-	struct target after;
-	int err = note(sampler, client, pid, &after);
-
-	return err ? err : memcmp(before, &after, sizeof(after)) ? -ESTALE : 0;
-}
-
-/* May the client read what is open? Then *ret is what that holds for: between both notes the process was one and the same. */
-static int authorise(struct sampler *sampler, const struct identity *client, pid_t pid, const struct process_fds *fds,
-		     const struct process_stat *stat, struct target *ret)
+/* The process and its image, open, if the client may read it. */
+static int open_authorised(pid_t pid, const struct identity *client, struct process_fds *ret,
+			   struct process_stat *ret_stat)
 {
 	struct authorisation authorisation;
-	int err = sampler ? note(sampler, client, pid, ret) : 0;
+	int err;
 
-	if (!err)
-		err = authorise__begin(client, pid, &authorisation);
+	err = process__open(pid, ret, ret_stat);
+	if (err)
+		return err;
+	err = authorise__begin(client, pid, &authorisation);
 	if (!err)
 		err = authorise__finish(&authorisation);
 	if (!err)
-		err = helper__unchanged(pid, fds, stat);
-	if (!err && sampler)
-		err = note_again(sampler, client, pid, ret);
-	return err;
-}
-
-/* The process and its image, open, if the client may read it; *ret_as, as above. */
-static int open_authorised(struct sampler *sampler, pid_t pid, const struct identity *client, struct process_fds *ret,
-			   struct process_stat *ret_stat, struct target *ret_as)
-{
-	int err = sampler ? note(sampler, client, pid, ret_as) : 0;
-
-	if (!err)
-		err = helper__open(pid, client, ret, ret_stat);
-	if (err)
-		return err;
-	if (sampler)
-		err = note_again(sampler, client, pid, ret_as);
+		err = process__unchanged(pid, ret, ret_stat);
 	if (err)
 		process__close(ret);
 	return err;
@@ -182,7 +150,6 @@ static int open_descendants(struct session *session, const struct identity *clie
 	_cleanup_free_ pid_t *pids = NULL;
 	struct process_fds fds;
 	struct process_stat stat;
-	struct target as;
 	size_t n, i;
 	int err;
 
@@ -193,20 +160,17 @@ static int open_descendants(struct session *session, const struct identity *clie
 	if (!session->children)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		err = open_authorised(session->sampler, pids[i], client, &fds, &stat, &as);
-		if (err == -ETIMEDOUT)
-			return err;
-		if (err)
+		if (open_authorised(pids[i], client, &fds, &stat))
 			continue;
 		process__close(&fds);
 		/* A child that was forked after the target got its events has inherited them, and
 		 * the sampler knows it. */
 		if (sampler__is_target(session->sampler, pids[i]))
 			continue;
-		if (sampler__add_target(session->sampler, pids[i], &as))
+		if (sampler__add_target(session->sampler, pids[i]))
 			continue;
-		err = helper__open_events(&session->events, pids[i], perf);
-		if (err == -EMFILE || err == -ENOMEM || err == -ETIMEDOUT)
+		err = perf_events__open(&session->events, pids[i], perf);
+		if (err == -EMFILE || err == -ENOMEM)
 			return err;
 		if (!err)
 			session->children[session->n_children++] = pids[i];
@@ -222,7 +186,6 @@ struct session *session__attach(const struct broker_message *request, const stru
 	struct session *session = NULL;
 	struct process_stat stat;
 	struct perf_options perf = {.rate = request->rate};
-	struct target as = {};
 	enum broker_error error;
 	int err = 0, denied;
 
@@ -231,7 +194,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		error = BROKER_ERROR_KERNEL_STACKS;
 	if (error)
 		goto fail;
-	err = helper__open(request->pid, NULL, &fds, &stat);
+	err = process__open(request->pid, &fds, &stat);
 	if (err)
 		goto fail;
 	session = calloc(1, sizeof(*session));
@@ -251,8 +214,8 @@ struct session *session__attach(const struct broker_message *request, const stru
 	else
 		session->sampler = take_sampler(request, spare, verbose, &error, &err);
 	denied = authorise__finish(&authorisation);
-	if (!denied && !err && !error) /* what it is can be noted now */
-		denied = authorise(session->sampler, client, request->pid, &fds, &stat, &as);
+	if (!denied)
+		denied = process__unchanged(request->pid, &fds, &stat);
 	if (denied) {
 		error = BROKER_ERROR_OK;
 		err = denied;
@@ -263,17 +226,14 @@ struct session *session__attach(const struct broker_message *request, const stru
 	if (session->sampler)
 		sampler__watch_waits(session->sampler);
 	if (session->sampler)
-		err = sampler__add_target(session->sampler, session->target, &as);
+		err = sampler__add_target(session->sampler, session->target);
 	if (err)
 		goto fail;
 	perf.follow_children = request->flags & BROKER_SUBPROCESSES;
 	perf.program = session->dumper ? dumper__program(session->dumper) : sampler__program(session->sampler);
-	err = helper__open_events(&session->events, session->target, &perf);
+	err = perf_events__open(&session->events, session->target, &perf);
 	if (err == -EPERM || err == -EACCES || err == -ENOENT || err == -EOPNOTSUPP)
 		error = BROKER_ERROR_NO_PERF;
-	/* The sampler refuses what is not it any more; so does the answer. */
-	if (!err && session->sampler)
-		err = note_again(session->sampler, client, session->target, &as);
 	if (!err && perf.follow_children)
 		err = open_descendants(session, client, &perf);
 	if (err)
@@ -297,17 +257,13 @@ void session__open_process(struct session *session, const struct identity *clien
 {
 	struct process_fds fds;
 	struct process_stat stat;
-	struct target as;
 	int err;
 
 	if (!may_open(session, pid)) {
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = open_authorised(session->sampler, pid, client, &fds, &stat, &as);
-	/* Its events may be known by inheritance alone, and its image since now. One that is no target has no samples. */
-	if (!err && session->sampler)
-		sampler__publish(session->sampler, pid, &as);
+	err = open_authorised(pid, client, &fds, &stat);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else
@@ -359,12 +315,11 @@ void session__open_file(struct session *session, const struct identity *client,
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = *stalled ? -ETIMEDOUT : open_authorised(NULL, pid, client, &fds, &stat, NULL);
-	*stalled = err == -ETIMEDOUT;
+	err = open_authorised(pid, client, &fds, &stat);
 	if (!err)
 		err = open_file(request, client, &stat, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
-		err = helper__unchanged(pid, &fds, &stat);
+		err = process__unchanged(pid, &fds, &stat);
 	process__close(&fds);
 	reply->message.pid = pid;
 	reply->message.start = request->start;

@@ -17,7 +17,7 @@ struct session {
 	struct dumper *dumper;      /* NULL: none */
 	struct perf_events events;
 	pid_t *children;      /* descendants that ran already: to be told after ATTACHED */
-	size_t n_children, n_told;
+	size_t n_children;
 };
 
 /* Each request's result: the answer (token and session are filled in by the

@@ -42,8 +42,6 @@ while True:
 def held(pid):
     """Its descriptors by what they are, and the BPF objects among them."""
     kinds, objects = {}, set()
-    if not os.path.exists(f"/proc/{pid}/fd"):
-        return kinds, objects
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
             kind = re.sub(r"\d+", "N", os.readlink(f"/proc/{pid}/fd/{fd}"))

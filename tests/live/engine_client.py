@@ -157,18 +157,9 @@ class Daemon:
         return Client(self.path, **keys)
 
     def engines(self):
-        """pids of the daemon's children that have given up its rights: what only opens something for it, and ends, has not."""
-        engines = []
+        """pids of the daemon's children that run."""
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
-            pids = [int(pid) for pid in f.read().split()]
-        for pid in pids:
-            try:
-                with open(f"/proc/{pid}/status") as f:
-                    if "\nUid:\t0\t" not in f.read():
-                        engines.append(pid)
-            except OSError:
-                pass # it ended
-        return engines
+            return [int(pid) for pid in f.read().split()]
 
     def stop(self):
         self.process.terminate()
