@@ -23,6 +23,30 @@ struct mm_struct {
 	unsigned long arg_start, start_data, start_stack;
 };
 
+/* Its flags: a word, since 6.18 a bitmap. */
+struct mm_struct___word {
+	unsigned long flags;
+};
+
+struct mm_struct___set {
+	struct {
+		unsigned long __mm_flags[1];
+	} flags;
+};
+
+struct user_namespace;
+
+/* From uid to fsgid are eight numbers without a gap. */
+struct cred {
+	struct {
+		unsigned int val;
+	} uid;
+	struct {
+		unsigned long long val;
+	} cap_permitted; /* 8 bytes, of whatever they are made */
+	struct user_namespace *user_ns;
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
 };
@@ -70,6 +94,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
+	const struct cred *real_cred;
 	__u64 start_boottime, start_time;
 	struct files_struct *files;
 	char comm[16];

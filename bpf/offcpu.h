@@ -136,6 +136,8 @@ static __always_inline void wait_tell(struct wait_place *place, struct task_stru
 
 	if (!ring)
 		return;
+	if (authorised(task, task_tgid(task)) != AUTHORISED_YES)
+		return;
 	head = ring->head;
 	if (head + sizeof(struct record_wait) - *(volatile __u64 *)&ring->tail > SAMPLE_RING_BYTES)
 		return;
@@ -213,6 +215,8 @@ static long wait_flush_round(__u32 i, void *context)
 		wait_tell(place, bpf_get_current_task_btf(), c->time);
 		return 0;
 	}
+	if (authorised(c->task, task_tgid(c->task)) != AUTHORISED_YES)
+		return 1;
 	wait_record(&record, place, c->task, c->time);
 	if (!bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP))
 		wait_told(place);
@@ -234,14 +238,9 @@ __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 	return 0;
 }
 
-/* It ends: what follows its end is nobody's. */
-static __always_inline void wait_end(struct task_struct *task, __u64 time)
+/* What is known of it is nobody's. */
+static __always_inline void wait_forget(struct wait_slot *slot)
 {
-	struct wait_slot *slot = wait_find(wait_thread(task));
-
-	if (!slot)
-		return;
-	wait_flush(time, 1);
 	__builtin_memset(slot->places, 0, sizeof(slot->places));
 	slot->out = 0;
 	slot->in = 0;
@@ -251,6 +250,30 @@ static __always_inline void wait_end(struct task_struct *task, __u64 time)
 	slot->paid = 0;
 	asm volatile("" ::: "memory");
 	slot->thread = 0;
+}
+
+/* It ends. */
+static __always_inline void wait_end(struct task_struct *task, __u64 time)
+{
+	struct wait_slot *slot = wait_find(wait_thread(task));
+
+	if (!slot)
+		return;
+	wait_flush(time, 1);
+	wait_forget(slot);
+}
+
+/* May its waits be followed? Of who may not be looked into not even sums are kept. */
+__attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct task_struct *task, __u32 tgid)
+{
+	struct wait_slot *slot;
+
+	if (authorised(task, tgid) != AUTHORISED_NO)
+		return 1;
+	slot = wait_find(wait_thread(task));
+	if (slot)
+		wait_forget(slot);
+	return 0;
 }
 
 /* --- woken --- */
@@ -481,18 +504,18 @@ struct wait_asleep {
 	struct part_wait wait;
 };
 
+/* Here until it is certain whose registers these are; one iterator runs at a time. */
+static struct wait_asleep asleep;
+
 /* Of a thread that sleeps already: with what it went into the kernel. Its memory is the engine's to read, as long as it sleeps. */
 static __always_inline void wait_first(struct task_struct *task)
 {
 	const struct pt_regs___entry *entry;
 	struct wait_slot *slot;
-	struct wait_asleep *to;
+	struct wait_asleep *to = &asleep;
 	struct part_stack *stack;
 
 	if (task->on_cpu || !task->__state || task->flags & PF_EXITING || !task->mm)
-		return;
-	to = bpf_ringbuf_reserve(&ring, sizeof(*to), 0);
-	if (!to)
 		return;
 	slot = wait_find(wait_thread(task));
 	__builtin_memset(&to->stack, 0, sizeof(to->stack) + sizeof(to->wait));
@@ -518,7 +541,9 @@ static __always_inline void wait_first(struct task_struct *task)
 	to->wait.state = task->__state;
 	to->wait.fd_mode = to->wait.syscall >= 0 ? wait_fd_mode(task, (__u32)entry->di) : 0;
 	to->wait.own = task->thread.fsbase;
-	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	/* It may have run meanwhile, and be another image by now. */
+	if (authorised(task, task_tgid(task)) == AUTHORISED_YES)
+		bpf_ringbuf_output(&ring, to, sizeof(*to), BPF_RB_NO_WAKEUP);
 }
 
 /* --- the end --- */

@@ -11,6 +11,7 @@
  */
 #include "kernel.h"
 #include "ids.h"
+#include "authorised.h"
 #include "cprofd/record.h"
 
 /* --- maps --- */
@@ -28,12 +29,12 @@ struct {
 	__type(value, struct image);
 } images SEC(".maps");
 
-/* Processes whose life is reported. Never in an engine's hands. */
+/* Processes whose life is reported, and what of each the client was authorised for. Never in an engine's hands. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct target);
 } targets SEC(".maps");
 
 /* A bit for each of them: who has none is no target. Set by the broker, and by on_fork. */
@@ -143,6 +144,12 @@ struct {
 static __always_inline int is_target(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
+}
+
+/* enum authorised: nothing of a thread's memory, registers, addresses or waits is read or given away without it. */
+static __always_inline int authorised(struct task_struct *task, __u32 tgid)
+{
+	return authorised_as(task, bpf_map_lookup_elem(&targets, &tgid));
 }
 
 static __always_inline int is_perhaps_target(__u32 tgid)
@@ -329,7 +336,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	struct py_out *out;
 	struct py_walk *walk;
 	const struct image *image;
-	int fresh;
+	int fresh, whole;
 	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
 						sizeof(struct values_out) + sizeof(struct part_object) + (off ? sizeof(struct part_wait) : 0);
@@ -342,6 +349,12 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		c->ticks++;
 	if (task->flags & PF_EXITING) /* its memory may be gone */
 		return 0;
+	whole = authorised(task, task_tgid(task));
+	if (whole == AUTHORISED_NO) {
+		count_loss(c, LOSS_NOT_AUTHORISED);
+		return 1;
+	}
+	whole = whole == AUTHORISED_YES;
 	if (wall && !off && waits_begin)
 		wait_flush(bpf_ktime_get_ns(), 0);
 	head = samples_ring->head;
@@ -355,7 +368,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
 	time = off ? off->now : bpf_ktime_get_ns();
 	hint = thread_hint(own, task, time);
-	image = image_of(own, &hint->key, maps_of(samples_ring));
+	image = whole ? image_of(own, &hint->key, maps_of(samples_ring)) : NULL;
 	if (off && !image)
 		return 1; /* another time */
 	record = (struct record_sample *)out->head;
@@ -378,7 +391,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		record->header.task.tid = task->pid;
 	}
 	fill_task(&record->header.task, task, hint->process_start);
-	if (native)
+	if (native && whole)
 		native_begin(ctx, task, &hint->key, record, maps_of(samples_ring), !!off);
 	walk->n = 0;
 	walk->n_todo = 0;
@@ -439,11 +452,11 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
 	fresh = walk->n_todo != 0;
-	if (native) {
+	if (native && whole) {
 		size = native_part(record, (__u8 *)out, size, c);
 		fresh |= record->parts > 2; /* a copied stack */
 	}
-	if (!off)
+	if (!off && whole)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->marks.active && image)
 		size = values_part(&samples_ring->marks, walk, image, record, out, size, &fresh);
@@ -493,9 +506,10 @@ int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_str
 	if (!which || !waits_since || waits_over)
 		return 0;
 	c = (struct wait_capture){.task = prev, .state = preempt ? 0 : state, .now = bpf_ktime_get_ns()};
-	if (which & CAME && (nested || is_target(next->tgid)))
+	if (which & CAME && (nested || is_target(next->tgid)) && wait_allowed(next, passing_tgid(next)))
 		wait_in(next, c.now);
-	if (which & LEFT && (nested || is_target(prev->tgid)) && wait_out(&c) && take(NULL, &c))
+	if (which & LEFT && (nested || is_target(prev->tgid)) && wait_allowed(prev, passing_tgid(prev)) && wait_out(&c) &&
+	    take(NULL, &c))
 		c.place->taken = 0;
 	return 0;
 }
@@ -505,7 +519,7 @@ int each_first(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (task && is_target(task_tgid(task)))
+	if (task && authorised(task, task_tgid(task)) == AUTHORISED_YES)
 		wait_first(task);
 	return 0;
 }
@@ -515,7 +529,7 @@ int each_last(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (task && is_target(task_tgid(task)))
+	if (task && authorised(task, task_tgid(task)) == AUTHORISED_YES)
 		wait_last(task);
 	return 0;
 }
@@ -531,7 +545,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (only && task->tgid != only)
 		return 0;
 	tgid = passing_tgid(task);
-	if (!is_perhaps_target(tgid) || !waits_since || !is_target(tgid))
+	if (!is_perhaps_target(tgid) || !waits_since || !wait_allowed(task, tgid))
 		return 0;
 	now = bpf_ktime_get_ns();
 	slot = wait_find(wait_thread(task));
@@ -544,6 +558,23 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
+/* --- for the broker ---
+ *
+ * Reads what one process is and may, as the kernel has it at one instant: before the client is authorised, and again after. */
+
+struct target noted;
+__u32 note_of;
+
+SEC("iter/task")
+int note(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && task_tid(task) == note_of)
+		authorised_note(&noted, task);
+	return 0;
+}
+
 /* --- the life of processes ---
  *
  * Raw tracepoints, whose arguments are plain words: programs that know their types (tp_btf) have libbpf and the verifier look
@@ -553,11 +584,13 @@ SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
-	__u32 parent_tgid = task_tgid(parent), tgid = child_tgid(child), one = 1;
+	__u32 parent_tgid = task_tgid(parent), tgid = child_tgid(child);
+	const struct target *as = bpf_map_lookup_elem(&targets, &parent_tgid);
+	struct target of_child;
 	struct record_fork fork = {};
 	struct record_event clone = {};
 
-	if (!is_target(parent_tgid))
+	if (!as)
 		return 0;
 	if (tgid == parent_tgid) {
 		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
@@ -569,7 +602,12 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 		return 0;
 	if (wall)
 		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
-	bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
+	/* It runs its parent's image, if that is the one that was authorised. */
+	of_child = *as;
+	of_child.start = BPF_CORE_READ(child, group_leader, start_boottime);
+	of_child.exec = BPF_CORE_READ(child, self_exec_id);
+	of_child.mm = authorised_as(parent, as) == AUTHORISED_YES ? (__u64)BPF_CORE_READ(child, mm) : 0;
+	bpf_map_update_elem(&targets, &tgid, &of_child, BPF_ANY);
 	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
 	fork.parent_tgid = parent_tgid;
 	fork.parent_exec = parent->self_exec_id;
@@ -595,7 +633,7 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	struct record_map map = {};
 	__u64 now, flags = BPF_RB_NO_WAKEUP;
 
-	if ((__s64)address <= 0 || !is_target(task_tgid(task)))
+	if ((__s64)address <= 0 || authorised(task, task_tgid(task)) != AUTHORISED_YES)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (now - mapped_at > MAPPED_WAKE_NS && !is_anonymous(task))

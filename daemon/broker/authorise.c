@@ -76,6 +76,11 @@ int identity__of_user(uid_t uid, gid_t gid, struct identity *ret)
 	return 0;
 }
 
+bool identity__may_all(const struct identity *identity)
+{
+	return !identity->uid;
+}
+
 void identity__free(struct identity *identity)
 {
 	free(identity->groups);

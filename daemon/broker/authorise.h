@@ -18,6 +18,8 @@ struct identity {
 int identity__of_socket(int fd, struct identity *ret, pid_t *ret_pid);
 /* Of a user: its groups from the system's data base. */
 int identity__of_user(uid_t uid, gid_t gid, struct identity *ret);
+/* Does the kernel let it look into every process? */
+bool identity__may_all(const struct identity *identity);
 void identity__free(struct identity *identity);
 /* May both look into the same processes? The gid counts, and groups do where /proc is mounted with
  * hidepid. uid 0 needs no groups. */

@@ -366,18 +366,7 @@ int sampler__add_pool(struct sampler *sampler, uint64_t bytes, uint32_t *ret_num
 	return 0;
 }
 
-int sampler__add_target(struct sampler *sampler, pid_t pid)
-{
-	uint32_t key = (uint32_t)pid, flags = 1;
-
-	if (!sampler->skel->rodata->nested && !sampler->options.follow_children)
-		sampler->skel->bss->only_target = pid;
-	if (sampler->options.wall)
-		__atomic_fetch_or(&sampler->skel->bss->target_bits[key % TARGET_BITS / 64], 1ull << key % 64, __ATOMIC_RELAXED);
-	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags, BPF_ANY);
-}
-
-/* Lets the iterator run once; it writes into the ring. */
+/* Lets the iterator run once; it writes into the ring, or into variables. */
 static void each_task(const struct bpf_link *link)
 {
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(link));
@@ -385,6 +374,42 @@ static void each_task(const struct bpf_link *link)
 
 	while (fd >= 0 && read(fd, rows, sizeof(rows)) > 0)
 		;
+}
+
+int sampler__note(struct sampler *sampler, pid_t pid, struct target *ret)
+{
+	union bpf_iter_link_info of = {.task.tid = (uint32_t)pid};
+	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &of, .link_info_len = sizeof(of));
+	struct sampler_bpf__bss *bss = sampler->skel->bss;
+	struct bpf_link *link;
+
+	memset(&bss->noted, 0, sizeof(bss->noted));
+	bss->note_of = (uint32_t)pid;
+	link = bpf_program__attach_iter(sampler->skel->progs.note, &options);
+	if (!link)
+		return -errno;
+	each_task(link);
+	bpf_link__destroy(link);
+	memcpy(ret, (const void *)&bss->noted, sizeof(*ret));
+	return ret->mm ? 0 : -ESRCH;
+}
+
+int sampler__publish(struct sampler *sampler, pid_t pid, const struct target *as)
+{
+	uint32_t key = (uint32_t)pid;
+
+	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, as, BPF_EXIST) ? -errno : 0;
+}
+
+int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target *as)
+{
+	uint32_t key = (uint32_t)pid;
+
+	if (!sampler->skel->rodata->nested && !sampler->options.follow_children)
+		sampler->skel->bss->only_target = pid;
+	if (sampler->options.wall)
+		__atomic_fetch_or(&sampler->skel->bss->target_bits[key % TARGET_BITS / 64], 1ull << key % 64, __ATOMIC_RELAXED);
+	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, as, BPF_ANY);
 }
 
 void sampler__watch_waits(struct sampler *sampler)
@@ -416,7 +441,8 @@ uint64_t sampler__end_waits(struct sampler *sampler)
 
 bool sampler__is_target(const struct sampler *sampler, pid_t pid)
 {
-	uint32_t key = (uint32_t)pid, flags;
+	uint32_t key = (uint32_t)pid;
+	struct target as;
 
-	return !bpf_map_lookup_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &flags);
+	return !bpf_map_lookup_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &as);
 }

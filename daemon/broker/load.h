@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "broker/broker.h"
+#include "cprofd/target.h"
 
 /* Which native stacks come with a copy of the stack itself (struct part_stack). */
 enum load_stacks { LOAD_STACKS_UNFINISHED, LOAD_STACKS_NEVER, LOAD_STACKS_ALWAYS };
@@ -55,8 +56,11 @@ uint64_t sampler__end_waits(struct sampler *sampler);
  * BROKER_POOLS_MAX with BROKER_POOLS_BYTES together (-EDQUOT). Its number is *ret_number. */
 int sampler__add_pool(struct sampler *sampler, uint64_t bytes, uint32_t *ret_number, int *ret_fd);
 
-/* Processes whose life is reported. */
-int sampler__add_target(struct sampler *sampler, pid_t pid);
+/* What the process is and may at this instant. -ESRCH: there is none. */
+int sampler__note(struct sampler *sampler, pid_t pid, struct target *ret);
+/* Processes whose life is reported, and what of them may be sampled. publish: of one that is known already. */
+int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target *as);
+int sampler__publish(struct sampler *sampler, pid_t pid, const struct target *as);
 bool sampler__is_target(const struct sampler *sampler, pid_t pid);
 
 #endif

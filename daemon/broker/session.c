@@ -42,21 +42,43 @@ static void tell_process(struct reply *reply, pid_t pid, const struct process_st
 	*fds = PROCESS_FDS_NONE;
 }
 
-/* The process and its image, open, if the client may read it. */
-static int open_authorised(pid_t pid, const struct identity *client, struct process_fds *ret,
-			   struct process_stat *ret_stat)
+static int note(struct sampler *sampler, const struct identity *client, pid_t pid, struct target *ret)
+{
+	*ret = (struct target){.state = TARGET_ANY};
+	return identity__may_all(client) ? 0 : sampler__note(sampler, pid, ret);
+}
+
+/* May the client read what is open? Then *ret is what that holds for: between both notes the process was one and the same. */
+static int authorise(struct sampler *sampler, const struct identity *client, pid_t pid, const struct process_fds *fds,
+		     const struct process_stat *stat, struct target *ret)
 {
 	struct authorisation authorisation;
+	struct target after;
+	int err = sampler ? note(sampler, client, pid, ret) : 0;
+
+	if (!err)
+		err = authorise__begin(client, pid, &authorisation);
+	if (!err)
+		err = authorise__finish(&authorisation);
+	if (!err)
+		err = process__unchanged(pid, fds, stat);
+	if (!err && sampler)
+		err = note(sampler, client, pid, &after);
+	if (!err && sampler && memcmp(ret, &after, sizeof(after)))
+		err = -ESTALE;
+	return err;
+}
+
+/* The process and its image, open, if the client may read it. */
+static int open_authorised(struct sampler *sampler, pid_t pid, const struct identity *client, struct process_fds *ret,
+			   struct process_stat *ret_stat, struct target *ret_as)
+{
 	int err;
 
 	err = process__open(pid, ret, ret_stat);
 	if (err)
 		return err;
-	err = authorise__begin(client, pid, &authorisation);
-	if (!err)
-		err = authorise__finish(&authorisation);
-	if (!err)
-		err = process__unchanged(pid, ret, ret_stat);
+	err = authorise(sampler, client, pid, ret, ret_stat, ret_as);
 	if (err)
 		process__close(ret);
 	return err;
@@ -150,6 +172,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 	_cleanup_free_ pid_t *pids = NULL;
 	struct process_fds fds;
 	struct process_stat stat;
+	struct target as;
 	size_t n, i;
 	int err;
 
@@ -160,14 +183,14 @@ static int open_descendants(struct session *session, const struct identity *clie
 	if (!session->children)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		if (open_authorised(pids[i], client, &fds, &stat))
+		if (open_authorised(session->sampler, pids[i], client, &fds, &stat, &as))
 			continue;
 		process__close(&fds);
 		/* A child that was forked after the target got its events has inherited them, and
 		 * the sampler knows it. */
 		if (sampler__is_target(session->sampler, pids[i]))
 			continue;
-		if (sampler__add_target(session->sampler, pids[i]))
+		if (sampler__add_target(session->sampler, pids[i], &as))
 			continue;
 		err = perf_events__open(&session->events, pids[i], perf);
 		if (err == -EMFILE || err == -ENOMEM)
@@ -186,6 +209,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	struct session *session = NULL;
 	struct process_stat stat;
 	struct perf_options perf = {.rate = request->rate};
+	struct target as = {}, after;
 	enum broker_error error;
 	int err = 0, denied;
 
@@ -214,8 +238,8 @@ struct session *session__attach(const struct broker_message *request, const stru
 	else
 		session->sampler = take_sampler(request, spare, verbose, &error, &err);
 	denied = authorise__finish(&authorisation);
-	if (!denied)
-		denied = process__unchanged(request->pid, &fds, &stat);
+	if (!denied && !err && !error) /* what it is can be noted now */
+		denied = authorise(session->sampler, client, request->pid, &fds, &stat, &as);
 	if (denied) {
 		error = BROKER_ERROR_OK;
 		err = denied;
@@ -226,7 +250,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	if (session->sampler)
 		sampler__watch_waits(session->sampler);
 	if (session->sampler)
-		err = sampler__add_target(session->sampler, session->target);
+		err = sampler__add_target(session->sampler, session->target, &as);
 	if (err)
 		goto fail;
 	perf.follow_children = request->flags & BROKER_SUBPROCESSES;
@@ -234,6 +258,11 @@ struct session *session__attach(const struct broker_message *request, const stru
 	err = perf_events__open(&session->events, session->target, &perf);
 	if (err == -EPERM || err == -EACCES || err == -ENOENT || err == -EOPNOTSUPP)
 		error = BROKER_ERROR_NO_PERF;
+	/* The sampler refuses what is not it any more; so does the answer. */
+	if (!err && session->sampler)
+		err = note(session->sampler, client, session->target, &after);
+	if (!err && session->sampler && memcmp(&as, &after, sizeof(as)))
+		err = -ESTALE;
 	if (!err && perf.follow_children)
 		err = open_descendants(session, client, &perf);
 	if (err)
@@ -257,13 +286,17 @@ void session__open_process(struct session *session, const struct identity *clien
 {
 	struct process_fds fds;
 	struct process_stat stat;
+	struct target as;
 	int err;
 
 	if (!may_open(session, pid)) {
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = open_authorised(pid, client, &fds, &stat);
+	err = open_authorised(session->sampler, pid, client, &fds, &stat, &as);
+	/* Its events may be known by inheritance alone, and its image since now. One that is no target has no samples. */
+	if (!err && session->sampler)
+		sampler__publish(session->sampler, pid, &as);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else
@@ -315,7 +348,7 @@ void session__open_file(struct session *session, const struct identity *client,
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = open_authorised(pid, client, &fds, &stat);
+	err = open_authorised(NULL, pid, client, &fds, &stat, NULL);
 	if (!err)
 		err = open_file(request, client, &stat, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */

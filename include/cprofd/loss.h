@@ -47,7 +47,8 @@
 	X(KERNEL_STACK,    FRAMES, "kernel_stack",     "the kernel gave no stack of its own") \
 	X(KERNEL_HIDDEN,   DETAIL, "kernel_hidden",    "the kernel hides where its functions lie (kernel.kptr_restrict)") \
 	X(WAIT_SLOTS,      SAMPLE, "wait_slots",       "more threads than are followed while they wait") \
-	X(WAIT_STACK,      FRAMES, "wait_stack",       "where a thread waited was not seen")
+	X(WAIT_STACK,      FRAMES, "wait_stack",       "where a thread waited was not seen") \
+	X(NOT_AUTHORISED,  SAMPLE, "not_authorised",   "the process was one that its user may not look into")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,

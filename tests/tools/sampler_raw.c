@@ -282,7 +282,7 @@ int main(int argc, char **argv)
 	fprintf(stderr, "loaded after %.1f ms", now_ms() - begin);
 	perf.follow_children = load.follow_children;
 	perf.program = sampler__program(sampler);
-	err = sampler__add_target(sampler, pid);
+	err = sampler__add_target(sampler, pid, &(struct target){.state = TARGET_ANY});
 	if (!err)
 		err = perf_events__open(&events, pid, &perf);
 	fprintf(stderr, ", attached after %.1f ms\n", now_ms() - begin);

@@ -1,0 +1,80 @@
+/* Is it still what the client was authorised for? Asked before anything of a process is read, and of a thread that is another
+ * than the running one again afterwards.
+ *
+ * exec sets mm first, then self_exec_id, then the credentials (begin_new_exec, fs/exec.c): a new mm is refused at once, so that no
+ * order of the others matters; an mm at the same address comes with another self_exec_id. Credentials are each thread's own.
+ * Pointers are followed by probe reads alone: tasks that pass by are not always ones that the verifier trusts. */
+#ifndef CPROFD_BPF_AUTHORISED_H
+#define CPROFD_BPF_AUTHORISED_H
+
+#include "kernel.h"
+#include "cprofd/target.h"
+
+enum authorised {
+	AUTHORISED_NO,
+	/* Another image with the same rights: it ran exec, and the broker was not asked yet. That it runs, and for how long, may be
+	 * told, but no address. */
+	AUTHORISED_RIGHTS,
+	AUTHORISED_YES,
+};
+
+#define MMF_DUMPABLE 3u
+
+static __always_inline __u64 authorised_dumpable(struct mm_struct *mm)
+{
+	const struct mm_struct___word *word = (const void *)mm;
+	const struct mm_struct___set *set = (const void *)mm;
+	__u64 flags = 0;
+
+	if (bpf_core_field_exists(set->flags))
+		bpf_probe_read_kernel(&flags, sizeof(flags), __builtin_preserve_access_index(&set->flags));
+	else
+		bpf_probe_read_kernel(&flags, sizeof(flags), __builtin_preserve_access_index(&word->flags));
+	return flags & MMF_DUMPABLE;
+}
+
+/* Fills all but the state. */
+static __always_inline void authorised_note(struct target *to, struct task_struct *task)
+{
+	struct cred *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
+
+	to->start = BPF_CORE_READ(task, group_leader, start_boottime);
+	to->mm = (__u64)BPF_CORE_READ(task, mm);
+	to->exec = BPF_CORE_READ(task, self_exec_id);
+	to->user_ns = (__u64)BPF_CORE_READ(cred, user_ns);
+	bpf_probe_read_kernel(&to->capabilities, sizeof(to->capabilities), &cred->cap_permitted);
+	bpf_probe_read_kernel(to->ids, sizeof(to->ids), &cred->uid);
+	to->dumpable = authorised_dumpable((struct mm_struct *)to->mm);
+}
+
+/* A function apart, for the room on the stack. Hidden it is verified only where it is called. */
+__attribute__((noinline, weak, visibility("hidden"))) int authorised_same(struct task_struct *task, const struct target *as)
+{
+	struct cred *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
+	__u64 mm = (__u64)BPF_CORE_READ(task, mm), word;
+	__u32 i;
+
+	if (BPF_CORE_READ(task, group_leader, start_boottime) != as->start || (__u64)BPF_CORE_READ(cred, user_ns) != as->user_ns)
+		return AUTHORISED_NO;
+	if (bpf_probe_read_kernel(&word, sizeof(word), &cred->cap_permitted) || word != as->capabilities)
+		return AUTHORISED_NO;
+#pragma clang loop unroll(full)
+	for (i = 0; i < 4; i++)
+		if (bpf_probe_read_kernel(&word, sizeof(word), (const __u64 *)&cred->uid + i) || word != as->ids[i])
+			return AUTHORISED_NO;
+	/* At its end a thread gives back its mm, and does not change any more what it runs. */
+	if (!mm)
+		return as->mm && BPF_CORE_READ(task, self_exec_id) == as->exec ? AUTHORISED_YES : AUTHORISED_NO;
+	if (authorised_dumpable((struct mm_struct *)mm) != as->dumpable)
+		return AUTHORISED_NO;
+	return mm == as->mm && BPF_CORE_READ(task, self_exec_id) == as->exec ? AUTHORISED_YES : AUTHORISED_RIGHTS;
+}
+
+static __always_inline int authorised_as(struct task_struct *task, const struct target *as)
+{
+	if (!as)
+		return AUTHORISED_NO;
+	return as->state == TARGET_ANY ? AUTHORISED_YES : authorised_same(task, as);
+}
+
+#endif
