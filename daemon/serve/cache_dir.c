@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ static int open_home(void)
 	return is_own(home) ? enter(home, ".cache") : -1;
 }
 
-int cache_dir__open(void)
+static int open_cache(void)
 {
 	_cleanup_close_ int home = -1;
 
@@ -57,4 +58,15 @@ int cache_dir__open(void)
 		return -1;
 	home = open_home();
 	return enter(home, "cprofd");
+}
+
+int cache_dir__fd(void)
+{
+	static bool looked;
+	static int fd = -1;
+
+	if (!looked)
+		fd = open_cache();
+	looked = true;
+	return fd;
 }

@@ -1,9 +1,12 @@
 /* The engine's loop. */
 #include "base/clock.h"
 #include "serve/engine.h"
+#include "serve/sandbox.h"
+#include "serve/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -269,11 +272,23 @@ static void make_hello(struct engine *engine)
 	buf__free(&line);
 }
 
+/* libdebuginfod needs the network and folders of its user: who set DEBUGINFOD_URLS has no sandbox. */
+static int limit(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	int directories[] = {cache_dir__fd(), spool__directory()};
+
+	json_object_seed(0); /* from /dev/urandom, which is out of reach then */
+	return urls && *urls ? 0 : sandbox__enter(directories, sizeof(directories) / sizeof(directories[0]));
+}
+
 int engine__main(int channel)
 {
 	struct engine engine = {.channel = channel, .started = engine__now()};
 	int status = 1;
 
+	if (limit())
+		return 126;
 	signal(SIGPIPE, SIG_IGN);
 	/* Or glibc raises it with each large block that is freed: sections of debug information would stay. Low, as arrays that
 	 * grow in the heap leave holes there. */

@@ -245,8 +245,9 @@ int asleep__sample(struct session *session, const struct record_sample *sample);
 int session_units__replay(struct session *session, struct event_sink *sink);
 
 /* --- cache_dir.c --- */
-/* The directory of unwind tables, of this user's alone; < 0: there is none. The caller's to close. */
-int cache_dir__open(void);
+/* The directory of unwind tables, of this user's alone; < 0: there is none. Opened by the first
+ * caller, before the sandbox; not the caller's to close. */
+int cache_dir__fd(void);
 
 /* --- dump.c: a session that is one dump (no ring, no profile); with request.kind REQUEST_DUMP --- */
 int dump__open(struct session *session, const int *fds); /* of ATTACHED */

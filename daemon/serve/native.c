@@ -129,7 +129,7 @@ static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 int native__open(struct session *session, int processes_fd)
 {
 	bool kernel = session->request.kernel;
-	int err;
+	int cache = cache_dir__fd(), err;
 
 	if (session->request.native == REQUEST_NATIVE_OFF)
 		return kernel ? places__new(session, true, &session->places) : 0;
@@ -145,7 +145,7 @@ int native__open(struct session *session, int processes_fd)
 		err = places__new(session, kernel, &session->places);
 	if (err)
 		return err;
-	modules__cache(session->modules, cache_dir__open());
+	modules__cache(session->modules, cache < 0 ? -1 : fcntl(cache, F_DUPFD_CLOEXEC, 3));
 	session->native_watch = (struct watch){.fd = fcntl(modules__fd(session->modules), F_DUPFD_CLOEXEC, 3),
 					       .ready = worked};
 	return engine__watch(session->engine, &session->native_watch, EPOLLIN);

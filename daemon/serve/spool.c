@@ -36,15 +36,31 @@ static int open_in(const char *folder)
 	return fd;
 }
 
-static int open_file(void)
+/* The first folder that we may write in; NULL: none. */
+static const char *folder(void)
 {
 	const char *folders[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/var/tmp", "/tmp"};
-	int fd = -ENOENT;
 
-	for (size_t i = 0; fd < 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
-		if (folders[i] && folders[i][0] == '/')
-			fd = open_in(folders[i]);
-	return fd;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (folders[i] && folders[i][0] == '/' && !access(folders[i], W_OK | X_OK))
+			return folders[i];
+	return NULL;
+}
+
+static int open_file(void)
+{
+	static const char *chosen;
+
+	if (!chosen)
+		chosen = folder();
+	return chosen ? open_in(chosen) : -EROFS;
+}
+
+int spool__directory(void)
+{
+	const char *path = folder();
+
+	return path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
 int spool__new(struct spool **ret)

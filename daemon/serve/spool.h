@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 struct spool;
+/* Where spools are made, as a handle (O_PATH) that is the caller's; -1: nowhere. */
+int spool__directory(void);
 int spool__new(struct spool **ret);
 struct spool *spool__free(struct spool *spool); /* NULL */
 int spool__lines(struct spool *spool, const char *lines, size_t len);
