@@ -262,7 +262,8 @@ bench: all $(B)/tools/bench/empty $(B)/tools/bench/empty.bpf.o $(B)/no-rules/cpr
 
 # Fuzz targets: make fuzz [FUZZ_SECONDS=600]
 FUZZ_SECONDS ?= 60
-FUZZ_FLAGS := -std=gnu17 -g -O1 -fsanitize=fuzzer-no-link,address,undefined
+FUZZ_FLAGS := -std=gnu17 -g -O1 -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=undefined
 $(B)/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) $(CPPFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@

@@ -1,7 +1,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "cli/check.h"
+#include "cli/readable.h"
 
 struct check_row *check__add(struct check_list *list, const char *name, enum check_state state,
 			     const char *found_format, ...)
@@ -34,7 +36,9 @@ static void print_table(const struct check_list *list)
 	for (i = 0; i < list->n; i++) {
 		const struct check_row *row = &list->rows[i];
 
-		printf("%-8s %-26s %s\n", state_names[row->state], row->name, row->found);
+		printf("%-8s %-26s ", state_names[row->state], row->name);
+		safe_text__put(stdout, row->found);
+		putchar('\n');
 		if (row->state != CHECK_OK && *row->cost)
 			printf("%36s%s\n", "", row->cost);
 		if (row->state != CHECK_OK && *row->help)
@@ -56,8 +60,7 @@ static void print_json(const struct check_list *list, bool works)
 						row->found, "cost", row->cost, "help", row->help));
 	}
 	all = json_pack("{s:b, s:b, s:o}", "works", works, "daemon", list->daemon, "checks", rows);
-	json_dumpf(all, stdout, JSON_INDENT(1));
-	putchar('\n');
+	json__print(all, JSON_INDENT(1));
 	json_decref(all);
 }
 

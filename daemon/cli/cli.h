@@ -138,8 +138,10 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 void help__overview(FILE *out);
 void help__command(FILE *out, const struct command *command);
 
-/* --- say.c: words, on stderr --- */
+/* --- say.c: words, on stderr; each call is one line, whatever it quotes (base/safe_text.h) --- */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A line that goes on with what was said before it. */
+void say__more(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A failure and what to do about it (hint: NULL or "": nothing known). */
 void say__failure(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Words of one line that the next say() or progress takes the place of; only on a terminal. */

@@ -127,7 +127,8 @@ int diff__run(const struct cli_options *options)
 			   .class_name = options->class_name,
 			   .function = options->function,
 			   .module = options->module,
-			   .skip_first = options->skip_first},
+			   .skip_first = options->skip_first,
+			   .readable = !options->json},
 		.tables = tables,
 		.inclusive = options->sort == REPORT_SORT_INCLUSIVE,
 		.per = options->per && !strcmp(options->per, diff_per_names[DIFF_COMPILE])

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/forbidden.h"
+#include "cli/readable.h"
 
 #define PATIENCE_MS 20000
 
@@ -80,7 +81,7 @@ static void print_all(const json_t *all)
 /* CLI_*, or -1: there is more to come. */
 static int take_line(const struct cli_options *options, const char *line, size_t len, json_t *threads)
 {
-	json_t *json = json_loadb(line, len, 0, NULL), *all;
+	json_t *json = json_loadb(line, len, JSON_ALLOW_NUL, NULL), *all;
 	const char *hint;
 	char why[256];
 	bool forbidden;
@@ -105,8 +106,9 @@ static int take_line(const struct cli_options *options, const char *line, size_t
 	}
 	json_object_set(all, "threads", threads);
 	if (options->json) {
-		json_dumpf(all, stdout, JSON_COMPACT);
-		putchar('\n');
+		json__print(all, JSON_COMPACT);
+	} else if (json__readable(all)) {
+		say("out of memory");
 	} else {
 		print_all(all);
 	}

@@ -314,10 +314,8 @@ static void keep_recording(struct recorder *recorder, const char *why, int err)
 		return;
 	if (why)
 		say__failure("", "%s: %s", why, strerror(-err));
-	fprintf(stderr,
-		"        the recording is kept: %s\n"
-		"        `cprofd convert %s -o FILE` makes a profile of it\n",
-		recorder->file.path, recorder->file.path);
+	say__more("the recording is kept: %s", recorder->file.path);
+	say__more("`cprofd convert %s -o FILE` makes a profile of it", recorder->file.path);
 	recording_file__close(&recorder->file);
 }
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "cli/cli.h"
 #include "rules/rules.h"
 
@@ -44,8 +45,10 @@ static void print_compiler(const struct rules *rules, uint32_t number)
 		return;
 	for (i = 0; i < compiler->n_rules; i++)
 		counts[rules__get(rules, compiler->first + i)->kind]++;
-	printf("%-14s rules: %2" PRIu32 " of units, %2" PRIu32 " of phases, %2" PRIu32 " of passes   %s\n", compiler->name,
-	       counts[RULE_UNIT], counts[RULE_PHASE], counts[RULE_PASS], compiler->source);
+	printf("%-14s rules: %2" PRIu32 " of units, %2" PRIu32 " of phases, %2" PRIu32 " of passes   ", compiler->name,
+	       counts[RULE_UNIT], counts[RULE_PHASE], counts[RULE_PASS]);
+	safe_text__put(stdout, compiler->source);
+	putchar('\n');
 }
 
 static int run(const struct cli_options *options, struct rules *rules)

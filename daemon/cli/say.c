@@ -5,6 +5,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/safe_text.h"
 #include "cli/cli.h"
 
 static bool progress_shown;
@@ -25,30 +27,46 @@ static void clear_progress(void)
 	progress_shown = false;
 }
 
+/* What it quotes may be of a target, a recording, a file: the whole line is made safe. */
+__attribute__((format(printf, 2, 0))) static void put_line(const char *begin, const char *format, va_list args)
+{
+	_cleanup_free_ char *line = NULL;
+
+	if (vasprintf(&line, format, args) < 0)
+		line = NULL;
+	clear_progress();
+	fputs(begin, stderr);
+	safe_text__put(stderr, line ? line : format);
+	fputc('\n', stderr);
+}
+
 void say(const char *format, ...)
 {
 	va_list args;
 
-	clear_progress();
-	fputs("cprofd: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	put_line("cprofd: ", format, args);
 	va_end(args);
-	fputc('\n', stderr);
+}
+
+void say__more(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	put_line("        ", format, args);
+	va_end(args);
 }
 
 void say__failure(const char *hint, const char *format, ...)
 {
 	va_list args;
 
-	clear_progress();
-	fputs("cprofd: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	put_line("cprofd: ", format, args);
 	va_end(args);
-	fputc('\n', stderr);
 	if (hint && *hint)
-		fprintf(stderr, "        %s\n", hint);
+		say__more("%s", hint);
 }
 
 void say__progress(const char *format, ...)

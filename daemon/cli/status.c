@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/connection.h"
+#include "cli/readable.h"
 
 #define PATIENCE_MS 5000
 
@@ -40,9 +41,8 @@ static int print_answer(const struct cli_options *options, const char *line, siz
 		return CLI_COULD_NOT;
 	}
 	if (options->json) {
-		json_dumpf(status, stdout, JSON_COMPACT);
-		putchar('\n');
-	} else {
+		json__print(status, JSON_COMPACT);
+	} else if (!json__readable(status)) {
 		json_object_foreach(status, key, value) print_value(key, value);
 	}
 	json_decref(answer);

@@ -264,7 +264,7 @@ static void print_nameless(const struct tally_result *result)
 	const struct tally_function *heaviest = NULL;
 	uint64_t sum = 0, llvm = 0;
 	unsigned version = 0;
-	char hint[256];
+	char hint[320];
 	uint32_t i;
 
 	for (i = 0; i < result->n_functions; i++) {
@@ -282,8 +282,8 @@ static void print_nameless(const struct tally_result *result)
 	/* Debian's has names of what other files may call, and by its virtual tables of passes. */
 	if (llvm > sum / 2)
 		snprintf(hint, sizeof(hint),
-			 "most of it is in LLVM, inside of its passes: on Debian DEBUGINFOD_URLS=https://debuginfod.debian.net in cprofd's\n"
-			 "        environment has these names, or the package libllvm%u-dbgsym of its debug archive", version);
+			 "most of it is in LLVM, inside of its passes: on Debian DEBUGINFOD_URLS=https://debuginfod.debian.net in cprofd's "
+			 "environment has these names, or the package libllvm%u-dbgsym of its debug archive", version);
 	if (heaviest && percent(sum, whole(result)) >= NAMELESS_TELL_PERCENT)
 		say__failure(hint,
 			     "%.1f %% of the time is in functions without a name, as %s", percent(sum, whole(result)), heaviest->name);
@@ -301,7 +301,7 @@ int summary__print(int recording_fd, bool lines, bool wall, const char *rules, u
 	*ret_cpu = 0;
 	rhythm__init(&rhythm);
 	if (wall)
-		err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : recording__read(recording_fd, &rhythm.sink, &cut);
+		err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : recording__read(recording_fd, true, &rhythm.sink, &cut);
 	if (err)
 		goto out;
 	err = tally__new(lines, wall ? &rhythm : NULL, &tally);
@@ -312,7 +312,7 @@ int summary__print(int recording_fd, bool lines, bool wall, const char *rules, u
 		goto out;
 	err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
 	if (!err)
-		err = recording__read(recording_fd, &units.sink, &cut);
+		err = recording__read(recording_fd, true, &units.sink, &cut);
 	if (!err)
 		err = tally__finish(tally, &result);
 	if (!err) {

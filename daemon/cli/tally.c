@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/safe_text.h"
 #include "cli/rhythm.h"
 #include "cli/tally.h"
 #include "export/class_names.h"
@@ -314,9 +315,9 @@ static void set_stops(struct tally *tally, const struct event_ledger *event)
 		const struct ledger_stop *from = &event->stops[i];
 		struct tally_stop *to = &result->stops[i];
 
-		snprintf(to->loss, sizeof(to->loss), "%s", from->loss);
-		snprintf(to->module, sizeof(to->module), "%s", from->module);
-		snprintf(to->function, sizeof(to->function), "%s", from->function);
+		text__copy(to->loss, sizeof(to->loss), from->loss);
+		text__copy(to->module, sizeof(to->module), from->module);
+		text__copy(to->function, sizeof(to->function), from->function);
 		to->offset = from->offset;
 		to->count = from->count;
 	}

@@ -136,8 +136,10 @@ int top__run(const struct cli_options *options)
 	status = connection__open(options, false, &viewer.connection);
 	if (status != CLI_DONE)
 		goto out;
-	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder) ?:
-	      live__attach(&viewer.live, options, pid, false, LIVE_SEEN_MS);
+	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder);
+	if (!err)
+		event_decoder__readable(viewer.decoder);
+	err = err ?: live__attach(&viewer.live, options, pid, false, LIVE_SEEN_MS);
 	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer);
 	if (status == CLI_DONE) {
 		err = screen__open();

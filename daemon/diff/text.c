@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/safe_text.h"
 #include "diff/internal.h"
 #include "report/fit.h"
 
@@ -30,11 +31,12 @@ static void put_recordings(const struct diff *diff, FILE *out)
 	for (i = 0; i < diff->read; i++) {
 		const struct diff_recording *recording = &diff->recordings[i];
 
+		fputs(recording->after ? "after   " : "before  ", out);
+		safe_text__put(out, recording->name);
 		fprintf(out,
-			"%s  %s: %s (%d)\n        %" PRIu64
+			": %s (%d)\n        %" PRIu64
 			" samples at %u Hz in %.3f s: %.3f s of %s, %" PRIu64
 			" outermost compile%s%s\n",
-			recording->after ? "after " : "before", recording->name,
 			*recording->command ? recording->command : "?", recording->pid,
 			recording->samples, recording->rate, (double)recording->span / 1e9,
 			(double)recording->time / 1e9, diff->wall ? "wall time" : "CPU time",

@@ -67,7 +67,8 @@ static int copy(const struct py_frame *frames, uint32_t n, struct dump_frames *r
 	ret->frames = calloc(ret->n + 1, sizeof(*ret->frames));
 	if (!ret->frames)
 		return -ENOMEM;
-	memcpy(ret->frames, frames, ret->n * sizeof(*frames));
+	if (ret->n)
+		memcpy(ret->frames, frames, ret->n * sizeof(*frames));
 	return 0;
 }
 

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/safe_text.h"
 #include "events/events.h"
 #include "events/fields.h"
 
@@ -15,6 +17,8 @@ struct event_decoder {
 	/* The next id of each table of this epoch, by the kind that fills it. */
 	uint32_t next[EVENT_KIND_COUNT];
 	struct buf scratch; /* rows of the event at hand */
+	bool readable;
+	struct arena words; /* of the event at hand: what was not safe as it came */
 };
 
 static void start_epoch(struct event_decoder *decoder)
@@ -40,8 +44,29 @@ struct event_decoder *event_decoder__free(struct event_decoder *decoder)
 {
 	if (decoder)
 		buf__free(&decoder->scratch);
+	if (decoder)
+		arena__free(&decoder->words);
 	free(decoder);
 	return NULL;
+}
+
+void event_decoder__readable(struct event_decoder *decoder)
+{
+	decoder->readable = true;
+}
+
+/* As it is shown. NULL: out of memory. */
+static const char *readable(struct event_decoder *decoder, const char *text)
+{
+	_cleanup_(buf__free) struct buf safe = {};
+	char *copy;
+
+	if (!decoder->readable || safe_text__is(text))
+		return text;
+	if (safe_text__append(&safe, text, strlen(text)) || buf__append(&safe, "", 1))
+		return NULL;
+	copy = arena__take(&decoder->words, safe.len);
+	return copy ? memcpy(copy, safe.data, safe.len) : NULL;
 }
 
 static int read_integer(const json_t *value, int64_t min, int64_t max, int64_t *ret)
@@ -52,7 +77,7 @@ static int read_integer(const json_t *value, int64_t min, int64_t max, int64_t *
 	return *ret < min || *ret > max ? -EBADMSG : 0;
 }
 
-static int read_value(const json_t *value, const struct field *field, void *base)
+static int read_value(struct event_decoder *decoder, const json_t *value, const struct field *field, void *base)
 {
 	static const struct {
 		int64_t min, max;
@@ -68,7 +93,9 @@ static int read_value(const json_t *value, const struct field *field, void *base
 	if (field->type == FIELD_STRING) {
 		if (value && !json_is_string(value))
 			return -EBADMSG;
-		*(const char **)at = value ? json_string_value(value) : "";
+		*(const char **)at = value ? readable(decoder, json_string_value(value)) : "";
+		if (!*(const char **)at)
+			return -ENOMEM;
 	} else if (field->type == FIELD_BOOL) {
 		if (value && !json_is_boolean(value))
 			return -EBADMSG;
@@ -119,19 +146,19 @@ static int read_features(struct event_decoder *decoder, const json_t *line,
 }
 
 
-static int read_row(const json_t *row, const struct field_list *fields, void *base)
+static int read_row(struct event_decoder *decoder, const json_t *row, const struct field_list *fields, void *base)
 {
 	size_t i;
 
 	if (!json_is_array(row))
 		return -EBADMSG;
 	for (i = 0; i < fields->n; i++) /* beyond its end, json_array_get() is NULL */
-		if (read_value(json_array_get(row, i), &fields->fields[i], base))
+		if (read_value(decoder, json_array_get(row, i), &fields->fields[i], base))
 			return -EBADMSG;
 	return 0;
 }
 
-static int read_losses(json_t *losses, struct ledger_line *lines, uint32_t *ret_n)
+static int read_losses(struct event_decoder *decoder, json_t *losses, struct ledger_line *lines, uint32_t *ret_n)
 {
 	const char *name;
 	json_t *value;
@@ -140,7 +167,9 @@ static int read_losses(json_t *losses, struct ledger_line *lines, uint32_t *ret_
 	json_object_foreach(losses, name, value) {
 		if (read_integer(value, 0, INT64_MAX, &count))
 			return -EBADMSG;
-		lines[(*ret_n)++] = (struct ledger_line){name, (uint64_t)count};
+		lines[*ret_n] = (struct ledger_line){readable(decoder, name), (uint64_t)count};
+		if (!lines[(*ret_n)++].name)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -164,13 +193,12 @@ static int read_ledger(struct event_decoder *decoder, json_t *line, struct event
 	ledger->n_stops = (uint32_t)n_stops;
 	ledger->lines = (struct ledger_line *)(rows + n_stops);
 	for (i = 0; i < fields->n; i++)
-		if (read_value(json_object_get(line, fields->fields[i].key), &fields->fields[i],
-			       event))
+		if (read_value(decoder, json_object_get(line, fields->fields[i].key), &fields->fields[i], event))
 			return -EBADMSG;
 	for (i = 0; i < n_stops; i++)
-		if (read_row(json_array_get(stops, i), &ledger_stop_form.fields, &rows[i]))
+		if (read_row(decoder, json_array_get(stops, i), &ledger_stop_form.fields, &rows[i]))
 			return -EBADMSG;
-	return read_losses(losses, (struct ledger_line *)ledger->lines, &ledger->n);
+	return read_losses(decoder, losses, (struct ledger_line *)ledger->lines, &ledger->n);
 }
 
 /* A row may refer only to what was there before it. */
@@ -208,7 +236,7 @@ static int read_rows(struct event_decoder *decoder, const json_t *line, struct e
 	event->rows.n = (uint32_t)n;
 	event->rows.rows = row;
 	for (i = 0; i < n; i++, row += form->size)
-		if (read_row(json_array_get(rows, i), &form->fields, row) ||
+		if (read_row(decoder, json_array_get(rows, i), &form->fields, row) ||
 		    !row_refers_back(decoder, event->kind, first + i, row))
 			return -EBADMSG;
 	decoder->next[event->kind] = first + event->rows.n;
@@ -229,7 +257,7 @@ static int read_times(const json_t *times, const struct column_form *form, char 
 	return 0;
 }
 
-static int read_column(const json_t *values, const struct field *column, char *rows, size_t size, size_t n)
+static int read_column(struct event_decoder *decoder, const json_t *values, const struct field *column, char *rows, size_t size, size_t n)
 {
 	size_t i;
 
@@ -238,7 +266,7 @@ static int read_column(const json_t *values, const struct field *column, char *r
 	if (json_array_size(values) != n)
 		return -EBADMSG;
 	for (i = 0; i < n; i++)
-		if (read_value(json_array_get(values, i), column, rows + i * size))
+		if (read_value(decoder, json_array_get(values, i), column, rows + i * size))
 			return -EBADMSG;
 	return 0;
 }
@@ -261,7 +289,7 @@ static void *read_columns(struct event_decoder *decoder, const json_t *line, enu
 	for (i = 0; i < form->fields.n; i++) {
 		const struct field *column = &form->fields.fields[i];
 
-		if (read_column(json_object_get(line, column->key), column, rows, form->size, n))
+		if (read_column(decoder, json_object_get(line, column->key), column, rows, form->size, n))
 			return NULL;
 	}
 	*ret_n = (uint32_t)n;
@@ -383,13 +411,13 @@ int event_decoder__line(struct event_decoder *decoder, const char *line, size_t 
 	if (!name)
 		return -EBADMSG;
 	memset(&event, 0, sizeof(event));
+	arena__free(&decoder->words);
 	event.kind = find_kind(name);
 	if (event.kind == EVENT_KIND_COUNT)
 		return 0;
 	list = &event_fields[event.kind];
 	for (i = 0; i < list->n; i++)
-		if (read_value(json_object_get(json, list->fields[i].key), &list->fields[i],
-			       &event))
+		if (read_value(decoder, json_object_get(json, list->fields[i].key), &list->fields[i], &event))
 			return -EBADMSG;
 	err = read_rest(decoder, json, &event);
 	return err ? err : sink->event(sink, &event);

@@ -267,6 +267,8 @@ int event__encode(const struct event *event, struct buf *ret_out);
 struct event_decoder;
 int event_decoder__new(struct event_decoder **ret);
 struct event_decoder *event_decoder__free(struct event_decoder *decoder); /* NULL */
+/* From now on strings are as people may be shown them (base/safe_text.h); without it as the target has them. */
+void event_decoder__readable(struct event_decoder *decoder);
 int event_decoder__line(struct event_decoder *decoder, const char *line, size_t len,
 			struct event_sink *sink);
 
@@ -282,7 +284,7 @@ struct recording_writer *recording_writer__free(struct recording_writer *writer)
 /* Reads a recording (plain or zstd, told by its first bytes) from the fd's
  * position into the sink, in constant memory. *ret_cut: true when it ends in the
  * middle of a line or frame, or without an `end` event (what was whole was
- * delivered). -EBADMSG: damaged. The sink's own error is handed up. */
-int recording__read(int fd, struct event_sink *sink, bool *ret_cut);
+ * delivered). `readable`: for people (event_decoder__readable()). -EBADMSG: damaged. The sink's own error is handed up. */
+int recording__read(int fd, bool readable, struct event_sink *sink, bool *ret_cut);
 
 #endif

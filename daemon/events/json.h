@@ -7,7 +7,8 @@
 
 #include "base/buf.h"
 
-/* Appends `string` quoted and escaped. Bytes that are not UTF-8 become U+FFFD
+/* Appends `string` quoted and escaped, what base/safe_text.h calls unsafe, too: data stay exact, and no byte of it means
+ * something to a terminal. Bytes that are not UTF-8 become U+FFFD
  * one by one, so that a strange name never costs a line; a string beyond
  * EVENTS_STRING_MAX bytes is cut and ends in an ellipsis. NULL is "". */
 int json__string(struct buf *out, const char *string);

@@ -247,7 +247,7 @@ static int read_all(struct reader *reader, int fd)
 	return err ? err : (int)n;
 }
 
-int recording__read(int fd, struct event_sink *sink, bool *ret_cut)
+int recording__read(int fd, bool readable, struct event_sink *sink, bool *ret_cut)
 {
 	struct reader *reader = calloc(1, sizeof(*reader));
 	int err;
@@ -259,6 +259,8 @@ int recording__read(int fd, struct event_sink *sink, bool *ret_cut)
 	reader->sink = sink;
 	reader->zstd = ZSTD_createDCtx();
 	err = event_decoder__new(&reader->decoder);
+	if (!err && readable)
+		event_decoder__readable(reader->decoder);
 	if (!err && (!reader->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(
 					      reader->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX))))
 		err = -ENOMEM;

@@ -14,12 +14,12 @@ const struct exporter exporters[] = {
 	 .no_units = "speedscope has a profile of each thread's compiles beside its samples"},
 	{"collapsed", ".collapsed.txt",
 	 "a line for each stack and its CPU time in microseconds (flamegraph.pl --countname=us, gprof2dot)",
-	 ".collapsed .folded .collapsed.txt ?.txt", .run = export__collapsed},
+	 ".collapsed .folded .collapsed.txt ?.txt", .run = export__collapsed, .readable = true},
 	{"svg", ".svg", "a flame graph that a browser opens by itself: click to zoom, search by name",
-	 ".svg", .run = export__svg},
+	 ".svg", .run = export__svg, .readable = true},
 	{"html", ".html",
 	 "a page that a browser opens by itself: time line of compiles, their tree, tables, flame graph",
-	 ".html .htm", .run = export__html, .rules = true},
+	 ".html .htm", .run = export__html, .rules = true, .readable = true},
 	{"pprof", ".pb.gz",
 	 "for `go tool pprof` and stores of profiles: CPU and wall time, functions and lines, labels",
 	 ".pb.gz .pprof", .run = export__pprof},
@@ -92,6 +92,7 @@ int export__run(const char *format, int recording_fd, const struct export_option
 		FILE *out, struct export_report *ret)
 {
 	const struct exporter *exporter = exporter__find(format);
+	struct export_options how = *options;
 	int err;
 
 	*ret = (struct export_report){};
@@ -100,7 +101,8 @@ int export__run(const char *format, int recording_fd, const struct export_option
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
 	errno = 0;
-	err = exporter->run(recording_fd, options, out, ret);
+	how.readable = exporter->readable;
+	err = exporter->run(recording_fd, &how, out, ret);
 	if (!err && fflush(out))
 		err = errno ? -errno : -EIO;
 	return err;

@@ -36,6 +36,7 @@ struct export_options {
 	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
 	struct hlo *hlo;        /* functions that XLA made are the operations that it names (hlo.h); borrowed, NULL: as XLA calls them. Not events */
 	const struct rules *rules; /* html: borrowed, stages of compiles (report.h); NULL: the program's own */
+	bool readable;          /* names are as people may be shown them (base/safe_text.h); else as the target has them */
 	bool compress;          /* events, where a filter makes new ones: zstd */
 };
 
@@ -66,6 +67,7 @@ struct exporter {
 		   struct export_report *ret);
 	const char *no_units;   /* why it takes no options.units, half a sentence; NULL: it takes them */
 	bool rules;             /* it takes options.rules */
+	bool readable;          /* people read what it writes: options.readable */
 };
 
 /* All formats, ended by a NULL name. */

@@ -407,9 +407,9 @@ static int read_filtered(struct model *model, int recording_fd, struct export_mi
 	int err;
 
 	if (!filter__wanted(model->options))
-		return recording__read(recording_fd, &model->sink, &model->cut);
+		return recording__read(recording_fd, model->options->readable, &model->sink, &model->cut);
 	err = filter__new(model->options, false, recording_fd, &model->sink, &model->filter);
-	err = err ?: recording__read(recording_fd, filter__sink(model->filter), &model->cut);
+	err = err ?: recording__read(recording_fd, model->options->readable, filter__sink(model->filter), &model->cut);
 	return err ?: filter__missing(model->filter, ret_missing);
 }
 

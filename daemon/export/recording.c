@@ -61,7 +61,7 @@ static int rewrite(int recording_fd, const struct export_options *options, FILE 
 
 	err = err ?: recording_writer__new(fileno(out), options->compress, &rewriter.writer);
 	err = err ?: filter__new(options, true, recording_fd, &rewriter.sink, &filter);
-	err = err ?: recording__read(recording_fd, filter__sink(filter), &ret->cut);
+	err = err ?: recording__read(recording_fd, false, filter__sink(filter), &ret->cut);
 	err = err ?: filter__missing(filter, &ret->missing);
 	err = err ?: recording_writer__flush(rewriter.writer);
 	if (filter) {

@@ -5,9 +5,16 @@
 
 #include "report/internal.h"
 
+/* A spreadsheet takes a cell that begins so for a formula, quoted or not: an apostrophe makes it text, as spreadsheets
+ * themselves write it. Names have no control characters here (options.readable). */
+static bool is_formula(const char *text)
+{
+	return *text && strchr("=+-@", *text);
+}
+
 static void put_field(FILE *out, const char *text)
 {
-	fputc('"', out);
+	fputs(is_formula(text) ? "\"'" : "\"", out);
 	for (; *text; text++) {
 		if (*text == '"')
 			fputc('"', out);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "report/fit.h"
 #include "report/internal.h"
 
@@ -43,7 +44,8 @@ static void put_file(const struct report *report, const struct report_file *file
 {
 	const uint64_t waiting = file->wall - file->cpu;
 
-	fprintf(out, "%s: %s (%d)\n", file->name, *file->command ? file->command : "?", file->pid);
+	safe_text__put(out, file->name);
+	fprintf(out, ": %s (%d)\n", *file->command ? file->command : "?", file->pid);
 	fprintf(out,
 		"    %" PRIu64
 		" samples%s at %u Hz in %.3f s: %.3f s of CPU in %u thread%s, %.3f s %s",

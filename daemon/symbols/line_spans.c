@@ -260,7 +260,8 @@ void line_spans__keep(struct line_spans *spans, const struct line_unit *of, uint
 	first = spans->n;
 	err = die ? find_calls(&maker, die) : 0;
 	if (!err) {
-		qsort(maker.calls, maker.n, maker.n ? sizeof(*maker.calls) : 1, compare);
+		if (maker.n)
+			qsort(maker.calls, maker.n, sizeof(*maker.calls), compare);
 		err = add_rows(spans, &maker, sequence);
 	}
 	if (err) /* nothing is tried again */

@@ -372,7 +372,7 @@ int top__new(const char *thread, struct top **ret)
 
 	if (!top)
 		return -ENOMEM;
-	top->options = (struct export_options){.lines = true, .thread = thread};
+	top->options = (struct export_options){.lines = true, .thread = thread, .readable = true};
 	err = model__init_detailed(&top->model, &top->options);
 	top->sink.event = on_event;
 	top->model.slice = on_slice;

@@ -7,11 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -226,17 +228,18 @@ int cache__trim(const struct unwind_cache *cache, uint64_t bytes)
 
 int identity__from_file(struct unwind_identity *identity, int fd)
 {
+	struct statfs system;
 	struct stat stat;
-	uint64_t words[4];
 
-	if (identity->build_id_size)
-		return 0;
-	if (fstat(fd, &stat))
+	if (fstat(fd, &stat) || fstatfs(fd, &system))
 		return -errno;
-	words[0] = (uint64_t)stat.st_dev;
-	words[1] = (uint64_t)stat.st_ino;
-	words[2] = (uint64_t)stat.st_size;
-	words[3] = (uint64_t)stat.st_mtim.tv_sec * 1000000000u + (uint64_t)stat.st_mtim.tv_nsec;
-	memcpy(identity->build_id, words, sizeof(words));
+	/* There a program of some user says which file it is. */
+	if (system.f_type == FUSE_SUPER_MAGIC)
+		return -EPERM;
+	identity->device = (uint64_t)stat.st_dev;
+	identity->inode = (uint64_t)stat.st_ino;
+	identity->size = (uint64_t)stat.st_size;
+	identity->modified = (uint64_t)stat.st_mtim.tv_sec * 1000000000u + (uint64_t)stat.st_mtim.tv_nsec;
+	identity->changed = (uint64_t)stat.st_ctim.tv_sec * 1000000000u + (uint64_t)stat.st_ctim.tv_nsec;
 	return 0;
 }

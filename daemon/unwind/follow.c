@@ -21,10 +21,11 @@ static bool is_later(uint64_t rule)
 
 static void close_stretch(struct reading *r, uint64_t end)
 {
-	struct function *function = &r->b->functions[r->b->n_functions - 1];
+	struct function *function;
 
-	if (!r->open)
+	if (!r->open) /* there may be no function at all */
 		return;
+	function = &r->b->functions[r->b->n_functions - 1];
 	function->size = (uint32_t)(end - r->b->base) - function->start;
 	r->open = false;
 }

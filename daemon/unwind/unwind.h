@@ -41,17 +41,17 @@ void unwind_memory__init(struct unwind_memory *memory, const void *bytes, size_t
 /* --- tables --- */
 
 #define UNWIND_MAGIC 0x31757763u /* "cwu1" */
-#define UNWIND_VERSION 3u
+#define UNWIND_VERSION 4u
 
-/* What a table was made from. A build-id does not identify an ELF file by itself (anybody can write
- * one into a file), so the places of its code, its frames and its symbols are part of it. */
+/* What a table was made from. Whoever writes an ELF file chooses its build-id and everything else in it: which file it was
+ * is part of it, as the kernel knows it. Nobody can choose the time of its last change (ctime). */
 struct unwind_identity {
-	uint8_t build_id[32];	/* GNU build-id, filled up with zeros; without one dev, inode, size,
-				   mtime */
+	uint8_t build_id[32];	/* GNU build-id, filled up with zeros */
 	uint32_t build_id_size; /* 0: there is none */
 	uint32_t machine;	/* e_machine */
 	uint64_t text, text_size, frames, frames_size; /* addresses of the ELF file */
 	uint64_t symbols, symbols_size; /* in the file: a stripped one has other functions */
+	uint64_t device, inode, size, modified, changed; /* of the file, ns; 0: it was none (identity__from_file()) */
 };
 
 /* The head of a table; positions are words of 8 bytes from here. */
@@ -112,8 +112,7 @@ static inline size_t table__size(const struct unwind_table *table)
 /* --- the cache on disk: a file for each identity in a directory that the caller chose --- */
 
 /* `directory` is a descriptor; it must belong to the engine's user, as whoever writes there chooses
- * what stacks look like. `stat_key` (dev, inode, size, mtime in ns) is used where there is no
- * build-id. */
+ * what stacks look like. */
 struct unwind_cache {
 	int directory;
 };
@@ -123,7 +122,7 @@ int cache__load(const struct unwind_cache *cache, const struct unwind_identity *
 int cache__store(const struct unwind_cache *cache, const struct unwind_table *table);
 /* Removes the files used longest ago until all of them are below `bytes`. */
 int cache__trim(const struct unwind_cache *cache, uint64_t bytes);
-/* Puts (dev, inode, size, mtime) in place of a missing build-id. */
+/* Which file it is. -EPERM: the file system cannot be believed (FUSE): its table is not to be kept. */
 int identity__from_file(struct unwind_identity *identity, int fd);
 
 /* --- pools: arrays of blocks, in plain memory or a BPF map's --- */

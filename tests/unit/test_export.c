@@ -185,12 +185,12 @@ static void collapsed_lines(void **state)
 	size_t len;
 	char *text = run("collapsed", fd, &options, &report, &len);
 
-	assert_string_equal(text, "f:  (f.py:1);g (/lib/x.so) 2001\nf:  (f.py:1) 1\n");
+	assert_string_equal(text, "f:\\n (f.py:1);g (/lib/x.so) 2001\nf:\\n (f.py:1) 1\n");
 	free(text);
 	options = (struct export_options){.thread_names = true, .idle = true, .lines = true};
 	text = run("raw", fd, &options, &report, &len);
-	assert_string_equal(text, "main (7);f:  (f.py:5);g (/lib/x.so) 2001\nmain (7);(idle) "
-				  "2998\nmain (7);f:  (f.py:5) 1\n");
+	assert_string_equal(text, "main (7);f:\\n (f.py:5);g (/lib/x.so) 2001\nmain (7);(idle) "
+				  "2998\nmain (7);f:\\n (f.py:5) 1\n");
 	free(text);
 }
 

@@ -79,7 +79,7 @@ static size_t make(bool compress, char **ret, struct buf *ret_lines, size_t ret_
 static int read_back(const char *data, size_t len, struct echo *echo, bool *ret_cut)
 {
 	int fd = memory_file(data, len);
-	int err = recording__read(fd, &echo->sink, ret_cut);
+	int err = recording__read(fd, false, &echo->sink, ret_cut);
 
 	close(fd);
 	return err;
@@ -192,7 +192,7 @@ static void a_long_recording_keeps_memory(void **state)
 	assert_int_equal(recording_writer__flush(writer), 0);
 	recording_writer__free(writer);
 	lseek(fd, 0, SEEK_SET);
-	assert_int_equal(recording__read(fd, &echo.sink, &cut), 0);
+	assert_int_equal(recording__read(fd, false, &echo.sink, &cut), 0);
 	assert_false(cut);
 	assert_int_equal(echo.events, LINES + 1);
 	close(fd);

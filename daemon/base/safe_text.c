@@ -1,0 +1,116 @@
+#include "base/safe_text.h"
+
+size_t utf8__character(const char *text, size_t len, uint32_t *ret)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	unsigned char low = 0x80, high = 0xbf;
+	size_t need, i;
+
+	if (s[0] < 0x80) {
+		*ret = s[0];
+		return 1;
+	}
+	if (s[0] < 0xc2 || s[0] > 0xf4)
+		return 0;
+	need = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	if (s[0] == 0xe0)
+		low = 0xa0;
+	else if (s[0] == 0xed)
+		high = 0x9f;
+	else if (s[0] == 0xf0)
+		low = 0x90;
+	else if (s[0] == 0xf4)
+		high = 0x8f;
+	if (len < need || s[1] < low || s[1] > high)
+		return 0;
+	*ret = s[0] & (0x7fu >> need);
+	for (i = 1; i < need; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		*ret = *ret << 6 | (s[i] & 0x3f);
+	}
+	return need;
+}
+
+bool character__is_unsafe(uint32_t character)
+{
+	/* Past C1: Unicode's Bidi_Control, line and paragraph separators, invisible operators, annotations, tags. */
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {{0, 0x1f},	  {0x7f, 0x9f},	    {0x61c, 0x61c},   {0x200b, 0x200b}, {0x200e, 0x200f},
+		      {0x2028, 0x202e},	  {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+	size_t i;
+
+	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && character >= ranges[i].first; i++)
+		if (character <= ranges[i].last)
+			return true;
+	return false;
+}
+
+size_t safe_text__span(const char *text, size_t len)
+{
+	uint32_t character;
+	size_t at = 0, n;
+
+	while (at < len) {
+		if (text[at] >= ' ' && text[at] < 0x7f) {
+			at++;
+			continue;
+		}
+		n = utf8__character(text + at, len - at, &character);
+		if (!n || character__is_unsafe(character))
+			break;
+		at += n;
+	}
+	return at;
+}
+
+static int append_escape(struct buf *out, uint32_t character)
+{
+	if (character == '\n' || character == '\t')
+		return buf__puts(out, character == '\n' ? "\\n" : "\\t");
+	return buf__printf(out, character < 0x100 ? "\\x%02x" : character < 0x10000 ? "\\u%04x" : "\\U%08x", character);
+}
+
+int safe_text__append(struct buf *out, const char *text, size_t len)
+{
+	int err = 0;
+
+	while (len && !err) {
+		size_t n = safe_text__span(text, len);
+		uint32_t character;
+
+		err = buf__append(out, text, n);
+		text += n;
+		len -= n;
+		if (!len || err)
+			break;
+		n = utf8__character(text, len, &character);
+		err = append_escape(out, n ? character : (unsigned char)*text);
+		text += n ? n : 1;
+		len -= n ? n : 1;
+	}
+	return err;
+}
+
+void safe_text__put(FILE *out, const char *text)
+{
+	struct buf safe = {};
+	size_t len = strlen(text), n = safe_text__span(text, len);
+
+	fwrite(text, 1, n, out);
+	if (n < len && !safe_text__append(&safe, text + n, len - n))
+		fwrite(safe.data, 1, safe.len, out);
+	buf__free(&safe);
+}
+
+void text__copy(char *to, size_t size, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len >= size)
+		for (len = size - 1; len && ((unsigned char)text[len] & 0xc0) == 0x80;)
+			len--;
+	memcpy(to, text, len);
+	to[len] = '\0';
+}

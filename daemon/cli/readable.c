@@ -1,0 +1,37 @@
+#include "cli/readable.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/safe_text.h"
+
+static int string_readable(json_t *json)
+{
+	const size_t len = json_string_length(json);
+	const char *text = json_string_value(json);
+	_cleanup_(buf__free) struct buf safe = {};
+
+	if (safe_text__span(text, len) == len)
+		return 0;
+	return safe_text__append(&safe, text, len) || json_string_setn(json, safe.data, safe.len) ? -ENOMEM : 0;
+}
+
+/* No deeper than jansson reads (JSON_PARSER_MAX_DEPTH). */
+int json__readable(json_t *json)
+{
+	const char *key;
+	json_t *value;
+	size_t i;
+	int err = json_is_string(json) ? string_readable(json) : 0;
+
+	json_object_foreach(json, key, value) err = err ?: json__readable(value);
+	json_array_foreach(json, i, value) err = err ?: json__readable(value);
+	return err;
+}
+
+void json__print(const json_t *json, size_t flags)
+{
+	json_dumpf(json, stdout, flags | JSON_ENSURE_ASCII);
+	putchar('\n');
+}

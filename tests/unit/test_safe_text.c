@@ -1,0 +1,99 @@
+/* What a name may hold, and what of it a terminal gets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/safe_text.h"
+#include "events/json.h"
+
+static void escapes_are_visible(void **state)
+{
+	static const struct {
+		const char *text, *safe;
+	} cases[] = {
+		{"plain \xc3\xa4 \xe4\xb8\xad \xf0\x9f\x98\x80", "plain \xc3\xa4 \xe4\xb8\xad \xf0\x9f\x98\x80"},
+		{"\x1b]0;x\x07", "\\x1b]0;x\\x07"},
+		{"a\nb\tc\rd\x7f", "a\\nb\\tc\\x0dd\\x7f"},
+		{"\xc2\x9b" "31m", "\\x9b31m"},
+		{"\xe2\x80\xae" "abc", "\\u202eabc"},
+		{"\xe2\x81\xa6\xe2\x80\xa8\xd8\x9c\xef\xbb\xbf", "\\u2066\\u2028\\u061c\\ufeff"},
+		{"\xf3\xa0\x81\x81", "\\U000e0041"},
+		{"\xff\xc3", "\\xff\\xc3"},
+		{"\xed\xa0\x80", "\\xed\\xa0\\x80"},
+		{"\xc0\x9b", "\\xc0\\x9b"},
+		{"", ""},
+	};
+	struct buf out = {};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		buf__clear(&out);
+		assert_int_equal(safe_text__append(&out, cases[i].text, strlen(cases[i].text)), 0);
+		assert_int_equal(buf__append(&out, "", 1), 0);
+		assert_string_equal(out.data, cases[i].safe);
+		assert_int_equal(safe_text__is(cases[i].text), !strcmp(cases[i].text, cases[i].safe));
+		assert_true(safe_text__is(out.data));
+	}
+	buf__clear(&out);
+	assert_int_equal(safe_text__append(&out, "a\0b", 3), 0);
+	assert_memory_equal(out.data, "a\\x00b", 6);
+	buf__free(&out);
+}
+
+/* Random bytes: what comes out is safe, and what was safe comes out as it went in. */
+static void anything_becomes_safe(void **state)
+{
+	struct buf out = {};
+	char bytes[12];
+
+	srandom(1);
+	for (int round = 0; round < 200000; round++) {
+		size_t len = (size_t)random() % sizeof(bytes);
+
+		for (size_t i = 0; i < len; i++)
+			bytes[i] = (char)(random() % 3 ? random() : 0x80 + random() % 0x40);
+		buf__clear(&out);
+		assert_int_equal(safe_text__append(&out, bytes, len), 0);
+		assert_int_equal(safe_text__span(out.data ? out.data : "", out.len), out.len);
+	}
+	buf__free(&out);
+}
+
+/* JSON has the same characters, exactly. */
+static void json_is_exact(void **state)
+{
+	struct buf out = {};
+
+	assert_int_equal(json__string(&out, "\x1b\xc2\x9b\xe2\x80\xae\xf3\xa0\x81\x81\x7f\xc3\xa4"), 0);
+	assert_int_equal(buf__append(&out, "", 1), 0);
+	assert_string_equal(out.data, "\"\\u001b\\u009b\\u202e\\udb40\\udc41\\u007f\xc3\xa4\"");
+	buf__free(&out);
+}
+
+static void cut_between_characters(void **state)
+{
+	char four[4];
+
+	text__copy(four, sizeof(four), "ab\xc3\xa4");
+	assert_string_equal(four, "ab");
+	text__copy(four, sizeof(four), "a\xc3\xa4z");
+	assert_string_equal(four, "a\xc3\xa4");
+	text__copy(four, sizeof(four), "abc");
+	assert_string_equal(four, "abc");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(escapes_are_visible),
+		cmocka_unit_test(anything_becomes_safe),
+		cmocka_unit_test(json_is_exact),
+		cmocka_unit_test(cut_between_characters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
