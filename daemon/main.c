@@ -33,5 +33,7 @@ int main(int argc, char **argv)
 		help__command(stdout, command);
 		return CLI_DONE;
 	}
+	if (options.quiet)
+		say__quietly();
 	return command->run(&options);
 }

@@ -54,7 +54,8 @@ struct cli_options {
 	bool stream;
 	bool json;
 	bool dump;               /* what is asked for is a dump, not a recording */
-	bool verbose;
+	bool verbose, quiet;
+	bool interpreter_frames; /* in flame graphs and profiles, too */
 	const char *socket;      /* NULL: not asked for by name */
 	const char *hlo;         /* file; NULL: not asked for */
 	const char *rules;       /* NULL: those of the program alone */
@@ -142,11 +143,16 @@ void help__command(FILE *out, const struct command *command);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A line that goes on with what was said before it. */
 void say__more(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What is no failure: not said with --quiet. */
+void say__note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A failure and what to do about it (hint: NULL or "": nothing known). */
 void say__failure(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Words of one line that the next say() or progress takes the place of; only on a terminal. */
 void say__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool say__is_terminal(void);
+/* From now on failures alone are said. */
+void say__quietly(void);
+bool say__is_quiet(void);
 
 /* 1234567 -> "1,234,567"; 123456789 ns -> "123 ms"; bytes -> "1.2 MB". One of a
  * few static buffers: valid for the next seven calls. */

@@ -98,7 +98,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 	int status, err;
 
 	if (input < 0) {
-		say__failure("", "%s cannot be read: %s", path, strerror(errno));
+		input__tell_failure(-errno, path);
 		return CLI_COULD_NOT;
 	}
 	default_name(path, write__extension(format), name, sizeof(name));
@@ -107,7 +107,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 		say__failure("choose another name with -o FILE; nothing was written", "%s is the recording that is to be read", target);
 		return CLI_USAGE;
 	}
-	status = output__open(target, false, &output);
+	status = output__open(target, false, false, &output);
 	if (status != CLI_DONE)
 		return status;
 	err = write__export(format, options, rules, hlo, input, &output, &report);

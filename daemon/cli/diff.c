@@ -23,7 +23,7 @@ static int read_one(struct diff *diff, const struct cli_options *options, const 
 	int err;
 
 	if (fd < 0) {
-		say__failure("", "%s cannot be read: %s", path, strerror(errno));
+		input__tell_failure(-errno, path);
 		return CLI_COULD_NOT;
 	}
 	err = diff__read(diff, fd, path, after);
@@ -168,7 +168,7 @@ int diff__run(const struct cli_options *options)
 		if (!word || i != at)
 			status = read_one(diff, options, options->operands[i], i >= at);
 	if (status == CLI_DONE && options->output)
-		status = output__open(options->output, false, &output);
+		status = output__open(options->output, false, false, &output);
 	if (status == CLI_DONE)
 		status = finish(diff, options, &output);
 	output__close(&output);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/user.h"
+#include "export/export.h"
 #include "export/hlo.h"
 
 /* Bytes of a text of HLO; JAX's largest models have some 10 MB. */
@@ -28,9 +30,38 @@ int input__open(const char *path)
 	return fd;
 }
 
+/* What a recording was called while it was made: its end never came. */
+static bool tell_part(const char *path)
+{
+	char part[PATH_MAX];
+	int fd = snprintf(part, sizeof(part), "%s.part", path) < (int)sizeof(part) ? input__open(part) : -1;
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	say__failure("it holds what was recorded up to then, and reads as any recording",
+		     "there is no %s, but %s: cprofd was ended before it was done", path, part);
+	return true;
+}
+
+/* A file that is made of a recording, by its name. */
+static const char *profile_of(const char *path)
+{
+	const struct exporter *exporter;
+	bool sure = false;
+
+	exporter = exporter__of_name(path, &sure);
+	return exporter && sure && strcmp(exporter->name, "events") ? exporter->name : NULL;
+}
+
 void input__tell_failure(int err, const char *path)
 {
-	if (err == -EBADMSG)
+	if (err == -ENOENT && tell_part(path))
+		return;
+	if (err == -EBADMSG && profile_of(path))
+		say__failure("this command reads recordings: keep one with `cprofd attach -o NAME.cprof`, and make every other format of it with `cprofd convert`",
+			     "%s is a file of %s, made out of a recording", path, profile_of(path));
+	else if (err == -EBADMSG)
 		say__failure("`cprofd attach -o NAME.cprof` writes recordings",
 			     "%s is not a recording, or it is damaged", path);
 	else if (err == -ENOMSG)

@@ -53,6 +53,10 @@ static void on_answer(struct live *live, const json_t *answer)
 	live->refused = refused;
 	copy(live->error, sizeof(live->error), answer, "error");
 	copy(live->hint, sizeof(live->hint), answer, "hint");
+	if (refused && !strcmp(live->error, "no such process")) {
+		snprintf(live->error, sizeof(live->error), "no such process: %d", live->pid);
+		snprintf(live->hint, sizeof(live->hint), "it may have ended already; `pgrep -af python` lists the Pythons that run");
+	}
 	if (refused && forbidden__to_root(live->pid, json_string_value(json_object_get(answer, "code")), live->error, sizeof(live->error), &hint))
 		snprintf(live->hint, sizeof(live->hint), "%s", hint);
 }

@@ -45,8 +45,9 @@ static const char *set_duration(struct cli_options *options, const char *value)
 		return NULL;
 	}
 	number = seconds(value, &end);
-	if (number < 0.001 || (*end && strcmp(end, "s")))
-		return "is not a number of seconds (at least 0.001)";
+	number *= !strcmp(end ?: "", "m") ? 60 : !strcmp(end ?: "", "h") ? 3600 : 1;
+	if (number < 0.001 || number > 1e9 || (*end && strcmp(end, "s") && strcmp(end, "m") && strcmp(end, "h")))
+		return "is not a number of seconds (at least 0.001), minutes (5m) or hours (1h)";
 	options->duration_ms = (uint64_t)(number * 1000 + 0.5);
 	return NULL;
 }
@@ -368,6 +369,24 @@ static const char *set_verbose(struct cli_options *options, const char *value)
 	return NULL;
 }
 
+static const char *set_quiet(struct cli_options *options, const char *value)
+{
+	options->quiet = true;
+	return NULL;
+}
+
+static const char *set_interpreter_frames(struct cli_options *options, const char *value)
+{
+	options->interpreter_frames = true;
+	return NULL;
+}
+
+/* What other profilers have an option for, and what is done here in any case. */
+static const char *accept(struct cli_options *options, const char *value)
+{
+	return NULL;
+}
+
 static const char *set_hlo(struct cli_options *options, const char *value)
 {
 	options->hlo = value;
@@ -412,24 +431,28 @@ const struct option_row option_rows[] = {
 	{"pid", 'p', "PID", NULL, ATTACHING | COMMAND_CHECK | COMMAND_DUMP, "the process, as an option (py-spy's spelling)", set_pid},
 	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
 	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", set_duration},
-	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; 999 without it", set_rate},
+	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; default 999", set_rate},
 	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Without it cprofd-PID-TIME with the format's ending, in this directory", set_output},
 	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Without it the recording's name with the format's ending, in this directory", set_output},
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; without it what the end of FILE says (.html, .svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
 	{"output", 'o', "FILE", "@file", COMMAND_DIFF, "a flame graph of both sides, too, in which what surely differs has a colour: .html (with the tables below it) or .svg for a browser; .speedscope.json: the stacks of before, after, more, less", set_output},
-	{"functions", 'F', NULL, NULL, WRITING, "a frame is a function (this is what happens without it; of this and --lines the last one counts)", set_functions},
+	{"functions", 'F', NULL, NULL, WRITING, "a frame is a function (default; of this and --lines the last one counts)", set_functions},
 	{"functions", 'F', NULL, NULL, COMMAND_REPORT, "the table of functions alone: --by=function", set_functions},
-	{"functions", 'F', NULL, NULL, COMMAND_TOP, "begin with functions (this is what happens without it)", set_functions},
-	{"lines", 'l', NULL, NULL, WRITING, "a frame is a line of a function, and a row of the summary is one", set_lines},
+	{"functions", 'F', NULL, NULL, COMMAND_TOP, "begin with functions (default)", set_functions},
+	{"lines", 'l', NULL, NULL, WRITING, "a frame is a line of a function, and so is a row of the summary", set_lines},
 	{"lines", 'l', NULL, NULL, COMMAND_REPORT, "the table of lines alone: --by=line; with --callers and --callees: their rows are lines", set_lines},
 	{"lines", 'l', NULL, NULL, COMMAND_TOP, "begin with lines", set_lines},
-	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (this is what happens without it); leaf: the innermost alone; off: none, and no classes of time", set_native},
-	{"native", 0, "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (this is what happens without it); leaf: the innermost alone; off: none", set_native},
+	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", set_native},
+	{"native", 0, "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none", set_native},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", refuse_locals},
-	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what time is told. cpu (without it): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", set_mode},
+	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what time is told. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", set_mode},
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", set_subprocesses},
 	{"exit-status", 0, NULL, NULL, COMMAND_RECORD, "end with the command's status (128 and the signal's number where one ended it), once the file is written", set_exit_status},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg, html), the thread's name as the outermost frame", set_threads},
+	{"interpreter-frames", 0, NULL, NULL, WRITING, "CPython's own native frames (_PyEval_EvalFrameDefault, _PyObject_MakeTpCall ...) between the Python frames, too; default: their time is that of the Python frame that they serve. Recordings keep them", set_interpreter_frames},
+	{"nonblocking", 0, NULL, NULL, ATTACHING | COMMAND_DUMP, "accepted for py-spy's sake: the process is never stopped", accept},
+	{"full-filenames", 0, NULL, NULL, WRITING, "accepted for py-spy's sake: file names are whole in any case", accept},
+	{"nolineno", 0, NULL, NULL, WRITING, "py-spy's spelling of --functions", set_functions},
 	{"units", 0, NULL, NULL, COMMAND_CONVERT, "in collapsed stacks, flame graphs (svg, html) and pprof, what was compiled, and phases and passes of it, as the outermost frames", set_units},
 	{"thread", 0, "TID|NAME", NULL, SAMPLING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
 	{"thread", 0, "TID|NAME", NULL, COMMAND_CONVERT | TABLES | COMMAND_TOP, "only this thread, by its number or its name", set_thread},
@@ -449,7 +472,7 @@ const struct option_row option_rows[] = {
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
 	{"sort", 0, "TIME", "exclusive|inclusive|start", COMMAND_REPORT, "by which time rows are in order; without it exclusive, and inclusive for --callers, --callees and the tree. start: compiles, phases and passes by when the first of them began (other tables as without it). Chains are in the order of their start, else by their length", set_sort},
-	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; exclusive without it", set_compared},
+	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; default exclusive", set_compared},
 	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share", set_top},
 	{"top", 'n', "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; without it those that surely differ (--json: all)", set_top},
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
@@ -458,17 +481,20 @@ const struct option_row option_rows[] = {
 	{"tree", 0, NULL, NULL, COMMAND_REPORT, "the same as --by=tree: compiles below the lines that caused them, in them the compiles that they needed; --top is of each branch", set_tree},
 	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; all without it", set_depth},
 	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", set_phases},
-	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (this is what happens without it), or for each outermost compile", set_per},
-	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; 99.9% without it", set_level},
+	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (default), or for each outermost compile", set_per},
+	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; default 99.9%", set_level},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},
-	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | TABLES, "for programs, to stdout", set_json},
+	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", set_json},
+	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", set_json},
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", set_rules},
 	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
-	{"verbose", 0, NULL, NULL, EVERYONE, "say what is found and why it is decided so", set_verbose},
+	{"quiet", 'q', NULL, NULL, EVERYONE, "no progress, no summary, no notes on stderr: failures alone", set_quiet},
+	{"verbose", 0, NULL, NULL, EVERYONE & ~SAMPLING, "say what is found and why it is decided so", set_verbose},
+	{"verbose", 'v', NULL, NULL, SAMPLING, "the long summary: phases, passes, where stacks are cut; and what is found, and why it is decided so", set_verbose},
 	{},
 };
 /* clang-format on */

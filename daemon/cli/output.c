@@ -34,7 +34,7 @@ static int split(const char *path, char directory[PATH_MAX], char name[256])
 }
 
 /* In the user's name: a new file in a directory, by a name that nobody has. */
-static int create_temporary(int directory, const char *name, char *temporary, size_t size)
+static int create_temporary(int directory, const char *name, bool part, char *temporary, size_t size)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 	int attempt;
@@ -48,7 +48,12 @@ static int create_temporary(int directory, const char *name, char *temporary, si
 			return -errno;
 		for (i = 0; i < 6; i++)
 			suffix[i] = letters[random[i] % (sizeof(letters) - 1)];
-		snprintf(temporary, size, ".%.240s.%s", name, suffix);
+		if (!part)
+			snprintf(temporary, size, ".%.240s.%s", name, suffix);
+		else if (!attempt)
+			snprintf(temporary, size, "%.240s.part", name);
+		else
+			snprintf(temporary, size, "%.240s.%s.part", name, suffix);
 		fd = openat(directory, temporary,
 			    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 		if (fd >= 0 || errno != EEXIST)
@@ -58,7 +63,7 @@ static int create_temporary(int directory, const char *name, char *temporary, si
 }
 
 /* -errno; -ELOOP: the name is a symbolic link. */
-static int open_as_user(const char *path, struct output *output)
+static int open_as_user(const char *path, bool part, struct output *output)
 {
 	char directory[PATH_MAX];
 	struct stat status;
@@ -86,7 +91,7 @@ static int open_as_user(const char *path, struct output *output)
 		if (faccessat(output->directory, output->name, W_OK, AT_EACCESS) < 0)
 			return -errno;
 	}
-	output->fd = create_temporary(output->directory, output->name, output->temporary,
+	output->fd = create_temporary(output->directory, output->name, part, output->temporary,
 				      sizeof(output->temporary));
 	return output->fd < 0 ? output->fd : 0;
 }
@@ -101,7 +106,7 @@ FILE *output__stream(const struct output *output)
 	return stream;
 }
 
-int output__open(const char *path, bool sampling, struct output *ret)
+int output__open(const char *path, bool sampling, bool part, struct output *ret)
 {
 	const struct user *user = user__calling();
 	int err;
@@ -117,7 +122,7 @@ int output__open(const char *path, bool sampling, struct output *ret)
 	}
 	err = user__enter(user);
 	if (!err) {
-		err = open_as_user(path, ret);
+		err = open_as_user(path, part, ret);
 		user__leave(user);
 	}
 	if (!err)

@@ -1,5 +1,5 @@
 /* The file that a command writes, in the calling user's name: a temporary name
- * beside it first, the wanted name when it is whole. A name that is a symbolic
+ * beside it first (of a recording NAME.part, which somebody finds who lost cprofd), the wanted name when it is whole. A name that is a symbolic
  * link is refused, something that is no regular file (a pipe, /dev/null) is
  * written to as it is. */
 #ifndef CPROFD_CLI_OUTPUT_H
@@ -22,8 +22,8 @@ struct output {
 /* A stream onto the open file, with a descriptor of its own: the caller's, to be closed before output__commit(). NULL: errno. */
 FILE *output__stream(const struct output *output);
 /* Refused with words of its own; CLI_DONE or CLI_COULD_NOT. `path` is borrowed. `sampling`: it is for what is to be
- * sampled. */
-int output__open(const char *path, bool sampling, struct output *ret);
+ * sampled. `part`: what is written is of use before it is whole. */
+int output__open(const char *path, bool sampling, bool part, struct output *ret);
 /* Gives the file its name. -errno; the temporary file is kept then. */
 int output__commit(struct output *output);
 /* Removes what was not committed; closes. */

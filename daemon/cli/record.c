@@ -111,17 +111,17 @@ static void wait_for(struct launch *launch, bool ran)
 	if (launch__reap(launch, WNOHANG))
 		return;
 	if (ran)
-		say("the recording is done; waiting for %s (%d) to end", launch->name, launch->pid);
+		say__note("the recording is done; waiting for %s (%d) to end", launch->name, launch->pid);
 	launch__reap(launch, 0);
 }
 
 static void tell_status(const struct launch *launch)
 {
 	if (WIFSIGNALED(launch->status))
-		say("%s was ended by signal %d (%s)", launch->name, WTERMSIG(launch->status),
+		say__note("%s was ended by signal %d (%s)", launch->name, WTERMSIG(launch->status),
 		    strsignal(WTERMSIG(launch->status)));
 	else
-		say("%s ended with status %d", launch->name, WEXITSTATUS(launch->status));
+		say__note("%s ended with status %d", launch->name, WEXITSTATUS(launch->status));
 }
 
 int record__run(const struct cli_options *options)

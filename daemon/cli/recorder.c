@@ -95,7 +95,7 @@ static int plan_output(struct recorder *recorder, pid_t pid)
 	snprintf(recorder->default_path, sizeof(recorder->default_path), "%s%s", recorder->stem,
 		 write__extension(recorder->format));
 	status = output__open(options->output ? options->output : recorder->default_path, true,
-			      &recorder->output);
+			      recorder->recording_is_output, &recorder->output);
 	if (status == CLI_DONE && !recorder->recording_is_output)
 		status = recording_file__open(&recorder->output, recorder->stem, &recorder->file);
 	return status;
@@ -174,11 +174,14 @@ static void show_progress(const struct recorder *recorder, uint64_t started)
 	const struct live *live = &recorder->live;
 	uint64_t seconds = (now_ms() - started) / 1000;
 
+	/* The terminal is the command's: what it writes there would be overwritten. */
+	if (recorder->launch)
+		return;
 	if (!live->answered) {
 		say__progress("attaching...");
 		return;
 	}
-	say__progress("%llu:%02llu  %s samples  %s a second  %s lost  %llu thread%s%s",
+	say__progress("%llu:%02llu  %s samples  %s samples/s  %s lost  %llu thread%s%s",
 		      (unsigned long long)seconds / 60, (unsigned long long)seconds % 60,
 		      words__count(live->samples), words__count(live->rate),
 		      words__count(live->lost), (unsigned long long)live->threads,
@@ -274,10 +277,12 @@ static void tell_end(const struct recorder *recorder)
 		say("the recording ends early: %s", recorder->give_up == 0
 							    ? "it was not waited for its end"
 							    : "the engine went away");
+	else if (*live->detail && strcmp(live->reason, "failed"))
+		say__note("%s", live->detail);
 	else if (*live->detail)
 		say("%s", live->detail);
 	else if (!strcmp(live->reason, "exited"))
-		say("the target ended");
+		say__note("the target ended");
 	if (live->write_error)
 		say("the recording could not be written further: %s; it is whole up to there",
 		    strerror(-live->write_error));
@@ -291,7 +296,7 @@ static void tell_children(struct recorder *recorder, uint64_t recorded)
 	struct launch *launch = recorder->launch;
 	uint64_t cpu = 0;
 
-	if (recorder->options->subprocesses)
+	if (recorder->options->subprocesses || say__is_quiet())
 		return;
 	/* The end of the session may be told before its end is. */
 	for (int i = 0; launch && !launch->reaped && !strcmp(recorder->live.reason, "exited") && i < 20; i++) {
@@ -353,10 +358,15 @@ static int finish(struct recorder *recorder)
 	int status = CLI_DONE, err;
 	uint64_t recorded;
 
+	if (live->write_error == -ENOSPC && recorder->write_file && lseek(recording_fd(recorder), 0, SEEK_END) == 0) {
+		say__failure("make room, or choose another place with -o FILE (recordings grow while they are made)",
+			     "nothing was recorded: the disk of %s is full", recorder->output.path);
+		return CLI_COULD_NOT;
+	}
 	tell_end(recorder);
 	if (recorder->write_file && lseek(recording_fd(recorder), 0, SEEK_CUR) >= 0) {
 		err = summary__print(recording_fd(recorder), recorder->options->lines, recorder->options->wall,
-				     recorder->options->rules, &recorded);
+				     recorder->options->rules, recorder->options->verbose, &recorded);
 		if (err)
 			say("the summary could not be made: %s", strerror(-err));
 		else

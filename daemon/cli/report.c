@@ -58,7 +58,7 @@ static int read_one(struct report *report, const struct cli_options *options, co
 	int err;
 
 	if (fd < 0) {
-		say__failure("", "%s cannot be read: %s", path, strerror(errno));
+		input__tell_failure(-errno, path);
 		return CLI_COULD_NOT;
 	}
 	err = report__read(report, fd, path);

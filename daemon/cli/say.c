@@ -9,7 +9,7 @@
 #include "base/safe_text.h"
 #include "cli/cli.h"
 
-static bool progress_shown;
+static bool progress_shown, quiet;
 
 bool say__is_terminal(void)
 {
@@ -18,6 +18,16 @@ bool say__is_terminal(void)
 	if (known < 0)
 		known = isatty(STDERR_FILENO);
 	return known;
+}
+
+void say__quietly(void)
+{
+	quiet = true;
+}
+
+bool say__is_quiet(void)
+{
+	return quiet;
 }
 
 static void clear_progress(void)
@@ -58,6 +68,18 @@ void say__more(const char *format, ...)
 	va_end(args);
 }
 
+void say__note(const char *format, ...)
+{
+	va_list args;
+
+	if (quiet)
+		return;
+	clear_progress();
+	va_start(args, format);
+	put_line("cprofd: ", format, args);
+	va_end(args);
+}
+
 void say__failure(const char *hint, const char *format, ...)
 {
 	va_list args;
@@ -75,7 +97,7 @@ void say__progress(const char *format, ...)
 	char line[256];
 	va_list args;
 
-	if (!say__is_terminal())
+	if (!say__is_terminal() || quiet)
 		return;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);

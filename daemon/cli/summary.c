@@ -11,7 +11,8 @@
 #include "cprofd/loss.h"
 #include "report/fit.h"
 
-#define TOP 10
+/* Functions; the second with --verbose. */
+static const uint32_t top[2] = {5, 10};
 /* So much time in functions without names is worth a word. */
 #define NAMELESS_TELL_PERCENT 5
 /* A rate over less CPU time than this says nothing. */
@@ -101,10 +102,10 @@ static void print_counts(const struct tally_result *result)
 		return;
 	fputs("        ", stderr);
 	if (result->cpu >= RATE_NEEDS_NS)
-		fprintf(stderr, "rate reached: %s Hz of CPU time, asked for %u%s",
+		fprintf(stderr, "%s samples/s of CPU time, asked for %u%s",
 			words__count(rate), result->rate, same_stacks(result) ? "" : "; ");
 	else if (same_stacks(result))
-		fprintf(stderr, "asked for %u Hz", result->rate);
+		fprintf(stderr, "asked for %u samples/s", result->rate);
 	/* Where all samples have native stacks, their line below tells the same. */
 	if (!result->samples)
 		fputs("how many stacks are whole is not known", stderr);
@@ -145,7 +146,7 @@ static const char *of_what(const struct tally_result *result)
 					      : ", the samples that have one";
 }
 
-static void print_native(const struct tally_result *result)
+static void print_native(const struct tally_result *result, bool verbose)
 {
 	uint64_t others = result->native - result->native_whole;
 	double share = percent(result->native_whole, result->native);
@@ -157,7 +158,9 @@ static void print_native(const struct tally_result *result)
 	if (others && share > 99.99)
 		share = 99.99;
 	fprintf(stderr, "        native stacks: %.2f %% whole of %s%s%s%s\n", share, words__count(result->native), of_what(result),
-		same_stacks(result) ? ", and so are Python's" : "", others ? "; the others end at" : "");
+		same_stacks(result) ? ", and so are Python's" : "", !others ? "" : verbose ? "; the others end at" : " (-v: where the others end)");
+	if (!verbose)
+		return;
 	for (i = 0; i < result->n_stops && i < STOPS_SHOWN; i++) {
 		print_stop(&result->stops[i]);
 		others -= result->stops[i].count < others ? result->stops[i].count : others;
@@ -212,7 +215,7 @@ static void print_losses(const struct tally_result *result)
 		fputs("        nothing was lost\n", stderr);
 }
 
-static void print_functions(const struct tally_result *result)
+static void print_functions(const struct tally_result *result, bool verbose)
 {
 	uint32_t i;
 
@@ -220,7 +223,7 @@ static void print_functions(const struct tally_result *result)
 		return;
 	fprintf(stderr, "\n%s by %s%s:\nexclusive  inclusive  (in its own code; also in what it called)\n",
 		result->waits ? "Time" : "CPU time", result->lines ? "line" : "function", result->waits ? ", waiting included" : "");
-	for (i = 0; i < result->n_functions && i < TOP; i++) {
+	for (i = 0; i < result->n_functions && i < top[verbose]; i++) {
 		const struct tally_function *function = &result->functions[i];
 
 		if (!function->self)
@@ -289,7 +292,7 @@ static void print_nameless(const struct tally_result *result)
 			     "%.1f %% of the time is in functions without a name, as %s", percent(sum, whole(result)), heaviest->name);
 }
 
-int summary__print(int recording_fd, bool lines, bool wall, const char *rules, uint64_t *ret_cpu)
+int summary__print(int recording_fd, bool lines, bool wall, const char *rules, bool verbose, uint64_t *ret_cpu)
 {
 	struct tally_result result;
 	struct units_summary units;
@@ -315,14 +318,15 @@ int summary__print(int recording_fd, bool lines, bool wall, const char *rules, u
 		err = recording__read(recording_fd, true, &units.sink, &cut);
 	if (!err)
 		err = tally__finish(tally, &result);
-	if (!err) {
+	if (!err)
 		*ret_cpu = result.cpu;
+	if (!err && !say__is_quiet()) {
 		print_counts(&result);
 		print_classes(&result);
-		print_native(&result);
+		print_native(&result, verbose);
 		print_losses(&result);
-		print_functions(&result);
-		units_summary__print(&units, without_gil(&result));
+		print_functions(&result, verbose);
+		units_summary__print(&units, without_gil(&result), verbose);
 		print_nameless(&result);
 		if (!result.seen && result.waits)
 			say("the target did not use the CPU meanwhile: it only waited");

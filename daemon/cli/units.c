@@ -12,7 +12,11 @@
 
 #define NAME_WIDTH 100
 
-static const uint32_t shown[RULE_KINDS] = {[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6};
+/* All of the summary fits a terminal of 24 lines; the second row with --verbose. */
+static const uint32_t shown[2][RULE_KINDS] = {
+	{[RULE_UNIT] = 4},
+	{[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6},
+};
 
 static int on_event(struct event_sink *self, const struct event *event)
 {
@@ -56,7 +60,7 @@ static void print_no_pass(uint64_t *no_pass, uint64_t limit)
 	*no_pass = 0;
 }
 
-void units_summary__print(struct units_summary *summary, bool gil)
+void units_summary__print(struct units_summary *summary, bool gil, bool verbose)
 {
 	static const char *const titles[RULE_KINDS] = {"compile", "phase", "pass"};
 	const struct units_line *lines;
@@ -66,12 +70,12 @@ void units_summary__print(struct units_summary *summary, bool gil)
 
 	for (kind = 0; kind < RULE_KINDS; kind++) {
 		no_pass = kind == RULE_PASS ? units_table__no_pass(summary->table) : 0;
-		if (units_table__lines(summary->table, kind, &lines, &n) || (!n && !no_pass))
+		if (!shown[verbose][kind] || units_table__lines(summary->table, kind, &lines, &n) || (!n && !no_pass))
 			continue;
 		/* What a thread does without the GIL is of the compile that goes on; of which phase is not known. */
 		fprintf(stderr, "Wall time by %s, %s, most inclusive first:\n%12s %12s %6s\n", titles[kind],
 			gil && kind ? "with the GIL alone" : "waiting included", "exclusive", "inclusive", "times");
-		for (i = 0; i < n && i < shown[kind]; i++) {
+		for (i = 0; i < n && i < shown[verbose][kind]; i++) {
 			print_no_pass(&no_pass, lines[i].inclusive);
 			print_line(&lines[i]);
 		}

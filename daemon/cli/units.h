@@ -16,6 +16,6 @@ struct units_summary {
 int units_summary__init(struct units_summary *summary, const char *rules, struct event_sink *next);
 void units_summary__free(struct units_summary *summary);
 /* Nothing when there was no compile, but for rules that told none. `gil`: samples without the GIL have no stacks. */
-void units_summary__print(struct units_summary *summary, bool gil);
+void units_summary__print(struct units_summary *summary, bool gil, bool verbose);
 
 #endif

@@ -118,6 +118,7 @@ int write__export(const char *format, const struct cli_options *options, const s
 {
 	const struct export_options how = {
 		.lines = options->lines,
+		.fold_interpreter = !options->interpreter_frames && strcmp(format, "events"),
 		.thread_names = options->thread_names,
 		.units = options->unit_frames,
 		.thread = options->thread,
@@ -183,28 +184,30 @@ void write__tell(const char *format, const struct output *output,
 	struct stat status;
 
 	if (report->bin)
-		say("to keep the file small, samples within %s were merged (exact: a recording "
+		say__note("to keep the file small, samples within %s were merged (exact: a recording "
 		    "with -f events, "
 		    "then convert --window)",
 		    words__duration(report->bin));
 	if (report->folded_below)
-		say("stacks lighter than %s were folded into their callers",
+		say__note("stacks lighter than %s were folded into their callers",
 		    words__duration(report->folded_below));
 	if (report->no_waits)
-		say("-i shows nothing more: this recording was made without -i and --mode=wall, so where threads waited is not in it");
+		say__note("-i shows nothing more: this recording was made without -i and --mode=wall, so where threads waited is not in it");
 	if (report->cut)
-		say("the recording ends in the middle; everything up to there is in the file");
+		say__note("the recording ends in the middle; everything up to there is in the file");
 	if (output->directory < 0)
+		return;
+	if (say__is_quiet())
 		return;
 	if (fstat(output->fd, &status) < 0)
 		status.st_size = 0;
 	if (!strcmp(format, "speedscope"))
-		say("wrote %s (%s, %s): open it at %s", output->path,
+		say__note("wrote %s (%s, %s): open it at %s", output->path,
 		    words__bytes((uint64_t)status.st_size), format, CLI_SPEEDSCOPE);
 	else if (!strcmp(format, "events"))
 		say__failure("`cprofd report` tells more of it in tables, and `cprofd help report` what they mean",
 			     "wrote %s (%s, a recording): `cprofd convert %s` makes a file for %s", output->path,
 			     words__bytes((uint64_t)status.st_size), output->path, CLI_SPEEDSCOPE);
 	else
-		say("wrote %s (%s, %s)", output->path, words__bytes((uint64_t)status.st_size), format);
+		say__note("wrote %s (%s, %s)", output->path, words__bytes((uint64_t)status.st_size), format);
 }

@@ -251,6 +251,9 @@ static int start_epoch(struct model *model)
 	class_names__epoch(&model->classes);
 	buf__clear(&model->epoch_functions);
 	buf__clear(&model->epoch_frames);
+	buf__clear(&model->epoch_row_kinds);
+	buf__clear(&model->epoch_kinds);
+	buf__clear(&model->epoch_bases);
 	buf__clear(&model->epoch_stacks);
 	buf__clear(&model->epoch_processes);
 	buf__clear(&model->epoch_threads);
@@ -458,7 +461,7 @@ void model__free(struct model *model)
 	struct buf *bufs[] = {&model->loss_counts, &model->columns, &model->processes,
 			      &model->threads, &model->stops, &model->epoch_functions, &model->epoch_frames,
 			      &model->epoch_stacks, &model->epoch_processes, &model->epoch_threads,
-			      &model->scratch};
+			      &model->epoch_row_kinds, &model->epoch_kinds, &model->epoch_bases, &model->scratch};
 	size_t i;
 
 	for (i = 0; i < LENGTH(model->processes, struct model_process); i++) {

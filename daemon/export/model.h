@@ -111,6 +111,8 @@ struct model {
 	uint32_t idle, not_recorded, not_sampled, no_stack, folded, left_out;
 
 	/* ids of the epoch -> ids here */
+	/* With fold_interpreter: kinds of functions, and of frames (uint8_t); struct fold of stacks. */
+	struct buf epoch_row_kinds, epoch_kinds, epoch_bases;
 	struct buf epoch_functions, epoch_frames, epoch_stacks, epoch_processes, epoch_threads;
 	struct buf scratch;
 };

@@ -5,9 +5,16 @@
 
 #include "export/hlo.h"
 #include "export/model.h"
+#include "export/told.h"
 
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+/* Who forgets the tree with each epoch tells frames by himself. */
+static bool folds(const struct model *model)
+{
+	return model->options->fold_interpreter && !model->epoch;
+}
 
 /* Key of a function, or of a frame that is not detailed. */
 struct look {
@@ -175,6 +182,8 @@ int projection__functions(struct model *model, const struct event_rows *rows)
 			look.kind = 0;
 		}
 		err = look_id(model, &model->functions, &look, &id);
+		if (!err && folds(model))
+			err = buf__append(&model->epoch_row_kinds, &row->kind, 1);
 		if (!err)
 			err = buf__append(&model->epoch_functions, &id, sizeof(id));
 	}
@@ -191,7 +200,9 @@ int projection__frames(struct model *model, const struct event_rows *rows)
 	for (i = 0; i < rows->n && !err; i++, row++) {
 		uint32_t function = ITEM(model->epoch_functions, uint32_t, row->function);
 
-		err = frame_id(model, function, lines ? row->line : 0, &id);
+		if (folds(model))
+			err = buf__append(&model->epoch_kinds, (char *)model->epoch_row_kinds.data + row->function, 1);
+		err = err ?: frame_id(model, function, lines ? row->line : 0, &id);
 		if (!err)
 			err = note_column(model, id, lines ? row->column : 0);
 		if (!err)
@@ -200,12 +211,41 @@ int projection__frames(struct model *model, const struct event_rows *rows)
 	return err;
 }
 
+/* A stack as the callers of another one, where the interpreter's own frames are not shown. */
+struct fold {
+	uint32_t node;
+	bool python; /* it has a Python frame */
+};
+
+static int fold_stack(struct model *model, const struct stack_row *row)
+{
+	/* The root is no row, and the first stack. */
+	const struct fold parent = row->parent ? ITEM(model->epoch_bases, struct fold, row->parent - 1) : (struct fold){MODEL_ROOT, false};
+	const uint8_t kind = (uint8_t)model->epoch_kinds.data[row->frame];
+	struct fold fold = parent;
+	uint32_t node;
+	int err = 0;
+
+	fold.python |= kind == FUNCTION_PYTHON;
+	if (frame__is_told(kind, !parent.python))
+		err = projection__node(model, parent.node, ITEM(model->epoch_frames, uint32_t, row->frame), &node);
+	else
+		node = parent.node;
+	if (kind != FUNCTION_INTERPRETER)
+		fold.node = node;
+	return err ?: buf__append(&model->epoch_bases, &fold, sizeof(fold)) ?: buf__append(&model->epoch_stacks, &node, sizeof(node));
+}
+
 int projection__stacks(struct model *model, const struct event_rows *rows)
 {
 	const struct stack_row *row = rows->rows;
 	uint32_t i, id;
 	int err = 0;
 
+	for (i = 0; i < rows->n && !err && folds(model); i++)
+		err = fold_stack(model, row++);
+	if (folds(model))
+		return err;
 	for (i = 0; i < rows->n && !err; i++, row++) {
 		err = projection__node(model, ITEM(model->epoch_stacks, uint32_t, row->parent),
 			      ITEM(model->epoch_frames, uint32_t, row->frame), &id);

@@ -110,11 +110,14 @@ static int put_about(struct buf *out, const struct speedscope *file)
 	return err ?: put_merged(out, file) ?: buf__puts(out, "},\n");
 }
 
-/* The main thread of the attached process, else the first. */
+/* What was compiled, where that is known; else the main thread of the attached process, else the first. */
 static uint32_t active_profile(const struct speedscope *file)
 {
 	uint32_t i;
 
+	for (i = 0; i < unit_spans__n(&file->spans); i++)
+		if (unit_spans__shown(&file->spans, unit_spans__item(&file->spans, i)))
+			return file->n + (file->n > 1); /* the first one after the threads */
 	for (i = 0; i < file->n; i++)
 		if (file->threads[i]->tid == file->model->pid)
 			break;

@@ -57,6 +57,19 @@ def branches(rows, depth=0):
         yield from branches(row["rows"], depth + 1)
 
 
+def shown(value):
+    """A page has visible escapes for controls and marks of direction, where the report's JSON has the characters."""
+    if isinstance(value, dict):
+        return {shown(k): shown(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [shown(v) for v in value]
+    if not isinstance(value, str):
+        return value
+    value = value.replace("\n", "\\n").replace("\t", "\\t")
+    return re.sub("[\\x00-\\x1f\\x7f-\\x9f]", lambda m: "\\x%02x" % ord(m[0]),
+                  re.sub("[\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb]", lambda m: "\\u%04x" % ord(m[0]), value))
+
+
 def check_tables(page, check, name, tables):
     shown = page.run(TABLES)
     for by, rows in shown.items():
@@ -212,7 +225,7 @@ def check_without_script(page, check, name, path, tables):
 
 def check_file(page, check, path, artifacts):
     name, url = path.name, path.resolve().as_uri()
-    report = json.loads(path.with_suffix(".report.json").read_text(encoding="utf-8"))
+    report = shown(json.loads(path.with_suffix(".report.json").read_text(encoding="utf-8")))
     tables = {t["by"]: t for t in report["tables"]}
     page.call("Emulation.setDeviceMetricsOverride", {"width": 1400, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
     page.open(url)

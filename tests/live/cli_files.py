@@ -2,11 +2,12 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 
-from cli_util import (CHURN, CPROFD, NOBODY, cprofd, environment, expect, fails, folder, names, only_file, profile,
+from cli_util import (BUSY, CHURN, CPROFD, NOBODY, PYTHON, caller, cprofd, environment, expect, fails, folder, names, only_file, profile,
                       sudo, target)
 from patience import until
 
@@ -17,6 +18,67 @@ def test_sudo_files():
         fails(0, run=cprofd("attach", process.pid, "-d", "0.5", cwd=work, env=sudo(NOBODY)))
         expect(os.stat(only_file(work, ".speedscope.json")).st_uid == NOBODY, "the file is not the sudo user's")
         expect(len(os.listdir(work)) == 1, "something was left behind", os.listdir(work))
+
+
+def test_sudo_of_the_real_caller():
+    """All that writes, as whoever called `sudo make test`: files are theirs, and their commands have their rights."""
+    uid, gid, _ = caller()
+    with folder() as work, target() as process:
+        os.chown(work, uid, gid)
+        for args in (("attach", process.pid, "-d", "0.5", "-o", "a.cprof"), ("convert", "a.cprof", "-o", "a.html"),
+                     ("convert", "a.cprof"), ("record", "-o", "r.svg", "--", PYTHON, "-c", "import os\nopen('by', 'w').write('%d %d' % (os.getuid(), os.getgid()))")):
+            fails(0, run=cprofd(*args, cwd=work, env=sudo()))
+        fails(0, run=cprofd("report", "a.cprof", cwd=work, env=sudo()))
+        for name in os.listdir(work):
+            status = os.stat(os.path.join(work, name))
+            expect((status.st_uid, status.st_gid) == (uid, gid), "%s is somebody else's" % name, status)
+        expect(open(os.path.join(work, "by")).read() == "%d %d" % (uid, gid), "the command ran as somebody else")
+
+
+def test_killed_recording():
+    """What SIGKILL leaves is in sight, and is read."""
+    with folder() as work, target() as process:
+        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-o", "a.cprof"], cwd=work, env=environment(), stderr=subprocess.DEVNULL)
+        path = os.path.join(work, "a.cprof.part")
+        expect(until(lambda: os.path.exists(path) and os.path.getsize(path) > 3000), "there is no a.cprof.part", os.listdir(work))
+        client.kill()
+        client.wait()
+        fails(1, "a.cprof.part", "ended before", run=cprofd("report", "a.cprof", cwd=work))
+        run = cprofd("report", "a.cprof.part", cwd=work)
+        expect(run.returncode == 0 and "leaf" in run.out, "it is not read", run.err)
+        fails(0, run=cprofd("attach", process.pid, "-d", "0.3", "-o", "a.cprof", cwd=work))
+        expect(sorted(os.listdir(work)) == ["a.cprof", "a.cprof.part"], "another recording", os.listdir(work))
+
+
+def test_profiles_are_no_recordings():
+    with folder() as work, target() as process:
+        fails(0, run=cprofd("attach", process.pid, "-d", "0.3", "-o", "a.speedscope.json", cwd=work))
+        for command in (("report",), ("convert",), ("diff", "a.speedscope.json")):
+            fails(1, "a file of speedscope", "cprofd convert", run=cprofd(*command, "a.speedscope.json", cwd=work))
+
+
+def test_interpreter_frames():
+    """CPython's own frames between Python frames: only when asked for, and the time is the same."""
+    with folder() as work, target("class A:\n    def __init__(self):\n        leaf(2000)\n" + BUSY + "while True: A()") as process:
+        fails(0, run=cprofd("attach", process.pid, "-d", "1", "-o", "a.cprof", cwd=work))
+        sums = []
+        for options in ((), ("--interpreter-frames",)):
+            out = cprofd("convert", "a.cprof", "-f", "collapsed", *options, "-o", "-", cwd=work).out
+            sums.append(sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines()))
+            found = [line for line in out.splitlines() if re.search(r"_PyEval|_PyObject_|slot_tp|Py_Run", line)]
+            expect(bool(found) == bool(options), "the interpreter's own frames", options, found[:3])
+            for ending in ("svg", "speedscope.json", "html"):
+                fails(0, run=cprofd("convert", "a.cprof", "-o", "a." + ending, *options, cwd=work))
+        expect(sums[0] == sums[1] > 0, "time was lost", sums)
+        fails(0, run=cprofd("convert", "a.cprof", "-f", "events", "-o", "b.cprof", cwd=work))
+
+
+def test_full_disk_from_the_first_byte():
+    with small_disk("64k", 0) as (disk, filler), target() as process:
+        with contextlib.suppress(OSError), open(filler, "wb") as file:
+            file.write(b"x" * 200000)
+        fails(1, "nothing was recorded", "is full", "-o FILE", run=cprofd("attach", process.pid, "-d", "3", "-o", "a.cprof", cwd=disk))
+        expect(os.listdir(disk) == ["filler"], "an empty file is left", os.listdir(disk))
 
 
 def test_unwritable_output():

@@ -14,7 +14,7 @@ from cli_util import (BUSY, CPROFD, NOBODY, PYTHON, UNTIL_TOLD, Skip, attached, 
 def test_no_such_pid():
     with folder() as work:
         run = cprofd("attach", 4194303, cwd=work)
-        fails(1, "no such process\n", "it may have ended already", run=run)
+        fails(1, "no such process: ", "it may have ended already", run=run)
         expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
 
 

@@ -1,10 +1,11 @@
 """cli.py: what is said after a recording: whose it was, how many samples, of what."""
 import json
+import os
 import re
 import subprocess
 import time
 
-from cli_util import BUSY, PYTHON, cprofd, expect, fails, folder, profile, target
+from cli_util import BUSY, CPROFD, PYTHON, cprofd, environment, expect, fails, folder, profile, target
 
 # pbkdf2_hmac gives the GIL up, at 80 % of the time of each round; what it takes, the program says itself.
 RELEASES = BUSY + """
@@ -65,6 +66,40 @@ def test_short_recordings():
         expect(diff.returncode == 1 and "Nothing could be compared" in diff.out, "nothing to compare", diff.out)
 
 
+def test_summary_fits_a_screen():
+    with folder() as work, target() as process:
+        for options in ((), ("--mode=wall",)):
+            run = cprofd("attach", process.pid, "-d", "0.7", "-o", "a.cprof", *options, cwd=work)
+            lines = run.err.rstrip().splitlines()
+            expect(run.returncode == 0 and len(lines) <= 22, "more than a screen", run.err)
+        run = cprofd("attach", process.pid, "-q", "-d", "0.3", "-o", "b.cprof", cwd=work)
+        expect(run.returncode == 0 and not run.err and not run.out, "-q says something", run.err)
+        run = cprofd("record", "-q", "-o", "b.cprof", "--", "sh", "-c", "echo its own; exit 3", cwd=work)
+        expect(run.out == "its own\n" and not run.err, "-q says something", run.err)
+        fails(1, "no such process: 4194303", "pgrep", run=cprofd("attach", 4194303, "-q", "-o", "c.cprof", cwd=work))
+        for options in (("--nonblocking", "--full-filenames", "--nolineno"), ("-d", "0.005m")):
+            fails(0, run=cprofd("attach", process.pid, "-d", "0.3", *options, "-o", "/dev/null", cwd=work))
+        expect(json.loads(cprofd("dump", process.pid, "-j").out)["threads"], "dump -j is no JSON")
+
+
+def test_recording_leaves_the_terminal_to_the_command():
+    """What is on the screen is what the command wrote, until it has ended."""
+    with folder() as work:
+        master, slave = os.openpty()
+        client = subprocess.Popen([CPROFD, "record", "-o", "a.cprof", "--", PYTHON, "-c", "import time\nfor i in range(8):\n    print('at', i, flush=True)\n    time.sleep(0.2)"],
+                                  cwd=work, env=environment(), stdin=slave, stdout=slave, stderr=slave)
+        os.close(slave)
+        said = b""
+        try:
+            while chunk := os.read(master, 65536):
+                said += chunk
+        except OSError:
+            pass
+        os.close(master)
+        expect(client.wait(60) == 0 and b"".join(b"at %d\r\n" % i for i in range(8)) in said, "its own output was overwritten", said)
+        expect(b"\x1b" not in said, "progress on the command's terminal", said)
+
+
 def test_children_are_missed():
     """Who records a shell without -s is told whose time is not there."""
     busy = "import time\nwhile time.process_time() < 0.4: pass"
@@ -88,7 +123,7 @@ def test_without_the_gil():
         said = float(run.out.split()[-1])
         share = float(re.search(r"with the GIL: ([\d.]+) %", run.err).group(1)) / 100
         expect(abs(share - said) < 0.08, "held %.3f, it says %.3f itself" % (share, said), run.err)
-        rate = float(re.search(r"rate reached: ([\d,]+) Hz", run.err).group(1).replace(",", ""))
+        rate = float(re.search(r"([\d,]+) samples/s of CPU time", run.err).group(1).replace(",", ""))
         expect(600 < rate < 1400, "of all CPU time, not only that with the GIL", run.err)
         told = json.loads(cprofd("report", "a.cprof", "--by=class", "--json", cwd=work).out)["tables"][0]["rows"]
         shares = {row["name"]: row["inclusive_share"] for row in told}

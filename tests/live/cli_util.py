@@ -165,7 +165,15 @@ def as_nobody(*args):
     return ("setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups", *args)
 
 
-def sudo(uid):
-    return environment(SUDO_UID=str(uid), SUDO_GID=str(uid), SUDO_USER="nobody", SUDO_COMMAND="cprofd")
+def caller():
+    """Who called sudo: whoever did (tools/run-live.sh hands that on), or nobody."""
+    return (int(os.environ.get("CPROFD_TEST_UID", NOBODY)), int(os.environ.get("CPROFD_TEST_GID", NOBODY)),
+            os.environ.get("CPROFD_TEST_USER", "nobody"))
+
+
+def sudo(uid=None):
+    """uid: nobody's. None: the real caller's, of whom there may be none."""
+    uid, gid, name = caller() if uid is None else (uid, uid, "nobody")
+    return environment(SUDO_UID=str(uid), SUDO_GID=str(gid), SUDO_USER=name, SUDO_COMMAND="cprofd")
 
 

@@ -84,7 +84,7 @@ def unit_labels(units):
 def test_pprof(recordings):
     for name in ("python", "native"):
         samples = recordings.samples(name)
-        profile = Pprof(cprofd("convert", recordings.path(name), "-f", "pprof", "-o", "-", text=False).out)
+        profile = Pprof(cprofd("convert", "--interpreter-frames", recordings.path(name), "-f", "pprof", "-o", "-", text=False).out)
         expect(profile.types == [("cpu", "nanoseconds"), ("wall", "nanoseconds")], "sample types", profile.types)
         sums = collections.defaultdict(lambda: [0, 0])
         for stack, (cpu, _), labels in profile.samples:
@@ -125,7 +125,7 @@ def test_go_tool_pprof(recordings):
     if not go or subprocess.run([go, "tool", "pprof", "-h"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode not in (0, 2):
         raise Skip("go tool pprof is missing (apt-get install golang-go)")
     path = os.path.join(recordings.folder, "native.pb.gz")
-    cprofd("convert", recordings.path("native"), "-f", "pprof", "-o", path)
+    cprofd("convert", "--interpreter-frames", recordings.path("native"), "-f", "pprof", "-o", path)
     result = report(recordings.path("native"), "--by=function", "--native-frames")
 
     def pprof(*args):
@@ -161,7 +161,7 @@ def picture(text):
 
 def test_svg(recordings):
     for name in ("python", "native"):
-        frames = picture(cprofd("convert", recordings.path(name), "-f", "flamegraph", "-o", "-").out)
+        frames = picture(cprofd("convert", "--interpreter-frames", recordings.path(name), "-f", "flamegraph", "-o", "-").out)
         samples = recordings.samples(name)
         total = sum(sample.cpu for sample in samples)
         expect(abs(frames[0][3] * 1e9 - total) <= 1e6, "the whole", frames[0], total)
@@ -199,7 +199,7 @@ def gprof2dot():
 
 def test_collapsed_is_read_by_others(recordings):
     path = os.path.join(recordings.folder, "native.txt")
-    cprofd("convert", recordings.path("native"), "-f", "raw", "-o", path)
+    cprofd("convert", "--interpreter-frames", recordings.path("native"), "-f", "raw", "-o", path)
     total = 0
     for line in open(path):  # flamegraph.pl's own expression
         match = re.fullmatch(r"(.*)\s+?(\d+(?:\.\d*)?)\n", line)

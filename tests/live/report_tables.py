@@ -568,7 +568,7 @@ def test_skip_first(recordings):
         names = {key for key in have if key[0] == "total"}
         expect(names == ({("total", "UniTuple(int64 x 3)")} if first == 1 else set()), "which are left", names)
     collapsed = cprofd("convert", path, "-f", "collapsed", "-o", "-", "--skip-first", "1", "--units").out
-    compiled = re.findall(r";(total\(.*?\)\))", collapsed)  # the kernel and its wrapper are __main__.total(...)
+    compiled = re.findall(r"(?:^|;)(total\(.*?\)\))", collapsed, re.M)  # the kernel and its wrapper are __main__.total(...)
     expect("total(UniTuple(int64 x 3))" in compiled and "total(UniTuple(float64 x 2))" not in compiled, "collapsed", compiled)
     run = cprofd("report", recordings.path("python"), "--skip-first", "1", "--function", "down", status=1)
     expect("has no compile" in run.err, "a recording without compiles", run.err)

@@ -254,9 +254,55 @@ static void errors_are_told(void **state)
 	fclose(full);
 }
 
+/* The interpreter's own frames between Python frames, below them, and where there is no Python around. */
+static void the_interpreter_is_folded(void **state)
+{
+	static const char tables[] =
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":0}\n"
+		"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000000000,\"command\":\"a\"}\n"
+		"{\"ev\":\"epoch\",\"number\":1,\"time\":1000000000}\n"
+		"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000000000,\"name\":\"p\"}\n"
+		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000000000,\"name\":\"main\"}\n"
+		"{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"start\",\"\",0,\"c\",1],[\"run\",\"\",0,\"p\",5],[\"f\",\"f.py\",1,\"\",0],"
+		"[\"eval\",\"\",0,\"p\",5],[\"g\",\"f.py\",3,\"\",0]]}\n"
+		"{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,0,0,0],[1,0,0,0],[2,0,1,0],[3,0,0,0],[4,0,3,0]]}\n"
+		/* 1 start, 2 run, 3 f, 4 eval, 5 g, 6 eval below g, 7 g in f by another way, 8 run in run */
+		"{\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0],[1,1],[2,2],[3,3],[4,4],[5,3],[3,4],[2,1]]}\n"
+		"{\"ev\":\"samples\",\"t\":[1001000000,1000000,1000000,1000000,1000000,1000000,1000000,1000000],"
+		"\"wall\":[1000000,1000000,1000000,1000000,1000000,1000000,1000000,1000000],"
+		"\"cpu\":[1000000,1000000,1000000,1000000,1000000,1000000,1000000,1000000],\"stack\":[1,2,3,4,5,6,7,8]}\n"
+		"{\"ev\":\"end\",\"time\":1008000000}\n";
+	static const char *const wants[] = {
+		"start 1000\nstart;run 1000\nstart;run;f 1000\nstart;run;f;eval 1000\nstart;run;f;eval;g 1000\n"
+		"start;run;f;eval;g;eval 1000\nstart;run;f;g 1000\nstart;run;run 1000\n",
+		"start 1000\nstart;f 2000\nstart;f;g 3000\nstart;run 2000\n",
+	};
+	_cleanup_close_ int fd = memfd_create("recording", MFD_CLOEXEC);
+	struct export_report report;
+	int folded;
+
+	assert_int_equal(write(fd, tables, strlen(tables)), (ssize_t)strlen(tables));
+	for (folded = 0; folded < 2; folded++) {
+		const struct export_options options = {.fold_interpreter = folded};
+		char *text = NULL, command[4096], got[1024] = "";
+		size_t len;
+		FILE *out = open_memstream(&text, &len), *sort;
+
+		assert_int_equal(export__run("collapsed", fd, &options, out, &report), 0);
+		fclose(out);
+		snprintf(command, sizeof(command), "sed 's/ ([^)]*)//g' <<'END' | LC_ALL=C sort\n%sEND\n", text);
+		sort = popen(command, "r");
+		got[fread(got, 1, sizeof(got) - 1, sort)] = '\0';
+		pclose(sort);
+		assert_string_equal(got, wants[folded]);
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_interpreter_is_folded),
 		cmocka_unit_test(short_idle_is_carried_over),
 		cmocka_unit_test(lines_and_columns),
 		cmocka_unit_test(what_was_not_recorded_is_said),
