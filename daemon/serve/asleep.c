@@ -16,6 +16,7 @@
 
 #define STACK_PAGE 4096u
 #define RED_ZONE 128u          /* psABI x86-64, 3.2.2 */
+#define KEPT_BYTES (4u << 20)   /* of one process: some 10,000 threads */
 
 struct memory {
 	struct host_reader reader;
@@ -201,12 +202,11 @@ static int put_native(const struct session *session, const struct memory *memory
 	return buf__append(out, &stack, sizeof(stack)) ?: buf__append(out, bytes, stack.size);
 }
 
-int asleep__sample(struct session *session, const struct record_sample *sample)
+static int take(struct session *session, struct tracee *tracee, const struct record_sample *sample)
 {
 	const struct part_stack *stack = (const void *)record__part(sample, PART_STACK);
 	const struct part_wait *wait = (const void *)record__part(sample, PART_WAIT);
-	struct tracee *tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
-	struct memory memory = {.reader.read = read_at, .fd = tracee ? tracee->mem : -1};
+	struct memory memory = {.reader.read = read_at, .fd = tracee->mem};
 	_cleanup_(buf__free) struct buf out = {};
 	struct record_sample record = *sample;
 	bool none = true;
@@ -226,4 +226,41 @@ int asleep__sample(struct session *session, const struct record_sample *sample)
 	record.header.size = (uint32_t)out.len;
 	memcpy(out.data, &record, sizeof(record));
 	return record__check(out.data, out.len) ? 0 : profile__sample(session->profile, (const void *)out.data);
+}
+
+/* All of them come at once as sampling begins. The memory of a child that ran already was asked for just before, and its image
+ * is not known yet: the record is kept until then. A thread that runs meanwhile loses it, as it would have later. */
+static int keep(struct tracee *tracee, const struct record_sample *sample)
+{
+	if (tracee->asleep.len + sample->header.size > KEPT_BYTES)
+		return 0;
+	return buf__append(&tracee->asleep, sample, sample->header.size);
+}
+
+int asleep__sample(struct session *session, const struct record_sample *sample)
+{
+	struct tracee *tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
+
+	if (!tracee)
+		return 0;
+	if (tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING)
+		return keep(tracee, sample);
+	return take(session, tracee, sample);
+}
+
+int asleep__known(struct tracee *tracee)
+{
+	struct buf kept = tracee->asleep;
+	size_t at = 0;
+	int err = 0;
+
+	tracee->asleep = (struct buf){};
+	while (at < kept.len && !err) {
+		const struct record_sample *sample = (const void *)(kept.data + at);
+
+		err = take(tracee->session, tracee, sample);
+		at += sample->header.size;
+	}
+	buf__free(&kept);
+	return err;
 }

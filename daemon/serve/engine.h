@@ -134,6 +134,7 @@ struct tracee {
 	struct image image;
 	char python[32];
 	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked and was not met */
+	struct buf asleep;              /* asleep.c: records that wait until the process is known */
 	uint64_t native_from, native_since; /* FORKED: whose mappings it has (modules_process__id), of when */
 };
 
@@ -242,6 +243,8 @@ int session_units__sample(struct session *session, const struct record_sample *s
 void gil__look(struct session *session, uint64_t now);
 /* asleep.c */
 int asleep__sample(struct session *session, const struct record_sample *sample);
+/* The process is identified, and its memory is there: what was kept until then. */
+int asleep__known(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
 
 /* --- cache_dir.c --- */

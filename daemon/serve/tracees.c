@@ -71,6 +71,7 @@ void tracee__free(struct engine *engine, struct tracee *tracee)
 		}
 	engine__unwatch(engine, &tracee->watch);
 	close_image(tracee);
+	buf__free(&tracee->asleep);
 	free(tracee);
 }
 
@@ -412,6 +413,8 @@ void tracee__retry(struct engine *engine, struct session *session, uint64_t now,
 				tracee__free(engine, p);
 			continue;
 		}
+		if (!p->dead && p->state == TRACEE_KNOWN && p->asleep.len && asleep__known(p) && !session->error)
+			session->error = -ENOMEM;
 		if (p->dead || p->state != TRACEE_TRYING ||
 		    (session->state != SESSION_IDENTIFYING && session->state != SESSION_RUNNING))
 			continue;
