@@ -146,8 +146,8 @@ def test_units(recordings):
     have = {(r["name"], s["name"]): (s["exclusive_ns"], s["inclusive_ns"], s["elapsed_ns"], s["calls"])
             for r in rows_of(result, "phase") for s in r.get("subjects", [])}
     same("subjects of phases", have, add_up_units(samples, 1, subjects=True)[0])
-    kinds = {s[s.find(" ["):] for _, s in have if "total(" in s and " [" in s}
-    expect({r for r, _ in have} == {"Function passes"} and kinds <= {" [cpython wrapper]", " [cfunc wrapper]"} and kinds, "functions of Numba's, and their wrappers", have)
+    kinds = {s[s.find(" ["):] for _, s in have if "total(" in s and " [" in s} # whether a sample met one is chance
+    expect({r for r, _ in have} == {"Function passes"} and kinds <= {" [cpython wrapper]", " [cfunc wrapper]"}, "functions of Numba's, and their wrappers", have)
     have = {(r["name"], r["file"], r["line"], r["module"]): r["inclusive_ns"] for r in rows_of(result, "trigger")}
     same("triggers", have, triggers)
     expect({(key[0], os.path.basename(key[1]), key[2]) for key in have} - {("(not known)", "", 0)} == CAUSES, "the lines that cause compiles", have)
