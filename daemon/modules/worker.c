@@ -300,7 +300,8 @@ struct job *worker__take(struct worker *worker)
 
 void worker__store(struct worker *worker, struct job *job)
 {
-	bool keeps = worker->cache.directory >= 0 && job->table && !job->bytes && !job->cached &&
+	/* No table is kept without its file's identity. */
+	bool keeps = worker->cache.directory >= 0 && job->table && job->table->identity.inode && !job->bytes && !job->cached &&
 		     (job->keeps || (!job->before && job->table->n_rows >= STORED_ROWS));
 
 	job->rank = JOB_STORE;

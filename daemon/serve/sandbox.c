@@ -82,7 +82,7 @@ static const int calls[] = {
 	SYS_getrandom, SYS_membarrier,
 	/* files: which ones, Landlock says */
 	SYS_open, SYS_openat, SYS_close, SYS_close_range, SYS_read, SYS_pread64, SYS_readv, SYS_preadv, SYS_write, SYS_pwrite64, SYS_writev, SYS_lseek,
-	SYS_fstat, SYS_stat, SYS_lstat, SYS_newfstatat, SYS_statx, SYS_getdents64, SYS_fcntl, SYS_dup, SYS_ftruncate, SYS_unlink,
+	SYS_fstat, SYS_fstatfs, SYS_stat, SYS_lstat, SYS_newfstatat, SYS_statx, SYS_getdents64, SYS_fcntl, SYS_dup, SYS_ftruncate, SYS_unlink,
 	SYS_unlinkat, SYS_rename, SYS_renameat, SYS_utimensat, SYS_fsync, SYS_fdatasync, SYS_fallocate, SYS_sendfile, SYS_fadvise64,
 	SYS_memfd_create, SYS_access, SYS_faccessat, SYS_readlink, SYS_readlinkat, SYS_pipe2, SYS_mkdir, SYS_mkdirat,
 	/* its clients and its broker */
@@ -96,7 +96,7 @@ static const struct {
 	int call, error;
 } refused[] = {
 	{SYS_clone3, ENOSYS}, {SYS_socket, EACCES}, {SYS_prlimit64, EPERM}, {SYS_getrlimit, EPERM},
-	{SYS_statfs, EPERM}, {SYS_fstatfs, EPERM}, {SYS_sched_setscheduler, EPERM},
+	{SYS_statfs, EPERM}, {SYS_sched_setscheduler, EPERM},
 };
 
 /* Commands of bpf() on what the broker handed over. */

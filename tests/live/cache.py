@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Are unwind tables of one session used by the next?
+
+    cache.py
+
+What the folder tells: a file that is read gets a new access time, and only what was made anew is renamed into its place."""
+import os
+import subprocess
+import tempfile
+import time
+
+from cli_util import BUSY, CPROFD, PYTHON, environment, expect
+
+TARGET = BUSY + "import ssl, decimal, ctypes\nbusy(60)\n"
+
+
+def attach(pid, cache, output):
+    subprocess.run([CPROFD, "attach", "-q", "-d", "2", "--native", "-f", "events", "-o", output, str(pid)], check=True,
+                   env=environment(CACHE_DIRECTORY=cache), stdout=subprocess.DEVNULL)
+
+
+def tables(cache):
+    found = {}
+    for folder, _, files in os.walk(cache):
+        for name in files:
+            if name.endswith(".unwind"):
+                state = os.stat(os.path.join(folder, name))
+                found[name] = (state.st_ino, state.st_mtime_ns, state.st_atime_ns)
+    return found
+
+
+def main():
+    passed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        cache = os.path.join(folder, "cache")
+        os.mkdir(cache, 0o755)
+        os.chmod(folder, 0o755)
+        target = subprocess.Popen([PYTHON, "-c", TARGET], stdout=subprocess.PIPE)
+        try:
+            target.stdout.readline()
+            attach(target.pid, cache, os.path.join(folder, "first.cprof"))
+            first = tables(cache)
+            expect(first, "the first session kept no table")
+            print("ok a session keeps its tables: %d" % len(first))
+            passed += 1
+            time.sleep(0.1)
+            attach(target.pid, cache, os.path.join(folder, "second.cprof"))
+            second = tables(cache)
+        finally:
+            target.kill()
+            target.wait()
+    anew = [name for name in first if second.get(name, ())[:2] != first[name][:2]]
+    expect(not anew, "the next session made tables anew", anew)
+    unread = [name for name in first if second[name][2] <= first[name][2]]
+    expect(not unread, "the next session did not read tables", unread)
+    print("ok the next session reads them")
+    print("%d passed, 0 failed, 0 skipped" % (passed + 1))
+
+
+main()
