@@ -7,7 +7,7 @@
  *
  * A table that is ready is asked in the loop's thread: some microseconds. The thread alone looks into debug information:
  * for one module at a time, for all the addresses that were asked for by then, and not again for
- * NAMER_LINES_PAUSE_NS, or four times what that took.
+ * a pause that grows: a unit of debug information is read whole for one address as for a hundred.
  *
  * Owner: a namer for each session; it owns its names, until it ends. Threads: all functions here belong to one
  * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts.
@@ -23,7 +23,8 @@
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
-#define NAMER_LINES_PAUSE_NS 600000000ull
+#define NAMER_LINES_PAUSE_NS 600000000ull /* the first; each one is twice the one before */
+#define NAMER_LINES_PAUSE_MAX_NS 9600000000ull
 #define NAMER_LINES_WAITING 8192u   /* addresses; more wait for the next question */
 #define NAMER_LINES_KEPT 65536u     /* answers; then they are asked for anew */
 #define NAMER_TEXT_MAX (4u << 20)   /* of file names in them */

@@ -46,6 +46,7 @@ struct names {
 	struct debuginfod_job *download;
 	enum download_state download_state;
 	uint64_t lines_again; /* CLOCK_MONOTONIC ns: not before */
+	uint64_t lines_pause; /* ns; the next one is twice as long */
 	/* under lock */
 	enum names_state state;
 	int error;
