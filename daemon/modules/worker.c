@@ -301,7 +301,7 @@ struct job *worker__take(struct worker *worker)
 void worker__store(struct worker *worker, struct job *job)
 {
 	/* No table is kept without its file's identity. */
-	bool keeps = worker->cache.directory >= 0 && job->table && job->table->identity.inode && !job->bytes && !job->cached &&
+	bool keeps = worker->cache.directory >= 0 && job->table && job->table->identity.file.inode && !job->bytes && !job->cached &&
 		     (job->keeps || (!job->before && job->table->n_rows >= STORED_ROWS));
 
 	job->rank = JOB_STORE;

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "serve/engine.h"
 #include "serve/namer_internal.h"
 #include "symbols/relocate.h"
 
@@ -111,6 +112,8 @@ static int open_file(struct names *names)
 	err = symbol_file__open(fd, names->path, &names->opener, &names->work);
 	if (err)
 		close(fd);
+	else
+		symbol_file__keep_lines(names->work, cache_dir__fd());
 	return err;
 }
 

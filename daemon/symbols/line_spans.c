@@ -22,9 +22,9 @@ bool line_spans__find(const struct line_spans *spans, uint64_t vaddr, struct sou
 	uint32_t i, low, high;
 
 	for (i = 0; i < spans->n_functions; i++)
-		if (spans->functions[i].start <= vaddr && vaddr < spans->functions[i].end)
+		if (spans->functions[i].start <= vaddr && vaddr < spans->functions[i].end && spans->functions[i].n)
 			break;
-	if (i == spans->n_functions || !spans->functions[i].n)
+	if (i == spans->n_functions)
 		return false;
 	low = spans->functions[i].first;
 	high = low + spans->functions[i].n;
@@ -155,11 +155,28 @@ static int compare(const void *a, const void *b)
 
 /* --- spans --- */
 
+/* The number in files[] of this text, its NUL counted in `len`. */
+static int number_of(struct line_spans *spans, const char *text, size_t len, uint32_t *ret)
+{
+	uint32_t i;
+	char *copy;
+
+	for (i = 0; i < spans->n_files; i++)
+		if (!strcmp(spans->files[i], text)) {
+			*ret = i;
+			return 0;
+		}
+	if (spans->n_files == LINE_SPANS_FILES_MAX || !(copy = arena__take(&spans->strings, len)))
+		return -EFBIG;
+	*ret = spans->n_files;
+	spans->files[spans->n_files++] = memcpy(copy, text, len);
+	return 0;
+}
+
 /* A file's number in files[]. */
 static int file_of(struct line_spans *spans, struct maker *maker, uint64_t number, uint32_t *ret)
 {
 	uint32_t i;
-	char *copy;
 	int err;
 
 	for (i = 0; i < maker->n_numbers; i++)
@@ -173,15 +190,8 @@ static int file_of(struct line_spans *spans, struct maker *maker, uint64_t numbe
 				   : dwarf_lines__file(maker->of->table, maker->of->unit, number, &maker->text);
 	if (err == -ENOMEM || (!err && buf__append(&maker->text, "", 1)))
 		return -ENOMEM;
-	for (i = 0; !err && i < spans->n_files && *ret == UINT32_MAX; i++)
-		if (!strcmp(spans->files[i], maker->text.data))
-			*ret = i;
-	if (!err && *ret == UINT32_MAX) {
-		if (spans->n_files == LINE_SPANS_FILES_MAX || !(copy = arena__take(&spans->strings, maker->text.len)))
-			return -EFBIG;
-		*ret = spans->n_files;
-		spans->files[spans->n_files++] = memcpy(copy, maker->text.data, maker->text.len);
-	}
+	if (!err && number_of(spans, maker->text.data, maker->text.len, ret))
+		return -EFBIG;
 	if (maker->n_numbers < NUMBERS) {
 		maker->numbers[maker->n_numbers] = number;
 		maker->texts[maker->n_numbers++] = *ret;
@@ -242,6 +252,23 @@ static int add_rows(struct line_spans *spans, struct maker *maker, const struct 
 	return err;
 }
 
+static void make_room(struct line_spans *spans)
+{
+	if (spans->n_functions == LINE_SPANS_FUNCTIONS_MAX || spans->n >= LINE_SPANS_MAX / 4 * 3 ||
+	    spans->n_files >= LINE_SPANS_FILES_MAX / 4 * 3)
+		line_spans__free(spans);
+}
+
+/* The spans from `first` on are those of this code. */
+static void add_code(struct line_spans *spans, uint64_t start, uint64_t end, uint32_t first)
+{
+	spans->functions[spans->n_functions].start = start;
+	spans->functions[spans->n_functions].end = end;
+	spans->functions[spans->n_functions].first = first;
+	spans->functions[spans->n_functions++].n = spans->n - first;
+	spans->changed = true;
+}
+
 void line_spans__keep(struct line_spans *spans, const struct line_unit *of, uint64_t start, uint64_t end, uint64_t die)
 {
 	const struct dwarf_sequence *sequence = of->table->partial ? NULL : sequence_of(of->table, start, end);
@@ -254,9 +281,7 @@ void line_spans__keep(struct line_spans *spans, const struct line_unit *of, uint
 	for (i = 0; i < spans->n_functions; i++)
 		if (spans->functions[i].start == start && spans->functions[i].end == end)
 			return;
-	if (spans->n_functions == LINE_SPANS_FUNCTIONS_MAX || spans->n >= LINE_SPANS_MAX / 4 * 3 ||
-	    spans->n_files >= LINE_SPANS_FILES_MAX / 4 * 3)
-		line_spans__free(spans);
+	make_room(spans);
 	first = spans->n;
 	err = die ? find_calls(&maker, die) : 0;
 	if (!err) {
@@ -266,10 +291,111 @@ void line_spans__keep(struct line_spans *spans, const struct line_unit *of, uint
 	}
 	if (err) /* nothing is tried again */
 		spans->n = first;
-	spans->functions[spans->n_functions].start = start;
-	spans->functions[spans->n_functions].end = end;
-	spans->functions[spans->n_functions].first = first;
-	spans->functions[spans->n_functions++].n = spans->n - first;
+	add_code(spans, start, end, first);
 	free(maker.calls);
 	buf__free(&maker.text);
+}
+
+void line_spans__keep_one(struct line_spans *spans, uint64_t vaddr, const struct source_line *line)
+{
+	struct line_span span = {.line = line->line, .column = line->column, .file = UINT32_MAX};
+
+	make_room(spans);
+	if (line->file && number_of(spans, line->file, strlen(line->file) + 1, &span.file))
+		return;
+	if (array__reserve((void **)&spans->spans, sizeof(span), spans->n, &spans->capacity))
+		return;
+	spans->spans[spans->n++] = span;
+	add_code(spans, vaddr, vaddr + 1, spans->n - 1);
+}
+
+/* --- as bytes: head, functions, spans, texts with their NULs --- */
+
+struct pack_head {
+	uint32_t version, n_functions, n, n_files;
+};
+#define PACK_VERSION 1u
+
+int line_spans__pack(const struct line_spans *spans, struct buf *to)
+{
+	struct pack_head head = {PACK_VERSION, spans->n_functions, spans->n, spans->n_files};
+	uint32_t i;
+	int err = buf__append(to, &head, sizeof(head));
+
+	if (!err)
+		err = buf__append(to, spans->functions, spans->n_functions * sizeof(spans->functions[0]));
+	if (!err && spans->n)
+		err = buf__append(to, spans->spans, spans->n * sizeof(*spans->spans));
+	for (i = 0; !err && i < spans->n_files; i++)
+		err = buf__append(to, spans->files[i], strlen(spans->files[i]) + 1);
+	return err;
+}
+
+static int unpack_texts(struct line_spans *spans, const char *at, size_t len, uint32_t n)
+{
+	char *copy = len ? arena__take(&spans->strings, len) : NULL;
+
+	if (len && !copy)
+		return -ENOMEM;
+	if (len)
+		memcpy(copy, at, len);
+	for (; n; n--) {
+		size_t text = strnlen(copy ? copy : "", len);
+
+		if (text == len)
+			return -EBADMSG;
+		spans->files[spans->n_files++] = copy;
+		copy += text + 1;
+		len -= text + 1;
+	}
+	return len ? -EBADMSG : 0;
+}
+
+static bool fits(const struct line_spans *spans)
+{
+	uint32_t i;
+
+	for (i = 0; i < spans->n_functions; i++)
+		if (spans->functions[i].first > spans->n || spans->functions[i].n > spans->n - spans->functions[i].first)
+			return false;
+	for (i = 0; i < spans->n; i++)
+		if (spans->spans[i].file != UINT32_MAX && spans->spans[i].file >= spans->n_files)
+			return false;
+	return true;
+}
+
+static int unpack(struct line_spans *spans, const char *data, size_t len)
+{
+	struct pack_head head;
+	size_t functions, rows;
+	int err;
+
+	if (len < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, data, sizeof(head));
+	if (head.version != PACK_VERSION || head.n_functions > LINE_SPANS_FUNCTIONS_MAX || head.n > LINE_SPANS_MAX ||
+	    head.n_files > LINE_SPANS_FILES_MAX)
+		return -EBADMSG;
+	functions = head.n_functions * sizeof(spans->functions[0]);
+	rows = head.n * sizeof(*spans->spans);
+	if (len - sizeof(head) < functions + rows)
+		return -EBADMSG;
+	spans->spans = malloc(rows + 1);
+	if (!spans->spans)
+		return -ENOMEM;
+	memcpy(spans->functions, data + sizeof(head), functions);
+	memcpy(spans->spans, data + sizeof(head) + functions, rows);
+	spans->n_functions = head.n_functions;
+	spans->n = spans->capacity = head.n;
+	err = unpack_texts(spans, data + sizeof(head) + functions + rows, len - sizeof(head) - functions - rows, head.n_files);
+	return err ? err : fits(spans) ? 0 : -EBADMSG;
+}
+
+int line_spans__unpack(struct line_spans *spans, const void *data, size_t len)
+{
+	int err = unpack(spans, data, len);
+
+	if (err)
+		line_spans__free(spans);
+	return err;
 }

@@ -7,10 +7,11 @@
 #define CPROFD_SYMBOLS_LINE_SPANS_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "symbols/dwarf.h"
 
 #define LINE_SPANS_MAX 65536u
-#define LINE_SPANS_FUNCTIONS_MAX 1024u
+#define LINE_SPANS_FUNCTIONS_MAX 2048u
 #define LINE_SPANS_FILES_MAX 1024u
 
 struct line_span {
@@ -30,6 +31,7 @@ struct line_spans {
 	const char *files[LINE_SPANS_FILES_MAX];
 	uint32_t n_files;
 	struct arena strings;
+	bool changed; /* since line_spans__unpack() */
 };
 
 /* What the DIEs and rows of a function are read with. */
@@ -45,5 +47,13 @@ bool line_spans__find(const struct line_spans *spans, uint64_t vaddr, struct sou
 /* The code [start, end) of the function at `die` (0: of none); one that is too large, or whose rows are not of one sequence,
  * is not kept. */
 void line_spans__keep(struct line_spans *spans, const struct line_unit *of, uint64_t start, uint64_t end, uint64_t die);
+
+/* What is known of one address that is in no function which was kept; `file` may be NULL: nothing is known. */
+void line_spans__keep_one(struct line_spans *spans, uint64_t vaddr, const struct source_line *line);
+
+/* As bytes that line_spans__unpack() takes, appended. -ENOMEM. */
+int line_spans__pack(const struct line_spans *spans, struct buf *to);
+/* Into what is empty. -EBADMSG: they do not fit together; -ENOMEM. */
+int line_spans__unpack(struct line_spans *spans, const void *data, size_t len);
 
 #endif

@@ -43,6 +43,8 @@ struct lines {
 	uint32_t n_functions, functions_capacity;
 	struct buf text;
 	struct line_spans *spans; /* of functions that were asked about; NULL: none yet */
+	bool listed;              /* list_units() was called */
+	int list_error;
 };
 
 /* --- units --- */
@@ -145,7 +147,17 @@ static int list_units(struct lines *lines)
 	return 0;
 }
 
-int lines__open(const struct elf_image *image, struct lines **ret)
+static int list_once(struct lines *lines)
+{
+	if (!lines->listed) {
+		lines->dwarf.work = WORK_OPEN;
+		lines->list_error = list_units(lines);
+	}
+	lines->listed = true;
+	return lines->list_error;
+}
+
+int lines__open(const struct elf_image *image, struct line_spans *known, struct lines **ret)
 {
 	struct lines *lines = calloc(1, sizeof(*lines));
 	int err;
@@ -155,15 +167,16 @@ int lines__open(const struct elf_image *image, struct lines **ret)
 	lines->image = image;
 	lines->current = UINT32_MAX;
 	lines->limit = 4096;
-	lines->dwarf.work = WORK_OPEN;
 	err = dwarf__open(&lines->dwarf, image);
-	if (!err)
-		err = list_units(lines);
-	if (err)
+	if (!err && !known)
+		err = list_once(lines);
+	if (err) {
 		lines__free(lines);
-	else
-		*ret = lines;
-	return err;
+		return err;
+	}
+	lines->spans = known;
+	*ret = lines;
+	return 0;
 }
 
 static void forget_unit(struct lines *lines)
@@ -416,19 +429,17 @@ static void keep(struct lines *lines, uint64_t vaddr)
 	}
 }
 
-int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
+/* In the debug information. */
+static int look_up(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 {
-	const struct piece *piece = piece_of(lines, vaddr);
+	const struct piece *piece;
 	struct dwarf_line line;
 	uint64_t file;
-	int err;
+	int err = list_once(lines);
 
-	*ret = (struct source_line){};
-	if (elf_bytes__stale(lines->image->bytes))
-		return -ESTALE;
-	if (lines->spans && line_spans__find(lines->spans, vaddr, ret))
-		return 0;
-	err = piece ? enter_unit(lines, piece->unit) : -ENOENT;
+	piece = err ? NULL : piece_of(lines, vaddr);
+	if (!err)
+		err = piece ? enter_unit(lines, piece->unit) : -ENOENT;
 	if (err)
 		return err;
 	lines->dwarf.work = WORK_FIND;
@@ -447,6 +458,35 @@ int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 		err = buf__append(&lines->text, "", 1);
 	if (!err)
 		ret->file = lines->text.data;
-	keep(lines, vaddr);
 	return err == -ENOMEM ? err : 0;
+}
+
+static bool is_known(const struct lines *lines, uint64_t vaddr, struct source_line *ret)
+{
+	return lines->spans && line_spans__find(lines->spans, vaddr, ret);
+}
+
+struct line_spans *lines__known(const struct lines *lines)
+{
+	return lines->spans;
+}
+
+int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
+{
+	struct source_line kept;
+	int err;
+
+	*ret = (struct source_line){};
+	if (elf_bytes__stale(lines->image->bytes))
+		return -ESTALE;
+	if (is_known(lines, vaddr, ret))
+		return ret->file || ret->line ? 0 : -ENOENT;
+	err = look_up(lines, vaddr, ret);
+	if (!err)
+		keep(lines, vaddr);
+	else
+		*ret = (struct source_line){};
+	if ((!err || err == -ENOENT) && lines->spans && !is_known(lines, vaddr, &kept))
+		line_spans__keep_one(lines->spans, vaddr, ret);
+	return err;
 }

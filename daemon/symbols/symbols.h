@@ -121,7 +121,10 @@ struct source_line {
 int symbol_file__line(struct symbol_file *file, uint64_t vaddr, struct source_line *ret);
 /* 0, or why there are none. The first call finds out which unit of the debug information has which code; it is kept. */
 int symbol_file__open_lines(struct symbol_file *file);
-/* Gives back what else was read. */
+/* Lines that are found are kept in `folder` (borrowed; < 0: nowhere) for the next who opens the same file, with the same debug
+ * file: a folder that this process alone may write to. Before the first line is asked for. */
+void symbol_file__keep_lines(struct symbol_file *file, int folder);
+/* Gives back what else was read, and stores what is kept. */
 void symbol_file__close_lines(struct symbol_file *file); /* or NULL */
 
 /* --- debuginfod, for those who set DEBUGINFOD_URLS --- */

@@ -7,18 +7,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/kept.h"
 
 #define SUFFIX ".unwind"
 #define FILE_MAX (256u << 20)
@@ -184,7 +183,8 @@ static int list(DIR *dir, struct kept **files, size_t *n)
 		if (entry->d_name[0] == '.' && ends_with(entry->d_name, ".new") &&
 		    stat.st_mtime + TEMPORARY_AGE < now)
 			unlinkat(dirfd(dir), entry->d_name, 0);
-		if (!ends_with(entry->d_name, SUFFIX) || strlen(entry->d_name) >= sizeof(name_t))
+		if ((!ends_with(entry->d_name, SUFFIX) && !ends_with(entry->d_name, KEPT_SUFFIX)) ||
+		    strlen(entry->d_name) >= sizeof(name_t))
 			continue;
 		more = realloc(*files, (*n + 1) * sizeof(**files));
 		if (!more)
@@ -228,18 +228,5 @@ int cache__trim(const struct unwind_cache *cache, uint64_t bytes)
 
 int identity__from_file(struct unwind_identity *identity, int fd)
 {
-	struct statfs system;
-	struct stat stat;
-
-	if (fstat(fd, &stat) || fstatfs(fd, &system))
-		return -errno;
-	/* There a program of some user says which file it is. */
-	if (system.f_type == FUSE_SUPER_MAGIC)
-		return -EPERM;
-	identity->device = (uint64_t)stat.st_dev;
-	identity->inode = (uint64_t)stat.st_ino;
-	identity->size = (uint64_t)stat.st_size;
-	identity->modified = (uint64_t)stat.st_mtim.tv_sec * 1000000000u + (uint64_t)stat.st_mtim.tv_nsec;
-	identity->changed = (uint64_t)stat.st_ctim.tv_sec * 1000000000u + (uint64_t)stat.st_ctim.tv_nsec;
-	return 0;
+	return file_identity__of(fd, &identity->file);
 }

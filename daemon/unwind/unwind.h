@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_identity.h"
 #include "cprofd/unwind.h"
 
 /* --- where ELF bytes come from --- */
@@ -51,7 +52,7 @@ struct unwind_identity {
 	uint32_t machine;	/* e_machine */
 	uint64_t text, text_size, frames, frames_size; /* addresses of the ELF file */
 	uint64_t symbols, symbols_size; /* in the file: a stripped one has other functions */
-	uint64_t device, inode, size, modified, changed; /* of the file, ns; 0: it was none (identity__from_file()) */
+	struct file_identity file; /* zeros: it was none (identity__from_file()) */
 };
 
 /* The head of a table; positions are words of 8 bytes from here. */

@@ -4,8 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "symbols/line_spans.h"
 #include "symbols/symbols.h"
 #include "symbols/unpack.h"
 
@@ -73,6 +76,60 @@ static void like_the_compiler(void **state)
 	}
 	assert_int_equal(symbol_file__line(file, 1, &line), -ENOENT);
 	symbol_file__free(file);
+}
+
+/* Lines of every 16th byte of this program: of one that has all kept, the same again. */
+static void same_when_kept(void **state)
+{
+	char folder[] = "/tmp/test-lines-XXXXXX", path[PATH_MAX];
+	struct source_line *lines = calloc(4096, sizeof(*lines)), line;
+	uint64_t base = 0, at = (uint64_t)(uintptr_t)here;
+	struct symbol_file *file;
+	unsigned round, i, n = 0;
+	struct dirent *entry;
+	int fd;
+	DIR *dir;
+
+	dl_iterate_phdr(base_of, &base);
+	assert_non_null(mkdtemp(folder));
+	fd = open(folder, O_RDONLY | O_DIRECTORY);
+	for (round = 0; round < 2; round++) {
+		assert_int_equal(symbol_file__open(open("/proc/self/exe", O_RDONLY), NULL, NULL, &file), 0);
+		symbol_file__keep_lines(file, fd);
+		for (i = 0; i < 4096; i++) {
+			uint64_t vaddr = at - base + 16 * i - 16384;
+			int err = symbol_file__line(file, vaddr, &line);
+
+			if (!round) {
+				lines[i] = line;
+				lines[i].file = !err && line.file ? strdup(line.file) : NULL;
+				continue;
+			}
+			assert_int_equal(line.line, lines[i].line);
+			assert_int_equal(line.column, lines[i].column);
+			if (lines[i].file)
+				assert_string_equal(line.file, lines[i].file);
+			else
+				assert_null(line.file);
+			n += lines[i].file != NULL;
+		}
+		symbol_file__close_lines(file);
+		symbol_file__free(file);
+	}
+	assert_true(n > 100);
+	dir = fdopendir(fd);
+	for (n = 0; (entry = readdir(dir));)
+		if (entry->d_name[0] != '.') {
+			snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+			unlink(path);
+			n++;
+		}
+	closedir(dir);
+	assert_int_equal(n, 1);
+	rmdir(folder);
+	for (i = 0; i < 4096; i++)
+		free((char *)lines[i].file);
+	free(lines);
 }
 
 static uint32_t next_random(uint32_t *seed)
@@ -174,10 +231,57 @@ static void what_is_packed_badly(void **state)
 	elf_bytes__free(&bytes);
 }
 
+/* What was kept, each byte of it changed, and cut anywhere: refused, or used without harm. */
+static void kept_badly(void **state)
+{
+	struct line_spans *spans = calloc(1, sizeof(*spans)), *again = calloc(1, sizeof(*again));
+	struct source_line line = {"a/file.c", 7, 3}, found;
+	struct buf data = {};
+	uint8_t *copy;
+	size_t i;
+
+	line_spans__keep_one(spans, 100, &line);
+	line_spans__keep_one(spans, 200, &(struct source_line){});
+	line.file = "another.c";
+	line_spans__keep_one(spans, 300, &line);
+	assert_int_equal(line_spans__pack(spans, &data), 0);
+	for (i = 0; i <= data.len; i++) {
+		copy = malloc(i ? i : 1); /* of this size, for the sanitizer */
+		memcpy(copy, data.data, i);
+		assert_int_equal(line_spans__unpack(again, copy, i), i == data.len ? 0 : -EBADMSG);
+		line_spans__free(again);
+		free(copy);
+	}
+	copy = malloc(data.len);
+	for (i = 0; i < 8 * data.len; i++) {
+		memcpy(copy, data.data, data.len);
+		copy[i / 8] ^= (uint8_t)(1u << i % 8);
+		if (line_spans__unpack(again, copy, data.len))
+			continue;
+		if (line_spans__find(again, 100, &found) && found.file)
+			assert_true(strlen(found.file) < data.len);
+		line_spans__free(again);
+	}
+	assert_int_equal(line_spans__unpack(again, data.data, data.len), 0);
+	assert_true(line_spans__find(again, 300, &found));
+	assert_string_equal(found.file, "another.c");
+	assert_true(line_spans__find(again, 200, &found));
+	assert_null(found.file);
+	assert_false(line_spans__find(again, 101, &found));
+	free(copy);
+	buf__free(&data);
+	line_spans__free(again);
+	line_spans__free(spans);
+	free(again);
+	free(spans);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(like_the_compiler),
+		cmocka_unit_test(same_when_kept),
+		cmocka_unit_test(kept_badly),
 		cmocka_unit_test(any_place_of_what_is_packed),
 		cmocka_unit_test(what_is_packed_badly),
 	};

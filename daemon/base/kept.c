@@ -1,0 +1,126 @@
+#include "base/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+
+#define MAGIC 0x314b4450u /* "PDK1" */
+
+struct head {
+	uint32_t magic, version;
+	uint64_t size, checksum;
+};
+
+/* The same in each process. */
+static const struct hash_seed seed = {0x51ed270b7a3c9ac9ull, 0x9d2c5680cafe1235ull};
+
+static int read_all(int fd, void *data, size_t len)
+{
+	char *at = data;
+
+	while (len) {
+		ssize_t got = read(fd, at, len);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : -EBADMSG;
+		at += got;
+		len -= (size_t)got;
+	}
+	return 0;
+}
+
+static int load(int fd, size_t max, void **ret, size_t *ret_len)
+{
+	_cleanup_free_ void *data = NULL;
+	struct head head;
+	struct stat stat;
+	int err;
+
+	if (fstat(fd, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode))
+		return -EBADMSG;
+	err = read_all(fd, &head, sizeof(head));
+	if (err)
+		return err;
+	if (head.magic != MAGIC || head.version != 1 || (uint64_t)stat.st_size != sizeof(head) + head.size)
+		return -EBADMSG;
+	if (head.size > max)
+		return -EFBIG;
+	data = malloc((size_t)head.size + 1);
+	if (!data)
+		return -ENOMEM;
+	err = read_all(fd, data, (size_t)head.size);
+	if (!err && head.checksum != hash__bytes(&seed, data, (size_t)head.size))
+		err = -EBADMSG;
+	if (err)
+		return err;
+	*ret_len = (size_t)head.size;
+	*ret = data;
+	data = NULL;
+	return 0;
+}
+
+int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret_len)
+{
+	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int err = fd < 0 ? -errno : load(fd, max, ret, ret_len);
+
+	if (err == -EBADMSG)
+		unlinkat(folder, name, 0);
+	else if (!err) /* those that were used last stay longest */
+		futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
+	return err;
+}
+
+static int write_all(int fd, const void *data, size_t len)
+{
+	const char *at = data;
+
+	while (len) {
+		ssize_t put = write(fd, at, len);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return put < 0 ? -errno : -EIO;
+		at += put;
+		len -= (size_t)put;
+	}
+	return 0;
+}
+
+int kept__store(int folder, const char *name, const void *data, size_t len)
+{
+	struct head head = {MAGIC, 1, len, hash__bytes(&seed, data, len)};
+	_cleanup_close_ int fd = -1;
+	char temporary[64];
+	uint64_t random;
+	int err;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(temporary, sizeof(temporary), ".%016llx.new", (unsigned long long)random);
+	fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	err = write_all(fd, &head, sizeof(head));
+	if (!err)
+		err = write_all(fd, data, len);
+	if (!err && renameat(folder, temporary, folder, name))
+		err = -errno;
+	if (err)
+		unlinkat(folder, temporary, 0);
+	return err;
+}
