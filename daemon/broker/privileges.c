@@ -7,33 +7,51 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int drop_capabilities(void)
+#define CAPABILITIES_MAX 64
+
+static int set_capabilities(uint64_t keep)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2] = {};
+	struct __user_cap_data_struct data[2];
+	int i;
 
+	if (syscall(SYS_capget, &header, data))
+		return -errno;
+	for (i = 0; i < 2; i++) {
+		data[i].permitted &= (uint32_t)(keep >> 32 * i);
+		data[i].effective &= data[i].permitted;
+		data[i].inheritable = 0;
+	}
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+/* What an exec could give. Without CAP_SETPCAP the bounding set stays; no_new_privs makes it idle. */
+static int bound(uint64_t keep)
+{
+	int cap;
+
+	for (cap = 0; cap < CAPABILITIES_MAX; cap++)
+		if (!(keep >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0))
+			break;
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
 int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
 {
 	uid_t ruid, euid, suid;
 	gid_t rgid, egid, sgid;
-	int cap;
+	int err = bound(0);
 
-	/* Without CAP_SETPCAP the bounding set stays; no_new_privs makes it idle. */
-	for (cap = 0; cap <= 63; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0))
-			break;
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -errno;
+	if (err)
+		return err;
 	if (setgroups(n_groups, groups) && geteuid() != uid)
 		return -errno;
 	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return -errno;
-	if (drop_capabilities())
-		return -errno;
+	err = set_capabilities(0);
+	if (err)
+		return err;
 	/* After the change of uid, which sets it anew. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		return -errno;
@@ -42,4 +60,9 @@ int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
 	if (ruid != uid || euid != uid || suid != uid || rgid != gid || egid != gid || sgid != gid)
 		return -EPERM;
 	return 0;
+}
+
+int privileges__keep(uint64_t capabilities)
+{
+	return bound(capabilities) ?: set_capabilities(capabilities);
 }

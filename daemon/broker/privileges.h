@@ -1,8 +1,9 @@
-/* Leaving privileges for good, in a forked child. */
+/* Leaving privileges for good: of engines, helpers and clients. */
 #ifndef CPROFD_BROKER_PRIVILEGES_H
 #define CPROFD_BROKER_PRIVILEGES_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Whom an engine of uid 0 runs as: fds are all it needs. */
@@ -12,5 +13,9 @@
  * empty, no_new_privs, not dumpable. Who has no privilege to begin with can only
  * stay who they are. -EPERM: still somebody else, or still capable. */
 int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups);
+
+/* Stays who it is with at most these capabilities (1 << CAP_*), for good: what else the permitted, inheritable, ambient
+ * and bounding sets hold is dropped, and no_new_privs set. -errno. */
+int privileges__keep(uint64_t capabilities);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "broker/broker.h"
 #include "cli/connection.h"
+#include "cli/user.h"
 #include "events/events.h"
 #include "serve/serve.h"
 
@@ -169,6 +170,17 @@ int connection__request(struct connection *connection, const char *request)
 	return err;
 }
 
+/* What comes was made of what targets wrote. Once it is there, whoever sent it knows who asks: a daemon takes a client's
+ * rights from the process that connected. */
+static int give_up_rights(void)
+{
+	int err = user__drop(user__calling());
+
+	if (err)
+		say("root's rights cannot be given up, so nothing is read: %s", strerror(-err));
+	return err;
+}
+
 int connection__receive(struct connection *connection, int timeout_ms)
 {
 	struct pollfd poll_fd = {connection->fd, POLLIN, 0};
@@ -179,11 +191,13 @@ int connection__receive(struct connection *connection, int timeout_ms)
 	if (connection->consumed)
 		buf__consume(&connection->in, connection->consumed);
 	connection->consumed = 0;
-	if (timeout_ms && poll(&poll_fd, 1, timeout_ms) < 0 && errno != EINTR)
-		return -errno;
+	if (poll(&poll_fd, 1, timeout_ms) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (!poll_fd.revents)
+		return 0;
 	if (connection->in.len > EVENTS_LINE_MAX)
 		return -EMSGSIZE;
-	err = buf__reserve(&connection->in, chunk);
+	err = give_up_rights() ?: buf__reserve(&connection->in, chunk);
 	if (err)
 		return err;
 	n = recv(connection->fd, connection->in.data + connection->in.len, chunk, MSG_DONTWAIT);

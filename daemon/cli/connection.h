@@ -33,7 +33,7 @@ void connection__close(struct connection *connection);
 /* One request, without its newline. -errno. */
 int connection__request(struct connection *connection, const char *request);
 /* Reads what is there; waits up to timeout_ms for more when nothing is. 0, or
- * -errno; `ended` at the end. */
+ * -errno; `ended` at the end. Before the first byte is read this process gives its rights up (user__drop). */
 int connection__receive(struct connection *connection, int timeout_ms);
 /* The next whole line, '\n' included: valid until the next receive. */
 bool connection__line(struct connection *connection, const char **ret_line, size_t *ret_len);

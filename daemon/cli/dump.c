@@ -99,7 +99,8 @@ static int take_line(const struct cli_options *options, const char *line, size_t
 	all = json_object_get(json, "dump");
 	if (!json_is_object(all)) {
 		hint = json_string_value(json_object_get(json, "hint"));
-		forbidden = forbidden__to_root(options->pid, word(json, "code"), why, sizeof(why), &hint);
+		forbidden = forbidden__answered(options->pid, word(json, "code"), (int)json_integer_value(json_object_get(json, "errno")), why,
+						sizeof(why), &hint);
 		say__failure(hint, "%d: %s", options->pid, forbidden ? why : word(json, "error"));
 		json_decref(json);
 		return CLI_COULD_NOT;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/user.h"
 
 /* proc(5), ptrace(2): what is asked beside the owner. */
 #define HINT "a security module may forbid that (dmesg, the audit log), another user namespace, or that the process is " \
@@ -19,23 +20,38 @@ static int open_errno(const char *path)
 	return fd < 0 ? errno : 0;
 }
 
-bool forbidden__to_root(pid_t pid, const char *code, char *ret, size_t size, const char **ret_hint)
+static void tell(const char *what, int err, char *ret, size_t size, const char **ret_hint)
+{
+	snprintf(ret, size, "the kernel refuses %s, even to root: %s (%s)", what, strerror(err), err == EACCES ? "EACCES" : "EPERM");
+	*ret_hint = HINT;
+}
+
+bool forbidden__answered(pid_t pid, const char *code, int number, char *ret, size_t size, const char **ret_hint)
+{
+	char what[64];
+
+	if (!user__calling()->root || !code || strcmp(code, "NOT_YOURS") || (number != EACCES && number != EPERM))
+		return false;
+	snprintf(what, sizeof(what), "the memory of %d", pid);
+	tell(what, number, ret, size, ret_hint);
+	return true;
+}
+
+bool forbidden__to_root(pid_t pid, char *ret, size_t size, const char **ret_hint)
 {
 	static const char *const files[] = {"mem", "maps"};
 	char path[64];
 	size_t i;
 	int err;
 
-	if (geteuid() || !code || strcmp(code, "NOT_YOURS"))
+	if (geteuid())
 		return false;
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/%d/%s", pid, files[i]);
 		err = open_errno(path);
 		if (err != EACCES && err != EPERM)
 			continue;
-		snprintf(ret, size, "the kernel refuses %s, even to root: %s (%s)", path, strerror(err),
-			 err == EACCES ? "EACCES" : "EPERM");
-		*ret_hint = HINT;
+		tell(path, err, ret, size, ret_hint);
 		return true;
 	}
 	return false;

@@ -57,7 +57,8 @@ static void on_answer(struct live *live, const json_t *answer)
 		snprintf(live->error, sizeof(live->error), "no such process: %d", live->pid);
 		snprintf(live->hint, sizeof(live->hint), "it may have ended already; `pgrep -af python` lists the Pythons that run");
 	}
-	if (refused && forbidden__to_root(live->pid, json_string_value(json_object_get(answer, "code")), live->error, sizeof(live->error), &hint))
+	if (refused && forbidden__answered(live->pid, json_string_value(json_object_get(answer, "code")), (int)number(answer, "errno"),
+					       live->error, sizeof(live->error), &hint))
 		snprintf(live->hint, sizeof(live->hint), "%s", hint);
 }
 

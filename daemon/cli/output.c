@@ -125,6 +125,8 @@ int output__open(const char *path, bool sampling, bool part, struct output *ret)
 		err = open_as_user(path, part, ret);
 		user__leave(user);
 	}
+	if (!err && ret->directory >= 0)
+		user__writes_in(ret->directory);
 	if (!err)
 		return CLI_DONE;
 	output__close(ret);
@@ -208,6 +210,8 @@ int recording_file__open(const struct output *output, const char *stem, struct r
 		err = ret->directory < 0 ? -errno : create_recording(ret, stem);
 		user__leave(user);
 	}
+	if (!err)
+		user__writes_in(ret->directory);
 	if (err) {
 		say__failure(
 			"choose another place with -o FILE, or set TMPDIR; nothing was sampled yet",

@@ -47,11 +47,12 @@ static void __attribute__((noreturn)) wait_and_execute(int go, int failed, char 
 	int err;
 
 	argv = take_name(argv);
+	/* Before it waits: its parent, which has given up root's rights by then, can end it. */
+	err = user__become(user__calling());
 	/* Nothing comes when the recording did not begin. */
 	if (read(go, &byte, 1) != 1)
 		_exit(127);
 	signal(SIGPIPE, SIG_DFL);
-	err = user__become(user__calling());
 	if (!err) {
 		execvp(argv[0], argv);
 		err = -errno;

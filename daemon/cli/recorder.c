@@ -160,10 +160,11 @@ static void on_signal(struct recorder *recorder, const struct signalfd_siginfo *
 		return;
 	}
 	if (launch && !launch->reaped) {
-		if (!from_terminal)
-			kill(launch->pid, (int)info->ssi_signo);
+		/* It may be somebody else by now. */
+		bool passed_on = from_terminal || !kill(launch->pid, (int)info->ssi_signo);
+
 		/* A command that survives Ctrl-C is recorded on; the next one ends that. */
-		if (info->ssi_signo != SIGINT || recorder->interrupts++ == 0)
+		if (passed_on && (info->ssi_signo != SIGINT || recorder->interrupts++ == 0))
 			return;
 	}
 	ask_to_stop(recorder);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/safe_text.h"
+#include "cli/user_rules.h"
 #include "cli/cli.h"
 #include "rules/rules.h"
 
@@ -22,7 +23,7 @@ int rules__all(const char *path, struct rules **ret)
 		say("out of memory");
 		return CLI_COULD_NOT;
 	}
-	if (!rules__builtin(*ret, &error) && !(path && rules__file(*ret, path, &error)))
+	if (!rules__builtin(*ret, &error) && !(path && user_rules__parse(path, *ret, &error)))
 		return CLI_DONE;
 	rules_error__say(&error);
 	rules__free(*ret);

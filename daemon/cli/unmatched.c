@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/rule_uses.h"
+#include "cli/user_rules.h"
 #include "rules/rules.h"
 
 #define TELL_MAX 5u
@@ -36,7 +37,7 @@ int unmatched__new(const char *path, struct unmatched **ret)
 		const uint32_t first = rules__count(unmatched->rules);
 
 		unmatched->builtin = rules__compilers(unmatched->rules);
-		err = path ? rules__file(unmatched->rules, path, &error) : 0;
+		err = path ? user_rules__parse(path, unmatched->rules, &error) : 0;
 		if (!err && path)
 			unmatched->uses = rule_uses__new(unmatched->rules, first);
 	}

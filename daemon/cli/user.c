@@ -2,14 +2,17 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "broker/privileges.h"
 #include "cli/user.h"
 
 /* A number in the environment that sudo set; false when it is not one. */
@@ -40,6 +43,7 @@ const struct user *user__calling(void)
 		return &user;
 	known = true;
 	user.parent = getppid();
+	user.root = geteuid() == 0;
 	user.uid = geteuid();
 	user.gid = getegid();
 	if (!user.uid && id_of("SUDO_UID", &uid) && id_of("SUDO_GID", &gid)) {
@@ -62,10 +66,12 @@ const struct user *user__calling(void)
 
 static gid_t own_groups[256];
 static int n_own_groups;
+static bool dropped;
+static uint64_t kept; /* capabilities */
 
 int user__enter(const struct user *user)
 {
-	if (!user->other)
+	if (!user->other || dropped)
 		return 0;
 	n_own_groups = getgroups(sizeof(own_groups) / sizeof(own_groups[0]), own_groups);
 	if (n_own_groups < 0 || setgroups((size_t)user->n_groups, user->groups) < 0 ||
@@ -80,7 +86,7 @@ int user__enter(const struct user *user)
 
 void user__leave(const struct user *user)
 {
-	if (!user->other)
+	if (!user->other || dropped)
 		return;
 	/* Going on as somebody in between would be worse than ending. */
 	if (seteuid(0) < 0 || setegid(0) < 0 ||
@@ -155,4 +161,25 @@ int user__become(const struct user *user)
 		return -errno;
 	/* setresuid to a user drops root's capabilities; check it came true. */
 	return setuid(0) == 0 ? -EPERM : 0;
+}
+
+void user__writes_in(int directory)
+{
+	struct stat status;
+
+	/* Its owner may do that without capabilities. */
+	if (!fstat(directory, &status) && status.st_uid == geteuid() && status.st_mode & S_IWUSR)
+		return;
+	kept |= 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER;
+}
+
+int user__drop(const struct user *user)
+{
+	int err = 0;
+
+	if (dropped)
+		return 0;
+	err = user->other ? privileges__become(user->uid, user->gid, user->groups, (size_t)user->n_groups) : privileges__keep(kept);
+	dropped = !err;
+	return err;
 }

@@ -8,6 +8,7 @@
 
 struct user {
 	bool other;          /* not who this process runs as: it is under sudo */
+	bool root;           /* this process began as root */
 	pid_t parent;        /* of the process that asked first: sudo, if it started us */
 	uid_t uid;
 	gid_t gid;
@@ -20,12 +21,19 @@ struct user {
 const struct user *user__calling(void);
 
 /* Takes the user's identity for what is opened until user__leave(). The process
- * keeps its saved ids. -errno. */
+ * keeps its saved ids. After user__drop() it has that identity anyway. -errno. */
 int user__enter(const struct user *user);
 void user__leave(const struct user *user);
 
 /* Becomes the user for good, with the environment that sudo was called with. In
  * a child before exec. -errno. */
 int user__become(const struct user *user);
+
+/* This process gives its rights up for good, before it reads what a target had a hand in: under sudo it becomes the
+ * user, without any capability; else it stays who it is, without any. Only root who writes into somebody else's folder
+ * (user__writes_in) keeps CAP_DAC_OVERRIDE and CAP_FOWNER, which naming and removing the file there take. -errno. */
+int user__drop(const struct user *user);
+/* A folder in which a file is to be renamed or removed after that. */
+void user__writes_in(int directory);
 
 #endif

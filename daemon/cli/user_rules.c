@@ -7,8 +7,78 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/user.h"
 #include "rules/rules.h"
 #include "serve/serve.h"
+
+/* The texts of the one --rules, in the order in which they were read. */
+static struct {
+	const char *path;
+	struct text {
+		char *file, *text;
+		size_t len;
+	} *texts;
+	size_t n;
+} read_once;
+
+static int keep(void *ctx, const char *file, const char *text, size_t len, struct rules_error *ret_error)
+{
+	struct text *texts = reallocarray(read_once.texts, read_once.n + 1, sizeof(*texts));
+	struct text *kept;
+
+	(void)ctx;
+	(void)ret_error;
+	if (!texts)
+		return -ENOMEM;
+	read_once.texts = texts;
+	kept = &texts[read_once.n];
+	*kept = (struct text){.file = strdup(file), .text = malloc(len + 1), .len = len};
+	if (!kept->file || !kept->text)
+		return -ENOMEM;
+	memcpy(kept->text, text, len);
+	read_once.n++;
+	return 0;
+}
+
+static int read_texts(const char *path, struct rules_error *ret_error)
+{
+	const struct user *user = user__calling();
+	int err;
+
+	if (read_once.path && !strcmp(read_once.path, path))
+		return 0;
+	*ret_error = (struct rules_error){};
+	err = user__enter(user);
+	if (!err) {
+		err = rules__each_text(path, keep, NULL, ret_error);
+		user__leave(user);
+	}
+	if (!err)
+		read_once.path = path;
+	else if (!*ret_error->sentence)
+		snprintf(ret_error->sentence, sizeof(ret_error->sentence), "%s", strerror(-err));
+	return err;
+}
+
+static int each_text(const char *path, rules_text *each, void *ctx, struct rules_error *ret_error)
+{
+	int err = read_texts(path, ret_error);
+	size_t i;
+
+	for (i = 0; i < read_once.n && !err; i++)
+		err = each(ctx, read_once.texts[i].file, read_once.texts[i].text, read_once.texts[i].len, ret_error);
+	return err;
+}
+
+static int parse(void *ctx, const char *file, const char *text, size_t len, struct rules_error *ret_error)
+{
+	return rules__parse(ctx, file, text, len, ret_error);
+}
+
+int user_rules__parse(const char *path, struct rules *rules, struct rules_error *ret_error)
+{
+	return each_text(path, parse, rules, ret_error);
+}
 
 /* The line of a request: NULL when it is no text. */
 static char *request_of(const char *file, const char *text, size_t len)
@@ -47,7 +117,7 @@ int user_rules__judge(const char *path)
 
 	if (err || !path)
 		return err ? CLI_COULD_NOT : CLI_DONE;
-	err = rules__each_text(path, judge, rules, &error);
+	err = each_text(path, judge, rules, &error);
 	rules__free(rules);
 	if (err)
 		rules_error__say(&error);
@@ -65,5 +135,5 @@ int user_rules__send(struct connection *connection, const char *path)
 {
 	struct rules_error error;
 
-	return path ? rules__each_text(path, send_text, connection, &error) : 0;
+	return path ? each_text(path, send_text, connection, &error) : 0;
 }

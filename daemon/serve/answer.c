@@ -50,5 +50,7 @@ int answer__refused(struct buf *out, bool has_id, uint64_t id, const struct refu
 	json_object_set_new(line, "error", error ? error : json_string("the request was refused"));
 	json_object_set_new(line, "hint", json_string(refusal->hint));
 	json_object_set_new(line, "code", json_string(refusal->code));
+	if (refusal->number)
+		json_object_set_new(line, "errno", json_integer(refusal->number));
 	return put(out, line);
 }

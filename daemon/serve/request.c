@@ -34,6 +34,7 @@ void refusal__set(struct refusal *refusal, const char *code, const char *hint, c
 	va_list args;
 
 	refusal->code = code;
+	refusal->number = 0;
 	snprintf(refusal->hint, sizeof(refusal->hint), "%s", hint);
 	va_start(args, format);
 	vsnprintf(refusal->error, sizeof(refusal->error), format, args);

@@ -55,6 +55,7 @@ struct refusal {
 	const char *code;
 	char error[256];
 	char hint[160];
+	int number;  /* errno with which the kernel refused a process; 0: none */
 };
 
 void refusal__set(struct refusal *refusal, const char *code, const char *hint, const char *format,

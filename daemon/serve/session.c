@@ -55,6 +55,8 @@ static void set_refusal(struct refusal *ret, enum broker_error error, int err)
 	refusal__set(ret, (unsigned)error < BROKER_ERROR_COUNT ? codes[error] : "INTERNAL",
 		     broker_error__hint(error), "%s%s%s", broker_error__sentence(error), more ? ": " : "",
 		     more ? strerror(err) : "");
+	if (error == BROKER_ERROR_NOT_YOURS)
+		ret->number = err;
 }
 
 int session__new(struct engine *engine, struct client *client, const struct request *request,

@@ -1,0 +1,221 @@
+#!/usr/bin/python3
+"""What each process of cprofd may do while it works, as the kernel tells it (/proc/PID/status).
+
+    privileges.py [NAME ...]     only the tests whose names contain one of these. Needs root.
+"""
+import json
+import os
+import pty
+import pwd
+import signal
+import subprocess
+import sys
+import time
+
+from cli_util import BUSY, CPROFD, NOBODY, PYTHON, Skip, cprofd, environment, expect, fails, folder, profile, target
+from patience import until
+
+# Its dump is larger than a pipe: who prints it waits there.
+THREADS = """
+import threading
+def deep(n, event):
+    if n:
+        deep(n - 1, event)
+    else:
+        event.wait()
+event = threading.Event()
+for i in range(100):
+    threading.Thread(target=deep, args=(20, event), daemon=True).start()
+print("up", flush=True)
+event.wait()
+"""
+CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+
+
+def somebody():
+    """A user with groups of their own, if there is one."""
+    users = [u for u in pwd.getpwall() if 1000 <= u.pw_uid < NOBODY]
+    return users[0] if users else pwd.getpwuid(NOBODY)
+
+
+def as_sudo(user):
+    return environment(SUDO_UID=str(user.pw_uid), SUDO_GID=str(user.pw_gid), SUDO_USER=user.pw_name, SUDO_COMMAND="cprofd")
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return dict(line.rstrip("\n").split(":", 1) for line in file)
+
+
+def holds(pid):
+    """The sets of capabilities that are not empty."""
+    found = status(pid)
+    return {name: found[name].strip() for name in CAPABILITIES if int(found[name], 16)}
+
+
+def rightless(client, uid, what, but=0):
+    """Once it reads, it has no right and no way to one: `uid` four times, no capability but these."""
+    def dropped():
+        return client.poll() is not None or status(client.pid)["NoNewPrivs"].strip() == "1"
+    expect(until(dropped) and client.poll() is None, what + " keeps its rights, or ended", client.poll())
+    found = status(client.pid)
+    expect(found["Uid"].split() == [str(uid)] * 4, what + " has another uid", found["Uid"])
+    for name in CAPABILITIES:
+        want = but if name in ("CapPrm", "CapEff", "CapBnd") else 0
+        expect(int(found[name], 16) == want, what + " keeps " + name, found[name])
+    return found
+
+
+def as_user(client, user, what):
+    found = rightless(client, user.pw_uid, what)
+    groups = sorted(os.getgrouplist(user.pw_name, user.pw_gid))
+    expect(found["Gid"].split() == [str(user.pw_gid)] * 4, what + " has another gid", found["Gid"])
+    expect(sorted(map(int, found["Groups"].split())) == groups, what + " has other groups", found["Groups"], groups)
+
+
+def ends(client, sign=signal.SIGINT):
+    client.send_signal(sign)
+    out, err = client.communicate(timeout=60)
+    expect(client.returncode == 0, "exit status %d" % client.returncode, err.decode())
+    return out
+
+
+def start(*args, work, env, **more):
+    return subprocess.Popen([CPROFD, *map(str, args)], cwd=work, env=env, stderr=subprocess.PIPE, **more)
+
+
+# --- the client ---
+
+def test_client_under_sudo():
+    user = somebody()
+    with folder(user.pw_uid) as work, target() as process:
+        os.chmod(work, 0o700)
+        for name, options in (("a.json", ()), ("b.cprof", ()), ("c.svg", ("--mode=wall",))):
+            client = start("attach", process.pid, "-o", name, *options, work=work, env=as_sudo(user))
+            as_user(client, user, "attach -o " + name)
+            ends(client)
+            found = os.stat(os.path.join(work, name))
+            expect(found.st_uid == user.pw_uid and found.st_size > 100, "the file is not the caller's", found)
+        expect(sorted(os.listdir(work)) == ["a.json", "b.cprof", "c.svg"], "something was left behind", os.listdir(work))
+        client = start("attach", process.pid, "--stream", work=work, env=as_sudo(user), stdout=subprocess.PIPE)
+        as_user(client, user, "attach --stream")
+        expect(b'"ev":"end"' in ends(client), "no stream")
+
+
+def test_top_under_sudo():
+    user = somebody()
+    with folder() as work, target() as process:
+        own, terminal = pty.openpty()
+        client = start("top", process.pid, work=work, env={**as_sudo(user), "TERM": "xterm"}, stdin=terminal, stdout=terminal)
+        os.close(terminal)
+        as_user(client, user, "top")
+        os.write(own, b"q")
+        expect(client.wait(60) == 0, "top failed", client.communicate()[1])
+        os.close(own)
+
+
+def test_dump_under_sudo():
+    user = somebody()
+    with folder() as work, target(THREADS) as process:
+        client = start("dump", process.pid, "--json", work=work, env=as_sudo(user), stdout=subprocess.PIPE)
+        as_user(client, user, "dump")
+        out, err = client.communicate(timeout=60)
+        expect(client.returncode == 0 and len(json.loads(out)["threads"]) == 101, "no dump", err, out[-200:])
+
+
+COMMAND = """
+import json, os, sys
+found = dict(line.rstrip("\\n").split(":", 1) for line in open("/proc/self/status"))
+json.dump([os.getresuid(), os.getresgid(), sorted(os.getgroups()), found], open("who", "w"))
+""" + BUSY + "busy(60)"
+
+
+def test_record_under_sudo():
+    """The command has its caller's rights, all that sudo's own commands would have; its recorder has none."""
+    user = somebody()
+    with folder(user.pw_uid) as work:
+        client = start("record", "-o", "a.json", "--", PYTHON, "-c", COMMAND, work=work, env=as_sudo(user), stdout=subprocess.DEVNULL)
+        as_user(client, user, "record")
+        who = os.path.join(work, "who")
+        expect(until(lambda: os.path.exists(who) and os.path.getsize(who)), "the command does not run")
+        time.sleep(0.3)
+        client.terminate()  # is passed on
+        err = client.communicate(timeout=60)[1].decode()
+        expect(client.returncode == 0 and "ended by signal 15" in err, "the command was not told to end", err)
+        profile(os.path.join(work, "a.json"))
+        uids, gids, groups, found = json.load(open(who))
+        groups_wanted = sorted(os.getgrouplist(user.pw_name, user.pw_gid))
+        expect(uids == [user.pw_uid] * 3 and gids == [user.pw_gid] * 3 and groups == groups_wanted, "the command is somebody else", uids, gids, groups)
+        own = status(os.getpid())
+        expect(found["NoNewPrivs"] == own["NoNewPrivs"] and found["CapBnd"] == own["CapBnd"], "the command was bound", found)
+
+
+def test_client_of_root():
+    with folder() as work, target() as process:
+        for name in "a.json", "b.cprof":
+            client = start("attach", process.pid, "-o", name, work=work, env=environment())
+            rightless(client, 0, "attach of root's")
+            ends(client)
+            expect(os.path.getsize(os.path.join(work, name)) > 100, "no file")
+        run = cprofd("record", "-o", "c.json", "--", PYTHON, "-c", BUSY + "busy(0.3)", cwd=work)
+        fails(0, run=run)
+        profile(os.path.join(work, "c.json"))
+
+
+def test_root_in_a_folder_of_others():
+    """To name a file there takes two capabilities, which are kept, and no other."""
+    with folder(NOBODY) as work, target() as process:
+        os.chmod(work, 0o700)
+        for name, empty in (("a.json", False), ("b.cprof", True)):
+            if empty:
+                open(os.path.join(work, name), "w").close()
+                os.chown(os.path.join(work, name), NOBODY, NOBODY)
+            client = start("attach", process.pid, "-o", name, work=work, env=environment())
+            rightless(client, 0, "attach of root's", but=1 << 1 | 1 << 3)  # CAP_DAC_OVERRIDE, CAP_FOWNER
+            ends(client)
+            expect(os.path.getsize(os.path.join(work, name)) > 100, "no file")
+        expect(sorted(os.listdir(work)) == ["a.json", "b.cprof"], "something was left behind", os.listdir(work))
+
+
+RULES = "compiler mine\nunit\nfile <string>\nfunction leaf\nname told\n"
+
+
+def test_rules_are_read_before():
+    """By whom they are meant for: a file that only the caller may read, and one that they may not."""
+    user = somebody()
+    with folder(user.pw_uid) as work, target() as process:
+        os.chmod(work, 0o700)
+        path = os.path.join(work, "my.rules")
+        with open(path, "w") as file:
+            file.write(RULES)
+        for env, name in ((as_sudo(user), "a.html"), (environment(), "b.html")):
+            run = cprofd("attach", process.pid, "-d", "0.5", "--rules", "my.rules", "-o", name, cwd=work, env=env)
+            fails(0, run=run)
+            expect("summary could not" not in run.err, "rules were read too late", run.err)
+        os.chmod(path, 0o600)
+        run = cprofd("attach", process.pid, "-d", "20", "--rules", "my.rules", "-o", "c.html", cwd=work, env=as_sudo(user))
+        fails(1, "my.rules", "Permission denied", run=run)
+
+
+def main(chosen):
+    results = {"passed": 0, "failed": 0, "skipped": 0}
+    for name, test in sorted(globals().items()):
+        if not name.startswith("test_") or chosen and not any(part in name for part in chosen):
+            continue
+        try:
+            test()
+            results["passed"] += 1
+        except Skip as skip:
+            print("skipped", name, skip)
+            results["skipped"] += 1
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            print("FAILED", name, error)
+            results["failed"] += 1
+    print(", ".join(f"{n} {what}" for what, n in results.items()))
+    return 1 if results["failed"] else 0
+
+
+if os.geteuid():
+    print("skipped: needs root\n0 passed, 0 failed, 1 skipped")
+    sys.exit(0)
+sys.exit(main(sys.argv[1:]))
