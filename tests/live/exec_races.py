@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A user's session shows nothing of what its target becomes by exec, when that is not the user's: programs that are setuid, setgid,
-have file capabilities, or may be run and not read. At attach and in the middle, CPU and wall mode, one thread and many. Needs root.
+have file capabilities, or may be run and not read, nor of what makes itself undumpable (prctl). At attach and in the middle, CPU and wall mode, one thread and many. Needs root.
 
 What is true is known from outside: the target writes down when it runs exec and when the other program has begun. After that there is
 no sample and no wait, and no module of it; a secret that lies on its stack is nowhere in the engine's memory, rings included.
@@ -26,7 +26,8 @@ SECRET = (0x5ec7e75ec7e70000 ^ 0x1111111111110000).to_bytes(8, "little") * 4
 KINDS = {"setuid": (0o4755, 1, 0), "setgid": (0o2755, 0, 1), "capability": (0o755, 0, 0), "unreadable": (0o711, 0, 0)}
 # A Python program that becomes another one.
 LAUNCHER = """
-import os, sys, threading, time
+import ctypes, os, sys, threading, time
+PRCTL = ctypes.CDLL(None).prctl
 threads, delay, log = (int(word) for word in sys.argv[1:4])
 def burn():
     while True:
@@ -40,7 +41,14 @@ end = time.monotonic() + delay / 1e6
 while time.monotonic() < end:
     sum(range(1000))
 os.write(log, b"%d\\n" % time.monotonic_ns())
-os.execv(sys.argv[4], [sys.argv[4], str(log)])
+if sys.argv[4] != "undumpable":
+    os.execv(sys.argv[4], [sys.argv[4], str(log)])
+PRCTL(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+os.write(log, b"%d\\n" % time.monotonic_ns())
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    sum(range(1000))
+os._exit(0)
 """
 passed = failed = skipped = 0
 
@@ -105,29 +113,29 @@ def children(pid):
 
 
 def after(lines, since, until_when):
-    """Samples of after the exec, and modules of the guarded program. One row is none: at a session's end, the time since exec in one."""
-    n, named, losses = -1, 0, {}
+    """Samples of after the exec, and modules of the guarded program. One row of a thread is none: at its end, the time since then in one."""
+    rows, named, losses = collections.Counter(), 0, {}
     for line in lines:
         try:
             event = json.loads(line)
         except ValueError:
             continue
         if event.get("ev") == "samples":
-            at = 0
-            for delta in event["t"]:
+            at, threads = 0, event.get("thread") or [0] * len(event["t"])
+            for delta, thread in zip(event["t"], threads):
                 at += delta
-                n += since < at < until_when
+                rows[thread] += since < at < until_when
         elif event.get("ev") == "ledger":
             losses = event["losses"]
         named += event.get("ev") in ("functions", "modules") and "guarded" in line
-    return max(n, 0), named, losses
+    return sum(n - 1 for n in rows.values() if n), named, losses
 
 
 def attempt(folder, socket, engine_of, kind, mode, threads, delay, children_too, totals):
     """One target, one attach to it `delay` us before it runs exec."""
     reader, writer = os.pipe()
     target = subprocess.Popen(["/usr/bin/python3", "-c", LAUNCHER, str(threads), str(delay), str(writer),
-                               os.path.join(folder, "guarded_" + kind)], preexec_fn=become, pass_fds=[writer], cwd="/")
+                               kind if kind == "undumpable" else os.path.join(folder, "guarded_" + kind)], preexec_fn=become, pass_fds=[writer], cwd="/")
     os.close(writer)
     log = os.fdopen(reader)
     log.readline() # its threads are there
@@ -137,7 +145,7 @@ def attempt(folder, socket, engine_of, kind, mode, threads, delay, children_too,
                               stderr=subprocess.PIPE, cwd="/", env={"PATH": "/usr/bin:/bin"})
     log.readline()
     begun = int(log.readline() or 0)
-    leaked = any(memory_has(pid, SECRET) for pid in engine_of()) if kind != "own" else False
+    leaked = any(memory_has(pid, SECRET) for pid in engine_of()) if kind in KINDS else False
     status = target.wait()
     ended = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     try:
@@ -187,9 +195,9 @@ def main():
             for mode in ("cpu", "wall"):
                 attempt(folder, socket, engines, "own", mode, 2, 700000, False, own)
             check(own["samples"] > 50, "a program of the user's own is sampled on after exec", dict(own))
-            for kind in KINDS:
+            for kind in [*KINDS, "undumpable"]:
                 totals = collections.Counter()
-                for i in range(max(1, arguments.tries // len(KINDS))):
+                for i in range(max(1, arguments.tries // (len(KINDS) + 1))):
                     middle = i % 3 == 0 # else the exec falls into the attach
                     threads = (1, arguments.threads, 8)[chance.randrange(3)]
                     delay = 600000 if middle else chance.randrange(2000, 150000)
