@@ -11,6 +11,7 @@
 
 #include "broker/engine.h"
 #include "broker/perf.h"
+#include "broker/privileges.h"
 
 #define ENGINES_MAX 256u
 #define SPARE_MS 500
@@ -204,8 +205,11 @@ int broker__run(const struct broker_options *options)
 {
 	struct broker broker = {.options = options};
 	struct identity identity;
-	int err = 0;
+	int err;
 
+	err = privileges__keep_broker();
+	if (err)
+		return 1;
 	perf__raise_fd_limit();
 	broker.spare.options = load_options__of(options->expect_flags, options->verbose);
 	broker.signals = open_signals(options->listen_fd >= 0);

@@ -66,3 +66,10 @@ int privileges__keep(uint64_t capabilities)
 {
 	return bound(capabilities) ?: set_capabilities(capabilities);
 }
+
+int privileges__keep_broker(void)
+{
+#define BIT(name) | 1ull << CAP_##name
+	return privileges__keep(0 PRIVILEGES_BROKER(BIT));
+#undef BIT
+}

@@ -9,6 +9,10 @@
 /* Whom an engine of uid 0 runs as: fds are all it needs. */
 #define PRIVILEGES_NOBODY 65534u
 
+/* What the broker keeps (docs/privileges.md says for what each is): name, without CAP_. */
+#define PRIVILEGES_BROKER(X) \
+	X(BPF) X(PERFMON) X(SYS_PTRACE) X(CHECKPOINT_RESTORE) X(DAC_READ_SEARCH) X(SETUID) X(SETGID) X(SYSLOG) X(KILL) X(CHOWN) X(SETPCAP)
+
 /* Becomes this user without any capability, for good: bounding and ambient sets
  * empty, no_new_privs, not dumpable. Who has no privilege to begin with can only
  * stay who they are. -EPERM: still somebody else, or still capable. */
@@ -17,5 +21,7 @@ int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
 /* Stays who it is with at most these capabilities (1 << CAP_*), for good: what else the permitted, inheritable, ambient
  * and bounding sets hold is dropped, and no_new_privs set. -errno. */
 int privileges__keep(uint64_t capabilities);
+/* The same with those of PRIVILEGES_BROKER. */
+int privileges__keep_broker(void);
 
 #endif

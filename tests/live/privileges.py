@@ -7,12 +7,13 @@ import json
 import os
 import pty
 import pwd
+import re
 import signal
 import subprocess
 import sys
 import time
 
-from cli_util import BUSY, CPROFD, NOBODY, PYTHON, Skip, cprofd, environment, expect, fails, folder, profile, target
+from cli_util import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, cprofd, daemon, environment, expect, fails, folder, profile, target
 from patience import until
 
 # Its dump is larger than a pipe: who prints it waits there.
@@ -82,6 +83,52 @@ def ends(client, sign=signal.SIGINT):
 
 def start(*args, work, env, **more):
     return subprocess.Popen([CPROFD, *map(str, args)], cwd=work, env=env, stderr=subprocess.PIPE, **more)
+
+
+# --- the broker ---
+
+def documented():
+    """The table of docs/privileges.md, as a mask."""
+    with open(os.path.join(ROOT, "docs/privileges.md")) as file:
+        rows = re.findall(r"^\| (`CAP_.*?`) \|", file.read().split("## What the broker needs")[1].split("\n## ")[0], re.M)
+    with open("/usr/include/linux/capability.h") as file:
+        numbers = {name: int(n) for name, n in re.findall(r"^#define (CAP_[A-Z_]+)\s+(\d+)$", file.read(), re.M)}
+    return sum(1 << numbers[name] for row in rows for name in re.findall(r"CAP_[A-Z_]+", row))
+
+
+def is_broker(pid, what):
+    """It has what is documented, as far as root has it here, and no way to more."""
+    found, own = status(pid), status(os.getpid())
+    for name in "CapPrm", "CapEff", "CapBnd":
+        want = documented() & int(own[name], 16)
+        expect(int(found[name], 16) == want, f"{what}: {name} is not what is documented", found[name], hex(want))
+    expect(not int(found["CapInh"], 16) and not int(found["CapAmb"], 16), what + " has capabilities to hand on")
+    expect(found["NoNewPrivs"].strip() == "1", what + " may gain rights by exec")
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def test_broker_of_a_client():
+    with folder() as work, target() as process:
+        client = start("attach", process.pid, "-o", "a.json", work=work, env=environment())
+        rightless(client, 0, "attach")
+        brokers = children(client.pid)
+        expect(len(brokers) == 1, "not one broker", brokers)
+        is_broker(brokers[0], "the broker of attach")
+        engines = children(brokers[0])
+        expect(len(engines) == 1 and not holds(engines[0]), "not one engine without capabilities", engines)
+        ends(client)
+
+
+def test_broker_of_a_daemon():
+    with folder() as work, daemon(os.path.join(work, "socket")) as broker, target() as process:
+        client = start("attach", process.pid, "-o", "a.json", "--socket", "socket", work=work, env=environment())
+        rightless(client, 0, "attach")
+        is_broker(broker.pid, "the daemon")
+        ends(client)
 
 
 # --- the client ---
