@@ -37,6 +37,7 @@ struct cli_options {
 	bool thread_names, unit_frames;
 	const char *thread;      /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */
+	bool no_limits;          /* of what a recording may make us spend */
 	uint32_t skip_first;     /* 0: no compile is left out */
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */
 	uint32_t report_tables;  /* 1 << enum report_by; 0: none was asked for */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -33,6 +34,8 @@ static void tell_failure(int err, const char *input, const char *output,
 		input__tell_failure(err, input);
 	else if (err == -ENOENT && missing->option)
 		write__missing(missing, options, input, input);
+	else if (input__tell_limit(err, input))
+		return;
 	else if (err == -ENODATA)
 		write__nothing(options, input, report);
 	else
@@ -93,7 +96,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 	const char *path = options->operands[0], *target;
 	struct export_report report = {};
 	struct output output;
-	_cleanup_close_ int input = input__open(path);
+	_cleanup_close_ int input = input__open_recording(path);
 	char name[256];
 	int status, err;
 
@@ -135,6 +138,8 @@ int convert__run(const struct cli_options *options)
 	status = write__format(options->format, options->output, &format);
 	if (status != CLI_DONE)
 		return status;
+	if (!options->no_limits)
+		limits__begin();
 	if (refuses(exporter__find(format), options))
 		return CLI_USAGE;
 	status = write__rules(format, options, &rules);

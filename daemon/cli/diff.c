@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -19,7 +20,7 @@
 static int read_one(struct diff *diff, const struct cli_options *options, const char *path,
 		    bool after)
 {
-	_cleanup_close_ int fd = input__open(path);
+	_cleanup_close_ int fd = input__open_recording(path);
 	int err;
 
 	if (fd < 0) {
@@ -85,9 +86,9 @@ static int write_picture(const struct diff *diff, struct output *output)
 	if (out && fclose(out) && !err)
 		err = -errno;
 	err = err ?: output__commit(output);
-	if (err)
+	if (err && !input__tell_limit(err, "the comparison"))
 		say__failure("", "%s could not be written: %s", output->path, strerror(-err));
-	else
+	else if (!err)
 		say("wrote %s", output->path);
 	return err;
 }
@@ -112,7 +113,7 @@ static int finish(struct diff *diff, const struct cli_options *options, struct o
 	if (!err && options->output && write_picture(diff, output))
 		return CLI_COULD_NOT;
 	err = err ?: options->json ? diff__json(diff, stdout) : diff__text(diff, stdout);
-	if (err && err != -EPIPE)
+	if (err && err != -EPIPE && !input__tell_limit(err, "the comparison"))
 		say__failure("", "the comparison could not be written: %s", strerror(-err));
 	return err || !diff__compared(diff) ? CLI_COULD_NOT : CLI_DONE;
 }
@@ -160,6 +161,8 @@ int diff__run(const struct cli_options *options)
 		say__failure("endings are .html, .svg and .speedscope.json", "%s: its ending tells of no picture of a difference", options->output);
 		return CLI_USAGE;
 	}
+	if (!options->no_limits)
+		limits__begin();
 	if (diff__new(&how, (uint32_t)options->n_operands, &diff)) {
 		say__failure("", "no comparison: %s", strerror(ENOMEM));
 		return CLI_COULD_NOT;

@@ -8,8 +8,10 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/user.h"
+#include "events/events.h"
 #include "export/export.h"
 #include "export/hlo.h"
 
@@ -28,6 +30,26 @@ int input__open(const char *path)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	user__leave(user);
 	return fd;
+}
+
+int input__open_recording(const char *path)
+{
+	int fd = input__open(path);
+
+	if (fd >= 0)
+		limits__add_file(fd);
+	return fd;
+}
+
+bool input__tell_limit(int err, const char *path)
+{
+	if (err == -EOVERFLOW)
+		say__failure("cprofd makes none that deep", "%s is refused: a stack of it has more than %u frames", path, EVENTS_DEPTH_MAX);
+	else if (limits__words(err))
+		say__failure("with --no-limits it is read all the same, if you know where it comes from", "%s is refused: %s", path, limits__words(err));
+	else
+		return false;
+	return true;
 }
 
 /* What a recording was called while it was made: its end never came. */
@@ -56,7 +78,7 @@ static const char *profile_of(const char *path)
 
 void input__tell_failure(int err, const char *path)
 {
-	if (err == -ENOENT && tell_part(path))
+	if ((err == -ENOENT && tell_part(path)) || input__tell_limit(err, path))
 		return;
 	if (err == -EBADMSG && profile_of(path))
 		say__failure("this command reads recordings: keep one with `cprofd attach -o NAME.cprof`, and make every other format of it with `cprofd convert`",

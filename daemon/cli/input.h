@@ -2,8 +2,14 @@
 #ifndef CPROFD_CLI_INPUT_H
 #define CPROFD_CLI_INPUT_H
 
+#include <stdbool.h>
+
 /* "-" is stdin. The fd, or -1 with errno. */
 int input__open(const char *path);
+/* ... and what it may make us spend is limited (base/limits.h), unless --no-limits was given. */
+int input__open_recording(const char *path);
+/* In words: it met a limit. False: that is not why. */
+bool input__tell_limit(int err, const char *path);
 /* In words: why reading a recording failed. */
 void input__tell_failure(int err, const char *path);
 

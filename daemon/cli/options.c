@@ -260,6 +260,12 @@ static const char *set_skip_first(struct cli_options *options, const char *value
 	return count(value, &options->skip_first) ? NULL : "is not a number of compiles (0: none is left out)";
 }
 
+static const char *set_no_limits(struct cli_options *options, const char *value)
+{
+	options->no_limits = true;
+	return NULL;
+}
+
 static const char *set_callers(struct cli_options *options, const char *value)
 {
 	options->callers = value;
@@ -460,6 +466,7 @@ const struct option_row option_rows[] = {
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
 	{"skip-first", 0, "N", NULL, READING, "without the first N compiles of each unit (function and signature, in one process) and all that is in them, so that of a compile that is repeated the warm-up does not count; time outside of compiles stays. Of several recordings each by itself; a recording without compiles is refused", set_skip_first},
+	{"no-limits", 0, NULL, NULL, READING, "read a recording that was refused for the memory that it needs or the text that it expands to: files made to be costly are met so, and what another program compressed again may be", set_no_limits},
 	{"hlo", 0, "FILE", "@file", COMMAND_CONVERT | COMMAND_REPORT, "functions that XLA made are shown as JAX's operations and their lines: FILE is what `compiled.as_text()` gave of the functions that ran, one after another", set_hlo},
 	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", set_gil},
 	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait, and for what: in place of (idle)", set_idle},

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/write.h"
@@ -54,7 +55,7 @@ static void tell_missing(const struct report *report, const struct cli_options *
 
 static int read_one(struct report *report, const struct cli_options *options, const char *path)
 {
-	_cleanup_close_ int fd = input__open(path);
+	_cleanup_close_ int fd = input__open_recording(path);
 	int err;
 
 	if (fd < 0) {
@@ -81,7 +82,7 @@ static int print(struct report *report, const struct cli_options *options)
 		err = report__csv(report, stdout);
 	else
 		err = report__text(report, stdout);
-	if (err && err != -EPIPE)
+	if (err && err != -EPIPE && !input__tell_limit(err, "the report"))
 		say__failure("", "the report could not be written: %s", strerror(-err));
 	return err ? CLI_COULD_NOT : CLI_DONE;
 }
@@ -122,6 +123,8 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 	int i, err, status = CLI_DONE;
 	bool empty;
 
+	if (!options->no_limits)
+		limits__begin();
 	err = report__new(&how, (uint32_t)options->n_operands, &report);
 	if (err) {
 		say__failure("", "no report: %s", strerror(-err));
@@ -129,10 +132,10 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 	}
 	for (i = 0; i < options->n_operands && status == CLI_DONE; i++)
 		status = read_one(report, options, options->operands[i]);
-	if (status == CLI_DONE && report__finish(report)) {
+	err = status == CLI_DONE ? report__finish(report) : 0;
+	if (err && !input__tell_limit(err, "the report"))
 		tell_missing(report, options, "");
-		status = CLI_COULD_NOT;
-	}
+	status = err ? CLI_COULD_NOT : status;
 	empty = status == CLI_DONE && report__empty(report);
 	if (empty && write__filters(options))
 		say("nothing is left to report: no sample passes the filters (%s %s long)",

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "classes/classes.h"
 #include "diff/internal.h"
 #include "export/places.h"
@@ -96,7 +97,7 @@ static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
 		for (t = 0; t < sizeof(of_frames) / sizeof(of_frames[0]) && !err; t++) {
 			if (!diff__wants(diff, of_frames[t]))
 				continue;
-			err = diff__row_of_frame(diff, of_frames[t], node.frame, &row)
+			err = limits__walk(1) ?: diff__row_of_frame(diff, of_frames[t], node.frame, &row)
 				      ?: add_once(diff, row, ns);
 		}
 		stack = diff->options->inclusive ? node.parent : MODEL_ROOT;

@@ -17,6 +17,7 @@ struct event_decoder {
 	/* The next id of each table of this epoch, by the kind that fills it. */
 	uint32_t next[EVENT_KIND_COUNT];
 	struct buf scratch; /* rows of the event at hand */
+	struct buf depths;  /* uint16_t: frames of each stack of this epoch, from id 1 */
 	bool readable;
 	struct arena words; /* of the event at hand: what was not safe as it came */
 };
@@ -27,6 +28,7 @@ static void start_epoch(struct event_decoder *decoder)
 
 	for (kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		decoder->next[kind] = event_rows_form[kind].base;
+	buf__clear(&decoder->depths);
 }
 
 int event_decoder__new(struct event_decoder **ret)
@@ -44,6 +46,8 @@ struct event_decoder *event_decoder__free(struct event_decoder *decoder)
 {
 	if (decoder)
 		buf__free(&decoder->scratch);
+	if (decoder)
+		buf__free(&decoder->depths);
 	if (decoder)
 		arena__free(&decoder->words);
 	free(decoder);
@@ -219,6 +223,25 @@ static bool row_refers_back(const struct event_decoder *decoder, enum event_kind
 	return true;
 }
 
+_Static_assert(EVENTS_DEPTH_MAX <= UINT16_MAX, "a depth is kept in 16 bits");
+
+/* Rows are trusted by now. */
+static int note_depths(struct event_decoder *decoder, const struct event_rows *rows)
+{
+	const struct stack_row *row = rows->rows;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < rows->n && !err; i++) {
+		uint16_t depth = row[i].parent ? ((const uint16_t *)decoder->depths.data)[row[i].parent - 1] : 0;
+
+		if (depth++ == EVENTS_DEPTH_MAX)
+			return -EOVERFLOW;
+		err = buf__append(&decoder->depths, &depth, sizeof(depth));
+	}
+	return err;
+}
+
 static int read_rows(struct event_decoder *decoder, const json_t *line, struct event *event)
 {
 	const struct row_form *form = &event_rows_form[event->kind];
@@ -240,7 +263,7 @@ static int read_rows(struct event_decoder *decoder, const json_t *line, struct e
 		    !row_refers_back(decoder, event->kind, first + i, row))
 			return -EBADMSG;
 	decoder->next[event->kind] = first + event->rows.n;
-	return 0;
+	return event->kind == EVENT_STACKS ? note_depths(decoder, &event->rows) : 0;
 }
 
 static int read_times(const json_t *times, const struct column_form *form, char *rows, size_t n)
@@ -400,13 +423,16 @@ int event_decoder__line(struct event_decoder *decoder, const char *line, size_t 
 	_cleanup_(cleanup_json) json_t *json = NULL;
 	const struct field_list *list;
 	struct event event;
+	json_error_t error = {};
 	const char *name;
 	size_t i;
 	int err;
 
 	if (len > EVENTS_LINE_MAX)
 		return -EBADMSG;
-	json = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
+	json = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
+	if (!json && json_error_code(&error) == json_error_out_of_memory)
+		return -ENOMEM;
 	name = json_string_value(json_object_get(json, "ev"));
 	if (!name)
 		return -EBADMSG;

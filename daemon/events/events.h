@@ -6,7 +6,7 @@
  * Threading: an encoder or a decoder belongs to one thread at a time.
  * Units: times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
  * Errors: -errno; -EBADMSG for a line that is not an event of this protocol,
- * -EPROTONOSUPPORT for a hello of another major version.
+ * -EPROTONOSUPPORT for a hello of another major version, -EOVERFLOW for a stack of more than EVENTS_DEPTH_MAX frames.
  */
 #ifndef CPROFD_EVENTS_H
 #define CPROFD_EVENTS_H
@@ -23,6 +23,8 @@
 #define EVENTS_ROWS_MAX (64u << 10)
 /* A longer string (in bytes) is cut by encoders, and ends in an ellipsis. */
 #define EVENTS_STRING_MAX (16u << 10)
+/* Frames of one stack: a deeper one is refused by decoders. The sampler's own have 12,415 at most (cprofd/record.h). */
+#define EVENTS_DEPTH_MAX (16u << 10)
 
 /* X(id, name): the "ev" of each event. */
 #define EVENT_KINDS(X) \
@@ -284,7 +286,8 @@ struct recording_writer *recording_writer__free(struct recording_writer *writer)
 /* Reads a recording (plain or zstd, told by its first bytes) from the fd's
  * position into the sink, in constant memory. *ret_cut: true when it ends in the
  * middle of a line or frame, or without an `end` event (what was whole was
- * delivered). `readable`: for people (event_decoder__readable()). -EBADMSG: damaged. The sink's own error is handed up. */
+ * delivered). `readable`: for people (event_decoder__readable()). -EBADMSG: damaged; -E2BIG: it
+ * expands beyond what a file of its size may (base/limits.h). The sink's own error is handed up. */
 int recording__read(int fd, bool readable, struct event_sink *sink, bool *ret_cut);
 
 #endif

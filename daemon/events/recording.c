@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "events/events.h"
 
 #define CHUNK (128u << 10)
@@ -152,6 +154,7 @@ struct reader {
 	struct buf line; /* the start of a line whose end is not read yet */
 	bool ended;	 /* the last event was `end` */
 	bool in_frame;
+	uint64_t file, text; /* bytes: read so far, and what they expanded to */
 	char in[CHUNK], out[CHUNK];
 };
 
@@ -206,9 +209,10 @@ static int feed_zstd(struct reader *reader, size_t len)
 
 		left = ZSTD_decompressStream(reader->zstd, &out, &in);
 		if (ZSTD_isError(left))
-			return -EBADMSG;
+			return ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
 		reader->in_frame = left != 0;
-		err = feed(reader, reader->out, out.pos);
+		reader->text += out.pos;
+		err = limits__text(reader->text, reader->file) ?: feed(reader, reader->out, out.pos);
 		if (err)
 			return err;
 		if (in.pos == in.size && out.pos < out.size)
@@ -242,8 +246,10 @@ static int read_all(struct reader *reader, int fd)
 	bool zstd = n >= (ssize_t)sizeof(magic) && !memcmp(reader->in, magic, sizeof(magic));
 	int err = 0;
 
-	for (; n > 0 && !err; n = err ? 0 : fill(reader, fd, 1))
+	for (; n > 0 && !err; n = err ? 0 : fill(reader, fd, 1)) {
+		reader->file += (uint64_t)n;
 		err = zstd ? feed_zstd(reader, (size_t)n) : feed(reader, reader->in, (size_t)n);
+	}
 	return err ? err : (int)n;
 }
 

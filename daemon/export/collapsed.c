@@ -5,18 +5,20 @@
  * -i only, as in py-spy. What rounding takes from one line it gives to another. */
 #include <errno.h>
 
+#include "base/limits.h"
 #include "export/formats.h"
 #include "export/sums.h"
 
 /* One frame's words: what would end the frame or the line is replaced. */
 static int put_words(struct buf *out, const char *words)
 {
-	int err = 0;
+	size_t from = out->len, i;
+	int err = buf__puts(out, words);
 
-	for (; *words && !err; words++) {
-		char c = *words == ';' ? ':' : (unsigned char)*words < ' ' ? ' ' : *words;
+	for (i = from; i < out->len; i++) {
+		char c = out->data[i];
 
-		err = buf__append(out, &c, 1);
+		out->data[i] = c == ';' ? ':' : (unsigned char)c < ' ' ? ' ' : c;
 	}
 	return err;
 }
@@ -46,9 +48,44 @@ static int put_roots(struct buf *out, const struct model *model, const struct mo
 	return err;
 }
 
-/* Outermost first; `path` is scratch. */
-static int put_stack(struct buf *out, const struct model *model, uint32_t stack, struct buf *path)
+/* The words of frames that were met: each is in many stacks. */
+struct words {
+	struct buf text;
+	struct buf ends; /* size_t by frame: from there on, and to there; 0, 0: not yet */
+	struct buf path; /* scratch */
+	uint64_t bytes;	 /* that were written */
+};
+
+struct piece {
+	size_t from, to;
+};
+
+static int words_of(struct words *words, const struct model *model, uint32_t id, struct piece *ret)
 {
+	static const struct piece none;
+	struct model_frame frame;
+	int err = 0;
+
+	while (words->ends.len / sizeof(none) <= id && !err)
+		err = buf__append(&words->ends, &none, sizeof(none));
+	if (err)
+		return err;
+	*ret = ((struct piece *)words->ends.data)[id];
+	if (ret->to)
+		return 0;
+	frame = model__frame(model, id);
+	ret->from = words->text.len;
+	err = put_frame(&words->text, &frame) ?: buf__puts(&words->text, ";");
+	ret->to = words->text.len;
+	((struct piece *)words->ends.data)[id] = *ret;
+	return err;
+}
+
+/* Outermost first. */
+static int put_stack(struct buf *out, const struct model *model, uint32_t stack, struct words *words)
+{
+	struct buf *path = &words->path;
+	struct piece piece;
 	size_t depth;
 	int err = 0;
 
@@ -59,18 +96,22 @@ static int put_stack(struct buf *out, const struct model *model, uint32_t stack,
 		err = buf__append(path, &node.frame, sizeof(node.frame));
 		stack = node.parent;
 	}
-	for (depth = path->len / sizeof(uint32_t); depth-- && !err;) {
-		struct model_frame frame = model__frame(model, ((uint32_t *)path->data)[depth]);
-
-		err = put_frame(out, &frame) ?: buf__puts(out, depth ? ";" : " ");
+	depth = path->len / sizeof(uint32_t);
+	err = err ?: limits__walk(depth);
+	while (depth-- && !err) {
+		err = words_of(words, model, ((uint32_t *)path->data)[depth], &piece) ?: limits__output(words->bytes + out->len);
+		err = err ?: buf__append(out, words->text.data + piece.from, piece.to - piece.from);
 	}
+	if (!err && path->len)
+		out->data[out->len - 1] = ' '; /* for the last ';' */
 	return err;
 }
 
 static int write_lines(const struct model *model, const struct sums *sums, FILE *out)
 {
 	uint64_t before = 0, total = 0, us;
-	struct buf text = {}, path = {};
+	struct words words = {};
+	struct buf text = {};
 	uint32_t i;
 	int err = 0;
 
@@ -83,13 +124,16 @@ static int write_lines(const struct model *model, const struct sums *sums, FILE 
 			continue;
 		buf__clear(&text);
 		err = put_roots(&text, model, model__thread(model, key.thread));
-		err = err ?: put_stack(&text, model, key.stack, &path);
+		err = err ?: put_stack(&text, model, key.stack, &words);
 		err = err ?: buf__printf(&text, "%llu\n", (unsigned long long)us);
 		if (!err && fwrite(text.data, 1, text.len, out) != text.len)
 			err = errno ? -errno : -EIO;
+		words.bytes += text.len;
 	}
 	buf__free(&text);
-	buf__free(&path);
+	buf__free(&words.text);
+	buf__free(&words.ends);
+	buf__free(&words.path);
 	return err;
 }
 

@@ -4,16 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t hash_of(const void *key, size_t len)
-{
-	const unsigned char *at = key;
-	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
-
-	while (len--)
-		hash = (hash ^ *at++) * 0x100000001b3;
-	return (uint32_t)(hash ^ hash >> 32);
-}
-
 const void *intern__key(const struct intern *intern, uint32_t id, size_t *ret_len)
 {
 	const size_t *ends = (const size_t *)intern->ends.data;
@@ -26,7 +16,7 @@ const void *intern__key(const struct intern *intern, uint32_t id, size_t *ret_le
 /* The slot of the key, or the free one where it belongs. */
 static uint32_t *find_slot(const struct intern *intern, const void *key, size_t len)
 {
-	uint32_t at = hash_of(key, len) & intern->slots_mask;
+	uint32_t at = (uint32_t)hash__bytes(&intern->seed, key, len) & intern->slots_mask;
 
 	for (;; at = (at + 1) & intern->slots_mask) {
 		uint32_t *slot = &intern->slots[at];
@@ -51,7 +41,7 @@ static int grow(struct intern *intern)
 		return 0;
 	if (intern->slots)
 		n *= 2;
-	if (n > 1u << 31)
+	if (n > 1u << 31 || (!intern->slots && hash_seed__draw(&intern->seed)))
 		return -ENOMEM;
 	slots = calloc(n, sizeof(*slots));
 	if (!slots)

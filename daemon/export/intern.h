@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 
 struct intern {
 	struct buf keys;     /* all keys, one after another */
@@ -15,6 +16,7 @@ struct intern {
 	uint32_t n;
 	uint32_t *slots;     /* id + 1, 0: free */
 	uint32_t slots_mask; /* their number - 1 */
+	struct hash_seed seed; /* drawn with the first slots: names are chosen by who is recorded */
 };
 
 int intern__id(struct intern *intern, const void *key, size_t len, uint32_t *ret);

@@ -85,6 +85,53 @@ static void end_bin(struct merge *merge)
 	merge->n = 0;
 }
 
+/* --- of several threads: a heap of cursors, the one whose next slice begins first on top --- */
+
+struct heap {
+	const struct cursor *cursors;
+	uint32_t *items; /* cursors by number, those that have slices left */
+	uint32_t n;
+};
+
+static bool is_before(const struct heap *heap, uint32_t a, uint32_t b)
+{
+	return heap->cursors[a].time < heap->cursors[b].time;
+}
+
+static void heap__push(struct heap *heap, uint32_t item)
+{
+	uint32_t at = heap->n++, up;
+
+	for (; at; at = up) {
+		up = (at - 1) / 2;
+		if (!is_before(heap, item, heap->items[up]))
+			break;
+		heap->items[at] = heap->items[up];
+	}
+	heap->items[at] = item;
+}
+
+static uint32_t heap__pop(struct heap *heap)
+{
+	uint32_t top = heap->items[0], item = heap->items[--heap->n], at = 0, down;
+
+	for (; (down = 2 * at + 1) < heap->n; at = down) {
+		down += down + 1 < heap->n && is_before(heap, heap->items[down + 1], heap->items[down]);
+		if (!is_before(heap, heap->items[down], item))
+			break;
+		heap->items[at] = heap->items[down];
+	}
+	heap->items[at] = item;
+	return top;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+	const uint32_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
 /* Slices that begin before `until`. */
 static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
 {
@@ -96,22 +143,32 @@ static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
 	}
 }
 
-static void run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uint64_t bin)
+/* In each bin the threads come in their own order, those that have nothing in it are not touched. */
+static int run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uint64_t bin)
 {
-	for (;;) {
-		uint64_t next = UINT64_MAX, until;
-		uint32_t i;
+	_cleanup_free_ uint32_t *items = calloc(n + 1, sizeof(*items)), *met = calloc(n + 1, sizeof(*met));
+	struct heap heap = {cursors, items, 0};
+	uint32_t i, n_met;
 
-		for (i = 0; i < n; i++)
-			if (cursors[i].left && cursors[i].time < next)
-				next = cursors[i].time;
-		if (next == UINT64_MAX)
-			return;
-		until = (next / bin + 1) * bin;
-		for (i = 0; i < n; i++)
-			take(merge, &cursors[i], until);
+	if (!items || !met)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		if (cursors[i].left)
+			heap__push(&heap, i);
+	while (heap.n) {
+		uint64_t until = (cursors[heap.items[0]].time / bin + 1) * bin;
+
+		for (n_met = 0; heap.n && cursors[heap.items[0]].time < until;)
+			met[n_met++] = heap__pop(&heap);
+		qsort(met, n_met, sizeof(*met), compare_numbers);
+		for (i = 0; i < n_met; i++) {
+			take(merge, &cursors[met[i]], until);
+			if (cursors[met[i]].left)
+				heap__push(&heap, met[i]);
+		}
 		end_bin(merge);
 	}
+	return 0;
 }
 
 static struct cursor cursor_of(const struct model *model, const struct model_thread *thread)
@@ -131,6 +188,7 @@ int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_
 {
 	_cleanup_free_ struct cursor *cursors = calloc(n + 1, sizeof(*cursors));
 	uint32_t i;
+	int err = 0;
 
 	if (!cursors)
 		return -ENOMEM;
@@ -138,12 +196,12 @@ int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_
 		cursors[i] = cursor_of(merge->model, threads[i]);
 	merge->visitor = visitor;
 	if (bin)
-		run_bins(merge, cursors, n, bin);
+		err = run_bins(merge, cursors, n, bin);
 	else
 		for (; cursors->left; cursors->slice++, cursors->left--)
 			give(merge, merge->fold[cursors->slice->stack], slice_ns(cursors->slice));
 	give_last(merge);
-	return 0;
+	return err;
 }
 
 int merge__subtree_ns(const struct model *model, struct model_thread *const *threads, uint32_t n,

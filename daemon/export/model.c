@@ -419,15 +419,60 @@ static int read_filtered(struct model *model, int recording_fd, struct export_mi
 /* Of a process before it called exec, as that which `record` starts: it waited, and what it was is another process here. */
 static bool is_mere_begin(const struct model *model, const struct model_thread *thread)
 {
-	const int32_t pid = model__process(model, thread->process)->pid;
-	uint32_t i;
+	return thread->ended && !thread->samples && !thread->cpu && model__process(model, thread->process)->followed;
+}
 
-	if (!thread->ended || thread->samples || thread->cpu)
-		return false;
-	for (i = thread->process + 1; i < LENGTH(model->processes, struct model_process); i++)
-		if (model__process(model, i)->pid == pid)
-			return true;
-	return false;
+static int note_followed(struct model *model)
+{
+	struct intern pids = {};
+	uint32_t i, id;
+	int err = 0;
+
+	for (i = LENGTH(model->processes, struct model_process); i-- && !err;) {
+		struct model_process *process = model__process(model, i);
+		uint32_t known = pids.n;
+
+		err = intern__id(&pids, &process->pid, sizeof(process->pid), &id);
+		process->followed = id < known;
+	}
+	intern__free(&pids);
+	return err;
+}
+
+/* The threads shown of one number, in images of one pid. */
+struct same {
+	uint32_t process; /* of the first of them */
+	bool several;	  /* there are others in other images */
+};
+
+/* It called exec, and what it was before is told, too: one thread, of two programs. */
+static int note_counted(struct model *model)
+{
+	struct intern keys = {};
+	struct buf all = {}; /* struct same */
+	uint32_t i, id;
+	int err = 0;
+
+	for (i = 0; i < model__threads(model) && !err; i++) {
+		struct model_thread *thread = model__thread(model, i);
+		const int32_t key[] = {model__process(model, thread->process)->pid, thread->tid};
+		const struct same fresh = {.process = thread->process};
+		struct same *same;
+
+		if (!thread->shown)
+			continue;
+		err = intern__id(&keys, key, sizeof(key), &id);
+		if (!err && id == LENGTH(all, struct same))
+			err = buf__append(&all, &fresh, sizeof(fresh));
+		if (err)
+			break;
+		same = &ITEM(all, struct same, id);
+		thread->counted = same->several || same->process != thread->process;
+		same->several |= same->process != thread->process;
+	}
+	intern__free(&keys);
+	buf__free(&all);
+	return err;
 }
 
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
@@ -437,6 +482,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 
 	if (!err && !model->begun)
 		return -ENOMSG;
+	err = err ?: note_followed(model);
 	for (i = 0; i < model__threads(model) && !err; i++) {
 		struct model_thread *thread = model__thread(model, i);
 
@@ -445,9 +491,11 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 			model->finish = thread->finish;
 		thread->shown = model__passes(model, thread) && thread->begin <= model__to(model);
 		thread->listed = thread->shown && !is_mere_begin(model, thread);
-		model__process(model, thread->process)->shown += thread->listed;
+		if (thread->listed && !model__process(model, thread->process)->shown++)
+			model->processes_shown++;
 		shown += thread->shown;
 	}
+	err = err ?: note_counted(model);
 	if (err || shown || !model->options->thread)
 		return err;
 	missing_thread(model, ret_missing);

@@ -29,6 +29,7 @@
 struct model_process {
 	int32_t pid;
 	uint32_t shown; /* threads of it that are listed */
+	bool followed;	/* by another image of its pid: it called exec, or its number was given anew */
 	char *name, *python; /* python: its version; "": it is none */
 };
 
@@ -39,6 +40,7 @@ struct model_thread {
 	char *name;
 	bool shown;	       /* passes the filter */
 	bool listed;	       /* ... and is worth an entry of its own */
+	bool counted;	       /* as a thread of the image before: it called exec */
 	bool ended;
 	uint64_t begin, clock; /* told up to here */
 	uint64_t finish;       /* ended: then */
@@ -106,6 +108,7 @@ struct model {
 	struct intern functions, frames, nodes, process_keys, thread_keys;
 	struct buf columns;   /* uint32_t for each frame */
 	struct buf processes; /* struct model_process */
+	uint32_t processes_shown;
 	struct buf threads;   /* struct model_thread * */
 	/* stacks of one note each */
 	uint32_t idle, not_recorded, not_sampled, no_stack, folded, left_out;

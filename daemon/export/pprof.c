@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "export/formats.h"
 #include "export/protobuf.h"
 #include "export/sums.h"
@@ -268,6 +269,7 @@ static int put_sample(struct pprof *pprof, const struct sum_key *key, const stru
 		node = model__node(&pprof->model, stack);
 		err = protobuf__varint(&pprof->packed, node.frame + 1);
 	}
+	err = err ?: limits__walk(pprof->packed.len);
 	err = err
 		      ?: protobuf__bytes(&pprof->message, SAMPLE_LOCATION, pprof->packed.data,
 					 pprof->packed.len);

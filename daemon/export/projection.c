@@ -23,30 +23,37 @@ struct look {
 	const char *name, *file, *module;
 };
 
+/* Of a key; name, file and module follow, each with its NUL. Lengths, as a stack may have 16,000 frames, and a name as many bytes. */
+struct look_head {
+	uint32_t line, name, file; /* bytes of the strings, with their NUL */
+	uint8_t kind;
+} __attribute__((packed));
+
 static int look_id(struct model *model, struct intern *intern, const struct look *look, uint32_t *ret)
 {
+	const struct look_head head = {look->line, (uint32_t)strlen(look->name) + 1, (uint32_t)strlen(look->file) + 1, look->kind};
 	struct buf *key = &model->scratch;
 
 	buf__clear(key);
-	if (buf__append(key, &look->line, sizeof(look->line)) || buf__append(key, &look->kind, 1) ||
-	    buf__append(key, look->name, strlen(look->name) + 1) ||
-	    buf__append(key, look->file, strlen(look->file) + 1) ||
-	    buf__append(key, look->module, strlen(look->module) + 1))
+	if (buf__append(key, &head, sizeof(head)) || buf__append(key, look->name, head.name) ||
+	    buf__append(key, look->file, head.file) || buf__append(key, look->module, strlen(look->module) + 1))
 		return -ENOMEM;
 	return intern__id(intern, key->data, key->len, ret);
 }
 
 static struct look look_of(const struct intern *intern, uint32_t id)
 {
+	struct look_head head;
 	struct look look = {};
 	size_t len;
 	const char *key = intern__key(intern, id, &len);
 
-	memcpy(&look.line, key, sizeof(look.line));
-	look.kind = (uint8_t)key[sizeof(look.line)];
-	look.name = key + sizeof(look.line) + 1;
-	look.file = look.name + strlen(look.name) + 1;
-	look.module = look.file + strlen(look.file) + 1;
+	memcpy(&head, key, sizeof(head));
+	look.line = head.line;
+	look.kind = head.kind;
+	look.name = key + sizeof(head);
+	look.file = look.name + head.name;
+	look.module = look.file + head.file;
 	return look;
 }
 

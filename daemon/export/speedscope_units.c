@@ -40,15 +40,15 @@ static int put_event(struct buf *out, const struct speedscope *file, char type, 
 
 int speedscope__put_spans(const struct speedscope *file, uint32_t place, struct buf *out)
 {
-	uint32_t n = unit_spans__n(&file->spans), i, top = UINT32_MAX;
-	bool first = true;
+	const struct unit_span *span = unit_spans__first(&file->spans, place), *open;
+	uint32_t top = UINT32_MAX;
+	bool first = true, more = span;
 	int err = 0;
 
-	for (i = 0; i <= n && !err; i++) {
-		const struct unit_span *span = i < n ? unit_spans__item(&file->spans, i) : NULL, *open;
-
-		if (span && (span->place != place || !unit_spans__shown(&file->spans, span)))
+	for (; more && !err; span = more ? unit_spans__next(&file->spans, span) : NULL) {
+		if (span && !unit_spans__shown(&file->spans, span))
 			continue;
+		more = span;
 		while (top != UINT32_MAX && (!span || top != span->parent) && !err) {
 			open = unit_spans__item(&file->spans, top);
 			err = put_event(out, file, 'C', open, open->end, &first);
@@ -57,7 +57,7 @@ int speedscope__put_spans(const struct speedscope *file, uint32_t place, struct 
 		if (!span || err)
 			continue;
 		err = put_event(out, file, 'O', span, span->begin, &first);
-		top = i;
+		top = unit_spans__number(&file->spans, span);
 	}
 	return err;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "export/formats.h"
 #include "export/sums.h"
 
@@ -74,6 +75,7 @@ static int add_stack(struct svg *svg, const struct sum_key *key, uint64_t ns)
 		err = buf__append(&svg->path, &node.frame, sizeof(node.frame));
 		stack = node.parent;
 	}
+	err = err ?: limits__walk(2 * svg->path.len / sizeof(uint32_t)); /* to the root, and from there */
 	for (depth = svg->path.len / sizeof(uint32_t); depth-- && !err;)
 		err = branch_id(svg, at, ((uint32_t *)svg->path.data)[depth], &at);
 	if (!err)

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "base/limits.h"
+
 #define ITEM(buf, i) (((uint32_t *)(buf).data)[i])
 #define LENGTH(buf) ((uint32_t)((buf).len / sizeof(uint32_t)))
 
@@ -53,6 +55,7 @@ int unit_frames__stack(struct unit_frames *frames, struct model *model, uint32_t
 	}
 	for (id = unit_tree__final(&model->units, id); id && !err; id = unit_tree__node(&model->units, id).parent)
 		err = unit_frames__frame(frames, model, id, &frame) ?: put_path(&frames->path, frame);
+	err = err ?: limits__walk(LENGTH(frames->path));
 	*ret = MODEL_ROOT;
 	for (i = LENGTH(frames->path); i-- > 0 && !err;)
 		err = projection__node(model, *ret, ITEM(frames->path, i), ret);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 
@@ -27,6 +28,7 @@ static void set_ends(struct model *model)
 /* Where a thread is: its innermost span that is open, and the end of what was closed last. */
 struct place {
 	uint32_t number, top; /* number: among the threads shown, + 1; 0: it is not */
+	uint32_t last;	      /* span + 1; 0: none yet */
 	uint64_t closed;
 };
 
@@ -71,7 +73,14 @@ static int add_span(struct unit_spans *spans, const struct model *model, uint64_
 		return 0;
 	span.node = unit_tree__final(tree, call->node);
 	place->top = span_of[id] = unit_spans__n(spans);
-	return buf__append(&spans->items, &span, sizeof(span));
+	if (buf__append(&spans->items, &span, sizeof(span)))
+		return -ENOMEM;
+	if (place->last)
+		((struct unit_span *)spans->items.data)[place->last - 1].next = span_of[id];
+	else
+		((uint32_t *)spans->first.data)[span.place] = span_of[id] + 1;
+	place->last = span_of[id] + 1;
+	return 0;
 }
 
 static int compare_length(const void *left, const void *right)
@@ -109,6 +118,10 @@ int unit_spans__make(struct model *model, struct model_thread *const *threads, u
 
 	if (model->filter || !calls || err)
 		return err;
+	if (buf__reserve(&ret->first, n * sizeof(uint32_t) + 1))
+		return -ENOMEM;
+	memset(ret->first.data, 0, n * sizeof(uint32_t));
+	ret->first.len = n * sizeof(uint32_t);
 	for (i = 0; i < model__threads(model); i++)
 		places[i].top = UINT32_MAX;
 	for (i = 0; i < n; i++)
@@ -124,4 +137,8 @@ int unit_spans__make(struct model *model, struct model_thread *const *threads, u
 	return err ?: drop_short(ret, max);
 }
 
-void unit_spans__free(struct unit_spans *spans) { buf__free(&spans->items); }
+void unit_spans__free(struct unit_spans *spans)
+{
+	buf__free(&spans->items);
+	buf__free(&spans->first);
+}

@@ -9,11 +9,13 @@
 
 struct unit_span {
 	uint32_t place, parent, node; /* place: of its thread, in `threads`; parent: a span, or UINT32_MAX; node: of the unit tree */
+	uint32_t next;		      /* of the same thread; 0: it is the last */
 	uint64_t begin, end;	      /* begin < end */
 };
 
 struct unit_spans {
 	struct buf items; /* struct unit_span: each is parent of the next, or what is open is closed up to its parent */
+	struct buf first; /* uint32_t by place: its first span + 1; 0: it has none */
 	uint64_t below;	  /* ns: shorter ones are left out; 0: all are shown */
 };
 
@@ -31,6 +33,24 @@ static inline uint32_t unit_spans__n(const struct unit_spans *spans)
 static inline const struct unit_span *unit_spans__item(const struct unit_spans *spans, uint32_t i)
 {
 	return (const struct unit_span *)spans->items.data + i;
+}
+
+/* The first span of a thread, and the one after it; NULL: there is none. */
+static inline const struct unit_span *unit_spans__first(const struct unit_spans *spans, uint32_t place)
+{
+	uint32_t first = place < spans->first.len / sizeof(uint32_t) ? ((const uint32_t *)spans->first.data)[place] : 0;
+
+	return first ? unit_spans__item(spans, first - 1) : NULL;
+}
+
+static inline const struct unit_span *unit_spans__next(const struct unit_spans *spans, const struct unit_span *span)
+{
+	return span->next ? unit_spans__item(spans, span->next) : NULL;
+}
+
+static inline uint32_t unit_spans__number(const struct unit_spans *spans, const struct unit_span *span)
+{
+	return (uint32_t)(span - (const struct unit_span *)spans->items.data);
 }
 
 /* What is in a span that is left out is left out, too. */

@@ -20,14 +20,7 @@ uint32_t model__threads(const struct model *model)
 	return (uint32_t)(model->threads.len / sizeof(struct model_thread *));
 }
 
-uint32_t model__processes_shown(const struct model *model)
-{
-	uint32_t i, n = 0;
-
-	for (i = 0; i < model->processes.len / sizeof(struct model_process); i++)
-		n += model__process(model, i)->shown > 0;
-	return n;
-}
+uint32_t model__processes_shown(const struct model *model) { return model->processes_shown; }
 
 uint64_t model__from(const struct model *model) { return model->options->from; }
 
@@ -75,22 +68,6 @@ int model__order(const struct model *model, struct model_thread ***ret, uint32_t
 	return 0;
 }
 
-/* It called exec, and what it was before is told, too: one thread, of two programs. */
-static bool is_counted(const struct model *model, uint32_t i)
-{
-	const struct model_thread *thread = model__thread(model, i);
-	const int32_t pid = model__process(model, thread->process)->pid;
-
-	while (i--) {
-		const struct model_thread *other = model__thread(model, i);
-
-		if (other->tid == thread->tid && other->shown && other->process != thread->process &&
-		    model__process(model, other->process)->pid == pid)
-			return true;
-	}
-	return false;
-}
-
 void model__report(const struct model *model, struct export_report *ret)
 {
 	uint32_t i;
@@ -101,7 +78,7 @@ void model__report(const struct model *model, struct export_report *ret)
 
 		if (!thread->shown)
 			continue;
-		ret->threads += !is_counted(model, i);
+		ret->threads += !thread->counted;
 		ret->samples += thread->samples;
 		ret->wall += thread->wall;
 		ret->cpu += thread->cpu;

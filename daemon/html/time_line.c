@@ -93,15 +93,14 @@ static void put_names(struct time_line *line, struct buf *out)
 
 static void put_spans(struct time_line *line, uint32_t place, struct buf *out)
 {
-	uint32_t i, n = 0;
+	const struct unit_span *span = unit_spans__first(&line->spans, place);
+	uint32_t n = 0;
 
 	buf__puts(out, ",\"spans\":[");
-	for (i = 0; i < unit_spans__n(&line->spans); i++) {
-		const struct unit_span *span = unit_spans__item(&line->spans, i);
-
-		if (span->place != place || !unit_spans__shown(&line->spans, span))
+	for (; span; span = unit_spans__next(&line->spans, span)) {
+		if (!unit_spans__shown(&line->spans, span))
 			continue;
-		line->number[i] = n;
+		line->number[unit_spans__number(&line->spans, span)] = n;
 		buf__printf(out, "%s%u,%d,%llu,%llu", n++ ? "," : "", ITEM(line->names, uint32_t, span->node) - 1,
 			    span->parent == UINT32_MAX ? -1 : (int)line->number[span->parent],
 			    (unsigned long long)span->begin, (unsigned long long)(span->end - span->begin));

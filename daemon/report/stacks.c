@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "export/callee.h"
 #include "export/pattern.h"
 #include "export/told.h"
@@ -24,7 +25,7 @@ static int add_frames(struct report *report, struct table *table, uint32_t n,
 		      const struct times *times)
 {
 	uint32_t i, row;
-	int err = 0;
+	int err = limits__walk(n);
 
 	table__stack(table);
 	for (i = 0; i < n && !err; i++) {
@@ -207,6 +208,7 @@ static int find_frames(struct report *report, uint32_t stack, bool focus, uint32
 {
 	uint8_t how = FOCUS_KNOWN;
 	bool alone = model__is_alone(report->model, stack), told;
+	uint64_t walked = 0;
 	int err = 0;
 
 	buf__clear(&report->stack);
@@ -214,6 +216,7 @@ static int find_frames(struct report *report, uint32_t stack, bool focus, uint32
 		struct model_node node = model__node(report->model, stack);
 		uint8_t kind = model__frame(report->model, node.frame).kind;
 
+		walked++;
 		stack = node.parent;
 		told = report->options->native_frames || frame__is_told(kind, alone);
 		if (focus && !told) {
@@ -225,7 +228,7 @@ static int find_frames(struct report *report, uint32_t stack, bool focus, uint32
 			err = err ?: buf__append(&report->stack, &node.frame, sizeof(node.frame));
 	}
 	*ret_n = (uint32_t)(report->stack.len / sizeof(uint32_t));
-	return err;
+	return err ?: limits__walk(walked);
 }
 
 int stacks__add(struct report *report, uint32_t stack, const struct times *times)

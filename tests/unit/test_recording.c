@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/limits.h"
 #include "events_util.h"
 
 static int memory_file(const void *data, size_t len)
@@ -237,6 +238,67 @@ static void a_full_disk_is_told_and_stays_told(void **state)
 	close(fd);
 }
 
+static int count_event(struct event_sink *self, const struct event *event) { return 0; }
+
+static int read_lines(const struct buf *lines)
+{
+	struct event_sink sink = {count_event};
+	int fd = memory_file(lines->data, lines->len), err;
+	bool cut;
+
+	err = recording__read(fd, false, &sink, &cut);
+	close(fd);
+	return err;
+}
+
+/* A chain of `depth` frames. */
+static int read_chain(uint32_t depth)
+{
+	struct function_row function = {"f", "", 0, "", 0};
+	struct frame_row frame = {0};
+	struct stack_row *rows = calloc(depth, sizeof(*rows));
+	struct event event = {.kind = EVENT_FUNCTIONS, .rows = {0, 1, &function}};
+	struct buf lines = {};
+	uint32_t i;
+	int err;
+
+	assert_int_equal(event__encode(&event, &lines), 0);
+	event = (struct event){.kind = EVENT_FRAMES, .rows = {0, 1, &frame}};
+	assert_int_equal(event__encode(&event, &lines), 0);
+	for (i = 0; i < depth; i++)
+		rows[i].parent = i;
+	event = (struct event){.kind = EVENT_STACKS, .rows = {1, depth, rows}};
+	assert_int_equal(event__encode(&event, &lines), 0);
+	err = read_lines(&lines);
+	buf__free(&lines);
+	free(rows);
+	return err;
+}
+
+static void a_stack_too_deep_is_refused(void **state)
+{
+	assert_int_equal(read_chain(EVENTS_DEPTH_MAX), 0);
+	assert_int_equal(read_chain(EVENTS_DEPTH_MAX + 1), -EOVERFLOW);
+}
+
+static void what_a_reader_spends_is_limited(void **state)
+{
+	const uint64_t mb = 1 << 20;
+
+	assert_int_equal(limits__text(UINT64_MAX, 1), 0); /* nobody asked for it */
+	assert_null(limits__words(-E2BIG));
+	limits__begin();
+	assert_int_equal(limits__text(64 * mb, mb), 0);
+	assert_int_equal(limits__text(64 * mb + 1, mb), -E2BIG);
+	assert_non_null(strstr(limits__words(-E2BIG), "expands"));
+	assert_int_equal(limits__walk(LIMIT_FRAMES_BASE), 0);
+	assert_int_equal(limits__walk(1), -E2BIG);
+	assert_non_null(strstr(limits__words(-E2BIG), "frames"));
+	assert_int_equal(limits__output(LIMIT_OUTPUT_BASE + 1), -E2BIG);
+	assert_non_null(strstr(limits__words(-ENOMEM), "memory"));
+	assert_null(limits__words(-EBADMSG));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +309,8 @@ int main(void)
 		cmocka_unit_test(a_long_recording_keeps_memory),
 		cmocka_unit_test(bad_lines_end_the_reading),
 		cmocka_unit_test(a_full_disk_is_told_and_stays_told),
+		cmocka_unit_test(a_stack_too_deep_is_refused),
+		cmocka_unit_test(what_a_reader_spends_is_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
