@@ -141,6 +141,8 @@ static void put_woven(struct telling *telling, struct dump_python *python, struc
 				  .python_whole = !told->python.loss,
 				  .native_whole = whole,
 				  .eval_known = places->eval_known(places, &task, now) > 0};
+	in.n_native = weave__own(&in);
+	in.native_whole |= in.n_native < n;
 	weave(&in, weaving->items, &woven);
 	for (i = 0; i < woven.n; i++) {
 		const struct weave_item *item = &weaving->items[i];

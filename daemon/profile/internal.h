@@ -71,16 +71,16 @@ struct known_place {
 	uint64_t pc;
 	const struct callable *callable; /* place.callable */
 	uint32_t since;       /* id of places.steady's number, or of places.changes' (struct known_now); 0: free */
-	uint32_t frame : 30, mark : 2;
+	uint32_t frame : 29, mark : 3;
 };
-_Static_assert(WEAVE_MARKS <= 4, "known_place.mark");
+_Static_assert(WEAVE_MARKS <= 8, "known_place.mark");
 
 /* What addresses of a function were found to be: of files without lines. */
 struct known_stretch {
 	uint64_t from;
 	const struct callable *callable;
 	uint32_t size, since; /* since: as of a place, always of the first kind */
-	uint32_t frame : 30, mark : 2;
+	uint32_t frame : 29, mark : 3;
 };
 
 /* What known places are compared with: each number that a process' places had has an id of its own. */

@@ -309,13 +309,20 @@ static int read_woven(struct profile *profile, struct process *process,
 
 	if (err)
 		return err;
+	in.n_native = weave__own(&in);
+	if (in.n_native < native->n) {
+		if (native_loss && !again && !off)
+			profile__excuse(profile, native_loss, 1);
+		native_loss = 0;
+		in.native_whole = true;
+	}
 	weave(&in, stack->items, &woven);
 	if (eval == -EAGAIN && woven.loss == LOSS_WEAVE_NO_EVAL)
 		woven.loss = LOSS_NATIVE_PENDING;
 	*ret_whole = *ret_whole && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
 		(again || off ? ledger->own : ledger->shown)[native_loss]++;
-	stops__count(&ledger->stops, places, &sample->header, native);
+	stops__count(&ledger->stops, places, &sample->header, native, in.native_whole, native_loss);
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;

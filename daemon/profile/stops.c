@@ -75,16 +75,16 @@ static struct stop look_up(struct places *places, const struct record_header *he
 }
 
 void stops__count(struct stops *stops, struct places *places, const struct record_header *header,
-		  const struct part_native_frames *native)
+		  const struct part_native_frames *native, bool whole, uint16_t loss)
 {
-	uint16_t loss = native->part.loss < LOSS_COUNT ? native->part.loss : LOSS_RECORD_BAD;
 	uint64_t pc = native->n ? native->pc[native->n - 1] : NATIVE_EXACT, changes;
 	uint64_t process = identity(&header->task);
 	struct stop_memo *memo;
 	struct stop wanted, *stop;
 
-	if (!loss && !(native->flags & NATIVE_WHOLE))
+	if (!loss && !whole)
 		return;
+	loss = loss < LOSS_COUNT ? loss : LOSS_RECORD_BAD;
 	stops->native++;
 	if (!loss) {
 		stops->whole++;

@@ -41,10 +41,10 @@ struct stops {
 	struct stop_memo memo[STOPS_MEMO];
 };
 
-/* A native stack goes out: whole, or cut at its last pc. One of which no more than the leaf was
+/* A native stack goes out: whole, or cut at its last pc by `loss`. One of which no more than the leaf was
  * asked for is not counted. `places` may be NULL. */
 void stops__count(struct stops *stops, struct places *places, const struct record_header *header,
-		  const struct part_native_frames *native);
+		  const struct part_native_frames *native, bool whole, uint16_t loss);
 /* Fills rows (borrowed strings) with the places met most, and the event's sums. `places` may be NULL. */
 void stops__tell(struct stops *stops, struct places *places, struct ledger_stop rows[STOPS_TOLD],
 		 struct event_ledger *ret);

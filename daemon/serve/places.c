@@ -27,6 +27,7 @@ struct module_names {
 	struct names *names; /* NULL: not asked for, or not open yet */
 	const struct module *module;
 	bool interpreter;
+	bool switches; /* C stacks: greenlet's */
 };
 
 /* An object of a JIT compiler; numbers of objects are of the process that made them, and forked children
@@ -86,6 +87,13 @@ struct modules_process *places__process(struct native_places *self, const struct
 
 /* --- files --- */
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* NULL: no memory. `names` in it is NULL while the file is not open. */
 static struct module_names *names_of(struct native_places *self, const struct module *module, int32_t pid)
 {
@@ -103,19 +111,14 @@ static struct module_names *names_of(struct native_places *self, const struct mo
 		self->n_modules = n;
 	}
 	found = &self->modules[module->id];
+	if (!found->module)
+		found->switches = weave__switches(base_name(module->path));
 	found->module = module;
 	if (found->names || modules__bytes(self->session->modules, module, &bytes))
 		return found;
 	found->names = bytes.image ? namer__add_image(self->namer, bytes.image, bytes.size)
 				   : namer__add_file(self->namer, bytes.fd, module->path, pid);
 	return found;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 /* The name as people know it, in self->display. */
@@ -189,9 +192,12 @@ static bool locate_file(struct native_places *self, const struct modules_found *
 	if (!found->vaddr_known || !names->names || names->interpreter != found->interpreter || !strcmp(found->module->path, "[vdso]") ||
 	    names__start(names->names, found->vaddr, &ret->start))
 		return false;
-	if (found->interpreter) {
+	if (found->interpreter || names->switches) {
 		if (!known_marks__find(&self->marks, found, ret->start, namer__changes(self->namer), &mark))
 			return false;
+		ret->mark = mark;
+	}
+	if (found->interpreter) {
 		ret->kind = PLACE_INTERPRETER;
 		ret->mark = mark_at(found, names, mark);
 	}
@@ -209,12 +215,12 @@ static void find_file(struct native_places *self, const struct modules_found *fo
 	names->interpreter |= found->interpreter;
 	err = name_file(self, names, found->vaddr, found->vaddr_known, ret);
 	ret->pending = err == -EAGAIN;
-	if (!found->interpreter)
+	if (!found->interpreter && !names->switches)
 		return;
-	mark = weave__mark(err ? NULL : self->symbol.name.data);
+	mark = (names->switches ? weave__switcher_mark : weave__mark)(err ? NULL : self->symbol.name.data);
 	if (!err)
 		known_marks__keep(&self->marks, found, ret->start, namer__changes(self->namer), mark);
-	ret->mark = mark_at(found, names, mark);
+	ret->mark = found->interpreter ? mark_at(found, names, mark) : mark;
 }
 
 /* --- JIT compilers --- */

@@ -1,4 +1,4 @@
-/* The interpreter's functions that weaving has to know, by name. */
+/* The functions that weaving has to know, by name: the interpreter's and greenlet's. */
 #include <string.h>
 
 #include "weave/weave.h"
@@ -16,4 +16,18 @@ enum weave_mark weave__mark(const char *symbol)
 	if (strcspn(symbol, ".") == strlen(EVAL) && !memcmp(symbol, EVAL, strlen(EVAL)))
 		return WEAVE_EVAL;
 	return WEAVE_CODE;
+}
+
+bool weave__switches(const char *file_name)
+{
+	return !strncmp(file_name, "_greenlet.", 10) || !strncmp(file_name, "greenlet.", 9);
+}
+
+/* What calls the function that a greenlet runs: UserGreenlet::inner_bootstrap() since greenlet 2.0, g_initialstub() before (static
+ * functions; src/greenlet). */
+enum weave_mark weave__switcher_mark(const char *symbol)
+{
+	if (!symbol || !*symbol)
+		return WEAVE_SWITCHER;
+	return strstr(symbol, "inner_bootstrap") || strstr(symbol, "g_initialstub") ? WEAVE_BASE : WEAVE_CODE;
 }

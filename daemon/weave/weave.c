@@ -93,6 +93,36 @@ static struct plan survey(const struct weave_input *in)
 	return plan;
 }
 
+/* --- greenlets --- */
+
+/* greenlet switches C stacks by copying them to and from the same addresses. A greenlet's own part ends where it was started; what is
+ * found further out is of whoever ran there last. Its Python frames are a chain of their own, which ends there, too. */
+static bool may_begin(const struct weave_input *in, uint32_t at)
+{
+	if (in->native[at] == WEAVE_BASE)
+		return true;
+	/* Without names: it calls something else's code, and was called by code of greenlet's. */
+	return in->native[at] == WEAVE_SWITCHER && at && in->native[at - 1] != WEAVE_SWITCHER && at + 1 < in->n_native &&
+	       in->native[at + 1] == WEAVE_SWITCHER;
+}
+
+uint32_t weave__own(const struct weave_input *in)
+{
+	struct weave_input inside = *in;
+	struct plan plan;
+	uint32_t at;
+
+	for (at = 0; at < in->n_native; at++) {
+		if (!may_begin(in, at))
+			continue;
+		inside.n_native = at + 1;
+		plan = survey(&inside);
+		if (!in->python_whole ? plan.loops > plan.groups : plan.loops == plan.groups || plan.loops == plan.groups + 1)
+			return at + 1;
+	}
+	return in->n_native;
+}
+
 /* Pairs loops and groups from the end that is known. false: it cannot be told. */
 static bool decide(const struct weave_input *in, struct plan *plan, bool *ret_guess)
 {

@@ -29,12 +29,17 @@ enum weave_mark {
 	WEAVE_EVAL,     /* the eval loop: a frame for each time that it was entered */
 	WEAVE_HANDLER,  /* an instruction's function in an interpreter of tail calls (3.14+): the frame
 			 * that called it is the eval loop's, unless the compiler made that a jump, too */
+	WEAVE_BASE,     /* greenlet: a stack begins in this function; what lies further out belongs to other stacks by now */
+	WEAVE_SWITCHER, /* a function of greenlet's without a name: it may be such a one */
 	WEAVE_MARKS
 };
 
 /* The mark of a function of the interpreter's own module by its symbol (not demangled; NULL, "": it has
  * none). Suffixes that compilers give to clones and parts (".cold", ".lto_priv.0") do not matter. */
 enum weave_mark weave__mark(const char *symbol);
+/* Is this the module of greenlet, which moves C stacks? By the last part of its path; and its functions, as above. */
+bool weave__switches(const char *file_name);
+enum weave_mark weave__switcher_mark(const char *symbol);
 
 struct weave_input {
 	const struct py_frame *python;
@@ -64,6 +69,10 @@ struct weave_result {
 	uint16_t loss;      /* LOSS_WEAVE_COUNT, LOSS_WEAVE_NO_EVAL or 0 */
 	bool guess;         /* one possible order of several: LOSS_WEAVE_GUESS */
 };
+
+/* How many native frames are this stack's own: all; or, where the thread runs a greenlet, those up to where that one's stack begins. It
+ * is taken for its begin only if the eval loops inside of it are as many as the groups of Python frames (docs/weaving.md). */
+uint32_t weave__own(const struct weave_input *input);
 
 /* Items beyond the frames themselves. */
 #define WEAVE_ITEMS_MORE 3u

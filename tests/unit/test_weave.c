@@ -2,8 +2,8 @@
  *
  * Python frames, innermost first, one letter each; '.' behind a letter: PY_FRAME_ENTRY; '|' before
  * one: PY_FRAME_TSTATE; '-' before one: inside of it a loop without a frame, '_' behind one: outside of it; '~' at
- * the end: cut. Native frames, innermost first: 'E' the eval loop, 'H' a handler of a tail-calling interpreter,
- * lower case: other code; '~' at the end: cut. The stack that must
+ * the end: cut. Native frames, innermost first: 'E' the eval loop, 'H' a handler of a tail-calling interpreter, 'B' where
+ * a greenlet begins, 'S' greenlet's code without names, lower case: other code; '~' at the end: cut. The stack that must
  * come out, innermost first: letters of Python frames, native frames by their place in the list in
  * brackets; "!" a note that Python frames are missing, "?" that native ones are, "#" left out. */
 #include <ctype.h>
@@ -68,6 +68,8 @@ static void read_native(const char *text)
 		s.letters[1][n] = *text;
 		s.native[n++] = *text == 'E'   ? WEAVE_EVAL
 				: *text == 'H' ? WEAVE_HANDLER
+				: *text == 'B' ? WEAVE_BASE
+				: *text == 'S' ? WEAVE_SWITCHER
 					       : WEAVE_CODE;
 	}
 	s.input.n_native = n;
@@ -265,8 +267,39 @@ static void without_eval_loop_nothing_is_placed(void **state)
 	assert_int_equal(s.result.n, 3);
 }
 
+/* What is further out than a greenlet's begin is of other stacks. */
+static void greenlets(void **state)
+{
+	static const struct {
+		const char *python, *native;
+		uint32_t own;
+	} rows[] = {
+		{"ab.", "EcBggE", 3},      /* two loops for one group: not a loop that begins */
+		{"ab.c.", "EcEBggE~", 4},
+		{"ab.", "EcEBg", 4},       /* a loop that begins, in a greenlet */
+		{"a.b.c.", "EcBgEcEcB", 9}, /* the first one called Python code before the greenlet began: of the one around it */
+		{"ab.", "EcSSgE", 3},      /* a stripped module */
+		{"ab.", "SSgE", 4},        /* one that only switches */
+		{"a.b.", "EcSSgE", 6},     /* nothing agrees: all stays */
+		{"", "cBgg~", 2},          /* nothing of it runs yet */
+		{"ab~", "EcEBg~", 4},
+		{"ab.", "EccE", 4},
+	};
+	unsigned i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		run(rows[i].python, rows[i].native);
+		assert_int_equal(weave__own(&s.input), rows[i].own);
+	}
+}
+
 static void marks_by_name(void **state)
 {
+	assert_true(weave__switches("_greenlet.cpython-311-x86_64-linux-gnu.so") && !weave__switches("_gevent_cgreenlet.so"));
+	assert_int_equal(weave__switcher_mark("_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object"), WEAVE_BASE);
+	assert_int_equal(weave__switcher_mark("g_initialstub"), WEAVE_BASE);
+	assert_int_equal(weave__switcher_mark("_ZN8greenlet12UserGreenlet8g_switchEv"), WEAVE_CODE);
+	assert_int_equal(weave__switcher_mark(NULL), WEAVE_SWITCHER);
 	static const struct {
 		const char *name;
 		enum weave_mark mark;
@@ -322,6 +355,7 @@ int main(void)
 		cmocka_unit_test(cut_at_the_outer_end),
 		cmocka_unit_test(what_does_not_match),
 		cmocka_unit_test(without_eval_loop_nothing_is_placed),
+		cmocka_unit_test(greenlets),
 		cmocka_unit_test(marks_by_name),
 		cmocka_unit_test(stretches_of_the_loop),
 	};

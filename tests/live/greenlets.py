@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Stacks of greenlets: each Python stack is one that the target's program can have, and native stacks end where the greenlet began.
+
+    greenlets.py [--python PATH ...] [--seconds N]
+
+With greenlet and gevent of Debian's Python (stripped), and of the Pythons that are given."""
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from samples import CPROFD, ROOT
+
+TARGET = os.path.join(ROOT, "tests/targets/greenlets.py")
+FUNCTION = re.compile(r"^(\S+) \(.*/greenlets\.py:\d+\)$")
+FIRST = ["first"] + ["deep"] * 6 + ["turn"]
+SECOND = ["second"] + ["deep"] * 10 + ["turn"]
+counts = collections.Counter()
+
+
+def check(good, name, *details):
+    counts["passed" if good else "failed"] += 1
+    print("ok" if good else "FAILED", name, *details, flush=True)
+
+
+def legal(stack):
+    """A stack of the program's own functions, outermost first."""
+    if stack[:2] == ["<module>", "main"]:
+        return len(stack) == 2
+    return any(stack[:len(way)] == way[:len(stack)] and stack[len(way):] in rest
+               for way, rest in ((FIRST, ([], ["key"], ["key", "leaf"])), (SECOND, ([], ["leaf"]))))
+
+
+def run(python, kind, seconds, folder):
+    name = "%s, %s" % (kind, python)
+    if subprocess.run([python, "-c", "import " + kind], stderr=subprocess.DEVNULL).returncode:
+        counts["skipped"] += 1
+        print("skip: %s has no %s" % (python, kind))
+        return
+    target = subprocess.Popen([python, TARGET, kind], stdout=subprocess.PIPE)
+    recording = os.path.join(folder, kind + ".cprof")
+    try:
+        target.stdout.readline()
+        subprocess.run([CPROFD, "attach", "-q", "-d", str(seconds), "-o", recording, str(target.pid)], check=True)
+    finally:
+        target.kill()
+        target.wait()
+    out = subprocess.check_output([CPROFD, "convert", recording, "-f", "collapsed", "-o", "-"], universal_newlines=True)
+    bad, sums, cuts = collections.Counter(), collections.Counter(), collections.Counter()
+    for line in out.splitlines():
+        stack, ns = line.rsplit(" ", 1)
+        frames = stack.split(";")
+        ours = [match.group(1) for match in map(FUNCTION.match, frames) if match]
+        cut = any(frame.startswith("(cut:") for frame in frames)
+        sums["all"] += int(ns)
+        sums["cut"] += cut * int(ns)
+        cuts.update({frame: int(ns) for frame in frames if frame.startswith("(cut:")})
+        sums["leaf"] += ("leaf" in ours) * int(ns)
+        if ours and not cut and not legal(ours):
+            bad[";".join(ours)] += int(ns)
+    check(not bad, name + ": each stack is one of the program's", bad.most_common(3))
+    check(sums["cut"] <= 0.01 * sums["all"], name + ": cut: %.2f %%" % (100 * sums["cut"] / sums["all"]), dict(cuts))
+    check(sums["leaf"] > 0.8 * sums["all"], name + ": in the leaf: %.1f %%" % (100 * sums["leaf"] / sums["all"]))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--python", action="append", default=[])
+    parser.add_argument("--seconds", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for python in ["/usr/bin/python3", *arguments.python]:
+            for kind in ("greenlet", "gevent"):
+                run(python, kind, arguments.seconds, folder)
+    print("%d passed, %d failed, %d skipped" % (counts["passed"], counts["failed"], counts["skipped"]))
+    return bool(counts["failed"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
