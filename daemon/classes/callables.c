@@ -108,6 +108,8 @@ int callables__find(struct unwind_source *elf, struct callables *ret)
 		if (!err && ret->builtins)
 			err = search__machinery(&search, &frames) ?: search__switchers(&search, &frames);
 		if (!err)
+			err = search__instances(&search, &frames);
+		if (!err)
 			err = make_rows(&search, &frames);
 		if (!err)
 			err = search__bodies(&search);

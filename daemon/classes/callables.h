@@ -30,6 +30,7 @@ enum callable_kind {
 	CALLABLE_METHOD, /* of a PyMethodDef */
 	CALLABLE_NEW,    /* makes or fills an object: the name is the type's */
 	CALLABLE_SLOT,   /* "type.__op__" */
+	CALLABLE_INSTANCE, /* "type.__call__": of no table; objects of the type have it (instances.c) */
 	CALLABLE_MACHINERY, /* of the C interface: calls whatever it is given (PyObject_Vectorcall) */
 	CALLABLE_ENTRY,  /* ... enters a Python function */
 	CALLABLE_SWITCHER, /* of the interpreter: takes the GIL or gives it away, in a C function or between two instructions */

@@ -160,10 +160,24 @@ static bool is_type(const struct data *data, uint64_t at, char ret_name[NAME_MAX
 	return read_name(data, name, true, ret_name) && strncmp(ret_name, "__", 2); /* else a PyGetSetDef */
 }
 
+/* A type that is made by PyType_Spec says by a member where its objects have a function each (Doc/c-api/call.rst). */
+static uint64_t vectorcall_offset(const struct data *data, uint64_t members)
+{
+	uint64_t name, offset;
+	char text[NAME_MAX_BYTES];
+	uint32_t i;
+
+	for (i = 0; i < MEMBERS_MAX && data__word(data, members, &name) && name; i++, members += MEMBER_BYTES)
+		if (read_name(data, name, false, text) && !strcmp(text, "__vectorcalloffset__") &&
+		    data__word(data, members + 16, &offset))
+			return offset;
+	return 0;
+}
+
 static int add_type(struct search *search, uint64_t at, const char *name)
 {
 	const struct data *data = search->data;
-	uint64_t tables[] = {at, 0, 0, 0}, function, methods = 0;
+	uint64_t tables[] = {at, 0, 0, 0}, function, methods = 0, flags = 0, offset = 0, maker = 0;
 	uint32_t i, table;
 	int err = 0;
 
@@ -178,6 +192,10 @@ static int add_type(struct search *search, uint64_t at, const char *name)
 		    data__is_code(data, function))
 			err = search__add(search, function, name, slot->name, *slot->name ? CALLABLE_SLOT : CALLABLE_NEW);
 	}
+	data__word(data, at + TYPE_FLAGS, &flags);
+	data__word(data, at + TYPE_NEW, &maker);
+	if (flags & TYPE_HAS_VECTORCALL && data__word(data, at + TYPE_VECTORCALL_OFFSET, &offset))
+		search__instance(search, offset, at, maker, name);
 	data__word(data, at + TYPE_METHODS, &methods);
 	table = methods ? table_at(search, methods) : search->n_tables;
 	if (err || table == search->n_tables)
@@ -219,7 +237,7 @@ static bool is_spec(const struct data *data, uint64_t at, uint64_t *ret_slots, c
 
 static int add_spec(struct search *search, uint64_t slots, const char *name)
 {
-	uint64_t number, value;
+	uint64_t number, value, members = 0, maker = 0;
 	uint32_t i;
 	int err = 0;
 
@@ -227,8 +245,12 @@ static int add_spec(struct search *search, uint64_t slots, const char *name)
 		if (!data__word(search->data, slots, &number) || !number || number > SLOT_LAST ||
 		    !data__word(search->data, slots + 8, &value))
 			break;
+		members = number == SLOT_MEMBERS ? value : members;
+		maker = number == SLOT_NEW ? value : maker;
 		err = add_slot(search, number, value, name);
 	}
+	if (members)
+		search__instance(search, vectorcall_offset(search->data, members), 0, maker, name);
 	return err;
 }
 

@@ -10,14 +10,21 @@
 #define TYPE_NAME 24u
 #define TYPE_BASICSIZE 32u
 #define TYPE_ITEMSIZE 40u
+#define TYPE_VECTORCALL_OFFSET 56u
+#define TYPE_NEW 312u
 #define TYPE_NUMBER 96u
 #define TYPE_SEQUENCE 104u
 #define TYPE_MAPPING 112u
 #define TYPE_FLAGS 168u
+#define TYPE_HAS_VECTORCALL 0x800u /* Py_TPFLAGS_HAVE_VECTORCALL */
 #define TYPE_DOC 176u
 #define TYPE_METHODS 232u
 
 #define SLOT_METHODS 64u /* Py_tp_methods */
+#define SLOT_NEW 65u     /* Py_tp_new */
+#define SLOT_MEMBERS 72u /* Py_tp_members */
+#define MEMBER_BYTES 40u /* PyMemberDef: name, int type, offset, int flags, doc */
+#define MEMBERS_MAX 64u
 #define SLOT_LAST 100u   /* 81 in 3.13; the list grows */
 
 /* Whose table a slot is in. */

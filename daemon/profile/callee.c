@@ -82,6 +82,24 @@ static const char *only(const struct callables *callables, const struct callable
 	return found && !several ? found->name : NULL;
 }
 
+/* Of an object that is called for its type (a ufunc): "type.__call__". What a method of the type jumps to as well is the object's call unless
+ * the callee was loaded by that method's name. */
+static const char *instance(const struct callable *callable, const struct site *site)
+{
+	const struct candidate *candidates = callable->of->candidates + callable->first;
+	const char *found = NULL;
+	uint32_t i;
+
+	for (i = 0; site->kind == OPCODE_CALL && !callable->exported && i < callable->n; i++) {
+		if (candidates[i].kind != CALLABLE_INSTANCE || candidates[i].deep > 1)
+			continue;
+		if (class__forwards(candidates[i].name) != FORWARDS_NOT || (found && strcmp(found, candidates[i].name)))
+			return NULL;
+		found = candidates[i].name;
+	}
+	return found;
+}
+
 /* What a function without a name of its own is taken for. */
 enum trust {
 	TRUST_NAMES,    /* what the bytecode names */
@@ -103,6 +121,9 @@ static const char *name_of(struct profile *profile, const struct record_header *
 	name = site->kind == OPCODE_CALL ? by_name(callable, site, direct) : NULL;
 	if (name || callable->name)
 		return name ? name : callable->name;
+	name = instance(callable, site);
+	if (name)
+		return name;
 	if (direct && site->kind == OPCODE_OPERATOR)
 		return callable->exported && trust == TRUST_NAMES ? NULL : only(callables, callable, true, trust != TRUST_NAMES);
 	if (direct && trust == TRUST_NAMES)
@@ -194,6 +215,29 @@ static bool is_power_of_four(uint32_t n)
 	return n & 0x55555554u && !(n & (n - 1));
 }
 
+/* Code of an extension, or of a library: what it is called for, its own frames say. */
+static bool is_foreign(const struct profile *profile, uint32_t frame)
+{
+	const struct tables *tables = &profile->tables;
+	struct function_row row;
+
+	if (tables->frame_states[frame] == FRAME_PENDING) /* whose it is will be known */
+		return true;
+	row = tables__function_row(tables, tables->frames[frame].function);
+	return row.kind == FUNCTION_JIT || (row.kind == FUNCTION_NATIVE && !libc_name__is(row.module));
+}
+
+static bool has_foreign(const struct profile *profile, uint32_t begin, uint32_t end)
+{
+	const struct stack *stack = profile->stack;
+	uint32_t i;
+
+	for (i = begin; i < end; i++)
+		if (is_foreign(profile, stack->frames[stack->items[i].index]))
+			return true;
+	return false;
+}
+
 /* What a call is about to call, by what its instructions say alone. *ret_certain: it does not rest on the absence of anything. */
 static const char *told(struct profile *profile, const struct record_header *header, struct site *site, uint32_t begin, uint32_t end,
 			bool *ret_certain)
@@ -209,7 +253,7 @@ static const char *told(struct profile *profile, const struct record_header *hea
 		name = name_of_function(profile, header, site);
 	} else if (own && site->builtin == BUILTIN_YES) {
 		name = callables__named(builtins, own);
-	} else if (own && c && !site->learned && site->builtin != BUILTIN_NO) {
+	} else if (own && c && !site->learned && site->builtin != BUILTIN_NO && !has_foreign(profile, begin, end)) {
 		*ret_certain = false;
 		name = site->builtin == BUILTIN_MAYBE ? callables__named(builtins, own) : callables__method(builtins, own);
 	}
@@ -217,29 +261,6 @@ static const char *told(struct profile *profile, const struct record_header *hea
 	if (!name && !site->learned && site->inlines && own && site->asked < ASKED_LAST)
 		sites__read(profile, &header->task, site, is_power_of_four(++site->asked));
 	return name;
-}
-
-/* Code of an extension, or of a library: what it is called for, its own frames say. */
-static bool is_foreign(const struct profile *profile, uint32_t frame)
-{
-	const struct tables *tables = &profile->tables;
-	struct function_row row;
-
-	if (tables->frame_states[frame] == FRAME_PENDING)
-		return false;
-	row = tables__function_row(tables, tables->frames[frame].function);
-	return row.kind == FUNCTION_JIT || (row.kind == FUNCTION_NATIVE && !libc_name__is(row.module));
-}
-
-static bool has_foreign(const struct profile *profile, uint32_t begin, uint32_t end)
-{
-	const struct stack *stack = profile->stack;
-	uint32_t i;
-
-	for (i = begin; i < end; i++)
-		if (is_foreign(profile, stack->frames[stack->items[i].index]))
-			return true;
-	return false;
 }
 
 /* A stack's leaf, of which its native frames say nothing, is what this instruction called before, if that was always the same, or what
