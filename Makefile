@@ -129,12 +129,14 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -d $(DESTDIR)$(UNITS)
 	sed 's|@bindir@|$(PREFIX)/bin|' systemd/cprofd.service.in > $(DESTDIR)$(UNITS)/cprofd.service
 	install -m 644 systemd/cprofd.socket $(DESTDIR)$(UNITS)/cprofd.socket
+	install -D -m 644 systemd/cprofd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 uninstall: ## what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/cprofd $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1 \
 		$(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \
-		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket
+		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket \
+		$(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \

@@ -211,6 +211,7 @@ int broker__run(const struct broker_options *options)
 	if (err)
 		return 1;
 	perf__raise_fd_limit();
+	privileges__engine_of_root();
 	broker.spare.options = load_options__of(options->expect_flags, options->verbose);
 	broker.signals = open_signals(options->listen_fd >= 0);
 	if (broker.signals < 0)

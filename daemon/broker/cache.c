@@ -35,7 +35,7 @@ int cache__open(uid_t client, uid_t engine, gid_t group)
 {
 	const char *given = getenv("CACHE_DIRECTORY"); /* systemd's */
 	_cleanup_close_ int place = -1, own = -1;
-	char name[16];
+	char name[32];
 
 	if (geteuid())
 		return -EPERM;
@@ -44,5 +44,7 @@ int cache__open(uid_t client, uid_t engine, gid_t group)
 		return place;
 	snprintf(name, sizeof(name), "%u", (unsigned)client);
 	own = enter(place, name, 0700, 0, 0, 077);
-	return own < 0 ? own : enter(own, "tables", 0700, engine, group, 077);
+	/* Root's engine may be another user than it was. */
+	snprintf(name, sizeof(name), client == engine ? "tables" : "tables-%u", (unsigned)engine);
+	return own < 0 ? own : enter(own, name, 0700, engine, group, 077);
 }

@@ -41,7 +41,7 @@ static void default_signals(void)
 
 static int enter(int channel, const struct identity *client, int (*engine_main)(int channel))
 {
-	uid_t uid = client->uid ? client->uid : PRIVILEGES_NOBODY;
+	uid_t uid = client->uid ? client->uid : privileges__engine_of_root();
 	gid_t gid = client->uid ? client->gid : PRIVILEGES_NOBODY;
 	struct rlimit no_core = {};
 	int cache, err;

@@ -98,7 +98,7 @@ static int open_debug(const struct wanted *wanted, int *ret_fd)
 	if (client->uid)
 		err = privileges__become(client->uid, client->gid, client->groups, client->n_groups);
 	else
-		err = privileges__become(PRIVILEGES_NOBODY, PRIVILEGES_NOBODY, NULL, 0);
+		err = privileges__become(privileges__engine_of_root(), PRIVILEGES_NOBODY, NULL, 0);
 	if (err)
 		return err;
 	folder = open_below(root, DEBUG_ROOT, O_DIRECTORY, RESOLVE_IN_ROOT);

@@ -3,9 +3,21 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+uid_t privileges__engine_of_root(void)
+{
+	static uid_t uid;
+	struct passwd entry, *user = NULL;
+	char text[4096];
+
+	if (!uid)
+		uid = !getpwnam_r(PRIVILEGES_USER, &entry, text, sizeof(text), &user) && user && user->pw_uid ? user->pw_uid : PRIVILEGES_NOBODY;
+	return uid;
+}
 
 #define CAPABILITIES_MAX 64
 

@@ -6,8 +6,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Whom an engine of uid 0 runs as: fds are all it needs. */
 #define PRIVILEGES_NOBODY 65534u
+/* Whom an engine of uid 0 runs as, as fds are all it needs: the system user of this name where there is one
+ * (systemd/cprofd.sysusers), as other processes of nobody could stop it; else nobody. Its group is nobody's in both
+ * cases: the group of that name is of those who may connect. Looked up once; children know it. */
+#define PRIVILEGES_USER "cprofd"
+uid_t privileges__engine_of_root(void);
 
 /* What the broker keeps (docs/privileges.md says for what each is): name, without CAP_. */
 #define PRIVILEGES_BROKER(X) \

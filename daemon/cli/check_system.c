@@ -10,6 +10,7 @@
 
 #include "broker/load.h"
 #include "broker/namespace.h"
+#include "broker/privileges.h"
 #include "cli/check.h"
 #include "cli/connection.h"
 
@@ -145,6 +146,18 @@ static void check_capabilities(struct check_list *list)
 	}
 }
 
+/* What a daemon's engine of root runs as. */
+static void check_user(struct check_list *list)
+{
+	bool own = privileges__engine_of_root() != PRIVILEGES_NOBODY;
+	struct check_row *row;
+
+	if (geteuid())
+		return;
+	row = check__add(list, "user of root's engines", own ? CHECK_OK : CHECK_LESS, "%s", own ? PRIVILEGES_USER : "nobody");
+	check__help(row, "other processes of nobody can stop or end an engine of root's", "sudo make install; sudo systemd-sysusers");
+}
+
 /* The real sampler through the real verifier. */
 static void check_bpf(struct check_list *list, bool verbose)
 {
@@ -228,6 +241,7 @@ void check__system(struct check_list *list, const struct cli_options *options)
 	if (list->daemon)
 		return;
 	check_capabilities(list);
+	check_user(list);
 	check_bpf(list, options->verbose);
 	check_perf(list);
 	check_kernel_names(list);

@@ -44,6 +44,7 @@ const struct command commands[] = {
 		.text = "Listens on a socket until SIGTERM. Anyone may connect; the kernel tells who it is, and they may profile "
 			"what they may trace. Sockets passed by systemd (LISTEN_FDS) are taken over.",
 		.examples = "sudo systemctl enable --now cprofd.socket\tstarted when someone asks\n"
+			    "sudo usermod -aG cprofd alice\talice may ask that one, too\n"
 			    "sudo cprofd serve\tby hand, on " CLI_SOCKET "\n",
 		.bit = COMMAND_SERVE,
 		.run = serve__run,

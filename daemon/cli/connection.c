@@ -1,11 +1,13 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +107,22 @@ static int start_own(const struct cli_options *options, struct connection *conne
 	return 0;
 }
 
+/* Whose group may connect, in words. */
+static void tell_kept_out(const char *path)
+{
+	const struct group *group;
+	struct stat status;
+	char hint[200];
+
+	group = !stat(path, &status) && status.st_mode & S_IWGRP ? getgrgid(status.st_gid) : NULL;
+	if (group && group->gr_gid)
+		snprintf(hint, sizeof(hint), "whoever is in the group %.32s may connect (sudo usermod -aG %.32s USER, then log in again); or run it with sudo",
+			 group->gr_name, group->gr_name);
+	else
+		snprintf(hint, sizeof(hint), "ask whoever started the daemon, or run it with sudo");
+	say__failure(hint, "a daemon is at %s, and its permissions keep you out", path);
+}
+
 int connection__open(const struct cli_options *options, bool daemon_only, struct connection *ret)
 {
 	bool by_name;
@@ -114,13 +132,13 @@ int connection__open(const struct cli_options *options, bool daemon_only, struct
 	*ret = CONNECTION_NONE;
 	ret->verbose = options->verbose;
 	err = connection__connect_path(path, &ret->fd);
+	if (err == -EACCES && geteuid()) {
+		tell_kept_out(path);
+		return CLI_COULD_NOT;
+	}
 	if (err && (by_name || daemon_only)) {
-		say__failure(
-			err == -EACCES
-				? "its permissions keep you out: ask whoever started the daemon"
-				: "start one with `sudo cprofd serve`, or "
-				  "`sudo systemctl start cprofd.socket`",
-			"no daemon answers at %s: %s", path, strerror(-err));
+		say__failure("start one with `sudo cprofd serve`, or `sudo systemctl start cprofd.socket`", "no daemon answers at %s: %s",
+			     path, strerror(-err));
 		return CLI_COULD_NOT;
 	}
 	if (options->verbose && !err)

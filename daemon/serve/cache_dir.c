@@ -54,7 +54,7 @@ static int open_cache(void)
 
 	if (is_own(BROKER_CACHE_FD))
 		return fcntl(BROKER_CACHE_FD, F_DUPFD_CLOEXEC, 3);
-	if (geteuid() == PRIVILEGES_NOBODY)
+	if (geteuid() == PRIVILEGES_NOBODY || geteuid() == privileges__engine_of_root())
 		return -1;
 	home = open_home();
 	return enter(home, "cprofd");

@@ -2,13 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "events/events.h"
+#include "serve/engine.h"
 
 struct spool {
 	int fd;
@@ -18,22 +21,28 @@ struct spool {
 };
 
 /* Unlinked from the beginning; where O_TMPFILE is unknown (overlay, NFS), a moment later. */
-static int open_in(const char *folder)
+static int open_in(int folder)
 {
-	char path[4096];
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), attempt;
+	char name[64];
 
 	if (fd >= 0)
 		return fd;
 	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
 		return -errno;
-	if (snprintf(path, sizeof(path), "%s/cprofd-XXXXXX", folder) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
-	return fd;
+	for (attempt = 0; attempt < 16; attempt++) {
+		uint64_t random;
+
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -errno;
+		snprintf(name, sizeof(name), "cprofd-%016" PRIx64, random);
+		fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd >= 0)
+			unlinkat(folder, name, 0);
+		if (fd >= 0 || errno != EEXIST)
+			return fd < 0 ? -errno : fd;
+	}
+	return -EEXIST;
 }
 
 /* The first folder that we may write in; NULL: none. */
@@ -47,20 +56,23 @@ static const char *folder(void)
 	return NULL;
 }
 
-static int open_file(void)
-{
-	static const char *chosen;
-
-	if (!chosen)
-		chosen = folder();
-	return chosen ? open_in(chosen) : -EROFS;
-}
-
 int spool__directory(void)
 {
 	const char *path = folder();
 
 	return path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+/* Where none of them may be written (a daemon whose service gives it no /tmp of its own): beside the unwind tables. */
+static int open_file(void)
+{
+	static int chosen = -1;
+
+	if (chosen < 0)
+		chosen = spool__directory();
+	if (chosen >= 0)
+		return open_in(chosen);
+	return cache_dir__fd() >= 0 ? open_in(cache_dir__fd()) : -EROFS;
 }
 
 int spool__new(struct spool **ret)

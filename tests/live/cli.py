@@ -278,7 +278,8 @@ def test_install():
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(MAKEFLAGS=""))
         expect(run.returncode == 0, "make install failed", run.stdout.decode())
         for path in ("bin/cprofd", "share/man/man1/cprofd.1", "share/doc/cprofd/rules.md", "share/bash-completion/completions/cprofd",
-                     "share/zsh/site-functions/_cprofd", "lib/systemd/system/cprofd.socket", "lib/systemd/system/cprofd.service"):
+                     "share/zsh/site-functions/_cprofd", "lib/systemd/system/cprofd.socket", "lib/systemd/system/cprofd.service",
+                     "lib/sysusers.d/cprofd.conf"):
             path = os.path.join(work, "usr", path)
             expect(os.path.getsize(path) > 0, path + " is empty")
         expect(subprocess.run([os.path.join(work, "usr/bin/cprofd"), "--version"], stdout=subprocess.PIPE).stdout, "it does not run")

@@ -6,6 +6,7 @@ run-live: beside
 """
 import os
 import pathlib
+import pwd
 import subprocess
 import sys
 
@@ -24,6 +25,13 @@ def check(good, name, *what):
         print("FAILED", name, *what)
 
 
+def engine_of_root():
+    try:
+        return pwd.getpwnam("cprofd").pw_uid
+    except KeyError:
+        return NOBODY
+
+
 def attempt(victim, name, uid, *options):
     tried = subprocess.run([TOOL, "-u", str(uid), *options, str(victim.pid), name], stdout=subprocess.PIPE, text=True, timeout=60)
     return ", ".join(tried.stdout.split("\n")[:-1]) or f"exit status {tried.returncode}"
@@ -32,7 +40,7 @@ def attempt(victim, name, uid, *options):
 def main():
     global skipped
     names = subprocess.run([TOOL, "-l"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    for uid, engine in (USER, USER), (0, NOBODY):
+    for uid, engine in (USER, USER), (0, engine_of_root()):
         victim = subprocess.Popen(["setpriv", f"--reuid={engine}", f"--regid={engine}", "--clear-groups", "sleep", "600"],
                                   stdin=subprocess.DEVNULL)
         try:

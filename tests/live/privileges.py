@@ -3,6 +3,8 @@
 
     privileges.py [NAME ...]     only the tests whose names contain one of these. Needs root.
 """
+import contextlib
+import grp
 import json
 import os
 import pty
@@ -11,10 +13,11 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
-from cli_util import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, cprofd, daemon, environment, expect, fails, folder, profile, target
-from patience import until
+from cli_util import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, profile, target
+from patience import mount_namespaces, until
 
 # Its dump is larger than a pipe: who prints it waits there.
 THREADS = """
@@ -129,6 +132,85 @@ def test_broker_of_a_daemon():
         rightless(client, 0, "attach")
         is_broker(broker.pid, "the daemon")
         ends(client)
+
+
+# --- the service ---
+
+# What ProtectSystem=strict, PrivateTmp= and CacheDirectory= make of the file system; and a user that nobody else is.
+SERVICE = """
+mount --make-rprivate /
+for folder in {writable}; do mount -t tmpfs -o mode=1777 tmpfs $folder; done
+mount -t tmpfs -o mode=0755 tmpfs {cache}
+sed '/^cprofd:/d' /etc/passwd > {work}/passwd; echo 'cprofd:x:{uid}:{uid}::/:/usr/sbin/nologin' >> {work}/passwd
+mount --bind {work}/passwd /etc/passwd
+mount --bind {run} {run}
+mount -o remount,bind,ro /
+if [ -z "{writable}" ]; then for folder in /tmp /var/tmp; do mount --bind $folder $folder; mount -o remount,bind,ro $folder; done; fi
+exec env CACHE_DIRECTORY={cache} {cprofd} serve --socket {run}/socket
+"""
+ENGINES_UID = 64123
+
+
+@contextlib.contextmanager
+def service(writable):
+    with tempfile.TemporaryDirectory(dir="/run", prefix="cprofd-") as work:
+        os.chmod(work, 0o755)
+        for name in "run", "cache":
+            os.mkdir(os.path.join(work, name))
+        script = SERVICE.format(work=work, run=work + "/run", cache=work + "/cache", writable=writable, uid=ENGINES_UID, cprofd=CPROFD)
+        broker = subprocess.Popen(["unshare", "-m", "sh", "-ec", script], stderr=subprocess.PIPE, env=environment(TMPDIR=""))
+        try:
+            expect("listens at" in (line := broker.stderr.readline().decode()), "it did not start", line)
+            yield work + "/run/socket", broker
+        finally:
+            broker.terminate()
+            broker.wait(60)
+            broker.stderr.close()
+
+
+SPOOL = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+os.setgroups([])
+os.setgid(int(sys.argv[4]))
+os.setuid(int(sys.argv[4]))
+from engine_client import Client
+client = Client(sys.argv[2])
+session = client.request("attach", pid=int(sys.argv[3]), spool=True, stream=False)["session"]
+print("up", flush=True)
+sys.stdin.readline()
+print(client.request("snapshot", session=session)["bytes"])
+"""
+
+
+def test_service_spools():
+    """A session is recorded and its snapshot made under the unit's settings; and where no /tmp may be written, either."""
+    if not mount_namespaces():
+        raise Skip("no mount namespaces here")
+    for writable in "/tmp /var/tmp", "":
+        for uid in NOBODY, 0:
+            with service(writable) as (socket, broker), target(uid=uid) as process:
+                client = subprocess.Popen([PYTHON, "-c", SPOOL, os.path.dirname(os.path.abspath(__file__)), socket, str(process.pid), str(uid)],
+                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(CPROFD=CPROFD))
+                expect(client.stdout.readline() == b"up\n", "it cannot attach", client.stderr)
+                engine, = children(broker.pid)
+                expect(status(engine)["Uid"].split() == [str(uid or ENGINES_UID)] * 4, "the engine is somebody else", status(engine)["Uid"])
+                expect(status(engine)["Gid"].split() == [str(NOBODY)] * 4, "the engine has another group", status(engine)["Gid"])
+                time.sleep(0.5)
+                out, err = client.communicate(b"\n", timeout=60)
+                expect(client.returncode == 0 and int(out) > 500, "no snapshot", writable, uid, err.decode())
+
+
+def test_who_is_kept_out():
+    with folder() as work, daemon(os.path.join(work, "socket")):
+        os.chmod(os.path.join(work, "socket"), 0o660)
+        group = grp.getgrall()[-1]
+        os.chown(os.path.join(work, "socket"), 0, group.gr_gid)
+        run = cprofd("status", "--socket", os.path.join(work, "socket"), prefix=as_nobody())
+        fails(1, "keep you out", "usermod -aG " + group.gr_name, run=run)
+        run = cprofd("status", "--socket", os.path.join(work, "socket"),
+                     prefix=("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={group.gr_gid}"))
+        fails(0, run=run)
 
 
 # --- the client ---
