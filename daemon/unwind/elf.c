@@ -183,6 +183,36 @@ static void from_segment(struct unwind_source *source, const Elf64_Phdr *hdr,
 	}
 }
 
+/* Is it a dynamic linker, where the kernel begins a program? What is there takes the stack pointer as its argument, before anything was
+ * pushed: no function that is called does (glibc's RTLD_START; musl's START, which sets rbp to 0 first). Other libraries have an entry, too. */
+static bool begins_processes(struct unwind_source *source, const Elf64_Ehdr *header, const Elf64_Phdr *segments)
+{
+	static const struct {
+		uint8_t bytes[7], size;
+	} starts[] = {
+		{{0x48, 0x89, 0xe7, 0xe8}, 4},                   /* mov %rsp, %rdi; call */
+		{{0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48}, 7}, /* xor %rbp, %rbp; mov %rsp, %rdi; lea */
+	};
+	uint8_t bytes[12];
+	unsigned i, skip;
+
+	for (i = 0; i < header->e_phnum; i++) {
+		const Elf64_Phdr *s = &segments[i];
+
+		if (s->p_type == PT_LOAD && s->p_flags & PF_X && header->e_entry >= s->p_vaddr &&
+		    header->e_entry - s->p_vaddr < s->p_filesz && s->p_filesz - (header->e_entry - s->p_vaddr) >= sizeof(bytes))
+			break;
+	}
+	if (i == header->e_phnum ||
+	    source->read(source, bytes, sizeof(bytes), segments[i].p_offset + (header->e_entry - segments[i].p_vaddr)))
+		return false;
+	skip = !memcmp(bytes, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0; /* endbr64 */
+	for (i = 0; i < sizeof(starts) / sizeof(*starts); i++)
+		if (starts[i].size + skip <= sizeof(bytes) && !memcmp(bytes + skip, starts[i].bytes, starts[i].size))
+			return true;
+	return false;
+}
+
 int elf_frames__open(struct unwind_source *source, struct elf_frames *ret)
 {
 	_cleanup_free_ Elf64_Phdr *segments = NULL;
@@ -231,7 +261,7 @@ int elf_frames__open(struct unwind_source *source, struct elf_frames *ret)
 				segments[loads++] = segments[i];
 		from_segment(source, &copy, segments, loads, &elf.eh_frame);
 	}
-	if (program || header.e_type == ET_EXEC)
+	if (program || header.e_type == ET_EXEC || begins_processes(source, &header, segments))
 		elf.entry = header.e_entry;
 	if (!elf.text_size || (!elf.eh_frame.size && !elf.debug_frame.size && !elf.functions.size))
 		return -ENODATA;

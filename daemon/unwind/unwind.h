@@ -42,7 +42,7 @@ void unwind_memory__init(struct unwind_memory *memory, const void *bytes, size_t
 /* --- tables --- */
 
 #define UNWIND_MAGIC 0x31757763u /* "cwu1" */
-#define UNWIND_VERSION 4u
+#define UNWIND_VERSION 5u
 
 /* What a table was made from. Whoever writes an ELF file chooses its build-id and everything else in it: which file it was
  * is part of it, as the kernel knows it. Nobody can choose the time of its last change (ctime). */

@@ -9,12 +9,15 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "../tools/unwind_self.h"
+#include "unwind/elf.h"
 
 #define BLOCKS 8192u
 
@@ -439,6 +442,31 @@ static void packed(void **state)
 	assert_true(unwind_rule_pack(UNWIND_RULE(UNWIND_KIND_CONTEXT, UNWIND_SP, 40, 0) | UNWIND_SIGNAL));
 }
 
+/* A program's and the dynamic linker's: there the kernel begins processes. Not a library's. */
+static void entries(void **state)
+{
+	static const struct {
+		const char *path;
+		bool begins;
+	} files[] = {{"/proc/self/exe", true}, {"/lib64/ld-linux-x86-64.so.2", true}, {"/lib/x86_64-linux-gnu/libm.so.6", false}};
+	struct unwind_file file;
+	struct elf_frames elf;
+	Elf64_Ehdr header;
+	unsigned i;
+	int fd;
+
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		fd = open(files[i].path, O_RDONLY);
+		if (fd < 0)
+			continue;
+		assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
+		assert_int_equal(unwind_file__init(&file, fd), 0);
+		assert_int_equal(elf_frames__open(&file.source, &elf), 0);
+		assert_int_equal(elf.entry, files[i].begins ? header.e_entry : 0);
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,7 +474,7 @@ int main(void)
 		cmocka_unit_test(forged),	  cmocka_unit_test(cut_short),
 		cmocka_unit_test(room),		  cmocka_unit_test(found_in_lists),
 		cmocka_unit_test(like_libunwind), cmocka_unit_test(cached_as_found),
-		cmocka_unit_test(packed),
+		cmocka_unit_test(packed),	  cmocka_unit_test(entries),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
