@@ -173,7 +173,7 @@ SANITIZE := B=build/san CFLAGS="-O1 -g" \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 .PHONY: check check-unit check-order check-live check-browser check-matrix check-compilers tables-check test-tools
 check: check-order ## unit tests under sanitizers; no root, seconds
-	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-unit
+	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-unit check-corpus
 check-unit: $(UNIT)
 	$(Q)test -n "$(UNIT)"
 	$(Q)for t in $(UNIT); do \
@@ -264,8 +264,8 @@ bench: all $(B)/tools/bench/empty $(B)/tools/bench/empty.bpf.o $(B)/no-rules/cpr
 
 # Fuzz targets: make fuzz [FUZZ_SECONDS=600]
 FUZZ_SECONDS ?= 60
-FUZZ_FLAGS := -std=gnu17 -g -O1 -fsanitize=fuzzer-no-link,address,undefined \
-	-fno-sanitize-recover=undefined
+FUZZ_FLAGS := -std=gnu17 $(WARN) -g -O1 -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=undefined -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 $(B)/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) $(CPPFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
@@ -276,13 +276,33 @@ $(B)/tests/fuzz/%: $(B)/fuzz/tests/fuzz/%.o $(B)/fuzz/libcprofd.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer $^ $(ALL_LIBS) -o $@
+# What fuzzing found, and what meets most of the code, is kept; it goes through all targets in one program.
+REPLAY := $(patsubst tests/fuzz/%.c,$(B)/tests/replay/%.o,$(wildcard tests/fuzz/fuzz_*.c))
+$(B)/tests/fuzz/targets.inc: $(wildcard tests/fuzz/fuzz_*.c)
+	@mkdir -p $(@D)
+	$(Q)printf 'X(%s)\n' $(patsubst tests/fuzz/%.c,%,$^) > $@
+$(B)/tests/replay/%.o: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) $(CPPFLAGS) -DFUZZ_REPLAY -DLLVMFuzzerTestOneInput=$*_input -MMD -MP -c $< -o $@
+$(B)/tests/fuzz/replay.o: $(B)/tests/fuzz/targets.inc
+$(B)/tests/replay/replay: $(B)/tests/fuzz/replay.o $(REPLAY) $(B)/libcprofd.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
+.PHONY: check-corpus
+check-corpus: $(B)/tests/replay/replay
+	$(Q)$< tests/fuzz/corpus > $<.log 2>&1 || { tail -60 $<.log; echo "  FAILED  $<"; exit 1; }
+	$(Q)printf '  CORPUS  %s\n' "$$(sed -n 's/^\[  PASSED  \] //p' $<.log)"
 .PHONY: fuzz
 fuzz: $(FUZZ) ## hostile bytes for each parser; FUZZ_SECONDS each
 	$(Q)test -n "$(FUZZ)"
-	$(Q)for t in $(FUZZ); do n=$$(basename $$t); mkdir -p $(B)/corpus/$$n; echo "$$n"; \
-		$$t -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -artifact_prefix=$(B)/corpus/$$n- $(B)/corpus/$$n \
+	$(Q)for t in $(FUZZ); do n=$$(basename $$t); mkdir -p $(B)/corpus/$$n tests/fuzz/corpus/$$n; echo "$$n"; \
+		$$t -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -artifact_prefix=$(B)/corpus/$$n- $(B)/corpus/$$n tests/fuzz/corpus/$$n \
 			> $(B)/corpus/$$n.log 2>&1 || { tail -40 $(B)/corpus/$$n.log; exit 1; }; \
 		grep -E 'stat::number_of_executed_units' $(B)/corpus/$$n.log || true; done
+.PHONY: fuzz-corpus
+fuzz-corpus: $(FUZZ) ## what `make fuzz` gathered -> tests/fuzz/corpus, the least that covers the same
+	$(Q)tools/fuzz-corpus.sh $(B)/tests/fuzz $(B)/corpus tests/fuzz/corpus
 
 .PHONY: clean help
 clean: ## everything that was built

@@ -12,7 +12,11 @@
 #include "base/limits.h"
 #include "events/events.h"
 
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define CHUNK 1024u /* inputs are small, and their ends are to meet those of chunks */
+#else
 #define CHUNK (128u << 10)
+#endif
 #define LEVEL 1 /* 2 and 3 make a recording no smaller, in frames of a second, and take 1.3 and 2 times as long */
 /* Bounds what a hostile file makes a reader allocate: 8 MB. Level 1 needs half of 1. */
 #define WINDOW_LOG_MAX 23
@@ -239,12 +243,20 @@ static ssize_t fill(struct reader *reader, int fd, size_t least)
 	return (ssize_t)have;
 }
 
+static int start_zstd(struct reader *reader)
+{
+	reader->zstd = ZSTD_createDCtx();
+	if (!reader->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(reader->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX)))
+		return -ENOMEM;
+	return 0;
+}
+
 static int read_all(struct reader *reader, int fd)
 {
 	static const unsigned char magic[4] = {0x28, 0xb5, 0x2f, 0xfd}; /* RFC 8878, 3.1.1 */
 	ssize_t n = fill(reader, fd, sizeof(magic));
 	bool zstd = n >= (ssize_t)sizeof(magic) && !memcmp(reader->in, magic, sizeof(magic));
-	int err = 0;
+	int err = zstd ? start_zstd(reader) : 0;
 
 	for (; n > 0 && !err; n = err ? 0 : fill(reader, fd, 1)) {
 		reader->file += (uint64_t)n;
@@ -263,13 +275,9 @@ int recording__read(int fd, bool readable, struct event_sink *sink, bool *ret_cu
 		return -ENOMEM;
 	reader->watch.event = watch_event;
 	reader->sink = sink;
-	reader->zstd = ZSTD_createDCtx();
 	err = event_decoder__new(&reader->decoder);
 	if (!err && readable)
 		event_decoder__readable(reader->decoder);
-	if (!err && (!reader->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(
-					      reader->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX))))
-		err = -ENOMEM;
 	if (!err)
 		err = read_all(reader, fd);
 	*ret_cut = !reader->ended || reader->in_frame || reader->line.len;

@@ -32,6 +32,8 @@ HAND_ON(fork, record_fork)
 HAND_ON(exec, record_event)
 HAND_ON(exit, record_event)
 HAND_ON(clone, record_event)
+HAND_ON(freed, record_event)
+HAND_ON(wait, record_wait)
 
 /* What lies at an address follows from its bits, so that the fuzzer meets every kind. */
 static int find_place(struct places *self, const struct record_task *task, uint64_t address,
@@ -68,7 +70,7 @@ static uint64_t place_changes(struct places *self, const struct record_task *tas
 	return time >> 20;
 }
 
-static int place_eval(struct places *self, const struct record_task *task)
+static int place_eval(struct places *self, const struct record_task *task, uint64_t time)
 {
 	return task->tgid == 2 ? 0 : task->tgid == 3 ? -EAGAIN : 1;
 }
@@ -141,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct event_session session = {
 		.rate = 999, .monotonic = 1000, .boottime = 2000, .mode = "cpu"};
-	struct places places = {find_place, place_name, place_changes, place_eval, place_line};
+	struct places places = {.find = find_place, .name = place_name, .changes = place_changes, .eval_known = place_eval, .line = place_line};
 	struct finisher finisher = {finish};
 	const struct profile_options options = {.rate = 999,
 						.stacks_max = 50,
@@ -152,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct profile_process process = {.tgid = 1, .lines = 1, .name = "x", .python = "3.8"};
 	struct profile_thread thread = {.tgid = 1, .tid = 1, .cpu_known = true};
 	struct way way = {
-		.collect = {take_code, take_sample, take_fork, take_exec, take_exit, take_clone}};
+		.collect = {.code = take_code, .sample = take_sample, .fork = take_fork, .exec = take_exec, .exit = take_exit, .clone = take_clone, .freed = take_freed, .wait = take_wait}};
 	struct collector *collector = NULL;
 	uint64_t now = 0;
 

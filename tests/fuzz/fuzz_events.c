@@ -8,6 +8,9 @@
 #include "base/buf.h"
 #include "events/events.h"
 
+#define NDJSON_HEAD 0
+#include "ndjson.h"
+
 struct count {
 	struct event_sink sink;
 	struct event_decoder *again;

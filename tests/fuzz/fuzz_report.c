@@ -8,6 +8,9 @@
 #include "diff/diff.h"
 #include "report/report.h"
 
+#define NDJSON_HEAD 1
+#include "ndjson.h"
+
 static void export_to(const char *format, int fd, const struct export_options *options)
 {
 	_cleanup_free_ char *text = NULL;
