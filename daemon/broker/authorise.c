@@ -15,9 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/peer.h"
 #include "broker/privileges.h"
 
-int identity__of_socket(int fd, struct identity *ret, pid_t *ret_pid)
+int identity__of_socket(int fd, const struct peer *process, struct identity *ret)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -44,12 +45,12 @@ int identity__of_socket(int fd, struct identity *ret, pid_t *ret_pid)
 		.gid = peer.gid,
 		.groups = groups,
 		.n_groups = len / sizeof(gid_t),
+		.capabilities = process->capabilities & IDENTITY_CAPABILITIES,
 	};
-	*ret_pid = peer.pid;
 	return 0;
 }
 
-int identity__of_user(uid_t uid, gid_t gid, struct identity *ret)
+int identity__of_user(uid_t uid, gid_t gid, const struct peer *process, struct identity *ret)
 {
 	struct passwd entry, *user = NULL;
 	char text[4096];
@@ -57,6 +58,8 @@ int identity__of_user(uid_t uid, gid_t gid, struct identity *ret)
 	int n = 64;
 
 	*ret = (struct identity){.uid = uid, .gid = gid};
+	if (!uid) /* another one's are its user's, whoever started the broker */
+		ret->capabilities = process->capabilities & IDENTITY_CAPABILITIES;
 	/* A uid without a name has no supplementary groups; uid 0 needs none. */
 	if (!uid || getpwuid_r(uid, &entry, text, sizeof(text), &user) || !user)
 		return 0;
@@ -78,7 +81,12 @@ int identity__of_user(uid_t uid, gid_t gid, struct identity *ret)
 
 bool identity__may_all(const struct identity *identity)
 {
-	return !identity->uid;
+	return !identity->uid && identity->capabilities & 1ull << CAP_SYS_PTRACE;
+}
+
+bool identity__may_kernel(const struct identity *identity)
+{
+	return !identity->uid && identity->capabilities & 1ull << CAP_PERFMON;
 }
 
 void identity__free(struct identity *identity)
@@ -90,9 +98,9 @@ void identity__free(struct identity *identity)
 
 bool identity__same(const struct identity *a, const struct identity *b)
 {
-	if (a->uid != b->uid)
+	if (a->uid != b->uid || a->capabilities != b->capabilities)
 		return false;
-	if (!a->uid)
+	if (identity__may_all(a))
 		return true;
 	/* The kernel keeps groups in order (groups_sort), those of one set always in the same. */
 	return a->gid == b->gid && a->n_groups == b->n_groups &&
@@ -119,7 +127,7 @@ int authorise__begin(const struct identity *identity, pid_t pid, struct authoris
 	pid_t helper;
 
 	ret->helper = 0;
-	if (!identity->uid)
+	if (identity__may_all(identity))
 		return 0;
 	helper = fork();
 	if (helper < 0)

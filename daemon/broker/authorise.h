@@ -4,29 +4,39 @@
 #ifndef CPROFD_BROKER_AUTHORISE_H
 #define CPROFD_BROKER_AUTHORISE_H
 
+#include <linux/capability.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+struct peer;
+
+/* Those that decide here: SYS_PTRACE, PERFMON. */
+#define IDENTITY_CAPABILITIES (1ull << CAP_SYS_PTRACE | 1ull << CAP_PERFMON)
 
 struct identity {
 	uid_t uid;
 	gid_t gid;
 	gid_t *groups;        /* supplementary; malloc'd */
 	size_t n_groups;
+	uint64_t capabilities; /* 1 << CAP_*, of those in IDENTITY_CAPABILITIES */
 };
 
-/* Of the other end of a connected AF_UNIX socket, as the kernel kept it. */
-int identity__of_socket(int fd, struct identity *ret, pid_t *ret_pid);
+/* Of the other end of a connected AF_UNIX socket, as the kernel kept it, and as its process (struct peer) is now. */
+int identity__of_socket(int fd, const struct peer *peer, struct identity *ret);
 /* Of a user: its groups from the system's data base. */
-int identity__of_user(uid_t uid, gid_t gid, struct identity *ret);
-/* Does the kernel let it look into every process? */
+int identity__of_user(uid_t uid, gid_t gid, const struct peer *peer, struct identity *ret);
+/* Does the kernel let it look into every process? uid 0 with CAP_SYS_PTRACE: without, it is a user as others are. */
 bool identity__may_all(const struct identity *identity);
+/* Into the kernel: uid 0 with CAP_PERFMON. */
+bool identity__may_kernel(const struct identity *identity);
 void identity__free(struct identity *identity);
 /* May both look into the same processes? The gid counts, and groups do where /proc is mounted with
- * hidepid. uid 0 needs no groups. */
+ * hidepid. Who may look into all needs no groups. */
 bool identity__same(const struct identity *a, const struct identity *b);
 
 /* The helper runs while the caller goes on; begin: 0 or -errno. finish waits for
- * it (two seconds at most): 0, -EACCES, -ESRCH, -ETIMEDOUT. uid 0 needs no helper. */
+ * it (two seconds at most): 0, -EACCES, -ESRCH, -ETIMEDOUT. Who may look into all needs no helper. */
 struct authorisation {
 	pid_t helper;
 };

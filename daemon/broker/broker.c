@@ -83,7 +83,7 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	return 0;
 }
 
-static int add_client(struct broker *broker, int fd, struct identity *identity, pid_t pid)
+static int add_client(struct broker *broker, int fd, struct identity *identity, const struct peer *peer)
 {
 	/* The groups stay with the engine that takes them. */
 	struct identity who = {.uid = identity->uid, .gid = identity->gid};
@@ -92,7 +92,7 @@ static int add_client(struct broker *broker, int fd, struct identity *identity, 
 
 	err = engine_for(broker, identity, &engine);
 	if (!err) {
-		err = engine__give_client(engine, fd, pid, &who);
+		err = engine__give_client(engine, fd, peer, &who);
 		if (err == -EPIPE)
 			end_engine(broker, slot_of(broker, engine), false);
 	}
@@ -104,17 +104,19 @@ static void accept_client(struct broker *broker)
 {
 	int fd = accept4(broker->options->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct identity identity;
-	int err = -EPIPE;
-	pid_t pid;
+	struct peer peer;
+	int err;
 
 	if (fd < 0)
 		return;
+	err = peer__of_socket(fd, &peer) ?: -EPIPE;
 	/* An engine may have left since it was polled: then a new one. Whoever cannot be served finds the connection closed. */
 	for (int turn = 0; turn < 2 && err == -EPIPE; turn++) {
-		err = identity__of_socket(fd, &identity, &pid);
+		err = identity__of_socket(fd, &peer, &identity);
 		if (!err)
-			err = add_client(broker, fd, &identity, pid);
+			err = add_client(broker, fd, &identity, &peer);
 	}
+	peer__free(&peer);
 	if (!err && !broker->spare.sampler)
 		load_spare(broker);
 	close(fd);
@@ -205,6 +207,7 @@ int broker__run(const struct broker_options *options)
 {
 	struct broker broker = {.options = options};
 	struct identity identity;
+	struct peer peer;
 	int err;
 
 	err = privileges__keep_broker();
@@ -217,9 +220,12 @@ int broker__run(const struct broker_options *options)
 	if (broker.signals < 0)
 		return 1;
 	if (options->client_fd >= 0) {
-		err = identity__of_user(options->client_uid, options->client_gid, &identity);
+		err = peer__of_parent(&peer);
 		if (!err)
-			err = add_client(&broker, options->client_fd, &identity, getppid());
+			err = identity__of_user(options->client_uid, options->client_gid, &peer, &identity);
+		if (!err)
+			err = add_client(&broker, options->client_fd, &identity, &peer);
+		peer__free(&peer);
 		close(options->client_fd);
 	}
 	/* While the client makes up its request. */

@@ -64,6 +64,8 @@ enum broker_kind {
 	X(OTHER_NAMESPACE, "this client is in another PID namespace (a container) than the daemon: the same PID is another process there", \
 	  "ask from where the daemon runs, with the PID that `ps` shows there") \
 	X(NO_PROC, "the /proc that is mounted here is of another PID namespace", "mount -t proc proc /proc (unshare --mount-proc)") \
+	X(CLIENT_ENDED, "the process that connected has ended, and nobody can tell any more what it might see", \
+	  "ask from the process that connects, while it lives") \
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
 	X(INTERNAL, "something failed inside cprofd", "run with --verbose")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,

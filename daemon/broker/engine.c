@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "broker/cache.h"
-#include "broker/namespace.h"
 #include "broker/privileges.h"
 
 #define CHANNEL 3
@@ -49,7 +48,8 @@ static int enter(int channel, const struct identity *client, int (*engine_main)(
 	default_signals();
 	if (channel != CHANNEL && dup2(channel, CHANNEL) < 0)
 		return 125;
-	cache = cache__open(client->uid, uid, gid);
+	/* What another uid 0 without root's rights made would be root's otherwise. */
+	cache = client->uid || identity__may_all(client) ? cache__open(client->uid, uid, gid) : -EPERM;
 	if (cache >= 0 && cache != BROKER_CACHE_FD && dup2(cache, BROKER_CACHE_FD) < 0)
 		return 125;
 	if (fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) ||
@@ -128,24 +128,15 @@ static int writable(const struct engine *engine)
 	return out.revents & POLLOUT ? 0 : -EPIPE;
 }
 
-/* What a client calls a process is looked for in /proc. */
-static enum broker_error unnamed(pid_t client)
-{
-	if (!namespace__has_proc())
-		return BROKER_ERROR_NO_PROC;
-	return namespace__is_other(client) ? BROKER_ERROR_OTHER_NAMESPACE : BROKER_ERROR_OK;
-}
-
-int engine__give_client(struct engine *engine, int client, pid_t pid, const struct identity *identity)
+int engine__give_client(struct engine *engine, int client, const struct peer *peer, const struct identity *identity)
 {
 	struct broker_message message = {
 		.kind = BROKER_CLIENT,
-		.pid = pid,
+		.pid = peer->pid,
 		.uid = identity->uid,
 		.gid = identity->gid,
-		.error = unnamed(pid),
+		.error = peer->unnamed,
 	};
-
 	int err = writable(engine);
 
 	return err ? err : broker__send(engine->channel, &message, &client, 1);

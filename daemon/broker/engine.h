@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "broker/authorise.h"
+#include "broker/peer.h"
 #include "broker/session.h"
 
 struct engine {
@@ -27,7 +28,7 @@ struct engine {
 int engine__start(struct identity *client, int (*engine_main)(int channel), struct engine **ret);
 
 /* Hands a client's socket over; borrowed. */
-int engine__give_client(struct engine *engine, int client, pid_t pid, const struct identity *identity);
+int engine__give_client(struct engine *engine, int client, const struct peer *peer, const struct identity *identity);
 
 /* Answers one request. -EPIPE, -EBADMSG: the engine has to go. */
 int engine__serve(struct engine *engine, struct spare *spare, bool verbose);

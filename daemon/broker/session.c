@@ -103,7 +103,8 @@ static enum broker_error check_request(const struct broker_message *request)
 /* perf_event_open's own rule for stacks of the kernel, which tell where it lies. */
 static bool may_see_kernel(const struct identity *client)
 {
-	FILE *file = client->uid ? fopen("/proc/sys/kernel/perf_event_paranoid", "re") : NULL;
+	bool capable = identity__may_kernel(client);
+	FILE *file = capable ? NULL : fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 	int paranoid = 2;
 
 	if (file) {
@@ -111,7 +112,7 @@ static bool may_see_kernel(const struct identity *client)
 			paranoid = 2;
 		fclose(file);
 	}
-	return !client->uid || paranoid <= 1;
+	return capable || paranoid <= 1;
 }
 
 static struct sampler *take_sampler(const struct broker_message *request, struct spare *spare,

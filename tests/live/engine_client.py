@@ -19,10 +19,11 @@ class Refused(Exception):
 class Client:
     """One connection. Raw lines of events are kept as they came, in order."""
 
-    def __init__(self, path, timeout=60):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def __init__(self, path, timeout=60, connected=None):
+        self.socket = connected or socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
-        self.socket.connect(path)
+        if not connected:
+            self.socket.connect(path)
         self.data = b""
         self.events = []          # raw lines that are no answers
         self.last_id = 0

@@ -11,12 +11,14 @@ import pty
 import pwd
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 from cli_util import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, profile, target
+import engine_client
 from patience import mount_namespaces, until
 
 # Its dump is larger than a pipe: who prints it waits there.
@@ -211,6 +213,58 @@ def test_who_is_kept_out():
         run = cprofd("status", "--socket", os.path.join(work, "socket"),
                      prefix=("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={group.gr_gid}"))
         fails(0, run=run)
+
+
+# --- who asks ---
+
+FEWER = {
+    "root without CAP_SYS_PTRACE": ("setpriv", "--bounding-set", "-sys_ptrace"),
+    "root without any capability": ("setpriv", "--bounding-set", "-all"),
+    "root of a user namespace": ("unshare", "--user", "--map-root-user"),
+}
+
+SESSIONS = "import sys, engine_client as e; print(len(e.Client(sys.argv[1]).request('sessions')['sessions']))"
+
+
+def test_root_without_its_capabilities():
+    """What the kernel refuses to such a root is not granted by a daemon, nor may it see sessions of root's."""
+    with folder() as work, target(uid=NOBODY) as process, target() as own, daemon(os.path.join(work, "socket")):
+        path = os.path.join(work, "socket")
+        fails(0, run=cprofd("dump", process.pid, "--socket", path))
+        recorded = engine_client.Client(path)
+        recorded.request("attach", pid=process.pid, stream=False)
+        for name, prefix in FEWER.items():
+            for of in process, own:
+                read = subprocess.run([*prefix, "head", "-c0", f"/proc/{of.pid}/mem"], stderr=subprocess.PIPE)
+                expect(read.returncode and b"denied" in read.stderr, "the kernel lets in " + name, read.stderr)
+                for command in (["dump"], ["attach", "-d", "1", "-o", "none.json"]):
+                    run = cprofd(*command, of.pid, "--socket", path, cwd=work, prefix=prefix)
+                    expect(run.returncode == 1, "%s: %s is served" % (name, command[0]), run.out, run.err)
+            seen = subprocess.run([*prefix, PYTHON, "-c", SESSIONS, path], stdout=subprocess.PIPE, cwd=os.path.dirname(__file__))
+            expect(seen.stdout == b"0\n", name + " sees sessions of root's", seen.stdout)
+        recorded.close()
+        expect(not os.path.exists(os.path.join(work, "none.json")), "a file was written")
+
+
+def test_client_that_ended():
+    """Whoever connected is gone when the daemon accepts: nobody can tell what it might see."""
+    with folder() as work, target() as process, daemon(os.path.join(work, "socket")) as broker:
+        path = os.path.join(work, "socket")
+        end = socket.socket(socket.AF_UNIX)
+        broker.send_signal(signal.SIGSTOP)
+        try:
+            subprocess.run([PYTHON, "-c", "import socket, sys; socket.socket(fileno=int(sys.argv[1])).connect(sys.argv[2])",
+                            str(end.fileno()), path], pass_fds=[end.fileno()], check=True)
+        finally:
+            broker.send_signal(signal.SIGCONT)
+        client = engine_client.Client(path, connected=end)
+        for request in "attach", "dump":
+            try:
+                client.request(request, pid=process.pid)
+                expect(False, request + " of one that has ended is served")
+            except engine_client.Refused as refused:
+                expect(refused.code == "CLIENT_ENDED", request + " is refused with other words", refused)
+        client.close()
 
 
 # --- the client ---

@@ -1,0 +1,119 @@
+#include "broker/peer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "broker/namespace.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+/* -ESRCH: it has ended. */
+static int open_pidfd(int fd, pid_t pid, int *ret)
+{
+	socklen_t len = sizeof(*ret);
+
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, ret, &len))
+		return 0;
+	if (errno == ENOPROTOOPT && pid > 0) {
+		*ret = (int)syscall(SYS_pidfd_open, pid, 0);
+		if (*ret >= 0)
+			return 0;
+	}
+	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : -ESRCH;
+}
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&ended, 1, 0) != 0;
+}
+
+struct rights {
+	uid_t uid; /* effective */
+	unsigned long long effective;
+};
+
+static bool read_rights(pid_t pid, struct rights *ret)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	unsigned found = 0;
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	/* A name has no line's end in it here: the kernel writes \n. */
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Uid:\t%*u\t%u", &ret->uid) == 1)
+			found |= 1;
+		else if (sscanf(line, "CapEff:\t%llx", &ret->effective) == 1)
+			found |= 2;
+	}
+	return found == 3;
+}
+
+static bool shares_user_namespace(pid_t pid)
+{
+	struct stat own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	return !stat("/proc/self/ns/user", &own) && !stat(path, &its) && own.st_ino == its.st_ino && own.st_dev == its.st_dev;
+}
+
+int peer__of_socket(int fd, struct peer *ret)
+{
+	struct rights rights;
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int err;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
+	*ret = (struct peer){.pid = cred.pid, .pidfd = -1};
+	err = open_pidfd(fd, cred.pid, &ret->pidfd);
+	if (err && err != -ESRCH)
+		return err;
+	if (!err && cred.pid > 0 && read_rights(cred.pid, &rights)) {
+		/* Who became somebody else since keeps the uid that connected, without its rights. */
+		if (rights.uid == cred.uid && shares_user_namespace(cred.pid))
+			ret->capabilities = rights.effective;
+	}
+	if (!namespace__has_proc())
+		ret->unnamed = BROKER_ERROR_NO_PROC;
+	else if (namespace__is_other(cred.pid))
+		ret->unnamed = BROKER_ERROR_OTHER_NAMESPACE;
+	/* After all of it was read: until then the id was its own. */
+	if (err || has_ended(ret->pidfd)) {
+		ret->unnamed = BROKER_ERROR_CLIENT_ENDED;
+		ret->capabilities = 0;
+	}
+	return 0;
+}
+
+int peer__of_parent(struct peer *ret)
+{
+	*ret = (struct peer){
+		.pid = getppid(),
+		.capabilities = ~0ull, /* what the kernel refuses to it, it refuses to its broker */
+		.unnamed = namespace__has_proc() ? BROKER_ERROR_OK : BROKER_ERROR_NO_PROC,
+	};
+	ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
+	return ret->pidfd < 0 ? -errno : 0;
+}
+
+void peer__free(struct peer *peer)
+{
+	if (peer->pidfd >= 0)
+		close(peer->pidfd);
+	peer->pidfd = -1;
+}

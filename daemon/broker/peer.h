@@ -1,0 +1,25 @@
+/* The process at the other end of a client's connection: what it may do is read while it lives, and of it alone. */
+#ifndef CPROFD_BROKER_PEER_H
+#define CPROFD_BROKER_PEER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "broker/broker.h"
+
+struct peer {
+	pid_t pid;              /* that connected; 0: it has no id here */
+	int pidfd;              /* -1: none, it has ended */
+	uint64_t capabilities;  /* 1 << CAP_*: its effective ones where the broker has its own, in the same user
+	                         * namespace. 0 when that cannot be told */
+	enum broker_error unnamed; /* why it may name no process */
+};
+
+/* Of a connected AF_UNIX socket. By SO_PEERPIDFD (Linux 6.5) it is the very process that connected; before, the one that
+ * has its id and its uid now. One that ended is an answer, too: `unnamed` says it. -errno. */
+int peer__of_socket(int fd, struct peer *ret);
+/* Of the process whose rights a broker of its own has. */
+int peer__of_parent(struct peer *ret);
+void peer__free(struct peer *peer);
+
+#endif
