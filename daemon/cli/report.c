@@ -116,7 +116,6 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 		.native_frames = options->native_frames,
 		.depth = options->depth,
 		.phases = options->phases,
-		.without_quiet = !options->json && !options->csv,
 		.brief = tables_of(options) == TABLES_DEFAULT && !options->report_tables,
 	};
 	struct report *report;

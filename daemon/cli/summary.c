@@ -169,9 +169,20 @@ static void print_native(const struct tally_result *result, bool verbose)
 		fprintf(stderr, "        %10s  at other places\n", words__count(others));
 }
 
+static const char *print_class(const char *before, const char *name, uint64_t part, const struct tally_result *result)
+{
+	if (percent(part, whole(result)) < 0.05)
+		return before;
+	fprintf(stderr, "%s%s %.1f %%", before, name, percent(part, whole(result)));
+	return ", ";
+}
+
+/* All of the time: what is in no class, too. */
 static void print_classes(const struct tally_result *result)
 {
 	const char *before = result->waits ? "        time by class, waiting included: " : "        CPU time by class: ";
+	uint64_t small = 0, none = whole(result), part;
+	bool any = false;
 	uint32_t i;
 
 	if (result->quiet_threads)
@@ -180,12 +191,18 @@ static void print_classes(const struct tally_result *result)
 	/* Without native stacks only what the kernel did is told apart. */
 	if (!result->native)
 		return;
-	for (i = 0; i < result->n_classes && percent(result->classes[i].cpu, whole(result)) >= 0.05; i++) {
-		fprintf(stderr, "%s%s %.1f %%", before, result->classes[i].name, percent(result->classes[i].cpu, whole(result)));
-		before = ", ";
+	for (i = 0; i < result->n_classes; i++) {
+		part = result->classes[i].cpu;
+		before = print_class(before, result->classes[i].name, part, result);
+		small += percent(part, whole(result)) < 0.05 ? part : 0;
+		none -= part < none ? part : none;
+		any = true;
 	}
-	if (i)
-		fputc('\n', stderr);
+	if (!any)
+		return;
+	before = print_class(before, "not determined", none, result);
+	print_class(before, "others", small, result);
+	fputc('\n', stderr);
 }
 
 static void print_losses(const struct tally_result *result)

@@ -191,6 +191,9 @@ void write__tell(const char *format, const struct output *output,
 	if (report->folded_below)
 		say__note("stacks lighter than %s were folded into their callers",
 		    words__duration(report->folded_below));
+	if (report->quiet_threads && (!strcmp(format, "collapsed") || !strcmp(format, "pprof"))) /* others say it themselves */
+		say__note("%u thread%s that hardly ran waited %s: not in the file, as no part of the shares", report->quiet_threads,
+			  report->quiet_threads == 1 ? "" : "s", words__duration(report->quiet_wall));
 	if (report->no_waits)
 		say__note("-i shows nothing more: this recording was made without -i and --mode=wall, so where threads waited is not in it");
 	if (report->cut)

@@ -124,6 +124,7 @@ struct diff {
 	struct buf of_frame[REPORT_BY_COUNT]; /* uint32_t: frame -> row + 1 */
 	struct buf of_class;		      /* uint32_t: class -> row + 1 */
 	struct buf begun;		      /* uint32_t by node: outermost compiles */
+	struct buf quiet;		      /* char by thread of the recording: it hardly ran (export/quiet.h) */
 	struct buf marks;		      /* uint32_t by row: the sample it was counted for */
 	uint32_t stamp;
 	struct buf open; /* struct open_compile *, by thread */

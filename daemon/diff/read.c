@@ -9,6 +9,7 @@
 #include "classes/classes.h"
 #include "diff/internal.h"
 #include "export/places.h"
+#include "export/quiet.h"
 
 #define CELL_FIRST_NS 20000000ull
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
@@ -172,7 +173,7 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	uint32_t row;
 	int err;
 
-	if (!model__passes(model, thread))
+	if (!model__passes(model, thread) || quiet__is(&diff->quiet, thread->id))
 		return 0;
 	err = whole__follow(diff, thread, stack != model->not_sampled, ns != 0);
 	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)))
@@ -284,6 +285,7 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	struct export_options how = diff->options->filter;
 	struct diff_recording *recording = current(diff);
 	struct model model;
+	bool unknown;
 	int err, per;
 
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
@@ -292,6 +294,9 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	recording->after = after;
 	recording->measures[DIFF_SHARE].cell = CELL_FIRST_NS;
 	recording->measures[DIFF_COMPILE].cell = 1;
+	err = quiet__find(recording_fd, &how, &diff->quiet, &unknown);
+	if (err)
+		return err;
 	err = model__init_detailed(&model, &how);
 	model.slice = no_slice;
 	model.epoch = on_epoch;
@@ -350,6 +355,7 @@ struct diff *diff__free(struct diff *diff)
 	free(diff->recordings);
 	clear(diff);
 	buf__free(&diff->marks);
+	buf__free(&diff->quiet);
 	buf__free(&diff->sides);
 	intern__free(&diff->keys);
 	intern__free(&diff->functions);

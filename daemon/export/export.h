@@ -52,6 +52,8 @@ struct export_report {
 	uint64_t span;          /* ns: the recording's, from its start to its end, whatever the window is */
 	uint32_t threads;
 	uint64_t wall, cpu;     /* ns, sums over the threads shown */
+	uint32_t quiet_threads; /* of these: that hardly ran (quiet.h) and are part of no share; */
+	uint64_t quiet_wall;    /* ... ns */
 	uint64_t bin;           /* ns: samples were merged within bins of this length; 0: not */
 	uint64_t folded_below;  /* ns: stacks lighter than this were folded into their callers; 0: not */
 	bool cut;               /* the recording ends in the middle */

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "events/json.h"
 #include "export/close.h"
+#include "export/quiet.h"
 
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
@@ -475,6 +476,19 @@ static int note_counted(struct model *model)
 	return err;
 }
 
+static void note_quiet(struct model *model)
+{
+	struct export_report all = {};
+	uint32_t i;
+
+	model__report(model, &all);
+	for (i = 0; model->wall_mode && i < model__threads(model); i++) {
+		struct model_thread *thread = model__thread(model, i);
+
+		thread->quiet = thread->shown && thread__is_quiet(thread->cpu, thread->wall, all.cpu, all.wall);
+	}
+}
+
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
 	int err = read_filtered(model, recording_fd, ret_missing) ?: unit_tree__finish(&model->units);
@@ -495,6 +509,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 			model->processes_shown++;
 		shown += thread->shown;
 	}
+	note_quiet(model);
 	err = err ?: note_counted(model);
 	if (err || shown || !model->options->thread)
 		return err;

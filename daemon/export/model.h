@@ -40,6 +40,7 @@ struct model_thread {
 	char *name;
 	bool shown;	       /* passes the filter */
 	bool listed;	       /* ... and is worth an entry of its own */
+	bool quiet;	       /* hardly ran (quiet.h): it is part of no share */
 	bool counted;	       /* as a thread of the image before: it called exec */
 	bool ended;
 	uint64_t begin, clock; /* told up to here */

@@ -292,7 +292,7 @@ static int put_samples(struct pprof *pprof)
 		struct sum_key key = sums__key(&pprof->sums, i);
 		struct sum sum = sums__item(&pprof->sums, i);
 
-		if (!model__thread(&pprof->model, key.thread)->shown)
+		if (!model__thread(&pprof->model, key.thread)->shown || model__thread(&pprof->model, key.thread)->quiet)
 			continue;
 		if (pprof->model.options->units && key.unit)
 			err = unit_frames__stack(&frames, &pprof->model, key.unit, key.stack, &key.stack);

@@ -168,17 +168,25 @@ static void write_units(struct writer *writer, uint32_t place, struct buf *title
 static int write_profiles(struct speedscope *file)
 {
 	struct writer writer = {.file = file, .separator = ""};
+	struct model_thread **ran;
 	struct buf title = {};
 	uint64_t all = 0;
-	uint32_t i;
+	uint32_t i, n = 0;
 
+	ran = calloc(file->n, sizeof(struct model_thread *));
+	if (!ran)
+		return -ENOMEM;
 	for (i = 0; i < file->n; i++)
-		all += slices_ns(file->threads[i]);
-	if (file->n > 1) {
-		write_profile(&writer, "all threads", file->threads, file->n, speedscope_bin_all(file->bin),
-			      0, all, 0);
+		if (!file->threads[i]->quiet) {
+			all += slices_ns(file->threads[i]);
+			ran[n++] = file->threads[i];
+		}
+	if (file->n > 1 && n) {
+		write_profile(&writer, n == file->n ? "all threads" : "all threads that ran", ran, n, speedscope_bin_all(file->bin), 0, all,
+			      0);
 		put(&writer, buf__puts(&writer.text, ",\n"));
 	}
+	free(ran);
 	for (i = 0; i < file->n; i++) {
 		struct model_thread *thread = file->threads[i];
 		uint64_t ns = slices_ns(thread), begin = begin_of(file, thread);

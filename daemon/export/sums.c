@@ -76,7 +76,7 @@ int sums__join(const struct sums *sums, struct model *model, struct sums *ret)
 		if (key.unit)
 			err = unit_frames__stack(&frames, model, key.unit, key.stack, &key.stack);
 		key.unit = 0;
-		if (thread->shown)
+		if (thread->shown && (!thread->quiet || model->options->thread_names))
 			err = err ?: sums__add(ret, &key, item.cpu, item.wall);
 	}
 	unit_frames__free(&frames);

@@ -26,7 +26,7 @@ uint32_t sums__n(const struct sums *sums);
 struct sum_key sums__key(const struct sums *sums, uint32_t i);
 struct sum sums__item(const struct sums *sums, uint32_t i);
 uint32_t sums__unit(const struct model *model); /* node of the sample's compile, phase or pass; 0: outside */
-/* Of the threads shown alone. Without option -t one thread of each process stands
+/* Of the threads shown alone, and of those that ran, but where each thread has frames of its own. Without option -t one thread of each process stands
  * for all that have a stack in common. With option --units what was at work becomes frames of the stack. */
 int sums__join(const struct sums *sums, struct model *model, struct sums *ret);
 void sums__free(struct sums *sums);

@@ -301,15 +301,23 @@ static int put_words(const struct svg *svg, struct buf *out)
 {
 	const struct model *model = &svg->model;
 	uint64_t all = *(const uint64_t *)svg->ns.data;
-	char duration[32];
+	struct export_report sums = {};
+	char duration[32], quiet[32];
+	int err;
 
 	time_words(all, duration, sizeof(duration));
-	return buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out", duration,
+	model__report(model, &sums);
+	time_words(sums.quiet_wall, quiet, sizeof(quiet));
+	err = buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out", duration,
 			   model->wall_mode ? "wall" : "CPU",
 			   model->filter || model->options->thread || model->options->from || model->options->to
 				   ? ", filtered"
 				   : "",
 			   all ? 100.0 * (double)svg->least / (double)all : 0);
+	if (sums.quiet_threads && !model->options->thread_names)
+		err = err ?: buf__printf(out, ", and %u thread%s that hardly ran (%s)", sums.quiet_threads, sums.quiet_threads == 1 ? "" : "s",
+					 quiet);
+	return err;
 }
 
 static unsigned height_of(const struct svg *svg) { return svg->top + (svg->depth + 2) * SVG_ROW; }

@@ -82,5 +82,7 @@ void model__report(const struct model *model, struct export_report *ret)
 		ret->samples += thread->samples;
 		ret->wall += thread->wall;
 		ret->cpu += thread->cpu;
+		ret->quiet_threads += thread->quiet;
+		ret->quiet_wall += thread->quiet ? thread->wall : 0;
 	}
 }

@@ -196,9 +196,9 @@ static void put_classes(struct buf *out, const json_t *report, const json_t *rec
 		return;
 	buf__puts(out, "<p class=\"note\">");
 	html__duration(out, get__number(recording, "quiet_wall_ns"));
-	buf__puts(out, " of it was spent by ");
+	buf__puts(out, " more in ");
 	html__count(out, get__number(recording, "quiet_threads"));
-	buf__puts(out, " of the threads, which hardly ran.</p>\n");
+	buf__puts(out, " threads that hardly ran: no part of the shares, but in the table of threads.</p>\n");
 }
 
 void about__put(struct buf *out, const json_t *report)

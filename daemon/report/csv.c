@@ -129,7 +129,7 @@ int report__csv(struct report *report, FILE *out)
 		else if (i == REPORT_CHAIN)
 			put_chains(report, out);
 		else
-			err = put_table(report, &report->tables[i], out);
+			err = put_table(report, report__table(report, (enum report_by)i), out);
 	}
 	if (err)
 		return err;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/quiet.h"
 #include "report/internal.h"
 
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
@@ -91,7 +92,7 @@ int failed__find(struct report *report, const struct times *inclusive)
 		struct unit_node node = unit_tree__node(tree, unit_tree__final(tree, compile->node));
 
 		compile->failed = is_failed(report, compile, &node);
-		if (compile->failed && model__thread(report->model, compile->thread)->shown && !quiet__is(report, compile->thread))
+		if (compile->failed && model__thread(report->model, compile->thread)->shown && !quiet__is(&report->quiet, compile->thread))
 			err = add_row(report, i + 1, &node, rows, &inclusive[i]);
 	}
 	free(rows);

@@ -111,9 +111,8 @@ static inline bool report__wants(const struct report *report, enum report_by by)
 	return report->options->tables >> by & 1;
 }
 
-/* quiet.c: `how` as the model is to be read. The fd is at its begin afterwards. */
-int quiet__find(struct report *report, int recording_fd, const struct export_options *how);
-bool quiet__is(const struct report *report, uint32_t thread);
+/* The table; of classes that of threads that ran, where some hardly did. */
+const struct table *report__table(const struct report *report, enum report_by by);
 
 /* stacks.c: hands the time of a stack to the rows of all tables. */
 int stacks__add(struct report *report, uint32_t stack, const struct times *times);

@@ -217,7 +217,7 @@ static int put_report(struct report *report, struct buf *out)
 		if (report__wants(report, (enum report_by)i))
 			err = i == REPORT_TREE || i == REPORT_CHAIN || i == REPORT_REPEAT
 				      ? units_json__table(report, &report->tables[i], out)
-				      : put_table(report, out, &report->tables[i]);
+				      : put_table(report, out, report__table(report, (enum report_by)i));
 	return err ?: buf__puts(out, "]}\n");
 }
 

@@ -129,7 +129,7 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	const struct cell cell = {report->options->filter.thread ? thread->id : 0, stack};
 	int err = add_to(&report->parts, &report->part_times, &part, sizeof(part), &times);
 
-	if (err || part.class_id >= PART_LEFT_OUT || quiet__is(report, thread->id))
+	if (err || part.class_id >= PART_LEFT_OUT || quiet__is(&report->quiet, thread->id))
 		return err;
 	if (model->how_now < CREDIT_HOW_COUNT)
 		report->file[report->read].worked[model->how_now] += cpu;
@@ -171,13 +171,6 @@ static int add_whole(struct report *report, struct table *table, const struct ro
 	return 0;
 }
 
-static bool is_quiet(const struct report *report, const struct model_thread *thread)
-{
-	const struct report_file *file = &report->file[report->read];
-
-	return report->model->wall_mode && thread__is_quiet(thread->cpu, thread->wall, file->cpu, file->wall);
-}
-
 /* The rows of the tables of threads and of classes. */
 static int add_part(struct report *report, const struct part *part, const struct times *times)
 {
@@ -208,7 +201,7 @@ static int add_part(struct report *report, const struct part *part, const struct
 	key.name = name;
 	key.detail = model__process(model, thread->process)->name;
 	err = add_whole(report, &report->tables[REPORT_CLASS], &class_key, times, &row);
-	if (is_quiet(report, thread))
+	if (thread->quiet)
 		file->quiet_wall += times->wall;
 	else
 		err = err ?: add_whole(report, &report->ran, &class_key, times, &row);
@@ -230,7 +223,7 @@ static int add_parts(struct report *report)
 	}
 	for (i = 0; i < model__threads(report->model); i++) {
 		thread = model__thread(report->model, i);
-		file->quiet_threads += thread->shown && is_quiet(report, thread);
+		file->quiet_threads += thread->quiet;
 	}
 	for (i = 0; i < report->parts.n && !err; i++) {
 		const struct part *part = (const struct part *)report->parts.keys.data + i;
@@ -341,6 +334,7 @@ int report__read(struct report *report, int recording_fd, const char *name)
 {
 	struct export_options how = report->options->filter;
 	struct model model;
+	bool unknown;
 	int err;
 
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
@@ -349,7 +343,8 @@ int report__read(struct report *report, int recording_fd, const char *name)
 	how.lines = how.lines || report__wants(report, REPORT_LINE) || report__wants(report, REPORT_CALLEE) ||
 		    units__wanted(report);
 	start_file(report);
-	err = quiet__find(report, recording_fd, &how);
+	err = quiet__find(recording_fd, &how, &report->quiet, &unknown);
+	report->quiet_unknown |= unknown;
 	if (err)
 		return err;
 	err = model__init_detailed(&model, &how);
@@ -389,6 +384,16 @@ int report__finish(struct report *report)
 	if (rank__order(&report->tables[REPORT_CHAIN], report->options) != REPORT_SORT_START)
 		compiles__sort(report);
 	return err;
+}
+
+const struct table *report__table(const struct report *report, enum report_by by)
+{
+	uint32_t i;
+
+	for (i = 0; by == REPORT_CLASS && report->wall && i < report->read; i++)
+		if (report->file[i].quiet_threads)
+			return &report->ran;
+	return &report->tables[by];
 }
 
 int report__rank_below(struct report *report, enum report_by by, uint32_t row, uint32_t top, const struct table **ret)

@@ -54,7 +54,7 @@ extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 7
+#define REPORT_MINOR 8
 
 /* START: rows of compiles, by when the first of them began; of the other tables as DEFAULT. */
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };
@@ -71,8 +71,6 @@ struct report_options {
 	uint32_t depth;		 /* of the tree; 0: all of it */
 	bool phases;		 /* the tree has phases and passes, too */
 	const struct rules *rules; /* borrowed: stages of compiles, whose outcome a cache may hold; NULL: none are told */
-	bool without_quiet;	 /* of recordings of wall time: threads that hardly ran (export/quiet.h) are in no row but their own and those of
-				  * classes. The recording is read twice, or, from a pipe, they are in rows */
 	bool brief;		 /* no table was asked for by name: in text, those that say nothing are left out */
 };
 

@@ -8,6 +8,7 @@
 
 #include "classes/classes.h"
 #include "credit/credit.h"
+#include "export/quiet.h"
 #include "report/internal.h"
 
 #define ROW_NO_TRIGGER "(not known)"
@@ -390,7 +391,7 @@ int units__add(struct report *report)
 			(const struct compiled *)report->compiled_times.data + i;
 		uint32_t node = unit_tree__final(&report->model->units, key->node);
 
-		if (!model__thread(report->model, key->thread)->shown || quiet__is(report, key->thread))
+		if (!model__thread(report->model, key->thread)->shown || quiet__is(&report->quiet, key->thread))
 			continue;
 		err = add_calls(report, node, sum->calls, sum->begun);
 		if (report__wants(report, REPORT_TREE))

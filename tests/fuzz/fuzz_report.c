@@ -32,7 +32,6 @@ static void report_to_nobody(int fd, const struct export_options *filter)
 					       .callees = "g",
 					       .phases = filter->lines,
 					       .native_frames = filter->idle,
-					       .without_quiet = filter->thread_names,
 					       .sort = filter->from ? REPORT_SORT_START : REPORT_SORT_DEFAULT,
 					       .top = 10};
 	_cleanup_free_ char *text = NULL;

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "export/model.h"
 #include "export/quiet.h"
-#include "report/internal.h"
 
 static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
@@ -23,53 +23,39 @@ static int stop_early(struct model *model, struct model_thread *thread, uint32_t
 	return model->wall_mode ? 0 : -ECANCELED;
 }
 
-static int note(struct report *report, const struct model *model)
+static int note(const struct model *model, struct buf *ret)
 {
-	uint64_t cpu = 0, wall = 0;
 	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < model__threads(model); i++) {
-		cpu += model__thread(model, i)->shown ? model__thread(model, i)->cpu : 0;
-		wall += model__thread(model, i)->shown ? model__thread(model, i)->wall : 0;
-	}
 	for (i = 0; i < model__threads(model) && !err; i++) {
-		const struct model_thread *thread = model__thread(model, i);
-		const char quiet = thread->shown && thread__is_quiet(thread->cpu, thread->wall, cpu, wall);
+		const char quiet = model__thread(model, i)->quiet;
 
-		err = buf__append(&report->quiet, &quiet, 1);
+		err = buf__append(ret, &quiet, 1);
 	}
 	return err;
 }
 
-int quiet__find(struct report *report, int recording_fd, const struct export_options *how)
+int quiet__find(int recording_fd, const struct export_options *how, struct buf *ret, bool *ret_unknown)
 {
 	struct export_missing missing = {};
 	struct model model;
 	int err;
 
-	buf__clear(&report->quiet);
-	if (!report->options->without_quiet)
+	buf__clear(ret);
+	*ret_unknown = lseek(recording_fd, 0, SEEK_CUR) < 0;
+	if (*ret_unknown)
 		return 0;
-	if (lseek(recording_fd, 0, SEEK_CUR) < 0) {
-		report->quiet_unknown = true;
-		return 0;
-	}
 	err = model__init(&model, how);
 	model.slice = no_slice;
 	model.epoch = no_epoch;
 	model.sampled = stop_early;
 	err = err ?: model__read(&model, recording_fd, &missing);
-	if (!err && model.wall_mode)
-		err = note(report, &model);
+	if (!err)
+		err = note(&model, ret);
 	model__free(&model);
 	/* What is wrong with it is told when it is read the second time. */
 	if (err == -ENOMEM)
 		return err;
 	return lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
-}
-
-bool quiet__is(const struct report *report, uint32_t thread)
-{
-	return thread < report->quiet.len && report->quiet.data[thread];
 }

@@ -1,0 +1,289 @@
+#!/usr/bin/python3
+"""One rule for totals: of recordings of CPU and wall time, with children, threads that hardly run, a compiler, all outputs give the same shares of
+classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope. And classes add up
+to all there is. Needs root.
+
+    outputs_agree.py [--seconds N]"""
+import argparse
+import collections
+import csv
+import gzip
+import html
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from samples import CPROFD
+
+PYTHON = "/usr/bin/python3"
+POINT = 0.1 + 0.051  # what is told has one digit
+passed = failed = skipped = 0
+WORK = """
+import sys, threading, time, os
+def leaf(n):
+    s = 0
+    for i in range(n):
+        s += i
+    return s
+def compute(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        leaf(3000)
+        sorted(range(20000), key=lambda x: -x)
+def rest(seconds):
+    time.sleep(seconds)
+"""
+# Two that work, three that hardly run.
+THREADS = WORK + """
+for i in range(3):
+    threading.Thread(target=rest, args=(1000,), daemon=True, name="idle-%d" % i).start()
+def both():
+    while True:
+        compute(0.02)
+        rest(0.02)
+threading.Thread(target=both, daemon=True).start()
+print("up", flush=True)
+both()
+"""
+CHILDREN = WORK + """
+print("up", flush=True)
+while True:
+    pid = os.fork()
+    if not pid:
+        compute(0.4)
+        os._exit(0)
+    compute(0.1)
+    os.waitpid(pid, 0)
+"""
+NUMBA = """
+import threading, time
+import numba
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+def make(i):
+    space = {"numba": numba}
+    exec("@numba.njit\\ndef kernel_%d(x):\\n    s = 0.0\\n    for i in range(x.shape[0]):\\n        s += x[i] ** %d\\n    return s" % (i, i), space)
+    return space["kernel_%d" % i]
+import numpy
+block = numpy.arange(100.0)
+make(0)(block)
+print("up", flush=True)
+i = 0
+while True:
+    i += 1
+    make(i)(block)
+    time.sleep(0.05)
+"""
+
+
+def check(good, name, *details):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    print("ok" if good else "FAILED", name, *details, flush=True)
+
+
+def run(*arguments, **how):
+    done = subprocess.run([CPROFD, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, **how)
+    if done.returncode:
+        raise RuntimeError("%s: %s" % (" ".join(arguments), done.stderr.decode()))
+    return done.stdout, done.stderr.decode()
+
+
+def percent(text):
+    return {name.strip(): float(share) for share, name in re.findall(r"^ *[\d.]+ +([\d.]+) +(?:[\d.]+ +)*(\S.*?)$", text, re.M)}
+
+
+# --- classes: {name: per cent} ---
+
+def summary_classes(err):
+    """"    Class of time: waiting 52.0 %, interpreter 40.1 %"."""
+    line = re.search(r"^.*\binterpreter [\d.]+ %.*$", err, re.M)
+    return {name.strip(" ,:"): float(share) for name, share in re.findall(r"([A-Za-z][A-Za-z ]*?) ([\d.]+) %", line[0].split(":", 1)[-1])} if line else {}
+
+
+def csv_shares(text, table):
+    return {row["name"]: 100 * float(row["exclusive_share"]) for row in csv.DictReader(io.StringIO(text))
+            if row["table"] == table and not row["class"]}
+
+
+def json_shares(told, table, inclusive=False):
+    for found in told["tables"]:
+        if found["by"] == table:
+            return {row["name"]: 100 * row["inclusive_share" if inclusive else "exclusive_share"] for row in found["rows"]}, found["total_ns"]
+    return {}, 0
+
+
+def page_classes(page):
+    legend = re.search(r'<p class="legend">(.*?)</p>', page, re.S)
+    return {html.unescape(name).strip(): float(share) for name, share in
+            re.findall(r'</b>([^<]+?) ([\d.]+)[\s\u202f\u00a0]*%', legend[1])} if legend else {}
+
+
+# --- functions, by the share of stacks that they are in ---
+
+def collapsed_functions(text):
+    total, of = 0, collections.Counter()
+    for line in text.splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        total += int(weight)
+        for name in {re.sub(r" \([^()]*\)$", "", frame) for frame in stack.split(";")}:
+            of[name] += int(weight)
+    return {name: 100 * n / total for name, n in of.items()}, total * 1000
+
+
+def svg_functions(text):
+    of = collections.Counter()
+    for title in re.findall(r"<title>(.*?)</title>", text, re.S):
+        lines = html.unescape(title).split("\n")
+        share = re.search(r"([\d.]+) %$", lines[-1])
+        if share:
+            of[lines[0]] += float(share[1])
+    return of
+
+
+def speedscope_functions(told):
+    frames = [f["name"] for f in told["shared"]["frames"]]
+    profile = told["profiles"][0]
+    of, total = collections.Counter(), sum(profile["weights"])
+    for stack, weight in zip(profile["samples"], profile["weights"]):
+        if any(frames[f] == "(idle)" for f in stack):
+            total -= weight  # it keeps the place of what is no stack's
+            continue
+        for name in {frames[f] for f in stack}:
+            of[name] += weight
+    return {name: 100 * n / total for name, n in of.items()}, total
+
+
+def fields(data):
+    """(number, value) of a message of protocol buffers."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        n = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            n |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return n
+    while at < len(data):
+        tag = varint()
+        if tag & 7 == 0:
+            yield tag >> 3, varint()
+        else:
+            size = varint()
+            yield tag >> 3, data[at:at + size]
+            at += size
+
+
+def numbers(data):
+    n = shift = 0
+    for byte in data:
+        n |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield n
+            n = shift = 0
+
+
+def pprof_functions(data, wall):
+    strings, functions, locations, rows = [], {}, {}, []
+    for field, value in fields(gzip.decompress(data)):
+        if field == 6:
+            strings.append(value.decode("utf-8", "replace"))
+        elif field == 5:
+            row = dict(fields(value))
+            functions[row[1]] = row[2]
+        elif field == 4:
+            row = dict(fields(value))
+            locations[row[1]] = dict(fields(row[4]))[1]
+        elif field == 2:
+            row = dict(fields(value))
+            rows.append((list(numbers(row.get(1, b""))), list(numbers(row[2]))))
+    total, of = 0, collections.Counter()
+    for stack, values in rows:
+        weight = values[-1] if wall else values[0]
+        total += weight
+        for name in {strings[functions[locations[at]]] for at in stack}:
+            of[name] += weight
+    return {name: 100 * n / total for name, n in of.items()}, total
+
+
+def compare(name, what, expected, told, names):
+    off = {n: (round(expected[n], 2), round(told.get(n, 0), 2)) for n in names if abs(expected[n] - told.get(n, 0)) > POINT}
+    check(told and not off, "%s: %s" % (name, what), off)
+
+
+def judge(name, code, seconds, *options):
+    wall = "--mode=wall" in options
+    with tempfile.TemporaryDirectory() as folder:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")}
+        target = subprocess.Popen([PYTHON, "-c", code], stdout=subprocess.PIPE, text=True)
+        try:
+            target.stdout.readline()
+            path = os.path.join(folder, "x.cprof")
+            _, summary = run("attach", str(target.pid), "-d", str(seconds), "--native=full", "-o", path, *options, env=env)
+        finally:
+            target.kill()
+            target.wait()
+
+        def convert(format, *more):
+            out = os.path.join(folder, "x." + format)
+            run("convert", path, "-f", format, "-o", out, *more, env=env)
+            with open(out, "rb") as file:
+                return file.read()
+        told = json.loads(run("report", path, "--json", env=env)[0])
+        classes, total = json_shares(told, "class")
+        check(abs(sum(classes.values()) - 100) < 0.01, "%s: classes are all" % name, sum(classes.values()))
+        big = [c for c, share in classes.items() if share >= 1]
+        compare(name, "classes of the text", classes, percent(run("report", path, "--by=class", env=env)[0].decode()), big)
+        compare(name, "classes of the CSV", classes, csv_shares(run("report", path, "--by=class", "--csv", env=env)[0].decode(), "class"), big)
+        compare(name, "classes of the page", classes, page_classes(convert("html").decode()), big)
+        short = summary_classes(summary)
+        compare(name, "classes of the summary", classes, short, big)
+        check(abs(sum(short.values()) - 100) < 0.06 * len(short), "%s: the summary's classes add up" % name, short)
+        functions, _ = json_shares(told, "function", True)
+        once = collections.Counter(row["name"] for table in told["tables"] if table["by"] == "function" for row in table["rows"])
+        most = [f for f in sorted(functions, key=lambda f: -functions[f]) if once[f] == 1 and not f.startswith("(")][:12]
+        idle = ["-i"] if wall else []
+        sums = {}
+        # Of waits the stacks are asked for; what is idle without one is in no share.
+        shares, sums["collapsed"] = collapsed_functions(convert("collapsed", *idle).decode())
+        compare(name, "functions of collapsed stacks", functions, shares, most)
+        shares, sums["pprof"] = pprof_functions(convert("pprof", *idle), wall)
+        compare(name, "functions of pprof", functions, shares, most)
+        shares, sums["speedscope"] = speedscope_functions(json.loads(convert("speedscope", *idle)))
+        compare(name, "functions of speedscope", functions, shares, most)
+        top = [f for f in most if "<" not in f][:6]
+        shares = svg_functions(convert("svg", *idle).decode())
+        # One that is in a stack twice has two boxes.
+        compare(name, "functions of SVG", functions, shares, [f for f in top if shares[f] <= 100])
+        print("    total %.3f s; %s" % (total / 1e9, ", ".join("%s %.3f" % (k, v / 1e9) for k, v in sums.items())))
+
+
+CASES = {"threads, wall time": (THREADS, "--mode=wall"), "threads, CPU time": (THREADS,), "children, wall time": (CHILDREN, "--mode=wall", "-s"),
+         "children, CPU time": (CHILDREN, "-s"), "Numba, wall time": (NUMBA, "--mode=wall")}
+
+
+def main():
+    global skipped
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("only", nargs="*")
+    arguments = parser.parse_args()
+    for name, (code, *options) in CASES.items():
+        if os.geteuid() or (code is NUMBA and subprocess.call([PYTHON, "-c", "import numba"], stderr=subprocess.DEVNULL)):
+            skipped += 1
+        elif not arguments.only or any(word in name for word in arguments.only):
+            judge(name, code, arguments.seconds, *options)
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
