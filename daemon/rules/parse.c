@@ -282,6 +282,16 @@ static int word_once(struct parser *parser)
 	return 0;
 }
 
+static int word_apart(struct parser *parser)
+{
+	if (parser->rule->kind != RULE_PHASE)
+		return line__fail(&parser->line, "only a phase may be said to be apart");
+	if (parser->line.at != parser->line.end)
+		return line__fail(&parser->line, "here the line should end");
+	parser->rule->apart = true;
+	return 0;
+}
+
 static int read_choices(struct parser *parser, struct choices *choices)
 {
 	if (choices->n)
@@ -327,6 +337,7 @@ static const struct {
 	{"has", RULE, word_has},
 	{"from", RULE, word_from},
 	{"once", RULE, word_once},
+	{"apart", RULE, word_apart},
 	{"name", RULE, word_name},
 	{"signature", RULE, word_signature},
 	{"defined", RULE, word_defined},
@@ -374,7 +385,7 @@ static int parse_line(struct parser *parser)
 	}
 	line->at = start;
 	return line__fail(line, "no such word; there are: compiler own loaded strip group stage unit phase pass "
-				"file function native not has from once name signature defined");
+				"file function native not has from once apart name signature defined");
 }
 
 /* One that is there by this name gives way. */

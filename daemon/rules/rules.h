@@ -67,6 +67,7 @@ struct rule {
 	enum rule_kind kind;
 	uint32_t compiler, line; /* where it begins in its text */
 	bool once;               /* of a phase: its unit has it once; where it begins again, another unit began */
+	bool apart;              /* of a phase: its time is none of the phase that it is in: while it goes on that one does not */
 	struct patterns files, functions, natives, nots, has;
 	struct patterns callers; /* only where the next Python frame outwards is of one of these functions; n 0: anywhere */
 	struct choices name, signature, defined;

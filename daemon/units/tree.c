@@ -25,6 +25,17 @@ static uint32_t called_from(const struct units *units, uint32_t stack)
 	return parent && function_of(units, stack)->python ? units->stacks[parent - 1].place : 0;
 }
 
+/* A phase that is apart interrupts the phase that calls it. */
+static uint32_t without_interrupted(const struct units *units, struct mark *marks, uint32_t n)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < n; i++)
+		if (i + 1 == n || !rules__get(units->rules, marks[i + 1].rule)->apart || rules__get(units->rules, marks[i].rule)->kind != RULE_PHASE)
+			marks[kept++] = marks[i];
+	return kept;
+}
+
 /* The marks of a stack, outermost first; at most UNITS_DEPTH_MAX of the outermost. */
 static uint32_t find_marks(const struct units *units, uint32_t stack, struct mark *ret)
 {
@@ -46,7 +57,7 @@ static uint32_t find_marks(const struct units *units, uint32_t stack, struct mar
 		at = units->stacks[at - 1].parent;
 		at = at ? units->stacks[at - 1].marked : 0;
 	}
-	return n < UNITS_DEPTH_MAX ? n : UNITS_DEPTH_MAX;
+	return without_interrupted(units, ret, n < UNITS_DEPTH_MAX ? n : UNITS_DEPTH_MAX);
 }
 
 /* Both are in the order of the stack. Some marks have no values: code objects that the sampler was not told of yet, and the

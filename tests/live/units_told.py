@@ -202,7 +202,7 @@ class Told:
                 unit = self.units[at]
                 names.append("compile" if unit["kind"] == 0 else unit["name"])
                 at = unit["parent"]
-            if WITHIN in names and "enter, leave LLVM lock" not in names[:names.index(WITHIN)]:
+            if WITHIN in names:
                 names.append(LOCK)
             for name in set(names):
                 sums[name] += ticks * self.tick()

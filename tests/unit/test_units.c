@@ -18,6 +18,7 @@ static const char text[] = "compiler C\nown */own/*\n"
 			   "unit\nfile */own/c.py\nfunction compile\nname @function\n"
 			   "phase\nfile */own/c.py\nfunction parse emit\nname @function\n"
 			   "phase\nfile */own/c.py\nfunction link\nonce\nname @function\n"
+			   "phase\nfile */own/c.py\nfunction lock\napart\nname @function\n"
 			   "pass\nnative *::run(*\nname @class\n";
 
 /* What came out, as words. */
@@ -81,7 +82,7 @@ static void send_rows(struct state *s, enum event_kind kind, uint32_t first, uin
 }
 
 /* Stacks: 1 main, 2 compile, 3 parse, 4 compile in parse, 5 A::run, 6 compile by itself, 7 main > cut, 8 emit,
- * 9 main's line 2, 10 (:) compile below it, 11 (;) link, 12 (<) without the GIL. */
+ * 9 main's line 2, 10 (:) compile below it, 11 (;) link, 12 (<) without the GIL, 13 (=) lock in parse. */
 static void send_tables(struct state *s)
 {
 	static const struct function_row functions[] = {
@@ -89,15 +90,16 @@ static void send_tables(struct state *s)
 		{"parse", "/x/own/c.py", 9, "", FUNCTION_PYTHON}, {"ns::A::run(int)", "", 0, "lib", FUNCTION_NATIVE},
 		{"(cut: half)", "", 0, "", FUNCTION_NOTE},	  {"emit", "/x/own/c.py", 20, "", FUNCTION_PYTHON},
 		{"link", "/x/own/c.py", 30, "", FUNCTION_PYTHON}, {"(without the GIL)", "", 0, "", FUNCTION_NOTE},
+		{"lock", "/x/own/c.py", 40, "", FUNCTION_PYTHON},
 	};
-	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}, {0, 8, 2, 0}, {6, 0, 30, 0}, {7, -1, 0, 0}};
-	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}, {0, 6}, {9, 1}, {2, 7}, {0, 8}};
+	static const struct frame_row frames[] = {{0, 0, 1, 0}, {1, 0, 5, 0}, {2, 0, 9, 0}, {3, 0, 0, 0}, {4, -1, 0, 0}, {5, 0, 21, 0}, {0, 8, 2, 0}, {6, 0, 30, 0}, {7, -1, 0, 0}, {8, 0, 40, 0}};
+	static const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 2}, {3, 1}, {3, 3}, {0, 1}, {1, 4}, {2, 5}, {0, 6}, {9, 1}, {2, 7}, {0, 8}, {3, 9}};
 
 	send(s, &(struct event){.kind = EVENT_EPOCH});
 	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.tid = 7, .name = ""}});
-	send_rows(s, EVENT_FUNCTIONS, 0, 8, functions);
-	send_rows(s, EVENT_FRAMES, 0, 9, frames);
-	send_rows(s, EVENT_STACKS, 1, 12, stacks);
+	send_rows(s, EVENT_FUNCTIONS, 0, 9, functions);
+	send_rows(s, EVENT_FRAMES, 0, 10, frames);
+	send_rows(s, EVENT_STACKS, 1, 13, stacks);
 }
 
 static void samples(struct state *s, const char *stacks, const char *expected)
@@ -152,6 +154,12 @@ static void nest(void **state)
 static void phases_follow(void **state)
 {
 	samples(*state, "3383", "+1=compile<0@0 +2=parse<1@0 +3=emit<1@20 +4=parse<1@30 2 2 3 4 -2@20 -3@30 ");
+}
+
+/* The phase that takes a lock is no part of the one that holds it. */
+static void one_is_apart(void **state)
+{
+	samples(*state, "3=3", "+1=compile<0@0 +2=parse<1@0 +3=lock<1@10 +4=parse<1@20 2 3 4 -2@10 -3@20 ");
 }
 
 static void what_is_cut_ends_nothing(void **state)
@@ -244,7 +252,7 @@ static void short_waits_begin_and_end_nothing(void **state)
 
 static void works(struct state *s, uint32_t how, uint32_t call, uint32_t cause, const char *expected)
 {
-	struct sample_row row = {.time = s->now += 10, .wall = 10, .cpu = 10, .thread = 1, .stack = 13, .how = how, .call = call, .cause = cause};
+	struct sample_row row = {.time = s->now += 10, .wall = 10, .cpu = 10, .thread = 1, .stack = 14, .how = how, .call = call, .cause = cause};
 
 	s->keep.words[0] = '\0';
 	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
@@ -259,7 +267,7 @@ static void workers(void **state)
 
 	send_tables(s);
 	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.id = 1, .tid = 8, .name = ""}});
-	send_rows(s, EVENT_STACKS, 13, 1, &stack);
+	send_rows(s, EVENT_STACKS, 14, 1, &stack);
 	works(s, CREDIT_UNKNOWN, 0, 0, "0 ");
 	samples(s, "3", "+1=compile<0@10 +2=parse<1@10 2 ");
 	works(s, CREDIT_WOKEN, 3, 0, "+3=A<2@20 3 ");
@@ -278,7 +286,7 @@ static void workers(void **state)
 static void refused(void **state)
 {
 	struct state *s = *state;
-	const struct sample_row row = {.time = 5, .stack = 13};
+	const struct sample_row row = {.time = 5, .stack = 14};
 	const struct event event = {.kind = EVENT_SAMPLES, .samples = {1, &row}};
 
 	assert_int_equal(units__sink(s->units)->event(units__sink(s->units), &event), -EBADMSG);
@@ -651,7 +659,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
-		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
+		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), TEST(one_is_apart), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
 		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values),
 		cmocka_unit_test(read_again_after_a_stack_without_it), cmocka_unit_test(named_late),
 		cmocka_unit_test(own_name_behind_a_value), cmocka_unit_test(passes_by_values),
