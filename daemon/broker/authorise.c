@@ -107,33 +107,45 @@ bool identity__same(const struct identity *a, const struct identity *b)
 	       (!a->n_groups || !memcmp(a->groups, b->groups, a->n_groups * sizeof(*a->groups)));
 }
 
-/* The helper: its exit status is the errno. */
-static int may_read(const struct identity *identity, pid_t pid)
+static int open_of(pid_t pid, const char *name)
 {
 	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return open(path, O_RDONLY | O_CLOEXEC) >= 0 ? 0 : errno;
+}
+
+/* The helper: its exit status is the errno. */
+static int may_read(const struct identity *identity, pid_t pid, enum ptrace_rule rule)
+{
 	int err;
 
 	err = privileges__become(identity->uid, identity->gid, identity->groups, identity->n_groups);
 	if (err)
 		return EACCES;
-	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-	if (open(path, O_RDONLY | O_CLOEXEC) >= 0)
+	err = open_of(pid, "auxv");
+	if (err)
+		return err == ENOENT || err == ESRCH ? ESRCH : EACCES;
+	if (rule == PTRACE_RULE_READ)
 		return 0;
-	return errno == ENOENT || errno == ESRCH ? ESRCH : EACCES;
+	/* For `mem` the kernel asks PTRACE_MODE_ATTACH, and with it Yama, if that is in this kernel. */
+	if (rule == PTRACE_RULE_ATTACH && !prctl(PR_SET_PTRACER, 0, 0, 0, 0) && !open_of(pid, "mem"))
+		return 0;
+	return EPERM;
 }
 
-int authorise__begin(const struct identity *identity, pid_t pid, struct authorisation *ret)
+int authorise__begin(const struct identity *identity, pid_t pid, enum ptrace_rule rule, struct authorisation *ret)
 {
 	pid_t helper;
 
 	ret->helper = 0;
 	if (identity__may_all(identity))
-		return 0;
+		return rule == PTRACE_RULE_NEVER ? -EPERM : 0;
 	helper = fork();
 	if (helper < 0)
 		return -errno;
 	if (!helper)
-		_exit(may_read(identity, pid));
+		_exit(may_read(identity, pid, rule));
 	ret->helper = helper;
 	return 0;
 }

@@ -35,12 +35,16 @@ void identity__free(struct identity *identity);
  * hidepid. Who may look into all needs no groups. */
 bool identity__same(const struct identity *a, const struct identity *b);
 
+/* What is asked about a process beside its owner: what reading takes, what a debugger takes where Yama's rule is for those
+ * whom it excepted (PR_SET_PTRACER), or nobody may (-EPERM, when the owner is right). */
+enum ptrace_rule { PTRACE_RULE_READ, PTRACE_RULE_ATTACH, PTRACE_RULE_NEVER };
+
 /* The helper runs while the caller goes on; begin: 0 or -errno. finish waits for
- * it (two seconds at most): 0, -EACCES, -ESRCH, -ETIMEDOUT. Who may look into all needs no helper. */
+ * it (two seconds at most): 0, -EACCES, -EPERM (the rule), -ESRCH, -ETIMEDOUT. Who may look into all needs no helper. */
 struct authorisation {
 	pid_t helper;
 };
-int authorise__begin(const struct identity *identity, pid_t pid, struct authorisation *ret);
+int authorise__begin(const struct identity *identity, pid_t pid, enum ptrace_rule rule, struct authorisation *ret);
 int authorise__finish(struct authorisation *authorisation);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "broker/engine.h"
 #include "broker/perf.h"
+#include "broker/policy.h"
 #include "broker/privileges.h"
 
 #define ENGINES_MAX 256u
@@ -214,6 +215,7 @@ int broker__run(const struct broker_options *options)
 	if (err)
 		return 1;
 	perf__raise_fd_limit();
+	policy__set(options->allow);
 	privileges__engine_of_root();
 	broker.spare.options = load_options__of(options->expect_flags, options->verbose);
 	broker.signals = open_signals(options->listen_fd >= 0);

@@ -66,6 +66,12 @@ enum broker_kind {
 	X(NO_PROC, "the /proc that is mounted here is of another PID namespace", "mount -t proc proc /proc (unshare --mount-proc)") \
 	X(CLIENT_ENDED, "the process that connected has ended, and nobody can tell any more what it might see", \
 	  "ask from the process that connects, while it lives") \
+	X(PTRACE_SCOPE, "kernel.yama.ptrace_scope keeps you from looking into this process", \
+	  "run it with sudo, or start the program with `cprofd record` (enough where the scope is 1); an administrator may allow it: " \
+	  "sudo cprofd serve --allow=own, or sudo sysctl kernel.yama.ptrace_scope=0") \
+	X(PERF_PARANOID, "kernel.perf_event_paranoid keeps users from sampling programs (3 or more)", \
+	  "run it with sudo; an administrator may allow it: sudo cprofd serve --allow=own, or sudo sysctl kernel.perf_event_paranoid=2") \
+	X(ONLY_ROOT, "this daemon serves root alone (--allow=root)", "run it with sudo") \
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
 	X(INTERNAL, "something failed inside cprofd", "run with --verbose")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,
@@ -145,12 +151,19 @@ const char *broker_error__hint(enum broker_error error);
  *  listen_fd: a listening AF_UNIX socket (daemon), or -1
  *  client_fd: the one client's socket (no daemon: attach of its own), or -1
  * The engine is started by fork: engine__main(channel) of daemon/serve/. */
+enum broker_allow {
+	BROKER_ALLOW_PTRACE,   /* what the kernel would let them debug and sample themselves */
+	BROKER_ALLOW_OWN,      /* their own processes, whatever ptrace_scope and perf_event_paranoid say */
+	BROKER_ALLOW_ROOT,     /* nothing: it is for root alone */
+};
+
 struct broker_options {
 	int listen_fd;
 	int client_fd;
 	uid_t client_uid;      /* with client_fd: whom the engine runs as */
 	gid_t client_gid;
 	bool verbose;
+	enum broker_allow allow; /* to users; root may all but what ptrace_scope 3 forbids */
 	uint32_t expect_flags; /* BROKER_* of the first ATTACH, if known: what is loaded ahead fits it */
 	int (*engine_main)(int channel); /* runs in the unprivileged child; its return is the exit status */
 };

@@ -139,6 +139,8 @@ int engine__give_client(struct engine *engine, int client, const struct peer *pe
 	};
 	int err = writable(engine);
 
+	if (!err && !peer->unnamed)
+		err = known__add(&engine->clients, peer->pid);
 	return err ? err : broker__send(engine->channel, &message, &client, 1);
 }
 
@@ -168,7 +170,7 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 		reply__fail(reply, BROKER_ERROR_LIMIT, EMFILE);
 		return send_now(engine, &reply->message, NULL, 0);
 	}
-	session = session__attach(request, &engine->client, spare, verbose, reply);
+	session = session__attach(request, &engine->client, &engine->clients, spare, verbose, reply);
 	if (!session)
 		return send_now(engine, &reply->message, NULL, 0);
 	session->id = ++engine->last_session;
@@ -316,6 +318,7 @@ int engine__end(struct engine *engine, bool now)
 	if (engine->pidfd >= 0)
 		close(engine->pidfd);
 	identity__free(&engine->client);
+	known__free(&engine->clients);
 	free(engine);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

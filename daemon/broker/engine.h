@@ -12,6 +12,7 @@
 struct engine {
 	struct engine *next;
 	struct identity client; /* on whose behalf */
+	struct known clients;   /* the processes that connected */
 	pid_t pid;
 	int pidfd;
 	int channel;

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "broker/file.h"
+#include "broker/policy.h"
 
 void reply__fail(struct reply *reply, enum broker_error error, int err)
 {
@@ -49,15 +50,15 @@ static int note(struct sampler *sampler, const struct identity *client, pid_t pi
 }
 
 /* May the client read what is open? Then *ret is what that holds for: between both notes the process was one and the same. */
-static int authorise(struct sampler *sampler, const struct identity *client, pid_t pid, const struct process_fds *fds,
-		     const struct process_stat *stat, struct target *ret)
+static int authorise(struct sampler *sampler, const struct identity *client, enum ptrace_rule rule, pid_t pid,
+		     const struct process_fds *fds, const struct process_stat *stat, struct target *ret)
 {
 	struct authorisation authorisation;
 	struct target after;
 	int err = sampler ? note(sampler, client, pid, ret) : 0;
 
 	if (!err)
-		err = authorise__begin(client, pid, &authorisation);
+		err = authorise__begin(client, pid, rule, &authorisation);
 	if (!err)
 		err = authorise__finish(&authorisation);
 	if (!err)
@@ -70,15 +71,15 @@ static int authorise(struct sampler *sampler, const struct identity *client, pid
 }
 
 /* The process and its image, open, if the client may read it. */
-static int open_authorised(struct sampler *sampler, pid_t pid, const struct identity *client, struct process_fds *ret,
-			   struct process_stat *ret_stat, struct target *ret_as)
+static int open_authorised(struct sampler *sampler, pid_t pid, const struct identity *client, enum ptrace_rule rule,
+			   struct process_fds *ret, struct process_stat *ret_stat, struct target *ret_as)
 {
 	int err;
 
 	err = process__open(pid, ret, ret_stat);
 	if (err)
 		return err;
-	err = authorise(sampler, client, pid, ret, ret_stat, ret_as);
+	err = authorise(sampler, client, rule, pid, ret, ret_stat, ret_as);
 	if (err)
 		process__close(ret);
 	return err;
@@ -104,15 +105,8 @@ static enum broker_error check_request(const struct broker_message *request)
 static bool may_see_kernel(const struct identity *client)
 {
 	bool capable = identity__may_kernel(client);
-	FILE *file = capable ? NULL : fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-	int paranoid = 2;
 
-	if (file) {
-		if (fscanf(file, "%d", &paranoid) != 1)
-			paranoid = 2;
-		fclose(file);
-	}
-	return capable || paranoid <= 1;
+	return capable || policy__perf_paranoid() < POLICY_NO_KERNEL;
 }
 
 static struct sampler *take_sampler(const struct broker_message *request, struct spare *spare,
@@ -184,7 +178,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 	if (!session->children)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		if (open_authorised(session->sampler, pids[i], client, &fds, &stat, &as))
+		if (open_authorised(session->sampler, pids[i], client, policy__of_process(client, session->started), &fds, &stat, &as))
 			continue;
 		process__close(&fds);
 		/* A child that was forked after the target got its events has inherited them, and
@@ -202,7 +196,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 	return 0;
 }
 
-struct session *session__attach(const struct broker_message *request, const struct identity *client,
+struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
 				struct spare *spare, bool verbose, struct reply *reply)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
@@ -212,9 +206,10 @@ struct session *session__attach(const struct broker_message *request, const stru
 	struct perf_options perf = {.rate = request->rate};
 	struct target as = {}, after;
 	enum broker_error error;
+	enum ptrace_rule rule;
 	int err = 0, denied;
 
-	error = check_request(request);
+	error = check_request(request) ?: policy__of_client(client, request->flags & BROKER_DUMP);
 	if (!error && request->flags & BROKER_KERNEL && !may_see_kernel(client))
 		error = BROKER_ERROR_KERNEL_STACKS;
 	if (error)
@@ -230,8 +225,10 @@ struct session *session__attach(const struct broker_message *request, const stru
 	session->target = request->pid;
 	session->rate = request->rate;
 	session->flags = request->flags;
+	session->started = known__holds(clients, request->pid);
+	rule = policy__of_process(client, session->started);
 	/* The helper asks the kernel while BPF is loaded. */
-	err = authorise__begin(client, request->pid, &authorisation);
+	err = authorise__begin(client, request->pid, rule, &authorisation);
 	if (err)
 		goto fail;
 	if (request->flags & BROKER_DUMP)
@@ -240,9 +237,9 @@ struct session *session__attach(const struct broker_message *request, const stru
 		session->sampler = take_sampler(request, spare, verbose, &error, &err);
 	denied = authorise__finish(&authorisation);
 	if (!denied && !err && !error) /* what it is can be noted now */
-		denied = authorise(session->sampler, client, request->pid, &fds, &stat, &as);
+		denied = authorise(session->sampler, client, rule, request->pid, &fds, &stat, &as);
 	if (denied) {
-		error = BROKER_ERROR_OK;
+		error = denied == -EPERM && rule != PTRACE_RULE_READ ? BROKER_ERROR_PTRACE_SCOPE : BROKER_ERROR_OK;
 		err = denied;
 	}
 	if (err || error)
@@ -294,7 +291,7 @@ void session__open_process(struct session *session, const struct identity *clien
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = open_authorised(session->sampler, pid, client, &fds, &stat, &as);
+	err = open_authorised(session->sampler, pid, client, policy__of_process(client, session->started), &fds, &stat, &as);
 	/* Its events may be known by inheritance alone, and its image since now. One that is no target has no samples. */
 	if (!err && session->sampler)
 		sampler__publish(session->sampler, pid, &as);
@@ -349,7 +346,7 @@ void session__open_file(struct session *session, const struct identity *client,
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = open_authorised(NULL, pid, client, &fds, &stat, NULL);
+	err = open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
 	if (!err)
 		err = open_file(request, client, &stat, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */

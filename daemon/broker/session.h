@@ -5,6 +5,7 @@
 #include "broker/authorise.h"
 #include "broker/broker.h"
 #include "broker/dumper.h"
+#include "broker/known.h"
 #include "broker/load.h"
 #include "broker/perf.h"
 #include "broker/process.h"
@@ -13,6 +14,7 @@ struct session {
 	uint32_t id;
 	pid_t target;
 	uint32_t rate, flags;
+	bool started;               /* the target, by a process of its client's */
 	struct sampler *sampler;    /* NULL: a dump */
 	struct dumper *dumper;      /* NULL: none */
 	struct perf_events events;
@@ -38,8 +40,8 @@ struct spare {
 	bool wanted;           /* it was taken */
 };
 
-/* The spare one is taken (and set to NULL) when it fits. NULL on failure: reply says why. */
-struct session *session__attach(const struct broker_message *request, const struct identity *client,
+/* `clients`: the client's processes. The spare one is taken (and set to NULL) when it fits. NULL on failure: reply says why. */
+struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
 				struct spare *spare, bool verbose, struct reply *reply);
 void session__open_process(struct session *session, const struct identity *client, pid_t pid,
 			   struct reply *reply);

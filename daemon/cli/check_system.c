@@ -10,6 +10,7 @@
 
 #include "broker/load.h"
 #include "broker/namespace.h"
+#include "broker/policy.h"
 #include "broker/privileges.h"
 #include "cli/check.h"
 #include "cli/connection.h"
@@ -183,6 +184,26 @@ static void check_bpf(struct check_list *list, bool verbose)
 				    : "cprofd does not use unprivileged BPF");
 }
 
+/* What a user may ask a daemon for. Whoever may read a process is told there. */
+static void check_policy(struct check_list *list)
+{
+	int scope = policy__ptrace_scope(), paranoid = policy__perf_paranoid();
+	struct check_row *row;
+
+	if (!geteuid() && scope < 3)
+		return;
+	row = check__add(list, "ptrace_scope", scope ? CHECK_LESS : CHECK_OK, "%d (%s)", scope,
+			 !scope	      ? "not in the way" :
+			 scope == 1 ? "a user gets what `cprofd record` starts" :
+			 scope == 2 ? "for root" :
+				      "for nobody");
+	check__help(row, "unless the daemon was started with --allow=own", broker_error__hint(BROKER_ERROR_PTRACE_SCOPE));
+	if (!geteuid() || paranoid < POLICY_NO_PERF)
+		return;
+	row = check__add(list, "perf_event_paranoid", CHECK_LESS, "%d (users may not sample)", paranoid);
+	check__help(row, "unless the daemon was started with --allow=own", broker_error__hint(BROKER_ERROR_PERF_PARANOID));
+}
+
 static void check_perf(struct check_list *list)
 {
 	struct perf_event_attr attr = {
@@ -238,6 +259,7 @@ void check__system(struct check_list *list, const struct cli_options *options)
 	check_kernel(list);
 	check_namespace(list);
 	check_daemon(list, options);
+	check_policy(list);
 	if (list->daemon)
 		return;
 	check_capabilities(list);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "broker/broker.h"
 #include "report/report.h"
 
 enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
@@ -57,6 +58,7 @@ struct cli_options {
 	bool dump;               /* what is asked for is a dump, not a recording */
 	bool verbose, quiet;
 	bool interpreter_frames; /* in flame graphs and profiles, too */
+	enum broker_allow allow; /* serve */
 	const char *socket;      /* NULL: not asked for by name */
 	const char *hlo;         /* file; NULL: not asked for */
 	const char *rules;       /* NULL: those of the program alone */

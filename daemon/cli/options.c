@@ -405,6 +405,18 @@ static const char *set_rules(struct cli_options *options, const char *value)
 	return *value ? NULL : "is no file name";
 }
 
+static const char *set_allow(struct cli_options *options, const char *value)
+{
+	static const char *const kinds[] = {[BROKER_ALLOW_PTRACE] = "ptrace", [BROKER_ALLOW_OWN] = "own", [BROKER_ALLOW_ROOT] = "root"};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		options->allow = (enum broker_allow)i;
+		if (!strcmp(value, kinds[i]))
+			return NULL;
+	}
+	return "is not one of ptrace, own, root";
+}
+
 static const char *set_socket(struct cli_options *options, const char *value)
 {
 	options->socket = value;
@@ -493,6 +505,7 @@ const struct option_row option_rows[] = {
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},
 	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", set_json},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", set_json},
+	{"allow", 0, "WHAT", "ptrace own root", COMMAND_SERVE, "what users may profile: ptrace (default): what the kernel lets them debug and sample, by kernel.yama.ptrace_scope and perf_event_paranoid, too; own: all processes of their own; root: nothing", set_allow},
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", set_rules},

@@ -124,6 +124,7 @@ int serve__run(const struct cli_options *options)
 	struct broker_options broker = {
 		.client_fd = -1,
 		.verbose = options->verbose,
+		.allow = options->allow,
 		.engine_main = engine__main,
 	};
 	struct sockaddr_un bound;

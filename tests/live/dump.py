@@ -179,7 +179,7 @@ def other_users(python):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         path = os.path.join(folder, "socket")
-        with running(CPROFD, "serve", "--socket", path):
+        with running(CPROFD, "serve", "--allow=own", "--socket", path):
             until(lambda: os.path.exists(path))
             user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
             with running(*user, python, "-c", RUNNING) as mine, running(python, "-c", RUNNING) as roots:

@@ -147,7 +147,7 @@ class Daemon:
 
     def __init__(self, folder, env=None):
         self.path = os.path.join(folder, "socket")
-        self.process = subprocess.Popen([CPROFD, "serve", "--socket", self.path], env=env)
+        self.process = subprocess.Popen([CPROFD, "serve", "--allow=own", "--socket", self.path], env=env)
         deadline = time.monotonic() + 60
         while not os.path.exists(self.path):
             if self.process.poll() is not None or time.monotonic() > deadline:

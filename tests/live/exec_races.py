@@ -183,7 +183,7 @@ def main():
         build(folder)
         shutil.copy(CPROFD, os.path.join(folder, "cprofd"))
         socket = os.path.join(folder, "socket")
-        daemon = subprocess.Popen([os.path.join(folder, "cprofd"), "serve", "--socket", socket], stderr=subprocess.DEVNULL)
+        daemon = subprocess.Popen([os.path.join(folder, "cprofd"), "serve", "--allow=own", "--socket", socket], stderr=subprocess.DEVNULL)
         try:
             until(lambda: os.path.exists(socket))
             os.chmod(socket, 0o666)

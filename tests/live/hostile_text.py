@@ -231,7 +231,7 @@ def living(work):
         check(b"samples" in data, "top was shown")
         check(not any(part.encode() in data for part in ("\x1b]0;P", "\x9b", "\u202e", "\x1b[31mX", "\u2066", "\u2028")), "top shows no command of a name")
         socket = os.path.join(work, "s")
-        with subprocess.Popen([CPROFD, "serve", "--socket", socket], stderr=subprocess.PIPE, env=environment()) as daemon:
+        with subprocess.Popen([CPROFD, "serve", "--allow=own", "--socket", socket], stderr=subprocess.PIPE, env=environment()) as daemon:
             for _ in range(100):
                 if os.path.exists(socket):
                     break

@@ -169,7 +169,7 @@ def others(work):
         return
     os.chmod(work, 0o755)
     path = os.path.join(work, "socket")
-    daemon = subprocess.Popen([CPROFD, "serve", "--socket", path], stderr=subprocess.DEVNULL)
+    daemon = subprocess.Popen([CPROFD, "serve", "--allow=own", "--socket", path], stderr=subprocess.DEVNULL)
     until(lambda: os.path.exists(path))
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
     process = subprocess.Popen([*nobody, "/usr/bin/python3", "-c", TARGET, "in_read"], stdout=subprocess.PIPE, text=True)

@@ -310,7 +310,7 @@ for request in {"req": "attach", "pid": int(sys.argv[3])}, {"req": "dump", "pid"
 @contextlib.contextmanager
 def daemon(folder, *enter):
     path = os.path.join(folder, "socket")
-    with subprocess.Popen([*enter, CPROFD, "serve", "--socket", path], stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen([*enter, CPROFD, "serve", "--allow=own", "--socket", path], stderr=subprocess.DEVNULL) as server:
         try:
             until(lambda: os.path.exists(path))
             yield path

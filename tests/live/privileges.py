@@ -267,6 +267,57 @@ def test_client_that_ended():
         client.close()
 
 
+# --- what the administrator allows ---
+
+# As the first arguments of `sh -c`: settings of the machine that this daemon alone sees.
+SETTINGS = """
+mount -t tmpfs tmpfs /proc/sys/kernel && mkdir /proc/sys/kernel/yama &&
+    echo 0 > /proc/sys/kernel/yama/ptrace_scope && echo 2 > /proc/sys/kernel/perf_event_paranoid && exec "$@"
+"""
+
+
+def settings(broker, scope, paranoid):
+    for name, value in (("yama/ptrace_scope", scope), ("perf_event_paranoid", paranoid)):
+        with open(f"/proc/{broker.pid}/root/proc/sys/kernel/{name}", "w") as file:
+            file.write("%d\n" % value)
+
+
+# --allow, ptrace_scope, perf_event_paranoid; then what a user's attach, dump and record say, and what root's attach says.
+SCOPE, PERF, ROOT_ALONE = "ptrace_scope", "perf_event_paranoid", "serves root alone"
+POLICIES = [
+    ("ptrace", 0, 2, None, None, None, None),
+    ("ptrace", 1, 2, SCOPE, SCOPE, None, None),
+    ("ptrace", 2, 2, SCOPE, SCOPE, SCOPE, None),
+    ("ptrace", 3, 2, SCOPE, SCOPE, SCOPE, SCOPE),
+    ("ptrace", 0, 3, PERF, None, PERF, None),
+    ("own", 2, 4, None, None, None, None),
+    ("root", 0, 0, ROOT_ALONE, ROOT_ALONE, ROOT_ALONE, None),
+]
+
+
+def test_policy():
+    """Settings of the machine, and of the daemon, decide about users as they would without it."""
+    if not mount_namespaces():
+        raise Skip("no mount namespaces here")
+    prefix = ("unshare", "--mount", "sh", "-c", SETTINGS, "sh")
+    with folder(NOBODY) as work, folder() as place, target(uid=NOBODY) as process, contextlib.ExitStack() as daemons:
+        brokers = {}
+        for allow, scope, paranoid, *wanted in POLICIES:
+            path = os.path.join(place, allow)
+            if allow not in brokers:
+                brokers[allow] = daemons.enter_context(daemon(path, prefix=prefix, allow=allow))
+            settings(brokers[allow], scope, paranoid)
+            user, of = as_nobody(), ("--socket", path)
+            tried = [(("attach", process.pid, "-d", "0.2", "-o", "a.json", *of), user),
+                     (("dump", process.pid, *of), user),
+                     (("record", "-o", "a.json", *of, "--", PYTHON, "-c", BUSY + "busy(0.2)"), user),
+                     (("attach", process.pid, "-d", "0.2", "-o", os.path.join(place, "r.json"), *of), ())]
+            for (command, by), words in zip(tried, wanted):
+                run = cprofd(*command, cwd=work, prefix=by)
+                what = "--allow=%s ptrace_scope %d perf_event_paranoid %d: %s" % (allow, scope, paranoid, command[0])
+                expect(run.returncode == (1 if words else 0) and (words or "") in run.err, what, run.returncode, run.err)
+
+
 # --- the client ---
 
 def test_client_under_sudo():

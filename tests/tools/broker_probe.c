@@ -250,7 +250,8 @@ static int engine(int channel)
 
 int main(int argc, char **argv)
 {
-	struct broker_options options = {.listen_fd = -1, .engine_main = engine};
+	/* The machine's ptrace_scope and perf_event_paranoid: tests/live/privileges.py. */
+	struct broker_options options = {.listen_fd = -1, .engine_main = engine, .allow = BROKER_ALLOW_OWN};
 	int pair[2], option;
 
 	while ((option = getopt(argc, argv, "u:sfn")) != -1) {

@@ -1,0 +1,84 @@
+#include "broker/known.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "broker/process.h"
+
+struct known_process {
+	pid_t pid;
+	int pidfd;
+};
+
+static bool lives(const struct known_process *process)
+{
+	struct pollfd ended = {.fd = process->pidfd, .events = POLLIN};
+
+	return poll(&ended, 1, 0) == 0;
+}
+
+static void remove_at(struct known *known, size_t i)
+{
+	close(known->items[i].pidfd);
+	known->n--;
+	memmove(known->items + i, known->items + i + 1, (known->n - i) * sizeof(*known->items));
+}
+
+static bool has(const struct known *known, pid_t pid)
+{
+	for (size_t i = 0; i < known->n; i++)
+		if (known->items[i].pid == pid && lives(&known->items[i]))
+			return true;
+	return false;
+}
+
+int known__add(struct known *known, pid_t pid)
+{
+	struct known_process added = {.pid = pid}, *items;
+
+	for (size_t i = known->n; i-- > 0;)
+		if (!lives(&known->items[i]))
+			remove_at(known, i);
+	if (pid <= 0 || has(known, pid))
+		return 0;
+	added.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (added.pidfd < 0)
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : 0;
+	if (known->n == KNOWN_MAX)
+		remove_at(known, 0);
+	items = reallocarray(known->items, known->n + 1, sizeof(*items));
+	if (!items) {
+		close(added.pidfd);
+		return -ENOMEM;
+	}
+	known->items = items;
+	known->items[known->n++] = added;
+	return 0;
+}
+
+bool known__holds(const struct known *known, pid_t pid)
+{
+	struct process_stat stat;
+	unsigned depth;
+
+	for (depth = 0; known->n && depth < 4096 && pid > 0; depth++) {
+		if (has(known, pid))
+			return true;
+		if (process__stat(pid, &stat))
+			return false;
+		pid = stat.parent;
+	}
+	return false;
+}
+
+void known__free(struct known *known)
+{
+	while (known->n)
+		close(known->items[--known->n].pidfd);
+	free(known->items);
+	known->items = NULL;
+}

@@ -1,0 +1,21 @@
+/* A list of processes that stay what they were: each is held by a pidfd, so that another one of its id is not it. */
+#ifndef CPROFD_BROKER_KNOWN_H
+#define CPROFD_BROKER_KNOWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct known {
+	struct known_process *items;
+	size_t n;
+};
+#define KNOWN_MAX 64u
+
+/* One that ended, or is there already, is passed over. Those that ended leave, then the oldest. -errno. */
+int known__add(struct known *known, pid_t pid);
+/* Is it one of these, or below one that lives? As process__is_descendant: true is certain, false is not. */
+bool known__holds(const struct known *known, pid_t pid);
+void known__free(struct known *known);
+
+#endif

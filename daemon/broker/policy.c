@@ -1,0 +1,57 @@
+#include "broker/policy.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+
+/* Documentation/admin-guide/LSM/Yama.rst */
+enum { SCOPE_CLASSIC, SCOPE_RESTRICTED, SCOPE_ADMIN, SCOPE_NOBODY };
+
+static enum broker_allow allowed;
+
+static int number_in(const char *path, int otherwise)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	int number;
+
+	return file && fscanf(file, "%d", &number) == 1 ? number : otherwise;
+}
+
+void policy__set(enum broker_allow allow)
+{
+	allowed = allow;
+}
+
+int policy__ptrace_scope(void)
+{
+	return number_in("/proc/sys/kernel/yama/ptrace_scope", SCOPE_CLASSIC);
+}
+
+int policy__perf_paranoid(void)
+{
+	return number_in("/proc/sys/kernel/perf_event_paranoid", 2);
+}
+
+enum broker_error policy__of_client(const struct identity *client, bool dump)
+{
+	if (allowed == BROKER_ALLOW_ROOT && !identity__may_all(client))
+		return BROKER_ERROR_ONLY_ROOT;
+	if (policy__ptrace_scope() >= SCOPE_NOBODY)
+		return BROKER_ERROR_PTRACE_SCOPE;
+	if (allowed == BROKER_ALLOW_OWN || dump || client->capabilities & 1ull << CAP_PERFMON)
+		return BROKER_ERROR_OK;
+	return policy__perf_paranoid() >= POLICY_NO_PERF ? BROKER_ERROR_PERF_PARANOID : BROKER_ERROR_OK;
+}
+
+enum ptrace_rule policy__of_process(const struct identity *client, bool started)
+{
+	int scope = policy__ptrace_scope();
+
+	if (scope >= SCOPE_NOBODY)
+		return PTRACE_RULE_NEVER;
+	if (scope <= SCOPE_CLASSIC || allowed == BROKER_ALLOW_OWN || client->capabilities & 1ull << CAP_SYS_PTRACE)
+		return PTRACE_RULE_READ;
+	if (scope >= SCOPE_ADMIN)
+		return PTRACE_RULE_NEVER;
+	return started ? PTRACE_RULE_READ : PTRACE_RULE_ATTACH;
+}
