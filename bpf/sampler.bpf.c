@@ -446,7 +446,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	}
 	size = walk->n * (__u32)sizeof(struct py_frame);
 	part->n = walk->n;
-	part->_pad = 0;
+	part->runs = bpf_core_field_exists(task->sched_info.pcount) ? task->sched_info.pcount : 0;
 	part->part.kind = PART_PY_FRAMES;
 	part->part.loss = walk->loss;
 	part->part.size = sizeof(*part) + size;
@@ -458,6 +458,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	}
 	if (!off && whole)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
+	/* Who waits for this one may have begun a compile, which no tick of its own tells. */
+	fresh |= record->flags & SAMPLE_NO_PYTHON && samples_ring->marks.active & VALUES_AWAITED;
 	if (samples_ring->marks.active && image)
 		size = values_part(&samples_ring->marks, walk, image, record, out, size, &fresh);
 	if (off && image)
@@ -580,6 +582,27 @@ int note(struct bpf_iter__task *ctx)
  * Raw tracepoints, whose arguments are plain words: programs that know their types (tp_btf) have libbpf and the verifier look
  * through all of the kernel's BTF. Each is met by the thread that it tells of, or of which it tells a child. */
 
+#define FORKED_NS 10000000ull
+__u64 forked; /* CLOCK_MONOTONIC ns */
+
+/* A compile may wait for a linker: the engine looks at threads that sleep. */
+static __always_inline void tell_forked(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	const struct sample_ring *to = bpf_map_lookup_elem(&samples, &cpu);
+	__u64 now = bpf_ktime_get_ns();
+	struct record_wake *record;
+
+	if (wall || !to || !(to->marks.active & VALUES_AWAITED) || now - forked < FORKED_NS)
+		return;
+	forked = now;
+	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	if (!record)
+		return;
+	*record = (struct record_wake){.size = sizeof(*record), .kind = RECORD_FORKED};
+	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
 SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
@@ -598,8 +621,10 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
 		return 0;
 	}
-	if (!follow_children)
+	if (!follow_children) {
+		tell_forked();
 		return 0;
+	}
 	if (wall)
 		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
 	/* It runs its parent's image, if that is the one that was authorised. */

@@ -243,6 +243,7 @@ static __always_inline __u32 values_part(const struct value_marks *marks, struct
 	to->part.part.kind = PART_VALUES;
 	to->part.part.loss = 0;
 	to->part.part.size = n;
+	to->part.own = walk->fsbase;
 	record->parts++;
 	size += n;
 	if (!(told & VALUES_TOLD_OBJECT))

@@ -132,7 +132,7 @@ static void put_mark(struct value_marks *marks, const struct value_mark *mark)
 	set[way].object = mark->object;
 	__atomic_store_n(&set[way].key, mark->key, __ATOMIC_RELEASE);
 	__atomic_store_n(&marks->bits[bit / 64], marks->bits[bit / 64] | 1ull << bit % 64, __ATOMIC_RELEASE);
-	__atomic_store_n(&marks->active, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&marks->active, marks->active | 1, __ATOMIC_RELEASE);
 }
 
 void ring__mark(struct ring *ring, const struct value_mark *mark)
@@ -141,6 +141,15 @@ void ring__mark(struct ring *ring, const struct value_mark *mark)
 
 	for (cpu = 0; cpu < ring->cpus; cpu++)
 		put_mark(&ring->samples[cpu].marks, mark);
+}
+
+void ring__await(struct ring *ring, bool awaited)
+{
+	for (unsigned cpu = 0; cpu < ring->cpus; cpu++) {
+		struct value_marks *marks = &ring->samples[cpu].marks;
+
+		__atomic_store_n(&marks->active, (marks->active & 1) | (awaited ? VALUES_AWAITED : 0), __ATOMIC_RELAXED);
+	}
 }
 
 static int changed(struct ring *ring, int err)

@@ -4,6 +4,7 @@
 #ifndef CPROFD_BROKER_RING_H
 #define CPROFD_BROKER_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cprofd/record.h"
@@ -24,6 +25,8 @@ void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 
 /* Asks the sampler for locals of a code object (struct value_marks). */
 void ring__mark(struct ring *ring, const struct value_mark *mark);
+/* Whether threads that have values may wait for others: then ticks of these, and forks, wake the reader. */
+void ring__await(struct ring *ring, bool awaited);
 
 /* `map_fd` is a map of the sampler's, `ring` is told that it changed (NULL: a dump's, which keeps nothing of it): 0 or -errno. */
 int images__put(int map_fd, struct ring *ring, const struct image_key *key, const struct image *image);

@@ -59,6 +59,7 @@ struct tally {
 	struct event_sink sink;
 	struct tally_result result;
 	uint64_t begin;
+	bool waits;           /* those of all threads are told */
 	const struct rhythm *rhythm;
 	struct rhythm_ids ids;
 	struct arena strings;
@@ -263,6 +264,12 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 	return 0;
 }
 
+/* What is told of waiting in sessions of CPU time is for the compiles alone. */
+static uint64_t weight(const struct tally *tally, const struct sample_row *row)
+{
+	return row->cause && tally->waits ? row->wall : row->cpu;
+}
+
 static int add_to_class(struct tally *tally, const struct sample_row *row)
 {
 	uint32_t id;
@@ -273,7 +280,7 @@ static int add_to_class(struct tally *tally, const struct sample_row *row)
 		return err;
 	if (tally->classes.n <= id)
 		tally->classes.n = id + 1;
-	AT(tally->classes, struct tally_class, id).cpu += row->cause ? row->wall : row->cpu;
+	AT(tally->classes, struct tally_class, id).cpu += weight(tally, row);
 	return 0;
 }
 
@@ -288,14 +295,14 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 		tally->result.cpu += row->cpu;
 		tally->result.wall += row->wall;
 		tally->result.seen += !row->cause; /* a tick */
-		tally->result.waits += row->cause != 0;
+		tally->result.waits += row->cause && tally->waits;
 		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;
 		if (tally->rhythm && rhythm__is_quiet(tally->rhythm, rhythm_ids__thread(&tally->ids, row->thread))) {
 			tally->result.quiet += row->wall;
 			continue;
 		}
 		if (row->stack)
-			AT(tally->nodes, struct node, AT(tally->nodes, struct node, row->stack).place).self += row->cause ? row->wall : row->cpu;
+			AT(tally->nodes, struct node, AT(tally->nodes, struct node, row->stack).place).self += weight(tally, row);
 		err = add_to_class(tally, row);
 		if (err)
 			return err;
@@ -371,6 +378,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	switch (event->kind) {
 	case EVENT_SESSION:
 		tally->begin = event->session.monotonic;
+		tally->waits = event->session.idle || !strcmp(event->session.mode, "wall");
 		tally->result.rate = event->session.rate;
 		return 0;
 	case EVENT_EPOCH:

@@ -68,6 +68,8 @@ void dump_python__learn(struct dump_python *python, const struct dump_slot *slot
 
 /* Where the code object of a frame that was walked lies; 0: not known. */
 uint64_t dump_python__code(const struct dump_python *python, uint64_t key);
+/* Where the i-th frame of the last walk lies. */
+uint64_t dump_python__place(const struct dump_python *python, uint32_t i);
 /* {"function", "file", "line"}: a new reference; NULL: no memory. */
 json_t *dump_python__frame(const struct dump_python *python, const struct py_frame *frame);
 

@@ -125,6 +125,11 @@ uint64_t dump_python__code(const struct dump_python *self, uint64_t key)
 	return found->key == key ? found->code : 0;
 }
 
+uint64_t dump_python__place(const struct dump_python *self, uint32_t i)
+{
+	return i < self->walk.n && i < RECORD_PY_FRAMES_MAX ? self->walk.places[i] : 0;
+}
+
 /* --- names --- */
 
 static int get(const struct dump_python *self, void *dst, size_t size, uint64_t address)

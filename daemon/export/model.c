@@ -163,7 +163,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 			return -EBADMSG;
 		if (thread->ended)
 			continue;
-		thread->samples += time >= model->options->from && (!model->options->to || time <= model->options->to) &&
+		thread->samples += (!row->cause || model->waits_asked) && time >= model->options->from && (!model->options->to || time <= model->options->to) &&
 				   !(model->filter && stack == model->left_out);
 		err = class_names__id(&model->classes, row->class_id, &model->class_now);
 		model->call_now = unit_tree__sample(&model->units, row->unit, id, time);

@@ -279,6 +279,9 @@ int credits__decide(struct profile *profile, struct item *item, bool last);
 const struct record_sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time);
 void waits__forget(struct profile *profile, struct thread *thread);
 int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample);
+/* Sessions of CPU time: it was found asleep; a tick shows that it is no more. */
+int waits__asleep(struct profile *profile, struct thread *thread, const struct record_sample *sample);
+int waits__woke(struct profile *profile, struct thread *thread, const struct record_sample *sample);
 int waits__place(struct profile *profile, struct item *item, const struct record_sample *sample,
 		 const struct part_native_frames *native, bool again);
 /* This thread held the GIL then. */

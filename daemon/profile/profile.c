@@ -123,6 +123,11 @@ int profile__code(struct profile *profile, const struct record_code *code)
 	return err;
 }
 
+bool profile__knows_code(const struct profile *profile, uint64_t key)
+{
+	return codes__find(profile->codes, key) != CODE_NONE;
+}
+
 static bool codes_fill(const struct profile *profile)
 {
 	return codes__bytes(profile->codes) >= CODES_BYTES_MAX / 4 * 3;

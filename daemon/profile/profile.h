@@ -113,6 +113,8 @@ int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t proce
 
 /* --- records: from collect, in order of time --- */
 int profile__code(struct profile *profile, const struct record_code *code);
+/* Is it known from a record before? */
+bool profile__knows_code(const struct profile *profile, uint64_t key);
 int profile__sample(struct profile *profile, const struct record_sample *sample);
 /* In wall mode the time of waits counts from here on, and so do the time lines of threads: after begin, before the first record. */
 void profile__waits_begin(struct profile *profile, uint64_t time);

@@ -135,10 +135,13 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 		profile->ledger.own[LOSS_THREAD_ENDED]++;
 		return 0;
 	}
-	if (sample->flags & SAMPLE_OFF_CPU)
-		return profile->wall ? waits__keep(profile, thread, sample) : 0;
+	if (sample->flags & SAMPLE_OFF_CPU && profile->wall)
+		return waits__keep(profile, thread, sample);
 	if (profile__full(profile))
 		err = profile__rotate(profile, header->time);
+	if (sample->flags & SAMPLE_OFF_CPU)
+		return err ?: waits__asleep(profile, thread, sample);
+	err = err ?: waits__woke(profile, thread, sample);
 	item = (struct item){.thread = thread, .waits = true};
 	if (!err)
 		err = unfinished__read(profile, sample, &item);

@@ -86,6 +86,8 @@ struct thread {
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */
 	bool start_rough;            /* 10 ms of it */
+	bool asleep;                 /* waits.c: it was when it was met last ... */
+	uint32_t asleep_runs;        /* ... and had got a CPU so often */
 	bool changed, ending, end_queued, ended;
 	char comm[17];
 };

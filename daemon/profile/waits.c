@@ -107,7 +107,8 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct rec
 	holder = by_holder(profile, thread, part->holder);
 	if (holder)
 		waits__held(holder, sample->header.time);
-	credits__left(thread, sample, part->key);
+	if (profile->wall)
+		credits__left(thread, sample, part->key);
 	place = take(profile, thread->waits, part->key);
 	place->used = sample->header.time;
 	if (profile->waits_bytes + sample->header.size > WAITS_BYTES)
@@ -298,6 +299,41 @@ static int put(struct profile *profile, struct thread *thread, struct wait_place
 	if (err)
 		free(item.unfinished);
 	return err;
+}
+
+static int sleep_until(struct profile *profile, struct thread *thread, uint64_t time)
+{
+	static const struct record_wait asleep = {.key = WAIT_KEY_ASLEEP};
+	struct wait_place *place = thread->waits ? find(thread->waits, WAIT_KEY_ASLEEP) : NULL;
+
+	return place && time > thread->last ? put(profile, thread, place, &asleep, time - thread->last, false) : 0;
+}
+
+/* Sessions of CPU time see no switches. Where a thread was found asleep it is taken to have been since its last tick, or since it was
+ * seen elsewhere: of a place that is met by chance, that is most likely right. */
+int waits__asleep(struct profile *profile, struct thread *thread, const struct record_sample *sample)
+{
+	const struct part_wait *part = (const void *)record__part(sample, PART_WAIT);
+	int err = part && thread->asleep ? sleep_until(profile, thread, part->args[0]) : 0;
+
+	err = err ?: waits__keep(profile, thread, sample);
+	thread->asleep = part != NULL;
+	thread->asleep_runs = part ? (uint32_t)part->args[1] : 0;
+	return err ?: sleep_until(profile, thread, sample->header.time);
+}
+
+/* If it got a CPU once since, it slept until a period of the sampler's clock before its tick. Else it waited elsewhere, too: that is told of
+ * where the tick found it. */
+int waits__woke(struct profile *profile, struct thread *thread, const struct record_sample *sample)
+{
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
+	bool once = python && python->runs == (uint32_t)thread->asleep_runs + 1;
+
+	if (!thread->asleep)
+		return 0;
+	thread->asleep = false;
+	return once ? sleep_until(profile, thread, sample->header.time - period) : 0;
 }
 
 int profile__wait(struct profile *profile, const struct record_wait *wait)

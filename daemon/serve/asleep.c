@@ -49,89 +49,6 @@ static bool sleeps(const struct record_sample *sample)
 	return good;
 }
 
-/* --- a code object as the sampler sends it --- */
-
-static uint64_t word(struct host_reader *memory, uint64_t address)
-{
-	uint64_t value = 0;
-
-	return memory->read(memory, &value, sizeof(value), address) ? 0 : value;
-}
-
-static uint32_t half(struct host_reader *memory, uint64_t address)
-{
-	uint32_t value = 0;
-
-	return memory->read(memory, &value, sizeof(value), address) ? 0 : value;
-}
-
-static int pad(struct buf *out)
-{
-	static const char zeros[8];
-
-	return buf__append(out, zeros, -out->len % 8);
-}
-
-static int put_string(struct buf *out, struct host_reader *memory, const struct py_layout *l, uint16_t kind, uint64_t string)
-{
-	uint64_t length = word(memory, string + l->unicode_length), size;
-	uint32_t state = half(memory, string + l->unicode_state);
-	struct part_string part = {.kind = state >> l->state_kind_shift & 7, .ascii = state >> l->state_ascii_shift & 1};
-	char bytes[RECORD_STRING_MAX];
-
-	if (!string || length >> 31 || (part.kind != 1 && part.kind != 2 && part.kind != 4))
-		return -EFAULT;
-	size = length * part.kind < sizeof(bytes) ? length * part.kind : sizeof(bytes);
-	if (memory->read(memory, bytes, size, string + (part.ascii ? l->unicode_ascii_data : l->unicode_compact_data)))
-		return -EFAULT;
-	part.length = (uint32_t)length;
-	part.part = (struct record_part){.kind = kind, .size = (uint32_t)(sizeof(part) + ((size + 7) & ~7ull))};
-	return buf__append(out, &part, sizeof(part)) ?: buf__append(out, bytes, size) ?: pad(out);
-}
-
-static int put_lines(struct buf *out, struct host_reader *memory, const struct py_layout *l, uint64_t table, uint32_t size)
-{
-	struct part_bytes part = {.part.kind = PART_LINES, .length = size};
-	char bytes[RECORD_LINES_MAX];
-
-	if (!size || memory->read(memory, bytes, size, table + l->bytes_data))
-		return -EFAULT;
-	part.part.size = (uint32_t)(sizeof(part) + ((size + 7) & ~7u));
-	return buf__append(out, &part, sizeof(part)) ?: buf__append(out, bytes, size) ?: pad(out);
-}
-
-static int tell_code(struct session *session, struct host_reader *memory, const struct py_layout *l,
-		     const struct record_sample *sample, uint64_t key, uint64_t code)
-{
-	uint64_t table = word(memory, code + l->code_linetable), lines = word(memory, table + l->var_size);
-	struct record_code record = {.header = sample->header, .key = key, .address = code,
-				     .first_line = half(memory, code + l->code_firstlineno),
-				     .code_flags = half(memory, code + l->code_flags),
-				     .arg_count = half(memory, code + l->code_argcount),
-				     .lines_total = lines >> 31 ? 0 : (uint32_t)lines};
-	uint64_t name = word(memory, code + l->code_name), qualname = name;
-	_cleanup_(buf__free) struct buf out = {};
-	int err = buf__append(&out, &record, sizeof(record));
-
-	record.code_size = l->frames == PY_FRAMES_OBJECTS ?
-				   (uint32_t)word(memory, word(memory, code + l->code_instructions) + l->var_size) :
-				   2 * half(memory, code + l->var_size);
-	if (l->code_qualname != PY_ABSENT)
-		qualname = word(memory, code + l->code_qualname);
-	record.parts += !put_string(&out, memory, l, PART_NAME, name);
-	if (qualname != name)
-		record.parts += !put_string(&out, memory, l, PART_QUALNAME, qualname);
-	record.parts += !put_string(&out, memory, l, PART_FILE, word(memory, code + l->code_filename));
-	record.parts += !put_lines(&out, memory, l, table,
-				   record.lines_total < RECORD_LINES_MAX ? record.lines_total : RECORD_LINES_MAX);
-	if (err || out.failed)
-		return -ENOMEM;
-	record.header.kind = RECORD_CODE;
-	record.header.size = (uint32_t)out.len;
-	memcpy(out.data, &record, sizeof(record));
-	return record__check(out.data, out.len) ? 0 : profile__code(session->profile, (const void *)out.data);
-}
-
 /* --- the sample --- */
 
 static int put_python(struct session *session, struct tracee *tracee, struct host_reader *memory, const struct record_sample *sample,
@@ -153,7 +70,7 @@ static int put_python(struct session *session, struct tracee *tracee, struct hos
 		uint64_t code = dump_python__code(python, frames.frames[i].code);
 
 		if (code)
-			err = tell_code(session, memory, &tracee->image.layout, sample, frames.frames[i].code, code);
+			err = code_record__tell(session, memory, &tracee->image.layout, &sample->header, frames.frames[i].code, code);
 	}
 	if (!err) {
 		*ret_none = frames.no_python;

@@ -80,7 +80,7 @@ static int on_preview(struct collect_sink *self, const struct record_sample *sam
 	if (sample->flags & SAMPLE_ASLEEP)
 		return 0;
 	session->urgent = session->urgent || record__part(sample, PART_STACK) || native__near_jit(session, sample);
-	return session_units__sample(session, sample);
+	return session_units__sample(session, sample) ?: sleepers__ticked(session, sample);
 }
 
 static int on_wait(struct collect_sink *self, const struct record_wait *wait)
@@ -136,10 +136,17 @@ static int on_record(void *ctx, const void *data, size_t len)
 		session->woken = true;
 		return 0;
 	}
+	if (len >= sizeof(struct record_wake) && header->kind == RECORD_FORKED) {
+		session->woken = true;
+		sleepers__forked(session);
+		return 0;
+	}
 	if (len >= sizeof(*header) && header->size <= len &&
 	    (header->kind == RECORD_FORK || header->kind == RECORD_EXEC || header->kind == RECORD_EXIT) &&
 	    record__check(data, len) == 0) {
 		session->urgent = session->woken = true;
+		if (header->kind == RECORD_FORK)
+			sleepers__forked(session);
 		session_units__other_memory(session);
 		tracee__record(session->engine, session, header);
 	}
@@ -216,6 +223,7 @@ void drain__look(struct session *session, uint64_t up_to)
 
 	native__refresh(session);
 	err = err ?: collector__preview(session->collector, up_to);
+	err = err ?: sleepers__look(session, up_to);
 	if (err && !session->error)
 		session->error = err;
 }
@@ -239,4 +247,5 @@ void drain__close(struct session *session)
 	session->collector = collector__free(session->collector);
 	session->profile = profile__free(session->profile);
 	session_units__close(session);
+	sleepers__close(session);
 }

@@ -246,6 +246,29 @@ int asleep__sample(struct session *session, const struct record_sample *sample);
 /* The process is identified, and its memory is there: what was kept until then. */
 int asleep__known(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
+/* What the sampler is asked of frames of this code; false: nothing. */
+bool session_units__mark(const struct session *session, uint64_t key, struct value_mark *ret);
+/* The memory of a process as it is from now on: valid until the next sample. */
+struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee);
+
+/* --- code_record.c --- */
+/* Tells units and profile of a code object, read from `memory`; `of`: whose it is. */
+int code_record__tell(struct session *session, struct host_reader *memory, const struct py_layout *layout, const struct record_header *of,
+		      uint64_t key, uint64_t code);
+
+/* --- sleepers.c: threads that wait inside of a compile, in sessions of CPU time --- */
+struct sleepers;
+/* A tick. */
+int sleepers__ticked(struct session *session, const struct record_sample *sample);
+/* After all ticks until `at` were previewed. */
+int sleepers__look(struct session *session, uint64_t at);
+/* Nothing is sampled after this time. */
+void sleepers__last(struct session *session, uint64_t time);
+/* A process was made: who made it may wait for it soon. */
+void sleepers__forked(struct session *session);
+/* After a look: ns until the next one that is wanted, besides those that come anyway; 0: none. */
+uint64_t sleepers__pause(struct session *session);
+void sleepers__close(struct session *session);
 
 /* --- cache_dir.c --- */
 /* The directory of unwind tables, of this user's alone; < 0: there is none. Opened by the first
@@ -303,6 +326,7 @@ struct session {
 	struct event_sink sink;
 	struct rules *rules;            /* of the program, and of who attached */
 	struct session_units *units;    /* between profile and sink */
+	struct sleepers *sleepers;      /* NULL: none */
 	struct profile *profile;
 	struct buf pending;             /* encoded, not published yet */
 	unsigned pending_events;

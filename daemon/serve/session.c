@@ -197,6 +197,7 @@ void session__abandoned(struct engine *engine, struct session *session)
 static void close_books(struct session *session, uint64_t time)
 {
 	session->detached = time ? time : engine__now();
+	sleepers__last(session, session->detached);
 	for (struct tracee *p = session->tracees; p; p = p->next)
 		if (!p->dead)
 			proc__threads(session, p, true);
@@ -295,10 +296,15 @@ static uint64_t latency_of(const struct session *session)
 /* The ring is emptied at each beat, and values of frames are read. May the rest be left for later? */
 static bool holds_back(struct session *session, uint64_t now)
 {
+	uint64_t pause;
+
 	session->looked = now;
 	session->soon = false;
 	drain__look(session, now - SETTLE_NS);
 	ring__looked(session->ring, now);
+	pause = sleepers__pause(session);
+	if (pause)
+		look_after(session, pause);
 	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
 	    collector__held(session->collector) < session->request.latency_ms * HOLD_BYTES_PER_MS && !(session->deadline && now >= session->deadline))
 		return true;

@@ -150,6 +150,21 @@ int session_units__sample(struct session *session, const struct record_sample *s
 			     &tracee->image.layout);
 }
 
+bool session_units__mark(const struct session *session, uint64_t key, struct value_mark *ret)
+{
+	return units__mark(session->units->units, key, ret);
+}
+
+struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee)
+{
+	struct page_reader *memory = &session->units->memory;
+
+	/* The state of the first thread, too, lies in the interpreter's image. */
+	memory->of = NULL;
+	refresh(memory, tracee, engine__now());
+	return &memory->reader;
+}
+
 int session_units__replay(struct session *session, struct event_sink *sink)
 {
 	return session->units ? units__replay(session->units->units, sink) : 0;

@@ -210,6 +210,15 @@ static void fill_mark(const struct marked *marked, struct value_mark *ret)
 	memcpy(ret->slots, marked->slots, sizeof(ret->slots));
 }
 
+bool units__mark(const struct units *units, uint64_t key, struct value_mark *ret)
+{
+	const struct marked *known = marks__find(units, key);
+
+	if (known)
+		fill_mark(known, ret);
+	return known;
+}
+
 bool units__code(struct units *units, const struct record_code *code, struct value_mark *ret)
 {
 	const struct record_part *name = record__part(code, PART_QUALNAME), *file = record__part(code, PART_FILE);

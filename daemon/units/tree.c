@@ -350,7 +350,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 {
 	struct thread_units *thread = &units->threads[row->thread];
 	/* What it waited before, it waited before this began: a period of CPU has gone by since the last sample. */
-	uint64_t span = units->period && units->period < row->wall ? units->period : row->wall;
+	uint64_t span = !row->cause && units->period && units->period < row->wall ? units->period : row->wall;
 	uint64_t begin = row->time > span ? row->time - span : 0;
 	uint64_t since;
 	struct mark marks[UNITS_DEPTH_MAX];

@@ -135,6 +135,8 @@ enum wait_cause wait__cause(const struct wait_input *in)
 
 	if (wait->key == WAIT_KEY_BEFORE && !(wait->flags & WAIT_SEEN))
 		return WAIT_BEFORE;
+	if (wait->key == WAIT_KEY_ASLEEP)
+		return WAIT_ASLEEP;
 	if (!wait->state)
 		return WAIT_READY;
 	if (wait->state & (4 | 8)) /* TASK_STOPPED, TASK_TRACED */

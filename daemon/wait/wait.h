@@ -32,7 +32,8 @@
 	X(SIGNAL, "signal") \
 	X(MEMORY, "memory")           /* a page that had to be read, or freed */ \
 	X(OTHER, "system call") \
-	X(BEFORE, "since before the recording")
+	X(BEFORE, "since before the recording") \
+	X(ASLEEP, "asleep")           /* sessions of CPU time: for what is not known */
 
 #define WAIT_ENUM(id, name) WAIT_##id,
 enum wait_cause { WAIT_CAUSES(WAIT_ENUM) WAIT_CAUSE_COUNT };

@@ -25,6 +25,7 @@ enum record_kind {
 	RECORD_WAIT = 8,    /* a thread was on no CPU: sums of one place (wall mode) */
 	RECORD_WAKE = 9,    /* struct record_wake: samples have to be looked at soon */
 	RECORD_FREED = 10,  /* a thread that ended is gone: all of its CPU time, which RECORD_EXIT has no more than a part of */
+	RECORD_FORKED = 11, /* struct record_wake: a target made a process that is not followed, and may wait for it now */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -118,7 +119,7 @@ struct py_frame {
 struct part_py_frames {
 	struct record_part part; /* loss != 0: cut at the outer end */
 	__u32 n;
-	__u32 _pad;
+	__u32 runs;         /* of a tick: how often the thread had got a CPU (third number of /proc/TID/schedstat) */
 	struct py_frame frames[];
 };
 
@@ -183,9 +184,10 @@ struct part_values {
 	struct record_part part;
 	__u32 n;
 	__u32 flags;        /* VALUES_CUT */
+	__u64 own;          /* the thread's pthread_self(): its thread state is found by it */
 	/* struct frame_values */
 };
-_Static_assert(sizeof(struct part_values) == 16, "part_values");
+_Static_assert(sizeof(struct part_values) == 24, "part_values");
 #define VALUES_CUT 1u          /* there are more such frames, outside of these */
 
 /* The first bytes of one of these words' objects, of the innermost frame whose mark asks for it: for what does not live until
@@ -278,6 +280,8 @@ _Static_assert(sizeof(struct part_wait) == 72, "part_wait");
 #define WAIT_SEEN 2u        /* of WAIT_KEY_BEFORE: there is a stack, all the same */
 #define WAIT_KEY_BEFORE 1u  /* it slept before anyone looked: no stack */
 #define WAIT_KEY_RAN 2u     /* preempted, wherever it was */
+#define WAIT_KEY_ASLEEP 3u  /* CPU time's sessions: found asleep from user space. args[0]: until when it was seen to be where it was before;
+			     * args[1]: how often it had got a CPU */
 
 /* A thread's stays at one place since this was told last: their time, to the ns. */
 struct record_wait {
@@ -318,7 +322,7 @@ struct record_map {
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX \
 	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 16u + RECORD_KERNEL_FRAMES_MAX * 8u + \
-	 160u + RECORD_STACK_MAX + 16u + VALUES_FRAMES_MAX * 48u + 72u + 16u + OBJECT_BYTES)
+	 160u + RECORD_STACK_MAX + 24u + VALUES_FRAMES_MAX * 48u + 72u + 16u + OBJECT_BYTES)
 
 #define SAMPLER_LOSSES 48u
 _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");
@@ -339,11 +343,12 @@ struct value_mark {
 	__u8 slots[FRAME_VALUES_WORDS]; /* the locals that are given */
 	__u32 object;       /* of which of them, from 1, the object's bytes go with it (struct part_object); 0: none */
 };
+#define VALUES_AWAITED 2u
 #define VALUE_MARK_BITS 4096u
 #define VALUE_MARK_SETS 64u
 #define VALUE_MARK_WAYS 4u
 struct value_marks {
-	__u64 active;       /* 0: none; then nothing below is looked at */
+	__u64 active;       /* 0: none; then nothing below is looked at. VALUES_AWAITED: a thread that has values may wait for others */
 	/* Counts changes of the maps that the engine writes, each after it was made: what the sampler keeps of them is void. In
 	 * this line, as each tick reads it. */
 	__u64 maps;

@@ -2,12 +2,14 @@
 """Functions that JAX traces, lowers and compiles, as cprofd tells them, against jax.monitoring's durations inside of the target.
 
     tests/live/units_jax.py --python FILE [--functions N] [--trace N] [--show]     an interpreter that has jax
+    tests/live/units_jax.py --python FILE --kinds N [--mode cpu|wall]
 
 Each duration longer than three periods must be told with its name, and none that JAX does not tell; the shares of tracing,
 lowering and XLA's compiling in their sum are within a point. In wall mode: XLA compiles in threads of its own, while the caller's
 waits, and of those threads' samples 95 % are credited to a call. --trace: instead, N that jax.profiler.trace looks at, too: XLA's phases and
 passes are within two points of what it has, those of the thread that calls of the time of its compiles, those of XLA's threads
-of the time that these had work. Needs root; without --python nothing is done.
+of the time that these had work. --kinds: instead, N rounds of what programs have (compile_jax_kinds.py): each
+compile of 20 ms is told, nothing has a name that JAX does not have, and their time is within 2 %. Needs root; without --python nothing is done.
 """
 import argparse
 import collections
@@ -142,16 +144,55 @@ def trace(options):
             "; ".join(far), "compiles %.2f s told %.2f s" % (true[0][True, COMPILE] / 1e9, elapsed[True, COMPILE] / 1e9))
 
 
+LONG = 20e6  # ns
+
+
+def kinds(options):
+    """Which compiles there are, by name and time."""
+    truth, told = told_of(options.python, options.kinds, "compile_jax_kinds.py", mode=options.mode)
+    if not truth:
+        return
+    start = min(begin for _, _, begin, _ in truth)
+    true = sorted([KINDS[event], plain(name), begin, end] for event, name, begin, end in truth if event in KINDS)
+    seen = [u for u in told.units[1:] if u["kind"] == 0 and not u["parent"] and u["last"] and u["begin"] > start - SLACK]
+    missed, wrong, whole, all_told = [], [], 0, 0
+    for kind, name, begin, end in true:
+        found = [u for u in seen if u["signature"] == kind and min(end, u["last"]) - max(begin, u["begin"]) > (end - begin) / 2]
+        if kind == "XLA compile" and end - begin >= LONG:
+            whole += end - begin
+            all_told += sum(u["last"] - u["begin"] for u in found[:1])
+            if not found or abs(found[0]["last"] - found[0]["begin"] - end + begin) > 4 * PERIOD + (end - begin) / 50:
+                missed.append("%s %.1f ms%s" % (name, (end - begin) / 1e6, found and " told %.1f" % ((found[0]["last"] - found[0]["begin"]) / 1e6) or ""))
+        wrong += ["%r for %s %s %.1f ms" % (u["name"], kind, name, (end - begin) / 1e6) for u in found[:1] if plain(u["name"]) != name]
+    names = {name for _, name, _, _ in true}
+    wrong += ["%r of none, %s %.1f ms" % (u["name"], u["signature"], (u["last"] - u["begin"]) / 1e6) for u in seen if plain(u["name"]) not in names]
+    n = sum(kind == "XLA compile" and end - begin >= LONG for kind, _, begin, end in true)
+    if options.show:
+        for row in true:
+            print("true %s %s %.1f .. %.1f" % (row[0], row[1], (row[2] - start) / 1e6, (row[3] - start) / 1e6))
+        for u in seen:
+            print("told %s %s %.1f .. %.1f" % (u["signature"], u["name"], (u["begin"] - start) / 1e6, (u["last"] - start) / 1e6))
+    verdict("JAX, mode %s: %d compiles of 20 ms and more are told with their time" % (options.mode, n), missed and "%d: %s" % (len(missed), "; ".join(missed[:12])))
+    verdict("JAX, mode %s: names of %d traces, lowerings and compiles" % (options.mode, len(seen)), wrong and "%d: %s" % (len(wrong), "; ".join(wrong[:12])))
+    verdict("JAX, mode %s: their time is within 2 %%" % options.mode, abs(all_told - whole) > whole / 50 and "%.3f s told %.3f s" % (whole / 1e9, all_told / 1e9),
+            "%.3f s told %.3f s" % (whole / 1e9, all_told / 1e9))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--python")
     parser.add_argument("--functions", default="30")
     parser.add_argument("--trace", metavar="N")
+    parser.add_argument("--kinds", metavar="N")
+    parser.add_argument("--mode", default="cpu")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     if not options.python:
         print("skipped: --python says which interpreter has jax\n0 passed, 0 failed, 1 skipped")
         return 0
+    if options.kinds:
+        kinds(options)
+        return finish()
     if options.trace:
         trace(options)
         return finish()

@@ -69,10 +69,10 @@ def run(python, work, folder, option=None, target="compile_units.py", mode="cpu"
         return truth, [json.loads(line) for line in stream], words
 
 
-def told_of(python, work, target, option=None, kind=None):
-    """The target's own account, and Told (or of another kind of it), in wall mode; None, None: it ended, which is a failed verdict."""
+def told_of(python, work, target, option=None, kind=None, mode="wall"):
+    """The target's own account, and Told (or of another kind of it); None, None: it ended, which is a failed verdict."""
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, events, _ = run(python, work, folder, option, target=target, mode="wall")
+        truth, events, _ = run(python, work, folder, option, target=target, mode=mode)
     if truth:
         return truth, (kind or Told)(events)
     verdict("the target runs", "it ended")
