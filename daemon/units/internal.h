@@ -128,6 +128,7 @@ struct open_unit {
 struct thread_units {
 	uint32_t tid, n;
 	uint64_t last;           /* time of its last tick */
+	bool asleep;             /* its last sample was one of waiting */
 	struct open_unit *open;  /* outermost first; UNITS_DEPTH_MAX */
 	/* It works for another thread: what is open here is inside of a unit there. 0: it is not. */
 	uint32_t outer;

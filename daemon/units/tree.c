@@ -318,7 +318,11 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 	n = drop_marks(units, marks, n, false);
 	for (i = 0; i < n && i < caller->n && goes_on(units, &caller->open[i], &marks[i]); i++)
 		;
-	if (i == caller->n && i < n) {
+	if (units->period) {
+		/* What its last tick had was told then, and may be over: it was seen asleep since, or it was not. */
+		n = caller->asleep ? caller->n : n;
+		i = caller->asleep ? n : i;
+	} else if (i == caller->n && i < n) {
 		err = open_room(caller);
 		for (; !err && i < n; i++) {
 			err = begin_unit(units, row->caller, caller, &marks[i], row->time, 0, false);
@@ -361,6 +365,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 
 	if (!row->cause)
 		thread->last = row->time;
+	thread->asleep = row->cause;
 	if (thread->outer && row->cause) /* a worker's rest, or a pause in its work */
 		return row->wall < units->tick ? 0 : leave_outer(units, thread);
 	if (credit__is_given(row->how) && row->caller != row->thread)
