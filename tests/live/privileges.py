@@ -159,8 +159,11 @@ def service(writable):
         os.chmod(work, 0o755)
         for name in "run", "cache":
             os.mkdir(os.path.join(work, name))
-        script = SERVICE.format(work=work, run=work + "/run", cache=work + "/cache", writable=writable, uid=ENGINES_UID, cprofd=CPROFD)
-        broker = subprocess.Popen(["unshare", "-m", "sh", "-ec", script], stderr=subprocess.PIPE, env=environment(TMPDIR=""))
+        program = os.open(CPROFD, os.O_RDONLY) # its path may lie below what is mounted there
+        script = SERVICE.format(work=work, run=work + "/run", cache=work + "/cache", writable=writable, uid=ENGINES_UID,
+                                cprofd="/proc/self/fd/%d" % program)
+        broker = subprocess.Popen(["unshare", "-m", "sh", "-ec", script], stderr=subprocess.PIPE, env=environment(TMPDIR=""), pass_fds=[program])
+        os.close(program)
         try:
             expect("listens at" in (line := broker.stderr.readline().decode()), "it did not start", line)
             yield work + "/run/socket", broker
