@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,69 +105,194 @@ bool identity__same(const struct identity *a, const struct identity *b)
 	       (!a->n_groups || !memcmp(a->groups, b->groups, a->n_groups * sizeof(*a->groups)));
 }
 
-static int open_of(pid_t pid, const char *name)
+/* --- in the helper --- */
+
+static int become(const struct identity *identity)
+{
+	return privileges__become(identity->uid, identity->gid, identity->groups, identity->n_groups) ? -EACCES : 0;
+}
+
+static int try_open(pid_t pid, const char *name)
 {
 	char path[64];
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return open(path, O_RDONLY | O_CLOEXEC) >= 0 ? 0 : errno;
-}
-
-/* The helper: its exit status is the errno. */
-static int may_read(const struct identity *identity, pid_t pid, enum ptrace_rule rule)
-{
-	int err;
-
-	err = privileges__become(identity->uid, identity->gid, identity->groups, identity->n_groups);
-	if (err)
-		return EACCES;
-	err = open_of(pid, "auxv");
-	if (err)
-		return err == ENOENT || err == ESRCH ? ESRCH : EACCES;
-	if (rule == PTRACE_RULE_READ)
-		return 0;
-	/* For `mem` the kernel asks PTRACE_MODE_ATTACH, and with it Yama, if that is in this kernel. */
-	if (rule == PTRACE_RULE_ATTACH && !prctl(PR_SET_PTRACER, 0, 0, 0, 0) && !open_of(pid, "mem"))
-		return 0;
-	return EPERM;
-}
-
-int authorise__begin(const struct identity *identity, pid_t pid, enum ptrace_rule rule, struct authorisation *ret)
-{
-	pid_t helper;
-
-	ret->helper = 0;
-	if (identity__may_all(identity))
-		return rule == PTRACE_RULE_NEVER ? -EPERM : 0;
-	helper = fork();
-	if (helper < 0)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return -errno;
-	if (!helper)
-		_exit(may_read(identity, pid, rule));
-	ret->helper = helper;
+	close(fd);
 	return 0;
 }
 
-int authorise__finish(struct authorisation *authorisation)
+/* As the client. */
+static int may_read(pid_t pid, enum ptrace_rule rule)
 {
-	pid_t helper = authorisation->helper;
-	struct pollfd ended = {.events = POLLIN};
-	int status, n;
+	int err = try_open(pid, "auxv");
 
-	authorisation->helper = 0;
-	if (!helper)
+	if (err)
+		return err == -ENOENT || err == -ESRCH ? -ESRCH : -EACCES;
+	if (rule == PTRACE_RULE_READ)
 		return 0;
-	ended.fd = syscall(SYS_pidfd_open, helper, 0);
-	n = ended.fd < 0 ? 0 : poll(&ended, 1, 2000);
-	if (ended.fd >= 0)
-		close(ended.fd);
-	if (n <= 0)
-		kill(helper, SIGKILL);
-	while (waitpid(helper, &status, 0) < 0)
-		if (errno != EINTR)
-			return -ECHILD;
-	if (n <= 0)
-		return -ETIMEDOUT;
-	/* Whatever else happened to the helper, it did not say yes. */
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EACCES;
+	/* For `mem` the kernel asks PTRACE_MODE_ATTACH, and with it Yama, if that is in this kernel. */
+	if (rule == PTRACE_RULE_ATTACH && !prctl(PR_SET_PTRACER, 0, 0, 0, 0) && !try_open(pid, "mem"))
+		return 0;
+	return -EPERM;
+}
+
+struct question {
+	const struct identity *identity;
+	enum ptrace_rule rule;
+	pid_t pid;
+	struct process_fds fds; /* of again() */
+	struct process_stat stat;
+	const pid_t *pids;      /* of each() */
+	size_t n;
+};
+
+static int ask(const struct question *question, const struct process_fds *fds, const struct process_stat *stat)
+{
+	bool all = identity__may_all(question->identity);
+	int err = all ? 0 : become(question->identity);
+
+	if (!err && !all)
+		err = may_read(question->pid, question->rule);
+	return err ? err : process__unchanged(question->pid, fds, stat);
+}
+
+static void open_and_ask(void *context, int socket)
+{
+	const struct question *question = context;
+	struct broker_message answer = {};
+	struct process_fds fds = PROCESS_FDS_NONE;
+	struct process_stat stat = {};
+	int err = process__open(question->pid, &fds, &stat);
+
+	if (!err)
+		err = ask(question, &fds, &stat);
+	answer.error_errno = -err;
+	answer.parent = stat.parent;
+	answer.process_start = stat.start_ticks;
+	answer.arg_start = stat.arg_start;
+	answer.start_data = stat.start_data;
+	broker__send(socket, &answer, (int[]){fds.pidfd, fds.mem, fds.maps}, err ? 0 : BROKER_PROCESS_FDS);
+}
+
+static void ask_again(void *context, int socket)
+{
+	const struct question *question = context;
+	struct broker_message answer = {.error_errno = -ask(question, &question->fds, &question->stat)};
+
+	broker__send(socket, &answer, NULL, 0);
+}
+
+static void ask_each(void *context, int socket)
+{
+	const struct question *question = context;
+	struct broker_message answer = {};
+	int err = become(question->identity);
+	size_t i;
+
+	for (i = 0; i < question->n; i++) {
+		answer.number = (uint32_t)i;
+		answer.error_errno = -(err ? err : may_read(question->pids[i], question->rule));
+		if (broker__send(socket, &answer, NULL, 0))
+			return;
+	}
+}
+
+/* --- in the broker --- */
+
+/* Nobody's word counts more than this rule. */
+static bool never(const struct identity *identity, enum ptrace_rule rule)
+{
+	return rule == PTRACE_RULE_NEVER && identity__may_all(identity);
+}
+
+int authorise__begin(const struct identity *identity, pid_t pid, enum ptrace_rule rule, struct helper *ret)
+{
+	struct question question = {.identity = identity, .rule = rule, .pid = pid};
+
+	*ret = HELPER_NONE;
+	if (never(identity, rule))
+		return -EPERM;
+	return helper__begin(ret, identity->uid, open_and_ask, &question, NULL, 0);
+}
+
+static int take_one(struct helper *helper, struct broker_message *answer, int fds[BROKER_FDS_MAX], unsigned expected)
+{
+	unsigned n = 0;
+	int err = helper__take(helper, answer, fds, &n);
+
+	if (err == -EPIPE) /* whatever happened to it, it did not say yes */
+		err = -EACCES;
+	if (!err && (answer->error_errno || n != expected))
+		err = answer->error_errno ? -answer->error_errno : -EACCES;
+	while (err && n)
+		close(fds[--n]);
+	helper__end(helper);
+	return err;
+}
+
+int authorise__finish(struct helper *helper, struct process_fds *ret, struct process_stat *ret_stat)
+{
+	struct broker_message answer = {};
+	int fds[BROKER_FDS_MAX];
+	int err = take_one(helper, &answer, fds, BROKER_PROCESS_FDS);
+
+	if (err)
+		return err;
+	*ret = (struct process_fds){fds[0], fds[1], fds[2]};
+	*ret_stat = (struct process_stat){
+		.parent = answer.parent,
+		.start_ticks = answer.process_start,
+		.start_data = answer.start_data,
+		.arg_start = answer.arg_start,
+	};
+	return 0;
+}
+
+int authorise__again(const struct identity *identity, pid_t pid, enum ptrace_rule rule, const struct process_fds *fds,
+		     const struct process_stat *stat)
+{
+	struct question question = {.identity = identity, .rule = rule, .pid = pid, .fds = *fds, .stat = *stat};
+	struct broker_message answer = {};
+	int none[BROKER_FDS_MAX];
+	struct helper helper;
+	int err;
+
+	if (never(identity, rule))
+		return -EPERM;
+	/* struct process_fds is three descriptors: they become the helper's. */
+	_Static_assert(sizeof(question.fds) == 3 * sizeof(int), "kept as an array");
+	err = helper__begin(&helper, identity->uid, ask_again, &question, &question.fds.pidfd, 3);
+	return err ? err : take_one(&helper, &answer, none, 0);
+}
+
+int authorise__many(const struct identity *identity, enum ptrace_rule rule, const pid_t *pids, size_t n, int *ret)
+{
+	struct question question = {.identity = identity, .rule = rule, .pids = pids, .n = n};
+	struct broker_message answer;
+	int none[BROKER_FDS_MAX];
+	unsigned unexpected;
+	bool all = identity__may_all(identity);
+	struct helper helper;
+	size_t i;
+	int err;
+
+	for (i = 0; i < n; i++)
+		ret[i] = !all ? -ETIMEDOUT : never(identity, rule) ? -EPERM : 0;
+	if (all || !n)
+		return 0;
+	err = helper__begin(&helper, identity->uid, ask_each, &question, NULL, 0);
+	if (err)
+		return err;
+	for (i = 0; i < n; i++) {
+		err = helper__take(&helper, &answer, none, &unexpected);
+		if (err || answer.number >= n)
+			break;
+		ret[answer.number] = -answer.error_errno;
+	}
+	helper__end(&helper);
+	return 0;
 }

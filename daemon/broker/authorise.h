@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "broker/helper.h"
+#include "broker/process.h"
+
 struct peer;
 
 /* Those that decide here: SYS_PTRACE, PERFMON. */
@@ -39,12 +42,18 @@ bool identity__same(const struct identity *a, const struct identity *b);
  * whom it excepted (PR_SET_PTRACER), or nobody may (-EPERM, when the owner is right). */
 enum ptrace_rule { PTRACE_RULE_READ, PTRACE_RULE_ATTACH, PTRACE_RULE_NEVER };
 
-/* The helper runs while the caller goes on; begin: 0 or -errno. finish waits for
- * it (two seconds at most): 0, -EACCES, -EPERM (the rule), -ESRCH, -ETIMEDOUT. Who may look into all needs no helper. */
-struct authorisation {
-	pid_t helper;
-};
-int authorise__begin(const struct identity *identity, pid_t pid, enum ptrace_rule rule, struct authorisation *ret);
-int authorise__finish(struct authorisation *authorisation);
+/* All in a helper (helper.h), which is late after two seconds: -ETIMEDOUT, -EBUSY. Errors beside these: -EACCES, -EPERM (the rule), -ESRCH,
+ * -ESTALE. Who may look into all is not asked about. */
+
+/* Opens the process and its image, as the broker, and asks about it; the caller goes on meanwhile. */
+int authorise__begin(const struct identity *identity, pid_t pid, enum ptrace_rule rule, struct helper *ret);
+int authorise__finish(struct helper *helper, struct process_fds *ret, struct process_stat *ret_stat);
+
+/* May it be read, and is it still what is open here? */
+int authorise__again(const struct identity *identity, pid_t pid, enum ptrace_rule rule, const struct process_fds *fds,
+		     const struct process_stat *stat);
+
+/* Which of these processes may be read: ret[i] is 0, or -errno; -ETIMEDOUT for those that the time did not suffice for. */
+int authorise__many(const struct identity *identity, enum ptrace_rule rule, const pid_t *pids, size_t n, int *ret);
 
 #endif

@@ -16,11 +16,13 @@
 
 #define ENGINES_MAX 256u
 #define SPARE_MS 500
+#define ENDING_MS 50 /* how often one that ends is looked after */
 
 struct broker {
 	const struct broker_options *options;
 	struct engine *engines;
-	unsigned n_engines;
+	struct engine *ending; /* their channels are closed */
+	unsigned n_engines;    /* all of them */
 	/* To load a sampler takes the kernel's verifier longer than all the rest of an attach. */
 	struct spare spare;
 	int signals;
@@ -46,8 +48,25 @@ static void end_engine(struct broker *broker, struct engine **slot, bool now)
 	struct engine *engine = *slot;
 
 	*slot = engine->next;
-	broker->n_engines--;
-	broker->status = engine__end(engine, now);
+	engine->next = broker->ending;
+	broker->ending = engine;
+	engine__leave(engine, now);
+}
+
+/* Nobody waits for one that ends. */
+static void bury_engines(struct broker *broker, unsigned wait_ms)
+{
+	struct engine **slot = &broker->ending, *next;
+
+	while (*slot) {
+		next = (*slot)->next;
+		if (!engine__gone(*slot, wait_ms, &broker->status)) {
+			slot = &(*slot)->next;
+			continue;
+		}
+		*slot = next;
+		broker->n_engines--;
+	}
 }
 
 static struct engine **slot_of(struct broker *broker, const struct engine *engine)
@@ -167,11 +186,12 @@ static int run(struct broker *broker)
 				.events = engine->stalled ? POLLOUT : POLLIN,
 			};
 		/* A daemon's next session finds its sampler loaded, too, once nothing is to be done. */
-		ready = poll(polled, n, listens && broker->spare.wanted ? SPARE_MS : -1);
+		ready = poll(polled, n, broker->ending ? ENDING_MS : listens && broker->spare.wanted ? SPARE_MS : -1);
 		if (ready < 0 && errno != EINTR)
 			break;
-		if (!ready)
+		if (!ready && !broker->ending)
 			load_spare(broker);
+		bury_engines(broker, 0);
 		if (polled[0].revents)
 			broker->stop = true;
 		/* Engines first: a new one has no place in `polled`. */
@@ -237,6 +257,8 @@ int broker__run(const struct broker_options *options)
 		err = run(&broker);
 	while (broker.engines)
 		end_engine(&broker, &broker.engines, false);
+	while (broker.ending)
+		bury_engines(&broker, 5);
 	sampler__free(broker.spare.sampler);
 	close(broker.signals);
 	if (err)

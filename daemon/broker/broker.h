@@ -73,6 +73,8 @@ enum broker_kind {
 	  "run it with sudo; an administrator may allow it: sudo cprofd serve --allow=own, or sudo sysctl kernel.perf_event_paranoid=2") \
 	X(ONLY_ROOT, "this daemon serves root alone (--allow=root)", "run it with sudo") \
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
+	X(NO_ANSWER, "this process does not let itself be opened: it waits inside the kernel, for an exec or a file system that does not answer", \
+	  "try it again later") \
 	X(INTERNAL, "something failed inside cprofd", "run with --verbose")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,
 enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "broker/cache.h"
 #include "broker/privileges.h"
 
@@ -91,12 +92,17 @@ int engine__start(struct identity *client, int (*engine_main)(int channel), stru
 	}
 	close(pair[1]);
 	engine->channel = pair[0];
+	fcntl(engine->channel, F_SETFL, O_NONBLOCK); /* who does not read is ended, not waited for */
 	engine->pidfd = engine->pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, engine->pid, 0);
 	if (engine->pidfd < 0) {
 		err = -errno;
-		if (engine->pid > 0)
-			engine__end(engine, true);
-		else {
+		if (engine->pid > 0) {
+			int status;
+
+			engine__leave(engine, true);
+			while (!engine__gone(engine, 0, &status))
+				engine->until = 0;
+		} else {
 			close(engine->channel);
 			free(engine);
 		}
@@ -154,10 +160,36 @@ static struct session **slot_of(struct engine *engine, uint32_t id)
 	return NULL;
 }
 
+/* Children that ran already, as fast as the engine reads: it is `stalled` until all are told. */
+static int tell_children(struct engine *engine)
+{
+	struct broker_message child = {.kind = BROKER_CHILD};
+	struct session *session;
+	size_t i;
+	int err;
+
+	for (i = 0; i < BROKER_SESSIONS_MAX; i++) {
+		session = engine->sessions[i];
+		while (session && session->n_told < session->n_children) {
+			child.token = session->token;
+			child.session = session->id;
+			child.pid = session->children[session->n_told];
+			err = writable(engine);
+			if (!err)
+				err = broker__send(engine->channel, &child, NULL, 0);
+			engine->stalled = err == -EAGAIN;
+			if (err)
+				return err == -EAGAIN ? err : -EPIPE;
+			session->n_told++;
+		}
+	}
+	engine->stalled = false;
+	return 0;
+}
+
 static int attach(struct engine *engine, const struct broker_message *request, struct reply *reply,
 		  struct spare *spare, bool verbose)
 {
-	struct broker_message child;
 	struct session *session;
 	size_t i;
 	int err;
@@ -176,17 +208,19 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 	session->id = ++engine->last_session;
 	engine->sessions[i] = session;
 	reply->message.session = session->id;
+	session->token = request->token;
 	err = send_now(engine, &reply->message, reply->fds, reply->n);
-	for (i = 0; i < session->n_children && !err; i++) {
-		child = (struct broker_message){
-			.kind = BROKER_CHILD,
-			.token = request->token,
-			.session = session->id,
-			.pid = session->children[i],
-		};
-		err = send_now(engine, &child, NULL, 0);
-	}
-	return err;
+	return err ? err : tell_children(engine);
+}
+
+static bool tells(const struct engine *engine)
+{
+	size_t i;
+
+	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
+		if (engine->sessions[i] && engine->sessions[i]->n_told < engine->sessions[i]->n_children)
+			return true;
+	return false;
 }
 
 int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
@@ -199,6 +233,8 @@ int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
 
 	err = writable(engine);
 	engine->stalled = err == -EAGAIN;
+	if (!err && tells(engine))
+		return tell_children(engine);
 	if (!err)
 		err = broker__receive(engine->channel, &request, unexpected, &n);
 	if (err)
@@ -286,27 +322,8 @@ static void reap_held(void)
 			held[i] = held[--n_held];
 }
 
-/* Its exit status as waitpid()'s, when it ended or was killed. */
-static int await(const struct engine *engine, bool now)
+void engine__leave(struct engine *engine, bool now)
 {
-	struct pollfd ended = {.fd = engine->pidfd, .events = POLLIN};
-	bool gone = engine->pidfd >= 0 && poll(&ended, 1, now ? 0 : END_MS) == 1;
-	int status = SIGKILL;
-
-	if (!gone) {
-		kill(engine->pid, SIGKILL);
-		gone = engine->pidfd < 0 || poll(&ended, 1, KILLED_MS) == 1;
-	}
-	while (gone && waitpid(engine->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!gone && n_held < HELD_MAX)
-		held[n_held++] = engine->pid;
-	return status;
-}
-
-int engine__end(struct engine *engine, bool now)
-{
-	int status;
 	size_t i;
 
 	reap_held();
@@ -314,11 +331,42 @@ int engine__end(struct engine *engine, bool now)
 		session__free(engine->sessions[i]);
 	close(engine->channel);
 	/* With its channel closed it ends by itself, when it is well. */
-	status = await(engine, now);
+	engine->until = clock__now() + (now ? 0 : END_MS * 1000000ull);
+}
+
+/* Frees it; its exit status. */
+static int bury(struct engine *engine, bool gone)
+{
+	int status = SIGKILL;
+
+	while (gone && waitpid(engine->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!gone && n_held < HELD_MAX)
+		held[n_held++] = engine->pid;
 	if (engine->pidfd >= 0)
 		close(engine->pidfd);
 	identity__free(&engine->client);
 	known__free(&engine->clients);
 	free(engine);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool engine__gone(struct engine *engine, unsigned wait_ms, int *ret_status)
+{
+	struct pollfd ended = {.fd = engine->pidfd, .events = POLLIN};
+
+	if (engine->pidfd >= 0 && poll(&ended, 1, (int)wait_ms) == 1) {
+		*ret_status = bury(engine, true);
+		return true;
+	}
+	if (clock__now() < engine->until)
+		return false;
+	if (engine->killed) {
+		*ret_status = bury(engine, engine->pidfd < 0);
+		return true;
+	}
+	kill(engine->pid, SIGKILL);
+	engine->killed = true;
+	engine->until = clock__now() + KILLED_MS * 1000000ull;
+	return false;
 }

@@ -20,6 +20,8 @@ struct engine {
 	bool files_stall;      /* it asked for a file that did not open in time: it gets no more of them,
 				* as each could hold up the others so long */
 	bool maps_stall;       /* likewise a perf map */
+	uint64_t until;        /* after engine__leave(): when its time is up, CLOCK_MONOTONIC ns */
+	bool killed;
 	uint32_t last_session;
 	struct session *sessions[BROKER_SESSIONS_MAX];
 };
@@ -34,8 +36,10 @@ int engine__give_client(struct engine *engine, int client, const struct peer *pe
 /* Answers one request. -EPIPE, -EBADMSG: the engine has to go. */
 int engine__serve(struct engine *engine, struct spare *spare, bool verbose);
 
-/* Ends it with all of its sessions; its exit status. Without `now` it has two
- * seconds to end by itself once its channel is closed. One that cannot be killed is left alone a second later. */
-int engine__end(struct engine *engine, bool now);
+/* Ends all of its sessions and closes its channel: a healthy engine ends then. */
+void engine__leave(struct engine *engine, bool now);
+/* After engine__leave(): has it ended? Waits `wait_ms` at most. It is killed two seconds after that (with `now`: at once), and one that cannot be
+ * killed is left alone a second later. True: it was freed, and *ret_status is its exit status. */
+bool engine__gone(struct engine *engine, unsigned wait_ms, int *ret_status);
 
 #endif

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -17,6 +19,9 @@
 /* Rounds that begin anew when a thread appeared, and rounds in all. */
 #define ROUNDS_CLEAN 4
 #define ROUNDS_MAX 64
+/* How long the events of a process may take before a wait in the kernel is given up. */
+#define ALARM_S 2
+#define ALARM_AGAIN_US 100000
 
 static int open_event(pid_t tid, const struct perf_options *options)
 {
@@ -32,6 +37,8 @@ static int open_event(pid_t tid, const struct perf_options *options)
 	};
 	int fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
+	if (fd < 0 && errno == EINTR) /* it may have waited for a moment only */
+		fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, options->program)) {
@@ -114,7 +121,24 @@ static int open_thread(struct perf_events *events, int task, pid_t tid,
 	return err;
 }
 
-int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options)
+/* perf_event_open() waits for an exec of the process that is under way, until a signal comes. */
+static void on_alarm(int signal)
+{
+}
+
+static void set_alarm(bool on)
+{
+	struct itimerval timer = {.it_interval.tv_usec = on ? ALARM_AGAIN_US : 0, .it_value.tv_sec = on ? ALARM_S : 0};
+	struct sigaction action = {.sa_handler = on ? on_alarm : SIG_DFL};
+
+	if (on)
+		sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	if (!on)
+		sigaction(SIGALRM, &action, NULL);
+}
+
+static int open_all(struct perf_events *events, pid_t pid, const struct perf_options *options)
 {
 	_cleanup_close_ int task = -1;
 	size_t from = events->n, n, i;
@@ -150,6 +174,16 @@ int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_o
 	if (err)
 		close_from(events, from);
 	return err;
+}
+
+int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options)
+{
+	int err;
+
+	set_alarm(true);
+	err = open_all(events, pid, options);
+	set_alarm(false);
+	return err == -EINTR ? -ETIMEDOUT : err;
 }
 
 int perf_events__enable(struct perf_events *events)

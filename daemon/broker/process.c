@@ -334,6 +334,9 @@ enum broker_error process__error(int err)
 	case -ENFILE:
 	case -E2BIG:
 		return BROKER_ERROR_LIMIT;
+	case -ETIMEDOUT:
+	case -EBUSY: /* too many that did not answer */
+		return BROKER_ERROR_NO_ANSWER;
 	default:
 		return BROKER_ERROR_INTERNAL;
 	}

@@ -53,16 +53,11 @@ static int note(struct sampler *sampler, const struct identity *client, pid_t pi
 static int authorise(struct sampler *sampler, const struct identity *client, enum ptrace_rule rule, pid_t pid,
 		     const struct process_fds *fds, const struct process_stat *stat, struct target *ret)
 {
-	struct authorisation authorisation;
 	struct target after;
 	int err = sampler ? note(sampler, client, pid, ret) : 0;
 
 	if (!err)
-		err = authorise__begin(client, pid, rule, &authorisation);
-	if (!err)
-		err = authorise__finish(&authorisation);
-	if (!err)
-		err = process__unchanged(pid, fds, stat);
+		err = authorise__again(client, pid, rule, fds, stat);
 	if (!err && sampler)
 		err = note(sampler, client, pid, &after);
 	if (!err && sampler && memcmp(ret, &after, sizeof(after)))
@@ -74,12 +69,19 @@ static int authorise(struct sampler *sampler, const struct identity *client, enu
 static int open_authorised(struct sampler *sampler, pid_t pid, const struct identity *client, enum ptrace_rule rule,
 			   struct process_fds *ret, struct process_stat *ret_stat, struct target *ret_as)
 {
-	int err;
+	struct helper helper;
+	struct target after;
+	int err = sampler ? note(sampler, client, pid, ret_as) : 0;
 
-	err = process__open(pid, ret, ret_stat);
+	if (!err)
+		err = authorise__begin(client, pid, rule, &helper);
+	if (!err)
+		err = authorise__finish(&helper, ret, ret_stat);
 	if (err)
 		return err;
-	err = authorise(sampler, client, rule, pid, ret, ret_stat, ret_as);
+	err = sampler ? note(sampler, client, pid, &after) : 0;
+	if (!err && sampler && memcmp(ret_as, &after, sizeof(after)))
+		err = -ESTALE;
 	if (err)
 		process__close(ret);
 	return err;
@@ -159,15 +161,68 @@ static bool may_open(const struct session *session, pid_t pid)
 				     process__is_descendant(pid, session->target)));
 }
 
-/* Processes below the target that run already. Who may not be read is left out;
+/* --- whom the client was authorised for --- */
+
+static struct known_process *known_of(struct session *session, pid_t pid)
+{
+	unsigned i;
+
+	for (i = 0; i < SESSION_KNOWN_MAX; i++)
+		if (session->known[i].pid == pid)
+			return &session->known[i];
+	return NULL;
+}
+
+/* What it is now was authorised just now. */
+static void remember(struct session *session, pid_t pid)
+{
+	struct known_process *known = known_of(session, pid);
+
+	if (!session->sampler)
+		return;
+	if (!known)
+		known = &session->known[session->next_known++ % SESSION_KNOWN_MAX];
+	known->pid = sampler__note(session->sampler, pid, &known->as) ? 0 : pid;
+}
+
+/* As the kernel has it, it is what was authorised: nobody has to be asked again. */
+static bool recognises(struct session *session, pid_t pid)
+{
+	const struct known_process *known = session->sampler ? known_of(session, pid) : NULL;
+	struct target now;
+
+	return known && !sampler__note(session->sampler, pid, &now) && !memcmp(&now, &known->as, sizeof(now));
+}
+
+/* One child that runs already, and that the client may read. */
+static int add_child(struct session *session, const struct identity *client, pid_t pid, const struct target *as,
+		     const struct perf_options *perf)
+{
+	struct target after;
+	int err;
+
+	/* A child that was forked after the target got its events has inherited them, and
+	 * the sampler knows it. */
+	if (sampler__is_target(session->sampler, pid))
+		return 0;
+	if (note(session->sampler, client, pid, &after) || memcmp(as, &after, sizeof(after)))
+		return 0;
+	if (sampler__add_target(session->sampler, pid, as))
+		return 0;
+	err = perf_events__open(&session->events, pid, perf);
+	if (!err)
+		session->children[session->n_children++] = pid;
+	return err == -EMFILE || err == -ENOMEM ? err : 0;
+}
+
+/* Processes below the target that run already, asked about in one. Who may not be read is left out;
  * who ended meanwhile too. */
 static int open_descendants(struct session *session, const struct identity *client,
 			    const struct perf_options *perf)
 {
+	_cleanup_free_ struct target *as = NULL;
+	_cleanup_free_ int *denied = NULL;
 	_cleanup_free_ pid_t *pids = NULL;
-	struct process_fds fds;
-	struct process_stat stat;
-	struct target as;
 	size_t n, i;
 	int err;
 
@@ -175,32 +230,25 @@ static int open_descendants(struct session *session, const struct identity *clie
 	if (err)
 		return err;
 	session->children = calloc(n + 1, sizeof(*session->children));
-	if (!session->children)
+	denied = calloc(n + 1, sizeof(*denied));
+	as = calloc(n + 1, sizeof(*as));
+	if (!session->children || !denied || !as)
 		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		if (open_authorised(session->sampler, pids[i], client, policy__of_process(client, session->started), &fds, &stat, &as))
-			continue;
-		process__close(&fds);
-		/* A child that was forked after the target got its events has inherited them, and
-		 * the sampler knows it. */
-		if (sampler__is_target(session->sampler, pids[i]))
-			continue;
-		if (sampler__add_target(session->sampler, pids[i], &as))
-			continue;
-		err = perf_events__open(&session->events, pids[i], perf);
-		if (err == -EMFILE || err == -ENOMEM)
-			return err;
-		if (!err)
-			session->children[session->n_children++] = pids[i];
-	}
-	return 0;
+	for (i = 0; i < n; i++)
+		if (note(session->sampler, client, pids[i], &as[i]))
+			as[i] = (struct target){}; /* nothing is like it */
+	err = authorise__many(client, policy__of_process(client, session->started), pids, n, denied);
+	for (i = 0; !err && i < n; i++)
+		if (!denied[i])
+			err = add_child(session, client, pids[i], &as[i], perf);
+	return err;
 }
 
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
 				struct spare *spare, bool verbose, struct reply *reply)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
-	struct authorisation authorisation = {};
+	struct helper helper = HELPER_NONE;
 	struct session *session = NULL;
 	struct process_stat stat;
 	struct perf_options perf = {.rate = request->rate};
@@ -214,9 +262,6 @@ struct session *session__attach(const struct broker_message *request, const stru
 		error = BROKER_ERROR_KERNEL_STACKS;
 	if (error)
 		goto fail;
-	err = process__open(request->pid, &fds, &stat);
-	if (err)
-		goto fail;
 	session = calloc(1, sizeof(*session));
 	if (!session) {
 		err = -ENOMEM;
@@ -227,15 +272,15 @@ struct session *session__attach(const struct broker_message *request, const stru
 	session->flags = request->flags;
 	session->started = known__holds(clients, request->pid);
 	rule = policy__of_process(client, session->started);
-	/* The helper asks the kernel while BPF is loaded. */
-	err = authorise__begin(client, request->pid, rule, &authorisation);
+	/* The helper opens the process and asks the kernel while BPF is loaded. */
+	err = authorise__begin(client, request->pid, rule, &helper);
 	if (err)
 		goto fail;
-	if (request->flags & BROKER_DUMP)
-		err = load_dump(session, &fds, verbose, &error);
-	else
+	if (!(request->flags & BROKER_DUMP))
 		session->sampler = take_sampler(request, spare, verbose, &error, &err);
-	denied = authorise__finish(&authorisation);
+	denied = authorise__finish(&helper, &fds, &stat);
+	if (!denied && request->flags & BROKER_DUMP)
+		err = load_dump(session, &fds, verbose, &error);
 	if (!denied && !err && !error) /* what it is can be noted now */
 		denied = authorise(session->sampler, client, rule, request->pid, &fds, &stat, &as);
 	if (denied) {
@@ -265,6 +310,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		err = open_descendants(session, client, &perf);
 	if (err)
 		goto fail;
+	remember(session, session->target);
 	give_maps(session, reply->fds);
 	reply->n = reply->borrowed = BROKER_MAP_FDS;
 	tell_process(reply, session->target, &stat, &fds);
@@ -295,6 +341,8 @@ void session__open_process(struct session *session, const struct identity *clien
 	/* Its events may be known by inheritance alone, and its image since now. One that is no target has no samples. */
 	if (!err && session->sampler)
 		sampler__publish(session->sampler, pid, &as);
+	if (!err)
+		remember(session, pid);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else
@@ -336,6 +384,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	pid_t pid = request->pid;
 	struct process_stat stat;
 	int err, fd = -1;
+	bool known;
 
 	/* Which file it is the kernel decides: below one folder, by the rights of the client. */
 	if (request->kind == BROKER_OPEN_DEBUG && !memchr(request->debug_path, 0, sizeof(request->debug_path))) {
@@ -346,11 +395,13 @@ void session__open_file(struct session *session, const struct identity *client,
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	err = open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
+	known = recognises(session, pid);
+	err = known ? process__stat(pid, &stat)
+		    : open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
 	if (!err)
 		err = open_file(request, client, &stat, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
-		err = process__unchanged(pid, &fds, &stat);
+		err = known ? (recognises(session, pid) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);
 	process__close(&fds);
 	reply->message.pid = pid;
 	reply->message.start = request->start;

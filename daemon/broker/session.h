@@ -10,8 +10,17 @@
 #include "broker/perf.h"
 #include "broker/process.h"
 
+#define SESSION_KNOWN_MAX 64u /* processes of a session whose files are opened without a helper */
+
+/* What a process was when the client was authorised for it. */
+struct known_process {
+	pid_t pid;
+	struct target as;
+};
+
 struct session {
 	uint32_t id;
+	uint32_t token;       /* of its ATTACH */
 	pid_t target;
 	uint32_t rate, flags;
 	bool started;               /* the target, by a process of its client's */
@@ -19,7 +28,9 @@ struct session {
 	struct dumper *dumper;      /* NULL: none */
 	struct perf_events events;
 	pid_t *children;      /* descendants that ran already: to be told after ATTACHED */
-	size_t n_children;
+	size_t n_children, n_told;
+	struct known_process known[SESSION_KNOWN_MAX]; /* those asked about last */
+	unsigned next_known;
 };
 
 /* Each request's result: the answer (token and session are filled in by the

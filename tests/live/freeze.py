@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""No user stops the daemon for others: what may never answer is waited for by nobody but who asked. Needs root.
+
+    freeze.py [--children N]
+
+One user's target has its arguments on a page of a FUSE mount that does not answer; another one's engine is stopped while it has to be told
+of many children. Meanwhile somebody else attaches, and the daemon ends when it is told to."""
+import argparse
+import collections
+import ctypes
+import os
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import mute_files
+from patience import until
+from samples import CPROFD
+
+USER, OTHER = 65534, 65533
+BUSY = "print('ready', flush=True)\nwhile True: sum(range(1000))"
+# Its arguments' page becomes the file's; nothing here touches it.
+MUTE_ARGUMENTS = """
+import ctypes, os, sys
+page = int(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[45]) & ~4095
+libc = ctypes.CDLL(None)
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+file = os.open(sys.argv[1], os.O_RDONLY)
+assert libc.mmap(page, 4096, 1, 0x12, file, 0) == page
+os.write(1, b"ready\\n")
+while True:
+    sum(range(1000))
+"""
+PARENT = """
+import os, signal, sys, time
+for i in range(int(sys.argv[1])):
+    if not os.fork():
+        signal.pause()
+os.write(1, b"ready\\n")
+while True:
+    sum(range(1000))
+    time.sleep(0.001)
+"""
+counts = collections.Counter()
+
+
+def check(good, name, *details):
+    counts["passed" if good else "failed"] += 1
+    print("ok" if good else "FAILED", name, *details, flush=True)
+
+
+def become(uid):
+    def run():
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+    return run
+
+
+class Mute:
+    """A mount whose file can be opened and mapped, and is never read."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.device = os.open("/dev/fuse", os.O_RDWR)
+        options = "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % self.device
+        if ctypes.CDLL(None, use_errno=True).mount(b"mute", folder.encode(), b"fuse", 6, options.encode()):
+            raise OSError(ctypes.get_errno(), "mount")
+        self.ends, self.told = os.pipe()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        while self.ends not in select.select([self.device, self.ends], [], [])[0]:
+            _, operation, unique, node = struct.unpack("<IIQQ", os.read(self.device, 1 << 17)[:24])
+            if operation in (2, 42, mute_files.READ):
+                continue
+            body = mute_files.answer(operation, node)
+            error, body = (-body, b"") if isinstance(body, int) else (0, body)
+            os.write(self.device, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
+
+    def close(self):
+        os.write(self.told, b"x")
+        self.thread.join()
+        os.close(self.device) # who waits is told that there is no answer
+        subprocess.run(["umount", "-l", self.folder], stderr=subprocess.DEVNULL)
+
+
+class Daemon:
+    def __init__(self, folder):
+        self.program = shutil.copy(CPROFD, folder)
+        self.socket = os.path.join(folder, "socket")
+        self.process = subprocess.Popen([self.program, "serve", "--socket", self.socket], stderr=subprocess.DEVNULL)
+        until(lambda: os.path.exists(self.socket))
+        os.chmod(self.socket, 0o666)
+
+    def attach(self, uid, pid, *options, wait=True):
+        client = subprocess.Popen([self.program, "attach", str(pid), "--socket", self.socket, "-q", "-d", "0.3", "--stream", *options],
+                                  preexec_fn=become(uid), cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env={"PATH": "/usr/bin:/bin"})
+        if not wait:
+            return client
+        begin = time.monotonic()
+        try:
+            out, err = client.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            client.kill()
+            out, err = client.communicate()
+        return client.returncode, time.monotonic() - begin, out, err.decode()
+
+    def engines(self):
+        with open("/proc/%d/task/%d/children" % (self.process.pid, self.process.pid)) as file:
+            return [int(word) for word in file.read().split()]
+
+    def end(self):
+        begin = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            pass
+        return time.monotonic() - begin
+
+
+
+def start(uid, *words):
+    target = subprocess.Popen([sys.executable if uid is None else "/usr/bin/python3", "-c", *words], preexec_fn=become(uid),
+                              stdout=subprocess.PIPE, cwd="/", start_new_session=True)
+    target.stdout.readline()
+    return target
+
+
+def stop(target):
+    os.killpg(target.pid, signal.SIGKILL)
+    target.wait()
+
+
+def others(daemon, target, usual, what):
+    """Somebody else is served as ever."""
+    result = daemon.attach(OTHER, target.pid)
+    check(not result[0] and b'"samples"' in result[2], "%s: another user attaches: %.2f s, else %.2f s" % (what, result[1], usual), result[3])
+    begin = time.monotonic()
+    status = subprocess.run([daemon.program, "status", "--socket", daemon.socket], preexec_fn=become(OTHER), cwd="/", timeout=30,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    check(not status.returncode, "%s: status answers: %.2f s" % (what, time.monotonic() - begin), status.stderr)
+
+
+def mute_arguments(daemon, other, usual, folder):
+    mount = os.path.join(folder, "mount")
+    os.mkdir(mount)
+    mute = Mute(mount)
+    target = start(USER, MUTE_ARGUMENTS, os.path.join(mount, "file"))
+    try:
+        clients = [daemon.attach(USER, target.pid, wait=False) for _ in range(3)]
+        others(daemon, other, usual, "mute arguments")
+        for client in clients:
+            err = client.communicate(timeout=30)[1].decode()
+            check(client.returncode == 1 and "inside the kernel" in err, "mute arguments: who asked is told", err)
+        others(daemon, other, usual, "after mute arguments")
+        daemon.attach(USER, target.pid)
+        daemon.attach(USER, target.pid)
+        took = daemon.end()
+        check(daemon.process.poll() is not None and took < 10, "mute arguments: SIGTERM ends the daemon: %.2f s" % took)
+    finally:
+        mute.close()
+        stop(target)
+
+
+def stopped_engine(daemon, other, usual, children):
+    own = start(USER, BUSY)
+    parent = start(USER, PARENT, str(children))
+    stopped = []
+    try:
+        holder = daemon.attach(USER, own.pid, "-d", "60", wait=False) # its engine is there, and stays
+        holder.stdout.readline()
+        for pid in daemon.engines():
+            if open("/proc/%d/status" % pid).read().split("Uid:")[1].split()[0] == str(USER):
+                os.kill(pid, signal.SIGSTOP)
+                stopped.append(pid)
+        check(len(stopped) == 1, "a user stops the own engine")
+        client = daemon.attach(USER, parent.pid, "-s", wait=False)
+        others(daemon, other, usual, "stopped engine, %d children" % children)
+        client.kill()
+        client.communicate()
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        result = daemon.attach(USER, parent.pid, "-s")
+        check(not result[0] and result[2].count(b'"ev":"process"') > children, "all children are told to an engine that reads",
+              result[2].count(b'"ev":"process"'), result[3])
+        others(daemon, other, usual, "%d children" % children)
+        engines = daemon.engines()
+        for pid in engines:
+            os.kill(pid, signal.SIGSTOP)
+        check(engines, "engines are stopped")
+        took = daemon.end()
+        holder.kill()
+        holder.communicate()
+        check(daemon.process.poll() is not None and took < 10, "stopped engines: SIGTERM ends the daemon: %.2f s" % took, daemon.process.returncode)
+    finally:
+        stop(own)
+        stop(parent)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--children", type=int, default=600)
+    arguments = parser.parse_args()
+    if os.geteuid():
+        print("skip: needs root\n0 passed, 0 failed, 1 skipped")
+        return 0
+    other = start(OTHER, BUSY)
+    try:
+        for case in (mute_arguments, stopped_engine):
+            with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+                os.chmod(folder, 0o755)
+                daemon = Daemon(folder)
+                try:
+                    daemon.attach(OTHER, other.pid)
+                    usual = daemon.attach(OTHER, other.pid)[1]
+                    case(daemon, other, usual, folder if case is mute_arguments else arguments.children)
+                finally:
+                    daemon.process.kill()
+                    daemon.process.wait()
+    finally:
+        stop(other)
+    print("%d passed, %d failed, 0 skipped" % (counts["passed"], counts["failed"]))
+    return bool(counts["failed"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
