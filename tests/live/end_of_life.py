@@ -42,7 +42,11 @@ while True:
 def held(pid):
     """Its descriptors by what they are, and the BPF objects among them."""
     kinds, objects = {}, set()
-    for fd in os.listdir(f"/proc/{pid}/fd"):
+    try:
+        fds = os.listdir(f"/proc/{pid}/fd")
+    except FileNotFoundError:  # a helper of the daemon that has done its work
+        fds = []
+    for fd in fds:
         try:
             kind = re.sub(r"\d+", "N", os.readlink(f"/proc/{pid}/fd/{fd}"))
             with open(f"/proc/{pid}/fdinfo/{fd}") as file:
