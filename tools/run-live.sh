@@ -4,7 +4,8 @@
 # skipped by name. (Of one without that line, lines "ok ..." or "... ok" and "FAILED ..." or
 # "... FAILED" are counted, and "skip...".)
 # Their output is shown when they fail, or with V=1; build/artifacts/*.log keeps it.
-# A test that has a line "run-live: beside" samples nothing: it runs beside the others, and gives way to them.
+# A test that has a line "run-live: beside" expects nothing of how often or how fast something is sampled: it runs beside the
+# others, and gives way to them.
 set -u
 cd "$(dirname "$0")/.."
 # A test is root's own: under sudo the program would write as the caller into the tests' folders, and start targets

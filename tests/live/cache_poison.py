@@ -5,7 +5,10 @@ cache that are damaged?
     cache_poison.py      needs root
 
 A library comes in two builds that differ in nothing but .eh_frame: build-id, headers, size and code are the same, and so are the
-name and the time of the last change where they are put. The forged one is profiled first; then the genuine one must be whole."""
+name and the time of the last change where they are put. The forged one is profiled first; then the genuine one must be whole.
+
+run-live: beside
+"""
 import contextlib
 import ctypes
 import mmap

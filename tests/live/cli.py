@@ -3,6 +3,8 @@
 Python, not ours, that die, exec and fork; full disks, links, stale sockets, missing rights.
 
     cli.py [NAME ...]     only the tests whose names contain one of these. Needs root.
+
+run-live: beside
 """
 import contextlib
 import fcntl

@@ -32,7 +32,7 @@ threads, delay, log = (int(word) for word in sys.argv[1:4])
 def burn():
     while True:
         sum(range(2000))
-        time.sleep(0.02)
+        time.sleep(max(0.02, threads / 10000))  # however many there are, a core goes round
 threading.stack_size(65536)
 for i in range(threads - 1):
     threading.Thread(target=burn, daemon=True).start()

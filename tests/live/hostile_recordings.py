@@ -4,7 +4,10 @@ CPU time, or refuses it in words. The kernel measured both (wait4).
 
     hostile_recordings.py [--all] [--only CLASS,..] [--readers NAME,..] [--keep DIR] [--list]
 
-By default most classes meet one reader each, in turn; --all: each meets each (10 minutes)."""
+By default most classes meet one reader each, in turn; --all: each meets each (10 minutes).
+
+run-live: beside
+"""
 import argparse
 import collections
 import itertools

@@ -3,7 +3,10 @@
 No output holds a control character of them, and no line begins where a name says so. Expectations come from Unicode's
 own categories, not from our list.
 
-    hostile_text.py            needs root for what lives."""
+    hostile_text.py            needs root for what lives.
+
+run-live: beside
+"""
 import contextlib
 import json
 import os

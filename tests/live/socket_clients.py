@@ -2,6 +2,8 @@
 """Live test of the engine: many clients, slow ones, broken ones, on real targets.
 
 Needs root and the built cprofd (CPROFD=path). Each test has a daemon of its own.
+
+run-live: beside
 """
 import json
 import os
