@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #define KTHREAD_FLAG 0x00200000u /* PF_KTHREAD, linux/sched.h */
 
@@ -74,14 +75,6 @@ int process__stat(pid_t pid, struct process_stat *ret)
 	return -EPROTO;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 int process__own(pid_t pid, const struct process_stat *stat, struct process_own *ret)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -95,7 +88,7 @@ int process__own(pid_t pid, const struct process_stat *stat, struct process_own 
 	file = fopen(path, "re");
 	if (!file)
 		return errno == ENOENT ? -ESRCH : -errno;
-	ret->began = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + stat->start_ticks * NS_PER_TICK;
+	ret->began = clock__read(CLOCK_REALTIME) - clock__read(CLOCK_BOOTTIME) + stat->start_ticks * NS_PER_TICK;
 	/* A name has no line's end in it here: the kernel writes \n. */
 	while (getline(&line, &capacity, file) > 0) {
 		if (sscanf(line, "Uid:\t%*u\t%u", &ret->uid) == 1) /* real, effective, .. */

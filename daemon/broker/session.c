@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/file.h"
 #include "broker/policy.h"
 
@@ -34,7 +35,7 @@ static void tell_process(struct reply *reply, pid_t pid, const struct process_st
 
 	m->pid = pid;
 	m->parent = stat->parent;
-	m->process_start = stat->start_ticks * NS_PER_TICK;
+	m->process_start = clock__of_proc(stat->start_ticks * NS_PER_TICK);
 	m->arg_start = stat->arg_start;
 	m->start_data = stat->start_data;
 	reply->fds[reply->n++] = fds->pidfd;

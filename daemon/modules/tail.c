@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 struct tail {
 	pthread_mutex_t lock;
 	pthread_cond_t asked, answered;
@@ -32,15 +34,14 @@ static void destroy(struct tail *tail)
 
 static int read_piece(struct tail *tail)
 {
-	struct timespec begun;
+	uint64_t begun = clock__now();
 	struct stat stat;
 	ssize_t n;
 
-	clock_gettime(CLOCK_MONOTONIC, &begun);
 	if (fstat(tail->fd, &stat))
 		return -errno;
 	tail->piece = (struct tail_piece){.bytes = tail->bytes,
-					  .begun = (uint64_t)begun.tv_sec * 1000000000u + (uint64_t)begun.tv_nsec,
+					  .begun = begun,
 					  .size = (uint64_t)stat.st_size,
 					  .links = stat.st_nlink};
 	if (tail->offset >= tail->piece.size)
@@ -140,10 +141,7 @@ static int ask(struct tail *tail, uint64_t key, int fd, uint64_t offset)
 	tail->offset = offset;
 	tail->busy = tail->untaken = true;
 	pthread_cond_signal(&tail->asked);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += TAIL_WAIT_MS * 1000000l;
-	until.tv_sec += until.tv_nsec / 1000000000l;
-	until.tv_nsec %= 1000000000l;
+	until = clock__until(clock__now() + TAIL_WAIT_MS * 1000000ull);
 	while (tail->busy && !err)
 		err = pthread_cond_timedwait(&tail->answered, &tail->lock, &until);
 	return tail->busy ? -EAGAIN : 0;

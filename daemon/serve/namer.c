@@ -20,10 +20,7 @@
 
 static struct timespec after(int64_t ns)
 {
-	uint64_t t = clock__now() + (uint64_t)ns;
-
-	return (struct timespec){.tv_sec = (time_t)(t / 1000000000),
-				 .tv_nsec = (long)(t % 1000000000)};
+	return clock__until(clock__now() + (uint64_t)ns);
 }
 
 void namer__tell(struct namer *namer)

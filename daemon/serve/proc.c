@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "serve/engine.h"
 
 #define NS_PER_S 1000000000ull
@@ -46,7 +47,7 @@ static bool parse_start(const char *stat, uint64_t *ret)
 	if (sscanf(at + 1, " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
 		   &ticks) != 1)
 		return false;
-	*ret = ticks_to_ns(ticks);
+	*ret = clock__of_proc(ticks_to_ns(ticks));
 	return true;
 }
 

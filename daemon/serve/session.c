@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "rules/rules.h"
 #include "serve/answer.h"
 #include "serve/engine.h"
@@ -242,15 +243,9 @@ static void linger(struct engine *engine, struct session *session, uint64_t now)
 
 static void read_clocks(struct event_session *ret)
 {
-	const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
-	uint64_t *const to[] = {&ret->monotonic, &ret->boottime, &ret->realtime};
-
-	for (int i = 0; i < 3; i++) {
-		struct timespec now;
-
-		clock_gettime(clocks[i], &now);
-		*to[i] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	}
+	ret->monotonic = clock__now();
+	ret->boottime = clock__boottime();
+	ret->realtime = clock__read(CLOCK_REALTIME);
 }
 
 static uint64_t period_of(const struct session *session)

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "serve/engine.h"
 
 /* A program that just began is in its dynamic loader: its interpreter is looked for this long. */
@@ -194,7 +195,6 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 {
 	bool runs = tracee->session->state == SESSION_RUNNING;
 	uint64_t now = engine__now(), age = 0;
-	struct timespec boottime;
 
 	if (tracee->watch.fd < 0) {
 		tracee->watch.fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
@@ -209,10 +209,9 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	tracee->key = (struct image_key){.arg_start = message->arg_start, .start_data = message->start_data};
 	if (!runs)
 		native__enter(tracee);
-	clock_gettime(CLOCK_BOOTTIME, &boottime);
 	/* After an exec the age says nothing: the image is young. */
 	if (!tracee->exec_known)
-		age = (uint64_t)boottime.tv_sec * 1000000000u + (uint64_t)boottime.tv_nsec - tracee->start;
+		age = clock__boottime() - tracee->start;
 	tracee->until = age < STARTING_NS ? now + STARTING_NS - age : 0;
 	tracee->state = TRACEE_TRYING;
 	tracee->provisional = false;

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""PID namespaces, as containers have them: ids inside are not those outside.
+"""PID and time namespaces, as containers have them: ids inside are not those outside.
 
-    namespaces.py [--all] [--only inside|below|first|socket|told]
+    namespaces.py [--all] [--only inside|below|first|socket|clocks|told]
 
   inside   cprofd and its targets in a namespace: other live tests run there as they are
   below    cprofd outside, the targets inside: the same tests, but that each program of theirs runs in a namespace of its own
   first    cprofd enters a namespace and attaches to its first process; a Python that `record -s` follows into one
   socket   the daemon and its client in different ones
+  clocks   the same in time namespaces, whose clocks are shifted
   told     what `cprofd check` says
 
 What is right the targets say themselves (truth.py, waits.py, children.py, dump.py). Needs root."""
@@ -337,6 +338,44 @@ def socket():
         check(done.stdout == "OTHER_NAMESPACE OTHER_NAMESPACE yes ", "socket: the daemon in a container, the client outside", done)
 
 
+# --- time namespaces ---
+
+BUSY = """
+import time
+def alpha():
+    end = time.process_time() + 0.02
+    while time.process_time() < end:
+        sum(range(1000))
+end = time.time() + 60
+while time.time() < end:
+    alpha()
+    time.sleep(0.005)
+"""
+OTHER_CLOCKS = ["unshare", "--time", "--boottime", "1000000", "--monotonic", "500000", "--fork", "--kill-child"]
+
+
+def clocks():
+    """Times of the kernel's programs are not those that a process reads in a time namespace."""
+    if not os.path.exists("/proc/self/ns/time"):
+        global skipped
+        skipped += 1
+        print("skipped: namespaces: this kernel has no time namespaces")
+        return
+    row = re.compile(r"^ *([\d.]+) % +([\d.]+) %  (?:alpha|sum)\b", re.M)
+    for title, enter, mode in [("inside, both", OTHER_CLOCKS, "cpu"), ("inside, both", OTHER_CLOCKS, "wall"), ("the target", [], "cpu")]:
+        with tempfile.TemporaryDirectory() as folder, subprocess.Popen([*OTHER_CLOCKS, PYTHON, "-c", BUSY]) as outer:
+            children = "/proc/%d/task/%d/children" % (outer.pid, outer.pid)
+            until(lambda: open(children).read())
+            pid = open(children).read().split()[0]
+            until(lambda: b"python" in open("/proc/%s/cmdline" % pid, "rb").read())
+            done = run(*enter, CPROFD, "attach", pid, "-d", "1", "--mode", mode, "-o", os.path.join(folder, "x.cprof"))
+            found = [float(inclusive) for _, inclusive in row.findall(done.stderr)]
+            check(max(found, default=0) > (50 if mode == "cpu" else 20), "clocks: %s, %s: the function that runs" % (title, mode), done)
+            done = run(*enter, CPROFD, "dump", pid)
+            check("alpha (<string>:" in done.stdout or "<module> (<string>:" in done.stdout, "clocks: %s: dump" % title, done)
+            outer.kill()
+
+
 # --- check ---
 
 def told():
@@ -359,7 +398,7 @@ def told():
 def main():
     global skipped
     parser = argparse.ArgumentParser()
-    parts = {f.__name__: f for f in (inside, below, first, socket, told)}
+    parts = {f.__name__: f for f in (inside, below, first, socket, clocks, told)}
     parser.add_argument("--only", choices=parts)
     parser.add_argument("--all", action="store_true", help="with every interpreter")
     options = parser.parse_args()

@@ -1,0 +1,36 @@
+#include "clock.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cleanup.h"
+
+int64_t clock__monotonic_ahead, clock__boottime_ahead;
+
+static bool same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Lines "monotonic SECONDS NANOSECONDS", "boottime ..": of the namespace of the process's children; it is not its own when it was called
+ * by what has just called unshare(). Kernels without time namespaces have no such file. */
+__attribute__((constructor)) static void read_offsets(void)
+{
+	bool own = same("/proc/self/ns/time", "/proc/self/ns/time_for_children");
+	_cleanup_fclose_ FILE *file = own ? fopen("/proc/self/timens_offsets", "re") : NULL;
+	long long seconds, ns;
+	char clock[16];
+
+	while (file && fscanf(file, "%15s %lld %lld", clock, &seconds, &ns) == 3) {
+		int64_t *ahead = !strcmp(clock, "monotonic") ? &clock__monotonic_ahead :
+				 !strcmp(clock, "boottime")  ? &clock__boottime_ahead :
+							       NULL;
+
+		if (ahead)
+			*ahead = seconds * 1000000000 + ns;
+	}
+}
