@@ -9,10 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "broker/engine.h"
 #include "broker/perf.h"
 #include "broker/policy.h"
 #include "broker/privileges.h"
+#include "broker/request.h"
 
 #define ENGINES_MAX 256u
 #define SPARE_MS 500
@@ -142,61 +144,71 @@ static void accept_client(struct broker *broker)
 	close(fd);
 }
 
-/* One request of each engine in turn: nobody can keep the others waiting. */
+/* Some milliseconds of each engine's request in turn: nobody can keep the others waiting. */
 static void serve_engines(struct broker *broker, const struct pollfd *polled)
 {
 	struct engine **slot = &broker->engines;
-	const struct pollfd *p = polled;
 	int err;
 
-	while (*slot) {
-		struct engine *engine = *slot;
-
-		err = 0;
-		if (p->revents)
-			err = p->revents & (POLLIN | POLLOUT) ?
-				engine__serve(engine, &broker->spare, broker->options->verbose) : -EPIPE;
-		p++;
-		if (err && err != -EAGAIN)
+	for (; *slot; polled += REQUEST_POLLED) {
+		err = request__serve(*slot, polled, &broker->spare, broker->options->verbose);
+		if (err)
 			end_engine(broker, slot, err == -EBADMSG);
 		else
-			slot = &engine->next;
+			slot = &(*slot)->next;
 	}
+}
+
+static bool waits_for_spare(const struct broker *broker)
+{
+	return broker->options->listen_fd >= 0 && broker->spare.wanted;
+}
+
+/* Milliseconds until something has to be done that nobody asks for; -1: never. */
+static int pause_of(const struct broker *broker, uint64_t until)
+{
+	const uint64_t now = clock__now();
+	uint64_t ms = until <= now ? 0 : (until - now + 999999) / 1000000;
+
+	if (until != UINT64_MAX)
+		return ms < ENDING_MS ? (int)ms : ENDING_MS;
+	return broker->ending ? ENDING_MS : waits_for_spare(broker) ? SPARE_MS : -1;
 }
 
 static int run(struct broker *broker)
 {
 	struct pollfd *polled;
 	struct engine *engine;
-	bool listens;
+	uint64_t until, first;
 	nfds_t n;
 	int ready;
 
-	polled = calloc(2 + ENGINES_MAX, sizeof(*polled));
+	polled = calloc(2 + REQUEST_POLLED * ENGINES_MAX, sizeof(*polled));
 	if (!polled)
 		return -ENOMEM;
 	while (!broker->stop && (broker->options->listen_fd >= 0 || broker->engines)) {
 		n = 0;
-		listens = broker->options->listen_fd >= 0;
+		first = UINT64_MAX;
 		polled[n++] = (struct pollfd){.fd = broker->signals, .events = POLLIN};
 		polled[n++] = (struct pollfd){.fd = broker->options->listen_fd, .events = POLLIN};
-		for (engine = broker->engines; engine; engine = engine->next)
-			polled[n++] = (struct pollfd){
-				.fd = engine->channel,
-				.events = engine->stalled ? POLLOUT : POLLIN,
-			};
-		/* A daemon's next session finds its sampler loaded, too, once nothing is to be done. */
-		ready = poll(polled, n, broker->ending ? ENDING_MS : listens && broker->spare.wanted ? SPARE_MS : -1);
+		for (engine = broker->engines; engine; engine = engine->next, n += REQUEST_POLLED) {
+			request__wants(engine, polled + n, &until);
+			first = until < first ? until : first;
+		}
+		ready = poll(polled, n, pause_of(broker, first));
 		if (ready < 0 && errno != EINTR)
 			break;
-		if (!ready && !broker->ending)
+		if (ready < 0) /* nothing was polled */
+			continue;
+		/* A daemon's next session finds its sampler loaded, too, once nothing is to be done. */
+		if (!ready && !broker->ending && first == UINT64_MAX)
 			load_spare(broker);
 		bury_engines(broker, 0);
 		if (polled[0].revents)
 			broker->stop = true;
 		/* Engines first: a new one has no place in `polled`. */
 		serve_engines(broker, polled + 2);
-		if (listens && polled[1].revents)
+		if (polled[1].revents)
 			accept_client(broker);
 	}
 	free(polled);

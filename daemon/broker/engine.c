@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "broker/cache.h"
+#include "broker/file.h"
 #include "broker/privileges.h"
 
 #define CHANNEL 3
@@ -91,6 +92,7 @@ int engine__start(struct identity *client, int (*engine_main)(int channel), stru
 		_exit(status);
 	}
 	close(pair[1]);
+	engine->opener = -1;
 	engine->channel = pair[0];
 	fcntl(engine->channel, F_SETFL, O_NONBLOCK); /* who does not read is ended, not waited for */
 	engine->pidfd = engine->pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, engine->pid, 0);
@@ -114,18 +116,7 @@ int engine__start(struct identity *client, int (*engine_main)(int channel), stru
 	return 0;
 }
 
-static int send_now(struct engine *engine, const struct broker_message *message, const int *fds,
-		    unsigned n)
-{
-	int err = broker__send(engine->channel, message, fds, n);
-
-	/* Too many fds in flight, or no room: what was asked for is not answered, which an engine
-	 * cannot live with. */
-	return err ? -EPIPE : 0;
-}
-
-/* 0, -EAGAIN: it has to read first, -EPIPE. */
-static int writable(const struct engine *engine)
+int engine__writable(const struct engine *engine)
 {
 	struct pollfd out = {.fd = engine->channel, .events = POLLOUT};
 
@@ -143,168 +134,11 @@ int engine__give_client(struct engine *engine, int client, const struct peer *pe
 		.gid = identity->gid,
 		.error = peer->unnamed,
 	};
-	int err = writable(engine);
+	int err = engine__writable(engine);
 
 	if (!err && !peer->unnamed)
 		err = known__add(&engine->clients, peer->pid);
 	return err ? err : broker__send(engine->channel, &message, &client, 1);
-}
-
-static struct session **slot_of(struct engine *engine, uint32_t id)
-{
-	size_t i;
-
-	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
-		if (engine->sessions[i] && engine->sessions[i]->id == id)
-			return &engine->sessions[i];
-	return NULL;
-}
-
-/* Children that ran already, as fast as the engine reads: it is `stalled` until all are told. */
-static int tell_children(struct engine *engine)
-{
-	struct broker_message child = {.kind = BROKER_CHILD};
-	struct session *session;
-	size_t i;
-	int err;
-
-	for (i = 0; i < BROKER_SESSIONS_MAX; i++) {
-		session = engine->sessions[i];
-		while (session && session->n_told < session->n_children) {
-			child.token = session->token;
-			child.session = session->id;
-			child.pid = session->children[session->n_told];
-			err = writable(engine);
-			if (!err)
-				err = broker__send(engine->channel, &child, NULL, 0);
-			engine->stalled = err == -EAGAIN;
-			if (err)
-				return err == -EAGAIN ? err : -EPIPE;
-			session->n_told++;
-		}
-	}
-	engine->stalled = false;
-	return 0;
-}
-
-static int attach(struct engine *engine, const struct broker_message *request, struct reply *reply,
-		  struct spare *spare, bool verbose)
-{
-	struct session *session;
-	size_t i;
-	int err;
-
-	reply->message.kind = BROKER_ATTACHED;
-	reply->message.pid = request->pid;
-	for (i = 0; i < BROKER_SESSIONS_MAX && engine->sessions[i]; i++)
-		;
-	if (i == BROKER_SESSIONS_MAX) {
-		reply__fail(reply, BROKER_ERROR_LIMIT, EMFILE);
-		return send_now(engine, &reply->message, NULL, 0);
-	}
-	session = session__attach(request, &engine->client, &engine->clients, spare, verbose, reply);
-	if (!session)
-		return send_now(engine, &reply->message, NULL, 0);
-	session->id = ++engine->last_session;
-	engine->sessions[i] = session;
-	reply->message.session = session->id;
-	session->token = request->token;
-	err = send_now(engine, &reply->message, reply->fds, reply->n);
-	return err ? err : tell_children(engine);
-}
-
-static bool tells(const struct engine *engine)
-{
-	size_t i;
-
-	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
-		if (engine->sessions[i] && engine->sessions[i]->n_told < engine->sessions[i]->n_children)
-			return true;
-	return false;
-}
-
-int engine__serve(struct engine *engine, struct spare *spare, bool verbose)
-{
-	int unexpected[BROKER_FDS_MAX], err;
-	struct broker_message request;
-	struct session **slot = NULL;
-	struct reply reply = {};
-	unsigned n;
-
-	err = writable(engine);
-	engine->stalled = err == -EAGAIN;
-	if (!err && tells(engine))
-		return tell_children(engine);
-	if (!err)
-		err = broker__receive(engine->channel, &request, unexpected, &n);
-	if (err)
-		return err;
-	if (n) { /* no request has fds */
-		while (n)
-			close(unexpected[--n]);
-		return -EBADMSG;
-	}
-	reply.message.token = request.token;
-	reply.message.session = request.session;
-	if (request.kind == BROKER_ATTACH) {
-		err = attach(engine, &request, &reply, spare, verbose);
-		reply__close(&reply);
-		return err;
-	}
-	/* A session that ended while the engine asked is nobody's mistake. */
-	slot = slot_of(engine, request.session);
-	if (!slot)
-		reply__fail(&reply, BROKER_ERROR_NO_PROCESS, ESRCH);
-	reply.message.pid = request.pid;
-	switch (request.kind) {
-	case BROKER_OPEN_PROCESS:
-		reply.message.kind = BROKER_PROCESS;
-		if (slot)
-			session__open_process(*slot, &engine->client, request.pid, &reply);
-		break;
-	case BROKER_OPEN_FILE:
-		reply.message.kind = BROKER_FILE;
-		if (slot)
-			session__open_file(*slot, &engine->client, &request, &engine->files_stall, &reply);
-		break;
-	case BROKER_OPEN_DEBUG:
-		reply.message.kind = BROKER_DEBUG;
-		if (slot)
-			session__open_file(*slot, &engine->client, &request, &engine->files_stall, &reply);
-		break;
-	case BROKER_OPEN_PERF_MAP:
-		reply.message.kind = BROKER_PERF_MAP;
-		if (slot)
-			session__open_file(*slot, &engine->client, &request, &engine->maps_stall, &reply);
-		break;
-	case BROKER_OPEN_KALLSYMS:
-		reply.message.kind = BROKER_KALLSYMS;
-		if (slot)
-			session__open_kallsyms(*slot, &reply);
-		break;
-	case BROKER_RESUME:
-		reply.message.kind = BROKER_THREADS;
-		if (slot)
-			session__resume(*slot, &reply);
-		break;
-	case BROKER_ADD_POOL:
-		reply.message.kind = BROKER_POOL;
-		if (slot)
-			session__add_pool(*slot, &request, &reply);
-		break;
-	case BROKER_DETACH:
-		reply.message.kind = BROKER_DETACHED;
-		if (slot) {
-			session__end(*slot, &reply);
-			*slot = session__free(*slot);
-		}
-		break;
-	default:
-		return -EBADMSG;
-	}
-	err = send_now(engine, &reply.message, reply.fds, reply.n);
-	reply__close(&reply);
-	return err;
 }
 
 /* Killed, and still there: a read of a file system that does not answer holds a thread of theirs. What is more is reaped
@@ -327,8 +161,11 @@ void engine__leave(struct engine *engine, bool now)
 	size_t i;
 
 	reap_held();
+	coroutine__cancel(engine->request);
+	engine->request = NULL;
 	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
 		session__free(engine->sessions[i]);
+	file__leave_opener(&engine->opener);
 	close(engine->channel);
 	/* With its channel closed it ends by itself, when it is well. */
 	engine->until = clock__now() + (now ? 0 : END_MS * 1000000ull);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "broker/authorise.h"
+#include "broker/coroutine.h"
 #include "broker/peer.h"
 #include "broker/session.h"
 
@@ -17,8 +18,10 @@ struct engine {
 	int pidfd;
 	int channel;
 	bool stalled;          /* it does not read: it is not read from */
+	struct coroutine *request; /* one that is not answered yet, or NULL */
+	int opener;            /* opens files (file.h), or -1 */
 	bool files_stall;      /* it asked for a file that did not open in time: it gets no more of them,
-				* as each could hold up the others so long */
+				* as each leaves a process behind */
 	bool maps_stall;       /* likewise a perf map */
 	uint64_t until;        /* after engine__leave(): when its time is up, CLOCK_MONOTONIC ns */
 	bool killed;
@@ -33,10 +36,10 @@ int engine__start(struct identity *client, int (*engine_main)(int channel), stru
 /* Hands a client's socket over; borrowed. */
 int engine__give_client(struct engine *engine, int client, const struct peer *peer, const struct identity *identity);
 
-/* Answers one request. -EPIPE, -EBADMSG: the engine has to go. */
-int engine__serve(struct engine *engine, struct spare *spare, bool verbose);
+/* May it be written to? 0, -EAGAIN: it has to read first, -EPIPE. */
+int engine__writable(const struct engine *engine);
 
-/* Ends all of its sessions and closes its channel: a healthy engine ends then. */
+/* Ends its request and all of its sessions, and closes its channel: a healthy engine ends then. */
 void engine__leave(struct engine *engine, bool now);
 /* After engine__leave(): has it ended? Waits `wait_ms` at most. It is killed two seconds after that (with `now`: at once), and one that cannot be
  * killed is left alone a second later. True: it was freed, and *ret_status is its exit status. */

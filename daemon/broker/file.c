@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/broker.h"
+#include "broker/coroutine.h"
 #include "broker/privileges.h"
 #include "broker/process.h"
 
@@ -134,7 +136,6 @@ static int open_perf_map(const struct wanted *wanted, int *ret_fd)
  * in one that waits for a file that does not open. It opens one after the other: 80 files by a fork each would
  * be 100 ms, while walks wait for their tables. Who does not answer in time is left alone, and ends when its
  * file does. */
-static int opener = -1;
 
 static void __attribute__((noreturn)) serve(int socket)
 {
@@ -180,6 +181,7 @@ static int start_opener(int socket, const struct wanted *wanted)
 	if (between < 0)
 		return -errno;
 	if (!between) {
+		coroutine__forked();
 		second = fork();
 		if (!second && wanted)
 			serve_one(socket, wanted);
@@ -207,24 +209,24 @@ static int new_opener(const struct wanted *wanted)
 	return err ? err : pair[0];
 }
 
-static int need_opener(void)
+static int need_opener(int *opener)
 {
-	if (opener < 0)
-		opener = new_opener(NULL);
-	return opener < 0 ? opener : 0;
+	if (*opener < 0)
+		*opener = new_opener(NULL);
+	return *opener < 0 ? *opener : 0;
 }
 
 /* What an opener answers. *ret_answered: it did, if with an error. */
 static int take_file(int socket, bool *ret_answered, int *ret_fd)
 {
-	struct pollfd answered = {.fd = socket, .events = POLLIN};
+	int err = coroutine__wait(socket, POLLIN, clock__now() + FILE_OPEN_MS * 1000000ull);
 	struct broker_message message;
-	int fds[BROKER_FDS_MAX], err;
+	int fds[BROKER_FDS_MAX];
 	unsigned n;
 
 	*ret_answered = false;
-	if (poll(&answered, 1, FILE_OPEN_MS) <= 0)
-		return -ETIMEDOUT;
+	if (err)
+		return err;
 	err = broker__receive(socket, &message, fds, &n);
 	if (err)
 		return err == -EPIPE ? -EIO : err;
@@ -238,33 +240,34 @@ static int take_file(int socket, bool *ret_answered, int *ret_fd)
 	return 0;
 }
 
-static void leave_opener(void)
+void file__leave_opener(int *opener)
 {
-	close(opener);
-	opener = -1;
+	if (*opener >= 0)
+		close(*opener);
+	*opener = -1;
 }
 
-int file__open_mapped(pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
+int file__open_mapped(int *opener, pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
 {
 	struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
 	bool answered = false;
 	int err;
 
-	err = need_opener();
+	err = need_opener(opener);
 	if (err)
 		return err;
-	err = broker__send(opener, &message, NULL, 0);
+	err = broker__send(*opener, &message, NULL, 0);
 	if (err) { /* it was killed */
-		leave_opener();
-		err = need_opener();
+		file__leave_opener(opener);
+		err = need_opener(opener);
 		if (err)
 			return err;
-		err = broker__send(opener, &message, NULL, 0);
+		err = broker__send(*opener, &message, NULL, 0);
 	}
 	if (!err)
-		err = take_file(opener, &answered, ret_fd);
+		err = take_file(*opener, &answered, ret_fd);
 	if (!answered)
-		leave_opener();
+		file__leave_opener(opener);
 	return err;
 }
 

@@ -12,9 +12,12 @@
 
 #define FILE_OPEN_MS 500
 
-/* process__open_file() within FILE_OPEN_MS, or -ETIMEDOUT. What still waits then holds
+/* A process that opens file after file for one engine: its socket, -1: none yet. */
+void file__leave_opener(int *opener);
+
+/* process__open_file() within FILE_OPEN_MS, or -ETIMEDOUT; *opener is started when it has to be. What still waits then holds
  * nothing of the caller's, is nobody's child here, and ends when the file system answers. */
-int file__open_mapped(pid_t pid, uint64_t start, uint64_t end, int *ret_fd);
+int file__open_mapped(int *opener, pid_t pid, uint64_t start, uint64_t end, int *ret_fd);
 
 /* A regular file below /usr/lib/debug in the root of a process, with no more rights than `client`'s (nobody's, for
  * uid 0): who made that root may have put anything there. Links may not lead out of that folder. Within

@@ -5,32 +5,48 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "broker/coroutine.h"
 
 #define END_MS 50 /* a process that was killed, and waits for nothing, is gone by then */
 
-static struct late {
+/* An engine has one request at a time, and a request one helper: so those that run have room, however many of them become late. */
+#define RUNNING_MAX 256u
+static struct running {
 	pid_t pid;
 	uid_t payer;
-} late[HELPER_LATE_MAX];
-static unsigned n_late;
+	bool late;
+} running[RUNNING_MAX + HELPER_LATE_MAX];
+static unsigned n_running;
+
+static void forget(pid_t pid)
+{
+	unsigned i = n_running;
+
+	while (i-- > 0)
+		if (running[i].pid == pid)
+			running[i] = running[--n_running];
+}
 
 /* False: one more of this user could be one too many. */
 static bool has_room(uid_t payer)
 {
-	unsigned i = n_late, own = 0;
+	unsigned i = n_running, all = 0, own = 0;
 
 	while (i-- > 0)
-		if (waitpid(late[i].pid, NULL, WNOHANG))
-			late[i] = late[--n_late];
-	for (i = 0; i < n_late; i++)
-		own += late[i].payer == payer;
-	return n_late < HELPER_LATE_MAX && own < HELPER_LATE_USER_MAX;
+		if (running[i].late && waitpid(running[i].pid, NULL, WNOHANG))
+			running[i] = running[--n_running];
+	for (i = 0; i < n_running; i++) {
+		all += running[i].late;
+		own += running[i].late && running[i].payer == payer;
+	}
+	return all < HELPER_LATE_MAX && own < HELPER_LATE_USER_MAX && n_running < RUNNING_MAX + HELPER_LATE_MAX;
 }
 
 /* The socket becomes 0, what is kept 1 and so on; all else is closed. */
@@ -62,6 +78,7 @@ int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *c
 		return -errno;
 	helper->pid = fork();
 	if (!helper->pid) {
+		coroutine__forked();
 		if (!keep_alone(pair[1], keep, n))
 			work(context, 0);
 		_exit(0);
@@ -74,6 +91,7 @@ int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *c
 		helper->pid = 0;
 		return err;
 	}
+	running[n_running++] = (struct running){.pid = helper->pid, .payer = payer};
 	helper->socket = pair[0];
 	helper->until = clock__now() + HELPER_MS * 1000000ull;
 	return 0;
@@ -81,31 +99,40 @@ int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *c
 
 int helper__take(struct helper *helper, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n)
 {
-	struct pollfd answered = {.fd = helper->socket, .events = POLLIN};
-	uint64_t now = clock__now();
-	int ready;
+	int err = coroutine__wait(helper->socket, POLLIN, helper->until);
 
-	ready = poll(&answered, 1, now < helper->until ? (int)((helper->until - now + 999999) / 1000000) : 0);
-	if (ready <= 0)
-		return -ETIMEDOUT;
-	return broker__receive(helper->socket, ret, fds, ret_n);
+	return err ? err : broker__receive(helper->socket, ret, fds, ret_n);
+}
+
+/* One that was killed and waits for nothing is gone at once. */
+static bool is_gone(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (pidfd >= 0) {
+		coroutine__wait(pidfd, POLLIN, clock__now() + END_MS * 1000000ull);
+		close(pidfd);
+	}
+	return waitpid(pid, NULL, WNOHANG);
+}
+
+static void set_late(pid_t pid)
+{
+	for (unsigned i = 0; i < n_running; i++)
+		if (running[i].pid == pid)
+			running[i].late = true;
 }
 
 void helper__end(struct helper *helper)
 {
-	struct pollfd ended = {.events = POLLIN};
-
 	if (helper->socket >= 0)
 		close(helper->socket);
 	if (helper->pid > 0) {
 		kill(helper->pid, SIGKILL);
-		ended.fd = (int)syscall(SYS_pidfd_open, helper->pid, 0);
-		if (ended.fd >= 0) {
-			poll(&ended, 1, END_MS);
-			close(ended.fd);
-		}
-		if (!waitpid(helper->pid, NULL, WNOHANG))
-			late[n_late++] = (struct late){helper->pid, helper->payer};
+		if (is_gone(helper->pid))
+			forget(helper->pid);
+		else
+			set_late(helper->pid);
 	}
 	*helper = HELPER_NONE;
 }

@@ -3,7 +3,7 @@
  * nothing of the broker's but its socket and what it is given; one that is late is killed and left alone.
  *
  * A late one is a process of root's that stays: there are HELPER_LATE_MAX of them at most, HELPER_LATE_USER_MAX for one user, who
- * is refused further ones until some end. Threads: one. Errors: -errno. */
+ * is refused further ones until some end. In a coroutine (coroutine.h) only the request waits for a helper, not the broker. Errors: -errno. */
 #ifndef CPROFD_BROKER_HELPER_H
 #define CPROFD_BROKER_HELPER_H
 
@@ -31,7 +31,7 @@ struct helper {
 /* `keep`: descriptors that the helper has, too, under the numbers that it finds there (n of them, HELPER_FDS_MAX at most). `payer`: whose
  * request it is for. -EBUSY: too many are late. */
 int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *context, int *keep, unsigned n);
-/* The next answer; its fds are the caller's. -ETIMEDOUT: it is late; -EPIPE: there are no more. */
+/* The next answer; its fds are the caller's. -ETIMEDOUT: it is late; -EPIPE: there are no more; -ECANCELED. */
 int helper__take(struct helper *helper, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n);
 /* Does not wait for one that is late. HELPER_NONE is fine. */
 void helper__end(struct helper *helper);

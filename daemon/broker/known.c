@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "broker/coroutine.h"
 #include "broker/process.h"
 
 struct known_process {
@@ -68,7 +69,7 @@ bool known__holds(const struct known *known, pid_t pid)
 	for (depth = 0; known->n && depth < 4096 && pid > 0; depth++) {
 		if (has(known, pid))
 			return true;
-		if (process__stat(pid, &stat))
+		if (process__stat(pid, &stat) || coroutine__share())
 			return false;
 		pid = stat.parent;
 	}

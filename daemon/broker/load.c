@@ -15,12 +15,14 @@
 #include <bpf/libbpf.h>
 
 #include "base/cleanup.h"
+#include "broker/coroutine.h"
 #include "broker/kernel_types.h"
 #include "broker/namespace.h"
 #include "sampler.skel.h"
 
 #define INSERT_US 20
-#define INSERT_LOOKS 1000
+#define INSERT_LOOKS 50  /* as a rule the first one finds it */
+#define INSERT_MS 50     /* after these, one a millisecond, while others are served */
 #define WAIT_SLOTS 4096u /* as in bpf/offcpu.h */
 #define TARGET_BITS 4096u /* as in bpf/sampler.bpf.c */
 
@@ -333,10 +335,13 @@ static int insert_pool(int pools, uint32_t number, int pool)
 	int i;
 
 	if (!insert_apart(pools, number, pool)) {
-		for (i = 0; i < INSERT_LOOKS; i++) {
+		for (i = 0; i < INSERT_LOOKS + INSERT_MS; i++) {
 			if (!bpf_map_lookup_elem(pools, &number, &id))
 				return 0;
-			usleep(INSERT_US);
+			if (i < INSERT_LOOKS)
+				usleep(INSERT_US);
+			else if (coroutine__wait(-1, 0, clock__now() + 1000000u) == -ECANCELED)
+				return -ECANCELED;
 		}
 	}
 	return bpf_map_update_elem(pools, &number, &pool, BPF_ANY) ? -errno : 0;

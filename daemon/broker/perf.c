@@ -14,14 +14,43 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "broker/coroutine.h"
 #include "broker/process.h"
 
 /* Rounds that begin anew when a thread appeared, and rounds in all. */
 #define ROUNDS_CLEAN 4
 #define ROUNDS_MAX 64
-/* How long the events of a process may take before a wait in the kernel is given up. */
-#define ALARM_S 2
-#define ALARM_AGAIN_US 100000
+/* How long an event may wait in the kernel: opening one takes 0.1 ms. */
+#define ALARM_US 20000
+/* After how long it is tried again, then after four times that, and so on: two seconds in all. */
+#define PAUSE_MS 25u
+#define PAUSE_MS_MAX 1600u
+
+/* perf_event_open() waits for an exec of the process that is under way, until a signal comes. */
+static void on_alarm(int signal)
+{
+}
+
+/* It comes again, as the first may come before the call. */
+static void set_alarm(suseconds_t us)
+{
+	const struct itimerval timer = {.it_interval.tv_usec = us, .it_value.tv_usec = us};
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* -EINTR: it would have waited. */
+static int open_in_time(struct perf_event_attr *attr, pid_t tid)
+{
+	int fd, err;
+
+	set_alarm(ALARM_US);
+	fd = (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	err = -errno;
+	set_alarm(0);
+	return fd < 0 ? err : fd;
+}
 
 static int open_event(pid_t tid, const struct perf_options *options)
 {
@@ -35,15 +64,18 @@ static int open_event(pid_t tid, const struct perf_options *options)
 		/* A forked child is a process of its own, with its own word on whether it is sampled. */
 		.inherit_thread = !options->follow_children,
 	};
-	int fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = open_in_time(&attr, tid), err;
+	unsigned pause;
 
-	if (fd < 0 && errno == EINTR) /* it may have waited for a moment only */
-		fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	/* Others go on until that exec is over. */
+	for (pause = PAUSE_MS; fd == -EINTR && pause <= PAUSE_MS_MAX; pause *= 4) {
+		err = coroutine__wait(-1, 0, clock__now() + pause * 1000000ull);
+		fd = err == -ECANCELED ? err : open_in_time(&attr, tid);
+	}
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, options->program)) {
-		int err = -errno;
-
+		err = -errno;
 		close(fd);
 		return err;
 	}
@@ -121,23 +153,6 @@ static int open_thread(struct perf_events *events, int task, pid_t tid,
 	return err;
 }
 
-/* perf_event_open() waits for an exec of the process that is under way, until a signal comes. */
-static void on_alarm(int signal)
-{
-}
-
-static void set_alarm(bool on)
-{
-	struct itimerval timer = {.it_interval.tv_usec = on ? ALARM_AGAIN_US : 0, .it_value.tv_sec = on ? ALARM_S : 0};
-	struct sigaction action = {.sa_handler = on ? on_alarm : SIG_DFL};
-
-	if (on)
-		sigaction(SIGALRM, &action, NULL);
-	setitimer(ITIMER_REAL, &timer, NULL);
-	if (!on)
-		sigaction(SIGALRM, &action, NULL);
-}
-
 static int open_all(struct perf_events *events, pid_t pid, const struct perf_options *options)
 {
 	_cleanup_close_ int task = -1;
@@ -163,9 +178,11 @@ static int open_all(struct perf_events *events, pid_t pid, const struct perf_opt
 			break;
 		if (round && round < ROUNDS_CLEAN)
 			close_from(events, from);
-		for (i = 0; i < n && !err; i++)
+		for (i = 0; i < n && !err; i++) {
 			if (!has(events, from, tids[i]))
 				err = open_thread(events, task, tids[i], options);
+			err = err ? err : coroutine__share();
+		}
 		if (err)
 			break;
 	}
@@ -178,11 +195,11 @@ static int open_all(struct perf_events *events, pid_t pid, const struct perf_opt
 
 int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options)
 {
+	const struct sigaction action = {.sa_handler = on_alarm};
 	int err;
 
-	set_alarm(true);
+	sigaction(SIGALRM, &action, NULL);
 	err = open_all(events, pid, options);
-	set_alarm(false);
 	return err == -EINTR ? -ETIMEDOUT : err;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "broker/coroutine.h"
 
 #define KTHREAD_FLAG 0x00200000u /* PF_KTHREAD, linux/sched.h */
 
@@ -179,7 +180,7 @@ bool process__is_descendant(pid_t pid, pid_t ancestor)
 	for (depth = 0; depth < 4096 && pid > 1; depth++) {
 		if (pid == ancestor)
 			return true;
-		if (process__stat(pid, &stat))
+		if (process__stat(pid, &stat) || coroutine__share())
 			return false;
 		pid = stat.parent;
 	}
@@ -259,9 +260,11 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 		err = -ENOMEM;
 		goto out;
 	}
-	for (i = 0; i < all.n; i++)
+	for (i = 0; i < all.n && !err; i++) {
 		if (!process__stat(all.data[i], &stat) && stat.state != 'Z')
 			parents[i] = stat.parent;
+		err = coroutine__share();
+	}
 	/* A child may stand before its parent in the list: again until nothing is added. */
 	do {
 		more = false;

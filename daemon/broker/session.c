@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "broker/coroutine.h"
 #include "broker/file.h"
 #include "broker/policy.h"
 
@@ -235,13 +236,18 @@ static int open_descendants(struct session *session, const struct identity *clie
 	as = calloc(n + 1, sizeof(*as));
 	if (!session->children || !denied || !as)
 		return -ENOMEM;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n && !err; i++) {
 		if (note(session->sampler, client, pids[i], &as[i]))
 			as[i] = (struct target){}; /* nothing is like it */
-	err = authorise__many(client, policy__of_process(client, session->started), pids, n, denied);
-	for (i = 0; !err && i < n; i++)
+		err = coroutine__share();
+	}
+	if (!err)
+		err = authorise__many(client, policy__of_process(client, session->started), pids, n, denied);
+	for (i = 0; i < n && !err; i++) {
 		if (!denied[i])
 			err = add_child(session, client, pids[i], &as[i], perf);
+		err = err ? err : coroutine__share();
+	}
 	return err;
 }
 
@@ -273,15 +279,15 @@ struct session *session__attach(const struct broker_message *request, const stru
 	session->flags = request->flags;
 	session->started = known__holds(clients, request->pid);
 	rule = policy__of_process(client, session->started);
-	/* The helper opens the process and asks the kernel while BPF is loaded. */
 	err = authorise__begin(client, request->pid, rule, &helper);
 	if (err)
 		goto fail;
-	if (!(request->flags & BROKER_DUMP))
-		session->sampler = take_sampler(request, spare, verbose, &error, &err);
 	denied = authorise__finish(&helper, &fds, &stat);
+	/* Not meanwhile: to load a sampler keeps everybody waiting. */
 	if (!denied && request->flags & BROKER_DUMP)
 		err = load_dump(session, &fds, verbose, &error);
+	else if (!denied)
+		session->sampler = take_sampler(request, spare, verbose, &error, &err);
 	if (!denied && !err && !error) /* what it is can be noted now */
 		denied = authorise(session->sampler, client, rule, request->pid, &fds, &stat, &as);
 	if (denied) {
@@ -362,7 +368,7 @@ static int open_perf_map(pid_t pid, const struct process_stat *stat, uint32_t *r
 }
 
 static int open_file(const struct broker_message *request, const struct identity *client,
-		     const struct process_stat *stat, bool *stalled, uint32_t *ret_own, int *ret_fd)
+		     const struct process_stat *stat, int *opener, bool *stalled, uint32_t *ret_own, int *ret_fd)
 {
 	int err;
 
@@ -373,13 +379,13 @@ static int open_file(const struct broker_message *request, const struct identity
 	else if (request->kind == BROKER_OPEN_DEBUG)
 		err = file__open_debug(request->pid, client, request->debug_path, ret_fd);
 	else
-		err = file__open_mapped(request->pid, request->start, request->end, ret_fd);
+		err = file__open_mapped(opener, request->pid, request->start, request->end, ret_fd);
 	*stalled = err == -ETIMEDOUT;
 	return err;
 }
 
 void session__open_file(struct session *session, const struct identity *client,
-			const struct broker_message *request, bool *stalled, struct reply *reply)
+			const struct broker_message *request, int *opener, bool *stalled, struct reply *reply)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
 	pid_t pid = request->pid;
@@ -400,7 +406,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	err = known ? process__stat(pid, &stat)
 		    : open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
 	if (!err)
-		err = open_file(request, client, &stat, stalled, &reply->message.number, &fd);
+		err = open_file(request, client, &stat, opener, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
 		err = known ? (recognises(session, pid) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);
 	process__close(&fds);

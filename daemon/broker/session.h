@@ -56,9 +56,9 @@ struct session *session__attach(const struct broker_message *request, const stru
 				struct spare *spare, bool verbose, struct reply *reply);
 void session__open_process(struct session *session, const struct identity *client, pid_t pid,
 			   struct reply *reply);
-/* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. *stalled: once a file did not open in time none is opened any more. */
+/* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. `opener`: the engine's (file.h). *stalled: once a file did not open in time none is opened any more. */
 void session__open_file(struct session *session, const struct identity *client,
-			const struct broker_message *request, bool *stalled, struct reply *reply);
+			const struct broker_message *request, int *opener, bool *stalled, struct reply *reply);
 void session__open_kallsyms(struct session *session, struct reply *reply);
 void session__add_pool(struct session *session, const struct broker_message *request, struct reply *reply);
 void session__resume(struct session *session, struct reply *reply);

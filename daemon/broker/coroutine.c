@@ -1,0 +1,225 @@
+#include "broker/coroutine.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "base/clock.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define STACK_BYTES (1u << 20) /* libbpf loads programs on it; what is not touched takes no memory */
+#define GUARD_BYTES 65536u
+#define SHARE_NS 3000000u
+
+struct stack {
+	char *bytes;
+	size_t size;
+	void *fake; /* of AddressSanitizer */
+};
+
+struct coroutine {
+	ucontext_t own, loop;
+	struct stack stack, loop_stack;
+	int (*main)(void *);
+	void *context;
+	struct pollfd wants;
+	uint64_t until;
+	uint64_t since;   /* it goes on since then */
+	int outcome;      /* of its wait */
+	int result;
+	bool ended, cancelled;
+};
+
+static struct coroutine *current;
+static char *kept; /* a stack for the next one */
+
+/* --- stacks --- */
+
+static char *take_stack(void)
+{
+	char *bytes = kept;
+
+	kept = NULL;
+	if (bytes)
+		return bytes;
+	bytes = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	if (bytes == MAP_FAILED)
+		return NULL;
+	if (mprotect(bytes, GUARD_BYTES, PROT_NONE)) {
+		munmap(bytes, GUARD_BYTES + STACK_BYTES);
+		return NULL;
+	}
+	return bytes;
+}
+
+static void give_stack(char *bytes)
+{
+	if (kept)
+		munmap(bytes, GUARD_BYTES + STACK_BYTES);
+	else
+		kept = bytes;
+}
+
+/* Both are called around each switch: AddressSanitizer has to know which stack is used. */
+static void leave_for(const struct stack *next, struct stack *own)
+{
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_start_switch_fiber(own ? &own->fake : NULL, next->bytes, next->size);
+#endif
+}
+
+static void arrive(const struct stack *own, struct stack *ret_from)
+{
+#ifdef __SANITIZE_ADDRESS__
+	const void *bytes = NULL;
+
+	__sanitizer_finish_switch_fiber(own->fake, &bytes, &ret_from->size);
+	ret_from->bytes = (char *)bytes;
+#endif
+}
+
+/* --- switches --- */
+
+static void enter(void)
+{
+	struct coroutine *coroutine = current;
+
+	arrive(&coroutine->stack, &coroutine->loop_stack);
+	coroutine->result = coroutine->main(coroutine->context);
+	coroutine->ended = true;
+	leave_for(&coroutine->loop_stack, NULL);
+	/* uc_link is the loop */
+}
+
+/* Until its next wait. True: it has ended. */
+static bool run(struct coroutine *coroutine)
+{
+	struct stack ignored;
+
+	current = coroutine;
+	coroutine->since = clock__now();
+	leave_for(&coroutine->stack, &coroutine->loop_stack);
+	swapcontext(&coroutine->loop, &coroutine->own);
+	arrive(&coroutine->loop_stack, &ignored);
+	current = NULL;
+	return coroutine->ended;
+}
+
+/* The coroutine's side: others run until it is resumed. */
+static int suspend(struct coroutine *coroutine, struct pollfd wants, uint64_t until)
+{
+	if (coroutine->cancelled)
+		return -ECANCELED;
+	coroutine->wants = wants;
+	coroutine->until = until;
+	leave_for(&coroutine->loop_stack, &coroutine->stack);
+	swapcontext(&coroutine->own, &coroutine->loop);
+	arrive(&coroutine->stack, &coroutine->loop_stack);
+	return coroutine->outcome;
+}
+
+static bool finish(struct coroutine *coroutine, int *ret_result)
+{
+	*ret_result = coroutine->result;
+	give_stack(coroutine->stack.bytes - GUARD_BYTES);
+	free(coroutine);
+	return true;
+}
+
+bool coroutine__begin(int (*main)(void *context), void *context, struct coroutine **ret, int *ret_result)
+{
+	struct coroutine *coroutine = calloc(1, sizeof(*coroutine));
+	char *bytes = coroutine ? take_stack() : NULL;
+
+	*ret = NULL;
+	if (!bytes) {
+		free(coroutine);
+		*ret_result = -ENOMEM;
+		return true;
+	}
+	coroutine->main = main;
+	coroutine->context = context;
+	coroutine->stack = (struct stack){.bytes = bytes + GUARD_BYTES, .size = STACK_BYTES};
+	getcontext(&coroutine->own);
+	coroutine->own.uc_stack = (stack_t){.ss_sp = coroutine->stack.bytes, .ss_size = STACK_BYTES};
+	coroutine->own.uc_link = &coroutine->loop;
+	makecontext(&coroutine->own, enter, 0);
+	if (run(coroutine))
+		return finish(coroutine, ret_result);
+	*ret = coroutine;
+	return false;
+}
+
+struct pollfd coroutine__wants(const struct coroutine *coroutine, uint64_t *ret_until)
+{
+	*ret_until = coroutine->until;
+	return coroutine->wants;
+}
+
+bool coroutine__step(struct coroutine *coroutine, bool ready, int *ret_result)
+{
+	if (!ready && clock__now() < coroutine->until)
+		return false;
+	coroutine->outcome = ready ? 0 : -ETIMEDOUT;
+	return run(coroutine) && finish(coroutine, ret_result);
+}
+
+void coroutine__cancel(struct coroutine *coroutine)
+{
+	int ignored;
+
+	if (!coroutine)
+		return;
+	coroutine->cancelled = true;
+	coroutine->outcome = -ECANCELED;
+	while (!run(coroutine)) /* once: no wait suspends it any more */
+		;
+	finish(coroutine, &ignored);
+}
+
+/* --- waits --- */
+
+static int wait_here(struct pollfd wants, uint64_t until)
+{
+	uint64_t now;
+	int ready;
+
+	do {
+		now = clock__now();
+		ready = poll(&wants, 1, now < until ? (int)((until - now + 999999) / 1000000) : 0);
+	} while (ready < 0 && errno == EINTR);
+	return ready < 0 ? -errno : ready ? 0 : -ETIMEDOUT;
+}
+
+int coroutine__share(void)
+{
+	int err;
+
+	if (!current || (!current->cancelled && clock__now() - current->since < SHARE_NS))
+		return 0;
+	err = suspend(current, (struct pollfd){.fd = -1}, 0);
+	return err == -ETIMEDOUT ? 0 : err;
+}
+
+int coroutine__wait(int fd, short events, uint64_t until)
+{
+	struct pollfd wants = {.fd = fd, .events = events};
+	int err;
+
+	if (!current)
+		return wait_here(wants, until);
+	err = coroutine__share();
+	if (err || (fd >= 0 && poll(&wants, 1, 0) > 0))
+		return err;
+	return suspend(current, wants, until);
+}
+
+void coroutine__forked(void)
+{
+	current = NULL;
+}

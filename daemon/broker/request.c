@@ -1,0 +1,226 @@
+/* Requests of an engine: one at a time, each in a coroutine. */
+#include "broker/request.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "broker/session.h"
+
+static int send_now(struct engine *engine, const struct broker_message *message, const int *fds,
+		    unsigned n)
+{
+	int err = broker__send(engine->channel, message, fds, n);
+
+	/* Too many fds in flight, or no room: what was asked for is not answered, which an engine
+	 * cannot live with. */
+	return err ? -EPIPE : 0;
+}
+
+static struct session **slot_of(struct engine *engine, uint32_t id)
+{
+	size_t i;
+
+	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
+		if (engine->sessions[i] && engine->sessions[i]->id == id)
+			return &engine->sessions[i];
+	return NULL;
+}
+
+/* Children that ran already, as fast as the engine reads: it is `stalled` until all are told. */
+static int tell_children(struct engine *engine)
+{
+	struct broker_message child = {.kind = BROKER_CHILD};
+	struct session *session;
+	size_t i;
+	int err;
+
+	for (i = 0; i < BROKER_SESSIONS_MAX; i++) {
+		session = engine->sessions[i];
+		while (session && session->n_told < session->n_children) {
+			child.token = session->token;
+			child.session = session->id;
+			child.pid = session->children[session->n_told];
+			err = engine__writable(engine);
+			if (!err)
+				err = broker__send(engine->channel, &child, NULL, 0);
+			engine->stalled = err == -EAGAIN;
+			if (err)
+				return err == -EAGAIN ? err : -EPIPE;
+			session->n_told++;
+		}
+	}
+	engine->stalled = false;
+	return 0;
+}
+
+static int attach(struct engine *engine, const struct broker_message *request, struct reply *reply,
+		  struct spare *spare, bool verbose)
+{
+	struct session *session;
+	size_t i;
+	int err;
+
+	reply->message.kind = BROKER_ATTACHED;
+	reply->message.pid = request->pid;
+	for (i = 0; i < BROKER_SESSIONS_MAX && engine->sessions[i]; i++)
+		;
+	if (i == BROKER_SESSIONS_MAX) {
+		reply__fail(reply, BROKER_ERROR_LIMIT, EMFILE);
+		return send_now(engine, &reply->message, NULL, 0);
+	}
+	session = session__attach(request, &engine->client, &engine->clients, spare, verbose, reply);
+	if (!session)
+		return send_now(engine, &reply->message, NULL, 0);
+	session->id = ++engine->last_session;
+	engine->sessions[i] = session;
+	reply->message.session = session->id;
+	session->token = request->token;
+	err = send_now(engine, &reply->message, reply->fds, reply->n);
+	return err ? err : tell_children(engine);
+}
+
+static bool tells(const struct engine *engine)
+{
+	size_t i;
+
+	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
+		if (engine->sessions[i] && engine->sessions[i]->n_told < engine->sessions[i]->n_children)
+			return true;
+	return false;
+}
+
+/* --- one request, in a coroutine --- */
+
+struct question {
+	struct engine *engine;
+	struct broker_message message;
+	struct spare *spare;
+	bool verbose;
+};
+
+/* Requests of a session. False: there is no such request. */
+static bool serve_session(struct engine *engine, struct session **slot, const struct broker_message *request, struct reply *reply)
+{
+	struct session *session = slot ? *slot : NULL;
+
+	switch (request->kind) {
+	case BROKER_OPEN_PROCESS:
+		reply->message.kind = BROKER_PROCESS;
+		if (session)
+			session__open_process(session, &engine->client, request->pid, reply);
+		return true;
+	case BROKER_OPEN_FILE:
+		reply->message.kind = BROKER_FILE;
+		if (session)
+			session__open_file(session, &engine->client, request, &engine->opener, &engine->files_stall, reply);
+		return true;
+	case BROKER_OPEN_DEBUG:
+		reply->message.kind = BROKER_DEBUG;
+		if (session)
+			session__open_file(session, &engine->client, request, &engine->opener, &engine->files_stall, reply);
+		return true;
+	case BROKER_OPEN_PERF_MAP:
+		reply->message.kind = BROKER_PERF_MAP;
+		if (session)
+			session__open_file(session, &engine->client, request, &engine->opener, &engine->maps_stall, reply);
+		return true;
+	case BROKER_OPEN_KALLSYMS:
+		reply->message.kind = BROKER_KALLSYMS;
+		if (session)
+			session__open_kallsyms(session, reply);
+		return true;
+	case BROKER_RESUME:
+		reply->message.kind = BROKER_THREADS;
+		if (session)
+			session__resume(session, reply);
+		return true;
+	case BROKER_ADD_POOL:
+		reply->message.kind = BROKER_POOL;
+		if (session)
+			session__add_pool(session, request, reply);
+		return true;
+	case BROKER_DETACH:
+		reply->message.kind = BROKER_DETACHED;
+		if (session) {
+			session__end(session, reply);
+			*slot = session__free(session);
+		}
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int serve(void *context)
+{
+	/* The caller's is gone after the first wait. */
+	const struct question question = *(const struct question *)context;
+	const struct broker_message *request = &question.message;
+	struct engine *engine = question.engine;
+	struct session **slot;
+	struct reply reply = {.message = {.token = request->token, .session = request->session}};
+	int err;
+
+	if (request->kind == BROKER_ATTACH) {
+		err = attach(engine, request, &reply, question.spare, question.verbose);
+		reply__close(&reply);
+		return err;
+	}
+	/* A session that ended while the engine asked is nobody's mistake. */
+	slot = slot_of(engine, request->session);
+	if (!slot)
+		reply__fail(&reply, BROKER_ERROR_NO_PROCESS, ESRCH);
+	reply.message.pid = request->pid;
+	err = serve_session(engine, slot, request, &reply) ? send_now(engine, &reply.message, reply.fds, reply.n) : -EBADMSG;
+	reply__close(&reply);
+	return err;
+}
+
+/* --- in the loop --- */
+
+/* The next request, if there is one, until it waits. */
+static int begin(struct engine *engine, struct spare *spare, bool verbose)
+{
+	struct question question = {.engine = engine, .spare = spare, .verbose = verbose};
+	int unexpected[BROKER_FDS_MAX], err;
+	unsigned n;
+
+	err = engine__writable(engine);
+	engine->stalled = err == -EAGAIN;
+	if (!err && tells(engine))
+		return tell_children(engine);
+	if (!err)
+		err = broker__receive(engine->channel, &question.message, unexpected, &n);
+	if (err)
+		return err;
+	if (n) { /* no request has fds */
+		while (n)
+			close(unexpected[--n]);
+		return -EBADMSG;
+	}
+	return coroutine__begin(serve, &question, &engine->request, &err) ? err : 0;
+}
+
+void request__wants(const struct engine *engine, struct pollfd ret[REQUEST_POLLED], uint64_t *ret_until)
+{
+	*ret_until = UINT64_MAX;
+	ret[0] = (struct pollfd){.fd = engine->channel, .events = engine->stalled ? POLLOUT : POLLIN};
+	ret[1] = (struct pollfd){.fd = -1};
+	if (!engine->request)
+		return;
+	ret[0].events = 0; /* its end alone */
+	ret[1] = coroutine__wants(engine->request, ret_until);
+}
+
+int request__serve(struct engine *engine, const struct pollfd polled[REQUEST_POLLED], struct spare *spare, bool verbose)
+{
+	int err = 0;
+
+	if (engine->request && polled[0].revents)
+		err = -EPIPE;
+	else if (engine->request && coroutine__step(engine->request, polled[1].revents, &err))
+		engine->request = NULL;
+	else if (!engine->request && polled[0].revents)
+		err = polled[0].revents & (POLLIN | POLLOUT) ? begin(engine, spare, verbose) : -EPIPE;
+	return err == -EAGAIN ? 0 : err; /* it goes on when the engine has read */
+}
