@@ -100,6 +100,7 @@ static void find_callee(const struct steps *steps, const struct opcode *call, ui
 		ret->pointer = callee->end - 8;
 	owner = is_global(callee->opcode) ? NULL : producer(steps, at, 0, &at);
 	ret->owned = owner && is_name(owner->opcode);
+	ret->of_global = owner && is_global(owner->opcode);
 	if (ret->owned)
 		ret->owner = name_of(owner);
 }

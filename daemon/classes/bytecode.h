@@ -60,7 +60,8 @@ enum bytecode_builtin {
 struct bytecode_site {
 	uint8_t kind;        /* OPCODE_CALL, OPCODE_OPERATOR, OPCODE_OTHER */
 	bool exact;          /* of a call: it is known which instruction pushed what is called */
-	bool named, owned;   /* ... by a name, co_names[own]; an attribute of what co_names[owner] loaded */
+	bool named, owned;   /* ... by a name, co_names[own]; an attribute of what co_names[owner] loaded, */
+	bool of_global;      /* ... which is a global, or a name of `builtins` */
 	uint8_t builtin;     /* enum bytecode_builtin: is `own` one of `builtins`? */
 	uint32_t own, owner;
 	uint32_t pointer;    /* the offset of a pointer to what is called; 0: none */

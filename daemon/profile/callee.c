@@ -6,6 +6,7 @@
 #include "classes/bytecode.h"
 #include "profile/internal.h"
 
+#define UFUNC_CALL "numpy.ufunc.__call__"
 #define ASKED_LAST 256u /* a place that has not said it by then will not */
 
 static const char *last_part(const char *name)
@@ -109,7 +110,7 @@ enum trust {
 
 /* What Python code calls this function, called from there; NULL: it cannot be told, or is none. `direct`: the
  * instruction called it. */
-static const char *name_of(struct profile *profile, const struct record_header *header, struct site *site,
+static const char *table_name(struct profile *profile, const struct record_header *header, struct site *site,
 			   const struct callable *callable, bool direct, enum trust trust)
 {
 	const struct callables *callables = callable->of;
@@ -131,6 +132,19 @@ static const char *name_of(struct profile *profile, const struct record_header *
 	return callable->exported && trust != TRUST_EXPORTED ? NULL : only(callables, callable, false, false);
 }
 
+static const char *name_of(struct profile *profile, const struct record_header *header, struct site *site,
+			   const struct callable *callable, bool direct, enum trust trust)
+{
+	const char *name = table_name(profile, header, site, callable, direct, trust), *ufunc = NULL;
+
+	if (name && direct && !strcmp(name, UFUNC_CALL)) {
+		sites__read(profile, &header->task, site, false);
+		if (site->kind == OPCODE_CALL)
+			ufunc = sites__ufunc(profile, &header->task, site);
+	}
+	return ufunc ? ufunc : name;
+}
+
 static bool is_callable(const struct callable *callable)
 {
 	return callable && callable->kind < CALLABLE_MACHINERY;
@@ -139,7 +153,7 @@ static bool is_callable(const struct callable *callable)
 /* The same place calls the same, nearly always. */
 static void learn(struct site *site, const char *name)
 {
-	if (site->learned && strcmp(site->learned, name))
+	if (site->learned && strcmp(site->learned, name) && !(name == site->object && !strcmp(site->learned, UFUNC_CALL)))
 		site->several = true;
 	site->learned = name;
 }

@@ -97,9 +97,11 @@ struct site {
 	bool several;                  /* something else than `learned` was called there, too */
 	bool python;                   /* ... a Python function */
 	uint16_t asked;                /* how often it did not say what is called */
+	uint16_t objects;              /* how often its ufunc was asked for */
+	const char *object;            /* ... what it is, as Python shows it; NULL: not known */
 	const char *learned;           /* what was called there; NULL: nothing yet */
 	/* As struct place_site has it; strings live as long as the sites. */
-	uint8_t kind, exact, own, owner, builtin, inlines, n;
+	uint8_t kind, exact, own, owner, of_global, builtin, inlines, n;
 	const char *callee;
 	uint64_t function;
 	const char *names[PLACE_SITE_NAMES];
@@ -233,6 +235,8 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame);
 void sites__calls_python(struct profile *profile, const struct py_frame *frame);
 /* What its instructions say is read, if it was not yet (again: even then). */
 void sites__read(struct profile *profile, const struct record_task *task, struct site *site, bool again);
+/* Of a place that calls a ufunc: "<ufunc 'sin'>"; NULL: which one is not known. */
+const char *sites__ufunc(struct profile *profile, const struct record_task *task, struct site *site);
 size_t sites__bytes(const struct sites *sites);
 void sites__forget(struct sites *sites);
 

@@ -1,9 +1,11 @@
 /* The places in Python code that called native code: what their instructions say, and what was called there. A Numba
  * compile has some 3,000. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "classes/bytecode.h"
 #include "profile/internal.h"
 
 #define SITES_MAX 16384u /* 2 MB; then all are forgotten */
@@ -101,6 +103,7 @@ static void take(struct profile *profile, struct site *site, const struct place_
 	site->exact = told->exact;
 	site->own = told->own;
 	site->owner = told->owner;
+	site->of_global = told->of_global;
 	site->builtin = told->builtin;
 	site->inlines = told->inlines;
 	site->callee = told->callee;
@@ -135,6 +138,24 @@ void sites__read(struct profile *profile, const struct record_task *task, struct
 			      : SITE_READ;
 	if (site->state == SITE_READ)
 		take(profile, site, &told);
+}
+
+const char *sites__ufunc(struct profile *profile, const struct record_task *task, struct site *site)
+{
+	struct places *places = profile->options.places;
+	const char *owner = site->owner && site->owner <= site->n ? site->names[site->owner - 1] : NULL;
+	char name[64], text[80];
+
+	if (site->object || !site->exact || !site->own || !places->ufunc || (owner ? !site->of_global : site->builtin == BUILTIN_ATTRIBUTE))
+		return site->object;
+	/* A module may get it later: asked again, at longer and longer intervals. */
+	if (site->objects < UINT16_MAX)
+		site->objects++;
+	if (site->objects & (site->objects - 1) || places->ufunc(places, task, owner, site->names[site->own - 1], name, sizeof(name)))
+		return NULL;
+	snprintf(text, sizeof(text), "<ufunc '%s'>", name);
+	site->object = keep(profile, text);
+	return site->object;
 }
 
 size_t sites__bytes(const struct sites *sites)

@@ -127,6 +127,7 @@ struct tracee {
 	uint64_t none_until;            /* monotonic ns: it can have run no Python frame up to then */
 	struct image_key key;
 	int mem, maps;
+	uint64_t modules;               /* of ufuncs, by site.c; 0: not asked for yet */
 	uint32_t token;                 /* of the last question; FORKED, not 0: its memory was asked for */
 	uint64_t began, until, next_try; /* TRYING: monotonic ns */
 	uint64_t pause;
@@ -183,7 +184,8 @@ void touch__code(struct engine *engine, struct tracee *tracee, const struct reco
 
 /* --- site.c: what a Python frame is about to call --- */
 struct place_site;
-/* As places.site of weave/places.h. */
+/* As places.ufunc, places.site of weave/places.h. */
+int site__ufunc(struct tracee *tracee, const char *owner, const char *attribute, char *ret, size_t size);
 int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
 	       struct place_site *ret);
 

@@ -530,6 +530,13 @@ static int site(struct places *places, const struct record_task *task, uint64_t 
 	return tracee ? site__read(tracee, task, key, code, offset, ret) : -ENOENT;
 }
 
+static int ufunc(struct places *places, const struct record_task *task, const char *owner, const char *attribute, char *ret, size_t size)
+{
+	struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
+
+	return tracee ? site__ufunc(tracee, owner, attribute, ret, size) : -ENOENT;
+}
+
 /* --- files that the namer asks for --- */
 
 static void asked(struct engine *engine, struct watch *watch, uint32_t events)
@@ -593,7 +600,7 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->marks.seed);
 	if (!err) {
 		self->places = (struct places){find,	    name, changes,   eval_known, line,
-					       read_memory, site, line_news, locate,	 steady};
+					       read_memory, site, line_news, locate,	 steady, ufunc};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};

@@ -14,9 +14,11 @@ static inline int py_seen(uint64_t key)
 #include "cprofd/pywalk.h"
 #include "name/text.h"
 #include "serve/engine.h"
+#include "units/values.h"
 #include "weave/places.h"
 
 #define CODE_MAX 65536u
+#define NO_MODULES 1u /* of a tracee: they were not found */
 
 /* What was read last, in pieces that cross no page: a code object and its tuple of names are read word by word. */
 #define PIECE 1024u
@@ -161,10 +163,32 @@ static int read_site(const struct tracee *tracee, uint64_t code, uint32_t offset
 		ret->own = ret->n;
 	if (site.owned && add_name(l, names, n, site.owner, ret))
 		ret->owner = ret->n;
+	ret->of_global = site.of_global;
 	for (i = 0; i < site.n && ret->n < PLACE_SITE_NAMES; i++)
 		if (!(site.named && site.names[i] == site.own) && !(site.owned && site.names[i] == site.owner))
 			add_name(l, names, n, site.names[i], ret);
 	return 0;
+}
+
+int site__ufunc(struct tracee *tracee, const char *owner, const char *attribute, char *ret, size_t size)
+{
+	struct memory memory = {.reader.read = read_at, .fd = tracee->mem, .anew = true};
+	struct values values = {.memory = &memory.reader, .layout = &tracee->image.layout};
+	uint64_t interpreter = 0;
+	int err;
+
+	if (tracee->mem < 0 || !tracee->image.runtime || tracee->modules == NO_MODULES)
+		return -ENOENT;
+	if (!tracee->modules) {
+		err = read_memory(&memory, &interpreter, sizeof(interpreter), tracee->image.runtime + tracee->image.layout.interpreters_head);
+		err = err ?: values__modules(&values, interpreter, &tracee->modules);
+		if (err) {
+			tracee->modules = NO_MODULES;
+			return err;
+		}
+	}
+	memory.anew = false; /* most of its reads are beside each other */
+	return values__ufunc(&values, tracee->modules, owner, attribute, ret, size);
 }
 
 int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,

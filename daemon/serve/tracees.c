@@ -332,6 +332,7 @@ static void executed(struct engine *engine, struct session *session, const struc
 		tracee->start = task->process_start;
 	drop_image(tracee);
 	tracee->key = (struct image_key){};
+	tracee->modules = 0;
 	tracee->exec = task->exec;
 	tracee->exec_known = true;
 	tracee->exec_cpu = exec->cpu_time;

@@ -54,6 +54,7 @@ struct place_site {
 	uint8_t kind;       /* enum opcode_kind */
 	bool exact;         /* it is known which instruction loaded the callee: */
 	uint8_t own, owner; /* ... by names[own - 1], an attribute of names[owner - 1]; 0: by no name */
+	bool of_global;     /* ... names[owner - 1] is a global */
 	uint8_t builtin;    /* enum bytecode_builtin: is names[own - 1] one of `builtins`? */
 	bool inlines;       /* 3.11+: no native frame is between a Python function and the one that it calls by an instruction */
 	const char *callee; /* what the instruction is specialised for, or NULL */
@@ -106,6 +107,10 @@ struct places {
 
 	/* As changes(), of answers that are `steady`. May be NULL: changes(). */
 	uint64_t (*steady)(struct places *self, const struct record_task *task, uint64_t time);
+
+	/* The name (PyUFuncObject.name) of the ufunc that a global `owner`, if that is NumPy, has by the name of this attribute; owner NULL: that
+	 * is called by the name of this global. -ENOENT, -ENODATA: it is not known. May be NULL. */
+	int (*ufunc)(struct places *self, const struct record_task *task, const char *owner, const char *attribute, char *ret, size_t size);
 };
 
 #endif

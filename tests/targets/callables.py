@@ -37,6 +37,12 @@ CASES = [
     ("part(numbers)", ["functools.partial.__call__", "sorted", "list.sort"]), ("bound()", ["list.copy"]), ("wrapper()", ["list.__repr__", "repr"]),
     ("unbound(text)", ["str.upper"]), ("memcpy(other, buffer, 90000)", ["*CFuncPtr.__call__", "memmove", "__memmove_*", "__memcpy_*"]),
 ]
+
+
+class Holder:
+    """Has what it likes under the name of a ufunc."""
+
+
 WRONG = ["outer", "reduce", "accumulate", "reduceat", ".at", "_get_typed_signature"]
 
 try:
@@ -47,9 +53,11 @@ try:
     grid = np.arange(10000.0).reshape(100, 100)
     twice = np.frompyfunc(operator.neg, 1, 1)
 
+    UNNAMED = ["twice(object_block)"]  # a global that says nothing of what it is
+
     def ufunc(expression, *name):
         f = eval(name[0] if name else expression.split("(")[0])
-        CASES.append((expression, [repr(f), "numpy.ufunc.__call__"]))
+        CASES.append((expression, [repr(f)] + ["numpy.ufunc.__call__"] * (expression in UNNAMED)))
     for name in "sin cos exp log tanh sqrt abs rint floor negative square isnan".split():
         ufunc("np.%s(block)" % name)
     for name in "add subtract multiply true_divide mod power arctan2 maximum logaddexp fmod".split():
@@ -61,12 +69,18 @@ try:
     ufunc("np.matmul(grid, grid)")
     ufunc("hypot(block, block)")
     ufunc("twice(object_block)")
+    holder, other_np, exp2 = Holder(), np, np.sin
+    holder.add = np.subtract
+    holder.np = Holder()
+    holder.np.add = np.subtract
     block2, head, few = block.copy(), block[:80], blocks[:500]
     CASES += [
         ("np.add.reduce(block)", ["numpy.ufunc.reduce"]), ("np.add.outer(head, head)", ["numpy.ufunc.outer"]),
         ("np.multiply.accumulate(block)", ["numpy.ufunc.accumulate"]), ("np.add.at(block2, few, 1.0)", ["numpy.ufunc.at"]),
         ("block + block", ["numpy.ndarray.__add__"]), ("grid @ grid", ["numpy.ndarray.__matmul__", "ufunc_generic_fastcall", "*.so+0x*"]),
-        ("alias(block, block)", ["numpy.ufunc.__call__", repr(np.subtract)]),
+        ("holder.add(block, block)", ["numpy.ufunc.__call__", repr(np.subtract)]),
+        ("holder.np.add(block, block)", ["numpy.ufunc.__call__", repr(np.subtract)]), ("other_np.add(block, block)", [repr(np.add)]),
+        ("exp2(block)", ["numpy.ufunc.__call__", repr(np.sin)]), ("alias(block, block)", ["numpy.ufunc.__call__", repr(np.subtract)]),
         ("np.concatenate((block, block))", ["*.concatenate", "numpy._ArrayFunctionDispatcher.__call__", "*array_function*"]),
         ("np.dot(grid, grid)", ["*.dot", "numpy._ArrayFunctionDispatcher.__call__", "*array_function*"]),
         ("np.array(numbers)", ["*.array"]), ("block.sum()", None), ("block.argsort()", ["numpy.ndarray.argsort"]),

@@ -137,6 +137,7 @@ static void names_before_a_call(void **state)
 	assert_true(site.exact && site.named);
 	assert_int_equal(site.own, 2);
 	assert_int_equal(site.owner, 0);
+	assert_true(site.of_global);
 	bytecode__site(8, code, sizeof(code), 10, &site);
 	assert_true(site.exact && site.named);
 	assert_int_equal(site.own, 1);

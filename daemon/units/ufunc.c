@@ -1,0 +1,125 @@
+/* What a ufunc is called: PyUFuncObject.name, of the one that the module numpy has by an attribute's name, or the program by a global's. The
+ * dictionary of modules is in the interpreter's state, at a place that no layout has: it is found by what it holds, a module `sys`. */
+#include <errno.h>
+#include <string.h>
+
+#include "units/object.h"
+
+#define STATE_BYTES (32u << 10) /* 3.13 has imports.modules at 7 KB */
+#define STATE_AT_ONCE 4096u
+#define UFUNC_NAME 56u   /* numpy/core/include/numpy/ufuncobject.h: after nin, nout, nargs, identity, functions, data, ntypes, reserved1 */
+#define MODULE_DICT 16u  /* PyModuleObject.md_dict */
+#define UFUNC_TYPE "numpy.ufunc"
+
+static bool has_type(struct values *values, uint64_t object, const char *name)
+{
+	struct object_type type;
+
+	values->reads = 0;
+	return !object__type(values, object, &type) && !strcmp(type.name, name);
+}
+
+/* *known: the address of `dict`; 0: not yet. */
+static bool is_dict(struct values *values, uint64_t object, uint64_t *known)
+{
+	uint64_t type = 0;
+
+	values->reads = 0;
+	if (object % 8 || object < 1u << 16 || object >> 47 || object__word(values, object + values->layout->object_type, &type))
+		return false;
+	if (!*known && has_type(values, object, "dict"))
+		*known = type;
+	return *known && type == *known;
+}
+
+int values__modules(struct values *values, uint64_t interpreter, uint64_t *ret)
+{
+	uint64_t words[STATE_AT_ONCE / 8], known = 0, sys;
+	uint32_t at, i;
+
+	if (values->layout->flags & PY_FREE_THREADED)
+		return -ENOTSUP;
+	for (at = 0; at < STATE_BYTES; at += STATE_AT_ONCE) {
+		values->reads = 0;
+		if (object__read(values, words, sizeof(words), interpreter + at))
+			break;
+		for (i = 0; i < STATE_AT_ONCE / 8; i++) {
+			if (!is_dict(values, words[i], &known) || dict__find(values, words[i], "sys", &sys) || !has_type(values, sys, "module"))
+				continue;
+			*ret = words[i];
+			return 0;
+		}
+	}
+	return -ENODATA;
+}
+
+static int member(struct values *values, uint64_t modules, const char *module, const char *attribute, uint64_t *ret)
+{
+	uint64_t object = 0, dict = 0;
+	int err;
+
+	values->reads = 0;
+	err = dict__find(values, modules, module, &object) ?: object__word(values, object + MODULE_DICT, &dict);
+	values->reads = 0;
+	return err ?: dict__find(values, dict, attribute, ret);
+}
+
+static int of_numpy(struct values *values, uint64_t modules, const char *attribute, uint64_t *ret)
+{
+	return member(values, modules, "numpy", attribute, ret);
+}
+
+/* Which module a name is a global of is not known: it is NumPy if it is in the program's own module, or is not there and is what all import it as. */
+static bool is_numpy(struct values *values, uint64_t modules, const char *owner)
+{
+	uint64_t object, numpy;
+	int err = member(values, modules, "__main__", owner, &object);
+
+	if (err == -ENODATA)
+		return !strcmp(owner, "np") || !strcmp(owner, "numpy") || !strcmp(owner, "umath") || !strcmp(owner, "um");
+	values->reads = 0;
+	return !err && !dict__find(values, modules, "numpy", &numpy) && object == numpy;
+}
+
+static int name_of(struct values *values, uint64_t object, char *ret, size_t size)
+{
+	uint64_t at = 0;
+	int err;
+
+	if (!has_type(values, object, UFUNC_TYPE))
+		return -ENODATA;
+	values->reads = 0;
+	memset(ret, 0, size);
+	err = object__word(values, object + UFUNC_NAME, &at) ?: object__read(values, ret, size, at);
+	if (err == -EFAULT) /* at the end of a page */
+		err = object__read(values, ret, 16, at);
+	return err ? err : *ret && memchr(ret, '\0', size) ? 0 : -ENODATA;
+}
+
+/* A global may be bound to one after the other (a loop over ufuncs): it is believed if it says itself which one it is. */
+static int of_global(struct values *values, uint64_t modules, const char *global, char *ret, size_t size)
+{
+	uint64_t object, numpy;
+	int err = member(values, modules, "__main__", global, &object);
+
+	if (err == -ENODATA)
+		err = of_numpy(values, modules, global, &object);
+	if (!err)
+		err = name_of(values, object, ret, size);
+	if (!err && strcmp(ret, global) && (of_numpy(values, modules, global, &numpy) || numpy != object))
+		err = -ENODATA;
+	return err;
+}
+
+int values__ufunc(struct values *values, uint64_t modules, const char *owner, const char *attribute, char *ret, size_t size)
+{
+	uint64_t object;
+	int err;
+
+	if (!owner)
+		return of_global(values, modules, attribute, ret, size);
+	if (!is_numpy(values, modules, owner))
+		return -ENODATA;
+	err = of_numpy(values, modules, attribute, &object);
+	return err ? err : name_of(values, object, ret, size);
+}
