@@ -75,7 +75,7 @@ enum broker_kind {
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
 	X(NO_ANSWER, "this process does not let itself be opened: it waits inside the kernel, for an exec or a file system that does not answer", \
 	  "try it again later") \
-	X(INTERNAL, "something failed inside cprofd", "run with --verbose")
+	X(INTERNAL, "something failed inside cprofd", "run with -vv")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,
 enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };
 #undef BROKER_ENUM

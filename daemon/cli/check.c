@@ -27,7 +27,7 @@ void check__help(struct check_row *row, const char *cost, const char *help)
 }
 
 static const char *const state_names[] = {
-	[CHECK_OK] = "ok", [CHECK_MISSING] = "missing", [CHECK_LESS] = "less"};
+	[CHECK_OK] = "ok", [CHECK_MISSING] = "missing", [CHECK_WARN] = "warn"};
 
 static void print_table(const struct check_list *list)
 {

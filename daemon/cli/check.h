@@ -11,8 +11,8 @@
 
 enum check_state {
 	CHECK_OK,
-	CHECK_MISSING, /* it cannot work without */
-	CHECK_LESS,    /* it works, with less: `cost` says what */
+	CHECK_MISSING, /* it cannot work so */
+	CHECK_WARN,    /* it works, but something does not: `cost` says what */
 };
 
 struct check_row {

@@ -125,7 +125,7 @@ static void check_daemon(struct check_list *list, const struct cli_options *opti
 			   path);
 		return;
 	}
-	row = check__add(list, "daemon", by_name ? CHECK_MISSING : CHECK_LESS, "none at %s (%s)",
+	row = check__add(list, "daemon", by_name ? CHECK_MISSING : CHECK_WARN, "none at %s (%s)",
 			 path, strerror(-err));
 	check__help(row, "without one, attach and record need root",
 		    "sudo systemctl enable --now cprofd.socket");
@@ -138,7 +138,7 @@ static void check_capabilities(struct check_list *list)
 
 	for (i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
 		bool has = has_capability(mask, capabilities[i].number);
-		enum check_state missing = capabilities[i].needed ? CHECK_MISSING : CHECK_LESS;
+		enum check_state missing = capabilities[i].needed ? CHECK_MISSING : CHECK_WARN;
 		struct check_row *row;
 
 		row = check__add(list, capabilities[i].name, has ? CHECK_OK : missing, "%s",
@@ -155,7 +155,7 @@ static void check_user(struct check_list *list)
 
 	if (geteuid())
 		return;
-	row = check__add(list, "user of root's engines", own ? CHECK_OK : CHECK_LESS, "%s", own ? PRIVILEGES_USER : "nobody");
+	row = check__add(list, "user of root's engines", own ? CHECK_OK : CHECK_WARN, "%s", own ? PRIVILEGES_USER : "nobody");
 	check__help(row, "other processes of nobody can stop or end an engine of root's", "sudo make install; sudo systemd-sysusers");
 }
 
@@ -192,7 +192,7 @@ static void check_policy(struct check_list *list)
 
 	if (!geteuid() && scope < 3)
 		return;
-	row = check__add(list, "ptrace_scope", scope ? CHECK_LESS : CHECK_OK, "%d (%s)", scope,
+	row = check__add(list, "ptrace_scope", scope ? CHECK_WARN : CHECK_OK, "%d (%s)", scope,
 			 !scope	      ? "not in the way" :
 			 scope == 1 ? "a user gets what `cprofd record` starts" :
 			 scope == 2 ? "for root" :
@@ -200,7 +200,7 @@ static void check_policy(struct check_list *list)
 	check__help(row, "unless the daemon was started with --allow=own", broker_error__hint(BROKER_ERROR_PTRACE_SCOPE));
 	if (!geteuid() || paranoid < POLICY_NO_PERF)
 		return;
-	row = check__add(list, "perf_event_paranoid", CHECK_LESS, "%d (users may not sample)", paranoid);
+	row = check__add(list, "perf_event_paranoid", CHECK_WARN, "%d (users may not sample)", paranoid);
 	check__help(row, "unless the daemon was started with --allow=own", broker_error__hint(BROKER_ERROR_PERF_PARANOID));
 }
 
@@ -229,7 +229,7 @@ static void check_perf(struct check_list *list)
 			   paranoid > 1 ? "CAP_PERFMON is asked for" : "not in the way");
 	if (rate == -100)
 		return;
-	row = check__add(list, "perf_event_max_sample_rate", rate >= 999 ? CHECK_OK : CHECK_LESS,
+	row = check__add(list, "perf_event_max_sample_rate", rate >= 999 ? CHECK_OK : CHECK_WARN,
 			 "%d Hz at most", rate);
 	check__help(row, "the default rate of 999 Hz is refused",
 		    "sudo sysctl kernel.perf_event_max_sample_rate=100000");
@@ -248,7 +248,7 @@ static void check_kernel_names(struct check_list *list)
 			address = 0;
 		fclose(file);
 	}
-	row = check__add(list, "kernel names", address ? CHECK_OK : CHECK_LESS, "/proc/kallsyms %s (kptr_restrict %d)",
+	row = check__add(list, "kernel names", address ? CHECK_OK : CHECK_WARN, "/proc/kallsyms %s (kptr_restrict %d)",
 			 !file ? "cannot be read" : address ? "shows addresses" : "hides addresses", restrict_);
 	check__help(row, "with --kernel all of the kernel is one frame, [kernel]",
 		    "sudo; sudo sysctl kernel.kptr_restrict=1 if it is 2");

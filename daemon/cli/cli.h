@@ -57,6 +57,7 @@ struct cli_options {
 	bool json;
 	bool dump;               /* what is asked for is a dump, not a recording */
 	bool verbose, quiet;
+	bool debug;              /* what libbpf and the parts say, too */
 	bool interpreter_frames; /* in flame graphs and profiles, too */
 	enum broker_allow allow; /* serve */
 	const char *socket;      /* NULL: not asked for by name */
@@ -156,6 +157,10 @@ bool say__is_terminal(void);
 /* From now on failures alone are said. */
 void say__quietly(void);
 bool say__is_quiet(void);
+/* Columns of lines on stderr: the terminal's, at most SAY_WIDTH_MAX; SAY_WIDTH where it is none. */
+#define SAY_WIDTH 80
+#define SAY_WIDTH_MAX 160
+int say__width(void);
 
 /* 1234567 -> "1,234,567"; 123456789 ns -> "123 ms"; bytes -> "1.2 MB". One of a
  * few static buffers: valid for the next seven calls. */

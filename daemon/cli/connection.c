@@ -64,7 +64,7 @@ static void __attribute__((noreturn)) run_broker(int fd, const struct cli_option
 		.client_fd = fd,
 		.client_uid = getuid(),
 		.client_gid = getgid(),
-		.verbose = options->verbose,
+		.verbose = options->debug,
 		.expect_flags = expected(options),
 		.engine_main = engine__main,
 	};
@@ -130,7 +130,7 @@ int connection__open(const struct cli_options *options, bool daemon_only, struct
 	int err;
 
 	*ret = CONNECTION_NONE;
-	ret->verbose = options->verbose;
+	ret->verbose = options->debug;
 	err = connection__connect_path(path, &ret->fd);
 	if (err == -EACCES && geteuid()) {
 		tell_kept_out(path);
@@ -141,9 +141,9 @@ int connection__open(const struct cli_options *options, bool daemon_only, struct
 			     path, strerror(-err));
 		return CLI_COULD_NOT;
 	}
-	if (options->verbose && !err)
+	if (options->debug && !err)
 		say("asking the daemon at %s", path);
-	else if (options->verbose)
+	else if (options->debug)
 		say("no daemon at %s (%s): an engine of our own", path, strerror(-err));
 	if (err)
 		err = start_own(options, ret);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/forbidden.h"
 #include "cli/live.h"
 #include "cli/user_rules.h"
@@ -40,6 +41,16 @@ static uint64_t number(const json_t *object, const char *key)
 	return value < 0 ? 0 : (uint64_t)value;
 }
 
+static void note(struct live *live, uint64_t time, uint64_t samples)
+{
+	const uint32_t last = live->ledgers++ % LIVE_LEDGERS, first = live->ledgers > LIVE_LEDGERS ? live->ledgers % LIVE_LEDGERS : 0;
+
+	live->times[last] = time;
+	live->counts[last] = samples;
+	if (time > live->times[first] && samples >= live->counts[first])
+		live->rate = (samples - live->counts[first]) * 1000000000ull / (time - live->times[first]);
+}
+
 static void on_answer(struct live *live, const json_t *answer)
 {
 	uint64_t id = number(answer, "id");
@@ -50,6 +61,7 @@ static void on_answer(struct live *live, const json_t *answer)
 		return;
 	live->answered = true;
 	live->session = (uint32_t)number(answer, "session");
+	note(live, clock__now(), 0); /* a session begins with nothing */
 	live->refused = refused;
 	copy(live->error, sizeof(live->error), answer, "error");
 	copy(live->hint, sizeof(live->hint), answer, "hint");
@@ -68,9 +80,7 @@ static void on_ledger(struct live *live, json_t *ledger)
 	json_t *losses = json_object_get(ledger, "losses"), *count;
 	const char *name;
 
-	if (live->ledger_time && time > live->ledger_time && samples >= live->samples)
-		live->rate = (samples - live->samples) * 1000000000ull / (time - live->ledger_time);
-	live->ledger_time = time;
+	note(live, time, samples);
 	live->samples = samples;
 	live->lost = 0;
 	json_object_foreach(losses, name, count) if (loss__is_sample(name)) live->lost +=

@@ -9,6 +9,9 @@
 #include "cli/connection.h"
 #include "events/events.h"
 
+/* Samples come in batches, some later than others: a rate is of more than one pause between ledgers. */
+#define LIVE_LEDGERS 4u
+
 struct live {
 	struct connection *connection;
 	struct recording_writer *writer; /* NULL: none */
@@ -25,7 +28,9 @@ struct live {
 	int stream_error;                /* -errno of stdout */
 	/* for the progress line */
 	uint64_t samples, lost, threads;
-	uint64_t ledger_time, rate;      /* samples a second between the last two ledgers */
+	uint64_t times[LIVE_LEDGERS], counts[LIVE_LEDGERS]; /* of the last ledgers: ns, samples; in turn */
+	uint32_t ledgers;                /* all that came */
+	uint64_t rate;                   /* samples a second, over these ledgers */
 	bool gap;                        /* events are missing: the client was too slow */
 };
 

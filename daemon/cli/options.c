@@ -371,6 +371,14 @@ static const char *set_json(struct cli_options *options, const char *value)
 
 static const char *set_verbose(struct cli_options *options, const char *value)
 {
+	options->verbose = options->debug = true;
+	return NULL;
+}
+
+/* Once: the long summary. */
+static const char *set_long(struct cli_options *options, const char *value)
+{
+	options->debug |= options->verbose;
 	options->verbose = true;
 	return NULL;
 }
@@ -447,12 +455,12 @@ static const char *set_completion(struct cli_options *options, const char *value
 /* clang-format off */
 const struct option_row option_rows[] = {
 	{"pid", 'p', "PID", NULL, ATTACHING | COMMAND_CHECK | COMMAND_DUMP, "the process, as an option (py-spy's spelling)", set_pid},
-	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record; without it until Ctrl-C or the target's end", set_duration},
+	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record, also as 5m or 1h; default: until Ctrl-C or the target's end", set_duration},
 	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", set_duration},
 	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; default 999", set_rate},
-	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Without it cprofd-PID-TIME with the format's ending, in this directory", set_output},
-	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Without it the recording's name with the format's ending, in this directory", set_output},
-	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; without it what the end of FILE says (.html, .svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
+	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Default: cprofd-PID-TIME with the format's ending, in this directory", set_output},
+	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Default: the recording's name with the format's ending, in this directory", set_output},
+	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; default: what the end of FILE says (.html, .svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
 	{"output", 'o', "FILE", "@file", COMMAND_DIFF, "a flame graph of both sides, too, in which what surely differs has a colour: .html (with the tables below it) or .svg for a browser; .speedscope.json: the stacks of before, after, more, less", set_output},
 	{"functions", 'F', NULL, NULL, WRITING, "a frame is a function (default; of this and --lines the last one counts)", set_functions},
 	{"functions", 'F', NULL, NULL, COMMAND_REPORT, "the table of functions alone: --by=function", set_functions},
@@ -487,18 +495,18 @@ const struct option_row option_rows[] = {
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
 	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", set_by},
-	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; without it class,unit,phase,pass,function", set_by},
+	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; default: class,unit,phase,pass,function", set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
-	{"sort", 0, "TIME", "exclusive|inclusive|start", COMMAND_REPORT, "by which time rows are in order; without it exclusive, and inclusive for --callers, --callees and the tree. start: compiles, phases and passes by when the first of them began (other tables as without it). Chains are in the order of their start, else by their length", set_sort},
+	{"sort", 0, "TIME", "exclusive|inclusive|start", COMMAND_REPORT, "by which time rows are in order; default: exclusive, but inclusive for --callers, --callees and the tree. start: compiles, phases and passes by when the first of them began (other tables by their default). Chains are in the order of their start, else by their length", set_sort},
 	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; default exclusive", set_compared},
-	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; 20 without it, all with --json, --csv, --until or --min-share", set_top},
-	{"top", 'n', "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; without it those that surely differ (--json: all)", set_top},
+	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; default: 20, or all with --json, --csv, --until or --min-share", set_top},
+	{"top", 'n', "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; default: those that surely differ (--json: all)", set_top},
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
 	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", set_min_share},
-	{"native-frames", 0, NULL, NULL, COMMAND_REPORT, "the interpreter's own native frames as functions of their own; without it their time is that of the Python frame that they run", set_native_frames},
+	{"native-frames", 0, NULL, NULL, COMMAND_REPORT, "the interpreter's own native frames as functions of their own; default: their time is that of the Python frame that they run", set_native_frames},
 	{"tree", 0, NULL, NULL, COMMAND_REPORT, "the same as --by=tree: compiles below the lines that caused them, in them the compiles that they needed; --top is of each branch", set_tree},
-	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; all without it", set_depth},
+	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; default: all", set_depth},
 	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", set_phases},
 	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (default), or for each outermost compile", set_per},
 	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; default 99.9%", set_level},
@@ -506,15 +514,15 @@ const struct option_row option_rows[] = {
 	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", set_json},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", set_json},
 	{"allow", 0, "WHAT", "ptrace own root", COMMAND_SERVE, "what users may profile: ptrace (default): what the kernel lets them debug and sample, by kernel.yama.ptrace_scope and perf_event_paranoid, too; own: all processes of their own; root: nothing", set_allow},
-	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; $" CLI_SOCKET_VARIABLE " or " CLI_SOCKET " without it", set_socket},
+	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET, set_socket},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", set_rules},
 	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
 	{"quiet", 'q', NULL, NULL, EVERYONE, "no progress, no summary, no notes on stderr: failures alone", set_quiet},
-	{"verbose", 0, NULL, NULL, EVERYONE & ~SAMPLING, "say what is found and why it is decided so", set_verbose},
-	{"verbose", 'v', NULL, NULL, SAMPLING, "the long summary: phases, passes, where stacks are cut; and what is found, and why it is decided so", set_verbose},
+	{"verbose", 'v', NULL, NULL, EVERYONE & ~SAMPLING, "say what is found and why it is decided so", set_verbose},
+	{"verbose", 'v', NULL, NULL, SAMPLING, "the long summary: phases, passes, where stacks are cut. Twice (-vv): also what is found, and why it is decided so", set_long},
 	{},
 };
 /* clang-format on */

@@ -216,7 +216,7 @@ static int listen_to(struct recorder *recorder)
 {
 	struct live *live = &recorder->live;
 	uint64_t started = now_ms(), flushed = started;
-	bool going = !recorder->launch;
+	bool going = !recorder->launch, answered = false;
 	int err = 0;
 
 	while (!live->ended && now_ms() < recorder->give_up) {
@@ -238,6 +238,9 @@ static int listen_to(struct recorder *recorder)
 			say__failure(live->hint, "%s", *live->error ? live->error : "refused");
 			return CLI_COULD_NOT;
 		}
+		if (live->answered && !answered)
+			started = now_ms();
+		answered = live->answered;
 		if (live->answered && !going) {
 			going = true;
 			err = let_go(recorder->launch);
@@ -262,7 +265,7 @@ static int listen_to(struct recorder *recorder)
 	if (live->writer && !live->write_error)
 		live->write_error = recording_writer__flush(live->writer);
 	if (!live->answered) {
-		say__failure("run it again with --verbose", "the engine ended before it answered");
+		say__failure("run it again with -vv", "the engine ended before it answered");
 		return CLI_COULD_NOT;
 	}
 	return CLI_DONE;
@@ -278,10 +281,12 @@ static void tell_end(const struct recorder *recorder)
 		say("the recording ends early: %s", recorder->give_up == 0
 							    ? "it was not waited for its end"
 							    : "the engine went away");
-	else if (*live->detail && strcmp(live->reason, "failed"))
-		say__note("%s", live->detail);
-	else if (*live->detail)
+	else if (!strcmp(live->reason, "failed"))
 		say("%s", live->detail);
+	else if (recorder->launch && !strcmp(live->reason, "exited"))
+		; /* how it ended is said at the end */
+	else if (*live->detail)
+		say__note("%s", live->detail);
 	else if (!strcmp(live->reason, "exited"))
 		say__note("the target ended");
 	if (live->write_error)
@@ -310,8 +315,7 @@ static void tell_children(struct recorder *recorder, uint64_t recorded)
 	else if (recorder->family_known && family__cpu(recorder->pid, &cpu))
 		cpu -= recorder->family < cpu ? recorder->family : cpu;
 	if (cpu >= CHILDREN_TELL_NS && cpu >= recorded / 4)
-		say__failure("-s (--subprocesses) records them, too", "its children used %s of CPU, which is not in the recording",
-			     words__duration(cpu));
+		say("its children used %s of CPU, not recorded: -s (--subprocesses)", words__duration(cpu));
 }
 
 static void keep_recording(struct recorder *recorder, const char *why, int err)

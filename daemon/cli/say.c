@@ -30,6 +30,15 @@ bool say__is_quiet(void)
 	return quiet;
 }
 
+int say__width(void)
+{
+	struct winsize size;
+
+	if (!say__is_terminal() || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < SAY_WIDTH)
+		return SAY_WIDTH;
+	return size.ws_col < SAY_WIDTH_MAX ? size.ws_col : SAY_WIDTH_MAX;
+}
+
 static void clear_progress(void)
 {
 	if (progress_shown)

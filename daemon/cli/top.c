@@ -70,7 +70,7 @@ static int wait_for_answer(struct viewer *viewer)
 	if (live->refused)
 		say__failure(live->hint, "%s", *live->error ? live->error : "refused");
 	else
-		say__failure("run it again with --verbose", "the engine ended before it answered");
+		say__failure("run it again with -vv", "the engine ended before it answered");
 	return CLI_COULD_NOT;
 }
 

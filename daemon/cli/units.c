@@ -10,13 +10,10 @@
 #include "rules/rules.h"
 #include "units/units.h"
 
-#define NAME_WIDTH 100
+/* In front of the names. */
+#define TIMES_WIDTH 29
 
-/* All of the summary fits a terminal of 24 lines; the second row with --verbose. */
-static const uint32_t shown[2][RULE_KINDS] = {
-	{[RULE_UNIT] = 4},
-	{[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6},
-};
+static const uint32_t verbose_rows[RULE_KINDS] = {[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6};
 
 static int on_event(struct event_sink *self, const struct event *event)
 {
@@ -44,10 +41,9 @@ static void print_line(const struct units_line *line)
 	const char *name = *line->name ? line->name : "(name unknown)";
 	char words[1024];
 
-	fprintf(stderr, "%12s %12s %6" PRIu32 "  ", words__duration(line->exclusive), words__duration(line->inclusive),
-		line->count);
+	fprintf(stderr, "%9s  %9s  %5" PRIu32 "  ", words__duration(line->exclusive), words__duration(line->inclusive), line->count);
 	snprintf(words, sizeof(words), line->kind == RULE_UNIT && (*line->name || *line->signature) ? "%s(%s)" : "%s", name, line->signature);
-	fit__name(stderr, words, -NAME_WIDTH);
+	fit__name(stderr, words, TIMES_WIDTH - say__width());
 	fputc('\n', stderr);
 }
 
@@ -56,33 +52,55 @@ static void print_no_pass(uint64_t *no_pass, uint64_t limit)
 {
 	if (!*no_pass || *no_pass < limit)
 		return;
-	fprintf(stderr, "%12s %12s %6s  (in no known pass)\n", words__duration(*no_pass), words__duration(*no_pass), "");
+	fprintf(stderr, "%9s  %9s  %5s  (in no known pass)\n", words__duration(*no_pass), words__duration(*no_pass), "");
 	*no_pass = 0;
 }
 
-void units_summary__print(struct units_summary *summary, bool gil, bool verbose)
+uint32_t units_summary__compiles(struct units_summary *summary)
+{
+	const struct units_line *lines;
+	uint32_t n;
+
+	return units_table__lines(summary->table, RULE_UNIT, &lines, &n) ? 0 : n;
+}
+
+static void print_table(struct units_summary *summary, uint8_t kind, bool gil, uint32_t rows)
 {
 	static const char *const titles[RULE_KINDS] = {"compile", "phase", "pass"};
+	uint64_t no_pass = kind == RULE_PASS ? units_table__no_pass(summary->table) : 0;
 	const struct units_line *lines;
-	uint64_t no_pass;
 	uint32_t n, i;
+
+	if (units_table__lines(summary->table, kind, &lines, &n) || (!n && !no_pass))
+		return;
+	/* What a thread does without the GIL is of the compile that goes on; of which phase is not known. */
+	fprintf(stderr, "\nexclusive  inclusive  times  Wall time by %s%s", titles[kind], gil && kind ? ", with the GIL alone" : "");
+	if (n > rows)
+		fprintf(stderr, " (%" PRIu32 " of %" PRIu32 ")", rows, n);
+	fputs(":\n", stderr);
+	for (i = 0; i < n && i < rows; i++) {
+		print_no_pass(&no_pass, lines[i].inclusive);
+		print_line(&lines[i]);
+	}
+	print_no_pass(&no_pass, 0);
+}
+
+void units_summary__print(struct units_summary *summary, bool gil, uint32_t rows)
+{
 	uint8_t kind;
 
-	for (kind = 0; kind < RULE_KINDS; kind++) {
-		no_pass = kind == RULE_PASS ? units_table__no_pass(summary->table) : 0;
-		if (!shown[verbose][kind] || units_table__lines(summary->table, kind, &lines, &n) || (!n && !no_pass))
-			continue;
-		/* What a thread does without the GIL is of the compile that goes on; of which phase is not known. */
-		fprintf(stderr, "Wall time by %s, %s, most inclusive first:\n%12s %12s %6s\n", titles[kind],
-			gil && kind ? "with the GIL alone" : "waiting included", "exclusive", "inclusive", "times");
-		for (i = 0; i < n && i < shown[verbose][kind]; i++) {
-			print_no_pass(&no_pass, lines[i].inclusive);
-			print_line(&lines[i]);
-		}
-		print_no_pass(&no_pass, 0);
-		if (n > i)
-			fprintf(stderr, "%34s... and %" PRIu32 " more\n", "", n - i);
-		fputc('\n', stderr);
-	}
+	if (rows)
+		print_table(summary, RULE_UNIT, gil, rows);
+	for (kind = 0; !rows && kind < RULE_KINDS; kind++)
+		print_table(summary, kind, gil, verbose_rows[kind]);
+}
+
+void units_summary__tell(struct units_summary *summary)
+{
 	unmatched__tell(summary->unmatched);
+}
+
+uint32_t units_summary__tells(const struct units_summary *summary)
+{
+	return unmatched__lines(summary->unmatched);
 }

@@ -139,6 +139,22 @@ static void tell_rules(const struct unmatched *unmatched, uint32_t number)
 			said += tell_use(unmatched, i);
 }
 
+/* A compiler of the program itself worked, and no compile of it was told. */
+static bool is_strange(const struct unmatched *unmatched, uint32_t number)
+{
+	return unmatched->seen[number] >= AT_WORK && !unmatched->told[number];
+}
+
+uint32_t unmatched__lines(const struct unmatched *unmatched)
+{
+	uint32_t i, lines = 0;
+
+	for (i = 0; unmatched && i < unmatched->builtin; i++)
+		if (!compiler__gone(rules__compiler(unmatched->rules, i)))
+			lines += 3 * is_strange(unmatched, i);
+	return lines;
+}
+
 void unmatched__tell(const struct unmatched *unmatched)
 {
 	uint32_t i;
@@ -150,7 +166,7 @@ void unmatched__tell(const struct unmatched *unmatched)
 			continue;
 		if (i >= unmatched->builtin)
 			tell_rules(unmatched, i);
-		else if (unmatched->seen[i] >= AT_WORK && !unmatched->told[i])
+		else if (is_strange(unmatched, i))
 			say__failure("a version that they do not know? `--rules FILE` takes others: docs/rules.md",
 				     "%s was at work (%s), but its rules told no compile", compiler->name, last_of(compiler->loaded.patterns[0]));
 	}

@@ -12,6 +12,8 @@ struct unmatched;
 int unmatched__new(const char *path, struct unmatched **ret);
 struct unmatched *unmatched__free(struct unmatched *unmatched);
 void unmatched__event(struct unmatched *unmatched, const struct event *event);
+/* How many lines of a terminal the words about the program's own rules are, at most. */
+uint32_t unmatched__lines(const struct unmatched *unmatched);
 /* Speaks, on stderr. */
 void unmatched__tell(const struct unmatched *unmatched);
 

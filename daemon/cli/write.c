@@ -205,12 +205,10 @@ void write__tell(const char *format, const struct output *output,
 	if (fstat(output->fd, &status) < 0)
 		status.st_size = 0;
 	if (!strcmp(format, "speedscope"))
-		say__note("wrote %s (%s, %s): open it at %s", output->path,
-		    words__bytes((uint64_t)status.st_size), format, CLI_SPEEDSCOPE);
+		say__failure("open it at " CLI_SPEEDSCOPE, "wrote %s (%s, %s)", output->path, words__bytes((uint64_t)status.st_size), format);
 	else if (!strcmp(format, "events"))
-		say__failure("`cprofd report` tells more of it in tables, and `cprofd help report` what they mean",
-			     "wrote %s (%s, a recording): `cprofd convert %s` makes a file for %s", output->path,
-			     words__bytes((uint64_t)status.st_size), output->path, CLI_SPEEDSCOPE);
+		say__failure("`cprofd report FILE`: tables of it; `cprofd convert FILE`: other formats", "wrote %s (%s, a recording)",
+			     output->path, words__bytes((uint64_t)status.st_size));
 	else
 		say__note("wrote %s (%s, %s)", output->path, words__bytes((uint64_t)status.st_size), format);
 }

@@ -87,7 +87,7 @@ static void failed(struct engine *engine, struct session *session, const char *w
 {
 	struct refusal refusal;
 
-	refusal__set(&refusal, "INTERNAL", "run with --verbose", "%s: %s", what, strerror(-err));
+	refusal__set(&refusal, "INTERNAL", "run with -vv", "%s: %s", what, strerror(-err));
 	session__refuse(engine, session, &refusal);
 }
 

@@ -376,7 +376,7 @@ static void internal_error(struct engine *engine, struct session *session, const
 {
 	struct refusal refusal;
 
-	refusal__set(&refusal, "INTERNAL", "run with --verbose", "%s: %s", what, strerror(-err));
+	refusal__set(&refusal, "INTERNAL", "run with -vv", "%s: %s", what, strerror(-err));
 	session__refuse(engine, session, &refusal);
 }
 

@@ -1,4 +1,5 @@
 """cli.py: what is said after a recording: whose it was, how many samples, of what."""
+import glob
 import json
 import os
 import re
@@ -66,12 +67,76 @@ def test_short_recordings():
         expect(diff.returncode == 1 and "Nothing could be compared" in diff.out, "nothing to compare", diff.out)
 
 
+SCREEN, COLUMNS = 24, 80
+
+
+def screen_lines(text):
+    """Lines of a terminal."""
+    return sum(max(1, -(-len(line) // COLUMNS)) for line in text.rstrip("\n").split("\n"))
+
+
+def test_summary_of_compilers_fits_a_screen():
+    """What is told of real compiles: a shell's prompt is still below it, and nothing of it is a list of addresses."""
+    targets = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "targets")
+    jax = next((p for p in glob.glob(os.environ.get("CPROFD_JAX", "")) if os.path.exists(p)), None)
+    runs = [((), [PYTHON, targets + "/numba_loop.py", "1"], "make.<locals>.foo"),
+            (("-s", "--mode=wall"), [PYTHON, targets + "/compile_artiq_units.py", "2"], "Experiment")]
+    runs += [((), [jax, targets + "/compile_jax_kinds.py", "1"], "XLA compile")] if jax else []
+    with folder() as work:
+        for options, command, unit in runs:
+            run = cprofd("record", *options, "-o", "a.cprof", "--", *command, cwd=work, input=b"go\n")
+            fails(0, "exclusive  inclusive  times  Wall time by compile", unit, "whole stacks: ", "ended with status 0", run=run)
+            expect(screen_lines(run.err) < SCREEN, "more than a screen: %d lines" % screen_lines(run.err), run.err)
+            rows = re.findall(r"^ *[\d.]+ %  +[\d.]+ %  ", run.err, re.M)
+            compiles = re.findall(r"^ *[\d.]+ [mun]?s  +[\d.]+ [mun]?s  +\d+  ", run.err, re.M)
+            expect(len(rows) >= 2 and len(compiles) >= 2, "no table is pushed out", run.err)
+            expect(not re.search(r"address 0x", run.err), "a single address", run.err)
+            shares = re.findall(r" ([\d.]+) %(?=,|\n)", run.err.split("by class", 1)[1].split("\n\n")[0].split("no names for")[0])
+            expect(abs(sum(map(float, shares)) - 100) < 0.5, "classes are all of the time", run.err, shares)
+
+
+def test_progress_tells_the_rate():
+    """What is told while it runs is what the target's own clock says."""
+    code = """
+import time
+print("up", flush=True)
+while True:
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end: pass
+    time.sleep(0.05)
+"""
+    with folder() as work, target(code) as process:
+        def ran():
+            return int(open("/proc/%d/schedstat" % process.pid).read().split()[0]) / 1e9
+
+        master, slave = os.openpty()
+        client = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", "6", "-r", "1000", "-o", "a.cprof"], cwd=work, env=environment(), stderr=slave)
+        os.close(slave)
+        told, begin = [], None
+        try:
+            while chunk := os.read(master, 65536):
+                for count, rate in re.findall(r"([\d,]+) samples  ([\d,]+) samples/s", chunk.decode()):
+                    begin = begin or (time.monotonic(), ran())
+                    if count != "0":
+                        told.append(int(rate.replace(",", "")))
+                if client.poll() is None and begin:
+                    now = time.monotonic(), ran()
+        except OSError:
+            pass
+        os.close(master)
+        expect(client.wait(60) == 0 and len(told) > 5, "progress on a terminal", told)
+        share = (now[1] - begin[1]) / (now[0] - begin[0])
+        middle = sorted(told)[len(told) // 2]
+        expect(0.6 < middle / (1000 * share) < 1.5, "samples/s told, and CPU time of the target", middle, share, told)
+
+
 def test_summary_fits_a_screen():
     with folder() as work, target() as process:
         for options in ((), ("--mode=wall",)):
             run = cprofd("attach", process.pid, "-d", "0.7", "-o", "a.cprof", *options, cwd=work)
-            lines = run.err.rstrip().splitlines()
-            expect(run.returncode == 0 and len(lines) <= 22, "more than a screen", run.err)
+            expect(run.returncode == 0 and screen_lines(run.err) < SCREEN, "more than a screen", run.err)
+        run = cprofd("attach", process.pid, "-v", "-d", "0.3", "-o", "b.cprof", cwd=work)
+        expect("native stacks: " in run.err and "libbpf" not in run.err, "-v is the long summary", run.err)
         run = cprofd("attach", process.pid, "-q", "-d", "0.3", "-o", "b.cprof", cwd=work)
         expect(run.returncode == 0 and not run.err and not run.out, "-q says something", run.err)
         run = cprofd("record", "-q", "-o", "b.cprof", "--", "sh", "-c", "echo its own; exit 3", cwd=work)
@@ -136,10 +201,10 @@ def test_waits_are_counted():
             + "\nwhile True:\n    busy(0.02)\n    time.sleep(0.02)")
     with folder() as work, target(code) as process:
         for options in (("--lines",), ("-g",)):
-            run = cprofd("attach", process.pid, "--mode=wall", "-d", "0.8", "-o", "a.cprof", *options, cwd=work)
+            run = cprofd("attach", process.pid, "--mode=wall", "-v", "-d", "0.8", "-o", "a.cprof", *options, cwd=work)
             fails(0, " waits in ", run=run)
             counts = [int(n.replace(",", "")) for n in re.search(r"([\d,]+) samples and ([\d,]+) waits", run.err).groups()]
-            native = int(re.search(r"whole of ([\d,]+)", run.err).group(1).replace(",", ""))
+            native = int(re.search(r"native stacks: .* whole of ([\d,]+)", run.err).group(1).replace(",", ""))
             expect(2 < counts[1], "it slept some 20 times, less on a busy machine", run.err)
             expect("-g" in options or abs(sum(counts) - native) < 0.1 * native, "samples and waits are what stacks are counted of", run.err)
             expect("(waiting: sleep)" in run.err, "where it waits is told, whoever holds the GIL", run.err)

@@ -58,8 +58,9 @@ def environment(**more):
     return env
 
 
-def cprofd(*args, cwd=None, env=None, timeout=60, prefix=(), stdin=subprocess.DEVNULL):
-    run = subprocess.run([*prefix, CPROFD, *map(str, args)], cwd=cwd, env=env or environment(), stdin=stdin,
+def cprofd(*args, cwd=None, env=None, timeout=60, prefix=(), stdin=subprocess.DEVNULL, input=None):
+    where = {"input": input} if input else {"stdin": stdin}
+    run = subprocess.run([*prefix, CPROFD, *map(str, args)], cwd=cwd, env=env or environment(), **where,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout)
     run.out, run.err = run.stdout.decode(errors="replace"), run.stderr.decode(errors="replace")
     expect(run.returncode >= 0, "cprofd died by a signal", run.returncode, run.err)

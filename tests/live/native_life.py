@@ -129,7 +129,7 @@ def ledger_adds_up(stream, name):
 def record(work, command, *options, rate=999, name="record"):
     """A recording of a command from its first instruction, children too."""
     out = os.path.join(work, name + ".cprof")
-    run = subprocess.run([CPROFD, "record", "-s", "--native", "-r", str(rate), "-f", "events", "-o", out, *options, "--",
+    run = subprocess.run([CPROFD, "record", "-v", "-s", "--native", "-r", str(rate), "-f", "events", "-o", out, *options, "--",
                           *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not os.path.exists(out):
         print(run.stderr)

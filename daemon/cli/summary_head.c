@@ -1,0 +1,355 @@
+/* The first lines of a summary: how much was seen, of what time, how much of it whole. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "classes/classes.h"
+#include "cli/cli.h"
+#include "cli/summary_head.h"
+#include "cprofd/loss.h"
+#include "report/fit.h"
+
+/* So much time in functions without names is worth a word. */
+#define NAMELESS_TELL_PERCENT 5
+/* A rate over less CPU time than this says nothing. */
+#define RATE_NEEDS_NS 100000000u
+/* Below this part of the samples that the CPU time asks for, shares are not what ran. */
+#define TRUSTED 0.95
+/* Classes with less are others, but with --verbose. */
+#define CLASS_PERCENT 1
+#define INDENT 8
+#define STOPS_SHOWN 5
+#define STOP_WIDTH 60
+
+struct head {
+	FILE *out;
+	const struct tally_result *result;
+	bool verbose;
+	int at; /* letters in the line of items that is being filled; 0: none is */
+};
+
+static const char *loss_sentence(const char *name)
+{
+#define ROW(id, kind, name, sentence) {name, sentence},
+	static const struct {
+		const char *name, *sentence;
+	} losses[] = {CPROFD_LOSSES(ROW)};
+#undef ROW
+	size_t i;
+
+	for (i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+		if (!strcmp(losses[i].name, name))
+			return losses[i].sentence;
+	return "a loss that this version does not know";
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+uint64_t summary__whole(const struct tally_result *result)
+{
+	return result->waits ? result->wall - result->quiet : result->cpu;
+}
+
+uint64_t summary__without_gil(const struct tally_result *result)
+{
+	uint32_t i;
+
+	for (i = 0; i < result->n_classes; i++)
+		if (!strcmp(result->classes[i].name, class__name(CLASS_WITHOUT_GIL)))
+			return result->classes[i].cpu;
+	return 0;
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* One of several with commas between them, in lines that fit the screen. */
+__attribute__((format(printf, 3, 4))) static void item(struct head *head, const char *title, const char *format, ...)
+{
+	const int width = say__width();
+	char words[128];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	if (!head->at)
+		head->at = fprintf(head->out, "%*s%s: %s", INDENT, "", title, words);
+	else if (head->at + 2 + len > width - 1) /* a comma may follow */
+		head->at = fprintf(head->out, ",\n%*s%s", INDENT, "", words) - 2;
+	else
+		head->at += fprintf(head->out, ", %s", words);
+}
+
+static void end_items(struct head *head)
+{
+	if (head->at)
+		fputc('\n', head->out);
+	head->at = 0;
+}
+
+/* Each thread's clock starts with a whole period: who ends before is in no sample. */
+static void print_distrust(struct head *head)
+{
+	const struct tally_result *result = head->result;
+	double due = (double)result->cpu / 1e9 * result->rate, missed = due - (double)result->seen;
+	bool births = (double)result->unsampled / 1e9 * result->rate > missed / 4;
+
+	if (result->cpu < RATE_NEEDS_NS || (double)result->seen >= TRUSTED * due)
+		return;
+	fprintf(head->out, "cprofd: do not trust the shares: %.0f %% of the CPU time has samples, as %s\n", 100 * (double)result->seen / due,
+		births ? "threads or processes end before their first sample, or soon after one"
+		       : "the timer did not fire, or samples were lost");
+	if (births)
+		fprintf(head->out, "%*snot sampled, at ends: %s of CPU\n", INDENT, "", words__duration(result->unsampled));
+}
+
+static void print_counts(struct head *head)
+{
+	const struct tally_result *result = head->result;
+	char waits[64] = "", processes[64] = "";
+
+	if (result->waits)
+		snprintf(waits, sizeof(waits), " and %s wait%s", words__count(result->waits), plural(result->waits));
+	if (result->processes > 1)
+		snprintf(processes, sizeof(processes), " of %s processes", words__count(result->processes));
+	fprintf(head->out, "cprofd: %s sample%s%s in %s: %s of CPU in %u thread%s%s\n", words__count(result->seen), plural(result->seen),
+		waits, words__duration(result->span), words__duration(result->cpu), result->threads, plural(result->threads), processes);
+}
+
+static void print_rate(struct head *head)
+{
+	const struct tally_result *result = head->result;
+	double rate = result->cpu ? (double)result->seen * 1e9 / (double)result->cpu + 0.5 : 0;
+	double share = percent(result->whole, result->samples);
+
+	if (!result->seen)
+		return;
+	if (result->cpu >= RATE_NEEDS_NS)
+		fprintf(head->out, "%*s%s samples/s of CPU time, asked for %u; ", INDENT, "", words__count((uint64_t)rate), result->rate);
+	else
+		fprintf(head->out, "%*sasked for %u samples/s; ", INDENT, "", result->rate);
+	/* What is not whole is not rounded away. */
+	if (result->whole < result->samples && share > 99.99)
+		share = 99.99;
+	if (result->samples)
+		fprintf(head->out, "whole stacks: %.2f %%\n", share);
+	else
+		fputs("how many stacks are whole is not known\n", head->out);
+	if (summary__without_gil(result))
+		fprintf(head->out, "%*swith the GIL: %.1f %% of the CPU time; the rest has no stacks (-g)\n", INDENT, "",
+			100 - percent(summary__without_gil(result), result->cpu));
+}
+
+static uint64_t print_class(struct head *head, const char *name, uint64_t part, double least)
+{
+	const char *title = head->result->waits ? "time by class, waiting included" : "CPU time by class";
+	double share = percent(part, summary__whole(head->result));
+
+	if (share < least)
+		return part;
+	item(head, title, "%s %.1f %%", name, share);
+	return 0;
+}
+
+/* All of the time: what is in no class, too. */
+static void print_classes(struct head *head)
+{
+	const struct tally_result *result = head->result;
+	const double least = head->verbose ? 0.05 : CLASS_PERCENT;
+	uint64_t small = 0, none = summary__whole(result), part;
+	uint32_t i;
+
+	if (result->quiet_threads)
+		fprintf(head->out, "%*s%u thread%s that hardly ran waited %s: no part of the shares here\n", INDENT, "", result->quiet_threads,
+			plural(result->quiet_threads), words__duration(result->quiet));
+	/* Without native stacks only what the kernel did is told apart. */
+	if (!result->native || !result->n_classes)
+		return;
+	for (i = 0; i < result->n_classes; i++) {
+		part = result->classes[i].cpu;
+		small += print_class(head, result->classes[i].name, part, least);
+		none -= part < none ? part : none;
+	}
+	small += print_class(head, "not determined", none, least);
+	print_class(head, "others", small, 0.05);
+	end_items(head);
+}
+
+/* "libfoo.so+0x1234 (name)"; code of a JIT by its name. */
+static void print_stop(struct head *head, const struct tally_stop *stop)
+{
+	bool named = *stop->function && strncmp(stop->function, stop->module, strlen(stop->module));
+
+	fprintf(head->out, "        %10s  %s", words__count(stop->count), *stop->module ? stop->module : "address");
+	if (strcmp(stop->module, "JIT"))
+		fprintf(head->out, "%s0x%" PRIx64, *stop->module ? "+" : " ", stop->offset);
+	if (named || !strcmp(stop->module, "JIT")) {
+		fputs(" (", head->out);
+		fit__name(head->out, *stop->function ? stop->function : "?", -STOP_WIDTH);
+		fputc(')', head->out);
+	}
+	fprintf(head->out, ": %s\n", loss_sentence(stop->loss));
+}
+
+/* Why there are not as many as samples. */
+static const char *of_what(const struct tally_result *result)
+{
+	return result->native == result->seen	   ? ""
+	       : summary__without_gil(result) ? ", those with the GIL"
+	       : result->waits		   ? ", those of waits too"
+					   : ", the samples that have one";
+}
+
+/* Where native stacks end that are not whole. */
+static void print_native(struct head *head)
+{
+	const struct tally_result *result = head->result;
+	uint64_t others = result->native - result->native_whole;
+	double share = percent(result->native_whole, result->native);
+	uint32_t i;
+
+	if (!result->native || !head->verbose)
+		return;
+	if (others && share > 99.99)
+		share = 99.99;
+	fprintf(head->out, "        native stacks: %.2f %% whole of %s%s%s\n", share, words__count(result->native), of_what(result),
+		others ? "; the others end at" : "");
+	for (i = 0; i < result->n_stops && i < STOPS_SHOWN; i++) {
+		print_stop(head, &result->stops[i]);
+		others -= result->stops[i].count < others ? result->stops[i].count : others;
+	}
+	if (others)
+		fprintf(head->out, "        %10s  at other places\n", words__count(others));
+}
+
+static void print_loss_rows(struct head *head)
+{
+	const struct tally_result *result = head->result;
+	uint32_t i;
+
+	fputs("        not whole or lost (one sample can have several causes):\n", head->out);
+	for (i = 0; i < result->n_losses; i++)
+		if (result->losses[i].count)
+			fprintf(head->out, "        %10s  %s (%s)\n", words__count(result->losses[i].count),
+				loss_sentence(result->losses[i].name), result->losses[i].name);
+}
+
+/* In one line: the rest of them are others. */
+static void print_loss_names(struct head *head)
+{
+	static const char title[] = "not whole or lost (-v: why)";
+	const int width = say__width() - (int)sizeof(" 99,999, 99,999 others");
+	const struct tally_result *result = head->result;
+	uint64_t others = 0;
+	uint32_t i;
+
+	for (i = 0; i < result->n_losses; i++) {
+		const struct tally_loss *loss = &result->losses[i];
+
+		if (others || head->at + (int)strlen(loss->name) > width)
+			others += loss->count;
+		else if (loss->count)
+			item(head, title, "%s %s", words__count(loss->count), loss->name);
+	}
+	if (others)
+		item(head, title, "%s others", words__count(others));
+	end_items(head);
+}
+
+static void print_losses(struct head *head)
+{
+	const struct tally_result *result = head->result;
+	uint32_t i, kinds = 0;
+
+	for (i = 0; i < result->n_losses; i++)
+		kinds += result->losses[i].count != 0;
+	if (kinds && head->verbose)
+		print_loss_rows(head);
+	else if (kinds)
+		print_loss_names(head);
+	if (result->gap_events)
+		fprintf(head->out, "        %s events did not reach this client in time: the file has a gap\n", words__count(result->gap_events));
+	if (!result->samples && result->seen)
+		fputs("        what was lost is not known: the recording ends before its first account\n", head->out);
+	else if (!kinds && !result->gap_events && result->seen)
+		fputs("        nothing was lost\n", head->out);
+}
+
+/* --- functions without names --- */
+
+/* "libfoo.so.1+0x1234": native code that nothing has a name for. */
+static bool is_nameless(const char *name)
+{
+	const char *plus = strstr(name, "+0x");
+
+	return plus && plus != name && strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3);
+}
+
+/* "libLLVM-14.so.1" -> 14; 0: another library. */
+static unsigned llvm_version(const char *name)
+{
+	unsigned version = 0;
+
+	return sscanf(name, "libLLVM-%u.so", &version) == 1 || sscanf(name, "libLLVM.so.%u", &version) == 1 ? version : 0;
+}
+
+static void print_way_to_names(struct head *head, unsigned llvm)
+{
+	/* Debian's has names of what other files may call, and by its virtual tables of passes. */
+	if (llvm)
+		fprintf(head->out, "%*smost of it is in LLVM, inside of its passes: on Debian DEBUGINFOD_URLS=https://debuginfod.debian.net in cprofd's "
+			"environment has these names, or the package libllvm%u-dbgsym of its debug archive\n", INDENT, "", llvm);
+	else
+		fprintf(head->out, "%*sdebug symbols of such files (their -dbgsym packages, or DEBUGINFOD_URLS in cprofd's environment) have them\n",
+			INDENT, "");
+}
+
+/* Said once, when it is much. */
+static void print_nameless(struct head *head)
+{
+	const struct tally_result *result = head->result;
+	const char *heaviest = NULL;
+	uint64_t sum = 0, llvm = 0;
+	unsigned version = 0;
+	uint32_t i;
+
+	for (i = 0; i < result->n_functions; i++) {
+		const char *name = result->functions[i].name;
+
+		if (!is_nameless(name))
+			continue;
+		sum += result->functions[i].self;
+		heaviest = heaviest ? heaviest : name;
+		if (llvm_version(name)) {
+			llvm += result->functions[i].self;
+			heaviest = version ? heaviest : name;
+			version = version ? version : llvm_version(name);
+		}
+	}
+	if (!heaviest || percent(sum, summary__whole(result)) < NAMELESS_TELL_PERCENT)
+		return;
+	fprintf(head->out, "%*sno names for %.1f %% of the time, as in %.*s%s\n", INDENT, "", percent(sum, summary__whole(result)),
+		(int)(strstr(heaviest, "+0x") - heaviest), heaviest, head->verbose ? "" : " (-v: help)");
+	if (head->verbose)
+		print_way_to_names(head, llvm > sum / 2 ? version : 0);
+}
+
+void summary__head(FILE *out, const struct tally_result *result, bool verbose)
+{
+	struct head head = {out, result, verbose, 0};
+
+	print_distrust(&head);
+	print_counts(&head);
+	print_rate(&head);
+	print_classes(&head);
+	print_native(&head);
+	print_losses(&head);
+	print_nameless(&head);
+}
