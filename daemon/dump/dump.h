@@ -47,9 +47,29 @@ int dump_unwinder__new(struct host_reader *memory, const struct maps *maps, stru
 struct dump_unwinder *dump_unwinder__free(struct dump_unwinder *unwinder); /* NULL */
 void dump_unwinder__walk(struct dump_unwinder *unwinder, const struct dump_state *state, struct dump_native *ret);
 
+struct dump_python;
+
+/* --- tstates.c: the thread states of a process, by thread --- */
+
+/* Finding a thread's by following the interpreters' lists takes as long as there are threads: to walk many of them the lists are
+ * followed once. What was found is proven again by who uses it. */
+struct dump_tstates {
+	struct dump_tstate {
+		uint64_t thread_id, address;
+		uint32_t order;  /* in the lists */
+	} *of;                   /* by thread_id, then as in the lists: the inner one first */
+	uint32_t n;
+	uint16_t loss;           /* why there may be more; 0: these are all */
+};
+/* -ENOMEM. */
+int dump_tstates__read(struct host_reader *memory, const struct image *image, struct dump_tstates *ret);
+int dump_python__list(const struct dump_python *python, struct dump_tstates *ret); /* of its process */
+void dump_tstates__free(struct dump_tstates *tstates); /* all 0: nothing */
+/* Those of one thread; NULL: none. */
+const struct dump_tstate *dump_tstates__find(const struct dump_tstates *tstates, uint64_t thread_id, uint32_t *ret_n);
+
 /* --- python.c: Python frames --- */
 
-struct dump_python;
 /* `memory` is borrowed, `image` copied (image->runtime 0: not a Python; then no thread has frames). */
 int dump_python__new(struct host_reader *memory, const struct image *image, struct dump_python **ret);
 struct dump_python *dump_python__free(struct dump_python *python); /* NULL */
@@ -60,8 +80,10 @@ struct dump_frames {
 	uint16_t loss;           /* why it was cut, or 0 */
 	bool no_python;          /* the thread has no thread state */
 };
-/* Walks a thread that does not run: the caller makes sure of that, afterwards. */
-int dump_python__walk(struct dump_python *python, const struct dump_thread *thread, struct dump_frames *ret);
+/* Walks a thread that does not run: the caller makes sure of that, afterwards. `tstates`: read while it slept already; NULL: its thread
+ * states are looked for. */
+int dump_python__walk(struct dump_python *python, const struct dump_thread *thread, const struct dump_tstates *tstates,
+		      struct dump_frames *ret);
 /* Takes the walk that the kernel did in the thread's tick, and the code objects that it met. */
 int dump_python__take(struct dump_python *python, const struct dump_slot *slot, struct dump_frames *ret);
 void dump_python__learn(struct dump_python *python, const struct dump_slot *slot);

@@ -72,7 +72,39 @@ static int copy(const struct py_frame *frames, uint32_t n, struct dump_frames *r
 	return 0;
 }
 
-int dump_python__walk(struct dump_python *self, const struct dump_thread *thread, struct dump_frames *ret)
+int dump_python__list(const struct dump_python *self, struct dump_tstates *ret)
+{
+	return dump_tstates__read(self->memory, &self->image, ret);
+}
+
+/* As py_walk(), of a thread whose thread states are known. */
+static void walk_known(struct dump_python *self, const struct dump_tstates *tstates)
+{
+	struct py_walk *walk = &self->walk;
+	const struct py_layout *l = &self->image.layout;
+	__u64 current = 0;
+	uint32_t n, i;
+	const struct dump_tstate *of = dump_tstates__find(tstates, walk->fsbase, &n);
+
+	py_walk_begin(walk);
+	for (i = 0; i < n; i++)
+		if (py_tstate_check(walk, &self->image, of[i].address))
+			py_tstate_add(walk, &self->image, NULL, of[i].address);
+	if (!n)
+		walk->loss = tstates->loss;
+	if (walk->n_tstates > 1 && l->tstate_current != ~0u)
+		py_read64(walk, self->image.runtime + l->tstate_current, &current);
+	for (i = 0; i < walk->n_tstates; i++)
+		if (walk->tstates[i].address == current)
+			walk->first = i;
+	if (walk->n_tstates && !walk->loss)
+		py_walk_chain(walk, &self->image, &self->out, walk->first, NULL);
+	for (i = 0; i < walk->n_tstates && !walk->loss; i++)
+		if (i != walk->first)
+			py_walk_chain(walk, &self->image, &self->out, i, NULL);
+}
+
+int dump_python__walk(struct dump_python *self, const struct dump_thread *thread, const struct dump_tstates *tstates, struct dump_frames *ret)
 {
 	struct host_reader *before = host_reader_current;
 	struct py_walk *walk = &self->walk;
@@ -90,7 +122,10 @@ int dump_python__walk(struct dump_python *self, const struct dump_thread *thread
 	for (round = 0; round < ROUNDS; round++) {
 		walk->now += PY_PROOF_NS * 2;
 		walk->hint = walk->hint_until = 0;
-		py_walk(walk, &self->image, &self->out, NULL);
+		if (tstates)
+			walk_known(self, tstates);
+		else
+			py_walk(walk, &self->image, &self->out, NULL);
 		if (!walk->n_todo)
 			break;
 		for (i = 0; i < walk->n_todo; i++)

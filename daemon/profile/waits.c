@@ -17,7 +17,9 @@
 #include "wait/wait.h"
 
 #define PLACES 16u                     /* of a thread */
-#define WAITS_BYTES (8u << 20)         /* of kept records */
+#define WAITS_BYTES (8u << 20)         /* of kept records, ... */
+#define WAITS_BYTES_A_THREAD (6u << 10) /* ... and for each thread: a stack that was copied whole, until it is walked */
+#define WAITS_BYTES_MAX (64u << 20)
 #define FRAMES_OF_CAUSE 24u            /* looked at for the cause */
 #define PYTHON_OF_CAUSE 4u             /* of these, Python's */
 
@@ -91,6 +93,13 @@ static struct thread *by_holder(const struct profile *profile, const struct thre
 	return NULL;
 }
 
+static bool has_room(const struct profile *profile, size_t size)
+{
+	size_t most = WAITS_BYTES + (size_t)profile->tasks.n_threads * WAITS_BYTES_A_THREAD;
+
+	return profile->waits_bytes + size <= (most < WAITS_BYTES_MAX ? most : WAITS_BYTES_MAX);
+}
+
 int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample)
 {
 	const struct part_wait *part = (const void *)record__part(sample, PART_WAIT);
@@ -111,7 +120,7 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct rec
 		credits__left(thread, sample, part->key);
 	place = take(profile, thread->waits, part->key);
 	place->used = sample->header.time;
-	if (profile->waits_bytes + sample->header.size > WAITS_BYTES)
+	if (!has_room(profile, sample->header.size))
 		return 0;
 	place->sample = malloc(sample->header.size);
 	if (!place->sample)

@@ -17,6 +17,9 @@
 #define STACK_PAGE 4096u
 #define RED_ZONE 128u          /* psABI x86-64, 3.2.2 */
 #define KEPT_BYTES (4u << 20)   /* of one process: some 10,000 threads */
+#define SLICE_NS 10000000ull
+#define AGAIN_NS 100000000ull   /* a table of unwinding takes as long, or some times that */
+#define LAST_NS 2000000000ull   /* what an end waits at most, of a session that was over before they were all met */
 
 struct memory {
 	struct host_reader reader;
@@ -32,42 +35,50 @@ static int read_at(struct host_reader *reader, void *to, size_t size, uint64_t a
 	return pread(self->fd, to, size, (off_t)address) == (ssize_t)size ? 0 : -EFAULT;
 }
 
+static int open_schedstat(const struct record_task *task)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/schedstat", task->tgid, task->tid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 /* Did it not run since? */
-static bool sleeps(const struct record_sample *sample)
+static bool sleeps(int schedstat, const struct record_sample *sample)
 {
 	unsigned long long cpu, delay, count;
-	char path[64];
-	FILE *file;
-	bool good;
+	char text[128];
+	ssize_t n = pread(schedstat, text, sizeof(text) - 1, 0);
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/schedstat", sample->header.task.tgid, sample->header.task.tid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	good = fscanf(file, "%llu %llu %llu", &cpu, &delay, &count) == 3 && count == sample->cpu_time;
-	fclose(file);
-	return good;
+	text[n < 0 ? 0 : n] = '\0';
+	return sscanf(text, "%llu %llu %llu", &cpu, &delay, &count) == 3 && count == sample->cpu_time;
 }
 
 /* --- the sample --- */
 
-static int put_python(struct session *session, struct tracee *tracee, struct host_reader *memory, const struct record_sample *sample,
-		      const struct part_wait *wait, struct buf *out, bool *ret_none)
+/* The thread states of its process, read once for all threads that slept at that time. */
+static int list_tstates(struct tracee *tracee, struct host_reader *memory, uint64_t asleep_at)
+{
+	if (tracee->tstates_at > asleep_at)
+		return 0;
+	dump_tstates__free(&tracee->tstates);
+	tracee->tstates_at = engine__now();
+	return dump_tstates__read(memory, &tracee->image, &tracee->tstates);
+}
+
+static int put_python(struct session *session, struct tracee *tracee, struct dump_python *python, struct host_reader *memory,
+		      const struct record_sample *sample, const struct part_wait *wait, struct buf *out, bool *ret_none)
 {
 	const struct record_task *task = &sample->header.task;
 	const struct dump_thread thread = {.tgid = task->tgid, .tid = task->tid, .process_start = task->process_start,
 					   .thread_start = task->thread_start, .exec = task->exec, .fsbase = wait->own};
 	struct part_py_frames part = {.part.kind = PART_PY_FRAMES};
-	struct dump_python *python;
-	struct dump_frames frames;
+	struct dump_frames frames = {};
 	uint32_t i;
-	int err = dump_python__new(memory, &tracee->image, &python);
+	int err = list_tstates(tracee, memory, sample->header.time) ?: dump_python__walk(python, &thread, &tracee->tstates, &frames);
 
-	if (err)
-		return err;
-	err = dump_python__walk(python, &thread, &frames);
 	for (i = 0; !err && i < frames.n; i++) {
-		uint64_t code = dump_python__code(python, frames.frames[i].code);
+		uint64_t code = profile__knows_code(session->profile, frames.frames[i].code) ? 0 : dump_python__code(python, frames.frames[i].code);
 
 		if (code)
 			err = code_record__tell(session, memory, &tracee->image.layout, &sample->header, frames.frames[i].code, code);
@@ -78,15 +89,15 @@ static int put_python(struct session *session, struct tracee *tracee, struct hos
 		part.part.loss = frames.loss;
 		part.part.size = (uint32_t)(sizeof(part) + frames.n * sizeof(*frames.frames));
 		err = buf__append(out, &part, sizeof(part)) ?: buf__append(out, frames.frames, frames.n * sizeof(*frames.frames));
-		free(frames.frames);
 	}
-	dump_python__free(python);
+	free(frames.frames);
 	return err;
 }
 
-/* Its innermost frame, and a copy of the stack for the others. */
-static int put_native(const struct session *session, const struct memory *memory, const struct part_stack *from, struct buf *out,
-		      uint16_t *parts)
+/* Its innermost frame, and a copy of the stack for the others. The stack of a thread, but for the first one's, lies below what its register
+ * points at (glibc, musl: struct pthread); beyond it is another thread's. */
+static int put_native(const struct session *session, const struct memory *memory, const struct part_stack *from, uint64_t own,
+		      struct buf *out, uint16_t *parts)
 {
 	struct {
 		struct part_native_frames part;
@@ -95,6 +106,7 @@ static int put_native(const struct session *session, const struct memory *memory
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct part_stack stack = *from;
 	uint64_t sp = from->sp & ~7ull;
+	size_t most = RECORD_STACK_MAX;
 	ssize_t got = 0;
 	int err;
 
@@ -108,10 +120,12 @@ static int put_native(const struct session *session, const struct memory *memory
 		return err;
 	if (sp % STACK_PAGE >= RED_ZONE)
 		sp -= RED_ZONE;
-	bytes = malloc(RECORD_STACK_MAX);
+	if (own > sp && own - sp < most)
+		most = own - sp;
+	bytes = malloc(most);
 	if (!bytes)
 		return -ENOMEM;
-	got = pread(memory->fd, bytes, RECORD_STACK_MAX, (off_t)sp); /* short where the stack ends */
+	got = pread(memory->fd, bytes, most, (off_t)sp); /* short where the stack ends */
 	stack.sp = sp;
 	stack.size = got > 0 ? (uint32_t)got & ~7u : 0;
 	stack.part.size = (uint32_t)sizeof(stack) + stack.size;
@@ -119,65 +133,189 @@ static int put_native(const struct session *session, const struct memory *memory
 	return buf__append(out, &stack, sizeof(stack)) ?: buf__append(out, bytes, stack.size);
 }
 
-static int take(struct session *session, struct tracee *tracee, const struct record_sample *sample)
+/* What a slice works with. */
+struct taking {
+	struct memory memory;
+	struct dump_python *python;
+	struct part_native_frames *walked; /* room for RECORD_NATIVE_FRAMES_MAX */
+};
+
+static int taking__begin(struct taking *self, const struct tracee *tracee)
+{
+	*self = (struct taking){.memory = {.reader.read = read_at, .fd = tracee->mem}};
+	self->walked = malloc(sizeof(*self->walked) + RECORD_NATIVE_FRAMES_MAX * 8u);
+	return self->walked ? dump_python__new(&self->memory.reader, &tracee->image, &self->python) : -ENOMEM;
+}
+
+static void taking__end(struct taking *self)
+{
+	dump_python__free(self->python);
+	free(self->walked);
+}
+
+/* Python frames find their place among native ones by where the eval loop lies: somebody has to ask, or it is never looked for in a
+ * process where nothing runs. */
+static bool awaits_eval(const struct session *session, const struct record_sample *sample)
+{
+	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	struct places *places = session->modules ? places__of(session->places) : NULL;
+
+	return places && python && python->n && places->eval_known(places, &sample->header.task, sample->header.time) == -EAGAIN;
+}
+
+/* Frames in place of the copy, which lies behind `native`. -EAGAIN: tables are still being built. */
+static int walk(struct session *session, struct taking *taking, size_t native, const struct part_wait *wait, struct buf *out)
+{
+	const struct record_sample *sample = (const void *)out->data;
+	const struct part_stack *copy = (const void *)record__part(sample, PART_STACK);
+	struct part_native_frames *walked = taking->walked;
+	int err = copy ? session->finisher.finish(&session->finisher, sample, copy, false, walked) : -ENOENT;
+
+	if (err || awaits_eval(session, sample))
+		return !err || err == -EAGAIN ? -EAGAIN : 0;
+	walked->part.kind = PART_NATIVE_FRAMES;
+	walked->part.size = (uint32_t)(sizeof(*walked) + walked->n * 8u);
+	out->len = native;
+	err = buf__append(out, walked, walked->part.size) ?: buf__append(out, wait, wait->part.size);
+	if (err)
+		return err;
+	((struct record_sample *)out->data)->parts--;
+	((struct record_sample *)out->data)->header.size = (uint32_t)out->len;
+	return 0;
+}
+
+/* The record, from `sample`; *ret_empty: it is of no use any more. -EAGAIN as walk(). */
+static int make(struct session *session, struct tracee *tracee, struct taking *taking, const struct record_sample *sample, struct buf *out,
+		bool *ret_empty)
 {
 	const struct part_stack *stack = (const void *)record__part(sample, PART_STACK);
 	const struct part_wait *wait = (const void *)record__part(sample, PART_WAIT);
-	struct memory memory = {.reader.read = read_at, .fd = tracee->mem};
-	_cleanup_(buf__free) struct buf out = {};
+	_cleanup_close_ int schedstat = -1;
 	struct record_sample record = *sample;
 	bool none = true;
+	size_t native;
 	int err;
 
-	if (!stack || !wait || memory.fd < 0 || !sleeps(sample))
+	*ret_empty = true;
+	if (!stack || !wait || (tracee->exec_known && tracee->exec != sample->header.task.exec))
+		return 0;
+	schedstat = open_schedstat(&sample->header.task);
+	if (schedstat < 0 || !sleeps(schedstat, sample))
 		return 0;
 	record.flags &= ~SAMPLE_ASLEEP;
 	record.parts = 2;
-	err = buf__append(&out, &record, sizeof(record));
-	err = err ?: put_python(session, tracee, &memory.reader, sample, wait, &out, &none);
-	err = err ?: put_native(session, &memory, stack, &out, &record.parts);
-	err = err ?: buf__append(&out, wait, wait->part.size);
-	if (err || !sleeps(sample))
+	err = buf__append(out, &record, sizeof(record));
+	err = err ?: put_python(session, tracee, taking->python, &taking->memory.reader, sample, wait, out, &none);
+	native = out->len;
+	err = err ?: put_native(session, &taking->memory, stack, wait->own, out, &record.parts);
+	err = err ?: buf__append(out, wait, wait->part.size);
+	if (err || !sleeps(schedstat, sample))
 		return err;
 	record.flags |= none ? SAMPLE_NO_PYTHON : 0;
-	record.header.size = (uint32_t)out.len;
-	memcpy(out.data, &record, sizeof(record));
-	return record__check(out.data, out.len) ? 0 : profile__sample(session->profile, (const void *)out.data);
+	record.header.size = (uint32_t)out->len;
+	memcpy(out->data, &record, sizeof(record));
+	*ret_empty = record__check(out->data, out->len) != 0;
+	return *ret_empty ? 0 : walk(session, taking, native, wait, out);
 }
 
-/* All of them come at once as sampling begins. The memory of a child that ran already was asked for just before, and its image
- * is not known yet: the record is kept until then. A thread that runs meanwhile loses it, as it would have later. */
-static int keep(struct tracee *tracee, const struct record_sample *sample)
+/* *ret_again: it was handed on with a copy of the stack, and can be done better when tables are there. */
+static int take(struct session *session, struct tracee *tracee, struct taking *taking, const struct record_sample *sample, bool *ret_again)
 {
-	if (tracee->asleep.len + sample->header.size > KEPT_BYTES)
+	_cleanup_(buf__free) struct buf out = {};
+	bool empty;
+	int err = make(session, tracee, taking, sample, &out, &empty);
+
+	*ret_again = err == -EAGAIN;
+	if (*ret_again && tracee->asleep_again)
 		return 0;
-	return buf__append(&tracee->asleep, sample, sample->header.size);
+	if (empty || (err && err != -EAGAIN))
+		return err;
+	return profile__sample(session->profile, (const void *)out.data);
 }
 
+/* All of them come at once as sampling begins, of thousands of threads perhaps, and of children that ran already before their image is
+ * known. So they are kept, and taken in turns: others of this engine wait for no more than a slice. A thread that runs meanwhile loses its
+ * record, as it would have later. */
 int asleep__sample(struct session *session, const struct record_sample *sample)
 {
 	struct tracee *tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
 
-	if (!tracee)
+	if (!tracee || tracee->asleep.len + sample->header.size > KEPT_BYTES)
 		return 0;
-	if (tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING)
-		return keep(tracee, sample);
-	return take(session, tracee, sample);
+	return buf__append(&tracee->asleep, sample, sample->header.size);
 }
 
-int asleep__known(struct tracee *tracee)
+/* The first time all are handed on, with copies of stacks at first, since a thread may run at any time; what is asleep still when
+ * tables of unwinding are there is done again, and takes a tenth of the room. */
+static int take_until(struct tracee *tracee, uint64_t until)
 {
-	struct buf kept = tracee->asleep;
-	size_t at = 0;
+	uint64_t now = engine__now();
+	struct taking taking;
+	int err = taking__begin(&taking, tracee);
+	bool again = false;
+
+	while (!err && !again && tracee->asleep_at < tracee->asleep.len && now < until) {
+		struct record_sample *sample = (void *)(tracee->asleep.data + tracee->asleep_at);
+
+		if (sample->parts)
+			err = take(tracee->session, tracee, &taking, sample, &again);
+		if (!again || now >= sample->header.time + PROFILE_FINISH_NS)
+			sample->parts = 0; /* done */
+		again = again && tracee->asleep_again && sample->parts;
+		if (!again)
+			tracee->asleep_at += sample->header.size;
+		now = engine__now();
+	}
+	taking__end(&taking);
+	tracee->asleep_due = again ? now + AGAIN_NS : 0;
+	if (tracee->asleep_at < tracee->asleep.len)
+		return err;
+	if (tracee->asleep_again)
+		asleep__forget(tracee);
+	tracee->asleep_at = 0;
+	tracee->asleep_again = tracee->asleep.len > 0;
+	return err;
+}
+
+static bool has_some(const struct tracee *tracee)
+{
+	return tracee->asleep.len && tracee->mem >= 0 && tracee->state != TRACEE_ASKED && tracee->state != TRACEE_TRYING;
+}
+
+int asleep__step(struct session *session, uint64_t *ret_next)
+{
+	uint64_t now = engine__now(), until = now + SLICE_NS;
 	int err = 0;
 
-	tracee->asleep = (struct buf){};
-	while (at < kept.len && !err) {
-		const struct record_sample *sample = (const void *)(kept.data + at);
-
-		err = take(tracee->session, tracee, sample);
-		at += sample->header.size;
+	for (struct tracee *t = session->tracees; t && !err; t = t->next) {
+		if (has_some(t) && t->asleep_due <= now)
+			err = take_until(t, until);
+		if (has_some(t) && t->asleep_due < *ret_next)
+			*ret_next = t->asleep_due;
 	}
-	buf__free(&kept);
 	return err;
+}
+
+/* Whoever was not met so far, at least. */
+int asleep__last(struct session *session)
+{
+	uint64_t until = engine__now() + LAST_NS;
+	int err = 0;
+
+	for (struct tracee *t = session->tracees; t; t = t->next) {
+		if (has_some(t) && !t->asleep_again && !err)
+			err = take_until(t, until);
+		asleep__forget(t);
+	}
+	return err;
+}
+
+void asleep__forget(struct tracee *tracee)
+{
+	buf__free(&tracee->asleep);
+	tracee->asleep_at = 0;
+	tracee->asleep_due = 0;
+	tracee->asleep_again = false;
+	dump_tstates__free(&tracee->tstates);
+	tracee->tstates_at = 0;
 }

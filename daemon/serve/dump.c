@@ -210,6 +210,7 @@ static void again(struct dumping *dump, uint32_t i)
  * where it was even then. */
 static int walk_python(struct dumping *dump)
 {
+	_cleanup_(dump_tstates__free) struct dump_tstates tstates = {};
 	bool walked[DUMP_SLOTS] = {}, any = false;
 	const struct dump_thread *rows = NULL;
 	uint32_t n = 0, i;
@@ -229,7 +230,8 @@ static int walk_python(struct dumping *dump)
 			err = dump_python__take(dump->python, slot, &thread->told.python);
 			thread->proven = true;
 		} else {
-			err = dump_python__walk(dump->python, &slot->thread, &thread->told.python);
+			err = any ? 0 : dump_python__list(dump->python, &tstates);
+			err = err ?: dump_python__walk(dump->python, &slot->thread, &tstates, &thread->told.python);
 			any = walked[i] = true;
 		}
 	}

@@ -16,6 +16,7 @@
 #include "broker/ring.h"
 #include "collect/collect.h"
 #include "cprofd/record.h"
+#include "dump/dump.h"
 #include "events/events.h"
 #include "modules/modules.h"
 #include "profile/profile.h"
@@ -135,7 +136,12 @@ struct tracee {
 	struct image image;
 	char python[32];
 	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked and was not met */
-	struct buf asleep;              /* asleep.c: records that wait until the process is known */
+	struct buf asleep;              /* asleep.c: records that wait for their turn */
+	size_t asleep_at;               /* the next */
+	bool asleep_again;              /* they were all met once */
+	uint64_t asleep_due;            /* monotonic ns: when they are gone on with */
+	struct dump_tstates tstates;    /* asleep.c: as they were then */
+	uint64_t tstates_at;            /* monotonic ns; 0: never */
 	uint64_t native_from, native_since; /* FORKED: whose mappings it has (modules_process__id), of when */
 };
 
@@ -243,10 +249,12 @@ void session_units__other_memory(struct session *session); /* a process begins, 
 int session_units__sample(struct session *session, const struct record_sample *sample);
 /* gil.c */
 void gil__look(struct session *session, uint64_t now);
-/* asleep.c */
+/* --- asleep.c: threads that slept as the session began --- */
 int asleep__sample(struct session *session, const struct record_sample *sample);
-/* The process is identified, and its memory is there: what was kept until then. */
-int asleep__known(struct tracee *tracee);
+/* Takes some of those whose process is known; at the end of a round. *ret_next: lowered to when there is more to do (monotonic ns). */
+int asleep__step(struct session *session, uint64_t *ret_next);
+int asleep__last(struct session *session); /* nothing is sampled any more */
+void asleep__forget(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
 /* What the sampler is asked of frames of this code; false: nothing. */
 bool session_units__mark(const struct session *session, uint64_t key, struct value_mark *ret);

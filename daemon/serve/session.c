@@ -197,6 +197,10 @@ void session__abandoned(struct engine *engine, struct session *session)
 /* Nothing is sampled from here on: threads are accounted for until then (0: now). */
 static void close_books(struct session *session, uint64_t time)
 {
+	int err = session->profile ? asleep__last(session) : 0;
+
+	if (err && !session->error)
+		session->error = err;
 	session->detached = time ? time : engine__now();
 	sleepers__last(session, session->detached);
 	for (struct tracee *p = session->tracees; p; p = p->next)

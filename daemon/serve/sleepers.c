@@ -244,7 +244,7 @@ static int write_record(struct session *session, const struct tracee *tracee, st
 	buf__clear(out);
 	if (err)
 		return err;
-	err = dump_python__walk(python, &thread, &frames);
+	err = dump_python__walk(python, &thread, NULL, &frames);
 	if (!err && !frames.loss && frames.n) {
 		err = tell_codes(session, sleeper, memory, &tracee->image.layout, python, &frames);
 		part.n = frames.n;

@@ -39,6 +39,7 @@ struct tracee *tracee__new(struct session *session, int32_t pid)
 static void close_image(struct tracee *tracee)
 {
 	native__leave(tracee);
+	asleep__forget(tracee);
 	if (tracee->mem >= 0)
 		close(tracee->mem);
 	if (tracee->maps >= 0)
@@ -72,7 +73,6 @@ void tracee__free(struct engine *engine, struct tracee *tracee)
 		}
 	engine__unwatch(engine, &tracee->watch);
 	close_image(tracee);
-	buf__free(&tracee->asleep);
 	free(tracee);
 }
 
@@ -402,9 +402,13 @@ void tracee__retry(struct engine *engine, struct session *session, uint64_t now,
 {
 	struct tracee *next;
 	uint64_t refresh = session->state == SESSION_RUNNING ? native__refresh(session) : UINT64_MAX;
+	int err;
 
 	if (refresh < *ret_next)
 		*ret_next = refresh;
+	err = session->profile ? asleep__step(session, ret_next) : 0;
+	if (err && !session->error)
+		session->error = err;
 	for (struct tracee *p = session->tracees; p; p = next) {
 		next = p->next;
 		if (p->dead && !p->pidfd_told) {
@@ -413,8 +417,6 @@ void tracee__retry(struct engine *engine, struct session *session, uint64_t now,
 				tracee__free(engine, p);
 			continue;
 		}
-		if (!p->dead && p->state == TRACEE_KNOWN && p->asleep.len && asleep__known(p) && !session->error)
-			session->error = -ENOMEM;
 		if (p->dead || p->state != TRACEE_TRYING ||
 		    (session->state != SESSION_IDENTIFYING && session->state != SESSION_RUNNING))
 			continue;

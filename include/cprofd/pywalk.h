@@ -40,13 +40,8 @@
 #include "py/chain.h"
 #include "py/repair.h"
 
-/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, hint_until, hint_cframe, hint_caller, hint_shim,
- * now and salt set. `stack`: what was read of the thread's C stack, if anything was (or NULL).
- * After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
-HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out, const struct host_window *stack)
+HOST_INLINE void py_walk_begin(struct py_walk *walk)
 {
-	__u32 i;
-
 	walk->n = 0;
 	walk->n_todo = 0;
 	walk->n_tstates = 0;
@@ -58,6 +53,16 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct
 	walk->shim = 0;
 	walk->proven = py_recent_mix(walk->salt, walk->now);
 	walk->first = 0;
+}
+
+/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, hint_until, hint_cframe, hint_caller, hint_shim,
+ * now and salt set. `stack`: what was read of the thread's C stack, if anything was (or NULL).
+ * After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
+HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out, const struct host_window *stack)
+{
+	__u32 i;
+
+	py_walk_begin(walk);
 	py_walk_chain(walk, image, out, PY_WALK_FIRST, stack);
 	for (i = 0; i < PY_TSTATES_MAX; i++) /* the others in order */
 		if (i < walk->n_tstates && i != walk->first && !walk->loss)

@@ -1,0 +1,136 @@
+/* The thread states of a process, found once for many threads. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump/dump.h"
+#include "cprofd/py/state.h"
+
+#define TRIES 3u /* a thread that ends while its list is followed leads astray */
+
+static uint64_t word(const uint8_t *raw, uint32_t at)
+{
+	uint64_t value = 0;
+
+	if (at <= PY_RAW_TSTATE - sizeof(value))
+		memcpy(&value, raw + at, sizeof(value));
+	return value;
+}
+
+static int add(struct dump_tstates *self, uint64_t thread_id, uint64_t address)
+{
+	struct dump_tstate *to;
+
+	if (self->n % 1024 == 0) {
+		to = reallocarray(self->of, self->n + 1024, sizeof(*to));
+		if (!to)
+			return -ENOMEM;
+		self->of = to;
+	}
+	self->of[self->n] = (struct dump_tstate){.thread_id = thread_id, .address = address, .order = self->n};
+	self->n++;
+	return 0;
+}
+
+/* Those of one interpreter. A list that comes back to where it was before, at the latest after twice its length, is none (Brent). */
+static int read_list(struct host_reader *memory, const struct py_layout *l, uint64_t at, struct dump_tstates *self)
+{
+	uint64_t before = 0;
+	uint32_t steps = 0, again = 1;
+	uint8_t raw[PY_RAW_TSTATE];
+	int err = 0;
+
+	while (at && !err && !self->loss) {
+		if (self->n >= PY_THREADS_MAX || at == before) {
+			self->loss = LOSS_TSTATE_SEARCH;
+			break;
+		}
+		if (steps++ == again) {
+			before = at;
+			again *= 2;
+			steps = 0;
+		}
+		if (memory->read(memory, raw, sizeof(raw), at)) {
+			self->loss = LOSS_TSTATE_READ;
+			break;
+		}
+		err = add(self, word(raw, l->tstate_thread_id), at);
+		at = word(raw, l->tstate_next);
+	}
+	return err;
+}
+
+static int read_lists(struct host_reader *memory, const struct image *image, struct dump_tstates *self)
+{
+	const struct py_layout *l = &image->layout;
+	uint64_t interp = 0, head = 0;
+	uint32_t i;
+	int err = 0;
+
+	if (memory->read(memory, &interp, sizeof(interp), image->runtime + l->interpreters_head))
+		self->loss = LOSS_TSTATE_READ;
+	for (i = 0; interp && i < PY_INTERPRETERS_MAX && !err && !self->loss; i++) {
+		if (memory->read(memory, &head, sizeof(head), interp + l->threads_head)) {
+			self->loss = LOSS_TSTATE_READ;
+			break;
+		}
+		err = read_list(memory, l, head, self);
+		if (memory->read(memory, &interp, sizeof(interp), interp + l->interp_next))
+			break;
+	}
+	return err;
+}
+
+static int in_order(const void *a, const void *b)
+{
+	const struct dump_tstate *x = a, *y = b;
+
+	if (x->thread_id != y->thread_id)
+		return x->thread_id < y->thread_id ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+int dump_tstates__read(struct host_reader *memory, const struct image *image, struct dump_tstates *ret)
+{
+	uint32_t i;
+	int err = 0;
+
+	*ret = (struct dump_tstates){};
+	for (i = 0; i < TRIES && !err; i++) {
+		ret->n = 0;
+		ret->loss = 0;
+		if (image->runtime)
+			err = read_lists(memory, image, ret);
+		if (ret->loss != LOSS_TSTATE_READ)
+			break;
+	}
+	if (err)
+		dump_tstates__free(ret);
+	else if (ret->n)
+		qsort(ret->of, ret->n, sizeof(*ret->of), in_order);
+	return err;
+}
+
+void dump_tstates__free(struct dump_tstates *self)
+{
+	free(self->of);
+	*self = (struct dump_tstates){};
+}
+
+const struct dump_tstate *dump_tstates__find(const struct dump_tstates *self, uint64_t thread_id, uint32_t *ret_n)
+{
+	uint32_t low = 0, high = self->n, n = 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (self->of[middle].thread_id < thread_id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low + n < self->n && self->of[low + n].thread_id == thread_id)
+		n++;
+	*ret_n = n;
+	return n ? &self->of[low] : NULL;
+}
