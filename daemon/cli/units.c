@@ -15,11 +15,32 @@
 
 static const uint32_t verbose_rows[RULE_KINDS] = {[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6};
 
+/* LLVM's functions, and those of them that are told by their offset in the file: passes are known by names. */
+static void count_names(struct units_summary *summary, const struct event_rows *rows)
+{
+	const struct function_row *row = rows->rows;
+	uint32_t i;
+
+	for (i = 0; i < rows->n; i++, row++) {
+		size_t len = strlen(row->module);
+
+		if (row->kind != FUNCTION_NATIVE || (strncmp(row->module, "libllvmlite.", 12) && strncmp(row->module, "libLLVM", 7)))
+			continue;
+		summary->functions++;
+		if (strncmp(row->name, row->module, len) || strncmp(row->name + len, "+0x", 3))
+			continue;
+		summary->nameless++;
+		snprintf(summary->stripped, sizeof(summary->stripped), "%s", row->module);
+	}
+}
+
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct units_summary *summary = (struct units_summary *)self;
 	int err = units_table__event(summary->table, event);
 
+	if (event->kind == EVENT_FUNCTIONS)
+		count_names(summary, &event->rows);
 	unmatched__event(summary->unmatched, event);
 	return err ? err : summary->next->event(summary->next, event);
 }
@@ -95,12 +116,24 @@ void units_summary__print(struct units_summary *summary, bool gil, uint32_t rows
 		print_table(summary, kind, gil, verbose_rows[kind]);
 }
 
+/* What a stripped file exports has names still. */
+static bool has_no_passes(const struct units_summary *summary)
+{
+	const struct units_line *lines;
+	uint32_t n;
+
+	return summary->nameless * 5 > summary->functions * 4 && units_table__no_pass(summary->table) &&
+	       !units_table__lines(summary->table, RULE_PASS, &lines, &n) && !n;
+}
+
 void units_summary__tell(struct units_summary *summary)
 {
+	if (has_no_passes(summary))
+		fprintf(stderr, "cprofd: LLVM's passes have no names here: %s is stripped\n", summary->stripped);
 	unmatched__tell(summary->unmatched);
 }
 
 uint32_t units_summary__tells(const struct units_summary *summary)
 {
-	return unmatched__lines(summary->unmatched);
+	return unmatched__lines(summary->unmatched) + has_no_passes(summary);
 }

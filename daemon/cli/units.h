@@ -11,6 +11,8 @@ struct units_summary {
 	struct event_sink sink, *next;
 	struct units_table *table;
 	struct unmatched *unmatched;
+	uint64_t functions, nameless; /* of LLVM */
+	char stripped[128];           /* its file */
 };
 /* `rules`: of --rules, NULL: none. */
 int units_summary__init(struct units_summary *summary, const char *rules, struct event_sink *next);
@@ -19,7 +21,7 @@ uint32_t units_summary__compiles(struct units_summary *summary);
 /* So many rows of compiles, with an empty line in front; 0: of phases and passes, too, as many as --verbose shows. Nothing
  * when there was no compile. `gil`: samples without the GIL have no stacks. */
 void units_summary__print(struct units_summary *summary, bool gil, uint32_t rows);
-/* Of rules that told no compile; how many lines that is, about. */
+/* Of rules that told no compile, of passes that have no names; how many lines that is, about. */
 void units_summary__tell(struct units_summary *summary);
 uint32_t units_summary__tells(const struct units_summary *summary);
 

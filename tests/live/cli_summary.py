@@ -48,6 +48,38 @@ def test_recorded_by_its_own_name():
         expect(not any("cprofd" in p["name"] for p in told), "its own name in the file", [p["name"] for p in told])
 
 
+LLVM = """
+static volatile int x;
+#define WORK(name, next) static __attribute__((noinline)) void name(void) { for (int i = 0; i < 300; i++) x++; next; }
+WORK(a, ) WORK(b, a()) WORK(c, b()) WORK(d, c()) WORK(e, d()) WORK(f, e()) WORK(g, f())
+void LLVMPY_run(int n) { while (n--) g(); }
+"""
+COMPILES = """
+import ctypes, sys, time
+run = ctypes.CDLL(sys.argv[1]).LLVMPY_run
+def build():
+    run(20000)
+end = time.time() + 2
+while time.time() < end:
+    build()
+"""
+
+
+def test_stripped_llvm():
+    """Why no pass has a name: said of a stripped file alone."""
+    with folder() as work:
+        with open(work + "/a.rules", "w") as f:
+            f.write("compiler mine\nunit\n    file *\n    function build\n    name @function\n")
+        with open(work + "/llvm.c", "w") as f:
+            f.write(LLVM)
+        library = work + "/libllvmlite.so"
+        for strip in (["-s"], []):
+            subprocess.run(["gcc", "-O1", "-shared", "-fPIC", *strip, "-o", library, work + "/llvm.c"], check=True)
+            run = cprofd("record", "--rules", work + "/a.rules", "-o", "a.cprof", "--", PYTHON, "-c", COMPILES, library, cwd=work)
+            fails(0, run=run)
+            expect(("LLVM's passes have no names here: libllvmlite.so is stripped" in run.err) == bool(strip), "stripped", strip, run.err)
+
+
 def test_short_recordings():
     """What cannot be told is said."""
     with folder() as work:
