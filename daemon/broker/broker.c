@@ -254,7 +254,7 @@ int broker__run(const struct broker_options *options)
 	if (broker.signals < 0)
 		return 1;
 	if (options->client_fd >= 0) {
-		err = peer__of_parent(&peer);
+		err = peer__of_parent(options->client_fd, &peer);
 		if (!err)
 			err = identity__of_user(options->client_uid, options->client_gid, &peer, &identity);
 		if (!err)

@@ -32,7 +32,7 @@ enum broker_kind {
 	BROKER_PERF_MAP,      /* answer to OPEN_PERF_MAP. fds: the file, read-only; `number`: the process's own
 			       * pid, with an error, too */
 	/* engine -> broker */
-	BROKER_ATTACH = 32,   /* sample this process */
+	BROKER_ATTACH = 32,   /* sample this process; of root's engine: one that its clients named, or one below it */
 	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or its target after exec */
 	BROKER_OPEN_FILE,     /* the file behind a mapping of a process of this session */
 	BROKER_RESUME,        /* start the session's events (after the images map is filled) */
@@ -72,6 +72,8 @@ enum broker_kind {
 	X(PERF_PARANOID, "kernel.perf_event_paranoid keeps users from sampling programs (3 or more)", \
 	  "run it with sudo; an administrator may allow it: sudo cprofd serve --allow=own, or sudo sysctl kernel.perf_event_paranoid=2") \
 	X(ONLY_ROOT, "this daemon serves root alone (--allow=root)", "run it with sudo") \
+	X(NOT_NAMED, "root's client did not name this process when it connected", \
+	  "the socket's own address has to name it, see \"Root\" in docs/protocol.md") \
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
 	X(NO_ANSWER, "this process does not let itself be opened: it waits inside the kernel, for an exec or a file system that does not answer", \
 	  "try it again later") \

@@ -138,6 +138,8 @@ int engine__give_client(struct engine *engine, int client, const struct peer *pe
 
 	if (!err && !peer->unnamed)
 		err = known__add(&engine->clients, peer->pid);
+	for (unsigned i = 0; !err && !peer->unnamed && i < peer->n_named && identity__may_all(&engine->client); i++)
+		err = known__add(&engine->named, peer->named[i]);
 	return err ? err : broker__send(engine->channel, &message, &client, 1);
 }
 
@@ -184,6 +186,7 @@ static int bury(struct engine *engine, bool gone)
 		close(engine->pidfd);
 	identity__free(&engine->client);
 	known__free(&engine->clients);
+	known__free(&engine->named);
 	free(engine);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -14,6 +14,7 @@ struct engine {
 	struct engine *next;
 	struct identity client; /* on whose behalf */
 	struct known clients;   /* the processes that connected */
+	struct known named;     /* of root's: what these named, which it may ask for */
 	pid_t pid;
 	int pidfd;
 	int channel;

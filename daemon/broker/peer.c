@@ -3,10 +3,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -70,6 +74,48 @@ static bool shares_user_namespace(pid_t pid)
 	return !stat("/proc/self/ns/user", &own) && !stat(path, &its) && own.st_ino == its.st_ino && own.st_dev == its.st_dev;
 }
 
+#define NAME_HEAD "\0cprofd" /* and a NUL */
+#define NAME_NONCE 16u
+#define NAME_PIDS (sizeof(NAME_HEAD) + NAME_NONCE)
+_Static_assert(NAME_PIDS + PEER_NAMED_MAX * sizeof(int32_t) <= sizeof(((struct sockaddr_un *)0)->sun_path), "it fits");
+
+/* Numbers at fixed places; any other address names nothing. */
+static void read_names(int fd, struct peer *peer)
+{
+	struct sockaddr_un address = {};
+	socklen_t len = sizeof(address);
+	size_t size, i;
+	int32_t pid;
+
+	if (getpeername(fd, (struct sockaddr *)&address, &len) || len > sizeof(address) ||
+	    len < offsetof(struct sockaddr_un, sun_path) + NAME_PIDS || memcmp(address.sun_path, NAME_HEAD, sizeof(NAME_HEAD)))
+		return;
+	size = len - offsetof(struct sockaddr_un, sun_path) - NAME_PIDS;
+	for (i = 0; i < size / sizeof(pid) && i < PEER_NAMED_MAX; i++) {
+		memcpy(&pid, address.sun_path + NAME_PIDS + i * sizeof(pid), sizeof(pid));
+		if (pid > 0)
+			peer->named[peer->n_named++] = pid;
+	}
+}
+
+int peer__name(int fd, const pid_t *pids, unsigned n)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int32_t pid;
+
+	if (!n || n > PEER_NAMED_MAX)
+		return -EINVAL;
+	memcpy(address.sun_path, NAME_HEAD, sizeof(NAME_HEAD));
+	if (getrandom(address.sun_path + sizeof(NAME_HEAD), NAME_NONCE, 0) != NAME_NONCE)
+		return -EIO;
+	for (unsigned i = 0; i < n; i++) {
+		pid = pids[i];
+		memcpy(address.sun_path + NAME_PIDS + i * sizeof(pid), &pid, sizeof(pid));
+	}
+	return bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + NAME_PIDS + n * sizeof(pid))) ?
+		       -errno : 0;
+}
+
 int peer__of_socket(int fd, struct peer *ret)
 {
 	struct rights rights;
@@ -80,6 +126,7 @@ int peer__of_socket(int fd, struct peer *ret)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
 	*ret = (struct peer){.pid = cred.pid, .pidfd = -1};
+	read_names(fd, ret);
 	err = open_pidfd(fd, cred.pid, &ret->pidfd);
 	if (err && err != -ESRCH)
 		return err;
@@ -100,13 +147,14 @@ int peer__of_socket(int fd, struct peer *ret)
 	return 0;
 }
 
-int peer__of_parent(struct peer *ret)
+int peer__of_parent(int fd, struct peer *ret)
 {
 	*ret = (struct peer){
 		.pid = getppid(),
 		.capabilities = ~0ull, /* what the kernel refuses to it, it refuses to its broker */
 		.unnamed = namespace__has_proc() ? BROKER_ERROR_OK : BROKER_ERROR_NO_PROC,
 	};
+	read_names(fd, ret);
 	ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
 	return ret->pidfd < 0 ? -errno : 0;
 }

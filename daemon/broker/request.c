@@ -2,6 +2,8 @@
 #include "broker/request.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "broker/session.h"
@@ -53,9 +55,25 @@ static int tell_children(struct engine *engine)
 	return 0;
 }
 
+/* The kernel refuses root nothing. So its engine gets what its clients named, and what is below that. */
+static enum broker_error is_named(const struct engine *engine, pid_t pid)
+{
+	struct pollfd ended = {.events = POLLIN};
+	bool lives;
+
+	if (!identity__may_all(&engine->client) || known__holds(&engine->named, pid))
+		return BROKER_ERROR_OK;
+	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	lives = ended.fd >= 0 && poll(&ended, 1, 0) == 0;
+	if (ended.fd >= 0)
+		close(ended.fd);
+	return lives ? BROKER_ERROR_NOT_NAMED : BROKER_ERROR_NO_PROCESS;
+}
+
 static int attach(struct engine *engine, const struct broker_message *request, struct reply *reply,
 		  struct spare *spare, bool verbose)
 {
+	enum broker_error error;
 	struct session *session;
 	size_t i;
 	int err;
@@ -68,7 +86,18 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 		reply__fail(reply, BROKER_ERROR_LIMIT, EMFILE);
 		return send_now(engine, &reply->message, NULL, 0);
 	}
+	error = is_named(engine, request->pid);
+	if (error) {
+		reply__fail(reply, error, error == BROKER_ERROR_NOT_NAMED ? EPERM : ESRCH);
+		return send_now(engine, &reply->message, NULL, 0);
+	}
 	session = session__attach(request, &engine->client, &engine->clients, spare, verbose, reply);
+	/* What is open now stays that process: and that is a named one. */
+	error = session ? is_named(engine, request->pid) : BROKER_ERROR_OK;
+	if (error) {
+		session = session__free(session);
+		reply__fail(reply, error, ESRCH);
+	}
 	if (!session)
 		return send_now(engine, &reply->message, NULL, 0);
 	session->id = ++engine->last_session;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,9 +159,12 @@ static void give_maps(const struct session *session, int ret[BROKER_MAP_FDS])
 /* Of this session: the target, or below it. A dump is of its target alone. */
 static bool may_open(const struct session *session, pid_t pid)
 {
-	return pid == session->target ||
-	       (session->sampler && (sampler__is_target(session->sampler, pid) ||
-				     process__is_descendant(pid, session->target)));
+	bool lives = !poll(&(struct pollfd){.fd = session->pidfd, .events = POLLIN}, 1, 0);
+
+	if (lives && pid == session->target)
+		return true;
+	return session->sampler &&
+	       (sampler__is_target(session->sampler, pid) || (lives && process__is_descendant(pid, session->target)));
 }
 
 /* --- whom the client was authorised for --- */
@@ -274,6 +278,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		err = -ENOMEM;
 		goto fail;
 	}
+	session->pidfd = -1;
 	session->target = request->pid;
 	session->rate = request->rate;
 	session->flags = request->flags;
@@ -296,6 +301,11 @@ struct session *session__attach(const struct broker_message *request, const stru
 	}
 	if (err || error)
 		goto fail;
+	session->pidfd = fcntl(fds.pidfd, F_DUPFD_CLOEXEC, 0);
+	if (session->pidfd < 0) {
+		err = -errno;
+		goto fail;
+	}
 	/* Who is away is known when samples begin: it was seen as it left, or did not come back since now. */
 	if (session->sampler)
 		sampler__watch_waits(session->sampler);
@@ -345,6 +355,11 @@ void session__open_process(struct session *session, const struct identity *clien
 		return;
 	}
 	err = open_authorised(session->sampler, pid, client, policy__of_process(client, session->started), &fds, &stat, &as);
+	/* What is open now stays that process. */
+	if (!err && !may_open(session, pid)) {
+		process__close(&fds);
+		err = -ESRCH;
+	}
 	/* Its events may be known by inheritance alone, and its image since now. One that is no target has no samples. */
 	if (!err && session->sampler)
 		sampler__publish(session->sampler, pid, &as);
@@ -409,6 +424,8 @@ void session__open_file(struct session *session, const struct identity *client,
 		err = open_file(request, client, &stat, opener, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
 		err = known ? (recognises(session, pid) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);
+	if (!err && !may_open(session, pid))
+		err = -ESRCH;
 	process__close(&fds);
 	reply->message.pid = pid;
 	reply->message.start = request->start;
@@ -470,6 +487,8 @@ struct session *session__free(struct session *session)
 	if (!session)
 		return NULL;
 	perf_events__close(&session->events);
+	if (session->pidfd >= 0)
+		close(session->pidfd);
 	sampler__free(session->sampler);
 	dumper__free(session->dumper);
 	free(session->children);

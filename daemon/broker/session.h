@@ -22,6 +22,7 @@ struct session {
 	uint32_t id;
 	uint32_t token;       /* of its ATTACH */
 	pid_t target;
+	int pidfd;                  /* of the target: its pid may be another's one day */
 	uint32_t rate, flags;
 	bool started;               /* the target, by a process of its client's */
 	struct sampler *sampler;    /* NULL: a dump */

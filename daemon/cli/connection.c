@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "broker/broker.h"
+#include "broker/peer.h"
 #include "cli/connection.h"
 #include "cli/user.h"
 #include "events/events.h"
@@ -27,19 +28,36 @@ const char *connection__socket_path(const struct cli_options *options, bool *ret
 	return *ret_by_name ? path : CLI_SOCKET;
 }
 
-int connection__connect_path(const char *path, int *ret_fd)
+/* Root's engine may ask for what its client named. Others need no name, and containers may not let them have one. */
+static int name(int fd, pid_t pid)
+{
+	return pid && !geteuid() ? peer__name(fd, &pid, 1) : 0;
+}
+
+static int connect_naming(const char *path, pid_t pid, int *ret_fd)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	_cleanup_close_ int fd = -1;
+	int err;
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+	if (fd < 0)
+		return -errno;
+	err = name(fd, pid);
+	if (err)
+		return err;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	*ret_fd = take_fd(&fd);
 	return 0;
+}
+
+int connection__connect_path(const char *path, int *ret_fd)
+{
+	return connect_naming(path, 0, ret_fd);
 }
 
 /* BROKER_* of what will be asked for. */
@@ -82,17 +100,17 @@ static void __attribute__((noreturn)) run_broker(int fd, const struct cli_option
 	_exit(broker__run(&broker));
 }
 
-static int start_own(const struct cli_options *options, struct connection *connection)
+static int start_own(const struct cli_options *options, pid_t pid, struct connection *connection)
 {
-	int pair[2];
+	int pair[2], err;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	fflush(NULL);
-	connection->broker = fork();
+	err = name(pair[0], pid);
+	connection->broker = err ? -1 : fork();
 	if (connection->broker < 0) {
-		int err = -errno;
-
+		err = err ?: -errno;
 		connection->broker = 0;
 		close(pair[0]);
 		close(pair[1]);
@@ -123,7 +141,7 @@ static void tell_kept_out(const char *path)
 	say__failure(hint, "a daemon is at %s, and its permissions keep you out", path);
 }
 
-int connection__open(const struct cli_options *options, bool daemon_only, struct connection *ret)
+int connection__open(const struct cli_options *options, pid_t pid, bool daemon_only, struct connection *ret)
 {
 	bool by_name;
 	const char *path = connection__socket_path(options, &by_name);
@@ -131,7 +149,7 @@ int connection__open(const struct cli_options *options, bool daemon_only, struct
 
 	*ret = CONNECTION_NONE;
 	ret->verbose = options->debug;
-	err = connection__connect_path(path, &ret->fd);
+	err = connect_naming(path, pid, &ret->fd);
 	if (err == -EACCES && geteuid()) {
 		tell_kept_out(path);
 		return CLI_COULD_NOT;
@@ -146,7 +164,7 @@ int connection__open(const struct cli_options *options, bool daemon_only, struct
 	else if (options->debug)
 		say("no daemon at %s (%s): an engine of our own", path, strerror(-err));
 	if (err)
-		err = start_own(options, ret);
+		err = start_own(options, pid, ret);
 	if (err) {
 		say__failure("", "the engine could not be started: %s", strerror(-err));
 		return CLI_COULD_NOT;

@@ -26,8 +26,8 @@ const char *connection__socket_path(const struct cli_options *options, bool *ret
 /* Connects; -errno. */
 int connection__connect_path(const char *path, int *ret_fd);
 
-/* daemon_only: never start an engine. Refused with words of its own; CLI_*. */
-int connection__open(const struct cli_options *options, bool daemon_only, struct connection *ret);
+/* `pid`: what will be asked for, or 0: nothing. daemon_only: never start an engine. Refused with words of its own; CLI_*. */
+int connection__open(const struct cli_options *options, pid_t pid, bool daemon_only, struct connection *ret);
 void connection__close(struct connection *connection);
 
 /* One request, without its newline. -errno. */

@@ -154,7 +154,7 @@ int dump__run(const struct cli_options *options)
 	if (status != CLI_DONE)
 		return status;
 	own.dump = true;
-	status = connection__open(&own, false, &connection);
+	status = connection__open(&own, own.pid, false, &connection);
 	if (status != CLI_DONE)
 		return status;
 	threads = json_array();

@@ -407,7 +407,7 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	recorder.family_known = !options->subprocesses && family__cpu(pid, &recorder.family);
 	recorder.live.connection = &recorder.connection;
 	recorder.live.stream_fd = options->stream ? STDOUT_FILENO : -1;
-	status = connection__open(options, false, &recorder.connection);
+	status = connection__open(options, pid, false, &recorder.connection);
 	if (status != CLI_DONE)
 		goto out;
 	err = recorder.write_file

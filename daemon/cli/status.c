@@ -60,7 +60,7 @@ int status__run(const struct cli_options *options)
 		say("'%s' is one word too many", options->operands[0]);
 		return CLI_USAGE;
 	}
-	status = connection__open(options, true, &connection);
+	status = connection__open(options, 0, true, &connection);
 	if (status != CLI_DONE)
 		return status;
 	status = CLI_COULD_NOT;

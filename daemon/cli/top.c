@@ -133,7 +133,7 @@ int top__run(const struct cli_options *options)
 	}
 	viewer.live.connection = &viewer.connection;
 	viewer.signals = open_signals();
-	status = connection__open(options, false, &viewer.connection);
+	status = connection__open(options, pid, false, &viewer.connection);
 	if (status != CLI_DONE)
 		goto out;
 	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder);

@@ -58,6 +58,8 @@ expect "a user, root's process" 1 "belongs to someone else" -u $uid $of_root
 expect "a user, pid 1" 1 "belongs to someone else" -u $uid 1
 expect "a user, a process that hides" 1 "belongs to someone else" -u $uid $hidden
 expect "a user, a setuid program" 1 "belongs to someone else" -u $uid $setuid
+expect "root, a process that its client did not name" 1 "did not name" -a $of_root
+expect "a user, who has to name none" 0 "RESUME: ok" -a -u $uid $of_user
 expect "root, children that run already" 0 "^child" -s $parent
 expect "no such process" 1 "no such process" 999999999
 if [ "$(cat /proc/2/comm 2>/dev/null)" = kthreadd ]; then expect "a kernel thread" 1 "kernel thread" 2; else echo "skipped: no kernel thread is seen here"; fi

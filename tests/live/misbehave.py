@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """An engine that misbehaves: every attempt (tests/tools/misbehave.c) is refused or ends it, for a user's engine and for
-root's. Its victim runs as the engine's own user. The same attempts without the sandbox show that they can succeed.
+root's. Its victim, which its client named, runs as the engine's own user. The same attempts without the sandbox, and
+with all of them named, show that they can succeed.
 
 run-live: beside
 """
@@ -13,6 +14,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "build/tests/tools/misbehave"
 USER, NOBODY = 64999, 65534
+OTHER = "import subprocess; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); p.wait()"
+# Asked of the broker: of root's engine nothing but the names of its clients keeps these.
+ASKED = {"pid_one", "pid_one_sample", "other_dump", "other_sample", "other_children", "other_child", "the_broker", "pid_zero",
+         "pid_negative", "other_authorised", "other_child_authorised", "pid_one_authorised", "other_file", "other_debug",
+         "other_perf_map", "forged_target"}
 
 passed = failed = skipped = 0
 
@@ -32,8 +38,16 @@ def engine_of_root():
         return NOBODY
 
 
-def attempt(victim, name, uid, *options):
-    tried = subprocess.run([TOOL, "-u", str(uid), *options, str(victim.pid), name], stdout=subprocess.PIPE, text=True, timeout=60)
+def with_child():
+    """A process of root's, and its child: no client names them."""
+    other = subprocess.Popen([sys.executable, "-c", OTHER], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    return other, int(other.stdout.readline())
+
+
+def attempt(victim, others, name, uid, *options):
+    other, child = others
+    arguments = ["-u", str(uid), "-o", str(other.pid), "-c", str(child), *options, str(victim.pid), name]
+    tried = subprocess.run([TOOL, *arguments], stdout=subprocess.PIPE, text=True, timeout=60)
     return ", ".join(tried.stdout.split("\n")[:-1]) or f"exit status {tried.returncode}"
 
 
@@ -43,20 +57,29 @@ def main():
     for uid, engine in (USER, USER), (0, engine_of_root()):
         victim = subprocess.Popen(["setpriv", f"--reuid={engine}", f"--regid={engine}", "--clear-groups", "sleep", "600"],
                                   stdin=subprocess.DEVNULL)
+        others = with_child()
         try:
-            found = {name: attempt(victim, name, uid) for name in names}
-            bare = {name: attempt(victim, name, uid, "-b") for name in names}
+            found = {name: attempt(victim, others, name, uid) for name in names}
+            bare = {name: attempt(victim, others, name, uid, "-b") for name in names}
         finally:
-            victim.kill()
-            victim.wait()
+            os.kill(others[1], 9)
+            for process in victim, others[0]:
+                process.kill()
+                process.wait()
             pathlib.Path("/tmp/misbehave-link").unlink(missing_ok=True)
         for name, result in found.items():
             good = result.startswith(("refused", "killed: seccomp")) or name in ("kind", "send_rights") and result.startswith("ended: 137")
+            good = good and (name not in ASKED or result.startswith("refused"))
             check(good, f"uid {uid}: {name}", result)
         kills = sum(result == "killed: seccomp" for result in found.values())
         check(kills >= 20, f"uid {uid}: seccomp ends the engine", found)
         can = [name for name, result in bare.items() if result == "succeeded"]
+        if not uid:
+            named = {"other_dump", "other_sample", "other_children", "other_child"}
+            check(named <= set(can), "root's engine gets what its client named", bare)
         check(len(can) >= 8, f"uid {uid}: attempts that succeed without the sandbox", bare)
+        if os.environ.get("V"):
+            print("\n".join(f"  {name}: {result}" for name, result in found.items()))
         print(f"uid {uid}: {len(names)} attempts, {kills} killed by seccomp; without the sandbox {len(can)} succeed: {' '.join(can)}")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0

@@ -19,7 +19,7 @@ import time
 
 from cli_util import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, profile, target
 import engine_client
-from patience import mount_namespaces, until
+from patience import asleep, mount_namespaces, until
 
 # Its dump is larger than a pipe: who prints it waits there.
 THREADS = """
@@ -268,6 +268,53 @@ def test_client_that_ended():
             except engine_client.Refused as refused:
                 expect(refused.code == "CLIENT_ENDED", request + " is refused with other words", refused)
         client.close()
+
+
+# --- what root's engine may ask for ---
+
+CHILD = "import ctypes, time; ctypes.CDLL(None).prctl(1, 9); time.sleep(600)"  # PR_SET_PDEATHSIG
+PARENT = "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', %r])\nprint('up', flush=True)\nchild.wait()" % CHILD
+
+
+def refused(client, code, **keys):
+    client.named.add(keys["pid"])  # by nobody: it is asked for as it is
+    for request in "attach", "dump":
+        try:
+            client.request(request, **keys)
+            expect(False, request + " is served, expected " + code)
+        except engine_client.Refused as refused:
+            expect(refused.code == code, "%s is refused with other words than %s" % (request, code), refused)
+
+
+def test_root_names_its_targets():
+    """What no client named is out of reach of root's engine; what was named, and what is below that, is not."""
+    with folder() as work, target() as process, target(uid=NOBODY) as users, target(PARENT) as parent, \
+            daemon(os.path.join(work, "socket")):
+        path = os.path.join(work, "socket")
+        child = until(lambda: children(parent.pid))[0]
+        asleep(child)
+        client = engine_client.Client(path)
+        for pid in process.pid, users.pid, parent.pid, child, 1:
+            refused(client, "NOT_NAMED", pid=pid)
+        refused(client, "NO_PROCESS", pid=1 << 22)
+        other = engine_client.Client(path, pids=[users.pid, parent.pid])
+        sessions = [other.request("attach", pid=pid, stream=False, starting=True)["session"] for pid in (users.pid, parent.pid)]
+        other.named.add(child)  # below one that was named
+        other.request("dump", pid=child)
+        refused(other, "NOT_NAMED", pid=process.pid)
+        # A reader that comes later names nothing, and sees root's sessions.
+        reader = engine_client.Client(path)
+        expect({row["session"] for row in reader.request("sessions")["sessions"]} == set(sessions), "not root's sessions")
+        reader.request("subscribe", session=sessions[0])
+        for end in client, other, reader:
+            end.close()
+        for address in b"\0cprofd\0", b"\0cprofd\0" + bytes(16), b"\0cprofd\0" + os.urandom(16) + b"\1\0\0", b"\0cprofd " + os.urandom(20):
+            end = socket.socket(socket.AF_UNIX)
+            end.bind(address)
+            end.connect(path)
+            client = engine_client.Client(path, connected=end)
+            refused(client, "NOT_NAMED", pid=process.pid)
+            client.close()
 
 
 # --- what the administrator allows ---

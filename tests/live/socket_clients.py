@@ -407,6 +407,7 @@ def test_half_closed_listens(daemon):
     """`echo '{"req":"attach",...}' | nc -U socket` works."""
     with Target(STEADY) as target:
         client = daemon.connect()
+        client.name(target.pid)
         client.socket.sendall(b'{"req":"attach","pid":%d,"duration_ms":700}\n' % target.pid)
         client.socket.shutdown(socket.SHUT_WR)
         assert client.answer()["ok"]
@@ -442,6 +443,7 @@ def test_vanishing_client(daemon):
         # before the answer to attach came
         for _ in range(5):
             rude = daemon.connect()
+            rude.name(target.pid)
             rude.socket.sendall(b'{"req":"attach","pid":%d}\n' % target.pid)
             rude.close()
         time.sleep(0.5)

@@ -1,9 +1,9 @@
 /* The broker with an engine that only asks: what does an unprivileged process get?
  *
- *   broker_probe [-u UID] [-s] [-f] [-n] PID     default uid: 0, whose engine is `nobody`
+ *   broker_probe [-u UID] [-s] [-f] [-n] [-a] PID     default uid: 0, whose engine is `nobody`
  *
  * One line for each thing tried, "name: ok" or "name: what failed"; exit status 1
- * when one failed. With -f also the files behind the mappings. Run it as root.
+ * when one failed. With -f also the files behind the mappings; with -a the client did not name PID. Run it as root.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "broker/broker.h"
+#include "broker/peer.h"
 #include "cprofd/record.h"
 #include "cprofd/unwind.h"
 #include "target/process.h"
@@ -252,9 +253,10 @@ int main(int argc, char **argv)
 {
 	/* The machine's ptrace_scope and perf_event_paranoid: tests/live/privileges.py. */
 	struct broker_options options = {.listen_fd = -1, .engine_main = engine, .allow = BROKER_ALLOW_OWN};
+	bool unnamed = false;
 	int pair[2], option;
 
-	while ((option = getopt(argc, argv, "u:sfn")) != -1) {
+	while ((option = getopt(argc, argv, "u:sfna")) != -1) {
 		if (option == 'u')
 			options.client_uid = options.client_gid = (uid_t)atoi(optarg);
 		else if (option == 's')
@@ -263,12 +265,16 @@ int main(int argc, char **argv)
 			flags |= BROKER_NATIVE_FULL << BROKER_NATIVE_SHIFT;
 		else if (option == 'f')
 			files = true;
+		else if (option == 'a') /* as an engine that asks for a stranger */
+			unnamed = true;
 		else
 			return 2;
 	}
 	if (argc - optind != 1 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return 2;
 	target = atoi(argv[optind]);
+	if (!unnamed && peer__name(pair[0], &target, 1))
+		return 2;
 	options.client_fd = pair[1];
 	options.expect_flags = flags;
 	setvbuf(stdout, NULL, _IOLBF, 0);

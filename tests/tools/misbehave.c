@@ -1,8 +1,9 @@
 /* The broker with an engine that misbehaves: one thing that an engine must not do.
  *
- *   misbehave [-u UID] [-b] VICTIM ATTEMPT     -b: without the sandbox; -l: names of all attempts
+ *   misbehave [-u UID] [-b] [-o OTHER -c CHILD] VICTIM ATTEMPT     -b: without the sandbox; -l: names of all attempts
  *
- * VICTIM is a process of the engine's own user, so that nothing but the sandbox protects it. Prints "succeeded",
+ * VICTIM is a process of the engine's own user, so that nothing but the sandbox protects it. It is what the client names.
+ * OTHER, and its CHILD, are not: for a user they are somebody else's. With -b the client names them, too. Prints "succeeded",
  * "refused: errno" or "killed: signal"; exit status 0. Run it as root. */
 #include <dirent.h>
 #include <errno.h>
@@ -28,9 +29,10 @@
 #include <unistd.h>
 
 #include "broker/broker.h"
+#include "broker/peer.h"
 #include "serve/sandbox.h"
 
-static pid_t victim;
+static pid_t victim, other, child, broker_pid;
 static const char *wanted;
 static bool bare;
 static int channel_fd;
@@ -63,8 +65,67 @@ static long ask(struct broker_message message)
 	err = broker__send(channel_fd, &message, NULL, 0);
 	if (!err)
 		err = broker__receive(channel_fd, &message, fds, &n);
-	errno = err ? -err : EPERM;
+	errno = err ? -err : message.error == BROKER_ERROR_NOT_NAMED ? EPERM : message.error_errno;
 	return err || message.error ? -1 : 0;
+}
+
+/* ATTACH of the process that the client named; its maps and its session stay open. */
+static struct broker_message attached;
+static int maps[BROKER_FDS_MAX];
+
+static void attach_victim(void)
+{
+	unsigned n = 0;
+
+	attached = (struct broker_message){.kind = BROKER_ATTACH, .token = 1, .pid = victim, .rate = 99, .flags = BROKER_SUBPROCESSES};
+	if (broker__send(channel_fd, &attached, NULL, 0) || broker__receive(channel_fd, &attached, maps, &n) || attached.error) {
+		printf("no session: %s\n", strerror(attached.error_errno));
+		_exit(5);
+	}
+}
+
+static long ask_in_session(unsigned kind, pid_t pid)
+{
+	attach_victim();
+	return ask((struct broker_message){.kind = kind, .session = attached.session, .pid = pid});
+}
+
+static long ask_for_file(unsigned kind)
+{
+	struct broker_message message = {.kind = kind, .pid = other, .debug_path = ".build-id"};
+	char path[64], line[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", other);
+	file = fopen(path, "r");
+	/* What it may not read it knows as well as anybody: a program without ASLR. */
+	if (!file || !fgets(line, sizeof(line), file) || sscanf(line, "%lx-%lx", &message.start, &message.end) != 2)
+		message.start = 0x400000, message.end = 0x401000;
+	attach_victim();
+	message.session = attached.session;
+	return ask(message);
+}
+
+/* The maps that it may write to decide nothing. */
+static long try_forged_target(void)
+{
+	union bpf_attr attr = {};
+	char key[64] = {}, value[4096] = {};
+
+	attach_victim();
+	memcpy(key, &other, sizeof(other));
+	for (unsigned i = 0; i < BROKER_MAP_FDS; i++) {
+		attr.map_fd = (uint32_t)maps[i];
+		attr.key = (uint64_t)(uintptr_t)key;
+		attr.value = (uint64_t)(uintptr_t)value;
+		syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr));
+	}
+	return ask((struct broker_message){.kind = BROKER_OPEN_PROCESS, .session = attached.session, .pid = other});
+}
+
+static long ask_to_sample(pid_t pid, unsigned flags)
+{
+	return ask((struct broker_message){.kind = BROKER_ATTACH, .pid = pid, .rate = 99, .flags = flags});
 }
 
 static long bpf_call(int command)
@@ -182,7 +243,21 @@ CALL(map_by_id, bpf_call(BPF_MAP_GET_FD_BY_ID))
 CALL(dumpable, prctl(PR_SET_DUMPABLE, 1))
 CALL(shared_memory, shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600))
 CALL(compare, syscall(SYS_kcmp, getpid(), victim, 0, 0, 0))
-CALL(pid_one, ask((struct broker_message){.kind = BROKER_ATTACH, .pid = 1, .rate = 1, .flags = BROKER_DUMP | BROKER_WALL}))
+CALL(pid_one, ask_to_sample(1, BROKER_DUMP))
+CALL(pid_one_sample, ask_to_sample(1, BROKER_SUBPROCESSES))
+CALL(other_dump, ask_to_sample(other, BROKER_DUMP))
+CALL(other_sample, ask_to_sample(other, BROKER_WALL))
+CALL(other_children, ask_to_sample(other, BROKER_SUBPROCESSES))
+CALL(other_child, ask_to_sample(child, BROKER_DUMP))
+CALL(the_broker, ask_to_sample(broker_pid, BROKER_DUMP))
+CALL(pid_zero, ask_to_sample(0, BROKER_DUMP))
+CALL(pid_negative, ask_to_sample(-other, BROKER_DUMP))
+CALL(other_authorised, ask_in_session(BROKER_OPEN_PROCESS, other))
+CALL(other_child_authorised, ask_in_session(BROKER_OPEN_PROCESS, child))
+CALL(pid_one_authorised, ask_in_session(BROKER_OPEN_PROCESS, 1))
+CALL(other_file, ask_for_file(BROKER_OPEN_FILE))
+CALL(other_debug, ask_for_file(BROKER_OPEN_DEBUG))
+CALL(other_perf_map, ask_in_session(BROKER_OPEN_PERF_MAP, other))
 CALL(no_session, ask((struct broker_message){.kind = BROKER_OPEN_PROCESS, .session = 1, .pid = 1}))
 CALL(no_kallsyms, ask((struct broker_message){.kind = BROKER_OPEN_KALLSYMS, .session = 1}))
 CALL(kind, ask((struct broker_message){.kind = 99}))
@@ -193,7 +268,9 @@ CALL(kind, ask((struct broker_message){.kind = 99}))
 	X(thread_kill) X(queue_signal) X(pidfd) X(trace) X(trace_me) X(process_vm) X(limits) X(priority) X(affinity) \
 	X(unix_socket) X(inet_socket) X(netlink) X(pair) X(execute) X(fork) X(code) X(x32) X(namespaces) X(mounts) X(chroots) \
 	X(setuid) X(setgroups) X(keys) X(add_key) X(uring) X(userfault) X(map_create) X(program_load) X(map_by_id) X(perf) \
-	X(dumpable) X(shared_memory) X(compare) X(pid_one) X(no_session) X(no_kallsyms) X(kind) X(send_rights)
+	X(dumpable) X(shared_memory) X(compare) X(pid_one) X(pid_one_sample) X(other_dump) X(other_sample) \
+	X(other_children) X(other_child) X(the_broker) X(pid_zero) X(pid_negative) X(other_authorised) X(other_child_authorised) \
+	X(pid_one_authorised) X(other_file) X(other_debug) X(other_perf_map) X(forged_target) X(no_session) X(no_kallsyms) X(kind) X(send_rights)
 
 static const struct {
 	const char *name;
@@ -234,9 +311,13 @@ int main(int argc, char **argv)
 	struct broker_options options = {.listen_fd = -1, .engine_main = engine, .expect_flags = BROKER_DUMP};
 	int pair[2], option, status;
 
-	while ((option = getopt(argc, argv, "u:bl")) != -1) {
+	while ((option = getopt(argc, argv, "u:o:c:bl")) != -1) {
 		if (option == 'u')
 			options.client_uid = options.client_gid = (uid_t)atoi(optarg);
+		else if (option == 'o')
+			other = atoi(optarg);
+		else if (option == 'c')
+			child = atoi(optarg);
 		else if (option == 'b')
 			bare = true;
 		else if (option == 'l')
@@ -249,6 +330,9 @@ int main(int argc, char **argv)
 		return argc - optind ? 2 : 0;
 	victim = atoi(argv[optind]);
 	wanted = argv[optind + 1];
+	broker_pid = getpid();
+	if (peer__name(pair[0], (pid_t[]){victim, other, child}, bare && other ? 3 : 1))
+		return 2;
 	options.client_fd = pair[1];
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	status = broker__run(&options);
