@@ -216,6 +216,8 @@ static int compare_table(struct diff *diff, enum report_by by)
 		err = diff__compare(diff, SERIES_ROW, row, it);
 		if (!err && diff->per == DIFF_COMPILE && !it->too_few)
 			err = compare_rest(diff, row, &it->rest);
+		it->only = err ? DIFF_ONLY_NOT : diff__only(diff, row);
+		table->n_only[it->only]++;
 		table->n_differ += it->comparison.differs;
 		table->n_too_few += it->too_few;
 		table->n_rest += it->rest.known;

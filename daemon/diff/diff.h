@@ -24,7 +24,7 @@
 
 /* The JSON's version: docs/diff.md. */
 #define DIFF_MAJOR 1
-#define DIFF_MINOR 3
+#define DIFF_MINOR 4
 /* Rows with fewer samples, of both sides together, are not compared. */
 #define DIFF_SAMPLES_MIN 30u
 

@@ -6,6 +6,7 @@
  *   units.c   ... of compiles, phases, passes
  *   compare.c series of both sides -> rows, what differs first
  *   rest.c    ... a row against all else, once compiles are alike
+ *   totals.c  all time, all compiles; rows of one side alone
  *   flame.c   stacks: a tree of functions, and what differs in it
  *   text.c, json.c, svg.c, speedscope.c */
 #ifndef CPROFD_DIFF_INTERNAL_H
@@ -75,8 +76,12 @@ struct diff_recording {
 		compiles;   /* ns; samples and time that pass, outermost compiles */
 	uint64_t compiles_cut; /* of these: it began or ended in the middle of them */
 	uint64_t collector; /* ns, part of time */
+	uint64_t compiling; /* ns of time that compiles have */
 	struct measure measures[DIFF_PER_COUNT];
 };
+
+/* Every recording of one side has it, none of the other, where it would be seen. */
+enum diff_only { DIFF_ONLY_NOT, DIFF_ONLY_BEFORE, DIFF_ONLY_AFTER };
 
 /* A row of a table, on both sides. */
 struct diff_row {
@@ -84,12 +89,13 @@ struct diff_row {
 	uint64_t samples; /* of both */
 	struct comparison comparison;
 	struct rest_change rest; /* per compile; of a branch it is not known */
+	enum diff_only only;
 	bool too_few;
 };
 
 static inline bool row__differs(const struct diff_row *row)
 {
-	return row->comparison.differs || row->rest.differs;
+	return row->comparison.differs || row->rest.differs || row->only;
 }
 
 /* A branch of the tree of functions: its function, called by its parent. */
@@ -103,6 +109,7 @@ struct diff_table {
 	struct diff_row *rows; /* what differs surely first, then by weight */
 	uint32_t n_rows, n_differ, n_too_few;
 	uint32_t n_rest, n_rest_differ, n_either; /* against the rest: known, differ; rows that differ this way or that */
+	uint32_t n_only[3];                       /* by enum diff_only */
 };
 
 struct diff {
@@ -124,6 +131,7 @@ struct diff {
 	struct buf of_frame[REPORT_BY_COUNT]; /* uint32_t: frame -> row + 1 */
 	struct buf of_class;		      /* uint32_t: class -> row + 1 */
 	struct buf begun;		      /* uint32_t by node: outermost compiles */
+	struct buf spent;		      /* uint64_t by node: all of its own time */
 	struct buf quiet;		      /* char by thread of the recording: it hardly ran (export/quiet.h) */
 	struct buf marks;		      /* uint32_t by row: the sample it was counted for */
 	uint32_t stamp;
@@ -186,6 +194,17 @@ int series__join(struct series *to, const struct series *from);
 int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what, struct diff_row *ret);
 /* The measure whose cells tell how much it varies. */
 struct measure *diff__measure(const struct diff *diff, struct diff_recording *recording);
+
+/* totals.c */
+enum diff_total_kind { DIFF_TOTAL_TIME, DIFF_TOTAL_SPAN, DIFF_TOTAL_COMPILES, DIFF_TOTAL_COMPILING, DIFF_TOTALS };
+extern const struct diff_total_name {
+	const char *key, *words;
+} diff_total_names[DIFF_TOTALS];
+/* Of the mean of a side's recordings: ns, or a number. margin < 0: a side has one recording. */
+struct comparison diff__total(const struct diff *diff, enum diff_total_kind kind);
+/* ns a recording. */
+double diff__mean_time(const struct diff *diff, uint32_t row, bool after);
+enum diff_only diff__only(const struct diff *diff, uint32_t row);
 
 /* flame.c */
 int flame__add(struct diff *diff, uint32_t stack, uint64_t ns);

@@ -18,13 +18,13 @@ static int put_recording(const struct diff_recording *recording, struct buf *out
 	return err
 		       ?: buf__printf(out,
 				      ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%"
-				      "llu,\"time_ns\":%llu,\"compiles\":%llu,\"compiles_cut\":%llu,\"cut\":%s}",
+				      "llu,\"time_ns\":%llu,\"compiles\":%llu,\"compiles_cut\":%llu,\"compiling_ns\":%llu,\"cut\":%s}",
 				      recording->pid, recording->rate,
 				      (unsigned long long)recording->samples,
 				      (unsigned long long)recording->span,
 				      (unsigned long long)recording->time,
 				      (unsigned long long)recording->compiles,
-				      (unsigned long long)recording->compiles_cut,
+				      (unsigned long long)recording->compiles_cut, (unsigned long long)recording->compiling,
 				      recording->cut ? "true" : "false");
 }
 
@@ -54,6 +54,9 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 	}
 	if (c->before > 0)
 		err = err ?: buf__printf(out, ",\"ratio\":%.6f", c->after / c->before);
+	err = err ?: buf__printf(out, ",\"before_ns\":%.0f,\"after_ns\":%.0f", diff__mean_time(diff, row->row, false), diff__mean_time(diff, row->row, true));
+	if (row->only)
+		err = err ?: put_string(out, ",\"only\":", row->only == DIFF_ONLY_BEFORE ? "before" : "after");
 	if (row->rest.known)
 		err = err ?: buf__printf(out, ",\"rest_ratio\":%.6f,\"rest_low\":%.6f,\"rest_high\":%.6f,\"rest_differs\":%s", row->rest.ratio,
 					 row->rest.low, row->rest.high, row->rest.differs ? "true" : "false");
@@ -71,6 +74,20 @@ static int put_table(const struct diff *diff, enum report_by by, struct buf *out
 	     i++)
 		err = buf__puts(out, i ? ",\n" : "\n") ?: put_row(diff, &table->rows[i], out);
 	return err ?: buf__puts(out, "]}");
+}
+
+static int put_total(const struct diff *diff, enum diff_total_kind kind, struct buf *out)
+{
+	const struct comparison c = diff__total(diff, kind);
+	double low, high;
+	int err = put_string(out, kind ? ",\n{\"what\":" : "\n{\"what\":", diff_total_names[kind].key);
+
+	err = err ?: buf__printf(out, ",\"before\":%.9g,\"after\":%.9g,\"change\":%.9g", c.before, c.after, c.change);
+	if (c.margin >= 0) {
+		comparison__range(&c, 0, &low, &high);
+		err = err ?: buf__printf(out, ",\"margin\":%.9g,\"low\":%.9g,\"high\":%.9g", c.margin, low, high);
+	}
+	return err ?: buf__printf(out, ",\"differs\":%s}", c.differs ? "true" : "false");
 }
 
 static int put_all(const struct diff *diff, struct buf *out)
@@ -91,6 +108,9 @@ static int put_all(const struct diff *diff, struct buf *out)
 	err = err ?: buf__printf(out, ",\"level\":%.9g,\n\"recordings\":[", diff->options->level);
 	for (i = 0; i < diff->read && !err; i++)
 		err = buf__puts(out, i ? ",\n" : "\n") ?: put_recording(&diff->recordings[i], out);
+	err = err ?: buf__puts(out, "],\n\"totals\":[");
+	for (by = 0; by < DIFF_TOTALS && !err; by++)
+		err = put_total(diff, (enum diff_total_kind)by, out);
 	err = err ?: buf__puts(out, "],\n\"tables\":[");
 	for (by = 0; by < REPORT_BY_COUNT && !err; by++) {
 		if (!diff__wants(diff, (enum report_by)by))

@@ -143,6 +143,18 @@ static void add_time(struct diff *diff, uint64_t ns, bool collector)
 	}
 }
 
+static int add_spent(struct diff *diff, uint64_t ns)
+{
+	const uint64_t none = 0;
+	uint32_t node = node_now(diff->model);
+
+	while (diff->spent.len / sizeof(none) <= node)
+		if (buf__append(&diff->spent, &none, sizeof(none)))
+			return -ENOMEM;
+	ITEM(diff->spent, uint64_t, node) += ns;
+	return 0;
+}
+
 /* Its class, and no other row; per compile, compiles. */
 static int add_collector(struct diff *diff, uint64_t ns)
 {
@@ -183,6 +195,9 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	if (!ns)
 		return 0;
 	recording->time += ns;
+	err = add_spent(diff, ns);
+	if (err)
+		return err;
 	if (!strcmp(class_names__name(&model->classes, model->class_now), CLASS_COLLECTOR))
 		return add_collector(diff, ns);
 	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile
@@ -262,6 +277,7 @@ static void clear(struct diff *diff)
 		buf__free(&diff->of_frame[i]);
 	buf__free(&diff->of_class);
 	buf__free(&diff->begun);
+	buf__free(&diff->spent);
 	flame__epoch(diff);
 	whole__free(diff);
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/safe_text.h"
@@ -15,6 +16,8 @@ static const char *words_of(const struct diff_row *row)
 {
 	const struct comparison *c = &row->comparison;
 
+	if (row->only)
+		return row->only == DIFF_ONLY_BEFORE ? "gone" : "new";
 	if (row->too_few)
 		return "too few";
 	if (c->margin < 0)
@@ -44,6 +47,42 @@ static void put_recordings(const struct diff *diff, FILE *out)
 		if (diff->per == DIFF_COMPILE && recording->compiles_cut)
 			fprintf(out, "        %" PRIu64 " of these it has not from begin to end: left out\n", recording->compiles_cut);
 	}
+}
+
+static void put_total(const struct diff *diff, enum diff_total_kind kind, FILE *out)
+{
+	const struct comparison total = diff__total(diff, kind);
+	bool count = kind == DIFF_TOTAL_COMPILES;
+	double unit = count ? 1 : 1e9;
+	int digits = count ? 1 : 3;
+	const char *words = diff_total_names[kind].words;
+	char range[64] = "", ratio[32] = "";
+	double low, high;
+
+	if (total.margin >= 0) {
+		comparison__range(&total, 0, &low, &high);
+		snprintf(range, sizeof(range), "%+.*f to %+.*f", digits, low / unit, digits, high / unit);
+	}
+	if (total.before > 0 && total.after > 0)
+		snprintf(ratio, sizeof(ratio), "x%.3f", total.after / total.before);
+	fprintf(out, "%9.*f %9.*f %+9.*f  %20s %8s  %-5s %s%s\n", digits, total.before / unit, digits, total.after / unit, digits, total.change / unit,
+		range, ratio, !total.differs ? "" : total.change > 0 ? "more" : "less", words ?: diff->wall ? "wall time of its threads" : "CPU time",
+		count ? "" : ", s");
+}
+
+/* All there was, before any row: a share tells nothing of it. */
+static void put_totals(const struct diff *diff, FILE *out)
+{
+	bool compiles = diff__total(diff, DIFF_TOTAL_COMPILES).before > 0 || diff__total(diff, DIFF_TOTAL_COMPILES).after > 0;
+	int kind;
+
+	fprintf(out, "\n%9s %9s %9s  %20s %8s        a recording, in all\n", "before", "after", "change", "surely", "");
+	for (kind = 0; kind < DIFF_TOTALS; kind++)
+		if (compiles || kind < DIFF_TOTAL_COMPILES)
+			put_total(diff, kind, out);
+	if (diff__total(diff, DIFF_TOTAL_TIME).margin < 0)
+		fputs("With two recordings a side or more, it is known how sure these changes are.\n", out);
+	fputc('\n', out);
 }
 
 /* Percent, or ms a compile. */
@@ -77,6 +116,8 @@ static void put_row(const struct diff *diff, const struct diff_row *row, bool re
 	}
 	if (c->before > 0 && c->after > 0)
 		snprintf(ratio, sizeof(ratio), "x%.3f", c->after / c->before);
+	if (diff->per == DIFF_SHARE)
+		fprintf(out, "%9.3f %9.3f  ", diff__mean_time(diff, row->row, false) / 1e9, diff__mean_time(diff, row->row, true) / 1e9);
 	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  %-7s ", shown(diff, c->before),
 		shown(diff, c->after), shown(diff, c->change), range, ratio, words_of(row));
 	if (rest)
@@ -149,13 +190,23 @@ static int see(const struct diff *diff, struct sight *ret)
 struct compared {
 	uint32_t rows, unknown, differ, too_few;
 	uint32_t rest, rest_differ; /* against the rest */
+	uint32_t only[3];           /* by enum diff_only */
 };
+
+static void put_only(const uint32_t only[3], FILE *out)
+{
+	if (only[DIFF_ONLY_BEFORE])
+		fprintf(out, ", %u %s gone", only[DIFF_ONLY_BEFORE], only[DIFF_ONLY_BEFORE] == 1 ? "is" : "are");
+	if (only[DIFF_ONLY_AFTER])
+		fprintf(out, ", %u %s new", only[DIFF_ONLY_AFTER], only[DIFF_ONLY_AFTER] == 1 ? "is" : "are");
+}
 
 static struct compared count(const struct diff_table *table)
 {
-	struct compared ret = {table->n_rows - table->n_too_few, 0, table->n_differ, table->n_too_few, table->n_rest, table->n_rest_differ};
+	struct compared ret = {table->n_rows - table->n_too_few, 0, table->n_differ, table->n_too_few, table->n_rest, table->n_rest_differ, {}};
 	uint32_t i;
 
+	memcpy(ret.only, table->n_only, sizeof(ret.only));
 	for (i = 0; i < table->n_rows; i++)
 		ret.unknown += !table->rows[i].too_few && table->rows[i].comparison.margin < 0;
 	return ret;
@@ -174,6 +225,7 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 		fprintf(out, "%u row%s, of which it is not known whether they differ", compared.rows, compared.rows == 1 ? "" : "s");
 	else
 		fprintf(out, "%u of %u rows differ", compared.differ, compared.rows);
+	put_only(compared.only, out);
 	if (compared.rest)
 		fprintf(out, ", %u of %u against the rest", compared.rest_differ, compared.rest);
 	if (compared.too_few)
@@ -181,6 +233,8 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 	fputc('\n', out);
 	if (!n || !table->n_rows)
 		return;
+	if (diff->per == DIFF_SHARE)
+		fprintf(out, "%9s %9s  ", "before s", "after s");
 	fprintf(out, "%9s %9s %9s  %20s %8s          ", diff->per == DIFF_SHARE ? "before %" : "before ms",
 		diff->per == DIFF_SHARE ? "after %" : "after ms", "change", "surely", "");
 	if (compared.rest)
@@ -188,6 +242,16 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 	fprintf(out, "%s\n", report_names[by]);
 	for (i = 0; i < table->n_rows && i < n; i++)
 		put_row(diff, &table->rows[i], compared.rest, out);
+}
+
+static bool totals_differ(const struct diff *diff)
+{
+	bool differ = false;
+	int kind;
+
+	for (kind = 0; kind < DIFF_TOTALS; kind++)
+		differ |= diff__total(diff, kind).differs;
+	return differ;
 }
 
 /* In one sentence, when no table has a row of its own to show. */
@@ -200,7 +264,7 @@ static void put_verdict(const struct diff *diff, const struct compared *all, FIL
 		fputs("\nWhether anything differs is not known: a recording is too short to tell how much it varies. Record for "
 		      "longer,\nor several times a side.\n",
 		      out);
-	else if (!all->differ && !all->rest_differ)
+	else if (!all->differ && !all->rest_differ && !all->only[DIFF_ONLY_BEFORE] && !all->only[DIFF_ONLY_AFTER] && !totals_differ(diff))
 		fprintf(out, "\nNothing surely differs: %u row%s compared.%s This does not say that they are equal.\n",
 			all->rows - all->unknown, all->rows - all->unknown == 1 ? " was" : "s were",
 			diff->options->top ? "" : " --top 10 shows the heaviest all the same.");
@@ -265,6 +329,7 @@ int diff__text(const struct diff *diff, FILE *out)
 
 	errno = 0;
 	put_recordings(diff, out);
+	put_totals(diff, out);
 	fprintf(out, "%s%s%s, %s; a row differs when that is sure to %.6g %%\n",
 		diff->per == DIFF_SHARE ? "shares of the " : "milliseconds of ",
 		diff->wall ? "wall time" : "CPU time",
@@ -281,6 +346,8 @@ int diff__text(const struct diff *diff, FILE *out)
 		all.rows += compared.rows;
 		all.unknown += compared.unknown;
 		all.differ += compared.differ;
+		all.only[DIFF_ONLY_BEFORE] += compared.only[DIFF_ONLY_BEFORE];
+		all.only[DIFF_ONLY_AFTER] += compared.only[DIFF_ONLY_AFTER];
 		all.rest += compared.rest;
 		all.rest_differ += compared.rest_differ;
 	}
@@ -294,6 +361,8 @@ int diff__text(const struct diff *diff, FILE *out)
 		"no reason counts as a change.\n",
 		diff->per == DIFF_SHARE ? "percentage points of the time"
 					: "milliseconds a compile");
+	if (all.only[DIFF_ONLY_BEFORE] || all.only[DIFF_ONLY_AFTER])
+		fputs("`gone` and `new`: every recording of one side has it, none of the other.\n", out);
 	put_rest_note(diff, all.rest, out);
 	if (fflush(out) || ferror(out))
 		return errno ? -errno : -EIO;

@@ -130,12 +130,27 @@ static int count_compile(struct diff *diff, uint32_t node, bool after, uint64_t 
 	return err;
 }
 
+static bool is_in_compile(const struct unit_tree *tree, uint32_t id)
+{
+	struct unit_node node;
+
+	for (; id; id = node.parent) {
+		node = unit_tree__node(tree, id);
+		if (node.kind == UNIT_COMPILE)
+			return true;
+	}
+	return false;
+}
+
 int diff__add_units(struct diff *diff, struct diff_recording *recording)
 {
 	const struct unit_tree *tree = &diff->model->units;
 	uint32_t per, i;
 	int err = 0;
 
+	for (i = 1; i < diff->spent.len / sizeof(uint64_t); i++)
+		if (is_in_compile(tree, unit_tree__final(tree, i)))
+			recording->compiling += ITEM(diff->spent, uint64_t, i);
 	for (per = 0; per < DIFF_PER_COUNT && !err; per++)
 		err = add_nodes(diff, &recording->measures[per]);
 	for (i = 0; i < diff->begun.len / sizeof(uint32_t) && !err; i++)

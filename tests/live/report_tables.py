@@ -696,6 +696,15 @@ def test_diff(recordings):
         for recording in result["recordings"]:
             check("recordings", recording)
         expect([r["side"] for r in result["recordings"]].count("after") == len(result["recordings"]) // 2, "sides")
+        for total in result["totals"]:
+            check("totals", total, *["two"] * (len(result["recordings"]) > 2))
+            expect(total["before"] == total["after"] and not total["differs"] or args == [one, two], "both sides have the same recordings", total)
+        for side in ("before", "after"):
+            mine = [r for r in result["recordings"] if r["side"] == side]
+            for what, key in (("time", "time_ns"), ("span", "span_ns"), ("compiles", "compiles"), ("compiling", "compiling_ns")):
+                told = next(t[side] for t in result["totals"] if t["what"] == what)
+                true = sum(r[key] for r in mine) / len(mine)
+                expect(abs(told - true) <= 1e-8 * true, "the mean of recordings", what, told, true)
         for table in result["tables"]:
             check("tables", table)
             for row in table["rows"]:
@@ -705,7 +714,7 @@ def test_diff(recordings):
                 expect(args[0] != args[1] or not row["differs"], "a recording differs from itself", row)
             expect(table["differ"] == sum(row["differs"] for row in table["rows"]), "how many differ")
             expect(table["rest_differ"] == sum(row.get("rest_differs", False) for row in table["rows"]), "how many differ against the rest")
-    missing = {(w, k) for w, keys in known.items() for k in keys} - met
+    missing = {(w, k) for w, keys in known.items() for k in keys} - met - {("rows", "only")}  # tests/unit/test_diff.c has it
     expect(not missing, "documented, but never met", missing)
     # The shares are those of the recordings' lines; nothing is known of GC without native stacks.
     result = json.loads(cprofd("diff", "--json", "--by=module", one, two).out)

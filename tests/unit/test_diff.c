@@ -367,6 +367,7 @@ static void what_has_nothing_in_common(void **state)
  * garbage collector's. Units are all told to have ended at the end. */
 struct compiling {
 	bool from_begin, epochs;
+	const char *odd; /* NULL; or what each second compile is called */
 	const uint32_t *ms;
 	uint32_t n, last;
 };
@@ -413,7 +414,7 @@ static int compiling(const struct compiling *how)
 	for (i = 0; i < (how->from_begin ? 10u : 0u); i++)
 		put_sample(fd, t += MS, 1, 0);
 	for (i = 0; i < how->n; i++) {
-		put_unit(fd, ++inner, 0, 0, "f", t);
+		put_unit(fd, ++inner, 0, 0, how->odd && i % 2 ? how->odd : "f", t);
 		unit = inner;
 		for (k = 0; k < how->ms[i]; k++) {
 			if (how->epochs && k == 4) { /* what goes on is told again */
@@ -514,6 +515,63 @@ static void a_window_cuts_compiles(void **state)
 	}
 }
 
+static json_t *total_named(json_t *json, const char *what)
+{
+	json_t *total;
+	size_t at;
+
+	json_array_foreach(json_object_get(json, "totals"), at, total)
+		if (!strcmp(text_of(total, "what"), what))
+			return total;
+	return NULL;
+}
+
+/* Compiles that are gone in every recording are told as that, and what all took stands first. */
+static void what_is_gone_is_said(void **state)
+{
+	const struct diff_options options = {.tables = 1u << REPORT_UNIT, .level = 0.999, .inclusive = true};
+	static const uint32_t before[3][6] = {{20, 10, 30, 12, 25, 11}, {21, 10, 30, 12, 25, 11}, {20, 10, 30, 13, 25, 11}};
+	static const uint32_t after[3][3] = {{20, 30, 25}, {21, 30, 25}, {20, 31, 25}};
+	json_t *json, *total, *row;
+	int fds[6], err, i;
+
+	for (i = 0; i < 3; i++) {
+		fds[i] = compiling(&(struct compiling){.from_begin = true, .odd = "sort", .ms = before[i], .n = 6});
+		fds[3 + i] = compiling(&(struct compiling){.from_begin = true, .ms = after[i], .n = 3});
+	}
+	json = compare(fds, 6, 3, &options, &err);
+	assert_int_equal(err, 0);
+	total = total_named(json, "compiles");
+	near(json_number_value(json_object_get(total, "change")), -3, 1e-9);
+	near(json_number_value(json_object_get(total, "margin")), 0, 1e-9);
+	assert_true(json_is_true(json_object_get(total, "differs")));
+	total = total_named(json, "compiling");
+	near(json_number_value(json_object_get(total, "before")), (108 + 109 + 109) * 1e6 / 3, 1e-7);
+	near(json_number_value(json_object_get(total, "after")), (75 + 76 + 76) * 1e6 / 3, 1e-7);
+	assert_true(json_is_true(json_object_get(total, "differs")));
+	/* 10 ms before the first, 3 between. */
+	near(json_number_value(json_object_get(total_named(json, "time"), "before")), (108 + 109 + 109) * 1e6 / 3 + 25e6, 1e-7);
+	row = row_named(rows_of(json, 0), "sort");
+	assert_string_equal(text_of(row, "only"), "before");
+	near(json_number_value(json_object_get(row, "after_ns")), 0, 1e-9);
+	assert_null(json_object_get(row_named(rows_of(json, 0), "f"), "only"));
+	json_decref(json);
+	/* One side against itself: nothing. */
+	json = compare((int[]){fds[3], fds[4], fds[4], fds[3]}, 4, 2, &options, &err);
+	assert_int_equal(err, 0);
+	assert_false(json_is_true(json_object_get(total_named(json, "time"), "differs")));
+	assert_null(json_object_get(row_named(rows_of(json, 0), "f"), "only"));
+	json_decref(json);
+	/* One recording a side: no interval; the compile is gone all the same. */
+	json = compare((int[]){fds[0], fds[3]}, 2, 1, &options, &err);
+	assert_int_equal(err, 0);
+	assert_null(json_object_get(total_named(json, "compiles"), "margin"));
+	assert_string_equal(text_of(row_named(rows_of(json, 0), "sort"), "only"), "before");
+	json_decref(json);
+	for (i = 0; i < 6; i++)
+		close(fds[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -527,6 +585,7 @@ int main(void)
 		cmocka_unit_test(what_has_nothing_in_common),
 		cmocka_unit_test(cut_compiles_are_left_out),
 		cmocka_unit_test(a_window_cuts_compiles),
+		cmocka_unit_test(what_is_gone_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
