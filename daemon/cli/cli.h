@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "broker/broker.h"
+#include "export/export.h"
 #include "report/report.h"
 
 enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
@@ -38,6 +39,9 @@ struct cli_options {
 	bool thread_names, unit_frames;
 	const char *thread;      /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */
+	const char *exclude[EXPORT_EXCLUDE_MAX]; /* frames that are not shown */
+	uint32_t n_exclude;
+	bool hide_imports;
 	bool no_limits;          /* of what a recording may make us spend */
 	uint32_t skip_first;     /* 0: no compile is left out */
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */

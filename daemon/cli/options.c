@@ -167,6 +167,22 @@ static const char *set_module(struct cli_options *options, const char *value)
 	return *value ? NULL : "is no module";
 }
 
+static const char *set_exclude(struct cli_options *options, const char *value)
+{
+	if (!*value)
+		return "is no pattern";
+	if (options->n_exclude == EXPORT_EXCLUDE_MAX)
+		return "is one pattern too many: * and ? stand for several names";
+	options->exclude[options->n_exclude++] = value;
+	return NULL;
+}
+
+static const char *set_hide_imports(struct cli_options *options, const char *value)
+{
+	options->hide_imports = true;
+	return NULL;
+}
+
 static const char *set_gil(struct cli_options *options, const char *value)
 {
 	options->gil = true;
@@ -485,6 +501,8 @@ const struct option_row option_rows[] = {
 	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time, as `report --by=class` shows them", set_class},
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
+	{"exclude", 0, "PATTERN", NULL, SAMPLING | READING, "frames of this function, module or file are not shown, and their time is that of their callers: no time is left out. A name, its last parts (its first ones of a module), or a pattern with * and ?; as often as needed (a .cprof keeps all)", set_exclude},
+	{"hide-imports", 0, NULL, NULL, SAMPLING | READING, "frames of importlib are not shown: what a module runs while it is imported is below the line that imports it (a .cprof keeps all)", set_hide_imports},
 	{"skip-first", 0, "N", NULL, READING, "without the first N compiles of each unit (function and signature, in one process) and all that is in them, so that of a compile that is repeated the warm-up does not count; time outside of compiles stays. Of several recordings each by itself; a recording without compiles is refused", set_skip_first},
 	{"no-limits", 0, NULL, NULL, READING, "read a recording that was refused for the memory that it needs or the text that it expands to: files made to be costly are met so, and what another program compressed again may be", set_no_limits},
 	{"hlo", 0, "FILE", "@file", COMMAND_CONVERT | COMMAND_REPORT, "functions that XLA made are shown as JAX's operations and their lines: FILE is what `compiled.as_text()` gave of the functions that ran, one after another", set_hlo},

@@ -89,7 +89,7 @@ static int print(struct report *report, const struct cli_options *options)
 
 static int run(const struct cli_options *options, const struct rules *rules, struct hlo *hlo)
 {
-	const struct report_options how = {
+	struct report_options how = {
 		.rules = rules,
 		.filter = {.lines = options->lines,
 			   .thread = options->thread,
@@ -98,6 +98,8 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 			   .class_name = options->class_name,
 			   .function = options->function,
 			   .module = options->module,
+			   .hide_imports = options->hide_imports,
+			   .n_exclude = options->n_exclude,
 			   .skip_first = options->skip_first,
 			   .hlo = hlo,
 			   .readable = !options->json},
@@ -124,6 +126,7 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 
 	if (!options->no_limits)
 		limits__begin();
+	memcpy(how.filter.exclude, options->exclude, sizeof(how.filter.exclude));
 	err = report__new(&how, (uint32_t)options->n_operands, &report);
 	if (err) {
 		say__failure("", "no report: %s", strerror(-err));

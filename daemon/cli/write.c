@@ -116,7 +116,7 @@ int write__rules(const char *format, const struct cli_options *options, struct r
 int write__export(const char *format, const struct cli_options *options, const struct rules *rules, struct hlo *hlo, int recording_fd,
 		  struct output *output, struct export_report *ret)
 {
-	const struct export_options how = {
+	struct export_options how = {
 		.lines = options->lines,
 		.fold_interpreter = !options->interpreter_frames && strcmp(format, "events"),
 		.thread_names = options->thread_names,
@@ -128,6 +128,8 @@ int write__export(const char *format, const struct cli_options *options, const s
 		.class_name = options->class_name,
 		.function = options->function,
 		.module = options->module,
+		.hide_imports = options->hide_imports,
+		.n_exclude = options->n_exclude,
 		.skip_first = options->skip_first,
 		.rules = rules,
 		.hlo = hlo,
@@ -136,6 +138,7 @@ int write__export(const char *format, const struct cli_options *options, const s
 	FILE *file = output__stream(output);
 	int err;
 
+	memcpy(how.exclude, options->exclude, sizeof(how.exclude));
 	if (!file)
 		return -errno;
 	err = export__run(format, recording_fd, &how, file, ret);
@@ -156,6 +159,11 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 	char hint[600], look[600];
 	size_t i;
 
+	if (!strcmp(missing->option, "exclude")) {
+		snprintf(hint, sizeof(hint), *missing->close ? "is it one of these? %s" : "`cprofd report` shows what there is", missing->close);
+		say__failure(hint, "%s has no function, module or file %s (--exclude)", input, missing->name);
+		return;
+	}
 	if (!strcmp(missing->option, "skip-first")) {
 		say__failure("`cprofd rules list` tells which compilers are known", "%s has no compile, so none is a first one: leave --skip-first out", input);
 		return;

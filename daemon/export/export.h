@@ -20,6 +20,8 @@
  * needs several times the file to show it. */
 #define EXPORT_BYTES_MAX 150000000ull
 
+#define EXPORT_EXCLUDE_MAX 16u
+
 struct hlo;
 struct rules;
 struct export_options {
@@ -32,6 +34,10 @@ struct export_options {
 	/* Only samples of this class, or whose stack has this function or module
 	 * (pattern.h). NULL: all. Time of the others is left out (filter.h). */
 	const char *class_name, *function, *module;
+	/* Frames that are not shown: their time is their callers' (hide.h). Not events. */
+	const char *exclude[EXPORT_EXCLUDE_MAX]; /* patterns of functions, modules or files */
+	uint32_t n_exclude;
+	bool hide_imports;      /* the frames of importlib */
 	uint32_t skip_first;    /* without those in the first N compiles of their unit (skip.h); 0: all */
 	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
 	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
@@ -43,7 +49,8 @@ struct export_options {
 
 /* Which filter met nothing in the recording, and what there is that is spelled like it. */
 struct export_missing {
-	const char *option;     /* "thread", "class", "function", "module", "skip-first"; NULL: none */
+	const char *option;     /* "thread", "class", "function", "module", "skip-first", "exclude"; NULL: none */
+	const char *name;       /* exclude: which of them */
 	char close[512];        /* "a, b" or "" */
 };
 

@@ -408,13 +408,21 @@ static void missing_thread(const struct model *model, struct export_missing *ret
 
 static int read_filtered(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
-	int err;
+	struct event_sink *sink = &model->sink;
+	int err = 0;
 
-	if (!filter__wanted(model->options))
-		return recording__read(recording_fd, model->options->readable, &model->sink, &model->cut);
-	err = filter__new(model->options, false, recording_fd, &model->sink, &model->filter);
-	err = err ?: recording__read(recording_fd, model->options->readable, filter__sink(model->filter), &model->cut);
-	return err ?: filter__missing(model->filter, ret_missing);
+	if (hide__wanted(model->options))
+		err = hide__new(model->options, sink, &model->hide);
+	sink = model->hide ? hide__sink(model->hide) : sink;
+	if (filter__wanted(model->options))
+		err = err ?: filter__new(model->options, false, recording_fd, sink, &model->filter);
+	sink = model->filter ? filter__sink(model->filter) : sink;
+	err = err ?: recording__read(recording_fd, model->options->readable, sink, &model->cut);
+	if (!err && model->filter)
+		err = filter__missing(model->filter, ret_missing);
+	if (!err && model->hide)
+		err = hide__missing(model->hide, ret_missing);
+	return err;
 }
 
 /* Of a process before it called exec, as that which `record` starts: it waited, and what it was is another process here. */
@@ -543,6 +551,7 @@ void model__free(struct model *model)
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
 	filter__free(model->filter);
+	hide__free(model->hide);
 	unit_tree__free(&model->units);
 	class_names__free(&model->classes);
 	free(model->mode);

@@ -21,6 +21,7 @@
 #include "export/class_names.h"
 #include "export/export.h"
 #include "export/filter.h"
+#include "export/hide.h"
 #include "export/intern.h"
 #include "export/units.h"
 
@@ -84,6 +85,7 @@ struct model {
 	 * of their function. */
 	bool detailed;
 	struct filter *filter; /* NULL: all samples are shown */
+	struct hide *hide;     /* NULL: all frames are */
 	struct class_names classes;
 	uint32_t class_now;
 	bool with_units; /* set before the reading by who asks for compile units */

@@ -151,6 +151,17 @@ static void put_losses(struct buf *out, const json_t *recording)
 	buf__puts(out, "</table></details>\n");
 }
 
+static void put_words(struct buf *out, const json_t *words)
+{
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach(words, i, word) {
+		buf__puts(out, i ? ", " : "");
+		html__text(out, json_string_value(word));
+	}
+}
+
 static void put_filters(struct buf *out, const json_t *report)
 {
 	json_t *filters = json_object_get(report, "filters"), *value;
@@ -163,6 +174,10 @@ static void put_filters(struct buf *out, const json_t *report)
 		buf__printf(out, " %s ", key);
 		if (json_is_string(value))
 			html__text(out, json_string_value(value));
+		else if (json_is_array(value))
+			put_words(out, value);
+		else if (json_is_true(value))
+			; /* its name says it */
 		else if (strlen(key) > 3 && !strcmp(key + strlen(key) - 3, "_ns"))
 			html__duration(out, (uint64_t)json_integer_value(value));
 		else

@@ -47,6 +47,14 @@ static int put_filters(struct buf *out, const struct export_options *filter)
 	err = err ?: put_filter(out, "class", filter->class_name);
 	err = err ?: put_filter(out, "function", filter->function);
 	err = err ?: put_filter(out, "module", filter->module);
+	if (filter->hide_imports)
+		err = err ?: put__key(out, "hide_imports") ?: buf__puts(out, "true");
+	if (filter->n_exclude)
+		err = err ?: put__key(out, "exclude") ?: buf__puts(out, "[");
+	for (uint32_t i = 0; i < filter->n_exclude; i++)
+		err = err ?: buf__puts(out, i ? "," : "") ?: json__string(out, filter->exclude[i]);
+	if (filter->n_exclude)
+		err = err ?: buf__puts(out, "]");
 	if (filter->skip_first)
 		err = err ?: put__number(out, "skip_first", filter->skip_first);
 	if (filter->from || filter->to)

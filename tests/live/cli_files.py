@@ -222,3 +222,68 @@ def test_convert():
         fails(1, "cannot be read", run=cprofd("convert", "missing.cprof", cwd=work))
         fails(1, "no thread", run=cprofd("convert", "a.cprof", "--thread", "nosuch", "-o", "x.json", cwd=work))
         expect(not [f for f in os.listdir(work) if f.startswith(".")], "temporary files were left", os.listdir(work))
+
+
+HIDES = """
+import sys, time
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+def midway(seconds):
+    spin(seconds)
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+def outer(seconds): midway(seconds)
+outer(0.2)
+spin(0.2)
+import json, asyncio, unittest.mock, xml.dom.minidom
+"""
+
+
+def test_hidden_frames():
+    """What is not shown is its caller's: each stack without these frames, and not a nanosecond less."""
+    def stacks(name, *options):
+        fails(0, run=cprofd("convert", "a.cprof", "-o", name, "--interpreter-frames", *options, cwd=work))
+        sums = {}
+        for line in open(os.path.join(work, name)):
+            stack, weight = line.rsplit(" ", 1)
+            sums[stack] = sums.get(stack, 0) + int(weight)
+        return sums
+
+    def without(all_of_them, hidden):
+        sums = {}
+        for stack, weight in all_of_them.items():
+            kept = ";".join(frame for frame in stack.split(";") if not hidden(frame)) or "(hidden)"
+            sums[kept] = sums.get(kept, 0) + weight
+        return sums
+
+    with folder() as work:
+        fails(0, run=cprofd("record", "-o", "a.cprof", "--", PYTHON, "-B", "-c", HIDES, cwd=work))
+        every = stacks("0.folded")
+        expect(sum(every.values()) and any("importlib" in stack for stack in every), "imports are there", list(every)[:3])
+        for patterns, hidden in ((("midway",), lambda f: f.startswith("midway ")), (("outer", "mid*"), lambda f: f.startswith(("outer ", "midway "))),
+                                 (("*/asyncio/*",), lambda f: "/asyncio/" in f), (("spin", "time.*"), lambda f: f.startswith(("spin ", "time.")))):
+            told = stacks("1.folded", *[word for p in patterns for word in ("--exclude", p)])
+            want = without(every, hidden)
+            # What is rounded to microseconds was rounded once for each stack.
+            expect(set(told) == set(want) and all(abs(told[s] - want[s]) < 50 for s in told), "without " + str(patterns),
+                   sorted(set(told) ^ set(want))[:4])
+        told = stacks("2.folded", "--hide-imports")
+        expect(not any("importlib" in stack for stack in told) and any(re.search(r"<module> \(<string>:\d+\);.*<module> .*/json/__init__.py", s) for s in told),
+               "a module is below who imports it", list(told)[:3])
+        expect(abs(sum(told.values()) - sum(every.values())) <= len(every), "no time is left out")
+        for options in (("--hide-imports",), ("--exclude", "midway")):
+            tables = json.loads(cprofd("report", "a.cprof", "--by=class,function", "--json", *options, cwd=work).out)
+            plain = json.loads(cprofd("report", "a.cprof", "--by=class,function", "--json", cwd=work).out)
+            expect(tables["tables"][0] == plain["tables"][0], "classes are as they were", tables["tables"][0], plain["tables"][0])
+            expect(tables["tables"][1]["total_ns"] == plain["tables"][1]["total_ns"], "so is all of the time")
+        rows = {row["name"]: row["inclusive_ns"] for row in tables["tables"][1]["rows"]}
+        before = {row["name"]: row["inclusive_ns"] for row in plain["tables"][1]["rows"]}
+        expect("midway" not in rows and rows["outer"] == before["outer"] > 0.3e9, "its caller's time", rows)
+        for output in ("a.speedscope.json", "a.html", "a.svg"):
+            fails(0, run=cprofd("convert", "a.cprof", "-o", output, "--exclude", "midway", "--hide-imports", cwd=work))
+            text = re.sub(r'"filters":{[^}]*}', "", open(os.path.join(work, output)).read())
+            expect("spin" in text and not re.search(r"[\">]midway\b", text), output)
+        fails(1, "no function, module or file midwy (--exclude)", "midway", run=cprofd("report", "a.cprof", "--exclude", "midwy", cwd=work))
+        fails(0, run=cprofd("record", "--hide-imports", "-o", "r.folded", "--", PYTHON, "-c", "import json", cwd=work))
+        expect("importlib" not in open(os.path.join(work, "r.folded")).read(), "record hides them, too")

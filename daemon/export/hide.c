@@ -1,0 +1,317 @@
+#include "export/hide.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "export/close.h"
+#include "export/intern.h"
+#include "export/pattern.h"
+#include "export/places.h"
+
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+
+/* The note moves functions and frames up by one; it is the stack NOTE. */
+#define SHIFT 1u
+#define NOTE 1u
+
+enum look {
+	LOOK_SEEN,
+	LOOK_HIDDEN,
+	LOOK_IMPORT,   /* hidden: the machinery of imports */
+	LOOK_MACHINE,  /* native code by which that machinery calls itself, or the module: hidden below it */
+};
+
+/* A stack of the recording, by ids that are told on. */
+struct way {
+	uint32_t self; /* what samples of it are samples of */
+	uint32_t base; /* what is called from it was called from */
+	bool import;   /* its innermost frame is the machinery's */
+};
+
+struct hide {
+	struct event_sink sink;
+	struct event_sink *next;
+	const struct export_options *options;
+	bool noted;                   /* this epoch's tables begin with the note */
+	bool met[EXPORT_EXCLUDE_MAX]; /* by a function */
+	struct close close[EXPORT_EXCLUDE_MAX];
+	struct buf functions, frames; /* uint8_t: enum look, by id of the epoch */
+	struct buf ways;              /* struct way, by stack */
+	struct intern stacks;         /* struct stack_row as it is told: id 0 is stack 2 */
+	struct buf rows;              /* of the event that is handed on */
+};
+
+bool hide__wanted(const struct export_options *options)
+{
+	return options->n_exclude || options->hide_imports;
+}
+
+static int hand_on(struct hide *hide, enum event_kind kind, uint32_t first, uint32_t n, const void *rows)
+{
+	const struct event event = {.kind = kind, .rows = {first, n, rows}};
+
+	return n ? hide->next->event(hide->next, &event) : 0;
+}
+
+static int tell_note(struct hide *hide)
+{
+	const struct function_row function = {HIDE_NOTE, "", 0, "", FUNCTION_NOTE};
+	const struct frame_row frame = {.offset = -1};
+	const struct stack_row stack = {};
+
+	if (hide->noted)
+		return 0;
+	hide->noted = true;
+	return hand_on(hide, EVENT_FUNCTIONS, 0, 1, &function) ?: hand_on(hide, EVENT_FRAMES, 0, 1, &frame) ?: hand_on(hide, EVENT_STACKS, NOTE, 1, &stack);
+}
+
+static void *copy(struct hide *hide, const void *rows, size_t bytes)
+{
+	buf__clear(&hide->rows);
+	return buf__append(&hide->rows, rows, bytes) ? NULL : hide->rows.data;
+}
+
+/* --- which functions --- */
+
+/* importlib, frozen or not, and zipimport: what a user's `import` runs before the module's own code. */
+static bool is_importer(const struct function_row *row)
+{
+	char module[512];
+
+	if (row->kind != FUNCTION_PYTHON)
+		return false;
+	if (!strncmp(row->file, "<frozen importlib.", 18) || !strncmp(row->file, "<frozen zipimport", 17))
+		return true;
+	place__module(row->kind, row->file, row->module, module, sizeof(module));
+	return pattern__module("importlib", module) || pattern__module("zipimport", module);
+}
+
+static bool is_machine(const struct function_row *row)
+{
+	static const char *const names[] = {"exec", "builtins.exec", "__import__", "builtins.__import__", "builtin_exec", "builtin_exec_impl",
+					    "builtin___import__", "PyEval_EvalCode"};
+	size_t i;
+
+	if (row->kind == FUNCTION_PYTHON)
+		return false;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(row->name, names[i]))
+			return true;
+	return false;
+}
+
+static bool is_excluded(struct hide *hide, const struct function_row *row)
+{
+	char module[512];
+	uint32_t i;
+	bool any = false;
+
+	if (row->kind == FUNCTION_NOTE)
+		return false;
+	place__module(row->kind, row->file, row->module, module, sizeof(module));
+	for (i = 0; i < hide->options->n_exclude; i++) {
+		const char *pattern = hide->options->exclude[i];
+		bool match = pattern__function(pattern, row->name) || pattern__module(pattern, module) ||
+			     (*row->module && pattern__module(pattern, row->module)) || (*row->file && pattern__glob(pattern, row->file));
+
+		any |= match;
+		hide->met[i] |= match;
+		if (!hide->met[i])
+			close__offer(&hide->close[i], row->name);
+		if (!hide->met[i])
+			close__offer(&hide->close[i], module);
+	}
+	return any;
+}
+
+static int on_functions(struct hide *hide, const struct event_rows *event)
+{
+	const struct function_row *row = event->rows;
+	uint32_t i;
+
+	for (i = 0; i < event->n; i++) {
+		uint8_t look = is_excluded(hide, &row[i])			     ? LOOK_HIDDEN
+			       : hide->options->hide_imports && is_importer(&row[i]) ? LOOK_IMPORT
+			       : hide->options->hide_imports && is_machine(&row[i])  ? LOOK_MACHINE
+										     : LOOK_SEEN;
+
+		if (buf__append(&hide->functions, &look, 1))
+			return -ENOMEM;
+	}
+	return hand_on(hide, EVENT_FUNCTIONS, event->first + SHIFT, event->n, event->rows);
+}
+
+static int on_frames(struct hide *hide, const struct event_rows *event)
+{
+	struct frame_row *row = copy(hide, event->rows, event->n * sizeof(*row));
+	uint32_t i;
+
+	for (i = 0; row && i < event->n; i++) {
+		if (buf__append(&hide->frames, &hide->functions.data[row[i].function], 1))
+			return -ENOMEM;
+		row[i].function += SHIFT;
+	}
+	return row ? hand_on(hide, EVENT_FRAMES, event->first + SHIFT, event->n, row) : -ENOMEM;
+}
+
+/* --- stacks --- */
+
+static int seen_stack(struct hide *hide, const struct stack_row *row, uint32_t base, uint32_t *ret)
+{
+	struct stack_row told;
+	uint32_t id, before = hide->stacks.n;
+	int err;
+
+	memset(&told, 0, sizeof(told));
+	told.parent = base;
+	told.frame = row->frame + SHIFT;
+	err = intern__id(&hide->stacks, &told, sizeof(told), &id);
+	*ret = id + NOTE + 1;
+	if (!err && hide->stacks.n != before)
+		err = buf__append(&hide->rows, &told, sizeof(told));
+	return err;
+}
+
+static int on_stacks(struct hide *hide, const struct event_rows *event)
+{
+	const struct stack_row *row = event->rows;
+	const uint32_t first = hide->stacks.n + NOTE + 1;
+	uint32_t i;
+	int err = 0;
+
+	buf__clear(&hide->rows);
+	for (i = 0; i < event->n && !err; i++, row++) {
+		const struct way parent = ITEM(hide->ways, struct way, row->parent);
+		const uint8_t look = (uint8_t)hide->frames.data[row->frame];
+		struct way way = {parent.base ? parent.base : NOTE, parent.base, look == LOOK_IMPORT || (look == LOOK_MACHINE && parent.import)};
+
+		if (look != LOOK_HIDDEN && !way.import) {
+			err = seen_stack(hide, row, parent.base, &way.self);
+			way.base = way.self;
+		}
+		err = err ?: buf__append(&hide->ways, &way, sizeof(way));
+	}
+	return err ?: hand_on(hide, EVENT_STACKS, first, (uint32_t)(hide->rows.len / sizeof(*row)), hide->rows.data);
+}
+
+static uint32_t way_of(const struct hide *hide, uint32_t stack)
+{
+	return ITEM(hide->ways, struct way, stack).self;
+}
+
+/* What triggered a compile is a stack. */
+static int on_units(struct hide *hide, const struct event_rows *event)
+{
+	struct unit_row *row = copy(hide, event->rows, event->n * sizeof(*row));
+	uint32_t i;
+
+	for (i = 0; row && i < event->n; i++)
+		row[i].trigger = way_of(hide, row[i].trigger);
+	return row ? hand_on(hide, EVENT_UNITS, event->first, event->n, row) : -ENOMEM;
+}
+
+static int on_samples(struct hide *hide, const struct event_samples *event)
+{
+	struct sample_row *row = copy(hide, event->rows, event->n * sizeof(*row));
+	struct event out = {.kind = EVENT_SAMPLES};
+	uint32_t i;
+
+	for (i = 0; row && i < event->n; i++) {
+		row[i].stack = way_of(hide, row[i].stack);
+		row[i].call = way_of(hide, row[i].call);
+	}
+	out.samples = (struct event_samples){event->n, row};
+	return row ? hide->next->event(hide->next, &out) : -ENOMEM;
+}
+
+static int start_epoch(struct hide *hide)
+{
+	const struct way empty = {};
+
+	buf__clear(&hide->functions);
+	buf__clear(&hide->frames);
+	buf__clear(&hide->ways);
+	intern__free(&hide->stacks);
+	hide->stacks = (struct intern){};
+	hide->noted = false;
+	return buf__append(&hide->ways, &empty, sizeof(empty));
+}
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct hide *hide = (struct hide *)self;
+	int err = 0;
+
+	switch (event->kind) {
+	case EVENT_FUNCTIONS:
+		return tell_note(hide) ?: on_functions(hide, &event->rows);
+	case EVENT_FRAMES:
+		return tell_note(hide) ?: on_frames(hide, &event->rows);
+	case EVENT_STACKS:
+		return tell_note(hide) ?: on_stacks(hide, &event->rows);
+	case EVENT_UNITS:
+		return tell_note(hide) ?: on_units(hide, &event->rows);
+	case EVENT_SAMPLES:
+		return tell_note(hide) ?: on_samples(hide, &event->samples);
+	case EVENT_SESSION:
+	case EVENT_EPOCH:
+		err = start_epoch(hide);
+		break;
+	default:
+		break;
+	}
+	return err ?: hide->next->event(hide->next, event);
+}
+
+int hide__new(const struct export_options *options, struct event_sink *next, struct hide **ret)
+{
+	struct hide *hide = calloc(1, sizeof(*hide));
+	uint32_t i;
+
+	if (!hide)
+		return -ENOMEM;
+	*hide = (struct hide){.sink.event = on_event, .next = next, .options = options};
+	for (i = 0; i < options->n_exclude; i++)
+		hide->close[i].want = options->exclude[i];
+	if (start_epoch(hide)) {
+		hide__free(hide);
+		return -ENOMEM;
+	}
+	*ret = hide;
+	return 0;
+}
+
+struct event_sink *hide__sink(struct hide *hide)
+{
+	return &hide->sink;
+}
+
+int hide__missing(const struct hide *hide, struct export_missing *ret)
+{
+	uint32_t i;
+
+	for (i = 0; i < hide->options->n_exclude; i++) {
+		if (hide->met[i])
+			continue;
+		ret->option = "exclude";
+		ret->name = hide->options->exclude[i];
+		close__text(&hide->close[i], ret->close, sizeof(ret->close));
+		return -ENOENT;
+	}
+	return 0;
+}
+
+struct hide *hide__free(struct hide *hide)
+{
+	if (!hide)
+		return NULL;
+	buf__free(&hide->functions);
+	buf__free(&hide->frames);
+	buf__free(&hide->ways);
+	buf__free(&hide->rows);
+	intern__free(&hide->stacks);
+	free(hide);
+	return NULL;
+}
