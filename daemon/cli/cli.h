@@ -58,6 +58,8 @@ struct cli_options {
 	const char *per;         /* diff: "share", "compile"; NULL: not asked for */
 	double level;            /* diff: 0 to 1; 0: not asked for */
 	bool stream;
+	bool open;               /* in a browser */
+	bool after_dashes;       /* the operands came after `--`: a command */
 	bool json;
 	bool dump;               /* what is asked for is a dump, not a recording */
 	bool verbose, quiet;

@@ -7,14 +7,16 @@
 const struct command commands[] = {
 	{
 		.name = "attach",
-		.operands = "PID",
+		.operands = "PID|NAME",
 		.summary = "profile a process that is already running",
 		.text = "Samples the stacks of a running process, Python and native frames in their true order, until Ctrl-C, the end of -d SECS, or its own end; "
 			"then writes the file and prints a summary. The process is not stopped, not written to and needs "
 			"no preparation. A daemon is used when its socket answers, else what is needed is started for this "
 			"one time, which takes root.\n"
+			"In place of a PID the name of a process will do, or of the script that it runs, when only one has it.\n"
 			"Under sudo the file belongs to the user who called sudo.",
 		.examples = "sudo cprofd attach 4242\tuntil Ctrl-C, for speedscope.app\n"
+			    "sudo cprofd attach compile.py --open\tby name; a page in the browser\n"
 			    "sudo cprofd attach 4242 -d 10 --lines -o svd.speedscope.json\tten seconds, line by line\n"
 			    "sudo cprofd attach 4242 -r 10k -o svd.cprof\tkeep the recording, convert later\n"
 			    "sudo cprofd attach 4242 -d 5 -f collapsed -o - | flamegraph.pl > svd.svg\t\n"
@@ -94,12 +96,14 @@ const struct command commands[] = {
 	},
 	{
 		.name = "top",
-		.operands = "PID",
+		.operands = "PID|NAME | -- COMMAND [ARG...]",
 		.summary = "a live view: functions, lines, C callees, threads, classes of time, compile units",
 		.text = "Shows where the time of a running process goes, second by second, until q. A key each leads to functions, lines, "
 			"C callees, threads, classes of time and compile units; 1 to 4 order the rows; / finds; ? tells of all keys.\n"
-			"With a daemon it takes no sudo. Nothing is recorded.",
+			"With a daemon it takes no sudo. Nothing is recorded.\n"
+			"A command after -- is started for this, without the terminal; with the view it ends.",
 		.examples = "sudo cprofd top 4242\t\n"
+			    "sudo cprofd top -- python3 compile.py\tfrom its first instruction\n"
 			    "sudo cprofd top 4242 --native=off\tPython frames alone\n",
 		.bit = COMMAND_TOP,
 		.run = top__run,
@@ -124,7 +128,7 @@ const struct command commands[] = {
 	},
 	{
 		.name = "dump",
-		.operands = "PID",
+		.operands = "PID|NAME",
 		.summary = "where is each thread now? every stack, native and Python frames in their true order",
 		.text = "Prints the stack of each thread of a running process, innermost frame first, and ends. The process is not "
 			"stopped: a thread that waits is read while it waits, one that runs is read in its next tick. A thread "
@@ -138,7 +142,7 @@ const struct command commands[] = {
 	},
 	{
 		.name = "check",
-		.operands = "[PID]",
+		.operands = "[PID|NAME]",
 		.summary = "can it work here, on that process? each precondition, and how to meet it",
 		.text = "Prints one line for each precondition: ok, or what is missing, what that costs, and the command that helps. "
 			"Exit status 1 when something that is needed is missing.",

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "cli/browser.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -118,6 +119,8 @@ static int run(const struct cli_options *options, const char *format, const stru
 		tell_failure(err, path, output.path, options, &report);
 	else
 		write__tell(format, &output, &report);
+	if (!err && options->open)
+		browser__open(target);
 	if (!err && strcmp(format, "events") && !report.samples)
 		say("nothing is in it: no sample was taken");
 	output__close(&output);
@@ -135,7 +138,7 @@ int convert__run(const struct cli_options *options)
 		say__failure("as in `cprofd convert svd.cprof`", "one recording, please");
 		return CLI_USAGE;
 	}
-	status = write__format(options->format, options->output, &format);
+	status = write__format(options->format, options->output, &format) ?: browser__judge(options, &format);
 	if (status != CLI_DONE)
 		return status;
 	if (!options->no_limits)

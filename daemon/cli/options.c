@@ -6,6 +6,7 @@
 
 #include "broker/broker.h"
 #include "cli/cli.h"
+#include "cli/find.h"
 #include "export/export.h"
 
 /* --- one setter for each option --- */
@@ -209,6 +210,12 @@ static const char *set_kernel(struct cli_options *options, const char *value)
 static const char *set_stream(struct cli_options *options, const char *value)
 {
 	options->stream = true;
+	return NULL;
+}
+
+static const char *set_open(struct cli_options *options, const char *value)
+{
+	options->open = true;
 	return NULL;
 }
 
@@ -484,8 +491,8 @@ const struct option_row option_rows[] = {
 	{"lines", 'l', NULL, NULL, WRITING, "a frame is a line of a function, and so is a row of the summary", set_lines},
 	{"lines", 'l', NULL, NULL, COMMAND_REPORT, "the table of lines alone: --by=line; with --callers and --callees: their rows are lines", set_lines},
 	{"lines", 'l', NULL, NULL, COMMAND_TOP, "begin with lines", set_lines},
-	{"native", 0, "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", set_native},
-	{"native", 0, "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none", set_native},
+	{"native", 'n', "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", set_native},
+	{"native", 'n', "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none", set_native},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", refuse_locals},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "what time is told. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", set_mode},
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", set_subprocesses},
@@ -511,6 +518,7 @@ const struct option_row option_rows[] = {
 	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", set_idle},
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, where a sample met the thread in it", set_kernel},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
+	{"open", 0, NULL, NULL, WRITING, "then open the file in a browser (xdg-open), as the user who called sudo; the format is html unless -f or -o asks for svg", set_open},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
 	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", set_by},
 	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; default: class,unit,phase,pass,function", set_by},
@@ -559,6 +567,8 @@ int options__pid(const struct cli_options *options, bool required, pid_t *ret)
 		return CLI_USAGE;
 	}
 	if (options->n_operands) {
+		if (strspn(options->operands[0], "-0123456789") != strlen(options->operands[0]))
+			return find__process(options->operands[0], ret);
 		sentence = set_pid(&operand, options->operands[0]);
 		if (sentence) {
 			say__failure("find it with `pgrep -af python`", "'%s' %s",
@@ -568,7 +578,7 @@ int options__pid(const struct cli_options *options, bool required, pid_t *ret)
 		*ret = operand.pid;
 	}
 	if (required && !*ret) {
-		say__failure("find it with `pgrep -af python`", "which process? give its PID");
+		say__failure("find it with `pgrep -af python`", "which process? give its PID, or its name");
 		return CLI_USAGE;
 	}
 	return CLI_DONE;

@@ -144,6 +144,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			return CLI_USAGE;
 		}
 	}
+	ret->after_dashes = optind > 1 && !strcmp(argv[optind - 1], "--");
 	ret->operands = argv + optind;
 	ret->n_operands = argc - optind;
 	return CLI_DONE;

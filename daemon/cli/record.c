@@ -62,7 +62,19 @@ static void __attribute__((noreturn)) wait_and_execute(int go, int failed, char 
 	_exit(127);
 }
 
-static int launch__start(char **argv, struct launch *ret)
+/* In the child: the terminal is somebody else's. */
+static void be_silent(void)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (nothing < 0)
+		_exit(127);
+	dup2(nothing, STDIN_FILENO);
+	dup2(nothing, STDOUT_FILENO);
+	dup2(nothing, STDERR_FILENO);
+}
+
+int launch__start(char **argv, bool silent, struct launch *ret)
 {
 	int go[2], failed[2];
 
@@ -82,6 +94,8 @@ static int launch__start(char **argv, struct launch *ret)
 	if (!ret->pid) {
 		close(go[1]);
 		close(failed[0]);
+		if (silent)
+			be_silent();
 		wait_and_execute(go[0], failed[1], argv);
 	}
 	close(go[0]);
@@ -125,6 +139,18 @@ static void tell_status(const struct launch *launch)
 		say__note("%s ended with status %d", launch->name, WEXITSTATUS(launch->status));
 }
 
+int launch__go(struct launch *launch)
+{
+	int err = 0;
+
+	if (write(launch->go, "g", 1) != 1)
+		return -EPIPE;
+	close(take_fd(&launch->go));
+	if (read(launch->failed, &err, sizeof(err)) != sizeof(err))
+		return 0;
+	return err;
+}
+
 int record__run(const struct cli_options *options)
 {
 	struct launch launch;
@@ -139,7 +165,7 @@ int record__run(const struct cli_options *options)
 			     options->pid ? "a command and a PID: choose one" : "which command?");
 		return CLI_USAGE;
 	}
-	err = launch__start(options->operands, &launch);
+	err = launch__start(options->operands, false, &launch);
 	if (err) {
 		say("the command could not be started: %s", strerror(-err));
 		return CLI_COULD_NOT;

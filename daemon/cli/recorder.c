@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "cli/browser.h"
 #include "cli/connection.h"
 #include "cli/family.h"
 #include "cli/live.h"
@@ -86,7 +87,7 @@ static int plan_output(struct recorder *recorder, pid_t pid)
 	}
 	if (!recorder->write_file)
 		return CLI_DONE;
-	status = write__format(options->format, options->output, &recorder->format);
+	status = write__format(options->format, options->output, &recorder->format) ?: browser__judge(options, &recorder->format);
 	if (status != CLI_DONE)
 		return status;
 	recorder->recording_is_output = !strcmp(recorder->format, "events");
@@ -190,19 +191,6 @@ static void show_progress(const struct recorder *recorder, uint64_t started)
 		      recorder->stopping ? "  stopping..." : "  (Ctrl-C ends)");
 }
 
-/* Lets the command go when its events are attached. -errno of exec. */
-static int let_go(struct launch *launch)
-{
-	int err = 0;
-
-	if (write(launch->go, "g", 1) != 1)
-		return -EPIPE;
-	close(take_fd(&launch->go));
-	if (read(launch->failed, &err, sizeof(err)) != sizeof(err))
-		return 0;
-	return err;
-}
-
 static void read_signals(struct recorder *recorder)
 {
 	struct signalfd_siginfo info;
@@ -243,7 +231,7 @@ static int listen_to(struct recorder *recorder)
 		answered = live->answered;
 		if (live->answered && !going) {
 			going = true;
-			err = let_go(recorder->launch);
+			err = launch__go(recorder->launch);
 			if (err) {
 				recorder->launch->exec_failed = true;
 				say__failure("check the command's name and its permissions",
@@ -353,6 +341,8 @@ static int finish_file(struct recorder *recorder)
 		return CLI_COULD_NOT;
 	}
 	write__tell(recorder->format, &recorder->output, &report);
+	if (options->open)
+		browser__open(recorder->output.path);
 	recording_file__remove(&recorder->file);
 	return CLI_DONE;
 }

@@ -15,6 +15,10 @@ struct launch {
 	const char *name;
 };
 
+/* Forks the command as the calling user; it waits before exec. `silent`: the terminal is not the command's. -errno. */
+int launch__start(char **argv, bool silent, struct launch *ret);
+/* Lets it go, once its events are attached. -errno of exec. */
+int launch__go(struct launch *launch);
 /* Waits for its end: `options` as of waitpid(). Whether it has ended. */
 bool launch__reap(struct launch *launch, int options);
 

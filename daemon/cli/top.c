@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/live.h"
+#include "cli/recorder.h"
 #include "cli/user_rules.h"
 #include "top/screen.h"
 
@@ -114,23 +116,37 @@ static int watch(struct viewer *viewer)
 	return err;
 }
 
-int top__run(const struct cli_options *options)
+static int let_go(struct launch *launch)
+{
+	int err = launch->name ? launch__go(launch) : 0;
+
+	if (!err)
+		return CLI_DONE;
+	launch->exec_failed = true;
+	say__failure("check the command's name and its permissions", "%s cannot be run: %s", launch->name, strerror(-err));
+	return CLI_COULD_NOT;
+}
+
+/* Without a screen there is nothing to look at: the command ends, unless it was ended. */
+static void end(struct launch *launch)
+{
+	if (launch->go >= 0)
+		close(launch->go);
+	close(launch->failed);
+	if (launch__reap(launch, WNOHANG))
+		return;
+	kill(launch->pid, SIGTERM);
+	launch__reap(launch, 0);
+}
+
+static int view(const struct cli_options *options, pid_t pid, struct launch *launch)
 {
 	struct viewer viewer = {.connection = CONNECTION_NONE,
 				.live.stream_fd = -1,
 				.screen.view = options->lines ? TOP_LINE : TOP_FUNCTION,
 				.signals = -1};
-	pid_t pid;
-	int status = options__pid(options, true, &pid), err;
+	int status, err;
 
-	if (status == CLI_DONE)
-		status = user_rules__judge(options->rules);
-	if (status != CLI_DONE)
-		return status;
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-		say__failure("`cprofd attach` writes files, and `cprofd report` tables", "top is shown on a terminal, and this is none");
-		return CLI_USAGE;
-	}
 	viewer.live.connection = &viewer.connection;
 	viewer.signals = open_signals();
 	status = connection__open(options, pid, false, &viewer.connection);
@@ -139,8 +155,8 @@ int top__run(const struct cli_options *options)
 	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder);
 	if (!err)
 		event_decoder__readable(viewer.decoder);
-	err = err ?: live__attach(&viewer.live, options, pid, false, LIVE_SEEN_MS);
-	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer);
+	err = err ?: live__attach(&viewer.live, options, pid, launch->name != NULL, LIVE_SEEN_MS);
+	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer) ?: let_go(launch);
 	if (status == CLI_DONE) {
 		err = screen__open();
 		if (!err)
@@ -159,5 +175,37 @@ out:
 	connection__close(&viewer.connection);
 	if (viewer.signals >= 0)
 		close(viewer.signals);
+	return status;
+}
+
+int top__run(const struct cli_options *options)
+{
+	const bool starts = options->after_dashes && options->n_operands;
+	struct launch launch = {.go = -1, .failed = -1};
+	pid_t pid = 0;
+	int status, err;
+
+	if (starts && options->pid) {
+		say__failure("as in `cprofd top -- python3 compile.py`; a running process: `cprofd top PID`", "a command and a PID: choose one");
+		return CLI_USAGE;
+	}
+	status = starts ? CLI_DONE : options__pid(options, true, &pid);
+	if (status == CLI_DONE)
+		status = user_rules__judge(options->rules);
+	if (status != CLI_DONE)
+		return status;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		say__failure("`cprofd attach` writes files, and `cprofd report` tables", "top is shown on a terminal, and this is none");
+		return CLI_USAGE;
+	}
+	if (!starts)
+		return view(options, pid, &launch);
+	err = launch__start(options->operands, true, &launch);
+	if (err) {
+		say("the command could not be started: %s", strerror(-err));
+		return CLI_COULD_NOT;
+	}
+	status = view(options, launch.pid, &launch);
+	end(&launch);
 	return status;
 }

@@ -155,9 +155,8 @@ int user__become(const struct user *user)
 	err = take_environment(user);
 	if (err)
 		return err;
-	if (setgroups((size_t)user->n_groups, user->groups) < 0 ||
-	    setresgid(user->gid, user->gid, user->gid) < 0 ||
-	    setresuid(user->uid, user->uid, user->uid) < 0)
+	if (!dropped && (setgroups((size_t)user->n_groups, user->groups) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
+			 setresuid(user->uid, user->uid, user->uid) < 0))
 		return -errno;
 	/* setresuid to a user drops root's capabilities; check it came true. */
 	return setuid(0) == 0 ? -EPERM : 0;

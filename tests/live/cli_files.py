@@ -287,3 +287,24 @@ def test_hidden_frames():
         fails(1, "no function, module or file midwy (--exclude)", "midway", run=cprofd("report", "a.cprof", "--exclude", "midwy", cwd=work))
         fails(0, run=cprofd("record", "--hide-imports", "-o", "r.folded", "--", PYTHON, "-c", "import json", cwd=work))
         expect("importlib" not in open(os.path.join(work, "r.folded")).read(), "record hides them, too")
+
+
+def test_open_in_a_browser():
+    """What opens files for the calling user is given the file, with that user's rights, and is not waited for."""
+    for env in (environment(), sudo(NOBODY)):
+        with folder(int(env.get("SUDO_UID", 0))) as work, target() as process:
+            opener = os.path.join(work, "bin", "xdg-open")
+            os.mkdir(os.path.dirname(opener))
+            with open(opener, "w") as file:
+                file.write('#!/bin/sh\necho "$1 $(id -u)" > %s/asked.tmp; mv %s/asked.tmp %s/asked; sleep 3\n' % (work, work, work))
+            os.chmod(opener, 0o755)
+            env.update(PATH=os.path.dirname(opener) + ":" + env["PATH"], DISPLAY=":0")
+            run = cprofd("attach", process.pid, "-d", "0.3", "--open", cwd=work, env=env)
+            fails(0, ", html)", run=run)
+            until(lambda: os.path.exists(work + "/asked"))
+            expect(open(work + "/asked").read().split() == [os.path.realpath(only_file(work, ".html")), env.get("SUDO_UID", "0")],
+                   "opened", open(work + "/asked").read())
+            for key in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+                env.pop(key, None)
+            fails(0, "the address is file://" + os.path.realpath(work) + "/b.svg", run=cprofd("attach", process.pid, "-d", "0.2", "--open", "-o", "b.svg", cwd=work, env=env))
+            fails(2, "a browser shows no events", run=cprofd("attach", process.pid, "--open", "-o", "b.cprof", cwd=work, env=env))

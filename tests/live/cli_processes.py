@@ -18,6 +18,33 @@ def test_no_such_pid():
         expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
 
 
+def test_by_name():
+    """A name or a script that one process alone has stands for its PID."""
+    with folder() as work:
+        script = os.path.join(work, "numba_worker_%d.py" % os.getpid())
+        with open(script, "w") as file:
+            file.write(BUSY + "busy(60)\n")
+        name = os.path.basename(script)
+        fails(2, "there is no process '%s'" % name, run=cprofd("attach", name, cwd=work))
+        processes = [subprocess.Popen([PYTHON, script], stdout=subprocess.PIPE) for _ in range(2)]
+        try:
+            for process in processes:
+                process.stdout.readline()
+            run = cprofd("attach", name, cwd=work)
+            fails(2, "is the name of 2 processes", *("%d  %s %s" % (p.pid, PYTHON, script[:10]) for p in processes), run=run)
+            processes[1].kill()
+            processes[1].wait()
+            for spelling in (name, name[:-3], script):
+                run = cprofd("dump", spelling, "--json", cwd=work, prefix=("sh", "-c", '"$@"; exit $?', "sh"))
+                expect(run.returncode == 0 and '"pid":%d' % processes[0].pid in run.out.replace(" ", ""), spelling, run.err, run.out[:300])
+            fails(0, "process %d: " % processes[0].pid, run=cprofd("attach", name, "-n", "-d", "0.3", "-o", "a.json", cwd=work))
+            expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
 def test_not_a_python():
     with folder() as work:
         process = subprocess.Popen(["sleep", "60"])

@@ -171,6 +171,26 @@ def case_daemon(work):
     daemon.wait()
 
 
+def case_command(work):
+    """A command of its own, which does not write on the screen, and ends with the view."""
+    mark = f"top_command_{os.getpid()}"
+    program = os.path.join(work, mark + ".py")
+    with open(program, "w") as file:
+        file.write(TARGET % 600 + "\n")
+    terminal = Terminal(work, f"{CPROFD} top -- /usr/bin/python3 {program}")
+    text = terminal.until(r"^ +\d.*spin ")
+    check(share(text, "spin", 3) > 0 and not re.search("^up", text, re.M), "a command is started, and seen", text)
+    alive = subprocess.run(["pgrep", "-f", mark + ".py$"], capture_output=True, text=True).stdout.split()
+    terminal.keys("q")
+    terminal.until("at the prompt")
+    check(alive and until(lambda: not any(os.path.exists(f"/proc/{pid}/exe") and mark in open(f"/proc/{pid}/cmdline").read() and
+                                          "python3" in os.readlink(f"/proc/{pid}/exe") for pid in alive)), "it ends with the view", alive)
+    terminal.close()
+    terminal = Terminal(work, f"{CPROFD} top -- /nonexistent/program")
+    check("cannot be run: No such file" in terminal.until("at the prompt"), "no such command")
+    terminal.close()
+
+
 def case_refusals(_):
     done = subprocess.run([CPROFD, "top", str(os.getpid())], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     check(done.returncode == 2 and "terminal" in done.stderr, "without a terminal it is refused", done)

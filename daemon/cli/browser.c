@@ -1,0 +1,98 @@
+#include "cli/browser.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/user.h"
+
+#define OPENER "xdg-open"
+
+int browser__judge(const struct cli_options *options, const char **format)
+{
+	if (!options->open)
+		return CLI_DONE;
+	if (!options->format && !options->output)
+		*format = "html";
+	if (options->output && !strcmp(options->output, "-")) {
+		say__failure("leave `-o -` out", "--open opens a file, and `-o -` writes none");
+		return CLI_USAGE;
+	}
+	if (strcmp(*format, "html") && strcmp(*format, "svg")) {
+		say__failure("-f html or -f svg; files for speedscope are opened at " CLI_SPEEDSCOPE, "--open: a browser shows no %s by itself", *format);
+		return CLI_USAGE;
+	}
+	return CLI_DONE;
+}
+
+/* Text of a screen's session, or of a browser that was chosen. */
+static bool is_there(void)
+{
+	static const char *const names[] = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]) && *getenv(names[i]))
+			return true;
+	return false;
+}
+
+/* In PATH? Its own end is not waited for. */
+static bool has_opener(void)
+{
+	const char *path = getenv("PATH");
+	char name[PATH_MAX];
+
+	for (path = path ? path : "/usr/bin:/bin"; *path; path += strcspn(path, ":"), path += *path == ':') {
+		snprintf(name, sizeof(name), "%.*s/" OPENER, (int)strcspn(path, ":"), path);
+		if (!access(name, X_OK))
+			return true;
+	}
+	return false;
+}
+
+static void __attribute__((noreturn)) execute(const char *path)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	/* With the environment of the user's session. */
+	if (user__become(user__calling()) || nothing < 0 || !is_there() || !has_opener())
+		_exit(127);
+	dup2(nothing, STDIN_FILENO);
+	dup2(nothing, STDOUT_FILENO);
+	dup2(nothing, STDERR_FILENO);
+	setsid();
+	/* The grandchild is nobody's to wait for. */
+	switch (fork()) {
+	case 0:
+		execlp(OPENER, OPENER, path, NULL);
+		_exit(127);
+	case -1:
+		_exit(127);
+	default:
+		_exit(0);
+	}
+}
+
+void browser__open(const char *path)
+{
+	char whole[PATH_MAX];
+	int status = -1;
+	pid_t pid;
+
+	if (!realpath(path, whole))
+		snprintf(whole, sizeof(whole), "%s", path);
+	user__calling(); /* looked up here: the child only executes */
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		execute(whole);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid < 0 || status)
+		say__note("no browser can be opened here; in one, the address is file://%s", whole);
+}

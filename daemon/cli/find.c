@@ -1,0 +1,146 @@
+#include "cli/find.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#define KINDS 3 /* by name, by a word, by a part */
+#define SHOWN 10u
+#define COMMAND_WIDTH 60
+
+struct found {
+	uint32_t n;
+	struct {
+		pid_t pid;
+		char command[COMMAND_WIDTH + 1];
+	} first[SHOWN];
+};
+
+/* Bytes read, with a NUL behind them; 0: nothing. */
+static size_t read_text(pid_t pid, const char *file, char *text, size_t size)
+{
+	char path[64];
+	size_t n;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	in = fopen(path, "re");
+	if (!in)
+		return 0;
+	n = fread(text, 1, size - 1, in);
+	fclose(in);
+	text[n] = '\0';
+	return n;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char text[512];
+	const char *at;
+
+	if (!read_text(pid, "stat", text, sizeof(text)))
+		return 0;
+	at = strrchr(text, ')'); /* "PID (comm) state parent" */
+	return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
+}
+
+/* This process, or who started it: sudo and shells have the name in their commands, too. */
+static bool is_ours(pid_t pid)
+{
+	pid_t own;
+	int depth;
+
+	for (own = getpid(), depth = 0; own > 1 && depth < 64; own = parent_of(own), depth++)
+		if (own == pid)
+			return true;
+	return false;
+}
+
+static bool is_word(const char *word, const char *name)
+{
+	const char *base = strrchr(word, '/');
+
+	base = base ? base + 1 : word;
+	return !strcmp(word, name) || !strcmp(base, name) ||
+	       (!strncmp(base, name, strlen(name)) && !strcmp(base + strlen(name), ".py"));
+}
+
+/* Which kind of match it is, or KINDS; the words of `command` are joined. */
+static int match(const char *comm, char *command, size_t len, const char *name)
+{
+	int kind = strcmp(comm, name) ? KINDS : 0;
+	size_t i;
+
+	for (i = 0; kind && i < len; i += strlen(command + i) + 1)
+		if (is_word(command + i, name))
+			kind = 1;
+	for (i = 0; i + 1 < len; i++)
+		command[i] = command[i] ? command[i] : ' ';
+	return kind < KINDS ? kind : strstr(command, name) ? 2 : KINDS;
+}
+
+static void look_at(pid_t pid, const char *name, struct found found[KINDS])
+{
+	char comm[64], command[4096];
+	size_t len = read_text(pid, "cmdline", command, sizeof(command));
+	struct found *of;
+	int kind;
+
+	/* Threads of the kernel and processes that have ended have no command. */
+	if (!len || !read_text(pid, "comm", comm, sizeof(comm)) || is_ours(pid))
+		return;
+	comm[strcspn(comm, "\n")] = '\0';
+	kind = match(comm, command, len, name);
+	if (kind == KINDS)
+		return;
+	of = &found[kind];
+	if (of->n < SHOWN) {
+		of->first[of->n].pid = pid;
+		snprintf(of->first[of->n].command, sizeof(of->first[0].command), "%.*s", COMMAND_WIDTH, command);
+	}
+	of->n++;
+}
+
+static void tell_several(const char *name, const struct found *found)
+{
+	uint32_t i;
+
+	say("'%s' is the name of %u processes: give the PID of one", name, found->n);
+	for (i = 0; i < found->n && i < SHOWN; i++)
+		say__more("%8d  %s", found->first[i].pid, found->first[i].command);
+	if (found->n > SHOWN)
+		say__more("%8s  and %u more", "", found->n - SHOWN);
+}
+
+int find__process(const char *name, pid_t *ret)
+{
+	struct found found[KINDS] = {};
+	struct dirent *entry;
+	DIR *dir = opendir("/proc");
+	int kind;
+
+	while (dir && (entry = readdir(dir)))
+		if (isdigit((unsigned char)*entry->d_name))
+			look_at((pid_t)strtol(entry->d_name, NULL, 10), name, found);
+	if (dir)
+		closedir(dir);
+	for (kind = 0; kind < KINDS && !found[kind].n; kind++)
+		;
+	if (kind == KINDS) {
+		say__failure("`pgrep -af python` lists the Pythons that run", "there is no process '%s': neither a PID nor a name of one", name);
+		return CLI_USAGE;
+	}
+	if (found[kind].n > 1) {
+		tell_several(name, &found[kind]);
+		return CLI_USAGE;
+	}
+	*ret = found[kind].first[0].pid;
+	say__note("process %d: %s", *ret, found[kind].first[0].command);
+	return CLI_DONE;
+}
