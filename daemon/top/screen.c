@@ -99,6 +99,38 @@ static int put(int y, int x, int width, const char *text)
 	return columns;
 }
 
+/* The same, but what is longer loses its begin: of a path the end says which file it is. */
+static int put_end(int y, int x, int width, const char *text)
+{
+	wchar_t wide[CELLS_MAX];
+	int columns = 0;
+	size_t n, from;
+
+	to_wide(text, wide);
+	from = n = wcslen(wide);
+	while (from && columns + (wcwidth(wide[from - 1]) > 0 ? wcwidth(wide[from - 1]) : 0) <= width) {
+		from--;
+		columns += wcwidth(wide[from]) > 0 ? wcwidth(wide[from]) : 0;
+	}
+	if (width <= 0 || from == n)
+		return 0;
+	if (from)
+		wide[from] = L'…';
+	mvaddnwstr(y, x, wide + from, (int)(n - from));
+	return columns;
+}
+
+static int columns_of(const char *text)
+{
+	wchar_t wide[CELLS_MAX];
+	int columns = 0;
+
+	to_wide(text, wide);
+	for (size_t i = 0; wide[i]; i++)
+		columns += wcwidth(wide[i]) > 0 ? wcwidth(wide[i]) : 0;
+	return columns;
+}
+
 static int putf(int y, int x, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static int putf(int y, int x, const char *format, ...)
 {
@@ -174,41 +206,50 @@ static void draw_titles(const struct screen *screen, int y, uint32_t n)
 	attroff(A_REVERSE);
 }
 
+/* A name leaves its place this part of the row, if that has use for it. */
+#define PLACE_PART 2 / 5
+
 static void draw_row(const struct screen *screen, int y, const struct top_row *row)
 {
-	char place[CELLS_MAX];
-	int x;
+	char place[CELLS_MAX] = "";
+	int x, room, wants;
 
 	x = putf(y, 0, "%7.1f%%%7.1f%%%9.2fs%9.2fs  ", 100 * row->now[0], 100 * row->now[1], (double)row->since[0] / 1e9,
 		 (double)row->since[1] / 1e9);
-	x += put(y, x, COLS - x, row->name);
 	if (row->line && *row->place)
-		snprintf(place, sizeof(place), " (%s:%u)", row->place, row->line);
+		snprintf(place, sizeof(place), "%s:%u", row->place, row->line);
 	else if (*row->place)
-		snprintf(place, sizeof(place), " (%s)", row->place);
+		snprintf(place, sizeof(place), "%s", row->place);
 	else if (row->line && screen->view == TOP_THREAD)
-		snprintf(place, sizeof(place), " (%u)", row->line);
-	else
+		snprintf(place, sizeof(place), "%u", row->line);
+	wants = *place ? columns_of(place) + 3 : 0; /* " (", ")" */
+	room = (COLS - x) * PLACE_PART;
+	x += put(y, x, COLS - x - (wants < room ? wants : room), row->name);
+	if (!*place || COLS - x < 5)
 		return;
 	attron(A_DIM);
-	put(y, x, COLS - x, place);
+	x += put(y, x, COLS - x, " (");
+	x += put_end(y, x, COLS - x - 1, place);
+	put(y, x, COLS - x, ")");
 	attroff(A_DIM);
 }
 
 static void draw_help(void)
 {
 	static const char *const lines[] = {
-		"f l c t k u   functions, lines, C callees, threads, classes of time, compile units",
+		"f l c t k u   functions, lines, C callees, threads, classes, compile units",
 		"L             functions <-> lines",
 		"1 2 3 4       order by %Own, %Total, OwnTime, TotalTime",
-		"/             only rows with these letters in their name or place (Enter: keep, Esc: all)",
+		"/             only rows with these letters (Enter: keep, Esc: all)",
 		"up, down, PgUp, PgDn, Home   scroll",
 		"p, space      pause: the table stays, sampling goes on",
 		"r, R          reset OwnTime and TotalTime",
 		"q, Ctrl-C     quit",
 		"",
-		"%Own and %Total are of one CPU, in the last second; the times are CPU time since the begin or the reset.",
-		"Own: it was the innermost frame (exclusive, in reports). Total: it was anywhere in the stack (inclusive).",
+		"%Own and %Total: of one CPU, in the last second.",
+		"OwnTime and TotalTime: of CPU, since the begin or the reset.",
+		"Own: it was the innermost frame (exclusive, in reports).",
+		"Total: it was anywhere in the stack (inclusive).",
 	};
 	size_t i;
 
@@ -218,6 +259,9 @@ static void draw_help(void)
 
 int screen__draw(struct screen *screen, struct top *top)
 {
+	static const char keys[] =
+		"f functions  l lines  c C callees  t threads  k classes  u units | 1-4 order  / find  p pause  r reset  ? help  q quit";
+	static const char few_keys[] = "f l c t k u views  1-4 order  / find  p pause  r reset  ? help  q quit";
 	int room = LINES - HEAD_LINES - 2, y, err;
 	const struct top_row *rows;
 	struct top_head head;
@@ -239,8 +283,7 @@ int screen__draw(struct screen *screen, struct top *top)
 		for (i = screen->first, y = 0; i < n && y < room; i++, y++)
 			draw_row(screen, HEAD_LINES + 1 + y, &rows[i]);
 	attron(A_DIM);
-	put(LINES - 1, 0, COLS,
-	    "f functions  l lines  c C callees  t threads  k classes  u units | 1-4 order  / find  p pause  r reset  ? help  q quit");
+	put(LINES - 1, 0, COLS, COLS > (int)strlen(keys) ? keys : few_keys);
 	attroff(A_DIM);
 	refresh();
 	return 0;

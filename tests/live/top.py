@@ -148,6 +148,26 @@ def case_root(work):
     target.wait()
 
 
+def case_small(work):
+    """80 columns, 24 lines: paths keep their ends, and the keys their line."""
+    deep = os.path.join(work, *["a_folder_with_a_long_name"] * 4)
+    os.makedirs(deep)
+    program = os.path.join(deep, "the_program.py")
+    with open(program, "w") as file:
+        file.write(TARGET % 600 + "\n")
+    terminal = Terminal(work, f"{CPROFD} top --lines -- /usr/bin/python3 {program}", 80, 24)
+    text = terminal.until(r"^ +\d.*spin ")
+    lines = text.splitlines()
+    check(re.search(r"spin \(….*/the_program\.py:\d+\)$", text, re.M), "a path is cut at its begin, its line stays", text)
+    check(max(map(len, lines)) <= 80 and lines[23].startswith("f l c t k u") and lines[23].endswith("q quit"), "the keys are there, whole", text)
+    terminal.keys("?")
+    text = terminal.until("Ctrl-C     quit")
+    check("…" not in text.split("TotalTime", 1)[1], "and what they mean fits", text)
+    terminal.keys("q")
+    terminal.until("at the prompt")
+    terminal.close()
+
+
 def case_daemon(work):
     """As a user, through the daemon; and the end of the target."""
     os.chmod(work, 0o777)
