@@ -76,13 +76,32 @@ static const char *profile_of(const char *path)
 	return exporter && sure && strcmp(exporter->name, "events") ? exporter->name : NULL;
 }
 
+/* The same by what is in it, whatever it is called. */
+static const char *profile_in(const char *path)
+{
+	static const struct {
+		const char *text, *format;
+	} marks[] = {{"speedscope.app/file-format-schema", "speedscope"}, {"<svg", "svg"}, {"<!DOCTYPE html", "html"}, {"<!doctype html", "html"}};
+	_cleanup_close_ int fd = input__open(path);
+	char begin[4096];
+	ssize_t n = fd < 0 ? 0 : read(fd, begin, sizeof(begin));
+	size_t i;
+
+	for (i = 0; n > 0 && i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (memmem(begin, (size_t)n, marks[i].text, strlen(marks[i].text)))
+			return marks[i].format;
+	return NULL;
+}
+
 void input__tell_failure(int err, const char *path)
 {
+	const char *format = err == -EBADMSG ? profile_of(path) ?: profile_in(path) : NULL;
+
 	if ((err == -ENOENT && tell_part(path)) || input__tell_limit(err, path))
 		return;
-	if (err == -EBADMSG && profile_of(path))
+	if (format)
 		say__failure("this command reads recordings: keep one with `cprofd attach -o NAME.cprof`, and make every other format of it with `cprofd convert`",
-			     "%s is a file of %s, made out of a recording", path, profile_of(path));
+			     "%s is a file of %s, made out of a recording", path, format);
 	else if (err == -EBADMSG)
 		say__failure("`cprofd attach -o NAME.cprof` writes recordings",
 			     "%s is not a recording, or it is damaged", path);

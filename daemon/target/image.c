@@ -162,6 +162,24 @@ static bool find_python(struct target_process *p, struct found *ret)
 	return false;
 }
 
+/* Another interpreter of the language, by its program's or its library's name: pypy3, libpypy3-c.so. */
+static bool is_pypy(const struct target_process *p)
+{
+	static const char *const begins[] = {"pypy", "libpypy"};
+	size_t i, b;
+
+	for (i = 0; i < p->maps.n; i++) {
+		const struct mapping *m = &p->maps.items[i];
+		const char *slash = m->path_len ? memrchr(m->path, '/', m->path_len) : NULL;
+		size_t left = slash ? (size_t)(m->path + m->path_len - slash - 1) : 0;
+
+		for (b = 0; b < sizeof(begins) / sizeof(*begins); b++)
+			if (left >= strlen(begins[b]) && !memcmp(slash + 1, begins[b], strlen(begins[b])))
+				return true;
+	}
+	return false;
+}
+
 static bool area_version(const struct data_area *area, void *ctx)
 {
 	return version__find(area->bytes, area->len, ctx);
@@ -248,6 +266,8 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 		/* Nothing at all can be read of an image that was left. */
 		if (p->reader.read(&p->reader, &word, sizeof(word), p->key.arg_start & ~7ull))
 			return problem_text(ret_problem, TARGET_PROBLEM_GONE, -ESRCH, "");
+		if (is_pypy(p))
+			return problem_text(ret_problem, TARGET_PROBLEM_UNSUPPORTED, -ENOTSUP, "PyPy");
 		return problem_text(ret_problem, TARGET_PROBLEM_NOT_PYTHON, -ENOENT, "");
 	}
 	if (!tell_version(p, &found, &hex, &debug_offsets, &free_threaded))

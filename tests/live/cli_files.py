@@ -308,3 +308,13 @@ def test_open_in_a_browser():
                 env.pop(key, None)
             fails(0, "the address is file://" + os.path.realpath(work) + "/b.svg", run=cprofd("attach", process.pid, "-d", "0.2", "--open", "-o", "b.svg", cwd=work, env=env))
             fails(2, "a browser shows no events", run=cprofd("attach", process.pid, "--open", "-o", "b.cprof", cwd=work, env=env))
+
+
+def test_profiles_are_no_recordings():
+    """A file that was made of a recording is known by what is in it, whatever its name is."""
+    with folder() as work:
+        fails(0, run=cprofd("record", "-o", "a.cprof", "--", PYTHON, "-c", "sum(range(3000000))", cwd=work))
+        for format in ("speedscope", "svg", "html"):
+            fails(0, run=cprofd("convert", "a.cprof", "-f", format, "-o", "a.bin", cwd=work))
+            for command in (["report"], ["convert", "-f", "svg", "-o", "b"]):
+                fails(1, "a.bin is a file of %s, made out of a recording" % format, "keep one with", run=cprofd(*command, "a.bin", cwd=work))

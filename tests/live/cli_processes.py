@@ -77,6 +77,17 @@ def test_python_27():
         expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
 
 
+def test_pypy():
+    """Another interpreter is called by its name."""
+    pypy = shutil.which("pypy3") or shutil.which("pypy")
+    if not pypy:
+        raise Skip("no PyPy")
+    with folder() as work, target("import sys\nprint('up')\nsys.stdout.flush()\nwhile True: pass", python=pypy) as process:
+        fails(1, "PyPy", "CPython from 3.8", run=cprofd("attach", process.pid, "-d", "1", cwd=work))
+        expect("PyPy" in cprofd("check", process.pid).out, "check says it, too")
+        expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
+
+
 def test_dies():
     with folder() as work, target(UNTIL_TOLD) as process:
         with attached(work, process) as client:
