@@ -158,16 +158,23 @@ static void learn(struct site *site, const char *name)
 	site->learned = name;
 }
 
-/* From the outside. *ret_slot: the outermost is a slot that no call is meant for. */
+/* The outermost one that has a name. */
+enum outermost {
+	OUTERMOST_CALLED,
+	OUTERMOST_SLOT,  /* a slot that no call is meant for */
+	OUTERMOST_INNER, /* something that another function called, whose name is not known (one of max, min) */
+};
+
+/* From the outside. */
 static const char *choose(struct profile *profile, struct site *site, const struct record_header *header, uint32_t begin,
-			  uint32_t end, enum trust trust, bool *ret_slot)
+			  uint32_t end, enum trust trust, enum outermost *ret_kind)
 {
 	struct stack *stack = profile->stack;
 	const char *name, *outermost = NULL;
-	bool wanted = true, direct = true;
+	bool wanted = true, direct = true, nameless = false;
 	uint32_t i;
 
-	*ret_slot = false;
+	*ret_kind = OUTERMOST_CALLED;
 	for (i = end; i > begin; i--) {
 		const struct callable *callable = stack->callables[stack->items[i - 1].index];
 
@@ -181,13 +188,18 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 			continue;
 		}
 		name = name_of(profile, header, site, callable, direct, trust);
-		if (!name)
+		if (!name) {
+			nameless |= callable->n > 1 && !callable->forwards;
 			continue;
+		}
 		if (outermost) {
 			stack->chosen[i - 1 - begin] = name;
 		} else {
 			outermost = name;
-			*ret_slot = callable->name && callable->kind == CALLABLE_SLOT && strcmp(last_part(name), "__call__");
+			if (nameless)
+				*ret_kind = OUTERMOST_INNER;
+			else if (callable->name && callable->kind == CALLABLE_SLOT && strcmp(last_part(name), "__call__"))
+				*ret_kind = OUTERMOST_SLOT;
 		}
 		wanted = callable->forwards;
 		direct = false;
@@ -281,11 +293,14 @@ static const char *told(struct profile *profile, const struct record_header *hea
  * its names say. */
 static const char *guess(struct profile *profile, const struct record_header *header, struct site *site, uint32_t end)
 {
-	bool slot;
+	enum outermost slot;
+	const char *name;
 
 	if (site->learned && !site->several && !site->python && !has_foreign(profile, 0, end))
 		return site->learned;
-	return site->learned ? NULL : choose(profile, site, header, 0, end, TRUST_JUMPS, &slot);
+	/* A function that one method alone jumps to may be called by others, such as what calls Python functions (functools.partial). */
+	name = site->learned ? NULL : choose(profile, site, header, 0, end, site->python ? TRUST_NAMES : TRUST_JUMPS, &slot);
+	return !name || (site->kind == OPCODE_CALL && slot == OUTERMOST_INNER) ? NULL : name;
 }
 
 /* The eval loop gives the GIL away, or does what is pending, after an instruction: a call has returned by then. */
@@ -302,7 +317,8 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 	struct site *site = sites__of(profile, frame), none = {.key = frame->code, .offset = -1};
 	const char *outermost, *name = NULL;
 	uint8_t kind = OPCODE_OTHER;
-	bool slot, certain = true, leaf = !begin; /* what runs further in proves what was called, and nothing else does */
+	enum outermost slot;
+	bool certain = true, leaf = !begin; /* what runs further in proves what was called, and nothing else does */
 
 	*ret_outermost = NULL;
 	if (is_between(profile->stack, begin, end)) {
@@ -324,7 +340,9 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 		outermost = name;
 	else if (kind == OPCODE_CALL && slot && !(outermost = choose(profile, site, header, begin, end, TRUST_EXPORTED, &slot)))
 		outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);
-	else if (leaf && kind == OPCODE_OPERATOR && !outermost)
+	if (!name && kind == OPCODE_CALL && slot == OUTERMOST_INNER)
+		outermost = NULL;
+	else if (!name && leaf && kind == OPCODE_OPERATOR && !outermost)
 		outermost = site->callee;
 	if (outermost && certain && (!slot || name || kind == OPCODE_OPERATOR))
 		learn(site, outermost);

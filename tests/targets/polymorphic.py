@@ -2,15 +2,17 @@
 
     polymorphic.py SECONDS
 
-Prints one JSON object, {"between": {Python function: [C functions that may stand between it and the site that called it]}}, then
-runs. What Python functions are called burns its time in Python."""
+Prints one JSON object, {"between": {Python function: [C functions that may stand between it and the site that called it]}, "leaf": {site:
+[names that what it calls may have where no Python function is below it]}, "sure": {site: number of the C function that alone may have them}}, then runs. What Python functions are
+called burns its time in Python. At SIGUSR1 it prints the CPU seconds of each C function in sites that are sure."""
 import functools
 import json
+import signal
 import sys
 import time
 
 clock = time.thread_time
-spent = {}
+spent, c_spent = {}, {}
 
 
 def burn(name, seconds=0.0005):
@@ -87,38 +89,55 @@ FORMS = {"position": "f(a[0])", "star": "f(*a)", "keyword": "f(*a, **k)"}
 def make(form, number):
     name = "site_%s_%d" % (form, number)
     exec(compile("def %s(f, a, k={}):\n    return %s\n" % (name, FORMS[form]), __file__, "exec"), globals())
-    return globals()[name]
+    return globals()[name], name
 
 
 LEGAL = {"leaf_plain": [], "__call__": ["Object"], "method": [], "__init__": ["Made"], "leaf_partial": ["functools.partial.__call__"],
          "leaf_key": ["functools.partial.__call__", "sorted", "list.sort"], "leaf_wrapped": ["numpy"]}
 
 
-def pair(site, one, other, first, second):
-    """So many calls of the one, then of the other."""
-    f, a = one
-    for _ in range(first):
+# What the site itself called: the outermost C function. As `builtin` and `python` have them.
+C_NAMES = [["sum"], ["len"], ["max"], ["sorted"], ["str.upper"], ["repr"], ["list.count"], ["str.split"], ["list"], ["functools.partial.__call__", "sum"], ["int"],
+           ["numpy.ufunc.__call__", "<ufunc 'sin'>"], ["numpy.ufunc.reduce"]]
+PYTHON_NAMES = [[], ["Object", "Object.__call__"], [], ["Made", "Made.__init__"], ["functools.partial.__call__"], ["functools.partial.__call__"],
+                ["numpy.ufunc.__call__", "<ufunc 'leaf_wrapped (vectorized)'>"]]
+
+
+def calls(site, what, n, number):
+    f, a = what
+    begin = clock()
+    for _ in range(n):
         site(f, a)
-    f, a = other
-    for _ in range(second):
-        site(f, a)
+    if number is not None:
+        c_spent[number] = c_spent.get(number, 0) + clock() - begin
 
 
 def main():
     orders = [(40, 40), (1, 1), (1000, 1)]
     number = 0
-    todo = []
+    todo, leaf, sure = [], {}, {}
     for form in FORMS:
         for i, p in enumerate(python):
             for j in (i, i + 3, i + 7):
-                c = builtin[j % len(builtin)]
-                todo += [(make(form, number), c, p, orders[number % 3]), (make(form, number + 1), p, c, orders[(number + 1) % 2])]
-                number += 2
-    print(json.dumps({"between": LEGAL}), flush=True)
+                k = j % len(builtin)
+                c = builtin[k]
+                for first in (True, False):
+                    site, name = make(form, number)
+                    order = orders[number % 3] if first else orders[number % 2]
+                    leaf[name] = C_NAMES[k] + PYTHON_NAMES[i] + ["tuple.__getitem__"] * (form == "position")
+                    # Where both may be called the same, or both take their time in C, the C function's time is not known apart.
+                    alone = k if i != 5 and not set(C_NAMES[k]) & set(PYTHON_NAMES[i]) else None
+                    if alone is not None:
+                        sure[name] = k
+                    todo.append((site, c, p, alone, None, order) if first else (site, p, c, None, alone, order))
+                    number += 1
+    signal.signal(signal.SIGUSR1, lambda *_: print(json.dumps(c_spent), flush=True))
+    print(json.dumps({"between": LEGAL, "leaf": leaf, "sure": sure}), flush=True)
     end = time.time() + float(sys.argv[1])
     while time.time() < end:
-        for site, one, other, (first, second) in todo:
-            pair(site, one, other, first if first < 1000 else 200, second)
+        for site, one, other, one_is, other_is, (first, second) in todo:
+            calls(site, one, first if first < 1000 else 200, one_is)
+            calls(site, other, second, other_is)
             if time.time() > end:
                 break
     print(json.dumps(spent), flush=True)
