@@ -3,7 +3,7 @@
 that it calls, and what a site may call that ends in C: none other may. In long runs the time of each C function against the target's own
 clock. Needs root.
 
-    polymorphic.py [--all] [--seconds N | --samples N] [--rate HZ] [PYTHON ...]     --all: every interpreter of pythons.sh
+    polymorphic.py [--all] [--seconds N] [--samples N] [--rate HZ] [PYTHON ...]     --all: every interpreter of pythons.sh
                    --samples: as often as it takes to have so many"""
 import argparse
 import collections
@@ -121,14 +121,11 @@ def judge(python, seconds, rate, show, n):
     check(seen.n_edges > 300 and seen.n_named > 300 and not seen.false, "%s: edges" % name)
     check(len(seen.leaves) >= 5, "%s: kinds of calls that were met" % name, dict(seen.leaves))
     if seconds * runs >= SHARES_SECONDS:
-        # max() and min() are one function: which one it was is not told where the site does not name it.
-        true = {key: value for key, value in seen.true.items() if seen.told[key]}
-        told, all_true = sum(seen.told.values()), sum(true.values())
-        off = {key: (round(seen.told[key] / told, 4), round(value / all_true, 4)) for key, value in true.items()
-               if abs(seen.told[key] / told - value / all_true) > 0.02 + spread(value / all_true, seen.n_named)}
-        without = [key for key, value in seen.true.items() if not seen.told[key] and value > sum(seen.true.values()) / 100]
-        check(len(without) <= 1, "%s: C functions that have no name" % name, without)
-        check(not off, "%s: shares of C functions, told and true" % name, off)
+        # A call that no name leads to may be told without one (max and min are one function), but nothing has more time than it took.
+        all_true = sum(seen.true.values())
+        over = {key: (round(told / 1e9, 3), round(seen.true[key], 3)) for key, told in seen.told.items()
+                if told / 1e9 > 1.02 * seen.true[key] + spread(seen.true[key] / all_true, seen.n_leaves) * all_true}
+        check(not over, "%s: no C function has more time than its calls took, told and true" % name, over)
 
 
 def main():
