@@ -38,7 +38,7 @@ LIVE := $(filter-out tests/live/pythons.sh tests/live/units_jax.py tests/live/un
 AS_USER := $(if $(filter-out 0,$(SUDO_UID)),setpriv --reuid=$(SUDO_UID) --regid=$(SUDO_GID) --init-groups --)
 
 .PHONY: all
-all: $(B)/cprofd compile_commands.json ## the program (this is what `make` does)
+all: $(B)/cprofd $(B)/cprofd-engine compile_commands.json ## the program (this is what `make` does)
 
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -86,9 +86,15 @@ $(B)/libcprofd.a: $(OBJECTS)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(B)/cprofd: $(B)/daemon/main.o $(B)/libcprofd.a
+$(B)/cprofd: $(B)/daemon/main.o $(B)/libcprofd.a | $(B)/cprofd-engine
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
+
+# Nobody but its owner may read it: so it is not dumpable from its first instruction on (execve(2)).
+$(B)/cprofd-engine: $(B)/daemon/engine.o $(B)/libcprofd.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $^ -Wl,--as-needed,-z,relro,-z,now $(ALL_LIBS) -o $@
+	$(Q)chmod 711 $@
 
 # The oracles of unwinding: no part of the program.
 $(B)/tests/tools/code_compare: ALL_LIBS += -ldw -lelf
@@ -103,7 +109,7 @@ $(B)/tests/tools/%: $(B)/tests/tools/%.o $(B)/libcprofd.a
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
 
 compile_commands.json: Makefile
-	$(Q)tools/compile-commands.sh "$(CC) $(ALL_CFLAGS) $(CPPFLAGS)" $(SOURCES) daemon/main.c > $@ 2>/dev/null || true
+	$(Q)tools/compile-commands.sh "$(CC) $(ALL_CFLAGS) $(CPPFLAGS)" $(SOURCES) daemon/main.c daemon/engine.c > $@ 2>/dev/null || true
 
 # The man page and the completions are printed by the program, from the tables
 # that it parses its options with.
@@ -123,6 +129,7 @@ UNITS ?= $(PREFIX)/lib/systemd/system
 .PHONY: install uninstall
 install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 755 $(B)/cprofd $(DESTDIR)$(PREFIX)/bin/cprofd
+	install -D -m 711 $(B)/cprofd-engine $(DESTDIR)$(PREFIX)/libexec/cprofd/cprofd-engine
 	install -D -m 644 $(B)/cprofd.1 $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1
 	install -D -m 644 docs/rules.md $(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md
 	install -D -m 644 $(B)/cprofd.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd
@@ -132,7 +139,7 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -m 644 systemd/cprofd.socket $(DESTDIR)$(UNITS)/cprofd.socket
 	install -D -m 644 systemd/cprofd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 uninstall: ## what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/cprofd $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1 \
+	rm -f $(DESTDIR)$(PREFIX)/bin/cprofd $(DESTDIR)$(PREFIX)/libexec/cprofd/cprofd-engine $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1 \
 		$(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \

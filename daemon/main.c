@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/program.h"
 #include "cli/cli.h"
+#include "serve/serve.h"
 
 int main(int argc, char **argv)
 {
@@ -11,6 +13,8 @@ int main(int argc, char **argv)
 	bool help;
 	int status;
 
+	if (argc && !strcmp(argv[0], PROGRAM_ENGINE)) /* where the engine's own program is not there (broker/program.h) */
+		engine__execute(argc, argv);
 	if (argc < 2) {
 		help__overview(stderr);
 		return CLI_USAGE;

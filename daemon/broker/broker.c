@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "broker/perf.h"
 #include "broker/policy.h"
 #include "broker/privileges.h"
+#include "broker/program.h"
 #include "broker/request.h"
 
 #define ENGINES_MAX 256u
@@ -23,6 +25,7 @@
 struct broker {
 	const struct broker_options *options;
 	struct engine *engines;
+	struct engine_program program;
 	struct engine *ending; /* their channels are closed */
 	unsigned n_engines;    /* all of them */
 	/* To load a sampler takes the kernel's verifier longer than all the rest of an attach. */
@@ -95,7 +98,7 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	}
 	if (broker->n_engines == ENGINES_MAX)
 		return -EUSERS;
-	err = engine__start(client, broker->options->engine_main, &engine);
+	err = engine__start(client, &broker->program, &engine);
 	if (err)
 		return err;
 	engine->next = broker->engines;
@@ -236,13 +239,27 @@ static int open_signals(bool daemon)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* An exec fails where the engine's user has more processes than the caller's limit (execve(2), EAGAIN). */
+static void raise_process_limit(void)
+{
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+	if (!setrlimit(RLIMIT_NPROC, &limit) || getrlimit(RLIMIT_NPROC, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NPROC, &limit);
+}
+
 int broker__run(const struct broker_options *options)
 {
-	struct broker broker = {.options = options};
+	struct broker broker = {.options = options, .program = {.fd = -1, .main = options->engine_main}};
 	struct identity identity;
 	struct peer peer;
 	int err;
 
+	if (!options->engine_main && program__open(&broker.program.fd))
+		return 1;
+	raise_process_limit();
 	err = privileges__keep_broker();
 	if (err)
 		return 1;

@@ -154,7 +154,7 @@ const char *broker_error__hint(enum broker_error error);
  * told to end. Returns the process's exit status.
  *  listen_fd: a listening AF_UNIX socket (daemon), or -1
  *  client_fd: the one client's socket (no daemon: attach of its own), or -1
- * The engine is started by fork: engine__main(channel) of daemon/serve/. */
+ * Engines are programs of their own (program.h): engine__execute() of daemon/serve/. */
 enum broker_allow {
 	BROKER_ALLOW_PTRACE,   /* what the kernel would let them debug and sample themselves */
 	BROKER_ALLOW_OWN,      /* their own processes, whatever ptrace_scope and perf_event_paranoid say */
@@ -169,11 +169,13 @@ struct broker_options {
 	bool verbose;
 	enum broker_allow allow; /* to users; root may all but what ptrace_scope 3 forbids */
 	uint32_t expect_flags; /* BROKER_* of the first ATTACH, if known: what is loaded ahead fits it */
-	int (*engine_main)(int channel); /* runs in the unprivileged child; its return is the exit status */
+	/* Of tests: runs in the unprivileged child, and its return is the exit status. NULL: the engine's program (program.h). */
+	int (*engine_main)(int channel);
 };
 int broker__run(const struct broker_options *options);
 
-/* An engine's directory for unwind tables (cache.h), if it is open. */
+/* What an engine is started with: its channel; and its directory for unwind tables (cache.h), if it is open. */
+#define BROKER_CHANNEL_FD 3
 #define BROKER_CACHE_FD 4
 
 #endif

@@ -18,8 +18,9 @@
 #include "broker/cache.h"
 #include "broker/file.h"
 #include "broker/privileges.h"
+#include "broker/program.h"
 
-#define CHANNEL 3
+#define CHANNEL BROKER_CHANNEL_FD
 #define END_MS 2000
 #define KILLED_MS 1000
 _Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "the first that are kept");
@@ -40,7 +41,7 @@ static void default_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int enter(int channel, const struct identity *client, int (*engine_main)(int channel))
+static int enter(int channel, const struct identity *client, const struct engine_program *program)
 {
 	uid_t uid = client->uid ? client->uid : privileges__engine_of_root();
 	gid_t gid = client->uid ? client->gid : PRIVILEGES_NOBODY;
@@ -54,20 +55,24 @@ static int enter(int channel, const struct identity *client, int (*engine_main)(
 	cache = client->uid || identity__may_all(client) ? cache__open(client->uid, uid, gid) : -EPERM;
 	if (cache >= 0 && cache != BROKER_CACHE_FD && dup2(cache, BROKER_CACHE_FD) < 0)
 		return 125;
-	if (fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) ||
-	    close_range(cache < 0 ? BROKER_CACHE_FD : BROKER_CACHE_FD + 1, ~0u, 0))
+	if (fcntl(CHANNEL, F_SETFD, 0) || (cache >= 0 && fcntl(BROKER_CACHE_FD, F_SETFD, 0)) ||
+	    close_range(cache < 0 ? BROKER_CACHE_FD : BROKER_CACHE_FD + 1, ~0u, program->main ? 0 : CLOSE_RANGE_CLOEXEC))
 		return 125;
 	setrlimit(RLIMIT_CORE, &no_core);
 	err = privileges__become(uid, gid, client->uid ? client->groups : NULL,
 				 client->uid ? client->n_groups : 0);
 	if (err)
 		return 126;
-	return engine_main(CHANNEL);
+	if (program->main)
+		return program->main(CHANNEL);
+	err = program__execute(program->fd);
+	fprintf(stderr, "cprofd: its engine cannot be executed: %s\n", strerror(-err));
+	return 127;
 }
 
 /* --- the broker's side --- */
 
-int engine__start(struct identity *client, int (*engine_main)(int channel), struct engine **ret)
+int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
 	int pair[2];
@@ -84,7 +89,7 @@ int engine__start(struct identity *client, int (*engine_main)(int channel), stru
 	engine->pid = fork();
 	if (!engine->pid) {
 		/* Not exit(): the broker's own handlers and buffers are none of its business. */
-		int status = enter(pair[1], client, engine_main);
+		int status = enter(pair[1], client, program);
 
 		fflush(NULL);
 		/* A thread that a file system holds would keep them open: the channel, and the client's pipes. */

@@ -30,9 +30,15 @@ struct engine {
 	struct session *sessions[BROKER_SESSIONS_MAX];
 };
 
-/* Forks. The child has stdin to stderr and its channel, nothing else, and is the
- * client (nobody for uid 0) without capabilities. `client` is moved into *ret. */
-int engine__start(struct identity *client, int (*engine_main)(int channel), struct engine **ret);
+/* What an engine runs: what program__open() found (program.h), or a function of a test. */
+struct engine_program {
+	int fd;
+	int (*main)(int channel);
+};
+
+/* The engine has stdin to stderr, its channel and its folder for unwind tables, nothing else, and is the
+ * client (root's own user for uid 0, privileges.h) without capabilities. `client` is moved into *ret. */
+int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret);
 
 /* Hands a client's socket over; borrowed. */
 int engine__give_client(struct engine *engine, int client, const struct peer *peer, const struct identity *identity);

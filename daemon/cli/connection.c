@@ -84,7 +84,6 @@ static void __attribute__((noreturn)) run_broker(int fd, const struct cli_option
 		.client_gid = getgid(),
 		.verbose = options->debug,
 		.expect_flags = expected(options),
-		.engine_main = engine__main,
 	};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;

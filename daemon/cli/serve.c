@@ -125,7 +125,6 @@ int serve__run(const struct cli_options *options)
 		.client_fd = -1,
 		.verbose = options->verbose,
 		.allow = options->allow,
-		.engine_main = engine__main,
 	};
 	struct sockaddr_un bound;
 	socklen_t len = sizeof(bound);

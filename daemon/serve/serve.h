@@ -23,4 +23,7 @@
  * capability and no file system; returns the exit status of the process. */
 int engine__main(int channel);
 
+/* The same, as a program that the broker executed; does not return. */
+void engine__execute(int argc, char **argv) __attribute__((noreturn));
+
 #endif

@@ -279,12 +279,21 @@ def test_install():
                               "B=" + os.path.relpath(os.path.dirname(CPROFD), ROOT)],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(MAKEFLAGS=""))
         expect(run.returncode == 0, "make install failed", run.stdout.decode())
-        for path in ("bin/cprofd", "share/man/man1/cprofd.1", "share/doc/cprofd/rules.md", "share/bash-completion/completions/cprofd",
+        for path in ("bin/cprofd", "libexec/cprofd/cprofd-engine", "share/man/man1/cprofd.1", "share/doc/cprofd/rules.md", "share/bash-completion/completions/cprofd",
                      "share/zsh/site-functions/_cprofd", "lib/systemd/system/cprofd.socket", "lib/systemd/system/cprofd.service",
                      "lib/sysusers.d/cprofd.conf"):
             path = os.path.join(work, "usr", path)
             expect(os.path.getsize(path) > 0, path + " is empty")
         expect(subprocess.run([os.path.join(work, "usr/bin/cprofd"), "--version"], stdout=subprocess.PIPE).stdout, "it does not run")
+        with daemon(os.path.join(work, "socket"), program=os.path.join(work, "usr/bin/cprofd")) as broker:
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(os.path.join(work, "socket"))
+            client.recv(1)
+            with open(f"/proc/{broker.pid}/task/{broker.pid}/children") as file:
+                engine, = file.read().split()
+            program = os.path.realpath(os.path.join(work, "usr/libexec/cprofd/cprofd-engine"))
+            expect(os.readlink(f"/proc/{engine}/exe") == program, "its engine is another program", os.readlink(f"/proc/{engine}/exe"))
+            client.close()
         if not shutil.which("systemd-analyze"):
             raise Skip("no systemd-analyze to verify the units with")
         units = os.path.join(work, "usr/lib/systemd/system")

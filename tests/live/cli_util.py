@@ -149,9 +149,9 @@ def only_file(path, ending):
 
 
 @contextlib.contextmanager
-def daemon(path, prefix=(), allow="own"):
+def daemon(path, prefix=(), allow="own", program=CPROFD):
     """own: as the machine's ptrace_scope and perf_event_paranoid are none of most tests' business."""
-    process = subprocess.Popen([*prefix, CPROFD, "serve", "--allow=" + allow, "--socket", path], stderr=subprocess.PIPE, env=environment())
+    process = subprocess.Popen([*prefix, program, "serve", "--allow=" + allow, "--socket", path], stderr=subprocess.PIPE, env=environment())
     try:
         line = process.stderr.readline().decode()
         expect("listens at" in line, "the daemon did not start", line)

@@ -10,6 +10,7 @@ import os
 import pty
 import pwd
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -134,6 +135,73 @@ def test_broker_of_a_daemon():
         rightless(client, 0, "attach")
         is_broker(broker.pid, "the daemon")
         ends(client)
+
+
+# --- the engine's program ---
+
+def places(pid):
+    """Where files, heap and stack begin in its memory, and the files that are there."""
+    with open(f"/proc/{pid}/maps") as maps:
+        rows = [line.split(None, 5) for line in maps]
+    return {(row[5].strip(), row[0].split("-")[0]) for row in rows if len(row) > 5 and not row[5].startswith("[v")}
+
+
+def engine_of(client):
+    broker, = children(client.pid)
+    engine, = until(lambda: children(broker))
+    return broker, engine
+
+
+def test_engine_is_a_program_of_its_own():
+    """Executed: nothing lies where it lies in the broker, and the broker's program is not there."""
+    with folder() as work, target() as process:
+        client = start("attach", process.pid, "-o", "a.json", work=work, env=environment())
+        rightless(client, 0, "attach")
+        broker, engine = engine_of(client)
+        program = os.path.realpath(CPROFD) + "-engine"
+        expect(os.readlink(f"/proc/{engine}/exe") == program, "another program", os.readlink(f"/proc/{engine}/exe"))
+        expect(not places(broker) & places(engine), "it has the broker's addresses", places(broker) & places(engine))
+        expect(not {path for path, _ in places(engine)} & {os.path.realpath(CPROFD), "anon_inode:bpf-map"}, "it has the broker's memory", places(engine))
+        # Of root's in /proc is who is not dumpable; and from the first instruction on, where the program cannot be read.
+        expect(os.stat(f"/proc/{engine}/mem").st_uid == 0, "it is dumpable")
+        expect(os.stat(program).st_mode & 0o077 == 0o011, "others may read the program", oct(os.stat(program).st_mode))
+        with open(f"/proc/{engine}/cmdline") as line:
+            expect(line.read().split("\0")[0] == "cprofd-engine", "another name")
+        ends(client)
+
+
+def test_engine_of_a_program_alone():
+    """A copy of cprofd without its engine's program executes itself; never what somebody else put beside it."""
+    def plant(path, uid, mode):
+        shutil.copy("/bin/true", path)
+        os.chown(path, uid, uid)
+        os.chmod(path, mode)
+
+    with folder() as work, target() as process:
+        alone, beside = os.path.join(work, "cprofd"), os.path.join(work, "cprofd-engine")
+        shutil.copy(CPROFD, alone)
+        for planted in (), (NOBODY, 0o755), (0, 0o777):
+            if planted:
+                plant(beside, *planted)
+            client = subprocess.Popen([alone, "attach", str(process.pid), "-o", "a.json"], cwd=work, env=environment(), stderr=subprocess.PIPE)
+            rightless(client, 0, "attach")
+            _, engine = engine_of(client)
+            expect(os.readlink(f"/proc/{engine}/exe") == os.path.realpath(alone), "another program", planted)
+            expect(os.stat(f"/proc/{engine}/mem").st_uid == 0, "it is dumpable")
+            ends(client)
+            os.remove(os.path.join(work, "a.json"))
+
+
+def test_engine_under_a_process_limit():
+    """The engine's user has more processes than the caller may have: that is no reason not to execute it, where it may be
+    lifted."""
+    allowed = int(status(os.getpid())["CapEff"], 16) >> 24 & 1  # CAP_SYS_RESOURCE
+    with target() as process, target(uid=NOBODY), target(uid=NOBODY):
+        run = cprofd("dump", process.pid, prefix=("prlimit", "--nproc=1"))
+        if allowed or not run.returncode:
+            fails(0, run=run)
+        else: # it is said
+            fails(1, "cannot be executed", run=run)
 
 
 # --- the service ---
