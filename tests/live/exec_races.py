@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A user's session shows nothing of what its target becomes by exec, when that is not the user's: programs that are setuid, setgid,
-have file capabilities, or may be run and not read, nor of what makes itself undumpable (prctl). At attach and in the middle, CPU and wall mode, one thread and many. Needs root.
+have file capabilities, or may be run and not read, nor of what makes itself undumpable (prctl), enters a user namespace, or was root's and became the user. At attach and in the middle, CPU and wall mode, one thread and many. Needs root.
 
 What is true is known from outside: the target writes down when it runs exec and when the other program has begun. After that there is
 no sample and no wait, and no module of it; a secret that lies on its stack is nowhere in the engine's memory, rings included.
@@ -23,12 +23,31 @@ from samples import CPROFD, ROOT
 
 NOBODY = 65534
 SECRET = (0x5ec7e75ec7e70000 ^ 0x1111111111110000).to_bytes(8, "little") * 4
-KINDS = {"setuid": (0o4755, 1, 0), "setgid": (0o2755, 0, 1), "capability": (0o755, 0, 0), "unreadable": (0o711, 0, 0)}
+KINDS = {"setuid": (0o4755, 1, 0), "setgid": (0o2755, 0, 1), "capability": (0o755, 0, 0), "unreadable": (0o111, 0, 0)}
+# The program stays, and who it is does not: root that becomes the user, for good or not; a user namespace, which a process
+# of one thread may enter.
+OTHERS = {"undumpable": None, "namespace": 1, "dropped": None, "effective": None}
 # A Python program that becomes another one.
 LAUNCHER = """
 import ctypes, os, sys, threading, time
 PRCTL = ctypes.CDLL(None).prctl
 threads, delay, log = (int(word) for word in sys.argv[1:4])
+kind = sys.argv[4]
+def becomes():
+    if kind == "undumpable":
+        PRCTL(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+    elif kind == "namespace":
+        if ctypes.CDLL(None).unshare(0x10000000):  # CLONE_NEWUSER: all capabilities, there
+            os._exit(3)
+    elif kind == "dropped":  # what it did as root is in its memory
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    elif kind == "effective":
+        os.setegid(65534)
+        os.seteuid(65534)
+    else:
+        os.execv(kind, [kind, str(log)])
 def burn():
     while True:
         sum(range(2000))
@@ -41,10 +60,9 @@ end = time.monotonic() + delay / 1e6
 while time.monotonic() < end:
     sum(range(1000))
 os.write(log, b"%d\\n" % time.monotonic_ns())
-if sys.argv[4] != "undumpable":
-    os.execv(sys.argv[4], [sys.argv[4], str(log)])
-PRCTL(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
-os.write(log, b"%d\\n" % time.monotonic_ns())
+becomes()
+# Who began as root shows nothing of before, either.
+os.write(log, b"%d\\n" % (1 if kind in ("dropped", "effective") else time.monotonic_ns()))
 end = time.monotonic() + 0.5
 while time.monotonic() < end:
     sum(range(1000))
@@ -135,7 +153,8 @@ def attempt(folder, socket, engine_of, kind, mode, threads, delay, children_too,
     """One target, one attach to it `delay` us before it runs exec."""
     reader, writer = os.pipe()
     target = subprocess.Popen(["/usr/bin/python3", "-c", LAUNCHER, str(threads), str(delay), str(writer),
-                               kind if kind == "undumpable" else os.path.join(folder, "guarded_" + kind)], preexec_fn=become, pass_fds=[writer], cwd="/")
+                               kind if kind in OTHERS else os.path.join(folder, "guarded_" + kind)],
+                              preexec_fn=None if kind in ("dropped", "effective") else become, pass_fds=[writer], cwd="/")
     os.close(writer)
     log = os.fdopen(reader)
     log.readline() # its threads are there
@@ -146,6 +165,9 @@ def attempt(folder, socket, engine_of, kind, mode, threads, delay, children_too,
     log.readline()
     begun = int(log.readline() or 0)
     leaked = any(memory_has(pid, SECRET) for pid in engine_of()) if kind in KINDS else False
+    # The owner of a user namespace may look into it: who was there when it was asked about is sampled.
+    allowed = kind == "namespace" and not subprocess.run(["head", "-c1", "/proc/%d/auxv" % target.pid], preexec_fn=become, stdout=subprocess.DEVNULL,
+                                                        stderr=subprocess.DEVNULL).returncode
     status = target.wait()
     ended = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     try:
@@ -160,7 +182,7 @@ def attempt(folder, socket, engine_of, kind, mode, threads, delay, children_too,
     totals["refused"] += client.returncode != 0
     totals["why"] = err.decode()[:300] if client.returncode else totals["why"]
     totals["not begun"] += not begun or status < 0
-    totals["samples"] += n
+    totals["allowed" if allowed else "samples"] += n
     totals["named"] += named
     totals["secrets"] += leaked
     totals["not_authorised"] += losses.get("not_authorised", 0)
@@ -169,7 +191,7 @@ def attempt(folder, socket, engine_of, kind, mode, threads, delay, children_too,
 def main():
     global skipped
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tries", type=int, default=40)
+    parser.add_argument("--tries", type=int, default=48)
     parser.add_argument("--threads", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -181,7 +203,8 @@ def main():
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
         build(folder)
-        shutil.copy(CPROFD, os.path.join(folder, "cprofd"))
+        for program in "cprofd", "cprofd-engine":
+            shutil.copy(os.path.join(os.path.dirname(CPROFD), program), os.path.join(folder, program))
         socket = os.path.join(folder, "socket")
         daemon = subprocess.Popen([os.path.join(folder, "cprofd"), "serve", "--allow=own", "--socket", socket], stderr=subprocess.DEVNULL)
         try:
@@ -195,11 +218,11 @@ def main():
             for mode in ("cpu", "wall"):
                 attempt(folder, socket, engines, "own", mode, 2, 700000, False, own)
             check(own["samples"] > 50, "a program of the user's own is sampled on after exec", dict(own))
-            for kind in [*KINDS, "undumpable"]:
+            for kind in [*KINDS, *OTHERS]:
                 totals = collections.Counter()
-                for i in range(max(1, arguments.tries // (len(KINDS) + 1))):
+                for i in range(max(1, arguments.tries // (len(KINDS) + len(OTHERS)))):
                     middle = i % 3 == 0 # else the exec falls into the attach
-                    threads = (1, arguments.threads, 8)[chance.randrange(3)]
+                    threads = OTHERS.get(kind) or (1, arguments.threads, 8)[chance.randrange(3)]
                     delay = 600000 if middle else chance.randrange(2000, 150000)
                     attempt(folder, socket, engines, kind, ("cpu", "wall")[i & 1], threads, delay, i % 5 == 4, totals)
                 bad = totals["samples"] or totals["named"] or totals["secrets"] or totals["stuck"]
