@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "diff/internal.h"
+#include "export/places.h"
 
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
 /* Narrower than this part of all is not seen in a picture. */
@@ -33,6 +34,49 @@ static uint32_t known(const struct diff *diff, uint32_t stack)
 	return stack < diff->of_stack.len / sizeof(uint32_t) ? ITEM(diff->of_stack, uint32_t, stack) : 0;
 }
 
+static bool is_python(const struct diff *diff, uint32_t stack)
+{
+	return model__frame(diff->model, model__node(diff->model, stack).frame).kind == FUNCTION_PYTHON;
+}
+
+/* `site` and what it imports run before the script. */
+static bool is_standard(const struct model_frame *frame)
+{
+	char package[1024];
+
+	place__package(frame->kind, frame->source, frame->module, package, sizeof(package));
+	return !strcmp(package, PLACE_STANDARD);
+}
+
+static bool is_outermost(const struct diff *diff, uint32_t stack)
+{
+	for (stack = model__node(diff->model, stack).parent; stack != MODEL_ROOT; stack = model__node(diff->model, stack).parent)
+		if (is_python(diff, stack))
+			return false;
+	return true;
+}
+
+/* Of a function of the script that the program was started by: what that is called may differ from one side to the other. Of no file
+ * (`-c`) it has the same name there: "(generated code)". */
+static int row_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
+{
+	uint32_t id = model__node(diff->model, stack).frame;
+	struct model_frame frame = model__frame(diff->model, id);
+	char place[1024];
+
+	if (frame.kind != FUNCTION_PYTHON)
+		return diff__row_of_frame(diff, REPORT_FUNCTION, id, ret);
+	place__module(frame.kind, frame.source, frame.module, place, sizeof(place));
+	if (!diff->script && *place != '(' && !strcmp(frame.name, "<module>") && !is_standard(&frame) && is_outermost(diff, stack)) {
+		diff->script = strdup(place);
+		if (!diff->script)
+			return -ENOMEM;
+	}
+	if (!diff->script || strcmp(place, diff->script))
+		return diff__row_of_frame(diff, REPORT_FUNCTION, id, ret);
+	return diff__row(diff, &(struct diff_key){.by = REPORT_FUNCTION, .name = frame.name, .place = "__main__", .detail = ""}, ret);
+}
+
 /* A stack may be as deep as a compiler's recursion: no recursion here. */
 static int branch_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 {
@@ -47,7 +91,7 @@ static int branch_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 		at = known(diff, stack) - 1;
 	for (depth = diff->path.len / sizeof(stack); depth-- && !err;) {
 		stack = ITEM(diff->path, uint32_t, depth);
-		err = diff__row_of_frame(diff, REPORT_FUNCTION, model__node(diff->model, stack).frame, &row);
+		err = row_of_stack(diff, stack, &row);
 		err = err ?: branch_id(diff, at, row, &at);
 		cached = err ? NULL : diff__cached(&diff->of_stack, stack);
 		if (!cached)

@@ -140,6 +140,7 @@ struct diff {
 	uint32_t numbered;
 	struct buf of_stack; /* uint32_t: stack of the epoch -> branch + 1 */
 	struct buf path;     /* uint32_t: scratch */
+	char *script;        /* the module that the program was started by; NULL: not met yet */
 
 	/* with options->flame */
 	struct intern branches; /* struct branch; a parent's id is below its children's */

@@ -279,6 +279,8 @@ static void clear(struct diff *diff)
 	buf__free(&diff->begun);
 	buf__free(&diff->spent);
 	flame__epoch(diff);
+	free(diff->script);
+	diff->script = NULL;
 	whole__free(diff);
 }
 

@@ -739,8 +739,11 @@ def test_diff_pictures(recordings):
         samples = recordings.samples(name)
         total = sum(sample.cpu for sample in samples)
         paths = collections.Counter()
+        # The program's script may be called otherwise on the other side: its functions are those of __main__.
+        outermost = [next((f for f in reversed(sample.stack) if not f.kind), None) for sample in samples]
+        script = next((module(f) for f in outermost if f and f.name == "<module>" and module(f)[0] != "(" and package(f) != "(standard library)"), None)
         for sample in samples:
-            path = tuple((frame.name, module(frame)) for frame in reversed(sample.stack))
+            path = tuple((f.name, "__main__" if not f.kind and module(f) == script else module(f)) for f in reversed(sample.stack))
             for n in range(len(path) + 1):
                 paths[path[:n]] += sample.cpu / total
         truth[side] = paths

@@ -515,6 +515,42 @@ static void a_window_cuts_compiles(void **state)
 	}
 }
 
+/* Stacks are the same where the program's script is called otherwise. */
+static void scripts_are_the_same_by_place(void **state)
+{
+	const struct diff_options options = {.tables = 1u << REPORT_FUNCTION, .level = 0.999, .flame = true};
+	static const char *const files[] = {"/a/one.py", "/b/two.py"};
+	struct diff *diff;
+	size_t len, at;
+	char *text = NULL, functions[128];
+	FILE *out = open_memstream(&text, &len);
+	json_t *json, *frame;
+	int fds[2], i, scripts = 0;
+
+	assert_int_equal(diff__new(&options, 2, &diff), 0);
+	for (i = 0; i < 2; i++) {
+		snprintf(functions, sizeof(functions), "<module>\",\"%s\",1,\"\",0],[\"helper", files[i]);
+		fds[i] = program(functions, "/a/lib.py");
+		assert_int_equal(diff__read(diff, fds[i], "it", i), 0);
+	}
+	assert_int_equal(diff__finish(diff), 0);
+	assert_int_equal(diff__speedscope(diff, out), 0);
+	fclose(out);
+	json = json_loadb(text, len, 0, NULL);
+	assert_non_null(json);
+	json_array_foreach(json_object_get(json_object_get(json, "shared"), "frames"), at, frame)
+		if (!strcmp(text_of(frame, "name"), "<module>")) {
+			scripts++;
+			assert_string_equal(text_of(frame, "file"), "__main__");
+		}
+	assert_int_equal(scripts, 1);
+	json_decref(json);
+	diff__free(diff);
+	free(text);
+	for (i = 0; i < 2; i++)
+		close(fds[i]);
+}
+
 static json_t *total_named(json_t *json, const char *what)
 {
 	json_t *total;
@@ -586,6 +622,7 @@ int main(void)
 		cmocka_unit_test(cut_compiles_are_left_out),
 		cmocka_unit_test(a_window_cuts_compiles),
 		cmocka_unit_test(what_is_gone_is_said),
+		cmocka_unit_test(scripts_are_the_same_by_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
