@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "broker/engine.h"
+#include "broker/notify.h"
 #include "broker/perf.h"
 #include "broker/policy.h"
 #include "broker/privileges.h"
@@ -170,19 +171,19 @@ static bool waits_for_spare(const struct broker *broker)
 /* Milliseconds until something has to be done that nobody asks for; -1: never. */
 static int pause_of(const struct broker *broker, uint64_t until)
 {
-	const uint64_t now = clock__now();
-	uint64_t ms = until <= now ? 0 : (until - now + 999999) / 1000000;
+	const uint64_t now = clock__now(), longest = broker->ending ? ENDING_MS : waits_for_spare(broker) ? SPARE_MS : INT32_MAX;
+	const uint64_t ms = until <= now ? 0 : (until - now) / 1000000 + 1;
 
-	if (until != UINT64_MAX)
-		return ms < ENDING_MS ? (int)ms : ENDING_MS;
-	return broker->ending ? ENDING_MS : waits_for_spare(broker) ? SPARE_MS : -1;
+	if (until == UINT64_MAX && longest == INT32_MAX)
+		return -1;
+	return (int)(ms < longest ? ms : longest);
 }
 
 static int run(struct broker *broker)
 {
 	struct pollfd *polled;
 	struct engine *engine;
-	uint64_t until, first;
+	uint64_t until, first, due;
 	nfds_t n;
 	int ready;
 
@@ -198,13 +199,14 @@ static int run(struct broker *broker)
 			request__wants(engine, polled + n, &until);
 			first = until < first ? until : first;
 		}
-		ready = poll(polled, n, pause_of(broker, first));
+		due = notify__alive();
+		ready = poll(polled, n, pause_of(broker, first < due ? first : due));
 		if (ready < 0 && errno != EINTR)
 			break;
 		if (ready < 0) /* nothing was polled */
 			continue;
 		/* A daemon's next session finds its sampler loaded, too, once nothing is to be done. */
-		if (!ready && !broker->ending && first == UINT64_MAX)
+		if (!ready && !broker->ending && first == UINT64_MAX && waits_for_spare(broker))
 			load_spare(broker);
 		bury_engines(broker, 0);
 		if (polled[0].revents)
@@ -263,6 +265,8 @@ int broker__run(const struct broker_options *options)
 	err = privileges__keep_broker();
 	if (err)
 		return 1;
+	if (options->listen_fd >= 0)
+		notify__begin();
 	perf__raise_fd_limit();
 	policy__set(options->allow);
 	privileges__engine_of_root();
@@ -282,8 +286,10 @@ int broker__run(const struct broker_options *options)
 	/* While the client makes up its request. */
 	if (!err)
 		load_spare(&broker);
+	notify__ready();
 	if (!err)
 		err = run(&broker);
+	notify__stopping();
 	while (broker.engines)
 		end_engine(&broker, &broker.engines, false);
 	while (broker.ending)
