@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """No user stops the daemon for others: what may never answer is waited for by nobody but who asked. Needs root.
 
-    freeze.py [--children N]
+    freeze.py [--children N] [--all]
 
 Users' targets have their arguments on a page of a FUSE mount that does not answer; another one's engine is stopped while it has to be told
 of many children. Meanwhile somebody else attaches, and the daemon ends when it is told to."""
@@ -12,6 +12,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -47,6 +48,16 @@ os.write(1, b"ready\\n")
 while True:
     sum(range(1000))
     time.sleep(0.001)
+"""
+THREADS = """
+import sys, threading
+threading.stack_size(65536)
+event = threading.Event()
+for i in range(int(sys.argv[1])):
+    threading.Thread(target=event.wait, daemon=True).start()
+print("ready", flush=True)
+while True:
+    sum(range(1000))
 """
 counts = collections.Counter()
 
@@ -222,23 +233,59 @@ def stopped_engine(daemon, other, usual, children):
         stop(parent)
 
 
+def half_open(daemon, other, usual, n):
+    """Clients that say nothing, or half a request, and read nothing."""
+    clients = []
+    for i in range(n):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(daemon.socket)
+        if i % 2:
+            client.sendall(b'{"request":"att')
+        clients.append(client)
+    others(daemon, other, usual, "%d half-open clients" % n)
+    took = daemon.end()
+    check(daemon.process.poll() is not None and took < 6, "half-open clients: SIGTERM ends the daemon: %.2f s" % took)
+    for client in clients:
+        client.close()
+
+
+def crowds(daemon, other, usual, n):
+    """Many threads, and many children, are opened while others are served."""
+    for code, count, options in (THREADS, n, ()), (THREADS, n, ("--mode=wall",)), (PARENT, n * 2 // 5, ("-s",)):
+        target = start(USER, code, str(count))
+        client = daemon.attach(USER, target.pid, "-d", "5", *options, wait=False)
+        try:
+            time.sleep(0.2)
+            others(daemon, other, usual, "%d of %s" % (count, " ".join(options) or "threads"))
+        finally:
+            client.kill()
+            client.communicate()
+            stop(target)
+    took = daemon.end()
+    check(daemon.process.poll() is not None and took < 6, "crowds: SIGTERM ends the daemon: %.2f s" % took)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--children", type=int, default=600)
+    parser.add_argument("--all", action="store_true", help="5,000 threads and 2,000 children, too")
     arguments = parser.parse_args()
     if os.geteuid():
         print("skip: needs root\n0 passed, 0 failed, 1 skipped")
         return 0
     other = start(OTHER, BUSY)
     try:
-        for case in (mute_arguments, stopped_engine):
+        cases = {mute_arguments: None, stopped_engine: arguments.children, half_open: 40}
+        if arguments.all:
+            cases[crowds] = 5000
+        for case, given in cases.items():
             with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
                 os.chmod(folder, 0o755)
                 daemon = Daemon(folder)
                 try:
                     daemon.attach(OTHER, other.pid)
                     usual = daemon.attach(OTHER, other.pid)[1]
-                    case(daemon, other, usual, folder if case is mute_arguments else arguments.children)
+                    case(daemon, other, usual, given or folder)
                 finally:
                     daemon.process.kill()
                     daemon.process.wait()
