@@ -1,7 +1,8 @@
 /* The sampler: what runs in the kernel.
  *
  * `sample` runs at each tick of a thread's cpu-clock event, on the thread that
- * the tick interrupted, so nothing of it moves while it is walked. It looks up
+ * the tick interrupted, so nothing of it moves while it is walked; or at each tick of
+ * a CPU's, while one ticks (daemon/broker/clocks.h). It looks up
  * the image of the process, walks the Python frames, copies code objects that
  * it meets for the first time, and writes one record. It never waits and never
  * updates a shared hash map: what it remembers lies in plain arrays whose
@@ -112,6 +113,7 @@ struct cpu_scratch {
 	__u64 image_maps;       /* value_marks.maps of then */
 	struct image image;
 	__u64 tail;             /* of the ring of samples, as seen last */
+	__u64 clock_at;         /* the last tick of this CPU's own clock, CLOCK_MONOTONIC ns; 0: it has none */
 	__u64 fresh_at;         /* since when there is something to be looked at soon, CLOCK_MONOTONIC ns; 0: nothing is */
 	/* Threads that ticked before, by the kernel's tid. */
 	struct thread_hint {
@@ -203,6 +205,31 @@ static __always_inline void fill_child(struct record_header *header, __u16 kind,
 #include "values.h"
 
 /* --- the tick --- */
+
+/* Who ended and is there still, by its address: it runs on a while after its exit is told, and of that and of what it ran
+ * since the scheduler's last tick sum_exec_runtime knows only when it has left its CPU for good. */
+struct leaving {
+	__u64 process_start;
+	__u32 tgid, tid;
+	__u64 allowed; /* LEAVING_ALLOWED: the client might look into it */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct leaving);
+} leavings SEC(".maps");
+
+/* Its tgid << 32 | tid, and if the client might look into it LEAVING_ALLOWED; 0: it is none of them. */
+#define LEAVING_ALLOWED (1ull << 63)
+IDS_APART __u64 leaving_ids(struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
+
+	return leaving ? leaving->allowed | (__u64)leaving->tgid << 32 | leaving->tid : 0;
+}
 
 static __always_inline const struct image *image_of(struct cpu_scratch *own, const struct image_key *key,
 						    __u64 maps)
@@ -321,6 +348,28 @@ static __always_inline __u64 maps_of(const struct sample_ring *to)
 	return *(volatile const __u64 *)&to->marks.maps;
 }
 
+/* While a CPU has a clock of its own, those of threads are silent there. */
+#define CLOCK_LATE 4 /* periods */
+
+/* Is this tick a sample of the thread that it interrupted? Else of nobody: the CPU's clock meets whoever runs there. */
+static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_scratch *own, struct task_struct *task)
+{
+	__u64 period = ctx->sample_period;
+
+	if (period & CLOCK_OF_CPU) {
+		own->clock_at = bpf_ktime_get_ns();
+		if (!task->pid || (only_target && task->tgid != only_target))
+			return 0;
+		return is_target(task_tgid(task)) || (task->flags & PF_EXITING && leaving_ids(task));
+	}
+	if (!own->clock_at)
+		return 1;
+	if (bpf_ktime_get_ns() - own->clock_at < CLOCK_LATE * period)
+		return 0;
+	own->clock_at = 0;
+	return 1;
+}
+
 /* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
  * of both is NULL where this is compiled into its program. 1: there is none. */
 static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wait_capture *off)
@@ -336,8 +385,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	struct py_out *out;
 	struct py_walk *walk;
 	const struct image *image;
-	int fresh, whole;
-	__u64 head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
+	int fresh, whole, exiting = !!(task->flags & PF_EXITING); /* its memory may be gone */
+	__u64 leaving, head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
 						sizeof(struct values_out) + sizeof(struct part_object) + (off ? sizeof(struct part_wait) : 0);
 
@@ -345,11 +394,16 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		return 0;
 	walk = &own->walk;
 	c = &samples_ring->counts;
-	if (!off)
+	if (!off) {
+		if (!is_due(ctx, own, task))
+			return 0;
 		c->ticks++;
-	if (task->flags & PF_EXITING) /* its memory may be gone */
-		return 0;
-	whole = authorised(task, task_tgid(task));
+	}
+	leaving = exiting ? leaving_ids(task) : 0;
+	if (leaving)
+		whole = leaving & LEAVING_ALLOWED ? AUTHORISED_RIGHTS : AUTHORISED_NO;
+	else
+		whole = authorised(task, task_tgid(task));
 	if (whole == AUTHORISED_NO) {
 		count_loss(c, LOSS_NOT_AUTHORISED);
 		return 1;
@@ -368,7 +422,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
 	time = off ? off->now : bpf_ktime_get_ns();
 	hint = thread_hint(own, task, time);
-	image = whole ? image_of(own, &hint->key, maps_of(samples_ring)) : NULL;
+	image = whole && !exiting ? image_of(own, &hint->key, maps_of(samples_ring)) : NULL;
 	if (off && !image)
 		return 1; /* another time */
 	record = (struct record_sample *)out->head;
@@ -377,13 +431,17 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	if (off)
 		record->flags = SAMPLE_IN_KERNEL | SAMPLE_OFF_CPU;
 	else
-		record->flags = (__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0;
+		record->flags = ((__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0) | (exiting ? SAMPLE_EXITING : 0) |
+				(ctx->sample_period & CLOCK_OF_CPU ? SAMPLE_OF_CPU : 0);
 	record->loss = 0;
 	record->parts = 1;
 	record->header.kind = RECORD_SAMPLE;
 	record->header.cpu = cpu;
 	record->header.time = time;
-	if (nested) {
+	if (leaving) {
+		record->header.task.tgid = (__u32)((leaving & ~LEAVING_ALLOWED) >> 32);
+		record->header.task.tid = (__u32)leaving;
+	} else if (nested) {
 		record->header.task.tgid = own->ids[task->pid & (HINTS - 1)].tgid;
 		record->header.task.tid = own->ids[task->pid & (HINTS - 1)].tid;
 	} else {
@@ -391,12 +449,14 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		record->header.task.tid = task->pid;
 	}
 	fill_task(&record->header.task, task, hint->process_start);
-	if (native && whole)
+	if (native && whole && !exiting)
 		native_begin(ctx, task, &hint->key, record, maps_of(samples_ring), !!off);
 	walk->n = 0;
 	walk->n_todo = 0;
 	walk->loss = 0;
-	if (!image) {
+	if (exiting) {
+		;
+	} else if (!image) {
 		record->loss = LOSS_PROCESS_UNKNOWN;
 		count_loss(c, LOSS_PROCESS_UNKNOWN);
 	} else if (image->runtime) {
@@ -452,7 +512,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	part->part.size = sizeof(*part) + size;
 	size += sizeof(*record) + sizeof(*part);
 	fresh = walk->n_todo != 0;
-	if (native && whole) {
+	if (native && whole && !exiting) {
 		size = native_part(record, (__u8 *)out, size, c);
 		fresh |= record->parts > 2; /* a copied stack */
 	}
@@ -603,6 +663,20 @@ static __always_inline void tell_forked(void)
 	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
+/* Threads and processes that live for a period or less are met by clocks of CPUs alone: the engine asks for them when births begin. */
+#define BIRTHS_NS 200000000ull
+__u64 born; /* CLOCK_MONOTONIC ns: when the engine was woken for one */
+
+static __always_inline __u64 birth_flags(void)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (now - born < BIRTHS_NS)
+		return BPF_RB_NO_WAKEUP;
+	born = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
@@ -618,7 +692,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 	if (tgid == parent_tgid) {
 		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
 		clone.old_tid = task_tid(parent);
-		bpf_ringbuf_output(&ring, &clone, sizeof(clone), BPF_RB_NO_WAKEUP);
+		bpf_ringbuf_output(&ring, &clone, sizeof(clone), birth_flags());
 		return 0;
 	}
 	if (!follow_children) {
@@ -688,20 +762,6 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	return 0;
 }
 
-/* Who ended and is there still, by its address: it runs on a while after its exit is told, and of that and of what it ran
- * since the scheduler's last tick sum_exec_runtime knows only when it has left its CPU for good. */
-struct leaving {
-	__u64 process_start;
-	__u32 tgid, tid;
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u64);
-	__type(value, struct leaving);
-} leavings SEC(".maps");
-
 SEC("raw_tp/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
 {
@@ -743,7 +803,8 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	event.cpu_time = task->se.sum_exec_runtime;
 	event.group_dead = dead;
 	event.exit_code = task->exit_code;
-	leaving = (struct leaving){event.header.task.process_start, event.header.task.tgid, event.header.task.tid};
+	leaving = (struct leaving){event.header.task.process_start, event.header.task.tgid, event.header.task.tid,
+				   authorised(task, tgid) != AUTHORISED_NO ? LEAVING_ALLOWED : 0};
 	event.settles = !bpf_map_update_elem(&leavings, &key, &leaving, BPF_ANY);
 	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	if (dead)

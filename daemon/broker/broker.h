@@ -31,6 +31,7 @@ enum broker_kind {
 	BROKER_KALLSYMS,      /* answer to OPEN_KALLSYMS. fds: /proc/kallsyms, at its beginning */
 	BROKER_PERF_MAP,      /* answer to OPEN_PERF_MAP. fds: the file, read-only; `number`: the process's own
 			       * pid, with an error, too */
+	BROKER_CLOCKS,        /* answer to SET_CLOCKS */
 	/* engine -> broker */
 	BROKER_ATTACH = 32,   /* sample this process; of root's engine: one that its clients named, or one below it */
 	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or its target after exec */
@@ -41,6 +42,7 @@ enum broker_kind {
 	BROKER_OPEN_DEBUG,    /* `debug_path` below /usr/lib/debug, as a process of this session sees it and its
 			       * client may read it */
 	BROKER_OPEN_KALLSYMS, /* of a session with BROKER_KERNEL */
+	BROKER_SET_CLOCKS,    /* `number` 1: clocks of CPUs tick, beside those of threads; 0: they do not */
 	BROKER_OPEN_PERF_MAP, /* /tmp/perf-PID.map of a process of this session, in its own root, if it is its user's */
 };
 
@@ -111,7 +113,7 @@ struct broker_message {
 	uint32_t threads;      /* threads that have an event */
 	/* ADD_POOL, POOL */
 	uint64_t pool_bytes;   /* whole pages */
-	uint32_t number;       /* PERF_MAP: as its innermost PID namespace counts; 0: not known */
+	uint32_t number;       /* SET_CLOCKS: on; PERF_MAP: as its innermost PID namespace counts; 0: not known */
 	uint32_t _pad;
 	/* OPEN_DEBUG: relative, NUL-terminated */
 	char debug_path[BROKER_DEBUG_PATH_MAX];

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "broker/coroutine.h"
 #include "broker/process.h"
+#include "cprofd/record.h"
 
 /* Rounds that begin anew when a thread appeared, and rounds in all. */
 #define ROUNDS_CLEAN 4
@@ -58,7 +59,7 @@ static int open_event(pid_t tid, const struct perf_options *options)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = 1000000000u / options->rate,
+		.sample_period = (1000000000u / options->rate) & ~CLOCK_OF_CPU,
 		.disabled = 1,
 		.inherit = 1,
 		/* A forked child is a process of its own, with its own word on whether it is sampled. */

@@ -163,6 +163,11 @@ static bool serve_session(struct engine *engine, struct session **slot, const st
 		if (session)
 			session__resume(session, reply);
 		return true;
+	case BROKER_SET_CLOCKS:
+		reply->message.kind = BROKER_CLOCKS;
+		if (session)
+			session__set_clocks(session, request->number, reply);
+		return true;
 	case BROKER_ADD_POOL:
 		reply->message.kind = BROKER_POOL;
 		if (session)

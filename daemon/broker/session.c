@@ -449,8 +449,22 @@ void session__open_kallsyms(struct session *session, struct reply *reply)
 		reply->fds[reply->n++] = fd;
 }
 
+void session__set_clocks(struct session *session, bool on, struct reply *reply)
+{
+	int err = 0;
+
+	if (!on)
+		cpu_clocks__close(&session->clocks);
+	else if (session->sampler)
+		err = cpu_clocks__open(&session->clocks, &(struct perf_options){.rate = session->rate,
+										 .program = sampler__program(session->sampler)});
+	if (err)
+		reply__fail(reply, BROKER_ERROR_NO_PERF, err);
+}
+
 void session__end(struct session *session, struct reply *reply)
 {
+	cpu_clocks__close(&session->clocks);
 	perf_events__close(&session->events);
 	if (session->sampler)
 		reply->message.start = sampler__end_waits(session->sampler);
@@ -486,6 +500,7 @@ struct session *session__free(struct session *session)
 {
 	if (!session)
 		return NULL;
+	cpu_clocks__close(&session->clocks);
 	perf_events__close(&session->events);
 	if (session->pidfd >= 0)
 		close(session->pidfd);

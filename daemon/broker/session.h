@@ -4,6 +4,7 @@
 
 #include "broker/authorise.h"
 #include "broker/broker.h"
+#include "broker/clocks.h"
 #include "broker/dumper.h"
 #include "broker/known.h"
 #include "broker/load.h"
@@ -28,6 +29,7 @@ struct session {
 	struct sampler *sampler;    /* NULL: a dump */
 	struct dumper *dumper;      /* NULL: none */
 	struct perf_events events;
+	struct cpu_clocks clocks;
 	pid_t *children;      /* descendants that ran already: to be told after ATTACHED */
 	size_t n_children, n_told;
 	struct known_process known[SESSION_KNOWN_MAX]; /* those asked about last */
@@ -63,6 +65,8 @@ void session__open_file(struct session *session, const struct identity *client,
 void session__open_kallsyms(struct session *session, struct reply *reply);
 void session__add_pool(struct session *session, const struct broker_message *request, struct reply *reply);
 void session__resume(struct session *session, struct reply *reply);
+/* SET_CLOCKS. */
+void session__set_clocks(struct session *session, bool on, struct reply *reply);
 /* Before it is freed: nothing is sampled any more, and the answer says since when. */
 void session__end(struct session *session, struct reply *reply);
 struct session *session__free(struct session *session); /* NULL; closes all events */

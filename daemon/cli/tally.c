@@ -267,7 +267,7 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 /* What is told of waiting in sessions of CPU time is for the compiles alone. */
 static uint64_t weight(const struct tally *tally, const struct sample_row *row)
 {
-	return row->cause && tally->waits ? row->wall : row->cpu;
+	return row->cause && tally->waits ? row->wall : row->cpu + row->others;
 }
 
 static int add_to_class(struct tally *tally, const struct sample_row *row)
@@ -294,6 +294,7 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 
 		tally->result.cpu += row->cpu;
 		tally->result.wall += row->wall;
+		tally->result.stood += row->others;
 		tally->result.seen += !row->cause; /* a tick */
 		tally->result.waits += row->cause && tally->waits;
 		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;

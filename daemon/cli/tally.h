@@ -53,6 +53,7 @@ struct tally_result {
 	uint32_t n_stops;
 	uint64_t seen, waits;          /* what the recording holds: ticks, and stretches of waiting (then shares are of wall time) */
 	uint64_t cpu, wall;            /* ns, sums over the threads */
+	uint64_t stood;                /* ... which samples of other threads stand for */
 	uint64_t unsampled;            /* of cpu: what threads ran after their last sample, or without one */
 	uint64_t quiet;                /* of wall: of threads that hardly ran */
 	uint32_t quiet_threads;

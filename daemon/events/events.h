@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 7
+#define EVENTS_MINOR 8
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -154,6 +154,8 @@ struct sample_row {
 	uint32_t class_id, unit, cause; /* 0: not determined */
 	/* Since 1.5: the call of another thread that it worked for (enum credit_how, credit/credit.h): by that thread, and where that is, a stack. */
 	uint32_t how, caller, call;
+	/* Since 1.7: CPU time of other threads, told at their ends, that no sample met: this one stands for it. */
+	uint64_t others;
 };
 
 struct event_rows {

@@ -177,6 +177,7 @@ static const struct field sample_columns[] = {
 	{"how", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, how)},
 	{"caller", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, caller)},
 	{"call", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, call)},
+	{"others", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, others)},
 };
 static const struct field unit_end_columns[] = {
 	{"id", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_end_row, id)},

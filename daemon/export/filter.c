@@ -249,6 +249,7 @@ static bool cut(const struct filter *filter, struct sample_row *row)
 	row->time = within(filter, row->time);
 	row->wall = wall;
 	row->cpu = cpu;
+	row->others = inside ? row->others : 0;
 	return inside || wall || cpu;
 }
 

@@ -174,6 +174,8 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		if (!err)
 			err = timeline__sample(model, thread, time, row->wall, row->cpu,
 					       row->stack ? stack : model->no_stack, waiting);
+		if (!err && row->others)
+			err = unmet__stand(model, row->stack ? stack : model->no_stack, row->others);
 	}
 	return err;
 }
@@ -497,9 +499,19 @@ static void note_quiet(struct model *model)
 	}
 }
 
+/* Time that no sample stands for, of no class. */
+static int give_up_unmet(struct model *model)
+{
+	int err = class_names__id(&model->classes, 0, &model->class_now);
+
+	model->call_now = CALL_NONE;
+	model->how_now = 0;
+	return err ?: unmet__finish(model);
+}
+
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
-	int err = read_filtered(model, recording_fd, ret_missing) ?: unit_tree__finish(&model->units);
+	int err = read_filtered(model, recording_fd, ret_missing) ?: give_up_unmet(model) ?: unit_tree__finish(&model->units);
 	uint32_t i, shown = 0;
 
 	if (!err && !model->begun)
@@ -550,6 +562,7 @@ void model__free(struct model *model)
 		intern__free(interns[i]);
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
+	unmet__free(&model->unmet);
 	filter__free(model->filter);
 	hide__free(model->hide);
 	unit_tree__free(&model->units);

@@ -24,6 +24,7 @@
 #include "export/hide.h"
 #include "export/intern.h"
 #include "export/units.h"
+#include "export/unmet.h"
 
 #define MODEL_ROOT 0u /* stack node: no frame */
 
@@ -90,6 +91,7 @@ struct model {
 	uint32_t class_now;
 	bool with_units; /* set before the reading by who asks for compile units */
 	struct unit_tree units;
+	struct unmet unmet;
 	uint32_t call_now; /* call of the sample, or CALL_NONE */
 	uint64_t time_now; /* of the sample */
 	uint32_t how_now, caller_now; /* for whom it worked (credit/credit.h): a thread's id here */
@@ -173,5 +175,7 @@ int timeline__tell(struct model *model, struct model_thread *thread, uint64_t ti
 int timeline__sample(struct model *model, struct model_thread *thread, uint64_t time, uint64_t wall,
 		     uint64_t cpu, uint32_t stack, uint32_t waiting);
 int timeline__finish(struct model *model, struct model_thread *thread);
+/* `ns` of CPU time at that stack, with a slice() alone: of no place in the time line. */
+int timeline__emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns);
 
 #endif

@@ -106,7 +106,14 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 		err = emit(model, thread, waiting, 0, waited);
 	else if (waited || (int64_t)thread->carry > 0)
 		err = idle(model, thread, waited);
+	if (!err && model->slice && stack == model->not_sampled)
+		return unmet__keep(model, thread, ran);
 	return err ? err : emit(model, thread, stack, ran, ran);
+}
+
+int timeline__emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)
+{
+	return emit(model, thread, stack, ns, ns);
 }
 
 int timeline__finish(struct model *model, struct model_thread *thread)

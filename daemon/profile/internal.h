@@ -3,6 +3,7 @@
  *   stack.c   record -> its frames in order, woven
  *   sample.c  record -> thread, stack node, wall    -> queue.c, waits there
  *   cpu.c     gives the waiting samples of a thread their CPU time
+ *   stands.c  ... and time of threads that no sample met
  *   queue.c   tells those at the front that have all they need, in batches
  *   tables.c, tell.c  the rows that must be told before them */
 #ifndef CPROFD_PROFILE_INTERNAL_H
@@ -25,6 +26,7 @@ struct item {
 	uint32_t next;             /* items from here to the thread's next one that waits; 0: none */
 	struct unfinished *unfinished; /* it waits for its native walk, and has no stack yet */
 	uint16_t kernel;           /* enum class_kernel: where the tick met it */
+	bool of_cpu;               /* a tick of a CPU's clock */
 	bool native;               /* its native frames are known: it has a class */
 	bool end, waits;           /* waits: for its CPU time */
 	bool wait, ready;          /* of a thread on no CPU; ready: it was woken, or could run on */
@@ -181,6 +183,8 @@ struct profile {
 	bool wall;                        /* wall mode */
 	uint64_t waits_begin;             /* in it: when time lines begin */
 	size_t waits_bytes;               /* waits.c */
+	/* stands.c: ns, told by ends of threads, that no sample stands for; when a CPU's clock ticked last */
+	uint64_t unmet, of_cpu;
 	struct ledger ledger;
 	struct classes classes;
 	struct sites sites;
@@ -209,6 +213,10 @@ void cpu__release(struct profile *profile, struct thread *thread, bool on_accoun
 /* The thread is over: what was seen last and thread->cpu_final go to samples that
  * wait and to the tail of `wall` ns, whose part is returned. */
 uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wall);
+
+/* stands.c, of what is told now, in order. */
+void stands__row(struct profile *profile, struct item *item);
+void stands__end(struct profile *profile, const struct item *item);
 
 /* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. `native`: the part that
  * holds, or NULL; `again`: user space walked it. */

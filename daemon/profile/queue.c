@@ -101,12 +101,14 @@ int profile__drain(struct profile *profile, bool give_up)
 		thread->told = item->row.time > thread->told ? item->row.time : thread->told;
 		if (item->end) {
 			err = tell_batch(profile, &n);
+			stands__end(profile, item);
 			if (!err)
 				err = announce__thread_end(profile, thread, item);
 			continue;
 		}
 		item->row.thread = thread->id;
 		item->row.caller = item->caller ? item->caller->id : 0;
+		stands__row(profile, item);
 		err = classify__item(profile, item);
 		profile->rows[n++] = item->row;
 		if (!err && n == BATCH_ROWS)

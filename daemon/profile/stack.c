@@ -353,6 +353,8 @@ int stack__read(struct profile *profile, struct process *process,
 		return put_note(profile, NOTE_CUT + loss);
 	if (!n)
 		return put_note(profile,
-				sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON : NOTE_NO_FRAME);
+				sample->flags & SAMPLE_EXITING	   ? NOTE_EXITING
+				: sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON
+								   : NOTE_NO_FRAME);
 	return 0;
 }

@@ -70,7 +70,7 @@ struct pending {
 };
 
 /* "(cut: ...)" of a loss is NOTE_CUT + loss. */
-enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_UNKNOWN, NOTE_NO_PLACE, NOTE_CUT, NOTE_COUNT = NOTE_CUT + LOSS_COUNT };
+enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_EXITING, NOTE_UNKNOWN, NOTE_NO_PLACE, NOTE_CUT, NOTE_COUNT = NOTE_CUT + LOSS_COUNT };
 
 struct tables {
 	struct codes *codes;

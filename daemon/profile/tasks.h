@@ -71,6 +71,9 @@ struct thread {
 	uint64_t ahead;              /* given to samples before it was known */
 	uint64_t waiting_first, waiting_last; /* queue numbers of samples that wait */
 	uint32_t waiting;
+	/* What its samples stand for (stands.c) */
+	uint32_t met;                /* ticks of CPUs' clocks */
+	uint64_t stood;              /* ns, of these */
 	uint64_t samples;
 	struct memo memo;
 	struct waits *waits;         /* waits.c; NULL: none */

@@ -6,6 +6,7 @@
 
 static const char *const notes[NOTE_COUNT] = {[NOTE_NO_PYTHON] = "(no Python)",
 					      [NOTE_NO_FRAME] = "(no Python frame)",
+					      [NOTE_EXITING] = "(exiting)",
 					      [NOTE_UNKNOWN] = "(name unknown)",
 					      [NOTE_NO_PLACE] = "(unknown native code)",
 #define CUT(id, kind, name, sentence) [NOTE_CUT + LOSS_##id] = "(cut: " sentence ")",

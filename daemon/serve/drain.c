@@ -141,6 +141,8 @@ static int on_record(void *ctx, const void *data, size_t len)
 		sleepers__forked(session);
 		return 0;
 	}
+	if (len >= sizeof(*header) && (header->kind == RECORD_CLONE || header->kind == RECORD_FORK))
+		births__record(session, header);
 	if (len >= sizeof(*header) && header->size <= len &&
 	    (header->kind == RECORD_FORK || header->kind == RECORD_EXEC || header->kind == RECORD_EXIT) &&
 	    record__check(data, len) == 0) {
@@ -164,6 +166,7 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 	 * what was mapped, most often where no code is. */
 	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);
+		births__look(session, engine__now());
 		if (native__refresh(session) != UINT64_MAX || session->woken)
 			session__look_soon(engine, session);
 		session->woken = false;

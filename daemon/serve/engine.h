@@ -310,6 +310,8 @@ struct session {
 	uint64_t hand_on_due;           /* monotonic ns: else then */
 	uint64_t looked;                /* when the ring was looked at last, monotonic ns */
 	bool soon;                      /* the next beat comes sooner than its period */
+	uint64_t born;                  /* births.c: when its target made a thread or a process last; 0: never */
+	enum { CLOCKS_OFF, CLOCKS_ON, CLOCKS_REFUSED } clocks; /* of CPUs */
 	bool woken;                     /* the ring's records, but for what was mapped, are to be looked at now */
 	uint32_t beats;
 	uint64_t rush_until;            /* monotonic ns */
@@ -395,6 +397,11 @@ void drain__look(struct session *session, uint64_t up_to);
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to);
 void drain__counts(struct session *session);
 void drain__close(struct session *session);
+
+/* --- births.c: which clocks tick --- */
+void births__record(struct session *session, const struct record_header *header); /* of a clone or a fork */
+void births__look(struct session *session, uint64_t now);
+void births__answered(struct session *session, const struct broker_message *message);
 
 /* --- proc.c: what /proc tells to anyone --- */
 void proc__threads(struct session *session, const struct tracee *tracee, bool end);

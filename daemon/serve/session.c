@@ -301,6 +301,7 @@ static bool holds_back(struct session *session, uint64_t now)
 	session->soon = false;
 	drain__look(session, now - SETTLE_NS);
 	ring__looked(session->ring, now);
+	births__look(session, now);
 	pause = sleepers__pause(session);
 	if (pause)
 		look_after(session, pause);
@@ -533,6 +534,9 @@ void session__answered(struct engine *engine, struct session *session,
 	case BROKER_DEBUG:
 	case BROKER_KALLSYMS:
 		native__answered(session, message, fds, n);
+		break;
+	case BROKER_CLOCKS:
+		births__answered(session, message);
 		break;
 	case BROKER_PROCESS:
 	case BROKER_CHILD:

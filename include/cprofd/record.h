@@ -84,6 +84,12 @@ enum record_part_kind {
 #define SAMPLE_ASLEEP 8u      /* ... before anyone looked: registers alone (a part_stack without bytes), for user space to walk from.
 			       * cpu_time is how often it had got a CPU (third number of /proc/TID/schedstat) */
 
+#define SAMPLE_OF_CPU 32u      /* a tick of the CPU's clock, and not of the thread's own: it may come at any time of a thread's life */
+#define SAMPLE_EXITING 64u     /* the thread gives back what it had, in the kernel: no frames */
+
+/* The sampler's clocks, told apart by their period (ns): those of CPUs have an odd one. */
+#define CLOCK_OF_CPU 1ull
+
 struct record_sample {
 	struct record_header header;
 	__u64 cpu_time;     /* task->se.sum_exec_runtime, ns: exact, but brought up to date by the

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Makes threads or processes that live for a short time, and says at its end what it used.
+"""Makes threads or processes that live for a short time, and says at its end what they used.
 
-    births.py threads|fork MS SECONDS
+    births.py KIND MS SECONDS [AT_ONCE]
 
-Each runs `alpha` for a quarter of MS of its own CPU time and `beta` for the rest. The last line: CPU seconds of
-the process and of its children (rusage), how many were made, the seconds in alpha and in beta by the threads' own clocks.
+KIND is threads, fork or exec (a new interpreter). Each runs `alpha` for a quarter of MS of its own CPU time, and then `beta` for
+the rest; with `mixed-` in front every other one runs only alpha and the others only beta. AT_ONCE are made before the first of
+them is waited for. The last line: CPU seconds of the process and of its children (rusage), how many were made, the
+seconds in alpha and in beta by the threads' own clocks.
 """
+import mmap
 import os
 import resource
+import struct
 import sys
 import threading
 import time
 
-kind, ms, seconds = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
-spent = [0.0, 0.0]
+CLOCKS = struct.Struct("dd")
 clock = time.thread_time
 
 
@@ -27,35 +30,58 @@ def beta(until):
         pass
 
 
-def life():
+def life(ms, mixed, number):
+    """Seconds in alpha and in beta."""
     begin = clock()
-    alpha(begin + ms / 4e3)
+    if not mixed or number % 2:
+        alpha(begin + ms / 4e3)
     middle = clock()
-    beta(begin + ms / 1e3)
-    spent[0] += middle - begin
-    spent[1] += clock() - middle
+    if not mixed or not number % 2:
+        beta(middle + ms * 3 / 4e3)
+    return middle - begin, clock() - middle
 
 
-def fork():
-    pid = os.fork()
-    if not pid:
-        life()
+def main():
+    kind, ms, seconds, at_once = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), int((sys.argv[4:] or [1])[0])
+    mixed, kind = kind.startswith("mixed-"), kind.replace("mixed-", "")
+    told = os.memfd_create("clocks", 0)
+    os.truncate(told, at_once * CLOCKS.size)
+    shared = mmap.mmap(told, at_once * CLOCKS.size)
+    spent = [0.0, 0.0]
+
+    def tell(number, slot):
+        CLOCKS.pack_into(shared, slot * CLOCKS.size, *life(ms, mixed, number))
+
+    def make(number, slot):
+        if kind == "threads":
+            one = threading.Thread(target=tell, args=(number, slot))
+            one.start()
+            return one.join
+        pid = os.fork()
+        if pid:
+            return lambda: os.waitpid(pid, 0)
+        if kind == "exec":
+            os.set_inheritable(told, True)
+            os.execv(sys.executable, [sys.executable, "-S", __file__, "life", str(ms), str(int(mixed)), str(number),
+                                      str(slot), str(told)])
+        tell(number, slot)
         os._exit(0)
-    os.waitpid(pid, 0)
-    spent[0] += ms / 4e3
-    spent[1] += ms * 3 / 4e3
+
+    n, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        for wait in [make(n + slot, slot) for slot in range(at_once)]:
+            wait()
+        for slot in range(at_once):
+            for i, clocked in enumerate(CLOCKS.unpack_from(shared, slot * CLOCKS.size)):
+                spent[i] += clocked
+        n += at_once
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own, children = (u.ru_utime + u.ru_stime for u in used)
+    print("%.6f %.6f %d %.6f %.6f" % (own, children, n, *spent), flush=True)
 
 
-def thread():
-    one = threading.Thread(target=life)
-    one.start()
-    one.join()
-
-
-n, end = 0, time.monotonic() + seconds
-while time.monotonic() < end:
-    fork() if kind == "fork" else thread()
-    n += 1
-used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-own, children = (u.ru_utime + u.ru_stime for u in used)
-print("%.6f %.6f %d %.6f %.6f" % (own, children, n, *spent), flush=True)
+if sys.argv[1] == "life":
+    with mmap.mmap(int(sys.argv[6]), 0) as place:
+        CLOCKS.pack_into(place, int(sys.argv[5]) * CLOCKS.size, *life(float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])))
+else:
+    main()
