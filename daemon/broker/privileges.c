@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/perf_event.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -79,9 +81,34 @@ int privileges__keep(uint64_t capabilities)
 	return bound(capabilities) ?: set_capabilities(capabilities);
 }
 
+/* Debian's kernels have a perf_event_paranoid of 3, which refuses perf_event_open() to all but CAP_SYS_ADMIN, whoever has CAP_PERFMON: is
+ * this such a one? Tried, as other kernels know no such value, or mean something else by it. */
+static bool perf_needs_admin(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_CPU_CLOCK, .disabled = 1};
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+	const uint32_t admin = 1u << CAP_SYS_ADMIN;
+	bool refused;
+	int fd;
+
+	if (syscall(SYS_capget, &header, data) || !(data[0].effective & admin))
+		return false;
+	data[0].effective &= ~admin;
+	if (syscall(SYS_capset, &header, data))
+		return false;
+	fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	refused = fd < 0 && errno == EACCES;
+	if (fd >= 0)
+		close(fd);
+	data[0].effective |= admin;
+	return !syscall(SYS_capset, &header, data) && refused;
+}
+
 int privileges__keep_broker(void)
 {
 #define BIT(name) | 1ull << CAP_##name
-	return privileges__keep(0 PRIVILEGES_BROKER(BIT));
+	return privileges__keep(0 PRIVILEGES_BROKER(BIT) | (perf_needs_admin() ? 1ull << CAP_SYS_ADMIN : 0));
 #undef BIT
 }

@@ -25,7 +25,7 @@ int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
 /* Stays who it is with at most these capabilities (1 << CAP_*), for good: what else the permitted, inheritable, ambient
  * and bounding sets hold is dropped, and no_new_privs set. -errno. */
 int privileges__keep(uint64_t capabilities);
-/* The same with those of PRIVILEGES_BROKER. */
+/* The same with those of PRIVILEGES_BROKER, and with CAP_SYS_ADMIN where the kernel gives nobody else perf events. */
 int privileges__keep_broker(void);
 
 #endif
