@@ -1,7 +1,7 @@
 #!/bin/bash
 # `make demo`: a real Numba compile of np.linalg.svd and list.sort, over and over,
 # profiled while it runs: ten seconds by function, ten by line, and once from the
-# first instruction. The recordings and a file for speedscope of each are written into the
+# first instruction. The recordings, a page for a browser and a file for speedscope of each are written into the
 # current directory.
 set -eu
 tree=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,6 +29,7 @@ loop="$tree/tests/targets/numba_loop.py"
 
 say() { printf '\n== %s\n' "$*"; }
 
+say "In three minutes: demo.record.html, a page to open in a browser, and demo.*.speedscope.json for https://www.speedscope.app"
 say "A Numba compile starts: np.linalg.svd and list.sort, afresh in each round"
 $as_user $python "$loop" >"$work/rounds" 2>"$work/errors" &
 target=$!
@@ -53,9 +54,10 @@ target=
 
 say "cprofd record -- python3 numba_loop.py 1: a fresh process, where everything is compiled for the first time"
 "$cprofd" record -o demo.record.cprof -- $python "$loop" 1 >"$work/rounds"
+"$cprofd" convert demo.record.cprof -o demo.record.html
 "$cprofd" convert demo.record.cprof
 say "cprofd report demo.record.cprof --by=unit -n 10: compiles, and the lines that caused them"
 "$cprofd" report demo.record.cprof --by=unit -n 10
-say "Done. Drop a .speedscope.json on https://www.speedscope.app; look at the recordings with
+say "Done. Open $PWD/demo.record.html in a browser; drop a .speedscope.json on https://www.speedscope.app; look at the recordings with
    \`${cprofd#"$PWD/"} report FILE.cprof\` (\`make install\` puts cprofd into the PATH)"
-ls -l demo.*.speedscope.json demo.*.cprof
+ls -l demo.*.html demo.*.speedscope.json demo.*.cprof
