@@ -335,7 +335,7 @@ int svg__put_begin(struct buf *out, unsigned height, const char *title)
 
 int svg__put_tools(struct buf *out)
 {
-	return buf__puts(out, "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n"
+	return buf__puts(out, "</text>\n<text id=\"found\" x=\"4\" y=\"53\"></text>\n<text id=\"status\" x=\"4\" y=\"70\"></text>\n"
 			      "<text id=\"reset\" x=\"1110\" y=\"50\" style=\"display:none\">reset zoom</text>\n"
 			      "<foreignObject x=\"944\" y=\"4\" width=\"252\" height=\"26\">"
 			      "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" placeholder=\"search (/), Esc resets\"/>"

@@ -9,7 +9,7 @@
 
 /* Geometry that svg.c and the script share, in px. */
 #define SVG_WIDTH 1200u
-#define SVG_TOP 60u /* below the title and the search box */
+#define SVG_TOP 78u /* below the title and the search box */
 #define SVG_ROW 17u
 #define SVG_CHAR 6.6 /* of a 11 px monospace letter */
 

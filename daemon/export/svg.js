@@ -56,6 +56,14 @@ function search(words) {
   }
   found.textContent = want ? 'found: ' + (100 * sum / width).toFixed(2) + ' % of the time, ' + hits.length + ' frames' : '';
 }
+if (alone) { // a status line: the frame below the pointer, whole
+  const status = document.getElementById('status');
+  document.getElementById('frames').addEventListener('mouseover', e => {
+    const f = of.get(e.target.closest('g'));
+    status.textContent = f ? f.g.firstElementChild.textContent.replace(/\n/g, '  ') : '';
+  });
+  document.getElementById('frames').addEventListener('mouseleave', () => { status.textContent = ''; });
+}
 document.getElementById('frames').addEventListener('click', e => {
   const f = of.get(e.target.closest('g'));
   if (f) zoom(f.w >= width - 1e-3 ? null : f);
@@ -66,7 +74,14 @@ document.addEventListener('keydown', e => {
   if (e.key === 'Escape') { box.value = ''; search(''); zoom(null); box.blur(); }
   else if (e.key === '/' && document.activeElement !== box) { e.preventDefault(); box.focus(); }
 });
-if (alone) return zoom(null);
 root.removeAttribute('viewBox'); // without a script the picture is scaled to the page, letters and all
-new ResizeObserver(() => { room = root.getBoundingClientRect().width || width; zoom(shown); }).observe(root);
+if (alone) root.setAttribute('width', '100%');
+new ResizeObserver(() => {
+  room = root.getBoundingClientRect().width || width;
+  if (alone) { // the tools stay at the right
+    box.parentNode.setAttribute('x', room - 256);
+    reset.setAttribute('x', room - 90);
+  }
+  zoom(shown);
+}).observe(root);
 })();

@@ -5,10 +5,12 @@ import xml.etree.ElementTree
 
 SPACE = "{http://www.w3.org/2000/svg}"
 WIDTH = 1200.0
-# [name, x, width, is shown, is a match, label] of each frame as it is now; the 4th is of the screen.
-NOW = """(() => [...document.querySelectorAll('#frames g')].map(g => { const r = g.querySelector('rect');
-  return [g.querySelector('title').textContent, +r.getAttribute('x'), +r.getAttribute('width'), r.getClientRects().length > 0,
-          g.classList.contains('match'), g.querySelector('text').textContent, g.classList.contains('above')]; }))()"""
+# [name, x, width, is shown, is a match, label] of each frame as it is now, in the file's units, though the picture is as wide as the
+# window; the 4th is of the screen.
+NOW = """(() => { const k = 1200 / document.documentElement.getBoundingClientRect().width;
+  return [...document.querySelectorAll('#frames g')].map(g => { const r = g.querySelector('rect');
+  return [g.querySelector('title').textContent, k * r.getAttribute('x'), k * r.getAttribute('width'), r.getClientRects().length > 0,
+          g.classList.contains('match'), g.querySelector('text').textContent, g.classList.contains('above')]; }); })()"""
 SPOT = """(() => { const b = document.querySelectorAll('#frames g')[%d].querySelector('rect').getBoundingClientRect();
   return [b.x + b.width / 2, b.y + b.height / 2]; })()"""
 
@@ -74,6 +76,34 @@ def check_search(page, check, name, frames):
     check(f"{name}: Escape ends the search", not any(s[4] for s in page.run(NOW)))
 
 
+# The widest frame is as wide as the window. (Resizing is told to the page a moment later.)
+FILLED = "Math.abs(document.querySelector('#frames rect').getBoundingClientRect().width - document.documentElement.clientWidth) < 2"
+
+
+def check_window(page, check, name, frames):
+    """It fills the window, whatever that is; dark where the reader's system is; and tells what is below the pointer."""
+    for width in (900, 1700):
+        page.call("Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False})
+        page.wait(f"innerWidth === {width} && {FILLED}")
+        spots = page.run("""['search', 'reset'].map(id => document.getElementById(id).getBoundingClientRect().right)""")
+        check(f"{name}: fills a window of {width}, its search box too", width - 30 < spots[0] <= width, f"{spots}")
+    backgrounds = []
+    for scheme in ("light", "dark"):
+        page.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        backgrounds.append(page.run("getComputedStyle(document.documentElement).backgroundColor + ' ' + getComputedStyle(document.getElementById('title')).fill"))
+    numbers = [[sum(map(int, part.split(",")[:3])) for part in re.findall(r"\(([\d, ]+)\)", text)] for text in backgrounds]
+    check(f"{name}: light and dark", numbers[0][0] > 600 > 300 > numbers[0][1] and numbers[1][0] < 200 < 500 < numbers[1][1], f"{backgrounds}")
+    page.call("Emulation.setEmulatedMedia", {"features": []})
+    chosen = max(range(len(frames)), key=lambda i: (frames[i][3], frames[i][2]) if frames[i][2] > 40 else (0, 0))
+    x, y = page.run(SPOT % chosen)
+    page.call("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})
+    page.wait("document.getElementById('status').textContent !== ''")
+    told = page.run("document.getElementById('status').textContent")
+    check(f"{name}: the status line has the frame's whole name, time and share", told == frames[chosen][0].replace("\n", "  "), f"{told}")
+    page.call("Emulation.clearDeviceMetricsOverride", {})
+    page.wait(f"innerWidth !== {width} && {FILLED}")
+
+
 def check_file(page, check, path, artifacts, tooltip=r"\n[\d.]+ m?s, [\d.]+ %$"):
     frames, name = read(path), path.name
     page.open(path.resolve().as_uri())
@@ -82,6 +112,7 @@ def check_file(page, check, path, artifacts, tooltip=r"\n[\d.]+ m?s, [\d.]+ %$")
     check(f"{name}: opens, with all its frames", len(now) == len(frames) and near(now[0][2], WIDTH), f"{len(now)}, {len(frames)}")
     check(f"{name}: a tooltip tells time and share", all(re.search(tooltip, s[0]) for s in now))
     page.screenshot(artifacts / (name + ".png"))
+    check_window(page, check, name, frames)
     check_zoom(page, check, name, frames)
     check_search(page, check, name, frames)
     check(f"{name}: no complaint on the console", not page.errors, "; ".join(page.errors[:3]))
