@@ -8,37 +8,137 @@
 
 #define DEPTH_MAX 300u
 #define INLINED_MAX 8192u
-#define NUMBERS 64u /* files of one function whose text is looked up once */
+#define NUMBERS 64u /* files of one unit whose text is looked up once */
+
+#define NEIGHBOURS 8u /* code of functions may overlap: so many that begin before an address are tried */
 
 void line_spans__free(struct line_spans *spans)
 {
-	free(spans->spans);
+	free(spans->blocks);
+	buf__free(&spans->bytes);
 	arena__free(&spans->strings);
 	*spans = (struct line_spans){};
 }
 
-bool line_spans__find(const struct line_spans *spans, uint64_t vaddr, struct source_line *ret)
-{
-	uint32_t i, low, high;
+/* --- bytes of a block: LEB128 numbers. First how many spans there are; of each: the bytes since the span before, times 4, and which of
+ * file and column changed; the lines since the span before; what changed --- */
 
-	for (i = 0; i < spans->n_functions; i++)
-		if (spans->functions[i].start <= vaddr && vaddr < spans->functions[i].end && spans->functions[i].n)
+#define FILE_CHANGED 1u
+#define COLUMN_CHANGED 2u
+
+struct line_span {
+	uint64_t at; /* from the block's start, up to the next span */
+	uint32_t line, column;
+	uint32_t file; /* in files[], from 1 on; 0: not known */
+};
+
+static int put(struct buf *bytes, uint64_t number)
+{
+	uint8_t leb[10];
+	unsigned n = 0;
+
+	do {
+		leb[n++] = (uint8_t)((number & 0x7f) | (number > 0x7f ? 0x80 : 0));
+		number >>= 7;
+	} while (number);
+	return buf__append(bytes, leb, n);
+}
+
+/* Behind the end there are zeros. */
+static uint64_t get(const struct buf *bytes, size_t *at)
+{
+	uint64_t number = 0;
+	unsigned shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = *at < bytes->len ? (uint8_t)bytes->data[(*at)++] : 0;
+		if (shift < 64)
+			number |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	return number;
+}
+
+static int put_span(struct buf *bytes, const struct line_span *before, const struct line_span *span)
+{
+	int64_t lines = (int64_t)span->line - before->line;
+	uint64_t head = (span->at - before->at) << 2;
+	int err;
+
+	head |= (span->file != before->file ? FILE_CHANGED : 0) | (span->column != before->column ? COLUMN_CHANGED : 0);
+	err = put(bytes, head);
+	if (!err)
+		err = put(bytes, (uint64_t)lines << 1 ^ (uint64_t)(lines >> 63));
+	if (!err && head & FILE_CHANGED)
+		err = put(bytes, span->file);
+	if (!err && head & COLUMN_CHANGED)
+		err = put(bytes, span->column);
+	return err;
+}
+
+static void get_span(const struct buf *bytes, size_t *at, struct line_span *span)
+{
+	uint64_t head = get(bytes, at), lines = get(bytes, at);
+
+	span->at += head >> 2;
+	span->line = (uint32_t)(span->line + (lines >> 1 ^ -(lines & 1)));
+	if (head & FILE_CHANGED)
+		span->file = (uint32_t)get(bytes, at);
+	if (head & COLUMN_CHANGED)
+		span->column = (uint32_t)get(bytes, at);
+}
+
+static void find_in(const struct line_spans *spans, const struct line_block *block, uint64_t offset, struct source_line *ret)
+{
+	struct line_span span = {}, next = {};
+	size_t at = block->at;
+	uint64_t n = get(&spans->bytes, &at);
+
+	for (uint64_t i = 0; i < n && i < LINE_SPANS_BLOCK; i++) {
+		get_span(&spans->bytes, &at, &next);
+		if (next.at > offset)
 			break;
-	if (i == spans->n_functions)
-		return false;
-	low = spans->functions[i].first;
-	high = low + spans->functions[i].n;
-	while (low + 1 < high) { /* the last that begins up to there */
+		span = next;
+	}
+	ret->line = span.line;
+	ret->column = span.column;
+	ret->file = span.file && span.file <= spans->n_files ? spans->files[span.file - 1] : NULL;
+}
+
+/* How many begin up to there. */
+static uint32_t count_until(const struct line_spans *spans, uint64_t vaddr)
+{
+	uint32_t low = 0, high = spans->n_blocks;
+
+	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (spans->spans[middle].at <= vaddr - spans->functions[i].start)
-			low = middle;
+		if (spans->blocks[middle].start <= vaddr)
+			low = middle + 1;
 		else
 			high = middle;
 	}
-	ret->line = spans->spans[low].line;
-	ret->column = spans->spans[low].column;
-	ret->file = spans->spans[low].file == UINT32_MAX ? NULL : spans->files[spans->spans[low].file];
+	return low;
+}
+
+static const struct line_block *block_of(const struct line_spans *spans, uint64_t vaddr)
+{
+	uint32_t n = count_until(spans, vaddr);
+
+	for (uint32_t back = 0; n && back < NEIGHBOURS; n--, back++)
+		if (vaddr - spans->blocks[n - 1].start < spans->blocks[n - 1].size)
+			return &spans->blocks[n - 1];
+	return NULL;
+}
+
+bool line_spans__find(const struct line_spans *spans, uint64_t vaddr, struct source_line *ret)
+{
+	const struct line_block *block = block_of(spans, vaddr);
+
+	if (!block || block->at == UINT32_MAX)
+		return false;
+	find_in(spans, block, vaddr - block->start, ret);
 	return true;
 }
 
@@ -52,13 +152,17 @@ struct call {
 
 struct maker {
 	const struct line_unit *of;
-	uint64_t start, end;
+	uint64_t start, end; /* of the function */
 	struct call call; /* whose ranges are read */
 	struct call *calls;
 	uint32_t n, capacity;
 	uint64_t numbers[NUMBERS];
 	uint32_t texts[NUMBERS], n_numbers;
 	struct buf text;
+	/* the block that is being filled */
+	uint64_t block;
+	struct line_span spans[LINE_SPANS_BLOCK]; /* from `block` on */
+	uint32_t n_spans;
 };
 
 static int add_call(void *context, uint64_t start, uint64_t end)
@@ -155,7 +259,7 @@ static int compare(const void *a, const void *b)
 
 /* --- spans --- */
 
-/* The number in files[] of this text, its NUL counted in `len`. */
+/* The number of this text, its NUL counted in `len`. */
 static int number_of(struct line_spans *spans, const char *text, size_t len, uint32_t *ret)
 {
 	uint32_t i;
@@ -163,17 +267,16 @@ static int number_of(struct line_spans *spans, const char *text, size_t len, uin
 
 	for (i = 0; i < spans->n_files; i++)
 		if (!strcmp(spans->files[i], text)) {
-			*ret = i;
+			*ret = i + 1;
 			return 0;
 		}
 	if (spans->n_files == LINE_SPANS_FILES_MAX || !(copy = arena__take(&spans->strings, len)))
 		return -EFBIG;
-	*ret = spans->n_files;
 	spans->files[spans->n_files++] = memcpy(copy, text, len);
+	*ret = spans->n_files;
 	return 0;
 }
 
-/* A file's number in files[]. */
 static int file_of(struct line_spans *spans, struct maker *maker, uint64_t number, uint32_t *ret)
 {
 	uint32_t i;
@@ -184,7 +287,7 @@ static int file_of(struct line_spans *spans, struct maker *maker, uint64_t numbe
 			*ret = maker->texts[i];
 			return 0;
 		}
-	*ret = UINT32_MAX;
+	*ret = 0;
 	buf__clear(&maker->text);
 	err = number == UINT64_MAX ? -ENOENT
 				   : dwarf_lines__file(maker->of->table, maker->of->unit, number, &maker->text);
@@ -199,16 +302,61 @@ static int file_of(struct line_spans *spans, struct maker *maker, uint64_t numbe
 	return 0;
 }
 
-static int add(struct line_spans *spans, struct maker *maker, uint64_t at, uint64_t file, uint32_t line, uint32_t column)
+/* Behind the last; who adds many sorts then. */
+static int add_block(struct line_spans *spans, uint64_t start, uint64_t end, uint32_t at)
 {
-	struct line_span span = {.at = (uint32_t)(at - maker->start), .line = line, .column = column};
-	int err = spans->n < LINE_SPANS_MAX ? file_of(spans, maker, file, &span.file) : -EFBIG;
+	int err = spans->n_blocks < LINE_SPANS_BLOCKS_MAX && end - start <= UINT32_MAX ? 0 : -EFBIG;
 
 	if (!err)
-		err = array__reserve((void **)&spans->spans, sizeof(span), spans->n, &spans->capacity);
+		err = array__reserve((void **)&spans->blocks, sizeof(*spans->blocks), spans->n_blocks, &spans->blocks_capacity);
 	if (!err)
-		spans->spans[spans->n++] = span;
+		spans->blocks[spans->n_blocks++] = (struct line_block){start, (uint32_t)(end - start), at};
 	return err;
+}
+
+static int put_block(struct line_spans *spans, uint64_t start, uint64_t end, const struct line_span *items, uint32_t n)
+{
+	size_t at = spans->bytes.len;
+	struct line_span before = {};
+	int err = at < LINE_SPANS_BYTES_MAX ? put(&spans->bytes, n) : -EFBIG;
+
+	for (uint32_t i = 0; !err && i < n; i++) {
+		err = put_span(&spans->bytes, &before, &items[i]);
+		before = items[i];
+	}
+	if (!err)
+		err = add_block(spans, start, end, (uint32_t)at);
+	if (err)
+		spans->bytes.len = at;
+	return err;
+}
+
+/* The block goes up to `end`. */
+static int end_block(struct line_spans *spans, struct maker *maker, uint64_t end)
+{
+	int err = maker->n_spans ? put_block(spans, maker->block, end, maker->spans, maker->n_spans) : 0;
+
+	maker->n_spans = 0;
+	return err;
+}
+
+static int add(struct line_spans *spans, struct maker *maker, uint64_t at, uint64_t file, uint32_t line, uint32_t column)
+{
+	struct line_span span = {.line = line, .column = column};
+	const struct line_span *last = maker->n_spans ? &maker->spans[maker->n_spans - 1] : NULL;
+	int err = file_of(spans, maker, file, &span.file);
+
+	if (!err && last && last->line == line && last->column == column && last->file == span.file)
+		return 0;
+	if (!err && maker->n_spans == LINE_SPANS_BLOCK)
+		err = end_block(spans, maker, at);
+	if (err)
+		return err;
+	if (!maker->n_spans)
+		maker->block = at;
+	span.at = at - maker->block;
+	maker->spans[maker->n_spans++] = span;
+	return 0;
 }
 
 /* The sequence that has all of it; NULL: none. */
@@ -222,14 +370,30 @@ static const struct dwarf_sequence *sequence_of(const struct dwarf_lines *table,
 	return NULL;
 }
 
+/* The last row that begins up to there. */
+static uint32_t first_row(const struct dwarf_line *rows, uint32_t n, uint64_t offset)
+{
+	uint32_t low = 0, high = n;
+
+	while (low + 1 < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (rows[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Rows, and calls in their place. */
 static int add_rows(struct line_spans *spans, struct maker *maker, const struct dwarf_sequence *sequence)
 {
 	const struct dwarf_line *rows = maker->of->table->rows + sequence->first;
-	uint32_t i, c = 0;
+	uint32_t i = first_row(rows, sequence->n, maker->start - sequence->start), c = 0;
 	int err = 0;
 
-	for (i = 0; !err && i < sequence->n; i++) {
+	for (; !err && i < sequence->n && sequence->start + rows[i].offset < maker->end; i++) {
 		uint64_t at = sequence->start + rows[i].offset, end;
 
 		end = i + 1 < sequence->n ? sequence->start + rows[i + 1].offset : sequence->end;
@@ -249,83 +413,126 @@ static int add_rows(struct line_spans *spans, struct maker *maker, const struct 
 			}
 		}
 	}
-	return err;
+	return err ? err : end_block(spans, maker, maker->end);
 }
 
 static void make_room(struct line_spans *spans)
 {
-	if (spans->n_functions == LINE_SPANS_FUNCTIONS_MAX || spans->n >= LINE_SPANS_MAX / 4 * 3 ||
-	    spans->n_files >= LINE_SPANS_FILES_MAX / 4 * 3)
+	if (spans->n_blocks >= LINE_SPANS_BLOCKS_MAX / 4 * 3 || spans->bytes.len >= LINE_SPANS_BYTES_MAX / 4 * 3 ||
+	    spans->n_files >= LINE_SPANS_FILES_MAX / 4 * 3 || spans->n_units == LINE_SPANS_UNITS_MAX)
 		line_spans__free(spans);
 }
 
-/* The spans from `first` on are those of this code. */
-static void add_code(struct line_spans *spans, uint64_t start, uint64_t end, uint32_t first)
+static int by_start(const void *a, const void *b)
 {
-	spans->functions[spans->n_functions].start = start;
-	spans->functions[spans->n_functions].end = end;
-	spans->functions[spans->n_functions].first = first;
-	spans->functions[spans->n_functions++].n = spans->n - first;
+	const struct line_block *x = a, *y = b;
+
+	return x->start != y->start ? (x->start < y->start ? -1 : 1) : (x->size < y->size) - (x->size > y->size);
+}
+
+static void sort(struct line_spans *spans)
+{
+	if (spans->n_blocks)
+		qsort(spans->blocks, spans->n_blocks, sizeof(*spans->blocks), by_start);
 	spans->changed = true;
 }
 
-void line_spans__keep(struct line_spans *spans, const struct line_unit *of, uint64_t start, uint64_t end, uint64_t die)
+/* 0; or why not, and nothing was added. */
+static int add_function(struct line_spans *spans, struct maker *maker, const struct line_function *function)
 {
-	const struct dwarf_sequence *sequence = of->table->partial ? NULL : sequence_of(of->table, start, end);
-	struct maker maker = {.of = of, .start = start, .end = end};
-	uint32_t first, i;
+	const struct dwarf_sequence *sequence = sequence_of(maker->of->table, function->start, function->end);
+	const uint32_t n_blocks = spans->n_blocks;
+	const size_t len = spans->bytes.len;
 	int err;
 
-	if (!sequence || end - start > UINT32_MAX)
-		return;
-	for (i = 0; i < spans->n_functions; i++)
-		if (spans->functions[i].start == start && spans->functions[i].end == end)
-			return;
-	make_room(spans);
-	first = spans->n;
-	err = die ? find_calls(&maker, die) : 0;
+	if (!sequence || function->end - function->start > UINT32_MAX)
+		return -ENOENT;
+	maker->start = function->start;
+	maker->end = function->end;
+	maker->n = maker->n_spans = 0;
+	err = function->die ? find_calls(maker, function->die) : 0;
 	if (!err) {
-		if (maker.n)
-			qsort(maker.calls, maker.n, sizeof(*maker.calls), compare);
-		err = add_rows(spans, &maker, sequence);
+		if (maker->n)
+			qsort(maker->calls, maker->n, sizeof(*maker->calls), compare);
+		err = add_rows(spans, maker, sequence);
 	}
-	if (err) /* nothing is tried again */
-		spans->n = first;
-	add_code(spans, start, end, first);
-	free(maker.calls);
-	buf__free(&maker.text);
+	if (err) {
+		spans->n_blocks = n_blocks;
+		spans->bytes.len = len;
+	}
+	return err;
+}
+
+static void end_maker(struct maker *maker)
+{
+	free(maker->calls);
+	buf__free(&maker->text);
+}
+
+void line_spans__keep(struct line_spans *spans, const struct line_unit *of, const struct line_function *function)
+{
+	struct maker maker = {.of = of};
+	const struct line_block *known = block_of(spans, function->start);
+	int err;
+
+	if (of->table->partial || (known && known->start == function->start && known->size > 1))
+		return;
+	make_room(spans);
+	err = add_function(spans, &maker, function);
+	if (err && err != -ENOENT)
+		add_block(spans, function->start, function->end, UINT32_MAX);
+	sort(spans);
+	end_maker(&maker);
+}
+
+bool line_spans__keep_unit(struct line_spans *spans, const struct line_unit *of, const struct line_function *functions, uint32_t n)
+{
+	struct maker maker = {.of = of};
+
+	if (of->table->partial || of->table->n_rows > LINE_SPANS_ROWS_MAX || n > LINE_SPANS_ROWS_MAX)
+		return false;
+	for (uint32_t i = 0; i < spans->n_units; i++)
+		if (spans->units[i] == of->unit->offset)
+			return true;
+	make_room(spans);
+	spans->units[spans->n_units++] = of->unit->offset;
+	for (uint32_t i = 0; i < n; i++) /* one that cannot be kept is asked about address by address */
+		add_function(spans, &maker, &functions[i]);
+	sort(spans);
+	end_maker(&maker);
+	return true;
 }
 
 void line_spans__keep_one(struct line_spans *spans, uint64_t vaddr, const struct source_line *line)
 {
-	struct line_span span = {.line = line->line, .column = line->column, .file = UINT32_MAX};
+	struct line_span span = {.line = line->line, .column = line->column};
 
 	make_room(spans);
 	if (line->file && number_of(spans, line->file, strlen(line->file) + 1, &span.file))
 		return;
-	if (array__reserve((void **)&spans->spans, sizeof(span), spans->n, &spans->capacity))
-		return;
-	spans->spans[spans->n++] = span;
-	add_code(spans, vaddr, vaddr + 1, spans->n - 1);
+	if (!put_block(spans, vaddr, vaddr + 1, &span, 1))
+		sort(spans);
 }
 
-/* --- as bytes: head, functions, spans, texts with their NULs --- */
+/* --- as bytes: head, units, blocks, their bytes, texts with their NULs --- */
 
 struct pack_head {
-	uint32_t version, n_functions, n, n_files;
+	uint32_t version, n_units, n_blocks, n_bytes, n_files;
 };
-#define PACK_VERSION 1u
+#define PACK_VERSION 2u
 
 int line_spans__pack(const struct line_spans *spans, struct buf *to)
 {
-	struct pack_head head = {PACK_VERSION, spans->n_functions, spans->n, spans->n_files};
+	struct pack_head head = {PACK_VERSION, spans->n_units, spans->n_blocks, (uint32_t)spans->bytes.len, spans->n_files};
 	uint32_t i;
 	int err = buf__append(to, &head, sizeof(head));
 
 	if (!err)
-		err = buf__append(to, spans->functions, spans->n_functions * sizeof(spans->functions[0]));
-	if (!err && spans->n)
-		err = buf__append(to, spans->spans, spans->n * sizeof(*spans->spans));
+		err = buf__append(to, spans->units, spans->n_units * sizeof(spans->units[0]));
+	if (!err && spans->n_blocks)
+		err = buf__append(to, spans->blocks, spans->n_blocks * sizeof(*spans->blocks));
+	if (!err)
+		err = buf__append(to, spans->bytes.data, spans->bytes.len);
 	for (i = 0; !err && i < spans->n_files; i++)
 		err = buf__append(to, spans->files[i], strlen(spans->files[i]) + 1);
 	return err;
@@ -351,44 +558,54 @@ static int unpack_texts(struct line_spans *spans, const char *at, size_t len, ui
 	return len ? -EBADMSG : 0;
 }
 
-static bool fits(const struct line_spans *spans)
+static bool is_sorted(const struct line_spans *spans)
 {
 	uint32_t i;
 
-	for (i = 0; i < spans->n_functions; i++)
-		if (spans->functions[i].first > spans->n || spans->functions[i].n > spans->n - spans->functions[i].first)
-			return false;
-	for (i = 0; i < spans->n; i++)
-		if (spans->spans[i].file != UINT32_MAX && spans->spans[i].file >= spans->n_files)
+	for (i = 1; i < spans->n_blocks; i++)
+		if (spans->blocks[i - 1].start > spans->blocks[i].start)
 			return false;
 	return true;
+}
+
+static int unpack_blocks(struct line_spans *spans, const char *data, uint32_t n)
+{
+	if (!n)
+		return 0;
+	spans->blocks = malloc(n * sizeof(*spans->blocks));
+	if (!spans->blocks)
+		return -ENOMEM;
+	memcpy(spans->blocks, data, n * sizeof(*spans->blocks));
+	spans->n_blocks = spans->blocks_capacity = n;
+	return is_sorted(spans) ? 0 : -EBADMSG;
 }
 
 static int unpack(struct line_spans *spans, const char *data, size_t len)
 {
 	struct pack_head head;
-	size_t functions, rows;
+	size_t units, blocks;
 	int err;
 
 	if (len < sizeof(head))
 		return -EBADMSG;
 	memcpy(&head, data, sizeof(head));
-	if (head.version != PACK_VERSION || head.n_functions > LINE_SPANS_FUNCTIONS_MAX || head.n > LINE_SPANS_MAX ||
-	    head.n_files > LINE_SPANS_FILES_MAX)
+	data += sizeof(head);
+	len -= sizeof(head);
+	if (head.version != PACK_VERSION || head.n_units > LINE_SPANS_UNITS_MAX || head.n_blocks > LINE_SPANS_BLOCKS_MAX ||
+	    head.n_bytes > 2 * LINE_SPANS_BYTES_MAX || head.n_files > LINE_SPANS_FILES_MAX)
 		return -EBADMSG;
-	functions = head.n_functions * sizeof(spans->functions[0]);
-	rows = head.n * sizeof(*spans->spans);
-	if (len - sizeof(head) < functions + rows)
+	units = head.n_units * sizeof(spans->units[0]);
+	blocks = head.n_blocks * sizeof(*spans->blocks);
+	if (len < units + blocks + head.n_bytes)
 		return -EBADMSG;
-	spans->spans = malloc(rows + 1);
-	if (!spans->spans)
-		return -ENOMEM;
-	memcpy(spans->functions, data + sizeof(head), functions);
-	memcpy(spans->spans, data + sizeof(head) + functions, rows);
-	spans->n_functions = head.n_functions;
-	spans->n = spans->capacity = head.n;
-	err = unpack_texts(spans, data + sizeof(head) + functions + rows, len - sizeof(head) - functions - rows, head.n_files);
-	return err ? err : fits(spans) ? 0 : -EBADMSG;
+	memcpy(spans->units, data, units);
+	spans->n_units = head.n_units;
+	err = unpack_blocks(spans, data + units, head.n_blocks);
+	if (!err)
+		err = buf__append(&spans->bytes, data + units + blocks, head.n_bytes);
+	data += units + blocks + head.n_bytes;
+	len -= units + blocks + head.n_bytes;
+	return err ? err : unpack_texts(spans, data, len, head.n_files);
 }
 
 int line_spans__unpack(struct line_spans *spans, const void *data, size_t len)

@@ -1,8 +1,12 @@
-/* Lines of functions that were asked about once: each whole, as spans of addresses. An address more in a function, which
- * is what samples bring most, costs no look into debug information then; packed, each look unpacks some 100 KB.
+/* Lines of units that were asked about once: all their functions, as spans of addresses. An address more of such a unit costs no
+ * look into debug information then; packed, each look unpacks some 100 KB. Of a unit that is too large the functions that were
+ * asked about are kept, each whole.
  *
- * Owner: who has the debug information; strings live until the next line_spans__keep(). Threads: one. Bounded:
- * LINE_SPANS_MAX of 16 bytes; when they are full all are forgotten. */
+ * Spans are some four bytes each: what differs from the span before. They stand in blocks of at most LINE_SPANS_BLOCK, which are
+ * sorted by address.
+ *
+ * Owner: who has the debug information; strings live until the next line_spans__keep...(). Threads: one. Bounded: when they are
+ * full all are forgotten. */
 #ifndef CPROFD_SYMBOLS_LINE_SPANS_H
 #define CPROFD_SYMBOLS_LINE_SPANS_H
 
@@ -10,27 +14,29 @@
 #include "base/buf.h"
 #include "symbols/dwarf.h"
 
-#define LINE_SPANS_MAX 65536u
-#define LINE_SPANS_FUNCTIONS_MAX 2048u
-#define LINE_SPANS_FILES_MAX 1024u
+#define LINE_SPANS_BYTES_MAX (4u << 20)
+#define LINE_SPANS_BLOCKS_MAX (1u << 17)
+#define LINE_SPANS_FILES_MAX 2048u
+#define LINE_SPANS_UNITS_MAX 2048u
+#define LINE_SPANS_BLOCK 64u        /* spans */
+#define LINE_SPANS_ROWS_MAX (1u << 16) /* of a unit that is kept whole */
 
-struct line_span {
-	uint32_t at; /* from the function's start, up to the next span */
-	uint32_t line, column;
-	uint32_t file; /* in files[]; UINT32_MAX: not known */
+/* Code and where in `bytes` its spans are. */
+struct line_block {
+	uint64_t start;
+	uint32_t size;
+	uint32_t at; /* UINT32_MAX: they could not be made, and are not tried again */
 };
 
 struct line_spans {
-	struct {
-		uint64_t start, end;
-		uint32_t first, n;
-	} functions[LINE_SPANS_FUNCTIONS_MAX];
-	uint32_t n_functions;
-	struct line_span *spans;
-	uint32_t n, capacity;
+	struct line_block *blocks; /* sorted by start */
+	uint32_t n_blocks, blocks_capacity;
+	struct buf bytes;
 	const char *files[LINE_SPANS_FILES_MAX];
 	uint32_t n_files;
 	struct arena strings;
+	uint64_t units[LINE_SPANS_UNITS_MAX]; /* those that are here whole, by their offset */
+	uint32_t n_units;
 	bool changed; /* since line_spans__unpack() */
 };
 
@@ -44,9 +50,14 @@ struct line_unit {
 void line_spans__free(struct line_spans *spans); /* what it holds */
 /* False: it is in none of them. */
 bool line_spans__find(const struct line_spans *spans, uint64_t vaddr, struct source_line *ret);
-/* The code [start, end) of the function at `die` (0: of none); one that is too large, or whose rows are not of one sequence,
- * is not kept. */
-void line_spans__keep(struct line_spans *spans, const struct line_unit *of, uint64_t start, uint64_t end, uint64_t die);
+/* Code [start, end) of the function at `die` (0: of none). */
+struct line_function {
+	uint64_t start, end, die;
+};
+/* Code whose rows are not of one sequence is not kept. */
+void line_spans__keep(struct line_spans *spans, const struct line_unit *of, const struct line_function *function);
+/* All functions of the unit. False: it is too large. */
+bool line_spans__keep_unit(struct line_spans *spans, const struct line_unit *of, const struct line_function *functions, uint32_t n);
 
 /* What is known of one address that is in no function which was kept; `file` may be NULL: nothing is known. */
 void line_spans__keep_one(struct line_spans *spans, uint64_t vaddr, const struct source_line *line);

@@ -21,11 +21,6 @@ struct piece {
 	uint32_t size, unit;
 };
 
-/* Code of a function of the unit that is open. */
-struct function {
-	uint64_t start, end, die;
-};
-
 struct lines {
 	const struct elf_image *image;
 	struct dwarf dwarf;
@@ -39,7 +34,7 @@ struct lines {
 	struct dwarf_unit unit;
 	struct dwarf_abbrevs abbrevs;
 	struct dwarf_lines table;
-	struct function *functions;
+	struct line_function *functions; /* of the unit that is open */
 	uint32_t n_functions, functions_capacity;
 	struct buf text;
 	struct line_spans *spans; /* of functions that were asked about; NULL: none yet */
@@ -248,7 +243,7 @@ static int add_function(void *context, uint64_t start, uint64_t end)
 	err = array__reserve((void **)&lines->functions, sizeof(*lines->functions), lines->n_functions,
 			     &lines->functions_capacity);
 	if (!err)
-		lines->functions[lines->n_functions++] = (struct function){start, end, add->die};
+		lines->functions[lines->n_functions++] = (struct line_function){start, end, add->die};
 	return err;
 }
 
@@ -337,7 +332,7 @@ static int holds(void *context, uint64_t start, uint64_t end)
 }
 
 /* The outermost inlined function at `vaddr` in a function. -ENOENT: none, the code is its own. */
-static int inlined(struct lines *lines, const struct function *function, uint64_t vaddr, struct dwarf_die *ret)
+static int inlined(struct lines *lines, const struct line_function *function, uint64_t vaddr, struct dwarf_die *ret)
 {
 	const struct dwarf_unit *unit = &lines->unit;
 	uint64_t at = function->die;
@@ -379,7 +374,7 @@ static int inlined(struct lines *lines, const struct function *function, uint64_
 	return -ENOENT;
 }
 
-static const struct function *function_of(const struct lines *lines, uint64_t vaddr)
+static const struct line_function *function_of(const struct lines *lines, uint64_t vaddr)
 {
 	uint32_t i;
 
@@ -392,7 +387,7 @@ static const struct function *function_of(const struct lines *lines, uint64_t va
 /* Of what was inlined there, the call: it is in the function itself. */
 static int call_site(struct lines *lines, uint64_t vaddr, uint64_t *ret_file, struct source_line *ret)
 {
-	const struct function *function = function_of(lines, vaddr);
+	const struct line_function *function = function_of(lines, vaddr);
 	struct dwarf_die die;
 	int err;
 
@@ -407,23 +402,26 @@ static int call_site(struct lines *lines, uint64_t vaddr, uint64_t *ret_file, st
 	return 0;
 }
 
-/* The other addresses of this function come, too. Code of a unit without functions (assembly) is as one. */
+/* Other addresses of this unit come, too: it is kept whole, or if it is too large this function of it. Code of a unit without
+ * functions (assembly) is as one. */
 static void keep(struct lines *lines, uint64_t vaddr)
 {
 	const struct line_unit of = {&lines->unit, &lines->abbrevs, &lines->table};
-	const struct function *function = function_of(lines, vaddr);
+	const struct line_function *function = function_of(lines, vaddr);
 	uint32_t i;
 
 	if (!lines->spans && !(lines->spans = calloc(1, sizeof(*lines->spans))))
 		return;
-	lines->dwarf.work = WORK_FIND;
+	lines->dwarf.work = WORK_UNIT;
+	if (lines->n_functions && line_spans__keep_unit(lines->spans, &of, lines->functions, lines->n_functions))
+		return;
 	if (function)
-		line_spans__keep(lines->spans, &of, function->start, function->end, function->die);
+		line_spans__keep(lines->spans, &of, function);
 	for (i = 0; !lines->n_functions && i < lines->table.n_sequences; i++) {
 		const struct dwarf_sequence *sequence = &lines->table.sequences[i];
 
 		if (sequence->start <= vaddr && vaddr < sequence->end) {
-			line_spans__keep(lines->spans, &of, sequence->start, sequence->end, 0);
+			line_spans__keep(lines->spans, &of, &(struct line_function){sequence->start, sequence->end, 0});
 			break;
 		}
 	}

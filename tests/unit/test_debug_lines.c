@@ -79,6 +79,22 @@ static void like_the_compiler(void **state)
 }
 
 /* Lines of every 16th byte of this program: of one that has all kept, the same again. */
+/* The first address that is asked of a file is looked up in its debug information, others in what was kept then. */
+static void same_alone(uint64_t vaddr, const struct source_line *known)
+{
+	struct symbol_file *file;
+	struct source_line line;
+
+	assert_int_equal(symbol_file__open(open("/proc/self/exe", O_RDONLY), NULL, NULL, &file), 0);
+	symbol_file__line(file, vaddr, &line);
+	assert_int_equal(line.line, known->line);
+	assert_int_equal(line.column, known->column);
+	assert_int_equal(!line.file, !known->file);
+	if (line.file)
+		assert_string_equal(line.file, known->file);
+	symbol_file__free(file);
+}
+
 static void same_when_kept(void **state)
 {
 	char folder[] = "/tmp/test-lines-XXXXXX", path[PATH_MAX];
@@ -112,6 +128,8 @@ static void same_when_kept(void **state)
 			else
 				assert_null(line.file);
 			n += lines[i].file != NULL;
+			if (i % 16 == 0)
+				same_alone(vaddr, &lines[i]);
 		}
 		symbol_file__close_lines(file);
 		symbol_file__free(file);
