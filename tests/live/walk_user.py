@@ -6,13 +6,11 @@
 
 tests/targets/sleepers.py prints its threads' stacks (sys._current_frames), walk_user walks the same
 threads through /proc/PID/mem: names, files and lines of all frames must be equal. Needs root.
-WALK_USER: a walk_user that was built before. CHECK_CFLAGS: how to build it, e.g. with sanitizers.
+WALK_USER: another walk_user than make's, e.g. one with sanitizers.
 """
 import collections
-import glob
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -21,6 +19,7 @@ from patience import asleep, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+WALK_USER = os.environ.get("WALK_USER", os.path.join(ROOT, "build/tests/tools/walk_user"))
 TSTATE = 2  # PY_FRAME_TSTATE
 tally = collections.Counter()
 
@@ -31,23 +30,9 @@ def verdict(name, what, why=None, skipped=False):
         print("%s %s %s: %s" % ("skipped" if skipped else "FAILED", name, what, why), flush=True)
 
 
-def build(work):
-    if "WALK_USER" in os.environ:
-        return os.environ["WALK_USER"]
-    path = os.path.join(work, "walk_user")
-    sources = [os.path.join(ROOT, p) for p in ("tests/tools/walk_user.c", "daemon/name/lines.c",
-               "daemon/name/text.c", "daemon/broker/process.c")]
-    sources += glob.glob(os.path.join(ROOT, "daemon/target/*.c")) + glob.glob(os.path.join(ROOT, "daemon/base/*.c"))
-    subprocess.run([os.environ.get("CC", "gcc"), "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
-                    "-Wno-unused-parameter", *shlex.split(os.environ.get("CHECK_CFLAGS", "-O2")),
-                    "-I", os.path.join(ROOT, "include"), "-I", os.path.join(ROOT, "daemon"),
-                    *sources, "-o", path], check=True)
-    return path
-
-
-def walk(walk_user, pid, idents):
+def walk(pid, idents):
     """{ident: (frames, loss)}; a frame: (flags, name, file, line)."""
-    out = subprocess.run([walk_user, str(pid), *map(str, idents)], stdout=subprocess.PIPE)
+    out = subprocess.run([WALK_USER, str(pid), *map(str, idents)], stdout=subprocess.PIPE)
     if out.returncode:
         raise RuntimeError("walk_user: exit status %d" % out.returncode)
     found, frames = {}, None
@@ -93,7 +78,7 @@ def inner_stack(path):
     return until(told, 30)
 
 
-def run(walk_user, name, python, work):
+def run(name, python, work):
     inner = os.path.join(work, "inner-" + name)
     open(inner, "w").close()
     has_interpreters = not subprocess.call(
@@ -105,7 +90,7 @@ def run(walk_user, name, python, work):
         threads = json.loads(process.stdout.readline().decode())
         wanted_inner = inner_stack(inner) if has_interpreters else None
         asleep(process.pid)
-        found = walk(walk_user, process.pid, [ident for _, ident, _ in threads])
+        found = walk(process.pid, [ident for _, ident, _ in threads])
         for thread, ident, wanted in threads:
             frames, n, loss = found[ident]
             stacks = split(frames)
@@ -138,11 +123,10 @@ def run(walk_user, name, python, work):
 def main():
     lines = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, check=True).stdout.decode()
     with tempfile.TemporaryDirectory() as work:
-        walk_user = build(work)
         for line in lines.splitlines():
             name, python = line.split(None, 1)
             if len(sys.argv) == 1 or name in sys.argv[1:]:
-                run(walk_user, name, python, work)
+                run(name, python, work)
     print("%d passed, %d failed, %d skipped" % (tally["passed"], tally["failed"], tally["skipped"]))
     return 1 if tally["failed"] or not tally["passed"] else 0
 
