@@ -271,8 +271,11 @@ __attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct ta
 	if (authorised(task, tgid) != AUTHORISED_NO)
 		return 1;
 	slot = wait_find(wait_thread(task));
-	if (slot)
-		wait_forget(slot);
+	if (!slot)
+		return 0;
+	wait_forget(slot);
+	if (waits_begin)
+		tell_lost(task);
 	return 0;
 }
 

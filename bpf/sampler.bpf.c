@@ -201,6 +201,19 @@ static __always_inline void fill_child(struct record_header *header, __u16 kind,
 	bpf_core_read(to->comm, sizeof(to->comm), &child->comm);
 }
 
+/* The client is not authorised for it any more. Told where something was kept of it, so once for each time. */
+IDS_APART int tell_lost(struct task_struct *task)
+{
+	struct record_event *event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
+
+	if (!event)
+		return 0;
+	__builtin_memset(event, 0, sizeof(*event));
+	fill_header(&event->header, RECORD_LOST, sizeof(*event), task);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 #include "capture.h"
 #include "values.h"
 
@@ -211,7 +224,6 @@ static __always_inline void fill_child(struct record_header *header, __u16 kind,
 struct leaving {
 	__u64 process_start;
 	__u32 tgid, tid;
-	__u64 allowed; /* LEAVING_ALLOWED: the client might look into it */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -221,14 +233,13 @@ struct {
 	__type(value, struct leaving);
 } leavings SEC(".maps");
 
-/* Its tgid << 32 | tid, and if the client might look into it LEAVING_ALLOWED; 0: it is none of them. */
-#define LEAVING_ALLOWED (1ull << 63)
+/* Its tgid << 32 | tid; 0: it is none of them, of which only those are that the client might look into. */
 IDS_APART __u64 leaving_ids(struct task_struct *task)
 {
 	__u64 key = (__u64)task;
 	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
 
-	return leaving ? leaving->allowed | (__u64)leaving->tgid << 32 | leaving->tid : 0;
+	return leaving ? (__u64)leaving->tgid << 32 | leaving->tid : 0;
 }
 
 static __always_inline const struct image *image_of(struct cpu_scratch *own, const struct image_key *key,
@@ -401,11 +412,14 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	}
 	leaving = exiting ? leaving_ids(task) : 0;
 	if (leaving)
-		whole = leaving & LEAVING_ALLOWED ? AUTHORISED_RIGHTS : AUTHORISED_NO;
+		whole = AUTHORISED_RIGHTS;
 	else
 		whole = authorised(task, task_tgid(task));
 	if (whole == AUTHORISED_NO) {
 		count_loss(c, LOSS_NOT_AUTHORISED);
+		if (own->hints[task->pid & (HINTS - 1)].tid == (__u32)task->pid && !exiting)
+			tell_lost(task);
+		own->hints[task->pid & (HINTS - 1)].tid = 0;
 		return 1;
 	}
 	whole = whole == AUTHORISED_YES;
@@ -439,7 +453,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	record->header.cpu = cpu;
 	record->header.time = time;
 	if (leaving) {
-		record->header.task.tgid = (__u32)((leaving & ~LEAVING_ALLOWED) >> 32);
+		record->header.task.tgid = (__u32)(leaving >> 32);
 		record->header.task.tid = (__u32)leaving;
 	} else if (nested) {
 		record->header.task.tgid = own->ids[task->pid & (HINTS - 1)].tgid;
@@ -591,8 +605,12 @@ int each_last(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (task && authorised(task, task_tgid(task)) == AUTHORISED_YES)
+	if (!task || !is_target(task_tgid(task)))
+		return 0;
+	if (wait_allowed(task, task_tgid(task)))
 		wait_last(task);
+	else
+		tell_lost(task); /* it may not have moved since */
 	return 0;
 }
 
@@ -686,10 +704,13 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 	struct target of_child;
 	struct record_fork fork = {};
 	struct record_event clone = {};
+	int allowed;
 
 	if (!as)
 		return 0;
 	if (tgid == parent_tgid) {
+		if (authorised_as(parent, as) == AUTHORISED_NO)
+			return 0;
 		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
 		clone.old_tid = task_tid(parent);
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), birth_flags());
@@ -705,8 +726,11 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 	of_child = *as;
 	of_child.start = BPF_CORE_READ(child, group_leader, start_boottime);
 	of_child.exec = BPF_CORE_READ(child, self_exec_id);
-	of_child.mm = authorised_as(parent, as) == AUTHORISED_YES ? (__u64)BPF_CORE_READ(child, mm) : 0;
+	allowed = authorised_as(parent, as);
+	of_child.mm = allowed == AUTHORISED_YES ? (__u64)BPF_CORE_READ(child, mm) : 0;
 	bpf_map_update_elem(&targets, &tgid, &of_child, BPF_ANY);
+	if (allowed == AUTHORISED_NO)
+		return 0;
 	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
 	fork.parent_tgid = parent_tgid;
 	fork.parent_exec = parent->self_exec_id;
@@ -756,6 +780,7 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 		return 0;
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
 	event.cpu_time = task->se.sum_exec_runtime;
+	event.flags = authorised(task, task_tgid(task)) == AUTHORISED_NO ? EVENT_LOST : 0;
 	/* The tracepoint tells the kernel's. The number of a thread that is no more has no other. */
 	event.old_tid = !nested ? (__u32)old_pid : old_pid == task->pid ? task_tid(task) : 0;
 	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
@@ -791,21 +816,24 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	__u32 tgid = task_tgid(task);
 	__u64 key = (__u64)task;
 	struct leaving leaving;
-	int dead;
+	int dead, allowed;
 
 	if (!is_target(tgid))
 		return 0;
+	allowed = authorised(task, tgid) != AUTHORISED_NO;
 	if (wall)
 		wait_end(task, bpf_ktime_get_ns());
 	/* signal->live was counted down already when the tracepoint fires. */
 	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 	fill_header(&event.header, RECORD_EXIT, sizeof(event), task);
-	event.cpu_time = task->se.sum_exec_runtime;
 	event.group_dead = dead;
-	event.exit_code = task->exit_code;
-	leaving = (struct leaving){event.header.task.process_start, event.header.task.tgid, event.header.task.tid,
-				   authorised(task, tgid) != AUTHORISED_NO ? LEAVING_ALLOWED : 0};
-	event.settles = !bpf_map_update_elem(&leavings, &key, &leaving, BPF_ANY);
+	event.flags = EVENT_LOST;
+	if (allowed) {
+		event.cpu_time = task->se.sum_exec_runtime;
+		event.exit_code = task->exit_code;
+		leaving = (struct leaving){event.header.task.process_start, event.header.task.tgid, event.header.task.tid};
+		event.flags = bpf_map_update_elem(&leavings, &key, &leaving, BPF_ANY) ? 0 : EVENT_SETTLES;
+	}
 	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	if (dead)
 		bpf_map_delete_elem(&targets, &tgid);

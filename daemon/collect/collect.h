@@ -34,6 +34,7 @@ struct collect_sink {
 	int (*exit)(struct collect_sink *self, const struct record_event *exit);
 	int (*clone)(struct collect_sink *self, const struct record_event *clone);
 	int (*freed)(struct collect_sink *self, const struct record_event *freed);
+	int (*lost)(struct collect_sink *self, const struct record_event *lost);
 	int (*wait)(struct collect_sink *self, const struct record_wait *wait);
 };
 

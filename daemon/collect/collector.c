@@ -85,6 +85,8 @@ static int hand_on(struct collector *collector, const void *record)
 		return sink->clone ? sink->clone(sink, record) : 0;
 	case RECORD_FREED:
 		return sink->freed ? sink->freed(sink, record) : 0;
+	case RECORD_LOST:
+		return sink->lost ? sink->lost(sink, record) : 0;
 	}
 	return 0;
 }

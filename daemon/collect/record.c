@@ -126,6 +126,7 @@ static size_t fixed_size(uint16_t kind)
 	case RECORD_EXIT:
 	case RECORD_CLONE:
 	case RECORD_FREED:
+	case RECORD_LOST:
 		return sizeof(struct record_event);
 	case RECORD_WAIT:
 		return sizeof(struct record_wait);

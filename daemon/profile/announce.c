@@ -61,7 +61,7 @@ int announce__new(struct profile *profile, bool changes)
 	    profile->next_thread == profile->tasks.n_threads)
 		return 0;
 	for (process = profile->tasks.processes; !err && process; process = process->next) {
-		if (process->ended || (process->id != ID_NONE && !(changes && process->changed)))
+		if (process->ended || process->withheld || (process->id != ID_NONE && !(changes && process->changed)))
 			continue;
 		if (process->id == ID_NONE)
 			process->id = profile->next_process++;
@@ -69,7 +69,7 @@ int announce__new(struct profile *profile, bool changes)
 		err = tell_process(process, profile->sink);
 	}
 	for (thread = profile->tasks.threads; !err && thread; thread = thread->next) {
-		if (thread->ended || (thread->id != ID_NONE && !(changes && thread->changed)))
+		if (thread->ended || thread->process->withheld || (thread->id != ID_NONE && !(changes && thread->changed)))
 			continue;
 		if (thread->id == ID_NONE)
 			thread->id = profile->next_thread++;

@@ -300,6 +300,8 @@ int waits__place(struct profile *profile, struct item *item, const struct record
 void waits__held(struct thread *thread, uint64_t time);
 /* A tick: all of its time the thread ran. */
 void waits__ran(struct thread *thread, struct item *item);
+/* The client is authorised for it again, as of `time`: a row from where it was not. */
+int waits__found(struct profile *profile, struct thread *thread, uint64_t time);
 /* The thread is over: what it waits since its last sample becomes one. */
 int waits__end(struct profile *profile, struct thread *thread);
 
@@ -316,6 +318,8 @@ struct thread *life__thread(struct profile *profile, struct process *process,
 void life__lasts(struct thread *thread, uint64_t time);
 void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time);
 void life__end_process(struct profile *profile, struct process *process, uint64_t time);
+/* The client is authorised for what it runs now: its time lines begin. */
+void life__show(struct profile *profile, struct process *process, uint64_t time);
 void life__process_settled(struct profile *profile, struct process *process);
 /* Queues the ends that are due. */
 int life__settle(struct profile *profile, uint64_t now, bool all);

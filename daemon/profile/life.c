@@ -32,7 +32,7 @@ void life__end_thread(struct profile *profile, struct thread *thread, uint64_t t
 		return;
 	thread->ending = true;
 	credits__ended(thread, time);
-	thread->end_time = time > thread->last ? time : thread->last;
+	thread->end_time = time > thread->last && !thread->lost ? time : thread->last;
 	profile->tasks.n_ending++;
 }
 
@@ -206,6 +206,32 @@ static uint64_t handed_over(const struct record_header *header)
 		       : 0;
 }
 
+/* Since when the sampler tells of it. */
+static uint64_t begin_of(const struct record_header *header)
+{
+	const struct record_wait *wait = (const void *)header;
+	uint64_t out = header->kind == RECORD_WAIT ? wait->waited + wait->ready : 0;
+
+	return out < header->time ? header->time - out : header->time;
+}
+
+void life__show(struct profile *profile, struct process *process, uint64_t time)
+{
+	struct thread *thread;
+
+	if (!process->withheld || process->ended)
+		return;
+	process->withheld = false;
+	if (time > process->time)
+		process->time = time;
+	for (thread = profile->tasks.threads; thread; thread = thread->next) {
+		if (thread->process != process)
+			continue;
+		thread->begin = thread->last = thread->told = process->time;
+		thread->cpu_known = thread->cpu_rough = thread->lost = false;
+	}
+}
+
 struct process *life__process(struct profile *profile, const struct record_header *header)
 {
 	const struct record_task *task = &header->task;
@@ -218,6 +244,7 @@ struct process *life__process(struct profile *profile, const struct record_heade
 			process->exec = task->exec;
 			process->exec_known = true;
 		}
+		life__show(profile, process, begin_of(header));
 		/* Told by the engine, and this tick fell into the exec, before its record. */
 		old = process->living || process->ending || header->kind != RECORD_SAMPLE
 			      ? NULL
@@ -244,8 +271,42 @@ int profile__exec(struct profile *profile, const struct record_event *exec)
 {
 	const struct record_task *task = &exec->header.task;
 	struct process *old = older_image(profile, task);
+	bool known = find_image(profile, task), withheld = exec->flags & EVENT_LOST;
+	struct process *process = change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time);
 
-	return change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time) ? 0 : -ENOMEM;
+	if (process && !known) /* else the broker authorised it meanwhile */
+		process->withheld = withheld;
+	return process ? 0 : -ENOMEM;
+}
+
+int profile__lost(struct profile *profile, const struct record_event *lost)
+{
+	const struct record_task *task = &lost->header.task;
+	struct process *process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, task->exec, true);
+	struct thread *thread = process ? tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start) : NULL;
+
+	if (!thread || thread->ending)
+		return 0;
+	thread->lost = true;
+	waits__forget(profile, thread);
+	return 0;
+}
+
+/* Of a thread that the client was not authorised for any more. */
+static void exit_lost(struct profile *profile, const struct record_event *exit)
+{
+	const struct record_task *task = &exit->header.task;
+	struct process *process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, task->exec, true);
+	struct thread *thread = process ? tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start) : NULL;
+
+	if (thread && !thread->ending) {
+		thread->lost = true;
+		life__end_thread(profile, thread, thread->last);
+	}
+	if (!process) /* the record of its exec was lost */
+		process = older_image(profile, task);
+	if (process && exit->group_dead)
+		life__end_process(profile, process, process->exec == task->exec ? exit->header.time : 0);
 }
 
 /* Who forked it: the row of that image, else one whose image is open. The row of an image before that may not have
@@ -304,9 +365,14 @@ int profile__clone(struct profile *profile, const struct record_event *clone)
 
 int profile__exit(struct profile *profile, const struct record_event *exit)
 {
-	struct process *process = life__process(profile, &exit->header);
+	struct process *process;
 	struct thread *thread;
 
+	if (exit->flags & EVENT_LOST) {
+		exit_lost(profile, exit);
+		return 0;
+	}
+	process = life__process(profile, &exit->header);
 	if (process && process->ended)
 		return 0;
 	thread = process ? life__thread(profile, process, &exit->header) : NULL;
@@ -314,7 +380,7 @@ int profile__exit(struct profile *profile, const struct record_event *exit)
 		return -ENOMEM;
 	if (!thread->end_queued && !thread->cpu_final) {
 		thread->cpu_final = exit->cpu_time;
-		thread->cpu_due = exit->settles;
+		thread->cpu_due = exit->flags & EVENT_SETTLES;
 	}
 	life__end_thread(profile, thread, exit->header.time);
 	if (exit->group_dead)
@@ -348,6 +414,30 @@ void life__process_settled(struct profile *profile, struct process *process)
 	process->settled = true;
 }
 
+/* Nothing was told of them, and nothing comes any more. */
+static void drop_withheld(struct profile *profile)
+{
+	struct thread *thread;
+	struct process *process;
+
+	for (thread = profile->tasks.threads; thread; thread = thread->next) {
+		if (!thread->process->withheld || !thread->ending || thread->ended)
+			continue;
+		thread->end_queued = thread->ended = true;
+		waits__forget(profile, thread);
+		thread->process->living--;
+		profile->tasks.n_ending--;
+		profile->tasks.n_ended++;
+	}
+	for (process = profile->tasks.processes; process; process = process->next) {
+		if (!process->withheld || !process->ending || process->ended || process->living)
+			continue;
+		life__process_settled(profile, process);
+		process->ended = true;
+		profile->tasks.n_ended++;
+	}
+}
+
 int life__settle(struct profile *profile, uint64_t now, bool all)
 {
 	struct process *process;
@@ -357,13 +447,14 @@ int life__settle(struct profile *profile, uint64_t now, bool all)
 
 	if (!profile->tasks.n_ending)
 		return 0;
+	drop_withheld(profile);
 	err = announce__new(profile, false);
 	for (thread = profile->tasks.threads; !err && thread; thread = thread->next) {
 		struct item item = {.thread = thread, .end = true};
 
 		if (!thread->ending || thread->end_queued || !(all || is_due(thread, now)))
 			continue;
-		if (profile->wall)
+		if (profile->wall && !thread->lost)
 			err = waits__end(profile, thread);
 		item.row.time = thread->end_time;
 		item.row.wall = thread->end_time - thread->last;

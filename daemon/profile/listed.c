@@ -19,6 +19,7 @@ int profile__process(struct profile *profile, const struct profile_process *told
 		free(name);
 		return -ENOMEM;
 	}
+	life__show(profile, process, told->time);
 	if (told->exec_known) {
 		process->exec = told->exec;
 		process->exec_known = true;
@@ -75,7 +76,7 @@ int profile__thread_cpu(struct profile *profile, const struct profile_thread *to
 
 	if (!thread)
 		return -ESRCH;
-	if (!thread->ending && told->cpu_known)
+	if (!thread->ending && !thread->lost && !process->withheld && told->cpu_known)
 		thread->cpu_final = told->cpu_time;
 	return 0;
 }

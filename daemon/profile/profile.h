@@ -123,6 +123,7 @@ int profile__fork(struct profile *profile, const struct record_fork *fork);
 int profile__exec(struct profile *profile, const struct record_event *exec);
 int profile__exit(struct profile *profile, const struct record_event *exit);
 int profile__clone(struct profile *profile, const struct record_event *clone);
+int profile__lost(struct profile *profile, const struct record_event *lost);
 /* All CPU time of a thread whose end was told. An end waits for it, PROFILE_FREED_NS at most. */
 int profile__freed(struct profile *profile, const struct record_event *freed);
 

@@ -141,6 +141,7 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 		err = profile__rotate(profile, header->time);
 	if (sample->flags & SAMPLE_OFF_CPU)
 		return err ?: waits__asleep(profile, thread, sample);
+	err = err ?: waits__found(profile, thread, header->time);
 	err = err ?: waits__woke(profile, thread, sample);
 	item = (struct item){.thread = thread, .waits = true, .of_cpu = sample->flags & SAMPLE_OF_CPU};
 	if (!err)

@@ -32,6 +32,7 @@ struct process {
 	uint32_t n_gil;
 	uint8_t lines;               /* enum py_lines */
 	bool exec_known, changed, ending, settled, ended;
+	bool withheld;               /* the client is not authorised for it, as far as is known: nothing is told of it */
 	struct known_since {
 		uint64_t number;
 		uint32_t id;         /* 0: none yet */
@@ -91,6 +92,7 @@ struct thread {
 	bool start_rough;            /* 10 ms of it */
 	bool asleep;                 /* waits.c: it was when it was met last ... */
 	uint32_t asleep_runs;        /* ... and had got a CPU so often */
+	bool lost;                   /* the client is not authorised for it any more: its time line ends with `last`, or goes on later */
 	bool changed, ending, end_queued, ended;
 	char comm[17];
 };

@@ -349,16 +349,16 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 {
 	struct process *process = life__process(profile, &wait->header);
 	struct thread *thread = process && !process->ended ? life__thread(profile, process, &wait->header) : NULL;
-	uint64_t room, waited, ready;
+	uint64_t room, waited, ready, out = wait->waited + wait->ready;
 	struct wait_place *place;
-	int err = 0;
+	int err;
 
 	if (!process || (!process->ended && !thread))
 		return -ENOMEM;
 	if (!thread || thread->end_queued || wait->header.time <= thread->last)
 		return 0;
-	if (profile__full(profile))
-		err = profile__rotate(profile, wait->header.time);
+	err = profile__full(profile) ? profile__rotate(profile, wait->header.time) : 0;
+	err = err ?: waits__found(profile, thread, out < wait->header.time ? wait->header.time - out : 0);
 	place = thread->waits ? find(thread->waits, wait->key) : NULL;
 	if (place)
 		place->used = wait->header.time;
@@ -400,6 +400,17 @@ void waits__ran(struct thread *thread, struct item *item)
 	/* What the scheduler did not tell yet it will tell; cpu.c. */
 	thread->carry -= taken;
 	thread->ahead += item->row.wall - taken;
+}
+
+int waits__found(struct profile *profile, struct thread *thread, uint64_t time)
+{
+	static const struct record_wait lost = {.key = WAIT_KEY_LOST};
+
+	if (!thread->lost)
+		return 0;
+	thread->lost = false;
+	thread->cpu_known = false; /* what it ran meanwhile is nobody's */
+	return time > thread->last ? put(profile, thread, NULL, &lost, time - thread->last, false) : 0;
 }
 
 int waits__end(struct profile *profile, struct thread *thread)

@@ -113,6 +113,11 @@ static int on_freed(struct collect_sink *self, const struct record_event *freed)
 	return profile__freed(of(self)->profile, freed);
 }
 
+static int on_lost(struct collect_sink *self, const struct record_event *lost)
+{
+	return profile__lost(of(self)->profile, lost);
+}
+
 static int on_event(struct event_sink *sink, const struct event *event)
 {
 	struct session *session = (struct session *)((char *)sink - offsetof(struct session, sink));
@@ -189,7 +194,8 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 						      .exec = on_exec,
 						      .exit = on_ended,
 						      .clone = on_clone,
-						      .freed = on_freed};
+						      .freed = on_freed,
+						      .lost = on_lost};
 	session->sink.event = on_event;
 	err = collector__new(&session->collect_sink, &session->collector);
 	if (!err)

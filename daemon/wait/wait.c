@@ -18,7 +18,9 @@ const char *wait__frame(enum wait_cause cause)
 #define FRAME(id, name) [WAIT_##id] = "(waiting: " name ")",
 	static const char *const frames[] = {WAIT_CAUSES(FRAME)};
 #undef FRAME
-	return cause == WAIT_READY ? "(ready)" : (unsigned)cause < WAIT_CAUSE_COUNT ? frames[cause] : "";
+	if (cause == WAIT_READY || cause == WAIT_LOST)
+		return cause == WAIT_READY ? "(ready)" : "(not authorised)";
+	return (unsigned)cause < WAIT_CAUSE_COUNT ? frames[cause] : "";
 }
 
 /* How the first argument of a call tells what is waited for. */
@@ -137,6 +139,8 @@ enum wait_cause wait__cause(const struct wait_input *in)
 		return WAIT_BEFORE;
 	if (wait->key == WAIT_KEY_ASLEEP)
 		return WAIT_ASLEEP;
+	if (wait->key == WAIT_KEY_LOST)
+		return WAIT_LOST;
 	if (!wait->state)
 		return WAIT_READY;
 	if (wait->state & (4 | 8)) /* TASK_STOPPED, TASK_TRACED */

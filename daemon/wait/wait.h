@@ -33,7 +33,8 @@
 	X(MEMORY, "memory")           /* a page that had to be read, or freed */ \
 	X(OTHER, "system call") \
 	X(BEFORE, "since before the recording") \
-	X(ASLEEP, "asleep")           /* sessions of CPU time: for what is not known */
+	X(ASLEEP, "asleep")           /* sessions of CPU time: for what is not known */ \
+	X(LOST, "not authorised")     /* the client was not, meanwhile: whether it ran is not known */
 
 #define WAIT_ENUM(id, name) WAIT_##id,
 enum wait_cause { WAIT_CAUSES(WAIT_ENUM) WAIT_CAUSE_COUNT };

@@ -26,6 +26,7 @@ enum record_kind {
 	RECORD_WAKE = 9,    /* struct record_wake: samples have to be looked at soon */
 	RECORD_FREED = 10,  /* a thread that ended is gone: all of its CPU time, which RECORD_EXIT has no more than a part of */
 	RECORD_FORKED = 11, /* struct record_wake: a target made a process that is not followed, and may wait for it now */
+	RECORD_LOST = 12,   /* the client is not authorised for a thread any more, since some time after the last record of it */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -255,13 +256,16 @@ struct record_fork {
 	__u32 _pad;
 };
 
-struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE, RECORD_FREED */
+#define EVENT_SETTLES 1u /* EXIT: a RECORD_FREED comes, some 30 ms after somebody waited for it */
+#define EVENT_LOST 2u    /* EXEC: the client is not authorised for the new image; EXIT: nor was it for the thread, of whose end nothing else is told */
+
+struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE, RECORD_FREED, RECORD_LOST */
 	struct record_header header;
 	__u64 cpu_time;     /* EXIT, EXEC: sum_exec_runtime so far, as the scheduler counted it last; FREED: the final one */
 	__u32 group_dead;   /* EXIT: the last thread of its process */
 	__s32 exit_code;
 	__u32 old_tid;      /* EXEC: the tid of the thread that called it, 0: not known; CLONE: of the one that made this one */
-	__u32 settles;      /* EXIT: a RECORD_FREED comes, some 30 ms after somebody waited for it */
+	__u32 flags;        /* EVENT_* */
 };
 
 /* --- waiting (bpf/offcpu.h; docs/waits.md) --- */
@@ -288,6 +292,7 @@ _Static_assert(sizeof(struct part_wait) == 72, "part_wait");
 #define WAIT_KEY_RAN 2u     /* preempted, wherever it was */
 #define WAIT_KEY_ASLEEP 3u  /* CPU time's sessions: found asleep from user space. args[0]: until when it was seen to be where it was before;
 			     * args[1]: how often it had got a CPU */
+#define WAIT_KEY_LOST 4u    /* in user space alone: the client was not authorised for it meanwhile */
 
 /* A thread's stays at one place since this was told last: their time, to the ns. */
 struct record_wait {

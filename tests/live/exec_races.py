@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """A user's session shows nothing of what its target becomes by exec, when that is not the user's: programs that are setuid, setgid,
-have file capabilities, or may be run and not read, nor of what makes itself undumpable (prctl), enters a user namespace, or was root's and became the user. At attach and in the middle, CPU and wall mode, one thread and many. Needs root.
+have file capabilities, or may be run and not read, nor of what makes itself undumpable (prctl), enters a user namespace, or was root's and became the user.
+At attach, as samples begin, and in the middle; of the target itself and of a child of it (-s); CPU and wall mode, one thread and many. Needs root.
 
-What is true is known from outside: the target writes down when it runs exec and when the other program has begun. After that there is
-no sample and no wait, and no module of it; a secret that lies on its stack is nowhere in the engine's memory, rings included.
+What is true is known from outside: the target writes down when it runs exec and when the other program has begun. No row of time ends after
+that, the last one of a session that was under way ends just before, and no module of the program is named; a secret that lies on its stack is
+nowhere in the engine's memory, rings included.
 
-    exec_races.py [--tries N] [--threads N] [--seed N]"""
+    exec_races.py [--tries N] [--threads N] [--seed N] [--only KIND]"""
 import argparse
 import collections
 import json
@@ -27,12 +29,14 @@ KINDS = {"setuid": (0o4755, 1, 0), "setgid": (0o2755, 0, 1), "capability": (0o75
 # The program stays, and who it is does not: root that becomes the user, for good or not; a user namespace, which a process
 # of one thread may enter.
 OTHERS = {"undumpable": None, "namespace": 1, "dropped": None, "effective": None}
-# A Python program that becomes another one.
+WAYS = ("self", "self", "fork", "spawn") # who runs exec
+MOMENTS = ("attach", "begin", "middle", "attach")
+# A Python program that becomes another one, or whose child does.
 LAUNCHER = """
-import ctypes, os, sys, threading, time
+import ctypes, os, subprocess, sys, threading, time
 PRCTL = ctypes.CDLL(None).prctl
 threads, delay, log = (int(word) for word in sys.argv[1:4])
-kind = sys.argv[4]
+kind, way = sys.argv[4:6]
 def becomes():
     if kind == "undumpable":
         PRCTL(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
@@ -46,16 +50,25 @@ def becomes():
     elif kind == "effective":
         os.setegid(65534)
         os.seteuid(65534)
+    elif way == "spawn":
+        child = subprocess.Popen([kind, str(log)], pass_fds=[log])
+        os.write(log, b"%d\\n" % child.pid)
+        child.wait()
+        os._exit(0)
     else:
         os.execv(kind, [kind, str(log)])
 def burn():
     while True:
         sum(range(2000))
         time.sleep(max(0.02, threads / 10000))  # however many there are, a core goes round
+child = os.fork() if way == "fork" else 0
+if child:
+    os.waitpid(child, 0)
+    os._exit(0)
 threading.stack_size(65536)
 for i in range(threads - 1):
     threading.Thread(target=burn, daemon=True).start()
-os.write(log, b"\\n")
+os.write(log, b"%d\\n" % os.getpid())
 end = time.monotonic() + delay / 1e6
 while time.monotonic() < end:
     sum(range(1000))
@@ -63,11 +76,12 @@ os.write(log, b"%d\\n" % time.monotonic_ns())
 becomes()
 # Who began as root shows nothing of before, either.
 os.write(log, b"%d\\n" % (1 if kind in ("dropped", "effective") else time.monotonic_ns()))
-end = time.monotonic() + 0.5
+end = time.monotonic() + 0.2
 while time.monotonic() < end:
     sum(range(1000))
 os._exit(0)
 """
+SHORT_NS = 60000000
 passed = failed = skipped = 0
 
 
@@ -130,46 +144,64 @@ def children(pid):
         return []
 
 
-def after(lines, since, until_when):
-    """Samples of after the exec, and modules of the guarded program. One row of a thread is none: at its end, the time since then in one."""
-    rows, named, losses = collections.Counter(), 0, {}
-    for line in lines:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if event.get("ev") == "samples":
-            at, threads = 0, event.get("thread") or [0] * len(event["t"])
-            for delta, thread in zip(event["t"], threads):
-                at += delta
-                rows[thread] += since < at < until_when
-        elif event.get("ev") == "ledger":
-            losses = event["losses"]
-        named += event.get("ev") in ("functions", "modules") and "guarded" in line
-    return sum(n - 1 for n in rows.values() if n), named, losses
+class Stream:
+    """Of a session: rows' ends, by process, and modules of the guarded program."""
+
+    def __init__(self, text):
+        self.begin, self.ends, self.named, self.losses, self.names = 0, collections.defaultdict(list), 0, {}, set()
+        pids, owners = {}, {}
+        for line in text.splitlines():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            kind = event.get("ev")
+            if kind == "session":
+                self.begin = event["monotonic"]
+            elif kind == "epoch":
+                pids, owners = {}, {}
+            elif kind == "process":
+                pids[event["id"]] = event["pid"]
+            elif kind == "thread":
+                owners[event["id"]] = pids[event["process"]]
+            elif kind == "samples":
+                at, threads = 0, event.get("thread") or [0] * len(event["t"])
+                for delta, thread in zip(event["t"], threads):
+                    at += delta
+                    self.ends[owners.get(thread)].append(at)
+            elif kind == "ledger":
+                self.losses = event["losses"]
+            self.named += kind in ("functions", "modules") and "guarded" in line
 
 
-def attempt(folder, socket, engine_of, kind, mode, threads, delay, children_too, totals):
-    """One target, one attach to it `delay` us before it runs exec."""
+def number(log):
+    return int(log.readline() or 0)
+
+
+def attempt(folder, socket, engine_of, case, totals):
+    """One target, one attach to it `delay` us before it, or a child of it, runs exec."""
+    kind, way = case["kind"], case["way"]
     reader, writer = os.pipe()
-    target = subprocess.Popen(["/usr/bin/python3", "-c", LAUNCHER, str(threads), str(delay), str(writer),
-                               kind if kind in OTHERS else os.path.join(folder, "guarded_" + kind)],
+    target = subprocess.Popen(["/usr/bin/python3", "-c", LAUNCHER, str(case["threads"]), str(case["delay"]), str(writer),
+                               kind if kind in OTHERS else os.path.join(folder, "guarded_" + kind), way],
                               preexec_fn=None if kind in ("dropped", "effective") else become, pass_fds=[writer], cwd="/")
     os.close(writer)
     log = os.fdopen(reader)
-    log.readline() # its threads are there
-    options = ["-s"] if children_too else []
+    pid = number(log) # its threads are there
     client = subprocess.Popen([os.path.join(folder, "cprofd"), "attach", str(target.pid), "--socket", socket, "-d", "2", "-r", "4999",
-                               "--mode=" + mode, "--stream", *options], preexec_fn=become, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, cwd="/", env={"PATH": "/usr/bin:/bin"})
-    log.readline()
-    begun = int(log.readline() or 0)
-    leaked = any(memory_has(pid, SECRET) for pid in engine_of()) if kind in KINDS else False
+                               "--mode=" + case["mode"], "--stream", *([] if way == "self" else ["-s"])], preexec_fn=become,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", env={"PATH": "/usr/bin:/bin"})
+    started = time.monotonic_ns()
+    before = number(log)
+    begun = number(log)
+    if way == "spawn":
+        others = number(log)
+        pid, begun = max(begun, others) if max(begun, others) < 1 << 22 else min(begun, others), max(begun, others) # in either order
+    leaked = any(memory_has(engine, SECRET) for engine in engine_of()) if kind in KINDS else False
     # The owner of a user namespace may look into it: who was there when it was asked about is sampled.
-    allowed = kind == "namespace" and not subprocess.run(["head", "-c1", "/proc/%d/auxv" % target.pid], preexec_fn=become, stdout=subprocess.DEVNULL,
+    allowed = kind == "namespace" and not subprocess.run(["head", "-c1", "/proc/%d/auxv" % pid], preexec_fn=become, stdout=subprocess.DEVNULL,
                                                         stderr=subprocess.DEVNULL).returncode
     status = target.wait()
-    ended = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     try:
         out, err = client.communicate(timeout=60)
     except subprocess.TimeoutExpired:
@@ -177,15 +209,35 @@ def attempt(folder, socket, engine_of, kind, mode, threads, delay, children_too,
         out, err = client.communicate()
         totals["stuck"] += 1
     log.close()
-    n, named, losses = after(out.decode(errors="replace").splitlines(), begun, ended)
+    stream = Stream(out.decode(errors="replace"))
+    ends = stream.ends[pid]
+    late = sum(end > begun for end in ends)
     totals["tries"] += 1
     totals["refused"] += client.returncode != 0
     totals["why"] = err.decode()[:300] if client.returncode else totals["why"]
     totals["not begun"] += not begun or status < 0
-    totals["allowed" if allowed else "samples"] += n
-    totals["named"] += named
+    totals["allowed" if allowed else "samples"] += late
+    totals["late"] = max(totals["late"], (max(ends) - begun) // 1000 if late and not allowed else 0)
+    totals["named"] += stream.named
     totals["secrets"] += leaked
-    totals["not_authorised"] += losses.get("not_authorised", 0)
+    totals["not_authorised"] += stream.losses.get("not_authorised", 0)
+    # Up to there it was the user's, and its time is told.
+    if stream.begin and before - stream.begin > 200000000 and begun > 1 and way != "spawn":
+        totals["under way"] += 1
+        totals["short"] += not ends or max(ends) < before - SHORT_NS
+    return stream.begin - started if stream.begin else 0
+
+
+def cases(chance, kind, threads, n, begins):
+    for i in range(n):
+        moment = MOMENTS[i % len(MOMENTS)]
+        delay = {"middle": 600000, "attach": chance.randrange(2000, 150000),
+                 "begin": max(2000, begins[-1] // 1000 + chance.randrange(-10000, 10000))}[moment]
+        way = chance.choice(WAYS)
+        if kind in OTHERS and way == "spawn" or kind in ("dropped", "effective"):
+            way = "self" # a child of root's is below root's
+        yield {"kind": kind, "way": way, "mode": chance.choice(("cpu", "wall")), "delay": delay,
+               "threads": OTHERS.get(kind) or chance.choice((1, threads, 8))}
 
 
 def main():
@@ -194,6 +246,7 @@ def main():
     parser.add_argument("--tries", type=int, default=48)
     parser.add_argument("--threads", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=[*KINDS, *OTHERS])
     arguments = parser.parse_args()
     if os.geteuid():
         skipped += 1
@@ -214,18 +267,18 @@ def main():
             def engines():
                 return children(daemon.pid)
 
-            own = collections.Counter()
+            own, begins = collections.Counter(), [80000000]
             for mode in ("cpu", "wall"):
-                attempt(folder, socket, engines, "own", mode, 2, 700000, False, own)
-            check(own["samples"] > 50, "a program of the user's own is sampled on after exec", dict(own))
-            for kind in [*KINDS, *OTHERS]:
+                for way in ("self", "fork", "spawn"):
+                    case = {"kind": "own", "way": way, "mode": mode, "threads": 2, "delay": 700000}
+                    begins.append(attempt(folder, socket, engines, case, own) or begins[-1])
+            check(own["samples"] > 150 and not own["short"], "a program of the user's own is sampled on after exec", dict(own))
+            kinds = [arguments.only] if arguments.only else [*KINDS, *OTHERS]
+            for kind in kinds:
                 totals = collections.Counter()
-                for i in range(max(1, arguments.tries // (len(KINDS) + len(OTHERS)))):
-                    middle = i % 3 == 0 # else the exec falls into the attach
-                    threads = OTHERS.get(kind) or (1, arguments.threads, 8)[chance.randrange(3)]
-                    delay = 600000 if middle else chance.randrange(2000, 150000)
-                    attempt(folder, socket, engines, kind, ("cpu", "wall")[i & 1], threads, delay, i % 5 == 4, totals)
-                bad = totals["samples"] or totals["named"] or totals["secrets"] or totals["stuck"]
+                for case in cases(chance, kind, arguments.threads, max(1, arguments.tries // len(kinds)), begins):
+                    begins.append(attempt(folder, socket, engines, case, totals) or begins[-1])
+                bad = totals["samples"] or totals["named"] or totals["secrets"] or totals["stuck"] or totals["short"]
                 check(not bad and totals["tries"], "%s: nothing of it" % kind, dict(totals))
             check(daemon.poll() is None, "the daemon goes on")
         finally:

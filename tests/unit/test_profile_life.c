@@ -115,6 +115,79 @@ static void a_record_for_an_ended_image_changes_nothing(void **state)
 	end(T0 + 1000 * MS);
 }
 
+/* Of what the client was not authorised for nothing is told, and what was told before ends with the exec. */
+static void an_image_of_somebody_else_is_withheld(void **state)
+{
+	sample(T0 + 10 * MS, 0);
+	sample(T0 + 20 * MS, 10 * MS);
+	task.exec = 1;
+	strcpy(task.comm, "sudo");
+	rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task)->old_tid = 10;
+	((struct record_event *)rec.data)->cpu_time = 20 * MS;
+	((struct record_event *)rec.data)->flags = EVENT_LOST;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	tick(T0 + 140 * MS);
+	tick(T0 + 250 * MS);
+	assert_int_equal(book->n_processes, 1);
+	assert_true(book->process_ended[0]);
+	assert_int_equal(book->times[0].wall + book->times[0].tail_wall, 30 * MS);
+	task.exec = 2; /* and back */
+	strcpy(task.comm, "python3");
+	rec_event(&rec, RECORD_EXEC, T0 + 300 * MS, &task)->old_tid = 10;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	sample(T0 + 310 * MS, 30 * MS);
+	end(T0 + 400 * MS);
+	assert_int_equal(book->n_processes, 2);
+	assert_int_equal(book->n_threads, 2);
+	assert_int_equal(book->times[1].begin, T0 + 300 * MS);
+}
+
+/* The broker authorised the client for the new image after all: it begins with its first record. */
+static void an_image_is_shown_when_it_is_authorised(void **state)
+{
+	sample(T0 + 10 * MS, 0);
+	task.exec = 1;
+	rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task)->flags = EVENT_LOST;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	tick(T0 + 200 * MS);
+	sample(T0 + 210 * MS, 180 * MS);
+	sample(T0 + 220 * MS, 190 * MS);
+	end(T0 + 300 * MS);
+	assert_int_equal(book->n_processes, 2);
+	assert_int_equal(book->times[1].begin, T0 + 210 * MS);
+	assert_true(book->times[1].cpu + book->times[1].tail_cpu <= 10 * MS);
+}
+
+/* Its rights are others since some time after its last sample; nothing of its end is told. */
+static void a_thread_that_was_lost_ends_where_it_was_met(void **state)
+{
+	sample(T0 + 10 * MS, 0);
+	sample(T0 + 20 * MS, 10 * MS);
+	rec_event(&rec, RECORD_LOST, T0 + 100 * MS, &task);
+	assert_int_equal(profile__lost(profile, (void *)rec.data), 0);
+	rec_event(&rec, RECORD_EXIT, T0 + 200 * MS, &task)->flags = EVENT_LOST;
+	((struct record_event *)rec.data)->group_dead = 1;
+	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	end(T0 + 600 * MS);
+	assert_int_equal(book->times[0].wall + book->times[0].tail_wall, 20 * MS);
+	assert_true(book->process_ended[0]);
+}
+
+/* It has its rights again: what was between is a row that says so. */
+static void a_thread_that_was_lost_may_come_back(void **state)
+{
+	sample(T0 + 10 * MS, 0);
+	rec_event(&rec, RECORD_LOST, T0 + 100 * MS, &task);
+	assert_int_equal(profile__lost(profile, (void *)rec.data), 0);
+	sample(T0 + 200 * MS, 150 * MS);
+	sample(T0 + 210 * MS, 160 * MS);
+	end(T0 + 210 * MS);
+	assert_int_equal(book->n_samples, 4);
+	assert_int_equal(book->samples[1].wall, 190 * MS);
+	assert_int_equal(book->times[0].wall + book->times[0].tail_wall, 210 * MS);
+	assert_int_equal(book->times[0].cpu + book->times[0].tail_cpu, 10 * MS);
+}
+
 static void threads_come_and_go(void **state)
 {
 	struct record_task t = rec_task(10, 0, 0, task.process_start, "w");
@@ -203,6 +276,10 @@ int main(void)
 		TEST(processes_fork_exec_and_exit),
 		TEST(an_image_may_be_told_before_its_exec),
 		TEST(a_record_for_an_ended_image_changes_nothing),
+		TEST(an_image_of_somebody_else_is_withheld),
+		TEST(an_image_is_shown_when_it_is_authorised),
+		TEST(a_thread_that_was_lost_ends_where_it_was_met),
+		TEST(a_thread_that_was_lost_may_come_back),
 		TEST(threads_come_and_go),
 		TEST(a_child_runs_the_image_that_forked_it),
 		TEST(exec_is_called_by_a_thread_without_a_name),
