@@ -232,7 +232,7 @@ def attempt(folder, socket, engine_of, case, totals):
     totals["secrets"] += leaked
     totals["not_authorised"] += stream.losses.get("not_authorised", 0)
     # Up to there it was the user's, and its time is told.
-    if stream.begin and before - stream.begin > 200000000 and begun > 1 and way != "spawn":
+    if stream.begin and before - stream.begin > 200000000 and begun > 1 and way != "spawn" and not stream.losses.get("ring_full"):
         totals["under way"] += 1
         totals["short"] += not ends or max(ends) < (stream.begin + before) / 2 # a busy machine
     return stream.begin - started if stream.begin else 0
@@ -288,7 +288,7 @@ def main():
                 totals = collections.Counter()
                 for case in cases(chance, kind, arguments.threads, max(1, arguments.tries // len(kinds)), begins):
                     begins.append(attempt(folder, socket, engines, case, totals) or begins[-1])
-                bad = totals["samples"] or totals["named"] or totals["secrets"] or totals["stuck"] or 2 * totals["short"] > max(2, totals["under way"])
+                bad = totals["samples"] or totals["named"] or totals["secrets"] or totals["stuck"] or 2 * totals["short"] > max(4, totals["under way"])
                 check(not bad and totals["tries"], "%s: nothing of it" % kind, dict(totals))
             check(daemon.poll() is None, "the daemon goes on")
         finally:
