@@ -322,7 +322,9 @@ def run(name, python, target, directory, modules, args):
                 if number not in verdicts:
                     frames = recording.frame(number)
                     stack = Stack(frames, interpreter, program, kinds)
-                    if stack.notes:
+                    if [f[0] for f in frames] == ["(exiting)"]:
+                        verdicts[number] = ("whole", None, None, frames)  # there is nothing else: the thread gives its memory back
+                    elif stack.notes:
                         verdicts[number] = ("cut", stack.notes, projection(source, stack), frames)
                     else:
                         verdicts[number] = ("whole", None, judge(source, stack, target), frames)
