@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -122,5 +123,61 @@ int kept__store(int folder, const char *name, const void *data, size_t len)
 		err = -errno;
 	if (err)
 		unlinkat(folder, temporary, 0);
+	return err;
+}
+
+/* --- by which files it is of --- */
+
+#define NAME_MAX_KEPT 64u
+
+int kept_key__of(int fd, int other, struct kept_key *ret)
+{
+	int err;
+
+	*ret = (struct kept_key){};
+	err = fd < 0 ? -ENOENT : file_identity__of(fd, &ret->file);
+	return err || other < 0 ? err : file_identity__of(other, &ret->other);
+}
+
+static void name_of(const char *kind, const struct kept_key *key, char name[NAME_MAX_KEPT])
+{
+	static const struct hash_seed names = {0x8f3a6c1d5b7e9021ull, 0x1b873593cc9e2d51ull};
+
+	snprintf(name, NAME_MAX_KEPT, "%s-%016llx" KEPT_SUFFIX, kind, (unsigned long long)hash__bytes(&names, key, sizeof(*key)));
+}
+
+int kept__find(int folder, const char *kind, const struct kept_key *key, size_t max, struct kept_data *ret)
+{
+	char name[NAME_MAX_KEPT];
+	void *bytes;
+	size_t len;
+	int err;
+
+	if (folder < 0)
+		return -ENOENT;
+	name_of(kind, key, name);
+	err = kept__load(folder, name, max, &bytes, &len);
+	if (err)
+		return err;
+	if (len < sizeof(*key) || memcmp(bytes, key, sizeof(*key))) {
+		free(bytes);
+		return -ENOENT;
+	}
+	*ret = (struct kept_data){bytes, (const char *)bytes + sizeof(*key), len - sizeof(*key)};
+	return 0;
+}
+
+int kept__put(int folder, const char *kind, const struct kept_key *key, const struct buf *data)
+{
+	struct buf all = {};
+	char name[NAME_MAX_KEPT];
+	int err = folder < 0 ? -ENOENT : buf__append(&all, key, sizeof(*key));
+
+	if (!err)
+		err = buf__append(&all, data->data, data->len);
+	name_of(kind, key, name);
+	if (!err)
+		err = kept__store(folder, name, all.data, all.len);
+	buf__free(&all);
 	return err;
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/kept.h"
 #include "unwind/unwind.h"
 
 #define CALLABLES_MAX 65536u
@@ -67,6 +68,9 @@ struct callables {
 
 /* Takes 2 to 10 ms for an interpreter. */
 int callables__find(struct unwind_source *elf, struct callables *ret);
+/* Of the file `fd`, from `folder` (< 0: nowhere) if they were found before: a folder that this process alone may write to. *ret
+ * stays where it is. */
+int callables__open(int fd, int folder, struct callables *ret);
 void callables__free(struct callables *callables);
 /* Whose code is at vaddr; NULL: of none. */
 const struct callable *callables__at(const struct callables *callables, uint64_t vaddr);

@@ -95,7 +95,7 @@ static int open_debug(void *context, const char *path)
 
 void names__watch(struct names *names)
 {
-	names->opener = (struct symbol_opener){open_debug, names};
+	names->opener = (struct symbol_opener){open_debug, names, cache_dir__fd()};
 }
 
 /* --- a module --- */
@@ -109,8 +109,6 @@ static int open_file(struct names *names)
 	err = symbol_file__open(fd, names->path, &names->opener, &names->work);
 	if (err)
 		close(fd);
-	else
-		symbol_file__keep_lines(names->work, cache_dir__fd());
 	return err;
 }
 
@@ -155,10 +153,8 @@ static int open_symbols(struct names *names)
 
 void names__read_callables(struct names *names)
 {
-	struct unwind_file file;
-
-	if (names->kind == NAMES_FILE && !unwind_file__init(&file, names->fd))
-		callables__find(&file.source, &names->callables);
+	if (names->kind == NAMES_FILE)
+		callables__open(names->fd, cache_dir__fd(), &names->callables);
 }
 
 /* Opens it, and hands it to the loop. */
@@ -182,10 +178,9 @@ static void read_symbols(struct namer *namer, struct names *names)
 static void read_eval(struct namer *namer, struct names *names)
 {
 	struct eval_ranges eval = {};
-	struct unwind_file file;
 
-	if (names->work && names->kind == NAMES_FILE && !unwind_file__init(&file, names->fd))
-		eval_ranges__find(&file.source, names->work, &eval);
+	if (names->work && names->kind == NAMES_FILE)
+		eval_ranges__open(names->fd, names->work, cache_dir__fd(), &eval);
 	pthread_mutex_lock(&namer->lock);
 	names->eval = eval;
 	names->eval_state = EVAL_READ;

@@ -64,14 +64,14 @@ static int load(struct symbol_file *file, enum symbol_source source, uint32_t ty
 
 	err = elf_image__symbols(&file->image, type, &symbols);
 	if (!err)
-		err = symbol_table__load(table, &file->image, &symbols, &file->ranges, skip,
-					 extend);
+		err = skip ? symbol_table__load(table, &file->image, &symbols, &file->ranges, skip, extend)
+			   : symbol_table__open(table, &file->image, &symbols, &file->ranges, extend, type == SHT_SYMTAB ? file->folder : 0);
 	table->source = source;
 	return tolerable(err);
 }
 
 /* A file that only gives symbols to another one. */
-static int open_helper(struct elf_bytes *bytes, enum symbol_source source, uint32_t extend,
+static int open_helper(struct elf_bytes *bytes, enum symbol_source source, uint32_t extend, int folder,
 		       struct symbol_file **ret)
 {
 	struct symbol_file *file = calloc(1, sizeof(*file));
@@ -80,6 +80,7 @@ static int open_helper(struct elf_bytes *bytes, enum symbol_source source, uint3
 	if (!file)
 		return -ENOMEM;
 	file->bytes = *bytes;
+	file->folder = folder;
 	file->debug_sought = true;
 	err = elf_image__open(&file->bytes, &file->image);
 	if (!err)
@@ -100,7 +101,7 @@ static int take_debug_file(struct symbol_file *file, int fd)
 	struct elf_bytes bytes;
 	int err = elf_bytes__init_fd(&bytes, fd);
 
-	return err ? err : open_helper(&bytes, SYMBOL_FROM_DEBUG_FILE, EXTEND_ALWAYS, &file->debug);
+	return err ? err : open_helper(&bytes, SYMBOL_FROM_DEBUG_FILE, EXTEND_ALWAYS, file->folder, &file->debug);
 }
 
 int symbol_file__seek_debug(struct symbol_file *file)
@@ -132,7 +133,7 @@ static int seek_debugdata(struct symbol_file *file)
 	if (err)
 		return err;
 	elf_bytes__init_memory(&bytes, data, len);
-	err = open_helper(&bytes, SYMBOL_FROM_DEBUGDATA, 0, &file->debugdata);
+	err = open_helper(&bytes, SYMBOL_FROM_DEBUGDATA, 0, 0, &file->debugdata);
 	if (err)
 		elf_bytes__free(&bytes);
 	return err;
@@ -193,6 +194,7 @@ int symbol_file__open(int fd, const char *path, const struct symbol_opener *open
 	if (!file)
 		return -ENOMEM;
 	file->opener = opener;
+	file->folder = opener && opener->folder > 0 ? opener->folder : 0;
 	file->bytes.fd = -1;
 	err = elf_bytes__init_fd(&file->bytes, fd);
 	if (!err && path && !(file->path = strdup(path)))
@@ -307,6 +309,11 @@ int symbol_file__add_debug_file(struct symbol_file *file, int fd)
 	symbol_file__free(old);
 	file->lines_error = 0;
 	return 0;
+}
+
+int symbol_file__key(const struct symbol_file *file, struct kept_key *ret)
+{
+	return file->kernel ? -ENOENT : kept_key__of(file->bytes.fd, file->debug ? file->debug->bytes.fd : -1, ret);
 }
 
 size_t symbol_file__build_id(const struct symbol_file *file, const uint8_t **ret_id)

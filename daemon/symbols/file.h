@@ -28,7 +28,7 @@ struct symbol_file {
 	struct line_source *line_source; /* owned; or NULL */
 	bool line_source_sought;
 	const struct elf_bytes *lines_bytes; /* of the file that has the lines; NULL: not opened */
-	int line_folder;          /* where lines are kept from session to session, borrowed; 0: nowhere */
+	int folder;               /* the opener's; 0: nothing is kept */
 	bool kernel;
 };
 

@@ -3,80 +3,55 @@
 #include "symbols/file.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/file_identity.h"
-#include "base/hash.h"
 #include "base/kept.h"
 #include "symbols/debug_file.h"
 #include "symbols/line_spans.h"
 
 #define KEPT_MAX (8u << 20) /* bytes of one file's lines */
-#define KEPT_NAME_MAX 64u
+#define KEPT_KIND "lines"
 
 /* --- kept from session to session --- */
 
-/* Of which files the lines are: first of all in what is kept, so that a name which two share does no harm. */
-struct lines_key {
-	struct file_identity file, source;
-};
-
-static int key_of(const struct symbol_file *file, struct lines_key *ret, char *name)
+static int key_of(const struct symbol_file *file, struct kept_key *ret)
 {
-	static const struct hash_seed seed = {0x8f3a6c1d5b7e9021ull, 0x1b873593cc9e2d51ull};
-	int err = file->line_folder > 0 && file->bytes.fd >= 0 && file->lines_bytes && file->lines_bytes->fd >= 0 ? 0 : -ENOENT;
-
-	if (!err)
-		err = file_identity__of(file->bytes.fd, &ret->file);
-	if (!err)
-		err = file_identity__of(file->lines_bytes->fd, &ret->source);
-	if (!err)
-		snprintf(name, KEPT_NAME_MAX, "lines-%016llx" KEPT_SUFFIX,
-			 (unsigned long long)hash__bytes(&seed, ret, sizeof(*ret)));
-	return err;
+	if (file->folder <= 0 || file->bytes.fd < 0 || !file->lines_bytes || file->lines_bytes->fd < 0)
+		return -ENOENT;
+	return kept_key__of(file->bytes.fd, file->lines_bytes->fd, ret);
 }
 
 /* NULL: nothing was kept. */
 static struct line_spans *load_known(const struct symbol_file *file)
 {
-	_cleanup_free_ void *data = NULL;
-	struct line_spans *spans;
-	struct lines_key key;
-	char name[KEPT_NAME_MAX];
-	size_t len;
+	struct line_spans *spans = NULL;
+	struct kept_data kept;
+	struct kept_key key;
 
-	if (key_of(file, &key, name) || kept__load(file->line_folder, name, KEPT_MAX, &data, &len))
+	if (key_of(file, &key) || kept__find(file->folder, KEPT_KIND, &key, KEPT_MAX, &kept))
 		return NULL;
-	if (len < sizeof(key) || memcmp(data, &key, sizeof(key)) || !(spans = calloc(1, sizeof(*spans))))
-		return NULL;
-	if (line_spans__unpack(spans, (const char *)data + sizeof(key), len - sizeof(key))) {
+	spans = calloc(1, sizeof(*spans));
+	if (spans && line_spans__unpack(spans, kept.data, kept.len)) {
 		free(spans);
-		return NULL;
+		spans = NULL;
 	}
+	free(kept.bytes);
 	return spans;
 }
 
 static void store_known(const struct symbol_file *file)
 {
 	struct line_spans *spans = lines__known(file->lines);
-	struct lines_key key;
+	struct kept_key key;
 	struct buf data = {};
-	char name[KEPT_NAME_MAX];
 
-	if (!spans || !spans->changed || key_of(file, &key, name))
+	if (!spans || !spans->changed || key_of(file, &key))
 		return;
 	spans->changed = false;
-	if (!buf__append(&data, &key, sizeof(key)) && !line_spans__pack(spans, &data) && data.len <= KEPT_MAX)
-		kept__store(file->line_folder, name, data.data, data.len);
+	if (!line_spans__pack(spans, &data) && data.len <= KEPT_MAX - sizeof(key))
+		kept__put(file->folder, KEPT_KIND, &key, &data);
 	buf__free(&data);
-}
-
-void symbol_file__keep_lines(struct symbol_file *file, int folder)
-{
-	file->line_folder = folder;
 }
 
 /* --- */

@@ -13,6 +13,7 @@
 #define STUBS_MAX 65536u
 #define SECTION_MAX (STUBS_MAX * 16u)
 #define RELOCATIONS 2048u /* read at once */
+#define SYMBOLS_AT_ONCE (1u << 16)
 
 struct stub {
 	uint64_t slot; /* that it jumps through */
@@ -102,8 +103,33 @@ static uint32_t first_of(const struct stubs *stubs, uint64_t slot)
 	return low;
 }
 
-static int name_stubs(struct symbol_table *table, const struct elf_image *image,
-		      const struct elf_symbols *symbols, const Elf64_Shdr *section,
+/* Relocations of one object name symbols all over the table, which is read once. */
+struct symbol_window {
+	const struct elf_image *image;
+	const struct elf_symbols *symbols;
+	Elf64_Sym *items; /* owned; NULL: it is too large, each is read by itself */
+};
+
+static void open_window(struct symbol_window *window)
+{
+	size_t size = window->symbols->n <= SYMBOLS_AT_ONCE ? (size_t)window->symbols->n * sizeof(Elf64_Sym) : 0;
+
+	window->items = size ? malloc(size) : NULL;
+	if (window->items && elf_bytes__read(window->image->bytes, window->symbols->offset, window->items, size)) {
+		free(window->items);
+		window->items = NULL;
+	}
+}
+
+static int symbol_at(const struct symbol_window *window, uint64_t number, Elf64_Sym *ret)
+{
+	if (!window->items)
+		return elf_bytes__read(window->image->bytes, window->symbols->offset + number * sizeof(*ret), ret, sizeof(*ret));
+	*ret = window->items[number];
+	return 0;
+}
+
+static int name_stubs(struct symbol_table *table, const struct symbol_window *window, const Elf64_Shdr *section,
 		      const struct stubs *stubs, struct candidates *candidates)
 {
 	_cleanup_free_ Elf64_Rela *chunk = malloc(RELOCATIONS * sizeof(*chunk));
@@ -114,7 +140,7 @@ static int name_stubs(struct symbol_table *table, const struct elf_image *image,
 		return -ENOMEM;
 	for (at = 0; at < total; at += n) {
 		n = total - at < RELOCATIONS ? total - at : RELOCATIONS;
-		if (elf_bytes__read(image->bytes, section->sh_offset + at * sizeof(*chunk), chunk,
+		if (elf_bytes__read(window->image->bytes, section->sh_offset + at * sizeof(*chunk), chunk,
 				    n * sizeof(*chunk)))
 			return 0;
 		for (i = 0; i < n; i++) {
@@ -123,13 +149,12 @@ static int name_stubs(struct symbol_table *table, const struct elf_image *image,
 			Elf64_Sym symbol;
 
 			if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
-			    number >= symbols->n)
+			    number >= window->symbols->n)
 				continue;
 			k = first_of(stubs, chunk[i].r_offset);
 			if (k == stubs->n || stubs->items[k].slot != chunk[i].r_offset ||
-			    elf_bytes__read(image->bytes, symbols->offset + number * sizeof(symbol),
-					    &symbol, sizeof(symbol)) ||
-			    !symbol.st_name || symbol.st_name >= symbols->strings_size)
+			    symbol_at(window, number, &symbol) ||
+			    !symbol.st_name || symbol.st_name >= window->symbols->strings_size)
 				continue;
 			for (; k < stubs->n && stubs->items[k].slot == chunk[i].r_offset; k++) {
 				uint64_t start = stubs->items[k].start - table->base;
@@ -153,6 +178,7 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 {
 	struct candidates candidates = {};
 	struct elf_symbols symbols;
+	struct symbol_window window = {image, &symbols, NULL};
 	struct stubs stubs = {};
 	uint32_t i;
 	int err;
@@ -171,13 +197,15 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 	if (!err)
 		err = read_stubs(image, ".plt.got", 8, &stubs);
 	if (stubs.n)
+		open_window(&window);
+	if (stubs.n)
 		qsort(stubs.items, stubs.n, sizeof(*stubs.items), compare);
 	for (i = 1; i < image->n_sections && stubs.n && !err; i++)
 		if (image->sections[i].sh_type == SHT_RELA &&
 		    (image->sections[i].sh_flags & SHF_ALLOC) &&
 		    image->sections[i].sh_entsize == sizeof(Elf64_Rela))
-			err = name_stubs(table, image, &symbols, &image->sections[i], &stubs,
-					 &candidates);
+			err = name_stubs(table, &window, &image->sections[i], &stubs, &candidates);
+	free(window.items);
 	free(stubs.items);
 	return symbol_table__finish(table, &candidates, ranges, image->machine, 0, err);
 }

@@ -27,12 +27,16 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/kept.h"
 
 /* Opens the file at `path` as the target sees it (its mount namespace, its
  * root). An fd that is handed over, readable by pread; or -errno. */
 struct symbol_opener {
 	int (*open)(void *context, const char *path);
 	void *context;
+	/* Where what takes long to make of a file is kept for the next who opens it (borrowed; <= 0: nowhere): a folder that this
+	 * process alone may write to. */
+	int folder;
 };
 
 /* X(id, word): where a name was found, in the order that is searched. */
@@ -95,6 +99,8 @@ int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t 
 bool symbol_file__stretch(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
 /* -ENOENT: no segment holds this offset. */
 int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t *ret_vaddr);
+/* Whose bytes its names are of. -ENOENT: of none that the kernel could tell from others. */
+int symbol_file__key(const struct symbol_file *file, struct kept_key *ret);
 /* The bytes of the build-id; 0: it has none. */
 size_t symbol_file__build_id(const struct symbol_file *file, const uint8_t **ret_id);
 
@@ -121,10 +127,7 @@ struct source_line {
 int symbol_file__line(struct symbol_file *file, uint64_t vaddr, struct source_line *ret);
 /* 0, or why there are none. The first call finds out which unit of the debug information has which code; it is kept. */
 int symbol_file__open_lines(struct symbol_file *file);
-/* Lines that are found are kept in `folder` (borrowed; < 0: nowhere) for the next who opens the same file, with the same debug
- * file: a folder that this process alone may write to. Before the first line is asked for. */
-void symbol_file__keep_lines(struct symbol_file *file, int folder);
-/* Gives back what else was read, and stores what is kept. */
+/* Gives back what else was read, and stores what is kept in the opener's folder: by which file it is of, and which debug file. */
 void symbol_file__close_lines(struct symbol_file *file); /* or NULL */
 
 /* --- debuginfod, for those who set DEBUGINFOD_URLS --- */

@@ -95,6 +95,9 @@ struct elf_symbols;
 int symbol_table__load(struct symbol_table *table, const struct elf_image *image,
 		       const struct elf_symbols *symbols, const struct code_ranges *ranges,
 		       const struct symbol_table *skip, uint32_t extend);
+/* The same, of symbols that are many, from `folder` (<= 0: nowhere) if it was made before. */
+int symbol_table__open(struct symbol_table *table, const struct elf_image *image, const struct elf_symbols *symbols,
+		       const struct code_ranges *ranges, uint32_t extend, int folder);
 void symbol_table__free(struct symbol_table *table);
 size_t symbol_table__bytes(const struct symbol_table *table);
 
@@ -122,6 +125,13 @@ const struct code_range *code_ranges__find(const struct code_ranges *ranges, uin
 #define RANK_DROP 0x100u
 int candidates__look_at_names(struct candidates *candidates, const struct symbol_table *table,
 			      uint16_t machine);
+
+/* table_kept.c: `table` has all but its rows. -ENOENT and others: it was not kept, and `table` is empty. */
+int symbol_table__find_kept(struct symbol_table *table, int folder, const struct kept_key *key, const struct elf_symbols *symbols,
+			    uint32_t extend);
+/* Unless the file has changed since `key` was taken. */
+void symbol_table__keep(const struct symbol_table *table, int folder, const struct kept_key *key, const struct elf_symbols *symbols,
+			uint32_t extend);
 
 /* The stubs through which other libraries are called, named as their target.
  * -ENOENT: none. */

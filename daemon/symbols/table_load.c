@@ -12,6 +12,7 @@
 
 #define CHUNK 2730u /* symbols at once: a little below 64 KB */
 #define SIZE_MAX_U32 UINT32_MAX
+#define MANY 8192u /* symbols: of fewer the index is made as fast as it is read */
 
 int candidates__add(struct candidates *candidates, struct candidate candidate)
 {
@@ -100,6 +101,15 @@ static int take(struct candidates *candidates, const struct symbol_table *table,
 						  (uint32_t)size, value});
 }
 
+static void begin(struct symbol_table *table, const struct elf_image *image, const struct elf_symbols *symbols,
+		  const struct code_ranges *ranges)
+{
+	table->bytes = image->bytes;
+	table->strings = symbols->strings;
+	table->strings_size = symbols->strings_size;
+	table->base = ranges->items[0].start;
+}
+
 int symbol_table__load(struct symbol_table *table, const struct elf_image *image,
 		       const struct elf_symbols *symbols, const struct code_ranges *ranges,
 		       const struct symbol_table *skip, uint32_t extend)
@@ -116,10 +126,7 @@ int symbol_table__load(struct symbol_table *table, const struct elf_image *image
 		return -ENOENT;
 	if (symbols->indices && !(indices = malloc(CHUNK * sizeof(*indices))))
 		return -ENOMEM;
-	table->bytes = image->bytes;
-	table->strings = symbols->strings;
-	table->strings_size = symbols->strings_size;
-	table->base = ranges->items[0].start;
+	begin(table, image, symbols, ranges);
 	for (at = 0; at < symbols->n && !err; at += n) {
 		n = symbols->n - at < CHUNK ? symbols->n - at : CHUNK;
 		err = elf_bytes__read(image->bytes, symbols->offset + at * sizeof(*chunk), chunk,
@@ -139,4 +146,21 @@ int symbol_table__load(struct symbol_table *table, const struct elf_image *image
 		}
 	}
 	return symbol_table__finish(table, &candidates, ranges, image->machine, extend, err);
+}
+
+int symbol_table__open(struct symbol_table *table, const struct elf_image *image, const struct elf_symbols *symbols,
+		       const struct code_ranges *ranges, uint32_t extend, int folder)
+{
+	struct kept_key key;
+	int err;
+
+	if (folder <= 0 || symbols->n < MANY || !ranges->n || kept_key__of(image->bytes->fd, -1, &key))
+		return symbol_table__load(table, image, symbols, ranges, NULL, extend);
+	begin(table, image, symbols, ranges);
+	if (!symbol_table__find_kept(table, folder, &key, symbols, extend))
+		return 0;
+	err = symbol_table__load(table, image, symbols, ranges, NULL, extend);
+	if (!err)
+		symbol_table__keep(table, folder, &key, symbols, extend);
+	return err;
 }

@@ -37,6 +37,8 @@ struct eval_ranges {
 /* Takes 10 to 40 ms for an interpreter: once for each module. `symbols`: of the same file. */
 int eval_ranges__find(struct unwind_source *elf, const struct symbol_file *symbols,
 		      struct eval_ranges *ret);
+/* Of the file `fd`, from `folder` (< 0: nowhere) if they were found before: a folder that this process alone may write to. */
+int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, struct eval_ranges *ret);
 void eval_ranges__free(struct eval_ranges *ranges);
 
 /* WEAVE_EVAL, WEAVE_HANDLER or WEAVE_CODE. A return address: ask for the byte before it. */

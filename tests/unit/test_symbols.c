@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "symbols/file.h"
 #include "symbols/symbols.h"
 
 /* As it is loaded here. Without an opener: .dynsym, as dladdr has it. */
@@ -349,13 +350,60 @@ static void kernel(void **state)
 	assert_int_equal(symbol_file__open_kallsyms_text("", 0, &file), -ENOENT);
 }
 
+/* The index of its own symbols as it is kept, and as it is made. */
+static void a_table_is_the_same(void **state)
+{
+	char path[] = "/tmp/test-symbols-XXXXXX", command[64];
+	int folder = open(mkdtemp(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC), self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct symbol_table read = {}, *made;
+	struct elf_symbols symbols;
+	struct symbol_file *file;
+	struct kept_data kept;
+	struct kept_key key;
+	struct buf bytes = {};
+
+	assert_int_equal(symbol_file__open(dup(self), NULL, NULL, &file), 0);
+	assert_int_equal(kept_key__of(self, -1, &key), 0);
+	made = &file->tables[SYMBOL_FROM_SYMTAB];
+	assert_true(made->n > 100);
+	assert_int_equal(elf_image__symbols(&file->image, SHT_SYMTAB, &symbols), 0);
+	symbol_table__keep(made, folder, &key, &symbols, EXTEND_ALWAYS);
+	read = (struct symbol_table){.bytes = made->bytes, .strings = made->strings, .strings_size = made->strings_size, .base = made->base};
+	assert_int_equal(symbol_table__find_kept(&read, folder, &key, &symbols, EXTEND_ALWAYS), 0);
+	assert_int_equal(read.n, made->n);
+	assert_int_equal(read.n_extras, made->n_extras);
+	assert_memory_equal(read.starts, made->starts, made->n * sizeof(*made->starts));
+	assert_memory_equal(read.names, made->names, made->n * sizeof(*made->names));
+	assert_memory_equal(read.sizes, made->sizes, made->n * sizeof(*made->sizes));
+	if (made->n_extras)
+		assert_memory_equal(read.extras, made->extras, made->n_extras * sizeof(*made->extras));
+	symbol_table__free(&read);
+	/* Rows that are not in order are refused, and so is another table of the file. */
+	assert_int_equal(kept__find(folder, "symbols", &key, 1u << 30, &kept), 0);
+	assert_int_equal(buf__append(&bytes, kept.data, kept.len), 0);
+	memset(bytes.data + kept.len / 8, 0, 64);
+	assert_int_equal(kept__put(folder, "symbols", &key, &bytes), 0);
+	read = (struct symbol_table){.bytes = made->bytes, .strings = made->strings, .strings_size = made->strings_size, .base = made->base};
+	assert_int_equal(symbol_table__find_kept(&read, folder, &key, &symbols, EXTEND_ALWAYS), -EBADMSG);
+	symbols.n--;
+	read.base = made->base;
+	assert_int_equal(symbol_table__find_kept(&read, folder, &key, &symbols, EXTEND_ALWAYS), -EBADMSG);
+	free(kept.bytes);
+	buf__free(&bytes);
+	symbol_file__free(file);
+	close(self);
+	close(folder);
+	snprintf(command, sizeof(command), "rm -rf %s", path);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(like_dladdr),	   cmocka_unit_test(stretches),	    cmocka_unit_test(vdso),
 		cmocka_unit_test(choice),	   cmocka_unit_test(ranges),
 		cmocka_unit_test(mapping_symbols), cmocka_unit_test(changed_file),
-		cmocka_unit_test(kernel),
+		cmocka_unit_test(kernel),	   cmocka_unit_test(a_table_is_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

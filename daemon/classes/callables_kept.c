@@ -1,0 +1,200 @@
+/* A module's callables, from session to session: an interpreter's take 30 ms to find. */
+#include "classes/callables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KIND "callables"
+#define VERSION 1u /* of the bytes, and of what is found */
+#define KEPT_MAX (32u << 20)
+
+/* --- as bytes: head, rows, candidates, names with their NULs --- */
+
+struct pack_head {
+	uint32_t version, n, n_candidates, n_names; /* the last: bytes */
+	uint32_t builtins, unused;
+};
+
+struct pack_row {
+	uint64_t start, end;
+	uint32_t name, first, n; /* name: offset + 1; 0: none */
+	uint8_t kind, forwards, exported, unused;
+};
+
+struct pack_candidate {
+	uint64_t start;
+	uint32_t name;
+	uint8_t kind, deep, unused[2];
+};
+
+/* What the arena holds, then names that are constants of the program. A name that is there once stays one pointer. */
+struct names {
+	const struct arena *arena;
+	struct buf bytes;
+};
+
+static int add_name(struct names *names, const char *name, uint32_t *ret)
+{
+	const struct arena_chunk *chunk;
+	size_t at = 0;
+
+	*ret = 0;
+	if (!name)
+		return 0;
+	for (chunk = names->arena->chunks; chunk; at += chunk->used, chunk = chunk->next)
+		if (name >= chunk->data && name < chunk->data + chunk->used) {
+			*ret = (uint32_t)(at + (size_t)(name - chunk->data)) + 1;
+			return 0;
+		}
+	*ret = (uint32_t)names->bytes.len + 1;
+	return buf__append(&names->bytes, name, strlen(name) + 1);
+}
+
+static int add_arena(struct names *names)
+{
+	const struct arena_chunk *chunk;
+	int err = 0;
+
+	for (chunk = names->arena->chunks; !err && chunk; chunk = chunk->next)
+		err = buf__append(&names->bytes, chunk->data, chunk->used);
+	return err;
+}
+
+static int pack(const struct callables *callables, struct buf *to)
+{
+	struct names names = {.arena = &callables->names};
+	struct pack_head head = {VERSION, callables->n, callables->n_candidates, 0, callables->builtins, 0};
+	int err = buf__append(to, &head, sizeof(head));
+	uint32_t i;
+
+	err = err ?: add_arena(&names);
+	for (i = 0; !err && i < callables->n; i++) {
+		const struct callable *c = &callables->rows[i];
+		struct pack_row row = {.start = c->start, .end = c->end, .first = c->first, .n = c->n,
+				       .kind = c->kind, .forwards = c->forwards, .exported = c->exported};
+
+		err = add_name(&names, c->name, &row.name) ?: buf__append(to, &row, sizeof(row));
+	}
+	for (i = 0; !err && i < callables->n_candidates; i++) {
+		const struct candidate *c = &callables->candidates[i];
+		struct pack_candidate candidate = {.start = c->start, .kind = c->kind, .deep = c->deep};
+
+		err = add_name(&names, c->name, &candidate.name) ?: buf__append(to, &candidate, sizeof(candidate));
+	}
+	head.n_names = (uint32_t)names.bytes.len;
+	err = err ?: buf__append(to, names.bytes.data, names.bytes.len);
+	if (!err)
+		memcpy(to->data, &head, sizeof(head));
+	buf__free(&names.bytes);
+	return err;
+}
+
+static const char *name_at(const struct pack_head *head, const char *names, uint32_t name)
+{
+	return name && name <= head->n_names ? names + name - 1 : NULL;
+}
+
+static int unpack_rows(struct callables *out, const struct pack_head *head, const char *data, const char *names)
+{
+	struct pack_row row;
+	uint32_t i;
+
+	for (i = 0; i < head->n; i++) {
+		memcpy(&row, data + i * sizeof(row), sizeof(row));
+		if (row.first > head->n_candidates || row.n > head->n_candidates - row.first || row.end <= row.start ||
+		    row.kind > CALLABLE_COLLECTOR || (i && row.start <= out->rows[i - 1].start))
+			return -EBADMSG;
+		out->rows[i] = (struct callable){.of = out, .start = row.start, .end = row.end, .name = name_at(head, names, row.name),
+						 .kind = row.kind, .forwards = row.forwards, .exported = row.exported,
+						 .first = row.first, .n = row.n};
+	}
+	out->n = out->capacity = head->n;
+	return 0;
+}
+
+static int unpack_candidates(struct callables *out, const struct pack_head *head, const char *data, const char *names)
+{
+	struct pack_candidate c;
+	const char *name;
+	uint32_t i;
+
+	for (i = 0; i < head->n_candidates; i++) {
+		memcpy(&c, data + i * sizeof(c), sizeof(c));
+		name = name_at(head, names, c.name);
+		if (!name)
+			return -EBADMSG;
+		out->candidates[i] = (struct candidate){.start = c.start, .name = name, .kind = c.kind, .deep = c.deep};
+	}
+	out->n_candidates = out->candidates_capacity = head->n_candidates;
+	return 0;
+}
+
+static int unpack(struct callables *out, const char *data, size_t len)
+{
+	size_t rows, candidates;
+	struct pack_head head;
+	char *names;
+
+	if (len < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, data, sizeof(head));
+	data += sizeof(head);
+	rows = (size_t)head.n * sizeof(struct pack_row);
+	candidates = (size_t)head.n_candidates * sizeof(struct pack_candidate);
+	if (head.version != VERSION || len - sizeof(head) != rows + candidates + head.n_names || !head.n || !head.n_names ||
+	    data[rows + candidates + head.n_names - 1])
+		return -EBADMSG;
+	out->builtins = head.builtins;
+	out->rows = malloc(head.n * sizeof(*out->rows));
+	out->candidates = malloc((head.n_candidates + 1) * sizeof(*out->candidates));
+	names = arena__take(&out->names, head.n_names);
+	if (!out->rows || !out->candidates || !names)
+		return -ENOMEM;
+	memcpy(names, data + rows + candidates, head.n_names);
+	return unpack_rows(out, &head, data, names) ?: unpack_candidates(out, &head, data + rows, names);
+}
+
+/* --- */
+
+static int find_kept(int folder, const struct kept_key *key, struct callables *ret)
+{
+	struct kept_data kept;
+	int err = kept__find(folder, KIND, key, KEPT_MAX, &kept);
+
+	if (err)
+		return err;
+	err = unpack(ret, kept.data, kept.len);
+	free(kept.bytes);
+	if (err)
+		callables__free(ret);
+	return err;
+}
+
+static void keep(int folder, int fd, const struct kept_key *key, const struct callables *callables)
+{
+	struct buf data = {};
+	struct kept_key now;
+
+	/* The same file, after all of it was read. */
+	if (!kept_key__of(fd, -1, &now) && !memcmp(&now, key, sizeof(now)) && !pack(callables, &data) &&
+	    data.len <= KEPT_MAX - sizeof(*key))
+		kept__put(folder, KIND, key, &data);
+	buf__free(&data);
+}
+
+int callables__open(int fd, int folder, struct callables *ret)
+{
+	struct unwind_file file;
+	struct kept_key key;
+	bool keeps = folder >= 0 && !kept_key__of(fd, -1, &key);
+	int err;
+
+	*ret = (struct callables){};
+	if (keeps && !find_kept(folder, &key, ret))
+		return 0;
+	err = unwind_file__init(&file, fd) ?: callables__find(&file.source, ret);
+	if (!err && keeps && ret->n)
+		keep(folder, fd, &key, ret);
+	return err;
+}

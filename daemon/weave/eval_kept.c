@@ -1,0 +1,84 @@
+/* The ranges of an eval loop, from session to session: to find them takes 10 to 40 ms. */
+#include "weave/eval_ranges.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KIND "eval"
+#define VERSION 1u /* of the bytes, and of what is found */
+#define KEPT_MAX (1u << 20)
+
+struct pack_head {
+	uint32_t version, n;
+};
+
+static bool fits(const struct eval_ranges *ranges)
+{
+	uint32_t i;
+
+	for (i = 0; i < ranges->n; i++)
+		if (ranges->ranges[i].start >= ranges->ranges[i].end || (i && ranges->ranges[i].start < ranges->ranges[i - 1].end))
+			return false;
+	return true;
+}
+
+static int unpack(struct eval_ranges *ret, const char *data, size_t len)
+{
+	struct pack_head head;
+
+	if (len < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, data, sizeof(head));
+	if (head.version != VERSION || !head.n || head.n > EVAL_RANGES_MAX || len - sizeof(head) != head.n * sizeof(*ret->ranges))
+		return -EBADMSG;
+	ret->ranges = malloc(len);
+	if (!ret->ranges)
+		return -ENOMEM;
+	memcpy(ret->ranges, data + sizeof(head), head.n * sizeof(*ret->ranges));
+	ret->n = head.n;
+	return fits(ret) ? 0 : -EBADMSG;
+}
+
+static int find_kept(int folder, const struct kept_key *key, struct eval_ranges *ret)
+{
+	struct kept_data kept;
+	int err = kept__find(folder, KIND, key, KEPT_MAX, &kept);
+
+	if (err)
+		return err;
+	err = unpack(ret, kept.data, kept.len);
+	free(kept.bytes);
+	if (err)
+		eval_ranges__free(ret);
+	return err;
+}
+
+static void keep(int folder, const struct symbol_file *symbols, const struct kept_key *key, const struct eval_ranges *ranges)
+{
+	const struct pack_head head = {VERSION, ranges->n};
+	struct buf data = {};
+	struct kept_key now;
+
+	/* The same files, after all was read. */
+	if (!symbol_file__key(symbols, &now) && !memcmp(&now, key, sizeof(now)) && !buf__append(&data, &head, sizeof(head)) &&
+	    !buf__append(&data, ranges->ranges, ranges->n * sizeof(*ranges->ranges)))
+		kept__put(folder, KIND, key, &data);
+	buf__free(&data);
+}
+
+int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, struct eval_ranges *ret)
+{
+	struct unwind_file file;
+	struct kept_key key;
+	bool keeps = folder >= 0 && !symbol_file__key(symbols, &key);
+	int err;
+
+	*ret = (struct eval_ranges){};
+	if (keeps && !find_kept(folder, &key, ret))
+		return 0;
+	err = unwind_file__init(&file, fd) ?: eval_ranges__find(&file.source, symbols, ret);
+	if (!err && keeps)
+		keep(folder, symbols, &key, ret);
+	return err;
+}
