@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "base/safe_text.h"
 #include "events/events.h"
 #include "events/fields.h"
+#include "events/json_read.h"
 
 /* Ids stay below this in one epoch, so that arithmetic on them cannot wrap. */
 #define IDS_MAX (1u << 30)
@@ -16,6 +16,7 @@
 struct event_decoder {
 	/* The next id of each table of this epoch, by the kind that fills it. */
 	uint32_t next[EVENT_KIND_COUNT];
+	struct json_reader json; /* the line at hand */
 	struct buf scratch; /* rows of the event at hand */
 	struct buf depths;  /* uint16_t: frames of each stack of this epoch, from id 1 */
 	bool readable;
@@ -44,12 +45,12 @@ int event_decoder__new(struct event_decoder **ret)
 
 struct event_decoder *event_decoder__free(struct event_decoder *decoder)
 {
-	if (decoder)
-		buf__free(&decoder->scratch);
-	if (decoder)
-		buf__free(&decoder->depths);
-	if (decoder)
-		arena__free(&decoder->words);
+	if (!decoder)
+		return NULL;
+	json_reader__free(&decoder->json);
+	buf__free(&decoder->scratch);
+	buf__free(&decoder->depths);
+	arena__free(&decoder->words);
 	free(decoder);
 	return NULL;
 }
@@ -73,15 +74,15 @@ static const char *readable(struct event_decoder *decoder, const char *text)
 	return copy ? memcpy(copy, safe.data, safe.len) : NULL;
 }
 
-static int read_integer(const json_t *value, int64_t min, int64_t max, int64_t *ret)
+static int read_integer(const struct json_value *value, int64_t min, int64_t max, int64_t *ret)
 {
-	if (!json_is_integer(value))
+	if (!json_value__is(value, JSON_OF_INTEGER))
 		return -EBADMSG;
-	*ret = json_integer_value(value);
+	*ret = value->integer;
 	return *ret < min || *ret > max ? -EBADMSG : 0;
 }
 
-static int read_value(struct event_decoder *decoder, const json_t *value, const struct field *field, void *base)
+static int read_value(struct event_decoder *decoder, const struct json_value *value, const struct field *field, void *base)
 {
 	static const struct {
 		int64_t min, max;
@@ -95,15 +96,15 @@ static int read_value(struct event_decoder *decoder, const json_t *value, const 
 	int64_t number = 0;
 
 	if (field->type == FIELD_STRING) {
-		if (value && !json_is_string(value))
+		if (value && value->kind != JSON_OF_STRING)
 			return -EBADMSG;
-		*(const char **)at = value ? readable(decoder, json_string_value(value)) : "";
+		*(const char **)at = value ? readable(decoder, value->string) : "";
 		if (!*(const char **)at)
 			return -ENOMEM;
 	} else if (field->type == FIELD_BOOL) {
-		if (value && !json_is_boolean(value))
+		if (value && value->kind != JSON_OF_TRUE && value->kind != JSON_OF_FALSE)
 			return -EBADMSG;
-		*(bool *)at = json_is_true(value);
+		*(bool *)at = json_value__is(value, JSON_OF_TRUE);
 	} else if (value &&
 		   read_integer(value, range[field->type].min, range[field->type].max, &number)) {
 		return -EBADMSG;
@@ -128,65 +129,73 @@ static void *scratch(struct event_decoder *decoder, size_t n, size_t size)
 	return memset(buf->data, 0, n * size + 1);
 }
 
-static int read_features(struct event_decoder *decoder, const json_t *line,
+static int read_features(struct event_decoder *decoder, const struct json_value *line,
 			 struct event_hello *hello)
 {
-	const json_t *features = json_object_get(line, "features");
-	size_t i, n = json_array_size(features);
+	const struct json_value *features = json_value__member(line, "features"), *at;
+	size_t i, n = features && features->kind == JSON_OF_ARRAY ? features->n : 0;
 	const char **names;
 
-	if (features && !json_is_array(features))
+	if (features && features->kind != JSON_OF_ARRAY)
 		return -EBADMSG;
 	names = scratch(decoder, n + 1, sizeof(*names));
 	if (!names)
 		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		names[i] = json_string_value(json_array_get(features, i));
-		if (!names[i])
+	for (i = 0, at = n ? json_value__first(features) : NULL; i < n; i++, at = json_value__next(at)) {
+		if (at->kind != JSON_OF_STRING)
 			return -EBADMSG;
+		names[i] = at->string;
 	}
 	hello->features = names;
 	return 0;
 }
 
-
-static int read_row(struct event_decoder *decoder, const json_t *row, const struct field_list *fields, void *base)
+static int read_row(struct event_decoder *decoder, const struct json_value *row, const struct field_list *fields, void *base)
 {
+	const struct json_value *at;
 	size_t i;
 
-	if (!json_is_array(row))
+	if (row->kind != JSON_OF_ARRAY)
 		return -EBADMSG;
-	for (i = 0; i < fields->n; i++) /* beyond its end, json_array_get() is NULL */
-		if (read_value(decoder, json_array_get(row, i), &fields->fields[i], base))
+	for (i = 0, at = json_value__first(row); i < fields->n; i++) {
+		if (read_value(decoder, i < row->n ? at : NULL, &fields->fields[i], base))
 			return -EBADMSG;
+		at = i < row->n ? json_value__next(at) : at;
+	}
 	return 0;
 }
 
-static int read_losses(struct event_decoder *decoder, json_t *losses, struct ledger_line *lines, uint32_t *ret_n)
+static int read_losses(struct event_decoder *decoder, const struct json_value *losses, struct ledger_line *lines, uint32_t *ret_n)
 {
-	const char *name;
-	json_t *value;
+	const struct json_value *name;
+	uint32_t i, n = losses ? losses->n : 0;
 	int64_t count;
 
-	json_object_foreach(losses, name, value) {
-		if (read_integer(value, 0, INT64_MAX, &count))
+	for (i = 0, name = n ? json_value__first(losses) : NULL; i < n; i++, name = json_value__next(name + 1)) {
+		if (read_integer(name + 1, 0, INT64_MAX, &count))
 			return -EBADMSG;
-		lines[*ret_n] = (struct ledger_line){readable(decoder, name), (uint64_t)count};
+		lines[*ret_n] = (struct ledger_line){readable(decoder, name->string), (uint64_t)count};
 		if (!lines[(*ret_n)++].name)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int read_ledger(struct event_decoder *decoder, json_t *line, struct event *event)
+/* Elements or members; 0 of what has none. */
+static size_t size_of(const struct json_value *value)
+{
+	return json_value__is(value, JSON_OF_ARRAY) || json_value__is(value, JSON_OF_OBJECT) ? value->n : 0;
+}
+
+static int read_ledger(struct event_decoder *decoder, const struct json_value *line, struct event *event)
 {
 	const struct field_list *fields = &ledger_native_fields;
-	json_t *losses = json_object_get(line, "losses"), *stops = json_object_get(line, "stops");
-	size_t n = json_object_size(losses), n_stops = json_array_size(stops), i;
+	const struct json_value *losses = json_value__member(line, "losses"), *stops = json_value__member(line, "stops"), *at;
+	size_t n = size_of(losses), n_stops = size_of(stops), i;
 	struct event_ledger *ledger = &event->ledger;
 	struct ledger_stop *rows;
 
-	if ((losses && !json_is_object(losses)) || (stops && !json_is_array(stops)) ||
+	if ((losses && losses->kind != JSON_OF_OBJECT) || (stops && stops->kind != JSON_OF_ARRAY) ||
 	    n_stops > EVENTS_ROWS_MAX)
 		return -EBADMSG;
 	/* Both in the one scratch. */
@@ -197,10 +206,10 @@ static int read_ledger(struct event_decoder *decoder, json_t *line, struct event
 	ledger->n_stops = (uint32_t)n_stops;
 	ledger->lines = (struct ledger_line *)(rows + n_stops);
 	for (i = 0; i < fields->n; i++)
-		if (read_value(decoder, json_object_get(line, fields->fields[i].key), &fields->fields[i], event))
+		if (read_value(decoder, json_value__member(line, fields->fields[i].key), &fields->fields[i], event))
 			return -EBADMSG;
-	for (i = 0; i < n_stops; i++)
-		if (read_row(decoder, json_array_get(stops, i), &ledger_stop_form.fields, &rows[i]))
+	for (i = 0, at = n_stops ? json_value__first(stops) : NULL; i < n_stops; i++, at = json_value__next(at))
+		if (read_row(decoder, at, &ledger_stop_form.fields, &rows[i]))
 			return -EBADMSG;
 	return read_losses(decoder, losses, (struct ledger_line *)ledger->lines, &ledger->n);
 }
@@ -242,15 +251,15 @@ static int note_depths(struct event_decoder *decoder, const struct event_rows *r
 	return err;
 }
 
-static int read_rows(struct event_decoder *decoder, const json_t *line, struct event *event)
+static int read_rows(struct event_decoder *decoder, const struct json_value *line, struct event *event)
 {
 	const struct row_form *form = &event_rows_form[event->kind];
-	const json_t *rows = json_object_get(line, "rows");
+	const struct json_value *rows = json_value__member(line, "rows"), *at;
 	uint32_t first = event->rows.first, i;
-	size_t n = json_array_size(rows);
+	size_t n = size_of(rows);
 	char *row;
 
-	if (!json_is_array(rows) || n > EVENTS_ROWS_MAX || first != decoder->next[event->kind] ||
+	if (!json_value__is(rows, JSON_OF_ARRAY) || n > EVENTS_ROWS_MAX || first != decoder->next[event->kind] ||
 	    n > IDS_MAX - first)
 		return -EBADMSG;
 	row = scratch(decoder, n, form->size);
@@ -258,21 +267,22 @@ static int read_rows(struct event_decoder *decoder, const json_t *line, struct e
 		return -ENOMEM;
 	event->rows.n = (uint32_t)n;
 	event->rows.rows = row;
-	for (i = 0; i < n; i++, row += form->size)
-		if (read_row(decoder, json_array_get(rows, i), &form->fields, row) ||
+	for (i = 0, at = json_value__first(rows); i < n; i++, row += form->size, at = json_value__next(at))
+		if (read_row(decoder, at, &form->fields, row) ||
 		    !row_refers_back(decoder, event->kind, first + i, row))
 			return -EBADMSG;
 	decoder->next[event->kind] = first + event->rows.n;
 	return event->kind == EVENT_STACKS ? note_depths(decoder, &event->rows) : 0;
 }
 
-static int read_times(const json_t *times, const struct column_form *form, char *rows, size_t n)
+static int read_times(const struct json_value *times, const struct column_form *form, char *rows, size_t n)
 {
+	const struct json_value *at = json_value__first(times);
 	int64_t time = 0, delta;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		if (read_integer(json_array_get(times, i), INT64_MIN, INT64_MAX, &delta) ||
+	for (i = 0; i < n; i++, at = json_value__next(at)) {
+		if (read_integer(at, INT64_MIN, INT64_MAX, &delta) ||
 		    __builtin_add_overflow(time, delta, &time) || time < 0)
 			return -EBADMSG;
 		*(uint64_t *)(rows + i * form->size + form->time) = (uint64_t)time;
@@ -280,27 +290,28 @@ static int read_times(const json_t *times, const struct column_form *form, char 
 	return 0;
 }
 
-static int read_column(struct event_decoder *decoder, const json_t *values, const struct field *column, char *rows, size_t size, size_t n)
+static int read_column(struct event_decoder *decoder, const struct json_value *values, const struct field *column, char *rows, size_t size, size_t n)
 {
+	const struct json_value *at;
 	size_t i;
 
 	if (!values)
 		return 0;
-	if (json_array_size(values) != n)
+	if (values->kind != JSON_OF_ARRAY ? n : values->n != n)
 		return -EBADMSG;
-	for (i = 0; i < n; i++)
-		if (read_value(decoder, json_array_get(values, i), column, rows + i * size))
+	for (i = 0, at = json_value__first(values); i < n; i++, at = json_value__next(at))
+		if (read_value(decoder, at, column, rows + i * size))
 			return -EBADMSG;
 	return 0;
 }
 
 /* NULL: *ret_err says why. */
-static void *read_columns(struct event_decoder *decoder, const json_t *line, enum event_kind kind, uint32_t *ret_n, int *ret_err)
+static void *read_columns(struct event_decoder *decoder, const struct json_value *line, enum event_kind kind, uint32_t *ret_n, int *ret_err)
 {
 	const struct column_form *form = &event_columns_form[kind];
-	const json_t *times = json_object_get(line, "t");
-	size_t i, n = json_array_size(times);
-	bool good = json_is_array(times) && n <= EVENTS_ROWS_MAX;
+	const struct json_value *times = json_value__member(line, "t");
+	size_t i, n = size_of(times);
+	bool good = json_value__is(times, JSON_OF_ARRAY) && n <= EVENTS_ROWS_MAX;
 	char *rows = good ? scratch(decoder, n, form->size) : NULL;
 
 	*ret_err = good ? -ENOMEM : -EBADMSG;
@@ -312,14 +323,14 @@ static void *read_columns(struct event_decoder *decoder, const json_t *line, enu
 	for (i = 0; i < form->fields.n; i++) {
 		const struct field *column = &form->fields.fields[i];
 
-		if (read_column(decoder, json_object_get(line, column->key), column, rows, form->size, n))
+		if (read_column(decoder, json_value__member(line, column->key), column, rows, form->size, n))
 			return NULL;
 	}
 	*ret_n = (uint32_t)n;
 	return rows;
 }
 
-static int read_samples(struct event_decoder *decoder, const json_t *line, struct event_samples *samples)
+static int read_samples(struct event_decoder *decoder, const struct json_value *line, struct event_samples *samples)
 {
 	const struct sample_row *rows;
 	uint32_t i;
@@ -337,7 +348,7 @@ static int read_samples(struct event_decoder *decoder, const json_t *line, struc
 	return 0;
 }
 
-static int read_unit_ends(struct event_decoder *decoder, const json_t *line, struct event_unit_ends *ends)
+static int read_unit_ends(struct event_decoder *decoder, const struct json_value *line, struct event_unit_ends *ends)
 {
 	uint32_t i;
 	int err;
@@ -362,7 +373,7 @@ static int admit(struct event_decoder *decoder, enum event_kind kind, uint32_t i
 }
 
 /* What is left after the members with keys of their own. */
-static int read_rest(struct event_decoder *decoder, json_t *line, struct event *event)
+static int read_rest(struct event_decoder *decoder, const struct json_value *line, struct event *event)
 {
 	switch (event->kind) {
 	case EVENT_HELLO:
@@ -415,35 +426,31 @@ static enum event_kind find_kind(const char *name)
 	return kind;
 }
 
-static void cleanup_json(json_t **json) { json_decref(*json); }
-
 int event_decoder__line(struct event_decoder *decoder, const char *line, size_t len,
 			struct event_sink *sink)
 {
-	_cleanup_(cleanup_json) json_t *json = NULL;
+	const struct json_value *json, *name;
 	const struct field_list *list;
 	struct event event;
-	json_error_t error = {};
-	const char *name;
 	size_t i;
 	int err;
 
 	if (len > EVENTS_LINE_MAX)
 		return -EBADMSG;
-	json = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
-	if (!json && json_error_code(&error) == json_error_out_of_memory)
-		return -ENOMEM;
-	name = json_string_value(json_object_get(json, "ev"));
-	if (!name)
+	err = json_reader__read(&decoder->json, line, len, &json);
+	if (err)
+		return err;
+	name = json_value__member(json, "ev");
+	if (!json_value__is(name, JSON_OF_STRING))
 		return -EBADMSG;
 	memset(&event, 0, sizeof(event));
 	arena__free(&decoder->words);
-	event.kind = find_kind(name);
+	event.kind = find_kind(name->string);
 	if (event.kind == EVENT_KIND_COUNT)
 		return 0;
 	list = &event_fields[event.kind];
 	for (i = 0; i < list->n; i++)
-		if (read_value(decoder, json_object_get(json, list->fields[i].key), &list->fields[i], &event))
+		if (read_value(decoder, json_value__member(json, list->fields[i].key), &list->fields[i], &event))
 			return -EBADMSG;
 	err = read_rest(decoder, json, &event);
 	return err ? err : sink->event(sink, &event);

@@ -1,0 +1,399 @@
+#include "events/json_read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/safe_text.h"
+
+#define DEPTH_MAX 512u
+#define MEMBERS_FEW 24u /* names of so many are compared each with each */
+
+struct parser {
+	struct json_reader *reader;
+	const char *at, *end;
+	unsigned depth;
+};
+
+static int read_value(struct parser *parser);
+
+static struct json_value *value_at(const struct parser *parser, size_t index)
+{
+	return (struct json_value *)(void *)parser->reader->values.data + index;
+}
+
+static size_t count(const struct parser *parser)
+{
+	return parser->reader->values.len / sizeof(struct json_value);
+}
+
+static int add(struct parser *parser, enum json_kind kind, struct json_value **ret)
+{
+	const struct json_value value = {.kind = (uint8_t)kind, .values = 1};
+	int err = buf__append(&parser->reader->values, &value, sizeof(value));
+
+	if (!err && ret)
+		*ret = value_at(parser, count(parser) - 1);
+	return err;
+}
+
+static void skip_space(struct parser *parser)
+{
+	while (parser->at < parser->end && (*parser->at == ' ' || *parser->at == '\t' || *parser->at == '\n' || *parser->at == '\r'))
+		parser->at++;
+}
+
+static bool takes(struct parser *parser, char character)
+{
+	if (parser->at == parser->end || *parser->at != character)
+		return false;
+	parser->at++;
+	return true;
+}
+
+/* --- strings: there is room for all of the text's --- */
+
+static bool read_hex(struct parser *parser, uint32_t *ret)
+{
+	uint32_t digit;
+
+	*ret = 0;
+	if (parser->end - parser->at < 4)
+		return false;
+	for (unsigned i = 0; i < 4; i++) {
+		const char c = *parser->at++;
+
+		if (c >= '0' && c <= '9')
+			digit = (uint32_t)(c - '0');
+		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+			digit = (uint32_t)((c | 0x20) - 'a') + 10;
+		else
+			return false;
+		*ret = *ret << 4 | digit;
+	}
+	return true;
+}
+
+static size_t put_utf8(char *to, uint32_t character)
+{
+	const unsigned more = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+	static const uint8_t first[] = {0, 0xc0, 0xe0, 0xf0};
+
+	to[0] = (char)(first[more] | character >> (6 * more));
+	for (unsigned i = 1; i <= more; i++)
+		to[i] = (char)(0x80 | (character >> (6 * (more - i)) & 0x3f));
+	return more + 1;
+}
+
+/* Behind "\u". Takes six bytes of the text or more, and puts at most four. */
+static bool read_unicode(struct parser *parser, char **to)
+{
+	uint32_t character, low;
+
+	if (!read_hex(parser, &character) || !character || (character >= 0xdc00 && character <= 0xdfff))
+		return false;
+	if (character >= 0xd800 && character <= 0xdbff) {
+		if (!takes(parser, '\\') || !takes(parser, 'u') || !read_hex(parser, &low) || low < 0xdc00 || low > 0xdfff)
+			return false;
+		character = 0x10000 + ((character & 0x3ff) << 10 | (low & 0x3ff));
+	}
+	*to += put_utf8(*to, character);
+	return true;
+}
+
+static bool read_escape(struct parser *parser, char **to)
+{
+	static const char from[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+	const char *found;
+	char c;
+
+	if (parser->at == parser->end)
+		return false;
+	c = *parser->at++;
+	if (c == 'u')
+		return read_unicode(parser, to);
+	found = c ? strchr(from, c) : NULL;
+	if (found)
+		*(*to)++ = meant[found - from];
+	return found;
+}
+
+/* Behind the quotation mark. */
+static int read_string(struct parser *parser, struct json_value *value)
+{
+	struct buf *strings = &parser->reader->strings;
+	char *begin = strings->data + strings->len, *to = begin;
+	uint32_t character;
+	size_t len;
+
+	while (parser->at < parser->end) {
+		const unsigned char c = (unsigned char)*parser->at;
+
+		if (c == '"') {
+			parser->at++;
+			*to++ = '\0';
+			value->string = begin;
+			strings->len += (size_t)(to - begin);
+			return 0;
+		}
+		if (c == '\\') {
+			parser->at++;
+			if (!read_escape(parser, &to))
+				return -EBADMSG;
+		} else if (c < 0x80) {
+			if (c < 0x20)
+				return -EBADMSG;
+			*to++ = *parser->at++;
+		} else {
+			len = utf8__character(parser->at, (size_t)(parser->end - parser->at), &character);
+			if (!len)
+				return -EBADMSG;
+			memcpy(to, parser->at, len);
+			to += len;
+			parser->at += len;
+		}
+	}
+	return -EBADMSG;
+}
+
+/* --- numbers --- */
+
+static bool skip_digits(struct parser *parser)
+{
+	const char *begin = parser->at;
+
+	while (parser->at < parser->end && *parser->at >= '0' && *parser->at <= '9')
+		parser->at++;
+	return parser->at > begin;
+}
+
+/* What may follow the digits of an integer. *ret_real: something does. */
+static bool skip_fraction(struct parser *parser, bool *ret_real)
+{
+	*ret_real = false;
+	if (takes(parser, '.')) {
+		*ret_real = true;
+		if (!skip_digits(parser))
+			return false;
+	}
+	if (takes(parser, 'e') || takes(parser, 'E')) {
+		*ret_real = true;
+		if (!takes(parser, '-'))
+			takes(parser, '+');
+		return skip_digits(parser);
+	}
+	return true;
+}
+
+static int read_number(struct parser *parser, struct json_value *value)
+{
+	const bool negative = takes(parser, '-');
+	const char *begin = parser->at, *digit;
+	uint64_t number = 0;
+	bool real, fits = true;
+
+	if (!skip_digits(parser) || (*begin == '0' && parser->at > begin + 1))
+		return -EBADMSG;
+	for (digit = begin; digit < parser->at && fits; digit++)
+		fits = !__builtin_mul_overflow(number, 10u, &number) && !__builtin_add_overflow(number, (uint64_t)(*digit - '0'), &number);
+	if (!skip_fraction(parser, &real))
+		return -EBADMSG;
+	if (real) {
+		value->kind = JSON_OF_REAL;
+		return 0;
+	}
+	if (!fits || number > (uint64_t)INT64_MAX + negative)
+		return -EBADMSG;
+	value->integer = (int64_t)(negative ? 0 - number : number);
+	return 0;
+}
+
+/* --- arrays, objects --- */
+
+static int read_array(struct parser *parser, uint32_t *ret_n)
+{
+	int err;
+
+	skip_space(parser);
+	if (takes(parser, ']'))
+		return 0;
+	for (;;) {
+		err = read_value(parser);
+		if (err)
+			return err;
+		++*ret_n;
+		if (takes(parser, ']'))
+			return 0;
+		if (!takes(parser, ','))
+			return -EBADMSG;
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Does the name stand among the n before it? */
+static bool is_twice(const struct json_value *first, uint32_t n, const char *name)
+{
+	for (; n; n--, first = json_value__next(json_value__next(first)))
+		if (!strcmp(first->string, name))
+			return true;
+	return false;
+}
+
+static int look_for_twins(const struct json_value *object)
+{
+	_cleanup_free_ const char **names = NULL;
+	const struct json_value *at = json_value__first(object);
+	uint32_t i;
+
+	if (object->n <= MEMBERS_FEW) /* each was compared as it came */
+		return 0;
+	names = malloc(object->n * sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	for (i = 0; i < object->n; i++, at = json_value__next(json_value__next(at)))
+		names[i] = at->string;
+	qsort(names, object->n, sizeof(*names), by_name);
+	for (i = 1; i < object->n; i++)
+		if (!strcmp(names[i - 1], names[i]))
+			return -EBADMSG;
+	return 0;
+}
+
+/* `first`: where the members are. */
+static int read_object(struct parser *parser, size_t first, uint32_t *ret_n)
+{
+	struct json_value *name;
+	int err;
+
+	skip_space(parser);
+	if (takes(parser, '}'))
+		return 0;
+	for (;;) {
+		skip_space(parser);
+		if (!takes(parser, '"'))
+			return -EBADMSG;
+		err = add(parser, JSON_OF_STRING, &name) ?: read_string(parser, name);
+		if (!err && *ret_n < MEMBERS_FEW && is_twice(value_at(parser, first), *ret_n, name->string))
+			err = -EBADMSG;
+		skip_space(parser);
+		if (!err && !takes(parser, ':'))
+			err = -EBADMSG;
+		err = err ?: read_value(parser);
+		if (err)
+			return err;
+		++*ret_n;
+		if (takes(parser, '}'))
+			return 0;
+		if (!takes(parser, ','))
+			return -EBADMSG;
+	}
+}
+
+static int read_many(struct parser *parser, bool object)
+{
+	const size_t index = count(parser);
+	struct json_value *value;
+	uint32_t n = 0;
+	int err = add(parser, object ? JSON_OF_OBJECT : JSON_OF_ARRAY, NULL);
+
+	if (!err && ++parser->depth > DEPTH_MAX)
+		err = -EBADMSG;
+	if (!err)
+		err = object ? read_object(parser, index + 1, &n) : read_array(parser, &n);
+	if (err)
+		return err;
+	parser->depth--;
+	value = value_at(parser, index);
+	value->values = (uint32_t)(count(parser) - index);
+	value->n = n;
+	return object ? look_for_twins(value) : 0;
+}
+
+/* --- */
+
+static int read_word(struct parser *parser, const char *word, enum json_kind kind)
+{
+	const size_t len = strlen(word);
+
+	if ((size_t)(parser->end - parser->at) < len || memcmp(parser->at, word, len))
+		return -EBADMSG;
+	parser->at += len;
+	return add(parser, kind, NULL);
+}
+
+/* With the space around it. */
+static int read_value(struct parser *parser)
+{
+	struct json_value *value;
+	int err;
+
+	skip_space(parser);
+	if (parser->at == parser->end)
+		return -EBADMSG;
+	switch (*parser->at) {
+	case '{':
+	case '[':
+		err = read_many(parser, *parser->at++ == '{');
+		break;
+	case '"':
+		parser->at++;
+		err = add(parser, JSON_OF_STRING, &value) ?: read_string(parser, value);
+		break;
+	case 't':
+		err = read_word(parser, "true", JSON_OF_TRUE);
+		break;
+	case 'f':
+		err = read_word(parser, "false", JSON_OF_FALSE);
+		break;
+	case 'n':
+		err = read_word(parser, "null", JSON_OF_NULL);
+		break;
+	default:
+		err = add(parser, JSON_OF_INTEGER, &value) ?: read_number(parser, value);
+	}
+	skip_space(parser);
+	return err;
+}
+
+int json_reader__read(struct json_reader *reader, const char *text, size_t len, const struct json_value **ret)
+{
+	struct parser parser = {reader, text, text + len, 0};
+	int err;
+
+	buf__clear(&reader->values);
+	buf__clear(&reader->strings);
+	if (len > UINT32_MAX / 2)
+		return -EBADMSG;
+	/* A string has a byte less than its text in quotation marks, NUL counted. */
+	err = buf__reserve(&reader->strings, len + 1);
+	err = err ?: read_value(&parser);
+	if (!err && (parser.at != parser.end || value_at(&parser, 0)->kind != JSON_OF_OBJECT))
+		err = -EBADMSG;
+	if (!err)
+		*ret = value_at(&parser, 0);
+	return err;
+}
+
+void json_reader__free(struct json_reader *reader)
+{
+	buf__free(&reader->values);
+	buf__free(&reader->strings);
+}
+
+const struct json_value *json_value__member(const struct json_value *of, const char *name)
+{
+	const struct json_value *at;
+	uint32_t i;
+
+	if (!json_value__is(of, JSON_OF_OBJECT))
+		return NULL;
+	for (i = 0, at = json_value__first(of); i < of->n; i++, at = json_value__next(json_value__next(at)))
+		if (!strcmp(at->string, name))
+			return at + 1;
+	return NULL;
+}
