@@ -13,6 +13,7 @@
 #include <bpf/btf.h>
 
 #include "base/cleanup.h"
+#include "broker/attach_points.h"
 
 #define WANTED 512u /* a power of two; at least twice as many as an object has structures */
 #define MEMBERS 64u
@@ -343,6 +344,8 @@ static int make_all(struct maker *m)
 	}
 	for (id = 1; id < m->kernel.n; id++) {
 		type = type_at(&m->kernel, id);
+		if (btf_kind(type) == BTF_KIND_FUNC || btf_kind(type) == BTF_KIND_TYPEDEF)
+			attach_points__met(btf_kind(type), string_at(&m->kernel, type->name_off), id);
 		if (btf_kind(type) != BTF_KIND_STRUCT || !type->name_off)
 			continue;
 		name = string_at(&m->kernel, type->name_off);

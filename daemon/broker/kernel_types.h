@@ -7,7 +7,7 @@ struct btf;
 
 /* The structures of the kernel that `local`, an object's own BTF, has by name, each with the members that it has there. A file in
  * memory (bpf_object_open_opts.btf_custom_path by /proc/self/fd); the caller closes it. Whoever finds that something is missing in it
- * takes vmlinux's. */
+ * takes vmlinux's. Attach points are told what was met (attach_points.h). */
 int kernel_types__open(const struct btf *local, int *ret_fd);
 
 #endif

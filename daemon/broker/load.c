@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/cleanup.h"
+#include "broker/attach_points.h"
 #include "broker/coroutine.h"
 #include "broker/kernel_types.h"
 #include "broker/namespace.h"
@@ -179,6 +180,7 @@ static int open_types(void)
 	if (kernel_types__open(bpf_object__btf(skel->obj), &fd))
 		fd = -1;
 	sampler_bpf__destroy(skel);
+	attach_points__use();
 	return fd;
 }
 
@@ -235,7 +237,7 @@ int sampler__start(struct sampler *sampler)
 	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		if (*all[i].link || bpf_program__fd(all[i].program) < 0)
 			continue;
-		*all[i].link = bpf_program__attach(all[i].program);
+		*all[i].link = attach_points__attach(all[i].program);
 		if (!*all[i].link && all[i].needed)
 			return -errno;
 	}

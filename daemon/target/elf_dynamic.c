@@ -7,6 +7,7 @@
 
 #define PHDRS_MAX 256u
 #define DYNAMIC_MAX 1024u      /* entries of PT_DYNAMIC; 30-40 are usual */
+#define DYNAMIC_AT_ONCE 32u
 #define CHAIN_MAX 4096u        /* symbols in one bucket; < 10 are usual */
 #define NAME_MAX_LEN 128u
 
@@ -37,63 +38,85 @@ static uint64_t relocated(const struct elf_dynamic *elf, uint64_t value)
 	return value < elf->bias ? value + elf->bias : value;
 }
 
+/* False: it was the last one. */
+static bool take_entry(struct elf_dynamic *elf, const Elf64_Dyn *entry)
+{
+	switch (entry->d_tag) {
+	case DT_NULL:
+		return false;
+	case DT_SYMTAB:
+		elf->symbols = relocated(elf, entry->d_un.d_ptr);
+		break;
+	case DT_STRTAB:
+		elf->strings = relocated(elf, entry->d_un.d_ptr);
+		break;
+	case DT_STRSZ:
+		elf->strings_size = entry->d_un.d_val;
+		break;
+	case DT_GNU_HASH:
+		elf->gnu_hash = relocated(elf, entry->d_un.d_ptr);
+		break;
+	case DT_HASH:
+		elf->hash = relocated(elf, entry->d_un.d_ptr);
+		break;
+	}
+	return true;
+}
+
 static int read_dynamic(struct elf_dynamic *elf, uint64_t address, uint64_t size)
 {
-	uint64_t n = size / sizeof(Elf64_Dyn), i;
-	Elf64_Dyn entry;
+	Elf64_Dyn entries[DYNAMIC_AT_ONCE];
+	uint64_t n = size / sizeof(*entries), at, i, got;
 
-	for (i = 0; i < n && i < DYNAMIC_MAX; i++) {
-		if (get(elf, &entry, sizeof(entry), address + i * sizeof(entry)))
-			return -EFAULT;
-		switch (entry.d_tag) {
-		case DT_NULL:
-			return 0;
-		case DT_SYMTAB:
-			elf->symbols = relocated(elf, entry.d_un.d_ptr);
-			break;
-		case DT_STRTAB:
-			elf->strings = relocated(elf, entry.d_un.d_ptr);
-			break;
-		case DT_STRSZ:
-			elf->strings_size = entry.d_un.d_val;
-			break;
-		case DT_GNU_HASH:
-			elf->gnu_hash = relocated(elf, entry.d_un.d_ptr);
-			break;
-		case DT_HASH:
-			elf->hash = relocated(elf, entry.d_un.d_ptr);
-			break;
+	for (at = 0; at < n && at < DYNAMIC_MAX; at += got) {
+		got = n - at < DYNAMIC_AT_ONCE ? n - at : DYNAMIC_AT_ONCE;
+		/* What follows the last one may not be there. */
+		if (get(elf, entries, got * sizeof(*entries), address + at * sizeof(*entries))) {
+			got = 1;
+			if (get(elf, entries, sizeof(*entries), address + at * sizeof(*entries)))
+				return -EFAULT;
 		}
+		for (i = 0; i < got; i++)
+			if (!take_entry(elf, &entries[i]))
+				return 0;
 	}
 	/* The section may fill its segment without DT_NULL, but must not be longer than this reads. */
-	return i == n ? 0 : -EMSGSIZE;
+	return n <= DYNAMIC_MAX ? 0 : -EMSGSIZE;
+}
+
+static int read_segments(struct elf_dynamic *elf, const Elf64_Ehdr *header, Elf64_Phdr *ret_dynamic, bool *ret_bias)
+{
+	Elf64_Phdr phdrs[PHDRS_MAX];
+	unsigned i;
+
+	if (get(elf, phdrs, header->e_phnum * sizeof(*phdrs), elf->base + header->e_phoff))
+		return -EFAULT;
+	for (i = 0; i < header->e_phnum; i++) {
+		if (phdrs[i].p_type == PT_DYNAMIC)
+			*ret_dynamic = phdrs[i];
+		if (phdrs[i].p_type == PT_LOAD && !*ret_bias && phdrs[i].p_offset < 4096) {
+			elf->bias = elf->base - (phdrs[i].p_vaddr - phdrs[i].p_offset);
+			*ret_bias = true;
+		}
+	}
+	return 0;
 }
 
 int elf_dynamic__open(struct host_reader *reader, uint64_t base, struct elf_dynamic *ret,
 		      enum elf_problem *ret_problem)
 {
 	struct elf_dynamic elf = {.reader = reader, .base = base};
-	Elf64_Phdr phdr, dynamic = {.p_type = PT_NULL};
+	Elf64_Phdr dynamic = {.p_type = PT_NULL};
 	bool have_bias = false;
 	Elf64_Ehdr header;
-	unsigned i;
 
 	*ret_problem = ELF_PROBLEM_NONE;
 	if (get(&elf, &header, sizeof(header), base) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return fail(ret_problem, ELF_PROBLEM_NOT_ELF);
-	if (header.e_phentsize != sizeof(phdr) || header.e_phnum > PHDRS_MAX)
+	if (header.e_phentsize != sizeof(dynamic) || header.e_phnum > PHDRS_MAX ||
+	    read_segments(&elf, &header, &dynamic, &have_bias))
 		return fail(ret_problem, ELF_PROBLEM_HEADER);
-	for (i = 0; i < header.e_phnum; i++) {
-		if (get(&elf, &phdr, sizeof(phdr), base + header.e_phoff + i * sizeof(phdr)))
-			return fail(ret_problem, ELF_PROBLEM_HEADER);
-		if (phdr.p_type == PT_DYNAMIC)
-			dynamic = phdr;
-		if (phdr.p_type == PT_LOAD && !have_bias && phdr.p_offset < 4096) {
-			elf.bias = base - (phdr.p_vaddr - phdr.p_offset);
-			have_bias = true;
-		}
-	}
 	if (!have_bias)
 		return fail(ret_problem, ELF_PROBLEM_NO_LOAD);
 	if (dynamic.p_type != PT_DYNAMIC)
