@@ -44,6 +44,7 @@ int identity__of_socket(int fd, const struct peer *process, struct identity *ret
 		.groups = groups,
 		.n_groups = len / sizeof(gid_t),
 		.capabilities = process->capabilities & IDENTITY_CAPABILITIES,
+		.payer = process->payer,
 	};
 	return 0;
 }
@@ -55,7 +56,7 @@ int identity__of_user(uid_t uid, gid_t gid, const struct peer *process, struct i
 	gid_t *groups;
 	int n = 64;
 
-	*ret = (struct identity){.uid = uid, .gid = gid};
+	*ret = (struct identity){.uid = uid, .gid = gid, .payer = uid};
 	if (!uid) /* another one's are its user's, whoever started the broker */
 		ret->capabilities = process->capabilities & IDENTITY_CAPABILITIES;
 	/* A uid without a name has no supplementary groups; uid 0 needs none. */
@@ -96,7 +97,7 @@ void identity__free(struct identity *identity)
 
 bool identity__same(const struct identity *a, const struct identity *b)
 {
-	if (a->uid != b->uid || a->capabilities != b->capabilities)
+	if (a->uid != b->uid || a->payer != b->payer || a->capabilities != b->capabilities)
 		return false;
 	if (identity__may_all(a))
 		return true;
@@ -216,7 +217,7 @@ int authorise__begin(const struct identity *identity, pid_t pid, enum ptrace_rul
 	*ret = HELPER_NONE;
 	if (never(identity, rule))
 		return -EPERM;
-	return helper__begin(ret, identity->uid, open_and_ask, &question, NULL, 0);
+	return helper__begin(ret, identity->payer, open_and_ask, &question, NULL, 0);
 }
 
 static int take_one(struct helper *helper, struct broker_message *answer, int fds[BROKER_FDS_MAX], unsigned expected)
@@ -265,7 +266,7 @@ int authorise__again(const struct identity *identity, pid_t pid, enum ptrace_rul
 		return -EPERM;
 	/* struct process_fds is three descriptors: they become the helper's. */
 	_Static_assert(sizeof(question.fds) == 3 * sizeof(int), "kept as an array");
-	err = helper__begin(&helper, identity->uid, ask_again, &question, &question.fds.pidfd, 3);
+	err = helper__begin(&helper, identity->payer, ask_again, &question, &question.fds.pidfd, 3);
 	return err ? err : take_one(&helper, &answer, none, 0);
 }
 
@@ -284,7 +285,7 @@ int authorise__many(const struct identity *identity, enum ptrace_rule rule, cons
 		ret[i] = !all ? -ETIMEDOUT : never(identity, rule) ? -EPERM : 0;
 	if (all || !n)
 		return 0;
-	err = helper__begin(&helper, identity->uid, ask_each, &question, NULL, 0);
+	err = helper__begin(&helper, identity->payer, ask_each, &question, NULL, 0);
 	if (err)
 		return err;
 	for (i = 0; i < n; i++) {

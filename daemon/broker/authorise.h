@@ -23,6 +23,7 @@ struct identity {
 	gid_t *groups;        /* supplementary; malloc'd */
 	size_t n_groups;
 	uint64_t capabilities; /* 1 << CAP_*, of those in IDENTITY_CAPABILITIES */
+	uid_t payer;          /* whose limits count (owner.h) */
 };
 
 /* Of the other end of a connected AF_UNIX socket, as the kernel kept it, and as its process (struct peer) is now. */

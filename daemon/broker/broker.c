@@ -2,6 +2,7 @@
 #include "broker/broker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,9 +18,11 @@
 #include "broker/policy.h"
 #include "broker/privileges.h"
 #include "broker/program.h"
+#include "broker/quota.h"
+#include "broker/refuse.h"
 #include "broker/request.h"
 
-#define ENGINES_MAX 256u
+#define ENGINES_MAX 1024u /* root's, too; users have limits (limit.h) */
 #define SPARE_MS 500
 #define ENDING_MS 50 /* how often one that ends is looked after */
 
@@ -32,6 +35,7 @@ struct broker {
 	/* To load a sampler takes the kernel's verifier longer than all the rest of an attach. */
 	struct spare spare;
 	int signals;
+	int reserve;           /* a descriptor, to accept who is refused for want of one */
 	bool stop;
 	int status;            /* of the engine that ended last */
 };
@@ -85,7 +89,7 @@ static struct engine **slot_of(struct broker *broker, const struct engine *engin
 }
 
 /* `client` is moved. */
-static int engine_for(struct broker *broker, struct identity *client, struct engine **ret)
+static int engine_for(struct broker *broker, struct identity *client, struct engine **ret, struct limit_met *ret_met)
 {
 	struct engine *engine;
 	int err;
@@ -99,7 +103,7 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	}
 	if (broker->n_engines == ENGINES_MAX)
 		return -EUSERS;
-	err = engine__start(client, &broker->program, &engine);
+	err = engine__start(client, &broker->program, &engine, ret_met);
 	if (err)
 		return err;
 	engine->next = broker->engines;
@@ -109,14 +113,15 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	return 0;
 }
 
-static int add_client(struct broker *broker, int fd, struct identity *identity, const struct peer *peer)
+/* -EDQUOT: *ret_met says why. */
+static int add_client(struct broker *broker, int fd, struct identity *identity, const struct peer *peer, struct limit_met *ret_met)
 {
 	/* The groups stay with the engine that takes them. */
 	struct identity who = {.uid = identity->uid, .gid = identity->gid};
 	struct engine *engine;
 	int err;
 
-	err = engine_for(broker, identity, &engine);
+	err = engine_for(broker, identity, &engine, ret_met);
 	if (!err) {
 		err = engine__give_client(engine, fd, peer, &who);
 		if (err == -EPIPE)
@@ -126,24 +131,60 @@ static int add_client(struct broker *broker, int fd, struct identity *identity, 
 	return err;
 }
 
-static void accept_client(struct broker *broker)
+static int serve_client(struct broker *broker, int fd, struct limit_met *ret_met)
 {
-	int fd = accept4(broker->options->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct identity identity;
-	struct peer peer;
-	int err;
+	struct peer peer = {.pidfd = -1};
+	int err = peer__of_socket(fd, &peer) ?: -EPIPE;
 
-	if (fd < 0)
-		return;
-	err = peer__of_socket(fd, &peer) ?: -EPIPE;
-	/* An engine may have left since it was polled: then a new one. Whoever cannot be served finds the connection closed. */
+	/* An engine may have left since it was polled: then a new one. */
 	for (int turn = 0; turn < 2 && err == -EPIPE; turn++) {
 		err = identity__of_socket(fd, &peer, &identity);
 		if (!err)
-			err = add_client(broker, fd, &identity, &peer);
+			err = add_client(broker, fd, &identity, &peer, ret_met);
 	}
 	peer__free(&peer);
-	if (!err && !broker->spare.sampler)
+	return err;
+}
+
+static int accept_one(const struct broker *broker)
+{
+	return accept4(broker->options->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static int open_reserve(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* No descriptor is left. Who waits is told, and not polled for ever. */
+static void refuse_one(struct broker *broker)
+{
+	int fd;
+
+	if (broker->reserve >= 0)
+		close(broker->reserve);
+	fd = accept_one(broker);
+	if (fd >= 0) {
+		refuse__client(fd, broker->options->hello, -EMFILE, NULL);
+		close(fd);
+	}
+	broker->reserve = open_reserve();
+}
+
+static void accept_client(struct broker *broker)
+{
+	int fd = accept_one(broker), err;
+	struct limit_met met;
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		refuse_one(broker);
+	if (fd < 0)
+		return;
+	err = serve_client(broker, fd, &met);
+	if (err)
+		refuse__client(fd, broker->options->hello, err, &met);
+	else if (!broker->spare.sampler)
 		load_spare(broker);
 	close(fd);
 }
@@ -256,6 +297,7 @@ int broker__run(const struct broker_options *options)
 {
 	struct broker broker = {.options = options, .program = {.fd = -1, .main = options->engine_main}};
 	struct identity identity;
+	struct limit_met met;
 	struct peer peer;
 	int err;
 
@@ -269,6 +311,8 @@ int broker__run(const struct broker_options *options)
 		notify__begin();
 	perf__raise_fd_limit();
 	policy__set(options->allow);
+	quota__set(options->limits);
+	broker.reserve = open_reserve();
 	privileges__engine_of_root();
 	broker.spare.options = load_options__of(options->expect_flags, options->verbose);
 	broker.signals = open_signals(options->listen_fd >= 0);
@@ -279,7 +323,7 @@ int broker__run(const struct broker_options *options)
 		if (!err)
 			err = identity__of_user(options->client_uid, options->client_gid, &peer, &identity);
 		if (!err)
-			err = add_client(&broker, options->client_fd, &identity, &peer);
+			err = add_client(&broker, options->client_fd, &identity, &peer, &met);
 		peer__free(&peer);
 		close(options->client_fd);
 	}

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "broker/limit.h"
+
 enum broker_kind {
 	/* broker -> engine */
 	BROKER_CLIENT = 1,    /* a client connected. fds: its socket. `error`: why it can name no process */
@@ -60,7 +62,11 @@ enum broker_kind {
 	X(VERIFIER, "the kernel's verifier refused the sampler", \
 	  "run `cprofd check --verbose` and report what it prints") \
 	X(NO_MEMORY, "out of memory", "") \
-	X(LIMIT, "too many sessions or processes for this user", "end some of them") \
+	X(LIMIT, "there are more sessions or processes than an engine can hold", "end some of them") \
+	X(NO_DESCRIPTORS, "the daemon, or the machine, has no file descriptors left", \
+	  "end some sessions; an administrator may raise LimitNOFILE= of cprofd.service, or `ulimit -n`") \
+	X(NO_TASKS, "the daemon may start no more processes", \
+	  "end some sessions; an administrator may raise TasksMax= of cprofd.service, or the machine's kernel.pid_max") \
 	X(KERNEL_STACKS, "stacks of the kernel are not for this user (kernel.perf_event_paranoid)", \
 	  "run it with sudo, leave --kernel out, or: sudo sysctl kernel.perf_event_paranoid=1") \
 	X(OTHER_NAMESPACE, "this client is in another PID namespace (a container) than the daemon: the same PID is another process there", \
@@ -114,7 +120,7 @@ struct broker_message {
 	/* ADD_POOL, POOL */
 	uint64_t pool_bytes;   /* whole pages */
 	uint32_t number;       /* SET_CLOCKS: on; PERF_MAP: as its innermost PID namespace counts; 0: not known */
-	uint32_t _pad;
+	uint32_t limit;        /* with LIMIT: which one (broker_message__limit); 0: none that has a name */
 	/* OPEN_DEBUG: relative, NUL-terminated */
 	char debug_path[BROKER_DEBUG_PATH_MAX];
 };
@@ -126,7 +132,7 @@ struct broker_message {
 #define BROKER_RING_BYTES (4u << 20)
 #define BROKER_RING_BYTES_MAX (256u << 20)
 #define BROKER_RATE_MAX 20000u
-#define BROKER_SESSIONS_MAX 16u /* of one uid */
+#define BROKER_SESSIONS_MAX 32u /* of one engine, whatever its user's limits are */
 
 /* Unwind tables of one session; the memory is there from the moment that a pool is made. */
 #define BROKER_POOLS_MAX 32u
@@ -149,8 +155,13 @@ int broker__send(int channel, const struct broker_message *message, const int *f
  * is gone; -EBADMSG: not a message (fds that came with it are closed). */
 int broker__receive(int channel, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n);
 
+/* An answer with LIMIT: which one was met, in `limit`, `start` and `end`. */
+void broker_message__set_limit(struct broker_message *message, const struct limit_met *met);
+bool broker_message__limit(const struct broker_message *message, struct limit_met *ret);
+
 const char *broker_error__sentence(enum broker_error error);
 const char *broker_error__hint(enum broker_error error);
+const char *broker_error__name(enum broker_error error); /* "NO_PROCESS" ... */
 
 /* Runs the broker until its last engine is gone (listen_fd < 0) or until it is
  * told to end. Returns the process's exit status.
@@ -170,6 +181,8 @@ struct broker_options {
 	gid_t client_gid;
 	bool verbose;
 	enum broker_allow allow; /* to users; root may all but what ptrace_scope 3 forbids */
+	const struct broker_limits *limits; /* of users; NULL: none */
+	const char *hello;       /* with listen_fd: the line that is said first to who is refused */
 	uint32_t expect_flags; /* BROKER_* of the first ATTACH, if known: what is loaded ahead fits it */
 	/* Of tests: runs in the unprivileged child, and its return is the exit status. NULL: the engine's program (program.h). */
 	int (*engine_main)(int channel);

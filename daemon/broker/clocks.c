@@ -38,12 +38,17 @@ static int open_clock(int cpu, uint64_t period, const struct perf_options *optio
 static int open_cpu(struct cpu_clocks *clocks, int cpu, const struct perf_options *options)
 {
 	size_t i;
-	int fd;
+	int fd, err;
 
 	for (i = 0; i < CLOCKS; i++) {
 		fd = open_clock(cpu, CLOCKS * 1000 * (1000000000u / options->rate) / ticks[i], options);
 		if (fd < 0)
 			return fd;
+		err = clocks->charge ? charge__take(clocks->charge, LIMIT_DESCRIPTORS, 1) : 0;
+		if (err) {
+			close(fd);
+			return err;
+		}
 		clocks->fds[clocks->n++] = fd;
 	}
 	return 0;
@@ -71,8 +76,10 @@ int cpu_clocks__open(struct cpu_clocks *clocks, const struct perf_options *optio
 
 void cpu_clocks__close(struct cpu_clocks *clocks)
 {
+	if (clocks->charge)
+		charge__give(clocks->charge, LIMIT_DESCRIPTORS, clocks->n);
 	while (clocks->n)
 		close(clocks->fds[--clocks->n]);
 	free(clocks->fds);
-	*clocks = (struct cpu_clocks){};
+	clocks->fds = NULL;
 }

@@ -17,6 +17,7 @@
 struct cpu_clocks {
 	int *fds;
 	size_t n;
+	struct charge *charge; /* as in perf.h */
 };
 
 /* One for each CPU that is there, ticking. On error there is none. */

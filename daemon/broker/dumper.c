@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/cleanup.h"
+#include "broker/load.h"
 #include "broker/namespace.h"
 #include "dump.skel.h"
 
@@ -58,7 +59,7 @@ static int attach_iterator(struct dumper *dumper, int pidfd)
 int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum broker_error *ret_error)
 {
 	struct dumper *dumper = calloc(1, sizeof(*dumper));
-	int cpus = libbpf_num_possible_cpus(), err;
+	int cpus = load__cpus(), err;
 	bool nested = namespace__own();
 
 	*ret_error = BROKER_ERROR_OK;
@@ -90,6 +91,20 @@ int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum b
 	}
 	*ret = dumper;
 	return 0;
+}
+
+uint64_t dumper__bytes(void)
+{
+	struct dump_bpf *skel = dump_bpf__open();
+	int cpus = load__cpus();
+	struct bpf_map *map;
+	uint64_t bytes = 0;
+
+	if (skel && cpus > 0 && !bpf_map__set_max_entries(skel->maps.walks, (uint32_t)cpus))
+		bpf_object__for_each_map(map, skel->obj)
+			bytes += load__map_bytes(map);
+	dump_bpf__destroy(skel);
+	return bytes;
 }
 
 struct dumper *dumper__free(struct dumper *dumper)

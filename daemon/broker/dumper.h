@@ -8,6 +8,9 @@
 
 #include "broker/broker.h"
 
+/* Of kernel memory that its maps take. */
+uint64_t dumper__bytes(void);
+
 struct dumper;
 /* `pidfd`: of the process `pid`, whose threads the iterator will tell of. *ret_error says what is missing. */
 int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum broker_error *ret_error);

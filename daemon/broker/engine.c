@@ -23,6 +23,7 @@
 #define CHANNEL BROKER_CHANNEL_FD
 #define END_MS 2000
 #define KILLED_MS 1000
+#define MEMORY_LEAST (32ull << 20) /* an engine needs so much to begin with */
 _Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "the first that are kept");
 
 /* --- the child --- */
@@ -41,7 +42,27 @@ static void default_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int enter(int channel, const struct identity *client, const struct engine_program *program)
+/* Its own pages, and the stacks of its threads. What it maps of files is the kernel's to drop. */
+static void limit_memory(uint64_t bytes)
+{
+	if (bytes)
+		setrlimit(RLIMIT_DATA, &(struct rlimit){bytes, bytes});
+}
+
+/* Where memory is short, an engine ends before the broker does. */
+static void end_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (write(fd, "500", 3) < 0) {
+			/* it has the broker's score */
+		}
+		close(fd);
+	}
+}
+
+static int enter(int channel, const struct identity *client, const struct engine_program *program, uint64_t memory)
 {
 	uid_t uid = client->uid ? client->uid : privileges__engine_of_root();
 	gid_t gid = client->uid ? client->gid : PRIVILEGES_NOBODY;
@@ -59,10 +80,12 @@ static int enter(int channel, const struct identity *client, const struct engine
 	    close_range(cache < 0 ? BROKER_CACHE_FD : BROKER_CACHE_FD + 1, ~0u, program->main ? 0 : CLOSE_RANGE_CLOEXEC))
 		return 125;
 	setrlimit(RLIMIT_CORE, &no_core);
+	end_first();
 	err = privileges__become(uid, gid, client->uid ? client->groups : NULL,
 				 client->uid ? client->n_groups : 0);
 	if (err)
 		return 126;
+	limit_memory(memory);
 	if (program->main)
 		return program->main(CHANNEL);
 	err = program__execute(program->fd);
@@ -72,24 +95,45 @@ static int enter(int channel, const struct identity *client, const struct engine
 
 /* --- the broker's side --- */
 
-int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret)
+/* Root pays nothing. *ret_memory: what it may have; 0: all that there is. */
+static int charge(struct engine *engine, const struct identity *client, uint64_t *ret_memory)
+{
+	int err = identity__may_all(client) ? 0 : charge__begin(&engine->charge, client->payer);
+
+	*ret_memory = 0;
+	if (!err)
+		err = charge__take(&engine->charge, LIMIT_ENGINES, 1);
+	return err ? err : charge__take_half(&engine->charge, LIMIT_MEMORY, MEMORY_LEAST, ret_memory);
+}
+
+static void free_engine(struct engine *engine)
+{
+	charge__end(&engine->charge);
+	free(engine);
+}
+
+int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret, struct limit_met *ret_met)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
+	uint64_t memory;
 	int pair[2];
 	int err;
 
 	if (!engine)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+	err = charge(engine, client, &memory);
+	*ret_met = engine->charge.met;
+	if (!err && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		err = -errno;
-		free(engine);
+	if (err) {
+		free_engine(engine);
 		return err;
 	}
 	fflush(NULL);
 	engine->pid = fork();
 	if (!engine->pid) {
 		/* Not exit(): the broker's own handlers and buffers are none of its business. */
-		int status = enter(pair[1], client, program);
+		int status = enter(pair[1], client, program, memory);
 
 		fflush(NULL);
 		/* A thread that a file system holds would keep them open: the channel, and the client's pipes. */
@@ -111,7 +155,7 @@ int engine__start(struct identity *client, const struct engine_program *program,
 				engine->until = 0;
 		} else {
 			close(engine->channel);
-			free(engine);
+			free_engine(engine);
 		}
 		return err;
 	}
@@ -192,7 +236,7 @@ static int bury(struct engine *engine, bool gone)
 	identity__free(&engine->client);
 	known__free(&engine->clients);
 	known__free(&engine->named);
-	free(engine);
+	free_engine(engine);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

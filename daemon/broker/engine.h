@@ -8,6 +8,7 @@
 #include "broker/authorise.h"
 #include "broker/coroutine.h"
 #include "broker/peer.h"
+#include "broker/quota.h"
 #include "broker/session.h"
 
 struct engine {
@@ -26,6 +27,7 @@ struct engine {
 	bool maps_stall;       /* likewise a perf map */
 	uint64_t until;        /* after engine__leave(): when its time is up, CLOCK_MONOTONIC ns */
 	bool killed;
+	struct charge charge;  /* for the engine itself */
 	uint32_t last_session;
 	struct session *sessions[BROKER_SESSIONS_MAX];
 };
@@ -37,8 +39,8 @@ struct engine_program {
 };
 
 /* The engine has stdin to stderr, its channel and its folder for unwind tables, nothing else, and is the
- * client (root's own user for uid 0, privileges.h) without capabilities. `client` is moved into *ret. */
-int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret);
+ * client (root's own user for uid 0, privileges.h) without capabilities. `client` is moved into *ret. -EDQUOT: *ret_met says why. */
+int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret, struct limit_met *ret_met);
 
 /* Hands a client's socket over; borrowed. */
 int engine__give_client(struct engine *engine, int client, const struct peer *peer, const struct identity *identity);

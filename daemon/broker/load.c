@@ -25,6 +25,7 @@
 #define INSERT_LOOKS 50  /* as a rule the first one finds it */
 #define INSERT_MS 50     /* after these, one a millisecond, while others are served */
 #define WAIT_SLOTS 4096u /* as in bpf/offcpu.h */
+#define CPUS_MAX 8192
 #define TARGET_BITS 4096u /* as in bpf/sampler.bpf.c */
 
 struct load_options load_options__of(uint32_t flags, bool verbose)
@@ -59,11 +60,18 @@ static uint64_t ring_bytes(const struct load_options *options)
 	return options->ring_bytes ? options->ring_bytes : BROKER_RING_BYTES;
 }
 
-static int set_sizes(struct sampler_bpf *skel, const struct load_options *options)
+int load__cpus(void)
+{
+	const char *more = getenv("CPROFD_CPUS");
+	int cpus = libbpf_num_possible_cpus(), at_least = more ? atoi(more) : 0;
+
+	return cpus > 0 && at_least > cpus && at_least <= CPUS_MAX ? at_least : cpus;
+}
+
+static int set_sizes(struct sampler_bpf *skel, const struct load_options *options, int cpus)
 {
 	static const uint32_t stacks[] = {
 		[LOAD_STACKS_UNFINISHED] = 1, [LOAD_STACKS_NEVER] = 0, [LOAD_STACKS_ALWAYS] = 2};
-	int cpus = libbpf_num_possible_cpus();
 	struct bpf_map *map;
 	size_t i;
 	int err;
@@ -97,6 +105,37 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 			return err;
 	}
 	return bpf_map__set_max_entries(skel->maps.ring, (uint32_t)ring_bytes(options));
+}
+
+uint64_t load__map_bytes(const struct bpf_map *map)
+{
+	const uint64_t n = bpf_map__max_entries(map), value = (bpf_map__value_size(map) + 7u) & ~7u, key = (bpf_map__key_size(map) + 7u) & ~7u;
+	uint64_t buckets = 1;
+
+	switch (bpf_map__type(map)) {
+	case BPF_MAP_TYPE_RINGBUF:
+		return n + 32768;
+	case BPF_MAP_TYPE_HASH: /* struct htab_elem, struct bucket; some elements more for each CPU are not worth counting */
+		while (buckets < n)
+			buckets *= 2;
+		return n * (48 + key + value) + buckets * 16 + 4096;
+	default:
+		return n * value + 8192;
+	}
+}
+
+uint64_t sampler__bytes(const struct load_options *options, int cpus)
+{
+	struct load_options of = *options;
+	struct sampler_bpf *skel = sampler_bpf__open();
+	struct bpf_map *map;
+	uint64_t bytes = 0;
+
+	if (skel && !set_sizes(skel, &of, cpus))
+		bpf_object__for_each_map(map, skel->obj)
+			bytes += load__map_bytes(map);
+	sampler_bpf__destroy(skel);
+	return bytes;
 }
 
 /* Global variables of the programs are mapped into this process. An engine that
@@ -153,7 +192,7 @@ static int open_and_load(const struct load_options *options, int types, struct s
 		      bpf_program__set_autoload(skel->progs.each_first, true) ?:
 		      bpf_program__set_autoload(skel->progs.each_last, true);
 	if (!err)
-		err = bpf_program__set_autoload(skel->progs.find_namespace, nested) ?: set_sizes(skel, options);
+		err = bpf_program__set_autoload(skel->progs.find_namespace, nested) ?: set_sizes(skel, options, load__cpus());
 	if (!err) {
 		skel->rodata->nested = nested;
 		err = sampler_bpf__load(skel);

@@ -27,6 +27,14 @@ struct load_options {
 /* What the flags of BROKER_ATTACH ask for. */
 struct load_options load_options__of(uint32_t flags, bool verbose);
 
+/* CPUs that there may be, each with its own rings: -errno. CPROFD_CPUS in the environment: so many at least (tests). */
+int load__cpus(void);
+struct bpf_map;
+/* Kernel memory of a map that is opened, not loaded: as kernel/bpf/ allocates it, a little more. */
+uint64_t load__map_bytes(const struct bpf_map *map);
+/* Of kernel memory that the maps of a sampler take on a machine with so many CPUs, without pools. */
+uint64_t sampler__bytes(const struct load_options *options, int cpus);
+
 struct sampler;
 /* *ret_error says what is missing. Nothing runs yet: */
 int sampler__load(const struct load_options *options, struct sampler **ret,

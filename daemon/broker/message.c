@@ -21,9 +21,40 @@ const char *broker_error__sentence(enum broker_error error)
 	return (unsigned)error < BROKER_ERROR_COUNT ? sentences[error] : "an unknown error";
 }
 
+const char *broker_error__name(enum broker_error error)
+{
+	static const char *const names[] = {
+#define BROKER_NAME(id, sentence, hint) [BROKER_ERROR_##id] = #id,
+		BROKER_ERRORS(BROKER_NAME)
+	};
+
+	return (unsigned)error < BROKER_ERROR_COUNT ? names[error] : "INTERNAL";
+}
+
 const char *broker_error__hint(enum broker_error error)
 {
 	return (unsigned)error < BROKER_ERROR_COUNT ? hints[error] : "";
+}
+
+#define LIMIT_OF_ALL 0x80000000u
+
+void broker_message__set_limit(struct broker_message *message, const struct limit_met *met)
+{
+	message->error = BROKER_ERROR_LIMIT;
+	message->limit = (1 + met->limit) | (met->all ? LIMIT_OF_ALL : 0);
+	message->start = met->most;
+	message->end = met->used;
+}
+
+bool broker_message__limit(const struct broker_message *message, struct limit_met *ret)
+{
+	uint32_t limit = message->limit & ~LIMIT_OF_ALL;
+
+	if (message->error != BROKER_ERROR_LIMIT || !limit || limit > LIMIT_COUNT)
+		return false;
+	*ret = (struct limit_met){
+		.limit = limit - 1, .all = message->limit & LIMIT_OF_ALL, .most = message->start, .used = message->end};
+	return true;
 }
 
 union control {

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "broker/namespace.h"
+#include "broker/owner.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -135,6 +136,7 @@ int peer__of_socket(int fd, struct peer *ret)
 		if (rights.uid == cred.uid && shares_user_namespace(cred.pid))
 			ret->capabilities = rights.effective;
 	}
+	ret->payer = owner__of(err ? 0 : cred.pid, cred.uid);
 	if (!namespace__has_proc())
 		ret->unnamed = BROKER_ERROR_NO_PROC;
 	else if (namespace__is_other(cred.pid))
@@ -151,6 +153,7 @@ int peer__of_parent(int fd, struct peer *ret)
 {
 	*ret = (struct peer){
 		.pid = getppid(),
+		.payer = getuid(),
 		.capabilities = ~0ull, /* what the kernel refuses to it, it refuses to its broker */
 		.unnamed = namespace__has_proc() ? BROKER_ERROR_OK : BROKER_ERROR_NO_PROC,
 	};

@@ -14,6 +14,7 @@ struct peer {
 	int pidfd;              /* -1: none, it has ended */
 	uint64_t capabilities;  /* 1 << CAP_*: its effective ones where the broker has its own, in the same user
 	                         * namespace. 0 when that cannot be told */
+	uid_t payer;            /* whose limits count (owner.h) */
 	enum broker_error unnamed; /* why it may name no process */
 	pid_t named[PEER_NAMED_MAX]; /* what it names (peer__name), whatever these are */
 	unsigned n_named;

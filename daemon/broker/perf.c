@@ -109,11 +109,23 @@ static int add(struct perf_events *events, pid_t tid, int fd)
 	return 0;
 }
 
+static int pay(struct perf_events *events)
+{
+	return events->charge ? charge__take(events->charge, LIMIT_DESCRIPTORS, 1) : 0;
+}
+
+static void close_event(struct perf_events *events, int fd)
+{
+	close(fd);
+	if (events->charge)
+		charge__give(events->charge, LIMIT_DESCRIPTORS, 1);
+}
+
 static void close_from(struct perf_events *events, size_t from)
 {
 	while (events->n > from)
 		if (events->threads[--events->n].fd >= 0)
-			close(events->threads[events->n].fd);
+			close_event(events, events->threads[events->n].fd);
 }
 
 static size_t count_from(const struct perf_events *events, size_t from)
@@ -143,14 +155,19 @@ static int open_thread(struct perf_events *events, int task, pid_t tid,
 		return add(events, tid, -1);
 	if (fd < 0)
 		return fd;
+	err = pay(events);
+	if (err) {
+		close(fd);
+		return err;
+	}
 	snprintf(name, sizeof(name), "%d", tid);
 	if (faccessat(task, name, F_OK, 0)) {
-		close(fd);
+		close_event(events, fd);
 		return 0;
 	}
 	err = add(events, tid, fd);
 	if (err)
-		close(fd);
+		close_event(events, fd);
 	return err;
 }
 
@@ -219,7 +236,7 @@ void perf_events__close(struct perf_events *events)
 {
 	close_from(events, 0);
 	free(events->threads);
-	*events = (struct perf_events){};
+	*events = (struct perf_events){.charge = events->charge};
 }
 
 void perf__raise_fd_limit(void)

@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "broker/quota.h"
+
 struct perf_options {
 	uint32_t rate;        /* Hz */
 	bool follow_children; /* inherit across fork too */
@@ -34,10 +36,11 @@ struct perf_thread {
 struct perf_events {
 	struct perf_thread *threads; /* those listed; who inherits has none */
 	size_t n, capacity;
+	struct charge *charge; /* who pays for the descriptors; NULL: nobody */
 };
 
 /* Opens events for all threads of `pid`; they tick after perf_events__enable.
- * Adds to what `events` holds. -ESRCH: the process ended. */
+ * Adds to what `events` holds. -ESRCH: the process ended; -EDQUOT: the user's descriptors do not suffice. */
 int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options);
 int perf_events__enable(struct perf_events *events);
 /* Threads that got an event here. */

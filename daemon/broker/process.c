@@ -328,6 +328,10 @@ enum broker_error process__error(int err)
 		return BROKER_ERROR_NO_MEMORY;
 	case -EMFILE:
 	case -ENFILE:
+		return BROKER_ERROR_NO_DESCRIPTORS;
+	case -EAGAIN: /* fork(2) */
+		return BROKER_ERROR_NO_TASKS;
+	case -EDQUOT:
 	case -E2BIG:
 		return BROKER_ERROR_LIMIT;
 	case -ETIMEDOUT:

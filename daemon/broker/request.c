@@ -83,7 +83,7 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 	for (i = 0; i < BROKER_SESSIONS_MAX && engine->sessions[i]; i++)
 		;
 	if (i == BROKER_SESSIONS_MAX) {
-		reply__fail(reply, BROKER_ERROR_LIMIT, EMFILE);
+		reply__fail(reply, BROKER_ERROR_LIMIT, EDQUOT);
 		return send_now(engine, &reply->message, NULL, 0);
 	}
 	error = is_named(engine, request->pid);
@@ -91,7 +91,7 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 		reply__fail(reply, error, error == BROKER_ERROR_NOT_NAMED ? EPERM : ESRCH);
 		return send_now(engine, &reply->message, NULL, 0);
 	}
-	session = session__attach(request, &engine->client, &engine->clients, spare, verbose, reply);
+	session = session__attach(request, &engine->client, &engine->clients, &engine->charge, spare, verbose, reply);
 	/* What is open now stays that process: and that is a named one. */
 	error = session ? is_named(engine, request->pid) : BROKER_ERROR_OK;
 	if (error) {

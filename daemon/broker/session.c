@@ -13,11 +13,21 @@
 #include "broker/file.h"
 #include "broker/policy.h"
 
+/* A session's programs, links, maps and pidfds. Threads and CPU clocks are counted one by one. */
+#define SESSION_DESCRIPTORS 64u
+
 void reply__fail(struct reply *reply, enum broker_error error, int err)
 {
 	reply__close(reply);
 	reply->message.error = error;
 	reply->message.error_errno = err < 0 ? -err : err;
+}
+
+void reply__fail_at(struct reply *reply, const struct charge *charge, enum broker_error error, int err)
+{
+	reply__fail(reply, error, err);
+	if (err == -EDQUOT && charge->refused)
+		broker_message__set_limit(&reply->message, &charge->met);
 }
 
 void reply__close(struct reply *reply)
@@ -218,7 +228,7 @@ static int add_child(struct session *session, const struct identity *client, pid
 	err = perf_events__open(&session->events, pid, perf);
 	if (!err)
 		session->children[session->n_children++] = pid;
-	return err == -EMFILE || err == -ENOMEM ? err : 0;
+	return err == -EMFILE || err == -ENOMEM || err == -EDQUOT ? err : 0;
 }
 
 /* Processes below the target that run already, asked about in one. Who may not be read is left out;
@@ -255,8 +265,28 @@ static int open_descendants(struct session *session, const struct identity *clie
 	return err;
 }
 
+/* Before anything is opened: who may have no more of it costs nobody any time. */
+static int charge(struct session *session, const struct charge *payer, const struct broker_message *request)
+{
+	struct load_options options = load_options__of(request->flags, false);
+	struct charge *charge = &session->charge;
+	int err;
+
+	options.ring_bytes = request->ring_bytes;
+	charge__begin_like(charge, payer);
+	session->events.charge = session->clocks.charge = charge;
+	err = charge__take(charge, LIMIT_SESSIONS, 1);
+	if (!err)
+		err = charge__take(charge, LIMIT_SAMPLES, request->rate);
+	if (!err)
+		err = charge__take(charge, LIMIT_DESCRIPTORS, SESSION_DESCRIPTORS);
+	if (err || !charge->user)
+		return err;
+	return charge__take(charge, LIMIT_MAPS, request->flags & BROKER_DUMP ? dumper__bytes() : sampler__bytes(&options, load__cpus()));
+}
+
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
-				struct spare *spare, bool verbose, struct reply *reply)
+				const struct charge *payer, struct spare *spare, bool verbose, struct reply *reply)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
 	struct helper helper = HELPER_NONE;
@@ -282,6 +312,9 @@ struct session *session__attach(const struct broker_message *request, const stru
 	session->target = request->pid;
 	session->rate = request->rate;
 	session->flags = request->flags;
+	err = charge(session, payer, request);
+	if (err)
+		goto fail;
 	session->started = known__holds(clients, request->pid);
 	rule = policy__of_process(client, session->started);
 	err = authorise__begin(client, request->pid, rule, &helper);
@@ -338,7 +371,10 @@ struct session *session__attach(const struct broker_message *request, const stru
 	return session;
 fail:
 	process__close(&fds);
-	reply__fail(reply, error ? error : process__error(err), err);
+	if (session)
+		reply__fail_at(reply, &session->charge, error ? error : process__error(err), err);
+	else
+		reply__fail(reply, error ? error : process__error(err), err);
 	return session__free(session);
 }
 
@@ -459,7 +495,7 @@ void session__set_clocks(struct session *session, bool on, struct reply *reply)
 		err = cpu_clocks__open(&session->clocks, &(struct perf_options){.rate = session->rate,
 										 .program = sampler__program(session->sampler)});
 	if (err)
-		reply__fail(reply, BROKER_ERROR_NO_PERF, err);
+		reply__fail_at(reply, &session->charge, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_PERF, err);
 }
 
 void session__end(struct session *session, struct reply *reply)
@@ -488,10 +524,15 @@ void session__add_pool(struct session *session, const struct broker_message *req
 	int fd = -1, err;
 
 	reply->message.pool_bytes = request->pool_bytes;
-	err = session->sampler ? sampler__add_pool(session->sampler, request->pool_bytes, &reply->message.number, &fd) :
-				 -EDQUOT;
+	session->charge.refused = false;
+	err = session->sampler ? charge__take(&session->charge, LIMIT_MAPS, request->pool_bytes) : -EDQUOT;
+	if (!err) {
+		err = sampler__add_pool(session->sampler, request->pool_bytes, &reply->message.number, &fd);
+		if (err)
+			charge__give(&session->charge, LIMIT_MAPS, request->pool_bytes);
+	}
 	if (err)
-		reply__fail(reply, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_MEMORY, err);
+		reply__fail_at(reply, &session->charge, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_MEMORY, err);
 	else
 		reply->fds[reply->n++] = fd;
 }
@@ -507,6 +548,7 @@ struct session *session__free(struct session *session)
 	sampler__free(session->sampler);
 	dumper__free(session->dumper);
 	free(session->children);
+	charge__end(&session->charge);
 	free(session);
 	return NULL;
 }

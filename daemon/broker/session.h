@@ -10,6 +10,7 @@
 #include "broker/load.h"
 #include "broker/perf.h"
 #include "broker/process.h"
+#include "broker/quota.h"
 
 #define SESSION_KNOWN_MAX 64u /* processes of a session whose files are opened without a helper */
 
@@ -28,6 +29,7 @@ struct session {
 	bool started;               /* the target, by a process of its client's */
 	struct sampler *sampler;    /* NULL: a dump */
 	struct dumper *dumper;      /* NULL: none */
+	struct charge charge;       /* of its user, for all that it holds */
 	struct perf_events events;
 	struct cpu_clocks clocks;
 	pid_t *children;      /* descendants that ran already: to be told after ATTACHED */
@@ -45,6 +47,8 @@ struct reply {
 	unsigned n, borrowed;
 };
 void reply__fail(struct reply *reply, enum broker_error error, int err);
+/* The charge's limit, if the error is that it was met. */
+void reply__fail_at(struct reply *reply, const struct charge *charge, enum broker_error error, int err);
 void reply__close(struct reply *reply);
 
 /* A sampler that was loaded ahead, or NULL, and how it is to be loaded: as the last session asked. */
@@ -54,9 +58,9 @@ struct spare {
 	bool wanted;           /* it was taken */
 };
 
-/* `clients`: the client's processes. The spare one is taken (and set to NULL) when it fits. NULL on failure: reply says why. */
+/* `clients`: the client's processes; `payer`: a charge of who pays. The spare one is taken (and set to NULL) when it fits. NULL on failure: reply says why. */
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
-				struct spare *spare, bool verbose, struct reply *reply);
+				const struct charge *payer, struct spare *spare, bool verbose, struct reply *reply);
 void session__open_process(struct session *session, const struct identity *client, pid_t pid,
 			   struct reply *reply);
 /* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. `opener`: the engine's (file.h). *stalled: once a file did not open in time none is opened any more. */

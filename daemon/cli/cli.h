@@ -66,6 +66,7 @@ struct cli_options {
 	bool debug;              /* what libbpf and the parts say, too */
 	bool interpreter_frames; /* in flame graphs and profiles, too */
 	enum broker_allow allow; /* serve */
+	struct broker_limits limits; /* serve */
 	const char *socket;      /* NULL: not asked for by name */
 	const char *hlo;         /* file; NULL: not asked for */
 	const char *rules;       /* NULL: those of the program alone */

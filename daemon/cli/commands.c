@@ -44,10 +44,11 @@ const struct command commands[] = {
 		.operands = "",
 		.summary = "the daemon: lets users profile their own processes without sudo",
 		.text = "Listens on a socket until SIGTERM. Anyone may connect; the kernel tells who it is, and they may profile "
-			"what they may trace: kernel.yama.ptrace_scope and kernel.perf_event_paranoid hold, unless --allow says otherwise. Sockets passed by systemd (LISTEN_FDS) are taken over.",
+			"what they may trace: kernel.yama.ptrace_scope and kernel.perf_event_paranoid hold, unless --allow says otherwise. What one user may hold, and all together, has limits, which --limit sets; root has none. Sockets passed by systemd (LISTEN_FDS) are taken over.",
 		.examples = "sudo systemctl enable --now cprofd.socket\tstarted when someone asks\n"
 			    "sudo usermod -aG cprofd alice\talice may ask that one, too\n"
 			    "sudo cprofd serve --allow=own\tusers may profile all their own processes, whatever these settings are\n"
+			    "sudo cprofd serve --limit=sessions=32 --limit=maps=2048/8192\t32 sessions of each user, 2 GB of maps of one and 8 GB of all\n"
 			    "sudo cprofd serve\tby hand, on " CLI_SOCKET "\n",
 		.bit = COMMAND_SERVE,
 		.run = serve__run,

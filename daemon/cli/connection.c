@@ -198,6 +198,8 @@ int connection__request(struct connection *connection, const char *request)
 			sent += (size_t)n;
 		else if (errno == EAGAIN)
 			err = poll(&poll_fd, 1, 5000) == 0 ? -ETIMEDOUT : 0;
+		else if (errno == EPIPE) /* the daemon closed it; what it said before is there to be read */
+			break;
 		else if (errno != EINTR)
 			err = -errno;
 	}

@@ -57,7 +57,8 @@ static void on_answer(struct live *live, const json_t *answer)
 	bool refused = !json_is_true(json_object_get(answer, "ok"));
 	const char *hint;
 
-	if (live->answered || (id != ATTACH_ID && !(id == USER_RULES_ID && refused)))
+	/* Without an id: the connection is refused, whatever was asked. */
+	if (live->answered || (id != ATTACH_ID && !(refused && (id == USER_RULES_ID || !json_object_get(answer, "id")))))
 		return;
 	live->answered = true;
 	live->session = (uint32_t)number(answer, "session");

@@ -448,6 +448,11 @@ static const char *set_allow(struct cli_options *options, const char *value)
 	return "is not one of ptrace, own, root";
 }
 
+static const char *set_limit(struct cli_options *options, const char *value)
+{
+	return limits__set(&options->limits, value);
+}
+
 static const char *set_socket(struct cli_options *options, const char *value)
 {
 	options->socket = value;
@@ -540,6 +545,7 @@ const struct option_row option_rows[] = {
 	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", set_json},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", set_json},
 	{"allow", 0, "WHAT", "ptrace own root", COMMAND_SERVE, "what users may profile: ptrace (default): what the kernel lets them debug and sample, by kernel.yama.ptrace_scope and perf_event_paranoid, too; own: all processes of their own; root: nothing", set_allow},
+	{"limit", 0, "NAME=VALUE", "engines= sessions= samples= descriptors= maps= memory=", COMMAND_SERVE, "what users may hold, root apart: engines=4/64 (4 of one user, 64 of all), sessions=16/128, samples=24000/192000 (a second, the sum of rates), descriptors=32768/262144, maps=1024/2048 (MB), memory=2048 (MB of one user's engines) by default; none: no limit. As often as needed", set_limit},
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET, set_socket},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", set_rules},

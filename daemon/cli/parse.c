@@ -121,6 +121,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 	int code;
 
 	*ret = (struct cli_options){.rate = 999, .native = "full"};
+	limits__default(&ret->limits);
 	*ret_help = false;
 	build(command, longs, letters);
 	opterr = 0;

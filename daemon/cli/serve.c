@@ -121,10 +121,13 @@ static void tell_failure(int err, const char *path)
 
 int serve__run(const struct cli_options *options)
 {
+	char hello[SERVE_HELLO_MAX] = "";
 	struct broker_options broker = {
 		.client_fd = -1,
 		.verbose = options->verbose,
 		.allow = options->allow,
+		.limits = &options->limits,
+		.hello = hello,
 	};
 	struct sockaddr_un bound;
 	socklen_t len = sizeof(bound);
@@ -137,6 +140,7 @@ int serve__run(const struct cli_options *options)
 		say("'%s' is one word too many", options->operands[0]);
 		return CLI_USAGE;
 	}
+	serve__hello(hello, sizeof(hello));
 	err = take_passed(&broker.listen_fd);
 	if (err == -EINVAL) {
 		say__failure("one ListenStream= of an AF_UNIX path, see cprofd.socket",

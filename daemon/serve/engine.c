@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+#define STACK_BYTES (2u << 20) /* of its threads; libiberty's demangler has its own bound */
 
 uint64_t engine__now(void)
 {
@@ -257,7 +260,7 @@ static int loop(struct engine *engine)
 	return 0;
 }
 
-static void make_hello(struct engine *engine)
+void serve__hello(char *ret, size_t size)
 {
 	static const char *const features[] = {"snapshot-fd", "status", NULL};
 	struct event hello = {.kind = EVENT_HELLO,
@@ -268,7 +271,7 @@ static void make_hello(struct engine *engine)
 	struct buf line = {};
 
 	if (event__encode(&hello, &line) == 0)
-		snprintf(engine->hello, sizeof(engine->hello), "%.*s", (int)line.len, line.data);
+		snprintf(ret, size, "%.*s", (int)line.len, line.data);
 	buf__free(&line);
 }
 
@@ -282,11 +285,23 @@ static int limit(void)
 	return urls && *urls ? 0 : sandbox__enter(directories, sizeof(directories) / sizeof(directories[0]));
 }
 
+/* All of it counts as memory of its user, whether it is touched or not. */
+static void keep_stacks_small(void)
+{
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_setattr_default_np(&attr);
+	pthread_attr_destroy(&attr);
+}
+
 int engine__main(int channel)
 {
 	struct engine engine = {.channel = channel, .started = engine__now()};
 	int status = 1;
 
+	keep_stacks_small();
 	if (limit())
 		return 126;
 	signal(SIGPIPE, SIG_IGN);
@@ -295,7 +310,7 @@ int engine__main(int channel)
 	mallopt(M_MMAP_THRESHOLD, 32 << 10);
 	mallopt(M_TRIM_THRESHOLD, 128 << 10);
 	fcntl(channel, F_SETFL, fcntl(channel, F_GETFL) | O_NONBLOCK);
-	make_hello(&engine);
+	serve__hello(engine.hello, sizeof(engine.hello));
 	engine.epoll = epoll_create1(EPOLL_CLOEXEC);
 	engine.channel_watch = (struct watch){.fd = channel, .ready = channel_ready};
 	if (engine.epoll >= 0 && engine__watch(&engine, &engine.channel_watch, EPOLLIN) == 0)

@@ -411,6 +411,7 @@ void proc__command(int32_t pid, char *ret, size_t size);
 int proc__cpu_time(int32_t pid, uint64_t *ret);
 bool proc__alive(int32_t pid, uint64_t start);
 void proc__boot_id(char *ret, size_t size);
+uint64_t proc__own_data(void);   /* bytes that RLIMIT_DATA counts */
 uint64_t proc__own_memory(void); /* PSS, bytes */
 
 /* --- engine.c --- */
@@ -427,7 +428,7 @@ struct engine {
 	size_t n_asks;
 	bool served;                    /* there was a client once */
 	bool broker_gone;
-	char hello[256];
+	char hello[SERVE_HELLO_MAX];
 };
 
 uint64_t engine__now(void); /* CLOCK_MONOTONIC ns */

@@ -153,6 +153,16 @@ void proc__boot_id(char *ret, size_t size)
 	ret[n] = '\0';
 }
 
+uint64_t proc__own_data(void)
+{
+	unsigned long long pages = 0;
+	char text[256];
+
+	if (slurp("/proc/self/statm", text, sizeof(text)) <= 0 || sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) != 1)
+		return 0;
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 uint64_t proc__own_memory(void)
 {
 	char text[4096];

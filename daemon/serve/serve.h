@@ -9,8 +9,9 @@
 #ifndef CPROFD_SERVE_H
 #define CPROFD_SERVE_H
 
+#include <stddef.h>
+
 #define SERVE_CLIENTS_MAX 64
-#define SERVE_SESSIONS_MAX 16
 #define SERVE_PROCESSES_MAX 1024        /* identified or being so, a session */
 #define SERVE_REQUEST_MAX (64u << 10)   /* bytes of a request's line */
 #define SERVE_QUEUE_MAX (8u << 20)      /* bytes of live events that wait for one client */
@@ -22,6 +23,10 @@
  * (SOCK_SEQPACKET, broker.h's messages) is the caller's to close. Needs no
  * capability and no file system; returns the exit status of the process. */
 int engine__main(int channel);
+
+/* The first line that a client gets. */
+#define SERVE_HELLO_MAX 512
+void serve__hello(char *ret, size_t size);
 
 /* The same, as a program that the broker executed; does not return. */
 void engine__execute(int argc, char **argv) __attribute__((noreturn));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,24 +41,39 @@ struct session *session__find(struct engine *engine, uint32_t id)
 static bool says_it_all(enum broker_error error)
 {
 	return error == BROKER_ERROR_NO_PROCESS || error == BROKER_ERROR_NOT_YOURS || error == BROKER_ERROR_NO_MEMORY ||
-	       error == BROKER_ERROR_LIMIT || error == BROKER_ERROR_KERNEL_STACKS || error == BROKER_ERROR_KERNEL_THREAD ||
+	       error == BROKER_ERROR_LIMIT || error == BROKER_ERROR_NO_DESCRIPTORS || error == BROKER_ERROR_NO_TASKS || error == BROKER_ERROR_KERNEL_STACKS || error == BROKER_ERROR_KERNEL_THREAD ||
 	       error == BROKER_ERROR_OTHER_NAMESPACE || error == BROKER_ERROR_NO_PROC;
 }
 
 static void set_refusal(struct refusal *ret, enum broker_error error, int err)
 {
-	static const char *const codes[] = {
-#define NAME(id, sentence, hint) [BROKER_ERROR_##id] = #id,
-		BROKER_ERRORS(NAME)
-#undef NAME
-	};
 	const bool more = err && !says_it_all(error);
 
-	refusal__set(ret, (unsigned)error < BROKER_ERROR_COUNT ? codes[error] : "INTERNAL",
-		     broker_error__hint(error), "%s%s%s", broker_error__sentence(error), more ? ": " : "",
+	refusal__set(ret, broker_error__name(error), broker_error__hint(error), "%s%s%s", broker_error__sentence(error), more ? ": " : "",
 		     more ? strerror(err) : "");
 	if (error == BROKER_ERROR_NOT_YOURS)
 		ret->number = err;
+}
+
+static void set_limit(struct refusal *ret, const struct limit_met *met)
+{
+	char sentence[sizeof(ret->error)], hint[sizeof(ret->hint)];
+
+	limit__sentence(met, sentence, sizeof(sentence));
+	limit__hint(met, hint, sizeof(hint));
+	refusal__set(ret, "LIMIT", hint, "%s", sentence);
+}
+
+/* A session that begins where little is left would end others with it. */
+static bool lacks_memory(struct limit_met *ret)
+{
+	struct rlimit most;
+	uint64_t used = proc__own_data();
+
+	if (getrlimit(RLIMIT_DATA, &most) || most.rlim_cur == RLIM_INFINITY || used <= most.rlim_cur / 4 * 3)
+		return false;
+	*ret = (struct limit_met){.limit = LIMIT_MEMORY, .most = most.rlim_cur, .used = used};
+	return true;
 }
 
 int session__new(struct engine *engine, struct client *client, const struct request *request,
@@ -75,15 +91,20 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
 	struct session *session;
+	struct limit_met met;
 	int err;
 
 	if (client->unnamed) {
 		set_refusal(ret_refusal, client->unnamed, 0);
 		return -EREMOTE;
 	}
-	if (engine->n_sessions >= SERVE_SESSIONS_MAX) {
-		refusal__set(ret_refusal, "LIMIT", "stop one of them", "there are %u sessions of this user already",
+	if (engine->n_sessions >= BROKER_SESSIONS_MAX) {
+		refusal__set(ret_refusal, "LIMIT", "stop one of them", "there are %u sessions already: an engine can hold no more",
 			     engine->n_sessions);
+		return -EDQUOT;
+	}
+	if (lacks_memory(&met)) {
+		set_limit(ret_refusal, &met);
 		return -EDQUOT;
 	}
 	session = calloc(1, sizeof(*session));
@@ -493,8 +514,12 @@ static void refused_by_broker(struct engine *engine, struct session *session,
 			      const struct broker_message *message)
 {
 	struct refusal refusal;
+	struct limit_met met;
 
-	set_refusal(&refusal, (enum broker_error)message->error, message->error_errno);
+	if (broker_message__limit(message, &met))
+		set_limit(&refusal, &met);
+	else
+		set_refusal(&refusal, (enum broker_error)message->error, message->error_errno);
 	session__refuse(engine, session, &refusal);
 }
 

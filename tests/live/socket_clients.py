@@ -543,7 +543,7 @@ def test_limits(daemon):
         client.close()
     with Target(STEADY) as target:
         client = clients[0]
-        for _ in range(16):
+        for _ in range(32):
             client.request("attach", pid=target.pid, stream=False)
         refused("LIMIT", client, "attach", pid=target.pid, stream=False)
         client.close()

@@ -1,0 +1,121 @@
+#include "broker/limit.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBER_MAX 1000000000ull
+
+static const struct {
+	const char *name;
+	uint64_t user, all;
+	const char *what, *hint;
+} rows[] = {
+#define LIMIT_ROW(id, name, user, all, what, hint) [LIMIT_##id] = {name, user, all, what, hint},
+	BROKER_LIMITS(LIMIT_ROW)
+};
+
+/* The unit of its numbers on the command line, in what is counted. */
+static uint64_t unit(enum broker_limit limit)
+{
+	return limit == LIMIT_MAPS || limit == LIMIT_MEMORY ? LIMIT_MB : 1;
+}
+
+void limits__default(struct broker_limits *ret)
+{
+	for (int i = 0; i < LIMIT_COUNT; i++) {
+		ret->user[i] = rows[i].user * unit(i);
+		ret->all[i] = rows[i].all * unit(i);
+	}
+}
+
+const char *limits__names(void)
+{
+#define LIMIT_NAME(id, name, user, all, what, hint) ", " name
+	static const char names[] = BROKER_LIMITS(LIMIT_NAME);
+
+	return names + 2;
+}
+
+static int find(const char *name, size_t len)
+{
+	int i = 0;
+
+	while (i < LIMIT_COUNT && (strlen(rows[i].name) != len || memcmp(rows[i].name, name, len)))
+		i++;
+	return i;
+}
+
+/* 0: none. */
+static bool number(const char **text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = isdigit((unsigned char)**text) ? strtoull(*text, &end, 10) : 0;
+	if (!*ret || errno || *ret > NUMBER_MAX)
+		return false;
+	*text = end;
+	return true;
+}
+
+const char *limits__set(struct broker_limits *limits, const char *text)
+{
+	static char wrong[400];
+	const char *value = strchr(text, '=');
+	int i = value ? find(text, (size_t)(value - text)) : LIMIT_COUNT;
+	uint64_t user, all = 0;
+
+	if (i == LIMIT_COUNT) {
+		snprintf(wrong, sizeof(wrong), "is not NAME=VALUE; names are %s", limits__names());
+		return wrong;
+	}
+	value++;
+	if (!strcmp(value, "none")) {
+		limits->user[i] = limits->all[i] = 0;
+		return NULL;
+	}
+	if (!number(&value, &user) || (*value == '/' && (value++, !number(&value, &all))) || *value || (all && !rows[i].all)) {
+		snprintf(wrong, sizeof(wrong), "is not %s=%s, of numbers from 1 to %llu, or %s=none", rows[i].name, rows[i].all ? "USER or USER/ALL" : "USER",
+			 NUMBER_MAX, rows[i].name);
+		return wrong;
+	}
+	if (all && all < 2 * user) {
+		snprintf(wrong, sizeof(wrong), "is more than half of all's for one user: %s=%llu/%llu leaves something for others", rows[i].name,
+			 (unsigned long long)user, 2ull * user);
+		return wrong;
+	}
+	limits->user[i] = user * unit(i);
+	if (all)
+		limits->all[i] = all * unit(i);
+	else if (limits->all[i] && limits->all[i] < 2 * limits->user[i])
+		limits->all[i] = 2 * limits->user[i];
+	return NULL;
+}
+
+const char *limit__name(enum broker_limit limit)
+{
+	return rows[limit].name;
+}
+
+const char *limit__what(enum broker_limit limit)
+{
+	return rows[limit].what;
+}
+
+void limit__sentence(const struct limit_met *met, char *ret, size_t size)
+{
+	uint64_t of = unit(met->limit);
+
+	snprintf(ret, size, "%s %llu %s, and %s %llu now (limit %s)", met->all ? "all users together may have" : "a user may have",
+		 (unsigned long long)(met->most / of), rows[met->limit].what, met->all ? "they have" : "you have",
+		 (unsigned long long)((met->used + of - 1) / of), rows[met->limit].name);
+}
+
+void limit__hint(const struct limit_met *met, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s; an administrator may allow more: cprofd serve --limit=%s=%s", met->all ? "try again later" : rows[met->limit].hint,
+		 rows[met->limit].name, met->all ? "USER/ALL" : "N");
+}

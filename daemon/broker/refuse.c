@@ -1,0 +1,55 @@
+#include "broker/refuse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "broker/broker.h"
+
+struct words {
+	char error[256], hint[256];
+	const char *code;
+};
+
+static void words_of(int err, const struct limit_met *met, struct words *ret)
+{
+	enum broker_error error = err == -EDQUOT || err == -EUSERS ? BROKER_ERROR_LIMIT :
+				  err == -EMFILE || err == -ENFILE ? BROKER_ERROR_NO_DESCRIPTORS :
+				  err == -EAGAIN		   ? BROKER_ERROR_NO_TASKS :
+				  err == -ENOMEM		   ? BROKER_ERROR_NO_MEMORY :
+								     BROKER_ERROR_INTERNAL;
+
+	ret->code = broker_error__name(error);
+	if (err == -EDQUOT) {
+		limit__sentence(met, ret->error, sizeof(ret->error));
+		limit__hint(met, ret->hint, sizeof(ret->hint));
+		return;
+	}
+	snprintf(ret->error, sizeof(ret->error), "%s%s%s", broker_error__sentence(error), error == BROKER_ERROR_INTERNAL ? ": " : "",
+		 error == BROKER_ERROR_INTERNAL ? strerror(-err) : "");
+	snprintf(ret->hint, sizeof(ret->hint), "%s", broker_error__hint(error));
+}
+
+/* These words are our own: none has a control character, or needs more than this to be JSON. */
+static void keep_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			*text = '\'';
+}
+
+void refuse__client(int fd, const char *hello, int err, const struct limit_met *met)
+{
+	struct words words;
+	char line[1024];
+
+	words_of(err, met, &words);
+	keep_plain(words.error);
+	keep_plain(words.hint);
+	snprintf(line, sizeof(line), "{\"ev\":\"answer\",\"ok\":false,\"error\":\"%s\",\"hint\":\"%s\",\"code\":\"%s\"}\n", words.error, words.hint,
+		 words.code);
+	if (hello)
+		send(fd, hello, strlen(hello), MSG_NOSIGNAL | MSG_DONTWAIT);
+	send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
