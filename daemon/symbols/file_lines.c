@@ -8,7 +8,6 @@
 
 #include "base/kept.h"
 #include "symbols/debug_file.h"
-#include "symbols/line_spans.h"
 
 #define KEPT_MAX (8u << 20) /* bytes of one file's lines */
 #define KEPT_KIND "lines"
@@ -22,34 +21,12 @@ static int key_of(const struct symbol_file *file, struct kept_key *ret)
 	return kept_key__of(file->bytes.fd, file->lines_bytes->fd, ret);
 }
 
-/* NULL: nothing was kept. */
-static struct line_spans *load_known(const struct symbol_file *file)
-{
-	struct line_spans *spans = NULL;
-	struct kept_data kept;
-	struct kept_key key;
-
-	if (key_of(file, &key) || kept__find(file->folder, KEPT_KIND, &key, KEPT_MAX, &kept))
-		return NULL;
-	spans = calloc(1, sizeof(*spans));
-	if (spans && line_spans__unpack(spans, kept.data, kept.len)) {
-		free(spans);
-		spans = NULL;
-	}
-	free(kept.bytes);
-	return spans;
-}
-
 static void store_known(const struct symbol_file *file)
 {
-	struct line_spans *spans = lines__known(file->lines);
 	struct kept_key key;
 	struct buf data = {};
 
-	if (!spans || !spans->changed || key_of(file, &key))
-		return;
-	spans->changed = false;
-	if (!line_spans__pack(spans, &data) && data.len <= KEPT_MAX - sizeof(key))
+	if (!key_of(file, &key) && !lines__pack(file->lines, &data) && data.len <= KEPT_MAX - sizeof(key))
 		kept__put(file->folder, KEPT_KIND, &key, &data);
 	buf__free(&data);
 }
@@ -98,16 +75,15 @@ static int seek(struct symbol_file *file)
 
 static int open_in(struct symbol_file *file, const struct elf_image *image)
 {
-	struct line_spans *known;
+	struct kept_data known = {};
+	struct kept_key key;
 	int err;
 
 	file->lines_bytes = image->bytes;
-	known = load_known(file);
-	err = lines__open(image, known, &file->lines);
-	if (err && known) {
-		line_spans__free(known);
-		free(known);
-	}
+	if (!key_of(file, &key))
+		kept__find(file->folder, KEPT_KIND, &key, KEPT_MAX, &known);
+	err = lines__open(image, known.data, known.len, &file->lines);
+	free(known.bytes);
 	return err;
 }
 

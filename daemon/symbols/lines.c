@@ -38,7 +38,8 @@ struct lines {
 	uint32_t n_functions, functions_capacity;
 	struct buf text;
 	struct line_spans *spans; /* of functions that were asked about; NULL: none yet */
-	bool listed;              /* list_units() was called */
+	bool listed;              /* list_units() was called, or what it found was kept */
+	bool list_changed;        /* since it was opened, or packed */
 	int list_error;
 };
 
@@ -147,12 +148,116 @@ static int list_once(struct lines *lines)
 	if (!lines->listed) {
 		lines->dwarf.work = WORK_OPEN;
 		lines->list_error = list_units(lines);
+		lines->list_changed = !lines->list_error;
 	}
 	lines->listed = true;
 	return lines->list_error;
 }
 
-int lines__open(const struct elf_image *image, struct line_spans *known, struct lines **ret)
+/* --- as bytes: head, pieces, units, spans --- */
+
+#define PACK_VERSION 3u
+#define PACK_PIECES_MAX (1u << 15) /* of a file that has more, units are listed in each session */
+
+struct pack_head {
+	uint32_t version, n, n_units, spans; /* the last: bytes */
+};
+
+int lines__pack(struct lines *lines, struct buf *to)
+{
+	const bool listed = lines->listed && !lines->list_error && lines->n <= PACK_PIECES_MAX && lines->n_units <= PACK_PIECES_MAX;
+	struct pack_head head = {PACK_VERSION, listed ? lines->n : 0, listed ? lines->n_units : 0, 0};
+	const size_t begin = to->len;
+	int err;
+
+	if (!(lines->spans && lines->spans->changed) && !(listed && lines->list_changed))
+		return -ENOENT;
+	err = buf__append(to, &head, sizeof(head));
+	err = err ?: buf__append(to, lines->pieces, head.n * sizeof(*lines->pieces));
+	err = err ?: buf__append(to, lines->units, head.n_units * sizeof(*lines->units));
+	head.spans = (uint32_t)to->len;
+	err = err ?: lines->spans ? line_spans__pack(lines->spans, to) : 0;
+	if (err)
+		return err;
+	head.spans = (uint32_t)to->len - head.spans;
+	memcpy(to->data + begin, &head, sizeof(head));
+	lines->list_changed = false;
+	if (lines->spans)
+		lines->spans->changed = false;
+	return 0;
+}
+
+static bool units_fit(const struct lines *lines)
+{
+	uint32_t i;
+
+	for (i = 0; i < lines->n; i++)
+		if (lines->pieces[i].unit >= lines->n_units || (i && lines->pieces[i - 1].start > lines->pieces[i].start))
+			return false;
+	return true;
+}
+
+static int unpack_units(struct lines *lines, const struct pack_head *head, const char *data)
+{
+	if (!head->n)
+		return 0;
+	lines->pieces = malloc(head->n * sizeof(*lines->pieces));
+	lines->units = malloc((head->n_units + 1) * sizeof(*lines->units));
+	if (!lines->pieces || !lines->units)
+		return -ENOMEM;
+	memcpy(lines->pieces, data, head->n * sizeof(*lines->pieces));
+	memcpy(lines->units, data + head->n * sizeof(*lines->pieces), head->n_units * sizeof(*lines->units));
+	lines->n = lines->capacity = head->n;
+	lines->n_units = lines->units_capacity = head->n_units;
+	lines->listed = true;
+	return units_fit(lines) ? 0 : -EBADMSG;
+}
+
+static int unpack_spans(struct lines *lines, const char *data, size_t len)
+{
+	int err;
+
+	if (!len)
+		return 0;
+	lines->spans = calloc(1, sizeof(*lines->spans));
+	err = lines->spans ? line_spans__unpack(lines->spans, data, len) : -ENOMEM;
+	if (err) {
+		free(lines->spans);
+		lines->spans = NULL;
+	}
+	return err;
+}
+
+static int unpack(struct lines *lines, const char *data, size_t len)
+{
+	struct pack_head head;
+	size_t units;
+
+	if (len < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, data, sizeof(head));
+	if (head.version != PACK_VERSION || head.n > PACK_PIECES_MAX || head.n_units > PACK_PIECES_MAX)
+		return -EBADMSG;
+	units = head.n * sizeof(*lines->pieces) + head.n_units * sizeof(*lines->units);
+	if (len - sizeof(head) != units + head.spans)
+		return -EBADMSG;
+	data += sizeof(head);
+	return unpack_units(lines, &head, data) ?: unpack_spans(lines, data + units, head.spans);
+}
+
+static void forget_list(struct lines *lines)
+{
+	free(lines->pieces);
+	free(lines->units);
+	lines->pieces = NULL;
+	lines->units = NULL;
+	lines->n = lines->capacity = lines->n_units = lines->units_capacity = 0;
+	lines->listed = false;
+}
+
+/* --- */
+
+int lines__open(const struct elf_image *image, const void *known, size_t len, struct lines **ret)
 {
 	struct lines *lines = calloc(1, sizeof(*lines));
 	int err;
@@ -163,13 +268,14 @@ int lines__open(const struct elf_image *image, struct line_spans *known, struct 
 	lines->current = UINT32_MAX;
 	lines->limit = 4096;
 	err = dwarf__open(&lines->dwarf, image);
-	if (!err && !known)
+	if (!err && (!known || unpack(lines, known, len))) {
+		forget_list(lines);
 		err = list_once(lines);
+	}
 	if (err) {
 		lines__free(lines);
 		return err;
 	}
-	lines->spans = known;
 	*ret = lines;
 	return 0;
 }
@@ -462,11 +568,6 @@ static int look_up(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 static bool is_known(const struct lines *lines, uint64_t vaddr, struct source_line *ret)
 {
 	return lines->spans && line_spans__find(lines->spans, vaddr, ret);
-}
-
-struct line_spans *lines__known(const struct lines *lines)
-{
-	return lines->spans;
 }
 
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)

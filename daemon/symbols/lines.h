@@ -8,12 +8,12 @@
 #define LINES_RANGES_MAX (1u << 18) /* pieces of code of units: files that have more are refused */
 
 struct lines;
-struct line_spans;
-/* `image` is borrowed. `known` (or NULL): what was kept of an earlier session, taken if this returns 0; then no unit is read
+struct buf;
+/* `image` is borrowed. `known` (or NULL): what lines__pack() made of the same files in an earlier session. With it no unit is read
  * before an address is asked that it does not know. -ENOENT: no lines in it; -EFBIG, -EBADMSG. */
-int lines__open(const struct elf_image *image, struct line_spans *known, struct lines **ret);
-/* What is known by now; NULL: nothing. Borrowed, until the next lines__find(). */
-struct line_spans *lines__known(const struct lines *lines);
+int lines__open(const struct elf_image *image, const void *known, size_t len, struct lines **ret);
+/* What is known by now, appended. -ENOENT: nothing that was not there when it was opened, or packed last; -ENOMEM. */
+int lines__pack(struct lines *lines, struct buf *to);
 struct lines *lines__free(struct lines *lines); /* NULL */
 /* Gives back what can be had again. */
 void lines__rest(struct lines *lines);
