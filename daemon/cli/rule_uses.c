@@ -75,7 +75,7 @@ static uint64_t rules_of_function(const struct rule_uses *uses, const struct fun
 		return 0;
 	for (i = 0; i < uses->n; i++)
 		found |= (uint64_t)rule__could_match(rules__get(uses->rules, uses->first + i), row->kind == FUNCTION_PYTHON ? row->file : NULL,
-						     row->name)
+						     row->name, NULL)
 			 << i;
 	return found;
 }

@@ -60,13 +60,15 @@ struct unmatched *unmatched__free(struct unmatched *unmatched)
 static void take_function(struct unmatched *unmatched, const struct function_row *row)
 {
 	const bool python = row->kind == FUNCTION_PYTHON;
+	struct text_pairs pairs;
 	uint32_t i;
 
 	if (row->kind == FUNCTION_NOTE || row->kind == FUNCTION_KERNEL)
 		return;
+	text_pairs__of(row->name, &pairs);
 	for (i = 0; i < rules__count(unmatched->rules); i++)
 		if (!unmatched->matched[i])
-			unmatched->matched[i] = rule__could_match(rules__get(unmatched->rules, i), python ? row->file : NULL, row->name);
+			unmatched->matched[i] = rule__could_match(rules__get(unmatched->rules, i), python ? row->file : NULL, row->name, &pairs);
 	for (i = 0; python && strcmp(row->name, "<module>") && i < rules__compilers(unmatched->rules); i++)
 		unmatched->seen[i] += patterns__any(&rules__compiler(unmatched->rules, i)->loaded, row->file);
 }

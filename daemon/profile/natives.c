@@ -308,17 +308,32 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 	return err != -EAGAIN;
 }
 
+/* What was asked stays asked; of an object of a JIT each question has a step of its way done. */
+static bool asks_on(const struct tables *tables, const struct function *function, bool fresh)
+{
+	return function->state == FUNCTION_CODE && (fresh || tables->natives[function->code].kind == FUNCTION_JIT);
+}
+
 void tables__ask_lines(struct tables *tables)
 {
+	const uint64_t news = tables->places && tables->places->line_news ? tables->places->line_news(tables->places) : 0;
+	const bool all = !news || news != tables->asked_news; /* some may have found no room, or were forgotten */
+	struct function *function;
 	struct frame_row row;
 	uint32_t i;
 
 	for (i = tables->told_functions; i < tables->n_functions; i++)
-		if (tables->functions[i].state == FUNCTION_CODE)
+		if (asks_on(tables, &tables->functions[i], all || i >= tables->asked_functions))
 			tables__native_lines(tables, &tables->functions[i]);
 	for (i = tables->told_frames; i < tables->n_frames; i++) {
+		if (tables->frame_states[i] != FRAME_WAITING)
+			continue;
 		row = tables->frames[i];
-		if (tables->frame_states[i] == FRAME_WAITING && tables->functions[row.function].state == FUNCTION_CODE)
-			tables__native_line(tables, &tables->functions[row.function], &row);
+		function = &tables->functions[row.function];
+		if (asks_on(tables, function, all || i >= tables->asked_frames))
+			tables__native_line(tables, function, &row);
 	}
+	tables->asked_news = news;
+	tables->asked_functions = tables->n_functions;
+	tables->asked_frames = tables->n_frames;
 }

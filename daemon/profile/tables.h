@@ -88,6 +88,8 @@ struct tables {
 	struct arena strings;
 	uint32_t n_late, late_tick; /* functions and frames; when they were looked at last */
 	uint64_t late_news;         /* places.line_news of then */
+	uint64_t asked_news;        /* ... as lines were asked for last, of so many functions and frames */
+	uint32_t asked_functions, asked_frames;
 	uint64_t replaced;          /* differs when an address may have another frame */
 
 	struct pending *pendings; /* none is kept when all are named */

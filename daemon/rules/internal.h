@@ -21,6 +21,9 @@ const char *rules__keep(struct rules *rules, const char *text, size_t len);
 /* The array grown by one item, kept; NULL: out of memory. */
 void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n);
 
+/* Those between its stars. */
+void pattern__pairs(const char *pattern, struct text_pairs *ret);
+
 /* value.c: one side of a name, signature or defined line. */
 struct line_reader;
 int value__parse(struct line_reader *reader, struct choices *ret);

@@ -88,14 +88,51 @@ static bool matches_python(const struct rule *rule, const char *file, const char
 	       !patterns__any(&rule->nots, name);
 }
 
-static bool matches_native(const struct rule *rule, const char *name)
+static void add_pair(struct text_pairs *pairs, uint8_t a, uint8_t b)
 {
-	return rule->natives.n && patterns__any(&rule->natives, name) && !patterns__any(&rule->nots, name);
+	const uint8_t hash = (uint8_t)((a * 0x9du + b * 0x3bu) >> 2);
+
+	pairs->bits[hash >> 6] |= 1ull << (hash & 63);
 }
 
-bool rule__could_match(const struct rule *rule, const char *file, const char *name)
+void text_pairs__of(const char *text, struct text_pairs *ret)
 {
-	return file ? matches_python(rule, file, name) : matches_native(rule, name);
+	*ret = (struct text_pairs){};
+	for (; text[0] && text[1]; text++)
+		add_pair(ret, (uint8_t)text[0], (uint8_t)text[1]);
+}
+
+void pattern__pairs(const char *pattern, struct text_pairs *ret)
+{
+	*ret = (struct text_pairs){};
+	for (; pattern[0] && pattern[1]; pattern++)
+		if (pattern[0] != '*' && pattern[1] != '*')
+			add_pair(ret, (uint8_t)pattern[0], (uint8_t)pattern[1]);
+}
+
+static bool has_pairs(const struct text_pairs *has, const struct text_pairs *needs)
+{
+	uint64_t lacks = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		lacks |= needs->bits[i] & ~has->bits[i];
+	return !lacks;
+}
+
+/* `pairs`: of the name; or NULL. */
+static bool matches_native(const struct rule *rule, const char *name, const struct text_pairs *pairs)
+{
+	uint32_t i;
+
+	for (i = 0; i < rule->natives.n; i++)
+		if ((!pairs || has_pairs(pairs, &rule->native_pairs[i])) && pattern__matches(rule->natives.patterns[i], name))
+			return !patterns__any(&rule->nots, name);
+	return false;
+}
+
+bool rule__could_match(const struct rule *rule, const char *file, const char *name, const struct text_pairs *pairs)
+{
+	return file ? matches_python(rule, file, name) : matches_native(rule, name, pairs);
 }
 
 uint32_t rules__python(const struct rules *rules, const char *file, const char *name,
@@ -114,15 +151,17 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 
 uint32_t rules__native(const struct rules *rules, const char *name)
 {
+	struct text_pairs pairs;
 	uint32_t i;
 
 	/* Most new functions are addresses of a library that has no symbols. */
 	if (!rules->bare_natives && !strchr(name, '('))
 		return RULE_NONE;
+	text_pairs__of(name, &pairs);
 	for (i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
-		if (matches_native(rule, name) && !compiler__gone(&rules->compilers[rule->compiler]))
+		if (matches_native(rule, name, &pairs) && !compiler__gone(&rules->compilers[rule->compiler]))
 			return i;
 	}
 	return RULE_NONE;

@@ -246,13 +246,19 @@ static int word_function(struct parser *parser) { return read_words(parser, &par
 
 static int word_native(struct parser *parser)
 {
-	struct patterns *natives = &parser->rule->natives;
-	uint32_t i = natives->n;
-	int err = read_line(parser, natives);
+	struct rules *rules = parser->line.rules;
+	struct rule *rule = parser->rule;
+	const uint32_t i = rule->natives.n;
+	struct text_pairs *grown = rules__grow(rules, rule->native_pairs, sizeof(*grown), i);
+	int err = grown ? read_line(parser, &rule->natives) : -ENOMEM;
 
-	for (; i < natives->n; i++)
-		parser->line.rules->bare_natives |= !strchr(natives->patterns[i], '(');
-	return err;
+	if (grown)
+		rule->native_pairs = grown;
+	if (err)
+		return err;
+	pattern__pairs(rule->natives.patterns[i], &grown[i]);
+	rules->bare_natives |= !strchr(rule->natives.patterns[i], '(');
+	return 0;
 }
 
 static int word_not(struct parser *parser) { return read_line(parser, &parser->rule->nots); }

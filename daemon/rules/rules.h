@@ -32,6 +32,13 @@ struct patterns {
 	uint32_t n;
 };
 
+/* Which pairs of neighbouring bytes a text has, by a hash of 8 bits: what a pattern needs and a name lacks is no match, and the look costs a
+ * nanosecond. Most functions of a compiler are none of a rule's. */
+struct text_pairs {
+	uint64_t bits[4];
+};
+void text_pairs__of(const char *text, struct text_pairs *ret);
+
 enum step_kind {
 	STEP_NAME,      /* a local, then attributes */
 	STEP_ITEMS,     /* *: what follows of each item, joined by ", " */
@@ -69,6 +76,7 @@ struct rule {
 	bool once;               /* of a phase: its unit has it once; where it begins again, another unit began */
 	bool apart;              /* of a phase: its time is none of the phase that it is in: while it goes on that one does not */
 	struct patterns files, functions, natives, nots, has;
+	struct text_pairs *native_pairs; /* that each of `natives` needs */
 	struct patterns callers; /* only where the next Python frame outwards is of one of these functions; n 0: anywhere */
 	struct choices name, signature, defined;
 };
@@ -127,8 +135,8 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 		       const struct rule_variables *variables);
 /* ... of a native frame, by its demangled name. */
 uint32_t rules__native(const struct rules *rules, const char *name);
-/* Is the rule of such a frame, whatever variables it has? `file` NULL: a native one. */
-bool rule__could_match(const struct rule *rule, const char *file, const char *name);
+/* Is the rule of such a frame, whatever variables it has? `file` NULL: a native one; its pairs, or NULL. */
+bool rule__could_match(const struct rule *rule, const char *file, const char *name, const struct text_pairs *pairs);
 /* Is a Python function of this name one that the rule wants to be called by? */
 bool rule__is_caller(const struct rule *rule, const char *name);
 /* The compiler of this name that is not gone; NULL: none. */

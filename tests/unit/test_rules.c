@@ -284,13 +284,70 @@ static void those_of_the_program(void **state)
 	rules__free(rules);
 }
 
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed >> 8;
+}
+
+/* A name that the pattern matches: something in place of each star. One byte of some is changed. */
+static void make_name(const char *pattern, uint32_t *seed, char ret[2 * RULES_WORD_MAX])
+{
+	static const char *const fill[] = {"", "llvm::", "(anonymous namespace)::Pass", "<llvm::Function, llvm::AnalysisManager<llvm::Function>>",
+					   "ru", "n", "::", "&)", "é"};
+	size_t len = 0;
+
+	for (; *pattern; pattern++) {
+		const char *from = *pattern == '*' ? fill[next_random(seed) % 9] : NULL;
+
+		if (from)
+			memcpy(ret + len, from, strlen(from));
+		else
+			ret[len] = *pattern;
+		len += from ? strlen(from) : 1;
+	}
+	ret[len] = '\0';
+	if (len && next_random(seed) % 3 == 0)
+		ret[next_random(seed) % len] = "aN:(*"[next_random(seed) % 5];
+}
+
+/* What a look at pairs of bytes leaves out would not have matched. */
+static void pairs(void **state)
+{
+	uint32_t seed = 1, matched = 0, other = 0;
+	char name[2 * RULES_WORD_MAX];
+	struct rules_error error;
+	struct text_pairs has;
+	struct rules *rules;
+
+	assert_int_equal(rules__new(&rules), 0);
+	assert_int_equal(rules__builtin(rules, &error), 0);
+	for (uint32_t round = 0; round < 20000; round++) {
+		const struct rule *from = rules__get(rules, next_random(&seed) % rules__count(rules));
+
+		if (!from->natives.n)
+			continue;
+		make_name(from->natives.patterns[next_random(&seed) % from->natives.n], &seed, name);
+		text_pairs__of(name, &has);
+		for (uint32_t i = 0; i < rules__count(rules); i++) {
+			const bool truth = rule__could_match(rules__get(rules, i), NULL, name, NULL);
+
+			assert_int_equal(rule__could_match(rules__get(rules, i), NULL, name, &has), truth);
+			matched += truth;
+			other += !truth;
+		}
+	}
+	assert_true(matched > 1000 && other > 1000);
+	rules__free(rules);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says),	   cmocka_unit_test(frames), cmocka_unit_test(parts_of_names),
 		cmocka_unit_test(polish), cmocka_unit_test(stages),  cmocka_unit_test(patterns), cmocka_unit_test(errors),
 		cmocka_unit_test(many),	   cmocka_unit_test(a_users_file_wins),
-		cmocka_unit_test(those_of_the_program),
+		cmocka_unit_test(those_of_the_program), cmocka_unit_test(pairs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
