@@ -45,6 +45,9 @@ static void default_signals(void)
 /* Its own pages, and the stacks of its threads. What it maps of files is the kernel's to drop. */
 static void limit_memory(uint64_t bytes)
 {
+#ifdef __SANITIZE_ADDRESS__
+	bytes = 0; /* its shadow memory is counted, too */
+#endif
 	if (bytes)
 		setrlimit(RLIMIT_DATA, &(struct rlimit){bytes, bytes});
 }

@@ -64,16 +64,21 @@ static void set_limit(struct refusal *ret, const struct limit_met *met)
 	refusal__set(ret, "LIMIT", hint, "%s", sentence);
 }
 
+/* False: there is no limit of this engine's memory. */
+static bool memory_of(struct limit_met *ret)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_DATA, &most) || most.rlim_cur == RLIM_INFINITY)
+		return false;
+	*ret = (struct limit_met){.limit = LIMIT_MEMORY, .most = most.rlim_cur, .used = proc__own_data()};
+	return true;
+}
+
 /* A session that begins where little is left would end others with it. */
 static bool lacks_memory(struct limit_met *ret)
 {
-	struct rlimit most;
-	uint64_t used = proc__own_data();
-
-	if (getrlimit(RLIMIT_DATA, &most) || most.rlim_cur == RLIM_INFINITY || used <= most.rlim_cur / 4 * 3)
-		return false;
-	*ret = (struct limit_met){.limit = LIMIT_MEMORY, .most = most.rlim_cur, .used = used};
-	return true;
+	return memory_of(ret) && ret->used > ret->most / 4 * 3;
 }
 
 int session__new(struct engine *engine, struct client *client, const struct request *request,
@@ -337,6 +342,17 @@ static bool holds_back(struct session *session, uint64_t now)
 	return false;
 }
 
+static void fail(struct engine *engine, struct session *session)
+{
+	char words[sizeof(session->detail)];
+	struct limit_met met;
+
+	snprintf(words, sizeof(words), "%s", strerror(-session->error));
+	if (session->error == -ENOMEM && memory_of(&met))
+		limit__sentence(&met, words, sizeof(words));
+	session__stop(engine, session, "failed", words);
+}
+
 static void beat(struct engine *engine, struct session *session)
 {
 	uint64_t now = engine__now();
@@ -364,7 +380,7 @@ static void beat(struct engine *engine, struct session *session)
 	session__publish(engine, session);
 	session__flush_spool_if_due(session, now);
 	if (session->error)
-		session__stop(engine, session, "failed", strerror(-session->error));
+		fail(engine, session);
 	else if (session->deadline && now >= session->deadline)
 		session__stop(engine, session, "duration", "");
 	else if (!tracee__any_alive(session))
@@ -401,8 +417,12 @@ void session__look_soon(struct engine *engine, struct session *session)
 static void internal_error(struct engine *engine, struct session *session, const char *what, int err)
 {
 	struct refusal refusal;
+	struct limit_met met;
 
-	refusal__set(&refusal, "INTERNAL", "run with -vv", "%s: %s", what, strerror(-err));
+	if (err == -ENOMEM && memory_of(&met))
+		set_limit(&refusal, &met);
+	else
+		refusal__set(&refusal, "INTERNAL", "run with -vv", "%s: %s", what, strerror(-err));
 	session__refuse(engine, session, &refusal);
 }
 
