@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "classes/classes.h"
 #include "cli/cli.h"
 #include "cli/summary_head.h"
@@ -108,6 +109,15 @@ static void print_distrust(struct head *head)
 		       : "the timer did not fire, or samples were lost");
 	if (births)
 		fprintf(head->out, "%*snot sampled, at ends: %s of CPU\n", INDENT, "", words__duration(result->unsampled));
+}
+
+static void print_unsupported(struct head *head)
+{
+	if (!head->result->unsupported)
+		return;
+	fputs("cprofd: ", head->out);
+	safe_text__put(head->out, head->result->unsupported);
+	fputs(EVENT_UNSUPPORTED_WORDS "\n", head->out);
 }
 
 static void print_counts(struct head *head)
@@ -345,6 +355,7 @@ void summary__head(FILE *out, const struct tally_result *result, bool verbose)
 {
 	struct head head = {out, result, verbose, 0};
 
+	print_unsupported(&head);
 	print_distrust(&head);
 	print_counts(&head);
 	print_rate(&head);

@@ -386,6 +386,9 @@ static int on_event(struct event_sink *self, const struct event *event)
 		fold_epoch(tally);
 		return 0;
 	case EVENT_PROCESS:
+		if (event->process.unsupported && *event->process.unsupported && !tally->result.unsupported &&
+		    !(tally->result.unsupported = keep(tally, event->process.unsupported)))
+			return -ENOMEM;
 		return add_known(&tally->processes, event->process.pid, event->process.start);
 	case EVENT_THREAD:
 		if (tally->rhythm && rhythm_ids__tell(&tally->ids, tally->rhythm, &event->thread))

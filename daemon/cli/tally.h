@@ -60,6 +60,7 @@ struct tally_result {
 	uint64_t span;                 /* ns from the session's start to its end */
 	uint64_t gap_events;
 	uint32_t threads, processes;
+	const char *unsupported;       /* a Python that ran and whose frames are not read; NULL: none */
 	const struct tally_loss *losses; /* of the last ledger */
 	uint32_t n_losses;
 	const struct tally_class *classes; /* heaviest first; those without time, too */

@@ -79,9 +79,13 @@ static int append_losses(struct buf *out, const struct event_ledger *ledger)
 /* Of the kinds that are sparse. */
 static bool is_empty(const struct field *field, const void *base)
 {
-	const char *at = (const char *)base + field->offset;
+	const void *at = (const char *)base + field->offset;
+	const char *text;
 
-	return field->type == FIELD_STRING ? !**(const char *const *)at : field->type == FIELD_U32 && !*(const uint32_t *)at;
+	if (field->type != FIELD_STRING)
+		return field->type == FIELD_U32 && !*(const uint32_t *)at;
+	text = *(const char *const *)at;
+	return !text || !*text;
 }
 
 /* Those at a row's end that are left out are not counted. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 8
+#define EVENTS_MINOR 9
 /* A longer line is refused by decoders and never made by encoders. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line; bounds what a line makes a decoder allocate. */
@@ -93,8 +93,13 @@ struct event_process {
 	uint32_t exec;                  /* exec count: a new image is a new process row */
 	uint64_t time;                  /* when it was first seen */
 	const char *name;               /* command line, shortened */
-	const char *python;             /* "3.11.2", "3.14.0t"; "" when not a Python */
+	const char *python;             /* "3.11.2", "3.14.0t"; "" when not a Python that is walked */
+	/* since 1.9 */
+	const char *unsupported;        /* "Python 2.7.18", "PyPy": its frames are not read; NULL or "": none */
 };
+
+/* What a reader says behind it. */
+#define EVENT_UNSUPPORTED_WORDS " is not supported (CPython 3.8 to 3.15 is): its functions have no names"
 
 struct event_thread {
 	uint32_t id;

@@ -42,6 +42,7 @@ static const struct field process[] = {
 	M(U64, process.time, "time"),
 	O(STRING, process.name, "name"),
 	O(STRING, process.python, "python"),
+	S(STRING, process.unsupported, "unsupported"),
 };
 static const struct field thread[] = {
 	M(U32, thread.id, "id"),

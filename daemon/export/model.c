@@ -64,6 +64,8 @@ static int on_process(struct model *model, const struct event_process *event)
 		err = buf__append(&model->processes, &fresh, sizeof(fresh));
 	if (!err)
 		err = map(&model->epoch_processes, event->id, id);
+	if (!err && event->unsupported && *event->unsupported && !model->unsupported)
+		err = replace(&model->unsupported, event->unsupported);
 	err = err ?: replace(&model__process(model, id)->name, event->name);
 	return err ?: replace(&model__process(model, id)->python, event->python);
 }
@@ -571,4 +573,5 @@ void model__free(struct model *model)
 	free(model->command);
 	free(model->reason);
 	free(model->detail);
+	free(model->unsupported);
 }

@@ -114,6 +114,7 @@ struct model {
 	struct buf columns;   /* uint32_t for each frame */
 	struct buf processes; /* struct model_process */
 	uint32_t processes_shown;
+	char *unsupported;    /* a Python that ran and whose frames are not read; NULL: none */
 	struct buf threads;   /* struct model_thread * */
 	/* stacks of one note each */
 	uint32_t idle, not_recorded, not_sampled, no_stack, folded, left_out;

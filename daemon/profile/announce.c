@@ -16,6 +16,7 @@ static int tell_process(const struct process *process, struct event_sink *sink)
 				.time = process->time,
 				.name = process->name ? process->name : process->comm,
 				.python = process->python,
+				.unsupported = process->unsupported,
 			},
 	};
 

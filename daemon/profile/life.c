@@ -346,6 +346,7 @@ int profile__fork(struct profile *profile, const struct record_fork *fork)
 	child->runtime = parent->runtime;
 	child->runtime_end = parent->runtime_end;
 	memcpy(child->python, parent->python, sizeof(child->python));
+	memcpy(child->unsupported, parent->unsupported, sizeof(child->unsupported));
 	child->name = parent->name ? strdup(parent->name) : NULL;
 	return parent->name && !child->name ? -ENOMEM : 0;
 }

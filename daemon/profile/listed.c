@@ -32,6 +32,7 @@ int profile__process(struct profile *profile, const struct profile_process *told
 	process->runtime = told->runtime;
 	process->runtime_end = told->runtime_end;
 	strncpy(process->python, told->python ? told->python : "", PYTHON_LEN - 1);
+	strncpy(process->unsupported, told->unsupported ? told->unsupported : "", PYTHON_LEN - 1);
 	if (told->lines)
 		profile->lines = told->lines;
 	process->changed = true;

@@ -37,7 +37,7 @@ struct process {
 		uint64_t number;
 		uint32_t id;         /* 0: none yet */
 	} changes, steady;           /* stack.c: what `places` said last, and what that is called there */
-	char python[PYTHON_LEN];
+	char python[PYTHON_LEN], unsupported[PYTHON_LEN];
 	char comm[17];
 };
 

@@ -10,6 +10,7 @@
 /* What is told of each recording. */
 struct report_file {
 	char *name, *command, *mode, *reason;
+	char *unsupported;	      /* a Python that ran and whose frames are not read; NULL: none */
 	int32_t pid;
 	uint32_t rate, threads;
 	uint64_t realtime, span;      /* ns; span: of the window */

@@ -74,6 +74,8 @@ static int put_file(struct buf *out, const struct report_file *file)
 	err = err ?: put__string(out, "file", file->name) ?: put__number(out, "pid", (uint64_t)file->pid);
 	err = err ?: put__string(out, "command", file->command) ?: put__string(out, "started", started);
 	err = err ?: put__string(out, "mode", file->mode) ?: put__string(out, "reason", file->reason);
+	if (file->unsupported)
+		err = err ?: put__string(out, "unsupported", file->unsupported);
 	err = err ?: put__number(out, "rate_hz", file->rate) ?: put__number(out, "span_ns", file->span);
 	err = err ?: put__number(out, "samples", file->samples) ?: put__number(out, "whole", file->whole);
 	err = err ?: put__number(out, "threads", file->threads) ?: put__number(out, "cpu_ns", file->cpu);

@@ -73,6 +73,7 @@ struct report *report__free(struct report *report)
 		free(report->file[i].command);
 		free(report->file[i].mode);
 		free(report->file[i].reason);
+		free(report->file[i].unsupported);
 		buf__free(&report->file[i].losses);
 	}
 	free(report->file);
@@ -267,6 +268,7 @@ static int describe(struct report *report, const char *name)
 	file->command = strdup(model->command);
 	file->mode = strdup(model->mode);
 	file->reason = strdup(model->reason);
+	file->unsupported = model->unsupported ? strdup(model->unsupported) : NULL;
 	file->pid = model->pid;
 	file->rate = model->rate;
 	file->threads = sums.threads;

@@ -54,7 +54,7 @@ extern const char *const report_names[REPORT_BY_COUNT];
 
 /* The JSON's version: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 8
+#define REPORT_MINOR 9
 
 /* START: rows of compiles, by when the first of them began; of the other tables as DEFAULT. */
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };

@@ -65,6 +65,11 @@ static void put_file(const struct report *report, const struct report_file *file
 	if (file->waits && !report->wall)
 		fputs("\n    the tables are of CPU time: `cprofd convert -i` draws the waits, --mode=wall records for tables of them",
 		      out);
+	if (file->unsupported) {
+		fputs("\n    ", out);
+		safe_text__put(out, file->unsupported);
+		fputs(EVENT_UNSUPPORTED_WORDS, out);
+	}
 	if (file->cut)
 		fputs("\n    the recording ends in the middle; everything up to there is counted",
 		      out);

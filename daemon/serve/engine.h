@@ -135,6 +135,7 @@ struct tracee {
 	bool provisional;               /* TRYING: told as no Python, which may change */
 	struct image image;
 	char python[32];
+	char unsupported[32];           /* the Python that it runs, which is not walked: "Python 2.7.18", "PyPy" */
 	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked and was not met */
 	struct buf asleep;              /* asleep.c: records that wait for their turn */
 	size_t asleep_at;               /* the next */

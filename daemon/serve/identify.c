@@ -2,6 +2,7 @@
  * interpreter only when its loader has mapped it, and half an interpreter before that:
  * so it is looked at again, and what it is for now is told meanwhile. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "serve/engine.h"
@@ -68,6 +69,17 @@ static void settle_without(struct engine *engine, struct tracee *tracee)
 	settled(engine, tracee);
 }
 
+/* "Python 2.7.18", "PyPy"; "": it is none of these. */
+static void name_unsupported(struct tracee *tracee, const struct target_problem *problem)
+{
+	const char *detail = problem->detail;
+	bool version = *detail >= '0' && *detail <= '9';
+
+	tracee->unsupported[0] = '\0';
+	if (problem->kind == TARGET_PROBLEM_UNSUPPORTED)
+		snprintf(tracee->unsupported, sizeof(tracee->unsupported), "%s%.20s", version ? "Python " : "", detail);
+}
+
 /* 0; -ENOENT: it shows none yet; -EAGAIN: one that is not ready yet, perhaps; others: no. */
 static int identify(struct tracee *tracee, struct refusal *refusal)
 {
@@ -94,6 +106,7 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 	if (!err && (tracee->session->request.wall || tracee->session->request.idle || tracee->session->request.gil))
 		tracee->image.gil = gil__address(&process.reader, &tracee->image, &tracee->gil_sure);
 	target_process__free(&process);
+	name_unsupported(tracee, &problem);
 	if (!err)
 		return 0;
 	if ((unsigned)problem.kind >= TARGET_PROBLEM_COUNT || problem.kind == TARGET_PROBLEM_NONE)

@@ -88,6 +88,7 @@ int tracee__tell(struct tracee *tracee)
 				       .exec_known = tracee->exec_known,
 				       .lines = tracee->image.runtime ? tracee->image.layout.lines : 0,
 				       .python = tracee->python,
+				       .unsupported = tracee->unsupported,
 				       .time = engine__now(),
 				       .runtime = tracee->image.runtime,
 				       .runtime_end = tracee->image.runtime + tracee->image.runtime_size};
@@ -263,6 +264,7 @@ static void tell_forked(struct tracee *child, uint64_t time)
 				       .exec_known = true,
 				       .lines = child->image.layout.lines,
 				       .python = child->python,
+				       .unsupported = child->unsupported,
 				       .time = time};
 	int err = profile__process(session->profile, &told);
 
@@ -276,6 +278,7 @@ static void inherit(struct tracee *child, const struct tracee *parent)
 	child->key = parent->key;
 	child->image = parent->image;
 	memcpy(child->python, parent->python, sizeof(child->python));
+	memcpy(child->unsupported, parent->unsupported, sizeof(child->unsupported));
 }
 
 void tracee__tell_forked(struct tracee *parent)

@@ -8,6 +8,7 @@
  */
 #include "target/process.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -162,22 +163,36 @@ static bool find_python(struct target_process *p, struct found *ret)
 	return false;
 }
 
-/* Another interpreter of the language, by its program's or its library's name: pypy3, libpypy3-c.so. */
-static bool is_pypy(const struct target_process *p)
+/* A file whose name begins so, or with "lib" and that: pypy3, libpypy3-c.so. NULL: none is mapped. */
+static const struct mapping *mapped_as(const struct target_process *p, const char *begin)
 {
-	static const char *const begins[] = {"pypy", "libpypy"};
-	size_t i, b;
+	size_t i, len = strlen(begin);
 
 	for (i = 0; i < p->maps.n; i++) {
 		const struct mapping *m = &p->maps.items[i];
-		const char *slash = m->path_len ? memrchr(m->path, '/', m->path_len) : NULL;
-		size_t left = slash ? (size_t)(m->path + m->path_len - slash - 1) : 0;
+		const char *slash = m->path_len ? memrchr(m->path, '/', m->path_len) : NULL, *name = slash ? slash + 1 : NULL;
+		size_t left = name ? (size_t)(m->path + m->path_len - name) : 0;
 
-		for (b = 0; b < sizeof(begins) / sizeof(*begins); b++)
-			if (left >= strlen(begins[b]) && !memcmp(slash + 1, begins[b], strlen(begins[b])))
-				return true;
+		if (left > 3 && !memcmp(name, "lib", 3))
+			name += 3, left -= 3;
+		if (left >= len && !memcmp(name, begin, len))
+			return m;
 	}
-	return false;
+	return NULL;
+}
+
+/* Others that run the language: "PyPy"; NULL: none is known. */
+static const char *other_python(struct target_process *p)
+{
+	const struct mapping *python = mapped_as(p, "python");
+	unsigned char head[EI_NIDENT];
+
+	if (mapped_as(p, "pypy"))
+		return "PyPy";
+	if (python && !python->offset && !p->reader.read(&p->reader, head, sizeof(head), python->start) &&
+	    !memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32)
+		return "a 32-bit Python";
+	return NULL;
 }
 
 static bool area_version(const struct data_area *area, void *ctx)
@@ -253,6 +268,7 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 		     char version[32], struct target_problem *ret_problem)
 {
 	bool debug_offsets, free_threaded;
+	const char *other;
 	struct found found;
 	uint32_t hex = 0;
 	uint64_t word;
@@ -266,8 +282,9 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 		/* Nothing at all can be read of an image that was left. */
 		if (p->reader.read(&p->reader, &word, sizeof(word), p->key.arg_start & ~7ull))
 			return problem_text(ret_problem, TARGET_PROBLEM_GONE, -ESRCH, "");
-		if (is_pypy(p))
-			return problem_text(ret_problem, TARGET_PROBLEM_UNSUPPORTED, -ENOTSUP, "PyPy");
+		other = other_python(p);
+		if (other)
+			return problem_text(ret_problem, TARGET_PROBLEM_UNSUPPORTED, -ENOTSUP, other);
 		return problem_text(ret_problem, TARGET_PROBLEM_NOT_PYTHON, -ENOENT, "");
 	}
 	if (!tell_version(p, &found, &hex, &debug_offsets, &free_threaded))

@@ -1,4 +1,5 @@
 """cli.py: processes that are not there, not Python, that die, exec and fork; and those that it starts itself."""
+import json
 import os
 import shutil
 import signal
@@ -122,6 +123,7 @@ def test_execs_no_python():
 
 
 FORKS = """
+import json
 import os
 def child():
     while time.thread_time() < 0.3: leaf(20000)
@@ -172,6 +174,41 @@ def test_record():
         found = names(os.path.join(work, "a.json"))
         expect(any("importlib" in f.get("file", "") for f in profile(os.path.join(work, "a.json"))["shared"]["frames"]),
                "its start is not in the file", found)
+
+
+def test_record_unsupported():
+    """A Python that is not walked is called by the version that it tells itself, in the summary and in reports."""
+    olds = [p for v in ("2.7.18", "3.6.15", "3.7.16") for p in [os.path.expanduser(f"~/.pyenv/versions/{v}/bin/python")] if os.access(p, os.X_OK)]
+    pypy = shutil.which("pypy3") or shutil.which("pypy")
+    if not olds and not pypy:
+        raise Skip("no Python that is too old, no PyPy")
+    code = "import time\nend = time.time() + 0.3\nwhile time.time() < end: pass"
+    for python in olds + [pypy] * bool(pypy):
+        told = subprocess.run([python, "-c", "import sys; print(sys.version.split()[0])"], capture_output=True, text=True).stdout.strip()
+        name = "PyPy" if python == pypy else f"Python {told}"
+        with folder() as work:
+            recording = os.path.join(work, "a.cprof")
+            run = cprofd("record", "-o", recording, "--", python, "-c", code, cwd=work)
+            expect(run.err.startswith(f"cprofd: {name} is not supported"), "the summary says first which Python it is", run.err)
+            run = cprofd("report", recording)
+            expect(f"    {name} is not supported" in run.out, "so does a report", run.out[:600])
+            run = cprofd("report", "--json", recording)
+            expect(json.loads(run.out)["recordings"][0].get("unsupported") == name, "and its JSON", run.out[:600])
+
+
+def test_32_bit():
+    with folder() as work:
+        source, program = os.path.join(work, "a.c"), os.path.join(work, "python3.9")
+        with open(source, "w") as file:
+            file.write("void _start(void) { for (volatile int i = 0;; i++); }")
+        if subprocess.call(["gcc", "-m32", "-nostdlib", "-static", "-fno-pic", "-o", program, source], stderr=subprocess.DEVNULL):
+            raise Skip("gcc makes no 32-bit programs here")
+        process = subprocess.Popen([program])
+        try:
+            fails(1, "a 32-bit Python", "CPython from 3.8", run=cprofd("attach", process.pid, "-d", "1", cwd=work))
+        finally:
+            process.kill()
+            process.wait()
 
 
 def test_record_cannot_run():
