@@ -17,16 +17,25 @@ struct location {
 	uint32_t line;
 };
 
+/* What a computation is of, as far as it was read: of its root, else of the last instruction that says so, best with its line. */
+struct computation {
+	const char *name;
+	size_t len;
+	struct hlo_op op; /* name NULL: none of them says */
+	enum { NO_OP, CALLED_OP, PLAIN_OP, OP_WITH_LINE, ROOT_OP } how;
+};
+
 struct hlo {
 	char *text;      /* names end where they stand in it */
 	struct buf rows; /* struct row, by function */
 	uint32_t met;
 };
 
-/* Tables that stand before a module's instructions; row 1 is the first. */
+/* Of one module: tables that stand before its instructions, row 1 is the first; computations, each before those that call it. */
 struct tables {
 	enum { NO_TABLE, FILES, LOCATIONS, FRAMES } at;
 	struct buf files, locations, frames; /* const char *, struct location, struct location */
+	struct buf computations;             /* struct computation; the last one is being read */
 };
 
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
@@ -144,47 +153,103 @@ static struct span name_at(char *at, char *end)
 	return name;
 }
 
-/* `%tanh.2 = f32[8] tanh(%x), ..., metadata={op_name="jit(work)/tanh" stack_frame_id=5}`, calls=%... or to_apply=%... before it. */
-static int instruction(struct hlo *hlo, struct tables *tables, struct span line)
+/* Behind `metadata={`: name NULL: it has no op_name. */
+static void operation(struct tables *tables, char *at, char *line_end, struct hlo_op *ret)
 {
 	struct location *location;
+	struct span key, value, end = {}, file = {};
+
+	*ret = (struct hlo_op){.file = ""};
+	while (next_item(&at, line_end, &key, &value)) {
+		if (is(key, "op_name"))
+			end = value;
+		else if (is(key, "source_file"))
+			file = value;
+		else if (is(key, "source_line"))
+			ret->line = number(value);
+		else if (is(key, "stack_frame_id") && (location = row_of(&tables->frames, sizeof(*location), number(value)))) {
+			ret->file = location->file;
+			ret->line = location->line;
+		}
+	}
+	if (end.end == end.start)
+		return;
+	ret->name = end.start;
+	*end.end = '\0';
+	if (file.start) {
+		ret->file = file.start;
+		*file.end = '\0';
+	}
+}
+
+/* Read already; NULL: none of that name. */
+static const struct computation *computation_of(const struct tables *tables, struct span name)
+{
+	const struct computation *all = (const struct computation *)tables->computations.data;
+	uint32_t i;
+
+	for (i = LENGTH(tables->computations, struct computation); i--;)
+		if (all[i].len == (size_t)(name.end - name.start) && !memcmp(all[i].name, name.start, all[i].len))
+			return &all[i];
+	return NULL;
+}
+
+/* `%fused_computation.1 (x: f32[8]) -> f32[8] {`: what follows is of it. */
+static int begin_computation(struct tables *tables, struct span line)
+{
+	const struct span name = name_at(line.start + (begins(line, "ENTRY ") ? 6 : 0), line.end);
+	const struct computation computation = {.name = name.start, .len = (size_t)(name.end - name.start)};
+
+	return buf__append(&tables->computations, &computation, sizeof(computation));
+}
+
+/* An instruction of the computation that is being read is of this. */
+static void tell_computation(struct tables *tables, const struct hlo_op *op, bool is_root, bool is_called)
+{
+	const uint32_t n = LENGTH(tables->computations, struct computation);
+	struct computation *computation = n ? (struct computation *)tables->computations.data + n - 1 : NULL;
+	int how = is_root ? ROOT_OP : is_called ? CALLED_OP : op->line ? OP_WITH_LINE : PLAIN_OP;
+
+	if (!computation || how < (int)computation->how)
+		return;
+	computation->op = *op;
+	computation->how = how;
+}
+
+/* `%tanh.2 = f32[8] tanh(%x), ..., metadata={op_name="jit(work)/tanh" stack_frame_id=5}`, calls=%... or to_apply=%... before it.
+ * One without an op_name is of what it calls: XLA makes fusions of operations that it had split before. */
+static int instruction(struct hlo *hlo, struct tables *tables, struct span line)
+{
+	const struct computation *called = NULL;
+	const bool is_root = begins(line, "ROOT ");
 	struct row row = {.op.file = ""};
-	struct span names[3], key, value, end = {}, file = {};
-	char *at, *applied;
+	struct span names[3];
+	char *at, *metadata, *applied;
 	size_t i, n = 1;
 	int err = 0;
 
-	line.start += begins(line, "ROOT ") ? 5 : 0;
+	line.start += is_root ? 5 : 0;
 	names[0] = name_at(line.start, line.end);
-	at = behind(line, "metadata={");
-	if (!at || line.end - names[0].end < 3 || memcmp(names[0].end, " = ", 3))
+	if (line.end - names[0].end < 3 || memcmp(names[0].end, " = ", 3))
 		return 0;
+	metadata = behind(line, "metadata={");
+	at = metadata ?: line.end;
 	applied = behind((struct span){line.start, at}, " to_apply=");
 	if (applied)
 		names[n++] = name_at(applied, line.end);
 	applied = behind((struct span){line.start, at}, " calls=");
 	if (applied)
 		names[n++] = name_at(applied, line.end);
-	while (next_item(&at, line.end, &key, &value)) {
-		if (is(key, "op_name"))
-			end = value;
-		else if (is(key, "source_file"))
-			file = value;
-		else if (is(key, "source_line"))
-			row.op.line = number(value);
-		else if (is(key, "stack_frame_id") && (location = row_of(&tables->frames, sizeof(*location), number(value)))) {
-			row.op.file = location->file;
-			row.op.line = location->line;
-		}
-	}
-	if (end.end == end.start)
+	/* An argument's name is no operation. */
+	if (metadata && !behind((struct span){line.start, at}, " parameter("))
+		operation(tables, metadata, line.end, &row.op);
+	if (!row.op.name && n > 1)
+		called = computation_of(tables, names[n - 1]);
+	if (called)
+		row.op = called->op;
+	if (!row.op.name)
 		return 0;
-	row.op.name = end.start;
-	*end.end = '\0';
-	if (file.start) {
-		row.op.file = file.start;
-		*file.end = '\0';
-	}
+	tell_computation(tables, &row.op, is_root, called);
 	for (i = 0; i < n && !err; i++) {
 		row.function = names[i].start;
 		*names[i].end = '\0';
@@ -204,6 +269,7 @@ static int take(struct hlo *hlo, struct tables *tables, struct span line)
 		buf__clear(&tables->files);
 		buf__clear(&tables->locations);
 		buf__clear(&tables->frames);
+		buf__clear(&tables->computations);
 	}
 	for (i = 1; i < sizeof(heads) / sizeof(heads[0]); i++)
 		if (is(line, heads[i])) {
@@ -214,6 +280,8 @@ static int take(struct hlo *hlo, struct tables *tables, struct span line)
 		return tables->at == NO_TABLE ? 0 : table_row(tables, line);
 	if (line.start < line.end)
 		tables->at = is(line, "FunctionNames") ? NO_TABLE : tables->at;
+	if (line.end > line.start && line.end[-1] == '{' && !behind(line, " = "))
+		return begin_computation(tables, line);
 	return instruction(hlo, tables, line);
 }
 
@@ -268,6 +336,7 @@ int hlo__new(const char *text, size_t len, struct hlo **ret)
 	buf__free(&tables.files);
 	buf__free(&tables.locations);
 	buf__free(&tables.frames);
+	buf__free(&tables.computations);
 	if (!err && !hlo->rows.len)
 		err = -EBADMSG;
 	if (err) {
@@ -279,11 +348,27 @@ int hlo__new(const char *text, size_t len, struct hlo **ret)
 	return 0;
 }
 
-const struct hlo_op *hlo__find(struct hlo *hlo, const char *function)
+static const struct row *find(const struct hlo *hlo, const char *function)
 {
 	const struct row key = {.function = function};
-	const struct row *row = bsearch(&key, hlo->rows.data, LENGTH(hlo->rows, struct row), sizeof(key), by_function);
 
+	return bsearch(&key, hlo->rows.data, LENGTH(hlo->rows, struct row), sizeof(key), by_function);
+}
+
+/* XLA's CPU backend calls some functions by the instruction and this. */
+#define KERNEL "_kernel"
+
+const struct hlo_op *hlo__find(struct hlo *hlo, const char *function)
+{
+	const size_t len = strlen(function), kernel = sizeof(KERNEL) - 1;
+	const struct row *row = find(hlo, function);
+	char *instruction;
+
+	if (!row && len > kernel && !strcmp(function + len - kernel, KERNEL)) {
+		instruction = strndup(function, len - kernel);
+		row = instruction ? find(hlo, instruction) : NULL;
+		free(instruction);
+	}
 	if (!row || !row->op.name)
 		return NULL;
 	hlo->met++;

@@ -1,6 +1,7 @@
 /* What XLA's optimised HLO text says of the functions that XLA made (`compiled.as_text()` of JAX, XLA's own dumps): an
  * instruction's op_name, and the line of the source that it is of. XLA calls a function by the instruction that it is made
- * of, or by a computation (a sort's order): that one has what the instruction has that applies it. Private to readers of recordings.
+ * of, or by a computation (a sort's order): that one has what the instruction has that applies it. An instruction without an
+ * op_name (a fusion of what XLA has split) is of what its computation does. Private to readers of recordings.
  *
  * Names are unique in a module only: one that several have, for different operations, is of none.
  * Errors: -errno; -EBADMSG: no instruction in it has an op_name. */

@@ -48,6 +48,42 @@ static const char OLD[] =
 	"  ROOT %tanh_add_fusion.2 = f32[8]{0} fusion(tanh.4), kind=kLoop, calls=fused_computation.7, metadata={op_name=\"jit(other)/sub\"}\n"
 	"}\n";
 
+/* JAX 0.12 (shortened): a cumulative sum, which XLA splits; and all of a program is fusions, none with an op_name of its own. */
+static const char SPLIT[] =
+	"HloModule jit_cum, is_scheduled=true\n"
+	"\n"
+	"FileNames\n"
+	"1 \"/tmp/cum.py\"\n"
+	"\n"
+	"FileLocations\n"
+	"1 {file_name_id=1 function_name_id=1 line=14 end_line=14 column=2 end_column=17}\n"
+	"\n"
+	"StackFrames\n"
+	"1 {file_location_id=1 parent_frame_id=1}\n"
+	"\n"
+	"%region_0.1 (reduce_window_sum.3: f32[], reduce_window_sum.4: f32[]) -> f32[] {\n"
+	"  %reduce_window_sum.3 = f32[] parameter(0), metadata={op_name=\"an_argument\"}\n"
+	"  ROOT %reduce_window_sum.5 = f32[] add(%reduce_window_sum.3, %reduce_window_sum.4), metadata={op_name=\"reduce_window_sum\"}\n"
+	"}\n"
+	"\n"
+	"%fused_computation.3 (param_0.9: f32[500,25,16]) -> f32[500,2,16] {\n"
+	"  %param_0.9 = f32[500,25,16]{2,1,0} parameter(0), metadata={op_name=\"x\" stack_frame_id=1}\n"
+	"  %constant.10 = f32[] constant(0), metadata={op_name=\"jit(cum)/jit(cumsum)\" stack_frame_id=1}\n"
+	"  %mul.3 = f32[500,32]{1,0} multiply(%bitcast.10, %constant.10), metadata={op_name=\"mul\"}\n"
+	"  ROOT %bitcast.9 = f32[500,2,16]{2,1,0} bitcast(%mul.3)\n"
+	"}\n"
+	"\n"
+	"%wrapped_reduce-window_computation (param_0.12: f32[500,25,16], param_1.11: f32[]) -> f32[500,25,16] {\n"
+	"  %param_0.12 = f32[500,25,16]{2,1,0} parameter(0)\n"
+	"  ROOT %reduce-window.4 = f32[500,25,16]{2,1,0} reduce-window(%param_0.12, %param_1.11), window={size=1x1x16 pad=0_0x0_0x15_0}, to_apply=%region_0.1\n"
+	"}\n"
+	"\n"
+	"ENTRY %main.3 (x.1: f32[500,400]) -> f32[500,400] {\n"
+	"  %pad_bitcast_fusion = f32[500,2,16]{2,1,0} fusion(%x.1), kind=kLoop, calls=%fused_computation.3\n"
+	"  ROOT %wrapped_reduce-window = f32[500,25,16]{2,1,0} fusion(%pad_bitcast_fusion, %constant.2), kind=kLoop, "
+	"calls=%wrapped_reduce-window_computation, backend_config={\"outer_dimension_partitions\":[\"2\"]}\n"
+	"}\n";
+
 static void is_op(struct hlo *hlo, const char *function, const char *name, const char *file, uint32_t line)
 {
 	const struct hlo_op *op = hlo__find(hlo, function);
@@ -70,6 +106,21 @@ static void an_instruction_has_its_operation_and_line(void **state)
 	assert_null(hlo__find(hlo, "tuple.1"));
 	assert_null(hlo__find(hlo, "tanh_add_fusion"));
 	assert_int_equal(hlo__met(hlo), 4);
+	hlo__free(hlo);
+}
+
+static void a_fusion_is_of_what_it_calls(void **state)
+{
+	struct hlo *hlo;
+
+	assert_int_equal(hlo__new(SPLIT, sizeof(SPLIT) - 1, &hlo), 0);
+	is_op(hlo, "wrapped_reduce-window", "reduce_window_sum", "", 0);
+	is_op(hlo, "wrapped_reduce-window_computation", "reduce_window_sum", "", 0);
+	/* Its root says nothing: the last instruction with a line, before later ones without. */
+	is_op(hlo, "pad_bitcast_fusion", "jit(cum)/jit(cumsum)", "/tmp/cum.py", 14);
+	is_op(hlo, "pad_bitcast_fusion_kernel", "jit(cum)/jit(cumsum)", "/tmp/cum.py", 14);
+	assert_null(hlo__find(hlo, "param_0.9"));
+	assert_null(hlo__find(hlo, "_kernel"));
 	hlo__free(hlo);
 }
 
@@ -112,6 +163,9 @@ static void what_is_no_text_of_it_is_refused(void **state)
 	/* Cut anywhere it is read up to there, or refused. */
 	for (i = 0; i < sizeof(NEW); i++)
 		if (!hlo__new(NEW, i, &hlo))
+			hlo__free(hlo);
+	for (i = 0; i < sizeof(SPLIT); i++)
+		if (!hlo__new(SPLIT, i, &hlo))
 			hlo__free(hlo);
 }
 
@@ -160,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_instruction_has_its_operation_and_line),
+		cmocka_unit_test(a_fusion_is_of_what_it_calls),
 		cmocka_unit_test(older_text_has_it_with_the_instruction),
 		cmocka_unit_test(a_name_of_two_modules_is_of_none),
 		cmocka_unit_test(what_is_no_text_of_it_is_refused),
