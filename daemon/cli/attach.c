@@ -1,10 +1,14 @@
 #include "cli/cli.h"
 #include "cli/recorder.h"
+#include "cli/several.h"
 
 int attach__run(const struct cli_options *options)
 {
-	pid_t pid;
-	int status = options__pid(options, true, &pid);
+	pid_t pids[CLI_PIDS_MAX];
+	uint32_t n;
+	int status = options__pids(options, pids, &n);
 
-	return status == CLI_DONE ? recorder__run(options, pid, NULL) : status;
+	if (status != CLI_DONE)
+		return status;
+	return n == 1 ? recorder__run(options, pids[0], NULL) : several__run(options, pids, n);
 }

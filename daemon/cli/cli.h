@@ -26,8 +26,12 @@ enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
 #define CLI_SOCKET_VARIABLE "CPROFD_SOCKET"
 #define CLI_SPEEDSCOPE "https://www.speedscope.app"
 
+#define CLI_PIDS_MAX 16u /* sessions that a user of a daemon may have, by default (broker/limit.h) */
+
 struct cli_options {
-	pid_t pid;               /* 0: none given */
+	pid_t pid;               /* 0: none given; of -p, as all that follow */
+	pid_t pids[CLI_PIDS_MAX];
+	uint32_t n_pids;
 	uint32_t rate;           /* Hz */
 	uint64_t duration_ms;    /* 0: until stopped */
 	const char *output;      /* NULL: a name of its own; "-": stdout */
@@ -139,6 +143,8 @@ extern const struct option_row option_rows[]; /* ended by a NULL name */
 
 /* The one PID that a command is about: -p or the operand. CLI_DONE or CLI_USAGE. */
 int options__pid(const struct cli_options *options, bool required, pid_t *ret);
+/* Those of -p and of the operands, each once; at least one. CLI_DONE or CLI_USAGE. */
+int options__pids(const struct cli_options *options, pid_t ret[CLI_PIDS_MAX], uint32_t *ret_n);
 
 /* --- parse.c --- */
 /* argv[0] is the command's name. CLI_DONE: go on; CLI_USAGE was said already.

@@ -7,16 +7,19 @@
 const struct command commands[] = {
 	{
 		.name = "attach",
-		.operands = "PID|NAME",
-		.summary = "profile a process that is already running",
+		.operands = "PID|NAME...",
+		.summary = "profile processes that are already running",
 		.text = "Samples the stacks of a running process, Python and native frames in their true order, until Ctrl-C, the end of -d SECS, or its own end; "
 			"then writes the file and prints a summary. The process is not stopped, not written to and needs "
 			"no preparation. A daemon is used when its socket answers, else what is needed is started for this "
 			"one time, which takes root.\n"
-			"In place of a PID the name of a process will do, or of the script that it runs, when only one has it.\n"
+			"In place of a PID the name of a process will do, or of the script that it runs, when only one has it. "
+			"Of several processes (as operands, or -p 4242,4243) one file holds all, on one time line; it ends when all have ended. "
+			"When one of them cannot be attached to, none is recorded.\n"
 			"Under sudo the file belongs to the user who called sudo.",
 		.examples = "sudo cprofd attach 4242\tuntil Ctrl-C, for speedscope.app\n"
 			    "sudo cprofd attach compile.py --open\tby name; a page in the browser\n"
+			    "sudo cprofd attach 4242 4243 4250 -d 10\tthree processes in one file\n"
 			    "sudo cprofd attach 4242 -d 10 --lines -o svd.speedscope.json\tten seconds, line by line\n"
 			    "sudo cprofd attach 4242 -r 10k -o svd.cprof\tkeep the recording, convert later\n"
 			    "sudo cprofd attach 4242 -d 5 -f collapsed -o - | flamegraph.pl > svd.svg\t\n"
@@ -129,12 +132,13 @@ const struct command commands[] = {
 	},
 	{
 		.name = "dump",
-		.operands = "PID|NAME",
+		.operands = "PID|NAME...",
 		.summary = "where is each thread now? every stack, native and Python frames in their true order",
 		.text = "Prints the stack of each thread of a running process, innermost frame first, and ends. The process is not "
 			"stopped: a thread that waits is read while it waits, one that runs is read in its next tick. A thread "
 			"that would not hold still is told without a stack.\n"
-			"A process that is no Python that is known has native frames only.",
+			"A process that is no Python that is known has native frames only.\n"
+			"Of several processes one is dumped after the other; --json is a line for each.",
 		.examples = "sudo cprofd dump 4242\t\n"
 			    "sudo cprofd dump 4242 --native=off\tPython frames alone\n"
 			    "sudo cprofd dump 4242 --json | jq '.threads[0].frames'\t\n",

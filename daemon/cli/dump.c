@@ -1,7 +1,10 @@
 /* `cprofd dump`: asks for a dump and prints it. */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "broker/broker.h"
 #include "cli/cli.h"
@@ -143,23 +146,56 @@ static int converse(const struct cli_options *options, struct connection *connec
 	return CLI_COULD_NOT;
 }
 
-int dump__run(const struct cli_options *options)
+static int dump(const struct cli_options *options, pid_t pid)
 {
 	struct cli_options own = *options;
 	struct connection connection;
 	json_t *threads;
 	int status;
 
-	status = options__pid(options, true, &own.pid);
-	if (status != CLI_DONE)
-		return status;
+	own.pid = pid;
 	own.dump = true;
-	status = connection__open(&own, own.pid, false, &connection);
+	status = connection__open(&own, pid, false, &connection);
 	if (status != CLI_DONE)
 		return status;
 	threads = json_array();
 	status = converse(&own, &connection, threads);
 	json_decref(threads);
 	connection__close(&connection);
+	return status;
+}
+
+/* In a child: who reads an answer gives its rights up, which the next question takes. */
+static int dump_apart(const struct cli_options *options, pid_t pid)
+{
+	pid_t child;
+	int status;
+
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		status = dump(options, pid);
+		fflush(NULL);
+		_exit(status);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0)
+		return CLI_COULD_NOT;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : CLI_COULD_NOT;
+}
+
+int dump__run(const struct cli_options *options)
+{
+	pid_t pids[CLI_PIDS_MAX];
+	uint32_t n, i;
+	int status = options__pids(options, pids, &n), one;
+
+	if (status != CLI_DONE || n == 1)
+		return status == CLI_DONE ? dump(options, pids[0]) : status;
+	for (i = 0; i < n; i++) {
+		if (i && !options->json)
+			putchar('\n');
+		one = dump_apart(options, pids[i]);
+		status = status == CLI_DONE ? one : status;
+	}
 	return status;
 }

@@ -11,16 +11,28 @@
 
 /* --- one setter for each option --- */
 
+/* One, or several with commas between them; of each the first time. */
 static const char *set_pid(struct cli_options *options, const char *value)
 {
+	const char *at = value;
 	char *end;
+	uint32_t i;
 	long pid;
 
-	errno = 0;
-	pid = strtol(value, &end, 10);
-	if (errno || end == value || *end || pid < 1 || pid > 1 << 22)
-		return "is not a process id";
-	options->pid = (pid_t)pid;
+	do {
+		errno = 0;
+		pid = strtol(at, &end, 10);
+		if (errno || end == at || (*end && *end != ',') || pid < 1 || pid > 1 << 22)
+			return "is not a process id";
+		for (i = 0; i < options->n_pids && options->pids[i] != pid; i++)
+			;
+		if (i == CLI_PIDS_MAX)
+			return "is one process too many: 16 at once";
+		options->pids[i] = (pid_t)pid;
+		options->n_pids += i == options->n_pids;
+		at = end + 1;
+	} while (*end);
+	options->pid = options->pids[0];
 	return NULL;
 }
 
@@ -482,7 +494,8 @@ static const char *set_completion(struct cli_options *options, const char *value
 
 /* clang-format off */
 const struct option_row option_rows[] = {
-	{"pid", 'p', "PID", NULL, ATTACHING | COMMAND_CHECK | COMMAND_DUMP, "the process, as an option (py-spy's spelling)", set_pid},
+	{"pid", 'p', "PID", NULL, COMMAND_TOP | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", set_pid},
+	{"pid", 'p', "PID[,PID...]", NULL, SAMPLING | COMMAND_DUMP, "the process, or several, as an option (py-spy's spelling)", set_pid},
 	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record, also as 5m or 1h; default: until Ctrl-C or the target's end", set_duration},
 	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", set_duration},
 	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; default 999", set_rate},
@@ -561,31 +574,67 @@ const struct option_row option_rows[] = {
 
 _Static_assert(sizeof(option_rows) / sizeof(option_rows[0]) + 2 <= OPTIONS_MAX, "OPTIONS_MAX");
 
+/* A number, numbers with commas between them, or a name. */
+static int add_operand(struct cli_options *all, const char *operand)
+{
+	const char *sentence;
+	char number[16];
+	pid_t pid;
+	int status;
+
+	if (strspn(operand, "-0123456789,") == strlen(operand)) {
+		sentence = set_pid(all, operand);
+	} else {
+		status = find__process(operand, &pid);
+		if (status != CLI_DONE)
+			return status;
+		snprintf(number, sizeof(number), "%d", pid);
+		sentence = set_pid(all, number);
+	}
+	if (sentence)
+		say__failure("find it with `pgrep -af python`", "'%s' %s", operand, sentence);
+	return sentence ? CLI_USAGE : CLI_DONE;
+}
+
+static int add_all(struct cli_options *all)
+{
+	int i, status = CLI_DONE;
+
+	for (i = 0; i < all->n_operands && status == CLI_DONE; i++)
+		status = add_operand(all, all->operands[i]);
+	return status;
+}
+
+static int say_missing(void)
+{
+	say__failure("find it with `pgrep -af python`", "which process? give its PID, or its name");
+	return CLI_USAGE;
+}
+
 int options__pid(const struct cli_options *options, bool required, pid_t *ret)
 {
-	struct cli_options operand = {};
-	const char *sentence;
+	struct cli_options all = *options;
+	int status;
 
-	*ret = options->pid;
 	if (options->n_operands > (options->pid ? 0 : 1)) {
-		say("one process at a time: '%s' is one word too many",
-		    options->operands[options->pid ? 0 : 1]);
+		say("one process at a time: '%s' is one word too many", options->operands[options->pid ? 0 : 1]);
 		return CLI_USAGE;
 	}
-	if (options->n_operands) {
-		if (strspn(options->operands[0], "-0123456789") != strlen(options->operands[0]))
-			return find__process(options->operands[0], ret);
-		sentence = set_pid(&operand, options->operands[0]);
-		if (sentence) {
-			say__failure("find it with `pgrep -af python`", "'%s' %s",
-				     options->operands[0], sentence);
-			return CLI_USAGE;
-		}
-		*ret = operand.pid;
-	}
-	if (required && !*ret) {
-		say__failure("find it with `pgrep -af python`", "which process? give its PID, or its name");
+	status = add_all(&all);
+	if (status == CLI_DONE && all.n_pids > 1) {
+		say("one process at a time: %d is one too many", all.pids[1]);
 		return CLI_USAGE;
 	}
-	return CLI_DONE;
+	*ret = all.pid;
+	return status == CLI_DONE && required && !*ret ? say_missing() : status;
+}
+
+int options__pids(const struct cli_options *options, pid_t ret[CLI_PIDS_MAX], uint32_t *ret_n)
+{
+	struct cli_options all = *options;
+	int status = add_all(&all);
+
+	memcpy(ret, all.pids, sizeof(all.pids));
+	*ret_n = all.n_pids;
+	return status == CLI_DONE && !all.n_pids ? say_missing() : status;
 }

@@ -20,17 +20,13 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/browser.h"
 #include "cli/connection.h"
 #include "cli/family.h"
 #include "cli/live.h"
-#include "cli/output.h"
 #include "cli/recorder.h"
+#include "cli/result.h"
 #include "cli/summary.h"
 #include "cli/user_rules.h"
-#include "cli/write.h"
-#include "export/export.h"
-#include "rules/rules.h"
 
 #define FLUSH_MS 1000
 /* How long `end` may take after a stop, and after the target is known to be gone. */
@@ -42,13 +38,8 @@
 struct recorder {
 	const struct cli_options *options;
 	struct launch *launch;
-	const char *format;
-	char stem[64]; /* of names: cprofd-PID-TIME */
-	char default_path[128];
-	bool write_file;	  /* false: --stream alone */
-	bool recording_is_output; /* -f events */
-	struct output output;
-	struct recording_file file;
+	const struct recorder_part *part; /* one of several; NULL: the only one */
+	struct result result;
 	struct connection connection;
 	struct live live;
 	int signals;
@@ -65,45 +56,10 @@ static uint64_t now_ms(void)
 	return clock__now() / 1000000;
 }
 
-static int recording_fd(const struct recorder *recorder)
-{
-	return recorder->recording_is_output ? recorder->output.fd : recorder->file.fd;
-}
-
 /* --- before sampling --- */
 
-static int plan_output(struct recorder *recorder, pid_t pid)
-{
-	const struct cli_options *options = recorder->options;
-	char utc[32];
-	time_t now = time(NULL);
-	struct tm parts;
-	int status;
-
-	recorder->write_file = !options->stream || options->output;
-	if (options->stream && options->output && !strcmp(options->output, "-")) {
-		say("--stream and `-o -` would both write to stdout: choose one");
-		return CLI_USAGE;
-	}
-	if (!recorder->write_file)
-		return CLI_DONE;
-	status = write__format(options->format, options->output, &recorder->format) ?: browser__judge(options, &recorder->format);
-	if (status != CLI_DONE)
-		return status;
-	recorder->recording_is_output = !strcmp(recorder->format, "events");
-	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &parts));
-	snprintf(recorder->stem, sizeof(recorder->stem), "cprofd-%d-%s", pid, utc);
-	snprintf(recorder->default_path, sizeof(recorder->default_path), "%s%s", recorder->stem,
-		 write__extension(recorder->format));
-	status = output__open(options->output ? options->output : recorder->default_path, true,
-			      recorder->recording_is_output, &recorder->output);
-	if (status == CLI_DONE && !recorder->recording_is_output)
-		status = recording_file__open(&recorder->output, recorder->stem, &recorder->file);
-	return status;
-}
-
 /* Signals are read, not taken: until the file is written, none of them ends us. */
-static int open_signals(sigset_t *ret_before)
+int recorder__signals(sigset_t *ret_before)
 {
 	sigset_t set;
 
@@ -177,7 +133,7 @@ static void show_progress(const struct recorder *recorder, uint64_t started)
 	uint64_t seconds = (now_ms() - started) / 1000;
 
 	/* The terminal is the command's: what it writes there would be overwritten. */
-	if (recorder->launch)
+	if (recorder->launch || recorder->part)
 		return;
 	if (!live->answered) {
 		say__progress("attaching...");
@@ -199,6 +155,27 @@ static void read_signals(struct recorder *recorder)
 		on_signal(recorder, &info);
 }
 
+static void say_refused(const struct recorder *recorder)
+{
+	const struct live *live = &recorder->live;
+	const char *error = *live->error ? live->error : "refused";
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", recorder->pid);
+	if (recorder->part && !strstr(error, pid)) /* of several it has to be said which one */
+		say__failure(live->hint, "%d: %s", recorder->pid, error);
+	else
+		say__failure(live->hint, "%s", error);
+}
+
+static void count(const struct recorder *recorder)
+{
+	const struct live *live = &recorder->live;
+
+	if (recorder->part)
+		*recorder->part->counts = (struct recorder_counts){live->answered && !live->refused, live->samples, live->rate, live->lost, live->threads};
+}
+
 /* Until `end`. CLI_DONE: there is something to convert. */
 static int listen_to(struct recorder *recorder)
 {
@@ -209,12 +186,15 @@ static int listen_to(struct recorder *recorder)
 
 	while (!live->ended && now_ms() < recorder->give_up) {
 		struct pollfd fds[] = {{recorder->connection.fd, POLLIN, 0},
-				       {recorder->signals, POLLIN, 0}};
+				       {recorder->signals, POLLIN, 0},
+				       {recorder->part ? recorder->part->leash : -1, POLLIN, 0}};
 
 		show_progress(recorder, started);
-		if (poll(fds, 2, 250) < 0 && errno != EINTR)
+		if (poll(fds, 3, 250) < 0 && errno != EINTR)
 			return CLI_COULD_NOT;
 		read_signals(recorder);
+		if (fds[2].revents)
+			ask_to_stop(recorder);
 		if (fds[0].revents)
 			err = connection__receive(&recorder->connection, 0);
 		if (err) {
@@ -222,8 +202,9 @@ static int listen_to(struct recorder *recorder)
 			live->ended = live->cut = true;
 		}
 		live__lines(live);
+		count(recorder);
 		if (live->refused) {
-			say__failure(live->hint, "%s", *live->error ? live->error : "refused");
+			say_refused(recorder);
 			return CLI_COULD_NOT;
 		}
 		if (live->answered && !answered)
@@ -306,72 +287,56 @@ static void tell_children(struct recorder *recorder, uint64_t recorded)
 		say("its children used %s of CPU, not recorded: -s (--subprocesses)", words__duration(cpu));
 }
 
-static void keep_recording(struct recorder *recorder, const char *why, int err)
-{
-	if (recorder->file.fd < 0)
-		return;
-	if (why)
-		say__failure("", "%s: %s", why, strerror(-err));
-	say__more("the recording is kept: %s", recorder->file.path);
-	say__more("`cprofd convert %s -o FILE` makes a profile of it", recorder->file.path);
-	recording_file__close(&recorder->file);
-}
-
-static int finish_file(struct recorder *recorder)
-{
-	const struct cli_options *options = recorder->options;
-	struct export_report report = {};
-	struct rules *rules = NULL;
-	int err = 0;
-
-	if (recorder->recording_is_output)
-		err = output__commit(&recorder->output);
-	else if (write__rules(recorder->format, options, &rules) != CLI_DONE)
-		err = -EINVAL;
-	else
-		err = write__export(recorder->format, options, rules, NULL, recorder->file.fd, &recorder->output,
-				    &report);
-	rules__free(rules);
-	if (err) {
-		if (err == -ENOENT && report.missing.option)
-			write__missing(&report.missing, options, "what was recorded", recorder->file.path);
-		else if (err == -ENODATA)
-			write__nothing(options, "what was recorded", &report);
-		keep_recording(recorder, report.missing.option || err == -ENODATA ? NULL : "the file could not be written", err);
-		return CLI_COULD_NOT;
-	}
-	write__tell(recorder->format, &recorder->output, &report);
-	if (options->open)
-		browser__open(recorder->output.path);
-	recording_file__remove(&recorder->file);
-	return CLI_DONE;
-}
-
 static int finish(struct recorder *recorder)
 {
 	struct live *live = &recorder->live;
 	int status = CLI_DONE, err;
 	uint64_t recorded;
 
-	if (live->write_error == -ENOSPC && recorder->write_file && lseek(recording_fd(recorder), 0, SEEK_END) == 0) {
+	if (live->write_error == -ENOSPC && recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_END) == 0) {
 		say__failure("make room, or choose another place with -o FILE (recordings grow while they are made)",
-			     "nothing was recorded: the disk of %s is full", recorder->output.path);
+			     "nothing was recorded: the disk of %s is full", recorder->result.output.path);
 		return CLI_COULD_NOT;
 	}
 	tell_end(recorder);
-	if (recorder->write_file && lseek(recording_fd(recorder), 0, SEEK_CUR) >= 0) {
-		err = summary__print(recording_fd(recorder), recorder->options->lines, recorder->options->wall,
+	if (recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_CUR) >= 0) {
+		err = summary__print(result__recording(&recorder->result), recorder->options->lines, recorder->options->wall,
 				     recorder->options->rules, recorder->options->verbose, &recorded);
 		if (err)
 			say("the summary could not be made: %s", strerror(-err));
 		else
 			tell_children(recorder, recorded);
 	}
-	if (recorder->write_file)
-		status = finish_file(recorder);
+	if (recorder->result.write_file)
+		status = result__finish(&recorder->result);
 	if (live->write_error || live->cut ||
 	    (live->stream_error && live->stream_error != -EPIPE) || !strcmp(live->reason, "failed"))
 		status = CLI_COULD_NOT;
+	return status;
+}
+
+/* From the request to the last line. `fd`: of the recording; -1: none is kept. */
+static int sample(struct recorder *recorder, int fd, bool compressed)
+{
+	const struct cli_options *options = recorder->options;
+	int status, err;
+
+	recorder->family_known = !options->subprocesses && family__cpu(recorder->pid, &recorder->family);
+	recorder->live.connection = &recorder->connection;
+	recorder->live.stream_fd = options->stream ? STDOUT_FILENO : -1;
+	status = connection__open(options, recorder->pid, false, &recorder->connection);
+	if (status != CLI_DONE)
+		return status;
+	err = fd >= 0 ? recording_writer__new(fd, compressed, &recorder->live.writer) : 0;
+	if (!err)
+		err = live__attach(&recorder->live, options, recorder->pid, recorder->launch != NULL,
+				   options->stream ? LIVE_SEEN_MS : LIVE_KEPT_MS);
+	if (err) {
+		say("the engine could not be asked: %s", strerror(-err));
+		return CLI_COULD_NOT;
+	}
+	status = listen_to(recorder);
+	connection__close(&recorder->connection);
 	return status;
 }
 
@@ -381,51 +346,58 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 		.options = options,
 		.launch = launch,
 		.pid = pid,
-		.output = OUTPUT_NONE,
-		.file = RECORDING_FILE_NONE,
+		.result = RESULT_NONE,
 		.connection = CONNECTION_NONE,
 		.signals = -1,
 		.give_up = NEVER,
 	};
 	sigset_t before;
-	int status, err;
+	int status;
 
-	status = user_rules__judge(options->rules) ?: plan_output(&recorder, pid);
+	status = user_rules__judge(options->rules) ?: result__open(&recorder.result, options, pid);
 	if (status != CLI_DONE)
 		goto out;
-	recorder.signals = open_signals(&before);
-	recorder.family_known = !options->subprocesses && family__cpu(pid, &recorder.family);
-	recorder.live.connection = &recorder.connection;
-	recorder.live.stream_fd = options->stream ? STDOUT_FILENO : -1;
-	status = connection__open(options, pid, false, &recorder.connection);
-	if (status != CLI_DONE)
-		goto out;
-	err = recorder.write_file
-		      ? recording_writer__new(recording_fd(&recorder),
-					      !recorder.recording_is_output ||
-						      write__compressed(&recorder.output),
-					      &recorder.live.writer)
-		      : 0;
-	if (!err)
-		err = live__attach(&recorder.live, options, pid, launch != NULL, options->stream ? LIVE_SEEN_MS : LIVE_KEPT_MS);
-	if (err) {
-		say("the engine could not be asked: %s", strerror(-err));
-		status = CLI_COULD_NOT;
-		goto out;
-	}
-	status = listen_to(&recorder);
-	connection__close(&recorder.connection);
+	recorder.signals = recorder__signals(&before);
+	status = sample(&recorder, recorder.result.write_file ? result__recording(&recorder.result) : -1,
+			result__compressed(&recorder.result));
 	if (status == CLI_DONE)
 		status = finish(&recorder);
 out:
 	recording_writer__free(recorder.live.writer);
 	connection__close(&recorder.connection);
-	output__close(&recorder.output);
-	recording_file__remove(&recorder.file); /* a kept one is closed already */
+	result__close(&recorder.result);
 	if (recorder.signals >= 0) {
 		read_signals(&recorder);
 		close(recorder.signals);
 		sigprocmask(SIG_SETMASK, &before, NULL);
 	}
+	return status;
+}
+
+int recorder__part(const struct cli_options *options, pid_t pid, const struct recorder_part *part)
+{
+	struct recorder recorder = {
+		.options = options,
+		.part = part,
+		.pid = pid,
+		.result = RESULT_NONE,
+		.connection = CONNECTION_NONE,
+		.signals = -1,
+		.give_up = NEVER,
+	};
+	struct live *live = &recorder.live;
+	sigset_t before;
+	int status;
+
+	recorder.signals = recorder__signals(&before);
+	status = sample(&recorder, part->fd, true);
+	connection__close(&recorder.connection);
+	if (status == CLI_DONE && live->write_error)
+		say("%d: the recording could not be written further: %s; it is whole up to there", pid, strerror(-live->write_error));
+	else if (status == CLI_DONE && live->cut)
+		say("%d: the recording ends early: the engine went away, or was not waited for", pid);
+	if (live->write_error || live->cut || !strcmp(live->reason, "failed"))
+		status = CLI_COULD_NOT;
+	recording_writer__free(live->writer);
 	return status;
 }

@@ -2,6 +2,8 @@
 #ifndef CPROFD_CLI_RECORDER_H
 #define CPROFD_CLI_RECORDER_H
 
+#include <signal.h>
+
 #include "cli/cli.h"
 
 /* A command that waits to be executed; attach has none. */
@@ -21,6 +23,21 @@ int launch__start(char **argv, bool silent, struct launch *ret);
 int launch__go(struct launch *launch);
 /* Waits for its end: `options` as of waitpid(). Whether it has ended. */
 bool launch__reap(struct launch *launch, int options);
+
+/* One of several processes, each recorded by a process of cprofd's. */
+struct recorder_counts {
+	bool began;      /* it was attached to */
+	uint64_t samples, rate, lost, threads;
+};
+struct recorder_part {
+	int fd;          /* of its recording */
+	int leash;       /* it stops when the other end is closed */
+	struct recorder_counts *counts; /* shared: as it goes on */
+};
+/* CLI_*; failures were said. */
+int recorder__part(const struct cli_options *options, pid_t pid, const struct recorder_part *part);
+/* Signals that end a recording are read from here on. */
+int recorder__signals(sigset_t *ret_before);
 
 /* launch: NULL for a process that runs already. Speaks; CLI_*. */
 int recorder__run(const struct cli_options *options, pid_t pid, struct launch *launch);

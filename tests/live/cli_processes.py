@@ -1,4 +1,5 @@
 """cli.py: processes that are not there, not Python, that die, exec and fork; and those that it starts itself."""
+import glob
 import json
 import os
 import shutil
@@ -6,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from patience import kernel_thread
+from patience import kernel_thread, until
 from cli_util import (BUSY, CPROFD, NOBODY, PYTHON, UNTIL_TOLD, Skip, attached, cprofd, environment, expect, fails, folder, names,
                       profile, sudo, target)
 
@@ -123,6 +124,7 @@ def test_execs_no_python():
 
 
 FORKS = """
+import glob
 import json
 import os
 def child():
@@ -161,6 +163,47 @@ def test_two_at_once():
             expect(client.returncode == 0, "exit status %d" % client.returncode, err)
         for i in range(2):
             expect("leaf" in names(os.path.join(work, "%d.json" % i)), "a recording lacks the functions")
+
+
+def own_cpu(pid):
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[0])
+
+
+def test_several_pids():
+    """One file of all: each process has its own CPU time, by the kernel's account of it before and after."""
+    second = BUSY.replace("leaf", "other_leaf")
+    with folder() as work, target() as first, target(second + "busy(60)") as other, target() as short:
+        recording = os.path.join(work, "a.cprof")
+        pids = [first.pid, other.pid, short.pid]
+        before = {pid: own_cpu(pid) for pid in pids}
+        client = subprocess.Popen([CPROFD, "attach", str(first.pid), "-p", f"{other.pid},{short.pid}", "-d", "2.5", "-o", recording],
+                                  cwd=work, env=environment(), stderr=subprocess.PIPE, text=True)
+        # Each is written about once a second: more than what comes before the first sample.
+        until(lambda: [os.path.getsize(path) > 1500 for path in glob.glob(os.path.join(work, "cprofd-*"))] == [True] * 3)
+        short.kill()
+        err = client.communicate(timeout=60)[1]
+        after = {pid: own_cpu(pid) for pid in pids[:2]}
+        expect(client.returncode == 0 and os.listdir(work) == ["a.cprof"], "one file is made", err, os.listdir(work))
+        expect("3 processes" in err, "the summary says how many there are", err)
+        told = json.loads(cprofd("report", "--json", "--by=thread,function", recording).out)
+        rows = {table["by"]: table["rows"] for table in told["tables"]}
+        threads = {int(row["name"].rsplit("(", 1)[1].rstrip(")")): row for row in rows["thread"]}
+        expect(sorted(threads) == sorted(pids), "each has its thread", threads.keys())
+        for pid in pids[:2]:
+            cpu = threads[pid]["inclusive_ns"]
+            expect(0 < cpu <= after[pid] - before[pid], "no more CPU time than it ran", pid, cpu, after[pid] - before[pid])
+        functions = {row["name"]: row["inclusive_ns"] for row in rows["function"]}
+        expect(functions.get("other_leaf", 0) > 0.9 * threads[other.pid]["inclusive_ns"], "its functions have its time", functions)
+        expect(functions.get("leaf", 0) < threads[first.pid]["inclusive_ns"] + threads[short.pid]["inclusive_ns"] + 1, "and no other's", functions)
+        run = cprofd("dump", "-j", first.pid, other.pid)
+        expect([json.loads(line)["pid"] for line in run.out.splitlines()] == pids[:2], "dump has a line for each", run.out[:300])
+
+
+def test_several_pids_of_which_one_is_none():
+    with folder() as work, target() as process:
+        fails(1, "no such process: 4194301", run=cprofd("attach", process.pid, 4194301, "-o", "a.svg", cwd=work))
+        expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
 
 
 # --- record ---

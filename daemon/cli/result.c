@@ -1,0 +1,104 @@
+#include "cli/result.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/browser.h"
+#include "cli/write.h"
+#include "export/export.h"
+#include "rules/rules.h"
+
+void result__stem(pid_t pid, char *ret, size_t size)
+{
+	char utc[32];
+	time_t now = time(NULL);
+	struct tm parts;
+
+	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &parts));
+	snprintf(ret, size, "cprofd-%d-%s", pid, utc);
+}
+
+int result__open(struct result *result, const struct cli_options *options, pid_t pid)
+{
+	int status;
+
+	result->options = options;
+	result->write_file = !options->stream || options->output;
+	if (options->stream && options->output && !strcmp(options->output, "-")) {
+		say("--stream and `-o -` would both write to stdout: choose one");
+		return CLI_USAGE;
+	}
+	if (!result->write_file)
+		return CLI_DONE;
+	status = write__format(options->format, options->output, &result->format) ?: browser__judge(options, &result->format);
+	if (status != CLI_DONE)
+		return status;
+	result->recording_is_output = !strcmp(result->format, "events");
+	result__stem(pid, result->stem, sizeof(result->stem));
+	snprintf(result->default_path, sizeof(result->default_path), "%s%s", result->stem,
+		 write__extension(result->format));
+	status = output__open(options->output ? options->output : result->default_path, true,
+			      result->recording_is_output, &result->output);
+	if (status == CLI_DONE && !result->recording_is_output)
+		status = recording_file__open(&result->output, result->stem, &result->file);
+	return status;
+}
+
+int result__recording(const struct result *result)
+{
+	return result->recording_is_output ? result->output.fd : result->file.fd;
+}
+
+bool result__compressed(const struct result *result)
+{
+	return !result->recording_is_output || write__compressed(&result->output);
+}
+
+static void keep_recording(struct result *result, const char *why, int err)
+{
+	if (result->file.fd < 0)
+		return;
+	if (why)
+		say__failure("", "%s: %s", why, strerror(-err));
+	say__more("the recording is kept: %s", result->file.path);
+	say__more("`cprofd convert %s -o FILE` makes a profile of it", result->file.path);
+	recording_file__close(&result->file);
+}
+
+int result__finish(struct result *result)
+{
+	const struct cli_options *options = result->options;
+	struct export_report report = {};
+	struct rules *rules = NULL;
+	int err = 0;
+
+	if (result->recording_is_output)
+		err = output__commit(&result->output);
+	else if (write__rules(result->format, options, &rules) != CLI_DONE)
+		err = -EINVAL;
+	else
+		err = write__export(result->format, options, rules, NULL, result->file.fd, &result->output,
+				    &report);
+	rules__free(rules);
+	if (err) {
+		if (err == -ENOENT && report.missing.option)
+			write__missing(&report.missing, options, "what was recorded", result->file.path);
+		else if (err == -ENODATA)
+			write__nothing(options, "what was recorded", &report);
+		keep_recording(result, report.missing.option || err == -ENODATA ? NULL : "the file could not be written", err);
+		return CLI_COULD_NOT;
+	}
+	write__tell(result->format, &result->output, &report);
+	if (options->open)
+		browser__open(result->output.path);
+	recording_file__remove(&result->file);
+	return CLI_DONE;
+}
+
+void result__close(struct result *result)
+{
+	output__close(&result->output);
+	recording_file__remove(&result->file); /* a kept one is closed already */
+}

@@ -1,0 +1,259 @@
+/* Each process is recorded by a process of our own, as if it were the only one, into a recording of its own beside the output;
+ * when all have ended these become one (export/join.h). Who cannot be attached to ends all of it, before there is a file that
+ * somebody takes for the whole. */
+#include "cli/several.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/recorder.h"
+#include "cli/result.h"
+#include "cli/summary.h"
+#include "cli/user.h"
+#include "cli/user_rules.h"
+#include "export/join.h"
+
+struct part {
+	pid_t pid;    /* that is recorded */
+	pid_t worker; /* 0: it has ended */
+	int status;   /* how: CLI_* */
+	struct recording_file file;
+};
+
+struct several {
+	const struct cli_options *options;
+	struct part parts[CLI_PIDS_MAX];
+	uint32_t n, running;
+	struct recorder_counts *counts; /* of each; shared */
+	int signals, leash;             /* leash: closed, all stop */
+	unsigned signalled;
+	struct result result;
+};
+
+static int open_files(struct several *several)
+{
+	char stem[64];
+	uint32_t i;
+	int status = CLI_DONE;
+
+	for (i = 0; i < several->n && status == CLI_DONE; i++) {
+		result__stem(several->parts[i].pid, stem, sizeof(stem));
+		status = recording_file__open(&several->result.output, stem, &several->parts[i].file);
+	}
+	return status;
+}
+
+static int start(struct several *several)
+{
+	int ends[2];
+	uint32_t i;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	several->leash = ends[1];
+	fflush(NULL);
+	for (i = 0; i < several->n; i++) {
+		struct part *part = &several->parts[i];
+		const struct recorder_part recorded = {part->file.fd, ends[0], &several->counts[i]};
+
+		part->worker = fork();
+		if (part->worker < 0) {
+			part->worker = 0;
+			close(ends[0]);
+			return -errno;
+		}
+		if (!part->worker) {
+			close(ends[1]);
+			close(several->signals);
+			_exit(recorder__part(several->options, part->pid, &recorded));
+		}
+		several->running++;
+	}
+	close(ends[0]);
+	return 0;
+}
+
+static void stop(struct several *several)
+{
+	if (several->leash >= 0)
+		close(several->leash);
+	several->leash = -1;
+}
+
+static struct part *part_of(struct several *several, pid_t worker)
+{
+	uint32_t i;
+
+	for (i = 0; i < several->n; i++)
+		if (several->parts[i].worker == worker)
+			return &several->parts[i];
+	return NULL;
+}
+
+static void reap(struct several *several)
+{
+	struct part *part;
+	pid_t worker;
+	int status;
+
+	while ((worker = waitpid(-1, &status, WNOHANG)) > 0) {
+		part = part_of(several, worker);
+		if (!part)
+			continue;
+		part->worker = 0;
+		part->status = WIFEXITED(status) ? WEXITSTATUS(status) : CLI_COULD_NOT;
+		several->running--;
+		if (!several->counts[part - several->parts].began)
+			stop(several);
+	}
+}
+
+/* Ctrl-C at a terminal reaches all by itself; the second one does not wait. */
+static void on_signals(struct several *several)
+{
+	struct signalfd_siginfo info;
+	uint32_t i;
+
+	while (read(several->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		stop(several);
+		for (i = 0; several->signalled && info.ssi_code != SI_KERNEL && i < several->n; i++)
+			if (several->parts[i].worker)
+				kill(several->parts[i].worker, (int)info.ssi_signo);
+		several->signalled++;
+	}
+	reap(several);
+}
+
+static void show_progress(const struct several *several, uint64_t started)
+{
+	struct recorder_counts sum = {};
+	uint64_t seconds = (clock__now() - started) / 1000000000;
+	uint32_t i, began = 0;
+
+	for (i = 0; i < several->n; i++) {
+		const struct recorder_counts *counts = &several->counts[i];
+
+		began += counts->began;
+		sum.samples += counts->samples;
+		sum.rate += several->parts[i].worker ? counts->rate : 0;
+		sum.lost += counts->lost;
+	}
+	if (began < several->n)
+		say__progress("attaching...");
+	else
+		say__progress("%llu:%02llu  %u of %u processes  %s samples  %s samples/s  %s lost%s", (unsigned long long)seconds / 60,
+			      (unsigned long long)seconds % 60, several->running, several->n, words__count(sum.samples), words__count(sum.rate),
+			      words__count(sum.lost), several->leash < 0 ? "  stopping..." : "  (Ctrl-C ends)");
+}
+
+static int wait_for_all(struct several *several)
+{
+	struct pollfd signals = {several->signals, POLLIN, 0};
+	uint64_t started = clock__now();
+	uint32_t i;
+
+	while (several->running) {
+		show_progress(several, started);
+		if (poll(&signals, 1, 250) < 0 && errno != EINTR)
+			return CLI_COULD_NOT;
+		on_signals(several);
+	}
+	for (i = 0; i < several->n; i++)
+		if (!several->counts[i].began)
+			return CLI_COULD_NOT;
+	return CLI_DONE;
+}
+
+static int finish(struct several *several)
+{
+	const struct cli_options *options = several->options;
+	int in[CLI_PIDS_MAX], status = CLI_DONE, err;
+	uint64_t recorded;
+	uint32_t i;
+	bool cut;
+
+	/* What is read from here on was made of what targets wrote. */
+	err = user__drop(user__calling());
+	if (err) {
+		say("root's rights cannot be given up, so nothing is read: %s", strerror(-err));
+		return CLI_COULD_NOT;
+	}
+	for (i = 0; i < several->n; i++) {
+		in[i] = several->parts[i].file.fd;
+		status = status == CLI_DONE ? several->parts[i].status : status;
+	}
+	err = recordings__join(in, several->n, result__recording(&several->result), result__compressed(&several->result), &cut);
+	if (err) {
+		say__failure("make room, or choose another place with -o FILE", "the recordings could not be made one: %s", strerror(-err));
+		for (i = 0; i < several->n; i++) {
+			say__more("the recording of %d is kept: %s", several->parts[i].pid, several->parts[i].file.path);
+			recording_file__close(&several->parts[i].file);
+		}
+		return CLI_COULD_NOT;
+	}
+	err = summary__print(result__recording(&several->result), options->lines, options->wall, options->rules, options->verbose, &recorded);
+	if (err)
+		say("the summary could not be made: %s", strerror(-err));
+	return result__finish(&several->result) ?: status;
+}
+
+static int run(struct several *several)
+{
+	const size_t size = several->n * sizeof(*several->counts);
+	int status, err;
+
+	several->counts = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (several->counts == MAP_FAILED) {
+		say("out of memory");
+		return CLI_COULD_NOT;
+	}
+	err = start(several);
+	if (err) {
+		say("the recorders could not be started: %s", strerror(-err));
+		stop(several);
+	}
+	status = wait_for_all(several);
+	stop(several);
+	if (status == CLI_DONE && !err)
+		status = finish(several);
+	munmap(several->counts, size);
+	return err ? CLI_COULD_NOT : status;
+}
+
+int several__run(const struct cli_options *options, const pid_t *pids, uint32_t n)
+{
+	struct several several = {.options = options, .n = n, .signals = -1, .leash = -1, .result = RESULT_NONE};
+	sigset_t before;
+	uint32_t i;
+	int status;
+
+	for (i = 0; i < n; i++)
+		several.parts[i] = (struct part){.pid = pids[i], .file = RECORDING_FILE_NONE};
+	if (options->stream) {
+		say("--stream is of one process: attach to each with a cprofd of its own");
+		return CLI_USAGE;
+	}
+	status = user_rules__judge(options->rules) ?: result__open(&several.result, options, pids[0]) ?: open_files(&several);
+	if (status == CLI_DONE) {
+		several.signals = recorder__signals(&before);
+		status = run(&several);
+		close(several.signals);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	}
+	for (i = 0; i < n; i++)
+		recording_file__remove(&several.parts[i].file);
+	result__close(&several.result);
+	return status;
+}

@@ -1,0 +1,9 @@
+/* attach to several processes: one recording that holds them all. Speaks; CLI_*. */
+#ifndef CPROFD_CLI_SEVERAL_H
+#define CPROFD_CLI_SEVERAL_H
+
+#include "cli/cli.h"
+
+int several__run(const struct cli_options *options, const pid_t *pids, uint32_t n);
+
+#endif

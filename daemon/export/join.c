@@ -1,0 +1,317 @@
+#include "export/join.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "events/events.h"
+#include "export/intern.h"
+
+#define STOPS_MAX 16u /* docs/protocol.md */
+
+/* Sums of the recordings that were read. */
+struct sums {
+	uint64_t samples, whole, native, native_whole, stops_more;
+	struct intern names;         /* of losses */
+	struct buf counts;           /* uint64_t of each */
+	struct intern places;        /* of stops, as their texts one after another */
+	struct buf stops;            /* struct ledger_stop of each; strings: `places` */
+};
+
+struct join {
+	struct event_sink sink;
+	struct recording_writer *writer;
+	struct buf line, commands;
+	struct event_session session; /* the first to begin; its strings are in `kept` */
+	char *kept[3];
+	bool begun, ended;            /* a `session` was read; an `end` */
+	uint32_t epochs;
+	struct sums sums;             /* without the recording that is read now, whose last ledger is `now` */
+	struct sums now;
+	uint64_t end;
+	char *reason, *detail;        /* of the last to end */
+};
+
+static void sums__free(struct sums *sums)
+{
+	intern__free(&sums->names);
+	intern__free(&sums->places);
+	buf__free(&sums->counts);
+	buf__free(&sums->stops);
+	*sums = (struct sums){};
+}
+
+static int keep(char **to, const char *text)
+{
+	free(*to);
+	*to = strdup(text);
+	return *to ? 0 : -ENOMEM;
+}
+
+static int emit(struct join *join, const struct event *event)
+{
+	int err;
+
+	buf__clear(&join->line);
+	err = event__encode(event, &join->line);
+	err = err ?: recording_writer__lines(join->writer, join->line.data, join->line.len);
+	if (!err && event->kind == EVENT_LEDGER)
+		err = recording_writer__flush(join->writer);
+	return err;
+}
+
+/* --- the ledger --- */
+
+static int add_loss(struct sums *sums, const char *name, uint64_t count)
+{
+	const uint64_t none = 0;
+	uint32_t id;
+	int err = intern__id(&sums->names, name, strlen(name) + 1, &id);
+
+	if (!err && id * sizeof(none) == sums->counts.len)
+		err = buf__append(&sums->counts, &none, sizeof(none));
+	if (!err)
+		((uint64_t *)sums->counts.data)[id] += count;
+	return err;
+}
+
+static int add_stop(struct sums *sums, const struct ledger_stop *stop)
+{
+	const char *const texts[] = {stop->loss, stop->module, stop->function};
+	struct ledger_stop none = *stop;
+	struct buf key = {};
+	uint32_t id, i;
+	int err = buf__append(&key, &stop->offset, sizeof(stop->offset));
+
+	for (i = 0; i < 3 && !err; i++)
+		err = buf__append(&key, texts[i], strlen(texts[i]) + 1);
+	err = err ?: intern__id(&sums->places, key.data, key.len, &id);
+	buf__free(&key);
+	none.count = 0;
+	if (!err && id * sizeof(none) == sums->stops.len)
+		err = buf__append(&sums->stops, &none, sizeof(none));
+	if (!err)
+		((struct ledger_stop *)sums->stops.data)[id].count += stop->count;
+	return err;
+}
+
+static int sums__add(struct sums *sums, const struct event_ledger *ledger)
+{
+	uint32_t i;
+	int err = 0;
+
+	sums->samples += ledger->samples;
+	sums->whole += ledger->whole;
+	sums->native += ledger->native;
+	sums->native_whole += ledger->native_whole;
+	sums->stops_more += ledger->stops_more;
+	for (i = 0; i < ledger->n && !err; i++)
+		err = add_loss(sums, ledger->lines[i].name, ledger->lines[i].count);
+	for (i = 0; i < ledger->n_stops && !err; i++)
+		err = add_stop(sums, &ledger->stops[i]);
+	return err;
+}
+
+/* The texts of a row lie where its key is kept. */
+static void name_stop(const struct intern *places, uint32_t id, struct ledger_stop *stop)
+{
+	size_t len;
+	const char *text = (const char *)intern__key(places, id, &len) + sizeof(stop->offset);
+
+	stop->loss = text;
+	stop->module = stop->loss + strlen(stop->loss) + 1;
+	stop->function = stop->module + strlen(stop->module) + 1;
+}
+
+static int most_first(const void *left, const void *right)
+{
+	const struct ledger_stop *a = left, *b = right;
+
+	return a->count < b->count ? 1 : a->count > b->count ? -1 : 0;
+}
+
+/* As a ledger, until the sums change: its lists are `ret_lines` and `ret_stops`, to be freed. */
+static int sums__tell(const struct sums *sums, uint64_t time, struct buf *ret_lines, struct buf *ret_stops, struct event_ledger *ret)
+{
+	const struct ledger_stop *all = (const struct ledger_stop *)sums->stops.data;
+	uint32_t n = (uint32_t)(sums->stops.len / sizeof(*all)), i;
+	struct ledger_line line;
+	struct ledger_stop stop;
+	size_t len;
+	int err = 0;
+
+	*ret = (struct event_ledger){.time = time, .samples = sums->samples, .whole = sums->whole, .native = sums->native,
+				     .native_whole = sums->native_whole, .stops_more = sums->stops_more, .n = sums->names.n};
+	for (i = 0; i < sums->names.n && !err; i++) {
+		line = (struct ledger_line){intern__key(&sums->names, i, &len), ((const uint64_t *)sums->counts.data)[i]};
+		err = buf__append(ret_lines, &line, sizeof(line));
+	}
+	for (i = 0; i < n && !err; i++) {
+		stop = all[i];
+		name_stop(&sums->places, i, &stop);
+		err = buf__append(ret_stops, &stop, sizeof(stop));
+	}
+	if (err)
+		return err;
+	if (n)
+		qsort(ret_stops->data, n, sizeof(stop), most_first);
+	for (i = STOPS_MAX; i < n; i++)
+		ret->stops_more += ((const struct ledger_stop *)ret_stops->data)[i].count;
+	ret->n_stops = n < STOPS_MAX ? n : STOPS_MAX;
+	ret->lines = (const struct ledger_line *)ret_lines->data;
+	ret->stops = (const struct ledger_stop *)ret_stops->data;
+	return 0;
+}
+
+/* Totals run on within a recording. */
+static int on_ledger(struct join *join, const struct event_ledger *ledger)
+{
+	sums__free(&join->now);
+	return sums__add(&join->now, ledger);
+}
+
+/* The recording is over: its last totals are added. */
+static int add_up(struct join *join)
+{
+	struct buf lines = {}, stops = {};
+	struct event event = {.kind = EVENT_LEDGER};
+	int err = sums__tell(&join->now, 0, &lines, &stops, &event.ledger);
+
+	err = err ?: sums__add(&join->sums, &event.ledger);
+	buf__free(&lines);
+	buf__free(&stops);
+	sums__free(&join->now);
+	return err;
+}
+
+static int emit_ledger(struct join *join)
+{
+	struct buf lines = {}, stops = {};
+	struct event event = {.kind = EVENT_LEDGER};
+	int err = sums__tell(&join->sums, join->end, &lines, &stops, &event.ledger);
+
+	err = err ?: emit(join, &event);
+	buf__free(&lines);
+	buf__free(&stops);
+	return err;
+}
+
+/* --- first: what they are of --- */
+
+static int on_first_look(struct event_sink *self, const struct event *event)
+{
+	struct join *join = (struct join *)self;
+	const struct event_session *session = &event->session;
+	int32_t pid = join->session.pid ?: session->pid;
+	int err;
+
+	if (event->kind != EVENT_SESSION)
+		return event->kind == EVENT_HELLO ? 0 : -ECANCELED;
+	err = join->commands.len ? buf__puts(&join->commands, ", ") : 0;
+	err = err ?: buf__puts(&join->commands, session->command);
+	if (!err && (!join->session.pid || session->monotonic < join->session.monotonic)) {
+		join->session = *session;
+		err = keep(&join->kept[0], session->mode) ?: keep(&join->kept[1], session->boot_id);
+		join->session.mode = join->kept[0];
+		join->session.boot_id = join->kept[1];
+		join->session.pid = pid;
+	}
+	return err ?: -ECANCELED; /* that is enough */
+}
+
+static int look(struct join *join, const int *in, uint32_t n)
+{
+	bool cut;
+	uint32_t i;
+	int err = 0;
+
+	join->sink.event = on_first_look;
+	for (i = 0; i < n && !err; i++) {
+		err = lseek(in[i], 0, SEEK_SET) < 0 ? -errno : recording__read(in[i], false, &join->sink, &cut);
+		err = err == -ECANCELED ? 0 : err;
+	}
+	err = err ?: buf__append(&join->commands, "", 1);
+	join->session.command = join->commands.data;
+	return err;
+}
+
+/* --- then all of it --- */
+
+static int on_end(struct join *join, const struct event_end *end)
+{
+	join->ended = true;
+	if (join->reason && end->time < join->end)
+		return 0;
+	join->end = end->time;
+	return keep(&join->reason, end->reason) ?: keep(&join->detail, end->detail);
+}
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct join *join = (struct join *)self;
+	struct event own = *event;
+
+	switch (event->kind) {
+	case EVENT_HELLO:
+		return join->begun ? 0 : emit(join, event);
+	case EVENT_SESSION:
+		own.session = join->session;
+		if (join->begun)
+			return 0;
+		join->begun = true;
+		return emit(join, &own);
+	case EVENT_EPOCH:
+		own.epoch.number = join->epochs++;
+		return emit(join, &own);
+	case EVENT_LEDGER:
+		return on_ledger(join, &event->ledger);
+	case EVENT_END:
+		return on_end(join, &event->end);
+	default:
+		return emit(join, event);
+	}
+}
+
+static int read_all(struct join *join, const int *in, uint32_t n, bool *ret_cut)
+{
+	bool cut;
+	uint32_t i;
+	int err = 0;
+
+	join->sink.event = on_event;
+	for (i = 0; i < n && !err; i++) {
+		join->ended = false;
+		err = lseek(in[i], 0, SEEK_SET) < 0 ? -errno : recording__read(in[i], false, &join->sink, &cut);
+		err = err ?: add_up(join);
+		*ret_cut |= !join->ended;
+	}
+	return err;
+}
+
+int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *ret_cut)
+{
+	struct join join = {};
+	struct event end = {.kind = EVENT_END};
+	size_t i;
+	int err;
+
+	*ret_cut = false;
+	err = recording_writer__new(out, compress, &join.writer);
+	err = err ?: look(&join, in, n) ?: read_all(&join, in, n, ret_cut) ?: emit_ledger(&join);
+	end.end = (struct event_end){.time = join.end, .reason = join.reason, .detail = join.detail};
+	if (!err && !*ret_cut)
+		err = emit(&join, &end);
+	err = err ?: recording_writer__flush(join.writer);
+	recording_writer__free(join.writer);
+	sums__free(&join.sums);
+	sums__free(&join.now);
+	buf__free(&join.line);
+	buf__free(&join.commands);
+	for (i = 0; i < sizeof(join.kept) / sizeof(join.kept[0]); i++)
+		free(join.kept[i]);
+	free(join.reason);
+	free(join.detail);
+	return err;
+}
