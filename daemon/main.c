@@ -37,6 +37,7 @@ int main(int argc, char **argv)
 		help__command(stdout, command);
 		return CLI_DONE;
 	}
+	style__allow(options.color);
 	if (options.quiet)
 		say__quietly();
 	return command->run(&options);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "base/style.h"
 #include "broker/broker.h"
 #include "export/export.h"
 #include "report/report.h"
@@ -67,6 +68,7 @@ struct cli_options {
 	bool json;
 	bool dump;               /* what is asked for is a dump, not a recording */
 	bool verbose, quiet;
+	enum style_when color;
 	bool debug;              /* what libbpf and the parts say, too */
 	bool interpreter_frames; /* in flame graphs and profiles, too */
 	enum broker_allow allow; /* serve */
@@ -162,6 +164,8 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say__more(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What is no failure: not said with --quiet. */
 void say__note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What was made, and what to do with it. */
+void say__done(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A failure and what to do about it (hint: NULL or "": nothing known). */
 void say__failure(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Words of one line that the next say() or progress takes the place of; only on a terminal. */

@@ -36,20 +36,30 @@ static bool names_module(const char *function, const char *module)
 	return !strncmp(function, module, len) && function[len] == '+';
 }
 
+/* Native frames stand back: where Python is is looked for first. */
 static void print_frame(const json_t *frame)
 {
 	json_int_t line = json_integer_value(json_object_get(frame, "line"));
+	const bool cut = is_kind(frame, "cut");
 
-	if (is_kind(frame, "cut"))
-		printf("    ... (cut: %s)\n", word(frame, "why"));
-	else if (is_kind(frame, "python") && line > 0)
-		printf("    %s (%s:%lld)\n", word(frame, "function"), word(frame, "file"), (long long)line);
-	else if (is_kind(frame, "python"))
-		printf("    %s (%s)\n", word(frame, "function"), word(frame, "file"));
-	else if (*word(frame, "module") && !names_module(word(frame, "function"), word(frame, "module")))
-		printf("    %s (%s)\n", word(frame, "function"), word(frame, "module"));
-	else
-		printf("    %s\n", word(frame, "function"));
+	if (is_kind(frame, "python")) {
+		printf("    %s", word(frame, "function"));
+		style__begin(stdout, STYLE_DIM);
+		printf(" (%s", word(frame, "file"));
+		if (line > 0)
+			printf(":%lld", (long long)line);
+		putchar(')');
+	} else {
+		style__begin(stdout, cut ? STYLE_WARN : STYLE_DIM);
+		if (cut)
+			printf("    ... (cut: %s)", word(frame, "why"));
+		else if (*word(frame, "module") && !names_module(word(frame, "function"), word(frame, "module")))
+			printf("    %s (%s)", word(frame, "function"), word(frame, "module"));
+		else
+			printf("    %s", word(frame, "function"));
+	}
+	style__end(stdout);
+	putchar('\n');
 }
 
 static void print_thread(const json_t *thread)
@@ -57,8 +67,12 @@ static void print_thread(const json_t *thread)
 	json_t *frames = json_object_get(thread, "frames"), *frame;
 	size_t i;
 
-	printf("\nThread %lld (%s): \"%s\"\n", (long long)json_integer_value(json_object_get(thread, "tid")),
+	putchar('\n');
+	style__begin(stdout, STYLE_HEAD);
+	printf("Thread %lld (%s): \"%s\"", (long long)json_integer_value(json_object_get(thread, "tid")),
 	       word(thread, "state"), word(thread, "name"));
+	style__end(stdout);
+	putchar('\n');
 	json_array_foreach(frames, i, frame) print_frame(frame);
 	if (!strcmp(word(thread, "seen"), "moving"))
 		puts("    (it never held still, and its timer did not tick: no stack)");

@@ -424,6 +424,18 @@ static const char *set_quiet(struct cli_options *options, const char *value)
 	return NULL;
 }
 
+static const char *set_color(struct cli_options *options, const char *value)
+{
+	static const char *const whens[] = {[STYLE_AUTO] = "auto", [STYLE_ALWAYS] = "always", [STYLE_NEVER] = "never"};
+
+	for (size_t i = 0; i < sizeof(whens) / sizeof(whens[0]); i++) {
+		options->color = (enum style_when)i;
+		if (!strcmp(value, whens[i]))
+			return NULL;
+	}
+	return "is not one of auto, always, never";
+}
+
 static const char *set_interpreter_frames(struct cli_options *options, const char *value)
 {
 	options->interpreter_frames = true;
@@ -565,6 +577,7 @@ const struct option_row option_rows[] = {
 	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", set_rules},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
 	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
+	{"color", 0, "WHEN", "auto|always|never", EVERYONE & ~(COMMAND_SERVE | COMMAND_STATUS | COMMAND_CHECK | COMMAND_TOP), "colours: on terminals (auto, default; $NO_COLOR turns them off), always or never", set_color},
 	{"quiet", 'q', NULL, NULL, EVERYONE, "no progress, no summary, no notes on stderr: failures alone", set_quiet},
 	{"verbose", 'v', NULL, NULL, EVERYONE & ~SAMPLING, "say what is found and why it is decided so", set_verbose},
 	{"verbose", 'v', NULL, NULL, SAMPLING, "the long summary: phases, passes, where stacks are cut. Twice (-vv): also what is found, and why it is decided so", set_long},

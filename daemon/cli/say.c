@@ -46,15 +46,19 @@ static void clear_progress(void)
 	progress_shown = false;
 }
 
-/* What it quotes may be of a target, a recording, a file: the whole line is made safe. */
-__attribute__((format(printf, 2, 0))) static void put_line(const char *begin, const char *format, va_list args)
+/* `style`: of its begin, NULL: none. What it quotes may be of a target, a recording, a file: the whole line is made safe. */
+__attribute__((format(printf, 3, 0))) static void put_line(const char *begin, const enum style *style, const char *format, va_list args)
 {
 	_cleanup_free_ char *line = NULL;
 
 	if (vasprintf(&line, format, args) < 0)
 		line = NULL;
 	clear_progress();
+	if (style)
+		style__begin(stderr, *style);
 	fputs(begin, stderr);
+	if (style)
+		style__end(stderr);
 	safe_text__put(stderr, line ? line : format);
 	fputc('\n', stderr);
 }
@@ -64,7 +68,7 @@ void say(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	put_line("cprofd: ", format, args);
+	put_line("cprofd: ", NULL, format, args);
 	va_end(args);
 }
 
@@ -73,7 +77,7 @@ void say__more(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	put_line("        ", format, args);
+	put_line("        ", NULL, format, args);
 	va_end(args);
 }
 
@@ -85,16 +89,28 @@ void say__note(const char *format, ...)
 		return;
 	clear_progress();
 	va_start(args, format);
-	put_line("cprofd: ", format, args);
+	put_line("cprofd: ", NULL, format, args);
 	va_end(args);
 }
 
-void say__failure(const char *hint, const char *format, ...)
+void say__done(const char *hint, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	put_line("cprofd: ", format, args);
+	put_line("cprofd: ", NULL, format, args);
+	va_end(args);
+	if (hint && *hint)
+		say__more("%s", hint);
+}
+
+void say__failure(const char *hint, const char *format, ...)
+{
+	const enum style style = STYLE_FAIL;
+	va_list args;
+
+	va_start(args, format);
+	put_line("cprofd: ", &style, format, args);
 	va_end(args);
 	if (hint && *hint)
 		say__more("%s", hint);

@@ -46,8 +46,12 @@ static void print_functions(const struct tally_result *result, uint32_t rows)
 
 	if (!result->seen && !result->waits)
 		return;
-	fprintf(stderr, "\nexclusive  inclusive  %s by %s%s:\n", result->waits ? "Time" : "CPU time", result->lines ? "line" : "function",
+	fputc('\n', stderr);
+	style__begin(stderr, STYLE_HEAD);
+	fprintf(stderr, "exclusive  inclusive  %s by %s%s:", result->waits ? "Time" : "CPU time", result->lines ? "line" : "function",
 		result->waits ? ", waiting included" : "");
+	style__end(stderr);
+	fputc('\n', stderr);
 	for (i = 0; i < result->n_functions && i < rows; i++) {
 		const struct tally_function *function = &result->functions[i];
 
@@ -61,10 +65,12 @@ static void print_functions(const struct tally_result *result, uint32_t rows)
 			continue;
 		}
 		fit__name(stderr, function->name, width);
+		style__begin(stderr, STYLE_DIM);
 		fputs("  ", stderr);
 		fit__path(stderr, function->file, width);
 		if (function->line)
 			fprintf(stderr, ":%" PRIu32, function->line);
+		style__end(stderr);
 		fputc('\n', stderr);
 	}
 }
@@ -84,20 +90,34 @@ static uint32_t lines_of(const char *text)
 	return lines;
 }
 
+/* The first line is a warning where there is one (summary_head.h). */
+static void put_head(const char *head, bool warns)
+{
+	const size_t first = warns ? strcspn(head, "\n") : 0;
+
+	if (warns)
+		style__begin(stderr, STYLE_WARN);
+	fwrite(head, 1, first, stderr);
+	if (warns)
+		style__end(stderr);
+	fputs(head + first, stderr);
+}
+
 static int print(const struct tally_result *result, struct units_summary *units, bool verbose)
 {
 	const uint32_t compiles = units_summary__compiles(units);
 	_cleanup_free_ char *head = NULL;
 	uint32_t left, rows;
 	size_t size;
+	bool warns;
 	FILE *out = open_memstream(&head, &size);
 
 	if (!out)
 		return -ENOMEM;
-	summary__head(out, result, verbose);
+	warns = summary__head(out, result, verbose);
 	if (fclose(out))
 		return -ENOMEM;
-	fputs(head, stderr);
+	put_head(head, warns);
 	left = lines_of(head) + LINES_AROUND + TABLE_LINES * (1 + (compiles != 0)) + units_summary__tells(units);
 	left = left < SCREEN_LINES ? SCREEN_LINES - left : 0;
 	rows = within(left / 2, ROWS_LEAST, compiles < COMPILES_MAX ? compiles : COMPILES_MAX);

@@ -96,28 +96,30 @@ static void end_items(struct head *head)
 }
 
 /* Each thread's clock starts with a whole period: who ends before is in no sample. */
-static void print_distrust(struct head *head)
+static bool print_distrust(struct head *head)
 {
 	const struct tally_result *result = head->result;
 	double due = (double)result->cpu / 1e9 * result->rate, missed = due - (double)result->seen;
 	bool births = (double)result->unsampled / 1e9 * result->rate > missed / 4;
 
 	if (result->cpu < RATE_NEEDS_NS || (double)result->seen >= TRUSTED * due)
-		return;
+		return false;
 	fprintf(head->out, "cprofd: do not trust the shares: %.0f %% of the CPU time has samples, as %s\n", 100 * (double)result->seen / due,
 		births ? "threads or processes end before their first sample, or soon after one"
 		       : "the timer did not fire, or samples were lost");
 	if (births)
 		fprintf(head->out, "%*snot sampled, at ends: %s of CPU\n", INDENT, "", words__duration(result->unsampled));
+	return true;
 }
 
-static void print_unsupported(struct head *head)
+static bool print_unsupported(struct head *head)
 {
 	if (!head->result->unsupported)
-		return;
+		return false;
 	fputs("cprofd: ", head->out);
 	safe_text__put(head->out, head->result->unsupported);
 	fputs(EVENT_UNSUPPORTED_WORDS "\n", head->out);
+	return true;
 }
 
 static void print_counts(struct head *head)
@@ -351,16 +353,18 @@ static void print_nameless(struct head *head)
 		print_way_to_names(head, llvm > sum / 2 ? version : 0);
 }
 
-void summary__head(FILE *out, const struct tally_result *result, bool verbose)
+bool summary__head(FILE *out, const struct tally_result *result, bool verbose)
 {
 	struct head head = {out, result, verbose, 0};
+	bool warns;
 
-	print_unsupported(&head);
-	print_distrust(&head);
+	warns = print_unsupported(&head);
+	warns |= print_distrust(&head);
 	print_counts(&head);
 	print_rate(&head);
 	print_classes(&head);
 	print_native(&head);
 	print_losses(&head);
 	print_nameless(&head);
+	return warns;
 }

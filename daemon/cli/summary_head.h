@@ -7,7 +7,8 @@
 
 #include "cli/tally.h"
 
-void summary__head(FILE *out, const struct tally_result *result, bool verbose);
+/* Does it begin with a warning? */
+bool summary__head(FILE *out, const struct tally_result *result, bool verbose);
 /* What 100 % are. */
 uint64_t summary__whole(const struct tally_result *result);
 /* CPU time of threads that did not hold the GIL, where only its holders were asked for. */

@@ -95,10 +95,14 @@ static void print_table(struct units_summary *summary, uint8_t kind, bool gil, u
 	if (units_table__lines(summary->table, kind, &lines, &n) || (!n && !no_pass))
 		return;
 	/* What a thread does without the GIL is of the compile that goes on; of which phase is not known. */
-	fprintf(stderr, "\nexclusive  inclusive  times  Wall time by %s%s", titles[kind], gil && kind ? ", with the GIL alone" : "");
+	fputc('\n', stderr);
+	style__begin(stderr, STYLE_HEAD);
+	fprintf(stderr, "exclusive  inclusive  times  Wall time by %s%s", titles[kind], gil && kind ? ", with the GIL alone" : "");
 	if (n > rows)
 		fprintf(stderr, " (%" PRIu32 " of %" PRIu32 ")", rows, n);
-	fputs(":\n", stderr);
+	fputc(':', stderr);
+	style__end(stderr);
+	fputc('\n', stderr);
 	for (i = 0; i < n && i < rows; i++) {
 		print_no_pass(&no_pass, lines[i].inclusive);
 		print_line(&lines[i]);

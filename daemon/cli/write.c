@@ -213,9 +213,9 @@ void write__tell(const char *format, const struct output *output,
 	if (fstat(output->fd, &status) < 0)
 		status.st_size = 0;
 	if (!strcmp(format, "speedscope"))
-		say__failure("open it at " CLI_SPEEDSCOPE, "wrote %s (%s, %s)", output->path, words__bytes((uint64_t)status.st_size), format);
+		say__done("open it at " CLI_SPEEDSCOPE, "wrote %s (%s, %s)", output->path, words__bytes((uint64_t)status.st_size), format);
 	else if (!strcmp(format, "events"))
-		say__failure("`cprofd report FILE`: tables of it; `cprofd convert FILE`: other formats", "wrote %s (%s, a recording)",
+		say__done("`cprofd report FILE`: tables of it; `cprofd convert FILE`: other formats", "wrote %s (%s, a recording)",
 			     output->path, words__bytes((uint64_t)status.st_size));
 	else
 		say__note("wrote %s (%s, %s)", output->path, words__bytes((uint64_t)status.st_size), format);

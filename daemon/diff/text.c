@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/safe_text.h"
+#include "base/style.h"
 #include "diff/internal.h"
 #include "report/fit.h"
 
@@ -25,6 +26,18 @@ static const char *words_of(const struct diff_row *row)
 	if (!c->differs)
 		return "";
 	return c->change > 0 ? "more" : "less";
+}
+
+/* What a row does, in the colour of it: nothing has one that is not known to differ. */
+static void put_word(FILE *out, const char *word, int width)
+{
+	bool more = !strcmp(word, "more") || !strcmp(word, "new"), less = !strcmp(word, "less") || !strcmp(word, "gone");
+
+	if (more || less)
+		style__begin(out, more ? STYLE_MORE : STYLE_LESS);
+	fprintf(out, "%-*s", width, word);
+	if (more || less)
+		style__end(out);
 }
 
 static void put_recordings(const struct diff *diff, FILE *out)
@@ -65,9 +78,10 @@ static void put_total(const struct diff *diff, enum diff_total_kind kind, FILE *
 	}
 	if (total.before > 0 && total.after > 0)
 		snprintf(ratio, sizeof(ratio), "x%.3f", total.after / total.before);
-	fprintf(out, "%9.*f %9.*f %+9.*f  %20s %8s  %-5s %s%s\n", digits, total.before / unit, digits, total.after / unit, digits, total.change / unit,
-		range, ratio, !total.differs ? "" : total.change > 0 ? "more" : "less", words ?: diff->wall ? "wall time of its threads" : "CPU time",
-		count ? "" : ", s");
+	fprintf(out, "%9.*f %9.*f %+9.*f  %20s %8s  ", digits, total.before / unit, digits, total.after / unit, digits, total.change / unit,
+		range, ratio);
+	put_word(out, !total.differs ? "" : total.change > 0 ? "more" : "less", 5);
+	fprintf(out, " %s%s\n", words ?: diff->wall ? "wall time of its threads" : "CPU time", count ? "" : ", s");
 }
 
 /* All there was, before any row: a share tells nothing of it. */
@@ -100,7 +114,9 @@ static void put_rest(const struct rest_change *rest, FILE *out)
 		snprintf(ratio, sizeof(ratio), "x%.3f", rest->ratio);
 		snprintf(range, sizeof(range), "x%.3f to x%.3f", rest->low, rest->high);
 	}
-	fprintf(out, "%8s  %18s %-4s  ", ratio, range, !rest->differs ? "" : rest->ratio > 1 ? "more" : "less");
+	fprintf(out, "%8s  %18s ", ratio, range);
+	put_word(out, !rest->differs ? "" : rest->ratio > 1 ? "more" : "less", 4);
+	fputs("  ", out);
 }
 
 static void put_row(const struct diff *diff, const struct diff_row *row, bool rest, FILE *out)
@@ -118,16 +134,19 @@ static void put_row(const struct diff *diff, const struct diff_row *row, bool re
 		snprintf(ratio, sizeof(ratio), "x%.3f", c->after / c->before);
 	if (diff->per == DIFF_SHARE)
 		fprintf(out, "%9.3f %9.3f  ", diff__mean_time(diff, row->row, false) / 1e9, diff__mean_time(diff, row->row, true) / 1e9);
-	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  %-7s ", shown(diff, c->before),
-		shown(diff, c->after), shown(diff, c->change), range, ratio, words_of(row));
+	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  ", shown(diff, c->before), shown(diff, c->after), shown(diff, c->change), range, ratio);
+	put_word(out, words_of(row), 7);
+	fputc(' ', out);
 	if (rest)
 		put_rest(&row->rest, out);
 	snprintf(name, sizeof(name), key.by == REPORT_UNIT && *key.name != '(' ? "%s(%s)" : "%s", key.name, key.detail);
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE) {
 		fit__name(out, name, NAME_WIDTH - 16);
+		style__begin(out, STYLE_DIM);
 		fprintf(out, "  %s", key.place);
 		if (key.line)
 			fprintf(out, ":%u", key.line);
+		style__end(out);
 	} else {
 		fit__name(out, name, -NAME_WIDTH);
 	}
@@ -218,7 +237,11 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 	const struct compared compared = count(table);
 	uint32_t i, n = diff->options->top ? diff->options->top : table->n_either;
 
-	fprintf(out, "\nby %s: ", report_names[by]);
+	fputc('\n', out);
+	style__begin(out, STYLE_HEAD);
+	fprintf(out, "by %s", report_names[by]);
+	style__end(out);
+	fputs(": ", out);
 	if (!compared.rows)
 		fputs("nothing could be compared", out);
 	else if (compared.unknown == compared.rows)
@@ -233,13 +256,16 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 	fputc('\n', out);
 	if (!n || !table->n_rows)
 		return;
+	style__begin(out, STYLE_DIM);
 	if (diff->per == DIFF_SHARE)
 		fprintf(out, "%9s %9s  ", "before s", "after s");
 	fprintf(out, "%9s %9s %9s  %20s %8s          ", diff->per == DIFF_SHARE ? "before %" : "before ms",
 		diff->per == DIFF_SHARE ? "after %" : "after ms", "change", "surely", "");
 	if (compared.rest)
 		fprintf(out, "%8s  %18s %-4s  ", "to rest", "surely", "");
-	fprintf(out, "%s\n", report_names[by]);
+	fputs(report_names[by], out);
+	style__end(out);
+	fputc('\n', out);
 	for (i = 0; i < table->n_rows && i < n; i++)
 		put_row(diff, &table->rows[i], compared.rest, out);
 }

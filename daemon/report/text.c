@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/safe_text.h"
+#include "base/style.h"
 #include "report/fit.h"
 #include "report/internal.h"
 
@@ -44,7 +45,9 @@ static void put_file(const struct report *report, const struct report_file *file
 {
 	const uint64_t waiting = file->wall - file->cpu;
 
+	style__begin(out, STYLE_HEAD);
 	safe_text__put(out, file->name);
+	style__end(out);
 	fprintf(out, ": %s (%d)\n", *file->command ? file->command : "?", file->pid);
 	fprintf(out,
 		"    %" PRIu64
@@ -67,18 +70,24 @@ static void put_file(const struct report *report, const struct report_file *file
 		      out);
 	if (file->unsupported) {
 		fputs("\n    ", out);
+		style__begin(out, STYLE_WARN);
 		safe_text__put(out, file->unsupported);
 		fputs(EVENT_UNSUPPORTED_WORDS, out);
+		style__end(out);
 	}
-	if (file->cut)
-		fputs("\n    the recording ends in the middle; everything up to there is counted",
-		      out);
+	if (file->cut) {
+		fputs("\n    ", out);
+		style__begin(out, STYLE_WARN);
+		fputs("the recording ends in the middle; everything up to there is counted", out);
+		style__end(out);
+	}
 	fputc('\n', out);
 	put_worked(file, out);
 }
 
 void text__place(const struct row_key *key, FILE *out)
 {
+	style__begin(out, STYLE_DIM);
 	if (*key->file) {
 		fputs("  ", out);
 		fit__path(out, key->file, FILE_WIDTH);
@@ -87,6 +96,7 @@ void text__place(const struct row_key *key, FILE *out)
 		fprintf(out, ":%u", key->line);
 	if (*key->module)
 		fprintf(out, "  %s", key->module);
+	style__end(out);
 }
 
 /* --- one table --- */
@@ -140,6 +150,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	const char *sd = table->files > 1 ? "       sd" : "";
 	int at = 2;
 
+	style__begin(out, STYLE_DIM);
 	if (!shape.alone)
 		at += fprintf(out, "%10s%s %6s", "exclusive", sd, "%");
 	at += fprintf(out, "%11s%s %6s", shape.alone ? "seconds" : "inclusive", sd, "%");
@@ -149,7 +160,9 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 		at += fprintf(out, "%10s %7s", shape.wall ? "CPU" : "elapsed", "times");
 	if (shape.typed)
 		at += fprintf(out, " %6s", "types");
-	fprintf(out, "  %s\n", report_names[table->by]);
+	fprintf(out, "  %s", report_names[table->by]);
+	style__end(out);
+	fputc('\n', out);
 	return at;
 }
 
@@ -290,11 +303,14 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 
 	if (quiet && table->by == REPORT_CLASS)
 		table = &report->ran;
-	fprintf(out, "\nby %s", report_names[table->by]);
+	fputc('\n', out);
+	style__begin(out, STYLE_HEAD);
+	fprintf(out, "by %s", report_names[table->by]);
 	if (focused)
 		fprintf(out, " of %s",
 			table->by == REPORT_CALLERS ? report->options->callers
 						    : report->options->callees);
+	style__end(out);
 	fprintf(out, ", %s, %s: %u of %u rows; %% of %.3f s\n", report->wall ? "wall time" : "CPU time",
 		order_of(report, table, shape), table->n_ranks, table->n_rows, seconds(table->total));
 	if (quiet)

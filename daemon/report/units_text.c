@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/style.h"
 #include "report/fit.h"
 #include "report/internal.h"
 
@@ -25,7 +26,11 @@ static const char *clock_of(const struct report *report)
 static void put_head(const struct report *report, const struct table *table, const char *order,
 		     uint32_t shown, FILE *out)
 {
-	fprintf(out, "\nby %s, %s, %s: %u of %u rows; %% of %.3f s\n", report_names[table->by],
+	fputc('\n', out);
+	style__begin(out, STYLE_HEAD);
+	fprintf(out, "by %s", report_names[table->by]);
+	style__end(out);
+	fprintf(out, ", %s, %s: %u of %u rows; %% of %.3f s\n",
 		clock_of(report), order, shown, table->n_rows, table->total / 1e9);
 }
 

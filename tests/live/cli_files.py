@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -310,7 +311,7 @@ def test_open_in_a_browser():
             fails(2, "a browser shows no events", run=cprofd("attach", process.pid, "--open", "-o", "b.cprof", cwd=work, env=env))
 
 
-def test_profiles_are_no_recordings():
+def test_profiles_are_known_by_content():
     """A file that was made of a recording is known by what is in it, whatever its name is."""
     with folder() as work:
         fails(0, run=cprofd("record", "-o", "a.cprof", "--", PYTHON, "-c", "sum(range(3000000))", cwd=work))
@@ -318,3 +319,39 @@ def test_profiles_are_no_recordings():
             fails(0, run=cprofd("convert", "a.cprof", "-f", format, "-o", "a.bin", cwd=work))
             for command in (["report"], ["convert", "-f", "svg", "-o", "b"]):
                 fails(1, "a.bin is a file of %s, made out of a recording" % format, "keep one with", run=cprofd(*command, "a.bin", cwd=work))
+
+
+# --- colours ---
+
+def on_terminal(*args, **variables):
+    """What it writes to a terminal, its stdout and stderr."""
+    pid, fd = pty.fork()
+    if not pid:
+        os.execve(CPROFD, [CPROFD, *map(str, args)], {**environment(), "TERM": "xterm", **variables})
+    data = b""
+    with contextlib.suppress(OSError): # the other end is closed
+        while chunk := os.read(fd, 65536):
+            data += chunk
+    os.waitpid(pid, 0)
+    os.close(fd)
+    return data.decode().replace("\r\n", "\n")
+
+
+def test_colours():
+    """A terminal has colours, and what is below them is what a pipe gets; no pipe, file or terminal has them that is not to."""
+    with folder() as work, target() as process:
+        recording = os.path.join(work, "a.cprof")
+        run = cprofd("attach", process.pid, "-d", "1", "-o", recording)
+        expect("\x1b" not in run.err and "\x1b" not in run.out, "a summary in a pipe is plain", run.err)
+        for args in ("report", recording), ("report", recording, "--tree"), ("diff", recording, recording, "--top", "3"):
+            plain = cprofd(*args).out
+            shown = on_terminal(*args)
+            expect("\x1b[1m" in shown and re.sub("\x1b\\[[0-9]m", "", shown) == plain, "a terminal has colours, and the same text", args, shown)
+            expect(on_terminal(*args, "--color=never") == plain == on_terminal(*args, NO_COLOR="1") == on_terminal(*args, TERM="dumb"),
+                   "but not where they are forbidden", args)
+            expect("\x1b" not in plain and cprofd(*args, "--color=always").out == shown, "a pipe has them when it is asked for", args)
+        for args in ("report", "--json"), ("report", "--csv"), ("convert", "-f", "collapsed", "-o", "-"), ("convert", "-f", "svg", "-o", "-"):
+            expect("\x1b" not in cprofd(*args, "--color=always", recording).out, "data has none", args)
+        expect("\x1b[1mThread" in on_terminal("dump", process.pid), "dump has colours")
+        expect("\x1b[31mcprofd: \x1b[0mno such process" in on_terminal("attach", 4194301), "a failure is red")
+        fails(2, "auto, always, never", run=cprofd("report", "--color=green", recording))

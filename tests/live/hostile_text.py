@@ -27,6 +27,10 @@ BYS = "class thread unit source phase pass trigger tree chain repeat failed func
 passed = failed = skipped = 0
 
 
+# All that cprofd colours text with, but for red: the names have that.
+COLOURS = "\x1b[0m|\x1b[1m|\x1b[2m|\x1b[32m|\x1b[33m"
+
+
 def bad(text):
     """Controls, separators of lines, marks of direction: what a terminal or a reader takes for something else."""
     return sorted({f"U+{ord(c):04X}" for c in text
@@ -222,12 +226,15 @@ def living(work):
                         break
                     run = cprofd("dump", pid)
                 check("\\x00z" in run.out, "dump shows a NUL")
+        run = cprofd("dump", "--color=always", pid)
+        check("\x1b[1mThread" in run.out, "dump has colours")
+        clean("dump --color=always", run.stdout, COLOURS)
         run = cprofd("attach", pid, "-d", "1", "--stream", "-t")
         clean("--stream", run.stdout)
         for mode in "cpu", "wall":
             out = os.path.join(work, "live-" + mode + ".cprof")
             data = on_terminal("attach", pid, "-d", "2", "--mode=" + mode, "-o", out, seconds=2)
-            clean(f"progress and summary, {mode}", data, "\r\n|\r|\x1b[K")
+            clean(f"progress and summary, {mode}", data, "\r\n|\r|\x1b[K|" + COLOURS)
             for by in "function", "thread", "module", "file":
                 clean(f"report --by={by} of {mode}", cprofd("report", out, "--by=" + by).stdout)
         data = on_terminal("top", pid, seconds=5, keys=b"t", quit_with=b"q")

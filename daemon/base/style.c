@@ -1,0 +1,43 @@
+#include "base/style.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool coloured[2]; /* stdout, stderr */
+
+static bool terminal_has_colours(int fd)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return !(no && *no) && term && *term && strcmp(term, "dumb") && isatty(fd);
+}
+
+void style__allow(enum style_when when)
+{
+	coloured[0] = when == STYLE_ALWAYS || (when == STYLE_AUTO && terminal_has_colours(STDOUT_FILENO));
+	coloured[1] = when == STYLE_ALWAYS || (when == STYLE_AUTO && terminal_has_colours(STDERR_FILENO));
+}
+
+static bool is_coloured(const FILE *out)
+{
+	return out == stdout ? coloured[0] : out == stderr && coloured[1];
+}
+
+/* Of the eight colours that each terminal has, in the shades that its user chose: readable on light and on dark. */
+void style__begin(FILE *out, enum style style)
+{
+	static const char *const codes[] = {
+		[STYLE_HEAD] = "\033[1m",  [STYLE_DIM] = "\033[2m",   [STYLE_WARN] = "\033[33m",
+		[STYLE_FAIL] = "\033[31m", [STYLE_MORE] = "\033[31m", [STYLE_LESS] = "\033[32m",
+	};
+
+	if (is_coloured(out))
+		fputs(codes[style], out);
+}
+
+void style__end(FILE *out)
+{
+	if (is_coloured(out))
+		fputs("\033[0m", out);
+}
