@@ -43,14 +43,15 @@ static int key_of(struct buf *key, uint32_t number, const char *const *texts, si
 	return err;
 }
 
-/* 1 if no compile for this signature was of this object, as far as objects are known. */
-static int is_other_object(struct compiled_before *before, struct buf *key, uint32_t signature, uint32_t object)
+/* Was an earlier compile for this signature of this object? AGAIN: objects are not known. */
+static int judge_object(struct compiled_before *before, struct buf *key, uint32_t signature, uint32_t object, enum reason *ret)
 {
 	const uint32_t objects = before->objects.n;
 	struct last *last = &ITEM(before->lasts, struct last, signature);
 	uint32_t id;
 	int err;
 
+	*ret = REASON_AGAIN;
 	if (!object) {
 		last->unknown = true;
 		return 0;
@@ -58,7 +59,11 @@ static int is_other_object(struct compiled_before *before, struct buf *key, uint
 	buf__clear(key);
 	err = buf__append(key, &signature, sizeof(signature)) ?: buf__append(key, &object, sizeof(object));
 	err = err ?: intern__id(&before->objects, key->data, key->len, &id);
-	return err ?: !last->unknown && before->objects.n > objects;
+	if (!err && before->objects.n == objects)
+		*ret = REASON_DISPATCHER;
+	else if (!err && !last->unknown)
+		*ret = REASON_OBJECT;
+	return err;
 }
 
 /* -ENOENT: it was compiled for the first time. */
@@ -72,18 +77,18 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 	struct last *last;
 	struct buf key = {};
 	uint32_t id;
-	int other = 0, err = key_of(&key, process, function, 3)
-			  ?: buf__append(&key, &row->line, sizeof(row->line));
+	enum reason by = REASON_AGAIN;
+	int err = key_of(&key, process, function, 3) ?: buf__append(&key, &row->line, sizeof(row->line));
 
 	err = err ?: intern__id(&before->functions, key.data, key.len, &id);
 	err = err ?: key_of(&key, id, signature, 1) ?: intern__id(&before->signatures, key.data, key.len, &id);
 	if (!err && id == signatures)
 		err = buf__append(&before->lasts, &now, sizeof(now));
 	if (!err)
-		other = is_other_object(before, &key, id, object);
+		err = judge_object(before, &key, id, object, &by);
 	buf__free(&key);
-	if (err || other < 0)
-		return err ?: other;
+	if (err)
+		return err;
 	if (before->functions.n > functions)
 		return -ENOENT;
 	last = &ITEM(before->lasts, struct last, id);
@@ -93,7 +98,7 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 	else if (id == signatures)
 		*ret = REASON_TYPES;
 	else
-		*ret = compile->begin < last->end ? REASON_MEANWHILE : last->failed ? REASON_FAILED : other ? REASON_OBJECT : REASON_AGAIN;
+		*ret = compile->begin < last->end ? REASON_MEANWHILE : last->failed ? REASON_FAILED : by;
 	if (last->end < compile->end) {
 		last->end = compile->end;
 		last->failed = compile->failed;

@@ -346,18 +346,23 @@ static int decode(struct input *in, bool jit, struct numba_name *ret)
  * address of the compiler's process, and the loop's own name. */
 static void skip_kernel(struct input *in, struct numba_name *ret)
 {
-	static const char prefix[] = ".kernel.", loop[] = "___gufunc__.";
+	static const char prefix[] = ".kernel.", *const loops[] = {"___gufunc__.", "___ufunc__."};
 	const char *at = in->at + sizeof(prefix) - 1;
+	size_t i, len;
 
 	if ((size_t)(in->end - in->at) < sizeof(prefix) ||
 	    memcmp(in->at, prefix, sizeof(prefix) - 1))
 		return;
 	while (at < in->end && *at >= '0' && *at <= '9')
 		at++;
-	if ((size_t)(in->end - at) < sizeof(loop) || memcmp(at, loop, sizeof(loop) - 1))
+	for (i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
+		len = strlen(loops[i]);
+		if ((size_t)(in->end - at) <= len || memcmp(at, loops[i], len))
+			continue;
+		in->at = at + len;
+		ret->kind = NUMBA_KERNEL;
 		return;
-	in->at = at + sizeof(loop) - 1;
-	ret->kind = NUMBA_KERNEL;
+	}
 }
 
 int numba__decode(const char *name, size_t len, bool jit, struct numba_name *ret)

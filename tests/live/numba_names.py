@@ -234,6 +234,16 @@ def main(symbolize):
             out[i] = a[i] * 2
     attempt("guvectorize", gu, np.ones(3), np.ones(3))
 
+    @numba.vectorize(["float64(float64, float64)"], target="parallel")
+    def threads(x, y):
+        return x * y + 1
+    attempt("vectorize in parallel", threads, np.ones(3), np.ones(3))
+
+    @numba.guvectorize(["(float64[:], float64[:])"], "(n)->(n)", target="parallel")
+    def gu_threads(x, y):
+        y[:] = x * 3
+    attempt("guvectorize in parallel", gu_threads, np.ones(3), np.ones(3))
+
     @numba.njit(parallel=True)
     def par(a):
         s = 0.0
@@ -255,10 +265,12 @@ def main(symbolize):
     attempt("strings", numba.njit(lambda a: a.upper().split("x")), "abxc")
     attempt("dict", numba.njit(lambda a: {a: 1.5}), "k")
 
+    kernels = set()
     for n in list(SYMBOLS):
-        m = re.match(r"\.kernel\.\d+___gufunc__\.(.*)", n)
+        m = re.match(r"\.kernel\.\d+___g?ufunc__\.(.*)", n)
         if m and m[1] in EXPECTED:
             EXPECTED[n] = (EXPECTED[m[1]][0], " [parallel kernel]")
+            kernels.add(EXPECTED[m[1]][0].qualname.rsplit(".", 1)[-1])
     ours = [n for n in SYMBOLS if n in EXPECTED]
     text = "\n".join(ours) + "\n"
     shown = subprocess.run([symbolize, "names", "--jit"], input=text, stdout=subprocess.PIPE, text=True).stdout.splitlines()
@@ -286,6 +298,9 @@ def main(symbolize):
     print("    other: %s" % ", ".join(rest[:12]))
     for line in wrong[:12]:
         print("FAILED " + line)
+    if not {"threads", "gu_threads"} <= kernels:
+        print("FAILED functions of threads have kernels: only", kernels)
+        return 1
     return len(wrong) or same < 100
 
 

@@ -35,6 +35,9 @@ static void as_numba_spells(void **state)
 	      "__main__.foo(unaligned readonly array(float64, 2d, F), int64) [cpython wrapper]");
 	shown("cfunc._ZN8__main__3foo" TAGS "E8UniTupleIxLi2EE5TupleIxdE", false,
 	      "__main__.foo(UniTuple(int64 x 2), Tuple(int64, float64)) [cfunc wrapper]");
+	/* What threads run of @vectorize(target="parallel"), of @guvectorize and prange. */
+	shown(".kernel.140242954281152___ufunc__._ZN8__main__3vec" TAGS "Ed", true, "__main__.vec(float64) [parallel kernel]");
+	shown(".kernel.140242954281152___gufunc__._ZN8__main__3vec" TAGS "Ed", true, "__main__.vec(float64) [parallel kernel]");
 	shown("_ZN8__main__4main12_3clocals_3e12_3clambda_3e" TAGS "Ebhatsjiyxfd", false,
 	      "__main__.main.<locals>.<lambda>(bool, uint8, int8, uint16, int16, uint32, int32, "
 	      "uint64, int64, float32, float64)");
