@@ -1,6 +1,12 @@
-/* The body of a function that calls what it was given (functools.partial): its entry jumps to it, and nothing else leads there. Else what
- * the body calls on its way, to make a tuple of its arguments, would pass for what Python code called. What other code
- * jumps to or calls, too, is a helper (what calls any vectorcall function), and tells nothing. */
+/* Who leads to code that no table has, and that functions of tables jump to.
+ *
+ * Its frame stands for such a function only if nothing else leads there: what other code jumps to or calls, too, is a helper
+ * (_PyObject_VectorcallTstate, to which one method of Debian's 3.11 ends with a jump), and tells nothing: `shared`.
+ *
+ * What a pointer leads to (a type's dealloc, in its data or loaded by `lea`) may be called by anyone: `pointed`.
+ *
+ * The body of a function that calls what it was given (functools.partial) is one to which that function alone leads: it gets
+ * its name. Else what the body calls on its way, to make a tuple of its arguments, would pass for what Python code called. */
 #include "classes/search.h"
 
 #include "classes/jumps.h"
@@ -10,18 +16,25 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/slots.h"
 #include "classes/classes.h"
 
-#define BODIES_MAX 64u
 #define CODE_AT_ONCE (64u << 10)
 #define INSTRUCTION_BYTES 6u /* 0f 8x and a distance */
+#define LEA 0x8d             /* and a ModRM of rip: a distance follows */
+#define TARGETS (1u << 16)   /* bits: is anything at such an address looked for? */
+#define LEADS_MAX 65536u
+
+/* From one row without a name to another one of the same name. */
+struct lead {
+	struct callable *from, *to;
+};
 
 struct bodies {
 	const struct search *search;
-	struct callable *rows[BODIES_MAX]; /* by address; NULL: it is none */
-	uint64_t starts[BODIES_MAX];
-	const char *names[BODIES_MAX];
-	uint32_t n;
+	struct lead *leads;
+	uint32_t n, capacity;
+	uint8_t targets[TARGETS / 8];
 };
 
 /* The name that all its candidates have. */
@@ -36,88 +49,154 @@ static const char *only_name(const struct callable *row)
 	return name;
 }
 
+static bool is_open(const struct callable *row)
+{
+	return row && !row->name && !row->exported;
+}
+
+static struct callable *row_at(const struct bodies *bodies, uint64_t vaddr)
+{
+	return (struct callable *)callables__at(bodies->search->out, vaddr);
+}
+
 static void collect(struct bodies *bodies)
 {
-	struct callables *out = bodies->search->out;
-	const char *name;
-	uint32_t i;
+	const struct callables *out = bodies->search->out;
+	uint32_t i, bit;
 
-	for (i = 0; i < out->n && bodies->n < BODIES_MAX; i++) {
-		if (out->rows[i].name || out->rows[i].exported)
-			continue;
-		name = only_name(&out->rows[i]);
-		if (!name || class__forwards(name) != FORWARDS_SHOWN)
-			continue;
-		bodies->starts[bodies->n] = out->rows[i].start;
-		bodies->names[bodies->n] = name;
-		bodies->rows[bodies->n++] = &out->rows[i];
-	}
+	for (i = 0; i < out->n; i++)
+		if (is_open(&out->rows[i])) {
+			bit = out->rows[i].start % TARGETS;
+			bodies->targets[bit / 8] |= (uint8_t)(1u << bit % 8);
+		}
 }
 
-/* Is the code at `vaddr` of what has this name, or of one of its bodies? */
-static bool is_own(const struct bodies *bodies, uint64_t vaddr, const char *name)
+static bool is_target(const struct bodies *bodies, uint64_t vaddr)
 {
-	const struct callable *row = callables__at(bodies->search->out, vaddr);
-	uint32_t i;
+	return bodies->targets[vaddr % TARGETS / 8] >> vaddr % 8 & 1;
+}
 
-	if (!row)
+/* Does the row that holds `from` have a frame that tells what runs, whatever it calls? */
+static bool tells(const struct callable *from, const struct callable *to)
+{
+	const char *name = only_name(to);
+
+	if (!from || !from->name || from->kind >= CALLABLE_MACHINERY)
 		return false;
-	for (i = 0; i < bodies->n; i++)
-		if (bodies->starts[i] == row->start)
-			return !strcmp(bodies->names[i], name);
-	return row->name && !strcmp(row->name, name);
+	return !name || class__forwards(name) == FORWARDS_NOT || !strcmp(from->name, name);
 }
 
-static void leads(struct bodies *bodies, uint64_t from, uint64_t to)
+static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr)
 {
-	uint32_t i;
+	struct callable *to = row_at(bodies, vaddr), *from = row_at(bodies, at);
+	const char *name, *other;
+	int err;
 
-	for (i = 0; i < bodies->n; i++)
-		if (bodies->rows[i] && bodies->starts[i] == to && !is_own(bodies, from, bodies->names[i]))
-			bodies->rows[i] = NULL;
+	if (!is_open(to) || to->start != vaddr || to->shared || from == to || tells(from, to))
+		return 0;
+	name = only_name(to);
+	other = is_open(from) ? only_name(from) : NULL;
+	if (!name || !other || strcmp(name, other) || bodies->n == LEADS_MAX) {
+		to->shared = true;
+		return 0;
+	}
+	err = array__reserve((void **)&bodies->leads, sizeof(*bodies->leads), bodies->n, &bodies->capacity);
+	if (!err)
+		bodies->leads[bodies->n++] = (struct lead){from, to};
+	return err;
+}
+
+static void points(struct bodies *bodies, uint64_t vaddr)
+{
+	struct callable *to = is_target(bodies, vaddr) ? row_at(bodies, vaddr) : NULL;
+
+	if (is_open(to) && to->start == vaddr)
+		to->shared = to->pointed = true;
+}
+
+/* Words of initialised data. */
+static void scan_data(struct bodies *bodies, const struct data_segment *segment)
+{
+	uint64_t at, word;
+
+	for (at = (segment->start + 7) & ~7ull; at + 8 <= segment->end; at += 8)
+		if (data__word(bodies->search->data, at, &word))
+			points(bodies, word);
 }
 
 /* All jumps and calls in the file's code. Bytes are tried as instructions wherever they could be one: a false one meets
  * a begin by chance only. */
 static int scan(struct bodies *bodies, const struct data_segment *segment, uint8_t *code)
 {
-	uint64_t low = bodies->starts[0], high = bodies->starts[bodies->n - 1], at, to, left;
+	uint64_t at, to, left;
 	uint32_t size, i;
+	int err = 0;
 
-	for (at = segment->start; at < segment->end; at += CODE_AT_ONCE) {
+	for (at = segment->start; !err && at < segment->end; at += CODE_AT_ONCE) {
 		left = segment->end - at;
 		size = left < CODE_AT_ONCE + INSTRUCTION_BYTES ? (uint32_t)left : CODE_AT_ONCE + INSTRUCTION_BYTES;
 		if (!data__bytes(bodies->search->data, at, code, size))
 			return -EBADMSG;
-		for (i = 0; i + INSTRUCTION_BYTES <= size; i++) {
+		for (i = 0; !err && i + INSTRUCTION_BYTES <= size; i++) {
+			if (code[i] == LEA && (code[i + 1] & 0xc7) == 5)
+				points(bodies, jumps__target(code + i + 1, at + i + 1));
 			if (code[i] >> 1 != 0xe8 >> 1 && !(i && code[i - 1] == 0x0f && code[i] >> 4 == 8))
 				continue;
 			to = jumps__target(code + i, at + i);
-			if (to >= low && to <= high)
-				leads(bodies, at + i, to);
+			if (is_target(bodies, to))
+				err = leads(bodies, at + i, to);
 		}
 	}
-	return 0;
+	return err;
+}
+
+/* What leads to shared code only by way of shared code is shared, too: chains of jumps are short. */
+static void spread(struct bodies *bodies)
+{
+	bool more = true;
+	uint32_t i;
+
+	while (more)
+		for (more = false, i = 0; i < bodies->n; i++)
+			if (bodies->leads[i].from->shared && !bodies->leads[i].to->shared)
+				more = bodies->leads[i].to->shared = true;
+}
+
+static void name_bodies(struct callables *out)
+{
+	struct callable *row;
+	const char *name;
+
+	for (row = out->rows; row < out->rows + out->n; row++) {
+		name = is_open(row) && !row->shared ? only_name(row) : NULL;
+		if (!name || class__forwards(name) != FORWARDS_SHOWN)
+			continue;
+		row->name = name;
+		row->forwards = FORWARDS_SHOWN;
+	}
 }
 
 int search__bodies(struct search *search)
 {
 	_cleanup_free_ uint8_t *code = malloc(CODE_AT_ONCE + INSTRUCTION_BYTES);
-	struct bodies bodies = {.search = search};
+	_cleanup_free_ struct bodies *bodies = calloc(1, sizeof(*bodies));
 	const struct data *data = search->data;
 	uint32_t i;
 	int err = 0;
 
-	if (!code)
+	if (!code || !bodies)
 		return -ENOMEM;
-	collect(&bodies);
-	for (i = 0; !err && bodies.n && i < data->n_segments; i++)
+	bodies->search = search;
+	collect(bodies);
+	for (i = 0; !err && i < data->n_segments; i++) {
 		if (data->segments[i].code)
-			err = scan(&bodies, &data->segments[i], code);
-	for (i = 0; !err && i < bodies.n; i++)
-		if (bodies.rows[i]) {
-			bodies.rows[i]->name = bodies.names[i];
-			bodies.rows[i]->forwards = FORWARDS_SHOWN;
-		}
+			err = scan(bodies, &data->segments[i], code);
+		else if (data->segments[i].writable)
+			scan_data(bodies, &data->segments[i]);
+	}
+	spread(bodies);
+	if (!err)
+		name_bodies(search->out);
+	free(bodies->leads);
 	return err == -ENOMEM ? err : 0;
 }

@@ -46,6 +46,8 @@ struct callable {
 	uint8_t kind;        /* enum callable_kind */
 	uint8_t forwards;    /* enum class_forwards (classes.h) */
 	bool exported;       /* of no name: others may call it as well */
+	bool shared;         /* of no name: code that is of none of its candidates leads to it */
+	bool pointed;        /* ... by a pointer */
 	uint32_t first, n;   /* candidates: all names that it has, or that jump to it */
 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define KIND "callables"
-#define VERSION 1u /* of the bytes, and of what is found */
+#define VERSION 2u /* of the bytes, and of what is found */
 #define KEPT_MAX (32u << 20)
 
 /* --- as bytes: head, rows, candidates, names with their NULs --- */
@@ -19,8 +19,11 @@ struct pack_head {
 struct pack_row {
 	uint64_t start, end;
 	uint32_t name, first, n; /* name: offset + 1; 0: none */
-	uint8_t kind, forwards, exported, unused;
+	uint8_t kind, forwards, exported, led; /* led: LED_... */
 };
+
+#define LED_SHARED 1u
+#define LED_POINTED 2u
 
 struct pack_candidate {
 	uint64_t start;
@@ -72,7 +75,8 @@ static int pack(const struct callables *callables, struct buf *to)
 	for (i = 0; !err && i < callables->n; i++) {
 		const struct callable *c = &callables->rows[i];
 		struct pack_row row = {.start = c->start, .end = c->end, .first = c->first, .n = c->n,
-				       .kind = c->kind, .forwards = c->forwards, .exported = c->exported};
+				       .kind = c->kind, .forwards = c->forwards, .exported = c->exported,
+				       .led = (uint8_t)(c->shared * LED_SHARED | c->pointed * LED_POINTED)};
 
 		err = add_name(&names, c->name, &row.name) ?: buf__append(to, &row, sizeof(row));
 	}
@@ -107,7 +111,7 @@ static int unpack_rows(struct callables *out, const struct pack_head *head, cons
 			return -EBADMSG;
 		out->rows[i] = (struct callable){.of = out, .start = row.start, .end = row.end, .name = name_at(head, names, row.name),
 						 .kind = row.kind, .forwards = row.forwards, .exported = row.exported,
-						 .first = row.first, .n = row.n};
+						 .shared = row.led & LED_SHARED, .pointed = row.led & LED_POINTED, .first = row.first, .n = row.n};
 	}
 	out->n = out->capacity = head->n;
 	return 0;

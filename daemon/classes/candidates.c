@@ -20,6 +20,14 @@ static int add_candidate(struct callables *out, uint64_t start, const struct fou
 	return err;
 }
 
+/* What calls whatever the type of an object has for it (Include/abstract.h) runs for every type: no slot's body. */
+static bool dispatches(const struct data *data, uint64_t vaddr)
+{
+	static const char *const prefixes[] = {"PyObject_", "PyNumber_", "PySequence_", "PyMapping_", "PyIter_", NULL};
+
+	return data__is_exported_as(data, vaddr, prefixes);
+}
+
 #define JUMPS_DEEP 3u
 #define JUMPS_MAX 24u
 
@@ -37,6 +45,8 @@ static int add_jumps(struct search *search, const struct code_frames *frames, co
 				for (k = 0; k < n_seen && seen[k] != targets[j]; k++)
 					;
 				if (k < n_seen)
+					continue;
+				if (found->kind != CALLABLE_METHOD && dispatches(search->data, targets[j]))
 					continue;
 				seen[n_seen++] = targets[j];
 				err = add_candidate(search->out, targets[j], found, deep + 1);

@@ -173,6 +173,30 @@ bool data__is_exported(const struct data *data, uint64_t vaddr)
 	return false;
 }
 
+static bool begins(const struct data *data, uint64_t name, const char *const *prefixes)
+{
+	char text[16];
+	uint32_t size;
+
+	for (; *prefixes; prefixes++) {
+		size = (uint32_t)strlen(*prefixes);
+		if (size <= sizeof(text) && data__bytes(data, name, text, size) && !memcmp(text, *prefixes, size))
+			return true;
+	}
+	return false;
+}
+
+bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *const *prefixes)
+{
+	const Elf64_Sym *symbols = (const Elf64_Sym *)data->symbols;
+	uint32_t i;
+
+	for (i = 1; i < data->n_symbols; i++)
+		if (symbols[i].st_value == vaddr && symbols[i].st_shndx != SHN_UNDEF && begins(data, data->strings + symbols[i].st_name, prefixes))
+			return true;
+	return false;
+}
+
 /* --- opening --- */
 
 static int read_segments(struct data *data, const Elf64_Phdr *headers, uint32_t n)

@@ -45,6 +45,8 @@ bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t si
 /* Of the dynamic symbols. */
 bool data__symbol(const struct data *data, const char *name, uint64_t *ret);
 bool data__is_exported(const struct data *data, uint64_t vaddr);
+/* ... by a name that begins with one of `prefixes`, the last of which is NULL. */
+bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *const *prefixes);
 /* The string at vaddr, with its NUL, if it fits. */
 bool data__string(const struct data *data, uint64_t vaddr, char *ret, uint32_t size);
 

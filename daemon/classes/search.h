@@ -50,7 +50,7 @@ int search__machinery(struct search *search, const struct code_frames *frames);
 int search__switchers(struct search *search, const struct code_frames *frames);
 /* Of all that were found, by address. */
 int search__candidates(struct search *search, const struct code_frames *frames);
-/* bodies.c: rows without a name that are the body of one function alone, which calls what it was given, get its name. */
+/* bodies.c: who jumps to rows without a name, or calls them. The body of one function alone, which calls what it was given, gets its name. */
 int search__bodies(struct search *search);
 
 #endif

@@ -7,6 +7,8 @@
 #include "profile/internal.h"
 
 #define UFUNC_CALL "numpy.ufunc.__call__"
+#define CALL_BYTES 5u /* x86-64: e8 and a distance */
+#define CALL_OPCODE 0xe8
 #define ASKED_LAST 256u /* a place that has not said it by then will not */
 
 static const char *last_part(const char *name)
@@ -101,6 +103,20 @@ static const char *instance(const struct callable *callable, const struct site *
 	return found;
 }
 
+/* A slot to which something of another name ends with a jump: `abs(x)` of a negative int is in int.__neg__. No call is meant for a slot. */
+static bool is_jumped_to(const struct callable *callable)
+{
+	const struct candidate *candidates = callable->of->candidates + callable->first;
+	uint32_t i;
+
+	if (!callable->name || callable->kind != CALLABLE_SLOT || !strcmp(last_part(callable->name), "__call__"))
+		return false;
+	for (i = 0; i < callable->n; i++)
+		if (candidates[i].deep && candidates[i].deep != CANDIDATE_CALLED && strcmp(candidates[i].name, callable->name))
+			return true;
+	return false;
+}
+
 /* What a function without a name of its own is taken for. */
 enum trust {
 	TRUST_NAMES,    /* what the bytecode names */
@@ -109,9 +125,9 @@ enum trust {
 };
 
 /* What Python code calls this function, called from there; NULL: it cannot be told, or is none. `direct`: the
- * instruction called it. */
+ * instruction called it; `shared`: it may be a helper that something else called. */
 static const char *table_name(struct profile *profile, const struct record_header *header, struct site *site,
-			   const struct callable *callable, bool direct, enum trust trust)
+			      const struct callable *callable, bool shared, bool direct, enum trust trust)
 {
 	const struct callables *callables = callable->of;
 	const char *name;
@@ -120,11 +136,15 @@ static const char *table_name(struct profile *profile, const struct record_heade
 		return callable->name;
 	sites__read(profile, &header->task, site, false);
 	name = site->kind == OPCODE_CALL ? by_name(callable, site, direct) : NULL;
+	if (!name && site->kind == OPCODE_CALL && is_jumped_to(callable))
+		return NULL;
 	if (name || callable->name)
 		return name ? name : callable->name;
-	name = instance(callable, site);
+	name = shared ? NULL : instance(callable, site);
 	if (name)
 		return name;
+	if (shared)
+		return NULL;
 	if (direct && site->kind == OPCODE_OPERATOR)
 		return callable->exported && trust == TRUST_NAMES ? NULL : only(callables, callable, true, trust != TRUST_NAMES);
 	if (direct && trust == TRUST_NAMES)
@@ -132,10 +152,34 @@ static const char *table_name(struct profile *profile, const struct record_heade
 	return callable->exported && trust != TRUST_EXPORTED ? NULL : only(callables, callable, false, false);
 }
 
-static const char *name_of(struct profile *profile, const struct record_header *header, struct site *site,
-			   const struct callable *callable, bool direct, enum trust trust)
+/* Who has the return address before this frame's calls it, or what jumps to it, by an instruction that names it: `call x`, and not
+ * `call *pointer`, as functions of tables are called. */
+static bool is_named_by_caller(const struct profile *profile, const struct record_header *header, uint32_t frame)
 {
-	const char *name = table_name(profile, header, site, callable, direct, trust), *ufunc = NULL;
+	struct places *places = profile->options.places;
+	const struct stack *stack = profile->stack;
+	struct known_call *known;
+	uint8_t opcode = 0;
+	uint64_t pc;
+
+	if (frame + 1 >= stack->n_places || (pc = stack->pcs[frame + 1]) & NATIVE_EXACT)
+		return true;
+	known = &profile->stack->calls[pc % KNOWN_CALLS];
+	if (known->pc != pc || known->since != stack->now.steady) {
+		if (!places->read || places->read(places, &header->task, pc - CALL_BYTES, &opcode, 1))
+			return true;
+		*known = (struct known_call){.pc = pc, .since = stack->now.steady, .named = opcode == CALL_OPCODE};
+	}
+	return known->named;
+}
+
+/* `frame` runs it: the number of a native one. */
+static const char *name_of(struct profile *profile, const struct record_header *header, struct site *site, uint32_t frame, bool direct,
+			   enum trust trust)
+{
+	const struct callable *callable = profile->stack->callables[frame];
+	bool shared = callable->shared && (callable->pointed || is_named_by_caller(profile, header, frame));
+	const char *name = table_name(profile, header, site, callable, shared, direct, trust), *ufunc = NULL;
 
 	if (name && direct && !strcmp(name, UFUNC_CALL)) {
 		sites__read(profile, &header->task, site, false);
@@ -187,7 +231,7 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 			wanted = true;
 			continue;
 		}
-		name = name_of(profile, header, site, callable, direct, trust);
+		name = name_of(profile, header, site, stack->items[i - 1].index, direct, trust);
 		if (!name) {
 			nameless |= callable->n > 1 && !callable->forwards;
 			continue;

@@ -125,6 +125,14 @@ struct sites {
 #define STRETCH_SHIFT 9 /* a function is found by the 512 bytes that an address lies in */
 #define KNOWN_WAYS 4u	     /* places that share a hash, the one met last in front */
 
+/* A return address: does the call before it name what it calls? */
+struct known_call {
+	uint64_t pc;
+	uint32_t since;       /* as of a place, always of the first kind */
+	bool named;
+};
+#define KNOWN_CALLS 256u
+
 /* Room for one sample; most of it is never touched. */
 struct stack {
 	struct step steps[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
@@ -146,6 +154,7 @@ struct stack {
 	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* place.callable of each */
 	struct known_place known[KNOWN_PLACES];
 	struct known_stretch stretches[KNOWN_STRETCHES];
+	struct known_call calls[KNOWN_CALLS];
 	struct class_frame classified[RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u]; /* classify.c */
 	const char *chosen[RECORD_NATIVE_FRAMES_MAX]; /* callee.c: names of callees; NULL: none */
 	uint32_t n;                /* steps; innermost first */

@@ -67,7 +67,7 @@ static void same_callables(const struct callables *a, const struct callables *b)
 		const struct callable *x = &a->rows[i], *y = &b->rows[i];
 
 		assert_true(x->start == y->start && x->end == y->end && x->kind == y->kind && x->forwards == y->forwards &&
-			    x->exported == y->exported && x->first == y->first && x->n == y->n && same_name(x->name, y->name));
+			    x->exported == y->exported && x->shared == y->shared && x->pointed == y->pointed && x->first == y->first && x->n == y->n && same_name(x->name, y->name));
 		assert_ptr_equal(y->of, b);
 	}
 	for (uint32_t i = 0; i < a->n_candidates; i++) {
