@@ -12,6 +12,6 @@
 #include <sys/types.h>
 
 /* A descriptor, the caller's, or -errno: there is none (a read-only /var, a broker that is not root). */
-int cache__open(uid_t client, uid_t engine, gid_t group);
+int cache__open(uid_t client, uid_t engine);
 
 #endif

@@ -76,7 +76,7 @@ static int enter(int channel, const struct identity *client, const struct engine
 	if (channel != CHANNEL && dup2(channel, CHANNEL) < 0)
 		return 125;
 	/* What another uid 0 without root's rights made would be root's otherwise. */
-	cache = client->uid || identity__may_all(client) ? cache__open(client->uid, uid, gid) : -EPERM;
+	cache = client->uid || identity__may_all(client) ? cache__open(client->uid, uid) : -EPERM;
 	if (cache >= 0 && cache != BROKER_CACHE_FD && dup2(cache, BROKER_CACHE_FD) < 0)
 		return 125;
 	if (fcntl(CHANNEL, F_SETFD, 0) || (cache >= 0 && fcntl(BROKER_CACHE_FD, F_SETFD, 0)) ||

@@ -15,7 +15,7 @@ uid_t privileges__engine_of_root(void);
 
 /* What the broker keeps (docs/privileges.md says for what each is): name, without CAP_. */
 #define PRIVILEGES_BROKER(X) \
-	X(BPF) X(PERFMON) X(SYS_PTRACE) X(CHECKPOINT_RESTORE) X(DAC_READ_SEARCH) X(SETUID) X(SETGID) X(SYSLOG) X(KILL) X(CHOWN) X(SETPCAP)
+	X(BPF) X(PERFMON) X(SYS_PTRACE) X(CHECKPOINT_RESTORE) X(DAC_READ_SEARCH) X(SETUID) X(SETGID) X(SYSLOG) X(KILL) X(SETPCAP)
 
 /* Becomes this user without any capability, for good: bounding and ambient sets
  * empty, no_new_privs, not dumpable. Who has no privilege to begin with can only
