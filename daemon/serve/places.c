@@ -12,6 +12,7 @@
 #include "base/slots.h"
 #include "serve/engine.h"
 #include "serve/known_marks.h"
+#include "serve/known_names.h"
 #include "serve/namer.h"
 
 /* Numbers of modules that are no files. */
@@ -57,6 +58,7 @@ struct native_places {
 	struct hash_seed seed;
 	uint64_t ticks;
 	struct known_marks marks;
+	struct known_names known;
 	struct symbol symbol;         /* of the last answer */
 	struct buf display;
 	char module_name[256], nameless[320];
@@ -130,6 +132,22 @@ static const char *display(struct native_places *self, const char *name, bool ji
 	return self->display.data;
 }
 
+/* The interpreter's names, and those of what switches stacks, mean something: self->symbol has them. */
+static bool is_plain(const struct module_names *names)
+{
+	return names->names && !names->interpreter && !names->switches;
+}
+
+/* Its name was read before: of the function at ret->start. */
+static bool find_known(struct native_places *self, const struct module_names *names, uint64_t vaddr, struct place *ret)
+{
+	if (!is_plain(names) || names__start(names->names, vaddr, &ret->start))
+		return false;
+	ret->function = ret->start;
+	ret->name = known_names__find(&self->known, namer__renewed(self->namer), names->module->id, ret->start);
+	return ret->name;
+}
+
 /* 0, or why it has no name: -EAGAIN. */
 static int name_file(struct native_places *self, const struct module_names *names, uint64_t vaddr, bool vaddr_known,
 		     struct place *ret)
@@ -148,6 +166,8 @@ static int name_file(struct native_places *self, const struct module_names *name
 	if (vaddr_known && names->names)
 		callable = names__callable(names->names, vaddr);
 	ret->callable = callable;
+	if (vaddr_known && find_known(self, names, vaddr, ret))
+		return 0;
 	self->symbol.size = 0;
 	if (vaddr_known)
 		err = names->names ? names__find(names->names, vaddr, &self->symbol) : modules__awaited(module);
@@ -155,6 +175,8 @@ static int name_file(struct native_places *self, const struct module_names *name
 		ret->start = self->symbol.start;
 		ret->function = self->symbol.start;
 		ret->name = display(self, self->symbol.name.data, false);
+		if (is_plain(names))
+			known_names__keep(&self->known, namer__renewed(self->namer), module->id, ret->start, ret->name);
 		return 0;
 	}
 	if (callable && callable->name && err == -ENOENT) { /* no symbol, but Python's own name */
@@ -597,7 +619,7 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	int err = self ? namer__new(&self->namer) : -ENOMEM;
 
 	if (!err)
-		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->marks.seed);
+		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->marks.seed) ?: hash_seed__draw(&self->known.seed);
 	if (!err) {
 		self->places = (struct places){find,	    name, changes,   eval_known, line,
 					       read_memory, site, line_news, locate,	 steady, ufunc};
@@ -630,6 +652,7 @@ struct native_places *places__free(struct native_places *self)
 	free(self->modules);
 	free(self->objects);
 	free(self->by_object.slots);
+	known_names__free(&self->known);
 	symbol__free(&self->symbol);
 	buf__free(&self->display);
 	free(self);

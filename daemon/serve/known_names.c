@@ -1,0 +1,53 @@
+#include "serve/known_names.h"
+
+static void forget(struct known_names *known)
+{
+	arena__free(&known->text);
+	slots__clear(&known->by_place);
+	known->n = 0;
+}
+
+void known_names__free(struct known_names *known)
+{
+	arena__free(&known->text);
+	free(known->by_place.slots);
+	free(known->rows);
+}
+
+static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
+{
+	const struct known_names *known = holder;
+
+	*ret = hash__pair(&known->seed, known->rows[row].start, known->rows[row].module);
+	return true;
+}
+
+const char *known_names__find(const struct known_names *known, uint64_t files, uint32_t module, uint64_t start)
+{
+	const uint64_t hash = hash__pair(&known->seed, start, module);
+	uint32_t at, row;
+
+	if (known->files != files)
+		return NULL;
+	for (at = slots__first(&known->by_place, hash); slots__row(&known->by_place, at, &row); at = slots__next(&known->by_place, at))
+		if (slots__may(&known->by_place, at, hash) && known->rows[row].start == start && known->rows[row].module == module)
+			return known->rows[row].name;
+	return NULL;
+}
+
+void known_names__keep(struct known_names *known, uint64_t files, uint32_t module, uint64_t start, const char *name)
+{
+	const size_t size = strlen(name) + 1;
+	uint64_t hash;
+	char *copy;
+
+	if (known->files != files || known->text.bytes + size > KNOWN_NAMES_BYTES)
+		forget(known);
+	known->files = files;
+	if (array__reserve((void **)&known->rows, sizeof(*known->rows), known->n, &known->capacity) ||
+	    slots__reserve(&known->by_place, known->n, hash_row, known) || !(copy = arena__take(&known->text, size)))
+		return;
+	known->rows[known->n] = (struct known_name){start, module, memcpy(copy, name, size)};
+	hash_row(known, known->n, &hash);
+	slots__enter(&known->by_place, hash, known->n++);
+}
