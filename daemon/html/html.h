@@ -36,6 +36,8 @@ void html__duration(struct buf *out, uint64_t ns);       /* "55.5 ms" */
 void html__percent(struct buf *out, double share);       /* "12.3 %" */
 void html__count(struct buf *out, uint64_t count);       /* "7,931" */
 /* "numba/core/typed_passes.py:98", the whole path for who points at it. Nothing when there is no file. */
+/* One line: what does not fit ends in an ellipsis, and a tooltip has the whole. `signature`: NULL: it has none. */
+void html__name(struct buf *out, const char *name, const char *signature);
 void html__place(struct buf *out, const char *file, uint64_t line);
 
 /* Of a JSON object; "" and 0 where there is none. */

@@ -53,14 +53,9 @@ static void put_name(struct buf *out, const json_t *row, const struct scale *sca
 {
 	const char *signature = json_string_value(json_object_get(row, "signature"));
 
-	buf__puts(out, "<th scope=\"row\"><span class=\"name\">");
-	html__text(out, get__text(row, "name"));
-	if (signature && *get__text(row, "compiler")) {
-		buf__puts(out, "<span class=\"signature\">(");
-		html__text(out, signature);
-		buf__puts(out, ")</span>");
-	}
-	buf__puts(out, "</span></th>");
+	buf__puts(out, "<th scope=\"row\">");
+	html__name(out, get__text(row, "name"), *get__text(row, "compiler") ? signature : NULL);
+	buf__puts(out, "</th>");
 }
 
 static void put_class_name(struct buf *out, const json_t *row, const struct scale *scale)
@@ -106,9 +101,8 @@ static void put_trigger(struct buf *out, const json_t *row, const struct scale *
 
 	buf__puts(out, "<td class=\"words\">");
 	if (first) {
-		buf__puts(out, "<span class=\"name\">");
-		html__text(out, get__text(first, "name"));
-		buf__puts(out, "</span> ");
+		html__name(out, get__text(first, "name"), NULL);
+		buf__puts(out, " ");
 		html__place(out, get__text(first, "file"), get__number(first, "line"));
 	}
 	if (json_array_size(triggers) > 1)

@@ -69,9 +69,9 @@ static void put_thread(struct buf *out, const json_t *order, const json_t *threa
 	const json_t *classes = json_object_get(thread, "classes"), *each;
 	size_t i;
 
-	buf__puts(out, "<tr><th scope=\"row\"><span class=\"name\">");
-	html__text(out, get__text(thread, "name"));
-	buf__puts(out, "</span></th><td class=\"wide\">");
+	buf__puts(out, "<tr><th scope=\"row\">");
+	html__name(out, get__text(thread, "name"), NULL);
+	buf__puts(out, "</th><td class=\"wide\">");
 	tables__stripe(out, order, classes, get__number(thread, "exclusive_ns"));
 	buf__puts(out, "</td>");
 	tables__time(out, thread, "exclusive", 1);

@@ -16,15 +16,9 @@ static void put_name(struct buf *out, const json_t *row)
 {
 	const char *what = get__text(row, "what"), *name = get__text(row, "name");
 
-	buf__printf(out, "<span class=\"what %s\">%s</span><span class=\"name\">", what,
+	buf__printf(out, "<span class=\"what %s\">%s</span>", what,
 		    !strcmp(what, "trigger") ? "line" : !strcmp(what, "unit") ? "compile" : what);
-	html__text(out, *name ? name : "?");
-	if (!strcmp(what, "unit") || *get__text(row, "signature")) {
-		buf__puts(out, "<span class=\"signature\">(");
-		html__text(out, get__text(row, "signature"));
-		buf__puts(out, ")</span>");
-	}
-	buf__puts(out, "</span>");
+	html__name(out, *name ? name : "?", !strcmp(what, "unit") || *get__text(row, "signature") ? get__text(row, "signature") : NULL);
 }
 
 static void put_rows(struct buf *out, const json_t *rows, unsigned depth)

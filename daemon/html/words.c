@@ -50,6 +50,32 @@ void html__text(struct buf *out, const char *text)
 	buf__append(out, plain, (size_t)(text - plain));
 }
 
+/* Shorter ones fit in any table. */
+#define SHORT_NAME 40u
+
+static void put_whole_name(struct buf *out, const char *name, const char *signature, bool plain)
+{
+	html__text(out, name);
+	if (!signature)
+		return;
+	buf__puts(out, plain ? "(" : "<span class=\"signature\">(");
+	html__text(out, signature);
+	buf__puts(out, plain ? ")" : ")</span>");
+}
+
+void html__name(struct buf *out, const char *name, const char *signature)
+{
+	buf__puts(out, "<span class=\"name\"");
+	if (strlen(name) + (signature ? strlen(signature) : 0) > SHORT_NAME) {
+		buf__puts(out, " title=\"");
+		put_whole_name(out, name, signature, true);
+		buf__puts(out, "\"");
+	}
+	buf__puts(out, ">");
+	put_whole_name(out, name, signature, false);
+	buf__puts(out, "</span>");
+}
+
 /* JSON has these in strings alone; a parser of HTML looks for them there. */
 void html__data(struct buf *out, const char *json, size_t len)
 {

@@ -89,7 +89,15 @@ def check_tables(page, check, name, tables):
             got = [(r["name"], r["values"]) for r in rows]
         wrong = next((pair for pair in zip(got, want) if pair[0] != pair[1]), None)
         check(f"{name}: table of {by}: {len(want)} rows as the report has them", len(got) == len(want) and not wrong, f"{len(got)}: {wrong}")
+    wrong = page.run(CUT_NAMES)
+    check(f"{name}: each name is one line, and a tooltip has what is cut", not wrong, f"{wrong[:3]}")
     check(f"{name}: all tables are there", set(shown) == {by for by, t in tables.items() if t["rows"] and by != "chain"}, f"{set(shown)}")
+
+
+# Names that take more than a line, or are cut without a tooltip that has the whole.
+CUT_NAMES = """[...document.querySelectorAll('table .name')].filter(n => n.offsetParent &&
+    (n.clientHeight > 1.6 * parseFloat(getComputedStyle(n).lineHeight) || (n.scrollWidth > n.clientWidth && n.title !== n.textContent)))
+    .map(n => [n.textContent, n.title, n.clientHeight])"""
 
 
 def check_head(page, check, name, report):
