@@ -134,6 +134,14 @@ static uint64_t stores(const struct search *search, const uint8_t *code, uint64_
 	return 0;
 }
 
+/* What a Python function has is how it is entered (_PyFunction_Vectorcall, where that name is not exported): no function of C that it calls. */
+static int add(struct search *search, uint64_t function, const char *type)
+{
+	if (!strcmp(type, "function"))
+		return search__add(search, function, "", CALLABLE_ENTRY_NAME, CALLABLE_ENTRY);
+	return search__add(search, function, type, "__call__", CALLABLE_INSTANCE);
+}
+
 static int scan(struct search *search, const struct code_frames *frames, const struct data_segment *segment, uint8_t *code)
 {
 	const struct search_instance *type;
@@ -155,7 +163,7 @@ static int scan(struct search *search, const struct code_frames *frames, const s
 			type = type_at(search, frames, at + i, offset);
 			piece = code_frames__find(frames, function);
 			if (type && piece && piece->start == function)
-				err = search__add(search, function, type->type, "__call__", CALLABLE_INSTANCE);
+				err = add(search, function, type->type);
 		}
 	}
 	return err;
