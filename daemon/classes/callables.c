@@ -89,7 +89,7 @@ static int make_rows(struct search *search, const struct code_frames *frames)
 	return err;
 }
 
-int callables__find(struct unwind_source *elf, struct callables *ret)
+int callables__find(const struct elf_bytes *elf, struct callables *ret)
 {
 	struct search search = {.out = ret};
 	struct code_frames frames = {};

@@ -69,7 +69,7 @@ struct callables {
 };
 
 /* Takes 2 to 10 ms for an interpreter. */
-int callables__find(struct unwind_source *elf, struct callables *ret);
+int callables__find(const struct elf_bytes *elf, struct callables *ret);
 /* Of the file `fd`, from `folder` (< 0: nowhere) if they were found before: a folder that this process alone may write to. *ret
  * stays where it is. */
 int callables__open(int fd, int folder, struct callables *ret);

@@ -189,7 +189,7 @@ static void keep(int folder, int fd, const struct kept_key *key, const struct ca
 
 int callables__open(int fd, int folder, struct callables *ret)
 {
-	struct unwind_file file;
+	struct elf_bytes file;
 	struct kept_key key;
 	bool keeps = folder >= 0 && !kept_key__of(fd, -1, &key);
 	int err;
@@ -197,7 +197,7 @@ int callables__open(int fd, int folder, struct callables *ret)
 	*ret = (struct callables){};
 	if (keeps && !find_kept(folder, &key, ret))
 		return 0;
-	err = unwind_file__init(&file, fd) ?: callables__find(&file.source, ret);
+	err = elf_bytes__init_fd(&file, fd) ?: callables__find(&file, ret);
 	if (!err && keeps && ret->n)
 		keep(folder, fd, &key, ret);
 	return err;

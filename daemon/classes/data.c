@@ -1,25 +1,16 @@
 /* Program headers and the dynamic section only: section headers may be gone. */
 #include "classes/data.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "elf/relocation.h"
 
-#define PHDRS_MAX 512u
 #define RELOCATIONS_MAX (8u << 20)
 #define RELOCATIONS_AT_ONCE 1024u
 #define SYMBOLS_MAX 65536u
-
-static int get(struct unwind_source *source, void *dst, uint64_t size, uint64_t offset)
-{
-	if (offset > source->size || size > source->size - offset)
-		return -EBADMSG;
-	return source->read(source, dst, size, offset);
-}
 
 #define PIECE 4096u
 #define PIECES 16u
@@ -28,18 +19,18 @@ struct data_pieces {
 	uint8_t bytes[PIECES][PIECE];
 };
 
-/* As get(), of what is short. */
+/* As elf_bytes__read(), of what is short. */
 static int get_near(const struct data *data, void *dst, uint64_t size, uint64_t offset)
 {
 	struct data_pieces *pieces = data->pieces;
 	uint64_t number = offset / PIECE, slot = number % PIECES;
 
 	if (!pieces || offset % PIECE + size > PIECE || (number + 1) * PIECE > data->source->size)
-		return get(data->source, dst, size, offset);
+		return elf_bytes__read(data->source, offset, dst, size);
 	if (pieces->numbers[slot] != number + 1) {
 		pieces->numbers[slot] = 0;
-		if (get(data->source, pieces->bytes[slot], PIECE, number * PIECE))
-			return get(data->source, dst, size, offset);
+		if (elf_bytes__read(data->source, number * PIECE, pieces->bytes[slot], PIECE))
+			return elf_bytes__read(data->source, offset, dst, size);
 		pieces->numbers[slot] = number + 1;
 	}
 	memcpy(dst, pieces->bytes[slot] + offset % PIECE, size);
@@ -144,7 +135,8 @@ static int read_symbols(struct data *data, uint64_t symbols, uint64_t strings)
 	if (!data->symbols)
 		return -ENOMEM;
 	data->n_symbols = (uint32_t)(size / sizeof(Elf64_Sym));
-	return get(data->source, data->symbols, size, segment->offset + (symbols - segment->start));
+	return elf_bytes__read(data->source, segment->offset + (symbols - segment->start),
+			       data->symbols, size);
 }
 
 bool data__symbol(const struct data *data, const char *name, uint64_t *ret)
@@ -199,18 +191,18 @@ bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *c
 
 /* --- opening --- */
 
-static int read_segments(struct data *data, const Elf64_Phdr *headers, uint32_t n)
+static int read_segments(struct data *data, const struct elf_image *image)
 {
 	uint64_t total = 0;
 	uint32_t i;
 
-	for (i = 0; i < n && data->n_segments < DATA_SEGMENTS; i++) {
-		const Elf64_Phdr *h = &headers[i];
+	for (i = 0; i < image->n_segments && data->n_segments < DATA_SEGMENTS; i++) {
+		const Elf64_Phdr *h = &image->segments[i];
 		struct data_segment *segment = &data->segments[data->n_segments];
-		uint64_t source = data->source->size;
 
-		if (h->p_type != PT_LOAD || !h->p_filesz || h->p_offset > source ||
-		    h->p_filesz > source - h->p_offset || h->p_vaddr > UINT64_MAX - h->p_filesz)
+		if (h->p_type != PT_LOAD || !h->p_filesz ||
+		    !elf_bytes__has(data->source, h->p_offset, h->p_filesz) ||
+		    h->p_vaddr > UINT64_MAX - h->p_filesz)
 			continue;
 		*segment = (struct data_segment){.start = h->p_vaddr,
 						 .end = h->p_vaddr + h->p_filesz,
@@ -244,54 +236,16 @@ static int read_bytes(struct data *data)
 		return -ENOMEM;
 	for (i = 0; !err && i < data->n_segments; i++)
 		if (data->segments[i].writable)
-			err = get(data->source, data->bytes + data->segments[i].bytes,
-				  data->segments[i].end - data->segments[i].start,
-				  data->segments[i].offset);
+			err = elf_bytes__read(data->source, data->segments[i].offset,
+					      data->bytes + data->segments[i].bytes,
+					      data->segments[i].end - data->segments[i].start);
 	return err;
 }
 
-struct dynamic {
-	uint64_t rela, rela_size, plt, plt_size, strings, strings_size, symbols;
-};
-
-static int read_dynamic(const struct data *data, const Elf64_Phdr *headers, uint32_t n,
-			struct dynamic *ret)
-{
-	static const struct {
-		int64_t tag;
-		size_t offset;
-	} members[] = {
-		{DT_RELA, offsetof(struct dynamic, rela)},	 {DT_RELASZ, offsetof(struct dynamic, rela_size)},
-		{DT_JMPREL, offsetof(struct dynamic, plt)},	 {DT_PLTRELSZ, offsetof(struct dynamic, plt_size)},
-		{DT_STRTAB, offsetof(struct dynamic, strings)},	 {DT_STRSZ, offsetof(struct dynamic, strings_size)},
-		{DT_SYMTAB, offsetof(struct dynamic, symbols)},
-	};
-	uint64_t at, left;
-	Elf64_Dyn entry;
-	uint32_t i;
-
-	*ret = (struct dynamic){};
-	for (i = 0; i < n && headers[i].p_type != PT_DYNAMIC; i++)
-		;
-	if (i == n)
-		return -ENOENT;
-	at = headers[i].p_offset;
-	for (left = headers[i].p_filesz / sizeof(entry); left && left < 4096; left--, at += sizeof(entry)) {
-		if (get(data->source, &entry, sizeof(entry), at))
-			return -EBADMSG;
-		if (entry.d_tag == DT_NULL)
-			break;
-		for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-			if (members[i].tag == entry.d_tag)
-				memcpy((char *)ret + members[i].offset, &entry.d_un.d_val, sizeof(uint64_t));
-	}
-	return 0;
-}
-
 /* A program that patchelf has changed has its names across two segments. */
-static bool names_have(const struct data *data, const struct dynamic *dynamic, const char *needs)
+static bool names_have(const struct data *data, const struct elf_tags *tags, const char *needs)
 {
-	uint64_t left = dynamic->strings_size, at = dynamic->strings, part;
+	uint64_t left = tags->strings_size, at = tags->strings, part;
 	const struct data_segment *segment;
 	_cleanup_free_ char *names = malloc(DATA_STRINGS);
 	bool found = false;
@@ -301,30 +255,35 @@ static bool names_have(const struct data *data, const struct dynamic *dynamic, c
 		if (!segment)
 			break;
 		part = segment->end - at < left ? segment->end - at : left;
-		if (get(data->source, names, part, segment->offset + (at - segment->start)))
+		if (elf_bytes__read(data->source, segment->offset + (at - segment->start), names,
+				    part))
 			break;
 		found = memmem(names, part, needs, strlen(needs));
 	}
 	return found;
 }
 
-/* psABI x86-64, table 4.9. Addresses that other files give become 0. */
-static void relocate(struct data *data, const struct dynamic *dynamic, const Elf64_Rela *rela)
+/* Addresses that other files give become 0. */
+static void relocate(struct data *data, const struct elf_tags *tags, uint16_t machine,
+		     const Elf64_Rela *rela)
 {
+	struct elf_relocation relocation = elf_relocation__of(machine, rela->r_info);
 	uint8_t *at = bytes_at(data, rela->r_offset, 8);
 	uint64_t value = 0, offset;
 	Elf64_Sym symbol;
 
-	switch (at ? ELF64_R_TYPE(rela->r_info) : R_X86_64_NONE) {
-	case R_X86_64_RELATIVE:
+	if (!at || relocation.width != sizeof(value))
+		return;
+	switch (relocation.kind) {
+	case ELF_RELOCATION_BASE:
 		value = (uint64_t)rela->r_addend;
 		break;
-	case R_X86_64_64:
-	case R_X86_64_GLOB_DAT:
-	case R_X86_64_JUMP_SLOT:
-		if (file_offset(data, dynamic->symbols + ELF64_R_SYM(rela->r_info) * sizeof(symbol),
+	case ELF_RELOCATION_ABSOLUTE:
+	case ELF_RELOCATION_SLOT:
+		if (file_offset(data, tags->symbols + ELF64_R_SYM(rela->r_info) * sizeof(symbol),
 				sizeof(symbol), &offset) &&
-		    !get(data->source, &symbol, sizeof(symbol), offset) && symbol.st_shndx != SHN_UNDEF)
+		    !elf_bytes__read(data->source, offset, &symbol, sizeof(symbol)) &&
+		    symbol.st_shndx != SHN_UNDEF)
 			value = symbol.st_value + (uint64_t)rela->r_addend;
 		break;
 	default:
@@ -333,7 +292,8 @@ static void relocate(struct data *data, const struct dynamic *dynamic, const Elf
 	memcpy(at, &value, sizeof(value));
 }
 
-static int relocate_all(struct data *data, const struct dynamic *dynamic, uint64_t table, uint64_t size)
+static int relocate_all(struct data *data, const struct elf_tags *tags, uint16_t machine,
+			uint64_t table, uint64_t size)
 {
 	uint64_t n = size / sizeof(Elf64_Rela), done, part, i, offset;
 	_cleanup_free_ Elf64_Rela *rows = malloc(RELOCATIONS_AT_ONCE * sizeof(*rows));
@@ -346,50 +306,47 @@ static int relocate_all(struct data *data, const struct dynamic *dynamic, uint64
 		return 0;
 	for (done = 0; done < n; done += part) {
 		part = n - done < RELOCATIONS_AT_ONCE ? n - done : RELOCATIONS_AT_ONCE;
-		if (get(data->source, rows, part * sizeof(*rows), offset + done * sizeof(*rows)))
+		if (elf_bytes__read(data->source, offset + done * sizeof(*rows), rows,
+				    part * sizeof(*rows)))
 			return -EBADMSG;
 		for (i = 0; i < part; i++)
-			relocate(data, dynamic, &rows[i]);
+			relocate(data, tags, machine, &rows[i]);
 	}
 	return 0;
 }
 
-int data__open(struct unwind_source *source, const char *needs, struct data *ret)
+static int read_all(struct data *data, const struct elf_image *image, const char *needs)
 {
-	_cleanup_free_ Elf64_Phdr *headers = NULL;
-	struct dynamic dynamic;
-	Elf64_Ehdr header;
-	int err;
+	struct elf_tags tags;
+	int err = read_segments(data, image);
 
-	*ret = (struct data){.source = source};
-	err = get(source, &header, sizeof(header), 0);
+	if (!err)
+		err = elf_image__tags(image, &tags);
+	if (!err && !names_have(data, &tags, needs))
+		err = -ENOENT;
 	if (err)
 		return err;
-	if (memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    header.e_phentsize != sizeof(*headers) || !header.e_phnum || header.e_phnum > PHDRS_MAX)
-		return -EBADMSG;
-	headers = malloc(header.e_phnum * sizeof(*headers));
-	if (!headers)
-		return -ENOMEM;
-	err = get(source, headers, header.e_phnum * sizeof(*headers), header.e_phoff);
+	data->strings = tags.strings;
+	data->pieces = calloc(1, sizeof(*data->pieces));
+	err = read_symbols(data, tags.symbols, tags.strings);
 	if (!err)
-		err = read_segments(ret, headers, header.e_phnum);
+		err = read_bytes(data);
 	if (!err)
-		err = read_dynamic(ret, headers, header.e_phnum, &dynamic);
-	if (!err && !names_have(ret, &dynamic, needs))
-		err = -ENOENT;
-	if (!err) {
-		ret->strings = dynamic.strings;
-		ret->pieces = calloc(1, sizeof(*ret->pieces));
-		err = read_symbols(ret, dynamic.symbols, dynamic.strings);
-	}
-	if (!err) {
-		err = read_bytes(ret);
-	}
+		err = relocate_all(data, &tags, image->machine, tags.rela, tags.rela_size);
 	if (!err)
-		err = relocate_all(ret, &dynamic, dynamic.rela, dynamic.rela_size);
+		err = relocate_all(data, &tags, image->machine, tags.plt, tags.plt_size);
+	return err;
+}
+
+int data__open(const struct elf_bytes *source, const char *needs, struct data *ret)
+{
+	struct elf_image image;
+	int err = elf_image__open(source, ELF_SEGMENTS, &image);
+
+	*ret = (struct data){.source = source};
 	if (!err)
-		err = relocate_all(ret, &dynamic, dynamic.plt, dynamic.plt_size);
+		err = read_all(ret, &image, needs);
+	elf_image__free(&image);
 	if (err)
 		data__free(ret);
 	return err;

@@ -21,7 +21,7 @@ struct data_segment {
 };
 
 struct data {
-	struct unwind_source *source;
+	const struct elf_bytes *source;
 	struct data_segment segments[DATA_SEGMENTS];
 	uint32_t n_segments;
 	void *symbols;    /* dynamic ones: Elf64_Sym */
@@ -32,7 +32,7 @@ struct data {
 };
 
 /* -ENOENT: no dynamic symbol of the file has `needs` in its name: nothing was read. */
-int data__open(struct unwind_source *source, const char *needs, struct data *ret);
+int data__open(const struct elf_bytes *source, const char *needs, struct data *ret);
 void data__free(struct data *data);
 
 /* A word of a writable segment. An address that another file gives is 0. */

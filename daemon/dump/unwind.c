@@ -1,12 +1,12 @@
 /* Native frames by libunwind, over what was recorded: its accessors read the copy of the stack, and call frame
  * information from the target's memory. */
-#include <elf.h>
 #include <errno.h>
 #include <libunwind.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dump/dump.h"
+#include "elf/elf.h"
 
 /* Declared in no header of libunwind's, but exported for tools that unwind what they recorded. */
 #define search_table UNW_OBJ(dwarf_search_unwind_table)
@@ -16,7 +16,6 @@ extern int search_table(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *i
 #define PAGE 4096u
 #define PAGES 128u         /* kept while one stack is walked */
 #define READS_MAX 1000000u /* of one walk: an expression of a hostile target's may go round for ever */
-#define PHDRS_MAX 64u
 #define OBJECTS_MAX 4096u
 
 /* A file (or the vDSO) where it is mapped: its table of functions. */
@@ -132,37 +131,41 @@ static bool describe(struct dump_unwinder *self, uint64_t header, uint64_t size,
 	return true;
 }
 
-static bool read_object(struct dump_unwinder *self, uint64_t base, struct object *object)
+static bool read_segments(struct dump_unwinder *self, uint64_t base, const struct elf_image *image,
+			  struct object *object)
 {
-	Elf64_Phdr phdrs[PHDRS_MAX];
-	const Elf64_Phdr *frames = NULL;
-	uint64_t bias = 0, start = UINT64_MAX, end = 0;
-	bool biased = false;
-	Elf64_Ehdr ehdr;
-	unsigned i;
+	const Elf64_Phdr *frames = elf_image__segment(image, PT_GNU_EH_FRAME);
+	uint64_t bias, start = UINT64_MAX, end = 0;
+	uint32_t i;
 
-	if (read_memory(self, &ehdr, sizeof(ehdr), base) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
-	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_phentsize != sizeof(*phdrs) || ehdr.e_phnum > PHDRS_MAX ||
-	    read_memory(self, phdrs, ehdr.e_phnum * sizeof(*phdrs), base + ehdr.e_phoff))
+	if (!frames || elf_image__bias(image, base, &bias) ||
+	    !describe(self, frames->p_vaddr + bias, frames->p_memsz, object))
 		return false;
-	for (i = 0; i < ehdr.e_phnum; i++) {
-		if (phdrs[i].p_type == PT_GNU_EH_FRAME)
-			frames = &phdrs[i];
-		if (phdrs[i].p_type != PT_LOAD)
+	for (i = 0; i < image->n_segments; i++) {
+		const Elf64_Phdr *p = &image->segments[i];
+
+		if (p->p_type != PT_LOAD)
 			continue;
-		if (!biased && phdrs[i].p_offset < PAGE)
-			bias = base - (phdrs[i].p_vaddr & ~(uint64_t)(PAGE - 1)), biased = true;
-		if (phdrs[i].p_vaddr < start)
-			start = phdrs[i].p_vaddr;
-		if (phdrs[i].p_vaddr + phdrs[i].p_memsz > end)
-			end = phdrs[i].p_vaddr + phdrs[i].p_memsz;
+		start = p->p_vaddr < start ? p->p_vaddr : start;
+		end = p->p_vaddr + p->p_memsz > end ? p->p_vaddr + p->p_memsz : end;
 	}
-	if (!frames || !biased || !describe(self, frames->p_vaddr + bias, frames->p_memsz, object))
-		return false;
-	object->entry = ehdr.e_entry + bias;
+	object->entry = image->entry + bias;
 	object->info.start_ip = start + bias;
 	object->info.end_ip = end + bias;
 	return true;
+}
+
+static bool read_object(struct dump_unwinder *self, uint64_t base, struct object *object)
+{
+	struct elf_image image;
+	struct elf_bytes bytes;
+	bool good;
+
+	elf_bytes__init_target(&bytes, self->memory, base);
+	good = !elf_image__open(&bytes, ELF_SEGMENTS, &image) &&
+	       read_segments(self, base, &image, object);
+	elf_image__free(&image);
+	return good;
 }
 
 static struct object *object_of(struct dump_unwinder *self, uint64_t pc)

@@ -4,49 +4,38 @@
  * llvmlite's wheels and in jaxlib. Names are compared for the few symbols that can
  * be it: variables of its size, in data that is written to. libjax_common.so has
  * 700,000 symbols and 74 MB of names; 2,271 of them are compared. */
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "elf/elf.h"
 #include "jit/jit.h"
 
 #define NAME "__jit_debug_descriptor"
 #define DESCRIPTOR_SIZE 24u
-#define SECTIONS_MAX 65536u
 #define SYMBOLS_PIECE 4096u              /* symbols a read: 96 KB */
 #define SYMBOLS_MAX (256u << 20)         /* bytes of one table */
 #define COMPARED_MAX 65536u
-#define PHDRS_MAX 256u
 
 struct module {
-	struct host_reader *file;
-	Elf64_Shdr *sections;
-	uint32_t n;
+	struct elf_image image;
 	uint64_t relro, relro_end; /* not written to once it is relocated: vtables */
 };
-
-static int get(struct host_reader *file, void *dst, size_t size, uint64_t offset)
-{
-	if (offset + size < offset)
-		return -EBADMSG;
-	return file->read(file, dst, size, offset) ? -EBADMSG : 0;
-}
 
 static bool may_be(const struct module *module, const Elf64_Sym *symbol)
 {
 	return symbol->st_size == DESCRIPTOR_SIZE && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT &&
-	       symbol->st_shndx != SHN_UNDEF && symbol->st_shndx < module->n &&
-	       module->sections[symbol->st_shndx].sh_flags & SHF_WRITE &&
+	       symbol->st_shndx != SHN_UNDEF && symbol->st_shndx < module->image.n_sections &&
+	       module->image.sections[symbol->st_shndx].sh_flags & SHF_WRITE &&
 	       (symbol->st_value < module->relro || symbol->st_value >= module->relro_end);
 }
 
 /* 0: *ret_value; -ENOENT; -EBADMSG. The table is read in pieces. */
 static int search(const struct module *module, const Elf64_Shdr *table, uint64_t *ret_value)
 {
-	const Elf64_Shdr *strings = &module->sections[table->sh_link];
-	struct host_reader *file = module->file;
+	const Elf64_Shdr *strings = &module->image.sections[table->sh_link];
+	const struct elf_bytes *file = module->image.bytes;
 	uint64_t n = table->sh_size / sizeof(Elf64_Sym), at, i, len;
 	_cleanup_free_ Elf64_Sym *symbols = NULL;
 	char name[sizeof(NAME)];
@@ -59,7 +48,8 @@ static int search(const struct module *module, const Elf64_Shdr *table, uint64_t
 		return -ENOMEM;
 	for (at = 0; at < n; at += len) {
 		len = n - at < SYMBOLS_PIECE ? n - at : SYMBOLS_PIECE;
-		if (get(file, symbols, len * sizeof(*symbols), table->sh_offset + at * sizeof(*symbols)))
+		if (elf_bytes__read(file, table->sh_offset + at * sizeof(*symbols), symbols,
+				    len * sizeof(*symbols)))
 			return -EBADMSG;
 		for (i = 0; i < len; i++) {
 			if (!may_be(module, &symbols[i]) || symbols[i].st_name >= strings->sh_size ||
@@ -67,7 +57,8 @@ static int search(const struct module *module, const Elf64_Shdr *table, uint64_t
 				continue;
 			if (++compared > COMPARED_MAX)
 				return -EBADMSG;
-			if (get(file, name, sizeof(name), strings->sh_offset + symbols[i].st_name))
+			if (elf_bytes__read(file, strings->sh_offset + symbols[i].st_name, name,
+					    sizeof(name)))
 				return -EBADMSG;
 			if (memcmp(name, NAME, sizeof(NAME)))
 				continue;
@@ -78,76 +69,49 @@ static int search(const struct module *module, const Elf64_Shdr *table, uint64_t
 	return -ENOENT;
 }
 
-static int read_relro(struct module *module, const Elf64_Ehdr *header)
+static int open_module(struct module *module, const struct elf_bytes *file)
 {
-	Elf64_Phdr phdr;
-	unsigned i;
+	const struct elf_image *image = &module->image;
+	int err = elf_image__open(file, ELF_SEGMENTS | ELF_SECTIONS, &module->image);
+	const Elf64_Phdr *relro;
 
-	if (header->e_phentsize != sizeof(phdr) || header->e_phnum > PHDRS_MAX)
+	if (err)
+		return err == -ENOMEM ? err : -EBADMSG;
+	if ((image->type != ET_DYN && image->type != ET_EXEC) ||
+	    (image->headers && !image->n_sections))
 		return -EBADMSG;
-	for (i = 0; i < header->e_phnum; i++) {
-		if (get(module->file, &phdr, sizeof(phdr), header->e_phoff + i * sizeof(phdr)))
-			return -EBADMSG;
-		if (phdr.p_type != PT_GNU_RELRO)
-			continue;
-		module->relro = phdr.p_vaddr;
-		module->relro_end = phdr.p_vaddr + phdr.p_memsz;
+	relro = elf_image__segment(image, PT_GNU_RELRO);
+	if (relro) {
+		module->relro = relro->p_vaddr;
+		module->relro_end = relro->p_vaddr + relro->p_memsz;
 	}
-	return 0;
-}
-
-static int read_sections(struct module *module)
-{
-	struct host_reader *file = module->file;
-	Elf64_Ehdr header;
-	Elf64_Shdr first;
-	uint64_t n;
-
-	if (get(file, &header, sizeof(header), 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
-	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    (header.e_type != ET_DYN && header.e_type != ET_EXEC) ||
-	    read_relro(module, &header))
-		return -EBADMSG;
-	if (!header.e_shoff)
-		return 0; /* all is stripped */
-	if (header.e_shentsize != sizeof(first) || get(file, &first, sizeof(first), header.e_shoff))
-		return -EBADMSG;
-	n = header.e_shnum ? header.e_shnum : first.sh_size;
-	if (n > SECTIONS_MAX)
-		return -EBADMSG;
-	module->sections = calloc(n + 1, sizeof(*module->sections));
-	if (!module->sections)
-		return -ENOMEM;
-	if (get(file, module->sections, n * sizeof(*module->sections), header.e_shoff))
-		return -EBADMSG;
-	module->n = (uint32_t)n;
 	return 0;
 }
 
 static void module__free(struct module *module)
 {
-	free(module->sections);
+	elf_image__free(&module->image);
 }
 
-int jit_descriptor__find(struct host_reader *file, uint64_t bias, uint64_t *ret_address)
+int jit_descriptor__find(const struct elf_bytes *file, uint64_t bias, uint64_t *ret_address)
 {
 	static const uint32_t types[] = {SHT_DYNSYM, SHT_SYMTAB}; /* the small one first */
-	_cleanup_(module__free) struct module module = {.file = file};
+	_cleanup_(module__free) struct module module = {};
 	bool stripped = true;
 	uint32_t i, way;
 	uint64_t value;
 	int err;
 
-	err = read_sections(&module);
+	err = open_module(&module, file);
 	if (err)
 		return err;
 	for (way = 0; way < 2; way++)
-		for (i = 0; i < module.n; i++) {
-			const Elf64_Shdr *table = &module.sections[i];
+		for (i = 0; i < module.image.n_sections; i++) {
+			const Elf64_Shdr *table = &module.image.sections[i];
 
 			if (table->sh_type != types[way])
 				continue;
-			if (table->sh_link >= module.n)
+			if (table->sh_link >= module.image.n_sections)
 				return -EBADMSG;
 			stripped &= types[way] != SHT_SYMTAB;
 			err = search(&module, table, &value);

@@ -69,12 +69,13 @@ size_t jit__bytes(const struct jit *jit);
 
 /* --- source GDB --- */
 
-/* Where a module keeps its list: the address of __jit_debug_descriptor. `file` reads
- * the ELF file (address = offset, all or -errno); `bias` is what was added to its
- * addresses. Linear in the size of its symbol table (3-15 ms for libjax_common.so, 329 MB).
- * -ENOENT: it has symbols, and no descriptor; -ENODATA: it is stripped, so whether
- * it has one cannot be told; -EBADMSG: it is no ELF file that can be read. */
-int jit_descriptor__find(struct host_reader *file, uint64_t bias, uint64_t *ret_address);
+/* Where a module keeps its list: the address of __jit_debug_descriptor. `file` is
+ * the ELF file; `bias` is what was added to its addresses. Linear in the size of its symbol table
+ * (3-15 ms for libjax_common.so, 329 MB). -ENOENT: it has symbols, and no descriptor; -ENODATA: it
+ * is stripped, so whether it has one cannot be told; -EBADMSG: it is no ELF file that can be read.
+ */
+struct elf_bytes;
+int jit_descriptor__find(const struct elf_bytes *file, uint64_t bias, uint64_t *ret_address);
 
 /* Adds a descriptor to those that are polled. 0 (also when it is there already), -ENOSPC. */
 int jit__add_descriptor(struct jit *jit, uint64_t address);

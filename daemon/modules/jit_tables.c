@@ -2,13 +2,14 @@
  * table of its own, as an object of the GDB interface has. All others are followed by their instructions
  * (unwind/code.h), but not before a walk stops in one: a stretch of addresses at a time, since Node writes 20,000
  * of them and runs 100, and as CPython's trampolines lie in one place. */
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/slots.h"
+#include "elf/elf.h"
+#include "elf/x86_64.h"
 #include "modules/internal.h"
 
 #define STRETCH (64ull << 10)
@@ -45,10 +46,15 @@ static char *draw(const struct picture *p, size_t *ret_size, char **ret_code)
 		     frames_at = code_at + align8(p->size), symbols_at = frames_at + align8(frames_size),
 		     names_at = symbols_at + (p->n + 1ull) * sizeof(Elf64_Sym),
 		     headers_at = names_at + align8(sizeof(section_names));
-	const Elf64_Ehdr head = {
-		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		.e_type = ET_REL, .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_ehsize = sizeof(head),
-		.e_shoff = headers_at, .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SECTIONS, .e_shstrndx = SECTION_NAMES};
+	const Elf64_Ehdr head = {.e_ident = ELF_IDENT,
+				 .e_type = ET_REL,
+				 .e_machine = ELF_MACHINE,
+				 .e_version = EV_CURRENT,
+				 .e_ehsize = sizeof(head),
+				 .e_shoff = headers_at,
+				 .e_shentsize = sizeof(Elf64_Shdr),
+				 .e_shnum = SECTIONS,
+				 .e_shstrndx = SECTION_NAMES};
 	const Elf64_Shdr sections[SECTIONS] = {
 		[SECTION_TEXT] = {.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
 				  .sh_addr = p->address, .sh_offset = code_at, .sh_size = p->size},

@@ -1,10 +1,10 @@
 /* Objects of JIT compilers: each that is registered gets a table, from its unwind information and,
  * for functions that have none (LLVM writes none for those that cannot throw), from their code. */
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/elf.h"
 #include "modules/internal.h"
 
 #define IMAGE_MAX (16u << 20)
@@ -33,31 +33,29 @@ static void find_lists(struct modules_process *process)
 
 /* The image is a copy of the object as it was before it was linked: its instructions are taken from
  * where they run. What cannot be read is gone. */
-static void take_code(struct modules_process *process, char *image, uint64_t size)
+static void take_code(struct modules_process *process, char *bytes, uint64_t size)
 {
+	struct elf_bytes from;
+	struct elf_image image;
 	uint64_t left = size;
-	Elf64_Ehdr header;
-	Elf64_Shdr s;
-	unsigned i;
+	uint32_t i;
 
-	if (size < sizeof(header))
+	elf_bytes__init_memory(&from, bytes, size);
+	if (elf_image__open(&from, ELF_SECTIONS, &image))
 		return;
-	memcpy(&header, image, sizeof(header));
-	if (memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    header.e_type != ET_REL || header.e_shentsize != sizeof(s) || header.e_shoff > size ||
-	    (size - header.e_shoff) / sizeof(s) < header.e_shnum)
-		return;
-	for (i = 0; i < header.e_shnum; i++) {
-		memcpy(&s, image + header.e_shoff + i * sizeof(s), sizeof(s));
-		if (!(s.sh_flags & SHF_EXECINSTR) || s.sh_type != SHT_PROGBITS || !s.sh_addr ||
-		    s.sh_offset > size || s.sh_size > size - s.sh_offset || s.sh_size > left)
+	for (i = 0; image.type == ET_REL && i < image.n_sections; i++) {
+		const Elf64_Shdr *s = &image.sections[i];
+
+		if (!(s->sh_flags & SHF_EXECINSTR) || s->sh_type != SHT_PROGBITS || !s->sh_addr ||
+		    !elf_bytes__has(&from, s->sh_offset, s->sh_size) || s->sh_size > left)
 			continue;
-		left -= s.sh_size;
+		left -= s->sh_size;
 		/* A read that fails half-way may have written: no mixture. */
-		if (process->mem.reader.read(&process->mem.reader, image + s.sh_offset, s.sh_size,
-					     s.sh_addr))
-			memset(image + s.sh_offset, 0, s.sh_size);
+		if (process->mem.reader.read(&process->mem.reader, bytes + s->sh_offset, s->sh_size,
+					     s->sh_addr))
+			memset(bytes + s->sh_offset, 0, s->sh_size);
 	}
+	elf_image__free(&image);
 }
 
 static int registered(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size)

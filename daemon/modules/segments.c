@@ -1,31 +1,29 @@
 #include "modules/segments.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <string.h>
 
-#define HEADERS_MAX 256u
+#include "elf/elf.h"
+
 #define PAGE 4096u
 
-int segments__read(struct unwind_source *elf, struct segments *ret)
+int segments__read(const struct elf_bytes *elf, struct segments *ret)
 {
-	Elf64_Ehdr head;
-	Elf64_Phdr one;
+	struct elf_image image;
+	int err = elf_image__open(elf, ELF_SEGMENTS, &image);
 	uint32_t i;
 
 	*ret = (struct segments){};
-	if (elf->read(elf, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
-	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(one))
-		return -EBADMSG;
-	for (i = 0; i < head.e_phnum && i < HEADERS_MAX && ret->n < SEGMENTS_MAX; i++) {
-		if (head.e_phoff > INT64_MAX ||
-		    elf->read(elf, &one, sizeof(one), head.e_phoff + i * sizeof(one)))
-			return -EBADMSG;
-		if (one.p_type == PT_LOAD && one.p_flags & PF_X)
+	if (!err && !image.n_segments)
+		err = -EBADMSG;
+	for (i = 0; !err && i < image.n_segments && ret->n < SEGMENTS_MAX; i++) {
+		const Elf64_Phdr *p = &image.segments[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
 			ret->items[ret->n++] =
-				(struct segment){one.p_offset, one.p_filesz, one.p_vaddr};
+				(struct segment){p->p_offset, p->p_filesz, p->p_vaddr};
 	}
-	return 0;
+	elf_image__free(&image);
+	return err;
 }
 
 int segments__bias(const struct segments *segments, uint64_t offset, uint64_t address,

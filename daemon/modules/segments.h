@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "unwind/unwind.h"
+#include "elf/bytes.h"
 
 #define SEGMENTS_MAX 16u
 
@@ -17,8 +17,8 @@ struct segments {
 	uint32_t n;
 };
 
-/* 0, or -EBADMSG: no ELF file of 64 bits. */
-int segments__read(struct unwind_source *elf, struct segments *ret);
+/* Errors are those of elf_image__open(); -EBADMSG, too, of what was never linked. */
+int segments__read(const struct elf_bytes *elf, struct segments *ret);
 /* What is added to the file's addresses where its byte `offset` lies at `address`. 0, -ENOENT. */
 int segments__bias(const struct segments *segments, uint64_t offset, uint64_t address,
 		   uint64_t *ret_bias);

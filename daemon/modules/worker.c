@@ -39,21 +39,9 @@ static void *allot(struct unwind_sink *sink, size_t size)
 	return calloc(1, size);
 }
 
-struct file_reader {
-	struct host_reader reader;
-	struct unwind_source *source;
-};
-
-static int read_source(struct host_reader *self, void *dst, size_t size, uint64_t address)
-{
-	struct unwind_source *source = ((struct file_reader *)self)->source;
-
-	return source->read(source, dst, size, address);
-}
-
 /* From the cache, or else compiled. */
 static void make_table(const struct unwind_cache *cache, struct job *job,
-		       struct unwind_source *source)
+		       const struct elf_bytes *source)
 {
 	struct unwind_sink sink = {.allot = allot};
 	bool keeps = cache->directory >= 0 && !job->bytes &&
@@ -72,7 +60,7 @@ static void make_table(const struct unwind_cache *cache, struct job *job,
 		job->table->identity = job->identity; /* without a build-id it is the file's */
 }
 
-static void follow(struct job *job, struct unwind_source *source)
+static void follow(struct job *job, const struct elf_bytes *source)
 {
 	struct unwind_sink sink = {.allot = allot};
 
@@ -86,17 +74,13 @@ static void follow(struct job *job, struct unwind_source *source)
 
 static void run(const struct unwind_cache *cache, struct job *job)
 {
-	struct unwind_file file = {.fd = -1};
-	struct unwind_memory memory;
-	struct unwind_source *source = &file.source;
-	struct file_reader reader = {.reader.read = read_source};
+	struct elf_bytes bytes = ELF_BYTES_NONE;
+	const struct elf_bytes *source = &bytes;
 
-	if (job->bytes) {
-		unwind_memory__init(&memory, job->bytes, job->size);
-		source = &memory.source;
-	} else {
-		job->error = unwind_file__init(&file, job->fd);
-	}
+	if (job->bytes)
+		elf_bytes__init_memory(&bytes, job->bytes, job->size);
+	else
+		job->error = elf_bytes__init_fd(&bytes, job->fd);
 	if (job->before) {
 		if (!job->error)
 			follow(job, source);
@@ -107,10 +91,8 @@ static void run(const struct unwind_cache *cache, struct job *job)
 	if (job->error)
 		return;
 	table__identify(source, &job->identity);
-	if (job->descriptor) {
-		reader.source = source;
-		jit_descriptor__find(&reader.reader, 0, &job->descriptor_at);
-	}
+	if (job->descriptor)
+		jit_descriptor__find(source, 0, &job->descriptor_at);
 	if (job->tables)
 		make_table(cache, job, source);
 }

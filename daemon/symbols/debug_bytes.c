@@ -26,7 +26,7 @@ int debug_section__open(struct debug_section *section, const struct elf_image *i
 	*section = (struct debug_section){.work = work};
 	if ((!number && !old) || header->sh_type == SHT_NOBITS)
 		return -ENOENT;
-	if (header->sh_offset > image->bytes->size || header->sh_size > image->bytes->size - header->sh_offset)
+	if (!elf_bytes__has(image->bytes, header->sh_offset, header->sh_size))
 		return -EBADMSG;
 	section->offset = header->sh_offset;
 	section->size = header->sh_size;

@@ -4,7 +4,7 @@
 #define CPROFD_SYMBOLS_DEBUG_BYTES_H
 
 #include "base/buf.h"
-#include "symbols/image.h"
+#include "elf/elf.h"
 #include "symbols/unpack.h"
 
 #define DEBUG_WINDOW (8u << 10)

@@ -18,7 +18,7 @@ void debug_file__build_id_path(const uint8_t *id, size_t len, char ret[DEBUG_PAT
 	int at = snprintf(ret, DEBUG_PATH_MAX, "%s/.build-id/%02x/", ROOT, len ? id[0] : 0);
 	size_t i;
 
-	for (i = 1; i < len && i < SYMBOL_BUILD_ID_MAX; i++)
+	for (i = 1; i < len && i < ELF_BUILD_ID_MAX; i++)
 		at += snprintf(ret + at, DEBUG_PATH_MAX - (size_t)at, "%02x", id[i]);
 	snprintf(ret + at, DEBUG_PATH_MAX - (size_t)at, ".debug");
 }
@@ -48,14 +48,14 @@ int debug_file__crc(const struct elf_bytes *bytes, uint32_t *ret)
 
 int debug_file__belongs(const struct elf_image *image, const struct elf_bytes *debug)
 {
-	char name[IMAGE_LINK_MAX];
+	char name[ELF_LINK_MAX];
 	struct elf_image other;
 	uint32_t wanted, crc;
 	bool same;
 	int err;
 
 	if (image->build_id_len) {
-		err = elf_image__open(debug, &other);
+		err = elf_image__open(debug, ELF_ALL, &other);
 		if (err)
 			return err;
 		same = other.build_id_len == image->build_id_len &&
@@ -100,7 +100,7 @@ int debug_file__find(const struct elf_image *image, const char *path,
 		     const struct symbol_opener *opener)
 {
 	static const char *const forms[] = {"%.*s/%s", "%.*s/.debug/%s", ROOT "%.*s/%s"};
-	char link[IMAGE_LINK_MAX], full[DEBUG_PATH_MAX];
+	char link[ELF_LINK_MAX], full[DEBUG_PATH_MAX];
 	const char *slash = path ? strrchr(path, '/') : NULL;
 	uint32_t crc, tries;
 	size_t i;

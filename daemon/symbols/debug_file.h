@@ -5,7 +5,8 @@
 #ifndef CPROFD_SYMBOLS_DEBUG_FILE_H
 #define CPROFD_SYMBOLS_DEBUG_FILE_H
 
-#include "symbols/image.h"
+#include "elf/elf.h"
+#include "symbols/symbols.h"
 
 #define DEBUG_PATH_MAX 4096u
 #define DEBUG_CRC_MAX (512ull << 20) /* bytes of a file whose CRC is taken */

@@ -3,7 +3,7 @@
 #ifndef CPROFD_SYMBOLS_DEBUGDATA_H
 #define CPROFD_SYMBOLS_DEBUGDATA_H
 
-#include "symbols/image.h"
+#include "elf/elf.h"
 
 #define DEBUGDATA_PACKED_MAX (16u << 20)
 #define DEBUGDATA_MAX (32u << 20)

@@ -12,6 +12,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "elf/elf.h"
+
 /* elfutils/debuginfod.h; the library's ABI 1. */
 typedef void *begin_fn(void);
 typedef void end_fn(void *client);
@@ -26,7 +28,7 @@ struct debuginfod_job {
 	end_fn *end;
 	find_fn *find;
 	set_progress_fn *set_progress;
-	uint8_t id[SYMBOL_BUILD_ID_MAX];
+	uint8_t id[ELF_BUILD_ID_MAX];
 	size_t id_len;
 	int event;
 	int result; /* an fd or -errno, when done */
@@ -81,7 +83,7 @@ int debuginfod_job__start(const uint8_t *build_id, size_t len, struct debuginfod
 
 	if (!urls || !*urls)
 		return -ENOTSUP;
-	if (!len || len > SYMBOL_BUILD_ID_MAX)
+	if (!len || len > ELF_BUILD_ID_MAX)
 		return -EINVAL;
 	job = calloc(1, sizeof(*job));
 	if (!job)

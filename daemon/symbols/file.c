@@ -82,7 +82,7 @@ static int open_helper(struct elf_bytes *bytes, enum symbol_source source, uint3
 	file->bytes = *bytes;
 	file->folder = folder;
 	file->debug_sought = true;
-	err = elf_image__open(&file->bytes, &file->image);
+	err = elf_image__open(&file->bytes, ELF_ALL, &file->image);
 	if (!err)
 		err = code_ranges__of(&file->image, &file->ranges);
 	if (!err)
@@ -159,7 +159,7 @@ static int load_all(struct symbol_file *file)
 	const struct symbol_table *skip = NULL;
 	int err;
 
-	err = elf_image__open(&file->bytes, &file->image);
+	err = elf_image__open(&file->bytes, ELF_ALL, &file->image);
 	if (!err)
 		err = code_ranges__of(&file->image, &file->ranges);
 	if (!err)
@@ -331,7 +331,7 @@ static void add_stats(const struct symbol_file *file, struct symbol_stats *ret)
 	ret->bytes += sizeof(*file) + file->ranges.n * sizeof(*file->ranges.items) +
 		      file->image.n_sections * sizeof(*file->image.sections) +
 		      file->image.n_segments * sizeof(*file->image.segments) +
-		      (file->bytes.data ? file->bytes.size : 0);
+		      file->image.names_size + (file->bytes.data ? file->bytes.size : 0);
 	for (i = 0; i < SYMBOL_SOURCE_COUNT; i++) {
 		ret->symbols[i] += file->tables[i].n;
 		ret->bytes += symbol_table__bytes(&file->tables[i]);

@@ -2,7 +2,7 @@
 #ifndef CPROFD_SYMBOLS_FILE_H
 #define CPROFD_SYMBOLS_FILE_H
 
-#include "symbols/image.h"
+#include "elf/elf.h"
 #include "symbols/lines.h"
 #include "symbols/table.h"
 

@@ -40,7 +40,7 @@ static int take(struct symbol_file *file, int fd)
 	int err = source ? elf_bytes__init_fd(&source->bytes, fd) : -ENOMEM;
 
 	if (!err)
-		err = elf_image__open(&source->bytes, &source->image);
+		err = elf_image__open(&source->bytes, ELF_ALL, &source->image);
 	if (err)
 		free(source);
 	else

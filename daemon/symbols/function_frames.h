@@ -3,7 +3,7 @@
 #ifndef CPROFD_SYMBOLS_FUNCTION_FRAMES_H
 #define CPROFD_SYMBOLS_FUNCTION_FRAMES_H
 
-#include "symbols/image.h"
+#include "elf/elf.h"
 #include "symbols/table.h"
 
 /* The table of .eh_frame_hdr, as all linkers write it (LSB 5.0, 10.6.2). */

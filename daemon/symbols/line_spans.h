@@ -11,6 +11,7 @@
 #define CPROFD_SYMBOLS_LINE_SPANS_H
 
 #include "base/arena.h"
+#include "symbols/symbols.h"
 #include "base/buf.h"
 #include "symbols/dwarf.h"
 

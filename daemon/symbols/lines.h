@@ -3,7 +3,8 @@
 #ifndef CPROFD_SYMBOLS_LINES_H
 #define CPROFD_SYMBOLS_LINES_H
 
-#include "symbols/image.h"
+#include "elf/elf.h"
+#include "symbols/symbols.h"
 
 #define LINES_RANGES_MAX (1u << 18) /* pieces of code of units: files that have more are refused */
 

@@ -8,7 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/slots.h"
-#include "symbols/image.h"
+#include "elf/relocation.h"
+#include "elf/x86_64.h"
 
 #define STUBS_MAX 65536u
 #define SECTION_MAX (STUBS_MAX * 16u)
@@ -144,12 +145,13 @@ static int name_stubs(struct symbol_table *table, const struct symbol_window *wi
 				    n * sizeof(*chunk)))
 			return 0;
 		for (i = 0; i < n; i++) {
-			uint32_t type = ELF64_R_TYPE(chunk[i].r_info), k;
+			struct elf_relocation r =
+				elf_relocation__of(window->image->machine, chunk[i].r_info);
 			uint64_t number = ELF64_R_SYM(chunk[i].r_info);
 			Elf64_Sym symbol;
+			uint32_t k;
 
-			if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
-			    number >= window->symbols->n)
+			if (r.kind != ELF_RELOCATION_SLOT || number >= window->symbols->n)
 				continue;
 			k = first_of(stubs, chunk[i].r_offset);
 			if (k == stubs->n || stubs->items[k].slot != chunk[i].r_offset ||
@@ -183,7 +185,7 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 	uint32_t i;
 	int err;
 
-	if (image->machine != EM_X86_64 || !ranges->n ||
+	if (image->machine != ELF_MACHINE || !ranges->n ||
 	    elf_image__symbols(image, SHT_DYNSYM, &symbols))
 		return -ENOENT;
 	table->bytes = image->bytes;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "symbols/image.h"
+#include "elf/elf.h"
 
 static int compare(const void *a, const void *b)
 {

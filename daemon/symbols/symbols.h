@@ -70,7 +70,6 @@ void symbol__free(struct symbol *symbol);
 
 struct symbol_file;
 
-#define SYMBOL_BUILD_ID_MAX 64u
 #define SYMBOL_NAME_MAX (1u << 20) /* longer names are cut; C++'s reach 100 KB */
 
 /* Takes `fd` over, if and only if it returns 0. `opener` (may be NULL) is asked

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbols/bytes.h"
+#include "elf/bytes.h"
 #include "symbols/symbols.h"
 
 /* A part of the address space that holds code. */

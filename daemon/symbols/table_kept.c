@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/image.h"
+#include "elf/elf.h"
 
 #define KIND "symbols"
 #define VERSION 1u

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/slots.h"
-#include "symbols/image.h"
+#include "elf/elf.h"
 
 #define CHUNK 2730u /* symbols at once: a little below 64 KB */
 #define SIZE_MAX_U32 UINT32_MAX
@@ -44,13 +44,7 @@ static bool address(const struct elf_image *image, const Elf64_Sym *symbol, uint
 	section = &image->sections[index];
 	if (!(section->sh_flags & SHF_EXECINSTR))
 		return false;
-	/* An object file counts from the section; a JIT that relocated it may have
-	 * made that addresses already. */
-	if (image->type == ET_REL && symbol->st_value < section->sh_size &&
-	    (symbol->st_value < section->sh_addr ||
-	     symbol->st_value - section->sh_addr >= section->sh_size))
-		*ret += section->sh_addr;
-	return true;
+	return !elf_image__address(image, index, symbol->st_value, ret);
 }
 
 static bool rank(const Elf64_Sym *symbol, uint32_t *ret)

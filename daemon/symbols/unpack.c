@@ -55,7 +55,7 @@ int unpack__new(const struct elf_bytes *bytes, uint64_t offset, uint64_t packed,
 	struct unpack *unpack;
 	uint8_t header[2];
 
-	if (offset > bytes->size || packed > bytes->size - offset || packed < sizeof(header) ||
+	if (!elf_bytes__has(bytes, offset, packed) || packed < sizeof(header) ||
 	    elf_bytes__read(bytes, offset, header, sizeof(header)))
 		return -EBADMSG;
 	/* RFC 1950: deflate, and no dictionary that somebody else has. */

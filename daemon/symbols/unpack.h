@@ -5,7 +5,7 @@
 #ifndef CPROFD_SYMBOLS_UNPACK_H
 #define CPROFD_SYMBOLS_UNPACK_H
 
-#include "symbols/bytes.h"
+#include "elf/bytes.h"
 
 #define UNPACK_WINDOW (256u << 10)    /* its later half at least is there, so that going back a little is cheap */
 #define UNPACK_STEP (8u << 10)

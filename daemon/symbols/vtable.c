@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/slots.h"
+#include "elf/x86_64.h"
 #include "symbols/vtable_words.h"
 
 #define CLASSES_MAX (1u << 20)
@@ -277,7 +278,8 @@ int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_ima
 	struct finder f = {.image = image, .ranges = ranges, .known = known, .steps = STEPS_MAX};
 	int err;
 
-	if (image->machine != EM_X86_64 || !ranges->n || !known->n || !frames->n || elf_image__symbols(image, SHT_DYNSYM, &f.symbols))
+	if (image->machine != ELF_MACHINE || !ranges->n || !known->n || !frames->n ||
+	    elf_image__symbols(image, SHT_DYNSYM, &f.symbols))
 		return -ENOENT;
 	table->bytes = image->bytes;
 	table->image = image;

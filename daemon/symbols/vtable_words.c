@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "elf/relocation.h"
 
 #define WORDS_MAX (16u << 20)
 #define CHUNK 2048u /* read at once */
@@ -83,11 +84,13 @@ static void put_word(struct finder *f, uint64_t address, uint64_t value)
 static void take_rela(struct finder *f, uint64_t number, const void *entry)
 {
 	const Elf64_Rela *r = entry;
+	struct elf_relocation relocation = elf_relocation__of(f->image->machine, r->r_info);
 	uint64_t symbol = ELF64_R_SYM(r->r_info), value = 0;
 
-	if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)
+	if (relocation.kind == ELF_RELOCATION_BASE)
 		value = (uint64_t)r->r_addend;
-	else if (ELF64_R_TYPE(r->r_info) == R_X86_64_64 && symbol < f->symbols.n)
+	else if (relocation.kind == ELF_RELOCATION_ABSOLUTE && relocation.width == 8 &&
+		 symbol < f->symbols.n)
 		value = f->values[symbol] & IS_SYMBOL ? f->values[symbol] : f->values[symbol] + (uint64_t)r->r_addend;
 	if (value <= UINT32_MAX)
 		put_word(f, r->r_offset, value);
@@ -137,8 +140,8 @@ static int read_words(struct finder *f)
 		return -ENOMEM;
 	for (i = 1; i < f->image->n_sections && !err; i++) {
 		s = &f->image->sections[i];
-		if (!(s->sh_flags & SHF_ALLOC) || s->sh_offset > f->image->bytes->size ||
-		    s->sh_size > f->image->bytes->size - s->sh_offset)
+		if (!(s->sh_flags & SHF_ALLOC) ||
+		    !elf_bytes__has(f->image->bytes, s->sh_offset, s->sh_size))
 			continue;
 		if (s->sh_type == SHT_RELA && s->sh_entsize == sizeof(Elf64_Rela))
 			err = each_entry(f, s->sh_offset, s->sh_size / sizeof(Elf64_Rela), sizeof(Elf64_Rela), take_rela);

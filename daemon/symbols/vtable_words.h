@@ -2,7 +2,7 @@
 #ifndef CPROFD_SYMBOLS_VTABLE_WORDS_H
 #define CPROFD_SYMBOLS_VTABLE_WORDS_H
 
-#include "symbols/image.h"
+#include "elf/elf.h"
 #include "symbols/table.h"
 
 #define VTABLE_NAME_MAX 4096u

@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "target/data_scan.h"
-#include "target/elf_dynamic.h"
+#include "elf/dynamic.h"
 #include "target/py_layout.h"
 #include "target/version.h"
 

@@ -146,7 +146,7 @@ int builder__init(struct builder *b, const struct elf_frames *elf)
 
 	*b = (struct builder){.rows_of.row = take_row, .elf = elf, .base = elf->text & ~1023ull};
 	b->first_weak = UINT32_MAX;
-	b->gaps = elf->loaded_only || !elf->n_headers ? RULE_NONE : RULE_LATER;
+	b->gaps = elf->loaded_only || !elf->has_sections ? RULE_NONE : RULE_LATER;
 	err = hash_seed__draw(&b->seed);
 	if (!err)
 		err = rules_grow(b);

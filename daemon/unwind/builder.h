@@ -61,7 +61,7 @@ int builder__function(struct builder *b, const struct cfi_section *section,
 int builder__stretch(struct builder *b, uint64_t start, uint64_t size, uint32_t rule);
 /* Functions of the symbol table that nothing else describes, and stubs of linkage. With `places` (ELF
  * addresses, ascending): those that hold one of them, also if no symbol names them. */
-int builder__follow(struct builder *b, struct unwind_source *source, const uint64_t *places,
+int builder__follow(struct builder *b, const struct elf_bytes *source, const uint64_t *places,
 		    uint32_t n_places);
 /* The function at hand has this rule from `pc` on. */
 int builder__row(struct builder *b, uint64_t pc, const uint64_t words[2]);

@@ -47,10 +47,10 @@ static uint64_t checksum(const struct unwind_table *table)
 
 static int read_all(int fd, void *dst, size_t size, uint64_t offset)
 {
-	struct unwind_file file;
-	int err = unwind_file__init(&file, fd);
+	struct elf_bytes file;
+	int err = elf_bytes__init_fd(&file, fd);
 
-	return err ? err : file.source.read(&file.source, dst, size, offset);
+	return err ? err : elf_bytes__read(&file, offset, dst, size);
 }
 
 static int load(int fd, const struct unwind_identity *identity, struct unwind_sink *sink,

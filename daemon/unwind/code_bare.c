@@ -70,13 +70,6 @@ static bool is_bare(const struct following *f, uint64_t start, uint64_t *size)
 
 /* --- sections and symbols --- */
 
-int following__read(struct following *f, void *dst, uint64_t size, uint64_t offset)
-{
-	if (offset > f->source->size || size > f->source->size - offset)
-		return -EBADMSG;
-	return f->source->read(f->source, dst, size, offset);
-}
-
 const Elf64_Shdr *following__section(const struct following *f, uint64_t at)
 {
 	uint32_t i;
@@ -119,7 +112,8 @@ static bool is_cold(struct following *f, const Elf64_Shdr *names, const Elf64_Sy
 	while (left) {
 		uint64_t size = left < sizeof(name) - 1 ? left : sizeof(name) - 1;
 
-		if (following__read(f, name, size, names->sh_offset + names->sh_size - left))
+		if (elf_bytes__read(f->source, names->sh_offset + names->sh_size - left, name,
+				    size))
 			return false;
 		name[size] = 0;
 		if (strstr(name, ".cold"))
@@ -133,12 +127,12 @@ static bool is_cold(struct following *f, const Elf64_Shdr *names, const Elf64_Sy
 	return false;
 }
 
-static int take_symbol(struct following *f, const Elf64_Shdr *sections, uint32_t n,
-		       const Elf64_Shdr *names, const Elf64_Sym *symbol)
+static int take_symbol(struct following *f, const struct elf_image *image, const Elf64_Shdr *names,
+		       const Elf64_Sym *symbol)
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 	uint64_t start = symbol->st_value, size = symbol->st_size;
-	uint32_t i;
+	uint32_t n = image->n_sections, i;
 
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF ||
 	    (symbol->st_shndx >= n && symbol->st_shndx != SHN_XINDEX))
@@ -148,17 +142,15 @@ static int take_symbol(struct following *f, const Elf64_Shdr *sections, uint32_t
 			f->hints[i] = start;
 	if (!size)
 		return 0;
-	if (f->b->elf->loaded_only) {
-		if (symbol->st_shndx >= n)
-			return 0;
-		start += sections[symbol->st_shndx].sh_addr;
-	}
+	if (f->b->elf->loaded_only &&
+	    elf_image__address(image, symbol->st_shndx, symbol->st_value, &start))
+		return 0;
 	if (!is_bare(f, start, &size))
 		return 0;
 	return add(f, start, size, (struct bare){.cold = is_cold(f, names, symbol)});
 }
 
-static int take_symbols(struct following *f, const Elf64_Shdr *sections, uint32_t n)
+static int take_symbols(struct following *f, const struct elf_image *image)
 {
 	const struct elf_section *table = &f->b->elf->functions;
 	uint64_t left = table->size / sizeof(Elf64_Sym), most = left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE, at = table->offset, i, some;
@@ -168,27 +160,23 @@ static int take_symbols(struct following *f, const Elf64_Shdr *sections, uint32_
 
 	if (!symbols)
 		return -ENOMEM;
-	if (f->b->elf->function_names < n)
-		names = &sections[f->b->elf->function_names];
+	if (f->b->elf->function_names < image->n_sections)
+		names = &image->sections[f->b->elf->function_names];
 	for (; !err && left; left -= some) {
 		some = left < most ? left : most;
-		if (following__read(f, symbols, some * sizeof(*symbols), at))
+		if (elf_bytes__read(f->source, at, symbols, some * sizeof(*symbols)))
 			break;
 		for (i = 0; !err && i < some; i++)
-			err = take_symbol(f, sections, n, names, &symbols[i]);
+			err = take_symbol(f, image, names, &symbols[i]);
 		at += some * sizeof(*symbols);
 	}
 	return err;
 }
 
 /* .plt, .plt.got, .plt.sec */
-static int take_stubs(struct following *f, const Elf64_Shdr *section, const Elf64_Shdr *names)
+static int take_stubs(struct following *f, const Elf64_Shdr *section, const char *name)
 {
-	char name[6] = "";
-
-	if (section->sh_name >= names->sh_size ||
-	    following__read(f, name, 5, names->sh_offset + section->sh_name) ||
-	    (strcmp(name, ".plt") && strcmp(name, ".plt.")))
+	if (strcmp(name, ".plt") && strncmp(name, ".plt.", 5))
 		return 0;
 	return add(f, section->sh_addr, section->sh_size,
 		   (struct bare){.stubs = true, .head = !strcmp(name, ".plt")});
@@ -196,28 +184,26 @@ static int take_stubs(struct following *f, const Elf64_Shdr *section, const Elf6
 
 static int find(struct following *f)
 {
-	const struct elf_frames *elf = f->b->elf;
-	_cleanup_free_ Elf64_Shdr *sections = NULL;
-	uint32_t n = elf->n_headers, i;
-	Elf64_Ehdr header;
-	int err = 0;
+	_cleanup_(elf_image__free) struct elf_image image = {};
+	int err = elf_image__open(f->source, ELF_SECTIONS, &image);
+	uint32_t n = image.n_sections, i;
 
-	sections = malloc((n + 1) * sizeof(*sections));
+	if (err)
+		return err == -ENOMEM ? err : 0;
 	f->code = malloc(((n < SECTIONS_MAX ? n : SECTIONS_MAX) + 1) * sizeof(*f->code));
-	if (!sections || !f->code)
+	if (!f->code)
 		return -ENOMEM;
-	if (following__read(f, sections, n * sizeof(*sections), elf->headers) ||
-	    following__read(f, &header, sizeof(header), 0))
-		return 0;
-	for (i = 1; i < n; i++)
-		if (sections[i].sh_flags & SHF_EXECINSTR && sections[i].sh_type == SHT_PROGBITS &&
-		    sections[i].sh_addr && f->n_code < SECTIONS_MAX &&
-		    sections[i].sh_addr <= UINT64_MAX - sections[i].sh_size)
-			f->code[f->n_code++] = sections[i];
-	if (elf->functions.size)
-		err = take_symbols(f, sections, n);
-	for (i = 0; !err && i < f->n_code && !elf->loaded_only && header.e_shstrndx < n; i++)
-		err = take_stubs(f, &f->code[i], &sections[header.e_shstrndx]);
+	for (i = 1; i < n; i++) {
+		const Elf64_Shdr *s = &image.sections[i];
+
+		if (s->sh_flags & SHF_EXECINSTR && s->sh_type == SHT_PROGBITS && s->sh_addr &&
+		    f->n_code < SECTIONS_MAX && s->sh_addr <= UINT64_MAX - s->sh_size)
+			f->code[f->n_code++] = *s;
+	}
+	if (f->b->elf->functions.size)
+		err = take_symbols(f, &image);
+	for (i = 0; !err && i < f->n_code && !f->b->elf->loaded_only; i++)
+		err = take_stubs(f, &f->code[i], elf_image__name(&image, &f->code[i]));
 	return err;
 }
 
@@ -271,7 +257,8 @@ static int take_gap(struct following *f, uint64_t place, uint64_t hint)
 	if (!bytes)
 		return -ENOMEM;
 	if (place - start < size && section &&
-	    !following__read(f, bytes, size, section->sh_offset + (start - section->sh_addr)) &&
+	    !elf_bytes__read(f->source, section->sh_offset + (start - section->sh_addr), bytes,
+			     size) &&
 	    !code__find(f->decoder, &(struct code_bytes){bytes, (uint32_t)size, start},
 			(uint32_t)(place - start), &from, &to))
 		return add(f, start + from, to - from, (struct bare){});

@@ -142,8 +142,9 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 		bytes = malloc(size);
 		if (!bytes)
 			return -ENOMEM;
-		if (following__read(f, bytes, size,
-			section->sh_offset + (bare->start - section->sh_addr)))
+		if (elf_bytes__read(f->source,
+				    section->sh_offset + (bare->start - section->sh_addr), bytes,
+				    size))
 			return 0;
 		f->bytes -= size;
 	}
@@ -281,7 +282,7 @@ static int follow_all(struct following *f)
 	return err;
 }
 
-int builder__follow(struct builder *b, struct unwind_source *source, const uint64_t *places,
+int builder__follow(struct builder *b, const struct elf_bytes *source, const uint64_t *places,
 		    uint32_t n_places)
 {
 	struct following *f = calloc(1, sizeof(*f));

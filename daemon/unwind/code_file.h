@@ -3,8 +3,7 @@
 #ifndef CPROFD_UNWIND_CODE_FILE_H
 #define CPROFD_UNWIND_CODE_FILE_H
 
-#include <elf.h>
-
+#include "elf/elf.h"
 #include "unwind/builder.h"
 #include "unwind/code.h"
 
@@ -28,7 +27,7 @@ struct arrival {
 struct following {
 	struct code_rows rows; /* first */
 	struct builder *b;
-	struct unwind_source *source;
+	const struct elf_bytes *source;
 	struct code_decoder *decoder;
 	Elf64_Shdr *code; /* executable sections */
 	uint32_t n_code;
@@ -55,7 +54,5 @@ struct following {
 /* All that there are, by address; of code that no symbol names those that hold one of f->places. */
 int following__find(struct following *f);
 const Elf64_Shdr *following__section(const struct following *f, uint64_t at);
-/* `size` bytes at `offset` of the file. */
-int following__read(struct following *f, void *dst, uint64_t size, uint64_t offset);
 
 #endif

@@ -11,7 +11,7 @@
 #define CIE_READ_MAX 4096u  /* of one that is met before it was passed */
 
 struct window {
-	struct unwind_source *source;
+	const struct elf_bytes *source;
 	struct elf_section section;
 	uint8_t *bytes;
 	uint64_t at; /* in the section, of bytes[0] */
@@ -41,7 +41,7 @@ static const uint8_t *window__get(struct window *w, uint64_t at, size_t size)
 	if (at >= w->at && at - w->at <= w->len && size <= w->len - (size_t)(at - w->at))
 		return w->bytes + (at - w->at);
 	len = w->section.size - at < WINDOW ? (size_t)(w->section.size - at) : WINDOW;
-	if (size > len || w->source->read(w->source, w->bytes, len, w->section.offset + at)) {
+	if (size > len || elf_bytes__read(w->source, w->section.offset + at, w->bytes, len)) {
 		w->len = 0;
 		return NULL;
 	}
@@ -152,8 +152,7 @@ static struct cfi_cie *find_cie(struct reading *r, uint64_t at)
 	if (!cie || !cie->id) {
 		len = r->window.section.size - at < sizeof(bytes) ? r->window.section.size - at
 								  : sizeof(bytes);
-		if (r->window.source->read(r->window.source, bytes, len,
-					   r->window.section.offset + at) ||
+		if (elf_bytes__read(r->window.source, r->window.section.offset + at, bytes, len) ||
 		    read_head(r, bytes, len, &e) || e.length > len - e.head ||
 		    e.length < e.id_size || !is_cie(r, &e))
 			return NULL;
@@ -221,7 +220,7 @@ static int read_entries(struct reading *r)
 	return err;
 }
 
-static int read_section(struct builder *b, struct unwind_source *source,
+static int read_section(struct builder *b, const struct elf_bytes *source,
 			const struct elf_section *section, bool debug)
 {
 	_cleanup_free_ uint8_t *buffer = malloc(section->size < WINDOW ? section->size : WINDOW);
@@ -236,13 +235,13 @@ static int read_section(struct builder *b, struct unwind_source *source,
 	return err;
 }
 
-int table__compile(struct unwind_source *source, struct unwind_sink *sink,
+int table__compile(const struct elf_bytes *source, struct unwind_sink *sink,
 		   struct unwind_table **ret)
 {
 	_cleanup_free_ struct builder *b = NULL;
 	_cleanup_free_ void *relocated = NULL;
-	struct unwind_source *frames = source;
-	struct unwind_memory memory;
+	const struct elf_bytes *frames = source;
+	struct elf_bytes memory;
 	struct elf_frames elf;
 	int err;
 
@@ -251,11 +250,11 @@ int table__compile(struct unwind_source *source, struct unwind_sink *sink,
 		return err;
 	if (elf.text_size > UINT32_MAX - (1u << 20))
 		return -E2BIG;
-	if (elf.relocations.size && elf.eh_frame.size) {
+	if (elf.relocations && elf.eh_frame.size) {
 		err = elf_frames__relocate(source, &elf, &memory, &relocated);
 		if (err)
 			return err;
-		frames = &memory.source;
+		frames = &memory;
 	}
 	b = malloc(sizeof(*b));
 	if (!b)

@@ -16,21 +16,21 @@ struct elf_frames {
 	struct elf_section eh_frame, debug_frame;
 	uint64_t got; /* what DW_EH_PE_datarel is relative to; 0: unknown */
 	struct unwind_identity identity;
-	/* Of an object that was not linked: what its .eh_frame is relocated by. */
-	struct elf_section relocations, symbols;
+	uint32_t relocations; /* of an object that was not linked: the section with those of its
+				 .eh_frame; 0: none */
 	/* Symbols of functions: .symtab, or .dynsym where that is gone; which section has their
 	 * names; whether their values are relative to their sections. */
 	struct elf_section functions;
 	uint32_t function_names;
 	bool loaded_only;
-	uint64_t headers; /* offset of the section headers */
-	uint32_t n_headers;
+	bool has_sections;
 };
 
-int elf_frames__open(struct unwind_source *source, struct elf_frames *ret);
+/* Errors are those of elf_image__open(); -ENODATA: no code, or nothing that describes it. */
+int elf_frames__open(const struct elf_bytes *source, struct elf_frames *ret);
 /* With relocations: .eh_frame as it would be in memory. Its offset is one in `ret` from then on;
  * *ret_bytes is the caller's to free. */
-int elf_frames__relocate(struct unwind_source *source, struct elf_frames *elf,
-			 struct unwind_memory *ret, void **ret_bytes);
+int elf_frames__relocate(const struct elf_bytes *source, struct elf_frames *elf,
+			 struct elf_bytes *ret, void **ret_bytes);
 
 #endif

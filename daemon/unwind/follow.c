@@ -83,8 +83,9 @@ static int take_all(struct reading *r)
 	return err;
 }
 
-int table__follow(struct unwind_source *source, const struct unwind_table *table, const uint64_t *places,
-		  uint32_t n, bool last, struct unwind_sink *sink, struct unwind_table **ret)
+int table__follow(const struct elf_bytes *source, const struct unwind_table *table,
+		  const uint64_t *places, uint32_t n, bool last, struct unwind_sink *sink,
+		  struct unwind_table **ret)
 {
 	_cleanup_free_ struct builder *b = NULL;
 	struct reading reading = {.table = table, .words = (const uint64_t *)table};

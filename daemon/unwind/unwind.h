@@ -19,25 +19,7 @@
 
 #include "base/file_identity.h"
 #include "cprofd/unwind.h"
-
-/* --- where ELF bytes come from --- */
-
-struct unwind_source {
-	/* `size` bytes at `offset`: 0 or -errno (less is -EIO: files shrink). */
-	int (*read)(struct unwind_source *self, void *dst, size_t size, uint64_t offset);
-	uint64_t size;
-};
-
-struct unwind_file {
-	struct unwind_source source;
-	int fd; /* not owned; pread() only */
-};
-struct unwind_memory {
-	struct unwind_source source;
-	const void *bytes; /* not owned: a vDSO, an object of a JIT compiler */
-};
-int unwind_file__init(struct unwind_file *file, int fd);
-void unwind_memory__init(struct unwind_memory *memory, const void *bytes, size_t size);
+#include "elf/bytes.h"
 
 /* --- tables --- */
 
@@ -89,18 +71,20 @@ struct unwind_sink {
  * UNWIND_ROWS_MAX. Needs 4 bytes a row and 20 a function while it runs, besides 320 KB. */
 #define UNWIND_FUNCTIONS_MAX (4u << 20)
 #define UNWIND_ROWS_MAX (16u << 20)
-int table__compile(struct unwind_source *elf, struct unwind_sink *sink, struct unwind_table **ret);
+int table__compile(const struct elf_bytes *elf, struct unwind_sink *sink,
+		   struct unwind_table **ret);
 
 /* Another table, in which the functions that hold one of these places (ELF addresses, ascending, at most
  * UNWIND_PLACES_MAX) were followed, too: a walk that came to them said PENDING, by a rule CODE_LATER. None of
  * the places has that rule then; what no symbol names is found by its instructions, or it is said to be
  * unknown. `last`: no code has that rule. Takes as long as the table is large: 10 ms a million rows. */
 #define UNWIND_PLACES_MAX 64u
-int table__follow(struct unwind_source *elf, const struct unwind_table *table, const uint64_t *places,
-		  uint32_t n, bool last, struct unwind_sink *sink, struct unwind_table **ret);
+int table__follow(const struct elf_bytes *elf, const struct unwind_table *table,
+		  const uint64_t *places, uint32_t n, bool last, struct unwind_sink *sink,
+		  struct unwind_table **ret);
 
 /* Who it is, without compiling: build-id and places. -ENODATA as above. */
-int table__identify(struct unwind_source *elf, struct unwind_identity *ret);
+int table__identify(const struct elf_bytes *elf, struct unwind_identity *ret);
 
 /* Whether everything that a walker relies on holds, for bytes of unknown origin: 0 or -EBADMSG. */
 int table__check(const void *bytes, size_t size);

@@ -69,7 +69,7 @@ static void keep(int folder, const struct symbol_file *symbols, const struct kep
 
 int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, struct eval_ranges *ret)
 {
-	struct unwind_file file;
+	struct elf_bytes file;
 	struct kept_key key;
 	bool keeps = folder >= 0 && !symbol_file__key(symbols, &key);
 	int err;
@@ -77,7 +77,7 @@ int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, str
 	*ret = (struct eval_ranges){};
 	if (keeps && !find_kept(folder, &key, ret))
 		return 0;
-	err = unwind_file__init(&file, fd) ?: eval_ranges__find(&file.source, symbols, ret);
+	err = elf_bytes__init_fd(&file, fd) ?: eval_ranges__find(&file, symbols, ret);
 	if (!err && keeps)
 		keep(folder, symbols, &key, ret);
 	return err;

@@ -1,66 +1,36 @@
 #include "weave/eval_ranges.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/slots.h"
+#include "elf/elf.h"
 #include "weave/frames.h"
 
 #define EVAL_LOOP_BYTES (4u << 20) /* of one range; the longest seen: 69 KB */
-#define SEGMENTS_MAX 64u
 #define LOOKS_MAX 4096u /* at where a jump leads; a real eval loop has below 300 jumps out of it   \
 			 */
 
 struct search {
-	struct unwind_source *elf;
+	struct elf_image image;
 	struct code_frames frames;
-	Elf64_Phdr segments[SEGMENTS_MAX];
-	uint32_t n_segments;
 	struct eval_ranges *found;
 	uint32_t capacity;
 };
 
-static int read_segments(struct search *search)
-{
-	Elf64_Ehdr head;
-	int err = search->elf->read(search->elf, &head, sizeof(head), 0);
-
-	if (err)
-		return err;
-	if (head.e_phentsize != sizeof(Elf64_Phdr))
-		return -EBADMSG;
-	search->n_segments = head.e_phnum < SEGMENTS_MAX ? head.e_phnum : SEGMENTS_MAX;
-	return search->elf->read(search->elf, search->segments,
-				 search->n_segments * sizeof(Elf64_Phdr), head.e_phoff);
-}
-
 /* The bytes of a range of code; NULL: they cannot be read. Freed by the caller. */
 static uint8_t *read_code(const struct search *search, uint64_t start, uint64_t size)
 {
-	uint8_t *code;
-	uint32_t i;
+	_cleanup_free_ uint8_t *code = NULL;
+	uint64_t offset;
 
-	if (size > EVAL_LOOP_BYTES)
+	if (size > EVAL_LOOP_BYTES || elf_image__offset(&search->image, start, size, &offset))
 		return NULL;
-	for (i = 0; i < search->n_segments; i++) {
-		const Elf64_Phdr *segment = &search->segments[i];
-
-		if (segment->p_type != PT_LOAD || start < segment->p_vaddr ||
-		    start - segment->p_vaddr > segment->p_filesz ||
-		    size > segment->p_filesz - (start - segment->p_vaddr))
-			continue;
-		code = malloc(size);
-		if (code && search->elf->read(search->elf, code, size,
-					      segment->p_offset + (start - segment->p_vaddr))) {
-			free(code);
-			code = NULL;
-		}
-		return code;
-	}
-	return NULL;
+	code = malloc(size);
+	return code && !elf_bytes__read(search->image.bytes, offset, code, size) ? take_ptr(code)
+										 : NULL;
 }
 
 static int add(struct search *search, const struct code_piece *piece, enum weave_mark mark,
@@ -186,10 +156,10 @@ static int compare(const void *left, const void *right)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-int eval_ranges__find(struct unwind_source *elf, const struct symbol_file *symbols,
+int eval_ranges__find(const struct elf_bytes *elf, const struct symbol_file *symbols,
 		      struct eval_ranges *ret)
 {
-	struct search search = {.elf = elf, .found = ret};
+	struct search search = {.found = ret};
 	uint32_t i;
 	int err;
 
@@ -197,11 +167,12 @@ int eval_ranges__find(struct unwind_source *elf, const struct symbol_file *symbo
 	err = code_frames__open(elf, &search.frames);
 	if (err)
 		return err;
-	err = read_segments(&search) ?: find_named(&search, symbols);
+	err = elf_image__open(elf, ELF_SEGMENTS, &search.image) ?: find_named(&search, symbols);
 	for (i = 0; !err && i < ret->n; i++)
 		if (ret->ranges[i].mark == WEAVE_EVAL)
 			err = find_parts(&search, i);
 	code_frames__free(&search.frames);
+	elf_image__free(&search.image);
 	if (!err && !ret->n)
 		err = -ENOENT;
 	if (err) {

@@ -35,7 +35,7 @@ struct eval_ranges {
 };
 
 /* Takes 10 to 40 ms for an interpreter: once for each module. `symbols`: of the same file. */
-int eval_ranges__find(struct unwind_source *elf, const struct symbol_file *symbols,
+int eval_ranges__find(const struct elf_bytes *elf, const struct symbol_file *symbols,
 		      struct eval_ranges *ret);
 /* Of the file `fd`, from `folder` (< 0: nowhere) if they were found before: a folder that this process alone may write to. */
 int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, struct eval_ranges *ret);

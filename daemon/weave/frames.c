@@ -100,7 +100,7 @@ static int read_pieces(struct code_frames *frames)
 	return err;
 }
 
-int code_frames__open(struct unwind_source *source, struct code_frames *ret)
+int code_frames__open(const struct elf_bytes *source, struct code_frames *ret)
 {
 	const struct elf_section *section = &ret->elf.eh_frame;
 	int err;
@@ -109,14 +109,14 @@ int code_frames__open(struct unwind_source *source, struct code_frames *ret)
 	err = elf_frames__open(source, &ret->elf);
 	if (err)
 		return err;
-	if (!section->size || ret->elf.relocations.size)
+	if (!section->size || ret->elf.relocations)
 		return -ENODATA;
 	if (section->size > CODE_FRAMES_BYTES)
 		return -E2BIG;
 	ret->bytes = malloc(section->size);
 	if (!ret->bytes)
 		return -ENOMEM;
-	err = source->read(source, ret->bytes, section->size, section->offset);
+	err = elf_bytes__read(source, section->offset, ret->bytes, section->size);
 	if (!err)
 		err = read_pieces(ret);
 	if (err)

@@ -24,7 +24,7 @@ struct code_frames {
 };
 
 /* -ENODATA: no .eh_frame; -E2BIG: beyond the bound; and those of elf_frames__open(). */
-int code_frames__open(struct unwind_source *source, struct code_frames *ret);
+int code_frames__open(const struct elf_bytes *source, struct code_frames *ret);
 void code_frames__free(struct code_frames *frames);
 
 /* The piece that holds vaddr; NULL: none. */

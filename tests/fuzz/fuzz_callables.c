@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct callables callables;
 	struct bytecode_site site;
-	struct unwind_memory memory;
+	struct elf_bytes memory;
 	uint32_t i;
 
 	if (size > 2) {
@@ -17,8 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    (site.pointer && site.pointer + 8u > size - 2))
 			abort();
 	}
-	unwind_memory__init(&memory, data, size);
-	if (callables__find(&memory.source, &callables))
+	elf_bytes__init_memory(&memory, data, size);
+	if (callables__find(&memory, &callables))
 		return 0;
 	for (i = 0; i < callables.n; i++)
 		if ((i && callables.rows[i].start <= callables.rows[i - 1].start) ||

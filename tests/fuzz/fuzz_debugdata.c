@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "symbols/debugdata.h"
+#include "symbols/symbols.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

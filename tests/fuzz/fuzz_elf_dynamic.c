@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "target/elf_dynamic.h"
+#include "elf/dynamic.h"
 
 #define BASE 0x7f0000000000ull
 

@@ -6,14 +6,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct symbol_file *symbols;
-	struct unwind_memory memory;
+	struct elf_bytes memory;
 	struct eval_ranges ranges;
 	uint32_t i;
 
 	if (symbol_file__open_memory(data, len, &symbols))
 		return 0;
-	unwind_memory__init(&memory, data, len);
-	if (!eval_ranges__find(&memory.source, symbols, &ranges)) {
+	elf_bytes__init_memory(&memory, data, len);
+	if (!eval_ranges__find(&memory, symbols, &ranges)) {
 		for (i = 0; i < ranges.n; i++) {
 			uint64_t at = ranges.ranges[i].end, from = 0, to = UINT64_MAX;
 

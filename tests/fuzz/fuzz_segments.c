@@ -5,12 +5,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct unwind_memory memory;
+	struct elf_bytes memory;
 	struct segments segments;
 	uint64_t bias;
 
-	unwind_memory__init(&memory, data, size);
-	if (segments__read(&memory.source, &segments))
+	elf_bytes__init_memory(&memory, data, size);
+	if (segments__read(&memory, &segments))
 		return 0;
 	if (segments.n > SEGMENTS_MAX)
 		abort();

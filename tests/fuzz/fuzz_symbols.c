@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "symbols/image.h"
+#include "elf/elf.h"
 #include "symbols/symbols.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -11,13 +11,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct elf_bytes bytes = {.fd = -1, .data = (uint8_t *)data, .size = size};
 	struct symbol symbol = {};
 	struct symbol_file *file;
-	char link[IMAGE_LINK_MAX];
+	char link[ELF_LINK_MAX];
 	struct elf_image image;
 	uint64_t vaddr, from, to, other_from, other_to;
 	uint32_t crc;
 	size_t at;
 
-	if (!elf_image__open(&bytes, &image)) {
+	if (!elf_image__open(&bytes, ELF_ALL, &image)) {
 		elf_image__debuglink(&image, link, &crc);
 		elf_image__free(&image);
 	}

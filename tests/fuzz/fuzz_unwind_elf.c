@@ -22,7 +22,7 @@ static void *allot(struct unwind_sink *self, size_t size)
 }
 
 /* What was left for later, at two places. */
-static void follow(struct unwind_source *source, const struct unwind_table *table, size_t size)
+static void follow(const struct elf_bytes *source, const struct unwind_table *table, size_t size)
 {
 	uint64_t places[2] = {table->text + size % table->text_size, 0};
 	struct sink sink = {.sink.allot = allot};
@@ -38,16 +38,16 @@ static void follow(struct unwind_source *source, const struct unwind_table *tabl
 static void compile(const void *bytes, size_t size)
 {
 	struct sink sink = {.sink.allot = allot};
-	struct unwind_memory memory;
+	struct elf_bytes memory;
 	struct unwind_identity identity;
 	struct unwind_table *table;
 
-	unwind_memory__init(&memory, bytes, size);
-	table__identify(&memory.source, &identity);
-	if (!table__compile(&memory.source, &sink.sink, &table)) {
+	elf_bytes__init_memory(&memory, bytes, size);
+	table__identify(&memory, &identity);
+	if (!table__compile(&memory, &sink.sink, &table)) {
 		if (table__check(table, table__size(table)))
 			abort();
-		follow(&memory.source, table, size);
+		follow(&memory, table, size);
 	}
 	free(sink.memory);
 }

@@ -8,13 +8,13 @@
 int main(int argc, char **argv)
 {
 	struct callables callables;
-	struct unwind_file file;
+	struct elf_bytes file;
 	uint32_t i;
 	int err, fd = argc == 2 ? open(argv[1], O_RDONLY) : -1;
 
-	if (fd < 0 || unwind_file__init(&file, fd))
+	if (fd < 0 || elf_bytes__init_fd(&file, fd))
 		return 2;
-	err = callables__find(&file.source, &callables);
+	err = callables__find(&file, &callables);
 	if (err) {
 		fprintf(stderr, "%s: %s\n", argv[1], strerror(-err));
 		return 1;

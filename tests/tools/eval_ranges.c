@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 	static const char *const marks[] = {
 		[WEAVE_EVAL] = "eval", [WEAVE_HANDLER] = "handler", [WEAVE_CODE] = "code"};
 	struct symbol_file *symbols;
-	struct unwind_file file;
+	struct elf_bytes file;
 	struct eval_ranges ranges;
 	struct timespec a, b;
 	int fd, err;
@@ -55,13 +55,13 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	fd = argc > 2 ? strip(argv[1]) : open(argv[1], O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || unwind_file__init(&file, fd) ||
+	if (fd < 0 || elf_bytes__init_fd(&file, fd) ||
 	    symbol_file__open(dup(fd), NULL, NULL, &symbols)) {
 		fprintf(stderr, "%s: cannot be opened\n", argv[1]);
 		return 1;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &a);
-	err = eval_ranges__find(&file.source, symbols, &ranges);
+	err = eval_ranges__find(&file, symbols, &ranges);
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	fprintf(stderr, "%.1f ms, %s\n",
 		(double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6,

@@ -6,7 +6,6 @@
  * on stdin, a line each: "find HEXPC TIME_NS", "objects", "counts", "poll" (through
  * whole lists), "done TIME_NS"; the end of stdin ends it. Bytes of names that are not
  * ASCII are written as \u00XX. Times are CLOCK_MONOTONIC ns. Needs root. */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "elf/elf.h"
 #include "jit/jit.h"
 #include "target/maps.h"
 
@@ -53,40 +53,39 @@ static void put_string(const char *s)
 }
 
 /* What the loader added to the file's addresses. */
-static bool bias_of(struct host_reader *file, uint64_t start, uint64_t *ret)
+static bool bias_of(const struct elf_bytes *file, uint64_t start, uint64_t *ret)
 {
-	Elf64_Phdr phdr;
-	Elf64_Ehdr h;
-	unsigned i;
+	struct elf_image image;
+	bool found;
+	uint32_t i;
 
-	if (file->read(file, &h, sizeof(h), 0) || memcmp(h.e_ident, ELFMAG, SELFMAG))
+	if (elf_image__open(file, ELF_SEGMENTS, &image))
 		return false;
-	for (i = 0; i < h.e_phnum; i++) {
-		if (file->read(file, &phdr, sizeof(phdr), h.e_phoff + i * sizeof(phdr)))
-			return false;
-		if (phdr.p_type == PT_LOAD) {
-			*ret = start - (phdr.p_vaddr & ~4095ull) + (phdr.p_offset & ~4095ull);
-			return true;
-		}
-	}
-	return false;
+	for (i = 0; i < image.n_segments && image.segments[i].p_type != PT_LOAD; i++)
+		;
+	if (i < image.n_segments)
+		*ret = start - (image.segments[i].p_vaddr & ~4095ull) +
+		       (image.segments[i].p_offset & ~4095ull);
+	found = i < image.n_segments;
+	elf_image__free(&image);
+	return found;
 }
 
 static void look_at_module(struct jit *jit, int pid, const struct mapping *m)
 {
-	struct fd_reader file = {.reader = {.read = read_fd}, .fd = -1};
+	struct elf_bytes file;
 	uint64_t bias, address = 0, begin;
 	char path[4200], shown[4097];
-	int err;
+	int fd, err;
 
 	snprintf(shown, sizeof(shown), "%.*s", (int)m->path_len, m->path);
 	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, shown);
-	file.fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (file.fd < 0)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return;
-	if (bias_of(&file.reader, m->start, &bias)) {
+	if (!elf_bytes__init_fd(&file, fd) && bias_of(&file, m->start, &bias)) {
 		begin = now();
-		err = jit_descriptor__find(&file.reader, bias, &address);
+		err = jit_descriptor__find(&file, bias, &address);
 		if (!err)
 			err = jit__add_descriptor(jit, address);
 		printf("{\"module\": ");
@@ -95,7 +94,7 @@ static void look_at_module(struct jit *jit, int pid, const struct mapping *m)
 		       !err ? "yes" : err == -ENOENT ? "no" : err == -ENODATA ? "stripped" : "bad",
 		       (unsigned long long)address, (unsigned long long)(now() - begin) / 1000);
 	}
-	close(file.fd);
+	close(fd);
 }
 
 static int look_at_modules(struct jit *jit, int pid)

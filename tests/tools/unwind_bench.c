@@ -54,16 +54,16 @@ static int bench(const char *path)
 	char directory[] = "/tmp/unwind_bench.XXXXXX";
 	double begin, first = 0, best = 1e9, store, load;
 	struct unwind_cache cache;
-	struct unwind_file file;
+	struct elf_bytes file;
 	struct unwind_table *t = NULL, head;
 	long before = peak_kb(), peak = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC), i, err;
 
-	if (fd < 0 || unwind_file__init(&file, fd))
+	if (fd < 0 || elf_bytes__init_fd(&file, fd))
 		return perror(path), 1;
 	for (i = 0; i < 5; i++) {
 		begin = now_ms();
-		err = table__compile(&file.source, &sink.sink, &t);
+		err = table__compile(&file, &sink.sink, &t);
 		if (err)
 			return fprintf(stderr, "%s: %s\n", path, strerror(-err)), 1;
 		begin = now_ms() - begin;

@@ -14,12 +14,12 @@ static int same(char *const paths[2])
 
 	for (i = 0; i < 2; i++) {
 		struct sink sink = {.sink.allot = sink_allot};
-		struct unwind_file file;
+		struct elf_bytes file;
 		int fd = open(paths[i], O_RDONLY | O_CLOEXEC), err;
 
-		err = fd < 0 ? -errno : unwind_file__init(&file, fd);
+		err = fd < 0 ? -errno : elf_bytes__init_fd(&file, fd);
 		if (!err)
-			err = table__compile(&file.source, &sink.sink, &tables[i]);
+			err = table__compile(&file, &sink.sink, &tables[i]);
 		if (err)
 			return printf("%s: %s\n", paths[i], strerror(-err)), 1;
 	}

@@ -448,7 +448,7 @@ static int compare_file(const char *path, struct sums *sums, unsigned long *func
 	struct sink sink = {.sink.allot = sink_allot};
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct unwind_table *table;
-	struct unwind_file file;
+	struct elf_bytes file;
 	struct host_pool pool;
 	struct changes changes = {};
 	size_t n, i, at = 0;
@@ -457,9 +457,9 @@ static int compare_file(const char *path, struct sums *sums, unsigned long *func
 	Elf *elf;
 	int err;
 
-	if (fd < 0 || unwind_file__init(&file, fd))
+	if (fd < 0 || elf_bytes__init_fd(&file, fd))
 		return -ENOENT;
-	err = table__compile(&file.source, &sink.sink, &table);
+	err = table__compile(&file, &sink.sink, &table);
 	if (err)
 		return err;
 	memset(&c, 0, sizeof(c));

@@ -29,21 +29,21 @@ static int loaded__add(struct dl_phdr_info *info, size_t size, void *ctx)
 	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
 	const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
 	_cleanup_close_ int fd = -1;
-	struct unwind_memory memory;
-	struct unwind_source *source;
+	struct elf_bytes memory;
+	const struct elf_bytes *source;
 	struct unwind_table *table;
-	struct unwind_file file;
+	struct elf_bytes file;
 	unsigned i;
 	int err;
 
 	if (vdso && info->dlpi_addr == vdso) {
-		unwind_memory__init(&memory, (const void *)vdso, 8192);
-		source = &memory.source;
+		elf_bytes__init_memory(&memory, (const void *)vdso, 8192);
+		source = &memory;
 	} else {
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || unwind_file__init(&file, fd))
+		if (fd < 0 || elf_bytes__init_fd(&file, fd))
 			return 0;
-		source = &file.source;
+		source = &file;
 	}
 	err = table__compile(source, &l->tables->sink, &table);
 	if (err) {

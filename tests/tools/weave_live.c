@@ -249,7 +249,7 @@ int main(int argc, char **argv)
 	struct image_key key;
 	struct image image;
 	struct module *module;
-	struct unwind_file file;
+	struct elf_bytes file;
 	char version[32];
 	int err, fd;
 
@@ -258,8 +258,8 @@ int main(int argc, char **argv)
 	interpreter = argv[4];
 	module = module_of(interpreter);
 	fd = open_file(NULL, interpreter);
-	if (!module->symbols || unwind_file__init(&file, fd) ||
-	    eval_ranges__find(&file.source, module->symbols, &ranges)) {
+	if (!module->symbols || elf_bytes__init_fd(&file, fd) ||
+	    eval_ranges__find(&file, module->symbols, &ranges)) {
 		fprintf(stderr, "%s: no eval loop\n", interpreter);
 		return 1;
 	}

@@ -191,11 +191,11 @@ static void specialised_calls(void **state)
 static void a_module_that_is_no_extension(void **state)
 {
 	struct callables callables;
-	struct unwind_file file;
+	struct elf_bytes file;
 	int fd = open("/proc/self/exe", O_RDONLY);
 
-	assert_int_equal(unwind_file__init(&file, fd), 0);
-	assert_int_equal(callables__find(&file.source, &callables), -ENOENT);
+	assert_int_equal(elf_bytes__init_fd(&file, fd), 0);
+	assert_int_equal(callables__find(&file, &callables), -ENOENT);
 	close(fd);
 }
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "target/elf_dynamic.h"
+#include "elf/dynamic.h"
 
 static int read_self(struct host_reader *self, void *dst, size_t size, uint64_t address)
 {
@@ -106,15 +106,20 @@ static uint32_t gnu_hash(const char *name)
 static void make_image(struct image *i)
 {
 	*i = (struct image){
-		.ehdr = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+		.ehdr = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 			 .e_phoff = offsetof(struct image, phdr),
 			 .e_phentsize = sizeof(Elf64_Phdr),
 			 .e_phnum = 2},
 		.phdr = {{.p_type = PT_LOAD, .p_vaddr = VADDR, .p_memsz = sizeof(*i)},
-			 {.p_type = PT_DYNAMIC, .p_vaddr = AT(dynamic), .p_memsz = sizeof(i->dynamic)}},
-		.dynamic = {{DT_SYMTAB, {AT(symbols)}}, {DT_STRTAB, {AT(strings)}},
-			    {DT_STRSZ, {sizeof(i->strings)}}, {DT_GNU_HASH, {AT(gnu)}}},
-		.symbols = {{}, {.st_name = 1, .st_shndx = 5, .st_value = 0x4000, .st_size = 8},
+			 {.p_type = PT_DYNAMIC,
+			  .p_vaddr = AT(dynamic),
+			  .p_memsz = sizeof(i->dynamic)}},
+		.dynamic = {{DT_SYMTAB, {AT(symbols)}},
+			    {DT_STRTAB, {AT(strings)}},
+			    {DT_STRSZ, {sizeof(i->strings)}},
+			    {DT_GNU_HASH, {AT(gnu)}}},
+		.symbols = {{},
+			    {.st_name = 1, .st_shndx = 5, .st_value = 0x4000, .st_size = 8},
 			    {.st_name = 7, .st_shndx = 5, .st_value = 0x5000}},
 		.gnu = {1, 1, 1, 0},
 		.buckets = {1},

@@ -140,7 +140,7 @@ struct made {
 static void begin(struct made *m)
 {
 	*m = (struct made){
-		.ehdr = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+		.ehdr = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 			 .e_type = ET_DYN,
 			 .e_machine = EM_X86_64,
 			 .e_phoff = offsetof(struct made, phdr),

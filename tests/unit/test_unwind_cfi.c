@@ -114,9 +114,9 @@ static uint64_t rule_at(const char *address)
 static int compile_self(void **state)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct unwind_file file;
+	struct elf_bytes file;
 
-	if (unwind_file__init(&file, fd) || table__compile(&file.source, &sink.sink, &table))
+	if (elf_bytes__init_fd(&file, fd) || table__compile(&file, &sink.sink, &table))
 		return -1;
 	pool = (struct host_pool){.blocks = sink.memory, .n = (uint32_t)sink.blocks};
 	return table__check(table, table__size(table));

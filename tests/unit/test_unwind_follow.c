@@ -85,9 +85,9 @@ static uint64_t rule_in(const struct unwind_table *t, const struct sink *sink, u
 static int compile_self(void **state)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct unwind_file file;
+	struct elf_bytes file;
 
-	return unwind_file__init(&file, fd) || table__compile(&file.source, &sinks[0].sink, &table);
+	return elf_bytes__init_fd(&file, fd) || table__compile(&file, &sinks[0].sink, &table);
 }
 
 static int free_all(void **state)
@@ -110,11 +110,11 @@ static struct unwind_table *follow(const struct unwind_table *from, struct sink 
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct unwind_table *more = NULL;
-	struct unwind_file file;
+	struct elf_bytes file;
 
 	qsort(places, n, sizeof(*places), by_value);
-	assert_int_equal(unwind_file__init(&file, fd), 0);
-	assert_int_equal(table__follow(&file.source, from, places, n, last, &sink->sink, &more), 0);
+	assert_int_equal(elf_bytes__init_fd(&file, fd), 0);
+	assert_int_equal(table__follow(&file, from, places, n, last, &sink->sink, &more), 0);
 	assert_int_equal(table__check(more, table__size(more)), 0);
 	assert_memory_equal(&more->identity, &from->identity, sizeof(more->identity));
 	return more;

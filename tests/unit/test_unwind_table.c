@@ -30,13 +30,13 @@ static int begin(void **state)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	void *blocks = aligned_alloc(4096, BLOCKS * 4096ul);
-	struct unwind_file file;
+	struct elf_bytes file;
 
 	if (!blocks)
 		return -1;
 	memset(blocks, 0, BLOCKS * 4096ul);
-	if (pool__init(&pool, blocks, BLOCKS) || unwind_file__init(&file, fd) ||
-	    table__compile(&file.source, &pool.sink, &table) || !mkdtemp(directory))
+	if (pool__init(&pool, blocks, BLOCKS) || elf_bytes__init_fd(&file, fd) ||
+	    table__compile(&file, &pool.sink, &table) || !mkdtemp(directory))
 		return -1;
 	cache.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return cache.directory < 0;
@@ -163,7 +163,7 @@ static void forged(void **state)
 static void cut_short(void **state)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct unwind_memory memory;
+	struct elf_bytes memory;
 	struct unwind_table *ours;
 	struct stat stat_buf;
 	char *bytes;
@@ -173,16 +173,16 @@ static void cut_short(void **state)
 	bytes = malloc((size_t)stat_buf.st_size);
 	assert_int_equal(read(fd, bytes, (size_t)stat_buf.st_size), stat_buf.st_size);
 	for (at = 0; at < (size_t)stat_buf.st_size; at += 1 + (size_t)stat_buf.st_size / 200) {
-		unwind_memory__init(&memory, bytes, at);
-		if (!table__compile(&memory.source, &pool.sink, &ours)) {
+		elf_bytes__init_memory(&memory, bytes, at);
+		if (!table__compile(&memory, &pool.sink, &ours)) {
 			assert_int_equal(table__check(ours, table__size(ours)), 0);
 			pool__release(&pool, ours, table__size(ours));
 		}
 	}
-	unwind_memory__init(&memory, bytes, (size_t)stat_buf.st_size);
+	elf_bytes__init_memory(&memory, bytes, (size_t)stat_buf.st_size);
 	for (at = 0; at < 1024; at += 3) {
 		bytes[at] ^= (char)0xff;
-		if (!table__compile(&memory.source, &pool.sink, &ours)) {
+		if (!table__compile(&memory, &pool.sink, &ours)) {
 			assert_int_equal(table__check(ours, table__size(ours)), 0);
 			pool__release(&pool, ours, table__size(ours));
 		}
@@ -449,7 +449,7 @@ static void entries(void **state)
 		const char *path;
 		bool begins;
 	} files[] = {{"/proc/self/exe", true}, {"/lib64/ld-linux-x86-64.so.2", true}, {"/lib/x86_64-linux-gnu/libm.so.6", false}};
-	struct unwind_file file;
+	struct elf_bytes file;
 	struct elf_frames elf;
 	Elf64_Ehdr header;
 	unsigned i;
@@ -460,8 +460,8 @@ static void entries(void **state)
 		if (fd < 0)
 			continue;
 		assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
-		assert_int_equal(unwind_file__init(&file, fd), 0);
-		assert_int_equal(elf_frames__open(&file.source, &elf), 0);
+		assert_int_equal(elf_bytes__init_fd(&file, fd), 0);
+		assert_int_equal(elf_frames__open(&file, &elf), 0);
 		assert_int_equal(elf.entry, files[i].begins ? header.e_entry : 0);
 		close(fd);
 	}

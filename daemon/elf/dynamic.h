@@ -5,12 +5,12 @@
  * All of it is the target's to forge: every address goes through the reader,
  * every walk has a bound, and what does not fit together is a named problem.
  */
-#ifndef CPROFD_TARGET_ELF_DYNAMIC_H
-#define CPROFD_TARGET_ELF_DYNAMIC_H
+#ifndef CPROFD_ELF_DYNAMIC_H
+#define CPROFD_ELF_DYNAMIC_H
 
 #include <stdint.h>
 
-#include "cprofd/host.h"
+#include "elf/bytes.h"
 
 #define ELF_PROBLEMS(X) \
 	X(NONE, "no problem") \
@@ -28,7 +28,7 @@ enum elf_problem { ELF_PROBLEMS(ELF_PROBLEM_ENUM) ELF_PROBLEM_COUNT };
 const char *elf_problem__sentence(enum elf_problem problem);
 
 struct elf_dynamic {
-	struct host_reader *reader; /* borrowed */
+	struct elf_bytes memory; /* of the target, by address */
 	uint64_t base;         /* where its first byte is mapped */
 	uint64_t bias;         /* added to the file's addresses */
 	uint64_t symbols, strings, strings_size;

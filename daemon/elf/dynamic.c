@@ -1,13 +1,11 @@
-#include "target/elf_dynamic.h"
+#include "elf/dynamic.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define PHDRS_MAX 256u
-#define DYNAMIC_MAX 1024u      /* entries of PT_DYNAMIC; 30-40 are usual */
-#define DYNAMIC_AT_ONCE 32u
+#include "elf/elf.h"
+
 #define CHAIN_MAX 4096u        /* symbols in one bucket; < 10 are usual */
 #define NAME_MAX_LEN 128u
 
@@ -29,7 +27,7 @@ static int fail(enum elf_problem *ret, enum elf_problem problem)
 
 static int get(const struct elf_dynamic *elf, void *dst, size_t size, uint64_t address)
 {
-	return elf->reader->read(elf->reader, dst, size, address);
+	return elf_bytes__read(&elf->memory, address, dst, size);
 }
 
 /* An address of the dynamic section: glibc adds the bias in place, musl does not. */
@@ -38,93 +36,53 @@ static uint64_t relocated(const struct elf_dynamic *elf, uint64_t value)
 	return value < elf->bias ? value + elf->bias : value;
 }
 
-/* False: it was the last one. */
-static bool take_entry(struct elf_dynamic *elf, const Elf64_Dyn *entry)
+/* The segments of the image at `base`. */
+static int read_segments(struct elf_dynamic *elf, struct host_reader *reader, uint64_t base,
+			 Elf64_Phdr *ret_dynamic, enum elf_problem *ret_problem)
 {
-	switch (entry->d_tag) {
-	case DT_NULL:
-		return false;
-	case DT_SYMTAB:
-		elf->symbols = relocated(elf, entry->d_un.d_ptr);
-		break;
-	case DT_STRTAB:
-		elf->strings = relocated(elf, entry->d_un.d_ptr);
-		break;
-	case DT_STRSZ:
-		elf->strings_size = entry->d_un.d_val;
-		break;
-	case DT_GNU_HASH:
-		elf->gnu_hash = relocated(elf, entry->d_un.d_ptr);
-		break;
-	case DT_HASH:
-		elf->hash = relocated(elf, entry->d_un.d_ptr);
-		break;
-	}
-	return true;
-}
+	const Elf64_Phdr *dynamic;
+	struct elf_image image;
+	struct elf_bytes bytes;
+	int err;
 
-static int read_dynamic(struct elf_dynamic *elf, uint64_t address, uint64_t size)
-{
-	Elf64_Dyn entries[DYNAMIC_AT_ONCE];
-	uint64_t n = size / sizeof(*entries), at, i, got;
-
-	for (at = 0; at < n && at < DYNAMIC_MAX; at += got) {
-		got = n - at < DYNAMIC_AT_ONCE ? n - at : DYNAMIC_AT_ONCE;
-		/* What follows the last one may not be there. */
-		if (get(elf, entries, got * sizeof(*entries), address + at * sizeof(*entries))) {
-			got = 1;
-			if (get(elf, entries, sizeof(*entries), address + at * sizeof(*entries)))
-				return -EFAULT;
-		}
-		for (i = 0; i < got; i++)
-			if (!take_entry(elf, &entries[i]))
-				return 0;
-	}
-	/* The section may fill its segment without DT_NULL, but must not be longer than this reads. */
-	return n <= DYNAMIC_MAX ? 0 : -EMSGSIZE;
-}
-
-static int read_segments(struct elf_dynamic *elf, const Elf64_Ehdr *header, Elf64_Phdr *ret_dynamic, bool *ret_bias)
-{
-	Elf64_Phdr phdrs[PHDRS_MAX];
-	unsigned i;
-
-	if (get(elf, phdrs, header->e_phnum * sizeof(*phdrs), elf->base + header->e_phoff))
-		return -EFAULT;
-	for (i = 0; i < header->e_phnum; i++) {
-		if (phdrs[i].p_type == PT_DYNAMIC)
-			*ret_dynamic = phdrs[i];
-		if (phdrs[i].p_type == PT_LOAD && !*ret_bias && phdrs[i].p_offset < 4096) {
-			elf->bias = elf->base - (phdrs[i].p_vaddr - phdrs[i].p_offset);
-			*ret_bias = true;
-		}
-	}
-	return 0;
+	elf_bytes__init_target(&bytes, reader, base);
+	err = elf_image__open(&bytes, ELF_SEGMENTS, &image);
+	if (err)
+		return fail(ret_problem,
+			    err == -ENOEXEC ? ELF_PROBLEM_NOT_ELF : ELF_PROBLEM_HEADER);
+	dynamic = elf_image__segment(&image, PT_DYNAMIC);
+	if (elf_image__bias(&image, base, &elf->bias))
+		err = fail(ret_problem, ELF_PROBLEM_NO_LOAD);
+	else if (!dynamic)
+		err = fail(ret_problem, ELF_PROBLEM_NO_DYNAMIC);
+	else
+		*ret_dynamic = *dynamic;
+	elf_image__free(&image);
+	return err;
 }
 
 int elf_dynamic__open(struct host_reader *reader, uint64_t base, struct elf_dynamic *ret,
 		      enum elf_problem *ret_problem)
 {
-	struct elf_dynamic elf = {.reader = reader, .base = base};
-	Elf64_Phdr dynamic = {.p_type = PT_NULL};
-	bool have_bias = false;
-	Elf64_Ehdr header;
+	struct elf_dynamic elf = {.base = base};
+	struct elf_tags tags;
+	Elf64_Phdr dynamic;
+	int err;
 
 	*ret_problem = ELF_PROBLEM_NONE;
-	if (get(&elf, &header, sizeof(header), base) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
-	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
-		return fail(ret_problem, ELF_PROBLEM_NOT_ELF);
-	if (header.e_phentsize != sizeof(dynamic) || header.e_phnum > PHDRS_MAX ||
-	    read_segments(&elf, &header, &dynamic, &have_bias))
-		return fail(ret_problem, ELF_PROBLEM_HEADER);
-	if (!have_bias)
-		return fail(ret_problem, ELF_PROBLEM_NO_LOAD);
-	if (dynamic.p_type != PT_DYNAMIC)
-		return fail(ret_problem, ELF_PROBLEM_NO_DYNAMIC);
-	if (read_dynamic(&elf, elf.bias + dynamic.p_vaddr, dynamic.p_memsz))
+	err = read_segments(&elf, reader, base, &dynamic, ret_problem);
+	if (err)
+		return err;
+	elf_bytes__init_target(&elf.memory, reader, 0);
+	if (elf_bytes__tags(&elf.memory, elf.bias + dynamic.p_vaddr, dynamic.p_memsz, &tags))
 		return fail(ret_problem, ELF_PROBLEM_DYNAMIC);
-	if (!elf.symbols || !elf.strings || !elf.strings_size || (!elf.gnu_hash && !elf.hash))
+	if (!tags.symbols || !tags.strings || !tags.strings_size || (!tags.gnu_hash && !tags.hash))
 		return fail(ret_problem, ELF_PROBLEM_NO_HASH);
+	elf.symbols = relocated(&elf, tags.symbols);
+	elf.strings = relocated(&elf, tags.strings);
+	elf.strings_size = tags.strings_size;
+	elf.gnu_hash = tags.gnu_hash ? relocated(&elf, tags.gnu_hash) : 0;
+	elf.hash = tags.hash ? relocated(&elf, tags.hash) : 0;
 	*ret = elf;
 	return 0;
 }

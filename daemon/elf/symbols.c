@@ -1,11 +1,10 @@
 /* Where the symbol tables of an image are: by section, or, when the section
  * headers were stripped, by what the loader uses. */
-#include "symbols/image.h"
+#include "elf/elf.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define DYNAMIC_MAX 1024u
 #define CHAIN_MAX (1u << 24)
 
 static int by_section(const struct elf_image *image, uint32_t type, struct elf_symbols *ret)
@@ -91,50 +90,20 @@ static int count(const struct elf_image *image, uint64_t gnu, uint64_t sysv, uin
 
 static int by_dynamic(const struct elf_image *image, struct elf_symbols *ret)
 {
-	uint64_t symbols = 0, strings = 0, size = 0, gnu = 0, sysv = 0;
-	const Elf64_Phdr *dynamic = NULL;
-	Elf64_Dyn entry;
-	uint32_t i;
-	int err;
+	struct elf_tags tags;
+	int err = elf_image__tags(image, &tags);
 
-	for (i = 0; i < image->n_segments; i++)
-		if (image->segments[i].p_type == PT_DYNAMIC)
-			dynamic = &image->segments[i];
-	if (!dynamic)
+	if (err)
+		return err;
+	if (!tags.symbols || !tags.strings || !tags.strings_size)
 		return -ENOENT;
-	for (i = 0; i < DYNAMIC_MAX && i < dynamic->p_filesz / sizeof(entry); i++) {
-		if (elf_bytes__read(image->bytes, dynamic->p_offset + i * sizeof(entry), &entry,
-				    sizeof(entry)))
-			return -EBADMSG;
-		switch (entry.d_tag) {
-		case DT_SYMTAB:
-			symbols = entry.d_un.d_ptr;
-			break;
-		case DT_STRTAB:
-			strings = entry.d_un.d_ptr;
-			break;
-		case DT_STRSZ:
-			size = entry.d_un.d_val;
-			break;
-		case DT_GNU_HASH:
-			gnu = entry.d_un.d_ptr;
-			break;
-		case DT_HASH:
-			sysv = entry.d_un.d_ptr;
-			break;
-		}
-		if (entry.d_tag == DT_NULL)
-			break;
-	}
-	if (!symbols || !strings || !size)
-		return -ENOENT;
-	*ret = (struct elf_symbols){.strings_size = size};
-	err = count(image, gnu, sysv, &ret->n);
+	*ret = (struct elf_symbols){.strings_size = tags.strings_size};
+	err = count(image, tags.gnu_hash, tags.hash, &ret->n);
 	if (err)
 		return err;
 	if (ret->n > CHAIN_MAX ||
-	    elf_image__offset(image, symbols, ret->n * sizeof(Elf64_Sym), &ret->offset) ||
-	    elf_image__offset(image, strings, size, &ret->strings))
+	    elf_image__offset(image, tags.symbols, ret->n * sizeof(Elf64_Sym), &ret->offset) ||
+	    elf_image__offset(image, tags.strings, tags.strings_size, &ret->strings))
 		return -EBADMSG;
 	return 0;
 }
@@ -147,11 +116,28 @@ int elf_image__symbols(const struct elf_image *image, uint32_t type, struct elf_
 		err = by_dynamic(image, ret);
 	if (err)
 		return err;
-	if (ret->offset > image->bytes->size || ret->strings > image->bytes->size ||
-	    ret->strings_size > image->bytes->size - ret->strings)
+	if (ret->offset > image->bytes->size ||
+	    !elf_bytes__has(image->bytes, ret->strings, ret->strings_size))
 		return -EBADMSG;
 	/* A table that runs beyond the file's end is read as far as it goes. */
 	if (ret->n > (image->bytes->size - ret->offset) / sizeof(Elf64_Sym))
 		ret->n = (image->bytes->size - ret->offset) / sizeof(Elf64_Sym);
+	return 0;
+}
+
+int elf_image__address(const struct elf_image *image, uint32_t index, uint64_t value, uint64_t *ret)
+{
+	const Elf64_Shdr *s;
+
+	if (index == SHN_UNDEF)
+		return -ENOENT;
+	*ret = value;
+	if (image->type != ET_REL || index == SHN_ABS)
+		return 0;
+	if (index >= image->n_sections)
+		return -ENOENT;
+	s = &image->sections[index];
+	if (s->sh_flags & SHF_ALLOC && (value < s->sh_addr || value - s->sh_addr > s->sh_size))
+		*ret += s->sh_addr;
 	return 0;
 }

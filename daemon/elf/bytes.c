@@ -1,4 +1,4 @@
-#include "symbols/bytes.h"
+#include "elf/bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,36 +18,30 @@ int elf_bytes__init_fd(struct elf_bytes *bytes, int fd)
 	return 0;
 }
 
-void elf_bytes__init_memory(struct elf_bytes *bytes, uint8_t *data, size_t len)
+void elf_bytes__init_memory(struct elf_bytes *bytes, const void *data, size_t len)
 {
 	*bytes = (struct elf_bytes){.fd = -1, .data = data, .size = len};
+}
+
+void elf_bytes__init_target(struct elf_bytes *bytes, struct host_reader *reader, uint64_t base)
+{
+	*bytes = (struct elf_bytes){.fd = -1, .reader = reader, .base = base, .size = UINT64_MAX};
 }
 
 void elf_bytes__free(struct elf_bytes *bytes)
 {
 	if (bytes->fd >= 0)
 		close(bytes->fd);
-	free(bytes->data);
+	free((void *)bytes->data);
 	*bytes = (struct elf_bytes)ELF_BYTES_NONE;
 }
 
-int elf_bytes__read_some(const struct elf_bytes *bytes, uint64_t at, void *dst, size_t len,
-			 size_t *ret_len)
+static int read_file(int fd, uint64_t at, char *dst, size_t len, size_t *ret_len)
 {
 	size_t done = 0;
 
-	*ret_len = 0;
-	if (at >= bytes->size)
-		return 0;
-	if (len > bytes->size - at)
-		len = bytes->size - at;
-	if (bytes->fd < 0) {
-		memcpy(dst, bytes->data + at, len);
-		*ret_len = len;
-		return 0;
-	}
 	while (done < len) {
-		ssize_t got = pread(bytes->fd, (char *)dst + done, len - done, (off_t)(at + done));
+		ssize_t got = pread(fd, dst + done, len - done, (off_t)(at + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -61,10 +55,31 @@ int elf_bytes__read_some(const struct elf_bytes *bytes, uint64_t at, void *dst, 
 	return 0;
 }
 
+int elf_bytes__read_some(const struct elf_bytes *bytes, uint64_t at, void *dst, size_t len,
+			 size_t *ret_len)
+{
+	*ret_len = 0;
+	if (at >= bytes->size)
+		return 0;
+	if (len > bytes->size - at)
+		len = bytes->size - at;
+	if (bytes->fd >= 0)
+		return read_file(bytes->fd, at, dst, len, ret_len);
+	if (bytes->reader) {
+		if (bytes->reader->read(bytes->reader, dst, len, bytes->base + at))
+			return 0;
+	} else if (len) {
+		memcpy(dst, bytes->data + at, len);
+	}
+	*ret_len = len;
+	return 0;
+}
+
 int elf_bytes__read(const struct elf_bytes *bytes, uint64_t at, void *dst, size_t len)
 {
 	size_t got;
-	int err = elf_bytes__read_some(bytes, at, dst, len, &got);
+	int err = elf_bytes__has(bytes, at, len) ? elf_bytes__read_some(bytes, at, dst, len, &got)
+						 : -ENODATA;
 
 	return err ? err : got == len ? 0 : -ENODATA;
 }
