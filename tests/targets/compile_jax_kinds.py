@@ -1,4 +1,4 @@
-"""Compiles with JAX what programs have: jit, nested jit, vmap, scan, grad, shard_map on two CPU devices, cond, custom_vjp, operations by
+"""Compiles with JAX what programs have: jit, nested jit, vmap, scan, grad, shard_map and pmap on two CPU devices, cond, custom_vjp, operations by
 themselves. After a line came on stdin; the last line on stdout is JSON as of compile_jax_units.py. compile_jax_kinds.py ROUNDS"""
 import functools
 import json
@@ -80,6 +80,7 @@ def main():
     for number in range(int(sys.argv[1])):
         for function in kinds(number).values():
             jax.block_until_ready(jax.jit(function)(x))
+        jax.block_until_ready(jax.pmap(named("spread%d" % number, lambda x: body(x, number)))(x.reshape(2, 4, 24)))
         jnp.linalg.svd(jnp.ones((number + 3, 5)))[0].block_until_ready()
         jnp.sort(jnp.arange(number + 7.0)[::-1]).block_until_ready()
         time.sleep(0.05)
