@@ -96,6 +96,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	const struct cred *real_cred;
 	__u64 start_boottime, start_time;
+	unsigned long nvcsw;
 	struct files_struct *files;
 	char comm[16];
 	struct sched_entity se;

@@ -102,22 +102,24 @@ static __always_inline struct wait_slot *wait_make(__u64 thread)
 	return NULL;
 }
 
+/* `whole`: else how long, and nothing of where. In exec, and until the broker was asked about what it runs then, that is all that may be told;
+ * but it has to be, or the time until the next tick were taken for time on a CPU. */
 static __always_inline void wait_record(struct record_wait *to, const struct wait_place *place, struct task_struct *task,
-					__u64 time)
+					__u64 time, __u32 whole)
 {
 	fill_header(&to->header, RECORD_WAIT, sizeof(*to), task);
 	to->header.time = time;
-	to->key = place->key;
+	to->key = whole || place->key == WAIT_KEY_RAN ? place->key : WAIT_KEY_BEFORE;
 	to->waited = place->waited;
 	to->ready = place->ready;
 	to->begin = place->begin;
 	to->count = place->count;
 	to->waker = place->waker;
-	to->arg = place->arg;
-	to->syscall = place->syscall;
+	to->arg = whole ? place->arg : 0;
+	to->syscall = whole ? place->syscall : -1;
 	to->state = place->state;
-	to->args[0] = place->args[0];
-	to->args[1] = place->args[1];
+	to->args[0] = whole ? place->args[0] : 0;
+	to->args[1] = whole ? place->args[1] : 0;
 }
 
 static __always_inline void wait_told(struct wait_place *place)
@@ -133,15 +135,17 @@ static __always_inline void wait_tell(struct wait_place *place, struct task_stru
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct sample_ring *ring = bpf_map_lookup_elem(&samples, &cpu);
 	__u64 head;
+	int may;
 
 	if (!ring)
 		return;
-	if (authorised(task, task_tgid(task)) != AUTHORISED_YES)
+	may = authorised(task, task_tgid(task));
+	if (may == AUTHORISED_NO)
 		return;
 	head = ring->head;
 	if (head + sizeof(struct record_wait) - *(volatile __u64 *)&ring->tail > SAMPLE_RING_BYTES)
 		return;
-	wait_record((struct record_wait *)(ring->data + (head & (SAMPLE_RING_BYTES - 1))), place, task, time);
+	wait_record((struct record_wait *)(ring->data + (head & (SAMPLE_RING_BYTES - 1))), place, task, time, may == AUTHORISED_YES);
 	wait_told(place);
 	asm volatile("" ::: "memory");
 	*(volatile __u64 *)&ring->head = head + sizeof(struct record_wait);
@@ -208,6 +212,7 @@ static long wait_flush_round(__u32 i, void *context)
 	struct wait_context *c = context;
 	struct wait_place *place = &c->slot->places[i & (WAIT_PLACES - 1)];
 	struct record_wait record;
+	int may;
 
 	if (!place->waited && !place->ready)
 		return 0;
@@ -215,9 +220,10 @@ static long wait_flush_round(__u32 i, void *context)
 		wait_tell(place, bpf_get_current_task_btf(), c->time);
 		return 0;
 	}
-	if (authorised(c->task, task_tgid(c->task)) != AUTHORISED_YES)
+	may = authorised(c->task, task_tgid(c->task));
+	if (may == AUTHORISED_NO)
 		return 1;
-	wait_record(&record, place, c->task, c->time);
+	wait_record(&record, place, c->task, c->time, may == AUTHORISED_YES);
 	if (!bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP))
 		wait_told(place);
 	return 0;

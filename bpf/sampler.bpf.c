@@ -222,7 +222,7 @@ IDS_APART int tell_lost(struct task_struct *task)
 /* Who ended and is there still, by its address: it runs on a while after its exit is told, and of that and of what it ran
  * since the scheduler's last tick sum_exec_runtime knows only when it has left its CPU for good. */
 struct leaving {
-	__u64 process_start;
+	__u64 process_start, thread_start;
 	__u32 tgid, tid;
 };
 struct {
@@ -233,13 +233,14 @@ struct {
 	__type(value, struct leaving);
 } leavings SEC(".maps");
 
-/* Its tgid << 32 | tid; 0: it is none of them, of which only those are that the client might look into. */
+/* Its tgid << 32 | tid; 0: it is none of them, of which only those are that the client might look into. An address that somebody else has by now,
+ * whose free was not met, is not enough. */
 IDS_APART __u64 leaving_ids(struct task_struct *task)
 {
 	__u64 key = (__u64)task;
 	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
 
-	return leaving ? (__u64)leaving->tgid << 32 | leaving->tid : 0;
+	return leaving && leaving->thread_start == task->start_boottime ? (__u64)leaving->tgid << 32 | leaving->tid : 0;
 }
 
 static __always_inline const struct image *image_of(struct cpu_scratch *own, const struct image_key *key,
@@ -770,6 +771,16 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	return 0;
 }
 
+/* What the thread that runs here ran until now. sum_exec_runtime knows that up to the scheduler's last tick: of who forked and executes, often nothing. Who
+ * never slept ran whenever it did not wait for a CPU. */
+#define SCHEDULER_TICK_MOST 10000000ull /* ns */
+static __always_inline __u64 ran_until(struct task_struct *task, __u64 now)
+{
+	__u64 seen = task->se.sum_exec_runtime, ran = now - task->start_time - wait_delay(task);
+
+	return task->nvcsw || ran < seen || ran > seen + SCHEDULER_TICK_MOST ? seen : ran;
+}
+
 SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm *bprm)
 {
@@ -779,7 +790,7 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	if (!is_target(task_tgid(task)))
 		return 0;
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
-	event.cpu_time = task->se.sum_exec_runtime;
+	event.cpu_time = ran_until(task, event.header.time);
 	event.flags = authorised(task, task_tgid(task)) == AUTHORISED_NO ? EVENT_LOST : 0;
 	/* The tracepoint tells the kernel's. The number of a thread that is no more has no other. */
 	event.old_tid = !nested ? (__u32)old_pid : old_pid == task->pid ? task_tid(task) : 0;
@@ -831,7 +842,8 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	if (allowed) {
 		event.cpu_time = task->se.sum_exec_runtime;
 		event.exit_code = task->exit_code;
-		leaving = (struct leaving){event.header.task.process_start, event.header.task.tgid, event.header.task.tid};
+		leaving = (struct leaving){event.header.task.process_start, event.header.task.thread_start, event.header.task.tgid,
+					   event.header.task.tid};
 		event.flags = bpf_map_update_elem(&leavings, &key, &leaving, BPF_ANY) ? 0 : EVENT_SETTLES;
 	}
 	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);

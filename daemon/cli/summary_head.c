@@ -16,6 +16,8 @@
 #define RATE_NEEDS_NS 100000000u
 /* Below this part of the samples that the CPU time asks for, shares are not what ran. */
 #define TRUSTED 0.95
+#define WHOLE 0.9
+#define UNKNOWN_PART 20u /* one in so many */
 /* Classes with less are others, but with --verbose. */
 #define CLASS_PERCENT 1
 #define INDENT 8
@@ -95,6 +97,28 @@ static void end_items(struct head *head)
 	head->at = 0;
 }
 
+static uint64_t loss(const struct tally_result *result, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < result->n_losses; i++)
+		if (!strcmp(result->losses[i].name, name))
+			return result->losses[i].count;
+	return 0;
+}
+
+/* A program that runs for some milliseconds has ended before its mappings are known: there are samples, but not of what. */
+static bool print_unknown(struct head *head)
+{
+	const struct tally_result *result = head->result;
+
+	if ((double)result->whole >= WHOLE * (double)result->samples || loss(result, "process_unknown") * UNKNOWN_PART < result->samples)
+		return false;
+	fprintf(head->out, "cprofd: do not trust the shares: %.0f %% of the samples have a whole stack, as processes end before it is known what they run\n",
+		percent(result->whole, result->samples));
+	return true;
+}
+
 /* Each thread's clock starts with a whole period: who ends before is in no sample. */
 static bool print_distrust(struct head *head)
 {
@@ -102,7 +126,11 @@ static bool print_distrust(struct head *head)
 	double due = (double)result->cpu / 1e9 * result->rate, missed = due - (double)result->seen;
 	bool births = (double)result->unsampled / 1e9 * result->rate > missed / 4;
 
-	if (result->cpu < RATE_NEEDS_NS || (double)result->seen >= TRUSTED * due)
+	if (result->cpu < RATE_NEEDS_NS)
+		return false;
+	if (print_unknown(head))
+		return true;
+	if ((double)result->seen >= TRUSTED * due)
 		return false;
 	fprintf(head->out, "cprofd: do not trust the shares: %.0f %% of the CPU time has samples, as %s\n", 100 * (double)result->seen / due,
 		births ? "threads or processes end before their first sample, or soon after one"

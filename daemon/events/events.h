@@ -161,6 +161,8 @@ struct sample_row {
 	uint32_t how, caller, call;
 	/* Since 1.7: CPU time of other threads, told at their ends, that no sample met: this one stands for it. */
 	uint64_t others;
+	/* Since 1.9: of `cpu`, what samples of others stand for in turn. */
+	uint64_t given;
 };
 
 struct event_rows {

@@ -179,6 +179,7 @@ static const struct field sample_columns[] = {
 	{"caller", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, caller)},
 	{"call", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, call)},
 	{"others", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, others)},
+	{"given", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, given)},
 };
 static const struct field unit_end_columns[] = {
 	{"id", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_end_row, id)},

@@ -250,6 +250,7 @@ static bool cut(const struct filter *filter, struct sample_row *row)
 	row->wall = wall;
 	row->cpu = cpu;
 	row->others = inside ? row->others : 0;
+	row->given = row->given < cpu ? row->given : cpu;
 	return inside || wall || cpu;
 }
 

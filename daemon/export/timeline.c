@@ -77,7 +77,7 @@ int timeline__tell(struct model *model, struct model_thread *thread, uint64_t ti
 int timeline__sample(struct model *model, struct model_thread *thread, uint64_t time, uint64_t wall,
 		     uint64_t cpu, uint32_t stack, uint32_t waiting)
 {
-	uint64_t from = time > wall ? time - wall : 0, start, shown, ran, waited;
+	uint64_t from = time > wall ? time - wall : 0, start, shown, ran, waited, given;
 	int err = missing(model, thread, from);
 
 	if (err)
@@ -106,9 +106,11 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 		err = emit(model, thread, waiting, 0, waited);
 	else if (waited || (int64_t)thread->carry > 0)
 		err = idle(model, thread, waited);
-	if (!err && model->slice && stack == model->not_sampled)
-		return unmet__keep(model, thread, ran);
-	return err ? err : emit(model, thread, stack, ran, ran);
+	if (err || !model->slice)
+		return err ? err : emit(model, thread, stack, ran, ran);
+	given = stack == model->not_sampled || model->given_now > ran ? ran : model->given_now;
+	err = unmet__keep(model, thread, given);
+	return err ? err : emit(model, thread, stack, ran - given, ran - given);
 }
 
 int timeline__emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)

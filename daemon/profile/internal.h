@@ -307,6 +307,8 @@ int waits__place(struct profile *profile, struct item *item, const struct record
 		 const struct part_native_frames *native, bool again);
 /* This thread held the GIL then. */
 void waits__held(struct thread *thread, uint64_t time);
+/* Of a tick that is about to be taken: a row of what was no CPU time, though it was not told as a wait. */
+int waits__untold(struct profile *profile, struct thread *thread, uint64_t time);
 /* A tick: all of its time the thread ran. */
 void waits__ran(struct thread *thread, struct item *item);
 /* The client is authorised for it again, as of `time`: a row from where it was not. */

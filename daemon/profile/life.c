@@ -267,6 +267,41 @@ struct process *life__process(struct profile *profile, const struct record_heade
 	return process;
 }
 
+/* Who called exec, in the image before, if its end is not queued yet. */
+static struct thread *replaced(const struct profile *profile, const struct process *process, const struct record_event *exec)
+{
+	uint32_t tid = exec->old_tid ? exec->old_tid : process->tgid;
+	struct thread *thread, *newest = NULL;
+
+	for (thread = profile->tasks.threads; thread; thread = thread->next)
+		if (thread->tid == tid && thread->process != process && thread->process->tgid == process->tgid && !thread->end_queued &&
+		    tasks__same_start(thread->process->start, process->start))
+			newest = thread;
+	return newest;
+}
+
+/* A tick, or the engine, told of the new image before the exec's record did, which alone knows what ran before it: that is the old image's. */
+static void hand_back(struct profile *profile, struct process *process, const struct record_event *exec)
+{
+	struct thread *thread = tasks__find_thread(&profile->tasks, process, exec->header.task.tid, exec->header.task.thread_start);
+	struct thread *before = replaced(profile, process, exec);
+	uint64_t since, given;
+
+	if (!thread || !before || !exec->cpu_time)
+		return;
+	since = thread->cpu_known ? thread->cpu_seen - thread->cpu_used : exec->cpu_time;
+	if (thread->cpu_known && since >= exec->cpu_time)
+		return;
+	given = exec->cpu_time - since < thread->cpu_used ? exec->cpu_time - since : thread->cpu_used;
+	thread->ahead += given;
+	if (thread->cpu_seen < exec->cpu_time)
+		thread->cpu_seen = exec->cpu_time;
+	thread->cpu_used = thread->cpu_seen - exec->cpu_time;
+	thread->cpu_known = true;
+	thread->cpu_rough = false;
+	before->cpu_final = exec->cpu_time;
+}
+
 int profile__exec(struct profile *profile, const struct record_event *exec)
 {
 	const struct record_task *task = &exec->header.task;
@@ -274,7 +309,9 @@ int profile__exec(struct profile *profile, const struct record_event *exec)
 	bool known = find_image(profile, task), withheld = exec->flags & EVENT_LOST;
 	struct process *process = change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time);
 
-	if (process && !known) /* else the broker authorised it meanwhile */
+	if (process && known)
+		hand_back(profile, process, exec);
+	else if (process) /* else the broker authorised it meanwhile */
 		process->withheld = withheld;
 	return process ? 0 : -ENOMEM;
 }

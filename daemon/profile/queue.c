@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "profile/internal.h"
+#include "wait/wait.h"
 
 #define QUEUE_FIRST 256u
 #define QUEUE_KEPT 8192u /* items: more are given back when all are told */
@@ -61,8 +62,9 @@ void profile__release(struct profile *profile, uint64_t now, bool all)
 
 		if (!all && (now < PROFILE_HOLD_NS || item->row.time > now - PROFILE_HOLD_NS))
 			break;
-		if (item->waits) /* older ones of its thread wait no more */
-			cpu__release(profile, item->thread, true);
+		/* Older ones of its thread wait no more. Who ended had no period, perhaps: what it ran goes to its end. */
+		if (item->waits)
+			cpu__release(profile, item->thread, !item->thread->ending);
 	}
 }
 
@@ -78,6 +80,30 @@ static int tell_batch(struct profile *profile, uint32_t *n)
 	if (err)
 		return err;
 	return event.samples.n ? profile->sink->event(profile->sink, &event) : 0;
+}
+
+static int tell_row(struct profile *profile, struct item *item, uint32_t *n)
+{
+	int err = classify__item(profile, item);
+
+	profile->rows[(*n)++] = item->row;
+	return !err && *n == BATCH_ROWS ? tell_batch(profile, n) : err;
+}
+
+/* In wall mode what is no CPU time is a wait. Those of a thread that exits are not told: it could run, and others did. */
+static int tell_rest(struct profile *profile, struct item *item, uint32_t *n)
+{
+	struct item rest = *item;
+
+	if (!profile->wall || item->wait || item->row.cpu >= item->row.wall)
+		return 0;
+	rest.wait = rest.ready = true;
+	rest.row.cause = WAIT_READY;
+	rest.row.time -= item->row.cpu;
+	rest.row.wall -= item->row.cpu;
+	rest.row.cpu = rest.row.others = rest.row.given = 0;
+	item->row.wall = item->row.cpu;
+	return tell_row(profile, &rest, n);
 }
 
 int profile__drain(struct profile *profile, bool give_up)
@@ -109,10 +135,8 @@ int profile__drain(struct profile *profile, bool give_up)
 		item->row.thread = thread->id;
 		item->row.caller = item->caller ? item->caller->id : 0;
 		stands__row(profile, item);
-		err = classify__item(profile, item);
-		profile->rows[n++] = item->row;
-		if (!err && n == BATCH_ROWS)
-			err = tell_batch(profile, &n);
+		err = tell_rest(profile, item, &n);
+		err = err ?: tell_row(profile, item, &n);
 	}
 	if (!queue__length(queue) && queue->capacity > QUEUE_KEPT) {
 		free(queue->items);

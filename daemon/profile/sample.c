@@ -148,12 +148,18 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 		err = unfinished__read(profile, sample, &item);
 	if (err)
 		return err;
+	cpu__seen(profile, thread, sample->cpu_time, header->time > thread->last ? header->time : thread->last);
+	if (profile->wall)
+		err = waits__untold(profile, thread, header->time);
+	if (err) {
+		free(item.unfinished);
+		return err;
+	}
 	item.row.time = header->time > thread->last ? header->time : thread->last;
 	item.row.wall = item.row.time - thread->last;
 	life__lasts(thread, item.row.time);
 	thread->samples++;
-	cpu__seen(profile, thread, sample->cpu_time, thread->last);
-	if (profile->wall)
+	if (profile->wall && !(sample->flags & SAMPLE_EXITING)) /* waits of who exits are not told */
 		waits__ran(thread, &item);
 	if (sample->flags & SAMPLE_GIL)
 		waits__held(thread, header->time);

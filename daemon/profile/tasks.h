@@ -74,7 +74,6 @@ struct thread {
 	uint32_t waiting;
 	/* What its samples stand for (stands.c) */
 	uint32_t met;                /* ticks of CPUs' clocks */
-	uint64_t stood;              /* ns, of these */
 	uint64_t samples;
 	struct memo memo;
 	struct waits *waits;         /* waits.c; NULL: none */

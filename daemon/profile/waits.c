@@ -391,6 +391,22 @@ void waits__held(struct thread *thread, uint64_t time)
 	process->gil[process->n_gil++ % (sizeof(process->gil) / sizeof(process->gil[0]))] = (struct gil_seen){time, thread->tid};
 }
 
+/* The scheduler counts what a thread runs at each of its ticks: who had no tick of ours for long, and no more CPU time either, was not on a CPU, whatever
+ * was told of its waits. Nobody saw where; most likely it could run, and others did. */
+#define UNTOLD_PERIODS 4u
+#define SCHEDULER_TICK_NS 10000000u /* the longest */
+int waits__untold(struct profile *profile, struct thread *thread, uint64_t time)
+{
+	static const struct record_wait untold = {.key = WAIT_KEY_RAN, .syscall = -1};
+	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
+	uint64_t wall = time > thread->last ? time - thread->last : 0;
+	uint64_t ran = thread->carry + (thread->ahead < SCHEDULER_TICK_NS ? SCHEDULER_TICK_NS - thread->ahead : 0);
+
+	if (!period || !thread->cpu_known || wall <= UNTOLD_PERIODS * period || wall <= ran)
+		return 0;
+	return put(profile, thread, NULL, &untold, wall - ran, true);
+}
+
 void waits__ran(struct thread *thread, struct item *item)
 {
 	uint64_t taken = item->row.wall < thread->carry ? item->row.wall : thread->carry;

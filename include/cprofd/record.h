@@ -261,7 +261,7 @@ struct record_fork {
 
 struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE, RECORD_FREED, RECORD_LOST */
 	struct record_header header;
-	__u64 cpu_time;     /* EXIT, EXEC: sum_exec_runtime so far, as the scheduler counted it last; FREED: the final one */
+	__u64 cpu_time;     /* EXIT: sum_exec_runtime so far, as the scheduler counted it last; EXEC: that, or what it ran until now; FREED: the final one */
 	__u32 group_dead;   /* EXIT: the last thread of its process */
 	__s32 exit_code;
 	__u32 old_tid;      /* EXEC: the tid of the thread that called it, 0: not known; CLONE: of the one that made this one */

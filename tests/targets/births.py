@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Makes threads or processes that live for a short time, and says at its end what they used.
 
-    births.py KIND MS SECONDS [AT_ONCE]
+    births.py KIND MS SECONDS [AT_ONCE [PROGRAM]]
 
-KIND is threads, fork or exec (a new interpreter). Each runs `alpha` for a quarter of MS of its own CPU time, and then `beta` for
-the rest; with `mixed-` in front every other one runs only alpha and the others only beta. AT_ONCE are made before the first of
-them is waited for. The last line: CPU seconds of the process and of its children (rusage), how many were made, the
-seconds in alpha and in beta by the threads' own clocks.
+KIND is threads, fork, exec (a new interpreter) or small (PROGRAM, of births.c). Each runs `alpha` for a quarter of MS of its own CPU time, and then
+`beta` for the rest; with `mixed-` in front every other one runs only alpha and the others only beta. AT_ONCE are made before the first
+of them is waited for. It ends when all used SECONDS of CPU. The last line: CPU seconds of the process and of its children (rusage), how many were
+made, the seconds in alpha and in beta by the threads' own clocks, and by the wall's.
 """
 import mmap
 import os
@@ -16,8 +16,8 @@ import sys
 import threading
 import time
 
-CLOCKS = struct.Struct("dd")
-clock = time.thread_time
+CLOCKS = struct.Struct("dddd")
+clock, wall = time.thread_time, time.monotonic
 
 
 def alpha(until):
@@ -31,14 +31,18 @@ def beta(until):
 
 
 def life(ms, mixed, number):
-    """Seconds in alpha and in beta."""
-    begin = clock()
+    """Seconds in alpha and in beta, of CPU and by the clock."""
+    begin, wall_begin = clock(), wall()
     if not mixed or number % 2:
         alpha(begin + ms / 4e3)
-    middle = clock()
+    middle, wall_middle = clock(), wall()
     if not mixed or not number % 2:
         beta(middle + ms * 3 / 4e3)
-    return middle - begin, clock() - middle
+    return middle - begin, clock() - middle, wall_middle - wall_begin, wall() - wall_middle
+
+
+def used():
+    return [sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 
 
 def main():
@@ -47,7 +51,7 @@ def main():
     told = os.memfd_create("clocks", 0)
     os.truncate(told, at_once * CLOCKS.size)
     shared = mmap.mmap(told, at_once * CLOCKS.size)
-    spent = [0.0, 0.0]
+    spent = [0.0] * 4
 
     def tell(number, slot):
         CLOCKS.pack_into(shared, slot * CLOCKS.size, *life(ms, mixed, number))
@@ -60,24 +64,26 @@ def main():
         pid = os.fork()
         if pid:
             return lambda: os.waitpid(pid, 0)
+        words = [str(ms), str(int(mixed)), str(number), str(slot), str(told)]
+        os.set_inheritable(told, True)
         if kind == "exec":
-            os.set_inheritable(told, True)
-            os.execv(sys.executable, [sys.executable, "-S", __file__, "life", str(ms), str(int(mixed)), str(number),
-                                      str(slot), str(told)])
+            os.execv(sys.executable, [sys.executable, "-S", __file__, "life", *words])
+        if kind == "small":
+            os.execv(sys.argv[5], [sys.argv[5], *words])
         tell(number, slot)
         os._exit(0)
 
-    n, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end:
+    n = 0
+    while sum(used()) < seconds:
         for wait in [make(n + slot, slot) for slot in range(at_once)]:
             wait()
         for slot in range(at_once):
             for i, clocked in enumerate(CLOCKS.unpack_from(shared, slot * CLOCKS.size)):
                 spent[i] += clocked
         n += at_once
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    own, children = (u.ru_utime + u.ru_stime for u in used)
-    print("%.6f %.6f %d %.6f %.6f" % (own, children, n, *spent), flush=True)
+    own, children = used()
+    print("%.6f %.6f %d %.6f %.6f %.6f %.6f" % (own, children, n, *spent), flush=True)
+    os._exit(0)
 
 
 if sys.argv[1] == "life":

@@ -48,7 +48,7 @@ struct book_time {
 };
 
 struct book_sample {
-	uint64_t time, wall, cpu;
+	uint64_t time, wall, cpu, others, given;
 	int32_t tid;
 	uint32_t stack, epoch, class_id;
 };
@@ -160,7 +160,7 @@ static inline void book_samples(struct book *book, const struct event_samples *s
 		thread->time->samples++;
 		if (row->cpu > row->wall)
 			thread->time->over += row->cpu - row->wall;
-		*to = (struct book_sample){row->time,	row->wall,  row->cpu,
+		*to = (struct book_sample){row->time,	row->wall,  row->cpu,	 row->others,  row->given,
 					   thread->tid, row->stack, book->epoch, row->class_id};
 	}
 }

@@ -270,6 +270,51 @@ static void exec_is_called_by_a_thread_without_a_name(void **state)
 	assert_int_equal(before->cpu + before->tail_cpu, 20 * MS);
 }
 
+/* A tick in the exec comes before its record, when the scheduler has counted nothing of the fork yet: what ran before the exec is the old image's. */
+static void an_exec_is_met_by_a_tick_before_it_is_told(void **state)
+{
+	struct record_task child = rec_task(30, 30, 0, T0 + BOOT + 50 * MS, "python3"), image = child;
+	struct book_time *before, *after;
+
+	code(1, "main", 10);
+	rec_fork(&rec, T0 + 50 * MS, &child, 10, 0);
+	assert_int_equal(profile__fork(profile, (void *)rec.data), 0);
+	image.exec = 1;
+	task = image;
+	sample(T0 + 53 * MS, 0);
+	rec_event(&rec, RECORD_EXEC, T0 + 54 * MS, &image)->cpu_time = 3 * MS;
+	((struct record_event *)rec.data)->old_tid = 30;
+	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	rec_event(&rec, RECORD_EXIT, T0 + 60 * MS, &image)->cpu_time = 8 * MS;
+	((struct record_event *)rec.data)->group_dead = 1;
+	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	end(T0 + 400 * MS);
+	before = book_time(book, 30, child.thread_start, 0);
+	after = book_time(book, 30, child.thread_start, 1);
+	assert_int_equal(before->cpu + before->tail_cpu, 3 * MS);
+	assert_int_equal(after->cpu + after->tail_cpu, 5 * MS);
+}
+
+/* A process that nobody has waited for yet, and whose last sample waits for what it ran: that is not made up meanwhile. */
+static void an_end_waits_for_what_ran(void **state)
+{
+	struct record_event *exit;
+
+	sample(T0 + 10 * MS, 0);
+	sample(T0 + 20 * MS, 8 * MS);
+	sample(T0 + 30 * MS, 8 * MS);
+	exit = rec_event(&rec, RECORD_EXIT, T0 + 31 * MS, &task);
+	exit->cpu_time = 8 * MS;
+	exit->flags = EVENT_SETTLES;
+	exit->group_dead = 1;
+	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	tick(T0 + 2000 * MS);
+	rec_event(&rec, RECORD_FREED, T0 + 2001 * MS, &task)->cpu_time = 8 * MS + MS / 10;
+	assert_int_equal(profile__freed(profile, (void *)rec.data), 0);
+	end(T0 + 2100 * MS);
+	assert_int_equal(book->times[0].cpu + book->times[0].tail_cpu, 8 * MS + MS / 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +328,8 @@ int main(void)
 		TEST(threads_come_and_go),
 		TEST(a_child_runs_the_image_that_forked_it),
 		TEST(exec_is_called_by_a_thread_without_a_name),
+		TEST(an_exec_is_met_by_a_tick_before_it_is_told),
+		TEST(an_end_waits_for_what_ran),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -295,6 +295,36 @@ static void an_epoch_is_ended(void **state)
 	assert_int_equal(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu, 99 * MS);
 }
 
+/* What a tick of a CPU's clock met stands for a period, in the long run: it gives away what is more, and takes what others gave or ran unseen, never
+ * more than that. */
+static void a_tick_of_a_cpu_stands_for_a_period(void **state)
+{
+	const struct profile_options options = {.rate = 1000, .ended_max = 100};
+	const struct py_frame frames[] = {{.code = 1, .offset = 2}};
+	uint64_t time = T0 + MS, others = 0, given = 0;
+	uint32_t i;
+
+	restart(&options);
+	code(1, "main", 10);
+	for (i = 0; i < 60; i++) {
+		time += i % 3 ? MS / 2 : 2 * MS; /* a period on average */
+		sample_full(time, time - T0, frames, 1, 0, 0, SAMPLE_OF_CPU);
+	}
+	end(time + MS);
+	for (i = 0; i < 60; i++) {
+		const struct book_sample *row = &book->samples[i];
+
+		others += row->others;
+		given += row->given;
+		assert_true(others <= given);
+		assert_true(row->given <= row->cpu);
+		assert_true(!row->given || !row->others);
+		if (i > 30)
+			assert_in_range(row->cpu + row->others - row->given, MS / 2, MS * 5 / 4);
+	}
+	assert_true(given > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +339,7 @@ int main(void)
 		TEST(sums_are_exact),
 		TEST(sums_are_exact_over_epochs),
 		TEST(an_epoch_is_ended),
+		TEST(a_tick_of_a_cpu_stands_for_a_period),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,9 +299,9 @@ static void sums(void **state)
 		{2, 0, RULE_UNIT, "C", "g", "", 0, 0, "", 0, 0},	 {3, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0, 0},
 	};
 	const struct sample_row samples[] = {
-		{10, 10, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}, {20, 10, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0}, {30, 10, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0}, {40, 10, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0}};
+		{10, 10, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}, {20, 10, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0}, {30, 10, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0}, {40, 10, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0}};
 	const struct unit_row late[] = {{0, 0, RULE_UNIT, "C", "h", "", 70, 0, "", 0, 0}, {1, 0, RULE_UNIT, "C", "i", "", 98, 0, "", 0, 0}};
-	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0};
+	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0};
 	const struct units_line *lines;
 	struct units_table *table;
 	uint32_t n;
