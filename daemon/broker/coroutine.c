@@ -7,24 +7,14 @@
 #include <ucontext.h>
 
 #include "base/clock.h"
-
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "base/fiber.h"
 
 #define STACK_BYTES (1u << 20) /* libbpf loads programs on it; what is not touched takes no memory */
-#define GUARD_BYTES 65536u
 #define SHARE_NS 3000000u
-
-struct stack {
-	char *bytes;
-	size_t size;
-	void *fake; /* of AddressSanitizer */
-};
 
 struct coroutine {
 	ucontext_t own, loop;
-	struct stack stack, loop_stack;
+	struct fiber_stack stack, loop_stack;
 	int (*main)(void *);
 	void *context;
 	struct pollfd wants;
@@ -47,40 +37,15 @@ static char *take_stack(void)
 	kept = NULL;
 	if (bytes)
 		return bytes;
-	bytes = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-	if (bytes == MAP_FAILED)
-		return NULL;
-	if (mprotect(bytes, GUARD_BYTES, PROT_NONE)) {
-		munmap(bytes, GUARD_BYTES + STACK_BYTES);
-		return NULL;
-	}
-	return bytes;
+	return fiber__take_stack(STACK_BYTES);
 }
 
 static void give_stack(char *bytes)
 {
 	if (kept)
-		munmap(bytes, GUARD_BYTES + STACK_BYTES);
+		munmap(bytes - FIBER_GUARD_BYTES, FIBER_GUARD_BYTES + STACK_BYTES);
 	else
 		kept = bytes;
-}
-
-/* Both are called around each switch: AddressSanitizer has to know which stack is used. */
-static void leave_for(const struct stack *next, struct stack *own)
-{
-#ifdef __SANITIZE_ADDRESS__
-	__sanitizer_start_switch_fiber(own ? &own->fake : NULL, next->bytes, next->size);
-#endif
-}
-
-static void arrive(const struct stack *own, struct stack *ret_from)
-{
-#ifdef __SANITIZE_ADDRESS__
-	const void *bytes = NULL;
-
-	__sanitizer_finish_switch_fiber(own->fake, &bytes, &ret_from->size);
-	ret_from->bytes = (char *)bytes;
-#endif
 }
 
 /* --- switches --- */
@@ -89,23 +54,23 @@ static void enter(void)
 {
 	struct coroutine *coroutine = current;
 
-	arrive(&coroutine->stack, &coroutine->loop_stack);
+	fiber__arrive(&coroutine->stack, &coroutine->loop_stack);
 	coroutine->result = coroutine->main(coroutine->context);
 	coroutine->ended = true;
-	leave_for(&coroutine->loop_stack, NULL);
+	fiber__leave_for(&coroutine->loop_stack, NULL);
 	/* uc_link is the loop */
 }
 
 /* Until its next wait. True: it has ended. */
 static bool run(struct coroutine *coroutine)
 {
-	struct stack ignored;
+	struct fiber_stack ignored;
 
 	current = coroutine;
 	coroutine->since = clock__now();
-	leave_for(&coroutine->stack, &coroutine->loop_stack);
+	fiber__leave_for(&coroutine->stack, &coroutine->loop_stack);
 	swapcontext(&coroutine->loop, &coroutine->own);
-	arrive(&coroutine->loop_stack, &ignored);
+	fiber__arrive(&coroutine->loop_stack, &ignored);
 	current = NULL;
 	return coroutine->ended;
 }
@@ -117,16 +82,16 @@ static int suspend(struct coroutine *coroutine, struct pollfd wants, uint64_t un
 		return -ECANCELED;
 	coroutine->wants = wants;
 	coroutine->until = until;
-	leave_for(&coroutine->loop_stack, &coroutine->stack);
+	fiber__leave_for(&coroutine->loop_stack, &coroutine->stack);
 	swapcontext(&coroutine->own, &coroutine->loop);
-	arrive(&coroutine->stack, &coroutine->loop_stack);
+	fiber__arrive(&coroutine->stack, &coroutine->loop_stack);
 	return coroutine->outcome;
 }
 
 static bool finish(struct coroutine *coroutine, int *ret_result)
 {
 	*ret_result = coroutine->result;
-	give_stack(coroutine->stack.bytes - GUARD_BYTES);
+	give_stack(coroutine->stack.bytes);
 	free(coroutine);
 	return true;
 }
@@ -144,7 +109,7 @@ bool coroutine__begin(int (*main)(void *context), void *context, struct coroutin
 	}
 	coroutine->main = main;
 	coroutine->context = context;
-	coroutine->stack = (struct stack){.bytes = bytes + GUARD_BYTES, .size = STACK_BYTES};
+	coroutine->stack = (struct fiber_stack){.bytes = bytes, .size = STACK_BYTES};
 	getcontext(&coroutine->own);
 	coroutine->own.uc_stack = (stack_t){.ss_sp = coroutine->stack.bytes, .ss_size = STACK_BYTES};
 	coroutine->own.uc_link = &coroutine->loop;

@@ -9,6 +9,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/blocking.h"
 #include "base/cleanup.h"
 
 #define ROWS_BYTES_MAX (64u << 20)
@@ -76,11 +77,11 @@ int dump_slots__pass(struct dump_slots *self, const struct dump_thread **ret_row
 			self->rows = rows;
 			self->capacity = capacity;
 		}
-		n = read(fd, self->rows + len, self->capacity - len);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		n = blocking__read(fd, self->rows + len, self->capacity - len);
+		if (n == -EAGAIN || n == -EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return (int)n;
 		if (!n)
 			break;
 		len += (size_t)n;

@@ -7,8 +7,8 @@
 
 #include "dump/codes.h"
 
-/* Which code objects the walker may take as known: those of the walk that goes on. Before pywalk.h. */
-static _Thread_local const struct dump_codes *known;
+/* Which code objects the walker may take as known: those of the walk that goes on, in the loop. Before pywalk.h. */
+static const struct dump_codes *known;
 
 static inline int py_seen(__u64 key)
 {

@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
+
 int elf_bytes__init_fd(struct elf_bytes *bytes, int fd)
 {
 	struct stat st;
+	int err = blocking__fstat(fd, &st);
 
-	if (fstat(fd, &st))
-		return -errno;
+	if (err)
+		return err;
 	if (!S_ISREG(st.st_mode)) /* reading a fifo or a device could wait forever */
 		return -EINVAL;
 	*bytes = (struct elf_bytes){.fd = fd, .size = (uint64_t)st.st_size, .changed = st.st_mtim};
@@ -31,7 +34,7 @@ void elf_bytes__init_target(struct elf_bytes *bytes, struct host_reader *reader,
 void elf_bytes__free(struct elf_bytes *bytes)
 {
 	if (bytes->fd >= 0)
-		close(bytes->fd);
+		blocking__close(bytes->fd);
 	free((void *)bytes->data);
 	*bytes = (struct elf_bytes)ELF_BYTES_NONE;
 }
@@ -41,9 +44,9 @@ static int read_file(int fd, uint64_t at, char *dst, size_t len, size_t *ret_len
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t got = pread(fd, dst + done, len - done, (off_t)(at + done));
+		ssize_t got = blocking__pread(fd, dst + done, len - done, at + done);
 
-		if (got < 0 && errno == EINTR)
+		if (got == -EINTR)
 			continue;
 		if (got < 0)
 			return -EIO;
@@ -90,7 +93,7 @@ bool elf_bytes__stale(const struct elf_bytes *bytes)
 
 	if (bytes->fd < 0)
 		return false;
-	return fstat(bytes->fd, &st) || (uint64_t)st.st_size != bytes->size ||
+	return blocking__fstat(bytes->fd, &st) || (uint64_t)st.st_size != bytes->size ||
 	       st.st_mtim.tv_sec != bytes->changed.tv_sec ||
 	       st.st_mtim.tv_nsec != bytes->changed.tv_nsec;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "base/cleanup.h"
 #include "modules/internal.h"
 
@@ -30,7 +31,7 @@ static bool changed(const struct file *file)
 {
 	struct stat stat;
 
-	return file->fd >= 0 && !fstat(file->fd, &stat) &&
+	return file->fd >= 0 && !blocking__fstat(file->fd, &stat) &&
 	       (stat.st_size != file->size || stat.st_mtim.tv_sec != file->mtime_s ||
 		stat.st_mtim.tv_nsec != file->mtime_ns);
 }
@@ -336,18 +337,18 @@ void modules__file(struct modules *modules, int fd)
 	modules->asked = NULL;
 	if (!file) {
 		if (fd >= 0)
-			close(fd);
+			blocking__close(fd);
 		return;
 	}
-	if (fd >= 0 && !fstat(fd, &stat) && stat.st_ino != file->inode &&
+	if (fd >= 0 && !blocking__fstat(fd, &stat) && stat.st_ino != file->inode &&
 	    (is_another(modules, stat.st_ino) || !processes__maps(modules, file))) {
 		/* Another took its place while it was opened. */
-		close(fd);
+		blocking__close(fd);
 		file->state = FILE_NEW;
 		file->pid = 0;
-	} else if (fd < 0 || fstat(fd, &stat)) {
+	} else if (fd < 0 || blocking__fstat(fd, &stat)) {
 		if (fd >= 0)
-			close(fd);
+			blocking__close(fd);
 		/* The next process that maps it, or the next look at this one's mappings, tries
 		 * again. */
 		file->state = FILE_NEW;

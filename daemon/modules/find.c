@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "modules/internal.h"
 
 /* Of a file's names only those that are certain: it was read since that time, and no other line of the time is for the
@@ -178,7 +179,7 @@ bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_
 	if (!code || !code->file || code->file->fd < 0 || pc - code->start < 16 || code->end - pc < 16)
 		return false;
 	offset = pc - code->start + code->offset;
-	if (pread(code->file->fd, bytes, sizeof(bytes), (off_t)(offset - 16)) != sizeof(bytes))
+	if (blocking__pread(code->file->fd, bytes, sizeof(bytes), offset - 16) != sizeof(bytes))
 		return false;
 	at = memmem(bytes, 16 + 3, begin, sizeof(begin)); /* at the latest it ends 3 bytes behind pc */
 	if (!at)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "modules/internal.h"
 
 #define BYTES_BURST (16 << 20)
@@ -121,7 +122,7 @@ static int read_piece(struct modules *modules, struct modules_process *process, 
 static void drop(struct jit_file *file)
 {
 	if (file->fd >= 0 && file->owned)
-		close(file->fd);
+		blocking__close(file->fd);
 	*file = (struct jit_file){.fd = -1, .id = file->id, .ended = file->ended};
 }
 
@@ -169,7 +170,7 @@ static bool read_on(struct modules *modules, struct modules_process *process, st
 	file->stamp = stamp; /* of before: what was written since is looked at again */
 	if (more < 0 && more != -EAGAIN) { /* of a jitdump that goes no further */
 		if (file->owned)
-			close(file->fd);
+			blocking__close(file->fd);
 		file->fd = -1;
 	}
 	return news;
@@ -216,13 +217,13 @@ static void take_map(struct modules *modules, struct modules_process *process, i
 
 	/* Its file system is not asked: it may not answer. */
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &id)) {
-		close(fd);
+		blocking__close(fd);
 		return;
 	}
 	fresh.device = (uint64_t)id.stx_dev_major << 32 | id.stx_dev_minor;
 	fresh.inode = id.stx_ino;
 	if (map->fd >= 0 && map->device == fresh.device && map->inode == fresh.inode) {
-		close(fd);
+		blocking__close(fd);
 		return;
 	}
 	if (process->jit)
@@ -248,7 +249,7 @@ void modules__perf_map(struct modules *modules, int fd, int32_t own)
 	if (fd >= 0 && process && process->files && !process->closed)
 		take_map(modules, process, fd);
 	else if (fd >= 0)
-		close(fd);
+		blocking__close(fd);
 }
 
 /* The jitdump that it writes itself: one that a parent wrote is mapped in a forked child, too. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/blocking.h"
 #include "base/cleanup.h"
 #include "modules/internal.h"
 
@@ -24,23 +25,31 @@ int modules__new(struct modules_host *host, bool tables, struct modules **ret)
 	return err;
 }
 
-struct modules *modules__free(struct modules *modules)
+/* Workers may be held by a file; what they read is there as long as they are. */
+static void destroy(void *context)
 {
-	if (!modules)
-		return NULL;
-	modules->worker = worker__free(modules->worker);
+	struct modules *modules = context;
+
+	worker__free(modules->worker);
 	while (modules->homeless) {
 		struct job *next = modules->homeless->next;
 
 		job__free(modules->homeless);
 		modules->homeless = next;
 	}
-	late__free(modules);
-	processes__free(modules);
-	tail__free(modules->tail);
 	files__free(modules);
 	room__free(modules);
 	free(modules);
+}
+
+struct modules *modules__free(struct modules *modules)
+{
+	if (!modules)
+		return NULL;
+	late__free(modules);
+	processes__free(modules); /* says to its host that they are gone */
+	tail__free(modules->tail);
+	blocking__later(destroy, modules);
 	return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "modules/internal.h"
 #include "target/process.h"
 
@@ -332,9 +333,9 @@ void modules_process__runtime(struct modules_process *process, uint64_t address)
 static void close_files(struct modules_process *process)
 {
 	if (process->mem.fd >= 0)
-		close(process->mem.fd);
+		blocking__close(process->mem.fd);
 	if (process->maps >= 0)
-		close(process->maps);
+		blocking__close(process->maps);
 	process->mem.fd = process->maps = -1;
 	jit_files__close(process);
 }

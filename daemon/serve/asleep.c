@@ -8,11 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "collect/collect.h"
 #include "dump/dump.h"
 #include "serve/engine.h"
+#include "target/process.h"
 
 #define STACK_PAGE 4096u
 #define RED_ZONE 128u          /* psABI x86-64, 3.2.2 */
@@ -30,9 +32,7 @@ static int read_at(struct host_reader *reader, void *to, size_t size, uint64_t a
 {
 	const struct memory *self = (struct memory *)reader;
 
-	if ((int64_t)address <= 0)
-		return -EFAULT;
-	return pread(self->fd, to, size, (off_t)address) == (ssize_t)size ? 0 : -EFAULT;
+	return address ? process_memory__read(self->fd, to, size, address) : -EFAULT;
 }
 
 static int open_schedstat(const struct record_task *task)
@@ -125,7 +125,7 @@ static int put_native(const struct session *session, const struct memory *memory
 	bytes = malloc(most);
 	if (!bytes)
 		return -ENOMEM;
-	got = pread(memory->fd, bytes, most, (off_t)sp); /* short where the stack ends */
+	got = blocking__pread(memory->fd, bytes, most, sp); /* short where the stack ends */
 	stack.sp = sp;
 	stack.size = got > 0 ? (uint32_t)got & ~7u : 0;
 	stack.part.size = (uint32_t)sizeof(stack) + stack.size;

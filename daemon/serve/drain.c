@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "serve/engine.h"
 
 static struct session *of(struct collect_sink *sink)
@@ -169,6 +170,7 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 
 	/* Woken by fork, exec, the end of a tracee, a ring that fills, or something that has to be looked at soon; or by
 	 * what was mapped, most often where no code is. */
+	blocking__owner(session->id);
 	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);
 		births__look(session, engine__now());
@@ -215,6 +217,7 @@ void drain__counts(struct session *session)
 {
 	struct collect_counts counts;
 	struct sampler_counts sum;
+	uint64_t missed;
 
 	if (session->ring) {
 		ring__counts(session->ring, &sum);
@@ -224,6 +227,9 @@ void drain__counts(struct session *session)
 	if (counts.bad > session->bad_told)
 		profile__loss(session->profile, LOSS_RECORD_BAD, counts.bad - session->bad_told);
 	session->bad_told = counts.bad;
+	missed = blocking__missed(session->id);
+	if (missed)
+		profile__loss(session->profile, LOSS_TARGET_MUTE, missed);
 }
 
 void drain__look(struct session *session, uint64_t up_to)

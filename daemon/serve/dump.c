@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "base/cleanup.h"
 #include "broker/slots.h"
 #include "dump/dump.h"
@@ -398,6 +399,7 @@ static void tick(struct engine *engine, struct watch *watch, uint32_t events)
 	uint64_t now = engine__now(), expirations;
 
 	(void)!read(watch->fd, &expirations, sizeof(expirations));
+	blocking__owner(session->id);
 	if (session->state != SESSION_RESUMING || !session->owner)
 		return;
 	if (!root_of(session)) {

@@ -1,4 +1,5 @@
 /* The engine's loop. */
+#include "base/blocking.h"
 #include "base/clock.h"
 #include "serve/engine.h"
 #include "serve/sandbox.h"
@@ -144,7 +145,7 @@ static void channel_ready(struct engine *engine, struct watch *watch, uint32_t e
 			answered(engine, &message, fds, n);
 		for (unsigned i = 0; i < n; i++)
 			if (fds[i] >= 0)
-				close(fds[i]);
+				blocking__close(fds[i]);
 	}
 }
 

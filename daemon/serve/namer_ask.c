@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "serve/namer_internal.h"
 
 /* --- life --- */
@@ -96,20 +97,14 @@ static void forget_rows(struct namer *namer)
 	namer->n_rows = namer->rows_capacity = namer->n_texts = namer->texts_capacity = 0;
 }
 
-struct namer *namer__free(struct namer *namer)
+/* Its thread may be held by a file. */
+static void destroy(void *context)
 {
+	struct namer *namer = context;
 	struct names *names;
 
-	if (!namer)
-		return NULL;
-	if (namer->started) {
-		pthread_mutex_lock(&namer->lock);
-		namer->stop = true;
-		pthread_cond_signal(&namer->wake);
-		pthread_cond_signal(&namer->answered);
-		pthread_mutex_unlock(&namer->lock);
+	if (namer->started)
 		pthread_join(namer->thread, NULL);
-	}
 	while ((names = namer->all)) {
 		namer->all = names->next;
 		free_names(names);
@@ -123,6 +118,20 @@ struct namer *namer__free(struct namer *namer)
 	pthread_cond_destroy(&namer->answered);
 	pthread_mutex_destroy(&namer->lock);
 	free(namer);
+}
+
+struct namer *namer__free(struct namer *namer)
+{
+	if (!namer)
+		return NULL;
+	if (namer->started) {
+		pthread_mutex_lock(&namer->lock);
+		namer->stop = true;
+		pthread_cond_signal(&namer->wake);
+		pthread_cond_signal(&namer->answered);
+		pthread_mutex_unlock(&namer->lock);
+	}
+	blocking__later(destroy, namer);
 	return NULL;
 }
 
@@ -135,7 +144,7 @@ static struct names *add(struct namer *namer, const struct names *given)
 
 	if (!names || (given->kind == NAMES_FILE && !given->path) || (given->kind == NAMES_IMAGE && !given->image)) {
 		if (given->fd >= 0)
-			close(given->fd);
+			blocking__close(given->fd);
 		free(given->path);
 		free(given->image);
 		free(names);
@@ -159,7 +168,7 @@ struct names *namer__add_file(struct namer *namer, int fd, const char *path, int
 	struct stat stat;
 
 	return add(namer, &(struct names){.kind = NAMES_FILE,
-					  .small = !fstat(fd, &stat) && stat.st_size < NAMER_SMALL_BYTES,
+					  .small = !blocking__fstat(fd, &stat) && stat.st_size < NAMER_SMALL_BYTES,
 					  .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
 					  .path = strdup(path),
 					  .pid = pid});
@@ -511,5 +520,5 @@ void namer__answer(struct namer *namer, int fd)
 	}
 	pthread_mutex_unlock(&namer->lock);
 	if (fd >= 0)
-		close(fd);
+		blocking__close(fd);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "serve/engine.h"
 
 static struct session *of(struct modules_host *host)
@@ -70,7 +71,7 @@ void native__answered(struct session *session, const struct broker_message *mess
 
 	if (message->kind == BROKER_DEBUG || message->kind == BROKER_KALLSYMS) {
 		if (!places__answered(session->places, message, fd) && fd >= 0)
-			close(fd);
+			blocking__close(fd);
 	} else if (session->modules && message->kind == BROKER_FILE &&
 	    message->token == session->file_token) {
 		session->file_token = 0;
@@ -84,7 +85,7 @@ void native__answered(struct session *session, const struct broker_message *mess
 		modules__pool(session->modules, fd, good ? message->pool_bytes : 0,
 			      message->number);
 	} else if (fd >= 0) {
-		close(fd);
+		blocking__close(fd);
 	}
 }
 
@@ -121,6 +122,7 @@ static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)((char *)watch - offsetof(struct session, native_watch));
 
+	blocking__owner(session->id);
 	modules__tick(session->modules, engine__now());
 }
 

@@ -14,6 +14,7 @@
 #include "serve/known_marks.h"
 #include "serve/known_names.h"
 #include "serve/namer.h"
+#include "target/process.h"
 
 /* Numbers of modules that are no files. */
 #define MODULE_JIT (1ull << 61) /* + row in objects[] */
@@ -295,13 +296,13 @@ static int find_jit(struct native_places *self, const struct modules_process *pr
 		self->objects[number].heir = modules_process__id(process);
 		self->objects[number].no_lines = false;
 	}
-	ret->kind = PLACE_JIT;
-	ret->lineless = self->objects[number].no_lines;
-	ret->module = MODULE_JIT + number;
-	ret->module_name = "JIT";
-	ret->vaddr = address;
-	ret->start = object->start;
-	ret->function = object->start | (uint64_t)object->serial << FUNCTION_SERIAL;
+	*ret = (struct place){.kind = PLACE_JIT,
+			      .lineless = self->objects[number].no_lines,
+			      .module = MODULE_JIT + number,
+			      .module_name = "JIT",
+			      .vaddr = address,
+			      .start = object->start,
+			      .function = object->start | (uint64_t)object->serial << FUNCTION_SERIAL};
 	if (object->name) {
 		ret->name = display(self, object->name, true);
 		return 0;
@@ -539,9 +540,9 @@ static int read_memory(struct places *places, const struct record_task *task, ui
 {
 	const struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
 
-	if (!tracee || tracee->mem < 0 || (int64_t)address <= 0)
+	if (!tracee || tracee->mem < 0 || !address)
 		return -EFAULT;
-	return pread(tracee->mem, dst, size, (off_t)address) == (ssize_t)size ? 0 : -EFAULT;
+	return process_memory__read(tracee->mem, dst, size, address);
 }
 
 static int site(struct places *places, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "serve/engine.h"
@@ -18,10 +19,10 @@
 static ssize_t slurp(const char *path, char *ret, size_t size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+	ssize_t n = fd < 0 ? -errno : blocking__read(fd, ret, size - 1);
 
 	if (n < 0)
-		return -errno;
+		return n;
 	ret[n] = '\0';
 	return n;
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "base/clock.h"
 #include "rules/rules.h"
 #include "serve/answer.h"
@@ -138,6 +139,8 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 
 void session__bury(struct engine *engine, struct session *session)
 {
+	blocking__owner(session->id);
+	blocking__forget(session->id);
 	while (session->tracees)
 		tracee__free(engine, session->tracees);
 	drain__close(session);
@@ -357,6 +360,7 @@ static void beat(struct engine *engine, struct session *session)
 {
 	uint64_t now = engine__now();
 
+	blocking__owner(session->id);
 	if (session->detached)
 		linger(engine, session, now);
 	if (session->state != SESSION_RUNNING || holds_back(session, now))
@@ -546,6 +550,7 @@ static void refused_by_broker(struct engine *engine, struct session *session,
 void session__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n)
 {
+	blocking__owner(session->id);
 	switch (message->kind) {
 	case BROKER_ATTACHED:
 		if (session->state != SESSION_ATTACHING)

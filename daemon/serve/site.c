@@ -14,6 +14,7 @@ static inline int py_seen(uint64_t key)
 #include "cprofd/pywalk.h"
 #include "name/text.h"
 #include "serve/engine.h"
+#include "target/process.h"
 #include "units/values.h"
 #include "weave/places.h"
 
@@ -35,9 +36,7 @@ struct memory {
 
 static int read_memory(const struct memory *memory, void *dst, size_t size, uint64_t address)
 {
-	if ((int64_t)address <= 0)
-		return -EFAULT;
-	return pread(memory->fd, dst, size, (off_t)address) == (ssize_t)size ? 0 : -EFAULT;
+	return address ? process_memory__read(memory->fd, dst, size, address) : -EFAULT;
 }
 
 static int read_at(struct host_reader *reader, void *dst, size_t size, uint64_t address)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "base/cleanup.h"
 #include "serve/answer.h"
 #include "serve/engine.h"
@@ -19,7 +20,7 @@ void snapshot__drop(struct snapshot *snapshot)
 	if (snapshot->from >= 0)
 		close(snapshot->from);
 	if (snapshot->into >= 0)
-		close(snapshot->into);
+		blocking__close(snapshot->into);
 	chunk__unref(snapshot->tail);
 	*snapshot = (struct snapshot){.from = -1, .into = -1};
 }
@@ -83,7 +84,7 @@ static bool is_writable_file(int fd)
 	struct stat stat;
 	int flags = fcntl(fd, F_GETFL);
 
-	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH) && fstat(fd, &stat) == 0 &&
+	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH) && !blocking__fstat(fd, &stat) &&
 	       S_ISREG(stat.st_mode);
 }
 
@@ -153,12 +154,12 @@ void snapshot__begin(struct engine *engine, struct client *client, const struct 
 static int write_all(int fd, const char *data, size_t len)
 {
 	while (len) {
-		ssize_t n = write(fd, data, len);
+		ssize_t n = blocking__write(fd, data, len); /* a client's file may lie on any file system */
 
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
 		if (n <= 0)
-			return n ? -errno : -EIO;
+			return n ? (int)n : -EIO;
 		data += n;
 		len -= (size_t)n;
 	}

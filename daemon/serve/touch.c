@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "serve/engine.h"
+#include "target/process.h"
 
 #define PAGE 4096u
 #define CODE_BYTES 256u
@@ -13,7 +14,7 @@
 
 static bool read_at(int mem, uint64_t address, void *ret, size_t size)
 {
-	return (int64_t)address > 0 && pread(mem, ret, size, (off_t)address) == (ssize_t)size;
+	return address && !process_memory__read(mem, ret, size, address);
 }
 
 static void touch(int mem, uint64_t address, uint64_t len)

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "base/clock.h"
 #include "serve/engine.h"
 
@@ -41,9 +42,9 @@ static void close_image(struct tracee *tracee)
 	native__leave(tracee);
 	asleep__forget(tracee);
 	if (tracee->mem >= 0)
-		close(tracee->mem);
+		blocking__close(tracee->mem);
 	if (tracee->maps >= 0)
-		close(tracee->maps);
+		blocking__close(tracee->maps);
 	tracee->mem = tracee->maps = -1;
 }
 
@@ -180,6 +181,7 @@ static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t eve
 	struct tracee *tracee = (struct tracee *)watch; /* its first member */
 	struct refusal refusal;
 
+	blocking__owner(tracee->session->id);
 	if (tracee__is_awaited(tracee)) {
 		refusal__set(&refusal, "NO_PROCESS", "", "the process ended before it was identified");
 		session__refuse(engine, tracee->session, &refusal);
@@ -404,9 +406,11 @@ void tracee__answered(struct engine *engine, struct session *session,
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next)
 {
 	struct tracee *next;
-	uint64_t refresh = session->state == SESSION_RUNNING ? native__refresh(session) : UINT64_MAX;
+	uint64_t refresh;
 	int err;
 
+	blocking__owner(session->id);
+	refresh = session->state == SESSION_RUNNING ? native__refresh(session) : UINT64_MAX;
 	if (refresh < *ret_next)
 		*ret_next = refresh;
 	err = session->profile ? asleep__step(session, ret_next) : 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "serve/engine.h"
+#include "target/process.h"
 #include "units/units.h"
 
 #define PAGE 4096u
@@ -43,7 +44,7 @@ static const uint8_t *page_of(struct page_reader *self, uint64_t number)
 	if (pages->numbers[at] == number + 1)
 		return pages->bytes[at];
 	pages->numbers[at] = 0;
-	if (pread(self->mem, pages->bytes[at], PAGE, (off_t)(number * PAGE)) != PAGE)
+	if (process_memory__read(self->mem, pages->bytes[at], PAGE, number * PAGE))
 		return NULL;
 	pages->numbers[at] = number + 1;
 	return pages->bytes[at];

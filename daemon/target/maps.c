@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
+
 struct cursor {
 	const char *at, *end;
 	bool bad;
@@ -154,14 +156,14 @@ int maps__read(int fd, struct maps *ret)
 			text = grown;
 			capacity *= 2;
 		}
-		got = read(fd, text + len, capacity - len);
-		if (got < 0 && errno == EINTR)
+		got = blocking__read(fd, text + len, capacity - len);
+		if (got == -EINTR)
 			continue;
 		if (got <= 0)
 			break;
 		len += (size_t)got;
 	}
-	err = got < 0 ? -errno : len ? 0 : -ESRCH;
+	err = got < 0 ? (int)got : len ? 0 : -ESRCH;
 	if (!err)
 		err = maps__parse(text, len, ret);
 	if (err)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include "base/blocking.h"
 #include "target/maps.h"
 
 /* struct procmap_query and its flags: linux/fs.h since 6.11. */
@@ -42,8 +43,9 @@ int maps__read_code(int fd, struct maps *ret)
 		query = (struct query){.size = sizeof(query),
 				       .flags = QUERY_EXECUTABLE | QUERY_OR_NEXT,
 				       .address = at};
-		if (ioctl(fd, QUERY, &query)) {
-			err = errno == ENOENT ? 0 : -errno; /* ENOENT: there is no more */
+		err = blocking__ioctl(fd, QUERY, &query, sizeof(query));
+		if (err) {
+			err = err == -ENOENT ? 0 : err; /* there is no more */
 			break;
 		}
 		if (query.start < at || query.end <= query.start) { /* no kernel says so */

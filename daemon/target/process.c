@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
+
 static const char *const sentences[] = {
 #define TARGET_SENTENCE(id, sentence) [TARGET_PROBLEM_##id] = sentence,
 	TARGET_PROBLEMS(TARGET_SENTENCE)
@@ -22,8 +24,8 @@ int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 	if (address >> 63 || address + size < address)
 		return -EFAULT;
 	while (done < size) {
-		got = pread(mem, (char *)dst + done, size - done, (off_t)(address + done));
-		if (got < 0 && errno == EINTR)
+		got = blocking__pread(mem, (char *)dst + done, size - done, address + done);
+		if (got == -EINTR)
 			continue;
 		if (got <= 0)
 			return -EFAULT;

@@ -48,7 +48,8 @@
 	X(KERNEL_HIDDEN,   DETAIL, "kernel_hidden",    "the kernel hides where its functions lie (kernel.kptr_restrict)") \
 	X(WAIT_SLOTS,      SAMPLE, "wait_slots",       "more threads than are followed while they wait") \
 	X(WAIT_STACK,      FRAMES, "wait_stack",       "where a thread waited was not seen") \
-	X(NOT_AUTHORISED,  SAMPLE, "not_authorised",   "the process was one that its user may not look into")
+	X(NOT_AUTHORISED,  SAMPLE, "not_authorised",   "the process was one that its user may not look into") \
+	X(TARGET_MUTE,     DETAIL, "target_mute",      "memory of the target, or a file that it maps, could not be read in time")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,

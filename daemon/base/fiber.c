@@ -1,0 +1,57 @@
+#include "base/fiber.h"
+
+#include <stdint.h>
+
+#ifdef __x86_64__
+
+#define KEPT 6u /* registers */
+
+/* void fiber__switch(struct fiber *from, struct fiber *to) */
+__asm__(".text\n"
+	".globl fiber__switch\n"
+	".type fiber__switch, @function\n"
+	"fiber__switch:\n"
+	"	pushq %rbp\n"
+	"	pushq %rbx\n"
+	"	pushq %r12\n"
+	"	pushq %r13\n"
+	"	pushq %r14\n"
+	"	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq (%rsi), %rsp\n"
+	"	popq %r15\n"
+	"	popq %r14\n"
+	"	popq %r13\n"
+	"	popq %r12\n"
+	"	popq %rbx\n"
+	"	popq %rbp\n"
+	"	retq\n"
+	".size fiber__switch, . - fiber__switch\n");
+
+void fiber__make(struct fiber *fiber, const struct fiber_stack *stack, void (*fn)(void))
+{
+	uint64_t *top = (uint64_t *)(((uintptr_t)stack->bytes + stack->size) & ~(uintptr_t)15);
+
+	*--top = 0; /* who called fn: nobody */
+	*--top = (uint64_t)(uintptr_t)fn;
+	for (unsigned i = 0; i < KEPT; i++)
+		*--top = 0;
+	fiber->sp = top;
+}
+
+#else
+
+void fiber__make(struct fiber *fiber, const struct fiber_stack *stack, void (*fn)(void))
+{
+	getcontext(&fiber->context);
+	fiber->context.uc_stack = (stack_t){.ss_sp = stack->bytes, .ss_size = stack->size};
+	fiber->context.uc_link = NULL;
+	makecontext(&fiber->context, fn, 0);
+}
+
+void fiber__switch(struct fiber *from, struct fiber *to)
+{
+	swapcontext(&from->context, &to->context);
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* Stacks that a function goes on with after others ran, and what AddressSanitizer has to know of them. */
+#ifndef CPROFD_FIBER_H
+#define CPROFD_FIBER_H
+
+#include <stddef.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define FIBER_GUARD_BYTES 65536u
+
+struct fiber_stack {
+	char *bytes;
+	size_t size;
+	void *fake; /* of AddressSanitizer */
+};
+
+/* What is not touched takes no memory. NULL: there is none. Below what is returned lie FIBER_GUARD_BYTES that nobody can touch. */
+static inline char *fiber__take_stack(size_t size)
+{
+	char *bytes = mmap(NULL, FIBER_GUARD_BYTES + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+
+	if (bytes == MAP_FAILED)
+		return NULL;
+	if (mprotect(bytes, FIBER_GUARD_BYTES, PROT_NONE)) {
+		munmap(bytes, FIBER_GUARD_BYTES + size);
+		return NULL;
+	}
+	return bytes + FIBER_GUARD_BYTES;
+}
+
+/* Before a switch; `own` NULL: nobody comes back. */
+static inline void fiber__leave_for(const struct fiber_stack *next, struct fiber_stack *own)
+{
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_start_switch_fiber(own ? &own->fake : NULL, next->bytes, next->size);
+#endif
+}
+
+/* After it. */
+static inline void fiber__arrive(const struct fiber_stack *own, struct fiber_stack *ret_from)
+{
+#ifdef __SANITIZE_ADDRESS__
+	const void *bytes = NULL;
+
+	__sanitizer_finish_switch_fiber(own->fake, &bytes, &ret_from->size);
+	ret_from->bytes = (char *)bytes;
+#endif
+}
+
+/* Where a function stands that does not run. The switch costs as much as a call, where makecontext(3) makes a system call. It keeps what
+ * a call keeps (psABI x86-64, 3.2.1), and the signal mask is the thread's. */
+struct fiber {
+#ifdef __x86_64__
+	void *sp;
+#else
+	ucontext_t context;
+#endif
+};
+
+/* `fn` begins at the first switch to it, and never returns. */
+void fiber__make(struct fiber *fiber, const struct fiber_stack *stack, void (*fn)(void));
+/* Returns when somebody switches to `from`. */
+void fiber__switch(struct fiber *from, struct fiber *to);
+
+#endif
