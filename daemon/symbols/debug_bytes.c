@@ -18,13 +18,16 @@ int debug_section__open(struct debug_section *section, const struct elf_image *i
 			uint64_t packed_max, uint64_t *work)
 {
 	uint32_t number = elf_image__section(image, name), old = number ? 0 : old_packed(image, name);
-	const Elf64_Shdr *header = &image->sections[number ? number : old];
+	const Elf64_Shdr *header;
 	uint64_t head = 0;
 	uint8_t bytes[12];
 	Elf64_Chdr packed;
 
 	*section = (struct debug_section){.work = work};
-	if ((!number && !old) || header->sh_type == SHT_NOBITS)
+	if (!number && !old)
+		return -ENOENT;
+	header = &image->sections[number ? number : old];
+	if (header->sh_type == SHT_NOBITS)
 		return -ENOENT;
 	if (!elf_bytes__has(image->bytes, header->sh_offset, header->sh_size))
 		return -EBADMSG;
