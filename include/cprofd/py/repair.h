@@ -282,18 +282,17 @@ HOST_INLINE int py_repair_inlined(const struct py_walk_context *c)
 PY_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 {
 	struct py_walk_context c = {.walk = walk, .image = image};
-	__u16 loss;
 
 	if (!walk || !image)
 		return 0;
-	loss = walk->loss;
+	walk->loss_before = walk->loss;
 	walk->frame = 0;
 	walk->leaf = 0;
-	if (walk->n == 1 && loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
+	if (walk->n == 1 && walk->loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
 		host_loop(16, py_repair_generator, &c);
 	}
-	if (!walk->frame && image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || loss == LOSS_FRAME_HALF)) {
+	if (!walk->frame && image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || walk->loss_before == LOSS_FRAME_HALF)) {
 		walk->n = 0; /* a frame that is not linked is none that runs */
 		if (walk->called && image->layout.frame_is_entry == PY_ABSENT ? py_repair_inlined(&c) : py_repair_called(&c)) {
 			walk->loss = LOSS_NONE;
@@ -308,7 +307,7 @@ PY_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 			walk->frame = 0;
 	}
 	walk->called = 0;
-	walk->loss = loss;
+	walk->loss = walk->loss_before;
 	if (!walk->frame)
 		return 0;
 	walk->loss = LOSS_NONE;

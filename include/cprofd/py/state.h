@@ -101,6 +101,7 @@ struct py_walk {
 	__u32 n_tstates;
 	__u32 first;            /* which of tstates[] comes first */
 	__u16 loss;             /* enum loss: where the walk was cut */
+	__u16 loss_before;      /* ... before py_repair_link(): here, and not on the stack, of which kernels give 512 bytes */
 	__u8 closed;            /* the last frame was an entry: the chain may end */
 	__u8 code_of_file;      /* of the code object proven last */
 	__u8 repairs;           /* in: who walks has the registers, and calls py_walk_repair() where a walk is cut */
