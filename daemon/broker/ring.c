@@ -3,8 +3,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+
+#include "base/clock.h"
 
 struct ring {
 	struct ring_buffer *buffer;
@@ -14,13 +17,19 @@ struct ring {
 	unsigned cpus;
 	int (*record)(void *ctx, const void *data, size_t len);
 	void *ctx;
+	uint64_t begun; /* the drain that goes on */
+	bool ahead;     /* it has come to what is younger */
 };
 
+/* A target can write records as fast as they are read (it maps and unmaps): a drain is over with the first one that is younger than it. */
 static int on_record(void *ctx, void *data, size_t len)
 {
+	const struct record_header *header = data;
 	struct ring *ring = ctx;
+	int err = ring->record(ring->ctx, data, len);
 
-	return ring->record(ring->ctx, data, len);
+	ring->ahead = len >= sizeof(*header) && header->time > ring->begun;
+	return err ? err : ring->ahead ? -ECANCELED : 0;
 }
 
 static int map_samples(struct ring *ring, int fd)
@@ -104,8 +113,10 @@ int ring__drain(struct ring *ring)
 	 * no sample is read before the code objects that it needs. */
 	for (unsigned i = 0; i < ring->cpus; i++)
 		ring->heads[i] = __atomic_load_n(&ring->samples[i].head, __ATOMIC_ACQUIRE);
+	ring->begun = clock__now();
+	ring->ahead = false;
 	n = ring_buffer__consume(ring->buffer);
-	if (n < 0)
+	if (n < 0 && !(n == -ECANCELED && ring->ahead))
 		err = n;
 	for (unsigned i = 0; i < ring->cpus && !err; i++)
 		err = drain_cpu(ring, &ring->samples[i], ring->heads[i]);

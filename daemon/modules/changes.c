@@ -55,17 +55,47 @@ static void make_room(struct modules_process *process)
 	process->changes_gone++;
 }
 
+/* The first of what is mapped now, in order of addresses, that ends behind `start`. */
+static uint32_t first_behind(const struct modules_process *process, uint64_t start)
+{
+	uint32_t low = 0, high = process->n;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (process->code[mid].end <= start)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The next one from `i` on that meets [start, end): of what is mapped now first, then of what is gone. n + n_gone: none. */
+static uint32_t next_met(const struct modules_process *process, uint32_t i, uint64_t start, uint64_t end)
+{
+	uint32_t all = process->n + process->n_gone;
+
+	if (i < process->n) {
+		if (process->code[i].start < end)
+			return i;
+		i = process->n;
+	}
+	while (i < all && (process->code[i].start >= end || start >= process->code[i].end))
+		i++;
+	return i;
+}
+
 /* A look was there first: what it found gone was gone by then, and what it found new came after. */
 static bool correct(struct modules_process *process, uint64_t start, uint64_t end, uint64_t time)
 {
 	bool file = false;
 	uint32_t i;
 
-	for (i = 0; i < process->n + process->n_gone; i++) {
+	for (i = next_met(process, first_behind(process, start), start, end); i < process->n + process->n_gone;
+	     i = next_met(process, i + 1, start, end)) {
 		struct code *code = &process->code[i];
 
-		if (code->start >= end || start >= code->end)
-			continue;
 		if (i < process->n && code->born < time) {
 			code->born = time;
 			code->exact = true;
@@ -85,11 +115,9 @@ static bool is_file_code(struct modules_process *process, uint64_t start, uint64
 	bool file = false;
 	uint32_t i;
 
-	for (i = 0; i < process->n; i++) {
+	for (i = first_behind(process, start); i < process->n && process->code[i].start < end; i++) {
 		struct code *code = &process->code[i];
 
-		if (code->start >= end || start >= code->end)
-			continue;
 		file |= code->file != NULL;
 		if (time <= process->read_end && code->look == process->looks && code->born < time) {
 			code->born = time;
@@ -112,16 +140,14 @@ static void give(struct modules_process *process, uint64_t start, uint64_t end, 
 	process->given[i] = (struct given){start, end, time};
 }
 
-/* Was a file's code seen there once (from entry `first` on)? Whose time it was has to be told
+/* Was a file's code seen there once (from entry `i` on)? Whose time it was has to be told
  * apart. What a JIT had there is in no list, and told apart by its objects. */
-static bool has_file(const struct modules_process *process, uint32_t first, uint64_t start,
-		     uint64_t end)
+static bool has_file(const struct modules_process *process, uint32_t i, uint64_t start, uint64_t end)
 {
-	uint32_t i;
+	uint32_t all = process->n + process->n_gone;
 
-	for (i = first; i < process->n + process->n_gone; i++)
-		if (process->code[i].file && process->code[i].start < end &&
-		    start < process->code[i].end)
+	for (i = next_met(process, i, start, end); i < all; i = next_met(process, i + 1, start, end))
+		if (process->code[i].file)
 			return true;
 	return false;
 }
@@ -155,11 +181,11 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 		    : is_file_code(process, start, end, time);
 	/* Where no code was, walks end, and it is looked at then. */
 	if (!file && !has_file(process, process->n, start, end)) {
-		process->file_answers += has_file(process, 0, start, end);
+		process->file_answers += has_file(process, first_behind(process, start), start, end);
 		give(process, start, end, time);
 		return;
 	}
-	change.file = has_file(process, 0, start, end);
+	change.file = has_file(process, first_behind(process, start), start, end);
 	if (!file) /* no list has code there */
 		change.known = time;
 	else if (seen && process->list_at > process->read_at && !process->dirty)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A user has one target whose memory does not let itself be read: pages of a FUSE mount that never answers lie where its thread state, its
-frames, code objects, names, its list of JIT objects or an executable file of its are. All sessions of that user are served by one engine: others go
+frames, code objects, names, its list of JIT objects or an executable file of its are. Or it maps and unmaps without end, faster than records of that
+are read. All sessions of that user are served by one engine: others go
 on, `status` answers, and the session itself ends when it is told to. Needs root.
 
     mute_memory.py [--only KIND[,..]] [--all]
@@ -120,6 +121,7 @@ def main():
         return 0
     few = arguments.only.split(",") if arguments.only else ["mute-" + kind for kind in FEW]
     kinds = [kind for kind in hostile.MUTES if arguments.all or kind in few]
+    kinds += ["many-maps"] if not arguments.only or "many-maps" in few else []
     good = start(USER, BUSY)
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o777)
@@ -133,7 +135,7 @@ def main():
                 mute, targets = Mute(os.path.join(folder, "mount")), []
                 holder = Holder(daemon, good)
                 try:
-                    said += one(daemon, good, holder, library, folder, kind, SESSIONS[number % 2], targets, os.path.join(folder, "mount", "file"))
+                    said += one(daemon, good, holder, library, folder, kind, SESSIONS[kind == "many-maps" or number % 2], targets, os.path.join(folder, "mount", "file"))
                 finally:
                     mute.close() # only then can a target end whose memory is being read
                     holder.end()
