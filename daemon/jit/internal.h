@@ -49,7 +49,8 @@ struct list {
 	uint64_t complete;      /* when the last complete poll began: all entries of then are known */
 	uint64_t sound;         /* all objects that live were seen to be there at that time */
 	uint64_t whole_due;     /* not before */
-	uint64_t retry_due;     /* not before, when it failed too often */
+	uint64_t retry_due;     /* not before, when it failed too often, or was slow */
+	bool slow;              /* the last poll took what it may, and not all objects */
 	uint32_t walk;
 	uint32_t failed;        /* polls in a row */
 	bool incomplete;        /* the last poll was */

@@ -30,6 +30,8 @@
 #define KEPT_MAX (1u << 20) /* bytes of an image */
 #define FAILED_MAX 16u     /* polls that met links that do not fit: it may not be a list at all, */
 #define RETRY_SHARE 20u    /* and is tried for 1/20 of the time */
+#define SLOW_SHARE 4u
+#define TAKE_NS 100000000ull /* at once, and then not for SLOW_SHARE times as long: what one object costs grows with how many others lay where it lies */
 
 static bool hash_entry(const void *holder, uint32_t row, uint64_t *ret)
 {
@@ -252,16 +254,21 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 	return remember(list, &entry);
 }
 
-/* Oldest first, so that ids are in the order of registration. -EAGAIN: not all. */
+/* Oldest first, so that ids are in the order of registration. -EAGAIN: not all. -ENOBUFS: the rest comes with the next poll. */
 static int take_all(struct jit *jit, struct list *list, struct host_reader *memory,
 		    const struct walk *walk, size_t *budget, bool *ret_news)
 {
+	uint64_t begin = jit->clock();
 	uint32_t i;
 	int err;
 
 	for (i = walk->n; i-- > 0;) {
 		const struct node *node = &walk->fresh[i];
 
+		if (jit->clock() >= begin + TAKE_NS) {
+			list->slow = true;
+			return -ENOBUFS;
+		}
 		if (*budget < node->size && node->size <= JIT_IMAGE_MAX)
 			return -ENOBUFS;
 		err = take(jit, list, memory, node);
@@ -355,8 +362,9 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 
 	for (round = 0; round < ROUNDS && err == -EAGAIN; round++) {
 		begin = jit->clock();
-		if (list->failed >= FAILED_MAX && begin < list->retry_due)
-			return 0;
+		if ((list->failed >= FAILED_MAX || list->slow) && begin < list->retry_due)
+			return list->slow ? -EAGAIN : 0;
+		list->slow = false;
 		err = head__read(jit, memory, list->address, &head);
 		if (err)
 			return -EFAULT;
@@ -380,7 +388,7 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 	}
 	list->incomplete = err != 0;
 	list->failed = err == -EAGAIN ? list->failed + 1 : 0;
-	list->retry_due = jit->clock() + (jit->clock() - begin) * RETRY_SHARE;
+	list->retry_due = jit->clock() + (jit->clock() - begin) * (list->slow ? SLOW_SHARE : RETRY_SHARE);
 	if (err)
 		return err == -ENOBUFS ? -EAGAIN : err;
 	list->head = head;
