@@ -23,7 +23,7 @@ struct {
 #define NATIVE_PASTS 8u /* threads that a CPU remembers, by tid */
 struct native_scratch {
 	struct native_key key; /* of the process that ticked last */
-	__u64 maps;            /* value_marks.maps of then */
+	__u64 maps;            /* locals_captures.maps of then */
 	struct unwind_process process;
 	struct unwind_fast unwind;
 	struct unwind_past pasts[NATIVE_PASTS];

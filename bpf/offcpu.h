@@ -15,7 +15,7 @@
 
 #define WAIT_SLOTS 4096u /* threads; sets of four */
 #define WAIT_PLACES 8u
-#define WAIT_CREDIT 64u /* periods */
+#define WAIT_ATTRIBUTION 64u /* periods */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct bpf_iter__task {
@@ -281,7 +281,7 @@ __attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct ta
 		return 0;
 	wait_forget(slot);
 	if (waits_begin)
-		tell_lost(task);
+		emit_lost(task);
 	return 0;
 }
 
@@ -451,7 +451,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 	 * place: another call may be there by now, and this stay a long one, which must not have that one's stack. */
 	paid = slot->paid + 4 * wait_period > c->now ? slot->paid : c->now - 4 * wait_period;
 	fresh = place->taken && c->now - place->taken < WAIT_PLACES * wait_period;
-	if (paid + wait_period > c->now + (fresh ? 0 : WAIT_CREDIT * wait_period))
+	if (paid + wait_period > c->now + (fresh ? 0 : WAIT_ATTRIBUTION * wait_period))
 		return 0;
 	slot->paid = paid + wait_period;
 	place->taken = c->now;

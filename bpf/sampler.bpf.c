@@ -110,7 +110,7 @@ struct cpu_scratch {
 	struct py_walk walk;
 	/* The image of the process that ticked last: a look-up in a hash map touches more. */
 	struct image_key image_key;
-	__u64 image_maps;       /* value_marks.maps of then */
+	__u64 image_maps;       /* locals_captures.maps of then */
 	struct image image;
 	__u64 tail;             /* of the ring of samples, as seen last */
 	__u64 clock_at;         /* the last tick of this CPU's own clock, CLOCK_MONOTONIC ns; 0: it has none */
@@ -202,7 +202,7 @@ static __always_inline void fill_child(struct record_header *header, __u16 kind,
 }
 
 /* The client is not authorised for it any more. Told where something was kept of it, so once for each time. */
-IDS_APART int tell_lost(struct task_struct *task)
+IDS_APART int emit_lost(struct task_struct *task)
 {
 	struct record_event *event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
 
@@ -317,14 +317,14 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
  * frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
 #define FRESH_NS 4000000ull /* the engine looks at what is older than 3 ms */
 #define WAKE_NS 15000000ull
-#define LOOK_NS 15000000ull /* it does not look again sooner, even if it is woken */
+#define POLL_NS 15000000ull /* it does not look again sooner, even if it is woken */
 #define CROWD_NS 2000000ull
 #define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
 __u64 woken; /* CLOCK_MONOTONIC ns */
 
 static __always_inline int is_seen(const struct cpu_scratch *own, const struct sample_ring *to)
 {
-	return (__s64)(to->looked - own->fresh_at) > (__s64)FRESH_NS;
+	return (__s64)(to->polled - own->fresh_at) > (__s64)FRESH_NS;
 }
 
 static __always_inline void wake(struct cpu_scratch *own, const struct sample_ring *to, __u64 head, __u64 now, int fresh)
@@ -342,7 +342,7 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 		if (since < (__s64)CROWD_NS)
 			return;
 	} else if (!own->fresh_at || now - own->fresh_at < FRESH_NS || since < (__s64)WAKE_NS ||
-		   (__s64)(now - to->looked) < (__s64)LOOK_NS) {
+		   (__s64)(now - to->polled) < (__s64)POLL_NS) {
 		return;
 	}
 	woken = now;
@@ -357,7 +357,7 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 /* Read anew where it is needed: on_switch has no room on its stack (6.1). */
 static __always_inline __u64 maps_of(const struct sample_ring *to)
 {
-	return *(volatile const __u64 *)&to->marks.maps;
+	return *(volatile const __u64 *)&to->captured_locals.maps;
 }
 
 /* While a CPU has a clock of its own, those of threads are silent there. */
@@ -419,7 +419,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	if (whole == AUTHORISED_NO) {
 		count_loss(c, LOSS_NOT_AUTHORISED);
 		if (own->hints[task->pid & (HINTS - 1)].tid == (__u32)task->pid && !exiting)
-			tell_lost(task);
+			emit_lost(task);
 		own->hints[task->pid & (HINTS - 1)].tid = 0;
 		return 1;
 	}
@@ -534,9 +534,9 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	if (!off && whole)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	/* Who waits for this one may have begun a compile, which no tick of its own tells. */
-	fresh |= record->flags & SAMPLE_NO_PYTHON && samples_ring->marks.active & VALUES_AWAITED;
-	if (samples_ring->marks.active && image)
-		size = values_part(&samples_ring->marks, walk, image, record, out, size, &fresh);
+	fresh |= record->flags & SAMPLE_NO_PYTHON && samples_ring->captured_locals.active & VALUES_AWAITED;
+	if (samples_ring->captured_locals.active && image)
+		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
 	if (off && image)
 		size = wait_part(off, image, record, (__u8 *)out, size);
 	record->header.size = size;
@@ -611,7 +611,7 @@ int each_last(struct bpf_iter__task *ctx)
 	if (wait_allowed(task, task_tgid(task)))
 		wait_last(task);
 	else
-		tell_lost(task); /* it may not have moved since */
+		emit_lost(task); /* it may not have moved since */
 	return 0;
 }
 
@@ -665,14 +665,14 @@ int note(struct bpf_iter__task *ctx)
 __u64 forked; /* CLOCK_MONOTONIC ns */
 
 /* A compile may wait for a linker: the engine looks at threads that sleep. */
-static __always_inline void tell_forked(void)
+static __always_inline void emit_forked(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	const struct sample_ring *to = bpf_map_lookup_elem(&samples, &cpu);
 	__u64 now = bpf_ktime_get_ns();
 	struct record_wake *record;
 
-	if (wall || !to || !(to->marks.active & VALUES_AWAITED) || now - forked < FORKED_NS)
+	if (wall || !to || !(to->captured_locals.active & VALUES_AWAITED) || now - forked < FORKED_NS)
 		return;
 	forked = now;
 	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
@@ -718,7 +718,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 		return 0;
 	}
 	if (!follow_children) {
-		tell_forked();
+		emit_forked();
 		return 0;
 	}
 	if (wall)

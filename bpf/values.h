@@ -14,10 +14,10 @@ struct values_out {
 /* What changes from call to call lies in memory: of a number in a register the verifier knows the value, and would go through
  * each by itself. In the part's own line: behind it nothing is in the cache. Until it is sent its size is what is there, and: */
 #define values_at part.kind    /* the round's first frame */
-#define values_told part.loss  /* VALUES_TOLD_* */
-#define VALUES_TOLD_CUT 1u
-#define VALUES_TOLD_NEW 2u
-#define VALUES_TOLD_OBJECT 4u
+#define values_state part.loss  /* VALUES_TOLD_* */
+#define VALUES_STATE_CUT 1u
+#define VALUES_STATE_NEW 2u
+#define VALUES_STATE_OBJECT 4u
 #define values_hits flags      /* which frames of the round have a bit, and were not looked at */
 
 /* How many of the bits are set. */
@@ -85,7 +85,7 @@ static __always_inline void values_note(const struct frame_values *values, struc
 	values_known[i] = (hash & ~255ull) | now;
 	new = (new | -new) >> 63;
 	host_barrier(new);
-	part->part.loss |= new * VALUES_TOLD_NEW;
+	part->part.loss |= new * VALUES_STATE_NEW;
 }
 
 /* 1 or 0. Without a branch: the verifier would go through what follows once for each way. */
@@ -101,14 +101,14 @@ static __always_inline __u32 values_same(__u64 a, __u64 b)
 /* The innermost frame of the round that has a bit left; most have none. Says whether there is another. Apart,
  * as the next one, so that the verifier comes here once. */
 PY_APART int values_put(struct py_walk *walk, const struct image *image, const struct py_out *out,
-			const struct value_marks *marks, struct values_out *to)
+			const struct locals_captures *captured_locals, struct values_out *to)
 {
 	__u32 hits, at, set, way, size;
-	const struct value_mark *mark;
+	const struct locals_capture *capture;
 	struct frame_values *entry;
 	__u64 key, address;
 
-	if (!walk || !image || !out || !marks || !to)
+	if (!walk || !image || !out || !captured_locals || !to)
 		return 0;
 	hits = to->part.values_hits;
 	to->part.values_hits = hits & (hits - 1);
@@ -116,30 +116,30 @@ PY_APART int values_put(struct py_walk *walk, const struct image *image, const s
 	host_barrier(at);
 	at &= RECORD_PY_FRAMES_MAX - 1;
 	key = out->frames[at].code;
-	set = value_mark_set(key) * VALUE_MARK_WAYS;
+	set = locals_capture_set(key) * LOCALS_CAPTURE_WAYS;
 	host_barrier(set);
-	mark = &marks->marks[set & ((VALUE_MARK_SETS - 1) * VALUE_MARK_WAYS)];
-	way = values_same(mark[1].key, key) | values_same(mark[2].key, key) << 1 | values_same(mark[3].key, key) * 3;
+	capture = &captured_locals->captured_locals[set & ((LOCALS_CAPTURE_SETS - 1) * LOCALS_CAPTURE_WAYS)];
+	way = values_same(capture[1].key, key) | values_same(capture[2].key, key) << 1 | values_same(capture[3].key, key) * 3;
 	host_barrier(way);
-	mark += way & (VALUE_MARK_WAYS - 1);
-	if (mark->key != key)
+	capture += way & (LOCALS_CAPTURE_WAYS - 1);
+	if (capture->key != key)
 		return !!to->part.values_hits; /* another code object with the same bit */
 	size = to->part.part.size;
 	host_barrier(size);
 	if (size > sizeof(to->entries) - sizeof(*entry)) {
-		to->part.values_told |= VALUES_TOLD_CUT;
+		to->part.values_state |= VALUES_STATE_CUT;
 		return 0;
 	}
 	entry = (struct frame_values *)(to->entries + size);
 	address = walk->places[at];
 	entry->frame = (__u16)at;
 	entry->address = address;
-	__builtin_memcpy(entry->slots, mark->slots, sizeof(entry->slots));
-	values_words(walk, image, mark->slots, entry, address + image->layout.frame_locals);
+	__builtin_memcpy(entry->slots, capture->slots, sizeof(entry->slots));
+	values_words(walk, image, capture->slots, entry, address + image->layout.frame_locals);
 	values_note(entry, &to->part, walk->now);
-	if (mark->object && !(to->part.values_told & VALUES_TOLD_OBJECT)) {
-		walk->object = entry->words[(mark->object - 1) & (FRAME_VALUES_WORDS - 1)] & ~7ull;
-		to->part.values_told |= VALUES_TOLD_OBJECT;
+	if (capture->object && !(to->part.values_state & VALUES_STATE_OBJECT)) {
+		walk->object = entry->words[(capture->object - 1) & (FRAME_VALUES_WORDS - 1)] & ~7ull;
+		to->part.values_state |= VALUES_STATE_OBJECT;
 	}
 	to->part.part.size = size + FRAME_VALUES_HEAD + entry->n * 8u;
 	to->part.n++;
@@ -149,11 +149,11 @@ PY_APART int values_put(struct py_walk *walk, const struct image *image, const s
 #define VALUES_ROUND 32u
 /* The frames from to->part.values_at on. */
 PY_APART int values_round(struct py_walk *walk, const struct image *image, const struct py_out *out,
-			  const struct value_marks *marks, struct values_out *to)
+			  const struct locals_captures *captured_locals, struct values_out *to)
 {
 	__u32 at, n, hits = 0, bit;
 
-	if (!walk || !image || !out || !marks || !to)
+	if (!walk || !image || !out || !captured_locals || !to)
 		return 0;
 	at = to->part.values_at;
 	host_barrier(at);
@@ -162,8 +162,8 @@ PY_APART int values_round(struct py_walk *walk, const struct image *image, const
 	for (n = 0; n < VALUES_ROUND; n++) {
 		if (at + n >= walk->n)
 			break; /* what lies behind is of a sample before */
-		bit = value_mark_bit(out->frames[at + n].code);
-		hits |= (__u32)(marks->bits[bit / 64] >> (bit & 63) & 1) << n;
+		bit = locals_capture_bit(out->frames[at + n].code);
+		hits |= (__u32)(captured_locals->bits[bit / 64] >> (bit & 63) & 1) << n;
 	}
 	to->part.values_at = (__u16)at;
 	to->part.values_hits = hits;
@@ -171,16 +171,16 @@ PY_APART int values_round(struct py_walk *walk, const struct image *image, const
 		return 0;
 	HOST_NO_UNROLL
 	for (n = 0; n < VALUES_ROUND; n++)
-		if (!values_put(walk, image, out, marks, to))
+		if (!values_put(walk, image, out, captured_locals, to))
 			break;
-	return to->part.values_told & VALUES_TOLD_CUT;
+	return to->part.values_state & VALUES_STATE_CUT;
 }
 
 struct values_context {
 	struct py_walk *walk;
 	const struct image *image;
 	const struct py_out *out;
-	const struct value_marks *marks;
+	const struct locals_captures *captured_locals;
 	struct values_out *to;
 };
 static long values_rounds(__u32 i, void *context)
@@ -188,7 +188,7 @@ static long values_rounds(__u32 i, void *context)
 	struct values_context *c = context;
 
 	c->to->part.values_at = (__u16)((i + 1) * VALUES_ROUND);
-	return values_round(c->walk, c->image, c->out, c->marks, c->to) & 1;
+	return values_round(c->walk, c->image, c->out, c->captured_locals, c->to) & 1;
 }
 
 /* Puts the part, and gives its size; 0: the object is not there. */
@@ -212,7 +212,7 @@ PY_APART int values_object(const struct py_walk *walk, struct part_object *to)
 }
 
 /* Puts the parts at out + size, and gives the record's size with them. `fresh`: when some of it was not there before. */
-static __always_inline __u32 values_part(const struct value_marks *marks, struct py_walk *walk,
+static __always_inline __u32 values_part(const struct locals_captures *captured_locals, struct py_walk *walk,
 					 const struct image *image, struct record_sample *record, struct py_out *out,
 					 __u32 size, int *fresh)
 {
@@ -226,9 +226,9 @@ static __always_inline __u32 values_part(const struct value_marks *marks, struct
 	to->part.n = 0;
 	to->part.part.size = 0;
 	to->part.values_at = 0;
-	to->part.values_told = 0;
-	if (!values_round(walk, image, out, marks, to) && walk->n > VALUES_ROUND) {
-		struct values_context c = {.walk = walk, .image = image, .out = out, .marks = marks, .to = to};
+	to->part.values_state = 0;
+	if (!values_round(walk, image, out, captured_locals, to) && walk->n > VALUES_ROUND) {
+		struct values_context c = {.walk = walk, .image = image, .out = out, .captured_locals = captured_locals, .to = to};
 
 		bpf_loop((walk->n - 1) / VALUES_ROUND, values_rounds, &c, 0);
 	}
@@ -236,17 +236,17 @@ static __always_inline __u32 values_part(const struct value_marks *marks, struct
 	host_barrier(n);
 	if (!n || n > sizeof(to->entries))
 		return size;
-	told = to->part.values_told;
-	*fresh |= told & VALUES_TOLD_NEW;
+	told = to->part.values_state;
+	*fresh |= told & VALUES_STATE_NEW;
 	n += sizeof(struct part_values);
-	to->part.flags = told & VALUES_TOLD_CUT ? VALUES_CUT : 0;
+	to->part.flags = told & VALUES_STATE_CUT ? VALUES_CUT : 0;
 	to->part.part.kind = PART_VALUES;
 	to->part.part.loss = 0;
 	to->part.part.size = n;
 	to->part.own = walk->fsbase;
 	record->parts++;
 	size += n;
-	if (!(told & VALUES_TOLD_OBJECT))
+	if (!(told & VALUES_STATE_OBJECT))
 		return size;
 	host_barrier(size);
 	if (size > SAMPLE_RECORD_MAX - sizeof(struct part_object))

@@ -64,7 +64,7 @@ static void end_engine(struct broker *broker, struct engine **slot, bool now)
 }
 
 /* Nobody waits for one that ends. */
-static void bury_engines(struct broker *broker, unsigned wait_ms)
+static void reap_engines(struct broker *broker, unsigned wait_ms)
 {
 	struct engine **slot = &broker->ending, *next;
 
@@ -249,7 +249,7 @@ static int run(struct broker *broker)
 		/* A daemon's next session finds its sampler loaded, too, once nothing is to be done. */
 		if (!ready && !broker->ending && first == UINT64_MAX && waits_for_spare(broker))
 			load_spare(broker);
-		bury_engines(broker, 0);
+		reap_engines(broker, 0);
 		if (polled[0].revents)
 			broker->stop = true;
 		/* Engines first: a new one has no place in `polled`. */
@@ -337,7 +337,7 @@ int broker__run(const struct broker_options *options)
 	while (broker.engines)
 		end_engine(&broker, &broker.engines, false);
 	while (broker.ending)
-		bury_engines(&broker, 5);
+		reap_engines(&broker, 5);
 	sampler__free(broker.spare.sampler);
 	close(broker.signals);
 	if (err)

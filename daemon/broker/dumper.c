@@ -79,7 +79,7 @@ int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum b
 		err = dump_bpf__load(dumper->skel);
 	}
 	if (!err && nested)
-		err = namespace__tell(bpf_program__fd(dumper->skel->progs.find_namespace));
+		err = namespace__describe(bpf_program__fd(dumper->skel->progs.find_namespace));
 	if (!err)
 		err = hide_from_children(dumper->skel);
 	if (!err)

@@ -226,7 +226,7 @@ void engine__leave(struct engine *engine, bool now)
 }
 
 /* Frees it; its exit status. */
-static int bury(struct engine *engine, bool gone)
+static int reap(struct engine *engine, bool gone)
 {
 	int status = SIGKILL;
 
@@ -248,13 +248,13 @@ bool engine__gone(struct engine *engine, unsigned wait_ms, int *ret_status)
 	struct pollfd ended = {.fd = engine->pidfd, .events = POLLIN};
 
 	if (engine->pidfd >= 0 && poll(&ended, 1, (int)wait_ms) == 1) {
-		*ret_status = bury(engine, true);
+		*ret_status = reap(engine, true);
 		return true;
 	}
 	if (clock__now() < engine->until)
 		return false;
 	if (engine->killed) {
-		*ret_status = bury(engine, engine->pidfd < 0);
+		*ret_status = reap(engine, engine->pidfd < 0);
 		return true;
 	}
 	kill(engine->pid, SIGKILL);

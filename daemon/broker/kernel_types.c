@@ -31,7 +31,7 @@ struct types {
 	bool mapped;
 };
 
-struct maker {
+struct builder {
 	struct types kernel;
 	const struct btf *local;
 	struct btf *made;
@@ -60,7 +60,7 @@ static uint32_t hash_of(const char *name, uint32_t length)
 }
 
 /* Its slot, or the free one where it belongs. */
-static uint32_t slot_of(const struct maker *m, const char *name, uint32_t length)
+static uint32_t slot_of(const struct builder *m, const char *name, uint32_t length)
 {
 	uint32_t i = hash_of(name, length) & (WANTED - 1);
 
@@ -235,9 +235,9 @@ struct field {
 	uint32_t bits;
 };
 
-static int make_structure(struct maker *m, const struct btf_type *type, const struct btf_type *const *locals, uint32_t n, int depth);
+static int make_structure(struct builder *m, const struct btf_type *type, const struct btf_type *const *locals, uint32_t n, int depth);
 
-static int make_pointer(struct maker *m)
+static int make_pointer(struct builder *m)
 {
 	if (!m->pointer)
 		m->pointer = btf__add_ptr(m->made, 0);
@@ -245,7 +245,7 @@ static int make_pointer(struct maker *m)
 }
 
 /* The id of a type like the kernel's, with the members that the local one has. Negative: -errno. */
-static int make_type(struct maker *m, uint32_t id, uint32_t local_id, int depth)
+static int make_type(struct builder *m, uint32_t id, uint32_t local_id, int depth)
 {
 	const struct btf_type *type = plain(&m->kernel, id), *local;
 	const struct btf_array *array;
@@ -279,7 +279,7 @@ static int make_type(struct maker *m, uint32_t id, uint32_t local_id, int depth)
 }
 
 /* With the members of all `locals`. */
-static int make_structure(struct maker *m, const struct btf_type *type, const struct btf_type *const *locals, uint32_t n, int depth)
+static int make_structure(struct builder *m, const struct btf_type *type, const struct btf_type *const *locals, uint32_t n, int depth)
 {
 	struct field fields[MEMBERS];
 	uint32_t n_fields = 0, i, k, id, bits;
@@ -307,7 +307,7 @@ static int make_structure(struct maker *m, const struct btf_type *type, const st
 }
 
 /* The kernel's structure `type` is wanted: by which local ones? */
-static int make_wanted(struct maker *m, const struct btf_type *type, const char *name, uint32_t length)
+static int make_wanted(struct builder *m, const struct btf_type *type, const char *name, uint32_t length)
 {
 	const struct btf_type *locals[4];
 	uint32_t n = 0, id;
@@ -324,7 +324,7 @@ static int make_wanted(struct maker *m, const struct btf_type *type, const char 
 	return made < 0 ? made : 0;
 }
 
-static int make_all(struct maker *m)
+static int make_all(struct builder *m)
 {
 	const struct btf_type *type;
 	uint32_t id, slot, length, n = 0;
@@ -381,7 +381,7 @@ static int write_file(const struct btf *made, int *ret_fd)
 
 int kernel_types__open(const struct btf *local, int *ret_fd)
 {
-	struct maker *m = calloc(1, sizeof(*m));
+	struct builder *m = calloc(1, sizeof(*m));
 	int err;
 
 	if (!m)

@@ -198,7 +198,7 @@ static int open_and_load(const struct load_options *options, int types, struct s
 		err = sampler_bpf__load(skel);
 	}
 	if (!err && nested)
-		err = namespace__tell(bpf_program__fd(skel->progs.find_namespace));
+		err = namespace__describe(bpf_program__fd(skel->progs.find_namespace));
 	if (!err)
 		err = hide_from_children(skel);
 	if (err)

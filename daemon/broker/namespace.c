@@ -43,7 +43,7 @@ bool namespace__is_other(pid_t pid)
 	return number && number != number_of("/proc/self/ns/pid");
 }
 
-int namespace__tell(int program)
+int namespace__describe(int program)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
 

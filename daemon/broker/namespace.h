@@ -13,6 +13,6 @@ bool namespace__has_proc(void);
 /* Is this process (0: one that has no id here) in another one? Who cannot be looked at is not. */
 bool namespace__is_other(pid_t pid);
 /* Tells the programs of an object which one is ours, by its program find_namespace; -errno. */
-int namespace__tell(int program);
+int namespace__describe(int program);
 
 #endif

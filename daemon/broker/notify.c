@@ -61,7 +61,7 @@ void notify__begin(void)
 }
 
 /* A manager that does not read is not waited for. */
-static void tell(const char *state)
+static void send_state(const char *state)
 {
 	if (manager.socket >= 0)
 		sendto(manager.socket, state, strlen(state), MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&manager.address,
@@ -70,12 +70,12 @@ static void tell(const char *state)
 
 void notify__ready(void)
 {
-	tell("READY=1");
+	send_state("READY=1");
 }
 
 void notify__stopping(void)
 {
-	tell("STOPPING=1");
+	send_state("STOPPING=1");
 }
 
 uint64_t notify__alive(void)
@@ -85,7 +85,7 @@ uint64_t notify__alive(void)
 	if (!manager.period)
 		return UINT64_MAX;
 	if (now >= manager.due) {
-		tell("WATCHDOG=1");
+		send_state("WATCHDOG=1");
 		manager.due = now + manager.period;
 	}
 	return manager.due;

@@ -29,7 +29,7 @@ static struct session **slot_of(struct engine *engine, uint32_t id)
 }
 
 /* Children that ran already, as fast as the engine reads: it is `stalled` until all are told. */
-static int tell_children(struct engine *engine)
+static int send_children(struct engine *engine)
 {
 	struct broker_message child = {.kind = BROKER_CHILD};
 	struct session *session;
@@ -38,17 +38,17 @@ static int tell_children(struct engine *engine)
 
 	for (i = 0; i < BROKER_SESSIONS_MAX; i++) {
 		session = engine->sessions[i];
-		while (session && session->n_told < session->n_children) {
+		while (session && session->n_sent < session->n_children) {
 			child.token = session->token;
 			child.session = session->id;
-			child.pid = session->children[session->n_told];
+			child.pid = session->children[session->n_sent];
 			err = engine__writable(engine);
 			if (!err)
 				err = broker__send(engine->channel, &child, NULL, 0);
 			engine->stalled = err == -EAGAIN;
 			if (err)
 				return err == -EAGAIN ? err : -EPIPE;
-			session->n_told++;
+			session->n_sent++;
 		}
 	}
 	engine->stalled = false;
@@ -105,15 +105,15 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 	reply->message.session = session->id;
 	session->token = request->token;
 	err = send_now(engine, &reply->message, reply->fds, reply->n);
-	return err ? err : tell_children(engine);
+	return err ? err : send_children(engine);
 }
 
-static bool tells(const struct engine *engine)
+static bool has_unsent(const struct engine *engine)
 {
 	size_t i;
 
 	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
-		if (engine->sessions[i] && engine->sessions[i]->n_told < engine->sessions[i]->n_children)
+		if (engine->sessions[i] && engine->sessions[i]->n_sent < engine->sessions[i]->n_children)
 			return true;
 	return false;
 }
@@ -221,8 +221,8 @@ static int begin(struct engine *engine, struct spare *spare, bool verbose)
 
 	err = engine__writable(engine);
 	engine->stalled = err == -EAGAIN;
-	if (!err && tells(engine))
-		return tell_children(engine);
+	if (!err && has_unsent(engine))
+		return send_children(engine);
 	if (!err)
 		err = broker__receive(engine->channel, &question.message, unexpected, &n);
 	if (err)

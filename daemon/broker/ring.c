@@ -123,50 +123,50 @@ int ring__drain(struct ring *ring)
 	return err;
 }
 
-void ring__looked(struct ring *ring, uint64_t now)
+void ring__polled(struct ring *ring, uint64_t now)
 {
 	for (unsigned i = 0; i < ring->cpus; i++)
-		__atomic_store_n(&ring->samples[i].looked, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&ring->samples[i].polled, now, __ATOMIC_RELAXED);
 }
 
 /* A way that is free or has this key; else one that the key picks: who was there gives no values any more. */
-static void put_mark(struct value_marks *marks, const struct value_mark *mark)
+static void put_capture(struct locals_captures *captured_locals, const struct locals_capture *capture)
 {
-	struct value_mark *set = &marks->marks[value_mark_set(mark->key) * VALUE_MARK_WAYS];
-	uint32_t way, bit = value_mark_bit(mark->key);
+	struct locals_capture *set = &captured_locals->captured_locals[locals_capture_set(capture->key) * LOCALS_CAPTURE_WAYS];
+	uint32_t way, bit = locals_capture_bit(capture->key);
 
-	for (way = 0; way < VALUE_MARK_WAYS && set[way].key && set[way].key != mark->key; way++)
+	for (way = 0; way < LOCALS_CAPTURE_WAYS && set[way].key && set[way].key != capture->key; way++)
 		;
-	if (way == VALUE_MARK_WAYS)
-		way = (uint32_t)(mark->key >> 60) % VALUE_MARK_WAYS;
-	memcpy(set[way].slots, mark->slots, sizeof(mark->slots));
-	set[way].object = mark->object;
-	__atomic_store_n(&set[way].key, mark->key, __ATOMIC_RELEASE);
-	__atomic_store_n(&marks->bits[bit / 64], marks->bits[bit / 64] | 1ull << bit % 64, __ATOMIC_RELEASE);
-	__atomic_store_n(&marks->active, marks->active | 1, __ATOMIC_RELEASE);
+	if (way == LOCALS_CAPTURE_WAYS)
+		way = (uint32_t)(capture->key >> 60) % LOCALS_CAPTURE_WAYS;
+	memcpy(set[way].slots, capture->slots, sizeof(capture->slots));
+	set[way].object = capture->object;
+	__atomic_store_n(&set[way].key, capture->key, __ATOMIC_RELEASE);
+	__atomic_store_n(&captured_locals->bits[bit / 64], captured_locals->bits[bit / 64] | 1ull << bit % 64, __ATOMIC_RELEASE);
+	__atomic_store_n(&captured_locals->active, captured_locals->active | 1, __ATOMIC_RELEASE);
 }
 
-void ring__mark(struct ring *ring, const struct value_mark *mark)
+void ring__capture_locals(struct ring *ring, const struct locals_capture *capture)
 {
 	unsigned cpu;
 
 	for (cpu = 0; cpu < ring->cpus; cpu++)
-		put_mark(&ring->samples[cpu].marks, mark);
+		put_capture(&ring->samples[cpu].captured_locals, capture);
 }
 
 void ring__await(struct ring *ring, bool awaited)
 {
 	for (unsigned cpu = 0; cpu < ring->cpus; cpu++) {
-		struct value_marks *marks = &ring->samples[cpu].marks;
+		struct locals_captures *captured_locals = &ring->samples[cpu].captured_locals;
 
-		__atomic_store_n(&marks->active, (marks->active & 1) | (awaited ? VALUES_AWAITED : 0), __ATOMIC_RELAXED);
+		__atomic_store_n(&captured_locals->active, (captured_locals->active & 1) | (awaited ? VALUES_AWAITED : 0), __ATOMIC_RELAXED);
 	}
 }
 
 static int changed(struct ring *ring, int err)
 {
 	for (unsigned i = 0; ring && i < ring->cpus; i++)
-		__atomic_add_fetch(&ring->samples[i].marks.maps, 1, __ATOMIC_RELEASE);
+		__atomic_add_fetch(&ring->samples[i].captured_locals.maps, 1, __ATOMIC_RELEASE);
 	return err ? -errno : 0;
 }
 

@@ -19,12 +19,12 @@ struct ring *ring__free(struct ring *ring); /* NULL */
 /* All that is there: 0, or the callback's error. */
 int ring__drain(struct ring *ring);
 /* All samples of 4 ms before were looked at: the sampler wakes nobody for them. CLOCK_MONOTONIC ns. */
-void ring__looked(struct ring *ring, uint64_t now);
+void ring__polled(struct ring *ring, uint64_t now);
 /* The sampler's counters, summed over CPUs. */
 void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 
-/* Asks the sampler for locals of a code object (struct value_marks). */
-void ring__mark(struct ring *ring, const struct value_mark *mark);
+/* Asks the sampler for locals of a code object (struct locals_captures). */
+void ring__capture_locals(struct ring *ring, const struct locals_capture *capture);
 /* Whether threads that have values may wait for others: then ticks of these, and forks, wake the reader. */
 void ring__await(struct ring *ring, bool awaited);
 

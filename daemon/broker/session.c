@@ -40,7 +40,7 @@ void reply__close(struct reply *reply)
 }
 
 /* The process's fds go to the reply. */
-static void tell_process(struct reply *reply, pid_t pid, const struct process_stat *stat,
+static void fill_process(struct reply *reply, pid_t pid, const struct process_stat *stat,
 			 struct process_fds *fds)
 {
 	struct broker_message *m = &reply->message;
@@ -363,7 +363,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	remember(session, session->target);
 	give_maps(session, reply->fds);
 	reply->n = reply->borrowed = BROKER_MAP_FDS;
-	tell_process(reply, session->target, &stat, &fds);
+	fill_process(reply, session->target, &stat, &fds);
 	reply->message.rate = request->rate;
 	reply->message.flags = request->flags;
 	reply->message.ring_bytes = request->ring_bytes ? request->ring_bytes : BROKER_RING_BYTES;
@@ -404,7 +404,7 @@ void session__open_process(struct session *session, const struct identity *clien
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else
-		tell_process(reply, pid, &stat, &fds);
+		fill_process(reply, pid, &stat, &fds);
 }
 
 static int open_perf_map(pid_t pid, const struct process_stat *stat, uint32_t *ret_own, int *ret_fd)

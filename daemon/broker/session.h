@@ -33,7 +33,7 @@ struct session {
 	struct perf_events events;
 	struct cpu_clocks clocks;
 	pid_t *children;      /* descendants that ran already: to be told after ATTACHED */
-	size_t n_children, n_told;
+	size_t n_children, n_sent;
 	struct known_process known[SESSION_KNOWN_MAX]; /* those asked about last */
 	unsigned next_known;
 };

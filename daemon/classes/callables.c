@@ -154,7 +154,7 @@ const struct callable *callables__at(const struct callables *callables, uint64_t
 	return n && vaddr < callables->rows[n - 1].end ? &callables->rows[n - 1] : NULL;
 }
 
-void callables__stretch(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to)
+void callables__range(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to)
 {
 	uint32_t n = before(callables, vaddr);
 	uint64_t start = 0, end = n < callables->n ? callables->rows[n].start : UINT64_MAX;

@@ -77,7 +77,7 @@ void callables__free(struct callables *callables);
 /* Whose code is at vaddr; NULL: of none. */
 const struct callable *callables__at(const struct callables *callables, uint64_t vaddr);
 /* Narrows [*from, *to), vaddr in it, to where that is the same. */
-void callables__stretch(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to);
+void callables__range(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to);
 
 /* What Python calls the function of `builtins`, or the type, of this name; or the method, without its type if several have
  * one of that name. NULL: none. Takes 10 us. */

@@ -125,7 +125,7 @@ static int start_own(const struct cli_options *options, pid_t pid, struct connec
 }
 
 /* Whose group may connect, in words. */
-static void tell_kept_out(const char *path)
+static void print_kept_out(const char *path)
 {
 	const struct group *group;
 	struct stat status;
@@ -150,7 +150,7 @@ int connection__open(const struct cli_options *options, pid_t pid, bool daemon_o
 	ret->verbose = options->debug;
 	err = connect_naming(path, pid, &ret->fd);
 	if (err == -EACCES && geteuid()) {
-		tell_kept_out(path);
+		print_kept_out(path);
 		return CLI_COULD_NOT;
 	}
 	if (err && (by_name || daemon_only)) {

@@ -26,16 +26,16 @@ static void default_name(const char *input, const char *extension, char *out, si
 	snprintf(out, size, "%.*s%s", (int)(len < 200 ? len : 200), input, extension);
 }
 
-static void tell_failure(int err, const char *input, const char *output,
+static void print_failure(int err, const char *input, const char *output,
 			 const struct cli_options *options, const struct export_report *report)
 {
 	const struct export_missing *missing = &report->missing;
 
 	if (err == -EBADMSG || err == -ENOMSG || err == -EPROTONOSUPPORT || err == -ESPIPE)
-		input__tell_failure(err, input);
+		input__print_failure(err, input);
 	else if (err == -ENOENT && missing->option)
 		write__missing(missing, options, input, input);
-	else if (input__tell_limit(err, input))
+	else if (input__print_limit(err, input))
 		return;
 	else if (err == -ENODATA)
 		write__nothing(options, input, report);
@@ -102,7 +102,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 	int status, err;
 
 	if (input < 0) {
-		input__tell_failure(-errno, path);
+		input__print_failure(-errno, path);
 		return CLI_COULD_NOT;
 	}
 	default_name(path, write__extension(format), name, sizeof(name));
@@ -116,9 +116,9 @@ static int run(const struct cli_options *options, const char *format, const stru
 		return status;
 	err = write__export(format, options, rules, hlo, input, &output, &report);
 	if (err)
-		tell_failure(err, path, output.path, options, &report);
+		print_failure(err, path, output.path, options, &report);
 	else
-		write__tell(format, &output, &report);
+		write__print(format, &output, &report);
 	if (!err && options->open)
 		browser__open(target);
 	if (!err && strcmp(format, "events") && !report.samples)
@@ -151,7 +151,7 @@ int convert__run(const struct cli_options *options)
 	status = input__hlo(options->hlo, &hlo);
 	if (status == CLI_DONE)
 		status = run(options, format, rules, hlo);
-	input__tell_hlo(options->hlo, hlo);
+	input__print_hlo(options->hlo, hlo);
 	hlo__free(hlo);
 	rules__free(rules);
 	return status;

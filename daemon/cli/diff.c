@@ -24,7 +24,7 @@ static int read_one(struct diff *diff, const struct cli_options *options, const 
 	int err;
 
 	if (fd < 0) {
-		input__tell_failure(-errno, path);
+		input__print_failure(-errno, path);
 		return CLI_COULD_NOT;
 	}
 	err = diff__read(diff, fd, path, after);
@@ -36,7 +36,7 @@ static int read_one(struct diff *diff, const struct cli_options *options, const 
 		say__failure("record both with --mode=wall, or both without",
 			     "%s cannot be compared with what is before it: the one is of CPU time, the other of wall time", path);
 	else
-		input__tell_failure(err, path);
+		input__print_failure(err, path);
 	return CLI_COULD_NOT;
 }
 
@@ -86,7 +86,7 @@ static int write_picture(const struct diff *diff, struct output *output)
 	if (out && fclose(out) && !err)
 		err = -errno;
 	err = err ?: output__commit(output);
-	if (err && !input__tell_limit(err, "the comparison"))
+	if (err && !input__print_limit(err, "the comparison"))
 		say__failure("", "%s could not be written: %s", output->path, strerror(-err));
 	else if (!err)
 		say("wrote %s", output->path);
@@ -113,7 +113,7 @@ static int finish(struct diff *diff, const struct cli_options *options, struct o
 	if (!err && options->output && write_picture(diff, output))
 		return CLI_COULD_NOT;
 	err = err ?: options->json ? diff__json(diff, stdout) : diff__text(diff, stdout);
-	if (err && err != -EPIPE && !input__tell_limit(err, "the comparison"))
+	if (err && err != -EPIPE && !input__print_limit(err, "the comparison"))
 		say__failure("", "the comparison could not be written: %s", strerror(-err));
 	return err || !diff__compared(diff) ? CLI_COULD_NOT : CLI_DONE;
 }

@@ -12,7 +12,7 @@
 #include "cli/forbidden.h"
 #include "cli/readable.h"
 
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 
 /* --- for people --- */
 
@@ -147,7 +147,7 @@ static int converse(const struct cli_options *options, struct connection *connec
 	while (!err && !connection->ended) {
 		size_t before = connection->in.len - connection->consumed;
 
-		err = connection__receive(connection, PATIENCE_MS);
+		err = connection__receive(connection, TIMEOUT_MS);
 		if (!err && connection->in.len == before && !connection->ended)
 			err = -ETIMEDOUT;
 		while (!err && connection__line(connection, &line, &len)) {

@@ -107,7 +107,7 @@ static void look_at(pid_t pid, const char *name, struct found found[KINDS])
 	of->n++;
 }
 
-static void tell_several(const char *name, const struct found *found)
+static void print_several(const char *name, const struct found *found)
 {
 	uint32_t i;
 
@@ -137,7 +137,7 @@ int find__process(const char *name, pid_t *ret)
 		return CLI_USAGE;
 	}
 	if (found[kind].n > 1) {
-		tell_several(name, &found[kind]);
+		print_several(name, &found[kind]);
 		return CLI_USAGE;
 	}
 	*ret = found[kind].first[0].pid;

@@ -41,7 +41,7 @@ int input__open_recording(const char *path)
 	return fd;
 }
 
-bool input__tell_limit(int err, const char *path)
+bool input__print_limit(int err, const char *path)
 {
 	if (err == -EOVERFLOW)
 		say__failure("cprofd makes none that deep", "%s is refused: a stack of it has more than %u frames", path, EVENTS_DEPTH_MAX);
@@ -53,7 +53,7 @@ bool input__tell_limit(int err, const char *path)
 }
 
 /* What a recording was called while it was made: its end never came. */
-static bool tell_part(const char *path)
+static bool print_part(const char *path)
 {
 	char part[PATH_MAX];
 	int fd = snprintf(part, sizeof(part), "%s.part", path) < (int)sizeof(part) ? input__open(part) : -1;
@@ -93,11 +93,11 @@ static const char *profile_in(const char *path)
 	return NULL;
 }
 
-void input__tell_failure(int err, const char *path)
+void input__print_failure(int err, const char *path)
 {
 	const char *format = err == -EBADMSG ? profile_of(path) ?: profile_in(path) : NULL;
 
-	if ((err == -ENOENT && tell_part(path)) || input__tell_limit(err, path))
+	if ((err == -ENOENT && print_part(path)) || input__print_limit(err, path))
 		return;
 	if (format)
 		say__failure("this command reads recordings: keep one with `cprofd attach -o NAME.cprof`, and make every other format of it with `cprofd convert`",
@@ -152,7 +152,7 @@ int input__hlo(const char *path, struct hlo **ret)
 	return err ? CLI_COULD_NOT : CLI_DONE;
 }
 
-void input__tell_hlo(const char *path, const struct hlo *hlo)
+void input__print_hlo(const char *path, const struct hlo *hlo)
 {
 	if (hlo && !hlo__met(hlo))
 		say("%s names no function that XLA made in the recording", path);

@@ -9,14 +9,14 @@ int input__open(const char *path);
 /* ... and what it may make us spend is limited (base/limits.h), unless --no-limits was given. */
 int input__open_recording(const char *path);
 /* In words: it met a limit. False: that is not why. */
-bool input__tell_limit(int err, const char *path);
+bool input__print_limit(int err, const char *path);
 /* In words: why reading a recording failed. */
-void input__tell_failure(int err, const char *path);
+void input__print_failure(int err, const char *path);
 
 struct hlo;
 /* For --hlo: NULL without it. CLI_DONE; else it was said what is wrong. */
 int input__hlo(const char *path, struct hlo **ret);
 /* Says so if it named nothing. */
-void input__tell_hlo(const char *path, const struct hlo *hlo);
+void input__print_hlo(const char *path, const struct hlo *hlo);
 
 #endif

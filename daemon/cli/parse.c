@@ -80,7 +80,7 @@ static void others_with(const char *name, size_t len, int letter, char *ret, siz
 }
 
 /* What getopt did not take; `code` is its optopt: 0 of a long option that is not there. */
-static void tell_unknown(const struct command *command, int code, const char *given)
+static void print_unknown(const struct command *command, int code, const char *given)
 {
 	const struct option_row *row = code ? row_of(command, code) : NULL;
 	const char *name = given + strspn(given, "-");
@@ -135,7 +135,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			return CLI_DONE;
 		}
 		if (code == '?') {
-			tell_unknown(command, optopt, argv[optind - 1]);
+			print_unknown(command, optopt, argv[optind - 1]);
 			return CLI_USAGE;
 		}
 		row = row_of(command, code);

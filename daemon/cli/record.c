@@ -130,7 +130,7 @@ static void wait_for(struct launch *launch, bool ran)
 	launch__reap(launch, 0);
 }
 
-static void tell_status(const struct launch *launch)
+static void print_status(const struct launch *launch)
 {
 	if (WIFSIGNALED(launch->status))
 		say__note("%s was ended by signal %d (%s)", launch->name, WTERMSIG(launch->status),
@@ -178,7 +178,7 @@ int record__run(const struct cli_options *options)
 	if (!launch.reaped)
 		wait_for(&launch, ran);
 	if (ran && !launch.exec_failed)
-		tell_status(&launch);
+		print_status(&launch);
 	if (status == CLI_DONE && options->exit_status && ran && !launch.exec_failed)
 		status = WIFSIGNALED(launch.status) ? 128 + WTERMSIG(launch.status) : WEXITSTATUS(launch.status);
 	return status;

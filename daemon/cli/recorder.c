@@ -30,7 +30,7 @@
 
 #define FLUSH_MS 1000
 /* How long `end` may take after a stop, and after the target is known to be gone. */
-#define PATIENCE_MS 10000
+#define TIMEOUT_MS 10000
 #define NEVER UINT64_MAX
 /* Less CPU time than this of the target's children is not worth a word. */
 #define CHILDREN_TELL_NS 200000000u
@@ -80,7 +80,7 @@ static void ask_to_stop(struct recorder *recorder)
 	char request[96];
 
 	if (!recorder->stopping)
-		recorder->give_up = now_ms() + PATIENCE_MS;
+		recorder->give_up = now_ms() + TIMEOUT_MS;
 	recorder->stopping = true;
 	if (!recorder->live.answered || recorder->stop_sent)
 		return; /* the number of the session comes with the answer */
@@ -98,7 +98,7 @@ static void reap(struct recorder *recorder)
 		return;
 	/* `end` follows by itself; with children that outlive it, later. */
 	if (!recorder->options->subprocesses)
-		recorder->give_up = now_ms() + PATIENCE_MS;
+		recorder->give_up = now_ms() + TIMEOUT_MS;
 }
 
 /* Ctrl-C at a terminal reaches the command by itself: its end is ours. A signal
@@ -242,7 +242,7 @@ static int listen_to(struct recorder *recorder)
 
 /* --- after sampling --- */
 
-static void tell_end(const struct recorder *recorder)
+static void print_end(const struct recorder *recorder)
 {
 	const struct live *live = &recorder->live;
 
@@ -266,7 +266,7 @@ static void tell_end(const struct recorder *recorder)
 }
 
 /* What its children did is in no sample, unless that was asked for. */
-static void tell_children(struct recorder *recorder, uint64_t recorded)
+static void print_children(struct recorder *recorder, uint64_t recorded)
 {
 	struct launch *launch = recorder->launch;
 	uint64_t cpu = 0;
@@ -298,14 +298,14 @@ static int finish(struct recorder *recorder)
 			     "nothing was recorded: the disk of %s is full", recorder->result.output.path);
 		return CLI_COULD_NOT;
 	}
-	tell_end(recorder);
+	print_end(recorder);
 	if (recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_CUR) >= 0) {
 		err = summary__print(result__recording(&recorder->result), recorder->options->lines, recorder->options->wall,
 				     recorder->options->rules, recorder->options->verbose, &recorded);
 		if (err)
 			say("the summary could not be made: %s", strerror(-err));
 		else
-			tell_children(recorder, recorded);
+			print_children(recorder, recorded);
 	}
 	if (recorder->result.write_file)
 		status = result__finish(&recorder->result);

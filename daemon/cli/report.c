@@ -36,7 +36,7 @@ static uint32_t tables_of(const struct cli_options *options)
 	return tables ? tables : TABLES_DEFAULT;
 }
 
-static void tell_missing(const struct report *report, const struct cli_options *options,
+static void print_missing(const struct report *report, const struct cli_options *options,
 			 const char *input)
 {
 	const struct export_missing *missing = report__missing(report);
@@ -59,16 +59,16 @@ static int read_one(struct report *report, const struct cli_options *options, co
 	int err;
 
 	if (fd < 0) {
-		input__tell_failure(-errno, path);
+		input__print_failure(-errno, path);
 		return CLI_COULD_NOT;
 	}
 	err = report__read(report, fd, path);
 	if (!err)
 		return CLI_DONE;
 	if (err == -ENOENT)
-		tell_missing(report, options, path);
+		print_missing(report, options, path);
 	else
-		input__tell_failure(err, path);
+		input__print_failure(err, path);
 	return CLI_COULD_NOT;
 }
 
@@ -82,7 +82,7 @@ static int print(struct report *report, const struct cli_options *options)
 		err = report__csv(report, stdout);
 	else
 		err = report__text(report, stdout);
-	if (err && err != -EPIPE && !input__tell_limit(err, "the report"))
+	if (err && err != -EPIPE && !input__print_limit(err, "the report"))
 		say__failure("", "the report could not be written: %s", strerror(-err));
 	return err ? CLI_COULD_NOT : CLI_DONE;
 }
@@ -135,8 +135,8 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 	for (i = 0; i < options->n_operands && status == CLI_DONE; i++)
 		status = read_one(report, options, options->operands[i]);
 	err = status == CLI_DONE ? report__finish(report) : 0;
-	if (err && !input__tell_limit(err, "the report"))
-		tell_missing(report, options, "");
+	if (err && !input__print_limit(err, "the report"))
+		print_missing(report, options, "");
 	status = err ? CLI_COULD_NOT : status;
 	empty = status == CLI_DONE && report__empty(report);
 	if (empty && write__filters(options))
@@ -172,7 +172,7 @@ int report__run(const struct cli_options *options)
 	status = input__hlo(options->hlo, &hlo);
 	if (status == CLI_DONE)
 		status = run(options, rules, hlo);
-	input__tell_hlo(options->hlo, hlo);
+	input__print_hlo(options->hlo, hlo);
 	hlo__free(hlo);
 	rules__free(rules);
 	return status;

@@ -90,7 +90,7 @@ int result__finish(struct result *result)
 		keep_recording(result, report.missing.option || err == -ENODATA ? NULL : "the file could not be written", err);
 		return CLI_COULD_NOT;
 	}
-	write__tell(result->format, &result->output, &report);
+	write__print(result->format, &result->output, &report);
 	if (options->open)
 		browser__open(result->output.path);
 	recording_file__remove(&result->file);

@@ -104,7 +104,7 @@ static int listen_at(const char *path, int *ret)
 	return err;
 }
 
-static void tell_failure(int err, const char *path)
+static void print_failure(int err, const char *path)
 {
 	if (err == -EADDRINUSE)
 		say__failure("it is there already: `cprofd status` shows it; or choose another "
@@ -151,7 +151,7 @@ int serve__run(const struct cli_options *options)
 	if (!passed)
 		err = listen_at(path, &broker.listen_fd);
 	if (err) {
-		tell_failure(err, path);
+		print_failure(err, path);
 		return CLI_COULD_NOT;
 	}
 	memset(&bound, 0, sizeof(bound));

@@ -7,7 +7,7 @@
 #include "cli/connection.h"
 #include "cli/readable.h"
 
-#define PATIENCE_MS 5000
+#define TIMEOUT_MS 5000
 
 /* Keys of `status` as people read them; the others are shown as they are. */
 static void print_value(const char *key, json_t *value)
@@ -68,7 +68,7 @@ int status__run(const struct cli_options *options)
 	while (!err && !connection.ended) {
 		size_t before = connection.in.len;
 
-		err = connection__receive(&connection, PATIENCE_MS);
+		err = connection__receive(&connection, TIMEOUT_MS);
 		if (!err && connection.in.len == before && !connection.ended)
 			err = -ETIMEDOUT;
 		while (!err && connection__line(&connection, &line, &len)) {

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "cli/rhythm.h"
+#include "cli/thread_sums.h"
 #include "cli/summary_head.h"
 #include "cli/units.h"
 #include "report/fit.h"
@@ -118,13 +118,13 @@ static int print(const struct tally_result *result, struct units_summary *units,
 	if (fclose(out))
 		return -ENOMEM;
 	put_head(head, warns);
-	left = lines_of(head) + LINES_AROUND + TABLE_LINES * (1 + (compiles != 0)) + units_summary__tells(units);
+	left = lines_of(head) + LINES_AROUND + TABLE_LINES * (1 + (compiles != 0)) + units_summary__note_lines(units);
 	left = left < SCREEN_LINES ? SCREEN_LINES - left : 0;
 	rows = within(left / 2, ROWS_LEAST, compiles < COMPILES_MAX ? compiles : COMPILES_MAX);
 	print_functions(result, verbose ? FUNCTIONS_VERBOSE : within(left > rows ? left - rows : 0, ROWS_LEAST, FUNCTIONS_MAX));
 	units_summary__print(units, summary__without_gil(result), verbose ? 0 : rows);
 	fputc('\n', stderr);
-	units_summary__tell(units);
+	units_summary__print_notes(units);
 	if (!result->seen && result->waits)
 		say("the target did not use the CPU meanwhile: it only waited");
 	else if (!result->seen)
@@ -137,18 +137,18 @@ int summary__print(int recording_fd, bool lines, bool wall, const char *rules, b
 {
 	struct tally_result result;
 	struct units_summary units;
-	struct rhythm rhythm;
+	struct thread_sums thread_sums;
 	struct tally *tally = NULL;
 	bool cut;
 	int err = 0;
 
 	*ret_cpu = 0;
-	rhythm__init(&rhythm);
+	thread_sums__init(&thread_sums);
 	if (wall)
-		err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : recording__read(recording_fd, true, &rhythm.sink, &cut);
+		err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : recording__read(recording_fd, true, &thread_sums.sink, &cut);
 	if (err)
 		goto out;
-	err = tally__new(lines, wall ? &rhythm : NULL, &tally);
+	err = tally__new(lines, wall ? &thread_sums : NULL, &tally);
 	if (err)
 		goto out;
 	err = units_summary__init(&units, rules, tally__sink(tally));
@@ -166,6 +166,6 @@ int summary__print(int recording_fd, bool lines, bool wall, const char *rules, b
 	units_summary__free(&units);
 out:
 	tally__free(tally);
-	rhythm__free(&rhythm);
+	thread_sums__free(&thread_sums);
 	return err;
 }

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/safe_text.h"
-#include "cli/rhythm.h"
+#include "cli/thread_sums.h"
 #include "cli/tally.h"
 #include "export/class_names.h"
 #include "export/told.h"
@@ -60,8 +60,8 @@ struct tally {
 	struct tally_result result;
 	uint64_t begin;
 	bool waits;           /* those of all threads are told */
-	const struct rhythm *rhythm;
-	struct rhythm_ids ids;
+	const struct thread_sums *thread_sums;
+	struct thread_ids ids;
 	struct arena strings;
 	struct hash_seed seed;
 	/* of the epoch */
@@ -300,7 +300,7 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 		tally->result.seen += !row->cause; /* a tick */
 		tally->result.waits += row->cause && tally->waits;
 		tally->result.span = row->time > tally->begin ? row->time - tally->begin : 0;
-		if (tally->rhythm && rhythm__is_quiet(tally->rhythm, rhythm_ids__thread(&tally->ids, row->thread))) {
+		if (tally->thread_sums && thread_sums__is_quiet(tally->thread_sums, thread_ids__thread(&tally->ids, row->thread))) {
 			tally->result.quiet += row->wall;
 			continue;
 		}
@@ -393,7 +393,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 			return -ENOMEM;
 		return add_known(&tally->processes, event->process.pid, event->process.start);
 	case EVENT_THREAD:
-		if (tally->rhythm && rhythm_ids__tell(&tally->ids, tally->rhythm, &event->thread))
+		if (tally->thread_sums && thread_ids__add(&tally->ids, tally->thread_sums, &event->thread))
 			return -ENOMEM;
 		return add_known(&tally->threads, event->thread.tid, event->thread.start);
 	case EVENT_FUNCTIONS:
@@ -408,7 +408,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return class_names__rows(&tally->class_names, &event->rows);
 	case EVENT_THREAD_END:
 		tally->result.wall += event->ending.wall;
-		if (tally->rhythm && rhythm__is_quiet(tally->rhythm, rhythm_ids__thread(&tally->ids, event->ending.id)))
+		if (tally->thread_sums && thread_sums__is_quiet(tally->thread_sums, thread_ids__thread(&tally->ids, event->ending.id)))
 			tally->result.quiet += event->ending.wall;
 		tally->result.cpu += event->ending.cpu;
 		tally->result.unsampled += event->ending.cpu;
@@ -427,7 +427,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	}
 }
 
-int tally__new(bool lines, const struct rhythm *rhythm, struct tally **ret)
+int tally__new(bool lines, const struct thread_sums *thread_sums, struct tally **ret)
 {
 	struct tally *tally = calloc(1, sizeof(*tally));
 
@@ -435,8 +435,8 @@ int tally__new(bool lines, const struct rhythm *rhythm, struct tally **ret)
 		return -ENOMEM;
 	tally->sink.event = on_event;
 	tally->result.lines = lines;
-	tally->rhythm = rhythm;
-	tally->result.quiet_threads = rhythm ? rhythm__quiet(rhythm) : 0;
+	tally->thread_sums = thread_sums;
+	tally->result.quiet_threads = thread_sums ? thread_sums__quiet(thread_sums) : 0;
 	/* Node 0 is the empty stack. */
 	if (hash_seed__draw(&tally->seed) || vector__grow(&tally->nodes, 1, sizeof(struct node))) {
 		free(tally);
@@ -451,7 +451,7 @@ struct tally *tally__free(struct tally *tally)
 {
 	if (!tally)
 		return NULL;
-	rhythm_ids__free(&tally->ids);
+	thread_ids__free(&tally->ids);
 	free(tally->names.data);
 	free(tally->frames.data);
 	free(tally->nodes.data);

@@ -16,7 +16,7 @@
 #include "top/screen.h"
 
 #define TURN_MS 1000
-#define PATIENCE_MS 30000 /* for the answer */
+#define TIMEOUT_MS 30000 /* for the answer */
 
 struct viewer {
 	struct connection connection;
@@ -57,7 +57,7 @@ static int take_lines(struct viewer *viewer)
 /* Until the answer: it may be a refusal, whose words need no screen. */
 static int wait_for_answer(struct viewer *viewer)
 {
-	uint64_t until = clock__now() + PATIENCE_MS * 1000000ull;
+	uint64_t until = clock__now() + TIMEOUT_MS * 1000000ull;
 	struct live *live = &viewer->live;
 	int err = 0;
 

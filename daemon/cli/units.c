@@ -130,14 +130,14 @@ static bool has_no_passes(const struct units_summary *summary)
 	       !units_table__lines(summary->table, RULE_PASS, &lines, &n) && !n;
 }
 
-void units_summary__tell(struct units_summary *summary)
+void units_summary__print_notes(struct units_summary *summary)
 {
 	if (has_no_passes(summary))
 		fprintf(stderr, "cprofd: LLVM's passes have no names here: %s is stripped\n", summary->stripped);
-	unmatched__tell(summary->unmatched);
+	unmatched__print(summary->unmatched);
 }
 
-uint32_t units_summary__tells(const struct units_summary *summary)
+uint32_t units_summary__note_lines(const struct units_summary *summary)
 {
 	return unmatched__lines(summary->unmatched) + has_no_passes(summary);
 }

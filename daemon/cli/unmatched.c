@@ -95,7 +95,7 @@ static const char *last_of(const char *path)
 }
 
 /* Of a rule whose function was there. True: something was said. */
-static bool tell_use(const struct unmatched *unmatched, uint32_t number)
+static bool print_use(const struct unmatched *unmatched, uint32_t number)
 {
 	const struct rule *rule = rules__get(unmatched->rules, number);
 	const char *source = rules__compiler(unmatched->rules, rule->compiler)->source;
@@ -118,7 +118,7 @@ static bool tell_use(const struct unmatched *unmatched, uint32_t number)
 }
 
 /* Of --rules. */
-static void tell_rules(const struct unmatched *unmatched, uint32_t number)
+static void print_rules(const struct unmatched *unmatched, uint32_t number)
 {
 	const struct compiler *compiler = rules__compiler(unmatched->rules, number);
 	uint32_t i, missed = 0, said = 0;
@@ -138,7 +138,7 @@ static void tell_rules(const struct unmatched *unmatched, uint32_t number)
 		say("%s: %" PRIu32 " of %" PRIu32 " rules are of no function that was on a stack", compiler->source, missed, compiler->n_rules);
 	for (i = compiler->first; i < compiler->first + compiler->n_rules && said < TELL_MAX; i++)
 		if (unmatched->matched[i])
-			said += tell_use(unmatched, i);
+			said += print_use(unmatched, i);
 }
 
 /* A compiler of the program itself worked, and no compile of it was told. */
@@ -157,7 +157,7 @@ uint32_t unmatched__lines(const struct unmatched *unmatched)
 	return lines;
 }
 
-void unmatched__tell(const struct unmatched *unmatched)
+void unmatched__print(const struct unmatched *unmatched)
 {
 	uint32_t i;
 
@@ -167,7 +167,7 @@ void unmatched__tell(const struct unmatched *unmatched)
 		if (compiler__gone(compiler))
 			continue;
 		if (i >= unmatched->builtin)
-			tell_rules(unmatched, i);
+			print_rules(unmatched, i);
 		else if (is_strange(unmatched, i))
 			say__failure("a version that they do not know? `--rules FILE` takes others: docs/rules.md",
 				     "%s was at work (%s), but its rules told no compile", compiler->name, last_of(compiler->loaded.patterns[0]));

@@ -15,6 +15,6 @@ void unmatched__event(struct unmatched *unmatched, const struct event *event);
 /* How many lines of a terminal the words about the program's own rules are, at most. */
 uint32_t unmatched__lines(const struct unmatched *unmatched);
 /* Speaks, on stderr. */
-void unmatched__tell(const struct unmatched *unmatched);
+void unmatched__print(const struct unmatched *unmatched);
 
 #endif

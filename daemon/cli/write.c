@@ -186,7 +186,7 @@ void write__nothing(const struct cli_options *options, const char *input, const 
 		     window ? words__duration(report->span) : "", window ? " long)" : "");
 }
 
-void write__tell(const char *format, const struct output *output,
+void write__print(const char *format, const struct output *output,
 		 const struct export_report *report)
 {
 	struct stat status;

@@ -33,6 +33,6 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 /* -ENODATA of an export, in words. */
 void write__nothing(const struct cli_options *options, const char *input, const struct export_report *report);
 /* Where the file is, what was left out to keep it small, what opens it. */
-void write__tell(const char *format, const struct output *output, const struct export_report *report);
+void write__print(const char *format, const struct output *output, const struct export_report *report);
 
 #endif

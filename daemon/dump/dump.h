@@ -17,7 +17,7 @@
 
 #include "cprofd/dump.h"
 #include "target/maps.h"
-#include "weave/places.h"
+#include "weave/symbolizer.h"
 
 /* --- unwind.c: native frames --- */
 
@@ -95,16 +95,16 @@ uint64_t dump_python__place(const struct dump_python *python, uint32_t i);
 /* {"function", "file", "line"}: a new reference; NULL: no memory. */
 json_t *dump_python__frame(const struct dump_python *python, const struct py_frame *frame);
 
-/* --- tell.c: a thread as people and programs get it --- */
+/* --- emit.c: a thread as people and programs get it --- */
 
-struct dump_told {
+struct dump_result {
 	struct dump_thread thread;
 	uint8_t how;             /* enum dump_how; 0: it never held still, and no tick came: no stack */
 	uint8_t native;          /* 0: left out, 1: the innermost frame, 2: all */
 	struct dump_native *natives; /* NULL: none were asked for */
 	struct dump_frames python;
 };
-static inline struct record_task dump_task(const struct dump_told *told)
+static inline struct record_task dump_task(const struct dump_result *told)
 {
 	return (struct record_task){.tgid = told->thread.tgid,
 				    .tid = told->thread.tid,
@@ -113,6 +113,6 @@ static inline struct record_task dump_task(const struct dump_told *told)
 }
 
 /* docs/protocol.md, `dump`. `places` NULL: no native frames. NULL: no memory. */
-json_t *dump__tell(struct dump_python *python, struct places *places, const struct dump_told *told, uint64_t now);
+json_t *dump__emit(struct dump_python *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now);
 
 #endif

@@ -157,7 +157,7 @@ struct sample_row {
 	uint64_t cpu;                   /* its own CPU time in that span; wall - cpu is idle */
 	uint32_t thread, stack;
 	uint32_t class_id, unit, cause; /* 0: not determined */
-	/* Since 1.5: the call of another thread that it worked for (enum credit_how, credit/credit.h): by that thread, and where that is, a stack. */
+	/* Since 1.5: the call of another thread that it worked for (enum attribution_how, attribution/attribution.h): by that thread, and where that is, a stack. */
 	uint32_t how, caller, call;
 	/* Since 1.7: CPU time of other threads, told at their ends, that no sample met: this one stands for it. */
 	uint64_t others;

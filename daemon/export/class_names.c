@@ -12,7 +12,7 @@ void class_names__epoch(struct class_names *names)
 	buf__clear(&names->epoch);
 }
 
-int class_names__tell(struct class_names *names, uint32_t id, const char *name)
+int class_names__emit(struct class_names *names, uint32_t id, const char *name)
 {
 	uint32_t zero = 0, known;
 	int err = 0;
@@ -34,7 +34,7 @@ int class_names__rows(struct class_names *names, const struct event_rows *rows)
 	int err = 0;
 
 	for (i = 0; i < rows->n && !err; i++)
-		err = class_names__tell(names, rows->first + i, row[i].name);
+		err = class_names__emit(names, rows->first + i, row[i].name);
 	return err;
 }
 
@@ -47,7 +47,7 @@ int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret)
 	if (names->epoch.len <= id * sizeof(id) || !((uint32_t *)names->epoch.data)[id]) {
 		if (id)
 			snprintf(name, sizeof(name), "class %u", id);
-		err = class_names__tell(names, id, name);
+		err = class_names__emit(names, id, name);
 	}
 	if (!err)
 		*ret = ((uint32_t *)names->epoch.data)[id] - 1;

@@ -21,7 +21,7 @@ struct class_names {
 /* Ids of the epoch are void. */
 void class_names__epoch(struct class_names *names);
 /* `id` of this epoch is called `name`. */
-int class_names__tell(struct class_names *names, uint32_t id, const char *name);
+int class_names__emit(struct class_names *names, uint32_t id, const char *name);
 /* Those of an event. */
 int class_names__rows(struct class_names *names, const struct event_rows *rows);
 int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret);

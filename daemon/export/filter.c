@@ -60,7 +60,7 @@ static int hand_on(struct filter *filter, enum event_kind kind, uint32_t first, 
 	return filter->next->event(filter->next, &event);
 }
 
-static int tell_note(struct filter *filter)
+static int emit_note(struct filter *filter)
 {
 	const struct function_row function = {FILTER_LEFT_OUT, "", 0, "", FUNCTION_NOTE};
 	const struct frame_row frame = {.offset = -1};
@@ -398,15 +398,15 @@ static int on_event(struct event_sink *self, const struct event *event)
 	note_time(filter, event);
 	switch (event->kind) {
 	case EVENT_FUNCTIONS:
-		return tell_note(filter) ?: on_functions(filter, &event->rows);
+		return emit_note(filter) ?: on_functions(filter, &event->rows);
 	case EVENT_FRAMES:
-		return tell_note(filter) ?: on_frames(filter, &event->rows);
+		return emit_note(filter) ?: on_frames(filter, &event->rows);
 	case EVENT_STACKS:
-		return tell_note(filter) ?: on_stacks(filter, &event->rows);
+		return emit_note(filter) ?: on_stacks(filter, &event->rows);
 	case EVENT_UNITS:
-		return tell_note(filter) ?: on_units(filter, &event->rows);
+		return emit_note(filter) ?: on_units(filter, &event->rows);
 	case EVENT_SAMPLES:
-		return tell_note(filter) ?: on_samples(filter, &event->samples);
+		return emit_note(filter) ?: on_samples(filter, &event->samples);
 	case EVENT_SESSION:
 		filter->origin = filter->origin ? filter->origin : event->session.monotonic;
 		err = start_epoch(filter);

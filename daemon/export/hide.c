@@ -16,11 +16,11 @@
 #define SHIFT 1u
 #define NOTE 1u
 
-enum look {
-	LOOK_SEEN,
-	LOOK_HIDDEN,
-	LOOK_IMPORT,   /* hidden: the machinery of imports */
-	LOOK_MACHINE,  /* native code by which that machinery calls itself, or the module: hidden below it */
+enum visibility {
+	VISIBILITY_SEEN,
+	VISIBILITY_HIDDEN,
+	VISIBILITY_IMPORT,   /* hidden: the machinery of imports */
+	VISIBILITY_MACHINE,  /* native code by which that machinery calls itself, or the module: hidden below it */
 };
 
 /* A stack of the recording, by ids that are told on. */
@@ -55,7 +55,7 @@ static int hand_on(struct hide *hide, enum event_kind kind, uint32_t first, uint
 	return n ? hide->next->event(hide->next, &event) : 0;
 }
 
-static int tell_note(struct hide *hide)
+static int emit_note(struct hide *hide)
 {
 	const struct function_row function = {HIDE_NOTE, "", 0, "", FUNCTION_NOTE};
 	const struct frame_row frame = {.offset = -1};
@@ -132,12 +132,12 @@ static int on_functions(struct hide *hide, const struct event_rows *event)
 	uint32_t i;
 
 	for (i = 0; i < event->n; i++) {
-		uint8_t look = is_excluded(hide, &row[i])			     ? LOOK_HIDDEN
-			       : hide->options->hide_imports && is_importer(&row[i]) ? LOOK_IMPORT
-			       : hide->options->hide_imports && is_machine(&row[i])  ? LOOK_MACHINE
-										     : LOOK_SEEN;
+		uint8_t visibility = is_excluded(hide, &row[i])			     ? VISIBILITY_HIDDEN
+			       : hide->options->hide_imports && is_importer(&row[i]) ? VISIBILITY_IMPORT
+			       : hide->options->hide_imports && is_machine(&row[i])  ? VISIBILITY_MACHINE
+										     : VISIBILITY_SEEN;
 
-		if (buf__append(&hide->functions, &look, 1))
+		if (buf__append(&hide->functions, &visibility, 1))
 			return -ENOMEM;
 	}
 	return hand_on(hide, EVENT_FUNCTIONS, event->first + SHIFT, event->n, event->rows);
@@ -184,10 +184,10 @@ static int on_stacks(struct hide *hide, const struct event_rows *event)
 	buf__clear(&hide->rows);
 	for (i = 0; i < event->n && !err; i++, row++) {
 		const struct way parent = ITEM(hide->ways, struct way, row->parent);
-		const uint8_t look = (uint8_t)hide->frames.data[row->frame];
-		struct way way = {parent.base ? parent.base : NOTE, parent.base, look == LOOK_IMPORT || (look == LOOK_MACHINE && parent.import)};
+		const uint8_t visibility = (uint8_t)hide->frames.data[row->frame];
+		struct way way = {parent.base ? parent.base : NOTE, parent.base, visibility == VISIBILITY_IMPORT || (visibility == VISIBILITY_MACHINE && parent.import)};
 
-		if (look != LOOK_HIDDEN && !way.import) {
+		if (visibility != VISIBILITY_HIDDEN && !way.import) {
 			err = seen_stack(hide, row, parent.base, &way.self);
 			way.base = way.self;
 		}
@@ -246,15 +246,15 @@ static int on_event(struct event_sink *self, const struct event *event)
 
 	switch (event->kind) {
 	case EVENT_FUNCTIONS:
-		return tell_note(hide) ?: on_functions(hide, &event->rows);
+		return emit_note(hide) ?: on_functions(hide, &event->rows);
 	case EVENT_FRAMES:
-		return tell_note(hide) ?: on_frames(hide, &event->rows);
+		return emit_note(hide) ?: on_frames(hide, &event->rows);
 	case EVENT_STACKS:
-		return tell_note(hide) ?: on_stacks(hide, &event->rows);
+		return emit_note(hide) ?: on_stacks(hide, &event->rows);
 	case EVENT_UNITS:
-		return tell_note(hide) ?: on_units(hide, &event->rows);
+		return emit_note(hide) ?: on_units(hide, &event->rows);
 	case EVENT_SAMPLES:
-		return tell_note(hide) ?: on_samples(hide, &event->samples);
+		return emit_note(hide) ?: on_samples(hide, &event->samples);
 	case EVENT_SESSION:
 	case EVENT_EPOCH:
 		err = start_epoch(hide);

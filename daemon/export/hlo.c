@@ -204,7 +204,7 @@ static int begin_computation(struct tables *tables, struct span line)
 }
 
 /* An instruction of the computation that is being read is of this. */
-static void tell_computation(struct tables *tables, const struct hlo_op *op, bool is_root, bool is_called)
+static void emit_computation(struct tables *tables, const struct hlo_op *op, bool is_root, bool is_called)
 {
 	const uint32_t n = LENGTH(tables->computations, struct computation);
 	struct computation *computation = n ? (struct computation *)tables->computations.data + n - 1 : NULL;
@@ -249,7 +249,7 @@ static int instruction(struct hlo *hlo, struct tables *tables, struct span line)
 		row.op = called->op;
 	if (!row.op.name)
 		return 0;
-	tell_computation(tables, &row.op, is_root, called);
+	emit_computation(tables, &row.op, is_root, called);
 	for (i = 0; i < n && !err; i++) {
 		row.function = names[i].start;
 		*names[i].end = '\0';

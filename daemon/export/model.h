@@ -95,7 +95,7 @@ struct model {
 	uint32_t call_now; /* call of the sample, or CALL_NONE */
 	uint64_t time_now; /* of the sample */
 	uint64_t given_now; /* of its CPU time */
-	uint32_t how_now, caller_now; /* for whom it worked (credit/credit.h): a thread's id here */
+	uint32_t how_now, caller_now; /* for whom it worked (attribution/attribution.h): a thread's id here */
 
 	/* session */
 	int32_t pid;

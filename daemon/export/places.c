@@ -75,10 +75,10 @@ static void dotted(const char *path, char *out, size_t size)
 static bool native(uint8_t kind, const char *module, char *out, size_t size)
 {
 	static const char *const names[] = {
-		[FUNCTION_KERNEL] = PLACE_KERNEL,
+		[FUNCTION_KERNEL] = LOCATION_KERNEL,
 		[FUNCTION_NOTE] = PLACE_NOTES,
-		[FUNCTION_JIT] = PLACE_JIT,
-		[FUNCTION_INTERPRETER] = PLACE_INTERPRETER,
+		[FUNCTION_JIT] = LOCATION_JIT,
+		[FUNCTION_INTERPRETER] = LOCATION_INTERPRETER,
 		[FUNCTION_CALL] = PLACE_CALLS,
 	};
 	const char *slash = strrchr(module, '/');
@@ -88,7 +88,7 @@ static bool native(uint8_t kind, const char *module, char *out, size_t size)
 	if (kind < sizeof(names) / sizeof(names[0]) && names[kind])
 		snprintf(out, size, "%s", names[kind]);
 	else
-		snprintf(out, size, "%s", slash ? slash + 1 : *module ? module : PLACE_UNKNOWN);
+		snprintf(out, size, "%s", slash ? slash + 1 : *module ? module : LOCATION_UNKNOWN);
 	return true;
 }
 
@@ -100,7 +100,7 @@ void place__module(uint8_t kind, const char *file, const char *module, char *out
 		return;
 	path = path ? path : after_library(file);
 	if (file[0] == '<' || !file[0])
-		snprintf(out, size, "%s", file[0] ? PLACE_GENERATED : PLACE_UNKNOWN);
+		snprintf(out, size, "%s", file[0] ? PLACE_GENERATED : LOCATION_UNKNOWN);
 	else
 		dotted(path ? path : slash ? slash + 1 : file, out, size);
 }
@@ -118,7 +118,7 @@ void place__package(uint8_t kind, const char *file, const char *module, char *ou
 	} else if (frozen(file, out, size) || after_library(file)) {
 		snprintf(out, size, "%s", PLACE_STANDARD);
 	} else if (file[0] == '<' || !file[0]) {
-		snprintf(out, size, "%s", file[0] ? PLACE_GENERATED : PLACE_UNKNOWN);
+		snprintf(out, size, "%s", file[0] ? PLACE_GENERATED : LOCATION_UNKNOWN);
 	} else {
 		snprintf(out, size, "%.*s", slash > file ? (int)(slash - file) : 1,
 			 slash ? file : ".");

@@ -9,12 +9,12 @@
 
 #define PLACE_STANDARD "(standard library)"
 #define PLACE_GENERATED "(generated code)" /* <string>, <ipython-input-3> */
-#define PLACE_INTERPRETER "(interpreter)"
+#define LOCATION_INTERPRETER "(interpreter)"
 #define PLACE_CALLS "(C calls)"
-#define PLACE_KERNEL "(kernel)"
-#define PLACE_JIT "(JIT code)"
+#define LOCATION_KERNEL "(kernel)"
+#define LOCATION_JIT "(JIT code)"
 #define PLACE_NOTES "(notes)"
-#define PLACE_UNKNOWN "(unknown)"
+#define LOCATION_UNKNOWN "(unknown)"
 
 /* kind: enum function_kind; file: the source, module: of native code.
  * numba.core.compiler, json.decoder, compile (a script), libLLVM-14.so.1. */

@@ -17,44 +17,44 @@ static bool folds(const struct model *model)
 }
 
 /* Key of a function, or of a frame that is not detailed. */
-struct look {
+struct shown_function {
 	uint32_t line;
 	uint8_t kind;
 	const char *name, *file, *module;
 };
 
 /* Of a key; name, file and module follow, each with its NUL. Lengths, as a stack may have 16,000 frames, and a name as many bytes. */
-struct look_head {
+struct shown_head {
 	uint32_t line, name, file; /* bytes of the strings, with their NUL */
 	uint8_t kind;
 } __attribute__((packed));
 
-static int look_id(struct model *model, struct intern *intern, const struct look *look, uint32_t *ret)
+static int shown_id(struct model *model, struct intern *intern, const struct shown_function *shown_function, uint32_t *ret)
 {
-	const struct look_head head = {look->line, (uint32_t)strlen(look->name) + 1, (uint32_t)strlen(look->file) + 1, look->kind};
+	const struct shown_head head = {shown_function->line, (uint32_t)strlen(shown_function->name) + 1, (uint32_t)strlen(shown_function->file) + 1, shown_function->kind};
 	struct buf *key = &model->scratch;
 
 	buf__clear(key);
-	if (buf__append(key, &head, sizeof(head)) || buf__append(key, look->name, head.name) ||
-	    buf__append(key, look->file, head.file) || buf__append(key, look->module, strlen(look->module) + 1))
+	if (buf__append(key, &head, sizeof(head)) || buf__append(key, shown_function->name, head.name) ||
+	    buf__append(key, shown_function->file, head.file) || buf__append(key, shown_function->module, strlen(shown_function->module) + 1))
 		return -ENOMEM;
 	return intern__id(intern, key->data, key->len, ret);
 }
 
-static struct look look_of(const struct intern *intern, uint32_t id)
+static struct shown_function shown_of(const struct intern *intern, uint32_t id)
 {
-	struct look_head head;
-	struct look look = {};
+	struct shown_head head;
+	struct shown_function shown_function = {};
 	size_t len;
 	const char *key = intern__key(intern, id, &len);
 
 	memcpy(&head, key, sizeof(head));
-	look.line = head.line;
-	look.kind = head.kind;
-	look.name = key + sizeof(head);
-	look.file = look.name + head.name;
-	look.module = look.file + head.file;
-	return look;
+	shown_function.line = head.line;
+	shown_function.kind = head.kind;
+	shown_function.name = key + sizeof(head);
+	shown_function.file = shown_function.name + head.name;
+	shown_function.module = shown_function.file + head.file;
+	return shown_function;
 }
 
 /* Frame of a detailed model: its function's id, and the line now. */
@@ -65,13 +65,13 @@ struct place {
 static int frame_id(struct model *model, uint32_t function, uint32_t line, uint32_t *ret)
 {
 	const struct place place = {function, line};
-	struct look look;
+	struct shown_function shown_function;
 
 	if (model->detailed)
 		return intern__id(&model->frames, &place, sizeof(place), ret);
-	look = look_of(&model->functions, function);
-	look.line = line ? line : look.line;
-	return look_id(model, &model->frames, &look, ret);
+	shown_function = shown_of(&model->functions, function);
+	shown_function.line = line ? line : shown_function.line;
+	return shown_id(model, &model->frames, &shown_function, ret);
 }
 
 struct model_frame model__frame(const struct model *model, uint32_t id)
@@ -79,22 +79,22 @@ struct model_frame model__frame(const struct model *model, uint32_t id)
 	uint32_t column = ITEM(model->columns, uint32_t, id);
 	struct model_frame frame = {.column = column == UINT32_MAX ? 0 : column};
 	struct place place = {};
-	struct look look;
+	struct shown_function shown_function;
 
 	if (model->detailed) {
 		place = ITEM(model->frames.keys, struct place, id);
-		look = look_of(&model->functions, place.function);
+		shown_function = shown_of(&model->functions, place.function);
 	} else {
-		look = look_of(&model->frames, id);
+		shown_function = shown_of(&model->frames, id);
 	}
-	frame.name = look.name;
-	frame.file = look.file[0] ? look.file : look.module;
-	frame.line = place.line ? place.line : look.line;
+	frame.name = shown_function.name;
+	frame.file = shown_function.file[0] ? shown_function.file : shown_function.module;
+	frame.line = place.line ? place.line : shown_function.line;
 	frame.function = place.function;
-	frame.first_line = look.line;
-	frame.source = look.file;
-	frame.module = look.module;
-	frame.kind = look.kind;
+	frame.first_line = shown_function.line;
+	frame.source = shown_function.file;
+	frame.module = shown_function.module;
+	frame.kind = shown_function.kind;
 	return frame;
 }
 
@@ -158,20 +158,20 @@ int projection__note(struct model *model, const char *words, uint32_t *ret)
 
 int projection__label(struct model *model, const char *name, const char *file, uint32_t line, uint32_t *ret)
 {
-	const struct look look = {line, model->detailed ? FUNCTION_NOTE : 0, name, file, ""};
+	const struct shown_function shown_function = {line, model->detailed ? FUNCTION_NOTE : 0, name, file, ""};
 	uint32_t function;
-	int err = look_id(model, &model->functions, &look, &function);
+	int err = shown_id(model, &model->functions, &shown_function, &function);
 
 	return err ?: frame_id(model, function, 0, ret) ?: note_column(model, *ret, 0);
 }
 
-static struct look look_at(const struct export_options *options, const struct function_row *row)
+static struct shown_function shown_at(const struct export_options *options, const struct function_row *row)
 {
 	const struct hlo_op *op = options->hlo && row->kind == FUNCTION_JIT ? hlo__find(options->hlo, row->name) : NULL;
 
 	if (op)
-		return (struct look){op->line, row->kind, op->name, op->file, row->module};
-	return (struct look){row->line, row->kind, row->name, row->file, row->module};
+		return (struct shown_function){op->line, row->kind, op->name, op->file, row->module};
+	return (struct shown_function){row->line, row->kind, row->name, row->file, row->module};
 }
 
 int projection__functions(struct model *model, const struct event_rows *rows)
@@ -181,14 +181,14 @@ int projection__functions(struct model *model, const struct event_rows *rows)
 	int err = 0;
 
 	for (i = 0; i < rows->n && !err; i++, row++) {
-		struct look look = look_at(model->options, row);
+		struct shown_function shown_function = shown_at(model->options, row);
 
 		if (!model->detailed) {
-			look.file = *look.file ? look.file : look.module;
-			look.module = "";
-			look.kind = 0;
+			shown_function.file = *shown_function.file ? shown_function.file : shown_function.module;
+			shown_function.module = "";
+			shown_function.kind = 0;
 		}
-		err = look_id(model, &model->functions, &look, &id);
+		err = shown_id(model, &model->functions, &shown_function, &id);
 		if (!err && folds(model))
 			err = buf__append(&model->epoch_row_kinds, &row->kind, 1);
 		if (!err)

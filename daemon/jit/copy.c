@@ -27,7 +27,7 @@
 #include "jit/internal.h"
 
 #define PIECE 16384u
-#define LOOKS 4u
+#define POLLS 4u
 
 static int get(struct jit *jit, struct host_reader *memory, void *dst, size_t size, uint64_t address)
 {
@@ -77,7 +77,7 @@ int node__linked(struct jit *jit, struct host_reader *memory, const struct list 
 	int linked = 0;
 
 	/* Another may come in front of it, or what was in front go, between two reads: its own link tells. */
-	for (i = 0; !linked && i < LOOKS; i++) {
+	for (i = 0; !linked && i < POLLS; i++) {
 		prev = now.prev;
 		if (node__read(jit, memory, node->address, &now))
 			return 0; /* freed, and its page given back */

@@ -51,7 +51,7 @@ static bool says_same(const struct search *s, const struct object *object, const
 static bool consider(void *ctx, const struct span *row)
 {
 	struct search *s = ctx;
-	const struct object *object = book__get(s->jit, row->object);
+	const struct object *object = registry__get(s->jit, row->object);
 
 	if (++s->seen > ROWS_MAX)
 		return false;
@@ -76,7 +76,7 @@ static bool consider(void *ctx, const struct span *row)
 static bool consider_first(void *ctx, const struct span *row)
 {
 	struct search *s = ctx;
-	const struct object *object = book__get(s->jit, row->object);
+	const struct object *object = registry__get(s->jit, row->object);
 
 	if (++s->seen > ROWS_MAX)
 		return false;
@@ -128,7 +128,7 @@ static void fill(const struct search *s, struct jit_found *ret)
 	ret->kind = is_trampoline(ret->source, ret->name) ? JIT_KIND_PY_TRAMPOLINE : JIT_KIND_CODE;
 	ret->object = s->object->seen.id;
 	ret->serial = ret->source == JIT_SOURCE_PERF_MAP ? s->row.seq : 0;
-	ret->maker = s->object->seen.maker;
+	ret->origin = s->object->seen.origin;
 	ret->doubtful = is_doubtful(s);
 }
 

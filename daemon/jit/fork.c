@@ -8,9 +8,9 @@
 
 #define ROOM 64u /* for what comes: arrays grow by half */
 
-void jit__set_maker(struct jit *jit, uint32_t maker)
+void jit__set_origin(struct jit *jit, uint32_t origin)
 {
-	jit->maker = maker;
+	jit->origin = origin;
 }
 
 static void *copy(const void *from, size_t size)
@@ -56,7 +56,7 @@ int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret)
 		return err;
 	to->seed = jit->seed;
 	to->next_id = jit->next_id;
-	to->maker = jit->maker;
+	to->origin = jit->origin;
 	to->reach = jit->reach;
 	to->trampolines = jit->trampolines;
 	to->capacity = jit->n_objects + ROOM;
@@ -76,7 +76,7 @@ int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret)
 		jit__free(to);
 		return err;
 	}
-	book__recount(to);
+	registry__recount(to);
 	*ret = to;
 	return 0;
 }

@@ -78,7 +78,7 @@ struct jit {
 	uint64_t (*clock)(void);
 	struct object *objects; /* by id */
 	uint32_t n_objects, capacity;
-	uint32_t next_id, maker;
+	uint32_t next_id, origin;
 	uint32_t n_dead;
 	uint64_t ends; /* so many objects ended */
 	size_t bytes;           /* of names, ranges, unwind */
@@ -100,8 +100,8 @@ struct jit {
 	uint64_t counts[JIT_COUNT_COUNT];
 };
 
-/* --- book.c --- */
-struct object *book__get(const struct jit *jit, uint32_t id); /* NULL */
+/* --- registry.c --- */
+struct object *registry__get(const struct jit *jit, uint32_t id); /* NULL */
 /* What makes an object. Taken over (and emptied) on success: ranges, names, eh_frame. */
 struct making {
 	enum jit_source source;
@@ -112,20 +112,20 @@ struct making {
 	uint64_t code_index;
 };
 /* Also ends what lived where its code is. -ENOMEM, -ENOSPC. */
-int book__add(struct jit *jit, struct making *making, uint32_t *ret_id);
-void book__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_by);
+int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id);
+void registry__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_by);
 /* It ended as a newer one took its place, and that one ended, too: if its entry is on
  * the list, it was registered again. */
-bool book__revived(const struct jit *jit, uint32_t id);
+bool registry__revived(const struct jit *jit, uint32_t id);
 /* CPython's Python/perf_trampoline.c writes "py::%s:%s". */
 static inline bool is_trampoline(enum jit_source source, const char *name)
 {
 	return name && source != JIT_SOURCE_GDB && !strncmp(name, "py::", 4);
 }
 
-void book__replaced(struct jit *jit, uint64_t start, uint64_t end);
-void book__recount(struct jit *jit); /* bytes of its objects */
-void book__free(struct jit *jit);
+void registry__replaced(struct jit *jit, uint64_t start, uint64_t end);
+void registry__recount(struct jit *jit); /* bytes of its objects */
+void registry__free(struct jit *jit);
 
 /* --- list.c --- */
 int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, bool full,

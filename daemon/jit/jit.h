@@ -63,7 +63,7 @@ struct jit *jit__free(struct jit *jit); /* NULL */
 int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret);
 /* A number that objects taken from now on have: who made them. After jit__fork() those of the parent
  * keep theirs, so that (maker, id) is an object, whichever of its heirs runs it. 0 at first. */
-void jit__set_maker(struct jit *jit, uint32_t maker);
+void jit__set_origin(struct jit *jit, uint32_t origin);
 uint64_t jit__count(const struct jit *jit, enum jit_count count);
 size_t jit__bytes(const struct jit *jit);
 
@@ -143,7 +143,7 @@ struct jit_found {
 	enum jit_kind kind;
 	uint32_t object;
 	uint32_t serial;        /* in a perf map's object: several may have begun at one address */
-	uint32_t maker;
+	uint32_t origin;
 	bool doubtful;          /* the time lies between two looks at the list, by a JIT that drops
 				 * objects: another one, perhaps never seen, can have been there */
 };
@@ -163,7 +163,7 @@ struct jit_life {
 
 struct jit_object {
 	uint32_t id;            /* a serial number from 1, in the order of registration as far as told */
-	uint32_t maker;         /* jit__set_maker() */
+	uint32_t origin;         /* jit__set_origin() */
 	enum jit_source source;
 	struct jit_life life;
 	const struct jit_range *ranges; /* of code, by address; none: a perf map */

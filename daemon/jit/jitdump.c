@@ -116,7 +116,7 @@ static int add(struct jit *jit, const char *name, size_t name_len, uint64_t star
 	image.unwind.address = start + align8(size);
 	dump->unwind = (struct jit_unwind){};
 	dump->lines_of = 0;
-	err = book__add(jit, &making, &id);
+	err = registry__add(jit, &making, &id);
 	jit_image__free(&image);
 	return err == -ENOSPC ? 0 : err;
 }
@@ -154,7 +154,7 @@ struct moving {
 static bool is_moving(void *ctx, const struct span *span)
 {
 	struct moving *moving = ctx;
-	const struct object *object = book__get(moving->jit, span->object);
+	const struct object *object = registry__get(moving->jit, span->object);
 
 	if (object && span->start == moving->move->old_code_addr && span->name != SPAN_NO_NAME &&
 	    object->code_index == moving->move->code_index && !object->seen.life.died_by)
@@ -183,8 +183,8 @@ static int take_move(struct jit *jit, const char *bytes, size_t len)
 	if (!name)
 		return -ENOMEM;
 	time = time_of(jit, &move.prefix);
-	book__replaced(jit, moving.object->ranges[0].start, moving.object->ranges[0].end);
-	book__end(jit, moving.object->seen.id, jit->dump.own_clock ? jit->dump.ended : time, time);
+	registry__replaced(jit, moving.object->ranges[0].start, moving.object->ranges[0].end);
+	registry__end(jit, moving.object->seen.id, jit->dump.own_clock ? jit->dump.ended : time, time);
 	return add(jit, name, strlen(name), move.new_code_addr, move.code_size, time,
 		   move.code_index);
 }

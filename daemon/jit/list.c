@@ -6,7 +6,7 @@
  * when another was registered since: after any change the whole list is walked once
  * more, later: for at most 1 % of the time of a list that was seen to drop objects, and
  * for 1/40 of that of one that was not (Numba's never does). An end that is seen late does
- * no harm: no pc lies in code that is gone, and code that comes to its place ends it (book.c).
+ * no harm: no pc lies in code that is gone, and code that comes to its place ends it (registry.c).
  *
  * A poll that finds descriptor, head entry and the head's names as they were is done.
  * The names are looked at since a function that is dropped and compiled again may come
@@ -87,7 +87,7 @@ static bool unchanged(struct jit *jit, struct host_reader *memory, const struct 
 {
 	return entry->image == node->image && entry->size == node->size &&
 	       (behind || has_names(jit, memory, entry)) &&
-	       !book__revived(jit, entry->object);
+	       !registry__revived(jit, entry->object);
 }
 
 /* --- the walk --- */
@@ -171,7 +171,7 @@ static int keep(struct jit *jit, struct list *list, const struct node *node, con
 		entry->probe_len[i] = image.probe[i].len;
 	}
 	making.life = (struct jit_life){.born_after = list->complete, .born_by = jit->clock()};
-	err = book__add(jit, &making, &entry->object);
+	err = registry__add(jit, &making, &entry->object);
 	jit_image__free(&image);
 	if (err == -ENOSPC)
 		return 0; /* counted; not to be read again */
@@ -235,7 +235,7 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 	int err = node__copy(jit, memory, list, node, &bytes);
 
 	if (former && (!err || err == -ENOENT || err == -EBADMSG)) { /* another is there now, or none */
-		book__end(jit, former->object, list->sound, jit->clock());
+		registry__end(jit, former->object, list->sound, jit->clock());
 		list->drops = true;
 		former->image = former->size = 0;
 	}
@@ -256,7 +256,7 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 
 /* Oldest first, so that ids are in the order of registration. -EAGAIN: not all. -ENOBUFS: the rest comes with the next poll. */
 static int take_all(struct jit *jit, struct list *list, struct host_reader *memory,
-		    const struct walk *walk, size_t *budget, bool *ret_news)
+		    const struct walk *walk, size_t *budget, bool *ret_changed)
 {
 	uint64_t begin = jit->clock();
 	uint32_t i;
@@ -283,7 +283,7 @@ static int take_all(struct jit *jit, struct list *list, struct host_reader *memo
 			jit->counts[JIT_COUNT_TORN]++;
 		if (err)
 			return err;
-		*ret_news = true;
+		*ret_changed = true;
 	}
 	return 0;
 }
@@ -314,7 +314,7 @@ static bool is_there(struct jit *jit, struct list *list, struct host_reader *mem
 }
 
 /* After a whole walk: what it did not meet, and what is not linked, has ended. */
-static int sweep(struct jit *jit, struct list *list, struct host_reader *memory, bool *ret_news)
+static int sweep(struct jit *jit, struct list *list, struct host_reader *memory, bool *ret_changed)
 {
 	uint32_t i, n = 0;
 
@@ -322,9 +322,9 @@ static int sweep(struct jit *jit, struct list *list, struct host_reader *memory,
 		struct entry *entry = &list->entries[i];
 
 		if (entry->walk != list->walk && !is_there(jit, list, memory, entry)) {
-			book__end(jit, entry->object, list->sound, jit->clock());
+			registry__end(jit, entry->object, list->sound, jit->clock());
 			list->drops = true;
-			*ret_news = true;
+			*ret_changed = true;
 			continue;
 		}
 		list->entries[n++] = *entry;
@@ -424,7 +424,7 @@ int list__fork(const struct list *list, const struct jit *to, struct list *ret)
 		return -ENOMEM;
 	}
 	for (i = 0; i < list->n; i++)
-		if (!list->entries[i].object || book__get(to, list->entries[i].object))
+		if (!list->entries[i].object || registry__get(to, list->entries[i].object))
 			ret->entries[n++] = list->entries[i];
 	if (slots)
 		shrink(ret, n);

@@ -34,7 +34,7 @@ static int flush(struct jit *jit, struct batch *batch)
 	less = realloc(batch->image.names, batch->image.names_len);
 	if (less)
 		batch->image.names = less;
-	err = book__add(jit, &making, &id);
+	err = registry__add(jit, &making, &id);
 	jit_image__free(&batch->image);
 	batch->capacity = 0;
 	return err == -ENOSPC ? 0 : err;

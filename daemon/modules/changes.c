@@ -7,7 +7,7 @@
 #include "modules/internal.h"
 
 /* Looking takes at most 1/20 of the time. */
-#define LOOK_SHARE 20u
+#define POLL_SHARE 20u
 #define PAUSE_NS (1 * MS)
 
 /* A loader maps the pieces of a library after it found room for all. */
@@ -20,12 +20,12 @@ uint64_t modules__clock(void)
 
 static uint64_t due(const struct modules_process *process)
 {
-	uint64_t pause = process->look_ns * LOOK_SHARE;
+	uint64_t pause = process->poll_ns * POLL_SHARE;
 
 	return process->read_at + (pause > PAUSE_NS ? pause : PAUSE_NS);
 }
 
-bool looks__affordable(const struct modules_process *process, uint64_t now)
+bool polls__affordable(const struct modules_process *process, uint64_t now)
 {
 	return now >= due(process);
 }
@@ -119,7 +119,7 @@ static bool is_file_code(struct modules_process *process, uint64_t start, uint64
 		struct code *code = &process->code[i];
 
 		file |= code->file != NULL;
-		if (time <= process->read_end && code->look == process->looks && code->born < time) {
+		if (time <= process->read_end && code->look == process->polls && code->born < time) {
 			code->born = time;
 			code->exact = true;
 		}
@@ -176,7 +176,7 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 
 	if (process->closed || start >= end)
 		return;
-	process->told++;
+	process->n_reports++;
 	file = seen ? correct(process, start, end, time)
 		    : is_file_code(process, start, end, time);
 	/* Where no code was, walks end, and it is looked at then. */
@@ -193,7 +193,7 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 	if (process->n_changes == CHANGES_MAX)
 		make_room(process);
 	process->changes[process->n_changes++] = change;
-	process->look_soon |= process->read_at < time + SETTLE_NS;
+	process->poll_soon |= process->read_at < time + SETTLE_NS;
 }
 
 uint64_t modules__refresh(struct modules *modules, uint64_t now)
@@ -202,11 +202,11 @@ uint64_t modules__refresh(struct modules *modules, uint64_t now)
 	uint64_t next = UINT64_MAX;
 
 	for (process = modules->processes; process; process = process->next) {
-		if (process->closed || process->maps < 0 || !process->look_soon)
+		if (process->closed || process->maps < 0 || !process->poll_soon)
 			continue;
-		if (looks__affordable(process, now))
-			modules_process__look(modules, process, now);
-		if (process->look_soon && due(process) < next)
+		if (polls__affordable(process, now))
+			modules_process__poll(modules, process, now);
+		if (process->poll_soon && due(process) < next)
 			next = due(process);
 	}
 	return next;
@@ -279,7 +279,7 @@ uint64_t modules__changes(const struct modules *modules, const struct modules_pr
 
 /* What is known, apart from when the question is of: a sample that is looked at again is older than others before it, and has
  * no number of theirs. */
-uint64_t modules__steady(const struct modules_process *process, uint64_t time)
+uint64_t modules__stable(const struct modules_process *process, uint64_t time)
 {
 	uint64_t answers = process ? process->file_answers : 0;
 	uint32_t n = 0, i;

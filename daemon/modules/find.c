@@ -28,7 +28,7 @@ int modules__find(struct modules *modules, const struct modules_process *process
 	if (code && code->file && !(files__is_memory(code->file) && !find_jit(process, pc, time, &ret->object))) {
 		ret->module = &code->file->seen;
 		ret->interpreter = code->file == process->interpreter;
-		ret->steady = code < process->code + process->n && !files__is_memory(code->file) && code->file->seen.state != MODULE_WAITS;
+		ret->stable = code < process->code + process->n && !files__is_memory(code->file) && code->file->seen.state != MODULE_WAITS;
 		ret->start = code->start;
 		ret->end = code->end;
 		ret->vaddr_known =
@@ -148,7 +148,7 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 			jit_files__miss(process, time);
 	} else if (!(known && found.source == JIT_SOURCE_GDB) && time > process->asked_for) { /* its table needs no mapping */
 		process->asked_for = time;
-		process->look_soon |= !process->pause; /* later ones wait, while it finds nothing */
+		process->poll_soon |= !process->pause; /* later ones wait, while it finds nothing */
 	}
 }
 

@@ -6,7 +6,7 @@
 
 #include "modules/internal.h"
 
-int sharers__join(struct sharers **a, struct sharers **ret_b)
+int refcount__share(struct refcount **a, struct refcount **ret_b)
 {
 	if (!*a) {
 		*a = malloc(sizeof(**a));
@@ -19,11 +19,11 @@ int sharers__join(struct sharers **a, struct sharers **ret_b)
 	return 0;
 }
 
-bool sharers__leave(struct sharers **sharers)
+bool refcount__drop(struct refcount **refcount)
 {
-	struct sharers *them = *sharers;
+	struct refcount *them = *refcount;
 
-	*sharers = NULL;
+	*refcount = NULL;
 	if (them && --them->n)
 		return false;
 	free(them);
@@ -82,7 +82,7 @@ static int fork_jit(struct modules_process *to, struct modules_process *from, ui
 
 	if (err)
 		return err;
-	jit__set_maker(to->jit, (uint32_t)to->id);
+	jit__set_origin(to->jit, (uint32_t)to->id);
 	to->polled = from->polled < time ? from->polled : time;
 	return objects__fork(to, from);
 }

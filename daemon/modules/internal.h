@@ -58,13 +58,13 @@ struct code {
 };
 
 /* How many processes hold a place in a pool: forked children share their parent's. NULL: one. */
-struct sharers {
+struct refcount {
 	uint32_t n;
 };
 
 struct object {
 	uint32_t id;
-	struct sharers *sharers; /* of its table */
+	struct refcount *refcount; /* of its table */
 	struct placed_table table;
 };
 
@@ -94,7 +94,7 @@ struct jit_file {
 };
 
 /* Functions of such files that begin in STRETCH bytes of addresses, and have one table. */
-struct stretch {
+struct jit_block {
 	uint64_t start;
 	struct jit_function *functions, *next; /* by address. next: of the table that is being made */
 	uint32_t n, n_next;
@@ -113,8 +113,8 @@ struct jit_files {
 	uint64_t replaced; /* jit__replaced() */
 	struct change changes[CHANGES_MAX]; /* code with a table that was replaced, the oldest first */
 	uint32_t n_changes;
-	struct stretch *stretches;
-	uint32_t n_stretches, capacity;
+	struct jit_block *jit_blocks;
+	uint32_t n_jit_blocks, capacity;
 };
 
 struct fd_reader {
@@ -145,26 +145,26 @@ struct modules_process {
 					   with names */
 	uint64_t read_at;   /* when the last look began to read, */
 	uint64_t read_end;  /* and when it had read */
-	uint32_t looks;	    /* that found a change */
+	uint32_t polls;	    /* that found a change */
 	uint64_t asked_for; /* somebody met a pc in no mapping since: as of then */
 	uint64_t pause;
-	uint64_t look_ns;   /* what a look costs */
+	uint64_t poll_ns;   /* what a look costs */
 	struct change changes[CHANGES_MAX]; /* the oldest first */
 	uint32_t n_changes, changes_gone;
-	uint64_t told; /* changes and given room, so often */
+	uint64_t n_reports; /* changes and given room, so often */
 	uint64_t file_answers;	       /* what is known of files' code changed so often */
 	struct given given[GIVEN_MAX]; /* the oldest first */
 	uint32_t n_given;
 	bool dirty; /* the list is to be made anew */
 	bool grown; /* objects came that it has not */
-	bool look_soon;
+	bool poll_soon;
 	bool inherited; /* what it knows of JITs is its parent's, objects by id: not compared with its
 			 * memory yet */
 	/* the list that is published */
 	void *list;
 	size_t list_size;
 	uint64_t list_word, list_at; /* struct unwind_process.list; when it was published */
-	struct sharers *list_sharers;
+	struct refcount *list_refcount;
 	uint64_t salt;
 	struct jit *jit; /* NULL: no list and no file of a JIT's is known */
 	struct jit_files *files; /* NULL: it has no code of a JIT's */
@@ -273,7 +273,7 @@ bool processes__maps(const struct modules *modules, const struct file *file);
 /* --- changes.c --- */
 uint64_t modules__clock(void); /* CLOCK_MONOTONIC ns */
 /* Looks at a process with many mappings are rarer. */
-bool looks__affordable(const struct modules_process *process, uint64_t now);
+bool polls__affordable(const struct modules_process *process, uint64_t now);
 /* When the room of [start, end) was taken by something else, the last time after `after`; `after` when it
  * was not, or when that is not known. */
 uint64_t changes__taken(const struct modules_process *process, uint64_t start, uint64_t end,
@@ -293,9 +293,9 @@ bool changes__unseen(const struct modules_process *process, uint64_t pc, uint64_
 
 /* --- fork.c --- */
 /* 0 or -ENOMEM: then *a stays alone. */
-int sharers__join(struct sharers **a, struct sharers **ret_b);
+int refcount__share(struct refcount **a, struct refcount **ret_b);
 /* True: it was the last one, and what was shared goes. */
-bool sharers__leave(struct sharers **sharers);
+bool refcount__drop(struct refcount **refcount);
 /* A process with this very list, whose image is the same, itself before others; NULL: none. */
 struct modules_process *fork__twin(struct modules *modules, struct modules_process *process,
 				   const void *list, size_t size);
@@ -320,7 +320,7 @@ void late__free(struct modules *modules);
 
 /* --- jit_files.c: what JIT compilers write for perf --- */
 /* Looks for such files. */
-void jit_files__look(struct modules *modules, struct modules_process *process, uint64_t now);
+void jit_files__scan(struct modules *modules, struct modules_process *process, uint64_t now);
 /* Reads on; true: there is news. */
 bool jit_files__poll(struct modules *modules, struct modules_process *process, uint64_t now);
 /* Is all known that was written by the last poll? */
@@ -342,7 +342,7 @@ void jit_tables__prepare(struct modules *modules, struct modules_process *proces
 /* A walk stopped there. */
 void jit_tables__want(struct modules *modules, struct modules_process *process, uint64_t pc);
 /* May a table come that knows of it? */
-bool jit_tables__hopes(const struct modules_process *process, uint64_t pc);
+bool jit_tables__may_retry(const struct modules_process *process, uint64_t pc);
 /* One of CPython's trampolines that no file names yet. -ENOENT */
 int jit_tables__copy(const struct modules_process *process, uint64_t pc, struct jit_found *ret);
 /* After news, of later than `since`: what was replaced has no table any more. */

@@ -28,7 +28,7 @@
 struct jit *jit_files__jit(struct modules_process *process)
 {
 	if (!process->jit && !jit__new(NULL, &process->jit))
-		jit__set_maker(process->jit, (uint32_t)process->id);
+		jit__set_origin(process->jit, (uint32_t)process->id);
 	return process->jit;
 }
 
@@ -81,7 +81,7 @@ static bool is_another(const struct jit_file *file, const struct tail_piece *pie
 }
 
 /* One piece. 0: it ended; 1: there may be more; -errno. */
-static int read_piece(struct modules *modules, struct modules_process *process, struct jit_file *file, bool *ret_news)
+static int read_piece(struct modules *modules, struct modules_process *process, struct jit_file *file, bool *ret_changed)
 {
 	bool map = file == &process->files->map;
 	struct tail_piece piece;
@@ -105,7 +105,7 @@ static int read_piece(struct modules *modules, struct modules_process *process, 
 		err = map ? give_map(process, file, piece.bytes, n) : jit__jitdump(process->jit, piece.bytes, n);
 	if (err)
 		return err;
-	*ret_news |= n;
+	*ret_changed |= n;
 	file->offset += n;
 	modules->bytes_left -= (int64_t)n;
 	modules->counts.file_bytes += n;
@@ -276,7 +276,7 @@ static void find_dump(struct modules *modules, struct modules_process *process)
 				  .behind = true};
 }
 
-void jit_files__look(struct modules *modules, struct modules_process *process, uint64_t now)
+void jit_files__scan(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	if (!process->files && has_code(process)) {
 		process->files = calloc(1, sizeof(*process->files));
@@ -312,7 +312,7 @@ bool jit_files__poll(struct modules *modules, struct modules_process *process, u
 	if (files->map.removed) /* another one may have its name */
 		ask(modules, process, now);
 	if (files->dump.removed && files->dump.fd >= 0) {
-		process->look_soon = true;
+		process->poll_soon = true;
 		files->dump.fd = -1; /* all was read; it is closed with its mapping */
 	}
 	if (!news)

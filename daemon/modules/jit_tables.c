@@ -12,10 +12,10 @@
 #include "elf/x86_64.h"
 #include "modules/internal.h"
 
-#define STRETCH (64ull << 10)
+#define JIT_BLOCK (64ull << 10)
 #define FUNCTIONS_MAX 8192u /* that begin in one stretch */
 #define FUNCTION_BYTES (1u << 20)
-#define STRETCHES_MAX 1024u
+#define JIT_BLOCKS_MAX 1024u
 #define PREPARED_MAX 64u
 /* Making one anew takes at most 1/10 of the time. */
 #define SHARE 10u
@@ -115,14 +115,14 @@ int jit_tables__image(struct modules_process *process, const struct jit_object *
 
 /* --- stretches --- */
 
-static struct stretch *find(const struct modules_process *process, uint64_t pc)
+static struct jit_block *find(const struct modules_process *process, uint64_t pc)
 {
-	uint64_t start = pc & ~(STRETCH - 1);
+	uint64_t start = pc & ~(JIT_BLOCK - 1);
 	uint32_t i;
 
-	for (i = 0; process->files && i < process->files->n_stretches; i++)
-		if (process->files->stretches[i].start == start)
-			return &process->files->stretches[i];
+	for (i = 0; process->files && i < process->files->n_jit_blocks; i++)
+		if (process->files->jit_blocks[i].start == start)
+			return &process->files->jit_blocks[i];
 	return NULL;
 }
 
@@ -142,9 +142,9 @@ static const struct jit_function *holder(const struct jit_function *functions, u
 	return low ? &functions[low - 1] : NULL;
 }
 
-static bool has(const struct stretch *stretch, uint64_t start)
+static bool has(const struct jit_block *jit_block, uint64_t start)
 {
-	const struct jit_function *f = holder(stretch->functions, stretch->n, start);
+	const struct jit_function *f = holder(jit_block->functions, jit_block->n, start);
 
 	return f && f->start == start;
 }
@@ -225,7 +225,7 @@ static uint32_t add_copies(const struct modules_process *process, uint64_t start
 
 	if (!find_copies(process, pc, &copies))
 		return n;
-	end = copies.end < start + STRETCH ? copies.end : start + STRETCH;
+	end = copies.end < start + JIT_BLOCK ? copies.end : start + JIT_BLOCK;
 	for (at = copies.last + copies.distance; at < end && n < FUNCTIONS_MAX; at += copies.distance) {
 		if (!is_copy(process, &copies, at))
 			break;
@@ -237,8 +237,8 @@ static uint32_t add_copies(const struct modules_process *process, uint64_t start
 
 int jit_tables__copy(const struct modules_process *process, uint64_t pc, struct jit_found *ret)
 {
-	struct stretch *stretch = find(process, pc);
-	const struct jit_function *f = stretch ? holder(stretch->functions, stretch->n, pc) : NULL;
+	struct jit_block *jit_block = find(process, pc);
+	const struct jit_function *f = jit_block ? holder(jit_block->functions, jit_block->n, pc) : NULL;
 
 	if (!f || f->serial != COPY || pc - f->start >= f->size)
 		return -ENOENT;
@@ -253,15 +253,15 @@ static bool begins(const struct modules_process *process, uint64_t pc, uint64_t 
 	return function_at(process, pc, ret_start) || copy_at(process, pc, ret_start);
 }
 
-bool jit_tables__hopes(const struct modules_process *process, uint64_t pc)
+bool jit_tables__may_retry(const struct modules_process *process, uint64_t pc)
 {
-	const struct stretch *stretch;
+	const struct jit_block *jit_block;
 	uint64_t start;
 
 	if (!process->files || !begins(process, pc, &start))
 		return false;
-	stretch = find(process, start);
-	return !stretch || !has(stretch, start);
+	jit_block = find(process, start);
+	return !jit_block || !has(jit_block, start);
 }
 
 /* The functions of a stretch; what they may not have been read of is left out. NULL: none. */
@@ -272,7 +272,7 @@ static struct jit_function *collect(struct modules_process *process, uint64_t st
 
 	if (!functions)
 		return NULL;
-	found = jit__functions(process->jit, start, start + STRETCH, functions, FUNCTIONS_MAX);
+	found = jit__functions(process->jit, start, start + JIT_BLOCK, functions, FUNCTIONS_MAX);
 	for (i = 0; i < found; i++) {
 		const struct jit_object *object = jit__object(process->jit, functions[i].object);
 
@@ -284,7 +284,7 @@ static struct jit_function *collect(struct modules_process *process, uint64_t st
 	return n ? realloc(take_ptr(functions), n * sizeof(*functions)) : NULL;
 }
 
-static int make(struct modules *modules, struct modules_process *process, struct stretch *stretch, uint64_t pc)
+static int make(struct modules *modules, struct modules_process *process, struct jit_block *jit_block, uint64_t pc)
 {
 	struct picture picture = {};
 	struct job *job;
@@ -292,12 +292,12 @@ static int make(struct modules *modules, struct modules_process *process, struct
 	size_t size;
 	uint32_t i;
 
-	free(stretch->next);
-	stretch->next = collect(process, stretch->start, pc, &stretch->n_next);
-	if (!stretch->next)
+	free(jit_block->next);
+	jit_block->next = collect(process, jit_block->start, pc, &jit_block->n_next);
+	if (!jit_block->next)
 		return -ENOENT;
-	picture.functions = stretch->next;
-	picture.n = stretch->n_next;
+	picture.functions = jit_block->next;
+	picture.n = jit_block->n_next;
 	picture.address = picture.functions[0].start;
 	picture.size = picture.functions[picture.n - 1].start + picture.functions[picture.n - 1].size - picture.address;
 	image = draw(&picture, &size, &code);
@@ -315,34 +315,34 @@ static int make(struct modules *modules, struct modules_process *process, struct
 				memset(to, 0, picture.functions[i].size);
 		}
 	*job = (struct job){.fd = -1, .bytes = image, .size = size, .tables = true, .rank = JOB_WANTED,
-			    .object = WORKER_STRETCH, .stretch = stretch->start, .pid = process->pid, .process = process->id};
+			    .object = WORKER_JIT_BLOCK, .jit_block = jit_block->start, .pid = process->pid, .process = process->id};
 	if (worker__give(modules->worker, job)) {
 		job__free(job);
 		return -ENOMEM;
 	}
-	stretch->making = true;
+	jit_block->making = true;
 	return 0;
 }
 
 void jit_tables__want(struct modules *modules, struct modules_process *process, uint64_t pc)
 {
-	struct stretch *stretch;
+	struct jit_block *jit_block;
 	uint64_t start;
 
 	if (!modules->tables || process->closed || !process->files || !begins(process, pc, &start))
 		return;
-	stretch = find(process, start);
-	if (!stretch) {
+	jit_block = find(process, start);
+	if (!jit_block) {
 		struct jit_files *files = process->files;
 
-		if (files->n_stretches == STRETCHES_MAX ||
-		    array__reserve((void **)&files->stretches, sizeof(*stretch), files->n_stretches, &files->capacity))
+		if (files->n_jit_blocks == JIT_BLOCKS_MAX ||
+		    array__reserve((void **)&files->jit_blocks, sizeof(*jit_block), files->n_jit_blocks, &files->capacity))
 			return;
-		stretch = &files->stretches[files->n_stretches++];
-		*stretch = (struct stretch){.start = start & ~(STRETCH - 1)};
+		jit_block = &files->jit_blocks[files->n_jit_blocks++];
+		*jit_block = (struct jit_block){.start = start & ~(JIT_BLOCK - 1)};
 	}
-	if (!stretch->making && modules->now >= stretch->due && !has(stretch, start))
-		make(modules, process, stretch, pc);
+	if (!jit_block->making && modules->now >= jit_block->due && !has(jit_block, start))
+		make(modules, process, jit_block, pc);
 }
 
 void jit_tables__prepare(struct modules *modules, struct modules_process *process)
@@ -359,8 +359,8 @@ void jit_tables__prepare(struct modules *modules, struct modules_process *proces
 
 		if (code->file)
 			continue;
-		for (at = code->start & ~(STRETCH - 1); at < code->end && looked < PREPARED_MAX; at += STRETCH, looked++) {
-			n = jit__functions(process->jit, at, at + STRETCH, functions, FUNCTIONS_MAX);
+		for (at = code->start & ~(JIT_BLOCK - 1); at < code->end && looked < PREPARED_MAX; at += JIT_BLOCK, looked++) {
+			n = jit__functions(process->jit, at, at + JIT_BLOCK, functions, FUNCTIONS_MAX);
 			for (k = n; k > 0 && functions[k - 1].kind != JIT_KIND_PY_TRAMPOLINE; k--)
 				;
 			if (k) /* the last one: others were there before */
@@ -369,34 +369,34 @@ void jit_tables__prepare(struct modules *modules, struct modules_process *proces
 	}
 }
 
-static void retire(struct modules *modules, struct stretch *stretch, uint64_t now)
+static void retire(struct modules *modules, struct jit_block *jit_block, uint64_t now)
 {
-	if (!stretch->table.at)
+	if (!jit_block->table.at)
 		return;
-	room__retire(modules, stretch->table.pool, stretch->table.at, stretch->table.size, now);
-	modules->counts.table_bytes -= stretch->table.size;
+	room__retire(modules, jit_block->table.pool, jit_block->table.at, jit_block->table.size, now);
+	modules->counts.table_bytes -= jit_block->table.size;
 	modules->counts.jit_tables--;
-	stretch->table = (struct placed_table){};
+	jit_block->table = (struct placed_table){};
 }
 
 int jit_tables__done(struct modules *modules, struct modules_process *process, struct job *job)
 {
-	struct stretch *stretch = find(process, job->stretch);
+	struct jit_block *jit_block = find(process, job->jit_block);
 	struct placed_table table = {};
 
-	if (!stretch)
+	if (!jit_block)
 		return 0;
 	if (job->table && !room__table(modules, job, &table))
 		return -EAGAIN;
-	retire(modules, stretch, modules->now);
-	stretch->table = table;
+	retire(modules, jit_block, modules->now);
+	jit_block->table = table;
 	modules->counts.jit_tables += table.at != NULL;
-	free(stretch->functions);
-	stretch->functions = take_ptr(stretch->next);
-	stretch->n = stretch->n_next;
-	stretch->n_next = 0;
-	stretch->making = false;
-	stretch->due = modules->now + job->ns * SHARE;
+	free(jit_block->functions);
+	jit_block->functions = take_ptr(jit_block->next);
+	jit_block->n = jit_block->n_next;
+	jit_block->n_next = 0;
+	jit_block->making = false;
+	jit_block->due = modules->now + job->ns * SHARE;
 	process->dirty = true;
 	return 0;
 }
@@ -446,13 +446,13 @@ void jit_tables__replaced(struct modules_process *process, uint64_t since)
 	}
 	for (k = 0; k < n; k++) {
 		had = false;
-		for (i = 0; i < files->n_stretches; i++) {
-			struct stretch *stretch = &files->stretches[i];
+		for (i = 0; i < files->n_jit_blocks; i++) {
+			struct jit_block *jit_block = &files->jit_blocks[i];
 
-			if (ranges[k].end <= stretch->start || ranges[k].start >= stretch->start + STRETCH + FUNCTION_BYTES)
+			if (ranges[k].end <= jit_block->start || ranges[k].start >= jit_block->start + JIT_BLOCK + FUNCTION_BYTES)
 				continue;
-			had |= leave_out(stretch->functions, &stretch->n, &ranges[k]);
-			leave_out(stretch->next, &stretch->n_next, &ranges[k]);
+			had |= leave_out(jit_block->functions, &jit_block->n, &ranges[k]);
+			leave_out(jit_block->next, &jit_block->n_next, &ranges[k]);
 		}
 		process->dirty |= had;
 		if (had)
@@ -465,14 +465,14 @@ void jit_tables__free(struct modules *modules, struct modules_process *process, 
 	struct jit_files *files = process->files;
 	uint32_t i;
 
-	for (i = 0; i < files->n_stretches; i++) {
-		retire(modules, &files->stretches[i], now);
-		free(files->stretches[i].functions);
-		free(files->stretches[i].next);
+	for (i = 0; i < files->n_jit_blocks; i++) {
+		retire(modules, &files->jit_blocks[i], now);
+		free(files->jit_blocks[i].functions);
+		free(files->jit_blocks[i].next);
 	}
-	free(files->stretches);
-	files->stretches = NULL;
-	files->n_stretches = 0;
+	free(files->jit_blocks);
+	files->jit_blocks = NULL;
+	files->n_jit_blocks = 0;
 }
 
 /* --- lists --- */
@@ -491,8 +491,8 @@ uint32_t jit_tables__count(const struct modules_process *process)
 {
 	uint32_t n = 0, i;
 
-	for (i = 0; process->files && i < process->files->n_stretches; i++)
-		n += process->files->stretches[i].n;
+	for (i = 0; process->files && i < process->files->n_jit_blocks; i++)
+		n += process->files->jit_blocks[i].n;
 	return n;
 }
 
@@ -501,12 +501,12 @@ void jit_tables__put(struct modules *modules, const struct modules_process *proc
 {
 	uint32_t i, k;
 
-	for (i = 0; process->files && i < process->files->n_stretches; i++) {
-		const struct stretch *stretch = &process->files->stretches[i];
+	for (i = 0; process->files && i < process->files->n_jit_blocks; i++) {
+		const struct jit_block *jit_block = &process->files->jit_blocks[i];
 		uint64_t start = 0, end = 0;
 
-		for (k = 0; stretch->table.at && k <= stretch->n && *n < max; k++) {
-			const struct jit_function *f = k < stretch->n ? &stretch->functions[k] : NULL;
+		for (k = 0; jit_block->table.at && k <= jit_block->n && *n < max; k++) {
+			const struct jit_function *f = k < jit_block->n ? &jit_block->functions[k] : NULL;
 
 			if (f && time != UINT64_MAX && !was_there(process, f, time))
 				continue;
@@ -515,8 +515,8 @@ void jit_tables__put(struct modules *modules, const struct modules_process *proc
 				continue;
 			}
 			if (end) {
-				placed__make(&to[*n], &modules->pools[stretch->table.pool].room, stretch->table.pool,
-					     stretch->table.at, 0, start, end);
+				placed__make(&to[*n], &modules->pools[jit_block->table.pool].room, jit_block->table.pool,
+					     jit_block->table.at, 0, start, end);
 				to[*n].range.module = module;
 				*n += to[*n].range.size != 0;
 			}

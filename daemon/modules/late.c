@@ -15,7 +15,7 @@ struct late {
 	uint32_t n;
 	uint64_t lists; /* made so far */
 	uint64_t process, time, now;
-	uint64_t read_at, told; /* of the process */
+	uint64_t read_at, n_reports; /* of the process */
 };
 
 static bool lies_between(uint64_t t, uint64_t low, uint64_t high)
@@ -58,7 +58,7 @@ static bool make_list(struct modules *modules, const struct modules_process *pro
 	uint32_t n, i;
 
 	if (late->list && late->process == process->id && late->now == modules->now &&
-	    late->read_at == process->read_at && late->told == process->told &&
+	    late->read_at == process->read_at && late->n_reports == process->n_reports &&
 	    (late->time == time || is_same(process, late->time, time)))
 		return true;
 	free(late->list);
@@ -74,7 +74,7 @@ static bool make_list(struct modules *modules, const struct modules_process *pro
 	late->time = time;
 	late->now = modules->now;
 	late->read_at = process->read_at;
-	late->told = process->told;
+	late->n_reports = process->n_reports;
 	late->n = n;
 	late->lists++;
 	for (i = 1; i < modules->n_pools; i++)
@@ -149,7 +149,7 @@ static bool is_mapped(const struct modules_process *process, const struct file *
 	return false;
 }
 
-bool modules__hopes(const struct modules *modules, const struct modules_process *process,
+bool modules__may_retry(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time)
 {
 	const struct code *code;
@@ -170,7 +170,7 @@ bool modules__hopes(const struct modules *modules, const struct modules_process 
 		/* One of them may tell of the JIT. */
 		if (late__awaits_file(process) || (process->jit && process->polled <= time))
 			return true;
-		if (jit_files__awaited(process) || jit_tables__hopes(process, pc))
+		if (jit_files__awaited(process) || jit_tables__may_retry(process, pc))
 			return true;
 	}
 	for (job = modules->homeless; job; job = job->next)

@@ -177,7 +177,7 @@ struct unwind_placed *lists__at(struct modules *modules, const struct modules_pr
 	return gather(modules, process, time, ret_n);
 }
 
-static void tell(struct modules *modules, const struct modules_process *process)
+static void notify(struct modules *modules, const struct modules_process *process)
 {
 	struct unwind_process value = {.list = process->list_word, .salt = process->salt};
 	struct native_key key = {.image = process->key, .tgid = (uint64_t)process->pid};
@@ -190,7 +190,7 @@ static void tell(struct modules *modules, const struct modules_process *process)
 
 static void retire(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	if (process->list && sharers__leave(&process->list_sharers))
+	if (process->list && refcount__drop(&process->list_refcount))
 		room__retire(modules, UNWIND_POOL_LISTS, process->list, process->list_size, now);
 	process->list = NULL;
 }
@@ -198,27 +198,27 @@ static void retire(struct modules *modules, struct modules_process *process, uin
 bool lists__share(struct modules *modules, struct modules_process *from,
 		  struct modules_process *process, uint64_t now)
 {
-	struct sharers *sharers;
+	struct refcount *refcount;
 
-	if (sharers__join(&from->list_sharers, &sharers))
+	if (refcount__share(&from->list_refcount, &refcount))
 		return false;
 	retire(modules, process, now);
-	process->list_sharers = sharers;
+	process->list_refcount = refcount;
 	process->list = from->list;
 	process->list_size = from->list_size;
 	process->list_word = from->list_word;
 	process->list_at = from->list_at;
 	process->salt = from->salt; /* rules by pc are the same */
-	tell(modules, process);
+	notify(modules, process);
 	return true;
 }
 
 /* What is known by the list that is there is known by the new one, too, and by no other process' list. */
 static bool only_grew(const struct modules_process *process, const struct unwind_placed *places, uint32_t n)
 {
-	const struct sharers *sharers = process->list_sharers;
+	const struct refcount *refcount = process->list_refcount;
 
-	return process->list && (!sharers || sharers->n == 1) &&
+	return process->list && (!refcount || refcount->n == 1) &&
 	       ranges__stay(process->list, unwind_list_ranges(process->list_word), places, n);
 }
 
@@ -243,7 +243,7 @@ static bool publish(struct modules *modules, struct modules_process *process, co
 	process->list_size = size;
 	process->list_word = UNWIND_LIST((uint32_t)(((char *)to - lists->memory) / UNWIND_BLOCK), n, change) |
 			     (late__awaits_file(process) ? UNWIND_LIST_AWAITS : 0);
-	tell(modules, process);
+	notify(modules, process);
 	process->list_at = modules__clock();
 	return true;
 }
@@ -293,7 +293,7 @@ void lists__drop(struct modules *modules, struct modules_process *process, uint6
 			break;
 	key.tgid = 0;
 	if (p)
-		tell(modules, p);
+		notify(modules, p);
 	else
 		modules->host->set_process(modules->host, &key, NULL);
 }

@@ -78,7 +78,7 @@ struct modules_process *modules__fork_process(struct modules *modules, int32_t p
 /* Its own files of /proc, copied: what it maps and compiles from the fork on. */
 void modules_process__memory(struct modules_process *process, int mem, int maps);
 /* Its mappings are likely to have changed: looks at once, and publishes. */
-void modules_process__look(struct modules *modules, struct modules_process *process, uint64_t now);
+void modules_process__poll(struct modules *modules, struct modules_process *process, uint64_t now);
 /* The kernel says that something is mapped there now, and nothing was. */
 void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
 			     uint64_t time);
@@ -111,7 +111,7 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 void modules__walk(struct modules *modules, const struct modules_process *process,
 		   const struct part_stack *stack, uint64_t time, struct part_native_frames *ret);
 /* May a walk of that time that ended at pc come further soon? */
-bool modules__hopes(const struct modules *modules, const struct modules_process *process,
+bool modules__may_retry(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time);
 /* Was a thread that had just begun met at pc, where it leaves the kernel for the first time? There its stack
  * has nothing yet, and what describes the code is its parent's. */
@@ -137,7 +137,7 @@ struct modules_found {
 	uint64_t vaddr; /* the ELF file's address; without its table: offset in the file */
 	bool vaddr_known;
 	bool interpreter; /* the module holds this process' CPython */
-	bool steady;	  /* as long as modules__steady() is the same */
+	bool stable;	  /* as long as modules__stable() is the same */
 	uint64_t start, end; /* of the mapping; without a module 0 */
 	bool jit;	  /* `object` tells */
 	struct jit_found object;
@@ -165,9 +165,9 @@ int modules__jit_object(const struct modules *modules, uint64_t process, uint32_
 /* A number that differs when an answer of that time may. The process may be NULL. */
 uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
 			  uint64_t time);
-/* Likewise, of answers that are `steady`: of code of files that is mapped still, which a JIT's does
+/* Likewise, of answers that are `stable`: of code of files that is mapped still, which a JIT's does
  * not touch. */
-uint64_t modules__steady(const struct modules_process *process, uint64_t time);
+uint64_t modules__stable(const struct modules_process *process, uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
 

@@ -141,7 +141,7 @@ int objects__fork(struct modules_process *to, struct modules_process *from)
 		if (!o || o->id != from->objects[i].id)
 			continue;
 		*fresh = from->objects[i];
-		err = sharers__join(&from->objects[i].sharers, &fresh->sharers);
+		err = refcount__share(&from->objects[i].refcount, &fresh->refcount);
 		to->n_objects += !err;
 	}
 	/* Tables come in no order. What the worker has in hand for the parent is made for the child, too. */
@@ -171,7 +171,7 @@ void objects__poll(struct modules *modules, struct modules_process *process, uin
 	int polled;
 
 	find_lists(process);
-	jit_files__look(modules, process, now);
+	jit_files__scan(modules, process, now);
 	news = jit_files__poll(modules, process, now);
 	if (!process->jit)
 		return;
@@ -196,7 +196,7 @@ int objects__done(struct modules *modules, struct job *job)
 		process = process->next;
 	if (!process || process->closed)
 		return 0;
-	if (job->object == WORKER_STRETCH)
+	if (job->object == WORKER_JIT_BLOCK)
 		return jit_tables__done(modules, process, job);
 	if (!job->table)
 		return 0;
@@ -221,7 +221,7 @@ int objects__done(struct modules *modules, struct job *job)
 
 static void drop(struct modules *modules, struct object *object, uint64_t now)
 {
-	if (!sharers__leave(&object->sharers))
+	if (!refcount__drop(&object->refcount))
 		return;
 	room__retire(modules, object->table.pool, object->table.at, object->table.size, now);
 	modules->counts.table_bytes -= object->table.size;

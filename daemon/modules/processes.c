@@ -39,7 +39,7 @@ static void add_code(struct modules *modules, struct modules_process *process,
 	to->file = files__get(modules, process, m);
 	to->born = changes__taken(process, m->start, m->end, born);
 	to->exact = to->born != born;
-	to->look = process->looks;
+	to->look = process->polls;
 }
 
 /* What is mapped now comes first, then those that are gone (the newest first, bounded). */
@@ -56,7 +56,7 @@ static int merge(struct modules *modules, struct modules_process *process, const
 		executable += maps->items[k].flags & MAPPING_EXEC ? 1 : 0;
 	if (executable > MODULES_MAPPINGS_MAX)
 		executable = MODULES_MAPPINGS_MAX;
-	process->looks++;
+	process->polls++;
 	fresh = calloc(executable + process->n + process->n_gone + 1, sizeof(*fresh));
 	if (!fresh)
 		return -ENOMEM;
@@ -210,8 +210,8 @@ static void look(struct modules *modules, struct modules_process *process, uint6
 		jit__done(process->jit, now - KEPT_NS);
 	process->read_at = begin;
 	process->read_end = end;
-	process->look_soon = changes__settle(process, begin);
-	process->look_ns = modules__clock() - begin;
+	process->poll_soon = changes__settle(process, begin);
+	process->poll_ns = modules__clock() - begin;
 	maps__free(&maps);
 }
 
@@ -305,7 +305,7 @@ void modules_process__memory(struct modules_process *process, int mem, int maps)
 {
 	process->mem.fd = fcntl(mem, F_DUPFD_CLOEXEC, 3);
 	process->maps = fcntl(maps, F_DUPFD_CLOEXEC, 3);
-	process->look_soon = true;
+	process->poll_soon = true;
 }
 
 struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
@@ -319,15 +319,15 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 	modules_process__memory(process, mem, maps);
 	look(modules, process, now);
 	files__ask(modules);
-	jit_files__look(modules, process, now);
+	jit_files__scan(modules, process, now);
 	return process;
 }
 
 void modules_process__runtime(struct modules_process *process, uint64_t address)
 {
 	process->runtime = address;
-	process->files_hash = process->look_ns = 0;
-	process->look_soon = true; /* the next tick finds the module */
+	process->files_hash = process->poll_ns = 0;
+	process->poll_soon = true; /* the next tick finds the module */
 }
 
 static void close_files(struct modules_process *process)
@@ -404,14 +404,14 @@ static bool is_due(const struct modules_process *process, uint64_t now)
 {
 	uint64_t since = now > process->read_at ? now - process->read_at : 0;
 
-	if (!looks__affordable(process, now))
+	if (!polls__affordable(process, now))
 		return false;
-	return process->look_soon || since >= READ_NS ||
+	return process->poll_soon || since >= READ_NS ||
 	       (process->asked_for > process->read_at && since >= process->pause);
 }
 
 /* What is ready is published; its JIT's lists may wait. */
-void modules_process__look(struct modules *modules, struct modules_process *process, uint64_t now)
+void modules_process__poll(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	if (process->maps < 0 || process->closed)
 		return;

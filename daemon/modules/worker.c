@@ -26,7 +26,7 @@ struct worker {
 	pthread_cond_t wake;
 	struct job *waiting, *running, *done; /* in no order */
 	int event;
-	bool told;		   /* the event is readable */
+	bool notified;		   /* the event is readable */
 	struct unwind_cache cache; /* directory < 0: none */
 	bool stored, worked;	   /* since the cache, the heap was trimmed */
 	uint64_t objects_size;	   /* of objects since then */
@@ -138,13 +138,13 @@ static void drop(struct job **list, const struct job *job)
 	*list = job->next;
 }
 
-static void tell(struct worker *worker)
+static void notify(struct worker *worker)
 {
 	uint64_t one = 1;
 
-	if (worker->told)
+	if (worker->notified)
 		return;
-	worker->told = true;
+	worker->notified = true;
 	(void)!write(worker->event, &one, sizeof(one));
 }
 
@@ -183,7 +183,7 @@ static void *work(void *arg)
 		worker->worked |= !job->object || worker->objects_size >= TRIM_BYTES;
 		if (job->rank != JOB_STORE) {
 			put(&worker->done, job);
-			tell(worker);
+			notify(worker);
 			continue;
 		}
 		worker->stored = true;
@@ -273,9 +273,9 @@ struct job *worker__take(struct worker *worker)
 	job = worker->done;
 	if (job)
 		worker->done = job->next;
-	else if (worker->told)
+	else if (worker->notified)
 		(void)!read(worker->event, &count, sizeof(count));
-	worker->told &= job != NULL;
+	worker->notified &= job != NULL;
 	pthread_mutex_unlock(&worker->lock);
 	return job;
 }

@@ -22,7 +22,7 @@ enum job_rank {
 	JOB_STORE,  /* its table goes to the cache */
 };
 
-#define WORKER_STRETCH UINT32_MAX /* an object that is none: functions that begin at `stretch` (jit_tables.c) */
+#define WORKER_JIT_BLOCK UINT32_MAX /* an object that is none: functions that begin at `stretch` (jit_tables.c) */
 
 struct job {
 	struct job *next;
@@ -36,7 +36,7 @@ struct job {
 	uint32_t object;
 	int32_t pid;
 	uint64_t process;
-	uint64_t stretch;
+	uint64_t jit_block;
 	/* Another table is wanted in place of this one (unwind.h, table__follow()), which stays as it is. */
 	const struct unwind_table *before;
 	uint64_t places[UNWIND_PLACES_MAX];

@@ -318,13 +318,13 @@ static bool lines_known(const struct code *code)
 }
 
 int codes__add(struct codes *codes, const struct record_code *record, enum py_lines format,
-	       uint32_t *ret_serial, bool *ret_news)
+	       uint32_t *ret_serial, bool *ret_changed)
 {
 	uint32_t serial = codes__find(codes, record->key);
 	struct code *code = serial == CODE_NONE ? NULL : &codes->codes[serial];
 	int err;
 
-	*ret_news = false;
+	*ret_changed = false;
 	if (code && code->named && lines_known(code) &&
 	    (code->lines_total || !record->lines_total)) {
 		*ret_serial = serial;
@@ -339,7 +339,7 @@ int codes__add(struct codes *codes, const struct record_code *record, enum py_li
 		code = &codes->codes[serial];
 	}
 	*ret_serial = serial;
-	*ret_news = true;
+	*ret_changed = true;
 	if (!code->format)
 		code->format = (uint8_t)format;
 	err = code->named ? 0 : take_names(codes, code, record);

@@ -51,10 +51,10 @@ int codes__new(struct codes **ret);
 struct codes *codes__free(struct codes *codes); /* NULL */
 
 /* Takes a checked record (collect.h). `format` is of the process that it came
- * from. 0: *ret_serial is its serial; *ret_news: it is new, or knows more than
+ * from. 0: *ret_serial is its serial; *ret_changed: it is new, or knows more than
  * before. -ENOSPC: refused. */
 int codes__add(struct codes *codes, const struct record_code *record, enum py_lines format,
-	       uint32_t *ret_serial, bool *ret_news);
+	       uint32_t *ret_serial, bool *ret_changed);
 
 /* CODE_NONE: not captured. */
 uint32_t codes__find(const struct codes *codes, uint64_t key);

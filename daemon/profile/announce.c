@@ -2,7 +2,7 @@
  * they count up in the order of the stream. */
 #include "profile/internal.h"
 
-static int tell_process(const struct process *process, struct event_sink *sink)
+static int emit_process(const struct process *process, struct event_sink *sink)
 {
 	const struct event event = {
 		.kind = EVENT_PROCESS,
@@ -23,7 +23,7 @@ static int tell_process(const struct process *process, struct event_sink *sink)
 	return sink->event(sink, &event);
 }
 
-static int tell_thread(const struct thread *thread, struct event_sink *sink)
+static int emit_thread(const struct thread *thread, struct event_sink *sink)
 {
 	const struct event event = {
 		.kind = EVENT_THREAD,
@@ -33,7 +33,7 @@ static int tell_thread(const struct thread *thread, struct event_sink *sink)
 				.process = thread->process->id,
 				.tid = (int32_t)thread->tid,
 				.start = thread->start,
-				.time = thread->told,
+				.time = thread->emitted,
 				.name = thread->comm,
 			},
 	};
@@ -41,7 +41,7 @@ static int tell_thread(const struct thread *thread, struct event_sink *sink)
 	return sink->event(sink, &event);
 }
 
-static int tell_end(struct event_sink *sink, enum event_kind kind, uint32_t id, uint64_t time,
+static int emit_end(struct event_sink *sink, enum event_kind kind, uint32_t id, uint64_t time,
 		    uint64_t wall, uint64_t cpu)
 {
 	const struct event event = {
@@ -67,7 +67,7 @@ int announce__new(struct profile *profile, bool changes)
 		if (process->id == ID_NONE)
 			process->id = profile->next_process++;
 		process->changed = false;
-		err = tell_process(process, profile->sink);
+		err = emit_process(process, profile->sink);
 	}
 	for (thread = profile->tasks.threads; !err && thread; thread = thread->next) {
 		if (thread->ended || thread->process->withheld || (thread->id != ID_NONE && !(changes && thread->changed)))
@@ -75,7 +75,7 @@ int announce__new(struct profile *profile, bool changes)
 		if (thread->id == ID_NONE)
 			thread->id = profile->next_thread++;
 		thread->changed = false;
-		err = tell_thread(thread, profile->sink);
+		err = emit_thread(thread, profile->sink);
 	}
 	return err;
 }
@@ -90,10 +90,10 @@ int announce__process_end(struct profile *profile, struct process *process)
 	process->ended = true;
 	profile->tasks.n_ended++;
 	if (process->changed) /* a short-lived one was identified after its first record */
-		err = tell_process(process, profile->sink);
+		err = emit_process(process, profile->sink);
 	process->changed = false;
 	return err ? err
-		   : tell_end(profile->sink, EVENT_PROCESS_END, process->id, process->end_time, 0, 0);
+		   : emit_end(profile->sink, EVENT_PROCESS_END, process->id, process->end_time, 0, 0);
 }
 
 int announce__thread_end(struct profile *profile, struct thread *thread, const struct item *item)
@@ -106,10 +106,10 @@ int announce__thread_end(struct profile *profile, struct thread *thread, const s
 	profile->ledger.missed_ended += ledger__missed(profile, thread);
 	profile->tasks.n_ended++;
 	thread->process->living--;
-	err = thread->changed ? tell_thread(thread, profile->sink) : 0;
+	err = thread->changed ? emit_thread(thread, profile->sink) : 0;
 	thread->changed = false;
 	if (!err)
-		err = tell_end(profile->sink, EVENT_THREAD_END, thread->id, item->row.time,
+		err = emit_end(profile->sink, EVENT_THREAD_END, thread->id, item->row.time,
 			       item->row.wall, item->row.cpu);
 	return err ? err : announce__process_end(profile, thread->process);
 }
@@ -123,16 +123,16 @@ int announce__replay(const struct profile *profile, struct event_sink *sink)
 
 	for (process = profile->tasks.processes; !err && process; process = process->next)
 		if (process->id != ID_NONE)
-			err = tell_process(process, sink);
+			err = emit_process(process, sink);
 	for (thread = profile->tasks.threads; !err && thread; thread = thread->next)
 		if (thread->id != ID_NONE)
-			err = tell_thread(thread, sink);
+			err = emit_thread(thread, sink);
 	for (thread = profile->tasks.threads; !err && thread; thread = thread->next)
 		if (thread->id != ID_NONE && thread->ended)
-			err = tell_end(sink, EVENT_THREAD_END, thread->id, thread->told, 0, 0);
+			err = emit_end(sink, EVENT_THREAD_END, thread->id, thread->emitted, 0, 0);
 	for (process = profile->tasks.processes; !err && process; process = process->next)
 		if (process->id != ID_NONE && process->ended)
-			err = tell_end(sink, EVENT_PROCESS_END, process->id, process->end_time, 0,
+			err = emit_end(sink, EVENT_PROCESS_END, process->id, process->end_time, 0,
 				       0);
 	return err;
 }

@@ -156,7 +156,7 @@ static const char *table_name(struct profile *profile, const struct record_heade
  * `call *pointer`, as functions of tables are called. */
 static bool is_named_by_caller(const struct profile *profile, const struct record_header *header, uint32_t frame)
 {
-	struct places *places = profile->options.places;
+	struct symbolizer *symbolizer = profile->options.symbolizer;
 	const struct stack *stack = profile->stack;
 	struct known_call *known;
 	uint8_t opcode = 0;
@@ -165,10 +165,10 @@ static bool is_named_by_caller(const struct profile *profile, const struct recor
 	if (frame + 1 >= stack->n_places || (pc = stack->pcs[frame + 1]) & NATIVE_EXACT)
 		return true;
 	known = &profile->stack->calls[pc % KNOWN_CALLS];
-	if (known->pc != pc || known->since != stack->now.steady) {
-		if (!places->read || places->read(places, &header->task, pc - CALL_BYTES, &opcode, 1))
+	if (known->pc != pc || known->since != stack->now.stable) {
+		if (!symbolizer->read || symbolizer->read(symbolizer, &header->task, pc - CALL_BYTES, &opcode, 1))
 			return true;
-		*known = (struct known_call){.pc = pc, .since = stack->now.steady, .named = opcode == CALL_OPCODE};
+		*known = (struct known_call){.pc = pc, .since = stack->now.stable, .named = opcode == CALL_OPCODE};
 	}
 	return known->named;
 }
@@ -254,11 +254,11 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 /* The function that a method's descriptor has. */
 static const char *name_of_function(struct profile *profile, const struct record_header *header, const struct site *site)
 {
-	struct places *places = profile->options.places;
-	struct place place = {.module_name = "", .name = ""};
+	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct code_location place = {.module_name = "", .name = ""};
 	const char *name;
 
-	if (places->find(places, &header->task, site->function, header->time, &place) || !place.callable ||
+	if (symbolizer->find(symbolizer, &header->task, site->function, header->time, &place) || !place.callable ||
 	    place.callable->start != place.vaddr)
 		return NULL;
 	name = by_name(place.callable, site, true);

@@ -51,18 +51,18 @@ static int class_id(struct profile *profile, const struct class_result *result, 
 	return 0;
 }
 
-int classify__tell(struct profile *profile, struct event_sink *sink, bool all)
+int classify__emit(struct profile *profile, struct event_sink *sink, bool all)
 {
 	struct classes *classes = &profile->classes;
 	struct event event = {.kind = EVENT_CLASSES};
-	uint32_t first = all ? 0 : classes->told, end = all ? classes->told : classes->n;
+	uint32_t first = all ? 0 : classes->emitted, end = all ? classes->emitted : classes->n;
 
 	if (first == end)
 		return 0;
 	event.rows.first = first + 1;
 	event.rows.n = end - first;
 	event.rows.rows = classes->rows + first;
-	classes->told = end;
+	classes->emitted = end;
 	return sink->event(sink, &event);
 }
 
@@ -76,7 +76,7 @@ void classify__forget(struct profile *profile)
 		memset(classes->of_stacks, 0, classes->n_stacks * sizeof(*classes->of_stacks));
 		memset(classes->imports, 0, classes->n_stacks);
 	}
-	classes->n = classes->told = 0;
+	classes->n = classes->emitted = 0;
 }
 
 void classify__free(struct profile *profile)
@@ -225,18 +225,18 @@ uint16_t classify__kernel(struct profile *profile, const struct record_sample *s
 			  const struct part_native_frames *native)
 {
 	static const uint8_t syscall[] = {0x0f, 0x05};
-	struct places *places = profile->options.places;
+	struct symbolizer *symbolizer = profile->options.symbolizer;
 	uint8_t before[7] = {}; /* mov $number, %eax; syscall */
 	uint64_t pc;
 	uint32_t number;
 
 	if (!(sample->flags & SAMPLE_IN_KERNEL))
 		return KERNEL_NO;
-	if (!places || !places->read || !native || !native->n)
+	if (!symbolizer || !symbolizer->read || !native || !native->n)
 		return KERNEL_FAULT;
 	pc = native->pc[0] & ~NATIVE_EXACT;
-	if (places->read(places, &sample->header.task, pc - sizeof(before), before, sizeof(before)) &&
-	    places->read(places, &sample->header.task, pc - 2, before + 5, 2))
+	if (symbolizer->read(symbolizer, &sample->header.task, pc - sizeof(before), before, sizeof(before)) &&
+	    symbolizer->read(symbolizer, &sample->header.task, pc - 2, before + 5, 2))
 		return KERNEL_FAULT;
 	if (memcmp(before + 5, syscall, sizeof(syscall)))
 		return KERNEL_FAULT;

@@ -5,7 +5,7 @@
  *   cpu.c     gives the waiting samples of a thread their CPU time
  *   stands.c  ... and time of threads that no sample met
  *   queue.c   tells those at the front that have all they need, in batches
- *   tables.c, tell.c  the rows that must be told before them */
+ *   tables.c, emit.c  the rows that must be told before them */
 #ifndef CPROFD_PROFILE_INTERNAL_H
 #define CPROFD_PROFILE_INTERNAL_H
 
@@ -69,25 +69,25 @@ struct step {
 };
 
 /* What an address of native code was found to be. Four of one hash lie in a line and a half. */
-struct known_place {
+struct known_location {
 	uint64_t pc;
 	const struct callable *callable; /* place.callable */
-	uint32_t since;       /* id of places.steady's number, or of places.changes' (struct known_now); 0: free */
-	uint32_t frame : 29, mark : 3;
+	uint32_t since;       /* id of symbolizer.stable's number, or of symbolizer.changes' (struct known_now); 0: free */
+	uint32_t frame : 29, role : 3;
 };
-_Static_assert(WEAVE_MARKS <= 8, "known_place.mark");
+_Static_assert(FRAME_ROLES <= 8, "known_location.role");
 
 /* What addresses of a function were found to be: of files without lines. */
-struct known_stretch {
+struct known_range {
 	uint64_t from;
 	const struct callable *callable;
 	uint32_t size, since; /* since: as of a place, always of the first kind */
-	uint32_t frame : 29, mark : 3;
+	uint32_t frame : 29, role : 3;
 };
 
 /* What known places are compared with: each number that a process' places had has an id of its own. */
 struct known_now {
-	uint32_t changes, steady;
+	uint32_t changes, stable;
 };
 
 /* Where a Python frame called native code; sites.c. */
@@ -102,11 +102,11 @@ struct site {
 	uint16_t objects;              /* how often its ufunc was asked for */
 	const char *object;            /* ... what it is, as Python shows it; NULL: not known */
 	const char *learned;           /* what was called there; NULL: nothing yet */
-	/* As struct place_site has it; strings live as long as the sites. */
+	/* As struct call_site has it; strings live as long as the sites. */
 	uint8_t kind, exact, own, owner, of_global, builtin, inlines, n;
 	const char *callee;
 	uint64_t function;
-	const char *names[PLACE_SITE_NAMES];
+	const char *names[CALL_SITE_NAMES];
 };
 
 struct sites {
@@ -120,9 +120,9 @@ struct sites {
 	const struct callables *builtins; /* of an interpreter that was met; lives as long as the look-up */
 };
 
-#define KNOWN_PLACES 32768u /* Numba's loop meets 8,000 in ten seconds, 20,000 in a minute */
-#define KNOWN_STRETCHES 16384u
-#define STRETCH_SHIFT 9 /* a function is found by the 512 bytes that an address lies in */
+#define KNOWN_LOCATIONS 32768u /* Numba's loop meets 8,000 in ten seconds, 20,000 in a minute */
+#define KNOWN_RANGES 16384u
+#define RANGE_SHIFT 9 /* a function is found by the 512 bytes that an address lies in */
 #define KNOWN_WAYS 4u	     /* places that share a hash, the one met last in front */
 
 /* A return address: does the call before it name what it calls? */
@@ -149,11 +149,11 @@ struct stack {
 	struct known_since kernel; /* as a process has them */
 	uint32_t ids;		  /* the last one that was given */
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
-	uint8_t marks[RECORD_NATIVE_FRAMES_MAX];
-	bool steady[RECORD_NATIVE_FRAMES_MAX];			    /* it is known since `now.steady` */
+	uint8_t roles[RECORD_NATIVE_FRAMES_MAX];
+	bool stable[RECORD_NATIVE_FRAMES_MAX];			    /* it is known since `now.stable` */
 	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* place.callable of each */
-	struct known_place known[KNOWN_PLACES];
-	struct known_stretch stretches[KNOWN_STRETCHES];
+	struct known_location known[KNOWN_LOCATIONS];
+	struct known_range ranges[KNOWN_RANGES];
 	struct known_call calls[KNOWN_CALLS];
 	struct class_frame classified[RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u]; /* classify.c */
 	const char *chosen[RECORD_NATIVE_FRAMES_MAX]; /* callee.c: names of callees; NULL: none */
@@ -164,7 +164,7 @@ struct stack {
 struct classes {
 	struct class_row *rows;    /* [i] is class id i + 1; strings: `strings` */
 	uint8_t *kinds;            /* enum class_kind of each */
-	uint32_t n, capacity, told;
+	uint32_t n, capacity, emitted;
 	struct slots by_name;
 	struct arena strings;
 	uint32_t *of_stacks;       /* [stack]: class id; 0: not asked for yet */
@@ -199,7 +199,7 @@ struct profile {
 	struct sites sites;
 	struct stack *stack;
 	uint64_t batch_time, ledger_time; /* when they went out last */
-	uint64_t patience_time;     /* of the last tick of tables */
+	uint64_t deadline_time;     /* of the last tick of tables */
 	uint64_t no_room_time;            /* codes were full */
 	uint8_t lines;                    /* enum py_lines told last */
 	struct sample_row rows[BATCH_ROWS];
@@ -271,7 +271,7 @@ uint16_t classify__kernel(struct profile *profile, const struct record_sample *s
 			 const struct part_native_frames *native);
 /* Rows since the last call (all: from the first). */
 int classify__without_gil(struct profile *profile, struct item *item);
-int classify__tell(struct profile *profile, struct event_sink *sink, bool all);
+int classify__emit(struct profile *profile, struct event_sink *sink, bool all);
 void classify__forget(struct profile *profile); /* a new epoch; the arrays stay */
 void classify__free(struct profile *profile);
 
@@ -282,18 +282,18 @@ bool profile__full(const struct profile *profile);
 
 int unfinished__now(struct profile *profile, const struct record_sample *sample, struct item *item);
 
-/* credits.c: for whose call threads without Python work (credit/credit.h) */
-void credits__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack);
-void credits__ended(struct thread *thread, uint64_t time);
-void credits__left(struct thread *thread, const struct record_sample *sample, uint64_t key);
-void credits__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait);
-void credits__made(struct profile *profile, struct thread *thread, const struct record_event *clone);
+/* workers.c: for whose call threads without Python work (attribution/attribution.h) */
+void workers__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack);
+void workers__ended(struct thread *thread, uint64_t time);
+void workers__left(struct thread *thread, const struct record_sample *sample, uint64_t key);
+void workers__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait);
+void workers__made(struct profile *profile, struct thread *thread, const struct record_event *clone);
 /* A tick: who it worked for. */
-int credits__give(struct profile *profile, const struct record_sample *sample, struct item *item);
+int workers__give(struct profile *profile, const struct record_sample *sample, struct item *item);
 /* Where a thread was, told again in its order among those that are not decided. */
-void credits__met(const struct profile *profile, const struct item *item);
+void workers__met(const struct profile *profile, const struct item *item);
 /* Once more, when stacks before it are known (last: for good). */
-int credits__decide(struct profile *profile, struct item *item, bool last);
+int workers__decide(struct profile *profile, struct item *item, bool last);
 
 /* waits.c. Only in wall mode. */
 /* The stack that is kept of this key, if it is of that time; NULL: none. */
@@ -343,7 +343,7 @@ int announce__process_end(struct profile *profile, struct process *process);
 int announce__replay(const struct profile *profile, struct event_sink *sink);
 
 /* ledger.c */
-int ledger__tell(struct profile *profile, struct event_sink *sink, uint64_t time);
+int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time);
 uint64_t ledger__loss(const struct profile *profile, enum loss loss);
 uint64_t ledger__missed(const struct profile *profile, const struct thread *thread);
 

@@ -11,7 +11,7 @@ static bool is_late(const struct tables *tables, const struct function *function
 }
 
 /* Its lines are asked for again; when they are there, it is found no more. */
-static void look_at_function(struct tables *tables, struct function *function)
+static void recheck_function(struct tables *tables, struct function *function)
 {
 	struct native *native = &tables->natives[function->code];
 
@@ -28,7 +28,7 @@ static void look_at_function(struct tables *tables, struct function *function)
 	tables->replaced++;
 }
 
-static void look_at_frame(struct tables *tables, uint32_t frame)
+static void recheck_frame(struct tables *tables, uint32_t frame)
 {
 	struct frame_row row = tables->frames[frame];
 	const struct function *function = &tables->functions[row.function];
@@ -41,22 +41,22 @@ static void look_at_frame(struct tables *tables, uint32_t frame)
 	tables->n_late--;
 }
 
-void tables__look_at_late(struct tables *tables)
+void tables__poll_late(struct tables *tables)
 {
 	uint64_t news;
 	uint32_t i;
 
 	if (!tables->n_late)
 		return;
-	news = tables->places->line_news ? tables->places->line_news(tables->places) : 0;
+	news = tables->symbolizer->lines_generation ? tables->symbolizer->lines_generation(tables->symbolizer) : 0;
 	if (news == tables->late_news && tables->tick - tables->late_tick < TABLES_LATE_TICKS)
 		return;
 	tables->late_news = news;
 	tables->late_tick = tables->tick;
-	for (i = 0; i < tables->told_functions; i++)
+	for (i = 0; i < tables->emitted_functions; i++)
 		if (is_late(tables, &tables->functions[i]))
-			look_at_function(tables, &tables->functions[i]);
-	for (i = 0; i < tables->told_frames; i++)
+			recheck_function(tables, &tables->functions[i]);
+	for (i = 0; i < tables->emitted_frames; i++)
 		if (tables->frame_states[i] == FRAME_LATE)
-			look_at_frame(tables, i);
+			recheck_frame(tables, i);
 }

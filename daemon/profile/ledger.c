@@ -48,10 +48,10 @@ uint64_t ledger__loss(const struct profile *profile, enum loss loss)
 	return seen + ledger->own[loss];
 }
 
-int ledger__tell(struct profile *profile, struct event_sink *sink, uint64_t time)
+int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time)
 {
 	struct ledger_line lines[LOSS_COUNT];
-	struct ledger_stop stops[STOPS_TOLD];
+	struct ledger_stop stops[STOPS_LISTED];
 	struct event event = {.kind = EVENT_LEDGER};
 	enum loss loss;
 
@@ -65,7 +65,7 @@ int ledger__tell(struct profile *profile, struct event_sink *sink, uint64_t time
 		if (count)
 			lines[event.ledger.n++] = (struct ledger_line){names[loss], count};
 	}
-	stops__tell(&profile->ledger.stops, profile->options.places, stops, &event.ledger);
+	stops__emit(&profile->ledger.stops, profile->options.symbolizer, stops, &event.ledger);
 	return sink->event(sink, &event);
 }
 
@@ -81,11 +81,11 @@ void profile__excuse(struct profile *profile, enum loss loss, uint64_t count)
 
 uint32_t profile__stops(struct profile *profile, struct ledger_stop *ret, uint32_t max)
 {
-	struct ledger_stop rows[STOPS_TOLD];
+	struct ledger_stop rows[STOPS_LISTED];
 	struct event_ledger ledger = {};
 	uint32_t n;
 
-	stops__tell(&profile->ledger.stops, profile->options.places, rows, &ledger);
+	stops__emit(&profile->ledger.stops, profile->options.symbolizer, rows, &ledger);
 	n = ledger.n_stops < max ? ledger.n_stops : max;
 	memcpy(ret, rows, n * sizeof(*ret));
 	return n;

@@ -31,7 +31,7 @@ void life__end_thread(struct profile *profile, struct thread *thread, uint64_t t
 	if (thread->ending)
 		return;
 	thread->ending = true;
-	credits__ended(thread, time);
+	workers__ended(thread, time);
 	thread->end_time = time > thread->last && !thread->lost ? time : thread->last;
 	profile->tasks.n_ending++;
 }
@@ -70,7 +70,7 @@ struct thread *life__add_thread(struct profile *profile, struct process *process
 	}
 	if (thread->begin < profile->waits_begin)
 		thread->begin = profile->waits_begin;
-	thread->last = thread->told = thread->begin;
+	thread->last = thread->emitted = thread->begin;
 	if (process->ending) /* a thread never outlives its process */
 		life__end_thread(profile, thread, time);
 	return thread;
@@ -173,7 +173,7 @@ static struct process *change_image(struct profile *profile, struct process *old
 		if (!thread)
 			return NULL;
 		if (header->time > thread->begin)
-			thread->begin = thread->last = thread->told = header->time;
+			thread->begin = thread->last = thread->emitted = header->time;
 		hand_over(profile, old, old_tid, thread, cpu_time);
 	}
 	take_comm(process, thread, task->comm);
@@ -227,7 +227,7 @@ void life__show(struct profile *profile, struct process *process, uint64_t time)
 	for (thread = profile->tasks.threads; thread; thread = thread->next) {
 		if (thread->process != process)
 			continue;
-		thread->begin = thread->last = thread->told = process->time;
+		thread->begin = thread->last = thread->emitted = process->time;
 		thread->cpu_known = thread->cpu_rough = thread->lost = false;
 	}
 }
@@ -397,7 +397,7 @@ int profile__clone(struct profile *profile, const struct record_event *clone)
 		return 0;
 	thread = process ? life__thread(profile, process, &clone->header) : NULL;
 	if (thread)
-		credits__made(profile, thread, clone);
+		workers__made(profile, thread, clone);
 	return thread ? 0 : -ENOMEM;
 }
 

@@ -12,12 +12,12 @@
 static uint64_t module_of(const struct function *function) { return (function->module & ~MODULE_INTERPRETER) - 1; }
 
 static const uint8_t kinds[] = {
-	[PLACE_UNKNOWN] = FUNCTION_NATIVE,
-	[PLACE_LIBRARY] = FUNCTION_NATIVE,
-	[PLACE_INTERPRETER] = FUNCTION_INTERPRETER,
-	[PLACE_JIT] = FUNCTION_JIT,
-	[PLACE_VDSO] = FUNCTION_NATIVE,
-	[PLACE_KERNEL] = FUNCTION_KERNEL,
+	[LOCATION_UNKNOWN] = FUNCTION_NATIVE,
+	[LOCATION_LIBRARY] = FUNCTION_NATIVE,
+	[LOCATION_INTERPRETER] = FUNCTION_INTERPRETER,
+	[LOCATION_JIT] = FUNCTION_JIT,
+	[LOCATION_VDSO] = FUNCTION_NATIVE,
+	[LOCATION_KERNEL] = FUNCTION_KERNEL,
 };
 
 static const char *keep(struct tables *tables, const char *text)
@@ -41,12 +41,12 @@ static const char *keep_module(struct tables *tables, const char *name)
 	return keep(tables, name);
 }
 
-static enum frame_state state_of(const struct tables *tables, const struct place *place)
+static enum frame_state state_of(const struct tables *tables, const struct code_location *place)
 {
-	return tables->places->line && !place->lineless ? FRAME_WAITING : FRAME_KNOWN;
+	return tables->symbolizer->line && !place->lineless ? FRAME_WAITING : FRAME_KNOWN;
 }
 
-static int add_native(struct tables *tables, const struct place *place, uint64_t module, uint32_t *ret_function)
+static int add_native(struct tables *tables, const struct code_location *place, uint64_t module, uint32_t *ret_function)
 {
 	struct function function = {.key = place->function,
 				    .module = module,
@@ -57,7 +57,7 @@ static int add_native(struct tables *tables, const struct place *place, uint64_t
 				.module = keep_module(tables, place->module_name),
 				.file = "",
 				.start = place->start,
-				.kind = kinds[place->kind <= PLACE_KERNEL ? place->kind : 0]};
+				.kind = kinds[place->kind <= LOCATION_KERNEL ? place->kind : 0]};
 	int err = native.name && native.module ? 0 : -ENOMEM;
 
 	native.lines_asked = state_of(tables, place) == FRAME_KNOWN;
@@ -74,7 +74,7 @@ static int add_native(struct tables *tables, const struct place *place, uint64_t
 }
 
 /* The row of a place whose name is known, without an entry. */
-static int row_of(struct tables *tables, const struct place *place, struct frame_row *ret)
+static int row_of(struct tables *tables, const struct code_location *place, struct frame_row *ret)
 {
 	uint64_t module = place->module + 1, offset = place->vaddr - place->start;
 	struct function *found = tables__find_function(tables, module, place->function);
@@ -88,8 +88,8 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 		ret->column = tables->tick;
 	/* It was met before it was known which module is the interpreter: what was told of it stays, and it is another
 	 * function from now on. */
-	if (found && place->kind == PLACE_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
-		if ((uint32_t)(found - tables->functions) < tables->told_functions) {
+	if (found && place->kind == LOCATION_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
+		if ((uint32_t)(found - tables->functions) < tables->emitted_functions) {
 			module |= MODULE_INTERPRETER;
 			found = tables__find_function(tables, module, place->function);
 		} else {
@@ -100,10 +100,10 @@ static int row_of(struct tables *tables, const struct place *place, struct frame
 	if (found) {
 		ret->function = (uint32_t)(found - tables->functions);
 	} else {
-		struct place named = *place;
+		struct code_location named = *place;
 
-		if (!named.name) /* places.locate */
-			tables->places->name(tables->places, place->module, place->vaddr, &named);
+		if (!named.name) /* symbolizer.locate */
+			tables->symbolizer->name(tables->symbolizer, place->module, place->vaddr, &named);
 		if (!named.name)
 			named.name = named.module_name = "";
 		err = add_native(tables, &named, module, &ret->function);
@@ -162,7 +162,7 @@ static bool hash_pending(const void *holder, uint32_t i, uint64_t *ret)
 	return true;
 }
 
-static struct pending *find_pending(const struct tables *tables, const struct place *place)
+static struct pending *find_pending(const struct tables *tables, const struct code_location *place)
 {
 	const struct slots *slots = &tables->by_pending;
 	uint32_t at, row;
@@ -176,7 +176,7 @@ static struct pending *find_pending(const struct tables *tables, const struct pl
 	return NULL;
 }
 
-static int add_pending(struct tables *tables, const struct place *place, uint32_t *ret_frame)
+static int add_pending(struct tables *tables, const struct code_location *place, uint32_t *ret_frame)
 {
 	struct pending pending = {place->module, place->vaddr, tables->n_frames, tables->tick, false};
 	struct frame_row row = {.function = tables->n_pendings};
@@ -198,7 +198,7 @@ static int add_pending(struct tables *tables, const struct place *place, uint32_
 	return 0;
 }
 
-static int name(struct tables *tables, struct pending *pending, const struct place *place)
+static int name(struct tables *tables, struct pending *pending, const struct code_location *place)
 {
 	struct frame_row row;
 	int err = row_of(tables, place, &row);
@@ -220,12 +220,12 @@ int tables__name_pending(struct tables *tables, bool give_up)
 
 	for (i = 0; tables->n_unnamed && i < tables->n_pendings; i++) {
 		struct pending *pending = &tables->pendings[i];
-		struct place place = {.module_name = "", .name = ""};
+		struct code_location place = {.module_name = "", .name = ""};
 
 		if (pending->named)
 			continue;
-		err = tables->places->name(tables->places, pending->module, pending->vaddr, &place);
-		if (err == -EAGAIN && !give_up && tables->tick - pending->since < TABLES_PATIENCE_NAMES)
+		err = tables->symbolizer->name(tables->symbolizer, pending->module, pending->vaddr, &place);
+		if (err == -EAGAIN && !give_up && tables->tick - pending->since < TABLES_DEADLINE_NAMES)
 			continue;
 		err = name(tables, pending, &place);
 		if (err)
@@ -239,7 +239,7 @@ int tables__name_pending(struct tables *tables, bool give_up)
 	return 0;
 }
 
-int tables__native(struct tables *tables, const struct place *place, uint32_t *ret_frame)
+int tables__native(struct tables *tables, const struct code_location *place, uint32_t *ret_frame)
 {
 	struct pending *pending = find_pending(tables, place);
 	struct frame_row row;
@@ -277,7 +277,7 @@ bool tables__native_lines(struct tables *tables, struct function *function)
 
 	if (native->lines_asked)
 		return true;
-	err = tables->places->line(tables->places, module_of(function), native->start, &file,
+	err = tables->symbolizer->line(tables->symbolizer, module_of(function), native->start, &file,
 				   &line, &column);
 	if (err == -EAGAIN)
 		return false;
@@ -298,7 +298,7 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 	uint32_t line = 0, column = 0;
 	int err;
 
-	err = tables->places->line(tables->places, module_of(function),
+	err = tables->symbolizer->line(tables->symbolizer, module_of(function),
 				   native->start + (uint32_t)row->offset, &file, &line, &column);
 	/* A line of another file (an inlined function's) would be shown in this one. */
 	if (!err && file && line && !strcmp(file, native->file)) {
@@ -316,16 +316,16 @@ static bool asks_on(const struct tables *tables, const struct function *function
 
 void tables__ask_lines(struct tables *tables)
 {
-	const uint64_t news = tables->places && tables->places->line_news ? tables->places->line_news(tables->places) : 0;
+	const uint64_t news = tables->symbolizer && tables->symbolizer->lines_generation ? tables->symbolizer->lines_generation(tables->symbolizer) : 0;
 	const bool all = !news || news != tables->asked_news; /* some may have found no room, or were forgotten */
 	struct function *function;
 	struct frame_row row;
 	uint32_t i;
 
-	for (i = tables->told_functions; i < tables->n_functions; i++)
+	for (i = tables->emitted_functions; i < tables->n_functions; i++)
 		if (asks_on(tables, &tables->functions[i], all || i >= tables->asked_functions))
 			tables__native_lines(tables, &tables->functions[i]);
-	for (i = tables->told_frames; i < tables->n_frames; i++) {
+	for (i = tables->emitted_frames; i < tables->n_frames; i++) {
 		if (tables->frame_states[i] != FRAME_WAITING)
 			continue;
 		row = tables->frames[i];

@@ -21,7 +21,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 		return -ENOMEM;
 	profile->options = *options;
 	if (!profile->options.stacks_max)
-		profile->options.stacks_max = options->places ? 200000 : 12000;
+		profile->options.stacks_max = options->symbolizer ? 200000 : 12000;
 	if (!profile->options.bytes_max)
 		profile->options.bytes_max = 4u << 20;
 	if (!profile->options.ended_max)
@@ -33,7 +33,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	profile->stack = calloc(1, sizeof(*profile->stack));
 	err = profile->stack ? codes__new(&profile->codes) : -ENOMEM;
 	if (!err)
-		err = tables__init(&profile->tables, profile->codes, options->places,
+		err = tables__init(&profile->tables, profile->codes, options->symbolizer,
 				   profile->ledger.own);
 	if (err) {
 		profile__free(profile);
@@ -64,14 +64,14 @@ struct profile *profile__free(struct profile *profile)
 	return NULL;
 }
 
-static int tell_session(const struct profile *profile, struct event_sink *sink)
+static int emit_session(const struct profile *profile, struct event_sink *sink)
 {
 	const struct event event = {.kind = EVENT_SESSION, .session = profile->session};
 
 	return sink->event(sink, &event);
 }
 
-static int tell_epoch(const struct profile *profile, struct event_sink *sink)
+static int emit_epoch(const struct profile *profile, struct event_sink *sink)
 {
 	const struct event event = {
 		.kind = EVENT_EPOCH,
@@ -96,9 +96,9 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 		return -ENOMEM;
 	profile->begun = true;
 	profile->wall = own->idle || !strcmp(own->mode, "wall");
-	profile->epoch_time = profile->batch_time = profile->patience_time = profile->ledger_time = session->monotonic;
-	err = tell_session(profile, profile->sink);
-	return err ? err : tell_epoch(profile, profile->sink);
+	profile->epoch_time = profile->batch_time = profile->deadline_time = profile->ledger_time = session->monotonic;
+	err = emit_session(profile, profile->sink);
+	return err ? err : emit_epoch(profile, profile->sink);
 }
 
 int profile__code(struct profile *profile, const struct record_code *code)
@@ -119,7 +119,7 @@ int profile__code(struct profile *profile, const struct record_code *code)
 		return 0;
 	}
 	if (!err && news)
-		tables__code_news(&profile->tables, code->key, serial);
+		tables__code_changed(&profile->tables, code->key, serial);
 	return err;
 }
 
@@ -192,13 +192,13 @@ int profile__rotate(struct profile *profile, uint64_t now)
 	profile->rotate_due = profile->epoch_due = false;
 	tables__clear(&profile->tables);
 	classify__forget(profile);
-	if (profile->options.places)
+	if (profile->options.symbolizer)
 		stack__forget(profile->stack);
 	tasks__renew(&profile->tasks);
 	profile->next_process = profile->next_thread = 0;
 	profile->epoch++;
 	profile->epoch_time = now;
-	err = tell_epoch(profile, profile->sink);
+	err = emit_epoch(profile, profile->sink);
 	return err ? err : announce__new(profile, false);
 }
 
@@ -211,8 +211,8 @@ int profile__tick(struct profile *profile, uint64_t now)
 {
 	int err = life__settle(profile, now, false);
 
-	if (now - profile->patience_time >= PROFILE_BATCH_NS) {
-		profile->patience_time = now;
+	if (now - profile->deadline_time >= PROFILE_BATCH_NS) {
+		profile->deadline_time = now;
 		profile->tables.tick++;
 	}
 	if (!err)
@@ -232,7 +232,7 @@ int profile__tick(struct profile *profile, uint64_t now)
 		profile->ledger_time = now;
 		err = announce__new(profile, true);
 		if (!err)
-			err = ledger__tell(profile, profile->sink, now);
+			err = ledger__emit(profile, profile->sink, now);
 	}
 	return err;
 }
@@ -243,19 +243,19 @@ int profile__replay(struct profile *profile, struct event_sink *sink)
 
 	if (!profile->begun)
 		return -EINVAL;
-	err = tell_session(profile, sink);
+	err = emit_session(profile, sink);
 	if (!err)
-		err = tell_epoch(profile, sink);
+		err = emit_epoch(profile, sink);
 	if (!err)
 		err = announce__replay(profile, sink);
 	if (!err)
 		err = tables__replay(&profile->tables, sink);
 	if (!err)
-		err = classify__tell(profile, sink, true);
-	return err ? err : ledger__tell(profile, sink, profile->ledger_time);
+		err = classify__emit(profile, sink, true);
+	return err ? err : ledger__emit(profile, sink, profile->ledger_time);
 }
 
-static int tell_end(struct profile *profile, uint64_t time, const char *reason, const char *detail)
+static int emit_end(struct profile *profile, uint64_t time, const char *reason, const char *detail)
 {
 	const struct event event = {
 		.kind = EVENT_END,
@@ -281,8 +281,8 @@ int profile__end(struct profile *profile, uint64_t time, const char *reason, con
 	if (!err)
 		err = profile__drain(profile, true);
 	if (!err)
-		err = ledger__tell(profile, profile->sink, time);
-	return err ? err : tell_end(profile, time, reason, detail);
+		err = ledger__emit(profile, profile->sink, time);
+	return err ? err : emit_end(profile, time, reason, detail);
 }
 
 void profile__totals(const struct profile *profile, struct profile_totals *ret)

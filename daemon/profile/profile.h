@@ -31,7 +31,7 @@
 #include "cprofd/pylayout.h"
 #include "cprofd/record.h"
 #include "events/events.h"
-#include "weave/places.h"
+#include "weave/symbolizer.h"
 
 #define PROFILE_HOLD_NS 50000000ull    /* a sample waits this long for its CPU time */
 #define PROFILE_FREED_NS 10000000000ull /* ... and the end of a thread for what it ran in all: a process has it when somebody waited for it */
@@ -58,7 +58,7 @@ struct profile_options {
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
 	uint32_t pending_max;    /* samples that wait; 65,536 */
 	bool gil;                /* samples that do not hold the GIL have no stack but a note */
-	struct places *places;   /* NULL: native frames are left out. Borrowed */
+	struct symbolizer *symbolizer;   /* NULL: native frames are left out. Borrowed */
 	struct finisher *finisher; /* NULL: none */
 };
 

@@ -68,11 +68,11 @@ void profile__release(struct profile *profile, uint64_t now, bool all)
 	}
 }
 
-static int tell_batch(struct profile *profile, uint32_t *n)
+static int emit_batch(struct profile *profile, uint32_t *n)
 {
 	struct event event = {.kind = EVENT_SAMPLES};
 
-	int err = classify__tell(profile, profile->sink, false);
+	int err = classify__emit(profile, profile->sink, false);
 
 	event.samples.n = *n;
 	event.samples.rows = profile->rows;
@@ -82,16 +82,16 @@ static int tell_batch(struct profile *profile, uint32_t *n)
 	return event.samples.n ? profile->sink->event(profile->sink, &event) : 0;
 }
 
-static int tell_row(struct profile *profile, struct item *item, uint32_t *n)
+static int emit_row(struct profile *profile, struct item *item, uint32_t *n)
 {
 	int err = classify__item(profile, item);
 
 	profile->rows[(*n)++] = item->row;
-	return !err && *n == BATCH_ROWS ? tell_batch(profile, n) : err;
+	return !err && *n == BATCH_ROWS ? emit_batch(profile, n) : err;
 }
 
 /* In wall mode what is no CPU time is a wait. Those of a thread that exits are not told: it could run, and others did. */
-static int tell_rest(struct profile *profile, struct item *item, uint32_t *n)
+static int emit_rest(struct profile *profile, struct item *item, uint32_t *n)
 {
 	struct item rest = *item;
 
@@ -103,7 +103,7 @@ static int tell_rest(struct profile *profile, struct item *item, uint32_t *n)
 	rest.row.wall -= item->row.cpu;
 	rest.row.cpu = rest.row.others = rest.row.given = 0;
 	item->row.wall = item->row.cpu;
-	return tell_row(profile, &rest, n);
+	return emit_row(profile, &rest, n);
 }
 
 int profile__drain(struct profile *profile, bool give_up)
@@ -116,17 +116,17 @@ int profile__drain(struct profile *profile, bool give_up)
 	if (!err && give_up)
 		err = unfinished__run(profile, 0, true);
 	if (!err)
-		err = tables__tell(&profile->tables, profile->sink, give_up);
+		err = tables__emit(&profile->tables, profile->sink, give_up);
 	for (; !err && queue->first < queue->end; queue->first++) {
 		struct item *item = queue__item(queue, queue->first);
 		struct thread *thread = item->thread;
 
-		if (item->waits || item->unfinished || item->undecided || item->row.stack > profile->tables.told_stacks ||
-		    item->row.call > profile->tables.told_stacks)
+		if (item->waits || item->unfinished || item->undecided || item->row.stack > profile->tables.emitted_stacks ||
+		    item->row.call > profile->tables.emitted_stacks)
 			break;
-		thread->told = item->row.time > thread->told ? item->row.time : thread->told;
+		thread->emitted = item->row.time > thread->emitted ? item->row.time : thread->emitted;
 		if (item->end) {
-			err = tell_batch(profile, &n);
+			err = emit_batch(profile, &n);
 			stands__end(profile, item);
 			if (!err)
 				err = announce__thread_end(profile, thread, item);
@@ -135,13 +135,13 @@ int profile__drain(struct profile *profile, bool give_up)
 		item->row.thread = thread->id;
 		item->row.caller = item->caller ? item->caller->id : 0;
 		stands__row(profile, item);
-		err = tell_rest(profile, item, &n);
-		err = err ?: tell_row(profile, item, &n);
+		err = emit_rest(profile, item, &n);
+		err = err ?: emit_row(profile, item, &n);
 	}
 	if (!queue__length(queue) && queue->capacity > QUEUE_KEPT) {
 		free(queue->items);
 		queue->items = NULL;
 		queue->capacity = 0;
 	}
-	return err ? err : tell_batch(profile, &n);
+	return err ? err : emit_batch(profile, &n);
 }

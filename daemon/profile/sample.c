@@ -163,7 +163,7 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 		waits__ran(thread, &item);
 	if (sample->flags & SAMPLE_GIL)
 		waits__held(thread, header->time);
-	err = credits__give(profile, sample, &item);
+	err = workers__give(profile, sample, &item);
 	err = err ?: profile__push(profile, &item, &number);
 	if (err)
 		free(item.unfinished);

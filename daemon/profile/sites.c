@@ -97,7 +97,7 @@ static const char *keep(struct profile *profile, const char *name)
 	return copy;
 }
 
-static void take(struct profile *profile, struct site *site, const struct place_site *told)
+static void take(struct profile *profile, struct site *site, const struct call_site *told)
 {
 	site->kind = told->kind;
 	site->exact = told->exact;
@@ -117,11 +117,11 @@ static void take(struct profile *profile, struct site *site, const struct place_
 
 void sites__read(struct profile *profile, const struct record_task *task, struct site *site, bool again)
 {
-	struct places *places = profile->options.places;
-	struct place_site told;
+	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct call_site told;
 	uint32_t serial;
 
-	if ((site->state == SITE_READ && !again) || site->offset < 0 || !places->site)
+	if ((site->state == SITE_READ && !again) || site->offset < 0 || !symbolizer->site)
 		return;
 	/* What cannot be read now may be later: it is tried again, at longer and longer intervals. */
 	if (site->state == SITE_UNREADABLE) {
@@ -132,7 +132,7 @@ void sites__read(struct profile *profile, const struct record_task *task, struct
 	serial = codes__find(profile->codes, site->key);
 	if (serial == CODE_NONE)
 		return; /* it may come */
-	site->state = places->site(places, task, site->key, codes__get(profile->codes, serial)->address,
+	site->state = symbolizer->site(symbolizer, task, site->key, codes__get(profile->codes, serial)->address,
 				   (uint32_t)site->offset, &told)
 			      ? SITE_UNREADABLE
 			      : SITE_READ;
@@ -142,16 +142,16 @@ void sites__read(struct profile *profile, const struct record_task *task, struct
 
 const char *sites__ufunc(struct profile *profile, const struct record_task *task, struct site *site)
 {
-	struct places *places = profile->options.places;
+	struct symbolizer *symbolizer = profile->options.symbolizer;
 	const char *owner = site->owner && site->owner <= site->n ? site->names[site->owner - 1] : NULL;
 	char name[64], text[80];
 
-	if (site->object || !site->exact || !site->own || !places->ufunc || (owner ? !site->of_global : site->builtin == BUILTIN_ATTRIBUTE))
+	if (site->object || !site->exact || !site->own || !symbolizer->ufunc || (owner ? !site->of_global : site->builtin == BUILTIN_ATTRIBUTE))
 		return site->object;
 	/* A module may get it later: asked again, at longer and longer intervals. */
 	if (site->objects < UINT16_MAX)
 		site->objects++;
-	if (site->objects & (site->objects - 1) || places->ufunc(places, task, owner, site->names[site->own - 1], name, sizeof(name)))
+	if (site->objects & (site->objects - 1) || symbolizer->ufunc(symbolizer, task, owner, site->names[site->own - 1], name, sizeof(name)))
 		return NULL;
 	snprintf(text, sizeof(text), "<ufunc '%s'>", name);
 	site->object = keep(profile, text);

@@ -8,10 +8,10 @@ void stack__forget(struct stack *stack)
 {
 	uint32_t i;
 
-	for (i = 0; i < KNOWN_PLACES; i++)
+	for (i = 0; i < KNOWN_LOCATIONS; i++)
 		stack->known[i].since = 0;
-	for (i = 0; i < KNOWN_STRETCHES; i++)
-		stack->stretches[i].since = 0;
+	for (i = 0; i < KNOWN_RANGES; i++)
+		stack->ranges[i].since = 0;
 	stack->now = (struct known_now){};
 }
 
@@ -40,62 +40,62 @@ static int put_note(struct profile *profile, enum note note)
 /* --- native frames --- */
 
 /* The stretches that an address may lie in, the one met last in front. */
-static struct known_stretch *stretches_of(struct profile *profile, const struct process *process, uint64_t address)
+static struct known_range *ranges_of(struct profile *profile, const struct process *process, uint64_t address)
 {
-	uint64_t hash = hash__pair(&profile->tables.seed, address >> STRETCH_SHIFT, (uintptr_t)process);
+	uint64_t hash = hash__pair(&profile->tables.seed, address >> RANGE_SHIFT, (uintptr_t)process);
 
-	return &profile->stack->stretches[hash % (KNOWN_STRETCHES / KNOWN_WAYS) * KNOWN_WAYS];
+	return &profile->stack->ranges[hash % (KNOWN_RANGES / KNOWN_WAYS) * KNOWN_WAYS];
 }
 
-static bool in_stretch(struct profile *profile, const struct process *process, const struct known_now *now, struct known_place *ret)
+static bool in_range(struct profile *profile, const struct process *process, const struct known_now *now, struct known_location *ret)
 {
 	uint64_t address = native_address(ret->pc);
-	struct known_stretch *known = stretches_of(profile, process, address), found;
+	struct known_range *known = ranges_of(profile, process, address), found;
 	uint32_t way;
 
 	for (way = 0; way < KNOWN_WAYS; way++)
-		if (known[way].since == now->steady && address - known[way].from < known[way].size)
+		if (known[way].since == now->stable && address - known[way].from < known[way].size)
 			break;
 	if (way == KNOWN_WAYS)
 		return false;
 	found = known[way];
 	memmove(known + 1, known, way * sizeof(*known));
 	*known = found;
-	*ret = (struct known_place){
-		.pc = ret->pc, .callable = found.callable, .since = now->steady, .frame = found.frame, .mark = found.mark};
+	*ret = (struct known_location){
+		.pc = ret->pc, .callable = found.callable, .since = now->stable, .frame = found.frame, .role = found.role};
 	return true;
 }
 
-static void keep_stretch(struct profile *profile, const struct process *process, const struct known_now *now, const struct place *place,
+static void keep_range(struct profile *profile, const struct process *process, const struct known_now *now, const struct code_location *place,
 			 uint64_t address, uint32_t frame)
 {
-	struct known_stretch *known = stretches_of(profile, process, address);
+	struct known_range *known = ranges_of(profile, process, address);
 
 	if (place->to - place->from > UINT32_MAX)
 		return;
 	memmove(known + 1, known, (KNOWN_WAYS - 1) * sizeof(*known));
-	*known = (struct known_stretch){
-		.from = place->from, .callable = place->callable, .size = (uint32_t)(place->to - place->from), .since = now->steady,
-		.frame = frame, .mark = place->mark};
+	*known = (struct known_range){
+		.from = place->from, .callable = place->callable, .size = (uint32_t)(place->to - place->from), .since = now->stable,
+		.frame = frame, .role = place->role};
 }
 
 static int ask(struct profile *profile, const struct process *process, const struct known_now *now, const struct record_header *header,
-	       uint64_t pc, struct known_place *ret)
+	       uint64_t pc, struct known_location *ret)
 {
-	struct places *places = profile->options.places;
+	struct symbolizer *symbolizer = profile->options.symbolizer;
 	uint64_t address = native_address(pc);
-	struct place place = {.module_name = "", .name = "", .mark = WEAVE_CODE};
-	bool found = !(places->locate ? places->locate : places->find)(places, &header->task, address, header->time, &place);
-	bool steady = found && place.steady && places->steady;
+	struct code_location place = {.module_name = "", .name = "", .role = WEAVE_CODE};
+	bool found = !(symbolizer->locate ? symbolizer->locate : symbolizer->find)(symbolizer, &header->task, address, header->time, &place);
+	bool stable = found && place.stable && symbolizer->stable;
 	uint32_t frame;
 	int err = found ? tables__native(&profile->tables, &place, &frame) : tables__note(&profile->tables, NOTE_NO_PLACE, &frame);
 
 	if (err)
 		return err;
-	if (steady && place.to)
-		keep_stretch(profile, process, now, &place, address, frame);
-	*ret = (struct known_place){.pc = pc, .callable = found ? place.callable : NULL, .since = steady ? now->steady : now->changes,
-				    .frame = frame, .mark = found ? place.mark : WEAVE_CODE};
+	if (stable && place.to)
+		keep_range(profile, process, now, &place, address, frame);
+	*ret = (struct known_location){.pc = pc, .callable = found ? place.callable : NULL, .since = stable ? now->stable : now->changes,
+				    .frame = frame, .role = found ? place.role : WEAVE_CODE};
 	return 0;
 }
 
@@ -107,41 +107,41 @@ static uint32_t keep_outermost(struct stack *stack, const struct known_now *now,
 	uint32_t n = native->n, before = stack->n_places, most = n < before ? n : before, same = 0,
 		 to, from;
 
-	if (stack->now.steady != now->steady)
+	if (stack->now.stable != now->stable)
 		return 0;
 	while (same < most && native->pc[n - 1 - same] == stack->pcs[before - 1 - same] &&
-	       (all || stack->steady[before - 1 - same]))
+	       (all || stack->stable[before - 1 - same]))
 		same++;
 	to = n - same;
 	from = before - same;
 	if (to != from) {
 		memmove(&stack->frames[to], &stack->frames[from], same * sizeof(stack->frames[0]));
-		memmove(&stack->marks[to], &stack->marks[from], same * sizeof(stack->marks[0]));
-		memmove(&stack->steady[to], &stack->steady[from], same * sizeof(stack->steady[0]));
+		memmove(&stack->roles[to], &stack->roles[from], same * sizeof(stack->roles[0]));
+		memmove(&stack->stable[to], &stack->stable[from], same * sizeof(stack->stable[0]));
 		memmove(&stack->callables[to], &stack->callables[from],
 			same * sizeof(stack->callables[0]));
 	}
 	return same;
 }
 
-static bool still_holds(const struct known_place *known, const struct known_now *now, uint64_t pc)
+static bool still_holds(const struct known_location *known, const struct known_now *now, uint64_t pc)
 {
-	return known->pc == pc && (known->since == now->steady || known->since == now->changes);
+	return known->pc == pc && (known->since == now->stable || known->since == now->changes);
 }
 
-static struct known_place *known_of(struct profile *profile, const struct process *process, uint64_t pc)
+static struct known_location *known_of(struct profile *profile, const struct process *process, uint64_t pc)
 {
 	uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
 
-	return &profile->stack->known[hash % (KNOWN_PLACES / KNOWN_WAYS) * KNOWN_WAYS];
+	return &profile->stack->known[hash % (KNOWN_LOCATIONS / KNOWN_WAYS) * KNOWN_WAYS];
 }
 
 /* Puts what it finds in front. */
-static int find_place(struct profile *profile, const struct process *process,
+static int find_location(struct profile *profile, const struct process *process,
 		      const struct record_header *header, const struct known_now *now, uint64_t pc,
-		      const struct known_place **ret)
+		      const struct known_location **ret)
 {
-	struct known_place *known = known_of(profile, process, pc), found;
+	struct known_location *known = known_of(profile, process, pc), found;
 	uint32_t way;
 	int err = 0;
 
@@ -154,8 +154,8 @@ static int find_place(struct profile *profile, const struct process *process,
 		found = known[way];
 	} else {
 		way--;
-		found = (struct known_place){.pc = pc};
-		if (!in_stretch(profile, process, now, &found))
+		found = (struct known_location){.pc = pc};
+		if (!in_range(profile, process, now, &found))
 			err = ask(profile, process, now, header, pc, &found);
 	}
 	memmove(known + 1, known, way * sizeof(*known));
@@ -164,32 +164,32 @@ static int find_place(struct profile *profile, const struct process *process,
 }
 
 /* Frame ids and marks of all native frames. */
-static int find_places(struct profile *profile, struct process *process, const struct record_header *header,
+static int find_locations(struct profile *profile, struct process *process, const struct record_header *header,
 		       const struct part_native_frames *native)
 {
-	struct places *places = profile->options.places;
+	struct symbolizer *symbolizer = profile->options.symbolizer;
 	uint64_t replaced = profile->tables.replaced * 0xbf58476d1ce4e5b9ull;
 	struct stack *stack = profile->stack;
-	const struct known_place *known;
+	const struct known_location *known;
 	struct known_now now;
 	uint32_t i, end;
 	int err;
 
-	now.changes = stack__since(stack, &process->changes, places->changes(places, &header->task, header->time) + replaced);
-	now.steady = now.changes;
-	if (places->steady)
-		now.steady = stack__since(stack, &process->steady, places->steady(places, &header->task, header->time) + replaced);
+	now.changes = stack__since(stack, &process->changes, symbolizer->changes(symbolizer, &header->task, header->time) + replaced);
+	now.stable = now.changes;
+	if (symbolizer->stable)
+		now.stable = stack__since(stack, &process->stable, symbolizer->stable(symbolizer, &header->task, header->time) + replaced);
 	end = native->n - keep_outermost(stack, &now, native);
 	stack->now = (struct known_now){};
 	for (i = 0; i < end; i++)
 		__builtin_prefetch(known_of(profile, process, native->pc[i]));
 	for (i = 0; i < end; i++) {
-		err = find_place(profile, process, header, &now, native->pc[i], &known);
+		err = find_location(profile, process, header, &now, native->pc[i], &known);
 		if (err)
 			return err;
 		stack->frames[i] = known->frame;
-		stack->marks[i] = known->mark;
-		stack->steady[i] = known->since == now.steady;
+		stack->roles[i] = known->role;
+		stack->stable[i] = known->since == now.stable;
 		stack->callables[i] = known->callable;
 	}
 	memcpy(stack->pcs, native->pc, native->n * sizeof(stack->pcs[0]));
@@ -289,23 +289,23 @@ static int read_woven(struct profile *profile, struct process *process,
 		      const struct part_native_frames *native, bool again, uint16_t loss,
 		      bool *ret_whole)
 {
-	struct places *places = profile->options.places;
+	struct symbolizer *symbolizer = profile->options.symbolizer;
 	struct stack *stack = profile->stack;
 	struct ledger *ledger = &profile->ledger;
 	uint16_t native_loss = native->part.loss;
 	bool off = sample->flags & SAMPLE_OFF_CPU; /* the sampler's count of it is excused */
-	int eval = places->eval_known(places, &sample->header.task, sample->header.time);
+	int eval = symbolizer->eval_known(symbolizer, &sample->header.task, sample->header.time);
 	struct weave_input in = {
 		.python = python ? python->frames : NULL,
 		.n_python = python ? python->n : 0,
-		.native = stack->marks,
+		.native = stack->roles,
 		.n_native = native->n,
 		.python_whole = !loss,
 		.native_whole = native->flags & NATIVE_WHOLE,
 		.eval_known = eval > 0,
 	};
 	struct weave_result woven;
-	int err = find_places(profile, process, &sample->header, native);
+	int err = find_locations(profile, process, &sample->header, native);
 
 	if (err)
 		return err;
@@ -322,7 +322,7 @@ static int read_woven(struct profile *profile, struct process *process,
 	*ret_whole = *ret_whole && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
 		(again || off ? ledger->own : ledger->shown)[native_loss]++;
-	stops__count(&ledger->stops, places, &sample->header, native, in.native_whole, native_loss);
+	stops__count(&ledger->stops, symbolizer, &sample->header, native, in.native_whole, native_loss);
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
@@ -345,7 +345,7 @@ int stack__read(struct profile *profile, struct process *process,
 	err = kernel__put(profile, sample, ret_whole);
 	if (err)
 		return err;
-	if (native && profile->options.places && (native->n || native->part.loss))
+	if (native && profile->options.symbolizer && (native->n || native->part.loss))
 		return read_woven(profile, process, sample, python, native, again, loss, ret_whole);
 	for (i = 0; i < n; i++)
 		put(profile->stack, python->frames[i].code, python->frames[i].offset, false);

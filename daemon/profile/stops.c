@@ -56,25 +56,25 @@ static uint64_t identity(const struct record_task *task)
 }
 
 /* What lies where it ended. */
-static struct stop look_up(struct places *places, const struct record_header *header, uint64_t pc,
+static struct stop look_up(struct symbolizer *places, const struct record_header *header, uint64_t pc,
 			   uint16_t loss)
 {
 	uint64_t address = native_address(pc);
-	struct place place = {.module_name = "", .name = ""};
+	struct code_location place = {.module_name = "", .name = ""};
 	struct stop stop = {.loss = loss, .offset = address};
 
 	if (!places || places->find(places, &header->task, address, header->time, &place))
 		return stop;
 	stop.module = place.module + 1;
 	/* An address in code of a JIT says nothing to anybody later: the function stands for it. */
-	stop.offset = place.kind == PLACE_JIT ? place.start : place.vaddr;
+	stop.offset = place.kind == LOCATION_JIT ? place.start : place.vaddr;
 	stop.pending = place.pending;
 	copy(stop.module_name, sizeof(stop.module_name), place.module_name);
 	copy(stop.function, sizeof(stop.function), place.name);
 	return stop;
 }
 
-void stops__count(struct stops *stops, struct places *places, const struct record_header *header,
+void stops__count(struct stops *stops, struct symbolizer *places, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss)
 {
 	uint64_t pc = native->n ? native->pc[native->n - 1] : NATIVE_EXACT, changes;
@@ -107,9 +107,9 @@ void stops__count(struct stops *stops, struct places *places, const struct recor
 	stop->count++;
 }
 
-static void name(struct stop *stop, struct places *places)
+static void name(struct stop *stop, struct symbolizer *places)
 {
-	struct place place = {.module_name = "", .name = ""};
+	struct code_location place = {.module_name = "", .name = ""};
 	int err;
 
 	if (!stop->pending || !places || !places->name)
@@ -129,7 +129,7 @@ static int by_count(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : 1;
 }
 
-void stops__tell(struct stops *stops, struct places *places, struct ledger_stop rows[STOPS_TOLD],
+void stops__emit(struct stops *stops, struct symbolizer *places, struct ledger_stop rows[STOPS_LISTED],
 		 struct event_ledger *ret)
 {
 	struct stop *sorted[STOPS_MAX];
@@ -142,12 +142,12 @@ void stops__tell(struct stops *stops, struct places *places, struct ledger_stop 
 	ret->native = stops->native;
 	ret->native_whole = stops->whole;
 	ret->stops_more = stops->more;
-	ret->n_stops = n < STOPS_TOLD ? n : STOPS_TOLD;
+	ret->n_stops = n < STOPS_LISTED ? n : STOPS_LISTED;
 	ret->stops = rows;
 	for (i = 0; i < n; i++) {
 		struct stop *stop = sorted[i];
 
-		if (i < STOPS_TOLD) {
+		if (i < STOPS_LISTED) {
 			name(stop, places);
 			rows[i] = (struct ledger_stop){names[stop->loss], stop->module_name,
 						       stop->offset, stop->count, stop->function};

@@ -11,10 +11,10 @@
 
 #include "cprofd/record.h"
 #include "events/events.h"
-#include "weave/places.h"
+#include "weave/symbolizer.h"
 
 #define STOPS_MAX 256u
-#define STOPS_TOLD 16u /* in one ledger */
+#define STOPS_LISTED 16u /* in one ledger */
 #define STOPS_MEMO 64u
 
 struct stop {
@@ -43,10 +43,10 @@ struct stops {
 
 /* A native stack goes out: whole, or cut at its last pc by `loss`. One of which no more than the leaf was
  * asked for is not counted. `places` may be NULL. */
-void stops__count(struct stops *stops, struct places *places, const struct record_header *header,
+void stops__count(struct stops *stops, struct symbolizer *places, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss);
 /* Fills rows (borrowed strings) with the places met most, and the event's sums. `places` may be NULL. */
-void stops__tell(struct stops *stops, struct places *places, struct ledger_stop rows[STOPS_TOLD],
+void stops__emit(struct stops *stops, struct symbolizer *places, struct ledger_stop rows[STOPS_LISTED],
 		 struct event_ledger *ret);
 
 #endif

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tables__init(struct tables *tables, struct codes *codes, struct places *places, uint64_t *losses)
+int tables__init(struct tables *tables, struct codes *codes, struct symbolizer *symbolizer, uint64_t *losses)
 {
-	*tables = (struct tables){.codes = codes, .places = places, .losses = losses};
+	*tables = (struct tables){.codes = codes, .symbolizer = symbolizer, .losses = losses};
 	return hash_seed__draw(&tables->seed);
 }
 
@@ -33,7 +33,7 @@ void tables__clear(struct tables *tables)
 	arena__free(&tables->strings);
 	*tables = (struct tables){
 		.codes = old.codes,
-		.places = old.places,
+		.symbolizer = old.symbolizer,
 		.seed = old.seed,
 		.losses = old.losses,
 		.tick = old.tick,
@@ -363,7 +363,7 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 	return 0;
 }
 
-void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial)
+void tables__code_changed(struct tables *tables, uint64_t key, uint32_t serial)
 {
 	struct function *function = tables__find_function(tables, 0, key);
 

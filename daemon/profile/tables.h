@@ -1,6 +1,6 @@
 /* The tables of an epoch: functions, frames, the stack tree. Rows are told once
  * and in order; a row whose names or lines are still on their way holds up those
- * behind it for at most TABLES_PATIENCE ticks, and is then told as unknown. A tick is a PROFILE_BATCH_NS.
+ * behind it for at most TABLES_DEADLINE ticks, and is then told as unknown. A tick is a PROFILE_BATCH_NS.
  * Inside daemon/profile/ only. */
 #ifndef CPROFD_PROFILE_TABLES_H
 #define CPROFD_PROFILE_TABLES_H
@@ -15,13 +15,13 @@
 #include "cprofd/loss.h"
 #include "events/events.h"
 #include "name/codes.h"
-#include "weave/places.h"
+#include "weave/symbolizer.h"
 
-#define TABLES_PATIENCE 2u
-#define TABLES_PATIENCE_NATIVE 20u /* for lines of native code, once for each library */
-#define TABLES_PATIENCE_LINE 10u    /* for that of one address more in a function that was met before */
+#define TABLES_DEADLINE 2u
+#define TABLES_DEADLINE_NATIVE 20u /* for lines of native code, once for each library */
+#define TABLES_DEADLINE_LINE 10u    /* for that of one address more in a function that was met before */
 #define TABLES_LATE_TICKS 10u       /* between looks at lines that did not come in time */
-#define TABLES_PATIENCE_NAMES 50u  /* for its names: without one a row says nothing, and it stays so */
+#define TABLES_DEADLINE_NAMES 50u  /* for its names: without one a row says nothing, and it stays so */
 
 enum function_state {
 	FUNCTION_NOTED,   /* says something itself: .note */
@@ -74,20 +74,20 @@ enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_EXITING, NOTE_UNKNOWN, NOTE_NO_P
 
 struct tables {
 	struct codes *codes;
-	struct places *places; /* NULL: no native frames */
+	struct symbolizer *symbolizer; /* NULL: no native frames */
 	struct hash_seed seed;
 	uint64_t *losses;   /* by enum loss: where DETAIL losses are counted */
 	uint32_t tick;
 
 	struct function *functions;
-	uint32_t n_functions, functions_capacity, told_functions;
+	uint32_t n_functions, functions_capacity, emitted_functions;
 	struct slots by_key;
 
 	struct native *natives;
 	uint32_t n_natives, natives_capacity;
 	struct arena strings;
 	uint32_t n_late, late_tick; /* functions and frames; when they were looked at last */
-	uint64_t late_news;         /* places.line_news of then */
+	uint64_t late_news;         /* symbolizer.lines_generation of then */
 	uint64_t asked_news;        /* ... as lines were asked for last, of so many functions and frames */
 	uint32_t asked_functions, asked_frames;
 	uint64_t replaced;          /* differs when an address may have another frame */
@@ -98,17 +98,17 @@ struct tables {
 
 	struct frame_row *frames;
 	uint8_t *frame_states;
-	uint32_t n_frames, frames_capacity, told_frames;
+	uint32_t n_frames, frames_capacity, emitted_frames;
 	struct slots by_frame;
 	uint32_t note_frames[NOTE_COUNT]; /* frame + 1 */
 
 	struct stack_row *stacks;  /* [i] is stack id i + 1 */
 	uint64_t *paths;           /* [i]: a hash of all frames from the outermost to this one */
-	uint32_t n_stacks, stacks_capacity, told_stacks;
+	uint32_t n_stacks, stacks_capacity, emitted_stacks;
 	struct slots by_stack;
 };
 
-int tables__init(struct tables *tables, struct codes *codes, struct places *places, uint64_t *losses);
+int tables__init(struct tables *tables, struct codes *codes, struct symbolizer *symbolizer, uint64_t *losses);
 void tables__free(struct tables *tables);
 /* A new epoch. The arrays stay: what grew again in each epoch would leave holes in the heap. */
 void tables__clear(struct tables *tables);
@@ -120,7 +120,7 @@ uint64_t tables__bytes(const struct tables *tables); /* of memory */
 int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t *ret_frame,
 		  bool *ret_clean);
 /* The frame of native code. */
-int tables__native(struct tables *tables, const struct place *place, uint32_t *ret_frame);
+int tables__native(struct tables *tables, const struct code_location *place, uint32_t *ret_frame);
 /* Is it a frame of the interpreter itself, which no traceback shows? */
 bool tables__is_shim(const struct tables *tables, uint32_t frame);
 /* The frame of what was called by that name; equal names are one function. */
@@ -136,7 +136,7 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 void tables__expect_stacks(const struct tables *tables, uint32_t parent, const uint32_t *frames, uint32_t n);
 
 /* A code object came, or more of it. */
-void tables__code_news(struct tables *tables, uint64_t key, uint32_t serial);
+void tables__code_changed(struct tables *tables, uint64_t key, uint32_t serial);
 
 /* natives.c. Names what was pending, as far as it is known by now (give_up: all of it). */
 int tables__name_pending(struct tables *tables, bool give_up);
@@ -148,7 +148,7 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 			 struct frame_row *row);
 
 /* late.c. Rows that were told without a line which is known now find nothing any more. */
-void tables__look_at_late(struct tables *tables);
+void tables__poll_late(struct tables *tables);
 
 /* Rows, for tables.c and natives.c. */
 int tables__add_function(struct tables *tables, const struct function *function);
@@ -158,7 +158,7 @@ int tables__add_frame(struct tables *tables, const struct frame_row *row, enum f
 uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int32_t offset);
 
 /* Tells all rows that are ready (patience: give up waiting now). */
-int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up);
+int tables__emit(struct tables *tables, struct event_sink *sink, bool give_up);
 /* Tells again what was told, from the start. */
 int tables__replay(const struct tables *tables, struct event_sink *sink);
 

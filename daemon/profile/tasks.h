@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "cprofd/record.h"
-#include "credit/credit.h"
+#include "attribution/attribution.h"
 
 #define TASKS_BUCKETS 1024u
 #define ID_NONE UINT32_MAX
@@ -36,7 +36,7 @@ struct process {
 	struct known_since {
 		uint64_t number;
 		uint32_t id;         /* 0: none yet */
-	} changes, steady;           /* stack.c: what `places` said last, and what that is called there */
+	} changes, stable;           /* stack.c: what `places` said last, and what that is called there */
 	char python[PYTHON_LEN], unsupported[PYTHON_LEN];
 	char comm[17];
 };
@@ -61,7 +61,7 @@ struct thread {
 	uint64_t start;              /* boottime */
 	uint64_t begin;              /* monotonic: its time line */
 	uint64_t last;               /* wall is given up to here */
-	uint64_t told;               /* ... and told up to here */
+	uint64_t emitted;               /* ... and told up to here */
 	uint64_t end_time;           /* with ending */
 	/* CPU time (cpu.c) */
 	uint64_t cpu_seen;           /* newest sum_exec_runtime */
@@ -79,10 +79,10 @@ struct thread {
 	struct waits *waits;         /* waits.c; NULL: none */
 	uint64_t pthread;            /* its pthread_self(), or 0: not known */
 	uint32_t stack, stack_epoch; /* of its last tick */
-	/* Whose call it works for, or who works for its (credits.c) */
-	struct credit_thread credit;
-	uint32_t credit_epoch;       /* of the nodes in it */
-	struct credit_seen tick, off; /* where it was met last, and where it left its CPU */
+	/* Whose call it works for, or who works for its (workers.c) */
+	struct attribution_thread attribution;
+	uint32_t attribution_epoch;       /* of the nodes in it */
+	struct attribution_seen tick, off; /* where it was met last, and where it left its CPU */
 	uint64_t left, left_key;     /* a newer place where it left, as waits.c keeps it, which was not looked at; 0: none */
 	uint64_t rested;             /* since when it did last, before somebody woke it */
 	uint32_t id, tid;

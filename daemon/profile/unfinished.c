@@ -13,10 +13,10 @@
 static bool awaits_eval(const struct profile *profile, const struct record_sample *sample)
 {
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
-	struct places *places = profile->options.places;
+	struct symbolizer *symbolizer = profile->options.symbolizer;
 
-	return python && python->n && record__part(sample, PART_NATIVE_FRAMES) && places &&
-	       places->eval_known(places, &sample->header.task, sample->header.time) == -EAGAIN;
+	return python && python->n && record__part(sample, PART_NATIVE_FRAMES) && symbolizer &&
+	       symbolizer->eval_known(symbolizer, &sample->header.task, sample->header.time) == -EAGAIN;
 }
 
 static int without_gil(struct profile *profile, struct item *item)
@@ -50,14 +50,14 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 		return -EAGAIN;
 	if (err)
 		walked = (void *)native;
-	item->native = walked && profile->options.places;
+	item->native = walked && profile->options.symbolizer;
 	if (sample->flags & SAMPLE_OFF_CPU)
 		return waits__place(profile, item, sample, walked, again);
 	item->kernel = classify__kernel(profile, sample, walked);
 	err = sample__place(profile, item->thread, sample, walked, again, &item->row.stack);
 	item->thread->stack = item->row.stack;
 	item->thread->stack_epoch = profile->epoch;
-	credits__ticked(profile, item->thread, sample, item->row.stack);
+	workers__ticked(profile, item->thread, sample, item->row.stack);
 	return err;
 }
 
@@ -118,9 +118,9 @@ int unfinished__run(struct profile *profile, uint64_t now, bool all)
 		const struct unfinished *unfinished = item->unfinished;
 
 		if (item->undecided && !blocked)
-			err = credits__decide(profile, item, all || now >= item->row.time + PROFILE_FINISH_NS);
+			err = workers__decide(profile, item, all || now >= item->row.time + PROFILE_FINISH_NS);
 		else if (!blocked && !unfinished && profile->n_undecided && !item->wait && !item->end)
-			credits__met(profile, item);
+			workers__met(profile, item);
 		if (!unfinished || err)
 			continue;
 		err = read_now(profile, unfinished->sample, all || now >= unfinished->until, item);

@@ -117,7 +117,7 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct rec
 	if (holder)
 		waits__held(holder, sample->header.time);
 	if (profile->wall)
-		credits__left(thread, sample, part->key);
+		workers__left(thread, sample, part->key);
 	place = take(profile, thread->waits, part->key);
 	place->used = sample->header.time;
 	if (!has_room(profile, sample->header.size))
@@ -362,7 +362,7 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 	place = thread->waits ? find(thread->waits, wait->key) : NULL;
 	if (place)
 		place->used = wait->header.time;
-	credits__waited(profile, thread, wait);
+	workers__waited(profile, thread, wait);
 	/* What was told of it may have been lost. */
 	room = wait->header.time - thread->last;
 	waited = wait->waited < room ? wait->waited : room;
@@ -381,7 +381,7 @@ void profile__waits_begin(struct profile *profile, uint64_t time)
 	profile->waits_begin = time;
 	for (thread = profile->tasks.threads; thread; thread = thread->next)
 		if (thread->begin < time && thread->last == thread->begin)
-			thread->begin = thread->last = thread->told = time;
+			thread->begin = thread->last = thread->emitted = time;
 }
 
 void waits__held(struct thread *thread, uint64_t time)

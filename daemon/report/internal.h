@@ -2,7 +2,7 @@
 #ifndef CPROFD_REPORT_INTERNAL_H
 #define CPROFD_REPORT_INTERNAL_H
 
-#include "credit/credit.h"
+#include "attribution/attribution.h"
 #include "report/table.h"
 #include "rules/rules.h"
 #include "units/shares.h"
@@ -22,7 +22,7 @@ struct report_file {
 	uint32_t quiet_threads;       /* of these threads: how many hardly ran; in recordings of wall time alone */
 	uint64_t quiet_wall;	      /* ... and their part of wall */
 	struct times shown, left_out; /* left_out: by filters of samples */
-	uint64_t worked[CREDIT_HOW_COUNT]; /* CPU time of threads without Python, by how it was credited */
+	uint64_t worked[ATTRIBUTION_HOW_COUNT]; /* CPU time of threads without Python, by how it was credited */
 	struct buf losses;	      /* JSON: the members of an object */
 	bool cut;
 	bool waits; /* its samples are ticks, and stretches of waiting */

@@ -132,7 +132,7 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 
 	if (err || part.class_id >= PART_LEFT_OUT || quiet__is(&report->quiet, thread->id))
 		return err;
-	if (model->how_now < CREDIT_HOW_COUNT)
+	if (model->how_now < ATTRIBUTION_HOW_COUNT)
 		report->file[report->read].worked[model->how_now] += cpu;
 	return add_to(&report->cells, &report->cell_times, &cell, sizeof(cell), &times);
 }

@@ -30,14 +30,14 @@ static void put_worked(const struct report_file *file, FILE *out)
 	uint64_t all = 0;
 	int how;
 
-	for (how = CREDIT_OWN + 1; how < CREDIT_HOW_COUNT; how++)
+	for (how = ATTRIBUTION_OWN + 1; how < ATTRIBUTION_HOW_COUNT; how++)
 		all += file->worked[how];
 	if (!all)
 		return;
 	fprintf(out, "    of that, %.3f s in worker threads and children, for calls that wait for them; how the call is known:", seconds((double)all));
-	for (how = CREDIT_OWN + 1, all = 0; how < CREDIT_HOW_COUNT; how++)
+	for (how = ATTRIBUTION_OWN + 1, all = 0; how < ATTRIBUTION_HOW_COUNT; how++)
 		if (file->worked[how])
-			fprintf(out, "%s %.3f s %s", all++ ? "," : "", seconds((double)file->worked[how]), credit__name((enum credit_how)how));
+			fprintf(out, "%s %.3f s %s", all++ ? "," : "", seconds((double)file->worked[how]), attribution__name((enum attribution_how)how));
 	fputc('\n', out);
 }
 

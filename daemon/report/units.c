@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "classes/classes.h"
-#include "credit/credit.h"
+#include "attribution/attribution.h"
 #include "export/quiet.h"
 #include "report/internal.h"
 
@@ -136,7 +136,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)) ||
 	    !times.wall)
 		return err;
-	if (credit__is_given(model->how_now) && model->call_now != CALL_NONE) {
+	if (attribution__is_given(model->how_now) && model->call_now != CALL_NONE) {
 		times.wall = 0;
 		err = shares__add(&report->shares, model->caller_now, share__word(thread->id, model->call_now, native), ran);
 	} else {

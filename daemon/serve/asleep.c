@@ -81,7 +81,7 @@ static int put_python(struct session *session, struct tracee *tracee, struct dum
 		uint64_t code = profile__knows_code(session->profile, frames.frames[i].code) ? 0 : dump_python__code(python, frames.frames[i].code);
 
 		if (code)
-			err = code_record__tell(session, memory, &tracee->image.layout, &sample->header, frames.frames[i].code, code);
+			err = code_record__emit(session, memory, &tracee->image.layout, &sample->header, frames.frames[i].code, code);
 	}
 	if (!err) {
 		*ret_none = frames.no_python;
@@ -158,9 +158,9 @@ static void taking__end(struct taking *self)
 static bool awaits_eval(const struct session *session, const struct record_sample *sample)
 {
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
-	struct places *places = session->modules ? places__of(session->places) : NULL;
+	struct symbolizer *symbolizer = session->modules ? symbolizer__of(session->symbolizer) : NULL;
 
-	return places && python && python->n && places->eval_known(places, &sample->header.task, sample->header.time) == -EAGAIN;
+	return symbolizer && python && python->n && symbolizer->eval_known(symbolizer, &sample->header.task, sample->header.time) == -EAGAIN;
 }
 
 /* Frames in place of the copy, which lies behind `native`. -EAGAIN: tables are still being built. */

@@ -21,7 +21,7 @@ static void set_clocks(struct session *session, bool on)
 		session->clocks = on ? CLOCKS_ON : CLOCKS_OFF;
 }
 
-void births__look(struct session *session, uint64_t now)
+void births__poll(struct session *session, uint64_t now)
 {
 	bool born = session->born && now < session->born + LAST_NS;
 

@@ -62,11 +62,11 @@ static int open_cache(void)
 
 int cache_dir__fd(void)
 {
-	static bool looked;
+	static bool polled;
 	static int fd = -1;
 
-	if (!looked)
+	if (!polled)
 		fd = open_cache();
-	looked = true;
+	polled = true;
 	return fd;
 }

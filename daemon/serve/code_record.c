@@ -111,7 +111,7 @@ static int put_variables(struct buf *out, struct host_reader *memory, const stru
 	return 0;
 }
 
-int code_record__tell(struct session *session, struct host_reader *memory, const struct py_layout *l, const struct record_header *of,
+int code_record__emit(struct session *session, struct host_reader *memory, const struct py_layout *l, const struct record_header *of,
 		      uint64_t key, uint64_t code)
 {
 	uint64_t table = word(memory, code + l->code_linetable), lines = word(memory, table + l->var_size);

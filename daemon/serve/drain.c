@@ -19,7 +19,7 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 	struct tracee *tracee = tracee__find(session, (int32_t)code->header.task.tgid);
 
 	if (tracee)
-		touch__code(session->engine, tracee, code);
+		prefault__code(session->engine, tracee, code);
 	session_units__code(session, code);
 	return profile__code(session->profile, code);
 }
@@ -173,9 +173,9 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 	blocking__owner(session->id);
 	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);
-		births__look(session, engine__now());
+		births__poll(session, engine__now());
 		if (native__refresh(session) != UINT64_MAX || session->woken)
-			session__look_soon(engine, session);
+			session__poll_soon(engine, session);
 		session->woken = false;
 	}
 }
@@ -184,7 +184,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 {
 	const struct profile_options options = {.rate = session->request.rate,
 						.gil = session->request.gil,
-						.places = places__of(session->places),
+						.symbolizer = symbolizer__of(session->symbolizer),
 						.finisher = session->modules ? &session->finisher : NULL};
 	int err;
 
@@ -232,13 +232,13 @@ void drain__counts(struct session *session)
 		profile__loss(session->profile, LOSS_TARGET_MUTE, missed);
 }
 
-void drain__look(struct session *session, uint64_t up_to)
+void drain__poll(struct session *session, uint64_t up_to)
 {
 	int err = ring__drain(session->ring);
 
 	native__refresh(session);
 	err = err ?: collector__preview(session->collector, up_to);
-	err = err ?: sleepers__look(session, up_to);
+	err = err ?: sleepers__poll(session, up_to);
 	if (err && !session->error)
 		session->error = err;
 }

@@ -17,13 +17,13 @@
 #define MS 1000000ull
 #define TICK_NS (1 * MS)
 #define STEP_NS (3 * MS)        /* of work at once */
-#define PATIENCE_NS (300 * MS)  /* for one thread: it runs, and does not tick */
+#define TIMEOUT_NS (300 * MS)  /* for one thread: it runs, and does not tick */
 #define NAMES_NS (2000 * MS)    /* for files to be opened */
 #define TRIES 5u
 #define THREADS_MAX 65536u
 
 struct thread {
-	struct dump_told told;
+	struct dump_result told;
 	uint64_t until;         /* monotonic ns; 0: not asked for yet */
 	unsigned tries;
 	bool proven;            /* registers, stack and Python frames are of one instant */
@@ -159,7 +159,7 @@ static int list_threads(struct session *session)
 	if (!dump->threads)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
-		dump->threads[i].told = (struct dump_told){.thread = rows[i], .native = how[session->request.native]};
+		dump->threads[i].told = (struct dump_result){.thread = rows[i], .native = how[session->request.native]};
 	dump->n = n;
 	return 0;
 }
@@ -174,7 +174,7 @@ static bool assign(struct dumping *dump, uint64_t now)
 		while (next < dump->n && dump->threads[next].until)
 			next++;
 		if (!dump->in[i] && next < dump->n) {
-			dump->threads[next].until = now + PATIENCE_NS;
+			dump->threads[next].until = now + TIMEOUT_NS;
 			dump->in[i] = next + 1;
 			dump_slots__want(dump->slots, i, dump->threads[next].told.thread.tid);
 		}
@@ -303,23 +303,23 @@ static bool names_ready(struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
 	struct modules_process *process = root_of(session)->native;
-	struct places *places = places__of(session->places);
+	struct symbolizer *symbolizer = symbolizer__of(session->symbolizer);
 	struct modules_found found;
-	struct place place;
+	struct code_location place;
 	bool ready = true;
 
 	for (uint32_t i = 0; process && i < dump->n; i++) {
 		const struct dump_native *natives = dump->threads[i].told.natives;
 		const struct record_task task = dump_task(&dump->threads[i].told);
 
-		if (natives && places->eval_known(places, &task, now) == -EAGAIN)
+		if (natives && symbolizer->eval_known(symbolizer, &task, now) == -EAGAIN)
 			ready = false;
 
 		for (uint32_t k = 0; natives && k < natives->n; k++) {
 			uint64_t pc = natives->pc[k];
 			uint64_t address = native_address(pc);
 
-			if (!places->find(places, &task, address, now, &place) && place.pending)
+			if (!symbolizer->find(symbolizer, &task, address, now, &place) && place.pending)
 				ready = false;
 			if (modules__find(session->modules, process, address, now, &found) || !found.module ||
 			    found.module->state != MODULE_WAITS)
@@ -354,7 +354,7 @@ static void say(struct engine *engine, struct session *session, json_t *json, bo
 }
 
 /* The next threads; false: that was all. */
-static bool tell(struct engine *engine, struct session *session, uint64_t now)
+static bool emit(struct engine *engine, struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
 	uint64_t until = now + STEP_NS;
@@ -365,7 +365,7 @@ static bool tell(struct engine *engine, struct session *session, uint64_t now)
 
 		if (thread->gone && !thread->told.how)
 			continue;
-		json = dump__tell(dump->python, places__of(session->places), &thread->told, now);
+		json = dump__emit(dump->python, symbolizer__of(session->symbolizer), &thread->told, now);
 		if (!json)
 			session->error = -ENOMEM;
 		else
@@ -413,7 +413,7 @@ static void tick(struct engine *engine, struct watch *watch, uint32_t events)
 	if (session->error)
 		failed(engine, session, "the threads could not be read", session->error);
 	else if (dump->names_until && (now > dump->names_until || names_ready(session, now)) &&
-		 !tell(engine, session, now) && session->owner && !session->owner->dead)
+		 !emit(engine, session, now) && session->owner && !session->owner->dead)
 		finish(engine, session);
 }
 

@@ -151,7 +151,7 @@ static void channel_ready(struct engine *engine, struct watch *watch, uint32_t e
 
 /* --- the loop --- */
 
-static void bury(struct engine *engine)
+static void reap(struct engine *engine)
 {
 	for (struct client **at = &engine->clients; *at;) {
 		struct client *client = *at;
@@ -173,7 +173,7 @@ static void bury(struct engine *engine)
 		}
 		*at = session->next;
 		engine->n_sessions--;
-		session__bury(engine, session);
+		session__reap(engine, session);
 	}
 }
 
@@ -255,7 +255,7 @@ static int loop(struct engine *engine)
 				watch->ready(engine, watch, events[i].events);
 		}
 		work(engine, &wait);
-		bury(engine);
+		reap(engine);
 	}
 	leave(engine);
 	return 0;
@@ -320,7 +320,7 @@ int engine__main(int channel)
 		client__die(&engine, c);
 	for (struct session *s = engine.sessions; s; s = s->next)
 		s->state = SESSION_DONE;
-	bury(&engine);
+	reap(&engine);
 	if (engine.epoll >= 0)
 		close(engine.epoll);
 	free(engine.asks);

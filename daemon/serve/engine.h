@@ -165,11 +165,11 @@ bool tracee__ran_no_python(const struct session *session, const struct record_he
  * more to do (monotonic ns). */
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next);
 /* Tells the profile who it is (profile__process). */
-int tracee__tell(struct tracee *tracee);
+int tracee__announce(struct tracee *tracee);
 /* It is identified: so are those that it forked before. */
-void tracee__tell_forked(struct tracee *parent);
+void tracee__announce_forked(struct tracee *parent);
 /* Tells the profile of those whose end lies before `up_to`, since all their records were handed on. */
-void tracee__tell_ends(struct session *session, uint64_t up_to);
+void tracee__announce_ends(struct session *session, uint64_t up_to);
 bool tracee__any_alive(struct session *session);
 
 /* --- identify.c: which CPython a process runs, or none --- */
@@ -185,34 +185,34 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now);
 /* The root, and the session waits for it. */
 bool tracee__is_awaited(const struct tracee *tracee);
 
-/* --- touch.c: pages that an interrupt could not read --- */
+/* --- prefault.c: pages that an interrupt could not read --- */
 /* What a captured code object lacks. */
-void touch__code(struct engine *engine, struct tracee *tracee, const struct record_code *code);
+void prefault__code(struct engine *engine, struct tracee *tracee, const struct record_code *code);
 
 /* --- site.c: what a Python frame is about to call --- */
-struct place_site;
-/* As places.ufunc, places.site of weave/places.h. */
+struct call_site;
+/* As symbolizer.ufunc, symbolizer.site of weave/symbolizer.h. */
 int site__ufunc(struct tracee *tracee, const char *owner, const char *attribute, char *ret, size_t size);
 int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
-	       struct place_site *ret);
+	       struct call_site *ret);
 
-struct places;
-struct native_places;
-/* --- places.c: names of native code, for the profile --- */
-int places__new(struct session *session, bool kernel, struct native_places **ret);
-struct places *places__of(struct native_places *places);
+struct symbolizer;
+struct native_symbolizer;
+/* --- symbolizer.c: names of native code, for the profile --- */
+int symbolizer__new(struct session *session, bool kernel, struct native_symbolizer **ret);
+struct symbolizer *symbolizer__of(struct native_symbolizer *symbolizer);
 /* Whose mappings a task runs: its own, or of who it was forked from. NULL: nobody's that is known. */
-struct modules_process *places__process(struct native_places *places, const struct record_task *task,
+struct modules_process *symbolizer__process(struct native_symbolizer *symbolizer, const struct record_task *task,
 					uint64_t time);
-struct native_places *places__free(struct native_places *places);
-void places__tick(struct native_places *places);
+struct native_symbolizer *symbolizer__free(struct native_symbolizer *symbolizer);
+void symbolizer__tick(struct native_symbolizer *symbolizer);
 /* BROKER_DEBUG, BROKER_KALLSYMS. True: it was asked here; fd (or -1) is taken. */
-bool places__answered(struct native_places *places, const struct broker_message *message, int fd);
+bool symbolizer__answered(struct native_symbolizer *symbolizer, const struct broker_message *message, int fd);
 /* Names of modules are being read. */
-bool places__reads(const struct native_places *places);
+bool symbolizer__reads(const struct native_symbolizer *symbolizer);
 /* Lines are. */
-bool places__waits(const struct native_places *places);
-void places__hurry(struct native_places *places); /* the end is near: what waits is read at once */
+bool symbolizer__waits(const struct native_symbolizer *symbolizer);
+void symbolizer__hurry(struct native_symbolizer *symbolizer); /* the end is near: what waits is read at once */
 
 /* --- native.c: native stacks; without them these do nothing --- */
 int native__open(struct session *session, int processes_fd);
@@ -226,7 +226,7 @@ void native__enter(struct tracee *tracee);
 void native__leave(struct tracee *tracee);
 void native__identified(struct tracee *tracee);
 /* Its loader is at work: what it maps is looked at now. */
-void native__look(struct tracee *tracee);
+void native__poll(struct tracee *tracee);
 /* `parent` forked it at `time`. */
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
 /* A child is met for the first time; learns from walks that ended early. How many native frames can be
@@ -249,7 +249,7 @@ void session_units__code(struct session *session, const struct record_code *code
 void session_units__other_memory(struct session *session); /* a process begins, or leaves its image */
 int session_units__sample(struct session *session, const struct record_sample *sample);
 /* gil.c */
-void gil__look(struct session *session, uint64_t now);
+void gil__poll(struct session *session, uint64_t now);
 /* --- asleep.c: threads that slept as the session began --- */
 int asleep__sample(struct session *session, const struct record_sample *sample);
 /* Takes some of those whose process is known; at the end of a round. *ret_next: lowered to when there is more to do (monotonic ns). */
@@ -258,13 +258,13 @@ int asleep__last(struct session *session); /* nothing is sampled any more */
 void asleep__forget(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
 /* What the sampler is asked of frames of this code; false: nothing. */
-bool session_units__mark(const struct session *session, uint64_t key, struct value_mark *ret);
+bool session_units__locals_capture(const struct session *session, uint64_t key, struct locals_capture *ret);
 /* The memory of a process as it is from now on: valid until the next sample. */
 struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee);
 
 /* --- code_record.c --- */
 /* Tells units and profile of a code object, read from `memory`; `of`: whose it is. */
-int code_record__tell(struct session *session, struct host_reader *memory, const struct py_layout *layout, const struct record_header *of,
+int code_record__emit(struct session *session, struct host_reader *memory, const struct py_layout *layout, const struct record_header *of,
 		      uint64_t key, uint64_t code);
 
 /* --- sleepers.c: threads that wait inside of a compile, in sessions of CPU time --- */
@@ -272,7 +272,7 @@ struct sleepers;
 /* A tick. */
 int sleepers__ticked(struct session *session, const struct record_sample *sample);
 /* After all ticks until `at` were previewed. */
-int sleepers__look(struct session *session, uint64_t at);
+int sleepers__poll(struct session *session, uint64_t at);
 /* Nothing is sampled after this time. */
 void sleepers__last(struct session *session, uint64_t time);
 /* A process was made: who made it may wait for it soon. */
@@ -305,11 +305,11 @@ enum session_state {
 
 struct session {
 	struct watch timer, ring_watch; /* timer: of a dump */
-	uint64_t beat_due;              /* monotonic ns; 0: never */
+	uint64_t tick_due;              /* monotonic ns; 0: never */
 	bool rushes;                    /* beats come each RUSH_DRAIN_NS */
 	bool urgent;                    /* what is held is handed on at once */
 	uint64_t hand_on_due;           /* monotonic ns: else then */
-	uint64_t looked;                /* when the ring was looked at last, monotonic ns */
+	uint64_t polled;                /* when the ring was looked at last, monotonic ns */
 	bool soon;                      /* the next beat comes sooner than its period */
 	uint64_t born;                  /* births.c: when its target made a thread or a process last; 0: never */
 	enum { CLOCKS_OFF, CLOCKS_ON, CLOCKS_REFUSED } clocks; /* of CPUs */
@@ -328,7 +328,7 @@ struct session {
 	int processes;                  /* map fd; -1: no native stacks */
 	struct modules_host modules_host;
 	struct modules *modules;        /* NULL: no native stacks */
-	struct native_places *places;   /* likewise: what its profile asks */
+	struct native_symbolizer *symbolizer;   /* likewise: what its profile asks */
 	struct finisher finisher;       /* likewise */
 	struct watch native_watch;      /* modules have something to do */
 	uint32_t file_token, pool_token, map_token; /* of what modules asked for */
@@ -372,9 +372,9 @@ void session__refuse(struct engine *engine, struct session *session, const struc
 /* Ends it when no one is left who wants it. */
 void session__abandoned(struct engine *engine, struct session *session);
 unsigned session__subscribers(const struct engine *engine, const struct session *session);
-void session__bury(struct engine *engine, struct session *session);
+void session__reap(struct engine *engine, struct session *session);
 /* The sampler woke: now, or when the last look is long enough ago. */
-void session__look_soon(struct engine *engine, struct session *session);
+void session__poll_soon(struct engine *engine, struct session *session);
 /* Does what is due; *next falls to when there will be more. */
 void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
 /* Goes on after its root was identified: tells of all that is known, and resumes. */
@@ -393,7 +393,7 @@ void session__flush_spool_if_due(struct session *session, uint64_t now);
 /* --- drain.c: ring -> collect -> profile --- */
 int drain__open(struct session *session, int ring_fd, int samples_fd);
 /* Empties the ring, and reads what must be read of the target before it goes on; what is younger than `up_to` waits. */
-void drain__look(struct session *session, uint64_t up_to);
+void drain__poll(struct session *session, uint64_t up_to);
 /* Everything that is in the ring; hands on what is older than `up_to`. */
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to);
 void drain__counts(struct session *session);
@@ -401,7 +401,7 @@ void drain__close(struct session *session);
 
 /* --- births.c: which clocks tick --- */
 void births__record(struct session *session, const struct record_header *header); /* of a clone or a fork */
-void births__look(struct session *session, uint64_t now);
+void births__poll(struct session *session, uint64_t now);
 void births__answered(struct session *session, const struct broker_message *message);
 
 /* --- proc.c: what /proc tells to anyone --- */

@@ -40,10 +40,10 @@ static void settled(struct engine *engine, struct tracee *tracee)
 	} else if (tracee__is_awaited(tracee)) {
 		session__identified(engine, session);
 	} else if (session->state != SESSION_IDENTIFYING) { /* else it is told with the root */
-		tracee__tell(tracee);
+		tracee__announce(tracee);
 	}
 	if (!err)
-		tracee__tell_forked(tracee);
+		tracee__announce_forked(tracee);
 }
 
 /* It shows no interpreter: said so, and looked at again, as it may load one. */
@@ -57,7 +57,7 @@ static void settle_for_now(struct tracee *tracee)
 		return;
 	if (images__put(session->images, session->ring, &tracee->key, &(struct image){}) == 0) {
 		tracee->provisional = true;
-		tracee__tell(tracee);
+		tracee__announce(tracee);
 	}
 }
 
@@ -122,12 +122,12 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now)
 {
 	struct refusal refusal = {};
 	bool first = tracee__is_awaited(tracee);
-	uint64_t looked = engine__now();
+	uint64_t polled = engine__now();
 	int err = identify(tracee, &refusal);
 
-	if (err == -ENOENT && tracee->none_until < looked + TRACEE_LOADS_NS)
-		tracee->none_until = looked + TRACEE_LOADS_NS;
-	native__look(tracee);
+	if (err == -ENOENT && tracee->none_until < polled + TRACEE_LOADS_NS)
+		tracee->none_until = polled + TRACEE_LOADS_NS;
+	native__poll(tracee);
 	if (err == 0) {
 		settled(engine, tracee);
 	} else if ((err == -EAGAIN || err == -ENOENT) && now < tracee->until && !(first && tracee->session->request.starting)) {

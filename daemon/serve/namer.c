@@ -13,7 +13,7 @@
 #include "serve/namer_internal.h"
 #include "symbols/relocate.h"
 
-#define LOOK_NS 20000000ll   /* at downloads */
+#define POLL_NS 20000000ll   /* at downloads */
 #define REST_NS 2000000000ll
 #define TRIM_NS 10000000000ll /* memory is given back so often at most: what is used again has to be faulted in */
 #define ANSWER_NS 3000000000ll
@@ -23,7 +23,7 @@ static struct timespec after(int64_t ns)
 	return clock__until(clock__now() + (uint64_t)ns);
 }
 
-void namer__tell(struct namer *namer)
+void namer__notify(struct namer *namer)
 {
 	__atomic_store_n(&namer->answered_some, true, __ATOMIC_RELEASE);
 }
@@ -171,7 +171,7 @@ static void read_symbols(struct namer *namer, struct names *names)
 	names->error = err == -EAGAIN ? -EIO : err;
 	names->state = NAMES_READ;
 	namer->news++;
-	namer__tell(namer);
+	namer__notify(namer);
 	pthread_mutex_unlock(&namer->lock);
 }
 
@@ -185,7 +185,7 @@ static void read_eval(struct namer *namer, struct names *names)
 	names->eval = eval;
 	names->eval_state = EVAL_READ;
 	namer->news++;
-	namer__tell(namer);
+	namer__notify(namer);
 	pthread_mutex_unlock(&namer->lock);
 }
 
@@ -219,12 +219,12 @@ static void install(struct namer *namer, struct names *names, int fd)
 	}
 	pthread_mutex_lock(&namer->lock);
 	names->fresh = names->work; /* the loop may be looking into the old one */
-	namer__tell(namer);
+	namer__notify(namer);
 	pthread_mutex_unlock(&namer->lock);
 }
 
 /* Starts and ends downloads. True: some run. */
-static bool look_at_downloads(struct namer *namer, struct names *names)
+static bool poll_downloads(struct namer *namer, struct names *names)
 {
 	unsigned running = 0;
 	const uint8_t *id;
@@ -316,7 +316,7 @@ static void *work(void *argument)
 		pthread_mutex_unlock(&namer->lock);
 		if (names)
 			eval ? read_eval(namer, names) : read_symbols(namer, names);
-		again = look_at_downloads(namer, all) ? clock__now() + LOOK_NS : UINT64_MAX;
+		again = poll_downloads(namer, all) ? clock__now() + POLL_NS : UINT64_MAX;
 		busy = names || lines__work(namer, all, &again);
 		pthread_mutex_lock(&namer->lock);
 		namer->rested &= !busy;

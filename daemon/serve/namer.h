@@ -72,8 +72,8 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 bool names__settled(const struct names *names);
 /* names__line() will not know any. */
 bool names__lineless(const struct names *names);
-/* As symbol_file__stretch(), as far as names__callable() says the same. */
-bool names__stretch(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
+/* As symbol_file__range(), as far as names__callable() says the same. */
+bool names__range(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
 
 /* Takes what the thread found. Each 20 to 100 ms. */
 void namer__tick(struct namer *namer);
@@ -87,7 +87,7 @@ void namer__hurry(struct namer *namer);
 uint64_t namer__changes(const struct namer *namer);
 /* Likewise, of what was settled: its debug file came. */
 uint64_t namer__renewed(const struct namer *namer);
-uint64_t namer__line_news(const struct namer *namer);
+uint64_t namer__lines_generation(const struct namer *namer);
 
 /* --- files that it asks for --- */
 

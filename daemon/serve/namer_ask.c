@@ -322,14 +322,14 @@ bool names__lineless(const struct names *names)
 	return names->lineless;
 }
 
-bool names__stretch(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
+bool names__range(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
 {
 	int err;
 	const struct symbol_file *file = file_of(names, &err);
 
-	if (!file || !symbol_file__stretch(file, vaddr, ret_from, ret_to))
+	if (!file || !symbol_file__range(file, vaddr, ret_from, ret_to))
 		return false;
-	callables__stretch(&names->callables, vaddr, ret_from, ret_to);
+	callables__range(&names->callables, vaddr, ret_from, ret_to);
 	return true;
 }
 
@@ -481,7 +481,7 @@ uint64_t namer__renewed(const struct namer *namer)
 	return namer->renewed;
 }
 
-uint64_t namer__line_news(const struct namer *namer)
+uint64_t namer__lines_generation(const struct namer *namer)
 {
 	return namer->changes + namer->lines_taken;
 }

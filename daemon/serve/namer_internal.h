@@ -117,7 +117,7 @@ void names__read_callables(struct names *names);
 /* With the lock held: there is work. */
 void namer__kick(struct namer *namer);
 /* With the lock held, in the thread: the loop has something to take. */
-void namer__tell(struct namer *namer);
+void namer__notify(struct namer *namer);
 /* In the thread. Debug information of this module may be had from debuginfod. */
 void download__want(struct names *names, bool lines);
 /* Its debug file is asked for as its process sees it. */

@@ -127,7 +127,7 @@ bool lines__work(struct namer *namer, struct names *all, uint64_t *ret_wait)
 		names->done = jobs;
 	}
 	names->lines_sought = true;
-	namer__tell(namer);
+	namer__notify(namer);
 	pthread_mutex_unlock(&namer->lock);
 	return true;
 }

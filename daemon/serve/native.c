@@ -70,7 +70,7 @@ void native__answered(struct session *session, const struct broker_message *mess
 	int fd = good ? fcntl(fds[0], F_DUPFD_CLOEXEC, 3) : -1;
 
 	if (message->kind == BROKER_DEBUG || message->kind == BROKER_KALLSYMS) {
-		if (!places__answered(session->places, message, fd) && fd >= 0)
+		if (!symbolizer__answered(session->symbolizer, message, fd) && fd >= 0)
 			blocking__close(fd);
 	} else if (session->modules && message->kind == BROKER_FILE &&
 	    message->token == session->file_token) {
@@ -97,7 +97,7 @@ static int finish(struct finisher *self, const struct record_sample *sample,
 	struct session *session = (struct session *)((char *)self - offsetof(struct session, finisher));
 	const struct part_native_frames *part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
 	uint64_t time = sample->header.time, pc;
-	struct modules_process *process = places__process(session->places, &sample->header.task, time);
+	struct modules_process *process = symbolizer__process(session->symbolizer, &sample->header.task, time);
 	enum loss loss;
 
 	if (!process)
@@ -107,7 +107,7 @@ static int finish(struct finisher *self, const struct record_sample *sample,
 	if (!loss)
 		return 0;
 	pc = ret->pc[ret->n - 1];
-	if (!last && modules__hopes(session->modules, process, pc, loss, time)) {
+	if (!last && modules__may_retry(session->modules, process, pc, loss, time)) {
 		modules__wants(session->modules, process, pc, loss, time);
 		return -EAGAIN;
 	}
@@ -134,7 +134,7 @@ int native__open(struct session *session, int processes_fd)
 	int cache = cache_dir__fd(), err;
 
 	if (session->request.native == REQUEST_NATIVE_OFF)
-		return kernel ? places__new(session, true, &session->places) : 0;
+		return kernel ? symbolizer__new(session, true, &session->symbolizer) : 0;
 	session->finisher.finish = finish;
 	session->modules_host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
 	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
@@ -144,7 +144,7 @@ int native__open(struct session *session, int processes_fd)
 			   session->request.native == REQUEST_NATIVE_FULL && session->request.kind != REQUEST_DUMP,
 			   &session->modules);
 	if (!err)
-		err = places__new(session, kernel, &session->places);
+		err = symbolizer__new(session, kernel, &session->symbolizer);
 	if (err)
 		return err;
 	modules__cache(session->modules, cache < 0 ? -1 : fcntl(cache, F_DUPFD_CLOEXEC, 3));
@@ -156,7 +156,7 @@ int native__open(struct session *session, int processes_fd)
 void native__close(struct session *session)
 {
 	engine__unwatch(session->engine, &session->native_watch);
-	session->places = places__free(session->places);
+	session->symbolizer = symbolizer__free(session->symbolizer);
 	session->modules = modules__free(session->modules);
 	if (session->processes >= 0)
 		close(session->processes);
@@ -202,10 +202,10 @@ void native__identified(struct tracee *tracee)
 		modules_process__runtime(tracee->native, tracee->image.runtime);
 }
 
-void native__look(struct tracee *tracee)
+void native__poll(struct tracee *tracee)
 {
 	if (tracee->native)
-		modules_process__look(tracee->session->modules, tracee->native, engine__now());
+		modules_process__poll(tracee->session->modules, tracee->native, engine__now());
 }
 
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time)

@@ -52,7 +52,7 @@ static bool parse_start(const char *stat, uint64_t *ret)
 	return true;
 }
 
-static void tell_thread(struct session *session, const struct tracee *tracee, int tid, bool end)
+static void announce_thread(struct session *session, const struct tracee *tracee, int tid, bool end)
 {
 	char path[96], text[1024], comm[32] = "";
 	struct profile_thread thread = {.tgid = (uint32_t)tracee->pid,
@@ -90,7 +90,7 @@ void proc__threads(struct session *session, const struct tracee *tracee, bool en
 		return;
 	while ((entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
-			tell_thread(session, tracee, atoi(entry->d_name), end);
+			announce_thread(session, tracee, atoi(entry->d_name), end);
 	closedir(dir);
 }
 

@@ -7,7 +7,7 @@
 
 /* The first error ends the recording; it may come with any line, or with a flush. The last ledger
  * is on its way to the spool when `end` is, and takes no more. */
-static void look_at_spool(struct session *session)
+static void poll_spool(struct session *session)
 {
 	if (session->spool_failed || !spool__error(session->spool))
 		return;
@@ -21,7 +21,7 @@ static void spool_lines(struct session *session, const char *data, size_t len)
 	if (!session->spool)
 		return;
 	spool__lines(session->spool, data, len);
-	look_at_spool(session);
+	poll_spool(session);
 }
 
 int session__open_spool(struct engine *engine, struct session *session)
@@ -38,7 +38,7 @@ uint64_t session__flush_spool(struct session *session)
 	uint64_t len = 0;
 
 	spool__flush(session->spool, &len);
-	look_at_spool(session);
+	poll_spool(session);
 	return len;
 }
 

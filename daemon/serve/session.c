@@ -18,10 +18,10 @@
 #define SETTLE_NS 3000000ull
 #define COUNTS_NS 500000000ull
 /* How long an end waits for lines of the last frames: until they were asked for once, and at most. */
-#define RUSH_BEATS 5u
+#define RUSH_TICKS 5u
 #define RUSH_DRAIN_NS 4000000ull
 #define AGAIN_NS 20000000ull /* until what is urgent is looked at again */
-#define SOON_NS 15000000ull /* nor looks it again sooner: the sampler knows (LOOK_NS) */
+#define SOON_NS 15000000ull /* nor looks it again sooner: the sampler knows (POLL_NS) */
 /* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
 #define HOLD_JIT_NS 90000000ull /* where code of JITs is replaced: what it was is told by looks before and after */
 #define HOLD_BYTES_PER_MS 800u /* of latency: 999 Hz of whole stacks */
@@ -137,7 +137,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	return 0;
 }
 
-void session__bury(struct engine *engine, struct session *session)
+void session__reap(struct engine *engine, struct session *session)
 {
 	blocking__owner(session->id);
 	blocking__forget(session->id);
@@ -246,7 +246,7 @@ static void finish(struct engine *engine, struct session *session)
 			close_books(session, 0);
 		drain__run(engine, session, UINT64_MAX);
 		drain__counts(session);
-		tracee__tell_ends(session, UINT64_MAX);
+		tracee__announce_ends(session, UINT64_MAX);
 		err = profile__end(session->profile, session->detached, session->reason, session->detail);
 		if (err && !session->error)
 			session->error = err;
@@ -260,15 +260,15 @@ static void finish(struct engine *engine, struct session *session)
 static void linger(struct engine *engine, struct session *session, uint64_t now)
 {
 	uint64_t since = now - session->detached;
-	bool symbols = places__reads(session->places);
+	bool symbols = symbolizer__reads(session->symbolizer);
 
 	drain__run(engine, session, UINT64_MAX);
-	places__hurry(session->places);
-	places__tick(session->places);
+	symbolizer__hurry(session->symbolizer);
+	symbolizer__tick(session->symbolizer);
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
 	if (session->error || since >= (symbols ? SYMBOLS_LAST_NS : LINES_LAST_NS) ||
-	    (since >= LINES_ASKED_NS && !symbols && !places__waits(session->places)))
+	    (since >= LINES_ASKED_NS && !symbols && !symbolizer__waits(session->symbolizer)))
 		finish(engine, session);
 }
 
@@ -286,17 +286,17 @@ static uint64_t period_of(const struct session *session)
 	return session->rushes ? RUSH_DRAIN_NS : SERVE_DRAIN_NS;
 }
 
-static void beat_after(struct session *session, uint64_t ns)
+static void tick_after(struct session *session, uint64_t ns)
 {
-	session->beat_due = engine__now() + ns;
+	session->tick_due = engine__now() + ns;
 }
 
-static void look_after(struct session *session, uint64_t ns)
+static void poll_after(struct session *session, uint64_t ns)
 {
 	if (session->soon || session->rushes)
 		return;
 	session->soon = true;
-	beat_after(session, ns);
+	tick_after(session, ns);
 }
 
 /* Copies of stacks fill a ring in 20 ms: while samples have them, they are finished more often. */
@@ -311,7 +311,7 @@ static void rush(struct session *session, uint64_t now)
 	if (rushes == session->rushes)
 		return;
 	session->rushes = rushes;
-	beat_after(session, period_of(session));
+	tick_after(session, period_of(session));
 }
 
 static uint64_t latency_of(const struct session *session)
@@ -326,20 +326,20 @@ static bool holds_back(struct session *session, uint64_t now)
 {
 	uint64_t pause;
 
-	session->looked = now;
+	session->polled = now;
 	session->soon = false;
-	drain__look(session, now - SETTLE_NS);
-	ring__looked(session->ring, now);
-	births__look(session, now);
+	drain__poll(session, now - SETTLE_NS);
+	ring__polled(session->ring, now);
+	births__poll(session, now);
 	pause = sleepers__pause(session);
 	if (pause)
-		look_after(session, pause);
+		poll_after(session, pause);
 	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
 	    collector__held(session->collector) < session->request.latency_ms * HOLD_BYTES_PER_MS && !(session->deadline && now >= session->deadline))
 		return true;
 	/* What is urgent seldom comes alone: code of a JIT that runs, a stack to be finished. */
 	if (session->urgent)
-		look_after(session, AGAIN_NS);
+		poll_after(session, AGAIN_NS);
 	session->urgent = false;
 	session->hand_on_due = now + latency_of(session);
 	return false;
@@ -356,7 +356,7 @@ static void fail(struct engine *engine, struct session *session)
 	session__stop(engine, session, "failed", words);
 }
 
-static void beat(struct engine *engine, struct session *session)
+static void tick(struct engine *engine, struct session *session)
 {
 	uint64_t now = engine__now();
 
@@ -368,13 +368,13 @@ static void beat(struct engine *engine, struct session *session)
 	/* Objects of JITs were registered before a sample met them. */
 	if (session->modules)
 		modules__tick(session->modules, now);
-	places__tick(session->places);
-	gil__look(session, now);
+	symbolizer__tick(session->symbolizer);
+	gil__poll(session, now);
 	drain__run(engine, session, now - SETTLE_NS);
-	if (session->rushes && ++session->beats % RUSH_BEATS)
+	if (session->rushes && ++session->beats % RUSH_TICKS)
 		return;
 	rush(session, now);
-	tracee__tell_ends(session, now - SETTLE_NS);
+	tracee__announce_ends(session, now - SETTLE_NS);
 	if (now >= session->counts_due) {
 		drain__counts(session);
 		session->counts_due = now + COUNTS_NS;
@@ -393,28 +393,28 @@ static void beat(struct engine *engine, struct session *session)
 
 void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next)
 {
-	if (!session->beat_due)
+	if (!session->tick_due)
 		return;
-	if (session->beat_due <= now) {
-		session->beat_due += period_of(session);
-		if (session->beat_due <= now)
-			session->beat_due = now + period_of(session);
-		beat(engine, session);
+	if (session->tick_due <= now) {
+		session->tick_due += period_of(session);
+		if (session->tick_due <= now)
+			session->tick_due = now + period_of(session);
+		tick(engine, session);
 	}
-	if (session->beat_due < *next)
-		*next = session->beat_due;
+	if (session->tick_due < *next)
+		*next = session->tick_due;
 }
 
-void session__look_soon(struct engine *engine, struct session *session)
+void session__poll_soon(struct engine *engine, struct session *session)
 {
-	uint64_t since = engine__now() - session->looked;
+	uint64_t since = engine__now() - session->polled;
 
 	if (since >= SOON_NS) {
 		if (!session->rushes)
-			beat_after(session, SERVE_DRAIN_NS); /* after this one */
-		beat(engine, session);
+			tick_after(session, SERVE_DRAIN_NS); /* after this one */
+		tick(engine, session);
 	} else {
-		look_after(session, SOON_NS - since);
+		poll_after(session, SOON_NS - since);
 	}
 }
 
@@ -496,7 +496,7 @@ void session__identified(struct engine *engine, struct session *session)
 	if (!err) {
 		for (struct tracee *t = session->tracees; t && !err; t = t->next)
 			if (t->state == TRACEE_KNOWN && !t->dead)
-				err = tracee__tell(t);
+				err = tracee__announce(t);
 	}
 	if (!err) {
 		session->token = resume.token;
@@ -513,7 +513,7 @@ static void resumed(struct engine *engine, struct session *session, uint64_t tim
 	struct client *owner = session->owner;
 	struct buf line = {};
 
-	beat_after(session, SERVE_DRAIN_NS);
+	tick_after(session, SERVE_DRAIN_NS);
 	rush(session, engine__now());
 	session->state = SESSION_RUNNING;
 	profile__waits_begin(session->profile, time);
@@ -575,7 +575,7 @@ void session__answered(struct engine *engine, struct session *session,
 			break;
 		if (session->profile && session->reason)
 			close_books(session, session->request.wall || session->request.idle ? message->start : 0);
-		if (!session->detached || !session->places || engine->broker_gone)
+		if (!session->detached || !session->symbolizer || engine->broker_gone)
 			finish(engine, session);
 		break;
 	case BROKER_FILE:

@@ -16,7 +16,7 @@ static inline int py_seen(uint64_t key)
 #include "serve/engine.h"
 #include "target/process.h"
 #include "units/values.h"
-#include "weave/places.h"
+#include "weave/symbolizer.h"
 
 #define CODE_MAX 65536u
 #define NO_MODULES 1u /* of a tracee: they were not found */
@@ -85,21 +85,21 @@ static int parts_of(const struct py_layout *l, uint64_t code, uint64_t *ret_byte
 }
 
 /* Names of code are ASCII, nearly always. Head and text are read at once, if no page that is missing lies between. */
-static bool read_name(const struct py_layout *l, uint64_t string, char ret[PLACE_SITE_NAME])
+static bool read_name(const struct py_layout *l, uint64_t string, char ret[CALL_SITE_NAME])
 {
 	uint32_t head = l->unicode_ascii_data, state;
-	char bytes[128 + PLACE_SITE_NAME];
+	char bytes[128 + CALL_SITE_NAME];
 	uint64_t length;
 	bool all;
 
 	if (head > 128 || l->unicode_length > head - 8u || l->unicode_state > head - 4u)
 		return false;
-	all = !host_read(bytes, head + PLACE_SITE_NAME, string);
+	all = !host_read(bytes, head + CALL_SITE_NAME, string);
 	if (!all && host_read(bytes, head, string))
 		return false;
 	memcpy(&length, bytes + l->unicode_length, 8);
 	memcpy(&state, bytes + l->unicode_state, 4);
-	if (!(state >> l->state_ascii_shift & 1) || length >= PLACE_SITE_NAME ||
+	if (!(state >> l->state_ascii_shift & 1) || length >= CALL_SITE_NAME ||
 	    (!all && host_read(bytes + head, length, string + head)))
 		return false;
 	memcpy(ret, bytes + head, length);
@@ -107,7 +107,7 @@ static bool read_name(const struct py_layout *l, uint64_t string, char ret[PLACE
 	return strlen(ret) == length;
 }
 
-static bool add_name(const struct py_layout *l, uint64_t names, uint64_t n, uint32_t i, struct place_site *ret)
+static bool add_name(const struct py_layout *l, uint64_t names, uint64_t n, uint32_t i, struct call_site *ret)
 {
 	uint64_t string;
 
@@ -137,7 +137,7 @@ static uint64_t key_of(const struct tracee *tracee, const struct record_task *ta
 	return py_code_prove(&walk, &tracee->image, code, 0);
 }
 
-static int read_site(const struct tracee *tracee, uint64_t code, uint32_t offset, struct place_site *ret)
+static int read_site(const struct tracee *tracee, uint64_t code, uint32_t offset, struct call_site *ret)
 {
 	const struct py_layout *l = &tracee->image.layout;
 	static uint8_t bytes[CODE_MAX];
@@ -163,7 +163,7 @@ static int read_site(const struct tracee *tracee, uint64_t code, uint32_t offset
 	if (site.owned && add_name(l, names, n, site.owner, ret))
 		ret->owner = ret->n;
 	ret->of_global = site.of_global;
-	for (i = 0; i < site.n && ret->n < PLACE_SITE_NAMES; i++)
+	for (i = 0; i < site.n && ret->n < CALL_SITE_NAMES; i++)
 		if (!(site.named && site.names[i] == site.own) && !(site.owned && site.names[i] == site.owner))
 			add_name(l, names, n, site.names[i], ret);
 	return 0;
@@ -191,13 +191,13 @@ int site__ufunc(struct tracee *tracee, const char *owner, const char *attribute,
 }
 
 int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
-	       struct place_site *ret)
+	       struct call_site *ret)
 {
 	struct memory memory;
 	struct host_reader *before = host_reader_current;
 	int err;
 
-	*ret = (struct place_site){};
+	*ret = (struct call_site){};
 	if (tracee->mem < 0 || !tracee->image.runtime || !code)
 		return -ENOENT;
 	memory.reader.read = read_at; /* the pieces are filled as they are asked for */

@@ -27,14 +27,14 @@
 #define QUIET_PERIODS 5u / 2u   /* without a tick: it does not run */
 /* After a process was made its maker waits for it soon: looks after this time, and twice that, ... */
 #define FORKED_NS 8000000ull
-#define FORKED_LOOKS 4u
+#define FORKED_POLLS 4u
 
 struct sleeper {
 	struct record_task task;
 	uint64_t own;       /* pthread_self() */
 	uint64_t ticked, valued; /* times of the last tick, and of the last one that had values */
 	uint64_t count;     /* how often it had got a CPU as it was looked at last */
-	uint64_t looked;    /* when that was; 0: not since its last tick */
+	uint64_t polled;    /* when that was; 0: not since its last tick */
 	uint64_t seen;      /* when it was seen to be where it is */
 	bool asleep;        /* it was then, and had no tick since */
 	struct buf record;  /* what was told */
@@ -44,7 +44,7 @@ struct sleeper {
 struct sleepers {
 	struct sleeper of[SLEEPERS_MAX];
 	uint32_t n, last;   /* last: whose tick came last */
-	uint32_t looks;     /* after a fork, to come */
+	uint32_t polls;     /* after a fork, to come */
 };
 
 static void forget(struct sleepers *all, uint32_t i)
@@ -113,7 +113,7 @@ int sleepers__ticked(struct session *session, const struct record_sample *sample
 		return 0;
 	sleeper->ticked = sample->header.time;
 	sleeper->asleep = false;
-	sleeper->looked = 0;
+	sleeper->polled = 0;
 	if (!values || values->part.size < sizeof(*values))
 		return 0;
 	sleeper->task = sample->header.task;
@@ -163,18 +163,18 @@ static bool is_asleep(const struct sleeper *sleeper)
 /* --- its frames --- */
 
 /* What bpf/values.h would give of this frame. */
-static int put_frame(struct host_reader *memory, const struct py_layout *l, const struct value_mark *mark, uint32_t at, uint64_t address,
+static int put_frame(struct host_reader *memory, const struct py_layout *l, const struct locals_capture *capture, uint32_t at, uint64_t address,
 		     struct buf *out)
 {
 	struct frame_values values = {.frame = (uint16_t)at, .address = address};
 	uint64_t slot;
 	uint32_t i;
 
-	memcpy(values.slots, mark->slots, sizeof(values.slots));
-	for (i = 0; i < FRAME_VALUES_WORDS && mark->slots[i] != VALUE_SLOT_NONE; i++) {
-		slot = address + l->frame_locals + (mark->slots[i] & ~VALUE_SLOT_CELL) * 8ull;
+	memcpy(values.slots, capture->slots, sizeof(values.slots));
+	for (i = 0; i < FRAME_VALUES_WORDS && capture->slots[i] != VALUE_SLOT_NONE; i++) {
+		slot = address + l->frame_locals + (capture->slots[i] & ~VALUE_SLOT_CELL) * 8ull;
 		if (memory->read(memory, &values.words[i], 8, slot) ||
-		    (mark->slots[i] & VALUE_SLOT_CELL && values.words[i] &&
+		    (capture->slots[i] & VALUE_SLOT_CELL && values.words[i] &&
 		     memory->read(memory, &values.words[i], 8, (values.words[i] & ~7ull) + l->var_size)))
 			values.unread |= (uint8_t)(1u << i);
 	}
@@ -187,14 +187,14 @@ static int put_values(const struct session *session, struct host_reader *memory,
 {
 	struct part_values part = {.part.kind = PART_VALUES, .own = sleeper->own};
 	size_t at = out->len;
-	struct value_mark mark;
+	struct locals_capture capture;
 	uint32_t i;
 	int err = buf__append(out, &part, sizeof(part));
 
 	for (i = 0; i < frames->n && !err && part.n < VALUES_FRAMES_MAX; i++) {
-		if (!session_units__mark(session, frames->frames[i].code, &mark))
+		if (!session_units__locals_capture(session, frames->frames[i].code, &capture))
 			continue;
-		err = put_frame(memory, l, &mark, i, dump_python__place(python, i), out);
+		err = put_frame(memory, l, &capture, i, dump_python__place(python, i), out);
 		part.n++;
 	}
 	if (err)
@@ -206,7 +206,7 @@ static int put_values(const struct session *session, struct host_reader *memory,
 	return (int)part.n;
 }
 
-static int tell_codes(struct session *session, const struct sleeper *sleeper, struct host_reader *memory, const struct py_layout *l,
+static int announce_codes(struct session *session, const struct sleeper *sleeper, struct host_reader *memory, const struct py_layout *l,
 		      const struct dump_python *python, const struct dump_frames *frames)
 {
 	uint64_t code;
@@ -218,7 +218,7 @@ static int tell_codes(struct session *session, const struct sleeper *sleeper, st
 			continue;
 		code = dump_python__code(python, frames->frames[i].code);
 		if (code)
-			err = code_record__tell(session, memory, l, &(struct record_header){.task = sleeper->task, .time = sleeper->looked},
+			err = code_record__emit(session, memory, l, &(struct record_header){.task = sleeper->task, .time = sleeper->polled},
 						frames->frames[i].code, code);
 	}
 	return err;
@@ -246,7 +246,7 @@ static int write_record(struct session *session, const struct tracee *tracee, st
 		return err;
 	err = dump_python__walk(python, &thread, NULL, &frames);
 	if (!err && !frames.loss && frames.n) {
-		err = tell_codes(session, sleeper, memory, &tracee->image.layout, python, &frames);
+		err = announce_codes(session, sleeper, memory, &tracee->image.layout, python, &frames);
 		part.n = frames.n;
 		part.part.size = (uint32_t)(sizeof(part) + frames.n * sizeof(*frames.frames));
 		err = err ?: buf__append(out, &record, sizeof(record)) ?: buf__append(out, &part, sizeof(part));
@@ -282,7 +282,7 @@ static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t un
 /* It is on no CPU: it sleeps, or could run and got none since it was looked at last; else it would have had a tick. */
 static bool is_off(const struct sleeper *sleeper, uint64_t count, uint64_t at)
 {
-	return (sleeper->looked && sleeper->count == count && at - sleeper->looked >= PREEMPTED_NS) || is_asleep(sleeper);
+	return (sleeper->polled && sleeper->count == count && at - sleeper->polled >= PREEMPTED_NS) || is_asleep(sleeper);
 }
 
 static int look_at(struct session *session, struct sleeper *sleeper, uint64_t at)
@@ -298,7 +298,7 @@ static int look_at(struct session *session, struct sleeper *sleeper, uint64_t at
 		return hand_in(session, sleeper, at, at);
 	off = is_off(sleeper, count, at);
 	sleeper->count = count;
-	sleeper->looked = at;
+	sleeper->polled = at;
 	if (!off)
 		return 0;
 	err = write_record(session, tracee, sleeper, cpu);
@@ -308,7 +308,7 @@ static int look_at(struct session *session, struct sleeper *sleeper, uint64_t at
 	return hand_in(session, sleeper, until, at);
 }
 
-int sleepers__look(struct session *session, uint64_t at)
+int sleepers__poll(struct session *session, uint64_t at)
 {
 	struct sleepers *all = session->sleepers;
 	uint64_t quiet = 1000000000ull / session->request.rate * QUIET_PERIODS;
@@ -350,12 +350,12 @@ void sleepers__last(struct session *session, uint64_t time)
 void sleepers__forked(struct session *session)
 {
 	if (session->sleepers)
-		session->sleepers->looks = FORKED_LOOKS;
+		session->sleepers->polls = FORKED_POLLS;
 }
 
 uint64_t sleepers__pause(struct session *session)
 {
 	struct sleepers *all = session->sleepers;
 
-	return all && all->looks ? FORKED_NS << (FORKED_LOOKS - all->looks--) : 0;
+	return all && all->polls ? FORKED_NS << (FORKED_POLLS - all->polls--) : 0;
 }

@@ -79,7 +79,7 @@ void tracee__free(struct engine *engine, struct tracee *tracee)
 
 /* --- to the profile --- */
 
-int tracee__tell(struct tracee *tracee)
+int tracee__announce(struct tracee *tracee)
 {
 	char name[256];
 	struct profile_process told = {.tgid = (uint32_t)tracee->pid,
@@ -104,7 +104,7 @@ int tracee__tell(struct tracee *tracee)
 	return err;
 }
 
-void tracee__tell_ends(struct session *session, uint64_t up_to)
+void tracee__announce_ends(struct session *session, uint64_t up_to)
 {
 	for (struct tracee *p = session->tracees; p; p = p->next) {
 		if (!p->dead || !p->pidfd_told || p->ended > up_to)
@@ -223,7 +223,7 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	tracee__try(engine, tracee, now);
 	if (runs) { /* who it is comes before what it maps */
 		native__enter(tracee);
-		native__look(tracee);
+		native__poll(tracee);
 	}
 }
 
@@ -256,7 +256,7 @@ void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
 
 /* Its code objects come ahead of the record of its fork: whose line tables they have is told now.
  * Nothing is read of it, as it may run another image already. */
-static void tell_forked(struct tracee *child, uint64_t time)
+static void announce_forked(struct tracee *child, uint64_t time)
 {
 	struct session *session = child->session;
 	struct profile_process told = {.tgid = (uint32_t)child->pid,
@@ -283,7 +283,7 @@ static void inherit(struct tracee *child, const struct tracee *parent)
 	memcpy(child->unsupported, parent->unsupported, sizeof(child->unsupported));
 }
 
-void tracee__tell_forked(struct tracee *parent)
+void tracee__announce_forked(struct tracee *parent)
 {
 	struct tracee *child;
 
@@ -293,8 +293,8 @@ void tracee__tell_forked(struct tracee *parent)
 			continue;
 		inherit(child, parent);
 		if (parent->session->state == SESSION_RUNNING)
-			tell_forked(child, engine__now());
-		tracee__tell_forked(child);
+			announce_forked(child, engine__now());
+		tracee__announce_forked(child);
 	}
 }
 
@@ -319,7 +319,7 @@ static void forked(struct session *session, const struct record_fork *fork)
 	inherit(child, parent);
 	native__forked(child, parent, fork->header.time);
 	if (session->state == SESSION_RUNNING && child->image.runtime)
-		tell_forked(child, fork->header.time);
+		announce_forked(child, fork->header.time);
 }
 
 static void executed(struct engine *engine, struct session *session, const struct record_event *exec)

@@ -123,10 +123,10 @@ struct event_sink *session_units__sink(struct session *session)
 
 void session_units__code(struct session *session, const struct record_code *code)
 {
-	struct value_mark mark;
+	struct locals_capture capture;
 
-	if (units__code(session->units->units, code, &mark))
-		ring__mark(session->ring, &mark);
+	if (units__code(session->units->units, code, &capture))
+		ring__capture_locals(session->ring, &capture);
 }
 
 void session_units__other_memory(struct session *session)
@@ -151,9 +151,9 @@ int session_units__sample(struct session *session, const struct record_sample *s
 			     &tracee->image.layout);
 }
 
-bool session_units__mark(const struct session *session, uint64_t key, struct value_mark *ret)
+bool session_units__locals_capture(const struct session *session, uint64_t key, struct locals_capture *ret)
 {
-	return units__mark(session->units->units, key, ret);
+	return units__locals_capture(session->units->units, key, ret);
 }
 
 struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee)

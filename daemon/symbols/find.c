@@ -116,7 +116,7 @@ int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t 
 	return 0;
 }
 
-bool symbol_file__stretch(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
+bool symbol_file__range(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
 {
 	struct table_row row;
 	bool found = find_row(file, vaddr, &row);

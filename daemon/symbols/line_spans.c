@@ -150,7 +150,7 @@ struct call {
 	uint32_t line, column;
 };
 
-struct maker {
+struct builder {
 	const struct line_unit *of;
 	uint64_t start, end; /* of the function */
 	struct call call; /* whose ranges are read */
@@ -167,21 +167,21 @@ struct maker {
 
 static int add_call(void *context, uint64_t start, uint64_t end)
 {
-	struct maker *maker = context;
+	struct builder *builder = context;
 	int err;
 
-	start = start > maker->start ? start : maker->start;
-	end = end < maker->end ? end : maker->end;
+	start = start > builder->start ? start : builder->start;
+	end = end < builder->end ? end : builder->end;
 	if (start >= end)
 		return 0;
-	if (maker->n >= INLINED_MAX)
+	if (builder->n >= INLINED_MAX)
 		return -EFBIG;
-	err = array__reserve((void **)&maker->calls, sizeof(maker->call), maker->n, &maker->capacity);
+	err = array__reserve((void **)&builder->calls, sizeof(builder->call), builder->n, &builder->capacity);
 	if (err)
 		return err;
-	maker->call.start = start;
-	maker->call.end = end;
-	maker->calls[maker->n++] = maker->call;
+	builder->call.start = start;
+	builder->call.end = end;
+	builder->calls[builder->n++] = builder->call;
 	return 0;
 }
 
@@ -191,9 +191,9 @@ static int is_any(void *context, uint64_t start, uint64_t end)
 }
 
 /* < 0: -errno; 1: what is below this DIE counts. */
-static int visit(struct maker *maker, const struct dwarf_die *die)
+static int visit(struct builder *builder, const struct dwarf_die *die)
 {
-	const struct dwarf_unit *unit = maker->of->unit;
+	const struct dwarf_unit *unit = builder->of->unit;
 	int err;
 
 	if (die->tag == DW_TAG_lexical_block || die->tag == DW_TAG_try_block || die->tag == DW_TAG_catch_block ||
@@ -202,25 +202,25 @@ static int visit(struct maker *maker, const struct dwarf_die *die)
 	else if (die->tag != DW_TAG_inlined_subroutine)
 		return 0;
 	else {
-		maker->call = (struct call){
+		builder->call = (struct call){
 			.file = die->call_file.class == VALUE_CONSTANT ? die->call_file.number : UINT64_MAX,
 			.line = die->call_line.class == VALUE_CONSTANT ? (uint32_t)die->call_line.number : 0,
 			.column = die->call_column.class == VALUE_CONSTANT ? (uint32_t)die->call_column.number : 0,
 		};
-		err = dwarf_die__ranges(unit, die, add_call, maker);
+		err = dwarf_die__ranges(unit, die, add_call, builder);
 	}
 	return err == -EBADMSG ? 0 : err;
 }
 
-static int find_calls(struct maker *maker, uint64_t at)
+static int find_calls(struct builder *builder, uint64_t at)
 {
-	const struct dwarf_unit *unit = maker->of->unit;
+	const struct dwarf_unit *unit = builder->of->unit;
 	unsigned depth = 0, passed = 0; /* passed: the depth in what does not count */
 	struct dwarf_die die;
 	int err;
 
 	while (at < unit->end) {
-		err = dwarf_die__read(unit, maker->of->abbrevs, at, &die);
+		err = dwarf_die__read(unit, builder->of->abbrevs, at, &die);
 		if (err)
 			return err;
 		at = die.next;
@@ -230,7 +230,7 @@ static int find_calls(struct maker *maker, uint64_t at)
 				break;
 			continue;
 		}
-		err = depth && !passed ? visit(maker, &die) : !depth;
+		err = depth && !passed ? visit(builder, &die) : !depth;
 		if (err < 0)
 			return err;
 		if (!die.children) {
@@ -277,27 +277,27 @@ static int number_of(struct line_spans *spans, const char *text, size_t len, uin
 	return 0;
 }
 
-static int file_of(struct line_spans *spans, struct maker *maker, uint64_t number, uint32_t *ret)
+static int file_of(struct line_spans *spans, struct builder *builder, uint64_t number, uint32_t *ret)
 {
 	uint32_t i;
 	int err;
 
-	for (i = 0; i < maker->n_numbers; i++)
-		if (maker->numbers[i] == number) {
-			*ret = maker->texts[i];
+	for (i = 0; i < builder->n_numbers; i++)
+		if (builder->numbers[i] == number) {
+			*ret = builder->texts[i];
 			return 0;
 		}
 	*ret = 0;
-	buf__clear(&maker->text);
+	buf__clear(&builder->text);
 	err = number == UINT64_MAX ? -ENOENT
-				   : dwarf_lines__file(maker->of->table, maker->of->unit, number, &maker->text);
-	if (err == -ENOMEM || (!err && buf__append(&maker->text, "", 1)))
+				   : dwarf_lines__file(builder->of->table, builder->of->unit, number, &builder->text);
+	if (err == -ENOMEM || (!err && buf__append(&builder->text, "", 1)))
 		return -ENOMEM;
-	if (!err && number_of(spans, maker->text.data, maker->text.len, ret))
+	if (!err && number_of(spans, builder->text.data, builder->text.len, ret))
 		return -EFBIG;
-	if (maker->n_numbers < NUMBERS) {
-		maker->numbers[maker->n_numbers] = number;
-		maker->texts[maker->n_numbers++] = *ret;
+	if (builder->n_numbers < NUMBERS) {
+		builder->numbers[builder->n_numbers] = number;
+		builder->texts[builder->n_numbers++] = *ret;
 	}
 	return 0;
 }
@@ -332,30 +332,30 @@ static int put_block(struct line_spans *spans, uint64_t start, uint64_t end, con
 }
 
 /* The block goes up to `end`. */
-static int end_block(struct line_spans *spans, struct maker *maker, uint64_t end)
+static int end_block(struct line_spans *spans, struct builder *builder, uint64_t end)
 {
-	int err = maker->n_spans ? put_block(spans, maker->block, end, maker->spans, maker->n_spans) : 0;
+	int err = builder->n_spans ? put_block(spans, builder->block, end, builder->spans, builder->n_spans) : 0;
 
-	maker->n_spans = 0;
+	builder->n_spans = 0;
 	return err;
 }
 
-static int add(struct line_spans *spans, struct maker *maker, uint64_t at, uint64_t file, uint32_t line, uint32_t column)
+static int add(struct line_spans *spans, struct builder *builder, uint64_t at, uint64_t file, uint32_t line, uint32_t column)
 {
 	struct line_span span = {.line = line, .column = column};
-	const struct line_span *last = maker->n_spans ? &maker->spans[maker->n_spans - 1] : NULL;
-	int err = file_of(spans, maker, file, &span.file);
+	const struct line_span *last = builder->n_spans ? &builder->spans[builder->n_spans - 1] : NULL;
+	int err = file_of(spans, builder, file, &span.file);
 
 	if (!err && last && last->line == line && last->column == column && last->file == span.file)
 		return 0;
-	if (!err && maker->n_spans == LINE_SPANS_BLOCK)
-		err = end_block(spans, maker, at);
+	if (!err && builder->n_spans == LINE_SPANS_BLOCK)
+		err = end_block(spans, builder, at);
 	if (err)
 		return err;
-	if (!maker->n_spans)
-		maker->block = at;
-	span.at = at - maker->block;
-	maker->spans[maker->n_spans++] = span;
+	if (!builder->n_spans)
+		builder->block = at;
+	span.at = at - builder->block;
+	builder->spans[builder->n_spans++] = span;
 	return 0;
 }
 
@@ -387,33 +387,33 @@ static uint32_t first_row(const struct dwarf_line *rows, uint32_t n, uint64_t of
 }
 
 /* Rows, and calls in their place. */
-static int add_rows(struct line_spans *spans, struct maker *maker, const struct dwarf_sequence *sequence)
+static int add_rows(struct line_spans *spans, struct builder *builder, const struct dwarf_sequence *sequence)
 {
-	const struct dwarf_line *rows = maker->of->table->rows + sequence->first;
-	uint32_t i = first_row(rows, sequence->n, maker->start - sequence->start), c = 0;
+	const struct dwarf_line *rows = builder->of->table->rows + sequence->first;
+	uint32_t i = first_row(rows, sequence->n, builder->start - sequence->start), c = 0;
 	int err = 0;
 
-	for (; !err && i < sequence->n && sequence->start + rows[i].offset < maker->end; i++) {
+	for (; !err && i < sequence->n && sequence->start + rows[i].offset < builder->end; i++) {
 		uint64_t at = sequence->start + rows[i].offset, end;
 
 		end = i + 1 < sequence->n ? sequence->start + rows[i + 1].offset : sequence->end;
-		at = at > maker->start ? at : maker->start;
-		end = end < maker->end ? end : maker->end;
+		at = at > builder->start ? at : builder->start;
+		end = end < builder->end ? end : builder->end;
 		while (!err && at < end) {
-			while (c < maker->n && maker->calls[c].end <= at)
+			while (c < builder->n && builder->calls[c].end <= at)
 				c++;
-			if (c < maker->n && maker->calls[c].start <= at) {
-				const struct call *call = &maker->calls[c];
+			if (c < builder->n && builder->calls[c].start <= at) {
+				const struct call *call = &builder->calls[c];
 
-				err = add(spans, maker, at, call->file, call->line, call->column);
+				err = add(spans, builder, at, call->file, call->line, call->column);
 				at = call->end;
 			} else {
-				err = add(spans, maker, at, rows[i].file, rows[i].line, rows[i].column);
-				at = c < maker->n && maker->calls[c].start < end ? maker->calls[c].start : end;
+				err = add(spans, builder, at, rows[i].file, rows[i].line, rows[i].column);
+				at = c < builder->n && builder->calls[c].start < end ? builder->calls[c].start : end;
 			}
 		}
 	}
-	return err ? err : end_block(spans, maker, maker->end);
+	return err ? err : end_block(spans, builder, builder->end);
 }
 
 static void make_room(struct line_spans *spans)
@@ -438,23 +438,23 @@ static void sort(struct line_spans *spans)
 }
 
 /* 0; or why not, and nothing was added. */
-static int add_function(struct line_spans *spans, struct maker *maker, const struct line_function *function)
+static int add_function(struct line_spans *spans, struct builder *builder, const struct line_function *function)
 {
-	const struct dwarf_sequence *sequence = sequence_of(maker->of->table, function->start, function->end);
+	const struct dwarf_sequence *sequence = sequence_of(builder->of->table, function->start, function->end);
 	const uint32_t n_blocks = spans->n_blocks;
 	const size_t len = spans->bytes.len;
 	int err;
 
 	if (!sequence || function->end - function->start > UINT32_MAX)
 		return -ENOENT;
-	maker->start = function->start;
-	maker->end = function->end;
-	maker->n = maker->n_spans = 0;
-	err = function->die ? find_calls(maker, function->die) : 0;
+	builder->start = function->start;
+	builder->end = function->end;
+	builder->n = builder->n_spans = 0;
+	err = function->die ? find_calls(builder, function->die) : 0;
 	if (!err) {
-		if (maker->n)
-			qsort(maker->calls, maker->n, sizeof(*maker->calls), compare);
-		err = add_rows(spans, maker, sequence);
+		if (builder->n)
+			qsort(builder->calls, builder->n, sizeof(*builder->calls), compare);
+		err = add_rows(spans, builder, sequence);
 	}
 	if (err) {
 		spans->n_blocks = n_blocks;
@@ -463,31 +463,31 @@ static int add_function(struct line_spans *spans, struct maker *maker, const str
 	return err;
 }
 
-static void end_maker(struct maker *maker)
+static void end_builder(struct builder *builder)
 {
-	free(maker->calls);
-	buf__free(&maker->text);
+	free(builder->calls);
+	buf__free(&builder->text);
 }
 
 void line_spans__keep(struct line_spans *spans, const struct line_unit *of, const struct line_function *function)
 {
-	struct maker maker = {.of = of};
+	struct builder builder = {.of = of};
 	const struct line_block *known = block_of(spans, function->start);
 	int err;
 
 	if (of->table->partial || (known && known->start == function->start && known->size > 1))
 		return;
 	make_room(spans);
-	err = add_function(spans, &maker, function);
+	err = add_function(spans, &builder, function);
 	if (err && err != -ENOENT)
 		add_block(spans, function->start, function->end, UINT32_MAX);
 	sort(spans);
-	end_maker(&maker);
+	end_builder(&builder);
 }
 
 bool line_spans__keep_unit(struct line_spans *spans, const struct line_unit *of, const struct line_function *functions, uint32_t n)
 {
-	struct maker maker = {.of = of};
+	struct builder builder = {.of = of};
 
 	if (of->table->partial || of->table->n_rows > LINE_SPANS_ROWS_MAX || n > LINE_SPANS_ROWS_MAX)
 		return false;
@@ -497,9 +497,9 @@ bool line_spans__keep_unit(struct line_spans *spans, const struct line_unit *of,
 	make_room(spans);
 	spans->units[spans->n_units++] = of->unit->offset;
 	for (uint32_t i = 0; i < n; i++) /* one that cannot be kept is asked about address by address */
-		add_function(spans, &maker, &functions[i]);
+		add_function(spans, &builder, &functions[i]);
 	sort(spans);
-	end_maker(&maker);
+	end_builder(&builder);
 	return true;
 }
 

@@ -95,7 +95,7 @@ int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct sym
  * has no name, too. */
 int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_start);
 /* The addresses around vaddr that symbol_file__find() says the same function of. False: it says none. */
-bool symbol_file__stretch(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
+bool symbol_file__range(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
 /* -ENOENT: no segment holds this offset. */
 int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t *ret_vaddr);
 /* Whose bytes its names are of. -ENOENT: of none that the kernel could tell from others. */

@@ -52,7 +52,7 @@ static uint64_t word_at(const uint8_t *bytes, size_t position)
 }
 
 /* Stores what the target tells for one member; false when it cannot be true. */
-static bool take(struct py_layout *layout, const struct py_told *told, uint64_t value)
+static bool take(struct py_layout *layout, const struct py_debug_offset *told, uint64_t value)
 {
 	uint8_t *member = (uint8_t *)layout + told->member;
 	uint32_t value32 = (uint32_t)value;
@@ -106,13 +106,13 @@ int py_layout__from_debug_offsets(const void *buf, size_t len, struct py_layout 
 	if (version > UINT32_MAX || free_threaded > 1)
 		return -ENOEXEC;
 	t = find((uint32_t)version, free_threaded != 0);
-	if (!t || !t->n_told || !is_final((uint32_t)version))
+	if (!t || !t->n_debug_offsets || !is_final((uint32_t)version))
 		return -ENOTSUP;
 	if (len < t->debug_size)
 		return -ENOEXEC;
 	layout = t->layout;
-	for (i = 0; i < t->n_told; i++)
-		if (!take(&layout, &t->told[i], word_at(bytes, t->told[i].position)))
+	for (i = 0; i < t->n_debug_offsets; i++)
+		if (!take(&layout, &t->debug_offsets[i], word_at(bytes, t->debug_offsets[i].position)))
 			return -ERANGE;
 	layout.frame_size = frame_size(&layout);
 	if (layout.frame_size > FRAME_BYTES_MAX)

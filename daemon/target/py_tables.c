@@ -27,7 +27,7 @@
 /* clang-format off */
 
 /* Where _Py_DebugOffsets of 3.13 tells them. */
-static const struct py_told told_3_13[] = {
+static const struct py_debug_offset debug_offsets_3_13[] = {
 	TOLD32(40, interpreters_head), TOLD32(72, threads_head), TOLD16(64, interp_next),
 	TOLD16(160, tstate_prev), TOLD16(168, tstate_next), TOLD16(176, tstate_interp),
 	TOLD16(184, tstate_frame), TOLD16(192, tstate_thread_id),
@@ -42,7 +42,7 @@ static const struct py_told told_3_13[] = {
 };
 
 /* Where _Py_DebugOffsets of 3.14 tells them. */
-static const struct py_told told_3_14[] = {
+static const struct py_debug_offset debug_offsets_3_14[] = {
 	TOLD32(40, interpreters_head), TOLD32(72, threads_head), TOLD16(64, interp_next),
 	TOLD16(184, tstate_prev), TOLD16(192, tstate_next), TOLD16(200, tstate_interp),
 	TOLD16(208, tstate_frame), TOLD16(216, tstate_thread_id),
@@ -57,7 +57,7 @@ static const struct py_told told_3_14[] = {
 };
 
 /* Where _Py_DebugOffsets of 3.14t tells them. */
-static const struct py_told told_3_14t[] = {
+static const struct py_debug_offset debug_offsets_3_14t[] = {
 	TOLD32(40, interpreters_head), TOLD32(72, threads_head), TOLD16(64, interp_next),
 	TOLD16(184, tstate_prev), TOLD16(192, tstate_next), TOLD16(200, tstate_interp),
 	TOLD16(208, tstate_frame), TOLD16(216, tstate_thread_id),
@@ -73,7 +73,7 @@ static const struct py_told told_3_14t[] = {
 };
 
 /* Where _Py_DebugOffsets of 3.15 tells them. */
-static const struct py_told told_3_15[] = {
+static const struct py_debug_offset debug_offsets_3_15[] = {
 	TOLD32(40, interpreters_head), TOLD32(72, threads_head), TOLD16(64, interp_next),
 	TOLD16(184, tstate_prev), TOLD16(192, tstate_next), TOLD16(200, tstate_interp),
 	TOLD16(208, tstate_frame), TOLD16(240, tstate_thread_id),
@@ -89,7 +89,7 @@ static const struct py_told told_3_15[] = {
 };
 
 /* Where _Py_DebugOffsets of 3.15t tells them. */
-static const struct py_told told_3_15t[] = {
+static const struct py_debug_offset debug_offsets_3_15t[] = {
 	TOLD32(40, interpreters_head), TOLD32(72, threads_head), TOLD16(64, interp_next),
 	TOLD16(184, tstate_prev), TOLD16(192, tstate_next), TOLD16(200, tstate_interp),
 	TOLD16(208, tstate_frame), TOLD16(240, tstate_thread_id),
@@ -244,8 +244,8 @@ const struct py_table py_tables[] = {
 	{
 		.first = 0x030d00f0,
 		.last = 0x030dffff,
-		.told = told_3_13,
-		.n_told = sizeof(told_3_13) / sizeof(told_3_13[0]),
+		.debug_offsets = debug_offsets_3_13,
+		.n_debug_offsets = sizeof(debug_offsets_3_13) / sizeof(debug_offsets_3_13[0]),
 		.debug_size = 584,
 		.layout = {
 			.frames = PY_FRAMES_CURRENT, .lasti = PY_LASTI_POINTER,
@@ -273,8 +273,8 @@ const struct py_table py_tables[] = {
 	{
 		.first = 0x030d00f0,
 		.last = 0x030dffff,
-		.told = told_3_13,
-		.n_told = sizeof(told_3_13) / sizeof(told_3_13[0]),
+		.debug_offsets = debug_offsets_3_13,
+		.n_debug_offsets = sizeof(debug_offsets_3_13) / sizeof(debug_offsets_3_13[0]),
 		.debug_size = 584,
 		.layout = {
 			.frames = PY_FRAMES_CURRENT, .lasti = PY_LASTI_POINTER,
@@ -303,8 +303,8 @@ const struct py_table py_tables[] = {
 	{
 		.first = 0x030e00f0,
 		.last = 0x030effff,
-		.told = told_3_14,
-		.n_told = sizeof(told_3_14) / sizeof(told_3_14[0]),
+		.debug_offsets = debug_offsets_3_14,
+		.n_debug_offsets = sizeof(debug_offsets_3_14) / sizeof(debug_offsets_3_14[0]),
 		.debug_size = 760,
 		.layout = {
 			.frames = PY_FRAMES_CURRENT, .lasti = PY_LASTI_POINTER,
@@ -332,8 +332,8 @@ const struct py_table py_tables[] = {
 	{
 		.first = 0x030e00f0,
 		.last = 0x030effff,
-		.told = told_3_14t,
-		.n_told = sizeof(told_3_14t) / sizeof(told_3_14t[0]),
+		.debug_offsets = debug_offsets_3_14t,
+		.n_debug_offsets = sizeof(debug_offsets_3_14t) / sizeof(debug_offsets_3_14t[0]),
 		.debug_size = 760,
 		.layout = {
 			.frames = PY_FRAMES_CURRENT, .lasti = PY_LASTI_POINTER,
@@ -361,8 +361,8 @@ const struct py_table py_tables[] = {
 	{
 		.first = 0x030f00f0,
 		.last = 0x030fffff,
-		.told = told_3_15,
-		.n_told = sizeof(told_3_15) / sizeof(told_3_15[0]),
+		.debug_offsets = debug_offsets_3_15,
+		.n_debug_offsets = sizeof(debug_offsets_3_15) / sizeof(debug_offsets_3_15[0]),
 		.debug_size = 888,
 		.layout = {
 			.frames = PY_FRAMES_CURRENT, .lasti = PY_LASTI_POINTER,
@@ -391,8 +391,8 @@ const struct py_table py_tables[] = {
 	{
 		.first = 0x030f00f0,
 		.last = 0x030fffff,
-		.told = told_3_15t,
-		.n_told = sizeof(told_3_15t) / sizeof(told_3_15t[0]),
+		.debug_offsets = debug_offsets_3_15t,
+		.n_debug_offsets = sizeof(debug_offsets_3_15t) / sizeof(debug_offsets_3_15t[0]),
 		.debug_size = 888,
 		.layout = {
 			.frames = PY_FRAMES_CURRENT, .lasti = PY_LASTI_POINTER,

@@ -11,7 +11,7 @@
 
 /* One number in the target's _Py_DebugOffsets, and the member of struct
  * py_layout that it is a value for. */
-struct py_told {
+struct py_debug_offset {
 	uint16_t position; /* bytes from the start of _Py_DebugOffsets; a u64 is there */
 	uint16_t member;   /* bytes from the start of struct py_layout */
 	uint8_t width;     /* of the member: 2 or 4 */
@@ -24,8 +24,8 @@ struct py_told {
 struct py_table {
 	uint32_t first, last; /* PY_VERSION_HEX of the oldest and the newest version served */
 	uint32_t debug_size;  /* sizeof(_Py_DebugOffsets), 0 before 3.13 */
-	uint32_t n_told;
-	const struct py_told *told;
+	uint32_t n_debug_offsets;
+	const struct py_debug_offset *debug_offsets;
 	struct py_layout layout;
 };
 

@@ -1,5 +1,5 @@
 /* What the files of daemon/units/ share:
- *   marks.c   code object -> which rule it is of, which locals are asked for
+ *   captures.c   code object -> which rule it is of, which locals are asked for
  *   read.c    record -> values of its frames, that wait for the sample event
  *   tree.c    sample event -> units that go on, begin, end
  *   units.c   the sink: tables of the epoch, and all others */
@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/slots.h"
-#include "credit/credit.h"
+#include "attribution/attribution.h"
 #include "units/units.h"
 #include "units/values.h"
 
@@ -52,10 +52,10 @@ struct seen_frame {
 #define ONCE_MAX 64u
 
 /* A code object that rules ask values of. */
-struct marked {
+struct rule_code {
 	uint64_t key;
 	uint32_t rule;
-	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct value_mark has them */
+	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct locals_capture has them */
 	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: its word; 255: none */
 	uint8_t object;    /* the word, from 1, that is a text whose object the record has; 0: none */
 	uint8_t arguments; /* a bit for each word: it is an argument's, which was set when the call began */
@@ -63,7 +63,7 @@ struct marked {
 };
 
 /* Which rule a function is of, told by its variables: rows of functions come without them. */
-struct told_function {
+struct function_rule {
 	uint64_t hash;           /* of its name, file and first line */
 	uint32_t rule;
 	bool valued;             /* it has one of the variables that its rule is named by */
@@ -108,7 +108,7 @@ struct stack_info {
 	uint32_t python;         /* Python frames, itself among them */
 	uint32_t place;          /* its Python frames, hashed; 0: none */
 	uint32_t innermost;      /* function of its innermost Python frame; none if `python` is 0 */
-	uint32_t marked;         /* itself or the next one outwards whose function a rule names; 0: none */
+	uint32_t rule_code;         /* itself or the next one outwards whose function a rule names; 0: none */
 };
 
 /* A unit that goes on. */
@@ -143,13 +143,13 @@ struct units {
 	uint64_t period;         /* the same, if time on no CPU before a tick is no part of it; else 0 */
 	struct texts texts;
 
-	struct marked *marked;
-	uint32_t n_marked, marked_capacity;
+	struct rule_code *rule_code;
+	uint32_t n_rule_codes, rule_codes_capacity;
 	struct slots by_key;
 	struct hash_seed seed;
 
-	struct told_function *told;
-	uint32_t n_told, told_capacity;
+	struct function_rule *told;
+	uint32_t n_function_rules, function_rules_capacity;
 	struct slots by_function;
 
 	uint64_t once[ONCE_MAX]; /* code objects of phases that a unit has once */
@@ -171,8 +171,8 @@ struct units {
 	struct thread_units *threads;
 	uint32_t n_threads, threads_capacity;
 
-	uint32_t told_rows;      /* of this epoch; what is over is not kept */
-	struct unit_row *rows;   /* ... and not told yet: ids told_rows + 1...; strings are texts */
+	uint32_t emitted_rows;      /* of this epoch; what is over is not kept */
+	struct unit_row *rows;   /* ... and not told yet: ids emitted_rows + 1...; strings are texts */
 	uint32_t n_rows, rows_capacity;
 	struct event_unit_end *names; /* not told yet */
 	uint32_t n_names, names_capacity;
@@ -182,11 +182,11 @@ struct units {
 	uint32_t from[64], n_from; /* rules that say by whom they are called */
 };
 
-/* marks.c */
+/* captures.c */
 /* The rule of a Python function whose code object was seen, or by its names alone. Does it have variables that the rule
  * is named by? */
-uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued);
-const struct marked *marks__find(const struct units *units, uint64_t key);
+uint32_t captures__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued);
+const struct rule_code *captures__find(const struct units *units, uint64_t key);
 /* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);
 /* ... for time that ended at `time`, in which it was on no CPU: it left not before `since`. */

@@ -109,10 +109,10 @@ static bool to_be_read(struct value *value)
 	return false;
 }
 
-static void read_value(struct units *units, const struct marked *marked, const struct frame_values *frame,
+static void read_value(struct units *units, const struct rule_code *rule_code, const struct frame_values *frame,
 		       const struct part_object *object, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
 {
-	const struct rule *rule = rules__get(units->rules, marked->rule);
+	const struct rule *rule = rules__get(units->rules, rule_code->rule);
 	const struct compiler *compiler = rules__compiler(units->rules, rule->compiler);
 	struct values values = {.memory = memory, .layout = layout, .classes = &units->classes, .process = units->process};
 	struct buf *out = &units->scratch[0];
@@ -120,7 +120,7 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	uint32_t i;
 
 	ret->asked = 0;
-	ret->named = read_choice(units, &values, object, &rule->name, marked->words, marked->own, frame, out, &ret->asked);
+	ret->named = read_choice(units, &values, object, &rule->name, rule_code->words, rule_code->own, frame, out, &ret->asked);
 	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT) {
 		memcpy(name, out->data, out->len);
 		name[out->len] = '\0';
@@ -129,13 +129,13 @@ static void read_value(struct units *units, const struct marked *marked, const s
 	} else if (ret->named) {
 		ret->name = texts__keep(&units->texts, out->data, out->len);
 	}
-	if (read_choice(units, &values, object, &rule->signature, marked->words + RULES_CHOICES_MAX, marked->own + RULES_CHOICES_MAX, frame, out,
+	if (read_choice(units, &values, object, &rule->signature, rule_code->words + RULES_CHOICES_MAX, rule_code->own + RULES_CHOICES_MAX, frame, out,
 			&ret->asked))
 		ret->signature = texts__keep(&units->texts, out->data, out->len);
 	else if (rule->signature.n && rule->kind == RULE_UNIT)
 		ret->named = false;
 	for (i = 0; i < rule->defined.n; i++) {
-		uint8_t word = marked->words[2 * RULES_CHOICES_MAX + i];
+		uint8_t word = rule_code->words[2 * RULES_CHOICES_MAX + i];
 
 		ret->asked |= ask(word);
 		buf__clear(out);
@@ -145,7 +145,7 @@ static void read_value(struct units *units, const struct marked *marked, const s
 			break;
 		}
 	}
-	i = rule->name.sources[0].kind == SOURCE_VALUE ? marked->words[0] : FRAME_VALUES_WORDS;
+	i = rule->name.sources[0].kind == SOURCE_VALUE ? rule_code->words[0] : FRAME_VALUES_WORDS;
 	if (ret->named && rule->kind == RULE_UNIT && i < FRAME_VALUES_WORDS)
 		ret->object = (uint32_t)hash__pair(&units->seed, frame->words[i] & ~7ull, 1) | 1;
 	if (!ret->named)
@@ -189,12 +189,12 @@ static uint64_t hash_words(const struct units *units, const struct frame_values 
 }
 
 /* With the text that the object holds: another one may lie where the last one lay. */
-static uint64_t hash_object(const struct units *units, const struct frame_values *frame, const struct marked *marked,
+static uint64_t hash_object(const struct units *units, const struct frame_values *frame, const struct rule_code *rule_code,
 			    const struct part_object *object, const struct py_layout *layout, uint64_t hash)
 {
 	size_t len = object->part.size - offsetof(struct part_object, bytes), text = layout->unicode_ascii_data, size = 0;
 
-	if ((frame->words[marked->object - 1] & ~7ull) != object->address || len < text || text < layout->unicode_length + sizeof(size))
+	if ((frame->words[rule_code->object - 1] & ~7ull) != object->address || len < text || text < layout->unicode_length + sizeof(size))
 		return hash;
 	memcpy(&size, object->bytes + layout->unicode_length, sizeof(size));
 	if (size > len - text)
@@ -203,13 +203,13 @@ static uint64_t hash_object(const struct units *units, const struct frame_values
 }
 
 /* A bit for each word whose variable is unset. */
-static uint8_t unset_words(const struct marked *marked, const struct frame_values *frame)
+static uint8_t unset_words(const struct rule_code *rule_code, const struct frame_values *frame)
 {
 	uint8_t unset = 0;
 	uint32_t i;
 
 	for (i = 0; i < FRAME_VALUES_WORDS; i++)
-		if (marked->slots[i] != VALUE_SLOT_NONE && !(frame->words[i] & ~7ull))
+		if (rule_code->slots[i] != VALUE_SLOT_NONE && !(frame->words[i] & ~7ull))
 			unset |= (uint8_t)(1u << i);
 	return unset;
 }
@@ -228,14 +228,14 @@ static bool goes_on_with(const uint64_t *before, uint8_t asked, const struct fra
 /* The same call in the sample before: it was read then, and the frame has held the objects since. What had a name then keeps it
  * as further variables are set: once more it may be read too late. */
 static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame,
-					    const struct frame_values *values, const struct marked *marked)
+					    const struct frame_values *values, const struct rule_code *rule_code)
 {
 	uint32_t i;
 
 	for (i = 0; i < reading->n; i++)
 		if (reading->frames[i].address == frame->address && reading->frames[i].key == frame->key &&
 		    (reading->frames[i].words == frame->words ||
-		     (reading->frames[i].value.named && !marked->object &&
+		     (reading->frames[i].value.named && !rule_code->object &&
 		      goes_on_with(reading->words[i], reading->frames[i].value.asked, values))))
 			return &reading->frames[i];
 	return NULL;
@@ -412,35 +412,35 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	reading->time = sample->header.time;
 	for (i = n_values; i-- > 0;) { /* outermost first */
 		const struct seen_frame *before;
-		const struct marked *marked;
+		const struct rule_code *rule_code;
 		struct seen_frame *to = &frames[n];
 		uint8_t unset;
 
 		if (values[i].frame >= python->n)
 			continue;
-		marked = marks__find(units, python->frames[values[i].frame].code);
-		if (!marked)
+		rule_code = captures__find(units, python->frames[values[i].frame].code);
+		if (!rule_code)
 			continue;
 		memset(to, 0, sizeof(*to)); /* they are compared as bytes */
 		memcpy(words[n], values[i].words, sizeof(words[n]));
-		to->key = marked->key;
-		to->rule = marked->rule;
+		to->key = rule_code->key;
+		to->rule = rule_code->rule;
 		to->outside = python->n - 1 - values[i].frame;
 		n++;
-		if (values[i].unread || memcmp(values[i].slots, marked->slots, sizeof(marked->slots)) != 0)
+		if (values[i].unread || memcmp(values[i].slots, rule_code->slots, sizeof(rule_code->slots)) != 0)
 			continue;
 		to->address = values[i].address;
 		to->words = hash_words(units, &values[i]);
-		if (marked->object && object)
-			to->words = hash_object(units, &values[i], marked, object, layout, to->words);
-		unset = unset_words(marked, &values[i]);
-		to->unset = unset & ~marked->arguments;
-		to->deleted = unset & marked->arguments;
-		before = again && rules__get(units->rules, marked->rule)->kind == RULE_UNIT ? NULL : seen_before(reading, to, &values[i], marked);
+		if (rule_code->object && object)
+			to->words = hash_object(units, &values[i], rule_code, object, layout, to->words);
+		unset = unset_words(rule_code, &values[i]);
+		to->unset = unset & ~rule_code->arguments;
+		to->deleted = unset & rule_code->arguments;
+		before = again && rules__get(units->rules, rule_code->rule)->kind == RULE_UNIT ? NULL : seen_before(reading, to, &values[i], rule_code);
 		if (before)
 			to->value = before->value;
 		if (memory && to_be_read(&to->value)) {
-			read_value(units, marked, &values[i], object, memory, layout, &to->value);
+			read_value(units, rule_code, &values[i], object, memory, layout, &to->value);
 			to->value.read = sample->header.time;
 		}
 	}

@@ -41,13 +41,13 @@ static uint32_t find_marks(const struct units *units, uint32_t stack, struct mar
 {
 	uint32_t at, n = 0, i;
 
-	for (at = units->stacks[stack - 1].marked; at;) {
+	for (at = units->stacks[stack - 1].rule_code; at;) {
 		n++;
 		at = units->stacks[at - 1].parent;
-		at = at ? units->stacks[at - 1].marked : 0;
+		at = at ? units->stacks[at - 1].rule_code : 0;
 	}
 	i = n;
-	for (at = units->stacks[stack - 1].marked; at;) {
+	for (at = units->stacks[stack - 1].rule_code; at;) {
 		i--;
 		if (i < UNITS_DEPTH_MAX)
 			ret[i] = (struct mark){.stack = at,
@@ -55,7 +55,7 @@ static uint32_t find_marks(const struct units *units, uint32_t stack, struct mar
 					       .rule = function_of(units, at)->rule,
 					       .place = called_from(units, at)};
 		at = units->stacks[at - 1].parent;
-		at = at ? units->stacks[at - 1].marked : 0;
+		at = at ? units->stacks[at - 1].rule_code : 0;
 	}
 	return without_interrupted(units, ret, n < UNITS_DEPTH_MAX ? n : UNITS_DEPTH_MAX);
 }
@@ -246,7 +246,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	if (array__reserve((void **)&units->rows, sizeof(*units->rows), units->n_rows, &units->rows_capacity))
 		return -ENOMEM;
 	*open = (struct open_unit){
-		.id = units->told_rows + units->n_rows + 1, .function = mark->function, .rule = mark->rule, .place = mark->place};
+		.id = units->emitted_rows + units->n_rows + 1, .function = mark->function, .rule = mark->rule, .place = mark->place};
 	if (mark->seen) {
 		open->address = mark->seen->address;
 		open->words = mark->seen->words;
@@ -368,7 +368,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 	thread->asleep = row->cause;
 	if (thread->outer && row->cause) /* a worker's rest, or a pause in its work */
 		return row->wall < units->tick ? 0 : leave_outer(units, thread);
-	if (credit__is_given(row->how) && row->caller != row->thread)
+	if (attribution__is_given(row->how) && row->caller != row->thread)
 		err = find_outer(units, thread, row);
 	else if (thread->outer)
 		err = leave_outer(units, thread);

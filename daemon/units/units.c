@@ -65,7 +65,7 @@ static int add_function(struct units *units, const struct function_row *row)
 	if (err)
 		return err;
 	if (info.python)
-		info.rule = marks__rule(units, row->name, row->file, row->line, &valued);
+		info.rule = captures__rule(units, row->name, row->file, row->line, &valued);
 	else if (row->kind != FUNCTION_NOTE && row->kind != FUNCTION_KERNEL)
 		info.rule = rules__native(units->rules, row->name);
 	if (info.rule != RULE_NONE) {
@@ -142,9 +142,9 @@ static int add_stack(struct units *units, const struct stack_row *row)
 	if (units->functions[units->frames[row->frame]].python)
 		info->place = (uint32_t)hash__pair(&units->seed, info->place, row->frame) | 1;
 	if (is_marked(units, row))
-		info->marked = id;
+		info->rule_code = id;
 	else if (row->parent)
-		info->marked = units->stacks[row->parent - 1].marked;
+		info->rule_code = units->stacks[row->parent - 1].rule_code;
 	info->innermost = units->functions[units->frames[row->frame]].python || !row->parent ?
 				  units->frames[row->frame] : units->stacks[row->parent - 1].innermost;
 	return 0;
@@ -170,7 +170,7 @@ static void forget(struct units *units)
 	for (i = 0; i < units->n_threads; i++)
 		free(units->threads[i].open);
 	units->n_threads = units->n_functions = units->n_frames = units->n_stacks = 0;
-	units->told_rows = units->n_rows = units->n_names = units->n_ends = 0;
+	units->emitted_rows = units->n_rows = units->n_names = units->n_ends = 0;
 }
 
 /* --- what is told --- */
@@ -179,12 +179,12 @@ static void forget(struct units *units)
 #define ROWS_A_LINE 1024u
 #define ENDS_A_LINE 256u
 
-static int tell_rows(struct event_sink *sink, uint32_t first, uint32_t n, const struct unit_row *rows)
+static int emit_rows(struct event_sink *sink, uint32_t first, uint32_t n, const struct unit_row *rows)
 {
 	return sink->event(sink, &(struct event){.kind = EVENT_UNITS, .rows = {.first = first, .n = n, .rows = rows}});
 }
 
-static int tell_each(struct event_sink *sink, enum event_kind kind, const struct event_unit_end *each, uint32_t n)
+static int emit_each(struct event_sink *sink, enum event_kind kind, const struct event_unit_end *each, uint32_t n)
 {
 	uint32_t i;
 	int err = 0;
@@ -194,12 +194,12 @@ static int tell_each(struct event_sink *sink, enum event_kind kind, const struct
 	return err;
 }
 
-static bool told_all(const struct event_unit_end *end)
+static bool is_whole_end(const struct event_unit_end *end)
 {
 	return !*end->name && !*end->signature && !*end->file && !end->line && !end->object;
 }
 
-static int tell_ends(struct event_sink *sink, const struct event_unit_end *ends, uint32_t n)
+static int emit_ends(struct event_sink *sink, const struct event_unit_end *ends, uint32_t n)
 {
 	struct event batch = {.kind = EVENT_UNIT_ENDS};
 	struct unit_end_row rows[ENDS_A_LINE];
@@ -208,15 +208,15 @@ static int tell_ends(struct event_sink *sink, const struct event_unit_end *ends,
 
 	batch.unit_ends.rows = rows;
 	for (i = 0; !err && i < n; i += m) {
-		for (m = 0; m < ENDS_A_LINE && i + m < n && told_all(&ends[i + m]); m++)
+		for (m = 0; m < ENDS_A_LINE && i + m < n && is_whole_end(&ends[i + m]); m++)
 			rows[m] = (struct unit_end_row){.time = ends[i + m].time, .id = ends[i + m].id};
 		batch.unit_ends.n = m;
-		err = m ? sink->event(sink, &batch) : tell_each(sink, EVENT_UNIT_END, &ends[i], m = 1);
+		err = m ? sink->event(sink, &batch) : emit_each(sink, EVENT_UNIT_END, &ends[i], m = 1);
 	}
 	return err;
 }
 
-static int tell_news(struct units *units, const struct event_samples *samples)
+static int emit_news(struct units *units, const struct event_samples *samples)
 {
 	struct event event = {.kind = EVENT_SAMPLES};
 	uint32_t i, n;
@@ -224,17 +224,17 @@ static int tell_news(struct units *units, const struct event_samples *samples)
 
 	for (i = 0; !err && i < units->n_rows; i += n) {
 		n = units->n_rows - i < ROWS_A_LINE ? units->n_rows - i : ROWS_A_LINE;
-		err = tell_rows(units->next, units->told_rows + i + 1, n, units->rows + i);
+		err = emit_rows(units->next, units->emitted_rows + i + 1, n, units->rows + i);
 	}
-	units->told_rows += units->n_rows;
+	units->emitted_rows += units->n_rows;
 	units->n_rows = 0;
-	err = err ?: tell_each(units->next, EVENT_UNIT_NAME, units->names, units->n_names);
+	err = err ?: emit_each(units->next, EVENT_UNIT_NAME, units->names, units->n_names);
 	units->n_names = 0;
 	if (!err && samples) {
 		event.samples = *samples;
 		err = units->next->event(units->next, &event);
 	}
-	err = err ?: tell_ends(units->next, units->ends, units->n_ends);
+	err = err ?: emit_ends(units->next, units->ends, units->n_ends);
 	units->n_ends = 0;
 	return err;
 }
@@ -259,7 +259,7 @@ static int take_samples(struct units *units, const struct event_samples *samples
 			err = tree__sample(units, row);
 		}
 		if (!err)
-			err = tell_news(units, &(struct event_samples){.n = n, .rows = units->samples});
+			err = emit_news(units, &(struct event_samples){.n = n, .rows = units->samples});
 	}
 	return err;
 }
@@ -313,7 +313,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_THREAD_END:
 		if (event->ending.id < units->n_threads) {
 			tree__end_thread(units, &units->threads[event->ending.id]);
-			err = tell_news(units, NULL);
+			err = emit_news(units, NULL);
 		}
 		break;
 	default:
@@ -324,11 +324,11 @@ static int on_event(struct event_sink *self, const struct event *event)
 
 uint32_t units__count(const struct units *units)
 {
-	return units->told_rows;
+	return units->emitted_rows;
 }
 
 /* Rows of no kind, up to `end`. */
-static int tell_over(struct event_sink *sink, uint32_t first, uint32_t end)
+static int emit_over(struct event_sink *sink, uint32_t first, uint32_t end)
 {
 	struct unit_row over[ROWS_A_LINE];
 	uint32_t n;
@@ -338,7 +338,7 @@ static int tell_over(struct event_sink *sink, uint32_t first, uint32_t end)
 		over[n] = (struct unit_row){.kind = UNIT_OVER, .compiler = "", .name = "", .signature = "", .file = ""};
 	for (; !err && first < end; first += n) {
 		n = end - first < ROWS_A_LINE ? end - first : ROWS_A_LINE;
-		err = tell_rows(sink, first, n, over);
+		err = emit_rows(sink, first, n, over);
 	}
 	return err;
 }
@@ -364,11 +364,11 @@ int units__replay(struct units *units, struct event_sink *sink)
 	uint32_t next = 1;
 	int err = 0;
 
-	while (!err && (open = next_open(units, next)) && open->id <= units->told_rows) {
-		err = tell_over(sink, next, open->id) ?: tell_rows(sink, open->id, 1, &open->row);
+	while (!err && (open = next_open(units, next)) && open->id <= units->emitted_rows) {
+		err = emit_over(sink, next, open->id) ?: emit_rows(sink, open->id, 1, &open->row);
 		next = open->id + 1;
 	}
-	return err ?: tell_over(sink, next, units->told_rows + 1);
+	return err ?: emit_over(sink, next, units->emitted_rows + 1);
 }
 
 /* --- itself --- */
@@ -407,7 +407,7 @@ struct units *units__free(struct units *units)
 	free(units->texts.texts);
 	free(units->texts.slots.slots);
 	arena__free(&units->texts.arena);
-	free(units->marked);
+	free(units->rule_code);
 	free(units->by_key.slots);
 	free(units->told);
 	free(units->by_function.slots);

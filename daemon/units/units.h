@@ -36,9 +36,9 @@ struct units *units__free(struct units *units); /* NULL */
 struct event_sink *units__sink(struct units *units);
 
 /* A checked code record. True: the sampler should give its locals. */
-bool units__code(struct units *units, const struct record_code *code, struct value_mark *ret);
+bool units__code(struct units *units, const struct record_code *code, struct locals_capture *ret);
 /* What units__code() answered for this code object. */
-bool units__mark(const struct units *units, uint64_t key, struct value_mark *ret);
+bool units__locals_capture(const struct units *units, uint64_t key, struct locals_capture *ret);
 /* A checked sample record, of a tick or of a thread that leaves its CPU, before it is made an event; `memory` NULL: values
  * cannot be read now; `layout` may be NULL for one that has none. */
 int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,

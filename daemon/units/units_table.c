@@ -214,7 +214,7 @@ static int add_sample(struct units_table *table, const struct sample_row *sample
 	const struct share *share;
 	uint32_t n, i;
 
-	if (credit__is_given(sample->how))
+	if (attribution__is_given(sample->how))
 		return shares__add(&table->shares, sample->caller, (uint64_t)sample->class_id << 32 | sample->unit, sample->cpu);
 	share = shares__divide(&table->shares, sample->thread, idle, &n);
 	for (i = 0; i < n; i++) {

@@ -198,7 +198,7 @@ int builder__function(struct builder *b, const struct cfi_section *section,
 	return fde__run(section, cie, bytes, start, size, &b->rows_of);
 }
 
-int builder__stretch(struct builder *b, uint64_t start, uint64_t size, uint32_t rule)
+int builder__range(struct builder *b, uint64_t start, uint64_t size, uint32_t rule)
 {
 	int err = function_begin(b, start, &size);
 

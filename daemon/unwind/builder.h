@@ -58,7 +58,7 @@ int builder__function(struct builder *b, const struct cfi_section *section,
 		      const struct cfi_cie *cie, struct cfi_bytes bytes, uint64_t start,
 		      uint64_t size);
 /* A stretch without entries for which one rule holds. */
-int builder__stretch(struct builder *b, uint64_t start, uint64_t size, uint32_t rule);
+int builder__range(struct builder *b, uint64_t start, uint64_t size, uint32_t rule);
 /* Functions of the symbol table that nothing else describes, and stubs of linkage. With `places` (ELF
  * addresses, ascending): those that hold one of them, also if no symbol names them. */
 int builder__follow(struct builder *b, const struct elf_bytes *source, const uint64_t *places,

@@ -268,7 +268,7 @@ int table__compile(const struct elf_bytes *source, struct unwind_sink *sink,
 	/* Where the kernel begins a program there is no caller (musl's and old _start say nothing).
 	 */
 	if (!err && elf.entry)
-		err = builder__stretch(b, elf.entry, 64, RULE_END);
+		err = builder__range(b, elf.entry, 64, RULE_END);
 	if (!err)
 		err = builder__follow(b, source, NULL, 0);
 	if (!err)

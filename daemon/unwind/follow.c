@@ -19,7 +19,7 @@ static bool is_later(uint64_t rule)
 	return rule == UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_CODE_LATER);
 }
 
-static void close_stretch(struct reading *r, uint64_t end)
+static void end_range(struct reading *r, uint64_t end)
 {
 	struct function *function;
 
@@ -43,7 +43,7 @@ static int take(struct reading *r, uint64_t pc, uint64_t next, uint32_t rule)
 		return 0;
 	r->rule = rule;
 	if (is_later(words[0])) {
-		close_stretch(r, pc);
+		end_range(r, pc);
 		return 0;
 	}
 	if (pc < r->table->text)
@@ -79,7 +79,7 @@ static int take_all(struct reading *r)
 
 	for (i = 0; !err && i < r->table->pages; i++)
 		err = take_page(r, i);
-	close_stretch(r, r->table->text + r->table->text_size);
+	end_range(r, r->table->text + r->table->text_size);
 	return err;
 }
 

@@ -33,7 +33,7 @@ static uint8_t *read_code(const struct search *search, uint64_t start, uint64_t 
 										 : NULL;
 }
 
-static int add(struct search *search, const struct code_piece *piece, enum weave_mark mark,
+static int add(struct search *search, const struct code_piece *piece, enum frame_role role,
 	       bool by_jumps)
 {
 	struct eval_ranges *found = search->found;
@@ -42,7 +42,7 @@ static int add(struct search *search, const struct code_piece *piece, enum weave
 
 	if (!err && found->n < EVAL_RANGES_MAX)
 		found->ranges[found->n++] = (struct eval_range){
-			piece->start, piece->start + piece->size, (uint8_t)mark, by_jumps};
+			piece->start, piece->start + piece->size, (uint8_t)role, by_jumps};
 	return err;
 }
 
@@ -59,7 +59,7 @@ static bool has(const struct eval_ranges *found, uint64_t start)
 static int find_named(struct search *search, const struct symbol_file *symbols)
 {
 	struct symbol symbol = {};
-	enum weave_mark mark;
+	enum frame_role role;
 	uint32_t i;
 	int err = 0;
 
@@ -68,10 +68,10 @@ static int find_named(struct search *search, const struct symbol_file *symbols)
 
 		if (symbol_file__find(symbols, piece->start, &symbol))
 			continue;
-		mark = weave__mark(symbol.name.data);
-		if ((mark == WEAVE_EVAL || mark == WEAVE_HANDLER) &&
+		role = frame_role__of(symbol.name.data);
+		if ((role == WEAVE_EVAL || role == WEAVE_HANDLER) &&
 		    !has(search->found, piece->start))
-			err = add(search, piece, mark, false);
+			err = add(search, piece, role, false);
 	}
 	symbol__free(&symbol);
 	return err;
@@ -169,7 +169,7 @@ int eval_ranges__find(const struct elf_bytes *elf, const struct symbol_file *sym
 		return err;
 	err = elf_image__open(elf, ELF_SEGMENTS, &search.image) ?: find_named(&search, symbols);
 	for (i = 0; !err && i < ret->n; i++)
-		if (ret->ranges[i].mark == WEAVE_EVAL)
+		if (ret->ranges[i].role == WEAVE_EVAL)
 			err = find_parts(&search, i);
 	code_frames__free(&search.frames);
 	elf_image__free(&search.image);
@@ -205,14 +205,14 @@ static uint32_t before(const struct eval_ranges *ranges, uint64_t vaddr)
 	return low;
 }
 
-enum weave_mark eval_ranges__mark(const struct eval_ranges *ranges, uint64_t vaddr)
+enum frame_role eval_ranges__role(const struct eval_ranges *ranges, uint64_t vaddr)
 {
 	uint32_t at = before(ranges, vaddr);
 
-	return at < ranges->n && vaddr >= ranges->ranges[at].start ? ranges->ranges[at].mark : WEAVE_CODE;
+	return at < ranges->n && vaddr >= ranges->ranges[at].start ? ranges->ranges[at].role : WEAVE_CODE;
 }
 
-void eval_ranges__stretch(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to)
+void eval_ranges__range(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to)
 {
 	uint32_t at = before(ranges, vaddr);
 	const struct eval_range *range = &ranges->ranges[at];

@@ -25,7 +25,7 @@
 
 struct eval_range {
 	uint64_t start, end;    /* vaddrs */
-	uint8_t mark;           /* WEAVE_EVAL, WEAVE_HANDLER */
+	uint8_t role;           /* WEAVE_EVAL, WEAVE_HANDLER */
 	uint8_t by_jumps;       /* found without a name */
 };
 
@@ -42,8 +42,8 @@ int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, str
 void eval_ranges__free(struct eval_ranges *ranges);
 
 /* WEAVE_EVAL, WEAVE_HANDLER or WEAVE_CODE. A return address: ask for the byte before it. */
-enum weave_mark eval_ranges__mark(const struct eval_ranges *ranges, uint64_t vaddr);
+enum frame_role eval_ranges__role(const struct eval_ranges *ranges, uint64_t vaddr);
 /* Narrows [*from, *to), vaddr in it, to where that is the same. */
-void eval_ranges__stretch(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to);
+void eval_ranges__range(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to);
 
 #endif

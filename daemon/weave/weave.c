@@ -9,9 +9,9 @@ struct loop {
 	uint32_t begin, end;
 };
 
-static bool is_loop(uint8_t mark)
+static bool is_loop(uint8_t role)
 {
-	return mark == WEAVE_EVAL || mark == WEAVE_HANDLER;
+	return role == WEAVE_EVAL || role == WEAVE_HANDLER;
 }
 
 /* The next one at or outside of `at`. */

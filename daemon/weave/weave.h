@@ -24,27 +24,27 @@
 #include "cprofd/record.h"
 
 /* What a native frame is to weaving. */
-enum weave_mark {
+enum frame_role {
 	WEAVE_CODE,     /* has nothing to do with it */
 	WEAVE_EVAL,     /* the eval loop: a frame for each time that it was entered */
 	WEAVE_HANDLER,  /* an instruction's function in an interpreter of tail calls (3.14+): the frame
 			 * that called it is the eval loop's, unless the compiler made that a jump, too */
 	WEAVE_BASE,     /* greenlet: a stack begins in this function; what lies further out belongs to other stacks by now */
 	WEAVE_SWITCHER, /* a function of greenlet's without a name: it may be such a one */
-	WEAVE_MARKS
+	FRAME_ROLES
 };
 
 /* The mark of a function of the interpreter's own module by its symbol (not demangled; NULL, "": it has
  * none). Suffixes that compilers give to clones and parts (".cold", ".lto_priv.0") do not matter. */
-enum weave_mark weave__mark(const char *symbol);
+enum frame_role frame_role__of(const char *symbol);
 /* Is this the module of greenlet, which moves C stacks? By the last part of its path; and its functions, as above. */
 bool weave__switches(const char *file_name);
-enum weave_mark weave__switcher_mark(const char *symbol);
+enum frame_role frame_role__of_switcher(const char *symbol);
 
 struct weave_input {
 	const struct py_frame *python;
 	uint32_t n_python;
-	const uint8_t *native;   /* enum weave_mark of each */
+	const uint8_t *native;   /* enum frame_role of each */
 	uint32_t n_native;
 	bool python_whole;       /* false: cut at its outer end (no frame at all: nothing is known) */
 	bool native_whole;       /* false: it ended early, or only so much was asked for */

@@ -170,7 +170,7 @@ struct part_kernel_frames {
 	__u64 pc[];
 };
 
-/* Locals of Python frames whose code has a mark (struct value_marks). In a record the words that are not asked for are not
+/* Locals of Python frames whose code has a mark (struct locals_captures). In a record the words that are not asked for are not
  * there: an entry is FRAME_VALUES_HEAD and 8 for each of n bytes long. */
 #define FRAME_VALUES_WORDS 4u
 struct frame_values {
@@ -349,31 +349,31 @@ struct sampler_counts {
 
 /* Of which code objects the sampler gives values. The engine writes it: a mark first, then its bit. A mark that is
  * written over while it is read gives the wrong locals of one sample: their `slots` tell. */
-struct value_mark {
+struct locals_capture {
 	__u64 key;          /* record_code.key; 0: free */
 	__u8 slots[FRAME_VALUES_WORDS]; /* the locals that are given */
 	__u32 object;       /* of which of them, from 1, the object's bytes go with it (struct part_object); 0: none */
 };
 #define VALUES_AWAITED 2u
-#define VALUE_MARK_BITS 4096u
-#define VALUE_MARK_SETS 64u
-#define VALUE_MARK_WAYS 4u
-struct value_marks {
+#define LOCALS_CAPTURE_BITS 4096u
+#define LOCALS_CAPTURE_SETS 64u
+#define LOCALS_CAPTURE_WAYS 4u
+struct locals_captures {
 	__u64 active;       /* 0: none; then nothing below is looked at. VALUES_AWAITED: a thread that has values may wait for others */
 	/* Counts changes of the maps that the engine writes, each after it was made: what the sampler keeps of them is void. In
 	 * this line, as each tick reads it. */
 	__u64 maps;
 	__u64 _pad[6];
-	__u64 bits[VALUE_MARK_BITS / 64]; /* by value_mark_bit(key): few frames have to be looked for below */
-	struct value_mark marks[VALUE_MARK_SETS * VALUE_MARK_WAYS];
+	__u64 bits[LOCALS_CAPTURE_BITS / 64]; /* by locals_capture_bit(key): few frames have to be looked for below */
+	struct locals_capture captured_locals[LOCALS_CAPTURE_SETS * LOCALS_CAPTURE_WAYS];
 };
-HOST_INLINE __u32 value_mark_bit(__u64 key)
+HOST_INLINE __u32 locals_capture_bit(__u64 key)
 {
-	return (__u32)(key >> 32) & (VALUE_MARK_BITS - 1);
+	return (__u32)(key >> 32) & (LOCALS_CAPTURE_BITS - 1);
 }
-HOST_INLINE __u32 value_mark_set(__u64 key)
+HOST_INLINE __u32 locals_capture_set(__u64 key)
 {
-	return (__u32)(key >> 24) & (VALUE_MARK_SETS - 1);
+	return (__u32)(key >> 24) & (LOCALS_CAPTURE_SETS - 1);
 }
 
 /* head and tail count bytes and never wrap; a record begins at data[count % SAMPLE_RING_BYTES] and is
@@ -384,9 +384,9 @@ struct sample_ring {
 	struct sampler_counts counts;
 	__u64 _pad0[3];
 	__u64 tail;
-	__u64 looked;       /* when the engine had looked at all that the sampler had written: CLOCK_MONOTONIC ns */
+	__u64 polled;       /* when the engine had looked at all that the sampler had written: CLOCK_MONOTONIC ns */
 	__u64 _pad1[6];
-	struct value_marks marks; /* the engine writes them, of each CPU's ring the same */
+	struct locals_captures captured_locals; /* the engine writes them, of each CPU's ring the same */
 	__u8 data[SAMPLE_RING_BYTES + SAMPLE_RECORD_MAX];
 };
 

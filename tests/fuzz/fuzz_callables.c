@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; i < callables.n; i++) {
 		uint64_t at = callables.rows[i].start + data[0], from = 0, to = UINT64_MAX;
 
-		callables__stretch(&callables, at, &from, &to);
+		callables__range(&callables, at, &from, &to);
 		if (at == UINT64_MAX)
 			continue;
 		if (from > at || to <= at || callables__at(&callables, from) != callables__at(&callables, at) ||

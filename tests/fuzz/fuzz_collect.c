@@ -37,19 +37,19 @@ HAND_ON(lost, record_event)
 HAND_ON(wait, record_wait)
 
 /* What lies at an address follows from its bits, so that the fuzzer meets every kind. */
-static int find_place(struct places *self, const struct record_task *task, uint64_t address,
-		      uint64_t time, struct place *ret)
+static int find_location(struct symbolizer *self, const struct record_task *task, uint64_t address,
+		      uint64_t time, struct code_location *ret)
 {
 	if (!(address & 7))
 		return -ENOENT;
-	*ret = (struct place){.module = address >> 8 & 3,
+	*ret = (struct code_location){.module = address >> 8 & 3,
 			      .function = address >> 4 & 15,
 			      .module_name = address & 1 ? "m" : "",
 			      .name = "f",
 			      .vaddr = address,
 			      .start = address & ~15ull,
 			      .kind = address >> 10 & 7,
-			      .mark = address % WEAVE_MARKS};
+			      .role = address % FRAME_ROLES};
 	/* Addresses whose name is known later, or never. */
 	ret->pending = (address & 0x300) == 0x300 && (address & 0x40 || time & 1 << 16);
 	if (ret->pending)
@@ -57,26 +57,26 @@ static int find_place(struct places *self, const struct record_task *task, uint6
 	return address >> 63 && address & 8 ? -EACCES : 0;
 }
 
-static int place_name(struct places *self, uint64_t module, uint64_t vaddr, struct place *ret)
+static int place_name(struct symbolizer *self, uint64_t module, uint64_t vaddr, struct code_location *ret)
 {
 	const struct record_task anybody = {};
 
-	if (find_place(self, &anybody, vaddr, 0, ret))
-		*ret = (struct place){.module = module, .function = vaddr, .module_name = "", .name = ""};
+	if (find_location(self, &anybody, vaddr, 0, ret))
+		*ret = (struct code_location){.module = module, .function = vaddr, .module_name = "", .name = ""};
 	return ret->pending ? -EAGAIN : 0;
 }
 
-static uint64_t place_changes(struct places *self, const struct record_task *task, uint64_t time)
+static uint64_t place_changes(struct symbolizer *self, const struct record_task *task, uint64_t time)
 {
 	return time >> 20;
 }
 
-static int place_eval(struct places *self, const struct record_task *task, uint64_t time)
+static int place_eval(struct symbolizer *self, const struct record_task *task, uint64_t time)
 {
 	return task->tgid == 2 ? 0 : task->tgid == 3 ? -EAGAIN : 1;
 }
 
-static int place_line(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
+static int place_line(struct symbolizer *self, uint64_t module, uint64_t vaddr, const char **ret_file,
 		      uint32_t *ret_line, uint32_t *ret_column)
 {
 	*ret_file = vaddr & 64 ? "f.c" : NULL;
@@ -144,13 +144,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct event_session session = {
 		.rate = 999, .monotonic = 1000, .boottime = 2000, .mode = "cpu"};
-	struct places places = {.find = find_place, .name = place_name, .changes = place_changes, .eval_known = place_eval, .line = place_line};
+	struct symbolizer symbolizer = {.find = find_location, .name = place_name, .changes = place_changes, .eval_known = place_eval, .line = place_line};
 	struct finisher finisher = {finish};
 	const struct profile_options options = {.rate = 999,
 						.stacks_max = 50,
 						.ended_max = 4,
 						.pending_max = 16,
-						.places = &places,
+						.symbolizer = &symbolizer,
 						.finisher = &finisher};
 	struct profile_process process = {.tgid = 1, .lines = 1, .name = "x", .python = "3.8"};
 	struct profile_thread thread = {.tgid = 1, .tid = 1, .cpu_known = true};

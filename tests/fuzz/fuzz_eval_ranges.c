@@ -19,11 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 			if (ranges.ranges[i].start >= ranges.ranges[i].end)
 				abort();
-			eval_ranges__stretch(&ranges, at, &from, &to);
-			if (at < UINT64_MAX && (from > at || to <= at || eval_ranges__mark(&ranges, to - 1) != eval_ranges__mark(&ranges, at)))
+			eval_ranges__range(&ranges, at, &from, &to);
+			if (at < UINT64_MAX && (from > at || to <= at || eval_ranges__role(&ranges, to - 1) != eval_ranges__role(&ranges, at)))
 				abort();
 		}
-		eval_ranges__mark(&ranges, ranges.ranges[0].start);
+		eval_ranges__role(&ranges, ranges.ranges[0].start);
 	}
 	eval_ranges__free(&ranges);
 	symbol_file__free(symbols);

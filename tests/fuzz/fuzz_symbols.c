@@ -30,13 +30,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    (symbol.start > vaddr || symbol.offset != vaddr - symbol.start))
 			abort();
 		/* A stretch is the same from wherever it is asked for. */
-		symbol_file__stretch(file, vaddr, &from, &to);
+		symbol_file__range(file, vaddr, &from, &to);
 		if (from > vaddr || (to <= vaddr && to < UINT64_MAX))
 			abort();
-		symbol_file__stretch(file, from, &other_from, &other_to);
+		symbol_file__range(file, from, &other_from, &other_to);
 		if (from != other_from || to != other_to)
 			abort();
-		symbol_file__stretch(file, to - 1, &other_from, &other_to);
+		symbol_file__range(file, to - 1, &other_from, &other_to);
 		if (from != other_from || to != other_to)
 			abort();
 	}

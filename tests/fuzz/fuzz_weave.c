@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		python[i].flags = (data[i] & 31u) | (data[i] >> 5 & 1u) << PY_FRAME_LOOPS_INSIDE_SHIFT |
 				  (data[i] >> 6) << PY_FRAME_LOOPS_OUTSIDE_SHIFT;
 	for (i = 0; i < in.n_native; i++)
-		native[i] = data[in.n_python + i] % WEAVE_MARKS;
+		native[i] = data[in.n_python + i] % FRAME_ROLES;
 	weave(&in, items, &ret);
 	if (ret.n > in.n_python + in.n_native + WEAVE_ITEMS_MORE)
 		abort();

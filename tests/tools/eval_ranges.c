@@ -43,7 +43,7 @@ static int strip(const char *path)
 
 int main(int argc, char **argv)
 {
-	static const char *const marks[] = {
+	static const char *const roles[] = {
 		[WEAVE_EVAL] = "eval", [WEAVE_HANDLER] = "handler", [WEAVE_CODE] = "code"};
 	struct symbol_file *symbols;
 	struct elf_bytes file;
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 		const struct eval_range *range = &ranges.ranges[i];
 
 		printf("%llx %llx %s %s\n", (unsigned long long)range->start,
-		       (unsigned long long)range->end, marks[range->mark],
+		       (unsigned long long)range->end, roles[range->role],
 		       range->by_jumps ? "jumps" : "name");
 	}
 	eval_ranges__free(&ranges);

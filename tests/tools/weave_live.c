@@ -120,7 +120,7 @@ static struct module *module_of(const char *path)
 struct found {
 	char name[256];
 	const char *file;
-	enum weave_mark mark;
+	enum frame_role role;
 };
 
 static void find_native(pid_t pid, uint64_t address, struct found *ret)
@@ -148,10 +148,10 @@ static void find_native(pid_t pid, uint64_t address, struct found *ret)
 		if (!symbol_file__find(module->symbols, vaddr, &symbol))
 			snprintf(ret->name, sizeof(ret->name), "%s", symbol.name.data);
 		if (!strcmp(path, interpreter)) {
-			ret->mark = eval_ranges__mark(&ranges, vaddr);
-			if (ret->mark == WEAVE_CODE)
-				ret->mark = weave__mark(ret->name[0] == '?' ? NULL : ret->name);
-			if (ret->mark == WEAVE_EVAL)
+			ret->role = eval_ranges__role(&ranges, vaddr);
+			if (ret->role == WEAVE_CODE)
+				ret->role = frame_role__of(ret->name[0] == '?' ? NULL : ret->name);
+			if (ret->role == WEAVE_EVAL)
 				strcpy(ret->name, "_PyEval_EvalFrameDefault");
 		}
 		symbol__free(&symbol);
@@ -160,7 +160,7 @@ static void find_native(pid_t pid, uint64_t address, struct found *ret)
 }
 
 static struct found natives[DEPTH_MAX];
-static uint8_t marks[DEPTH_MAX];
+static uint8_t roles[DEPTH_MAX];
 
 static uint32_t walk_native(unw_addr_space_t space, void *upt, pid_t pid, bool *ret_whole)
 {
@@ -176,7 +176,7 @@ static uint32_t walk_native(unw_addr_space_t space, void *upt, pid_t pid, bool *
 		if (unw_get_reg(&cursor, UNW_REG_IP, &pc) || !pc)
 			break;
 		find_native(pid, n ? pc - 1 : pc, &natives[n]);
-		marks[n] = (uint8_t)natives[n].mark;
+		roles[n] = (uint8_t)natives[n].role;
 		n++;
 	}
 	*ret_whole = n && !strcmp(natives[n - 1].name, "_start");
@@ -191,7 +191,7 @@ static void print_stop(const struct image *image, uint32_t n, bool native_whole)
 	const struct weave_input in = {.python = out.frames,
 				       .n_python = walk.n,
 				       .python_whole = !walk.loss,
-				       .native = marks,
+				       .native = roles,
 				       .n_native = n,
 				       .native_whole = native_whole,
 				       .eval_known = ranges.n > 0};
@@ -200,7 +200,7 @@ static void print_stop(const struct image *image, uint32_t n, bool native_whole)
 
 	weave(&in, items, &woven);
 	for (i = 0; i < n; i++)
-		loops += marks[i] == WEAVE_EVAL;
+		loops += roles[i] == WEAVE_EVAL;
 	printf("stop %u %d %u %d %u\n", walk.loss, !native_whole, woven.loss, woven.guess, loops);
 	for (i = woven.n; i--;) {
 		if (items[i].kind == WEAVE_PYTHON)

@@ -212,7 +212,7 @@ static void stretches_of_callables(void **state)
 			const struct callable *found = callables__at(&callables, vaddr);
 			uint64_t from = 1, to = 24, at;
 
-			callables__stretch(&callables, vaddr, &from, &to);
+			callables__range(&callables, vaddr, &from, &to);
 			assert_true(1 <= from && from <= vaddr && vaddr < to && to <= 24);
 			for (at = from; at < to; at++)
 				assert_ptr_equal(callables__at(&callables, at), found);

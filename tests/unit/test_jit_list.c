@@ -434,7 +434,7 @@ static void a_fork(void **state)
 	uint64_t forked;
 	unsigned i, n = 0, before;
 
-	jit__set_maker(jit, 7);
+	jit__set_origin(jit, 7);
 	for (i = 0; i < 5; i++)
 		put(m, i, i, 100 + i, i);
 	poll_all(jit, m);
@@ -446,7 +446,7 @@ static void a_fork(void **state)
 	poll_all(jit, m);
 	assert_int_equal(check(jit, 6), 106);
 	assert_int_equal(jit__fork(jit, forked, &child), 0);
-	jit__set_maker(child, 8);
+	jit__set_origin(child, 8);
 	/* The child's other object comes to where its parent's lies: both have the same id and address. */
 	put(copy, 8, 8, 208, 6);
 	put(copy, 9, 9, 209, 9);
@@ -464,13 +464,13 @@ static void a_fork(void **state)
 	assert_int_equal(jit__find(child, TEXT(0), clock_now, &other), 0);
 	assert_string_equal(found.name, other.name);
 	assert_int_equal(found.object, other.object);
-	assert_int_equal(found.maker, 7);
-	assert_int_equal(other.maker, 7);
+	assert_int_equal(found.origin, 7);
+	assert_int_equal(other.origin, 7);
 	assert_int_equal(jit__find(jit, TEXT(6), clock_now, &found), 0);
 	assert_int_equal(jit__find(child, TEXT(6), clock_now, &other), 0);
 	assert_string_not_equal(found.name, other.name);
-	assert_int_equal(found.maker, 7);
-	assert_int_equal(other.maker, 8);
+	assert_int_equal(found.origin, 7);
+	assert_int_equal(other.origin, 8);
 	for (o = jit__object(child, 0); o; o = jit__object(child, o->id + 1))
 		n += !o->life.died_by;
 	assert_int_equal(n, 7);

@@ -147,7 +147,7 @@ static void eval_ranges_are_the_same(void **state)
 		assert_int_equal(read.n, alone.n);
 		for (uint32_t i = 0; i < read.n; i++)
 			assert_true(read.ranges[i].start == alone.ranges[i].start && read.ranges[i].end == alone.ranges[i].end &&
-				    read.ranges[i].mark == alone.ranges[i].mark && read.ranges[i].by_jumps == alone.ranges[i].by_jumps);
+				    read.ranges[i].role == alone.ranges[i].role && read.ranges[i].by_jumps == alone.ranges[i].by_jumps);
 		eval_ranges__free(&read);
 	}
 	eval_ranges__free(&alone);

@@ -21,37 +21,37 @@
 struct row {
 	uint64_t start, end, module;
 	const char *module_name, *name, *file;
-	uint8_t kind, mark;
+	uint8_t kind, role;
 };
 
 #define KERNEL 0xffffffff81000000
 
 /* Functions of 0x100 bytes; where two lines hold an address, the one after the change counts. */
 static const struct row rows[] = {
-	{0x1000, 0x1100, 0, "python3.11", "_start", NULL, PLACE_INTERPRETER, WEAVE_CODE},
-	{0x1100, 0x1200, 0, "python3.11", "Py_RunMain", NULL, PLACE_INTERPRETER, WEAVE_CODE},
-	{0x1200, 0x1300, 0, "python3.11", "_PyEval_EvalFrameDefault", NULL, PLACE_INTERPRETER,
+	{0x1000, 0x1100, 0, "python3.11", "_start", NULL, LOCATION_INTERPRETER, WEAVE_CODE},
+	{0x1100, 0x1200, 0, "python3.11", "Py_RunMain", NULL, LOCATION_INTERPRETER, WEAVE_CODE},
+	{0x1200, 0x1300, 0, "python3.11", "_PyEval_EvalFrameDefault", NULL, LOCATION_INTERPRETER,
 	 WEAVE_EVAL},
-	{0x1300, 0x1400, 0, "python3.11", "PyObject_Vectorcall", NULL, PLACE_INTERPRETER,
+	{0x1300, 0x1400, 0, "python3.11", "PyObject_Vectorcall", NULL, LOCATION_INTERPRETER,
 	 WEAVE_CODE},
-	{0x1400, 0x1500, 0, "python3.11", "_PyEvalFrameClearAndPop", NULL, PLACE_INTERPRETER,
+	{0x1400, 0x1500, 0, "python3.11", "_PyEvalFrameClearAndPop", NULL, LOCATION_INTERPRETER,
 	 WEAVE_CODE},
-	{0x2000, 0x2100, 1, "_ctypes.so", "_call_function_pointer", "callproc.c", PLACE_LIBRARY,
+	{0x2000, 0x2100, 1, "_ctypes.so", "_call_function_pointer", "callproc.c", LOCATION_LIBRARY,
 	 WEAVE_CODE},
-	{0x2100, 0x2200, 1, "_ctypes.so", "closure_fcn", "callbacks.c", PLACE_LIBRARY, WEAVE_CODE},
+	{0x2100, 0x2200, 1, "_ctypes.so", "closure_fcn", "callbacks.c", LOCATION_LIBRARY, WEAVE_CODE},
 	{0x3000, 0x3100, 2, "libLLVM-14.so.1", "llvm::legacy::PassManagerImpl::run(llvm::Module&)",
-	 NULL, PLACE_LIBRARY, WEAVE_CODE},
-	{0x3100, 0x3101, 2, "libLLVM-14.so.1", "libLLVM-14.so.1+0x3100", NULL, PLACE_LIBRARY,
+	 NULL, LOCATION_LIBRARY, WEAVE_CODE},
+	{0x3100, 0x3101, 2, "libLLVM-14.so.1", "libLLVM-14.so.1+0x3100", NULL, LOCATION_LIBRARY,
 	 WEAVE_CODE},
-	{0x4000, 0x4100, 3, "[numba]", "foo(array(float64, 1d, C))", NULL, PLACE_JIT, WEAVE_CODE},
-	{0x4000, 0x4100, 4, "[numba]", "bar(int64)", NULL, PLACE_JIT, WEAVE_CODE},
-	{KERNEL, KERNEL + 0x100, PLACE_MODULE_KERNEL, "kernel", "read_zero", NULL, PLACE_KERNEL, WEAVE_CODE},
-	{KERNEL + 0x100, KERNEL + 0x200, PLACE_MODULE_KERNEL, "kernel", "ksys_read", NULL, PLACE_KERNEL, WEAVE_CODE},
+	{0x4000, 0x4100, 3, "[numba]", "foo(array(float64, 1d, C))", NULL, LOCATION_JIT, WEAVE_CODE},
+	{0x4000, 0x4100, 4, "[numba]", "bar(int64)", NULL, LOCATION_JIT, WEAVE_CODE},
+	{KERNEL, KERNEL + 0x100, LOCATION_MODULE_KERNEL, "kernel", "read_zero", NULL, LOCATION_KERNEL, WEAVE_CODE},
+	{KERNEL + 0x100, KERNEL + 0x200, LOCATION_MODULE_KERNEL, "kernel", "ksys_read", NULL, LOCATION_KERNEL, WEAVE_CODE},
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
 struct made_up {
-	struct places places;
+	struct symbolizer symbolizer;
 	uint64_t changed; /* when bar() took the place of foo() */
 	unsigned asked, lines_asked;
 	unsigned lines_slow; /* so many times -EAGAIN */
@@ -67,8 +67,8 @@ struct made_up {
 
 static struct made_up made_up;
 
-static int find(struct places *self, const struct record_task *task, uint64_t address,
-		uint64_t time, struct place *ret)
+static int find(struct symbolizer *self, const struct record_task *task, uint64_t address,
+		uint64_t time, struct code_location *ret)
 {
 	struct made_up *m = (struct made_up *)self;
 	size_t i;
@@ -81,19 +81,19 @@ static int find(struct places *self, const struct record_task *task, uint64_t ad
 		if (address < row->start || address >= row->end ||
 		    (row->module == 3 && time >= m->changed))
 			continue;
-		if (row->kind == PLACE_KERNEL && m->hidden)
+		if (row->kind == LOCATION_KERNEL && m->hidden)
 			return -EACCES;
-		*ret = (struct place){.module = row->module,
+		*ret = (struct code_location){.module = row->module,
 				      .function = i,
 				      .module_name = row->module_name,
 				      .name = row->name,
 				      .vaddr = address,
 				      .start = row->start,
 				      .kind = row->kind,
-				      .mark = row->mark,
-				      .steady = row->kind != PLACE_JIT};
+				      .role = row->role,
+				      .stable = row->kind != LOCATION_JIT};
 		if (row->module == 0 && m->strange)
-			ret->kind = PLACE_LIBRARY;
+			ret->kind = LOCATION_LIBRARY;
 		if (row->module == 2 && m->wide) {
 			ret->lineless = true;
 			ret->from = row->start;
@@ -110,20 +110,20 @@ static int find(struct places *self, const struct record_task *task, uint64_t ad
 	return -ENOENT;
 }
 
-static uint64_t changes(struct places *self, const struct record_task *task, uint64_t time)
+static uint64_t changes(struct symbolizer *self, const struct record_task *task, uint64_t time)
 {
 	const struct made_up *m = (struct made_up *)self;
 
 	return (time >= m->changed) + m->news;
 }
 
-static uint64_t steady(struct places *self, const struct record_task *task, uint64_t time)
+static uint64_t stable(struct symbolizer *self, const struct record_task *task, uint64_t time)
 {
 	return ((struct made_up *)self)->file_news;
 }
 
 /* As find() says it. */
-static int name(struct places *self, uint64_t module, uint64_t vaddr, struct place *ret)
+static int name(struct symbolizer *self, uint64_t module, uint64_t vaddr, struct code_location *ret)
 {
 	const struct record_task anybody = {.tgid = 10};
 
@@ -132,14 +132,14 @@ static int name(struct places *self, uint64_t module, uint64_t vaddr, struct pla
 	return ret->pending ? -EAGAIN : 0;
 }
 
-static int eval_known(struct places *self, const struct record_task *task, uint64_t time)
+static int eval_known(struct symbolizer *self, const struct record_task *task, uint64_t time)
 {
 	const struct made_up *m = (struct made_up *)self;
 
 	return m->no_eval ? m->eval : 1;
 }
 
-static int line(struct places *self, uint64_t module, uint64_t vaddr, const char **ret_file,
+static int line(struct symbolizer *self, uint64_t module, uint64_t vaddr, const char **ret_file,
 		uint32_t *ret_line, uint32_t *ret_column)
 {
 	struct made_up *m = (struct made_up *)self;
@@ -213,7 +213,7 @@ static int set_up(void **state)
 					      .boot_id = "id",
 					      .command = "python3 x.py",
 					      .native = true};
-	const struct profile_options options = {.rate = 1000, .places = &made_up.places};
+	const struct profile_options options = {.rate = 1000, .symbolizer = &made_up.symbolizer};
 	const struct profile_process process = {.tgid = 10,
 						.process_start = T0 + BOOT - 100 * MS,
 						.lines = PY_LINES_LINETABLE,
@@ -221,7 +221,7 @@ static int set_up(void **state)
 						.python = "3.11.2",
 						.time = T0};
 
-	made_up = (struct made_up){.places = {find, name, changes, eval_known, line},
+	made_up = (struct made_up){.symbolizer = {find, name, changes, eval_known, line},
 				   .changed = UINT64_MAX};
 	sink = (struct collect_sink){.code = on_code, .sample = on_sample};
 	task = rec_task(10, 10, 0, process.process_start, "python3");
@@ -695,7 +695,7 @@ static void steady_places(void **state)
 						{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
 	unsigned asked;
 
-	made_up.places.steady = steady;
+	made_up.symbolizer.stable = stable;
 	SAMPLE(python, other);
 	SAMPLE(nested, nested_pc);
 	flush(T0 + 100 * MS);
@@ -729,7 +729,7 @@ static void functions_without_lines(void **state)
 	unsigned asked;
 
 	memcpy(other, nested_pc, sizeof(other));
-	made_up.places.steady = steady;
+	made_up.symbolizer.stable = stable;
 	made_up.wide = true;
 	SAMPLE(nested, nested_pc);
 	flush(T0 + 100 * MS);

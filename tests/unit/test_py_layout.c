@@ -41,10 +41,10 @@ static void make_debug_offsets(uint8_t *bytes, size_t len, uint32_t hex, bool fr
 	memcpy(bytes + 8, &word, 8);
 	word = free_threaded;
 	memcpy(bytes + 16, &word, 8);
-	for (i = 0; i < t->n_told; i++) {
+	for (i = 0; i < t->n_debug_offsets; i++) {
 		word = 0;
-		memcpy(&word, layout + t->told[i].member, t->told[i].width);
-		memcpy(bytes + t->told[i].position, &word, 8);
+		memcpy(&word, layout + t->debug_offsets[i].member, t->debug_offsets[i].width);
+		memcpy(bytes + t->debug_offsets[i].position, &word, 8);
 	}
 }
 
@@ -52,9 +52,9 @@ static void tell(uint8_t *bytes, const struct py_table *t, size_t member, uint64
 {
 	uint32_t i;
 
-	for (i = 0; i < t->n_told; i++) {
-		if (t->told[i].member == member) {
-			memcpy(bytes + t->told[i].position, &value, 8);
+	for (i = 0; i < t->n_debug_offsets; i++) {
+		if (t->debug_offsets[i].member == member) {
+			memcpy(bytes + t->debug_offsets[i].position, &value, 8);
 			return;
 		}
 	}
@@ -291,12 +291,12 @@ static void lies(void **state)
 
 	memset(&l, 0x5a, sizeof(l));
 	before = l;
-	for (i = 0; i < t->n_told; i++) {
+	for (i = 0; i < t->n_debug_offsets; i++) {
 		for (j = 0; j < sizeof(lies16) / sizeof(lies16[0]); j++) {
-			if (t->told[i].width == 4 && lies16[j] < 1u << 20)
+			if (t->debug_offsets[i].width == 4 && lies16[j] < 1u << 20)
 				continue;
 			make_debug_offsets(bytes, sizeof(bytes), FINAL(14, 2), true);
-			memcpy(bytes + t->told[i].position, &lies16[j], 8);
+			memcpy(bytes + t->debug_offsets[i].position, &lies16[j], 8);
 			assert_int_equal(py_layout__from_debug_offsets(bytes, sizeof(bytes), &l), -ERANGE);
 		}
 	}

@@ -124,14 +124,14 @@ static void places(void **state)
 	is_at(0, "compile.py", "", "compile", ".");
 	is_at(0, "<frozen importlib._bootstrap>", "", "importlib._bootstrap", PLACE_STANDARD);
 	is_at(0, "<string>", "", PLACE_GENERATED, PLACE_GENERATED);
-	is_at(0, "", "", PLACE_UNKNOWN, PLACE_UNKNOWN);
+	is_at(0, "", "", LOCATION_UNKNOWN, LOCATION_UNKNOWN);
 	is_at(0, "/a/site-packages/", "", "", "/a/site-packages");
 	is_at(1, "", "libLLVM-14.so.1", "libLLVM-14.so.1", "libLLVM-14.so.1");
 	is_at(1, "malloc.c", "/usr/lib/libc.so.6", "libc.so.6", "libc.so.6");
-	is_at(1, "", "", PLACE_UNKNOWN, PLACE_UNKNOWN);
-	is_at(4, "", "[jit]", PLACE_JIT, PLACE_JIT);
-	is_at(5, "", "python3.11", PLACE_INTERPRETER, PLACE_INTERPRETER);
-	is_at(2, "", "", PLACE_KERNEL, PLACE_KERNEL);
+	is_at(1, "", "", LOCATION_UNKNOWN, LOCATION_UNKNOWN);
+	is_at(4, "", "[jit]", LOCATION_JIT, LOCATION_JIT);
+	is_at(5, "", "python3.11", LOCATION_INTERPRETER, LOCATION_INTERPRETER);
+	is_at(2, "", "", LOCATION_KERNEL, LOCATION_KERNEL);
 	is_at(3, "", "", PLACE_NOTES, PLACE_NOTES);
 	is_at(200, "", "x.so", "x.so", "x.so");
 	place__module(0, "/usr/lib/python3/dist-packages/numba/core/compiler.py", "", text,
@@ -149,11 +149,11 @@ static void classes(void **state)
 	assert_int_equal(class_names__id(&names, 7, &one), 0);
 	assert_string_equal(class_names__name(&names, one), "class 7");
 	class_names__epoch(&names);
-	assert_int_equal(class_names__tell(&names, 2, "interpreter"), 0);
+	assert_int_equal(class_names__emit(&names, 2, "interpreter"), 0);
 	assert_int_equal(class_names__id(&names, 2, &one), 0);
 	assert_string_equal(class_names__name(&names, one), "interpreter");
 	class_names__epoch(&names); /* another id, the same class */
-	assert_int_equal(class_names__tell(&names, 5, "interpreter"), 0);
+	assert_int_equal(class_names__emit(&names, 5, "interpreter"), 0);
 	assert_int_equal(class_names__id(&names, 5, &again), 0);
 	assert_int_equal(one, again);
 	assert_int_equal(class_names__id(&names, 0, &again), 0);

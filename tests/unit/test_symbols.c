@@ -77,7 +77,7 @@ static void stretches(void **state)
 	base = (uint64_t)(uintptr_t)dlsym(libc, "malloc") - map->l_addr;
 	for (vaddr = base - 50000; vaddr < base + 50000; vaddr += 23) {
 		err = symbol_file__find(file, vaddr, &symbol);
-		found = symbol_file__stretch(file, vaddr, &from, &to);
+		found = symbol_file__range(file, vaddr, &from, &to);
 		assert_true(from <= vaddr && vaddr < to);
 		assert_int_equal(found, !err || symbol.size);
 		named += !err;

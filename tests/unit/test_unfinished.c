@@ -16,34 +16,34 @@
 
 /* --- a process with functions of 0x100 bytes --- */
 
-static int find(struct places *self, const struct record_task *task, uint64_t address,
-		uint64_t time, struct place *ret)
+static int find(struct symbolizer *self, const struct record_task *task, uint64_t address,
+		uint64_t time, struct code_location *ret)
 {
 	static char name[32];
 
 	snprintf(name, sizeof(name), "f%llx", (unsigned long long)address >> 8);
-	*ret = (struct place){.function = address >> 8,
+	*ret = (struct code_location){.function = address >> 8,
 			      .module_name = "lib.so",
 			      .name = name,
 			      .vaddr = address,
 			      .start = address & ~0xffull,
-			      .kind = PLACE_LIBRARY};
+			      .kind = LOCATION_LIBRARY};
 	return 0;
 }
 
-static uint64_t changes(struct places *self, const struct record_task *task, uint64_t time)
+static uint64_t changes(struct symbolizer *self, const struct record_task *task, uint64_t time)
 {
 	return 0;
 }
 
 static int eval = 1;
 
-static int eval_known(struct places *self, const struct record_task *task, uint64_t time)
+static int eval_known(struct symbolizer *self, const struct record_task *task, uint64_t time)
 {
 	return eval;
 }
 
-static struct places places = {.find = find, .changes = changes, .eval_known = eval_known};
+static struct symbolizer symbolizer = {.find = find, .changes = changes, .eval_known = eval_known};
 
 /* --- who walks --- */
 
@@ -95,7 +95,7 @@ static int set_up_mode(const char *mode)
 					      .command = "x",
 					      .native = true};
 	struct profile_options options = {
-		.rate = 1000, .places = &places, .finisher = &made_up.finisher};
+		.rate = 1000, .symbolizer = &symbolizer, .finisher = &made_up.finisher};
 
 	made_up = (struct made_up){.finisher.finish = finish};
 	task = rec_task(10, 10, 0, T0 + BOOT - 100 * MS, "x");

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "credit/credit.h"
+#include "attribution/attribution.h"
 #include "records.h"
 #include "units/units.h"
 
@@ -268,19 +268,19 @@ static void workers(void **state)
 	send_tables(s);
 	send(s, &(struct event){.kind = EVENT_THREAD, .thread = {.id = 1, .tid = 8, .name = ""}});
 	send_rows(s, EVENT_STACKS, 14, 1, &stack);
-	works(s, CREDIT_UNKNOWN, 0, 0, "0 ");
+	works(s, ATTRIBUTION_UNKNOWN, 0, 0, "0 ");
 	samples(s, "3", "+1=compile<0@10 +2=parse<1@10 2 ");
-	works(s, CREDIT_WOKEN, 3, 0, "+3=A<2@20 3 ");
-	works(s, CREDIT_WOKEN, 3, 0, "3 ");
+	works(s, ATTRIBUTION_WOKEN, 3, 0, "+3=A<2@20 3 ");
+	works(s, ATTRIBUTION_WOKEN, 3, 0, "3 ");
 	works(s, 0, 0, 5, "0 -3@40 ");
-	works(s, CREDIT_ONLY, 3, 0, "+4=A<2@50 4 ");
+	works(s, ATTRIBUTION_ONLY, 3, 0, "+4=A<2@50 4 ");
 	/* Its caller has gone on to a phase that no sample has told of yet; and into a compile inside of the phase. */
-	works(s, CREDIT_ONLY, 8, 0, "+5=A<1@60 5 -4@60 ");
-	works(s, CREDIT_ONLY, 4, 0, "+6=compile<2@80 +7=A<6@70 7 -5@70 ");
+	works(s, ATTRIBUTION_ONLY, 8, 0, "+5=A<1@60 5 -4@60 ");
+	works(s, ATTRIBUTION_ONLY, 4, 0, "+6=compile<2@80 +7=A<6@70 7 -5@70 ");
 	samples(s, "4", "6 ");
-	works(s, CREDIT_UNKNOWN, 0, 0, "0 -7@80 ");
+	works(s, ATTRIBUTION_UNKNOWN, 0, 0, "0 -7@80 ");
 	/* Of the call's stack nothing is known. */
-	works(s, CREDIT_LIKELY, 0, 0, "+8=A<6@100 8 ");
+	works(s, ATTRIBUTION_LIKELY, 0, 0, "+8=A<6@100 8 ");
 }
 
 static void refused(void **state)
@@ -342,10 +342,10 @@ static void shared_out(void **state)
 					{1, 2, RULE_PASS, "C", "q", "", 0, 0, "", 0, 0}};
 	const struct sample_row samples[] = {
 		{.time = 10, .wall = 10, .cpu = 10, .unit = 1},
-		{.time = 20, .wall = 20, .cpu = 10, .thread = 1, .unit = 2, .how = CREDIT_WOKEN},
-		{.time = 30, .wall = 30, .cpu = 30, .thread = 2, .unit = 3, .how = CREDIT_WOKEN},
+		{.time = 20, .wall = 20, .cpu = 10, .thread = 1, .unit = 2, .how = ATTRIBUTION_WOKEN},
+		{.time = 30, .wall = 30, .cpu = 30, .thread = 2, .unit = 3, .how = ATTRIBUTION_WOKEN},
 		{.time = 30, .wall = 20, .unit = 1, .cause = 5},
-		{.time = 40, .wall = 10, .cpu = 5, .thread = 2, .unit = 3, .how = CREDIT_ONLY},
+		{.time = 40, .wall = 10, .cpu = 5, .thread = 2, .unit = 3, .how = ATTRIBUTION_ONLY},
 		{.time = 50, .wall = 20, .cpu = 0, .unit = 1, .cause = 5},
 	};
 	const struct units_line *lines;
@@ -386,7 +386,7 @@ static void marks(void **state)
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
 	struct rules_error error;
 	struct part_variables *part;
-	struct value_mark mark;
+	struct locals_capture capture;
 	struct units *units;
 	struct rules *rules;
 	struct keep keep = {};
@@ -406,14 +406,14 @@ static void marks(void **state)
 	add_variable(&rec, part, "func", VARIABLE_CELL);
 	add_variable(&rec, part, "code", VARIABLE_CELL);
 	part->part.loss = LOSS_PAGE_FAULT; /* whole ones only: another comes */
-	assert_false(units__code(units, (void *)rec.data, &mark));
+	assert_false(units__code(units, (void *)rec.data, &capture));
 	part->part.loss = 0;
-	assert_true(units__code(units, (void *)rec.data, &mark));
-	assert_int_equal(mark.key, 0x1234);
-	assert_int_equal(mark.slots[0], 4 | VALUE_SLOT_CELL);
-	assert_int_equal(mark.slots[1], 1);
-	assert_int_equal(mark.slots[2], 5 | VALUE_SLOT_CELL);
-	assert_int_equal(mark.slots[3], VALUE_SLOT_NONE);
+	assert_true(units__code(units, (void *)rec.data, &capture));
+	assert_int_equal(capture.key, 0x1234);
+	assert_int_equal(capture.slots[0], 4 | VALUE_SLOT_CELL);
+	assert_int_equal(capture.slots[1], 1);
+	assert_int_equal(capture.slots[2], 5 | VALUE_SLOT_CELL);
+	assert_int_equal(capture.slots[3], VALUE_SLOT_NONE);
 	units__free(units);
 	rules__free(rules);
 }
@@ -428,7 +428,7 @@ static void set_up_values(struct state *s, const char *valued, uint32_t argument
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
 	struct rules_error error;
 	struct part_variables *part;
-	struct value_mark mark;
+	struct locals_capture capture;
 	static struct rec rec;
 
 	s->keep.sink.event = keep_event;
@@ -445,7 +445,7 @@ static void set_up_values(struct state *s, const char *valued, uint32_t argument
 		add_variable(&rec, part, "func", 0);
 		if (!i)
 			add_variable(&rec, part, "code", 0);
-		assert_int_equal(units__code(s->units, (void *)rec.data, &mark), !i);
+		assert_int_equal(units__code(s->units, (void *)rec.data, &capture), !i);
 	}
 	{
 		static const struct function_row functions[] = {{"compile", "/x/own/c.py", 5, "", FUNCTION_PYTHON},

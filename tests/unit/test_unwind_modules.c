@@ -290,7 +290,7 @@ static void late_walks(void **state)
 	} while (late.part.n < 3);
 	assert_int_equal(late.part.part.loss, LOSS_PAGE_FAULT);
 	assert_true(late.part.n < n_copied);
-	assert_false(modules__hopes(modules, process, late.part.pc[late.part.n - 1], LOSS_PAGE_FAULT,
+	assert_false(modules__may_retry(modules, process, late.part.pc[late.part.n - 1], LOSS_PAGE_FAULT,
 				    time));
 	copy.part.size = n;
 	/* Of a process that ended its tables stay for a while. */
@@ -371,7 +371,7 @@ static void tick_until_whole(uint64_t through)
 	for (i = 0; i < 6000 && !comes_through(through); i++) {
 		uint64_t pc = late.part.pc[late.part.n - 1];
 
-		assert_true(modules__hopes(modules, process, pc, late.part.part.loss, now()) || i < 20);
+		assert_true(modules__may_retry(modules, process, pc, late.part.part.loss, now()) || i < 20);
 		modules__wants(modules, process, pc, late.part.part.loss, now());
 		usleep(5000);
 		modules__tick(modules, now());
@@ -530,17 +530,17 @@ static void hopes(void **state)
 	modules__walk(modules, process, &copy.part, time, &late.part);
 	assert_int_equal(late.part.part.loss, LOSS_NATIVE_PENDING);
 	assert_int_equal(late.part.n, 1);
-	assert_true(modules__hopes(modules, process, late.part.pc[0], LOSS_NATIVE_PENDING, time));
+	assert_true(modules__may_retry(modules, process, late.part.pc[0], LOSS_NATIVE_PENDING, time));
 	/* The mappings are older than that. */
-	assert_true(modules__hopes(modules, process, pc, LOSS_NATIVE_MAPPING, time));
+	assert_true(modules__may_retry(modules, process, pc, LOSS_NATIVE_MAPPING, time));
 	wait_until_ready();
 	modules__wants(modules, process, pc, LOSS_NATIVE_MAPPING, time);
-	for (i = 0; i < 200 && modules__hopes(modules, process, pc, LOSS_NATIVE_MAPPING, time); i++) {
+	for (i = 0; i < 200 && modules__may_retry(modules, process, pc, LOSS_NATIVE_MAPPING, time); i++) {
 		usleep(25000);
 		modules__tick(modules, now());
 	}
-	assert_false(modules__hopes(modules, process, pc, LOSS_NATIVE_MAPPING, time));
-	assert_false(modules__hopes(modules, process, pc, LOSS_NATIVE_NO_RULE, time));
+	assert_false(modules__may_retry(modules, process, pc, LOSS_NATIVE_MAPPING, time));
+	assert_false(modules__may_retry(modules, process, pc, LOSS_NATIVE_NO_RULE, time));
 	end();
 }
 

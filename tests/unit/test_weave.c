@@ -296,13 +296,13 @@ static void greenlets(void **state)
 static void marks_by_name(void **state)
 {
 	assert_true(weave__switches("_greenlet.cpython-311-x86_64-linux-gnu.so") && !weave__switches("_gevent_cgreenlet.so"));
-	assert_int_equal(weave__switcher_mark("_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object"), WEAVE_BASE);
-	assert_int_equal(weave__switcher_mark("g_initialstub"), WEAVE_BASE);
-	assert_int_equal(weave__switcher_mark("_ZN8greenlet12UserGreenlet8g_switchEv"), WEAVE_CODE);
-	assert_int_equal(weave__switcher_mark(NULL), WEAVE_SWITCHER);
+	assert_int_equal(frame_role__of_switcher("_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object"), WEAVE_BASE);
+	assert_int_equal(frame_role__of_switcher("g_initialstub"), WEAVE_BASE);
+	assert_int_equal(frame_role__of_switcher("_ZN8greenlet12UserGreenlet8g_switchEv"), WEAVE_CODE);
+	assert_int_equal(frame_role__of_switcher(NULL), WEAVE_SWITCHER);
 	static const struct {
 		const char *name;
-		enum weave_mark mark;
+		enum frame_role role;
 	} rows[] = {
 		{"_PyEval_EvalFrameDefault", WEAVE_EVAL},
 		{"_PyEval_EvalFrameDefault.cold", WEAVE_EVAL},
@@ -319,8 +319,8 @@ static void marks_by_name(void **state)
 	size_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (weave__mark(rows[i].name) != rows[i].mark)
-			fail_msg("%s: %d", rows[i].name, weave__mark(rows[i].name));
+		if (frame_role__of(rows[i].name) != rows[i].role)
+			fail_msg("%s: %d", rows[i].name, frame_role__of(rows[i].name));
 }
 
 /* Each address of a stretch has the same mark. */
@@ -333,15 +333,15 @@ static void stretches_of_the_loop(void **state)
 		const struct eval_ranges eval = {ranges, n};
 
 		for (uint64_t vaddr = 1; vaddr < 24; vaddr++) {
-			enum weave_mark mark = eval_ranges__mark(&eval, vaddr);
+			enum frame_role role = eval_ranges__role(&eval, vaddr);
 			uint64_t from = 1, to = 24, at;
 
-			eval_ranges__stretch(&eval, vaddr, &from, &to);
+			eval_ranges__range(&eval, vaddr, &from, &to);
 			assert_true(1 <= from && from <= vaddr && vaddr < to && to <= 24);
 			for (at = from; at < to; at++)
-				assert_int_equal(eval_ranges__mark(&eval, at), mark);
-			assert_true(from == 1 || eval_ranges__mark(&eval, from - 1) != mark);
-			assert_true(to == 24 || eval_ranges__mark(&eval, to) != mark);
+				assert_int_equal(eval_ranges__role(&eval, at), role);
+			assert_true(from == 1 || eval_ranges__role(&eval, from - 1) != role);
+			assert_true(to == 24 || eval_ranges__role(&eval, to) != role);
 		}
 	}
 }

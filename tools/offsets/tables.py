@@ -98,7 +98,7 @@ def wrap(items, indent):
     return "\n".join(lines + [line.rstrip()])
 
 
-def told_body(found):
+def debug_offsets_body(found):
     """The positions of fields in _Py_DebugOffsets."""
     entries = []
     for key, position in found.items():
@@ -131,18 +131,18 @@ class Row:
     """One layout that a range of versions has."""
 
     def __init__(self, found, fields, free_threaded, minor):
-        self.layout, self.told = layout_body(found, fields), told_body(found)
+        self.layout, self.debug_offsets = layout_body(found, fields), debug_offsets_body(found)
         self.debug_size = found.get("debug size", 0)
         self.free_threaded, self.minor = free_threaded, minor
         self.versions = []
         self.first = self.last = 0
 
     def same(self, other):
-        return (self.layout, self.told, self.debug_size) == (other.layout, other.told, other.debug_size)
+        return (self.layout, self.debug_offsets, self.debug_size) == (other.layout, other.debug_offsets, other.debug_size)
 
     def body(self):
         """What is compared: all but the provenance and the range."""
-        return ("\t\t.debug_size = %d,\n" % self.debug_size + self.layout_text(), self.told)
+        return ("\t\t.debug_size = %d,\n" % self.debug_size + self.layout_text(), self.debug_offsets)
 
     def layout_text(self):
         return "\t\t.layout = {\n%s\n\t\t},\n" % self.layout
@@ -219,21 +219,21 @@ HEAD = """/* Where things are inside each CPython: made from its headers by
 
 def text_of(all_rows, names):
     out = [HEAD % "\n".join(" *   %-9s %s" % (name, names[name]) for name in names)]
-    told = {}
+    arrays = {}
     for row in all_rows:
-        if row.told and row.told not in told:
-            told[row.told] = "told_" + name_of(row.minor, row.free_threaded)
-            if list(told.values()).count(told[row.told]) > 1:
-                told[row.told] += "_%d" % row.versions[0][2]
-            out.append("/* Where _Py_DebugOffsets of %s tells them. */\nstatic const struct py_told %s[] = {\n%s\n};\n"
-                       % (name_of(row.minor, row.free_threaded).replace("_", "."), told[row.told], row.told))
+        if row.debug_offsets and row.debug_offsets not in arrays:
+            arrays[row.debug_offsets] = "debug_offsets_" + name_of(row.minor, row.free_threaded)
+            if list(arrays.values()).count(arrays[row.debug_offsets]) > 1:
+                arrays[row.debug_offsets] += "_%d" % row.versions[0][2]
+            out.append("/* Where _Py_DebugOffsets of %s tells them. */\nstatic const struct py_debug_offset %s[] = {\n%s\n};\n"
+                       % (name_of(row.minor, row.free_threaded).replace("_", "."), arrays[row.debug_offsets], row.debug_offsets))
     out.append("const struct py_table py_tables[] = {")
     for row in all_rows:
         out.append("\t/* %s: read from the headers of %s */\n\t{\n\t\t.first = 0x%08x,\n\t\t.last = 0x%08x,"
                    % (name_of(row.minor, row.free_threaded).replace("_", "."),
                       ", ".join("%d.%d.%d" % v for v in sorted(set(row.versions))), row.first, row.last))
-        if row.told:
-            out.append("\t\t.told = %s,\n\t\t.n_told = sizeof(%s) / sizeof(%s[0])," % ((told[row.told],) * 3))
+        if row.debug_offsets:
+            out.append("\t\t.debug_offsets = %s,\n\t\t.n_debug_offsets = sizeof(%s) / sizeof(%s[0])," % ((arrays[row.debug_offsets],) * 3))
         out.append(row.body()[0] + "\t},")
     out.append("};\n/* clang-format on */\n\nconst size_t py_tables_n = sizeof(py_tables) / sizeof(py_tables[0]);\n")
     return "\n".join(out)
@@ -256,12 +256,12 @@ def committed():
     """[(first, last, free_threaded, layout text, told text)] of the committed file."""
     with open(OUTPUT) as f:
         text = f.read()
-    told = dict(re.findall(r"static const struct py_told (\w+)\[\] = \{\n(.*?)\n\};", text, re.S))
+    arrays = dict(re.findall(r"static const struct py_debug_offset (\w+)\[\] = \{\n(.*?)\n\};", text, re.S))
     for block in re.findall(r"^\t\{\n(.*?)^\t\},$", text, re.S | re.M):
         first, last = (int(re.search(r"\.%s = (0x\w+)" % k, block).group(1), 16) for k in ("first", "last"))
-        name = re.search(r"\.told = (\w+)", block)
+        name = re.search(r"\.debug_offsets = (\w+)", block)
         body = block[block.index("\t\t.debug_size"):]
-        yield first, last, "PY_FREE_THREADED" in block, body, told[name.group(1)] if name else ""
+        yield first, last, "PY_FREE_THREADED" in block, body, arrays[name.group(1)] if name else ""
 
 
 def check(rows, seen):

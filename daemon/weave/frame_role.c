@@ -7,7 +7,7 @@
 /* Python/generated_cases.c.h, 3.14: a function for each instruction. */
 #define HANDLER_PREFIX "_TAIL_CALL_"
 
-enum weave_mark weave__mark(const char *symbol)
+enum frame_role frame_role__of(const char *symbol)
 {
 	if (!symbol || !*symbol)
 		return WEAVE_CODE;
@@ -25,7 +25,7 @@ bool weave__switches(const char *file_name)
 
 /* What calls the function that a greenlet runs: UserGreenlet::inner_bootstrap() since greenlet 2.0, g_initialstub() before (static
  * functions; src/greenlet). */
-enum weave_mark weave__switcher_mark(const char *symbol)
+enum frame_role frame_role__of_switcher(const char *symbol)
 {
 	if (!symbol || !*symbol)
 		return WEAVE_SWITCHER;

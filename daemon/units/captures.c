@@ -70,21 +70,21 @@ static bool is_argument(const struct names *names, const char *name, uint32_t ar
 }
 
 /* The word that has this slot, WORD_NONE: all words are taken. */
-static uint8_t word_of(struct marked *marked, uint8_t slot)
+static uint8_t word_of(struct rule_code *rule_code, uint8_t slot)
 {
 	uint8_t i;
 
 	for (i = 0; i < FRAME_VALUES_WORDS; i++) {
-		if (marked->slots[i] == VALUE_SLOT_NONE)
-			marked->slots[i] = slot;
-		if (marked->slots[i] == slot)
+		if (rule_code->slots[i] == VALUE_SLOT_NONE)
+			rule_code->slots[i] = slot;
+		if (rule_code->slots[i] == slot)
 			return i;
 	}
 	return WORD_NONE;
 }
 
 /* Where the words of all its sources lie; false: it needs none. */
-static bool place_words(const struct rule *rule, const struct names *names, uint32_t arguments, struct marked *ret)
+static bool place_words(const struct rule *rule, const struct names *names, uint32_t arguments, struct rule_code *ret)
 {
 	const struct choices *all[3] = {&rule->name, &rule->signature, &rule->defined};
 	uint32_t i, j;
@@ -110,7 +110,7 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 }
 
 /* What @function and its like are, of each source: the record has the frame's own name. */
-static void keep_own(struct units *units, const struct rule *rule, const char *name, struct marked *ret)
+static void keep_own(struct units *units, const struct rule *rule, const char *name, struct rule_code *ret)
 {
 	const struct choices *all[2] = {&rule->name, &rule->signature};
 	char text[RULES_WORD_MAX];
@@ -122,32 +122,32 @@ static void keep_own(struct units *units, const struct rule *rule, const char *n
 				ret->own[i * RULES_CHOICES_MAX + j] = texts__keep(&units->texts, text, strlen(text));
 }
 
-static bool hash_marked(const void *holder, uint32_t i, uint64_t *ret)
+static bool hash_rule_code(const void *holder, uint32_t i, uint64_t *ret)
 {
 	const struct units *units = holder;
 
-	*ret = hash__pair(&units->seed, units->marked[i].key, 0);
+	*ret = hash__pair(&units->seed, units->rule_code[i].key, 0);
 	return true;
 }
 
-const struct marked *marks__find(const struct units *units, uint64_t key)
+const struct rule_code *captures__find(const struct units *units, uint64_t key)
 {
 	uint32_t at, row;
 
 	for (at = slots__first(&units->by_key, hash__pair(&units->seed, key, 0));
 	     slots__row(&units->by_key, at, &row); at = slots__next(&units->by_key, at))
-		if (units->marked[row].key == key)
-			return &units->marked[row];
+		if (units->rule_code[row].key == key)
+			return &units->rule_code[row];
 	return NULL;
 }
 
-static bool mark(struct units *units, const struct marked *marked)
+static bool capture(struct units *units, const struct rule_code *rule_code)
 {
-	if (array__reserve((void **)&units->marked, sizeof(*marked), units->n_marked, &units->marked_capacity) ||
-	    slots__reserve(&units->by_key, units->n_marked, hash_marked, units))
+	if (array__reserve((void **)&units->rule_code, sizeof(*rule_code), units->n_rule_codes, &units->rule_codes_capacity) ||
+	    slots__reserve(&units->by_key, units->n_rule_codes, hash_rule_code, units))
 		return false;
-	units->marked[units->n_marked] = *marked;
-	slots__enter(&units->by_key, hash__pair(&units->seed, marked->key, 0), units->n_marked++);
+	units->rule_code[units->n_rule_codes] = *rule_code;
+	slots__enter(&units->by_key, hash__pair(&units->seed, rule_code->key, 0), units->n_rule_codes++);
 	return true;
 }
 
@@ -159,13 +159,13 @@ static uint64_t hash_function(const struct units *units, const char *name, const
 			  hash__bytes(&units->seed, file, strlen(file)) + line);
 }
 
-static bool hash_told(const void *holder, uint32_t i, uint64_t *ret)
+static bool hash_function_rule(const void *holder, uint32_t i, uint64_t *ret)
 {
 	*ret = ((const struct units *)holder)->told[i].hash;
 	return true;
 }
 
-static const struct told_function *find_told(const struct units *units, uint64_t hash)
+static const struct function_rule *find_function_rule(const struct units *units, uint64_t hash)
 {
 	uint32_t at, row;
 
@@ -176,19 +176,19 @@ static const struct told_function *find_told(const struct units *units, uint64_t
 	return NULL;
 }
 
-static void tell_function(struct units *units, uint64_t hash, uint32_t rule, bool valued)
+static void emit_function(struct units *units, uint64_t hash, uint32_t rule, bool valued)
 {
-	if (find_told(units, hash) ||
-	    array__reserve((void **)&units->told, sizeof(*units->told), units->n_told, &units->told_capacity) ||
-	    slots__reserve(&units->by_function, units->n_told, hash_told, units))
+	if (find_function_rule(units, hash) ||
+	    array__reserve((void **)&units->told, sizeof(*units->told), units->n_function_rules, &units->function_rules_capacity) ||
+	    slots__reserve(&units->by_function, units->n_function_rules, hash_function_rule, units))
 		return;
-	units->told[units->n_told] = (struct told_function){hash, rule, valued};
-	slots__enter(&units->by_function, hash, units->n_told++);
+	units->told[units->n_function_rules] = (struct function_rule){hash, rule, valued};
+	slots__enter(&units->by_function, hash, units->n_function_rules++);
 }
 
-uint32_t marks__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued)
+uint32_t captures__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued)
 {
-	const struct told_function *told = units->n_told ? find_told(units, hash_function(units, name, file, line)) : NULL;
+	const struct function_rule *told = units->n_function_rules ? find_function_rule(units, hash_function(units, name, file, line)) : NULL;
 
 	*ret_valued = !told || told->valued;
 	return told ? told->rule : rules__python(units->rules, file, name, NULL);
@@ -204,33 +204,33 @@ static void keep_once(struct units *units, uint64_t key)
 	units->once[units->n_once++] = key;
 }
 
-static void fill_mark(const struct marked *marked, struct value_mark *ret)
+static void fill_capture(const struct rule_code *rule_code, struct locals_capture *ret)
 {
-	*ret = (struct value_mark){.key = marked->key, .object = marked->object};
-	memcpy(ret->slots, marked->slots, sizeof(ret->slots));
+	*ret = (struct locals_capture){.key = rule_code->key, .object = rule_code->object};
+	memcpy(ret->slots, rule_code->slots, sizeof(ret->slots));
 }
 
-bool units__mark(const struct units *units, uint64_t key, struct value_mark *ret)
+bool units__locals_capture(const struct units *units, uint64_t key, struct locals_capture *ret)
 {
-	const struct marked *known = marks__find(units, key);
+	const struct rule_code *known = captures__find(units, key);
 
 	if (known)
-		fill_mark(known, ret);
+		fill_capture(known, ret);
 	return known;
 }
 
-bool units__code(struct units *units, const struct record_code *code, struct value_mark *ret)
+bool units__code(struct units *units, const struct record_code *code, struct locals_capture *ret)
 {
 	const struct record_part *name = record__part(code, PART_QUALNAME), *file = record__part(code, PART_FILE);
 	const struct record_part *variables = record__part(code, PART_VARIABLES);
-	struct marked marked = {.key = code->key};
-	const struct marked *known = marks__find(units, code->key);
+	struct rule_code rule_code = {.key = code->key};
+	const struct rule_code *known = captures__find(units, code->key);
 	struct names names = {};
 	struct buf *text = units->scratch;
 	bool wanted = false;
 
 	if (known) {
-		fill_mark(known, ret);
+		fill_capture(known, ret);
 		return true;
 	}
 	if (!name)
@@ -242,20 +242,20 @@ bool units__code(struct units *units, const struct record_code *code, struct val
 	if (put_string((const void *)name, &text[0]) || put_string((const void *)file, &text[1]))
 		return false;
 	/* Most code objects are of no rule: their variables are not looked at. */
-	marked.rule = rules__python(units->rules, text[1].data, text[0].data, NULL);
-	if (marked.rule == RULE_NONE)
+	rule_code.rule = rules__python(units->rules, text[1].data, text[0].data, NULL);
+	if (rule_code.rule == RULE_NONE)
 		return false;
 	read_names((const void *)variables, &names);
-	marked.rule = rules__python(units->rules, text[1].data, text[0].data,
+	rule_code.rule = rules__python(units->rules, text[1].data, text[0].data,
 				    &(struct rule_variables){names.names, names.n});
-	if (marked.rule != RULE_NONE && rules__get(units->rules, marked.rule)->once && units->n_once < ONCE_MAX)
+	if (rule_code.rule != RULE_NONE && rules__get(units->rules, rule_code.rule)->once && units->n_once < ONCE_MAX)
 		keep_once(units, code->key);
-	if (marked.rule != RULE_NONE && place_words(rules__get(units->rules, marked.rule), &names, code->arg_count, &marked)) {
-		keep_own(units, rules__get(units->rules, marked.rule), text[0].data, &marked);
-		wanted = mark(units, &marked);
+	if (rule_code.rule != RULE_NONE && place_words(rules__get(units->rules, rule_code.rule), &names, code->arg_count, &rule_code)) {
+		keep_own(units, rules__get(units->rules, rule_code.rule), text[0].data, &rule_code);
+		wanted = capture(units, &rule_code);
 	}
-	tell_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), marked.rule, wanted);
-	fill_mark(&marked, ret);
+	emit_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), rule_code.rule, wanted);
+	fill_capture(&rule_code, ret);
 	buf__free(&names.text);
 	return wanted;
 }

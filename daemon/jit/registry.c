@@ -52,7 +52,7 @@ struct jit *jit__free(struct jit *jit)
 	perf_map__free(&jit->perf_map);
 	jitdump__free(&jit->dump);
 	free(jit->image.bytes);
-	book__free(jit);
+	registry__free(jit);
 	free(jit);
 	return NULL;
 }
@@ -93,7 +93,7 @@ static uint32_t lower(const struct jit *jit, uint32_t id)
 	return lo;
 }
 
-struct object *book__get(const struct jit *jit, uint32_t id)
+struct object *registry__get(const struct jit *jit, uint32_t id)
 {
 	uint32_t at = lower(jit, id);
 
@@ -107,9 +107,9 @@ const struct jit_object *jit__object(const struct jit *jit, uint32_t id)
 	return at < jit->n_objects ? &jit->objects[at].seen : NULL;
 }
 
-void book__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_by)
+void registry__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_by)
 {
-	struct object *object = book__get(jit, id);
+	struct object *object = registry__get(jit, id);
 
 	if (!object || object->seen.life.died_by)
 		return;
@@ -135,10 +135,10 @@ struct overlapping {
 static bool end_older(void *ctx, const struct span *span)
 {
 	struct overlapping *o = ctx;
-	struct object *older = book__get(o->jit, span->object);
+	struct object *older = registry__get(o->jit, span->object);
 
 	if (older && span->object < o->fresh->seen.id && !older->seen.life.died_by) {
-		book__end(o->jit, span->object,
+		registry__end(o->jit, span->object,
 			  older->list ? older->list->sound : o->fresh->seen.life.born_after,
 			  o->fresh->seen.life.born_by);
 		o->found = true;
@@ -146,7 +146,7 @@ static bool end_older(void *ctx, const struct span *span)
 	return true;
 }
 
-void book__replaced(struct jit *jit, uint64_t start, uint64_t end)
+void registry__replaced(struct jit *jit, uint64_t start, uint64_t end)
 {
 	jit->replaced[jit->n_replaced++ % JIT_REPLACED_MAX] = (struct jit_range){start, end};
 }
@@ -195,15 +195,15 @@ static bool is_others(void *ctx, const struct span *span)
 static bool lives_there(void *ctx, const struct span *span)
 {
 	struct overlapping *o = ctx;
-	const struct object *object = book__get(o->jit, span->object);
+	const struct object *object = registry__get(o->jit, span->object);
 
 	o->found |= object && !object->seen.life.died_by;
 	return !o->found;
 }
 
-bool book__revived(const struct jit *jit, uint32_t id)
+bool registry__revived(const struct jit *jit, uint32_t id)
 {
-	const struct object *object = book__get(jit, id);
+	const struct object *object = registry__get(jit, id);
 	struct overlapping overlapping = {.jit = (struct jit *)jit};
 	uint32_t i;
 
@@ -234,7 +234,7 @@ static int add_row(struct jit *jit, enum jit_source source, const struct span *r
 	if (source != JIT_SOURCE_GDB && row->name != SPAN_NO_NAME)
 		spans__each(&jit->spans[source], row->start, row->start + row->size, is_others, &taking);
 	if (taking.taken)
-		book__replaced(jit, row->start, row->start + row->size);
+		registry__replaced(jit, row->start, row->start + row->size);
 	return spans__add(&jit->spans[source], row);
 }
 
@@ -265,13 +265,13 @@ static int add_rows(struct jit *jit, const struct jit_object *object, const stru
 	return 0;
 }
 
-int book__add(struct jit *jit, struct making *making, uint32_t *ret_id)
+int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 {
 	struct jit_image *image = making->image;
 	struct object object = {
 		.seen = {
 			.id = jit->next_id,
-			.maker = jit->maker,
+			.origin = jit->origin,
 			.source = making->source,
 			.life = making->life,
 			.ranges = image->ranges,
@@ -324,7 +324,7 @@ int book__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 
 int jit__take_unwind(struct jit *jit, uint32_t id, struct jit_unwind *ret)
 {
-	struct object *object = book__get(jit, id);
+	struct object *object = registry__get(jit, id);
 
 	if (!object || !object->unwind.eh_frame)
 		return -ENOENT;
@@ -352,7 +352,7 @@ static bool tell_symbol(void *ctx, const struct span *span)
 
 void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symbol_fn *fn, void *ctx)
 {
-	struct each_symbol each = {.object = book__get(jit, id), .fn = fn, .ctx = ctx};
+	struct each_symbol each = {.object = registry__get(jit, id), .fn = fn, .ctx = ctx};
 
 	if (each.object)
 		spans__each(&jit->spans[each.object->seen.source], 0, UINT64_MAX, tell_symbol, &each);
@@ -377,7 +377,7 @@ struct done {
 static bool still_asked(void *ctx, const struct span *span, const struct span *next)
 {
 	const struct done *done = ctx;
-	struct object *object = book__get(done->jit, span->object), *later;
+	struct object *object = registry__get(done->jit, span->object), *later;
 	const struct jit_life *life = object ? &object->seen.life : NULL;
 
 	if (!object)
@@ -387,7 +387,7 @@ static bool still_asked(void *ctx, const struct span *span, const struct span *n
 	if (object->seen.source != JIT_SOURCE_PERF_MAP || !next || next->start != span->start ||
 	    next->size < span->size)
 		return true;
-	later = book__get(done->jit, next->object);
+	later = registry__get(done->jit, next->object);
 	if (!later || later->seen.life.born_by > done->time)
 		return true;
 	object->n_rows--;
@@ -426,7 +426,7 @@ void jit__done(struct jit *jit, uint64_t time_ns)
 	jit->n_objects = n;
 }
 
-void book__recount(struct jit *jit)
+void registry__recount(struct jit *jit)
 {
 	uint32_t i;
 
@@ -435,7 +435,7 @@ void book__recount(struct jit *jit)
 		jit->bytes += size_of(&jit->objects[i]);
 }
 
-void book__free(struct jit *jit)
+void registry__free(struct jit *jit)
 {
 	uint32_t i;
 

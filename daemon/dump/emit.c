@@ -11,7 +11,7 @@
 #define NAME_MAX_BYTES 1024u
 
 struct weaving {
-	uint8_t marks[DUMP_NATIVE_MAX];
+	uint8_t roles[DUMP_NATIVE_MAX];
 	struct weave_item items[DUMP_NATIVE_MAX + RECORD_PY_FRAMES_MAX + WEAVE_ITEMS_MORE];
 };
 
@@ -40,27 +40,27 @@ static json_t *text(const char *bytes)
 	return json_stringn(clean, len);
 }
 
-static void find_place(struct places *places, const struct dump_told *told, uint64_t pc, uint64_t now,
-		       struct place *ret)
+static void find_location(struct symbolizer *symbolizer, const struct dump_result *told, uint64_t pc, uint64_t now,
+		       struct code_location *ret)
 {
 	const struct record_task task = dump_task(told);
 
-	*ret = (struct place){.module_name = "", .name = ""};
-	if (places->find(places, &task, native_address(pc), now, ret))
-		*ret = (struct place){.module_name = "", .name = ""};
+	*ret = (struct code_location){.module_name = "", .name = ""};
+	if (symbolizer->find(symbolizer, &task, native_address(pc), now, ret))
+		*ret = (struct code_location){.module_name = "", .name = ""};
 }
 
 static const char *const kinds[] = {
-	[PLACE_UNKNOWN] = "native",	[PLACE_LIBRARY] = "native", [PLACE_INTERPRETER] = "interpreter",
-	[PLACE_JIT] = "jit",		[PLACE_VDSO] = "native",    [PLACE_KERNEL] = "kernel",
+	[LOCATION_UNKNOWN] = "native",	[LOCATION_LIBRARY] = "native", [LOCATION_INTERPRETER] = "interpreter",
+	[LOCATION_JIT] = "jit",		[LOCATION_VDSO] = "native",    [LOCATION_KERNEL] = "kernel",
 };
 
-static json_t *native_frame(struct places *places, const struct dump_told *told, uint64_t pc, uint64_t now)
+static json_t *native_frame(struct symbolizer *symbolizer, const struct dump_result *told, uint64_t pc, uint64_t now)
 {
-	struct place place;
+	struct code_location place;
 	char address[24];
 
-	find_place(places, told, pc, now, &place);
+	find_location(symbolizer, told, pc, now, &place);
 	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)(pc & ~NATIVE_EXACT));
 	return json_pack("{s:s, s:o, s:o, s:s, s:b}", "kind", kinds[place.kind], "function",
 			 *place.name ? text(place.name) : json_string(address), "module", text(place.module_name), "pc",
@@ -81,43 +81,43 @@ static bool is_shim(const json_t *frame)
 	return function && file && !strcmp(function, "__init__") && !strcmp(file, "__init__");
 }
 
-struct telling {
+struct emitting {
 	json_t *frames;
 	size_t bytes;
 	bool full;
 };
 
 /* Takes `frame`. */
-static void put(struct telling *telling, json_t *frame)
+static void put(struct emitting *emitting, json_t *frame)
 {
 	const char *function = json_string_value(json_object_get(frame, "function"));
 	const char *file = json_string_value(json_object_get(frame, "file"));
 
-	telling->bytes += 160 + 6 * ((function ? strlen(function) : 0) + (file ? strlen(file) : 0));
-	if (telling->full || !frame) {
+	emitting->bytes += 160 + 6 * ((function ? strlen(function) : 0) + (file ? strlen(file) : 0));
+	if (emitting->full || !frame) {
 		json_decref(frame);
 		return;
 	}
-	if (telling->bytes > BYTES_MAX) {
-		telling->full = true;
+	if (emitting->bytes > BYTES_MAX) {
+		emitting->full = true;
 		json_decref(frame);
 		frame = note(LOSS_NATIVE_DEPTH);
 	}
-	json_array_append_new(telling->frames, frame);
+	json_array_append_new(emitting->frames, frame);
 }
 
-static void put_python(struct telling *telling, const struct dump_python *python, const struct py_frame *frame)
+static void put_python(struct emitting *emitting, const struct dump_python *python, const struct py_frame *frame)
 {
 	json_t *told = dump_python__frame(python, frame);
 
 	if (is_shim(told))
 		json_decref(told);
 	else
-		put(telling, told);
+		put(emitting, told);
 }
 
-static void put_woven(struct telling *telling, struct dump_python *python, struct places *places,
-		      const struct dump_told *told, uint64_t now)
+static void put_woven(struct emitting *emitting, struct dump_python *python, struct symbolizer *symbolizer,
+		      const struct dump_result *told, uint64_t now)
 {
 	_cleanup_free_ struct weaving *weaving = malloc(sizeof(*weaving));
 	const struct dump_native *natives = told->natives;
@@ -126,21 +126,21 @@ static void put_woven(struct telling *telling, struct dump_python *python, struc
 	uint32_t n = told->native > 1 || !natives->n ? natives->n : 1, i;
 	struct weave_result woven;
 	struct weave_input in;
-	struct place place;
+	struct code_location place;
 
 	if (!weaving)
 		return;
 	for (i = 0; i < n; i++) {
-		find_place(places, told, natives->pc[i], now, &place);
-		weaving->marks[i] = place.mark;
+		find_location(symbolizer, told, natives->pc[i], now, &place);
+		weaving->roles[i] = place.role;
 	}
 	in = (struct weave_input){.python = told->python.frames,
 				  .n_python = told->python.n,
-				  .native = weaving->marks,
+				  .native = weaving->roles,
 				  .n_native = n,
 				  .python_whole = !told->python.loss,
 				  .native_whole = whole,
-				  .eval_known = places->eval_known(places, &task, now) > 0};
+				  .eval_known = symbolizer->eval_known(symbolizer, &task, now) > 0};
 	in.n_native = weave__own(&in);
 	in.native_whole |= in.n_native < n;
 	weave(&in, weaving->items, &woven);
@@ -148,15 +148,15 @@ static void put_woven(struct telling *telling, struct dump_python *python, struc
 		const struct weave_item *item = &weaving->items[i];
 
 		if (item->kind == WEAVE_PYTHON)
-			put_python(telling, python, &told->python.frames[item->index]);
+			put_python(emitting, python, &told->python.frames[item->index]);
 		else if (item->kind == WEAVE_NATIVE)
-			put(telling, native_frame(places, told, natives->pc[item->index], now));
+			put(emitting, native_frame(symbolizer, told, natives->pc[item->index], now));
 		else if (item->kind == WEAVE_CUT_PYTHON)
-			put(telling, note(told->python.loss));
+			put(emitting, note(told->python.loss));
 		else if (item->kind == WEAVE_LEFT_OUT)
-			put(telling, note(woven.loss));
+			put(emitting, note(woven.loss));
 		else if (told->native > 1 && natives->loss)
-			put(telling, note(natives->loss));
+			put(emitting, note(natives->loss));
 	}
 }
 
@@ -172,23 +172,23 @@ static const char *state_of(const struct dump_thread *thread)
 	return thread->state & 1 ? "sleeping" : "waiting";
 }
 
-json_t *dump__tell(struct dump_python *python, struct places *places, const struct dump_told *told, uint64_t now)
+json_t *dump__emit(struct dump_python *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now)
 {
 	static const char *const hows[] = {"moving", "still", "tick"};
-	struct telling telling = {.frames = json_array()};
+	struct emitting emitting = {.frames = json_array()};
 	char comm[17] = "";
 	uint32_t i;
 
 	memcpy(comm, told->thread.comm, 16);
-	if (told->how && told->natives && places) {
-		put_woven(&telling, python, places, told, now);
+	if (told->how && told->natives && symbolizer) {
+		put_woven(&emitting, python, symbolizer, told, now);
 	} else if (told->how) {
 		for (i = 0; i < told->python.n; i++)
-			put_python(&telling, python, &told->python.frames[i]);
+			put_python(&emitting, python, &told->python.frames[i]);
 		if (told->python.loss)
-			put(&telling, note(told->python.loss));
+			put(&emitting, note(told->python.loss));
 	}
 	return json_pack("{s:I, s:o, s:s, s:s, s:b, s:o}", "tid", (json_int_t)told->thread.tid, "name", text(comm),
 			 "state", state_of(&told->thread), "seen", hows[told->how <= DUMP_TICK ? told->how : 0], "python",
-			 told->how && !told->python.no_python, "frames", telling.frames);
+			 told->how && !told->python.no_python, "frames", emitting.frames);
 }

@@ -1,4 +1,4 @@
-/* Places: what is at an address of a session's processes, for the profile. modules say which file or JIT
+/* The symbolizer of a session: what is at an address of its processes, for the profile. modules say which file or JIT
  * object it is, a namer reads symbols and lines in a thread of its own, and the interpreter's own code is marked for
  * weaving. */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "serve/engine.h"
-#include "serve/known_marks.h"
+#include "serve/known_roles.h"
 #include "serve/known_names.h"
 #include "serve/namer.h"
 #include "target/process.h"
@@ -35,7 +35,7 @@ struct module_names {
 /* An object of a JIT compiler; numbers of objects are of the process that made them, and forked children
  * have them, too. */
 struct object_names {
-	uint64_t maker, heir; /* heir: who was seen with it last */
+	uint64_t origin, heir; /* heir: who was seen with it last */
 	uint64_t copied;      /* whose memory `names` are of; 0: nobody's yet */
 	uint32_t object;
 	bool no_lines;
@@ -44,8 +44,8 @@ struct object_names {
 	bool certain;        /* ... and it was still the same object after that */
 };
 
-struct native_places {
-	struct places places;
+struct native_symbolizer {
+	struct symbolizer symbolizer;
 	struct session *session;
 	struct namer *namer;
 	struct watch watch;	      /* of the namer's questions */
@@ -58,20 +58,20 @@ struct native_places {
 	struct slots by_object;
 	struct hash_seed seed;
 	uint64_t ticks;
-	struct known_marks marks;
+	struct known_roles roles;
 	struct known_names known;
 	struct symbol symbol;         /* of the last answer */
 	struct buf display;
 	char module_name[256], nameless[320];
 };
 
-static struct native_places *of(struct places *places)
+static struct native_symbolizer *of(struct symbolizer *symbolizer)
 {
-	return (struct native_places *)((char *)places - offsetof(struct native_places, places));
+	return (struct native_symbolizer *)((char *)symbolizer - offsetof(struct native_symbolizer, symbolizer));
 }
 
 /* A forked child that has mapped nothing of its own is asked for by its parent. */
-struct modules_process *places__process(struct native_places *self, const struct record_task *task, uint64_t time)
+struct modules_process *symbolizer__process(struct native_symbolizer *self, const struct record_task *task, uint64_t time)
 {
 	struct modules_process *process;
 	int32_t pid = (int32_t)task->tgid;
@@ -98,7 +98,7 @@ static const char *base_name(const char *path)
 }
 
 /* NULL: no memory. `names` in it is NULL while the file is not open. */
-static struct module_names *names_of(struct native_places *self, const struct module *module, int32_t pid)
+static struct module_names *names_of(struct native_symbolizer *self, const struct module *module, int32_t pid)
 {
 	struct module_names *grown, *found;
 	struct module_bytes bytes;
@@ -125,7 +125,7 @@ static struct module_names *names_of(struct native_places *self, const struct mo
 }
 
 /* The name as people know it, in self->display. */
-static const char *display(struct native_places *self, const char *name, bool jit)
+static const char *display(struct native_symbolizer *self, const char *name, bool jit)
 {
 	buf__clear(&self->display);
 	if (symbol__display(name, strlen(name), jit, &self->display) || buf__append(&self->display, "", 1))
@@ -140,7 +140,7 @@ static bool is_plain(const struct module_names *names)
 }
 
 /* Its name was read before: of the function at ret->start. */
-static bool find_known(struct native_places *self, const struct module_names *names, uint64_t vaddr, struct place *ret)
+static bool find_known(struct native_symbolizer *self, const struct module_names *names, uint64_t vaddr, struct code_location *ret)
 {
 	if (!is_plain(names) || names__start(names->names, vaddr, &ret->start))
 		return false;
@@ -150,17 +150,17 @@ static bool find_known(struct native_places *self, const struct module_names *na
 }
 
 /* 0, or why it has no name: -EAGAIN. */
-static int name_file(struct native_places *self, const struct module_names *names, uint64_t vaddr, bool vaddr_known,
-		     struct place *ret)
+static int name_file(struct native_symbolizer *self, const struct module_names *names, uint64_t vaddr, bool vaddr_known,
+		     struct code_location *ret)
 {
 	const struct module *module = names->module;
 	const struct callable *callable = NULL;
 	int err = -ENOENT;
 
 	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
-	ret->kind = !strcmp(module->path, "[vdso]") ? PLACE_VDSO
-		    : names->interpreter	    ? PLACE_INTERPRETER
-						    : PLACE_LIBRARY;
+	ret->kind = !strcmp(module->path, "[vdso]") ? LOCATION_VDSO
+		    : names->interpreter	    ? LOCATION_INTERPRETER
+						    : LOCATION_LIBRARY;
 	ret->module = module->id;
 	ret->module_name = self->module_name;
 	ret->vaddr = vaddr;
@@ -195,44 +195,44 @@ static int name_file(struct native_places *self, const struct module_names *name
 }
 
 /* What a function of the interpreter's is to a stack that is woven; `mark` is what its name says. */
-static enum weave_mark mark_at(const struct modules_found *found, const struct module_names *names, enum weave_mark mark)
+static enum frame_role role_at(const struct modules_found *found, const struct module_names *names, enum frame_role role)
 {
 	const struct eval_ranges *eval;
-	enum weave_mark by_code = WEAVE_CODE;
+	enum frame_role by_code = WEAVE_CODE;
 
 	if (found->vaddr_known && names->names && !names__eval(names->names, &eval))
-		by_code = eval_ranges__mark(eval, found->vaddr);
-	return by_code != WEAVE_CODE ? by_code : mark;
+		by_code = eval_ranges__role(eval, found->vaddr);
+	return by_code != WEAVE_CODE ? by_code : role;
 }
 
 /* All but the name, if it has one; of the interpreter's functions those whose names were read. */
-static bool locate_file(struct native_places *self, const struct modules_found *found, const struct module_names *names,
-			struct place *ret)
+static bool locate_file(struct native_symbolizer *self, const struct modules_found *found, const struct module_names *names,
+			struct code_location *ret)
 {
-	enum weave_mark mark;
+	enum frame_role role;
 
-	*ret = (struct place){.module = found->module->id, .vaddr = found->vaddr, .kind = PLACE_LIBRARY};
+	*ret = (struct code_location){.module = found->module->id, .vaddr = found->vaddr, .kind = LOCATION_LIBRARY};
 	if (!found->vaddr_known || !names->names || names->interpreter != found->interpreter || !strcmp(found->module->path, "[vdso]") ||
 	    names__start(names->names, found->vaddr, &ret->start))
 		return false;
 	if (found->interpreter || names->switches) {
-		if (!known_marks__find(&self->marks, found, ret->start, namer__changes(self->namer), &mark))
+		if (!known_roles__find(&self->roles, found, ret->start, namer__changes(self->namer), &role))
 			return false;
-		ret->mark = mark;
+		ret->role = role;
 	}
 	if (found->interpreter) {
-		ret->kind = PLACE_INTERPRETER;
-		ret->mark = mark_at(found, names, mark);
+		ret->kind = LOCATION_INTERPRETER;
+		ret->role = role_at(found, names, role);
 	}
 	ret->function = ret->start;
 	ret->callable = names__callable(names->names, found->vaddr);
 	return true;
 }
 
-static void find_file(struct native_places *self, const struct modules_found *found, struct module_names *names,
-		      struct place *ret)
+static void find_file(struct native_symbolizer *self, const struct modules_found *found, struct module_names *names,
+		      struct code_location *ret)
 {
-	enum weave_mark mark;
+	enum frame_role role;
 	int err;
 
 	names->interpreter |= found->interpreter;
@@ -240,32 +240,32 @@ static void find_file(struct native_places *self, const struct modules_found *fo
 	ret->pending = err == -EAGAIN;
 	if (!found->interpreter && !names->switches)
 		return;
-	mark = (names->switches ? weave__switcher_mark : weave__mark)(err ? NULL : self->symbol.name.data);
+	role = (names->switches ? frame_role__of_switcher : frame_role__of)(err ? NULL : self->symbol.name.data);
 	if (!err)
-		known_marks__keep(&self->marks, found, ret->start, namer__changes(self->namer), mark);
-	ret->mark = found->interpreter ? mark_at(found, names, mark) : mark;
+		known_roles__keep(&self->roles, found, ret->start, namer__changes(self->namer), role);
+	ret->role = found->interpreter ? role_at(found, names, role) : role;
 }
 
 /* --- JIT compilers --- */
 
 static bool hash_object(const void *holder, uint32_t row, uint64_t *ret)
 {
-	const struct native_places *self = holder;
+	const struct native_symbolizer *self = holder;
 
-	*ret = hash__pair(&self->seed, self->objects[row].maker, self->objects[row].object);
+	*ret = hash__pair(&self->seed, self->objects[row].origin, self->objects[row].object);
 	return true;
 }
 
 /* Its number, or UINT32_MAX: no memory. */
-static uint32_t object_of(struct native_places *self, uint64_t maker, uint32_t object)
+static uint32_t object_of(struct native_symbolizer *self, uint64_t origin, uint32_t object)
 {
-	const struct object_names fresh = {.maker = maker, .object = object};
-	uint64_t hash = hash__pair(&self->seed, maker, object);
+	const struct object_names fresh = {.origin = origin, .object = object};
+	uint64_t hash = hash__pair(&self->seed, origin, object);
 	uint32_t at, row;
 
 	for (at = slots__first(&self->by_object, hash); slots__row(&self->by_object, at, &row);
 	     at = slots__next(&self->by_object, at))
-		if (self->objects[row].maker == maker && self->objects[row].object == object)
+		if (self->objects[row].origin == origin && self->objects[row].object == object)
 			return row;
 	if (array__reserve((void **)&self->objects, sizeof(fresh), self->n_objects, &self->objects_capacity) ||
 	    slots__reserve(&self->by_object, self->n_objects, hash_object, self))
@@ -279,24 +279,24 @@ static uint32_t object_of(struct native_places *self, uint64_t maker, uint32_t o
  * function's. That has its own frame. */
 static const char trampoline[] = "_Py_trampoline_func";
 
-static int find_jit(struct native_places *self, const struct modules_process *process,
-		    const struct modules_found *found, uint64_t address, struct place *ret)
+static int find_jit(struct native_symbolizer *self, const struct modules_process *process,
+		    const struct modules_found *found, uint64_t address, struct code_location *ret)
 {
 	const struct jit_found *object = &found->object;
 	uint32_t number;
 
 	if (object->kind == JIT_KIND_PY_TRAMPOLINE) {
-		*ret = (struct place){.kind = PLACE_INTERPRETER, .module = MODULE_TRAMPOLINES, .module_name = "JIT", .name = trampoline};
+		*ret = (struct code_location){.kind = LOCATION_INTERPRETER, .module = MODULE_TRAMPOLINES, .module_name = "JIT", .name = trampoline};
 		return 0;
 	}
-	number = object_of(self, object->maker, object->object);
+	number = object_of(self, object->origin, object->object);
 	if (number == UINT32_MAX)
 		return -ENOMEM;
 	if (!self->objects[number].copied) {
 		self->objects[number].heir = modules_process__id(process);
 		self->objects[number].no_lines = false;
 	}
-	*ret = (struct place){.kind = PLACE_JIT,
+	*ret = (struct code_location){.kind = LOCATION_JIT,
 			      .lineless = self->objects[number].no_lines,
 			      .module = MODULE_JIT + number,
 			      .module_name = "JIT",
@@ -313,10 +313,10 @@ static int find_jit(struct native_places *self, const struct modules_process *pr
 }
 
 /* Who made it may be gone, or have dropped it. */
-static int image_of(const struct native_places *self, const struct object_names *object, uint64_t *ret_process,
+static int image_of(const struct native_symbolizer *self, const struct object_names *object, uint64_t *ret_process,
 		    struct jit_object *ret, int *ret_mem)
 {
-	const uint64_t makers[] = {object->maker, object->heir};
+	const uint64_t makers[] = {object->origin, object->heir};
 	int err = -ENOENT;
 	unsigned i;
 
@@ -324,7 +324,7 @@ static int image_of(const struct native_places *self, const struct object_names 
 		*ret_process = object->copied ? object->copied : makers[i];
 		err = modules__jit_object(self->session->modules, *ret_process, object->object, ret, ret_mem);
 		if (!err && (!ret->has_lines || ret->source != JIT_SOURCE_GDB || ret->life.died_by ||
-			     ret->maker != object->maker))
+			     ret->origin != object->origin))
 			err = -ENOENT;
 	}
 	return err;
@@ -332,7 +332,7 @@ static int image_of(const struct native_places *self, const struct object_names 
 
 /* The lines of an object are in its image, which the namer copies from the target's memory. What it copied is that
  * object's if the object is there after it: 0; -EAGAIN; -ENOENT: it has no lines, or is gone. */
-static int object_lines(struct native_places *self, struct object_names *object)
+static int object_lines(struct native_symbolizer *self, struct object_names *object)
 {
 	struct jit_object told;
 	uint64_t process;
@@ -360,11 +360,11 @@ static int object_lines(struct native_places *self, struct object_names *object)
 
 /* --- the kernel --- */
 
-static int name_kernel(struct native_places *self, uint64_t address, struct place *ret)
+static int name_kernel(struct native_symbolizer *self, uint64_t address, struct code_location *ret)
 {
 	int err = self->kernel ? names__find(self->kernel, address, &self->symbol) : -ENOENT;
 
-	*ret = (struct place){.module = PLACE_MODULE_KERNEL, .module_name = "kernel", .kind = PLACE_KERNEL, .lineless = true};
+	*ret = (struct code_location){.module = LOCATION_MODULE_KERNEL, .module_name = "kernel", .kind = LOCATION_KERNEL, .lineless = true};
 	if (err) { /* no address of the kernel leaves this process */
 		ret->name = "[kernel]";
 		return err;
@@ -379,7 +379,7 @@ static int name_kernel(struct native_places *self, uint64_t address, struct plac
 	return 0;
 }
 
-static int find_kernel(struct native_places *self, uint64_t address, struct place *ret)
+static int find_kernel(struct native_symbolizer *self, uint64_t address, struct code_location *ret)
 {
 	int err = name_kernel(self, address, ret);
 
@@ -401,16 +401,16 @@ static bool is_settled(const struct modules_found *found, struct names *names)
 }
 
 /* All of a function without lines, as far as it is mapped there and is the same to Python. */
-static void widen(struct names *names, const struct modules_found *found, uint64_t address, struct place *ret)
+static void widen(struct names *names, const struct modules_found *found, uint64_t address, struct code_location *ret)
 {
 	uint64_t bias = address - found->vaddr, from, to;
 	const struct eval_ranges *eval;
 
-	if (!ret->lineless || !ret->steady || ret->pending || ret->kind == PLACE_VDSO || !found->vaddr_known ||
-	    !names__stretch(names, found->vaddr, &from, &to))
+	if (!ret->lineless || !ret->stable || ret->pending || ret->kind == LOCATION_VDSO || !found->vaddr_known ||
+	    !names__range(names, found->vaddr, &from, &to))
 		return;
 	if (found->interpreter && !names__eval(names, &eval))
-		eval_ranges__stretch(eval, found->vaddr, &from, &to);
+		eval_ranges__range(eval, found->vaddr, &from, &to);
 	from += bias;
 	to += bias;
 	/* Beyond an end of the address space: code that no function has. */
@@ -420,10 +420,10 @@ static void widen(struct names *names, const struct modules_found *found, uint64
 	ret->to = to < found->end ? to : found->end;
 }
 
-static int search(struct places *places, const struct record_task *task, uint64_t address, uint64_t time, bool named,
-		  struct place *ret)
+static int search(struct symbolizer *symbolizer, const struct record_task *task, uint64_t address, uint64_t time, bool named,
+		  struct code_location *ret)
 {
-	struct native_places *self = of(places);
+	struct native_symbolizer *self = of(symbolizer);
 	struct module_names *names, none = {};
 	struct modules_process *process;
 	struct modules_found found;
@@ -431,7 +431,7 @@ static int search(struct places *places, const struct record_task *task, uint64_
 
 	if (address & ADDRESS_KERNEL)
 		return find_kernel(self, address, ret);
-	process = places__process(self, task, time);
+	process = symbolizer__process(self, task, time);
 	if (!process)
 		return -ENOENT;
 	err = modules__find(self->session->modules, process, address, time, &found);
@@ -444,60 +444,60 @@ static int search(struct places *places, const struct record_task *task, uint64_
 	none.module = found.module;
 	names = names_of(self, found.module, (int32_t)task->tgid) ?: &none;
 	if (named || !locate_file(self, &found, names, ret)) {
-		*ret = (struct place){};
+		*ret = (struct code_location){};
 		find_file(self, &found, names, ret);
 	}
-	ret->steady = found.steady && is_settled(&found, names->names);
+	ret->stable = found.stable && is_settled(&found, names->names);
 	ret->lineless = names->names && names__lineless(names->names);
 	if (!named && names->names)
 		widen(names->names, &found, address, ret);
 	return 0;
 }
 
-static int find(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
-		struct place *ret)
+static int find(struct symbolizer *symbolizer, const struct record_task *task, uint64_t address, uint64_t time,
+		struct code_location *ret)
 {
-	return search(places, task, address, time, true, ret);
+	return search(symbolizer, task, address, time, true, ret);
 }
 
-static int locate(struct places *places, const struct record_task *task, uint64_t address, uint64_t time,
-		  struct place *ret)
+static int locate(struct symbolizer *symbolizer, const struct record_task *task, uint64_t address, uint64_t time,
+		  struct code_location *ret)
 {
-	return search(places, task, address, time, false, ret);
+	return search(symbolizer, task, address, time, false, ret);
 }
 
-static int name(struct places *places, uint64_t module, uint64_t vaddr, struct place *ret)
+static int name(struct symbolizer *symbolizer, uint64_t module, uint64_t vaddr, struct code_location *ret)
 {
-	struct native_places *self = of(places);
+	struct native_symbolizer *self = of(symbolizer);
 
-	if (module == PLACE_MODULE_KERNEL)
+	if (module == LOCATION_MODULE_KERNEL)
 		return name_kernel(self, vaddr, ret);
 	return module < self->n_modules && self->modules[module].module
 		       ? name_file(self, names_of(self, self->modules[module].module, 0), vaddr, true, ret)
 		       : -ENOENT;
 }
 
-static uint64_t changes(struct places *places, const struct record_task *task, uint64_t time)
+static uint64_t changes(struct symbolizer *symbolizer, const struct record_task *task, uint64_t time)
 {
-	struct native_places *self = of(places);
+	struct native_symbolizer *self = of(symbolizer);
 	const struct modules *modules = self->session->modules;
 
-	return (modules ? modules__changes(modules, places__process(self, task, time), time) : 0) +
+	return (modules ? modules__changes(modules, symbolizer__process(self, task, time), time) : 0) +
 	       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull;
 }
 
-static uint64_t steady(struct places *places, const struct record_task *task, uint64_t time)
+static uint64_t stable(struct symbolizer *symbolizer, const struct record_task *task, uint64_t time)
 {
-	struct native_places *self = of(places);
+	struct native_symbolizer *self = of(symbolizer);
 
-	return modules__steady(places__process(self, task, time), time) +
+	return modules__stable(symbolizer__process(self, task, time), time) +
 	       namer__renewed(self->namer) * 0x9e3779b97f4a7c15ull;
 }
 
-static int eval_known(struct places *places, const struct record_task *task, uint64_t time)
+static int eval_known(struct symbolizer *symbolizer, const struct record_task *task, uint64_t time)
 {
-	struct native_places *self = of(places);
-	struct modules_process *process = places__process(self, task, time);
+	struct native_symbolizer *self = of(symbolizer);
+	struct modules_process *process = symbolizer__process(self, task, time);
 	const struct module *module = process ? modules__interpreter(process) : NULL;
 	struct module_names *names = module ? names_of(self, module, (int32_t)task->tgid) : NULL;
 	const struct eval_ranges *eval;
@@ -511,10 +511,10 @@ static int eval_known(struct places *places, const struct record_task *task, uin
 	return err == -EAGAIN ? err : !err;
 }
 
-static int line(struct places *places, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+static int line(struct symbolizer *symbolizer, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		uint32_t *ret_column)
 {
-	struct native_places *self = of(places);
+	struct native_symbolizer *self = of(symbolizer);
 	struct names *names = NULL;
 	int err;
 
@@ -531,31 +531,31 @@ static int line(struct places *places, uint64_t module, uint64_t vaddr, const ch
 	return names ? names__line(names, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
 }
 
-static uint64_t line_news(struct places *places)
+static uint64_t lines_generation(struct symbolizer *symbolizer)
 {
-	return namer__line_news(of(places)->namer);
+	return namer__lines_generation(of(symbolizer)->namer);
 }
 
-static int read_memory(struct places *places, const struct record_task *task, uint64_t address, void *dst, size_t size)
+static int read_memory(struct symbolizer *symbolizer, const struct record_task *task, uint64_t address, void *dst, size_t size)
 {
-	const struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
+	const struct tracee *tracee = tracee__find(of(symbolizer)->session, (int32_t)task->tgid);
 
 	if (!tracee || tracee->mem < 0 || !address)
 		return -EFAULT;
 	return process_memory__read(tracee->mem, dst, size, address);
 }
 
-static int site(struct places *places, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
-		struct place_site *ret)
+static int site(struct symbolizer *symbolizer, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+		struct call_site *ret)
 {
-	const struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
+	const struct tracee *tracee = tracee__find(of(symbolizer)->session, (int32_t)task->tgid);
 
 	return tracee ? site__read(tracee, task, key, code, offset, ret) : -ENOENT;
 }
 
-static int ufunc(struct places *places, const struct record_task *task, const char *owner, const char *attribute, char *ret, size_t size)
+static int ufunc(struct symbolizer *symbolizer, const struct record_task *task, const char *owner, const char *attribute, char *ret, size_t size)
 {
-	struct tracee *tracee = tracee__find(of(places)->session, (int32_t)task->tgid);
+	struct tracee *tracee = tracee__find(of(symbolizer)->session, (int32_t)task->tgid);
 
 	return tracee ? site__ufunc(tracee, owner, attribute, ret, size) : -ENOENT;
 }
@@ -564,7 +564,7 @@ static int ufunc(struct places *places, const struct record_task *task, const ch
 
 static void asked(struct engine *engine, struct watch *watch, uint32_t events)
 {
-	struct native_places *self = (struct native_places *)((char *)watch - offsetof(struct native_places, watch));
+	struct native_symbolizer *self = (struct native_symbolizer *)((char *)watch - offsetof(struct native_symbolizer, watch));
 	struct broker_message message = {.token = engine__token(engine), .session = self->session->broker};
 	const char *path;
 	int err;
@@ -579,7 +579,7 @@ static void asked(struct engine *engine, struct watch *watch, uint32_t events)
 		namer__answer(self->namer, err);
 }
 
-bool places__answered(struct native_places *self, const struct broker_message *message, int fd)
+bool symbolizer__answered(struct native_symbolizer *self, const struct broker_message *message, int fd)
 {
 	if (!self || message->token != self->token)
 		return false;
@@ -590,7 +590,7 @@ bool places__answered(struct native_places *self, const struct broker_message *m
 
 /* --- life --- */
 
-void places__tick(struct native_places *self)
+void symbolizer__tick(struct native_symbolizer *self)
 {
 	if (!self)
 		return;
@@ -598,32 +598,32 @@ void places__tick(struct native_places *self)
 	namer__tick(self->namer);
 }
 
-bool places__reads(const struct native_places *self)
+bool symbolizer__reads(const struct native_symbolizer *self)
 {
 	return self && namer__reads(self->namer);
 }
 
-void places__hurry(struct native_places *self)
+void symbolizer__hurry(struct native_symbolizer *self)
 {
 	if (self)
 		namer__hurry(self->namer);
 }
 
-bool places__waits(const struct native_places *self)
+bool symbolizer__waits(const struct native_symbolizer *self)
 {
 	return self && namer__waits(self->namer);
 }
 
-int places__new(struct session *session, bool kernel, struct native_places **ret)
+int symbolizer__new(struct session *session, bool kernel, struct native_symbolizer **ret)
 {
-	struct native_places *self = calloc(1, sizeof(*self));
+	struct native_symbolizer *self = calloc(1, sizeof(*self));
 	int err = self ? namer__new(&self->namer) : -ENOMEM;
 
 	if (!err)
-		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->marks.seed) ?: hash_seed__draw(&self->known.seed);
+		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->roles.seed) ?: hash_seed__draw(&self->known.seed);
 	if (!err) {
-		self->places = (struct places){find,	    name, changes,   eval_known, line,
-					       read_memory, site, line_news, locate,	 steady, ufunc};
+		self->symbolizer = (struct symbolizer){find,	    name, changes,   eval_known, line,
+					       read_memory, site, lines_generation, locate,	 stable, ufunc};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};
@@ -632,18 +632,18 @@ int places__new(struct session *session, bool kernel, struct native_places **ret
 	if (!err && kernel)
 		self->kernel = namer__add_kernel(self->namer);
 	if (err)
-		places__free(self);
+		symbolizer__free(self);
 	else
 		*ret = self;
 	return err;
 }
 
-struct places *places__of(struct native_places *self)
+struct symbolizer *symbolizer__of(struct native_symbolizer *self)
 {
-	return self ? &self->places : NULL;
+	return self ? &self->symbolizer : NULL;
 }
 
-struct native_places *places__free(struct native_places *self)
+struct native_symbolizer *symbolizer__free(struct native_symbolizer *self)
 {
 	if (!self)
 		return NULL;

@@ -17,7 +17,7 @@ static bool read_at(int mem, uint64_t address, void *ret, size_t size)
 	return address && !process_memory__read(mem, ret, size, address);
 }
 
-static void touch(int mem, uint64_t address, uint64_t len)
+static void prefault(int mem, uint64_t address, uint64_t len)
 {
 	uint64_t end = address + len;
 	char byte;
@@ -35,13 +35,13 @@ static uint64_t word_at(const uint8_t *raw, uint16_t offset)
 	return word;
 }
 
-static void touch_string(int mem, const struct py_layout *layout, uint64_t string)
+static void prefault_string(int mem, const struct py_layout *layout, uint64_t string)
 {
 	if (string)
-		touch(mem, string, layout->unicode_compact_data + RECORD_STRING_MAX);
+		prefault(mem, string, layout->unicode_compact_data + RECORD_STRING_MAX);
 }
 
-static void touch_variables(int mem, const struct py_layout *layout, uint64_t tuple)
+static void prefault_variables(int mem, const struct py_layout *layout, uint64_t tuple)
 {
 	uint64_t items[VARIABLES_MAX], n = 0;
 
@@ -53,7 +53,7 @@ static void touch_variables(int mem, const struct py_layout *layout, uint64_t tu
 		return;
 	for (uint64_t i = 0; i < n; i++)
 		if (items[i])
-			touch(mem, items[i], layout->unicode_compact_data + RECORD_VARIABLE_MAX);
+			prefault(mem, items[i], layout->unicode_compact_data + RECORD_VARIABLE_MAX);
 }
 
 /* Does the record lack what a capture sends when it could read all? Further
@@ -69,7 +69,7 @@ static bool is_whole(const struct record_code *code)
 	       variables && !variables->loss;
 }
 
-void touch__code(struct engine *engine, struct tracee *tracee, const struct record_code *code)
+void prefault__code(struct engine *engine, struct tracee *tracee, const struct record_code *code)
 {
 	const struct py_layout *layout = &tracee->image.layout;
 	uint8_t raw[CODE_BYTES];
@@ -83,17 +83,17 @@ void touch__code(struct engine *engine, struct tracee *tracee, const struct reco
 	}
 	if (!read_at(tracee->mem, code->address, raw, sizeof(raw)))
 		return;
-	touch_string(tracee->mem, layout, word_at(raw, layout->code_name));
-	touch_string(tracee->mem, layout, word_at(raw, layout->code_qualname));
-	touch_string(tracee->mem, layout, word_at(raw, layout->code_filename));
-	touch_variables(tracee->mem, layout, word_at(raw, layout->code_varnames));
+	prefault_string(tracee->mem, layout, word_at(raw, layout->code_name));
+	prefault_string(tracee->mem, layout, word_at(raw, layout->code_qualname));
+	prefault_string(tracee->mem, layout, word_at(raw, layout->code_filename));
+	prefault_variables(tracee->mem, layout, word_at(raw, layout->code_varnames));
 	if (layout->frames == PY_FRAMES_OBJECTS) { /* bpf/capture.h: what lies beside */
-		touch_variables(tracee->mem, layout, word_at(raw, layout->code_varnames + 8));
-		touch_variables(tracee->mem, layout, word_at(raw, layout->code_varnames + 16));
+		prefault_variables(tracee->mem, layout, word_at(raw, layout->code_varnames + 8));
+		prefault_variables(tracee->mem, layout, word_at(raw, layout->code_varnames + 16));
 	} else if (word_at(raw, layout->code_varnames + 8)) {
-		touch(tracee->mem, word_at(raw, layout->code_varnames + 8), layout->bytes_data + VARIABLES_MAX);
+		prefault(tracee->mem, word_at(raw, layout->code_varnames + 8), layout->bytes_data + VARIABLES_MAX);
 	}
 	lines = word_at(raw, layout->code_linetable);
 	if (lines && read_at(tracee->mem, lines + layout->var_size, &size, sizeof(size)))
-		touch(tracee->mem, lines, layout->bytes_data + (size < RECORD_LINES_MAX ? size : RECORD_LINES_MAX));
+		prefault(tracee->mem, lines, layout->bytes_data + (size < RECORD_LINES_MAX ? size : RECORD_LINES_MAX));
 }

@@ -42,7 +42,7 @@ static struct function_row function_row(const struct tables *tables,
 	return row;
 }
 
-static int tell_functions(const struct tables *tables, struct event_sink *sink, uint32_t first,
+static int emit_functions(const struct tables *tables, struct event_sink *sink, uint32_t first,
 			  uint32_t end)
 {
 	struct function_row rows[FUNCTIONS_A_LINE];
@@ -62,7 +62,7 @@ static int tell_functions(const struct tables *tables, struct event_sink *sink, 
 }
 
 /* Frames or stacks: `rows` is row 0, whose id is `base`. */
-static int tell_rows(struct event_sink *sink, enum event_kind kind, const void *rows, size_t size,
+static int emit_rows(struct event_sink *sink, enum event_kind kind, const void *rows, size_t size,
 		     uint32_t first, uint32_t end, uint32_t base)
 {
 	struct event event = {.kind = kind};
@@ -87,20 +87,20 @@ static void give_up_function(struct tables *tables, struct function *function)
 /* How many functions can be told now. */
 static uint32_t functions_ready(struct tables *tables, bool give_up)
 {
-	uint32_t i = tables->told_functions;
+	uint32_t i = tables->emitted_functions;
 
 	for (; i < tables->n_functions; i++) {
 		struct function *function = &tables->functions[i];
 
 		if (function->state == FUNCTION_CODE && !tables__native_lines(tables, function)) {
-			if (!give_up && tables->tick - function->since < TABLES_PATIENCE_NATIVE)
+			if (!give_up && tables->tick - function->since < TABLES_DEADLINE_NATIVE)
 				break;
 			tables->natives[function->code].late = true;
 			tables->n_late++;
 		}
 		if (function->state != FUNCTION_WAITING)
 			continue;
-		if (!give_up && tables->tick - function->since < TABLES_PATIENCE)
+		if (!give_up && tables->tick - function->since < TABLES_DEADLINE)
 			break;
 		give_up_function(tables, function);
 	}
@@ -116,7 +116,7 @@ static bool settle_native(struct tables *tables, uint32_t frame, bool give_up)
 	found.line = found.column = 0;
 	answered = tables__native_line(tables, function, &found);
 	if (!answered && !give_up &&
-	    (tables->tick - function->since < TABLES_PATIENCE_NATIVE || tables->tick - row->column < TABLES_PATIENCE_LINE))
+	    (tables->tick - function->since < TABLES_DEADLINE_NATIVE || tables->tick - row->column < TABLES_DEADLINE_LINE))
 		return false;
 	*row = found;
 	tables->frame_states[frame] = answered ? FRAME_KNOWN : FRAME_LATE;
@@ -146,7 +146,7 @@ static bool settle_frame(struct tables *tables, uint32_t frame, bool give_up)
 	} else if (err != -EAGAIN) {
 		tables->losses[LOSS_LINES_BAD] += uses;
 		tables->frame_states[frame] = FRAME_BAD;
-	} else if (give_up || tables->tick - function->since >= TABLES_PATIENCE) {
+	} else if (give_up || tables->tick - function->since >= TABLES_DEADLINE) {
 		tables->losses[LOSS_LINES_PARTIAL] += uses;
 		tables->frame_states[frame] = FRAME_PARTIAL;
 	} else {
@@ -159,7 +159,7 @@ static bool settle_frame(struct tables *tables, uint32_t frame, bool give_up)
 
 static uint32_t frames_ready(struct tables *tables, uint32_t functions, bool give_up)
 {
-	uint32_t i = tables->told_frames;
+	uint32_t i = tables->emitted_frames;
 
 	for (; i < tables->n_frames; i++) {
 		if (tables->frame_states[i] == FRAME_PENDING || tables->frames[i].function >= functions)
@@ -175,41 +175,41 @@ struct function_row tables__function_row(const struct tables *tables, uint32_t f
 	return function_row(tables, &tables->functions[function]);
 }
 
-int tables__tell(struct tables *tables, struct event_sink *sink, bool give_up)
+int tables__emit(struct tables *tables, struct event_sink *sink, bool give_up)
 {
-	uint32_t functions, frames, stacks = tables->told_stacks;
+	uint32_t functions, frames, stacks = tables->emitted_stacks;
 	int err = tables__name_pending(tables, give_up);
 
 	if (err)
 		return err;
 	tables__ask_lines(tables);
-	tables__look_at_late(tables);
+	tables__poll_late(tables);
 	functions = functions_ready(tables, give_up);
 	frames = frames_ready(tables, functions, give_up);
 	while (stacks < tables->n_stacks && tables->stacks[stacks].frame < frames)
 		stacks++;
-	err = tell_functions(tables, sink, tables->told_functions, functions);
+	err = emit_functions(tables, sink, tables->emitted_functions, functions);
 	if (!err)
-		err = tell_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames),
-				tables->told_frames, frames, 0);
+		err = emit_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames),
+				tables->emitted_frames, frames, 0);
 	if (!err)
-		err = tell_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks),
-				tables->told_stacks, stacks, 1);
-	tables->told_functions = functions;
-	tables->told_frames = frames;
-	tables->told_stacks = stacks;
+		err = emit_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks),
+				tables->emitted_stacks, stacks, 1);
+	tables->emitted_functions = functions;
+	tables->emitted_frames = frames;
+	tables->emitted_stacks = stacks;
 	return err;
 }
 
 int tables__replay(const struct tables *tables, struct event_sink *sink)
 {
-	int err = tell_functions(tables, sink, 0, tables->told_functions);
+	int err = emit_functions(tables, sink, 0, tables->emitted_functions);
 
 	if (!err)
-		err = tell_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames), 0,
-				tables->told_frames, 0);
+		err = emit_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames), 0,
+				tables->emitted_frames, 0);
 	if (!err)
-		err = tell_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks), 0,
-				tables->told_stacks, 1);
+		err = emit_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks), 0,
+				tables->emitted_stacks, 1);
 	return err;
 }

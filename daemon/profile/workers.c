@@ -1,4 +1,4 @@
-/* What credit/credit.h decides by, from records: where threads are met, who woke whom, who made whom. Stacks are looked at when somebody
+/* What attribution/attribution.h decides by, from records: where threads are met, who woke whom, who made whom. Stacks are looked at when somebody
  * asks whose work a worker does, and not before. */
 #include <errno.h>
 #include <string.h>
@@ -15,42 +15,42 @@
 /* Ids of a new epoch are others. */
 static void renew(const struct profile *profile, struct thread *thread)
 {
-	if (thread->credit_epoch == profile->epoch)
+	if (thread->attribution_epoch == profile->epoch)
 		return;
-	thread->credit = (struct credit_thread){.python = thread->credit.python};
-	thread->tick = thread->off = (struct credit_seen){};
-	thread->credit_epoch = profile->epoch;
+	thread->attribution = (struct attribution_thread){.python = thread->attribution.python};
+	thread->tick = thread->off = (struct attribution_seen){};
+	thread->attribution_epoch = profile->epoch;
 }
 
 static void tick(const struct profile *profile, struct thread *thread, uint64_t time, uint32_t stack)
 {
 	renew(profile, thread);
-	if (thread->credit.python && !thread->ending)
-		thread->tick = (struct credit_seen){.time = time, .stack = stack, .state = CREDIT_RUNS};
+	if (thread->attribution.python && !thread->ending)
+		thread->tick = (struct attribution_seen){.time = time, .stack = stack, .state = ATTRIBUTION_RUNS};
 }
 
-void credits__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack)
+void workers__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack)
 {
 	if (sample->header.time >= thread->tick.time)
 		tick(profile, thread, sample->header.time, stack);
 }
 
-void credits__met(const struct profile *profile, const struct item *item)
+void workers__met(const struct profile *profile, const struct item *item)
 {
 	tick(profile, item->thread, item->row.time, item->row.stack);
 }
 
-void credits__ended(struct thread *thread, uint64_t time)
+void workers__ended(struct thread *thread, uint64_t time)
 {
-	thread->tick = thread->off = thread->credit.seen = (struct credit_seen){.time = time, .state = CREDIT_AWAY};
+	thread->tick = thread->off = thread->attribution.seen = (struct attribution_seen){.time = time, .state = ATTRIBUTION_AWAY};
 	thread->left = 0;
 }
 
-void credits__left(struct thread *thread, const struct record_sample *sample, uint64_t key)
+void workers__left(struct thread *thread, const struct record_sample *sample, uint64_t key)
 {
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
 
-	thread->credit.python |= python && python->n;
+	thread->attribution.python |= python && python->n;
 	thread->left = sample->header.time;
 	thread->left_key = key;
 }
@@ -59,7 +59,7 @@ void credits__left(struct thread *thread, const struct record_sample *sample, ui
 
 /* Its innermost Python frame, and what is at work inside of that: where it left its CPU, the innermost code that is not the C library's;
  * of a tick, any. False: names of native code that are still being read would tell. */
-static bool look(const struct tables *tables, struct credit_seen *seen)
+static bool look(const struct tables *tables, struct attribution_seen *seen)
 {
 	bool settled = false, pending = false;
 	struct function_row row;
@@ -83,33 +83,33 @@ static bool look(const struct tables *tables, struct credit_seen *seen)
 		    (row.kind == FUNCTION_NATIVE && libc_name__is(row.module)))
 			continue;
 		seen->outside = row.kind != FUNCTION_INTERPRETER;
-		settled = seen->outside || seen->state != CREDIT_RUNS;
+		settled = seen->outside || seen->state != ATTRIBUTION_RUNS;
 	}
 	seen->outside = false;
 	return true;
 }
 
-static enum credit_state state_of(enum wait_cause cause, const struct part_wait *part)
+static enum attribution_state state_of(enum wait_cause cause, const struct part_wait *part)
 {
 	switch (cause) {
 	case WAIT_READY:
-		return CREDIT_RUNS;
-	case WAIT_LOCK: /* a semaphore's, or Python's own, which credit_seen.outside tells apart; but a mutex of the C library's */
-		return part->args[2] == 2 ? CREDIT_AWAY : CREDIT_WAITS;
+		return ATTRIBUTION_RUNS;
+	case WAIT_LOCK: /* a semaphore's, or Python's own, which attribution_seen.outside tells apart; but a mutex of the C library's */
+		return part->args[2] == 2 ? ATTRIBUTION_AWAY : ATTRIBUTION_WAITS;
 	case WAIT_FUTEX:
-		return CREDIT_WAITS;
+		return ATTRIBUTION_WAITS;
 	case WAIT_CHILD:
 	case WAIT_PIPE:
 	case WAIT_SOCKET:
 	case WAIT_POLL:
-		return CREDIT_LISTENS;
+		return ATTRIBUTION_LISTENS;
 	default:
-		return CREDIT_AWAY;
+		return ATTRIBUTION_AWAY;
 	}
 }
 
 /* Where it left its CPU. */
-static int look_at_left(struct profile *profile, struct thread *thread)
+static int decide_left(struct profile *profile, struct thread *thread)
 {
 	const struct record_sample *kept = waits__kept(thread, thread->left_key, thread->left);
 	struct item item = {.thread = thread};
@@ -119,7 +119,7 @@ static int look_at_left(struct profile *profile, struct thread *thread)
 		return err;
 	if (kept && !err)
 		/* Inside of all is what it waits for. */
-		thread->off = (struct credit_seen){
+		thread->off = (struct attribution_seen){
 			.time = thread->left,
 			.stack = item.row.stack ? profile->tables.stacks[item.row.stack - 1].parent : 0,
 			.state = (uint8_t)state_of((enum wait_cause)item.row.cause, (const void *)record__part(kept, PART_WAIT)),
@@ -131,19 +131,19 @@ static int look_at_left(struct profile *profile, struct thread *thread)
 /* What was known of a thread then. -EAGAIN: its stack waits for tables. */
 static int bring_up(struct profile *profile, struct thread *thread, uint64_t now)
 {
-	struct credit_seen *seen;
+	struct attribution_seen *seen;
 	int err = 0;
 
 	renew(profile, thread);
 	if (thread->left)
-		err = look_at_left(profile, thread);
+		err = decide_left(profile, thread);
 	seen = thread->off.time > thread->tick.time && thread->off.time <= now ? &thread->off : &thread->tick;
 	if (seen->stack && !seen->call && !look(&profile->tables, seen)) {
-		thread->credit.seen = *seen;
+		thread->attribution.seen = *seen;
 		seen->call = 0;
 		return -EAGAIN;
 	}
-	thread->credit.seen = *seen;
+	thread->attribution.seen = *seen;
 	return err;
 }
 
@@ -180,7 +180,7 @@ static bool is_rest(const struct record_wait *wait)
 	}
 }
 
-void credits__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait)
+void workers__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait)
 {
 	/* Of several stays it is not told how long the last one was. */
 	uint64_t end = wait->count == 1 ? wait->begin + wait->waited : wait->header.time;
@@ -196,19 +196,19 @@ void credits__waited(struct profile *profile, struct thread *thread, const struc
 	waker = thread_of(profile, thread->process, wait->waker);
 	if (waker)
 		renew(profile, waker);
-	if (!thread->credit.python) {
+	if (!thread->attribution.python) {
 		if (wait->begin < thread->rested) /* sums of several places come in any order */
 			return;
 		thread->rested = wait->begin;
 		if (waker)
 			bring_up(profile, waker, end);
-		credit__woken(&thread->credit, waker ? &waker->credit : NULL, end);
-	} else if (waker && !waker->credit.python) {
-		credit__answered(&thread->credit, &waker->credit, end);
+		attribution__woken(&thread->attribution, waker ? &waker->attribution : NULL, end);
+	} else if (waker && !waker->attribution.python) {
+		attribution__answered(&thread->attribution, &waker->attribution, end);
 	}
 }
 
-void credits__made(struct profile *profile, struct thread *thread, const struct record_event *clone)
+void workers__made(struct profile *profile, struct thread *thread, const struct record_event *clone)
 {
 	struct thread *maker = thread_of(profile, thread->process, clone->old_tid);
 
@@ -217,33 +217,33 @@ void credits__made(struct profile *profile, struct thread *thread, const struct 
 		return;
 	renew(profile, maker);
 	bring_up(profile, maker, clone->header.time);
-	credit__woken(&thread->credit, &maker->credit, clone->header.time);
+	attribution__woken(&thread->attribution, &maker->attribution, clone->header.time);
 }
 
 /* --- for whom it works --- */
 
 struct group {
-	struct credit_group group;
+	struct attribution_group group;
 	struct profile *profile;
 	const struct process *process;
 };
 
-static struct thread *thread_at(struct credit_thread *credit)
+static struct thread *thread_at(struct attribution_thread *attribution)
 {
-	return (struct thread *)((char *)credit - offsetof(struct thread, credit));
+	return (struct thread *)((char *)attribution - offsetof(struct thread, attribution));
 }
 
-static struct credit_thread *next(struct credit_group *self, struct credit_thread *before)
+static struct attribution_thread *next(struct attribution_group *self, struct attribution_thread *before)
 {
 	struct group *group = (struct group *)self;
 	struct thread *thread = before ? thread_at(before)->next : group->profile->tasks.threads;
 
-	while (thread && (thread->process != group->process || !thread->credit.python || thread->ending))
+	while (thread && (thread->process != group->process || !thread->attribution.python || thread->ending))
 		thread = thread->next;
-	return thread ? &thread->credit : NULL;
+	return thread ? &thread->attribution : NULL;
 }
 
-static bool inside(struct credit_group *self, uint32_t inner, uint32_t outer)
+static bool inside(struct attribution_group *self, uint32_t inner, uint32_t outer)
 {
 	const struct group *group = (struct group *)self;
 
@@ -272,7 +272,7 @@ static struct thread *forker_of(struct profile *profile, const struct process *p
 		tid = process->forker;
 		process = process_of(profile, process->parent);
 		thread = thread_of(profile, process, tid);
-		if (thread && thread->credit.python)
+		if (thread && thread->attribution.python)
 			return thread;
 	}
 	return NULL;
@@ -283,49 +283,49 @@ static int decide(struct profile *profile, struct item *item, bool late, bool la
 {
 	struct thread *thread = item->thread, *at, *forker;
 	struct group group = {{next, inside, 0, profile->wall && !late}, profile, thread->process};
-	struct credit credit = {};
+	struct attribution attribution = {};
 	int err = 0;
 
 	group.group.quiet = 1000000000ull / profile->options.rate * QUIET_PERIODS;
 	renew(profile, thread);
 	if (thread->process->python[0]) {
 		for (at = profile->tasks.threads; at && (!err || err == -EAGAIN); at = at->next)
-			if (at->process == thread->process && at->credit.python && !at->ending)
+			if (at->process == thread->process && at->attribution.python && !at->ending)
 				err = bring_up(profile, at, item->row.time) ?: err;
 		if (err == -EAGAIN && !last)
 			return 0;
 		if (thread->tid != thread->process->tgid) /* Python's main thread begins, or ends */
-			credit = credit__of(&group.group, &thread->credit, item->row.time);
+			attribution = attribution__of(&group.group, &thread->attribution, item->row.time);
 	} else {
 		forker = forker_of(profile, thread->process);
 		err = forker ? bring_up(profile, forker, item->row.time) : 0;
-		credit = credit__of_child(&group.group, forker ? &forker->credit : NULL, item->row.time);
+		attribution = attribution__of_child(&group.group, forker ? &forker->attribution : NULL, item->row.time);
 	}
 	if (err && err != -EAGAIN)
 		return err;
-	if (credit.how == CREDIT_UNKNOWN && !last && err)
+	if (attribution.how == ATTRIBUTION_UNKNOWN && !last && err)
 		return 0;
 	item->undecided = false;
 	profile->n_undecided--;
-	item->row.how = credit.how;
-	item->caller = credit.caller ? thread_at(credit.caller) : NULL;
-	item->row.call = credit.caller ? credit.caller->seen.stack : 0;
+	item->row.how = attribution.how;
+	item->caller = attribution.caller ? thread_at(attribution.caller) : NULL;
+	item->row.call = attribution.caller ? attribution.caller->seen.stack : 0;
 	return 0;
 }
 
-int credits__give(struct profile *profile, const struct record_sample *sample, struct item *item)
+int workers__give(struct profile *profile, const struct record_sample *sample, struct item *item)
 {
 	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
 
-	item->thread->credit.python |= python && python->n;
-	if (!(sample->flags & SAMPLE_NO_PYTHON) || item->thread->credit.python || !profile->options.rate)
+	item->thread->attribution.python |= python && python->n;
+	if (!(sample->flags & SAMPLE_NO_PYTHON) || item->thread->attribution.python || !profile->options.rate)
 		return 0;
 	item->undecided = true;
 	profile->n_undecided++;
 	return profile->n_unfinished ? 0 : decide(profile, item, false, false);
 }
 
-int credits__decide(struct profile *profile, struct item *item, bool last)
+int workers__decide(struct profile *profile, struct item *item, bool last)
 {
 	return decide(profile, item, true, last);
 }

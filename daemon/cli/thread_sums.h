@@ -1,0 +1,36 @@
+/* Which threads of a recording hardly ran (export/quiet.h): a first reading, so that the second may leave their waiting out
+ * of its sums.
+ *
+ * Memory: an entry for each thread. One thread. Errors: -ENOMEM. Zero-initialised is empty. */
+#ifndef CPROFD_CLI_THREAD_SUMS_H
+#define CPROFD_CLI_THREAD_SUMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "events/events.h"
+
+/* An epoch's number of a thread -> its index in the rhythm + 1; 0: not told. */
+struct thread_ids {
+	struct buf ids; /* uint32_t */
+};
+
+struct thread_sums {
+	struct event_sink sink;
+	struct buf threads; /* struct beat */
+	struct thread_ids ids;
+	uint64_t cpu, wall; /* ns, of all threads */
+};
+
+void thread_sums__init(struct thread_sums *thread_sums); /* then give its sink to recording__read() */
+void thread_sums__free(struct thread_sums *thread_sums);
+/* As export/quiet.h has it. `thread`: of thread_ids__thread(). */
+bool thread_sums__is_quiet(const struct thread_sums *thread_sums, uint32_t thread);
+uint32_t thread_sums__quiet(const struct thread_sums *thread_sums); /* how many */
+
+int thread_ids__add(struct thread_ids *ids, const struct thread_sums *thread_sums, const struct event_thread *event);
+uint32_t thread_ids__thread(const struct thread_ids *ids, uint32_t id);
+void thread_ids__free(struct thread_ids *ids);
+
+#endif
