@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cprofd. `make help` lists what can be made.
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Is it still what the client was authorised for? Asked before anything of a process is read, and of a thread that is another
  * than the running one again afterwards.
  *

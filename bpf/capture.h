@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Code objects are copied when they are met for the first time: names, file, first line, variables, line table.
  * Part of sampler.bpf.c, after its maps and helpers. */
 #ifndef CPROFD_BPF_CAPTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The dump: what runs in the kernel for `cprofd dump`. include/cprofd/dump.h is its contract.
  *
  * `each_thread` runs for whoever reads the iterator, once for each thread of the target. A thread that is on no CPU has

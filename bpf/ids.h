@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Ids of processes and threads as cprofd has them: those of its PID namespace. The kernel's own (task->tgid, task->pid) are those of the
  * first one, and in a container mean nothing. Who is not in the namespace of cprofd has the id 0, and so has who was released.
  *

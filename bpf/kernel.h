@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The kernel types that the programs touch, declared by hand: only the fields
  * used, placed by CO-RE relocation on the running kernel (6.1 and later). */
 #ifndef CPROFD_BPF_KERNEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The kernel's part of a sample: of a tick that met the thread in the kernel, the kernel's own stack. Included by
  * sampler.bpf.c alone. */
 #ifndef CPROFD_BPF_KERNEL_STACK_H

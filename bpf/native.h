@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The native part of a sample: the stepper of unwind.h over tables that the engine writes, from the
  * registers with which the thread was in user space. Included by sampler.bpf.c alone. */
 #ifndef CPROFD_BPF_NATIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Time on no CPU: where each thread of the target left its CPU, for how long, and who woke it. Part of sampler.bpf.c, after the
  * tick; loaded in wall mode alone.
  *

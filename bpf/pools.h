@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The pools of unwind tables as maps: what unwind.h asks of a BPF host. */
 #ifndef CPROFD_BPF_POOLS_H
 #define CPROFD_BPF_POOLS_H

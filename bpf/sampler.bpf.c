@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The sampler: what runs in the kernel.
  *
  * `sample` runs at each tick of a thread's cpu-clock event, on the thread that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* A copy of the stack, for a walk that lacks a table: user space has one soon, and walks again (struct
  * part_stack). Included by native.h alone, for walks that were cut; no other sample comes here. */
 #ifndef CPROFD_BPF_STACK_COPY_H

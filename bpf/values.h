@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Locals of the frames that rules name, as a part of the sample: of each such frame its address and up to four of its
  * locals. Which frames and locals, the engine says in the ring's marks (record.h); without marks this costs one load.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cprofd: finds the command, parses its options, runs it. */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Prints compile_commands.json for the sources given after the compile command.
 cmd=$1; shift
 sep='['

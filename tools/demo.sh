@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # `make demo`: a real Numba compile of np.linalg.svd and list.sort, over and over,
 # profiled while it runs: ten seconds by function, ten by line, and once from the
 # first instruction. The recordings, a page for a browser and a file for speedscope of each are written into the

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Installs the Debian packages given that are not there yet. As root, or with sudo.
 set -eu
 missing=

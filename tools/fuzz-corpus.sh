@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # What fuzzing gathered -> the inputs that are kept with the source: those that cover the same, the shortest first, at most 40 and
 # 40 KB of each target. What was a finding is called found-* and stays.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # Runs tests one by one. A test passes when its exit status is 0, its last line is
 # "N passed, N failed, N skipped" with nothing failed, and something passed or was
 # skipped by name. (Of one without that line, lines "ok ..." or "... ok" and "FAILED ..." or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "attribution/attribution.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Attribution: for whose call a thread without Python of its own works (a compiler's pool, OpenMP's, a BLAS's; or a child process). Decided from
  * what was seen of the threads of a process, by these rules, the first that holds:
  *

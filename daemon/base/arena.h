@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An arena: memory that is given back all at once. Pointers stay valid until
  * arena__free(). Zero-initialised is empty. */
 #ifndef CPROFD_ARENA_H

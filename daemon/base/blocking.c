@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "base/blocking.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* System calls that may never return. A page of a target may belong to a file system that does not answer; whoever reads it through
  * /proc/PID/mem sleeps in the kernel, and no signal wakes them. The same holds for bytes of files that a target has mapped.
  *

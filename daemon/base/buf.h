@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A growing byte buffer. Zero-initialised is empty; owned by its holder.
  * After a failed append the buffer is unchanged and `failed` stays set. */
 #ifndef CPROFD_BUF_H

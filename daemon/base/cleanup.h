@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Cleanup attributes: what is freed on every path. */
 #ifndef CPROFD_CLEANUP_H
 #define CPROFD_CLEANUP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Time as the kernel's programs have it: CLOCK_MONOTONIC of bpf_ktime_get_ns(), CLOCK_BOOTTIME of a task's start. ns.
  *
  * In a time namespace (time_namespaces(7)) the clocks that a process reads, and the starts in /proc/PID/stat, are shifted against

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "base/fiber.h"
 
 #include <stdint.h>

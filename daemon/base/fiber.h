@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Stacks that a function goes on with after others ran, and what AddressSanitizer has to know of them. */
 #ifndef CPROFD_FIBER_H
 #define CPROFD_FIBER_H

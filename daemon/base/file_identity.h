@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which file this is, as far as the kernel tells: what was made of its bytes may be kept from session to session under this
  * key. Who writes to the file moves its change time; nothing is kept of FUSE, where a program of some user says what it is.
  * Threads: any. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Seeded hashing for tables whose keys come from a target, who may choose them
  * so that they collide: each table draws its own seed at random. The mixing is
  * wyhash's (a 64x64 -> 128 bit multiplication, folded). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "cprofd/host.h"
 
 _Thread_local struct host_reader *host_reader_current;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "base/kept.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Files that are kept from session to session in a folder that this process alone may write to. Written beside and renamed, so
  * that a reader finds a whole one or none; read, never mapped; believed when size and checksum agree, which guards against
  * damage, not against forgery. Names end in KEPT_SUFFIX; who keeps many trims the folder (unwind/cache.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The C library by its modules' names: the code that goes into the kernel, whoever called it. */
 #ifndef CPROFD_BASE_LIBC_NAME_H
 #define CPROFD_BASE_LIBC_NAME_H

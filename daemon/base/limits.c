@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "base/limits.h"
 
 #include <errno.h>

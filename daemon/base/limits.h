@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a recording may make its reader spend, in proportion to the file's size. A file that asks for more was made to: cprofd's
  * own have 3 to 7 bytes of text for each of their bytes, and need some 10 bytes of memory for it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "base/safe_text.h"
 
 size_t utf8__character(const char *text, size_t len, uint32_t *ret)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Text of others (names of a target, of a recording, of a file) for a terminal or a text file.
  *
  * What a terminal takes for a command, and what changes how the text beside it looks, becomes a visible escape: C0 and DEL

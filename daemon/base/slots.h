@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An open-addressing index over the rows of an array that its holder keeps: a
  * slot is a row number + 1, and in the bits that no row needs some of its hash.
  * The holder compares; rows are never removed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Colours of text for people, on a terminal that has them: few, and never the only way to tell something. Names of others never
  * come here: they are written by safe_text. What goes to another stream than stdout and stderr is plain. */
 #ifndef CPROFD_STYLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/attach_points.h"
 
 #include <errno.h>

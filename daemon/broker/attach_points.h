@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where programs of SEC("iter/...") and SEC("tp_btf/...") are attached: types of vmlinux's BTF. To find the number of such a type, libbpf copies
  * all of that BTF, reads through it, and compares 150,000 names: 12 ms of a load. Who goes through it anyway tells them here.
  *

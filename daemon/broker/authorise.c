@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/authorise.h"
 
 #include <errno.h>

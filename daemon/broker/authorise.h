@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who may look into a process: the kernel says it. A helper takes the client's
  * identity (uid, gid, groups, no capability) and opens /proc/PID/auxv, which asks
  * the kernel for PTRACE_MODE_READ as perf_event_open does. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The broker's loop: new clients, requests of engines, the end of engines. */
 #include "broker/broker.h"
 

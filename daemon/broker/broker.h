@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The broker: the small privileged part. It loads BPF, opens perf events,
  * authorises, opens /proc/PID/mem, maps and files, and passes the fds. It
  * parses nothing that a target or a client wrote: no ELF, no Python, no

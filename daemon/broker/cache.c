@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/cache.h"
 
 #include <errno.h>

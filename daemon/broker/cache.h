@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The directory in which an engine keeps unwind tables from session to session. Whoever may write there
  * chooses what stacks look like. So it lies in a folder that only root may enter, for each client: an engine
  * has it by its descriptor alone, and nobody else who runs as `nobody`, or as that user, comes to it.

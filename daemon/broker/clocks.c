@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/clocks.h"
 
 #include <errno.h>

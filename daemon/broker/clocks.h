@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Clocks of CPUs: one tick a period on each CPU, whoever runs there; the sampler takes those that meet a target.
  *
  * They are several on each CPU, of periods that have no small common multiple: a target that makes threads three times a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/coroutine.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A coroutine: a function with a stack of its own, which waits for a descriptor while the broker's loop serves others. The broker stays one
  * thread: others run in a wait alone, so that what lies between two waits needs no lock.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/dumper.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The door to libbpf for a dump: bpf/dump.bpf.c, one instance for each. Nothing that it gave is read here. */
 #ifndef CPROFD_BROKER_DUMPER_H
 #define CPROFD_BROKER_DUMPER_H

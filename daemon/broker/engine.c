@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/engine.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An engine: the unprivileged process of one client identity (uid, gid, groups),
  * and what the broker holds for it. */
 #ifndef CPROFD_BROKER_ENGINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/file.h"
 
 #include <errno.h>

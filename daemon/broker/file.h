@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Files that lie on anybody's file system. A FUSE server, or an overlay on one, may
  * let an open() wait for ever, where no signal reaches it; nothing tells before. So
  * a process of its own opens the file, and who asked waits only so long. */

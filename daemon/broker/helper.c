@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/helper.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A helper: a process that does for the broker what may never come back. To open /proc/PID/mem waits for an exec that is under way,
  * and to read a byte there for whoever backs that page: a FUSE server can keep both for ever, where no signal reaches. The helper holds
  * nothing of the broker's but its socket and what it is given; one that is late is killed and left alone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/kernel_types.h"
 
 #include <errno.h>

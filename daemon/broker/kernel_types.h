@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The kernel's types, as far as a BPF object asks for them: a small BTF in place of vmlinux's, which has 150,000 types. libbpf
  * copies that, and goes through all of it for each type that it places: 15 ms of the 40 that a sampler takes to load. */
 #ifndef CPROFD_BROKER_KERNEL_TYPES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/known.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A list of processes that stay what they were: each is held by a pidfd, so that another one of its id is not it. */
 #ifndef CPROFD_BROKER_KNOWN_H
 #define CPROFD_BROKER_KNOWN_H

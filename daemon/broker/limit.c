@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/limit.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What one user, and all users together, may hold of the daemon: names, units, defaults, words. (quota.h counts it.)
  * Root holds what it likes, and takes nothing from the users' shares. Threads: none kept. */
 #ifndef CPROFD_BROKER_LIMIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The door to libbpf: the sampler in the kernel, one instance for each session
  * (its own rings and images). */
 #ifndef CPROFD_BROKER_LOAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Messages between broker and engine: one datagram each, with its fds. */
 #include "broker/broker.h"
 

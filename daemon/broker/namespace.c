@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/namespace.h"
 
 #include <errno.h>

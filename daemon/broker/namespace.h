@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* PID namespaces: in a container an id is another process's than outside. */
 #ifndef CPROFD_BROKER_NAMESPACE_H
 #define CPROFD_BROKER_NAMESPACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/notify.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the service manager is told of the daemon: sd_notify(3), without its library. Nothing happens where it did not ask ($NOTIFY_SOCKET). */
 #ifndef CPROFD_BROKER_NOTIFY_H
 #define CPROFD_BROKER_NOTIFY_H

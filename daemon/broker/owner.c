@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/owner.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who pays for a process: one user, however many uids they may take on. */
 #ifndef CPROFD_BROKER_OWNER_H
 #define CPROFD_BROKER_OWNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/peer.h"
 
 #include <errno.h>

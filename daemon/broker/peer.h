@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The process at the other end of a client's connection: what it may do is read while it lives, and of it alone. */
 #ifndef CPROFD_BROKER_PEER_H
 #define CPROFD_BROKER_PEER_H

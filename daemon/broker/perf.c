@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/perf.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The events of a session: one software clock for each thread of its target.
  *
  * An event belongs to a thread, on whatever CPU it runs, and ticks while the

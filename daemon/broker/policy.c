@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/policy.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the administrator of the machine lets users do, beyond what the kernel says of a process's owner: the rules of
  * /proc/sys/kernel/yama/ptrace_scope and perf_event_paranoid, which the kernel would ask of a debugger or of perf, and
  * `cprofd serve --allow`. Both files are read anew each time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Leaving privileges for good: of engines, helpers and clients. */
 #ifndef CPROFD_BROKER_PRIVILEGES_H
 #define CPROFD_BROKER_PRIVILEGES_H

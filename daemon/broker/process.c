@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/process.h"
 
 #include <dirent.h>

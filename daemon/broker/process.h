@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A process as the broker sees it: through /proc and a pidfd. Only numbers that
  * the kernel wrote are read here, nothing that lies in the target's memory. */
 #ifndef CPROFD_BROKER_PROCESS_H

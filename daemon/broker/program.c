@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/program.h"
 
 #include <errno.h>

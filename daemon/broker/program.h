@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The engine's program. An engine is executed, so that it has nothing of the broker's memory: what it loaded, what other
  * users asked, where anything lies. */
 #ifndef CPROFD_BROKER_PROGRAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/quota.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who holds how much (limit.h says how much they may). A charge is what one engine or one session holds: it is given back as a whole, so that nothing
  * stays counted. Threads: the broker's one. */
 #ifndef CPROFD_BROKER_QUOTA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/refuse.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Words to a client that gets no engine. */
 #ifndef CPROFD_BROKER_REFUSE_H
 #define CPROFD_BROKER_REFUSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Requests of an engine: one at a time, each in a coroutine. */
 #include "broker/request.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What engines ask for. A request that has to wait does so in a coroutine (coroutine.h), and meanwhile no further one is read from its engine: so
  * they are answered in order, and there is one for each engine at most. */
 #ifndef CPROFD_BROKER_REQUEST_H

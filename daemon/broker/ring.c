@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/ring.h"
 
 #include <bpf/bpf.h>

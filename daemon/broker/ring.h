@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rings and maps through fds that were handed over: what an engine does with
  * them, without any capability. libbpf is seen in this folder only.
  * Errors: -errno. Threading: one thread. */

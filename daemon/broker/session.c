@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "broker/session.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A session: one sampler with its own ring, and the events of one target. */
 #ifndef CPROFD_BROKER_SESSION_H
 #define CPROFD_BROKER_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The maps of a dump through fds that were handed over: what an engine does with them, without any capability.
  * What lies in them was written by the kernel side (include/cprofd/dump.h) and is not trusted further than that.
  * Errors: -errno. Threads: one. */

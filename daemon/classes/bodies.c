@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who leads to code that no table has, and that functions of tables jump to.
  *
  * Its frame stands for such a function only if nothing else leads there: what other code jumps to or calls, too, is a helper

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "classes/bytecode.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Bytecode: what the instruction at an offset does, and what it calls, as far as the instructions before it say. Read from a living
  * interpreter's memory: 3.11+ rewrites instructions into specialised ones in place, which the tables know.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "classes/callables.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Callables: which functions of a module Python code can call, and what it calls them.
  *
  * An extension module, and the interpreter itself, tells CPython of its C functions by tables in its data:

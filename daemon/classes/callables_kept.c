@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A module's callables, from session to session: an interpreter's take 30 ms to find. */
 #include "classes/callables.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which names each function could have: its own, of those that jump to it, of slots that call it. */
 #include "classes/search.h"
 

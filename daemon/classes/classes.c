@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "classes/classes.h"
 
 #include <fnmatch.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Classes: in which class of time a sample is, by its innermost frames. Pure functions; docs/classes.md is the written form.
  *
  * The frames up to and with the innermost Python frame decide, and, of those further out, whether an import goes on. What

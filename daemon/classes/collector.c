@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which function of an interpreter is its collector. */
 #include "classes/search.h"
 

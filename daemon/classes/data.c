@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Program headers and the dynamic section only: section headers may be gone. */
 #include "classes/data.h"
 

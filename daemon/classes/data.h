@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The initialised data of an ELF file as the dynamic linker would leave it: words with their relocations
  * applied, for whoever looks for tables of pointers in it. Private to this folder.
  *

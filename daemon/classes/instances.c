@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What runs when an object is called whose type says by tp_vectorcall_offset that each object has a function of its own (PEP 590): ufuncs,
  * partial, NumPy's dispatchers. No table has that function: the code that makes such an object stores it, at the offset that the type has. It
  * is found there: `lea function(%rip), %reg`, and soon after `mov %reg, offset(object)`; in the type's tp_new, or in a function that refers to

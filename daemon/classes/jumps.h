@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where a function of a module leads. Private to this folder. */
 #ifndef CPROFD_CLASSES_JUMPS_H
 #define CPROFD_CLASSES_JUMPS_H

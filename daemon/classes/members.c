@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions that the tables of a module name. */
 #include "classes/search.h"
 

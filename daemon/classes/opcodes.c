@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Made by tools/opcodes/opcodes.py from the interpreters' own tables (dis, opcode, _opcode_metadata). */
 #include "classes/bytecode.h"
 

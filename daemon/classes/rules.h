@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which native code belongs to a compiler, or to the way into code of a JIT: one table, and data only. Private to this
  * folder. */
 #ifndef CPROFD_CLASSES_RULES_H

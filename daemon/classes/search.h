@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The search for a module's callables, in steps; each file has one. Private to this folder. */
 #ifndef CPROFD_CLASSES_SEARCH_H
 #define CPROFD_CLASSES_SEARCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "classes/slots.h"
 
 /* clang-format off */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where a type's functions are, and what an expression calls them. Private to this folder.
  * Sources: CPython Include/cpython/object.h (PyTypeObject and the tables it points to; these parts are the same in 3.8 to
  * 3.15), Include/typeslots.h (numbers that never change: a part of the stable ABI). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which functions of an interpreter take the GIL and give it away, and which the eval loop calls for that between two instructions. */
 #include "classes/search.h"
 

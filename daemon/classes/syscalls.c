@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Made by tools/opcodes/syscalls.sh from asm/unistd_64.h. Numbers never change. */
 #include "classes/syscalls.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of x86-64's system calls. Private to this folder. */
 #ifndef CPROFD_CLASSES_SYSCALLS_H
 #define CPROFD_CLASSES_SYSCALLS_H

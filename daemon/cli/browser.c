@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "cli/browser.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What --open does: a file that was written, in the calling user's browser. */
 #ifndef CPROFD_CLI_BROWSER_H
 #define CPROFD_CLI_BROWSER_H

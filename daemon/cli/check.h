@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Preconditions, one row each: check.c prints them, check_system.c and
  * check_process.c find them. */
 #ifndef CPROFD_CLI_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Is this process a Python that cprofd knows, and may we look? */
 #include <elf.h>
 #include <errno.h>

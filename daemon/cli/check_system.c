@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the machine and this process's rights give. */
 #include <errno.h>
 #include <linux/capability.h>

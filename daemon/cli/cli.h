@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The command line: the outermost layer, and the only one that speaks.
  *
  * Data goes to stdout, words to stderr. A command returns its exit status:

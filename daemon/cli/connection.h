@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A client's end of the protocol (docs/protocol.md): the daemon's socket when it
  * answers, else a broker and an engine of our own at the end of a socketpair. */
 #ifndef CPROFD_CLI_CONNECTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* `cprofd diff`: A B, or A A A vs B B B. */
 #include "diff/diff.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* `cprofd dump`: asks for a dump and prints it. */
 #include <errno.h>
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "cli/family.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a process's children cost, for a hint: they are not recorded unless that is asked for. */
 #ifndef CPROFD_CLI_FAMILY_H
 #define CPROFD_CLI_FAMILY_H

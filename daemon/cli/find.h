@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A process by its name, as an operand. Reads /proc. */
 #ifndef CPROFD_CLI_FIND_H
 #define CPROFD_CLI_FIND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "cli/forbidden.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the kernel does not let even root read of a process. */
 #ifndef CPROFD_CLI_FORBIDDEN_H
 #define CPROFD_CLI_FORBIDDEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* --help, the man page and the shell completions: three prints of the tables
  * of options and commands. */
 #include <ctype.h>

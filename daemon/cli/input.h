@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A recording that a command reads, in the calling user's name. */
 #ifndef CPROFD_CLI_INPUT_H
 #define CPROFD_CLI_INPUT_H

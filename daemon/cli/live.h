@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A session as it comes in: answers, the live ledger, and the lines on their way
  * into the recording and to stdout. */
 #ifndef CPROFD_CLI_LIVE_H

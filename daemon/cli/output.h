@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The file that a command writes, in the calling user's name: a temporary name
  * beside it first (of a recording NAME.part, which somebody finds who lost cprofd), the wanted name when it is whole. A name that is a symbolic
  * link is refused, something that is no regular file (a pipe, /dev/null) is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From the table of options to getopt, and what is said about a word that is none. */
 #include <getopt.h>
 #include <stdio.h>

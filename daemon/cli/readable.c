@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "cli/readable.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Answers of the daemon, for people. */
 #ifndef CPROFD_CLI_READABLE_H
 #define CPROFD_CLI_READABLE_H

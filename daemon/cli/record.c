@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record: the command is forked, waits until its events are attached, and is
  * executed then, so that its first instruction is in the recording. */
 #include <errno.h>

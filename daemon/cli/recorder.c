@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The flow of attach and record:
  *
  *   open the output (refused before anything is sampled)

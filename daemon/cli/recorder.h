@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* attach and record: from the request to the file and the summary. */
 #ifndef CPROFD_CLI_RECORDER_H
 #define CPROFD_CLI_RECORDER_H

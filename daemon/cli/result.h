@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What attach and record leave behind: the recording, and the file that was asked for, made of it. The recording stays when
  * anything after it fails. Speaks; CLI_*. */
 #ifndef CPROFD_CLI_RESULT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What rules were good for: of each, in how many samples one of its functions was on the stack, and what was told there.
  *
  * Looks at the events of a recording. A unit does not say which rule it is of: of a stack with functions of three rules of a kind and

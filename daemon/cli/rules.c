@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* `cprofd rules list`, `cprofd rules check FILE...` */
 #include <inttypes.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* serve: a listening socket, ours or systemd's, handed to the broker. */
 #include <errno.h>
 #include <fcntl.h>

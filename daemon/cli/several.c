@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Each process is recorded by a process of our own, as if it were the only one, into a recording of its own beside the output;
  * when all have ended these become one (export/join.h). Who cannot be attached to ends all of it, before there is a file that
  * somebody takes for the whole. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* attach to several processes: one recording that holds them all. Speaks; CLI_*. */
 #ifndef CPROFD_CLI_SEVERAL_H
 #define CPROFD_CLI_SEVERAL_H

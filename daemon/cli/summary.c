@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A summary fits a terminal of 24 lines: what its head leaves, the rows of its tables share. With --verbose it is as long as it is. */
 #include "cli/summary.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What was recorded, in a few lines on stderr. */
 #ifndef CPROFD_CLI_SUMMARY_H
 #define CPROFD_CLI_SUMMARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The first lines of a summary: how much was seen, of what time, how much of it whole. */
 #include <inttypes.h>
 #include <stdarg.h>

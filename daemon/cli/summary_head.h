@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The first lines of a summary: counts, classes of time, what was lost. Pure: from the sums to text. */
 #ifndef CPROFD_CLI_SUMMARY_HEAD_H
 #define CPROFD_CLI_SUMMARY_HEAD_H

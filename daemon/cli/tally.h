@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sums of a recording for the summary: how often each function was the leaf, how
  * often it was on the stack, and what the ledger says.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which threads of a recording hardly ran (export/quiet.h): a first reading, so that the second may leave their waiting out
  * of its sums.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* `cprofd top`: a live view of a process, until q. */
 #include <errno.h>
 #include <poll.h>

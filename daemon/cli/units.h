@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The compile units of a recording, as a short table on stderr. */
 #ifndef CPROFD_CLI_UNITS_H
 #define CPROFD_CLI_UNITS_H

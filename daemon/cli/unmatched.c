@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "cli/unmatched.h"
 
 #include <inttypes.h>

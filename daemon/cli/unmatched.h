@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules that told nothing although their compiler was at work: a file that is wrong, or a version that it does not know.
  *
  * It looks at the functions and units of a recording. Of the rules of --rules each one is told that no function on a stack is of; of those

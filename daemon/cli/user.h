@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The calling user: who ran sudo, or who we are. Files are opened and commands
  * are started in this user's name. */
 #ifndef CPROFD_CLI_USER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "cli/user_rules.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* --rules: read once, in the calling user's name, as a command that attaches gives its rights up afterwards. What attaches
  * judges them here, and sends them before its request. */
 #ifndef CPROFD_CLI_USER_RULES_H

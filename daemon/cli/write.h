@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From a recording to the file that was asked for: what attach, record and
  * convert have in common. */
 #ifndef CPROFD_CLI_WRITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Collect: raw bytes of the ring -> checked records in the order of time.
  *
  * collector__record() checks and copies a record; collector__flush() hands on

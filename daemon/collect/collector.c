@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The collector: a bounded arena of records that wait for their turn. The ring
  * is in order of reservation, which is nearly the order of time: CPUs differ by
  * the length of one interrupt. So a sort is rare, and short. */

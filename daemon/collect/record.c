@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Checks of records: the one place that reads lengths which nobody checked. */
 #include <errno.h>
 #include <stdbool.h>

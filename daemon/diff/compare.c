@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Both sides' series -> rows of tables: what differs surely first. */
 #include <errno.h>
 #include <math.h>

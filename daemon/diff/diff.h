@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two sides, one or more recordings each: which shares of the time differ, and how sure that is.
  *
  * A diff is made for a list of tables, fed with recordings one by one, and finished. Rows of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "diff/estimate.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A share, and how sure it is: pure statistics, of numbers alone.
  *
  * A recording is cut into cells of equal time. In cell c a row has x[c] ns and all rows together

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Stacks of both sides as one tree: functions below their callers, the same by name and module as rows are. Each branch
  * has a series like a row, so that how sure its change is is known in the same way. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Private to this folder:
  *   series.c  a row's time, cell by cell
  *   rows.c    what is compared with what

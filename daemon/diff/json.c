@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The difference for programs: docs/diff.md is its schema. */
 #include <errno.h>
 

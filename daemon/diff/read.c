@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A recording -> each row's time, cell by cell. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is compared with what: the names that rows have on both sides. */
 #include <errno.h>
 #include <string.h>

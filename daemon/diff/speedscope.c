@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Stacks of both sides for https://www.speedscope.app: the profiles before, after, more than before, less than before. The
  * last two are of each stack's own time; what is below one that is too narrow to show is its caller's own. Weights are
  * points of 100, or ns a compile. */

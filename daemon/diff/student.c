@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Student's t: the inverse of the regularised incomplete beta function (Abramowitz and
  * Stegun 26.5.8, 26.7.1), by its continued fraction (Lentz) and bisection. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The flame graph of both sides together. The outermost frame is on top; a frame is as wide as the mean of both sides, so
  * that what is on one side alone is there, too. Red: surely more than before; blue: surely less; grey: not sure. */
 #include "export/svg.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The difference for people. */
 #include <errno.h>
 #include <inttypes.h>

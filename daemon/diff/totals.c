@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is asked first: how much time there was in all, how many compiles, how long they took; and which rows one side alone has. A mean
  * of recordings is compared by how recordings of a side differ from each other (Welch's test; Biometrika 34, 1947): with one a side
  * there is no interval. */

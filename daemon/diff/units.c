@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compiles, phases and passes: from nodes of the tree of units to rows, when all names are known.
  */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compiles that a recording (or the window) has from their begin to their end. Each thread has one outermost compile open at
  * most; what its samples add up to waits there until it has ended, and counts as one cell's. One that was cut by the
  * recording's begin or end is left out, as its time is but a part of a compile's. The time between two compiles counts with

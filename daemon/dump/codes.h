@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code objects by their capture keys: where each lies. Private to this folder. */
 #ifndef CPROFD_DUMP_CODES_H
 #define CPROFD_DUMP_CODES_H

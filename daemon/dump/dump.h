@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Dump: what one thread's registers, a copy of its stack and the memory of its process say of where it is.
  *
  *   registers + copy  --libunwind-->  native frames  \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A thread as JSON: frames woven and named. */
 #include <stdio.h>
 #include <stdlib.h>

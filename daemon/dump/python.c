@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Python frames: the walker in user space, and the names of code objects, from the target's memory. */
 #include <errno.h>
 #include <stdlib.h>

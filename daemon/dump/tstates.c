@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The thread states of a process, found once for many threads. */
 #include <errno.h>
 #include <stdlib.h>

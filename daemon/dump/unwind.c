@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Native frames by libunwind, over what was recorded: its accessors read the copy of the stack, and call frame
  * information from the target's memory. */
 #include <errno.h>

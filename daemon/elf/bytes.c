@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "elf/bytes.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where the bytes of an ELF file come from: an fd (read by pread, never mapped: a file that shrinks
  * under a mapping is a SIGBUS), memory of this process, or memory of a target.
  *

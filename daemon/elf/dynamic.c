@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "elf/dynamic.h"
 
 #include <errno.h>

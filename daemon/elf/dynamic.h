@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Dynamic symbols of an ELF image as it lies in a target's memory: found from
  * the ELF header at its base through PT_DYNAMIC and the symbol hash tables. They
  * survive strip, need no file, and are what the target's own loader used.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The one reader of ELF files and images: headers, segments, sections, notes, the dynamic section,
  * symbol tables. Only 64-bit little-endian.
  *

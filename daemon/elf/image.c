@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Headers, checked once. What a loader does not look at (e_version, e_ehsize) may be anything: JIT
  * compilers write their images by hand. */
 #include "elf/elf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "elf/relocation.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Relocations: what their types mean, whatever the machine calls them, and those of objects that
  * were placed but not linked, as JIT compilers register them. Threads, errors and bounds as in
  * elf/elf.h. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where the symbol tables of an image are: by section, or, when the section
  * headers were stripped, by what the loader uses. */
 #include "elf/elf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The dynamic section (gABI, chapter 5). */
 #include "elf/elf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What an ELF file has of x86-64: System V ABI, AMD64 Architecture Processor Supplement (psABI),
  * chapter 4. */
 #ifndef CPROFD_ELF_X86_64_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Events: the one vocabulary. What the socket streams is what a recording
  * holds and what every exporter reads. docs/protocol.md is the written form.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "events/fields.h"
 
 #define EVENT_NAME(id, name) [EVENT_##id] = name,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The form of each event as data: encode.c writes and decode.c reads from the
  * same tables, so that the two cannot differ. Private to this folder. */
 #ifndef CPROFD_EVENTS_FIELDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "events/json.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* JSON text into a buffer: what encoders and exporters write numbers and
  * strings with. Errors: -ENOMEM. Threading: none kept. */
 #ifndef CPROFD_EVENTS_JSON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "events/json_read.h"
 
 #include <errno.h>

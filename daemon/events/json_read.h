@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* JSON text -> values, for the decoder of events: most of reading a recording was a general parser's allocations, one a number.
  * Here values lie in one array, in the order of the text, and strings in one block; both are used again for the next line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of losses, as a ledger has them (include/cprofd/loss.h). */
 #ifndef CPROFD_EVENTS_LOSS_NAMES_H
 #define CPROFD_EVENTS_LOSS_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A recording is the stream in a file. The writer ends a zstd frame at each
  * flush; frames carry a checksum and stand alone, so a file that was cut, by a
  * full disk or by SIGKILL, reads whole up to the last flush. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Callees: what Python code called. Of the native frames between two Python frames it is the one that is nearest to the
  * caller, not counting the interpreter's own, nor a trampoline that called another one. Walk a stack from its leaf. */
 #ifndef CPROFD_EXPORT_CALLEE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/class_names.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Classes of time: the ids that samples carry -> names. 0 is "not determined".
  * The names of an epoch are told by whoever reads the events; an id without a
  * name is "class N". Dense ids, as of an intern, go on over epochs and serve as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/close.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* "Did you mean ...": the few names that are spelled most like one that is not
  * there. Names are offered one by one and the best kept, so that memory is
  * bounded. Zero-initialised but for `want`. Pure. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Collapsed stacks, as flamegraph.pl, gprof2dot, inferno and speedscope read them:
  * one line for each distinct stack, frames joined by ';' outermost first, a
  * space, and a whole number. The number is CPU time in microseconds, so that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Exporters: pure functions of a recording (events/events.h) into a file that
  * somebody else's program opens.
  *

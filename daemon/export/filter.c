@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/filter.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The filters of samples, between the recording and whoever reads it: a sink of
  * events that hands events on to another one, for all exporters the same.
  *

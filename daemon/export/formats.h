@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The functions of the table of formats. Private to this folder. */
 #ifndef CPROFD_EXPORT_FORMATS_H
 #define CPROFD_EXPORT_FORMATS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/hide.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Frames that are not to be seen, between the recording and whoever reads it: a sink of events in front of another one, behind
  * the filters of samples (filter.h).
  *

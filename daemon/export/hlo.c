@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/hlo.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What XLA's optimised HLO text says of the functions that XLA made (`compiled.as_text()` of JAX, XLA's own dumps): an
  * instruction's op_name, and the line of the source that it is of. XLA calls a function by the instruction that it is made
  * of, or by a computation (a sort's order): that one has what the instruction has that applies it. An instruction without an

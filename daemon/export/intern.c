@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/intern.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Byte strings -> dense ids 0, 1, 2 ... in order of first sight. The one table of
  * this folder: frames, stack nodes and threads are each a key with an id.
  * Zero-initialised is empty. Errors: -ENOMEM. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/join.h"
 
 #include <errno.h>

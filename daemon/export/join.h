@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Several recordings of one time, each of another process, as one: their epochs one after another, times as they are, and one
  * ledger that adds up. Private to readers of recordings. Errors: -errno. */
 #ifndef CPROFD_EXPORT_JOIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/merge.h"
 
 #include <errno.h>

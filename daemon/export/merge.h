@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Slices of one or several threads, in the order of time, merged: neighbours of
  * equal stack always; with a bin, also equal stacks within each bin of time,
  * which keeps every sum and gives up only the order inside a bin. Private to

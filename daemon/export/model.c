@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/model.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What all exporters need of a recording: its threads, a tree of stacks in the
  * projection asked for (functions or lines), and each thread's time, cut into
  * slices without a hole. Private to this folder.

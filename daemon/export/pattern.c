@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/pattern.h"
 
 #include <stddef.h>

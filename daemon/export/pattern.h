@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How a user names functions and modules. Pure. */
 #ifndef CPROFD_EXPORT_PATTERN_H
 #define CPROFD_EXPORT_PATTERN_H

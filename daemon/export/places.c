@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/places.h"
 
 #include <stdbool.h>

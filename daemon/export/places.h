@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where a function belongs: its module and its package, from the paths and names
  * that a recording holds. Pure; what is told is text in the caller's buffer,
  * cut to its size. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pprof's profile.proto (github.com/google/pprof), gzip'ed: what `go tool pprof`
  * and stores of profiles read. Two values a sample, CPU and wall time in ns; lines
  * always, since the reader can sum them up by function; labels: thread, tid,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Frames and stacks: ids of the epoch -> ids of the model, in the projection
  * asked for. Two frames that would be shown alike are one. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Protocol buffers, as much as is written here: varints, strings, messages in
  * messages (https://protobuf.dev/programming-guides/encoding). All append to a
  * buf and return 0 or -ENOMEM; a field whose value is 0 is left out. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which threads hardly ran (export/quiet.h). That is known when all of a recording is read, and rows of stacks are made
  * before: so a recording of wall-clock mode is read once more before it is read. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The recording itself: a copy, byte for byte; with a filter (or a thread, or a
  * window) the same events again, without the samples that do not pass. */
 #include <errno.h>

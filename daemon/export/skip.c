@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/skip.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which compiles are among the first N of their unit (--skip-first): known when all of a recording is read, so that it is
  * read once more before it is read. Private to this folder.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* speedscope's file format (https://www.speedscope.app/file-format-schema.json),
  * one `sampled` profile for each thread. */
 #include <errno.h>

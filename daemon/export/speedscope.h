@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The parts of the speedscope exporter: what the file holds (fit), what comes
  * before the profiles (head), the profiles. Private to this folder. */
 #ifndef CPROFD_EXPORT_SPEEDSCOPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A sample is an array of frame numbers, so a deep stack costs hundreds of bytes
  * each time it is met. The size of the file is computed before a byte of it is
  * written, for bins of several lengths, and the shortest that fits is taken; when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The part of a speedscope file before the profiles: frames, and a `cprofd` key
  * that speedscope ignores. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Evented profiles: the compiles of a thread over time, and in them their phases and passes.
  * speedscope throws on events that are not in order or not balanced: spans (unit_spans.h) are both. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPU and wall time by thread, stack and class: what formats without the order
  * of time are made of. Zero-initialised is empty. Private to this folder.
  * Errors: -errno. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A flame graph as one SVG file, the outermost frame on top (as py-spy draws it).
  * It is a picture without its script too; with it, a click zooms, and the box
  * searches. Widths are CPU time (in wall mode, wall time); idle time is apart,

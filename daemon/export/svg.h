@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Flame graphs: what other folders may use of them. Private to this folder and those after it. */
 #ifndef CPROFD_EXPORT_SVG_H
 #define CPROFD_EXPORT_SVG_H

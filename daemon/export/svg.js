@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Zoom and search of a flame graph: by itself, or in a page, where it is as wide as the page gives it room.
 // It has no address of anything: the file works offline.
 // A frame is <g><title>name, place, time</title><rect/><text/></g>; x and width of its rect are those of the whole

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/svg.h"
 
 const struct asset svg_style =

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A thread's time, event by event: every nanosecond from its begin lands in one
  * slice. Sums are exact; the picture may lag behind by less than one period. */
 #include "export/model.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which frames of a stack are told as functions and lines. The interpreter's own native frames (the
  * eval loop, what it calls for a bytecode) say nothing to who wrote the Python code: their time is
  * that of the frame around them. Where no Python code is around them (the interpreter begins, or

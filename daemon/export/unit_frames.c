@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/unit_frames.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compiles, phases and passes as frames. Private to this folder and those after it.
  *
  * Zero-initialised is empty. One thread. Errors: -ENOMEM. After model__read() alone: names come late. */

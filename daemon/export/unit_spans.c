@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/unit_spans.h"
 
 #include <errno.h>

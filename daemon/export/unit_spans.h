@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compiles, phases and passes over time: each call as a span of its thread, inside of its caller's span and behind the
  * one before it, whatever the recording says. Private to this folder and those after it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/units.h"
 
 #include <errno.h>

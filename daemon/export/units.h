@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What was compiled, inside of what: the compile units, phases and passes of a recording (docs/protocol.md, "units").
  * Private to this folder and those after it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "export/unmet.h"
 
 #include <errno.h>

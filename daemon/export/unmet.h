@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPU time that no sample of its thread met (profile/stands.c), for sums over threads: samples of others stand for it.
  *
  * It waits in the order in which ends told it, and goes to the stacks of samples that stand for it, as time of the thread that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What exporters ask of a model that was read: its threads in an order for
  * people, the stretch of time shown, the totals. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The head of the page: what was recorded, and what was lost. */
 #include <string.h>
 

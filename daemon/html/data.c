@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The page's data: the report of one recording, cut to its bounds, and the time line. */
 #include <errno.h>
 #include <stdlib.h>

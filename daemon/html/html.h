@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The HTML report: one file that a browser opens by itself, without a network. It is made of the report's JSON
  * (docs/report.md) with the key "timeline" added: the tables are written out of it, so that they can be read without
  * JavaScript, and it is in the page as a whole, for the scripts and for other programs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "html/html.h"
 
 const struct asset html_style =

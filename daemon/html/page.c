@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The page: its head, the parts in their order, the data. */
 #include <errno.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "html/html.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Tables: a click on a head sorts, the tree folds, long tables have a box to filter by.
 'use strict';
 (function () {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Classes of time: a stripe whose parts they are, and a table of threads with a column for each. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The time line's data: of each thread its compiles, phases and passes. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // The time line: a lane for each thread, a row in it for each depth, all on one scale. A click on a bar or a drag
 // zooms; what is pointed at is told; what was clicked is told below, with what its time is made of.
 'use strict';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The tree of compiles as rows of one table: a row knows how deep it is, and its script folds what is below. */
 #include <string.h>
 

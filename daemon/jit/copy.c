@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An entry's image, copied while the target may be freeing it.
  *
  * What can go wrong: the entry is unlinked, its image freed, and both addresses given

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where a module keeps the list of its JIT's objects.
  *
  * The symbol is global in Debian's libLLVM; it is local, so only in .symtab, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which function was at an address at a time. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a forked child has of its parent's objects: memory is copied, so they are all there, at their
  * addresses, and from then on they live and end apart. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "jit/image.h"
 
 #include <errno.h>

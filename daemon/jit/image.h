@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One in-memory ELF image, as a JIT registered it: where its code is, which
  * functions are in it, and how to unwind it. Pure over a copy; the bytes may be
  * anything. Time: linear in len (a sort of the symbols apart).

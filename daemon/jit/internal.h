@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the files of this folder share. */
 #ifndef CPROFD_JIT_INTERNAL_H
 #define CPROFD_JIT_INTERNAL_H

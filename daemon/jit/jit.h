@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Jit: the code that JIT compilers make in a running target, found from outside
  * while the target runs on. Three sources are read, and one question is answered:
  * which function was at `pc` at `time`?

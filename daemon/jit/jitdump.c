@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* jit-PID.dump, as it grows: tools/perf/Documentation/jitdump-specification.txt of
  * Linux. A record is passed over but for its head; so is the machine code in it. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One list of objects, followed from outside.
  *
  * LLVM (and all that were read) push a new entry at the head: a poll walks from the

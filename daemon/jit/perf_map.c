@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* /tmp/perf-PID.map: "START SIZE name" a line, in hex, as it grows. A line that comes
  * later is right where it overlaps one that came before (find.c). */
 #include <errno.h>

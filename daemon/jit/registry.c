@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The objects that are known, their lives, and what is at an address at a time. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "jit/spans.h"
 
 #include <errno.h>

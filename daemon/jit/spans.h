@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An index over address ranges that may overlap: which ones meet [lo, hi)?
  *
  * Arrays of doubling capacity, each sorted by start (a full one is merged into the

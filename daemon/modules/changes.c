@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code whose place was taken by something else, as the kernel tells it when it happens: the end of a
  * library is exact then, and a walk by a list that still had it is cut where it went astray. Where the
  * kernel does not tell, mappings are looked at now and then, and walks are believed. */

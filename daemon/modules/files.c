@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Files: one for each that somebody maps code of. Who holds its descriptor knows that its inode is
  * given to no other file. */
 #include <errno.h>

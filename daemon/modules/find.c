@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is at pc, and where walks stop. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Forked children: what their parent had at the fork is theirs, and tables and lists are shared until
  * they differ. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Inside of modules: who holds what. */
 #ifndef CPROFD_MODULES_INTERNAL_H
 #define CPROFD_MODULES_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What JIT compilers write for perf: /tmp/perf-PID.map, which only the broker can open, and the jitdump, which the process
  * has mapped executable so that perf finds it. They are read on as they grow, before samples ask; a file that
  * became shorter, or has other bytes where it was read to, begins anew.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Unwind tables of code that a perf map or a jitdump names. A jitdump's function that came with unwind information has a
  * table of its own, as an object of the GDB interface has. All others are followed by their instructions
  * (unwind/code.h), but not before a walk stops in one: a stretch of addresses at a time, since Node writes 20,000

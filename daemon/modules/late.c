@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Walks again: what the sampler could not finish for lack of a table, with registers and stack as
  * they were recorded, through the tables of now, over what was mapped then. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lists: what a process has mapped, as the walker reads it. */
 #include <errno.h>
 #include <stdlib.h>

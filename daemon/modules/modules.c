@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "modules/modules.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Modules: the native code of a session's processes. Which file (or object of a JIT compiler) lies
  * where, its unwind table in the pools that the sampler reads, and the answer to "what is at pc".
  *

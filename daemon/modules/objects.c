@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Objects of JIT compilers: each that is registered gets a table, from its unwind information and,
  * for functions that have none (LLVM writes none for those that cannot throw), from their code. */
 #include <errno.h>

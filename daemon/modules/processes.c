@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Processes: what they map, read anew when it may have changed. */
 #include <errno.h>
 #include <fcntl.h>

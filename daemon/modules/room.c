@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Room for tables and lists: pools that the broker makes, the first for lists. */
 #include <errno.h>
 #include <stdlib.h>

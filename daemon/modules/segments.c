@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "modules/segments.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where an ELF file's code goes: its executable segments. Pure over a source; hostile bytes. */
 #ifndef CPROFD_MODULES_SEGMENTS_H
 #define CPROFD_MODULES_SEGMENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "modules/tail.h"
 
 #include <errno.h>

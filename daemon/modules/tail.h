@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reads files that somebody else writes. A file system may not answer (FUSE, or an overlay on one), so a thread of its
  * own reads, and who asked waits TAIL_WAIT_MS at most. While such a read goes on nothing else is read.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "modules/worker.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The threads that read files and make tables, so that the engine's loop never waits for them. A job and
  * what it points to belong to the worker from worker__give() until worker__take().
  *

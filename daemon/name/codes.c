@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The registry of code objects: an array by serial number, an open-addressing
  * index by key, and an arena for strings and line tables. File names repeat in
  * every code object of a file, so they are kept once; qualified names hardly do. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Codes: the registry of captured code objects.
  *
  * A code object comes as RECORD_CODE records, perhaps more than once and with

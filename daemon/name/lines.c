@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The three formats are walked from their start up to the span that holds the
  * offset; nothing after that span is looked at.
  *

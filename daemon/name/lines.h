@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Line tables of code objects: bytecode offset -> source position.
  *
  * Three formats (enum py_lines): co_lnotab of 3.8/3.9 (Objects/lnotab_notes.txt),

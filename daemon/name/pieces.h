@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which bytes of a line table have come: ranges, in any order, perhaps again.
  * Inside daemon/name/ only. */
 #ifndef CPROFD_NAME_PIECES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "name/text.h"
 
 #include <errno.h>

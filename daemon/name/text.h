@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A captured Python string -> UTF-8. Pure; the bytes are the target's and may
  * be anything. Threading: none kept. */
 #ifndef CPROFD_NAME_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Processes and threads as events. Ids are given when a row is told, so that
  * they count up in the order of the stream. */
 #include "profile/internal.h"

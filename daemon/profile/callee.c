@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What native code was called for: the callee at each place of a stack where a Python frame called native code.
  * docs/classes.md has the rule. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Classes of samples: the table of the epoch, and what is remembered of stack nodes, since stacks repeat. A sample's
  * class is found when its rows are told: all names are known then. */
 #include <errno.h>

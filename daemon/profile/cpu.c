@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPU time of samples.
  *
  * sum_exec_runtime is exact but stands still between scheduler ticks (4 ms at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The tables as events. Rows go out in order, in pieces that fit a line. */
 #include "profile/tables.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the files of daemon/profile/ share. The way of a sample:
  *   unfinished.c  ... of which some wait for their native walk
  *   stack.c   record -> its frames in order, woven

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The kernel's frames of a sample. */
 #include <errno.h>
 

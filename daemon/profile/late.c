@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lines of native code that come after their rows were told: debug information of a library takes seconds, from
  * debuginfod minutes. Such a row stays as it was told; from then on its address gets a new one. Of each there is one
  * more row at most: an answer is final. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The ledger: what was lost, and why. A loss can be seen in up to two places: by
  * the sampler's counters and by the records that it sent. Those are the same
  * loss, so the larger count holds; what user space found is added. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The life of processes and threads: from records, and from what the engine
  * tells. An end is told PROFILE_HOLD_NS after it came, so that samples which
  * were on their way still belong to their thread. */

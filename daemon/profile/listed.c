@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the engine knows of processes and threads without a record. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions and frames of native code: what a look-up said of an address, kept as rows. */
 #include <errno.h>
 #include <string.h>

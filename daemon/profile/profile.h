@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Profile: checked records in order of time -> events (events.h).
  *
  * Native frames are woven among the Python frames (weave/weave.h) by what `places` says of them; their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Samples and thread ends on their way out, in order. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A sample record: its thread, its place in the stack tree, its wall time. */
 #include <errno.h>
 #include <stdlib.h>

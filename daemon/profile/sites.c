@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The places in Python code that called native code: what their instructions say, and what was called there. A Numba
  * compile has some 3,000. */
 #include <errno.h>

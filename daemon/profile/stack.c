@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The frames of a sample in order: Python frames alone, or woven with native ones. */
 #include <string.h>
 

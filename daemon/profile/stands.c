@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a sample stands for while a target makes threads or processes.
  *
  * Each tick of a CPU's clock stands for a period of the CPU time of all threads: who lives a tenth of a period is met by one tick in ten, and the time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "profile/stops.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where native stacks end that are not whole: counts by place and reason, in bounded room.
  *
  * Sums are exact: native = whole + the counts of all places + more. A place that is met often is

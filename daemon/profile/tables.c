@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "profile/tables.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The tables of an epoch: functions, frames, the stack tree. Rows are told once
  * and in order; a row whose names or lines are still on their way holds up those
  * behind it for at most TABLES_DEADLINE ticks, and is then told as unknown. A tick is a PROFILE_BATCH_NS.

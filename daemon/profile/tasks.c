@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "profile/tasks.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Processes and threads of a session. Those that ended stay until the epoch is
  * over: a late joiner must meet every id of it. Inside daemon/profile/ only. */
 #ifndef CPROFD_PROFILE_TASKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Samples whose native walk lacked a table: they wait in the queue, with their record, until the
  * walk can be done again. Later samples wait behind them, so that order and times are those of the
  * records. */

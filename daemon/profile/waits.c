@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Wall mode: where threads wait.
  *
  * A record of a stack at a switch (SAMPLE_OFF_CPU) has no time; it is kept, as the place of that key in its thread. Sums of time

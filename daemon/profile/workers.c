@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What attribution/attribution.h decides by, from records: where threads are met, who woke whom, who made whom. Stacks are looked at when somebody
  * asks whose work a worker does, and not before. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Each compile by itself: its own time, and how much of that was in the stages whose outcome a
  * cache may hold. After the reading they make the chains (outermost compiles in the order of time)
  * and the repeats. */

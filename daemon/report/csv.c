@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The report for spreadsheets: RFC 4180, one head, all tables one after another. */
 #include <errno.h>
 #include <inttypes.h>

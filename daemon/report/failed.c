@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compiles that ended before the last stage that their rules know: most often an exception left them. That is what a recording
  * has of it: time in phases, none of it in those of the last stage, and a sample of the thread after it. */
 #include <errno.h>

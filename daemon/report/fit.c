@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "report/fit.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names and paths in columns. A name that does not fit loses the arguments of its templates, then its middle; a path
  * its begin. An ellipsis says so; it is one letter of the width. Pure. */
 #ifndef CPROFD_REPORT_FIT_H

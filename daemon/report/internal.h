@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The report itself. Private to this folder. */
 #ifndef CPROFD_REPORT_INTERNAL_H
 #define CPROFD_REPORT_INTERNAL_H

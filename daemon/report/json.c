@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The report for programs: docs/report.md is its schema. */
 #include <errno.h>
 #include <string.h>

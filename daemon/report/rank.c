@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From sums to what is shown: means over the recordings, order, running total,
  * and the cut by --top, --until and --min-share. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compiles of functions that had been compiled before in the same process, as far as the recording
  * goes back: why, as far as it tells, and what a cache would have saved. */
 #include <errno.h>

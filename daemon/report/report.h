@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reports: tables of where the time went, from one recording or several.
  *
  * A report is made for a list of tables, fed with recordings one by one, and

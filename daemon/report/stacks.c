@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One stack and its time -> the rows of each table. */
 #include <errno.h>
 #include <string.h>

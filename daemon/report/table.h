@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One table of a report: rows, and each recording's times in them. Private to
  * this folder. Errors: -errno. */
 #ifndef CPROFD_REPORT_TABLE_H

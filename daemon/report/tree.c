@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The tree: the lines that caused compiles, below them the compiles, in them the compiles that
  * these need, and with
  * --phases their phases and passes. A row is all calls of one path. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The time of compiles, phases and passes: sums by thread and node of the tree of units while a
  * recording is read, then the rows of the tables.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The tables of compiles that are no plain lists of rows, for people: the tree, the chains, the
  * repeats. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The rules that the program brings along: rules/ of the tree, made into text by the Makefile. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules from a user's file or directory. The command line reads them, with the user's own rights. */
 #include <dirent.h>
 #include <errno.h>

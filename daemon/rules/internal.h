@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the files of daemon/rules/ share. */
 #ifndef CPROFD_RULES_INTERNAL_H
 #define CPROFD_RULES_INTERNAL_H

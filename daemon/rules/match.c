@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which rule is this frame of? */
 #include <errno.h>
 #include <stdio.h>

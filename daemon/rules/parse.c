@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The text of one compiler's rules, line by line: a word, and what it is given. */
 #include <errno.h>
 #include <stdio.h>

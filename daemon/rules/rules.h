@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules: what a compiler looks like from outside, as data. docs/rules.md is the language.
  *
  * A set of rules is parsed from texts, one a compiler; a text is taken whole or not at all. What is asked of it is pure:

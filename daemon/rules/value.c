@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The right side of `name`, `signature`, `defined`: sources, parted by |. */
 #include <ctype.h>
 #include <errno.h>

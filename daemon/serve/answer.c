@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "serve/answer.h"
 
 #include <errno.h>

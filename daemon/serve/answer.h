@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Answers: what the engine says to one client that is not an event of a
  * session. Each appends one line to `out`; -ENOMEM. */
 #ifndef CPROFD_SERVE_ANSWER_H

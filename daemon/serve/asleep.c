@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Threads that sleep when a session in wall mode begins: nobody saw them leave their CPU. The sampler tells with which registers they
  * went into the kernel; what is in their memory stays there while they sleep, and is read here: Python's frames, and a copy of the stack from
  * which the native walk is done as for any other sample. If the thread got a CPU meanwhile, nothing of it is taken. */

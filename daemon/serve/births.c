@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* While a target makes threads or processes, clocks of CPUs tick beside its own (broker/clocks.h): asked for at the first birth,
  * and given back when there was none for a second. */
 #include "serve/engine.h"

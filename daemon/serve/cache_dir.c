@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where unwind tables are kept from session to session: what the broker made for this engine; of a
  * broker that is not root, whose engine runs as the same user, $XDG_CACHE_HOME or ~/.cache (XDG
  * Base Directory Specification). It has to be a folder that this user alone may write to. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A client: its lines in, its outbox out. */
 #include <errno.h>
 #include <fcntl.h>

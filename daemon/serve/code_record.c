@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A code object as the sampler sends it, read from user space: for threads that sleep, of which no tick tells. */
 #include <errno.h>
 #include <string.h>

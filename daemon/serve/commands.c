@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a client asks for. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A session's ring -> collect -> profile -> lines. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A dump: a session that lives for one look at each thread (docs/dump.md). It goes on in small steps, so that others
  * of this engine wait for some ms at most. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The engine's loop. */
 #include "base/blocking.h"
 #include "base/clock.h"

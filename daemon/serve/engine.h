@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Inside of the engine: who holds what. Private to daemon/serve/.
  *
  * engine 1-n clients, 1-n sessions; a session 1-n processes. A client streams at

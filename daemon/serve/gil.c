@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where the GIL's state lies: an interpreter that begins has no thread yet by which it is found, or a thread and no GIL. */
 #include "serve/engine.h"
 #include "target/gil.h"

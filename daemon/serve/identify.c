@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who a process is: which CPython it runs, or none. A program that just began shows its
  * interpreter only when its loader has mapped it, and half an interpreter before that:
  * so it is looked at again, and what it is for now is told meanwhile. */

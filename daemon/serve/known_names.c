@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "serve/known_names.h"
 
 static void forget(struct known_names *known)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of libraries' functions as people know them, which are read from a file, demangled, and the file looked at again: tables ask for each
  * function once an epoch, and in each epoch for nearly the same. Bounded: when it is full all are forgotten. Owner: the symbolizer. Threads: one. */
 #ifndef CPROFD_KNOWN_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "serve/known_roles.h"
 
 static uint32_t row_of(const struct known_roles *known, const struct modules_found *found, uint64_t start)

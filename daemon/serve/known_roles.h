@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the names of the interpreter's functions say (frame_role__of()): names are read from a file. Owner: the symbolizer. Threads: one. */
 #ifndef CPROFD_KNOWN_ROLES_H
 #define CPROFD_KNOWN_ROLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The namer's thread. Beside it: namer_lines.c, lines; namer_ask.c, the loop's side. */
 #include <errno.h>
 #include <malloc.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Namer: a thread that reads what gives native code its names, so that the engine's loop never waits for it:
  * symbol tables, where the eval loop lies, lines from debug information, /proc/kallsyms.
  *

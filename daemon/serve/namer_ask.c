@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The loop's side of the namer: questions, and what is kept of answers. */
 #include <errno.h>
 #include <stdlib.h>

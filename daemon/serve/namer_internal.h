@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the files of the namer share. `lock` guards what both threads touch; the rest says whose it is. */
 #ifndef CPROFD_NAMER_INTERNAL_H
 #define CPROFD_NAMER_INTERNAL_H

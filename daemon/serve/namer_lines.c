@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lines, in the namer's thread: module by module. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Native stacks of a session: between its processes, its modules and the broker. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "serve/outbox.h"
 
 #include <errno.h>

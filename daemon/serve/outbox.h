@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Outbox: what waits for one client. A chunk is encoded once and shared by the
  * outboxes of all clients, by count of references; or it is a range of a file
  * (a spool). Bounded by its holder, who looks at `bytes` before it adds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Pages that an interrupt could not read, because they are mapped but were never
  * used by this process (names and tables of the frozen modules above all): reading
  * them here makes them resident, and the next sample is whole. Nothing that is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What /proc tells to anyone: threads, names, the process's own size. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The engine's process, from its exec on. */
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a session says: to its clients, and to its spool. */
 #include <string.h>
 

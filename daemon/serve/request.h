@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Requests: one line of a client -> a checked struct (docs/protocol.md). Pure:
  * a buffer and a length, any bytes. What is wrong comes back as a refusal in
  * words. Threading: none kept.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Two layers. Landlock (kernels that have it) takes away all files but those of /proc, read-only, and of the folders that
  * the engine writes in; and with them other processes' memory, environment and descriptors in /proc, which Landlock asks
  * PTRACE_MODE of. Seccomp ends the process at a system call that an engine never makes. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The engine's sandbox: the files and the system calls that an engine needs, and no others. */
 #ifndef CPROFD_SERVE_SANDBOX_H
 #define CPROFD_SERVE_SANDBOX_H

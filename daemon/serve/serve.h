@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Serve: the engine, the unprivileged half of cprofd. One process per client
  * identity (uid, gid, groups), started by the broker (daemon/broker/) at the other end of a channel.
  * It reads rings and the target's memory through fds that it was handed, and

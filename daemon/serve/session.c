@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A session: from attach to its end. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytecode around a Python frame's position, from the target's memory. A code object never changes but for what its
  * instructions were specialised into; that it is the one that was captured is proven by its key, after what was read. */
 #include <errno.h>

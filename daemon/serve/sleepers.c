@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Threads that wait inside of a compile, in sessions of CPU time.
  *
  * There no tick meets who sleeps, and nobody looks at switches: a compile whose thread waits for threads of XLA, or for a linker, would

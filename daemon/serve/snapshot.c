@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A snapshot: what was recorded so far, from the spool; into the client's file
  * in pieces, or as bytes behind the answer, under the socket's back-pressure. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "serve/spool.h"
 
 #include <errno.h>

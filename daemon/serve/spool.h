@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Spool: a session's recording in an unlinked file, as far as it went. Errors:
  * -errno; after the first (a full disk) nothing is added and what was flushed stays. */
 #ifndef CPROFD_SERVE_SPOOL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The symbolizer of a session: what is at an address of its processes, for the profile. modules say which file or JIT
  * object it is, a namer reads symbols and lines in a thread of its own, and the interpreter's own code is marked for
  * weaving. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The processes of a session: what the kernel and the broker tell of them, and what the profile is told. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compile units of a session: rules, marks for the sampler, and the target's memory. */
 #include <errno.h>
 #include <stdlib.h>

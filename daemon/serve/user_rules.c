@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules of more compilers, as texts of a client: its sessions have them beside those of the program. */
 #include <errno.h>
 #include <inttypes.h>

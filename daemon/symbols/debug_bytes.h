@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes of a section of debug information, packed or not, a window at a time: neither the section nor what it
  * unpacks to is ever in memory as a whole. A cursor reads on in it. */
 #ifndef CPROFD_SYMBOLS_DEBUG_BYTES_H

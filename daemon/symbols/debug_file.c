@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "symbols/debug_file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Finding a separate debug file, the way GDB does: by build-id below
  * /usr/lib/debug, then by .gnu_debuglink beside the file, in .debug/, and below
  * /usr/lib/debug (also of another root, whose name the path begins with). What is found must prove that it

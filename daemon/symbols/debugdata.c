@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "symbols/debugdata.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* .gnu_debugdata: a small ELF file with the symbols that strip took, compressed
  * with xz (Fedora's "MiniDebugInfo"). */
 #ifndef CPROFD_SYMBOLS_DEBUGDATA_H

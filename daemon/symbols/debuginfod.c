@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* libdebuginfod is loaded when a download is asked for, and only if the user named
  * servers: it links with curl and TLS, which nobody else here needs. */
 #include "symbols/symbols.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* libiberty's demanglers hand text out in pieces. A name can be made such that a
  * few hundred bytes expand to gigabytes: each substitution twice the one before. The
  * callback has no way to say "enough" but to jump out. The C++ one keeps all its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of C++ and Rust in their own spelling, by libiberty. */
 #ifndef CPROFD_SYMBOLS_DEMANGLE_H
 #define CPROFD_SYMBOLS_DEMANGLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A symbol in words: whose mangling is it? */
 #include "symbols/symbols.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* DWARF 2 to 5, as far as it says where an address comes from in the source. Bytes are read where they lie
  * (debug_bytes.h); of a unit its abbreviations, functions and line rows are held, of one unit at a time.
  *

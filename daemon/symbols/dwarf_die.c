@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Units, and what is said of an entry. */
 #include <dwarf.h>
 #include <errno.h>

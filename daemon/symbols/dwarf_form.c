@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Abbreviations, and the values of attributes. */
 #include <dwarf.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The line table of a unit: its program is run once, and the rows are kept in twelve bytes each. Of a table that is
  * larger than that may be nothing is kept: it is run again for each address. */
 #include <dwarf.h>

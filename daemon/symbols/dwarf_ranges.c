@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The addresses of an entry. */
 #include <dwarf.h>
 #include <errno.h>

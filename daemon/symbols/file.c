@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A symbol_file: a file's tables in the order in which they are asked. */
 #include "symbols/file.h"
 

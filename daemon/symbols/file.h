@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a symbol_file holds. */
 #ifndef CPROFD_SYMBOLS_FILE_H
 #define CPROFD_SYMBOLS_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The lines of a file: of itself, or of its debug file. They touch nothing that symbol_file__find() reads: another
  * thread may be in it. */
 #include "symbols/file.h"

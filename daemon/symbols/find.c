@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An address -> the symbol that it lies in. */
 #include "symbols/file.h"
 #include "symbols/vtable.h"

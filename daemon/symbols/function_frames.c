@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "symbols/function_frames.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where functions lie, as call frame information has it: each has an entry of its own there, also in a file that was stripped of its
  * symbols, and so has each part that a compiler moved away from its function. All bytes are the target's: numbers are bounded. */
 #ifndef CPROFD_SYMBOLS_FUNCTION_FRAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "symbols/kallsyms.h"
 
 #include <errno.h>

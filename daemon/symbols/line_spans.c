@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "symbols/line_spans.h"
 
 #include <dwarf.h>

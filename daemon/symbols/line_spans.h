@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lines of units that were asked about once: all their functions, as spans of addresses. An address more of such a unit costs no
  * look into debug information then; packed, each look unpacks some 100 KB. Of a unit that is too large the functions that were
  * asked about are kept, each whole.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "symbols/lines.h"
 
 #include <dwarf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* file:line from DWARF: which unit has an address, which of its functions, and what its line table says. Of a file
  * is held where the code of its units lies (16 bytes a piece); of the unit that was asked last, more (dwarf.h). */
 #ifndef CPROFD_SYMBOLS_LINES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Numba's mangling (numba/core/itanium_mangler.py, 0.56 to 0.68): C++'s, with
  * Python's names as namespaces, Numba's types as template names, and "_xx" for
  * characters that have no place in a symbol.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* "_" is both the sign of an escape and a character of names, and is not escaped
  * itself: "_28" is "(" or these three characters. Two things decide: an escape stands
  * for nothing that needs none (letters, digits, "_"), and Python's names hold

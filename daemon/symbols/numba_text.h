@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Identifiers of Numba's mangling -> text. */
 #ifndef CPROFD_SYMBOLS_NUMBA_TEXT_H
 #define CPROFD_SYMBOLS_NUMBA_TEXT_H

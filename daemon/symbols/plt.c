@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* PLT stubs: no symbol table has them. A stub jumps through a slot, and the
  * relocation of that slot names the target. Only x86-64's stubs are decoded. */
 #include "symbols/table.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where an image has code. */
 #include "symbols/table.h"
 

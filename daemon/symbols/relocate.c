@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "symbols/relocate.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Relocations of debug information in a relocatable object that was placed: what a debugger does with the images
  * that a JIT compiler registers, whose sections have their final addresses, and whose DWARF is as the compiler
  * left it. x86-64 psABI 4.4.1. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Symbols: a native address -> module, function, offset in it, file:line.
  *
  * Units: a "vaddr" is an address as the ELF file itself counts (st_value,

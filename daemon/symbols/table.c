@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Candidates -> an index.
  *
  * They are sorted by address; of those that begin at the same one the best

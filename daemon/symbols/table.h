@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A compact index of symbols: ranges that do not overlap, sorted by address, ten
  * bytes each; names stay in the file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The index of a large file's symbols, from session to session: to make it of libLLVM's takes 20 ms, and to read it 2. */
 #include "symbols/table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which symbols of an ELF table name code: read in chunks, so that neither the
  * table nor its strings are ever in memory as a whole. */
 #include "symbols/table.h"

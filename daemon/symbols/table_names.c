@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the names say about candidates: read in the order of the file, and only
  * where it matters (aliases; labels of an assembler). */
 #include "symbols/table.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Any place of a stream that zlib packed, without the whole of it in memory: the stream is unpacked in order, into
  * a window; on the way the state at some places is kept, and what lies behind us is reached from the last of these before it.
  * zlib's examples/zran.c does so between blocks; of sections that pack well a block is 160 KB, so places are within blocks,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Virtual functions of a stripped C++ library: classes of anonymous namespaces, most passes of LLVM among them, are in no
  * dynamic symbol table, but run-time type information has their names, and a virtual table all their functions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of virtual functions that no symbol table has, from run-time type information and virtual tables (x86-64, Itanium C++ ABI).
  * All bytes are the target's: numbers are bounded, and what does not fit together names nothing. */
 #ifndef CPROFD_SYMBOLS_VTABLE_H

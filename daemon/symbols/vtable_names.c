@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of virtual functions: a class, and the method of another one. */
 #include "symbols/vtable.h"
 

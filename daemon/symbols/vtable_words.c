@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A library's dynamic symbols and relocations, as far as virtual tables and type information are made of them. */
 #include "symbols/vtable_words.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the parts of vtable.c share. Inside daemon/symbols/ only. */
 #ifndef CPROFD_SYMBOLS_VTABLE_WORDS_H
 #define CPROFD_SYMBOLS_VTABLE_WORDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "target/data_scan.h"
 
 #include <string.h>

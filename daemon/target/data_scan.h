@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A Python without symbols: what its data shows. A program that embeds Python as
  * a static library exports none of its names; since 3.13 the runtime carries a
  * mark for this very case, and type objects can be told by their form.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "target/gil.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The GIL's own state, in the interpreter's (struct _gil_runtime_state, Include/internal/pycore_gil.h): the same in 3.8 to 3.15. Where it
  * lies differs with each version and build, so that it is found by its form: a switch interval, a thread state that exists, a lock that
  * is taken or not, a mutex. If two places look so, neither is taken, but for one with the usual interval.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which CPython a process runs, from its memory alone.
  *
  * The modules are the ELF files whose first byte is mapped. The executable is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "target/maps.h"
 
 #include <errno.h>

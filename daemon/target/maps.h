@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The mappings of a process: the text of /proc/PID/maps -> a table. Pure over a
  * buffer; the paths in it are whatever the target called its files.
  */

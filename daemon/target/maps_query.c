@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Executable mappings, asked for one by one: of some 500 mappings 100 are, and no names are
  * written. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "target/process.h"
 
 #include <errno.h>

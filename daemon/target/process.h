@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A process of the target, through the fds that the broker passed: what image it
  * runs, and which CPython that is. Nothing here opens a path or needs privileges;
  * all bytes read are the target's and may be anything.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "target/py_layout.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which struct py_layout serves a CPython.
  *
  * A version that was never seen is refused, never guessed: the tables hold

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where things are inside each CPython: made from its headers by
  * tools/offsets/tables.py --write, compared by make tables-check. Not edited.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The generated tables of CPython's layouts (py_tables.c). Internal to this
  * folder: use py_layout.h.
  */

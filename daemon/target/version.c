@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "target/version.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The version of a Python without a symbol that tells it (before 3.11): the text
  * that Py_GetVersion made at the start, "3.8.18 (default, ...) \n[GCC 12.2.0]",
  * kept in a static buffer. Pure. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "top/screen.h"
 
 #include <errno.h>

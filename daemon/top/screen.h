@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The full screen of `cprofd top`: draws a table (top.h) by ncurses, and takes keys.
  *
  * One screen a process. What comes from the target is shown with its control characters replaced. */

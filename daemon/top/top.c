@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "top/top.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A live table of where the time goes: what `cprofd top` shows.
  *
  * A sink of events as they come from the socket. Each row has the CPU time of the turn before (a second or so: what the

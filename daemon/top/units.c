@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "top/units.h"
 
 #include <errno.h>

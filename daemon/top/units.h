@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The compile units of the epoch, for a live table: names of rows, and what goes on now. Errors: -ENOMEM. Zero-initialised
  * is empty. */
 #ifndef CPROFD_TOP_UNITS_H

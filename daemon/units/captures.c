@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code objects that rules ask values of. */
 #include <errno.h>
 #include <string.h>

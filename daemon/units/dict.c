@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Dictionaries and attributes, as CPython lays them out. Offsets are of Include/internal/pycore_dict.h and
  * Include/cpython/object.h, equal in 3.8 to 3.15 unless said; free-threaded builds differ and are refused. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the files of daemon/units/ share:
  *   captures.c   code object -> which rule it is of, which locals are asked for
  *   read.c    record -> values of its frames, that wait for the sample event

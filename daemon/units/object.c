@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "units/object.h"
 
 #include <errno.h>

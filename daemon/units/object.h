@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Objects of CPython: one file reads them, the other their attributes. Inside daemon/units/ only. Errors as values.h;
  * -EBADMSG: these bytes are no such object. */
 #ifndef CPROFD_UNITS_OBJECT_H

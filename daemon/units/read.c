@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Values of frames: read when their record comes, kept until its sample event does. */
 #include <errno.h>
 #include <stdlib.h>

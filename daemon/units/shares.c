@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "units/shares.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shares: the time that a thread waited for its workers, divided among what they did meanwhile, by their CPU time. So what a parallel
  * region did adds up to the time that it took; what it took of CPU time is told beside.
  *

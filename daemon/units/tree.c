@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which units a sample is of: those of the sample before that go on, and new ones inside of them. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a ufunc is called: PyUFuncObject.name, of the one that the module numpy has by an attribute's name, or the program by a global's. The
  * dictionary of modules is in the interpreter's state, at a place that no layout has: it is found by what it holds, a module `sys`. */
 #include <errno.h>

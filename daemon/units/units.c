@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The sink in front of another: it keeps the tables that the tree needs, and lets everything through. */
 #include "units/units.h"
 

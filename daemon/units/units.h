@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Units: samples in order of time -> which compile, phase and pass each is of.
  *
  * A sink of events in front of another: what comes in goes out, samples with their `unit` filled in, and `units`,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sums over a recording: each unit by what it is. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Values: what a variable of the target holds, read from its memory.
  *
  * Everything is looked at as it lies there, nothing is called: an attribute is what the instance's dictionary has, in each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A table while it is built: functions in the order in which they come, their rows behind one
  * another, rules without duplicates. builder__finish() puts them in order of address. */
 #ifndef CPROFD_UNWIND_BUILDER_H

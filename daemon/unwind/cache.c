@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The cache's files: named by the build-id and a hash of the rest of the identity, written beside
  * and renamed, so that a reader finds a whole one or none. They are read, not mapped (whoever may
  * write the directory may cut them short), and believed when checksum, identity and table__check()

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Call frame information (DWARF 5, 6.4; LSB 5.0, 10.6): entries, and the machine that their
  * instructions drive. Only four registers are kept track of: the frame pointer, the stack pointer,
  * the return address, and one more by which some code finds its frame; which those are, and what

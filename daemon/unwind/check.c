@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Everything that a walker relies on, of a table of unknown origin. (The walker itself bounds every
  * position; what is checked here keeps a damaged file from giving wrong stacks.) */
 #include "unwind/unwind.h"

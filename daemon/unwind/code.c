@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A function without call frame information: rounds until its states contradict nothing, then rows.
  */
 #include "unwind/code.h"

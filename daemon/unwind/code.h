@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Machine code that has no call frame information: where its frames are, by following what its
  * instructions do to the stack pointer and to the registers that a caller expects to be kept.
  *

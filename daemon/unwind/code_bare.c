@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which functions of an ELF file no call frame information describes: those of its symbol table, the stubs of
  * linkage (.plt) that some linkers leave without, and, where a walk stopped in code that no symbol names, the
  * function around that place (code__find()). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Operations and blocks of a function. */
 #include "unwind/code_flow.h"
 

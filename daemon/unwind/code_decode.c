@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
 /* Instructions of x86-64, as far as they move the stack pointer, save registers or lead elsewhere.
  * Zydis decodes; what is not of that kind is told by the registers and memory that it says are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions of an ELF file that no call frame information describes (code_bare.c). Each is followed from its first
  * instruction, as one that is called.
  *

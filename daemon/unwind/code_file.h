@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions of a file without call frame information, while they are looked for and followed; inside of code_file.c
  * and code_bare.c. */
 #ifndef CPROFD_UNWIND_CODE_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions without a name: where one begins and ends, told from instructions. Code is passed in order of
  * address. A function goes on beyond a return when a jump before it led further; jumps backwards lead into code
  * that was passed. What a jump through a table leads to is not known, and code behind it neither. A jump forwards

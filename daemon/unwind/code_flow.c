@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* States along the ways of a function, and what contradictions between them mean. */
 #include "unwind/code_flow.h"
 

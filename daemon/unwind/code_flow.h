@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A function while it is followed; inside of code*.c. */
 #ifndef CPROFD_UNWIND_CODE_FLOW_H
 #define CPROFD_UNWIND_CODE_FLOW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
 /* What is known before an instruction, and what the instruction makes of it. */
 #include "unwind/code.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The sections of call frame information, read in order through one window. */
 #include "unwind/builder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Section headers first; without them (a file that was stripped of its headers) PT_GNU_EH_FRAME
  * tells where .eh_frame begins, and it goes on to its terminator or the segment's end. */
 #include "unwind/elf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An ELF file as far as its call frame information goes: sections, code, build-id. All offsets and
  * sizes given out lie within the source; addresses are whatever the file says. */
 #ifndef CPROFD_UNWIND_ELF_H

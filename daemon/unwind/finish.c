@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From functions in the order of the section to rows in the order of addresses, by page.
  *
  * The functions are walked twice: once to count, as the size must be known before there is memory

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A table to which functions are added: what it says is taken as it is, and what it left for later is
  * followed where walks stopped. */
 #include <errno.h>

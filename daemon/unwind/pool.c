@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Room in a pool: first fit, by blocks. What is smaller than a block shares one, and its room is
  * given back when the last in it goes. */
 #include "unwind/unwind.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The .eh_frame of an object that a JIT compiler registered with the debugger. LLVM writes into its
  * copy where the sections were loaded, but does not always relocate what is in them: the addresses
  * of functions are then 0 and have to be made from .rela.eh_frame. It gives the same when they

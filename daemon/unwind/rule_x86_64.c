@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
 /* What the state of call frame information means as a rule of include/cprofd/unwind_x86_64.h. */
 #include "unwind/cfi.h"

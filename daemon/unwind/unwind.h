@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Native unwind tables: made from the call frame information of ELF files, kept on disk, placed in
  * the pools that the walker of include/cprofd/unwind.h reads, and used by a walk in user space.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "wait/wait.h"
 
 #include <fnmatch.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Waits: why a thread was on no CPU, by what it asked the kernel for and what its stack was. Pure functions; docs/waits.md is the
  * written form.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The ranges of an eval loop, from session to session: to find them takes 10 to 40 ms. */
 #include "weave/eval_ranges.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "weave/eval_ranges.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where the interpreter's eval loop lies in a module: not one range but some.
  *
  *  - _PyEval_EvalFrameDefault, and what the compiler split off: gcc's profile-guided builds of 3.13 to

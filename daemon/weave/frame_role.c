@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The functions that weaving has to know, by name: the interpreter's and greenlet's. */
 #include <string.h>
 

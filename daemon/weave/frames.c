@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "weave/frames.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The stretches of code that have call frame information of their own (FDEs of
  * .eh_frame): functions, and the parts that a compiler moved away from them. For this folder and classes/. */
 #ifndef CPROFD_WEAVE_FRAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The symbolizer: what is at an address of native code. The stage that follows the mappings of processes fills
  * this interface; profile asks it for each native frame that it has not met.
  *

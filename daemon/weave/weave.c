@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "weave/weave.h"
 
 #define NONE UINT32_MAX

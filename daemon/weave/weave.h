@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Weave: the Python frames and the native frames of one sample -> one stack in the true order of
  * calls. Pure functions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The dump contract: what bpf/dump.bpf.c writes and the engine reads, besides struct py_out of the walker.
  *
  * The iterator tells of each thread of one process image (struct dump_thread, a row of its output). Threads that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The one file that knows which host a shared header is compiled for.
  *
  * The walkers of include/ are compiled twice: by clang for BPF, and by the C

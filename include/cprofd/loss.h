@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Every way to lose a sample or a frame: id, name, sentence.
  *
  * The kernel side counts by id, the daemon and the stream speak by name, the

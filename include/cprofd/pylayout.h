@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where things are inside one build of CPython: the walker's only knowledge
  * of a version. One value per process image, made by daemon/target/ from
  * _Py_DebugOffsets of the target (3.13+) or from generated tables, and written

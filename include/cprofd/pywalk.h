@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The CPython frame walker: from a thread's register to its Python frames.
  *
  * Header-only over host_read(), compiled into BPF and into user space. It

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The record contract: what the sampler (bpf/) writes into the ring buffer and
  * collect reads. Every record is a struct record_header and then a fixed part
  * of its kind; samples and codes go on with typed, length-prefixed parts, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a client was authorised for, of one process: an image (who it is, and what it runs) and the rights that it had then. The
  * broker publishes it in the map `targets`, the sampler compares it before each thing that it reads (bpf/authorised.h). */
 #ifndef CPROFD_TARGET_H

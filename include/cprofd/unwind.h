@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The native unwind stepper: from a frame's registers to its caller's.
  *
  * Header-only over host_read() and host_block(), compiled into BPF and into user space; a machine's

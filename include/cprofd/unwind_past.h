@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The stepper of unwind.h for a thread that is met again and again: loops that call nothing, and no second walk over
  * what lies as it lay at the last tick.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Unwinding on x86-64: registers, and how a rule is written and applied.
  * Included by unwind.h alone; arm64 is a second file with the same names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The stepper in the kernel, by itself: walks the stack of the process that calls
  * BPF_PROG_TEST_RUN. tests/tools/unwind_bpf.c fills the maps and compares. */
 #include "kernel.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What a speedscope file says, read without any code of this project.
 
 check_speedscope.py --schema FILE...   the official schema (of npm's speedscope) and the invariants

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A headless Chromium, driven through the DevTools protocol with nothing but the standard library."""
 import base64
 import json

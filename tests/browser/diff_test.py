@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What `diff -o` writes, opened in a real browser: the flame graph (NAME.svg), the page (NAME.html, beside the same
 comparison's NAME.svg and NAME.txt), and the file for speedscope. They are compared with the shares that the two recordings
 were made with (NAME.truth.json).

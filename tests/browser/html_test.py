@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A page of `convert -f html`, opened from disk in a real browser: what it shows is compared with what `report --json` says
 of the same recording (NAME.report.json beside NAME.html); its time line is pointed at, clicked, dragged; tables are sorted,
 folded, filtered; nothing is asked of a network.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Profiles in the real speedscope in a real browser; flame graphs and pages in the browser alone.
 #
 #   tests/browser/run.sh [--hour] [FILE.speedscope.json|FILE.svg|FILE.html ...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Opens each file in the real speedscope in a real browser (a flame graph .svg, a page .html: by itself) and compares what is shown with what the file says.
 
 speedscope_test.py --site DIRECTORY --artifacts DIRECTORY [--seconds N] FILE...

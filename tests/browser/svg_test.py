@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A flame graph opened from disk in a real browser: a click zooms, the box searches, Escape resets. What is shown is
 compared with the file, read as XML."""
 import re

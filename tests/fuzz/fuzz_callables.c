@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The tables of callables in an ELF file, and bytecode. */
 #include <stdlib.h>
 

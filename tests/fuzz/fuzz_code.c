@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Machine code of any bytes: what is said of it is ascending, lies within, and ends in time. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Bytes of a ring -> collector -> codes -> weave -> profile -> encoder. The first byte of
  * each chunk says what to do; records get a plausible header so that the fuzzer
  * reaches the parts behind it. */

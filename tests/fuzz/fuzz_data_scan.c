@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are a module's writable data, and its names, too: whatever is found
  * lies within it. */
 #include <errno.h>

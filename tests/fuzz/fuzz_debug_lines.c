@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are the sections of debug information of an ELF file that is good otherwise: first how long each is (a
  * byte for 64 of them, or all that is left), whether it is packed, and two addresses to ask for. */
 #include <elf.h>

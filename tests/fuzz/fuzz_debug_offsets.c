@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* _Py_DebugOffsets of a hostile target: whatever is accepted must keep within
  * what the walker reads. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are what .gnu_debugdata holds: xz, and an ELF file in it. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Native frames of a dump: registers, stack, table of functions and call frame information are all the target's. The
  * ELF header and that of .eh_frame_hdr are made here, or hardly an input would come further.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are an ELF image in a target's memory, mapped at BASE. */
 #include <errno.h>
 #include <stddef.h>

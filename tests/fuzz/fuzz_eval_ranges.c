@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An ELF file of any bytes: where is its eval loop? (Seeds: interpreters, stripped or not.) */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lines from anybody: the decoder takes or refuses them. What it hands over must
  * keep the contract (events.h): references go back, ids go on; and an event
  * encodes to lines that decode to an event that encodes to the same lines. */

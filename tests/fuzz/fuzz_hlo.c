@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are HLO text; each word of it is asked for. */
 #include <stdlib.h>
 #include <string.h>

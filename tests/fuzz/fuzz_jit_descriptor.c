@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are an ELF file. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are an in-memory ELF image. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are a target's memory at BASE, with the descriptor at its beginning; the
  * first 16 bytes say which bytes change before which read. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are /proc/kallsyms, in one piece and cut in two: the same either way. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Line tables of any bytes. Besides memory: a refusal says nothing, a position is
  * in range, and formats with spans depend on no byte behind the span. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are /proc/PID/maps. */
 #include <stddef.h>
 #include <stdint.h>

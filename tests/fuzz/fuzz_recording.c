@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Files from anybody, as recordings, through the exporters. The first byte chooses options and whether the rest is a file or the
  * lines of one, the second the exporter. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Relocations of a JIT object's debug information, and lines from what came of it. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lines of a recording -> every table of a report, a comparison with itself, and each format, with filters. The
  * first byte chooses the filters. */
 #include <stdint.h>

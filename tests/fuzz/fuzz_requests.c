@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Any bytes as requests: each line is taken or refused in words that are an
  * answer again. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are a text of rules; after a line of only "%" come names of frames, one a line. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Program headers of any bytes: no more segments than there is room for, and no bias without one. */
 #include <stdlib.h>
 

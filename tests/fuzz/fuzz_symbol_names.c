@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are a mangled name: Numba's, C++'s, Rust's. */
 #include <stddef.h>
 #include <stdint.h>

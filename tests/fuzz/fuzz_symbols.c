@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are an ELF file: its tables, PLT, debug link and debug data. */
 #include <stddef.h>
 #include <stdint.h>

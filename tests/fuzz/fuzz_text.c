@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Captured strings of any bytes: what is appended is valid UTF-8, and an error
  * appends nothing. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A packed stream, entered at places in any order: what it gives is what zlib gives, or an error. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ELF files and their call frame information: whatever they say, a table that is made of it must
  * pass its own check. Half of the inputs are bytes of a file, half only of an .eh_frame in a good
  * file. */

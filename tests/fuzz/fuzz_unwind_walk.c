@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tables and lists of any bytes, walked over any stack: nothing but a wrong stack may come of it.
  * The same bytes go through the check of what the cache holds. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are a target's memory, from BASE on, again and again: whatever is read, it ends. The first two choose the
  * version and the object. */
 #include <errno.h>

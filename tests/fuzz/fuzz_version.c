@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are a module's data: what looks like Py_GetVersion's text is told
  * again as it was written. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes are a target's memory, and what its thread's registers hold. Whatever
  * they are, a walk ends, keeps within its records, and names what it lost.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Any flags and marks: each frame comes at most once, in its own order, and none goes
  * missing without a word. */
 #include <stdlib.h>

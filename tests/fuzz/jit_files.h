@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A file that a JIT wrote, fed in pieces: FUZZ_FEED is its reader. The first byte says of which size they come. */
 #include <stddef.h>
 #include <stdint.h>

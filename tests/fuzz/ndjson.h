@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Mutations of the lines of a recording: whole events come, go and change places, numbers become others that mean something,
  * strings become other names. Bytes alone make a line that is no JSON, of which a reader says so and no more.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Every input that is kept (tests/fuzz/corpus/TARGET/), once through its target: what fuzzing found stays found, with any compiler.
  *
  *     replay DIR    DIR/fuzz_x/... through the target fuzz_x */

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Kernels and compilers of other Debian releases, unpacked below DIR; nothing of the system is changed: apt gets
 # sources, lists and a cache of its own there.
 #   fetch.sh DIR

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What is held against one kernel, on that kernel: runs in the guest of run.py, and on the machine itself.
 
     guest.py SECONDS BUILD..     each BUILD a folder with cprofd and load_programs, named after its compiler

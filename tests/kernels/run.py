@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """cprofd on other kernels: Debian's 6.1 and 6.12 in guests, and this machine's own; built with the system's clang and
 with newer ones. Prints the verifier's counts, kernel by compiler, and what passed.
 

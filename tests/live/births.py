@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Threads and processes that live about a period of the sampler: all that they ran is in the recording, and the shares of what
 they ran are right; where their stacks are too few the summary says so first.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Are the unwind tables and the lines of one session used by the next?
 
     cache.py

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Tables of unwinding are kept from session to session. Can a forged file spoil those of the genuine one? And what of files of the
 cache that are damaged?
 

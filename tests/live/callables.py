@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Objects that are callable because of their type: a call of a ufunc is told by the ufunc's name, of others by the type's or by what they call,
 never by that of a method of the type that was not called. Against a target that knows what it calls and for how long. Needs root.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Short-lived children: none is missed, or the ledger names it.
 
 A target (tests/targets/children.py) makes children in every way that Python has, and each tells

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The command line against everything that goes wrong: processes that are not there, not
 Python, not ours, that die, exec and fork; full disks, links, stale sockets, missing rights.
 

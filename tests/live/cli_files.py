@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """cli.py: outputs that cannot be written, full disks, links, names of formats."""
 import contextlib
 import json

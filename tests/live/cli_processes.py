@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """cli.py: processes that are not there, not Python, that die, exec and fork; and those that it starts itself."""
 import glob
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """cli.py: what is said after a recording: whose it was, how many samples, of what."""
 import glob
 import json

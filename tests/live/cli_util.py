@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the tests of the command line share."""
 import contextlib
 import json

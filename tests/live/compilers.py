@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Native stacks of real compilers, through `cprofd attach --native`: which share of the samples reaches the thread's
 entry with no gap, and where the others end.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """`cprofd dump` against what targets say of themselves, and everything that goes wrong.
 
     dump.py [NAME...]     only these interpreters (3.11.7). Needs root."""

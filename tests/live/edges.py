@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Edges of the call graph of a program that says of each of its functions what it calls, in Python and in C: whatever else a stack shows
 below it never happened. Many of its C functions end with a jump, or run for so short a time that a sample meets the interpreter's helpers
 alone. Needs root.

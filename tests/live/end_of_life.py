@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """After a session nothing of it is left: BPF programs and maps, descriptors, memory.
 
 One daemon, one engine, 20 sessions that end in different ways; a watching connection keeps the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A client of cprofd's socket for tests: stdlib only."""
 import array
 import contextlib

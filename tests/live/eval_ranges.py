@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 # run-live: beside
 """Where the eval loop lies, in every interpreter that is found: what the symbol tables say (readelf), and
 what gdb sees of a living process. The target's stack has a known number of eval loops: each stop must show as

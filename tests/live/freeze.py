@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """No user stops the daemon for others: what may never answer is waited for by nobody but who asked. Needs root.
 
     freeze.py [--children N] [--all]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Stacks of greenlets: each Python stack is one that the target's program can have, and native stacks end where the greenlet began.
 
     greenlets.py [--python PATH ...] [--seconds N]

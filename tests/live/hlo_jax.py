@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """--hlo against XLA's own account of what it made: the module that JAX compiled, as a protocol buffer, which is decoded here.
 
     tests/live/hlo_jax.py --python FILE     an interpreter that has jax

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Recordings of at most 1 MB that were made to cost their reader: every reader is done with each of them within bounds of memory and
 CPU time, or refuses it in words. The kernel measured both (wait4).
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A daemon that is built with AddressSanitizer and UndefinedBehaviorSanitizer, whose findings are fatal, against targets that mean harm
 (tests/targets/hostile.py): interpreters whose memory is damaged or changes while it is read, lists of JIT objects, ELF files, perf maps and
 dumps. No session may end the engine, none may stand still, and a session that began before them all goes on and is true. Needs root.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Code of JIT compilers, found from outside while it is made and dropped, against what others say of it: the
 target itself (ctypes, llvmlite, Numba), readelf, gdb, perf.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What JIT compilers write for perf: perf maps and jitdumps of running processes, found, read as they grow, and believed no
 further than they deserve.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Stacks of the kernel: of a program that does nothing but one system call. perf's own stacks and /proc/kallsyms
 tell what is right. Needs root.
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run-live: beside
 # Line tables: our decoder against each interpreter found (pythons.sh), on every
 # code object of its standard library. Exit code 1 on any difference.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes what CPython itself says of the position of every code unit of its standard library.
 
 Runs under the interpreter to be tested (3.8+):

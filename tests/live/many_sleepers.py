@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Thousands of threads that sleep: a session in wall mode tells each of them and where it is, and the engine answers meanwhile. Needs root.
 
     many_sleepers.py [--threads N]"""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """An engine that misbehaves: every attempt (tests/tools/misbehave.c) is refused or ends it, for a user's engine and for
 root's. Its victim, which its client named, runs as the engine's own user. The same attempts without the sandbox, and
 with all of them named, show that they can succeed.

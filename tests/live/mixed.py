@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Woven stacks through the real sampler: Python that calls C that calls Python. Each stack is held against what
 the target's source says (tests/targets/mixed.py): Python frames by name and line, native ones by function and
 module, nothing missing between them, and the whole way from the thread's entry.

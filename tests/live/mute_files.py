@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A FUSE file system with one file, which a process maps; then it answers nothing any more.
 
     mute_files.py FOLDER      prints the pid of the process; goes on until it is killed. Needs root.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A user has one target whose memory does not let itself be read: pages of a FUSE mount that never answers lie where its thread state, its
 frames, code objects, names, its list of JIT objects or an executable file of its are. Or it maps and unmaps without end, faster than records of that
 are read. All sessions of that user are served by one engine: others go

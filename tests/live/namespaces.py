@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """PID and time namespaces, as containers have them: ids inside are not those outside.
 
     namespaces.py [--all] [--only inside|below|first|socket|clocks|told]

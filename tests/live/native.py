@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Native stacks as the sampler walks them: of a program whose every stack has a known shape (names from nm,
 mappings from /proc), and the share of whole walks of CPython with Numba's compiler and in code of LLVM's JIT.
 

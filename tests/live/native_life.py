@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Native stacks through the life of processes: forked children that inherit JIT code, children that are no
 Python, libraries and mappings that come and go, files that are gone or lie in another mount namespace.
 

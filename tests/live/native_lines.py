@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Names and lines of native frames on the whole way: a library's own debug information, separate debug files as the
 target's mount namespace has them, debuginfod, code of Numba with debug=True. llvm-symbolizer and gdb tell what is
 right. Then debug files that must not be opened, and names in the first second of a recording. Needs root.

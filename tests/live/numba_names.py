@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Numba's manglings, decoded by the symbols stage, against what Numba says of the
 types. Run by numba_names.sh with each Numba there is.
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # run-live: beside
 # Numba's mangled names, decoded, against Numba itself: apt's, and PyPI's newest in a
 # virtual environment below build/ (CPROFD_NUMBA_PYTHONS: other interpreters that have Numba).

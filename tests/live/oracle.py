@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Native stacks against unwinders that are not ours.
 
 1. The sampler's own walks against libunwind's, pc by pc, over registers and stack bytes recorded with each

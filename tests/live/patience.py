@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """For tests that must pass on every machine, a busy one, too: conditions are waited for, not times, and what chance does to shares is known."""
 import os
 import subprocess

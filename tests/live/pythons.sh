@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Prints "name path" for each CPython to test with, one a line, in this order of
 # search; the first of a name wins, and the same binary is not named twice:
 #   $CPROFD_PYTHONS       space-separated paths; if set, nothing else is used

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What one user may hold of the daemon, and what others have of it while that user holds all of it. Needs root.
 
     quotas.py [--all]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What report, svg, pprof and collapsed say of real recordings, against sums that report_truth.py makes
 itself from the lines of the recording.
 

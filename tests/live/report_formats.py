@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """report.py: svg, pprof and collapsed, read by others' programs or with nothing but their descriptions."""
 import collections
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """report.py: the tables, filters, and the forms they are printed in."""
 import collections
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a recording says, read line by line as docs/protocol.md tells, and sums of that: the truth that report.py compares
 with. And what its tests share."""
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A recording of a living target, and its samples. For the tests beside it."""
 import collections
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What systemd/cprofd.service promises holds: the daemon says that it is ready, alive and about to end, and whole sessions need no system call,
 socket or capability that the unit does not leave. Needs root.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Live test of the engine: many clients, slow ones, broken ones, on real targets.
 
 Needs root and the built cprofd (CPROFD=path). Each test has a daemon of its own.

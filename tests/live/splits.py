@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Classes of time against a target that spends known shares of its time and measures them itself, with the clock of its
 thread. Each class within a percentage point (of a short run: what chance
 allows). Needs root.

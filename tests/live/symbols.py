@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 # run-live: beside
 """Symbols of real libraries: random addresses of their code, resolved by the symbols
 stage, compared with what elfutils (eu-addr2line -S), readelf, objdump and addr2line tell.

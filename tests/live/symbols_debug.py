@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 # run-live: beside
 """Lines and separate debug files: a C++ program is compiled, and every address of it is
 asked for; llvm-symbolizer tells what is right. Then its symbols are moved to where

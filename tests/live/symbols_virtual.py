@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 # run-live: beside
 """Names of virtual functions in stripped libraries: C++ libraries are made, with classes of each kind, and stripped. What is told
 by their virtual tables must be what the symbol table said, to the letter, and nothing else.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """`cprofd top` in a real terminal (tmux): what the screen shows, against a target whose time is known."""
 import os
 import re

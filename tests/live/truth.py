@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Truth on targets whose legal stacks are known.
 
 For each interpreter and each target of tests/targets: run it, sample it with `cprofd attach

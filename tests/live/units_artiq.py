@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Kernels that a package with the names of ARTIQ's compiler compiles, as cprofd tells them, against what the package says itself.
 
     tests/live/units_artiq.py [--python FILE] [--kernels N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Functions that JAX traces, lowers and compiles, as cprofd tells them, against jax.monitoring's durations inside of the target.
 
     tests/live/units_jax.py --python FILE [--functions N] [--trace N] [--show]     an interpreter that has jax

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Names of compiles and phases out of the objects of each CPython: a package of our own with Numba's names (compile_package.py)
 tells what it was asked for; cprofd must tell the same, in the same order, name by name.
 

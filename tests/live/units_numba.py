@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What Numba compiled, as cprofd tells it from outside, against what the target itself counted (compile_units.py).
 
     tests/live/units_numba.py [--python FILE] [--show] [--shares SECONDS] [--llvm SECONDS] [WORK...]     svd (without), kinds, parallel, module,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What cprofd told of a target's compiles, read back from its stream: for the tests named units_*.py.
 
 run() starts a target of tests/targets, attaches, and lets it go; Told holds the units of the events. A target prints "ready", waits for a line,

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run-live: beside
 # Native unwinding against libdw and libunwind: tables of the machine's ELF files row by row (CPROFD_ELFS:
 # files and folders, default some libraries that differ most), a child at each of its instructions, and the

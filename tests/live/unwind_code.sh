@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run-live: beside
 # Code that is followed as if it had no call frame information, against what its call frame information says (libdw): at
 # each instruction of the machine's libraries (CPROFD_ELFS: files and folders; without it some that differ most). And the

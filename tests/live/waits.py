@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Wall mode against a target whose threads wait in known ways and measure it themselves: the clock, their own CPU time, and the kernel's
 count of what they waited for a CPU. Of each thread each class is within a percentage point, and all of them are its wall time to a
 thousandth. Needs root.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 # run-live: beside
 """The walker in user space against what each CPython says of its own sleeping threads.
 

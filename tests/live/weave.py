@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Woven stacks of living interpreters. The target's program says which native code lies between two of its
 Python frames: each pair of neighbours in each stack must have just that between them.
 

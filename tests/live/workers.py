@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Worker threads and child processes, credited to the call that waits for them, against what the jobs note themselves (tests/targets/workers.py):
 two Python threads call at once. Of the samples within a job, so many must have the right thread and function, and so few the wrong ones. Needs root.
 

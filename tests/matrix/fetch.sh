@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Interpreters for `make check-matrix`, below DIR; nothing of the system is changed: apt gets sources, lists and a
 # cache of its own there. Needs patchelf, dpkg-dev, gcc, make, musl-tools, zlib1g-dev, libffi-dev.
 #   fetch.sh DIR [WHAT..]       only these: a suite, or a name of the builds below

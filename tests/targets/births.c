@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A small program without Python, as births.py makes it: `alpha` for a quarter of MS of its own CPU time, then `beta` for the rest. What each took
  * goes to a slot of the memory that it was given. births MS MIXED NUMBER SLOT FD */
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes threads or processes that live for a short time, and says at its end what they used.
 
     births.py KIND MS SECONDS [AT_ONCE [PROGRAM]]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calls objects that are callable because of their type (ufuncs, partials, patterns' methods...), each in a function of its own, with a
 clock around it.
 

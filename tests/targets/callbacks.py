@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python called by C called by Python: qsort with a ctypes callback, over and over, a few levels deep; and a timer
 whose handler is Python's. Prints "ready" when it runs."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calls C functions in loops, each in a function of its own and in every way that Python has: what is called is known.
 
     callees.py SECONDS

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calls by keyword, of frames that lie where others lay: what has returned left its links there. (for good): what is called
 does not return."""
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Two call chains, in turn, as fast as they can. `# call: f` on a line says which function a frame
 that stands on this line may be calling; a leaf may stand on any line of its function."""
 import sys

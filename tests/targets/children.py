@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Makes short-lived children of one kind, or of several, a few at a time.
 
     children.py LOG MILLISECONDS KIND=COUNT... [--other PYTHON] [--wait]

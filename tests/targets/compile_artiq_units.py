@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A package of our own with the names and frames of ARTIQ's compiler, for any CPython: after a line came on stdin it "compiles"
 kernels, and tells which. compile_artiq_units.py KERNELS
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Translates a module again and again with the Cython of a directory, and takes the CPU clock of each time.
 
     compile_clocked.py DIRECTORY SECONDS

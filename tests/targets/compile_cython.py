@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Cython: translates a module again and again, and runs one that was compiled before, which calls back.
 
     compile_cython.py DIRECTORY"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Translates modules with the Cython of a directory (compile_cython_units.py DIRECTORY), after a line came on stdin.
 
 The last line on stdout is JSON: {"modules": [[name, begin, end (CLOCK_MONOTONIC ns)]], "phases": {name: s}}, by Cython's own clock."""

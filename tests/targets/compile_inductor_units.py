@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Functions that torch.compile compiles for the CPU, after a line came on stdin: compile_inductor_units.py FUNCTIONS.
 
 The last line on stdout is JSON: {"version", "frames": [[function, compile id, begin, end]], "graphs": [[name, way, begin, end]],

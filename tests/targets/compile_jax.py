@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compiles the gradient of a small network with JAX on the CPU, again and again, and runs it."""
 import os
 

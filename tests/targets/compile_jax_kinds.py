@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compiles with JAX what programs have: jit, nested jit, vmap, scan, grad, shard_map and pmap on two CPU devices, cond, custom_vjp, operations by
 themselves. After a line came on stdin; the last line on stdout is JSON as of compile_jax_units.py. compile_jax_kinds.py ROUNDS"""
 import functools

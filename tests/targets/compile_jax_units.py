@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Jits functions of many shapes after a line came on stdin. The last line on stdout is JSON: what jax.monitoring told, [event, name,
 begin, end (CLOCK_MONOTONIC ns)].
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A package of our own with the names and frames of Numba's, for any CPython: after a line came on stdin it "compiles", and
 tells what. What is read of its objects lies in all the ways that CPython has: a dictionary that keys are shared of, one
 that is a real one, slots, the class, cells, a tuple, a list, a dictionary, whole numbers.

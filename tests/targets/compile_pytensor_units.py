@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Functions that PyTensor compiles, after a line came on stdin: compile_pytensor_units.py LINKER.
 
 The last line on stdout is JSON: {"version", "functions": [[name, begin, end]], "phases", "passes": {name: ns, without those of its kind inside of it}},

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Modules that Pythran compiles, after a line came on stdin: compile_pythran_units.py MODULES.
 
 The last line on stdout is JSON: {"version", "modules": [[name, begin, end]], "phases": {name: ns, without those inside of it}}, CLOCK_MONOTONIC ns.

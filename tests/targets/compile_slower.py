@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compiles a small function with Numba, again and again; a part of that takes longer by the share that is the first argument: the
 making of machine code, or the pass of Numba's own pipeline that the fourth argument names, whose own CPU time and that of all
 compiles since "ready" are printed at the end, in seconds. The second argument: for how many seconds of CPU time; the third: so

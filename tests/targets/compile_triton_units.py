@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compiles kernels of Triton for a GPU that need not be there, after a line came on stdin: compile_triton_units.py KERNELS.
 
 The last line on stdout is JSON: {"version", "kernels": [[name, signature, begin, end]], "phases": [[name, begin, end]]},

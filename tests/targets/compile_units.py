@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compiles with Numba what the argument says, after a line came on stdin, and tells what it compiled.
 
 The last line on stdout is JSON: for each call of numba.core.compiler's compile_extra, compile_internal, compile_ir

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calls a function that Numba compiled, in a loop: "ready", and then the name of the kernel's caller, as a line.
 
     dispatch.py SECONDS"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Short calls of many kinds, most of which end in C within the same few helpers of the interpreter.
 
     edges.py SECONDS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* For tests/live/exec_races.py: keeps a secret on its stack, burns and sleeps, then ends.
  *
  *     exec_races LOG    a descriptor: gets CLOCK_MONOTONIC, ns, of when it has begun */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Makes functions by exec and drops them at once: all of them at line 1 of <string>, freed and
 made again at the same addresses. All generated frames of a stack carry one number, and the numbers
 never go back in time."""

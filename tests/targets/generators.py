@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Generators, coroutines and asynchronous generators, driven by hand."""
 
 

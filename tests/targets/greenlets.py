@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Greenlets of known depth that take turns: greenlets.py greenlet|gevent
 
 `first` and `second` lie on `deep` of 5 and 9 calls; each burns in `leaf`, of `first` below sorted()'s key function, and gives way. What

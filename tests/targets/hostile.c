@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a hostile target does to what cprofd reads of it. A library that tests/targets/hostile.py loads; the thread that calls it holds the
  * GIL and never comes back, so that the interpreter's own memory may be spoiled: only a profiler reads it any more. Also the victim whose file
  * is damaged (victim()): a native stack of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A target that means harm: what a profiler reads of it is damaged, changes while it is read, or goes away.
 
     hostile.py LIBRARY FOLDER KIND SEED SECONDS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A JIT compiler in the small, which tells perf's files what it makes, and its standard output what it runs when.
  *
  *   jit_files FILE STEPS MS WHAT     FILE: "map" (/tmp/perf-PID.map), "dump" (jit-PID.dump, in the folder where it is

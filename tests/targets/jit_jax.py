@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compiles functions with JAX on the CPU, and drops some.
 
     jit_jax.py SECONDS DIR

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs kernels that Numba (or XLA, through JAX) compiled, and says how each is called.
 
     jit_kernels.py KIND      njit parallel nogil vectorize guvectorize cfunc jitclass debug nested recursion xla

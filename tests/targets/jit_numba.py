@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compiles functions of known names with Numba, and tells which address is which function.
 
     jit_numba.py SECONDS DIR [drop]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The list of JIT objects of this very process, followed from inside with ctypes: its descriptor's address is
 told by readelf and /proc/self/maps."""
 import ctypes

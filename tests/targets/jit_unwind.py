@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs in code of LLVM's JIT that has call frame information (uwtable), which Numba's functions have not: a leaf,
 its caller, and a comparison that libc calls back. Compiles another function now and then, and drops it again."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Children that run JIT code which their parent compiled before the fork, and then code of their own.
 
     life_fork.py CHILDREN MS [numba]

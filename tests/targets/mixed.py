@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python code and C code that call one another in every way: one target for each name below, sampled by
 tests/live/mixed.py.
 

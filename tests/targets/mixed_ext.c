@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* C code that calls Python code in every way, for tests/live/mixed.py: an extension module of the stable ABI
  * (3.8 and later), named VARIANT, so that one process can load it as several compilers' options made it.
  *

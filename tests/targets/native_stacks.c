@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Stacks of known shape, without frame pointers: recursion, callbacks out of libc, signal handlers, a stack
  * of variable size, system calls; in the first thread and in another. Runs for argv[1] seconds.
  * tests/live/native.py has the shapes. */

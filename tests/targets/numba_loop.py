@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compiles `np.linalg.svd` and `list.sort` with Numba, again and again.
 
 Each line on stdout: the CPU seconds of this thread that one compile took (so that two conditions can

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calls of many kinds through the same instructions: what the site called before must not be taken for what it calls now.
 
     polymorphic.py SECONDS

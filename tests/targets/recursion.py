@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Recurses to known depths and unwinds, by return and by exception."""
 
 

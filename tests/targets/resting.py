@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Generators, coroutines and asynchronous generators that rest: started, left at a yield, resumed much
 later, while plain calls use the same part of the stack. Whoever rests is on no stack; `# call: f` as
 in chains.py."""

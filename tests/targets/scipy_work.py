@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """numpy and scipy at work: optimizers and filters that call back, dense and sparse linear algebra (OpenBLAS with its
 threads), FFT, integration, interpolation."""
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Code that is run once: functions that LLVM's JIT makes, runs for some ms and drops (`jit`), or libraries that are
 loaded and run (`library LIBRARY.so DIR`: fresh copies of it below DIR; it has a `spin(ms)`)."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Threads that sleep at known places: recursion, locks, generators, coroutines, C calls, a subinterpreter.
 
 Prints one line of JSON: for each thread its name, threading.get_ident() and the frames that

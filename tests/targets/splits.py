@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Spends known shares of its CPU time: bytecode, builtins, an extension, the collector, imports, page faults, a system call.
 
     splits.py SECONDS    prints "up"; then, when it is asked by a line on stdin, and again: the CPU time of each so far, as JSON

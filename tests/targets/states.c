@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Spins (or waits) in a place that a line on stdin names, until the next line: each letter but the last is a frame,
  * outermost first. Built twice: with -DLIBRARY as a shared library, and without as the program that calls it.
  *

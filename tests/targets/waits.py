@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Waits in known ways, and writes down itself for how long.
 
     waits.py FOLDER SCENARIO          does that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python code that calls C that calls Python, in every way that weaving has to know. What may lie between two
 Python frames is in tests/live/weave.py."""
 import ctypes

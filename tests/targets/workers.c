@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Pools of threads without Python, for tests/targets/workers.py: each job notes who ran it, when, and for whom. */
 #define _GNU_SOURCE
 #include <pthread.h>

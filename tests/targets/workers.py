@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python threads that call at once what works in threads of its own (workers.c: LIBRARY), each in a function of its own. After a line on stdin;
 the last line on stdout is JSON: what every job noted, [begin, end, worker's tid, caller's tid], which function is whose, and when each kind was.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The broker with an engine that only asks: what does an unprivileged process get?
  *
  *   broker_probe [-u UID] [-s] [-f] [-n] [-a] PID     default uid: 0, whose engine is `nobody`

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What classes/bytecode.h says of calls: lines "MINOR HEX OFFSET..." on stdin; of each offset "EXACT NAME", a number of co_names or
  * -1, on a line of stdout. For tests/live/callees.py --names. */
 #include <stdio.h>

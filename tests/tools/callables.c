@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Prints what Python code can call in a module: address, kind, name. callables FILE */
 #include <fcntl.h>
 #include <stdio.h>

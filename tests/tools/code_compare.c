@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the code of functions says of their frames, compared with what their call frame information
  * says: functions that have it are followed as if they had none (daemon/unwind/code.h), and at each
  * instruction what libdw says must hold in the state that was found.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What code_compare reads of a file: its functions by .eh_frame_hdr's table, what libdw says of
  * their frames, and our rows of the same code. */
 #ifndef CODE_ORACLE_H

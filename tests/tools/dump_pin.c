@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dump_pin: whoever holds the iterator of a dump sees the image that was authorised, and no other: a child is told of
  * before it calls exec, and not after. Needs root. */
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* eval_ranges FILE [--no-names]: where the eval loop lies in a module, a line for each range:
  * start, end (hexadecimal vaddrs), mark, and how it was found. --no-names: only what .dynsym
  * exports is known. */

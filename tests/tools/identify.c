@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Prints which CPython a process runs: "3.11.2 runtime 0x... code_type 0x...".
  * identify PID. Exit status 1: refused, and the reason is printed. */
 #include <stdio.h>

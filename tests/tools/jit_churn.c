@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A program that registers and unregisters JIT objects as fast as it can, with the
  * GDB interface, as LLVM does it: push at the head, unlink, free, under one mutex. The
  * images have few sizes, so that malloc gives entry and image the very addresses of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the reader of JIT code sees of a running process, as JSON lines.
  *
  *   jit_probe PID [INTERVAL_MS [PERF_MAP [JITDUMP]]]

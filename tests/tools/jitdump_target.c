@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A JIT with a jitdump: functions that spin, made, moved and replaced, each run for a
  * while; what perf makes of its file is compared with what the reader does.
  *

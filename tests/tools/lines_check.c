@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Decodes every line table that tests/live/lines_oracle.py writes to stdin, and
  * compares each code unit with what the interpreter said. The stream's form is
  * described there. Exit code 1 on any difference, or a stream without its end. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Loads the sampler as each kind of session has it, and tells what the verifier had to look at.
  *
  *   load_programs        one line for each program of each session, to stdout:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* make_recording [-t THREADS] [-s SECONDS] [-r RATE] [-d DEPTH] [-e EPOCH_SECONDS] [-f FORMAT] [-m
  * MAX_BYTES] [-l] [-u] -o FILE A synthetic recording (zstd), or what an exporter makes of it; -l: lines; -u: compiles.
  * Prints the truth about it as JSON: of each thread its begin, wall, cpu, and CPU by leaf function.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The broker with an engine that misbehaves: one thing that an engine must not do.
  *
  *   misbehave [-u UID] [-b] [-o OTHER -c CHILD] VICTIM ATTEMPT     -b: without the sandbox; -l: names of all attempts

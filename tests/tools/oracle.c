@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The sampler's walks against libunwind's, and against its own tables in user space: of each sample the registers
  * and a copy of the stack are recorded, and walked again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The sampler alone: raw records of a process, without engine or session.
  *
  *   sampler_raw PID RATE SECS OUTFILE   records, one after the other, to a file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code objects that a walk in user space met, by key: their names are read when they are told. */
 #include "cprofd/host.h"
 

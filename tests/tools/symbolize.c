@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Prints what the symbols stage tells of a file, for tests that compare it with
  * other tools.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A recording that is made up, and the truth about it: threads that walk at
  * random through a call graph, sampled at a rate. Sums are kept here as the
  * samples are made, so they owe nothing to any code under test.

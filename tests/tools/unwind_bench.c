@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What tables cost: unwind_bench FILE...  Of each file, in a process of its own: time to compile
  * (the best of 5, page cache warm, and the first), to write to and load from the cache, rows,
  * rules, size, and how much the process grew at its peak. */

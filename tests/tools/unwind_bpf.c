@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The stepper in the kernel against libunwind, on this process' own stack.
  *   unwind_bpf OBJECT       (build/tests/bpf/unwind.bpf.o); needs CAP_BPF and CAP_PERFMON */
 #define UNW_LOCAL_ONLY

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compares tables with libdw for whole ELF files (unwind_oracle.h).
  *
  *   unwind_compare FILE...     a line for each file, then sums; exit status 1: something was wrong

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The stepper in user space against libunwind, at every instruction: a child runs code of many
  * kinds (recursion, alloca, realigned stacks, with and without frame pointers, callbacks of libc, a
  * signal handler, lazily bound calls), its parent steps it by ptrace and walks registers and a copy

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tables compared with libdw, row by row, for whole ELF files: compare_file().
  *
  * At each row of libdw's and of ours both are evaluated on the same made-up registers and memory:

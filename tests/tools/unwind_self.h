@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What tests of walks have in common: tables of everything that this process has loaded (the vDSO
  * too), in one pool, and a list in another; and a stack of many kinds of frames to walk. */
 #ifndef UNWIND_SELF_H

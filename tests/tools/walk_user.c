@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The walker in user space, over a living process.
  *
  *   walk_user PID FSBASE...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* weave_live PID STOPS MICROSECONDS INTERPRETER: stops a living Python by ptrace, STOPS times, and
  * prints the woven stack of its first thread: native frames from libunwind, Python frames from the
  * walker in user space. INTERPRETER: the file that has the eval loop.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A reader of events for tests: keeps tables of the epoch, renders stacks to
  * text, sums times over (pid, tid) across epochs. It believes nothing: ids must
  * count up, a sample must know its thread and stack. `wire` passes each event

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An ELF image as LLVM registers it: relocatable, with sections that were placed. One
  * function symbol for each of `count`, named "s%08x_%02d_of_%02d" by serial, index and
  * count, 16 bytes of .ltext each; .eh_frame has one 8-byte word for each, the serial,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the tests of events share: sinks, and one decoded line. */
 #ifndef TESTS_EVENTS_UTIL_H
 #define TESTS_EVENTS_UTIL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the tests of exporters share: a synthetic recording in memory, an exporter's output, and its JSON. */
 #ifndef TESTS_EXPORT_UTIL_H
 #define TESTS_EXPORT_UTIL_H

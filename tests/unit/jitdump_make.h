@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Records of a jitdump, as its specification draws them (Linux,
  * tools/perf/Documentation/jitdump-specification.txt): field by field. */
 #ifndef CPROFD_TESTS_JITDUMP_MAKE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the tests of daemon/profile/ share: a session of a target with one thread, and its book. Included once a program. */
 #ifndef CPROFD_TESTS_PROFILE_SESSION_H
 #define CPROFD_TESTS_PROFILE_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A small builder of records, as the sampler would write them. Each function
  * fills the caller's struct rec and returns its bytes. */
 #ifndef TESTS_RECORDS_H

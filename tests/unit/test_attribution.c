@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* For whose call a worker works: scenes of threads that are met, wake and are woken. The tree of stacks: node n was called by parents[n]. */
 #include <setjmp.h>
 #include <stdarg.h>

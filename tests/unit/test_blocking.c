@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Calls that may never return: the loop goes on without what is late, and asks again once it has answered. */
 #include <setjmp.h>
 #include <stdarg.h>

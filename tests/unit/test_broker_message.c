@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Messages between broker and engine: whole ones, and what a peer may send instead. */
 #include <setjmp.h>
 #include <stdarg.h>

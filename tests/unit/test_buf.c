@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A buffer that could not grow: unchanged, and marked. */
 #include <errno.h>
 #include <setjmp.h>

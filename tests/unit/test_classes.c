@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Classes of samples, from frames that are written down. */
 #include <errno.h>
 #include <fcntl.h>

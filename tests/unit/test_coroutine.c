@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Coroutines: they wait, share, end and are cancelled; outside of one a wait is a wait. */
 #include <setjmp.h>
 #include <stdarg.h>

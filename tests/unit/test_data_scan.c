@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A Python without symbols, found in its data: a made-up heap of words. */
 #include <setjmp.h>
 #include <stdarg.h>

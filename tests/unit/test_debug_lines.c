@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lines of this very program, which the compiler tells as __LINE__; places in what zlib packed, which zlib tells. Other
  * compilers, DWARF versions and libraries: tests/live/symbols_debug.py. */
 #include <setjmp.h>

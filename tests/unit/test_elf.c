@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The reader of ELF files: headers that are whole, and what damage does to each. Whole ones are
  * compared with what the program itself is, as the linker and getauxval() say. */
 #include <setjmp.h>

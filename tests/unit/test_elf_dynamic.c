@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Dynamic symbols from memory: the C library of this very process, with dlsym as
  * the oracle; then images that lie. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The codec of events: what is written is valid JSON (as jansson sees it), comes
  * back equal, and whatever breaks the contract is refused. */
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names and paths in columns. */
 #include <setjmp.h>
 #include <stdarg.h>

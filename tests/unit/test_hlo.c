@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Operations of HLO text: what JAX 0.12 wrote, what older versions do, and what nobody should. */
 #include <errno.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The HTML report: names that try to break out of the page, its bounds, its time line against the truth of a synthetic
  * recording. What a browser shows of it is tests/browser's. */
 #include <ctype.h>

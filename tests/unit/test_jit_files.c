@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perf maps and jitdumps, given in pieces of each size; what is found at which time. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* In-memory ELF images: honest ones of a few kinds, and lies. Real ones are compared
  * with readelf in tests/live/jit.py. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The list of JIT objects over a memory that changes between two reads: at each read
  * in turn something happens, and whatever is taken must be one object. */
 #include <setjmp.h>

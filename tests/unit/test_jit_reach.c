@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where JIT code ever lay: none of it is denied. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The index of address ranges, against a look at each of them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Recordings of several processes as one: sums of functions, threads and losses against what their generators kept. */
 #include <errno.h>
 #include <unistd.h>

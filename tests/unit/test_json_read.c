@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The reader of JSON against jansson: texts by hand, and 200,000 that were made of them by chance. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is kept of files from session to session: the same as what was made of them, and refused when it does not fit together. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names that were read before: the same as they were given, until there is no room or another file tells them. */
 #include <setjmp.h>
 #include <stdarg.h>

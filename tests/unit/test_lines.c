@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Examples are derived by hand from CPython's documents, none from our output;
  * the interpreters themselves are the oracle in tests/live/lines.sh. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The text of /proc/PID/maps, honest and not. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Native frames on the whole way: records -> collect -> weave -> name -> profile -> events -> a
  * recording -> exporters, with a made-up answer to what lies at an address. Expectations are
  * written by hand. */

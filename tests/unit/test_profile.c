@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names, notes, the ledger, late joiners and memory. */
 #include "profile_session.h"
 

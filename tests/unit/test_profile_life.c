@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Processes and threads that begin, fork, exec and end. */
 #include "profile_session.h"
 

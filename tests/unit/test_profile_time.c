@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPU and wall time of samples: their sums are the threads' own. */
 #include "profile_session.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* docs/protocol.md is true: its examples, in order, are one valid stream, and
  * each event comes back from decoder and encoder as an equal JSON value. */
 #include <jansson.h>

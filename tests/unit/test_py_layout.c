@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Layouts of CPython: which version is served, and debug offsets that lie.
  * That the numbers are true is asked of living interpreters by
  * tools/offsets/verify.py. */

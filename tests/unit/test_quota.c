@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What users may hold: the option's words, who is charged, whose a uid is; and what a sampler takes on larger machines. */
 #include <setjmp.h>
 #include <stdarg.h>

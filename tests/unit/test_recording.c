@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Recordings: what was flushed is read back from a file cut at any byte. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reports, filters and what they are made of. Sums are compared with those that
  * the generator of the recording kept; names and paths with what was written down
  * by hand. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The tree of compiles and the repeats: of synthetic recordings against what their generator kept,
  * of a recording that was written by hand against what stands in it. */
 #include <unistd.h>

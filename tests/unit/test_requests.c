@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Requests of clients: what is taken, and what is said about the rest. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The language of rules: what it says, and what is refused where. */
 #include <errno.h>
 #include <setjmp.h>

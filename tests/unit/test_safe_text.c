@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a name may hold, and what of it a terminal gets. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* --skip-first: which compiles are left out, of synthetic recordings against what their generator kept, of one that was
  * written by hand against what stands in it. */
 #include <errno.h>

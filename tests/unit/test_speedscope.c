@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The speedscope exporter against the truth of a synthetic recording: sums come from the generator, never from the code
  * under test; the files are read by jansson. */
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Symbols: this process's own libraries and vDSO with dladdr as the oracle; then
  * tables that are made here, for the choice among symbols; kallsyms; the cache. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Expected bytes are those of CPython's str.encode("utf-8", "backslashreplace"). */
 #include <errno.h>
 #include <setjmp.h>

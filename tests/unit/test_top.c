@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The live table: compiles whose name comes late. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Thread states by thread: lists of a made-up interpreter, whole and damaged. */
 #include <setjmp.h>
 #include <stdarg.h>

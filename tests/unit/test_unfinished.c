@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Samples whose native walk is done again: they wait for it, in their order, and the ledger tells
  * what was lost in the end. Who walks is made up; that walks are right, test_unwind_modules holds.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Events in, units out: what goes on, what begins, what ends. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compile units in reports and in speedscope, against the truth of a synthetic recording: calls and
  * their times come from the generator, over epochs and with names that come late. */
 #include <unistd.h>

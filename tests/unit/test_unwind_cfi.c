@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Call frame information made by the assembler, in this very program; what it means libdw says. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions of this very program that have no call frame information: what their code says. What
  * must be known at each place is written beside it, by hand, from what the instructions do (psABI
  * x86-64, 3.2). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code without call frame information that is left for later, and followed when a walk stopped in it: of functions in
  * this program, whose frames are known as they were written here. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Modules of this very process: opened, compiled, published; walks by the published list are
  * libunwind's, and what is at an address is what the loader says. */
 #define UNW_LOCAL_ONLY

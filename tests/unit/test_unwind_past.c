@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Walks that remember against walks that do not: stacks grow and shrink as a program's do, words are overwritten, and lists change. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* libffi's closures: what each of their instructions is known by. The assembler makes their bytes, from instructions as libffi has them;
  * how many words lie below the return address is counted by hand, beside each. (tests/live/mixed.py calls through the real ones.) */
 #include <setjmp.h>

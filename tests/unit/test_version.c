@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The version in Py_GetVersion's text, and how versions are written. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a thread waits for, by its system call and its stack; the GIL's state by its form. */
 #include <setjmp.h>
 #include <stdarg.h>

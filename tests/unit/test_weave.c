@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Weaving, by cases that were written by hand from what CPython does (docs/weaving.md).
  *
  * Python frames, innermost first, one letter each; '.' behind a letter: PY_FRAME_ENTRY; '|' before

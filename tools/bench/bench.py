@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What cprofd costs, beside an empty BPF program and py-spy, on a real Numba compile.
 
     bench.py [--python PATH] [--pairs N] [--rounds N] [--seconds S] [PART ...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """How often `cprofd diff` says that recordings of one program differ, whether it finds what takes 5 % longer, and whether
 its intervals hold the ratio of CPU clocks that a program takes itself.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The programs to compare with: a tick that does nothing, a switch that does nothing, and a switch and a wake-up that look whose they are. */
 #include <linux/types.h>
 #include <linux/bpf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Ticks of an empty BPF program on every thread of a process: what a timer costs before
  * anything is done in it.   empty OBJECT PID RATE SECONDS [PROGRAM...]
  * PROGRAM: empty_switch or filter_switch, at each switch of any thread as well; filter_waking, at each wake-up. */

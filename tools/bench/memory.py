@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Where cprofd's memory is, attached to a compiler: PSS of its processes and memlock of their BPF maps, by part.
 
     memory.py [--seconds S] [--rate HZ] [--native HOW] [--debug FOLDER] [--parts] TARGET [ARGUMENTS]

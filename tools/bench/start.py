@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """How soon a session has its first whole sample: attach --native to a running compiler, cold (the project's own cache is
 empty, the page cache is not), warm, and warm by a daemon that runs already.
 

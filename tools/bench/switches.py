@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What wall mode does to a process that leaves its CPU ten thousand times a second, and to others that do.
 
     switches.py [--pairs N] [--seconds S] [--work N] [--native off|full] [--bpf] [target|others ...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Compiled against the headers of one CPython and run: prints where the fields
  * of struct py_layout are, and where _Py_DebugOffsets tells them, as lines
  * "key value". The only file of this tree that sees CPython's headers.

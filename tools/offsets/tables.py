@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes daemon/target/py_tables.c from CPython's headers, or compares with it.
 
     tables.py --check [DIR...]   compare what the headers found say (make tables-check)
@@ -201,7 +202,8 @@ def sources():
     return {name: text.strip() for name, text in lines}
 
 
-HEAD = """/* Where things are inside each CPython: made from its headers by
+HEAD = """/* SPDX-License-Identifier: MIT */
+/* Where things are inside each CPython: made from its headers by
  * tools/offsets/tables.py --write, compared by make tables-check. Not edited.
  *
  * The headers that were read:

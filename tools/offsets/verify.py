@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Asks living interpreters whether the tables of CPython's layouts are true.
 
     verify.py [PYTHON...]     without any: what tests/live/pythons.sh finds

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes daemon/classes/opcodes.c from interpreters: what each byte of a bytecode means to a call, specialised instructions
 included.
 
@@ -133,7 +134,7 @@ print("\n".join(rows))
 
 
 def main():
-    print("/* Made by tools/opcodes/opcodes.py from the interpreters' own tables (dis, opcode, _opcode_metadata). */")
+    print("/* SPDX-License-Identifier: MIT */\n" "/* Made by tools/opcodes/opcodes.py from the interpreters' own tables (dis, opcode, _opcode_metadata). */")
     print('#include "classes/bytecode.h"\n\n/* clang-format off */')
     print("const struct opcode opcodes[OPCODE_VERSIONS][256] = {")
     for python in sys.argv[1:]:

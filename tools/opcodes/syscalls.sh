@@ -1,6 +1,8 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Makes daemon/classes/syscalls.c from the kernel's header: syscalls.sh /usr/include/x86_64-linux-gnu/asm/unistd_64.h
 set -eu
+echo "/* SPDX-License-Identifier: MIT */"
 echo "/* Made by tools/opcodes/syscalls.sh from asm/unistd_64.h. Numbers never change. */"
 printf '#include "classes/syscalls.h"\n\n#include <stddef.h>\n\n/* clang-format off */\nstatic const char *const names[] = {'
 awk '$1 == "#define" && $2 ~ /^__NR_/ { sub(/^__NR_/, "", $2); printf("%s[%d] = \"%s\",", n++ % 5 ? " " : "\n\t", $3, $2) }' "$1"

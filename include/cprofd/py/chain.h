@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A chain of frames, outwards. Of the walker of ../pywalk.h. */
 #ifndef CPROFD_PY_CHAIN_H
 #define CPROFD_PY_CHAIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Keys of code objects, and their proofs. Of the walker of ../pywalk.h. */
 #ifndef CPROFD_PY_CODE_H
 #define CPROFD_PY_CODE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One frame, whatever it is and in whatever state. Of the walker of ../pywalk.h. */
 #ifndef CPROFD_PY_FRAME_H
 #define CPROFD_PY_FRAME_H

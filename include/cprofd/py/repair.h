@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Links that a register still holds. Of the walker of ../pywalk.h. */
 #ifndef CPROFD_PY_REPAIR_H
 #define CPROFD_PY_REPAIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A walk: what goes in, what comes out, what is remembered, and how raw bytes are read. Of the walker of
  * ../pywalk.h; not for others. */
 #ifndef CPROFD_PY_STATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From the thread register to the thread states of the OS thread. Of the walker of ../pywalk.h. */
 #ifndef CPROFD_PY_TSTATE_H
 #define CPROFD_PY_TSTATE_H
