@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +161,7 @@ static ssize_t make(struct call *call, char *buffer)
 
 static void watch_it(void)
 {
-	if (!run.watched && !__atomic_exchange_n(&run.watched, true, __ATOMIC_SEQ_CST))
+	if (!run.watched && !atomic_exchange(&run.watched, true))
 		sem_post(&run.wanted);
 }
 
@@ -210,7 +211,7 @@ static void carry(struct carrier *self)
 		self->call.result = make(&self->call, self->buffer);
 		if (self->call.result < 0)
 			self->call.result = -errno;
-		if (__atomic_compare_exchange_n(&run.ticket, &mine, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		if (atomic_compare_exchange_strong(&run.ticket, &mine, 0))
 			continue;
 		errno = ETIMEDOUT;
 		returned(ticket);
@@ -244,7 +245,7 @@ static bool take(uint64_t ticket)
 
 	pthread_mutex_lock(&run.lock);
 	row = late_row();
-	if (!row || !__atomic_compare_exchange_n(&run.ticket, &mine, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+	if (!row || !atomic_compare_exchange_strong(&run.ticket, &mine, 0)) {
 		pthread_mutex_unlock(&run.lock);
 		return false;
 	}

@@ -2,6 +2,8 @@
 /* Made by tools/opcodes/opcodes.py from the interpreters' own tables (dis, opcode, _opcode_metadata). */
 #include "classes/bytecode.h"
 
+/* What is left out of a row is 0. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 /* clang-format off */
 const struct opcode opcodes[OPCODE_VERSIONS][256] = {
 	[8 - OPCODE_FIRST] = {

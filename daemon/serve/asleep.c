@@ -100,10 +100,8 @@ static int put_python(struct session *session, struct tracee *tracee, struct dum
 static int put_native(const struct session *session, const struct memory *memory, const struct part_stack *from, uint64_t own,
 		      struct buf *out, uint16_t *parts)
 {
-	struct {
-		struct part_native_frames part;
-		uint64_t pc;
-	} native = {.part.part = {.kind = PART_NATIVE_FRAMES, .size = sizeof(native)}, .part.n = 1, .pc = from->regs[16] | NATIVE_EXACT};
+	const uint64_t pc = from->regs[16] | NATIVE_EXACT;
+	struct part_native_frames native = {.part = {.kind = PART_NATIVE_FRAMES, .size = sizeof(native) + sizeof(pc)}, .n = 1};
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct part_stack stack = *from;
 	uint64_t sp = from->sp & ~7ull;
@@ -114,9 +112,9 @@ static int put_native(const struct session *session, const struct memory *memory
 	if (session->request.native == REQUEST_NATIVE_OFF)
 		return 0;
 	if (session->request.native == REQUEST_NATIVE_FULL)
-		native.part.part.loss = LOSS_NATIVE_PENDING;
+		native.part.loss = LOSS_NATIVE_PENDING;
 	++*parts;
-	err = buf__append(out, &native, sizeof(native));
+	err = buf__append(out, &native, sizeof(native)) ?: buf__append(out, &pc, sizeof(pc));
 	if (err || session->request.native != REQUEST_NATIVE_FULL)
 		return err;
 	if (sp % STACK_PAGE >= RED_ZONE)

@@ -135,7 +135,8 @@ print("\n".join(rows))
 
 def main():
     print("/* SPDX-License-Identifier: MIT */\n" "/* Made by tools/opcodes/opcodes.py from the interpreters' own tables (dis, opcode, _opcode_metadata). */")
-    print('#include "classes/bytecode.h"\n\n/* clang-format off */')
+    print('#include "classes/bytecode.h"\n\n/* What is left out of a row is 0. */\n'
+          '#pragma GCC diagnostic ignored "-Wmissing-field-initializers"\n/* clang-format off */')
     print("const struct opcode opcodes[OPCODE_VERSIONS][256] = {")
     for python in sys.argv[1:]:
         minor, *rows = subprocess.run([python, "-c", ROWS], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
