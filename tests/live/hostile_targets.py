@@ -196,7 +196,7 @@ def sees_findings(folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sessions", type=int, default=45)
+    parser.add_argument("--sessions", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=1)

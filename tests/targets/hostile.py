@@ -173,7 +173,7 @@ def damage(data, what, draw):
 def run_damaged(what, draw, folder):
     path = os.path.join(folder, "victim.so")
     shutil.copyfile(sys.argv[1], path)
-    victim = ctypes.PyDLL(path)
+    run = ctypes.PyDLL(path).victim
     with open(path, "rb") as file:
         data = bytearray(file.read())
     name = draw.choice(SECTIONS + ["sections", "segments", "counts"]) if what == "changes" else what
@@ -191,7 +191,7 @@ def run_damaged(what, draw, folder):
         if at not in untouched:
             os.pwrite(file, changed[at:at + 4096], at)
     os.ftruncate(file, max(len(changed), 4096 * 4))
-    victim.victim(seconds)
+    run(seconds)
 
 
 # --- perf's files ---
