@@ -115,7 +115,8 @@ class Source:
         self.direct = "" if version >= (3, 11) else "(?:i;)*"
         self.lines, self.files, self.anywhere, self.depth = collections.defaultdict(list), {}, [], []
         text = open(path).read()
-        for number, line in enumerate(text.split('"""', 2)[2].splitlines(), text.split('"""', 2)[1].count("\n") + 1):
+        code = text.index('"""', text.index('"""') + 3) + 3  # behind the words at the beginning
+        for number, line in enumerate(text[code:].splitlines(), text.count("\n", 0, code) + 1):
             mark = re.search(r"# (call|file|anywhere|depth): (.*)$", line)
             if not mark:
                 continue
