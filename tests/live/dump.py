@@ -162,7 +162,7 @@ def what_goes_wrong(python):
         check(len(leaf) == 1 and leaf[0] == frames[0], "the innermost frame alone", leaf)
     run = dump(target.pid)
     check(run.returncode == 1 and "no such process" in run.stderr and not run.stdout, "a process that ended", run)
-    check(dump("x").returncode == 2, "what is no number")
+    check(dump("--", "-5").returncode == 2, "what is neither a number nor a name")
     thread = kernel_thread()
     if thread:  # in a container none is seen
         check("kernel thread" in dump(thread).stderr, "a kernel thread", dump(thread))
