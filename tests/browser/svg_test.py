@@ -108,7 +108,7 @@ def check_window(page, check, name, frames):
 def check_file(page, check, path, artifacts, tooltip=r"\n[\d.]+ m?s, [\d.]+ %$"):
     frames, name = read(path), path.name
     page.open(path.resolve().as_uri())
-    page.wait("document.readyState === 'complete' && document.querySelectorAll('#frames g').length > 0")
+    page.wait("document.readyState === 'complete' && document.querySelectorAll('#frames g').length > 0 && " + FILLED)
     now = page.run(NOW)
     check(f"{name}: opens, with all its frames", len(now) == len(frames) and near(now[0][2], WIDTH), f"{len(now)}, {len(frames)}")
     check(f"{name}: a tooltip tells time and share", all(re.search(tooltip, s[0]) for s in now))
