@@ -15,7 +15,7 @@ import tempfile
 
 import report_formats
 import report_tables
-from report_truth import (Recordings, Skip, add_up, cprofd, expect, function, read_recording, report, same,
+from report_truth import (Recordings, Skip, add_up, cprofd, expect, function, read_recording, report, same, stand,
                           shown)
 
 
@@ -67,7 +67,7 @@ def read_truncated(path):
     text = run.stdout[:run.stdout.rfind(b"\n") + 1]
     with tempfile.NamedTemporaryFile(suffix=".zst") as file:
         subprocess.run(["zstd", "-q", "-f", "-o", file.name], input=text, check=True)
-        return read_recording(file.name)
+        return stand(read_recording(file.name))
 
 
 def main():

@@ -92,7 +92,8 @@ def rows_of(result, by):
 
 Frame = collections.namedtuple("Frame", "name file first line module kind")
 # stack: Frames, leaf first; units: the calls of compiles, phases and passes that it is in, innermost first
-Sample = collections.namedtuple("Sample", "thread time cpu wall stack class_name units")
+# others, given: CPU time of others that it stands for, and what of its own others stand for (docs/protocol.md)
+Sample = collections.namedtuple("Sample", "thread time cpu wall stack class_name units others given", defaults=(0, 0))
 NOT_SAMPLED = Frame("(not sampled)", "", 0, 0, "", 3)
 NO_STACK = Frame("(no stack)", "", 0, 0, "", 3)
 INTERPRETER = 5
@@ -134,8 +135,8 @@ def read_recording(path):
             stacks += [(parent, frames[frame]) for parent, frame in line["rows"]]
         elif event == "samples":
             time, n = 0, len(line["t"])
-            columns = [line.get(key, [0] * n) for key in ("wall", "cpu", "thread", "stack", "class", "unit")]
-            for step, wall, cpu, thread, stack, class_id, unit in zip(line["t"], *columns):
+            columns = [line.get(key, [0] * n) for key in ("wall", "cpu", "thread", "stack", "class", "unit", "others", "given")]
+            for step, wall, cpu, thread, stack, class_id, unit, others, given in zip(line["t"], *columns):
                 time += step
                 within, unit = [], units[unit]
                 while unit:
@@ -146,10 +147,30 @@ def read_recording(path):
                 while stack:
                     stack, frame = stacks[stack]
                     path.append(frame)
-                samples.append(Sample(threads[thread], time - origin, cpu, wall, tuple(path) or (NO_STACK,), classes[class_id], tuple(within)))
+                samples.append(Sample(threads[thread], time - origin, cpu, wall, tuple(path) or (NO_STACK,), classes[class_id], tuple(within),
+                                      others, given))
         elif event == "thread_end":
             samples.append(Sample(threads[line["id"]], line["time"] - origin, line.get("cpu", 0), line.get("wall", 0), (NOT_SAMPLED,), NO_CLASS, ()))
     return samples
+
+
+def stand(samples):
+    """The same time, but as shares have it: what samples give, and what ended without one, is of those that stand for it, the oldest first."""
+    result, unmet = [], collections.deque()
+    for sample in samples:
+        given = sample.cpu if sample.stack == (NOT_SAMPLED,) else sample.given
+        result.append(sample._replace(cpu=sample.cpu - given))
+        if given:
+            unmet.append([sample, given])
+        left = sample.others
+        while left and unmet:
+            taken = min(left, unmet[0][1])
+            result.append(sample._replace(thread=unmet[0][0].thread, cpu=taken, wall=0))
+            left -= taken
+            unmet[0][1] -= taken
+            if not unmet[0][1]:
+                unmet.popleft()
+    return result + [sample._replace(cpu=ns, wall=0, stack=(NOT_SAMPLED,), class_name=NO_CLASS, units=()) for sample, ns in unmet]
 
 
 def told(stack):
@@ -211,10 +232,13 @@ class Recordings:
     def path(self, name):
         return os.path.join(self.folder, name + ".cprof")
 
-    def samples(self, name):
+    def rows(self, name):
         if name not in self.known:
             self.known[name] = read_recording(self.path(name))
         return self.known[name]
+
+    def samples(self, name):
+        return stand(self.rows(name))
 
 
 def tags(path):
