@@ -32,7 +32,7 @@ from patience import until
 def test_bad_usage():
     with target() as process:
         pid = str(process.pid)
-        for args in ([], ["nonsense"], ["attach"], ["attach", "abc"], ["attach", "0"], ["attach", "-5"], ["attach", pid, "7"],
+        for args in ([], ["nonsense"], ["attach"], ["attach", "abc"], ["attach", "0"], ["attach", "-5"], ["attach", pid, "0"],
                      ["attach", pid, "-r", "0"], ["attach", pid, "-r", "21k"], ["attach", pid, "-r", "fast"],
                      ["attach", pid, "-r", "1.5"], ["attach", pid, "-d", "-1"], ["attach", pid, "-d", "x"],
                      ["attach", pid, "-f", "htmls"], ["attach", pid, "-f", "svgz"], ["attach", pid, "-o"],
