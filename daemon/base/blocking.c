@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fiber.h"
+#include "base/thread.h"
 #include "cprofd/host.h"
 
 #define STACK_BYTES (8u << 20)
@@ -122,23 +123,6 @@ static __attribute__((noinline)) void bring_readers(void)
 }
 
 /* --- threads --- */
-
-static int start(void *(*fn)(void *), void *context)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread, &attr, fn, context);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -err;
-}
 
 static ssize_t make(struct call *call, char *buffer)
 {
@@ -293,7 +277,7 @@ static void hand_over(uint64_t ticket)
 		next = new_carrier();
 		if (!next)
 			return;
-		if (start(begin_carrying, next)) {
+		if (thread__start_detached(begin_carrying, next)) {
 			free(next);
 			return;
 		}
@@ -467,7 +451,7 @@ static ssize_t call(struct call *given, const void *in, size_t in_size, void *ou
 	/* Not before the first call: it is in the sandbox that the loop has entered by then, and so is what it starts. */
 	if (!run.watches) {
 		run.watches = true;
-		start(watch, NULL); /* else late calls are waited for */
+		thread__start_detached(watch, NULL); /* else late calls are waited for */
 	}
 	if (run.n_late && given->kind != CALL_CLOSE && is_refused(given->fd)) {
 		miss(given->owner);
@@ -600,7 +584,7 @@ void blocking__later(void (*fn)(void *context), void *context)
 		pthread_mutex_lock(&run.lock);
 		run.n_later++;
 		pthread_mutex_unlock(&run.lock);
-		if (!start(do_later, later))
+		if (!thread__start_detached(do_later, later))
 			return;
 		pthread_mutex_lock(&run.lock);
 		run.n_later--;

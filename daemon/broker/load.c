@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "broker/attach_points.h"
 #include "broker/coroutine.h"
 #include "broker/kernel_types.h"
@@ -350,18 +350,13 @@ static void *insert(void *context)
 static int insert_apart(int pools, uint32_t number, int pool)
 {
 	struct insertion *in = malloc(sizeof(*in));
-	pthread_attr_t detached;
-	pthread_t thread;
 	int err;
 
 	if (!in)
 		return -ENOMEM;
 	*in = (struct insertion){
 		.pools = fcntl(pools, F_DUPFD_CLOEXEC, 3), .pool = fcntl(pool, F_DUPFD_CLOEXEC, 3), .number = number};
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	err = in->pools < 0 || in->pool < 0 ? -EMFILE : -pthread_create(&thread, &detached, insert, in);
-	pthread_attr_destroy(&detached);
+	err = in->pools < 0 || in->pool < 0 ? -EMFILE : thread__start_detached(insert, in);
 	if (err) {
 		close(in->pools);
 		close(in->pool);

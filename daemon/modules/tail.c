@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 struct tail {
 	pthread_mutex_t lock;
@@ -78,23 +78,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int start(struct tail *tail)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread, &attr, work, tail);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -err;
-}
-
 int tail__new(struct tail **ret)
 {
 	struct tail *tail = calloc(1, sizeof(*tail));
@@ -109,7 +92,7 @@ int tail__new(struct tail **ret)
 	pthread_cond_init(&tail->asked, NULL);
 	pthread_cond_init(&tail->answered, &attr);
 	pthread_condattr_destroy(&attr);
-	err = start(tail);
+	err = thread__start_detached(work, tail);
 	if (err) {
 		destroy(tail);
 		return err;

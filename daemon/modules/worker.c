@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "jit/jit.h"
 
 /* A table of fewer rows is made sooner than it is read. */
@@ -228,20 +228,16 @@ int worker__fd(const struct worker *worker)
 	return worker->event;
 }
 
-/* One more thread, if no one is free. Signals are for the thread of the loop. */
+/* One more thread, if no one is free. */
 static int start(struct worker *worker)
 {
-	sigset_t all, before;
 	int err;
 
 	if (worker->idle || worker->n_threads >= worker->n_max)
 		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&worker->threads[worker->n_threads], NULL, work, worker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = thread__start(&worker->threads[worker->n_threads], work, worker);
 	worker->n_threads += !err;
-	return worker->n_threads ? 0 : -err;
+	return worker->n_threads ? 0 : err;
 }
 
 void worker__do(struct worker *worker, struct job *job)

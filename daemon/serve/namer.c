@@ -2,7 +2,6 @@
 /* The namer's thread. Beside it: namer_lines.c, lines; namer_ask.c, the loop's side. */
 #include <errno.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "serve/engine.h"
 #include "serve/namer_internal.h"
 #include "symbols/relocate.h"
@@ -328,18 +328,12 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* Signals are for the thread of the loop. */
 static int start(struct namer *namer)
 {
-	sigset_t all, before;
-	int err;
+	int err = thread__start(&namer->thread, work, namer);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&namer->thread, NULL, work, namer);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	namer->started = !err;
-	return -err;
+	return err;
 }
 
 void namer__kick(struct namer *namer)

@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "elf/elf.h"
 
 /* elfutils/debuginfod.h; the library's ABI 1. */
@@ -94,7 +95,7 @@ int debuginfod_job__start(const uint8_t *build_id, size_t len, struct debuginfod
 	job->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = job->event < 0 ? -errno : load(job);
 	if (!err)
-		err = -pthread_create(&job->thread, NULL, run, job);
+		err = thread__start(&job->thread, run, job);
 	if (err) {
 		if (job->event >= 0)
 			close(job->event);
