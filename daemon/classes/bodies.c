@@ -25,6 +25,7 @@
 #define LEA 0x8d             /* and a ModRM of rip: a distance follows */
 #define TARGETS (1u << 16)   /* bits: is anything at such an address looked for? */
 #define LEADS_MAX 65536u
+#define CHAIN_MAX 64u
 
 /* From one row without a name to another one of the same name. */
 struct lead {
@@ -151,15 +152,17 @@ static int scan(struct bodies *bodies, const struct data_segment *segment, uint8
 	return err;
 }
 
-/* What leads to shared code only by way of shared code is shared, too: chains of jumps are short. */
+/* What is reached from shared code is shared, too. Chains of jumps are short; at the end of a longer one, as a hostile file
+ * may have, all is taken for shared. */
 static void spread(struct bodies *bodies)
 {
 	bool more = true;
+	unsigned round;
 	uint32_t i;
 
-	while (more)
+	for (round = 0; more; round++)
 		for (more = false, i = 0; i < bodies->n; i++)
-			if (bodies->leads[i].from->shared && !bodies->leads[i].to->shared)
+			if ((bodies->leads[i].from->shared || round == CHAIN_MAX) && !bodies->leads[i].to->shared)
 				more = bodies->leads[i].to->shared = true;
 }
 
@@ -167,8 +170,10 @@ static void name_bodies(struct callables *out)
 {
 	struct callable *row;
 	const char *name;
+	uint32_t i;
 
-	for (row = out->rows; row < out->rows + out->n; row++) {
+	for (i = 0; i < out->n; i++) {
+		row = &out->rows[i];
 		name = is_open(row) && !row->shared ? only_name(row) : NULL;
 		if (!name || class__forwards(name) != FORWARDS_SHOWN)
 			continue;
