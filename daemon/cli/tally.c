@@ -268,9 +268,7 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 /* What is told of waiting in sessions of CPU time is for the compiles alone. */
 static uint64_t weight(const struct tally *tally, const struct sample_row *row)
 {
-	uint64_t own = row->cpu > row->given ? row->cpu - row->given : 0;
-
-	return row->cause && tally->waits ? row->wall : own + row->others;
+	return row->cause && tally->waits ? row->wall : sample__weight(row->cpu, row->given, row->others);
 }
 
 static int add_to_class(struct tally *tally, const struct sample_row *row)

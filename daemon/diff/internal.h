@@ -133,6 +133,7 @@ struct diff {
 	struct buf of_class;		      /* uint32_t: class -> row + 1 */
 	struct buf begun;		      /* uint32_t by node: outermost compiles */
 	struct buf spent;		      /* uint64_t by node: all of its own time */
+	uint64_t unmet;			      /* CPU time that no sample stood for yet */
 	struct buf quiet;		      /* char by thread of the recording: it hardly ran (export/quiet.h) */
 	struct buf marks;		      /* uint32_t by row: the sample it was counted for */
 	uint32_t stamp;

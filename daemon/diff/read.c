@@ -177,44 +177,65 @@ static bool in_window(const struct model *model)
 	return model->time_now >= model->options->from && (!model->options->to || model->time_now <= model->options->to);
 }
 
-static int on_sample(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
-		     uint64_t shown)
+/* Units have what their threads ran, rows of tables what the sample stands for. */
+static int add_weight(struct diff *diff, uint32_t stack, uint64_t ran, uint64_t ns)
 {
-	struct diff *diff = model->ctx;
-	struct diff_recording *recording = current(diff);
-	uint64_t ns = model->wall_mode ? shown : ran;
+	struct model *model = diff->model;
 	uint32_t row;
 	int err;
 
-	if (!model__passes(model, thread) || quiet__is(&diff->quiet, thread->id))
-		return 0;
-	err = whole__follow(diff, thread, stack != model->not_sampled, ns != 0);
-	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)))
-		return err;
-	/* As the summary counts: one that has no time (a clock's grain) is a sample. */
-	recording->samples += stack != model->not_sampled && in_window(model);
-	if (!ns)
-		return 0;
-	recording->time += ns;
-	err = add_spent(diff, ns);
-	if (err)
-		return err;
 	if (!strcmp(class_names__name(&model->classes, model->class_now), CLASS_COLLECTOR))
 		return add_collector(diff, ns);
 	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile
 	 * is no matter. */
-	measure__advance(&recording->measures[DIFF_SHARE], ns);
+	measure__advance(&current(diff)->measures[DIFF_SHARE], ns);
 	if (!++diff->stamp) { /* it wrapped */
 		memset(diff->marks.data, 0, diff->marks.len);
 		diff->stamp = 1;
 	}
 	add_time(diff, ns, false);
-	err = add_unit(diff, ns);
+	err = add_unit(diff, ran);
 	if (!err && diff__wants(diff, REPORT_CLASS))
 		err = diff__row_of_class(diff, model->class_now, &row) ?: diff__add(diff, SERIES_ROW, row, ns);
 	if (!err && diff->options->flame)
 		err = flame__add(diff, stack, ns);
 	return err ?: add_stack(diff, stack, ns);
+}
+
+static int on_sample(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
+		     uint64_t shown)
+{
+	struct diff *diff = model->ctx;
+	struct diff_recording *recording = current(diff);
+	uint64_t spent = model->wall_mode ? shown : ran;
+	uint64_t ns = model->wall_mode ? shown : sample__weight(ran, model->given_now, model->others_now);
+	int err;
+
+	if (!model__passes(model, thread) || quiet__is(&diff->quiet, thread->id))
+		return 0;
+	err = whole__follow(diff, thread, stack != model->not_sampled, spent != 0);
+	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)))
+		return err;
+	/* As the summary counts: one that has no time (a clock's grain) is a sample. */
+	recording->samples += stack != model->not_sampled && in_window(model);
+	if (!spent && !ns)
+		return 0;
+	recording->time += spent;
+	diff->unmet += spent;
+	diff->unmet -= ns < diff->unmet ? ns : diff->unmet;
+	return add_spent(diff, spent) ?: add_weight(diff, stack, spent, ns);
+}
+
+/* What no sample stood for. */
+static int finish_unmet(struct diff *diff)
+{
+	uint64_t ns = diff->unmet;
+
+	diff->unmet = 0;
+	if (!ns || diff->model->filter)
+		return 0;
+	diff->model->call_now = CALL_NONE;
+	return class_names__id(&diff->model->classes, 0, &diff->model->class_now) ?: add_weight(diff, diff->model->not_sampled, 0, ns);
 }
 
 /* --- what the sides have in common --- */
@@ -324,7 +345,7 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	model.ctx = diff;
 	diff->model = &model;
 	err = err ?: model__read(&model, recording_fd, &diff->missing);
-	err = err ?: whole__finish(diff) ?: diff__add_units(diff, recording) ?: note_functions(diff, after) ?: describe(diff, recording, name);
+	err = err ?: finish_unmet(diff) ?: whole__finish(diff) ?: diff__add_units(diff, recording) ?: note_functions(diff, after) ?: describe(diff, recording, name);
 	diff->model = NULL;
 	model__free(&model);
 	clear(diff);

@@ -166,6 +166,12 @@ struct sample_row {
 	uint64_t given;
 };
 
+/* A sample's weight in shares: `own` of CPU time but for what others stand for, and what it has from others. */
+static inline uint64_t sample__weight(uint64_t own, uint64_t given, uint64_t others)
+{
+	return (own > given ? own - given : 0) + others;
+}
+
 struct event_rows {
 	uint32_t first;                 /* id of rows[0] */
 	uint32_t n;

@@ -175,6 +175,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		model->caller_now = ITEM(model->epoch_threads, uint32_t, row->caller);
 		waiting = waiting_stack(model, row, stack);
 		model->given_now = row->given;
+		model->others_now = row->others;
 		if (!err)
 			err = timeline__sample(model, thread, time, row->wall, row->cpu,
 					       row->stack ? stack : model->no_stack, waiting);
@@ -199,7 +200,8 @@ static int on_thread_end(struct model *model, const struct event_ending *event)
 	model->call_now = CALL_NONE;
 	model->how_now = 0;
 	model->time_now = time;
-	model->given_now = 0;
+	model->given_now = event->cpu;
+	model->others_now = 0;
 	err = err ?: timeline__sample(model, thread, time, event->wall, event->cpu,
 				      model->not_sampled, MODEL_ROOT);
 	thread->ended = true;

@@ -95,7 +95,7 @@ struct model {
 	struct unmet unmet;
 	uint32_t call_now; /* call of the sample, or CALL_NONE */
 	uint64_t time_now; /* of the sample */
-	uint64_t given_now; /* of its CPU time */
+	uint64_t given_now, others_now; /* struct sample_row */
 	uint32_t how_now, caller_now; /* for whom it worked (attribution/attribution.h): a thread's id here */
 
 	/* session */

@@ -109,7 +109,7 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 		err = idle(model, thread, waited);
 	if (err || !model->slice)
 		return err ? err : emit(model, thread, stack, ran, ran);
-	given = stack == model->not_sampled || model->given_now > ran ? ran : model->given_now;
+	given = model->given_now > ran ? ran : model->given_now;
 	err = unmet__keep(model, thread, given);
 	return err ? err : emit(model, thread, stack, ran - given, ran - given);
 }

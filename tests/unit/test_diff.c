@@ -454,6 +454,42 @@ static json_t *row_named(json_t *rows, const char *name)
 }
 
 /* Compiles of 20, 30, 40 ms are whole, whatever is cut off before and after them. */
+/* A long thread runs one() for 1 s of its own; short ones run 3 s, of which samples that met two() stand for 2 s. As report has it. */
+static void what_samples_stand_for(void **state)
+{
+	const struct diff_options options = {.tables = 1u << REPORT_FUNCTION, .level = 0.999};
+	int fd = memfd_create("recording", MFD_CLOEXEC), fds[2] = {fd, fd}, err;
+	json_t *json, *row;
+	uint64_t one = 0, two = 0, rest = 0, cpu;
+	size_t at;
+
+	dprintf(fd, "{\"ev\":\"hello\",\"major\":1,\"minor\":9}\n{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,"
+		    "\"command\":\"c\"}\n{\"ev\":\"epoch\",\"number\":1,\"time\":1000}\n{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,"
+		    "\"name\":\"p\"}\n{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"
+		    "{\"ev\":\"thread\",\"id\":1,\"process\":0,\"tid\":8,\"time\":1000,\"name\":\"short\"}\n"
+		    "{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"one\",\"/p/a.py\",1,\"\",0],[\"two\",\"/p/a.py\",9,\"\",0]]}\n"
+		    "{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,0,1,1],[1,0,9,1]]}\n{\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0],[0,1]]}\n"
+		    "{\"ev\":\"thread_end\",\"id\":1,\"time\":2900001000,\"wall\":2900000000,\"cpu\":2900000000}\n"
+		    "{\"ev\":\"samples\",\"t\":[3000001000,1000000],\"wall\":[1100000000,1000000],\"cpu\":[1100000000,0],\"thread\":[0,0],"
+		    "\"stack\":[1,2],\"others\":[0,2000000000],\"given\":[100000000,0]}\n"
+		    "{\"ev\":\"end\",\"time\":3002001000,\"reason\":\"exited\"}\n");
+	json = compare(fds, 2, 1, &options, &err);
+	assert_int_equal(err, 0);
+	json_array_foreach(rows_of(json, 0), at, row)
+	{
+		uint64_t ns = number_of(row, "before_ns");
+
+		*(!strcmp(text_of(row, "name"), "one") ? &one : !strcmp(text_of(row, "name"), "two") ? &two : &rest) += ns;
+	}
+	cpu = number_of(json_array_get(json_object_get(json, "recordings"), 0), "time_ns");
+	json_decref(json);
+	close(fd);
+	assert_int_equal(cpu, 4000000000);
+	assert_int_equal(one, 1000000000);
+	assert_int_equal(two, 2000000000);
+	assert_int_equal(rest, 1000000000); /* (not sampled) */
+}
+
 static void cut_compiles_are_left_out(void **state)
 {
 	const struct diff_options options = {.tables = 1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PASS | 1u << REPORT_FUNCTION,
@@ -620,6 +656,7 @@ int main(void)
 		cmocka_unit_test(cells_are_halved),
 		cmocka_unit_test(the_same_does_not_differ),
 		cmocka_unit_test(what_has_nothing_in_common),
+		cmocka_unit_test(what_samples_stand_for),
 		cmocka_unit_test(cut_compiles_are_left_out),
 		cmocka_unit_test(a_window_cuts_compiles),
 		cmocka_unit_test(what_is_gone_is_said),
