@@ -31,7 +31,6 @@ struct native_scratch {
 };
 
 __u64 mapped_at; /* when a target mapped something last */
-#define MAPPED_WAKE_NS 4000000ull /* the engine is woken at most so often */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -15,6 +15,7 @@
 #include "ids.h"
 #include "authorised.h"
 #include "cprofd/record.h"
+#include "cprofd/schedule.h"
 
 /* --- maps --- */
 
@@ -316,16 +317,12 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 
 /* The engine has to look soon at what it has to read from the target's memory: values that no sample had lately, code objects (their
  * frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
-#define FRESH_NS 4000000ull /* the engine looks at what is older than 3 ms */
-#define WAKE_NS 15000000ull
-#define POLL_NS 15000000ull /* it does not look again sooner, even if it is woken */
-#define CROWD_NS 2000000ull
 #define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
 __u64 woken; /* CLOCK_MONOTONIC ns */
 
 static __always_inline int is_seen(const struct cpu_scratch *own, const struct sample_ring *to)
 {
-	return (__s64)(to->polled - own->fresh_at) > (__s64)FRESH_NS;
+	return (__s64)(to->polled - own->fresh_at) > (__s64)SCHEDULE_FRESH_NS;
 }
 
 static __always_inline void wake(struct cpu_scratch *own, const struct sample_ring *to, __u64 head, __u64 now, int fresh)
@@ -340,10 +337,10 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 	if (head - own->tail > CROWD_BYTES)
 		own->tail = to->tail;
 	if (head - own->tail > CROWD_BYTES) {
-		if (since < (__s64)CROWD_NS)
+		if (since < (__s64)SCHEDULE_CROWD_NS)
 			return;
-	} else if (!own->fresh_at || now - own->fresh_at < FRESH_NS || since < (__s64)WAKE_NS ||
-		   (__s64)(now - to->polled) < (__s64)POLL_NS) {
+	} else if (!own->fresh_at || now - own->fresh_at < SCHEDULE_FRESH_NS || since < (__s64)SCHEDULE_POLL_NS ||
+		   (__s64)(now - to->polled) < (__s64)SCHEDULE_POLL_NS) {
 		return;
 	}
 	woken = now;
@@ -662,7 +659,6 @@ int note(struct bpf_iter__task *ctx)
  * Raw tracepoints, whose arguments are plain words: programs that know their types (tp_btf) have libbpf and the verifier look
  * through all of the kernel's BTF. Each is met by the thread that it tells of, or of which it tells a child. */
 
-#define FORKED_NS 10000000ull
 __u64 forked; /* CLOCK_MONOTONIC ns */
 
 /* A compile may wait for a linker: the engine looks at threads that sleep. */
@@ -673,7 +669,7 @@ static __always_inline void emit_forked(void)
 	__u64 now = bpf_ktime_get_ns();
 	struct record_wake *record;
 
-	if (wall || !to || !(to->captured_locals.active & VALUES_AWAITED) || now - forked < FORKED_NS)
+	if (wall || !to || !(to->captured_locals.active & VALUES_AWAITED) || now - forked < SCHEDULE_FORKED_NS)
 		return;
 	forked = now;
 	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
@@ -684,14 +680,13 @@ static __always_inline void emit_forked(void)
 }
 
 /* Threads and processes that live for a period or less are met by clocks of CPUs alone: the engine asks for them when births begin. */
-#define BIRTHS_NS 200000000ull
 __u64 born; /* CLOCK_MONOTONIC ns: when the engine was woken for one */
 
 static __always_inline __u64 birth_flags(void)
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	if (now - born < BIRTHS_NS)
+	if (now - born < SCHEDULE_BIRTHS_NS)
 		return BPF_RB_NO_WAKEUP;
 	born = now;
 	return BPF_RB_FORCE_WAKEUP;
@@ -761,7 +756,7 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	if ((__s64)address <= 0 || authorised(task, task_tgid(task)) != AUTHORISED_YES)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (now - mapped_at > MAPPED_WAKE_NS && !is_anonymous(task))
+	if (now - mapped_at > SCHEDULE_MAPPED_NS && !is_anonymous(task))
 		flags = BPF_RB_FORCE_WAKEUP;
 	mapped_at = now;
 	fill_header(&map.header, RECORD_MAP, sizeof(map), task);

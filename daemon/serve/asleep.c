@@ -20,9 +20,6 @@
 #define STACK_PAGE 4096u
 #define RED_ZONE 128u          /* psABI x86-64, 3.2.2 */
 #define KEPT_BYTES (4u << 20)   /* of one process: some 10,000 threads */
-#define SLICE_NS 10000000ull
-#define AGAIN_NS 100000000ull   /* a table of unwinding takes as long, or some times that */
-#define LAST_NS 2000000000ull   /* what an end waits at most, of a session that was over before they were all met */
 
 struct memory {
 	struct host_reader reader;
@@ -266,7 +263,7 @@ static int take_until(struct tracee *tracee, uint64_t until)
 		now = engine__now();
 	}
 	taking__end(&taking);
-	tracee->asleep_due = again ? now + AGAIN_NS : 0;
+	tracee->asleep_due = again ? now + SCHEDULE_ASLEEP_AGAIN_NS : 0;
 	if (tracee->asleep_at < tracee->asleep.len)
 		return err;
 	if (tracee->asleep_again)
@@ -283,7 +280,7 @@ static bool has_some(const struct tracee *tracee)
 
 int asleep__step(struct session *session, uint64_t *ret_next)
 {
-	uint64_t now = engine__now(), until = now + SLICE_NS;
+	uint64_t now = engine__now(), until = now + SCHEDULE_ASLEEP_SLICE_NS;
 	int err = 0;
 
 	for (struct tracee *t = session->tracees; t && !err; t = t->next) {
@@ -298,7 +295,7 @@ int asleep__step(struct session *session, uint64_t *ret_next)
 /* Whoever was not met so far, at least. */
 int asleep__last(struct session *session)
 {
-	uint64_t until = engine__now() + LAST_NS;
+	uint64_t until = engine__now() + SCHEDULE_ASLEEP_LAST_NS;
 	int err = 0;
 
 	for (struct tracee *t = session->tracees; t; t = t->next) {

@@ -3,8 +3,6 @@
  * and given back when there was none for a second. */
 #include "serve/engine.h"
 
-#define LAST_NS 1000000000ull
-
 void births__record(struct session *session, const struct record_header *header)
 {
 	session->born = header->time;
@@ -24,7 +22,7 @@ static void set_clocks(struct session *session, bool on)
 
 void births__poll(struct session *session, uint64_t now)
 {
-	bool born = session->born && now < session->born + LAST_NS;
+	bool born = session->born && now < session->born + SCHEDULE_BIRTHS_LAST_NS;
 
 	if (session->state == SESSION_RUNNING && session->clocks != CLOCKS_REFUSED && born != (session->clocks == CLOCKS_ON))
 		set_clocks(session, born);

@@ -15,11 +15,6 @@
 #include "serve/engine.h"
 #include "target/process.h"
 
-#define MS 1000000ull
-#define TICK_NS (1 * MS)
-#define STEP_NS (3 * MS)        /* of work at once */
-#define TIMEOUT_NS (300 * MS)  /* for one thread: it runs, and does not tick */
-#define NAMES_NS (2000 * MS)    /* for files to be opened */
 #define TRIES 5u
 #define THREADS_MAX 65536u
 
@@ -175,7 +170,7 @@ static bool assign(struct dumping *dump, uint64_t now)
 		while (next < dump->n && dump->threads[next].until)
 			next++;
 		if (!dump->in[i] && next < dump->n) {
-			dump->threads[next].until = now + TIMEOUT_NS;
+			dump->threads[next].until = now + SCHEDULE_DUMP_THREAD_NS;
 			dump->in[i] = next + 1;
 			dump_slots__want(dump->slots, i, dump->threads[next].told.thread.tid);
 		}
@@ -274,7 +269,7 @@ static int look(struct dumping *dump, uint64_t now)
 static bool gather(struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
-	uint64_t until = now + STEP_NS;
+	uint64_t until = now + SCHEDULE_DUMP_STEP_NS;
 	bool rest = false;
 	uint32_t i;
 
@@ -358,7 +353,7 @@ static void say(struct engine *engine, struct session *session, json_t *json, bo
 static bool emit(struct engine *engine, struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
-	uint64_t until = now + STEP_NS;
+	uint64_t until = now + SCHEDULE_DUMP_STEP_NS;
 	json_t *json;
 
 	while (dump->told < dump->n && engine__now() < until && session->owner && !session->owner->dead) {
@@ -410,7 +405,7 @@ static void tick(struct engine *engine, struct watch *watch, uint32_t events)
 	if (session->modules)
 		modules__tick(session->modules, now);
 	if (!dump->names_until && !gather(session, now))
-		dump->names_until = now + NAMES_NS;
+		dump->names_until = now + SCHEDULE_DUMP_NAMES_NS;
 	if (session->error)
 		failed(engine, session, "the threads could not be read", session->error);
 	else if (dump->names_until && (now > dump->names_until || names_ready(session, now)) &&
@@ -436,7 +431,7 @@ void dump__identified(struct engine *engine, struct session *session)
 
 void dump__resumed(struct engine *engine, struct session *session)
 {
-	const struct itimerspec period = {.it_interval.tv_nsec = TICK_NS, .it_value.tv_nsec = 1};
+	const struct itimerspec period = {.it_interval.tv_nsec = SCHEDULE_DUMP_TICK_NS, .it_value.tv_nsec = 1};
 	struct dumping *dump = session->dump;
 	struct tracee *root = root_of(session);
 	int err;

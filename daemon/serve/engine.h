@@ -23,6 +23,7 @@
 #include "profile/profile.h"
 #include "serve/outbox.h"
 #include "serve/request.h"
+#include "serve/schedule.h"
 #include "serve/serve.h"
 #include "serve/spool.h"
 
@@ -174,12 +175,6 @@ void tracee__announce_ends(struct session *session, uint64_t up_to);
 bool tracee__any_alive(struct session *session);
 
 /* --- identify.c: which CPython a process runs, or none --- */
-
-/* Of CPU time since its exec. No CPython runs its first frame on less; and the loader has mapped its
- * libraries: a program that shows no interpreter by then is none for now. */
-#define TRACEE_SHOWS_NS 2000000ull
-/* From a look that shows no interpreter to the first frame: it has to be mapped, linked and set up. */
-#define TRACEE_LOADS_NS 1000000ull
 
 /* Looks at its memory: it is KNOWN then (settled, refused), or next_try says when to look again. */
 void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now);

@@ -4,9 +4,6 @@
 #include "target/gil.h"
 #include "target/process.h"
 
-#define POLL_NS 100000000ull   /* so often ... */
-#define POLLS 50u              /* ... so many times */
-
 void gil__poll(struct session *session, uint64_t now)
 {
 	struct target_process process;
@@ -15,9 +12,9 @@ void gil__poll(struct session *session, uint64_t now)
 	if (!(session->request.wall || session->request.idle || session->request.gil))
 		return;
 	for (struct tracee *t = session->tracees; t; t = t->next) {
-		if (t->dead || t->mem < 0 || t->state != TRACEE_KNOWN || !t->image.runtime || t->gil_sure || t->gil_looks >= POLLS || now < t->gil_due)
+		if (t->dead || t->mem < 0 || t->state != TRACEE_KNOWN || !t->image.runtime || t->gil_sure || t->gil_looks >= SCHEDULE_GIL_POLLS || now < t->gil_due)
 			continue;
-		t->gil_due = now + POLL_NS;
+		t->gil_due = now + SCHEDULE_GIL_NS;
 		t->gil_looks++;
 		if (target_process__init(&process, t->pid, t->mem, t->maps, t->key))
 			continue;

@@ -10,13 +10,6 @@
 #include "target/gil.h"
 #include "target/process.h"
 
-#define MS 1000000ull
-/* Between tries: close while it starts, then doubling. */
-#define PAUSE_FIRST (1 * MS)
-#define PAUSE_CLOSE (2 * MS)
-#define CLOSE_NS (40 * MS)
-#define PAUSE_LAST (100 * MS)
-
 bool tracee__is_awaited(const struct tracee *tracee)
 {
 	return tracee->root && tracee->session->state == SESSION_IDENTIFYING;
@@ -54,7 +47,7 @@ static void settle_for_now(struct tracee *tracee)
 	uint64_t spent;
 
 	if (tracee->provisional || session->state != SESSION_RUNNING ||
-	    proc__cpu_time(tracee->pid, &spent) || spent < tracee->exec_cpu + TRACEE_SHOWS_NS)
+	    proc__cpu_time(tracee->pid, &spent) || spent < tracee->exec_cpu + SCHEDULE_SHOWS_NS)
 		return;
 	if (images__put(session->images, session->ring, &tracee->key, &(struct image){}) == 0) {
 		tracee->provisional = true;
@@ -126,15 +119,15 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now)
 	uint64_t polled = engine__now();
 	int err = identify(tracee, &refusal);
 
-	if (err == -ENOENT && tracee->none_until < polled + TRACEE_LOADS_NS)
-		tracee->none_until = polled + TRACEE_LOADS_NS;
+	if (err == -ENOENT && tracee->none_until < polled + SCHEDULE_LOADS_NS)
+		tracee->none_until = polled + SCHEDULE_LOADS_NS;
 	native__poll(tracee);
 	if (err == 0) {
 		settled(engine, tracee);
 	} else if ((err == -EAGAIN || err == -ENOENT) && now < tracee->until && !(first && tracee->session->request.starting)) {
-		uint64_t most = now < tracee->began + CLOSE_NS ? PAUSE_CLOSE : PAUSE_LAST;
+		uint64_t most = now < tracee->began + SCHEDULE_IDENTIFY_STARTS_NS ? SCHEDULE_IDENTIFY_CLOSE_NS : SCHEDULE_IDENTIFY_LAST_NS;
 
-		tracee->pause = tracee->pause ? tracee->pause * 2 : PAUSE_FIRST;
+		tracee->pause = tracee->pause ? tracee->pause * 2 : SCHEDULE_IDENTIFY_FIRST_NS;
 		if (tracee->pause > most)
 			tracee->pause = most;
 		if (err == -ENOENT)

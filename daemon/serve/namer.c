@@ -14,14 +14,9 @@
 #include "serve/namer_internal.h"
 #include "symbols/relocate.h"
 
-#define POLL_NS 20000000ll   /* at downloads */
-#define REST_NS 2000000000ll
-#define TRIM_NS 10000000000ll /* memory is given back so often at most: what is used again has to be faulted in */
-#define ANSWER_NS 3000000000ll
-
-static struct timespec after(int64_t ns)
+static struct timespec after(uint64_t ns)
 {
-	return clock__until(clock__now() + (uint64_t)ns);
+	return clock__until(clock__now() + ns);
 }
 
 void namer__notify(struct namer *namer)
@@ -45,7 +40,7 @@ static bool is_absent(const struct namer *namer, int32_t pid, const char *path, 
 /* In the thread: asks the loop, and waits. */
 static int ask(struct namer *namer, int32_t pid, const char *path)
 {
-	struct timespec until = after(ANSWER_NS);
+	struct timespec until = after(SCHEDULE_ANSWER_NS);
 	uint64_t one = 1;
 	int fd;
 
@@ -284,10 +279,10 @@ static struct names *next_names(struct namer *namer, bool *ret_eval)
 static void rest(struct namer *namer, uint64_t again)
 {
 	uint64_t now = clock__now();
-	int64_t ns = again == UINT64_MAX ? REST_NS : again > now ? (int64_t)(again - now) : 0;
-	struct timespec until = after(ns < REST_NS ? ns : REST_NS);
+	uint64_t ns = again == UINT64_MAX ? SCHEDULE_REST_NS : again > now ? again - now : 0;
+	struct timespec until = after(ns < SCHEDULE_REST_NS ? ns : SCHEDULE_REST_NS);
 
-	if (!namer->rested && now - namer->trimmed >= TRIM_NS) {
+	if (!namer->rested && now - namer->trimmed >= SCHEDULE_TRIM_NS) {
 		namer->rested = true;
 		namer->trimmed = now;
 		pthread_mutex_unlock(&namer->lock);
@@ -317,7 +312,7 @@ static void *work(void *argument)
 		pthread_mutex_unlock(&namer->lock);
 		if (names)
 			eval ? read_eval(namer, names) : read_symbols(namer, names);
-		again = poll_downloads(namer, all) ? clock__now() + POLL_NS : UINT64_MAX;
+		again = poll_downloads(namer, all) ? clock__now() + SCHEDULE_DOWNLOAD_NS : UINT64_MAX;
 		busy = names || lines__work(namer, all, &again);
 		pthread_mutex_lock(&namer->lock);
 		namer->rested &= !busy;

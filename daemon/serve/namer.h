@@ -24,8 +24,6 @@
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
-#define NAMER_LINES_PAUSE_NS 600000000ull /* the first; each one is twice the one before */
-#define NAMER_LINES_PAUSE_MAX_NS 9600000000ull
 #define NAMER_LINES_WAITING 8192u   /* addresses; more wait for the next question */
 #define NAMER_LINES_KEPT 65536u     /* answers; then they are asked for anew */
 #define NAMER_TEXT_MAX (4u << 20)   /* of file names in them */

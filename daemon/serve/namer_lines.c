@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "serve/namer_internal.h"
+#include "serve/schedule.h"
 
 static void find(struct names *names, struct line_job *job)
 {
@@ -83,9 +84,9 @@ static struct names *next_names(struct names *all, struct line_job **ret_jobs, u
 /* Most functions are met early. What is packed takes longer: at most a fifth of the time. */
 static uint64_t next_pause(struct names *names, uint64_t took)
 {
-	uint64_t pause = names->lines_pause ? 2 * names->lines_pause : NAMER_LINES_PAUSE_NS;
+	uint64_t pause = names->lines_pause ? 2 * names->lines_pause : SCHEDULE_LINES_PAUSE_NS;
 
-	names->lines_pause = pause < NAMER_LINES_PAUSE_MAX_NS ? pause : NAMER_LINES_PAUSE_MAX_NS;
+	names->lines_pause = pause < SCHEDULE_LINES_PAUSE_MAX_NS ? pause : SCHEDULE_LINES_PAUSE_MAX_NS;
 	return 4 * took > names->lines_pause ? 4 * took : names->lines_pause;
 }
 

@@ -4,7 +4,6 @@
 
 #include "serve/engine.h"
 
-#define SPOOL_NS 1000000000ull
 
 /* The first error ends the recording; it may come with any line, or with a flush. The last ledger
  * is on its way to the spool when `end` is, and takes no more. */
@@ -48,7 +47,7 @@ void session__flush_spool_if_due(struct session *session, uint64_t now)
 	if (!session->spool || now < session->spool_due)
 		return;
 	session__flush_spool(session);
-	session->spool_due = now + SPOOL_NS;
+	session->spool_due = now + SCHEDULE_SPOOL_NS;
 }
 
 void session__publish(struct engine *engine, struct session *session)

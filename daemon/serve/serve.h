@@ -17,7 +17,6 @@
 #define SERVE_REQUEST_MAX (64u << 10)   /* bytes of a request's line */
 #define SERVE_QUEUE_MAX (8u << 20)      /* bytes of live events that wait for one client */
 #define SERVE_MEMORY_MAX (256u << 20)   /* bytes that wait for all clients: beyond it nobody joins */
-#define SERVE_DRAIN_NS 100000000ull     /* a session's ring is drained this often, or when the sampler says so */
 #define SERVE_RING_BYTES (4u << 20)     /* of each session: code objects and the life of processes */
 
 /* Runs until the broker is gone, or until nothing is left to serve. `channel`

@@ -15,21 +15,8 @@
 #include "serve/answer.h"
 #include "serve/engine.h"
 
-/* A record's time is taken before it is in the ring: what is younger than this waits a round. */
-#define SETTLE_NS 3000000ull
-#define COUNTS_NS 500000000ull
-/* How long an end waits for lines of the last frames: until they were asked for once, and at most. */
-#define RUSH_TICKS 5u
-#define RUSH_DRAIN_NS 4000000ull
-#define AGAIN_NS 20000000ull /* until what is urgent is looked at again */
-#define SOON_NS 15000000ull /* nor looks it again sooner: the sampler knows (POLL_NS) */
 /* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
-#define HOLD_JIT_NS 90000000ull /* where code of JITs is replaced: what it was is told by looks before and after */
 #define HOLD_BYTES_PER_MS 800u /* of latency: 999 Hz of whole stacks */
-#define RUSH_NS 500000000ull /* a session begins so */
-#define LINES_ASKED_NS (PROFILE_BATCH_NS + SERVE_DRAIN_NS)
-#define LINES_LAST_NS 500000000ull
-#define SYMBOLS_LAST_NS 10000000000ull /* of a recording that is over before the names of its modules were read */
 
 struct session *session__find(struct engine *engine, uint32_t id)
 {
@@ -268,8 +255,8 @@ static void linger(struct engine *engine, struct session *session, uint64_t now)
 	symbolizer__tick(session->symbolizer);
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
-	if (session->error || since >= (symbols ? SYMBOLS_LAST_NS : LINES_LAST_NS) ||
-	    (since >= LINES_ASKED_NS && !symbols && !symbolizer__waits(session->symbolizer)))
+	if (session->error || since >= (symbols ? SCHEDULE_SYMBOLS_LAST_NS : SCHEDULE_LINES_LAST_NS) ||
+	    (since >= SCHEDULE_LINES_ASKED_NS && !symbols && !symbolizer__waits(session->symbolizer)))
 		finish(engine, session);
 }
 
@@ -284,7 +271,7 @@ static void read_clocks(struct event_session *ret)
 
 static uint64_t period_of(const struct session *session)
 {
-	return session->rushes ? RUSH_DRAIN_NS : SERVE_DRAIN_NS;
+	return session->rushes ? SCHEDULE_RUSH_DRAIN_NS : SCHEDULE_DRAIN_NS;
 }
 
 static void tick_after(struct session *session, uint64_t ns)
@@ -306,7 +293,7 @@ static void rush(struct session *session, uint64_t now)
 	bool rushes;
 
 	if (!session->rush_until)
-		session->rush_until = now + RUSH_NS;
+		session->rush_until = now + SCHEDULE_RUSH_NS;
 	rushes = session->modules && session->request.native == REQUEST_NATIVE_FULL &&
 		 (now < session->rush_until || profile__unfinished(session->profile));
 	if (rushes == session->rushes)
@@ -317,9 +304,9 @@ static void rush(struct session *session, uint64_t now)
 
 static uint64_t latency_of(const struct session *session)
 {
-	uint64_t ns = session->request.latency_ms * 1000000ull - SERVE_DRAIN_NS / 10; /* a beat comes each 100 ms, or sooner */
+	uint64_t ns = session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* a beat comes each 100 ms, or sooner */
 
-	return session->modules && modules__replace_code(session->modules) && ns > HOLD_JIT_NS ? HOLD_JIT_NS : ns;
+	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
 }
 
 /* The ring is emptied at each beat, and values of frames are read. May the rest be left for later? */
@@ -329,7 +316,7 @@ static bool holds_back(struct session *session, uint64_t now)
 
 	session->polled = now;
 	session->soon = false;
-	drain__poll(session, now - SETTLE_NS);
+	drain__poll(session, now - SCHEDULE_SETTLE_NS);
 	ring__polled(session->ring, now);
 	births__poll(session, now);
 	pause = sleepers__pause(session);
@@ -340,7 +327,7 @@ static bool holds_back(struct session *session, uint64_t now)
 		return true;
 	/* What is urgent seldom comes alone: code of a JIT that runs, a stack to be finished. */
 	if (session->urgent)
-		poll_after(session, AGAIN_NS);
+		poll_after(session, SCHEDULE_URGENT_NS);
 	session->urgent = false;
 	session->hand_on_due = now + latency_of(session);
 	return false;
@@ -371,14 +358,14 @@ static void tick(struct engine *engine, struct session *session)
 		modules__tick(session->modules, now);
 	symbolizer__tick(session->symbolizer);
 	gil__poll(session, now);
-	drain__run(engine, session, now - SETTLE_NS);
-	if (session->rushes && ++session->beats % RUSH_TICKS)
+	drain__run(engine, session, now - SCHEDULE_SETTLE_NS);
+	if (session->rushes && ++session->beats % SCHEDULE_RUSH_TICKS)
 		return;
 	rush(session, now);
-	tracee__announce_ends(session, now - SETTLE_NS);
+	tracee__announce_ends(session, now - SCHEDULE_SETTLE_NS);
 	if (now >= session->counts_due) {
 		drain__counts(session);
-		session->counts_due = now + COUNTS_NS;
+		session->counts_due = now + SCHEDULE_COUNTS_NS;
 	}
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
@@ -410,12 +397,12 @@ void session__poll_soon(struct engine *engine, struct session *session)
 {
 	uint64_t since = engine__now() - session->polled;
 
-	if (since >= SOON_NS) {
+	if (since >= SCHEDULE_POLL_NS) {
 		if (!session->rushes)
-			tick_after(session, SERVE_DRAIN_NS); /* after this one */
+			tick_after(session, SCHEDULE_DRAIN_NS); /* after this one */
 		tick(engine, session);
 	} else {
-		poll_after(session, SOON_NS - since);
+		poll_after(session, SCHEDULE_POLL_NS - since);
 	}
 }
 
@@ -514,7 +501,7 @@ static void resumed(struct engine *engine, struct session *session, uint64_t tim
 	struct client *owner = session->owner;
 	struct buf line = {};
 
-	tick_after(session, SERVE_DRAIN_NS);
+	tick_after(session, SCHEDULE_DRAIN_NS);
 	rush(session, engine__now());
 	session->state = SESSION_RUNNING;
 	profile__waits_begin(session->profile, time);

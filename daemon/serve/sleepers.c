@@ -23,12 +23,7 @@
 #include "serve/engine.h"
 
 #define SLEEPERS_MAX 64u
-#define LATELY_NS 1000000000ull /* a thread without values for that long compiles nothing, but for one that sleeps in a compile */
-#define PREEMPTED_NS 10000000ull /* a thread that runs has ticks in it, at any rate that shows compiles */
 #define QUIET_PERIODS 5u / 2u   /* without a tick: it does not run */
-/* After a process was made its maker waits for it soon: looks after this time, and twice that, ... */
-#define FORKED_NS 8000000ull
-#define FORKED_POLLS 4u
 
 struct sleeper {
 	struct record_task task;
@@ -283,7 +278,7 @@ static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t un
 /* It is on no CPU: it sleeps, or could run and got none since it was looked at last; else it would have had a tick. */
 static bool is_off(const struct sleeper *sleeper, uint64_t count, uint64_t at)
 {
-	return (sleeper->polled && sleeper->count == count && at - sleeper->polled >= PREEMPTED_NS) || is_asleep(sleeper);
+	return (sleeper->polled && sleeper->count == count && at - sleeper->polled >= SCHEDULE_PREEMPTED_NS) || is_asleep(sleeper);
 }
 
 static int look_at(struct session *session, struct sleeper *sleeper, uint64_t at)
@@ -319,7 +314,7 @@ int sleepers__poll(struct session *session, uint64_t at)
 
 	for (i = 0; all && i < all->n && !err; i++) {
 		struct sleeper *sleeper = &all->of[i];
-		bool awaits = at < sleeper->valued + LATELY_NS || (sleeper->asleep && sleeper->compiles);
+		bool awaits = at < sleeper->valued + SCHEDULE_LATELY_NS || (sleeper->asleep && sleeper->compiles);
 
 		any |= awaits;
 		if (!awaits || at < sleeper->ticked + quiet)
@@ -351,12 +346,12 @@ void sleepers__last(struct session *session, uint64_t time)
 void sleepers__forked(struct session *session)
 {
 	if (session->sleepers)
-		session->sleepers->polls = FORKED_POLLS;
+		session->sleepers->polls = SCHEDULE_FORKED_POLLS;
 }
 
 uint64_t sleepers__pause(struct session *session)
 {
 	struct sleepers *all = session->sleepers;
 
-	return all && all->polls ? FORKED_NS << (FORKED_POLLS - all->polls--) : 0;
+	return all && all->polls ? SCHEDULE_FORKED_POLL_NS << (SCHEDULE_FORKED_POLLS - all->polls--) : 0;
 }

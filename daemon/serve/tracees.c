@@ -11,9 +11,6 @@
 #include "base/clock.h"
 #include "serve/engine.h"
 
-/* A program that just began is in its dynamic loader: its interpreter is looked for this long. */
-#define STARTING_NS 2000000000ull
-
 struct tracee *tracee__find(struct session *session, int32_t pid)
 {
 	for (struct tracee *p = session->tracees; p; p = p->next)
@@ -151,7 +148,7 @@ static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time,
 		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	if (session->state == SESSION_RUNNING && !tracee->root && !tracee->provisional &&
 	    (tracee->state == TRACEE_ASKED || tracee->state == TRACEE_TRYING) &&
-	    cpu_time > tracee->exec_cpu + TRACEE_SHOWS_NS && tracee->none_until < time)
+	    cpu_time > tracee->exec_cpu + SCHEDULE_SHOWS_NS && tracee->none_until < time)
 		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	drop_image(tracee);
 	engine__unwatch(engine, &tracee->watch);
@@ -216,7 +213,7 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	/* After an exec the age says nothing: the image is young. */
 	if (!tracee->exec_known)
 		age = clock__boottime() - tracee->start;
-	tracee->until = age < STARTING_NS ? now + STARTING_NS - age : 0;
+	tracee->until = age < SCHEDULE_STARTING_NS ? now + SCHEDULE_STARTING_NS - age : 0;
 	tracee->state = TRACEE_TRYING;
 	tracee->provisional = false;
 	tracee->pause = 0;
@@ -342,7 +339,7 @@ static void executed(struct engine *engine, struct session *session, const struc
 	tracee->exec = task->exec;
 	tracee->exec_known = true;
 	tracee->exec_cpu = exec->cpu_time;
-	tracee->none_until = exec->header.time + TRACEE_SHOWS_NS;
+	tracee->none_until = exec->header.time + SCHEDULE_SHOWS_NS;
 	tracee->native_from = 0;
 	ask(engine, tracee);
 }

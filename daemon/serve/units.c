@@ -13,7 +13,6 @@
 #define PAGES 64u
 /* What values are of in the interpreter's own image: types, small integers, names. None of these changes once it is made. */
 #define STILL_BEFORE (9u << 18) /* bytes in front of the types' data: the smallest interpreter has more there */
-#define STILL_NS 1000000000ull
 
 struct pages {
 	uint64_t since;		 /* when the first was read */
@@ -65,7 +64,7 @@ static void refresh(struct page_reader *self, const struct tracee *tracee, uint6
 
 	if (other || time >= self->pages.since)
 		forget_pages(&self->pages);
-	if (other || time >= self->still.since + STILL_NS) {
+	if (other || time >= self->still.since + SCHEDULE_STILL_NS) {
 		forget_pages(&self->still);
 		self->still_end = image->runtime + image->runtime_size;
 		self->still_from = image->code_type < image->runtime ? image->code_type : image->runtime;
