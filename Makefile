@@ -133,6 +133,7 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 711 $(B)/cprofd-engine $(DESTDIR)$(PREFIX)/libexec/cprofd/cprofd-engine
 	install -D -m 644 $(B)/cprofd.1 $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1
 	install -D -m 644 docs/rules.md $(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md
+	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/cprofd/LICENSE
 	install -D -m 644 $(B)/cprofd.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd
 	install -D -m 644 $(B)/_cprofd $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd
 	install -d $(DESTDIR)$(UNITS)
@@ -141,7 +142,7 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 644 systemd/cprofd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 uninstall: ## what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/cprofd $(DESTDIR)$(PREFIX)/libexec/cprofd/cprofd-engine $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1 \
-		$(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md \
+		$(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md $(DESTDIR)$(PREFIX)/share/doc/cprofd/LICENSE \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \
 		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket \
