@@ -67,6 +67,10 @@ static inline int dwarf__charge(struct dwarf *dwarf, uint64_t work)
 int dwarf__open(struct dwarf *dwarf, const struct elf_image *image);
 void dwarf__close(struct dwarf *dwarf);
 void dwarf__rest(struct dwarf *dwarf);
+/* Where packed sections can be entered (unpack.h): how many places; all as bytes, appended; of the same file, into one that has none. */
+unsigned dwarf__places(const struct dwarf *dwarf);
+int dwarf__pack_places(const struct dwarf *dwarf, struct buf *to);
+int dwarf__take_places(struct dwarf *dwarf, const char *data, size_t len);
 
 /* What a value is, once its form was read. */
 enum dwarf_class {

@@ -45,6 +45,41 @@ void dwarf__rest(struct dwarf *dwarf)
 		debug_section__rest(&dwarf->sections[i]);
 }
 
+unsigned dwarf__places(const struct dwarf *dwarf)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < DWARF_SECTION_COUNT; i++)
+		n += unpack__places(dwarf->sections[i].unpack);
+	return n;
+}
+
+int dwarf__pack_places(const struct dwarf *dwarf, struct buf *to)
+{
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; !err && i < DWARF_SECTION_COUNT; i++)
+		if (dwarf->sections[i].unpack)
+			err = unpack__pack(dwarf->sections[i].unpack, to);
+	return err;
+}
+
+int dwarf__take_places(struct dwarf *dwarf, const char *data, size_t len)
+{
+	int64_t took = 0;
+	unsigned i;
+
+	for (i = 0; took >= 0 && i < DWARF_SECTION_COUNT; i++) {
+		if (!dwarf->sections[i].unpack)
+			continue;
+		took = unpack__take(dwarf->sections[i].unpack, data, len);
+		data += took > 0 ? took : 0;
+		len -= took > 0 ? (size_t)took : 0;
+	}
+	return took < 0 ? (int)took : 0;
+}
+
 int dwarf_unit__read(struct dwarf *dwarf, uint64_t offset, struct dwarf_unit *ret)
 {
 	struct debug_cursor cursor;

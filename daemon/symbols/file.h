@@ -29,6 +29,7 @@ struct symbol_file {
 	struct line_source *line_source; /* owned; or NULL */
 	bool line_source_sought;
 	const struct elf_bytes *lines_bytes; /* of the file that has the lines; NULL: not opened */
+	bool places_sought;       /* of packed debug information, in the folder */
 	int folder;               /* the opener's; 0: nothing is kept */
 	bool kernel;
 };

@@ -12,6 +12,7 @@
 
 #define KEPT_MAX (8u << 20) /* bytes of one file's lines */
 #define KEPT_KIND "lines"
+#define KEPT_PLACES "places" /* where packed debug information can be entered */
 
 /* --- kept from session to session --- */
 
@@ -19,6 +20,8 @@ static int key_of(const struct symbol_file *file, struct kept_key *ret)
 {
 	if (file->folder <= 0 || file->bytes.fd < 0 || !file->lines_bytes || file->lines_bytes->fd < 0)
 		return -ENOENT;
+	if (elf_bytes__stale(&file->bytes) || elf_bytes__stale(file->lines_bytes))
+		return -ESTALE;
 	return kept_key__of(file->bytes.fd, file->lines_bytes->fd, ret);
 }
 
@@ -29,7 +32,25 @@ static void store_known(const struct symbol_file *file)
 
 	if (!key_of(file, &key) && !lines__pack(file->lines, &data) && data.len <= KEPT_MAX - sizeof(key))
 		kept__put(file->folder, KEPT_KIND, &key, &data);
+	buf__clear(&data);
+	if (!key_of(file, &key) && !lines__pack_places(file->lines, &data) && data.len <= KEPT_MAX - sizeof(key))
+		kept__put(file->folder, KEPT_PLACES, &key, &data);
 	buf__free(&data);
+}
+
+/* Before debug information is read. */
+static void seek_places(struct symbol_file *file)
+{
+	struct kept_data known;
+	struct kept_key key;
+
+	if (file->places_sought)
+		return;
+	file->places_sought = true;
+	if (key_of(file, &key) || kept__find(file->folder, KEPT_PLACES, &key, KEPT_MAX, &known))
+		return;
+	lines__take_places(file->lines, known.data, known.len);
+	free(known.bytes);
 }
 
 /* --- */
@@ -121,5 +142,9 @@ int symbol_file__line(struct symbol_file *file, uint64_t vaddr, struct source_li
 {
 	int err = symbol_file__open_lines(file);
 
-	return err ? err : lines__find(file->lines, vaddr, ret);
+	if (err)
+		return err;
+	if (!lines__knows(file->lines, vaddr))
+		seek_places(file);
+	return lines__find(file->lines, vaddr, ret);
 }

@@ -41,6 +41,7 @@ struct lines {
 	struct line_spans *spans; /* of functions that were asked about; NULL: none yet */
 	bool listed;              /* list_units() was called, or what it found was kept */
 	bool list_changed;        /* since it was opened, or packed */
+	unsigned places;          /* of packed sections, when they were taken, or packed last */
 	int list_error;
 };
 
@@ -571,16 +572,40 @@ static bool is_known(const struct lines *lines, uint64_t vaddr, struct source_li
 	return lines->spans && line_spans__find(lines->spans, vaddr, ret);
 }
 
+bool lines__knows(const struct lines *lines, uint64_t vaddr)
+{
+	struct source_line line;
+
+	return is_known(lines, vaddr, &line);
+}
+
+int lines__pack_places(struct lines *lines, struct buf *to)
+{
+	unsigned n = dwarf__places(&lines->dwarf);
+
+	if (n <= lines->places)
+		return -ENOENT;
+	lines->places = n;
+	return dwarf__pack_places(&lines->dwarf, to);
+}
+
+/* What was taken before bytes that make no sense is good. */
+void lines__take_places(struct lines *lines, const void *data, size_t len)
+{
+	if (!dwarf__places(&lines->dwarf) && !dwarf__take_places(&lines->dwarf, data, len))
+		lines->places = dwarf__places(&lines->dwarf);
+}
+
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 {
 	struct source_line kept;
 	int err;
 
 	*ret = (struct source_line){};
-	if (elf_bytes__stale(lines->image->bytes))
-		return -ESTALE;
 	if (is_known(lines, vaddr, ret))
 		return ret->file || ret->line ? 0 : -ENOENT;
+	if (elf_bytes__stale(lines->image->bytes))
+		return -ESTALE;
 	err = look_up(lines, vaddr, ret);
 	if (!err)
 		keep(lines, vaddr);

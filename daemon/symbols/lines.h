@@ -4,13 +4,13 @@
 #ifndef CPROFD_SYMBOLS_LINES_H
 #define CPROFD_SYMBOLS_LINES_H
 
+#include "base/buf.h"
 #include "elf/elf.h"
 #include "symbols/symbols.h"
 
 #define LINES_RANGES_MAX (1u << 18) /* pieces of code of units: files that have more are refused */
 
 struct lines;
-struct buf;
 /* `image` is borrowed. `known` (or NULL): what lines__pack() made of the same files in an earlier session. With it no unit is read
  * before an address is asked that it does not know. -ENOENT: no lines in it; -EFBIG, -EBADMSG. */
 int lines__open(const struct elf_image *image, const void *known, size_t len, struct lines **ret);
@@ -19,6 +19,11 @@ int lines__pack(struct lines *lines, struct buf *to);
 struct lines *lines__free(struct lines *lines); /* NULL */
 /* Gives back what can be had again. */
 void lines__rest(struct lines *lines);
+/* False: debug information has to be read for it. */
+bool lines__knows(const struct lines *lines, uint64_t vaddr);
+/* Where packed sections can be entered, as bytes, appended. -ENOENT: at no place that was not known when they were taken, or packed last; -ENOMEM. */
+int lines__pack_places(struct lines *lines, struct buf *to);
+void lines__take_places(struct lines *lines, const void *data, size_t len);
 /* As symbol_file__line(). */
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret);
 

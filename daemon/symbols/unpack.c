@@ -323,3 +323,79 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 	*ret_len = (uint32_t)(run->out - run->window_at);
 	return 0;
 }
+
+/* --- places as bytes: how many, and of each a head and its dictionary, packed --- */
+
+struct packed_point {
+	uint64_t in, header, out;
+	uint32_t len, packed;
+	uint8_t in_bits, header_bits, unused[6];
+};
+
+unsigned unpack__places(const struct unpack *unpack)
+{
+	return unpack ? unpack->n_points : 0;
+}
+
+int unpack__pack(const struct unpack *unpack, struct buf *to)
+{
+	uint32_t n = unpack->n_points, i;
+	int err = buf__append(to, &n, sizeof(n));
+
+	for (i = 0; !err && i < n; i++) {
+		const struct point *point = unpack->points[i];
+		struct packed_point head = {.in = point->at.in, .header = point->header.in, .out = point->out, .len = point->len,
+					    .packed = point->packed, .in_bits = (uint8_t)point->at.bits,
+					    .header_bits = (uint8_t)point->header.bits};
+
+		err = buf__append(to, &head, sizeof(head)) ?: buf__append(to, point->before, point->packed);
+	}
+	return err;
+}
+
+static bool is_place(const struct unpack *unpack, const struct packed_point *head, uint64_t before)
+{
+	return head->header >= unpack->begin && head->in >= head->header && head->in <= unpack->end && head->in_bits < 8 &&
+	       head->header_bits < 8 && head->out > before && head->out < unpack->size && head->len <= DISTANCE &&
+	       head->packed <= ZSTD_COMPRESSBOUND(DISTANCE);
+}
+
+/* Its bytes, or -errno. */
+static int64_t take_point(struct unpack *unpack, const char *data, size_t len)
+{
+	const uint64_t before = unpack->n_points ? unpack->points[unpack->n_points - 1]->out : 0;
+	struct packed_point head;
+	struct point *point;
+
+	if (len < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, data, sizeof(head));
+	if (!is_place(unpack, &head, before) || head.packed > len - sizeof(head))
+		return -EBADMSG;
+	point = malloc(sizeof(*point) + head.packed);
+	if (!point)
+		return -ENOMEM;
+	*point = (struct point){.at = {head.in, head.in_bits}, .header = {head.header, head.header_bits}, .out = head.out,
+				.len = head.len, .packed = head.packed};
+	memcpy(point->before, data + sizeof(head), head.packed);
+	unpack->points[unpack->n_points++] = point;
+	return (int64_t)(sizeof(head) + head.packed);
+}
+
+int64_t unpack__take(struct unpack *unpack, const char *data, size_t len)
+{
+	size_t at = sizeof(uint32_t);
+	int64_t took = 0;
+	uint32_t n, i;
+
+	if (len < sizeof(n) || unpack->n_points)
+		return -EBADMSG;
+	memcpy(&n, data, sizeof(n));
+	if (n > UNPACK_POINTS_MAX)
+		return -EBADMSG;
+	for (i = 0; took >= 0 && i < n; i++) {
+		took = take_point(unpack, data + at, len - at);
+		at += took > 0 ? (size_t)took : 0;
+	}
+	return took < 0 ? took : (int64_t)at;
+}

@@ -6,6 +6,7 @@
 #ifndef CPROFD_SYMBOLS_UNPACK_H
 #define CPROFD_SYMBOLS_UNPACK_H
 
+#include "base/buf.h"
 #include "elf/bytes.h"
 
 #define UNPACK_WINDOW (256u << 10)    /* its later half at least is there, so that going back a little is cheap */
@@ -25,5 +26,13 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 		   uint32_t *ret_len);
 /* Gives back all but the places that are kept, and small streams. */
 void unpack__rest(struct unpack *unpack);
+
+/* The places, from session to session. */
+unsigned unpack__places(const struct unpack *unpack); /* how many there are; unpack may be NULL */
+/* As bytes, appended. -ENOMEM. */
+int unpack__pack(const struct unpack *unpack, struct buf *to);
+/* Those of the same stream, from the begin of `data`, into one that has none. How many bytes they were; -EBADMSG: they cannot be places of
+ * it; -ENOMEM. */
+int64_t unpack__take(struct unpack *unpack, const char *data, size_t len);
 
 #endif

@@ -54,7 +54,8 @@ def main():
     # A function more was met: its lines were added.
     anew = [name for name in first if name.endswith(".unwind") and second.get(name, ())[:2] != first[name][:2]]
     expect(not anew, "the next session made tables anew", anew)
-    unread = [name for name in first if second[name][2] <= first[name][2]]
+    # Where packed debug information can be entered is asked for when a function more was met.
+    unread = [name for name in first if second[name][2] <= first[name][2] and not name.startswith("places-")]
     expect(not unread, "the next session did not read tables", unread)
     print("ok the next session reads them")
     print("%d passed, 0 failed, 0 skipped" % (passed + 1))

@@ -179,6 +179,36 @@ static size_t pack(const uint8_t *plain, uint8_t *to, size_t room, struct form f
 	return z.total_out;
 }
 
+static uint64_t work_for(struct unpack *unpack, const uint8_t *plain, uint64_t at)
+{
+	uint64_t work = 2 * PLAIN, from;
+	const uint8_t *data;
+	uint32_t n;
+
+	assert_int_equal(unpack__window(unpack, at, &work, &data, &from, &n), 0);
+	assert_true(from <= at && at - from < n && from + n <= PLAIN);
+	assert_memory_equal(data, plain + from, n);
+	return 2 * PLAIN - work;
+}
+
+/* In a later session nothing but what is asked for is unpacked. */
+static void places_of(struct unpack *before, const struct elf_bytes *bytes, size_t len, const uint8_t *plain)
+{
+	struct unpack *unpack;
+	struct buf places = {};
+	uint32_t seed = 7, i;
+
+	assert_int_equal(unpack__pack(before, &places), 0);
+	assert_int_equal(unpack__new(bytes, OFFSET, len, PLAIN, &unpack), 0);
+	assert_int_equal(unpack__take(unpack, places.data, places.len), places.len);
+	assert_int_equal(unpack__places(unpack), unpack__places(before));
+	assert_int_equal(unpack__take(unpack, places.data, places.len), -EBADMSG);
+	for (i = 0; i < 40; i++)
+		assert_true(work_for(unpack, plain, next_random(&seed) % PLAIN) <= PLAIN / 20);
+	unpack__free(unpack);
+	buf__free(&places);
+}
+
 static void any_place_of(const uint8_t *plain, uint8_t *packed, size_t room, struct form form)
 {
 	size_t len = pack(plain, packed + OFFSET, room - OFFSET, form);
@@ -189,18 +219,15 @@ static void any_place_of(const uint8_t *plain, uint8_t *packed, size_t room, str
 	elf_bytes__init_memory(&bytes, packed, OFFSET + len);
 	assert_int_equal(unpack__new(&bytes, OFFSET, len, PLAIN, &unpack), 0);
 	for (i = 0; i < 400; i++) {
-		uint64_t at = next_random(&seed) % PLAIN, work = 2 * PLAIN, from;
-		const uint8_t *data;
-		uint32_t n;
+		uint64_t work;
 
 		if (i % 100 == 99)
 			unpack__rest(unpack);
-		assert_int_equal(unpack__window(unpack, at, &work, &data, &from, &n), 0);
-		assert_true(from <= at && at - from < n && from + n <= PLAIN);
-		assert_memory_equal(data, plain + from, n);
+		work = work_for(unpack, plain, next_random(&seed) % PLAIN);
 		/* From a place that was kept, however long a block is: not all that is before. */
-		assert_true(i < 10 || 2 * PLAIN - work <= PLAIN / 20);
+		assert_true(i < 10 || work <= PLAIN / 20);
 	}
+	places_of(unpack, &bytes, len, plain);
 	unpack__free(unpack); /* the bytes stay the caller's */
 }
 
@@ -220,6 +247,45 @@ static void any_place_of_what_is_packed(void **state)
 	for (i = 0; i < sizeof(forms) / sizeof(*forms); i++)
 		any_place_of(plain, packed, room, forms[i]);
 	free(packed);
+	free(plain);
+}
+
+/* Each byte changed, and cut anywhere: refused, or used without harm. */
+static void places_kept_badly(void **state)
+{
+	uint8_t *plain = calloc(1, PLAIN), *packed = malloc(PLAIN);
+	uint64_t work, from, at;
+	struct buf places = {};
+	struct elf_bytes bytes;
+	struct unpack *unpack;
+	const uint8_t *data;
+	uint32_t n, seed = 3;
+	size_t len, i;
+
+	assert_non_null(plain);
+	assert_non_null(packed);
+	for (i = 0; i < PLAIN; i++)
+		plain[i] = (uint8_t)(next_random(&seed) % 3);
+	len = pack(plain, packed, PLAIN, (struct form){1, Z_DEFAULT_STRATEGY, 8});
+	elf_bytes__init_memory(&bytes, packed, len);
+	assert_int_equal(unpack__new(&bytes, 0, len, PLAIN, &unpack), 0);
+	work = 2 * PLAIN;
+	assert_int_equal(unpack__window(unpack, 300000, &work, &data, &from, &n), 0);
+	assert_int_equal(unpack__pack(unpack, &places), 0);
+	unpack__free(unpack);
+	for (i = 0; i < places.len; i += i < 200 ? 1 : 397) {
+		places.data[i] ^= (char)(1 + next_random(&seed) % 255);
+		assert_int_equal(unpack__new(&bytes, 0, len, PLAIN, &unpack), 0);
+		unpack__take(unpack, places.data, next_random(&seed) % 4 ? places.len : i);
+		for (at = 0; at < 400000; at += 150000) {
+			work = 1 << 20;
+			if (!unpack__window(unpack, at, &work, &data, &from, &n))
+				assert_true(from <= at && at - from < n);
+		}
+		unpack__free(unpack);
+	}
+	buf__free(&places);
+	elf_bytes__free(&bytes);
 	free(plain);
 }
 
@@ -306,6 +372,7 @@ int main(void)
 		cmocka_unit_test(same_when_kept),
 		cmocka_unit_test(kept_badly),
 		cmocka_unit_test(any_place_of_what_is_packed),
+		cmocka_unit_test(places_kept_badly),
 		cmocka_unit_test(what_is_packed_badly),
 	};
 
