@@ -135,7 +135,7 @@ static const char *table_name(struct profile *profile, const struct record_heade
 
 	if (callable->name && callable->n <= 1) /* nobody else's */
 		return callable->name;
-	sites__read(profile, &header->task, site, false);
+	sites__read(profile, header, site, false);
 	name = site->kind == OPCODE_CALL ? by_name(callable, site, direct) : NULL;
 	if (!name && site->kind == OPCODE_CALL && is_jumped_to(callable))
 		return NULL;
@@ -183,9 +183,9 @@ static const char *name_of(struct profile *profile, const struct record_header *
 	const char *name = table_name(profile, header, site, callable, shared, direct, trust), *ufunc = NULL;
 
 	if (name && direct && !strcmp(name, UFUNC_CALL)) {
-		sites__read(profile, &header->task, site, false);
+		sites__read(profile, header, site, false);
 		if (site->kind == OPCODE_CALL)
-			ufunc = sites__ufunc(profile, &header->task, site);
+			ufunc = sites__ufunc(profile, header, site);
 	}
 	return ufunc ? ufunc : name;
 }
@@ -330,7 +330,7 @@ static const char *told(struct profile *profile, const struct record_header *hea
 	}
 	/* Instructions that were not specialised yet are read again, at longer and longer intervals. */
 	if (!name && !site->learned && site->inlines && own && site->asked < ASKED_LAST)
-		sites__read(profile, &header->task, site, is_power_of_four(++site->asked));
+		sites__read(profile, header, site, is_power_of_four(++site->asked));
 	return name;
 }
 
@@ -374,7 +374,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 		site = &none;
 	outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);
 	if (!outermost || slot) {
-		sites__read(profile, &header->task, site, false);
+		sites__read(profile, header, site, false);
 		kind = site->kind;
 	}
 	if (!leaf && !outermost)

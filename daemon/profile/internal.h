@@ -252,9 +252,9 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame);
 /* A Python function was called there: if the place is known, no C function is guessed there any more. */
 void sites__calls_python(struct profile *profile, const struct py_frame *frame);
 /* What its instructions say is read, if it was not yet (again: even then). */
-void sites__read(struct profile *profile, const struct record_task *task, struct site *site, bool again);
+void sites__read(struct profile *profile, const struct record_header *header, struct site *site, bool again);
 /* Of a place that calls a ufunc: "<ufunc 'sin'>"; NULL: which one is not known. */
-const char *sites__ufunc(struct profile *profile, const struct record_task *task, struct site *site);
+const char *sites__ufunc(struct profile *profile, const struct record_header *header, struct site *site);
 size_t sites__bytes(const struct sites *sites);
 void sites__forget(struct sites *sites);
 

@@ -116,7 +116,7 @@ static void take(struct profile *profile, struct site *site, const struct call_s
 		site->own = 0;
 }
 
-void sites__read(struct profile *profile, const struct record_task *task, struct site *site, bool again)
+void sites__read(struct profile *profile, const struct record_header *header, struct site *site, bool again)
 {
 	struct symbolizer *symbolizer = profile->options.symbolizer;
 	struct call_site told;
@@ -133,7 +133,7 @@ void sites__read(struct profile *profile, const struct record_task *task, struct
 	serial = codes__find(profile->codes, site->key);
 	if (serial == CODE_NONE)
 		return; /* it may come */
-	site->state = symbolizer->site(symbolizer, task, site->key, codes__get(profile->codes, serial)->address,
+	site->state = symbolizer->site(symbolizer, header, site->key, codes__get(profile->codes, serial)->address,
 				   (uint32_t)site->offset, &told)
 			      ? SITE_UNREADABLE
 			      : SITE_READ;
@@ -141,7 +141,7 @@ void sites__read(struct profile *profile, const struct record_task *task, struct
 		take(profile, site, &told);
 }
 
-const char *sites__ufunc(struct profile *profile, const struct record_task *task, struct site *site)
+const char *sites__ufunc(struct profile *profile, const struct record_header *header, struct site *site)
 {
 	struct symbolizer *symbolizer = profile->options.symbolizer;
 	const char *owner = site->owner && site->owner <= site->n ? site->names[site->owner - 1] : NULL;
@@ -152,7 +152,7 @@ const char *sites__ufunc(struct profile *profile, const struct record_task *task
 	/* A module may get it later: asked again, at longer and longer intervals. */
 	if (site->objects < UINT16_MAX)
 		site->objects++;
-	if (site->objects & (site->objects - 1) || symbolizer->ufunc(symbolizer, task, owner, site->names[site->own - 1], name, sizeof(name)))
+	if (site->objects & (site->objects - 1) || symbolizer->ufunc(symbolizer, header, owner, site->names[site->own - 1], name, sizeof(name)))
 		return NULL;
 	snprintf(text, sizeof(text), "<ufunc '%s'>", name);
 	site->object = keep(profile, text);

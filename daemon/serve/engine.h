@@ -188,8 +188,8 @@ void prefault__code(struct engine *engine, struct tracee *tracee, const struct r
 /* --- site.c: what a Python frame is about to call --- */
 struct call_site;
 /* As symbolizer.ufunc, symbolizer.site of weave/symbolizer.h. */
-int site__ufunc(struct tracee *tracee, const char *owner, const char *attribute, char *ret, size_t size);
-int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+int site__ufunc(struct tracee *tracee, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size);
+int site__read(const struct tracee *tracee, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
 	       struct call_site *ret);
 
 struct symbolizer;
@@ -255,7 +255,9 @@ void asleep__forget(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
 /* What the sampler is asked of frames of this code; false: nothing. */
 bool session_units__locals_capture(const struct session *session, uint64_t key, struct locals_capture *ret);
-/* The memory of a process as it is from now on: valid until the next sample. */
+/* The memory of a process, in pages that were read after `time`. Valid until the next call of these two, or the next sample. */
+struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time);
+/* ... as it is from now on. */
 struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee);
 
 /* --- code_record.c --- */

@@ -22,43 +22,17 @@ static inline int py_seen(uint64_t key)
 #define CODE_MAX 65536u
 #define NO_MODULES 1u /* of a tracee: they were not found */
 
-/* What was read last, in pieces that cross no page: a code object and its tuple of names are read word by word. */
-#define PIECE 1024u
-#define PIECES 4u
-
+/* As it is now. */
 struct memory {
 	struct host_reader reader;
 	int fd;
-	bool anew; /* what is in pieces is too old */
-	unsigned next;
-	uint64_t at[PIECES]; /* 0: none */
-	uint8_t pieces[PIECES][PIECE];
 };
 
-static int read_memory(const struct memory *memory, void *dst, size_t size, uint64_t address)
+static int read_memory(struct host_reader *reader, void *dst, size_t size, uint64_t address)
 {
+	const struct memory *memory = (const struct memory *)reader;
+
 	return address ? process_memory__read(memory->fd, dst, size, address) : -EFAULT;
-}
-
-static int read_at(struct host_reader *reader, void *dst, size_t size, uint64_t address)
-{
-	struct memory *memory = (struct memory *)reader;
-	uint64_t into = address % PIECE, at = address - into;
-	unsigned i;
-
-	if (memory->anew || !at || size > PIECE - into)
-		return read_memory(memory, dst, size, address);
-	for (i = 0; i < PIECES && memory->at[i] != at; i++)
-		;
-	if (i == PIECES) {
-		i = memory->next++ % PIECES;
-		memory->at[i] = 0;
-		if (read_memory(memory, memory->pieces[i], PIECE, at))
-			return -EFAULT;
-		memory->at[i] = at;
-	}
-	memcpy(dst, memory->pieces[i] + into, size);
-	return 0;
 }
 
 /* Where its instructions are, and the tuple of its names, which no layout has: up to 3.10 it follows co_code and
@@ -146,8 +120,11 @@ static int read_site(const struct tracee *tracee, uint64_t code, uint32_t offset
 	uint64_t at, names, n = 0, pointer;
 	uint32_t size, i;
 
-	if (parts_of(l, code, &at, &size, &names) || host_read(bytes, size, at) ||
-	    host_read(&n, 8, names + l->var_size))
+	if (parts_of(l, code, &at, &size, &names) || host_read(&n, 8, names + l->var_size))
+		return -ENOENT;
+	if (offset + 2 < size) /* no instruction behind it says anything of it */
+		size = offset + 2;
+	if (host_read(bytes, size, at))
 		return -ENOENT;
 	bytecode__site(l->version >> 8 & 0xff, bytes, size, offset, &site);
 	ret->kind = site.kind;
@@ -170,9 +147,9 @@ static int read_site(const struct tracee *tracee, uint64_t code, uint32_t offset
 	return 0;
 }
 
-int site__ufunc(struct tracee *tracee, const char *owner, const char *attribute, char *ret, size_t size)
+int site__ufunc(struct tracee *tracee, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size)
 {
-	struct memory memory = {.reader.read = read_at, .fd = tracee->mem, .anew = true};
+	struct memory memory = {.reader.read = read_memory, .fd = tracee->mem};
 	struct values values = {.memory = &memory.reader, .layout = &tracee->image.layout};
 	uint64_t interpreter = 0;
 	int err;
@@ -180,36 +157,32 @@ int site__ufunc(struct tracee *tracee, const char *owner, const char *attribute,
 	if (tracee->mem < 0 || !tracee->image.runtime || tracee->modules == NO_MODULES)
 		return -ENOENT;
 	if (!tracee->modules) {
-		err = read_memory(&memory, &interpreter, sizeof(interpreter), tracee->image.runtime + tracee->image.layout.interpreters_head);
+		err = read_memory(&memory.reader, &interpreter, sizeof(interpreter), tracee->image.runtime + tracee->image.layout.interpreters_head);
 		err = err ?: values__modules(&values, interpreter, &tracee->modules);
 		if (err) {
 			tracee->modules = NO_MODULES;
 			return err;
 		}
 	}
-	memory.anew = false; /* most of its reads are beside each other */
+	values.memory = session_units__pages(tracee->session, tracee, header->time); /* most of its reads are beside each other */
 	return values__ufunc(&values, tracee->modules, owner, attribute, ret, size);
 }
 
-int site__read(const struct tracee *tracee, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+/* What was read since the sample was taken is of the object that the sample met, if that is there still when its key is read, after that. */
+int site__read(const struct tracee *tracee, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
 	       struct call_site *ret)
 {
-	struct memory memory;
+	struct memory now = {.reader.read = read_memory, .fd = tracee->mem};
 	struct host_reader *before = host_reader_current;
 	int err;
 
 	*ret = (struct call_site){};
 	if (tracee->mem < 0 || !tracee->image.runtime || !code)
 		return -ENOENT;
-	memory.reader.read = read_at; /* the pieces are filled as they are asked for */
-	memory.fd = tracee->mem;
-	memory.anew = false;
-	memory.next = 0;
-	memset(memory.at, 0, sizeof(memory.at));
-	host_reader_current = &memory.reader;
+	host_reader_current = session_units__pages(tracee->session, tracee, header->time);
 	err = read_site(tracee, code, offset, ret);
-	memory.anew = true;
-	if (!err && key_of(tracee, task, code) != key)
+	host_reader_current = &now.reader;
+	if (!err && key_of(tracee, &header->task, code) != key)
 		err = -ENOENT;
 	host_reader_current = before;
 	return err;

@@ -546,19 +546,20 @@ static int read_memory(struct symbolizer *symbolizer, const struct record_task *
 	return process_memory__read(tracee->mem, dst, size, address);
 }
 
-static int site(struct symbolizer *symbolizer, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+static int site(struct symbolizer *symbolizer, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
 		struct call_site *ret)
 {
-	const struct tracee *tracee = tracee__find(of(symbolizer)->session, (int32_t)task->tgid);
+	const struct tracee *tracee = tracee__find(of(symbolizer)->session, (int32_t)header->task.tgid);
 
-	return tracee ? site__read(tracee, task, key, code, offset, ret) : -ENOENT;
+	return tracee ? site__read(tracee, header, key, code, offset, ret) : -ENOENT;
 }
 
-static int ufunc(struct symbolizer *symbolizer, const struct record_task *task, const char *owner, const char *attribute, char *ret, size_t size)
+static int ufunc(struct symbolizer *symbolizer, const struct record_header *header, const char *owner, const char *attribute, char *ret,
+		 size_t size)
 {
-	struct tracee *tracee = tracee__find(of(symbolizer)->session, (int32_t)task->tgid);
+	struct tracee *tracee = tracee__find(of(symbolizer)->session, (int32_t)header->task.tgid);
 
-	return tracee ? site__ufunc(tracee, owner, attribute, ret, size) : -ENOENT;
+	return tracee ? site__ufunc(tracee, header, owner, attribute, ret, size) : -ENOENT;
 }
 
 /* --- files that the namer asks for --- */

@@ -156,6 +156,14 @@ bool session_units__locals_capture(const struct session *session, uint64_t key, 
 	return units__locals_capture(session->units->units, key, ret);
 }
 
+struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time)
+{
+	struct page_reader *memory = &session->units->memory;
+
+	refresh(memory, tracee, time);
+	return &memory->reader;
+}
+
 struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee)
 {
 	struct page_reader *memory = &session->units->memory;

@@ -93,9 +93,9 @@ struct symbolizer {
 	/* The task's memory as it is now: all of `size`, or -EFAULT. May be NULL. */
 	int (*read)(struct symbolizer *self, const struct record_task *task, uint64_t address, void *dst, size_t size);
 
-	/* Of the code object that was captured with this key at `code`: read anew, and proven to be that one still.
-	 * -ENOENT: it is not, or cannot be read. May be NULL. */
-	int (*site)(struct symbolizer *self, const struct record_task *task, uint64_t key, uint64_t code, uint32_t offset,
+	/* Of the code object that was captured with this key at `code`, and met by the sample `header`: read after that, and proven
+	 * to be that one still. -ENOENT: it is not, or cannot be read. May be NULL. */
+	int (*site)(struct symbolizer *self, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
 		    struct call_site *ret);
 
 	/* A number that differs when line() may say something else than the -EAGAIN of before. May be NULL: each time. */
@@ -111,7 +111,7 @@ struct symbolizer {
 
 	/* The name (PyUFuncObject.name) of the ufunc that a global `owner`, if that is NumPy, has by the name of this attribute; owner NULL: that
 	 * is called by the name of this global. -ENOENT, -ENODATA: it is not known. May be NULL. */
-	int (*ufunc)(struct symbolizer *self, const struct record_task *task, const char *owner, const char *attribute, char *ret, size_t size);
+	int (*ufunc)(struct symbolizer *self, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size);
 };
 
 #endif
