@@ -145,7 +145,7 @@ int engine__start(struct identity *client, const struct engine_program *program,
 		_exit(status);
 	}
 	close(pair[1]);
-	engine->opener = -1;
+	engine->openers = OPENERS_NONE;
 	engine->channel = pair[0];
 	fcntl(engine->channel, F_SETFL, O_NONBLOCK); /* who does not read is ended, not waited for */
 	engine->pidfd = engine->pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, engine->pid, 0);
@@ -220,7 +220,7 @@ void engine__leave(struct engine *engine, bool now)
 	engine->request = NULL;
 	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
 		session__free(engine->sessions[i]);
-	file__leave_opener(&engine->opener);
+	openers__leave(&engine->openers);
 	close(engine->channel);
 	/* With its channel closed it ends by itself, when it is well. */
 	engine->until = clock__now() + (now ? 0 : END_MS * 1000000ull);

@@ -22,7 +22,7 @@ struct engine {
 	int channel;
 	bool stalled;          /* it does not read: it is not read from */
 	struct coroutine *request; /* one that is not answered yet, or NULL */
-	int opener;            /* opens files (file.h), or -1 */
+	struct openers openers;
 	bool files_stall;      /* it asked for a file that did not open in time: it gets no more of them,
 				* as each leaves a process behind */
 	bool maps_stall;       /* likewise a perf map */

@@ -24,13 +24,13 @@
 
 #define DEBUG_ROOT "usr/lib/debug"
 
-/* A file that is to be opened by its path. */
-struct wanted {
-	int (*open)(const struct wanted *wanted, int *ret_fd);
-	pid_t pid;
-	const struct identity *client; /* of a debug file */
-	const char *path;
-	const struct process_own *own; /* of a perf map */
+#define DEBUG_IDLE_MS 5000 /* files are asked for when a session begins, and seldom later */
+
+/* What an opener is for: nothing of this, for mapped files. */
+struct purpose {
+	pid_t pid;                     /* in whose root */
+	const struct identity *client; /* debug files, with this one's rights */
+	const struct process_own *own; /* a perf map, with its own rights */
 };
 
 static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve)
@@ -90,34 +90,32 @@ static int open_regular(int handle, const struct process_own *own, int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-/* In a process of its own, which gives its rights away. */
-static int open_debug(const struct wanted *wanted, int *ret_fd)
+/* In a process of its own, which gave its rights away. */
+static int open_debug(int root, const char *path, int *ret_fd)
 {
-	const struct identity *client = wanted->client;
-	int root = open_root(wanted->pid), folder, handle, err;
+	_cleanup_close_ int folder = open_below(root, DEBUG_ROOT, O_DIRECTORY, RESOLVE_IN_ROOT);
+	_cleanup_close_ int handle = -1;
 
-	if (root < 0)
-		return root;
-	if (client->uid)
-		err = privileges__become(client->uid, client->gid, client->groups, client->n_groups);
-	else
-		err = privileges__become(privileges__engine_of_root(), PRIVILEGES_NOBODY, NULL, 0);
-	if (err)
-		return err;
-	folder = open_below(root, DEBUG_ROOT, O_DIRECTORY, RESOLVE_IN_ROOT);
 	if (folder < 0)
 		return folder == -ENOENT ? -ENODEV : folder;
-	handle = open_below(folder, wanted->path, 0, RESOLVE_BENEATH);
+	handle = open_below(folder, path, 0, RESOLVE_BENEATH);
 	if (handle < 0)
-		return handle == -ENOENT && !has_branch(folder, wanted->path) ? -ENODEV : handle;
+		return handle == -ENOENT && !has_branch(folder, path) ? -ENODEV : handle;
 	return open_regular(handle, NULL, ret_fd);
 }
 
-/* Likewise. /tmp may be a link to another folder; the file may not. */
-static int open_perf_map(const struct wanted *wanted, int *ret_fd)
+static int become_client(const struct identity *client)
 {
-	const struct process_own *own = wanted->own;
-	int root = open_root(wanted->pid), folder, handle, err;
+	if (client->uid)
+		return privileges__become(client->uid, client->gid, client->groups, client->n_groups);
+	return privileges__become(privileges__engine_of_root(), PRIVILEGES_NOBODY, NULL, 0);
+}
+
+/* Likewise. /tmp may be a link to another folder; the file may not. */
+static int open_perf_map(const struct purpose *purpose, int *ret_fd)
+{
+	const struct process_own *own = purpose->own;
+	int root = open_root(purpose->pid), folder, handle, err;
 	char name[32];
 
 	if (root < 0)
@@ -138,43 +136,67 @@ static int open_perf_map(const struct wanted *wanted, int *ret_fd)
  * be 100 ms, while walks wait for their tables. Who does not answer in time is left alone, and ends when its
  * file does. */
 
-static void __attribute__((noreturn)) serve(int socket)
+static void answer(int err, int fd)
+{
+	struct broker_message message = {.kind = BROKER_FILE, .error_errno = -err};
+
+	if (broker__send(0, &message, &fd, err ? 0 : 1))
+		_exit(0);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void __attribute__((noreturn)) serve_mapped(void)
 {
 	struct pollfd asked = {.events = POLLIN};
 	struct broker_message message;
 	int fds[BROKER_FDS_MAX], fd, err;
 	unsigned n;
 
-	if (dup2(socket, 0) < 0 || close_range(1, ~0u, 0))
-		_exit(1);
 	for (;;) {
 		if (poll(&asked, 1, -1) != 1 || broker__receive(0, &message, fds, &n) || n)
 			_exit(0); /* the broker is gone */
 		fd = -1;
 		err = process__open_file(message.pid, message.start, message.end, &fd);
-		message = (struct broker_message){.kind = BROKER_FILE, .error_errno = -err};
-		if (broker__send(0, &message, &fd, err ? 0 : 1))
-			_exit(0);
-		if (fd >= 0)
-			close(fd);
+		answer(err, fd);
 	}
 }
 
-/* The same for one file that is named by its path: with the rights of somebody else alone. */
-static void __attribute__((noreturn)) serve_one(int socket, const struct wanted *wanted)
+/* With the rights of somebody else alone, from the first one on. It ends when nothing was asked for a while. */
+static void __attribute__((noreturn)) serve_debug(const struct purpose *purpose)
 {
-	struct broker_message message = {.kind = BROKER_FILE};
+	int root = open_root(purpose->pid), refused = root < 0 ? root : become_client(purpose->client);
+	struct pollfd asked = {.events = POLLIN};
+	struct broker_message message;
+	int fds[BROKER_FDS_MAX], fd, err;
+	unsigned n;
+
+	for (;;) {
+		if (poll(&asked, 1, DEBUG_IDLE_MS) != 1 || broker__receive(0, &message, fds, &n) || n)
+			_exit(0);
+		fd = -1;
+		err = refused ? refused : open_debug(root, message.debug_path, &fd);
+		answer(err, fd);
+	}
+}
+
+static void __attribute__((noreturn)) serve(int socket, const struct purpose *purpose)
+{
 	int fd = -1, err;
 
 	if (dup2(socket, 0) < 0 || close_range(1, ~0u, 0))
 		_exit(1);
-	err = wanted->open(wanted, &fd);
-	message.error_errno = -err;
-	_exit(broker__send(0, &message, &fd, err ? 0 : 1) ? 1 : 0);
+	if (!purpose)
+		serve_mapped();
+	if (purpose->client)
+		serve_debug(purpose);
+	err = open_perf_map(purpose, &fd);
+	answer(err, fd);
+	_exit(0);
 }
 
 /* Forks twice: the opener is not the caller's to wait for. */
-static int start_opener(int socket, const struct wanted *wanted)
+static int start_opener(int socket, const struct purpose *purpose)
 {
 	pid_t between = fork(), second;
 	int status;
@@ -184,10 +206,8 @@ static int start_opener(int socket, const struct wanted *wanted)
 	if (!between) {
 		coroutine__forked();
 		second = fork();
-		if (!second && wanted)
-			serve_one(socket, wanted);
 		if (!second)
-			serve(socket);
+			serve(socket, purpose);
 		_exit(second < 0 ? errno : 0);
 	}
 	while (waitpid(between, &status, 0) < 0)
@@ -196,25 +216,18 @@ static int start_opener(int socket, const struct wanted *wanted)
 	return !WIFEXITED(status) ? -ECHILD : -WEXITSTATUS(status);
 }
 
-/* Its socket, or -errno. `wanted`: it is for this file alone. */
-static int new_opener(const struct wanted *wanted)
+/* Its socket, or -errno. */
+static int new_opener(const struct purpose *purpose)
 {
 	int pair[2], err;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	err = start_opener(pair[1], wanted);
+	err = start_opener(pair[1], purpose);
 	close(pair[1]);
 	if (err)
 		close(pair[0]);
 	return err ? err : pair[0];
-}
-
-static int need_opener(int *opener)
-{
-	if (*opener < 0)
-		*opener = new_opener(NULL);
-	return *opener < 0 ? *opener : 0;
 }
 
 /* What an opener answers. *ret_answered: it did, if with an error. */
@@ -241,55 +254,64 @@ static int take_file(int socket, bool *ret_answered, int *ret_fd)
 	return 0;
 }
 
-void file__leave_opener(int *opener)
+static void leave(int *opener)
 {
 	if (*opener >= 0)
 		close(*opener);
 	*opener = -1;
 }
 
-int file__open_mapped(int *opener, pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
+void openers__leave(struct openers *openers)
 {
-	struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
-	bool answered = false;
-	int err;
+	leave(&openers->mapped);
+	leave(&openers->debug);
+}
 
-	err = need_opener(opener);
-	if (err)
-		return err;
-	err = broker__send(*opener, &message, NULL, 0);
-	if (err) { /* it was killed */
-		file__leave_opener(opener);
-		err = need_opener(opener);
-		if (err)
-			return err;
-		err = broker__send(*opener, &message, NULL, 0);
+/* One that was killed, or has ended meanwhile, is asked anew. */
+static int ask(int *opener, const struct purpose *purpose, const struct broker_message *message, int *ret_fd)
+{
+	bool answered = false;
+	int err = 0, tries;
+
+	for (tries = 0; tries < 2 && !answered && err != -ETIMEDOUT; tries++) {
+		if (*opener < 0)
+			*opener = new_opener(purpose);
+		if (*opener < 0)
+			return *opener;
+		err = broker__send(*opener, message, NULL, 0);
+		if (!err)
+			err = take_file(*opener, &answered, ret_fd);
+		if (!answered)
+			leave(opener);
 	}
-	if (!err)
-		err = take_file(*opener, &answered, ret_fd);
-	if (!answered)
-		file__leave_opener(opener);
 	return err;
 }
 
-static int open_one(const struct wanted *wanted, int *ret_fd)
+int file__open_mapped(struct openers *openers, pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
 {
-	_cleanup_close_ int socket = new_opener(wanted);
-	bool answered;
+	const struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
 
-	return socket < 0 ? socket : take_file(socket, &answered, ret_fd);
+	return ask(&openers->mapped, NULL, &message, ret_fd);
 }
 
-int file__open_debug(pid_t pid, const struct identity *client, const char *path, int *ret_fd)
+int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const struct identity *client, const char *path, int *ret_fd)
 {
-	const struct wanted wanted = {.open = open_debug, .pid = pid, .client = client, .path = path};
+	const struct purpose purpose = {.pid = pid, .client = client};
+	struct broker_message message = {.kind = BROKER_OPEN_DEBUG};
 
-	return open_one(&wanted, ret_fd);
+	if (openers->root != pid || openers->root_started != started)
+		leave(&openers->debug);
+	openers->root = pid;
+	openers->root_started = started;
+	snprintf(message.debug_path, sizeof(message.debug_path), "%s", path);
+	return ask(&openers->debug, &purpose, &message, ret_fd);
 }
 
 int file__open_perf_map(pid_t pid, const struct process_own *own, int *ret_fd)
 {
-	const struct wanted wanted = {.open = open_perf_map, .pid = pid, .own = own};
+	const struct purpose purpose = {.pid = pid, .own = own};
+	_cleanup_close_ int socket = new_opener(&purpose);
+	bool answered;
 
-	return open_one(&wanted, ret_fd);
+	return socket < 0 ? socket : take_file(socket, &answered, ret_fd);
 }

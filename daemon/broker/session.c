@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "broker/coroutine.h"
-#include "broker/file.h"
 #include "broker/policy.h"
 
 /* A session's programs, links, maps and pidfds. Threads and CPU clocks are counted one by one. */
@@ -420,7 +419,7 @@ static int open_perf_map(pid_t pid, const struct process_stat *stat, uint32_t *r
 }
 
 static int open_file(const struct broker_message *request, const struct identity *client,
-		     const struct process_stat *stat, int *opener, bool *stalled, uint32_t *ret_own, int *ret_fd)
+		     const struct process_stat *stat, struct openers *openers, bool *stalled, uint32_t *ret_own, int *ret_fd)
 {
 	int err;
 
@@ -429,15 +428,15 @@ static int open_file(const struct broker_message *request, const struct identity
 	else if (request->kind == BROKER_OPEN_PERF_MAP)
 		err = open_perf_map(request->pid, stat, ret_own, ret_fd);
 	else if (request->kind == BROKER_OPEN_DEBUG)
-		err = file__open_debug(request->pid, client, request->debug_path, ret_fd);
+		err = file__open_debug(openers, request->pid, stat->start_ticks, client, request->debug_path, ret_fd);
 	else
-		err = file__open_mapped(opener, request->pid, request->start, request->end, ret_fd);
+		err = file__open_mapped(openers, request->pid, request->start, request->end, ret_fd);
 	*stalled = err == -ETIMEDOUT;
 	return err;
 }
 
 void session__open_file(struct session *session, const struct identity *client,
-			const struct broker_message *request, int *opener, bool *stalled, struct reply *reply)
+			const struct broker_message *request, struct openers *openers, bool *stalled, struct reply *reply)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
 	pid_t pid = request->pid;
@@ -458,7 +457,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	err = known ? process__stat(pid, &stat)
 		    : open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
 	if (!err)
-		err = open_file(request, client, &stat, opener, stalled, &reply->message.number, &fd);
+		err = open_file(request, client, &stat, openers, stalled, &reply->message.number, &fd);
 	if (!err) /* the mapping was one of the image that the client may read */
 		err = known ? (recognises(session, pid) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);
 	if (!err && !may_open(session, pid))

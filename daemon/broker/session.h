@@ -7,6 +7,7 @@
 #include "broker/broker.h"
 #include "broker/clocks.h"
 #include "broker/dumper.h"
+#include "broker/file.h"
 #include "broker/known.h"
 #include "broker/load.h"
 #include "broker/perf.h"
@@ -64,9 +65,9 @@ struct session *session__attach(const struct broker_message *request, const stru
 				const struct charge *payer, struct spare *spare, bool verbose, struct reply *reply);
 void session__open_process(struct session *session, const struct identity *client, pid_t pid,
 			   struct reply *reply);
-/* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. `opener`: the engine's (file.h). *stalled: once a file did not open in time none is opened any more. */
+/* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. `openers`: the engine's. *stalled: once a file did not open in time none is opened any more. */
 void session__open_file(struct session *session, const struct identity *client,
-			const struct broker_message *request, int *opener, bool *stalled, struct reply *reply);
+			const struct broker_message *request, struct openers *openers, bool *stalled, struct reply *reply);
 void session__open_kallsyms(struct session *session, struct reply *reply);
 void session__add_pool(struct session *session, const struct broker_message *request, struct reply *reply);
 void session__resume(struct session *session, struct reply *reply);
