@@ -7,28 +7,25 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#define THREADS_MAX 1024u /* of all of them: each has a list of its own */
+#define DEPTH_MAX 256u
 
-#define PROCESSES_MAX 8192u
-
-struct relative {
-	pid_t pid, parent;
-	uint64_t own, waited; /* ticks of the kernel's clock for people */
-	bool descends;
+struct family {
+	uint64_t ticks; /* of the kernel's clock for people */
+	uint32_t threads;
 };
 
-/* /proc/PID/stat: "pid (comm) state ppid ... utime stime cutime cstime", fields 4 and 14 to 17. */
-static bool read_stat(const char *pid, struct relative *ret)
+/* /proc/PID/stat: "pid (comm) state ... utime stime cutime cstime", fields 14 to 17. */
+static bool read_times(pid_t pid, uint64_t *ret_own, uint64_t *ret_waited)
 {
 	unsigned long user, system;
 	long waited_user, waited_system;
-	char path[300], text[1024];
+	char path[64], text[1024];
 	const char *at;
-	int parent;
 	FILE *file;
 	size_t n;
 
-	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
@@ -36,70 +33,66 @@ static bool read_stat(const char *pid, struct relative *ret)
 	fclose(file);
 	text[n] = '\0';
 	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &parent, &user, &system, &waited_user,
-			  &waited_system) != 5)
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &user, &system, &waited_user,
+			  &waited_system) != 4)
 		return false;
-	*ret = (struct relative){
-		.pid = atoi(pid), .parent = parent, .own = user + system, .waited = (uint64_t)(waited_user + waited_system)};
+	*ret_own = user + system;
+	*ret_waited = (uint64_t)(waited_user + waited_system);
 	return true;
 }
 
-static bool read_all(struct buf *all)
-{
-	struct dirent *entry;
-	struct relative one;
-	DIR *dir = opendir("/proc");
-	int err = 0;
+static void add_children(struct family *family, pid_t pid, unsigned depth);
 
-	if (!dir)
-		return false;
-	while (!err && (entry = readdir(dir)))
-		if (*entry->d_name >= '0' && *entry->d_name <= '9' && read_stat(entry->d_name, &one))
-			err = all->len / sizeof(one) < PROCESSES_MAX ? buf__append(all, &one, sizeof(one)) : -1;
-	closedir(dir);
-	return !err;
+static void add_process(struct family *family, pid_t pid, unsigned depth)
+{
+	uint64_t own, waited;
+
+	if (depth > DEPTH_MAX || !read_times(pid, &own, &waited))
+		return;
+	family->ticks += own + waited;
+	add_children(family, pid, depth);
 }
 
-/* Parents may stand behind their children: until there is nothing new. */
-static void mark(struct relative *all, size_t n, pid_t pid)
+/* Those that one thread made; a kernel may lack the list. */
+static void add_of_thread(struct family *family, pid_t pid, const char *tid, unsigned depth)
 {
-	bool more = true;
-	size_t i, k;
+	char path[300];
+	FILE *file;
+	int child;
 
-	while (more) {
-		more = false;
-		for (i = 0; i < n; i++) {
-			if (all[i].descends)
-				continue;
-			for (k = 0; k < n && !(all[k].pid == all[i].parent && (all[k].pid == pid || all[k].descends)); k++)
-				;
-			more |= all[i].descends = k < n;
-		}
-	}
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/children", pid, tid);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	while (fscanf(file, "%d", &child) == 1)
+		add_process(family, child, depth + 1);
+	fclose(file);
+}
+
+static void add_children(struct family *family, pid_t pid, unsigned depth)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (*entry->d_name != '.' && family->threads++ < THREADS_MAX)
+			add_of_thread(family, pid, entry->d_name, depth);
+	if (dir)
+		closedir(dir);
 }
 
 bool family__cpu(pid_t pid, uint64_t *ret)
 {
 	const uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
-	bool known = false;
-	struct buf all = {};
-	struct relative *relatives;
-	uint64_t ticks = 0;
-	size_t i, n;
+	struct family family = {};
+	uint64_t own, waited;
 
-	if (read_all(&all)) {
-		relatives = (struct relative *)all.data;
-		n = all.len / sizeof(*relatives);
-		mark(relatives, n, pid);
-		for (i = 0; i < n; i++) {
-			known |= relatives[i].pid == pid;
-			if (relatives[i].pid == pid)
-				ticks += relatives[i].waited;
-			else if (relatives[i].descends)
-				ticks += relatives[i].own + relatives[i].waited;
-		}
-	}
-	buf__free(&all);
-	*ret = ticks * tick;
-	return known;
+	if (!read_times(pid, &own, &waited))
+		return false;
+	add_children(&family, pid, 0);
+	*ret = (waited + family.ticks) * tick;
+	return family.threads <= THREADS_MAX;
 }

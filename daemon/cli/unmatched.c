@@ -18,8 +18,8 @@
 
 struct unmatched {
 	struct rules *rules;
-	uint32_t builtin;                    /* compilers of the program: the first ones */
-	bool matched[RULES_MAX];             /* by a function, whatever variables it has */
+	uint32_t builtin, first;             /* compilers of the program: the first ones; the first rule of --rules */
+	bool matched[RULES_MAX];             /* of --rules: by a function, whatever variables it has */
 	uint32_t seen[RULES_COMPILERS_MAX];  /* functions of a file that `loaded` names */
 	bool told[RULES_COMPILERS_MAX];      /* a compile */
 	struct rule_uses *uses;              /* of the rules of --rules */
@@ -35,12 +35,11 @@ int unmatched__new(const char *path, struct unmatched **ret)
 	if (!err)
 		err = rules__builtin(unmatched->rules, &error);
 	if (!err) {
-		const uint32_t first = rules__count(unmatched->rules);
-
+		unmatched->first = rules__count(unmatched->rules);
 		unmatched->builtin = rules__compilers(unmatched->rules);
 		err = path ? user_rules__parse(path, unmatched->rules, &error) : 0;
 		if (!err && path)
-			unmatched->uses = rule_uses__new(unmatched->rules, first);
+			unmatched->uses = rule_uses__new(unmatched->rules, unmatched->first);
 	}
 	if (err)
 		unmatched = unmatched__free(unmatched);
@@ -66,12 +65,14 @@ static void take_function(struct unmatched *unmatched, const struct function_row
 
 	if (row->kind == FUNCTION_NOTE || row->kind == FUNCTION_KERNEL)
 		return;
-	text_pairs__of(row->name, &pairs);
-	for (i = 0; i < rules__count(unmatched->rules); i++)
+	if (unmatched->first < rules__count(unmatched->rules))
+		text_pairs__of(row->name, &pairs);
+	for (i = unmatched->first; i < rules__count(unmatched->rules); i++)
 		if (!unmatched->matched[i])
 			unmatched->matched[i] = rule__could_match(rules__get(unmatched->rules, i), python ? row->file : NULL, row->name, &pairs);
 	for (i = 0; python && strcmp(row->name, "<module>") && i < rules__compilers(unmatched->rules); i++)
-		unmatched->seen[i] += patterns__any(&rules__compiler(unmatched->rules, i)->loaded, row->file);
+		if (unmatched->seen[i] < AT_WORK)
+			unmatched->seen[i] += patterns__any(&rules__compiler(unmatched->rules, i)->loaded, row->file);
 }
 
 void unmatched__event(struct unmatched *unmatched, const struct event *event)

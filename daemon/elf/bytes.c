@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/blocking.h"
+#include "base/clock.h"
 
 int elf_bytes__init_fd(struct elf_bytes *bytes, int fd)
 {
@@ -90,11 +91,17 @@ int elf_bytes__read(const struct elf_bytes *bytes, uint64_t at, void *dst, size_
 
 bool elf_bytes__stale(const struct elf_bytes *bytes)
 {
+	uint64_t *looked = &((struct elf_bytes *)bytes)->looked, now;
 	struct stat st;
 
 	if (bytes->fd < 0)
 		return false;
-	return blocking__fstat(bytes->fd, &st) || (uint64_t)st.st_size != bytes->size ||
-	       st.st_mtim.tv_sec != bytes->changed.tv_sec ||
-	       st.st_mtim.tv_nsec != bytes->changed.tv_nsec;
+	now = clock__read(CLOCK_MONOTONIC_COARSE);
+	if (__atomic_load_n(looked, __ATOMIC_RELAXED) == now)
+		return false;
+	if (blocking__fstat(bytes->fd, &st) || (uint64_t)st.st_size != bytes->size ||
+	    st.st_mtim.tv_sec != bytes->changed.tv_sec || st.st_mtim.tv_nsec != bytes->changed.tv_nsec)
+		return true;
+	__atomic_store_n(looked, now, __ATOMIC_RELAXED);
+	return false;
 }

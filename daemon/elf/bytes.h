@@ -19,6 +19,7 @@ struct elf_bytes {
 	const uint8_t *data;	    /* NULL: not of this process */
 	uint64_t size;		    /* UINT64_MAX: a target's memory */
 	struct timespec changed;    /* mtime when it was opened */
+	uint64_t looked;	    /* when it was not stale, by a clock that ticks as mtimes do */
 	struct host_reader *reader; /* borrowed; NULL: no target's */
 	uint64_t base;		    /* a target's address of the first byte */
 };
@@ -36,7 +37,7 @@ int elf_bytes__read(const struct elf_bytes *bytes, uint64_t at, void *dst, size_
 /* At most `len` bytes: what there is. *ret_len is 0 at and beyond the end. */
 int elf_bytes__read_some(const struct elf_bytes *bytes, uint64_t at, void *dst, size_t len,
 			 size_t *ret_len);
-/* Was it written to since it was opened? */
+/* Was it written to since it was opened? Asked of the file once in a tick of the kernel (4 ms): no mtime tells more. */
 bool elf_bytes__stale(const struct elf_bytes *bytes);
 
 /* Do `size` bytes at `at` lie in it? */
