@@ -631,7 +631,7 @@ int options__pid(const struct cli_options *options, bool required, pid_t *ret)
 	int status;
 
 	if (options->n_operands > (options->pid ? 0 : 1)) {
-		say("one process at a time: '%s' is one word too many", options->operands[options->pid ? 0 : 1]);
+		say("one process at a time: unexpected argument '%s'", options->operands[options->pid ? 0 : 1]);
 		return CLI_USAGE;
 	}
 	status = add_all(&all);

@@ -138,7 +138,7 @@ int serve__run(const struct cli_options *options)
 	int err, status;
 
 	if (options->n_operands) {
-		say("'%s' is one word too many", options->operands[0]);
+		say("unexpected argument '%s'", options->operands[0]);
 		return CLI_USAGE;
 	}
 	serve__hello(hello, sizeof(hello));

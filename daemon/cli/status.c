@@ -4,11 +4,44 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/readable.h"
 
 #define TIMEOUT_MS 5000
+
+/* How many were lost, by cause. */
+static void print_counts(const char *key, json_t *counts)
+{
+	const char *name;
+	json_t *count;
+
+	if (!json_object_size(counts))
+		printf("%-22s none\n", key);
+	json_object_foreach(counts, name, count) {
+		printf("%-22s %s %s\n", key, words__count((uint64_t)json_integer_value(count)), safe_text__is(name) ? name : "?");
+		key = "";
+	}
+}
+
+/* Where native stacks end that are not complete (docs/protocol.md). */
+static void print_stops(const char *key, json_t *stops)
+{
+	size_t i;
+	json_t *row;
+
+	if (!json_array_size(stops))
+		printf("%-22s none\n", key);
+	json_array_foreach(stops, i, row) {
+		const char *loss = json_string_value(json_object_get(row, "loss"));
+		const char *function = json_string_value(json_object_get(row, "function"));
+
+		printf("%-22s %s %s at %s\n", key, words__count((uint64_t)json_integer_value(json_object_get(row, "count"))), loss ? loss : "?",
+		       function ? function : "?");
+		key = "";
+	}
+}
 
 /* Keys of `status` as people read them; the others are shown as they are. */
 static void print_value(const char *key, json_t *value)
@@ -17,6 +50,10 @@ static void print_value(const char *key, json_t *value)
 
 	if (json_is_string(value))
 		printf("%-22s %s\n", key, json_string_value(value));
+	else if (json_is_object(value))
+		print_counts(key, value);
+	else if (json_is_array(value))
+		print_stops(key, value);
 	else if (json_is_integer(value) && len > 6 && !strcmp(key + len - 6, "_bytes"))
 		printf("%-22s %s\n", key, words__bytes((uint64_t)json_integer_value(value)));
 	else if (json_is_integer(value) && strstr(key, "_ns"))
@@ -58,7 +95,7 @@ int status__run(const struct cli_options *options)
 	size_t len;
 
 	if (options->n_operands) {
-		say("'%s' is one word too many", options->operands[0]);
+		say("unexpected argument '%s'", options->operands[0]);
 		return CLI_USAGE;
 	}
 	status = connection__open(options, 0, true, &connection);
