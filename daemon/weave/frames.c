@@ -97,7 +97,8 @@ static int read_pieces(struct code_frames *frames)
 		    piece.size && piece.start <= UINT64_MAX - piece.size)
 			err = add_piece(frames, &piece);
 	}
-	qsort(frames->pieces, frames->n, sizeof(*frames->pieces), compare);
+	if (frames->n)
+		qsort(frames->pieces, frames->n, sizeof(*frames->pieces), compare);
 	return err;
 }
 
