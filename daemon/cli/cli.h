@@ -26,6 +26,7 @@ enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
 
 #define CLI_SOCKET "/run/cprofd/cprofd.sock"
 #define CLI_SOCKET_VARIABLE "CPROFD_SOCKET"
+#define CLI_SOCKET_NONE "none" /* no daemon */
 #define CLI_SPEEDSCOPE "https://www.speedscope.app"
 
 #define CLI_PIDS_MAX 16u /* sessions that a user of a daemon may have, by default (broker/limit.h) */

@@ -149,7 +149,11 @@ int connection__open(const struct cli_options *options, pid_t pid, bool daemon_o
 
 	*ret = CONNECTION_NONE;
 	ret->verbose = options->debug;
-	err = connect_naming(path, pid, &ret->fd);
+	/* Of a session of its own no other one's engine knows. */
+	if (!strcmp(path, CLI_SOCKET_NONE) && !daemon_only)
+		by_name = false, err = -ENOENT;
+	else
+		err = connect_naming(path, pid, &ret->fd);
 	if (err == -EACCES && geteuid()) {
 		print_kept_out(path);
 		return CLI_COULD_NOT;

@@ -138,6 +138,16 @@ def test_broker_of_a_daemon():
         ends(client)
 
 
+def test_engine_beside_a_daemon():
+    """--socket none: no engine that others use sees it."""
+    with folder() as work, daemon(os.path.join(work, "socket")) as broker, target() as process:
+        client = start("attach", process.pid, "-o", "a.json", "--socket", "none", work=work, env=environment(CPROFD_SOCKET=os.path.join(work, "socket")))
+        rightless(client, 0, "attach with --socket none")
+        expect(len(children(client.pid)) == 1 and not children(broker.pid), "a daemon was asked", children(client.pid), children(broker.pid))
+        ends(client)
+        expect(os.path.getsize(os.path.join(work, "a.json")) > 100, "no file")
+
+
 # --- the engine's program ---
 
 def places(pid):
