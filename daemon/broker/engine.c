@@ -24,7 +24,6 @@
 #define CHANNEL BROKER_CHANNEL_FD
 #define END_MS 2000
 #define KILLED_MS 1000
-#define MEMORY_LEAST (32ull << 20) /* an engine needs so much to begin with */
 _Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "the first that are kept");
 
 /* --- the child --- */
@@ -107,7 +106,7 @@ static int charge(struct engine *engine, const struct identity *client, uint64_t
 	*ret_memory = 0;
 	if (!err)
 		err = charge__take(&engine->charge, LIMIT_ENGINES, 1);
-	return err ? err : charge__take_half(&engine->charge, LIMIT_MEMORY, MEMORY_LEAST, ret_memory);
+	return err ? err : charge__take_half(&engine->charge, LIMIT_MEMORY, LIMIT_MEMORY_LEAST, ret_memory);
 }
 
 static void free_engine(struct engine *engine)

@@ -83,6 +83,11 @@ const char *limits__set(struct broker_limits *limits, const char *text)
 			 NUMBER_MAX, rows[i].name);
 		return wrong;
 	}
+	if (i == LIMIT_MEMORY && user * LIMIT_MB < 2 * LIMIT_MEMORY_LEAST) {
+		snprintf(wrong, sizeof(wrong), "is too little: the first engine of a user gets half of it, and needs %llu: memory=%llu",
+			 LIMIT_MEMORY_LEAST / LIMIT_MB, 2 * LIMIT_MEMORY_LEAST / LIMIT_MB);
+		return wrong;
+	}
 	if (all && all < 2 * user) {
 		snprintf(wrong, sizeof(wrong), "is more than half of all's for one user: %s=%llu/%llu leaves something for others", rows[i].name,
 			 (unsigned long long)user, 2ull * user);
@@ -110,8 +115,8 @@ void limit__sentence(const struct limit_met *met, char *ret, size_t size)
 {
 	uint64_t of = unit(met->limit);
 
-	snprintf(ret, size, "%s %llu %s, and %s %llu now (limit %s)", met->all ? "all users together may have" : "a user may have",
-		 (unsigned long long)(met->most / of), rows[met->limit].what, met->all ? "they have" : "you have",
+	snprintf(ret, size, "%s %llu %s, and %s %llu now (limit %s)", met->all ? "all users together may have" : met->engine ? "this engine may have" : "a user may have",
+		 (unsigned long long)(met->most / of), rows[met->limit].what, met->all ? "they have" : met->engine ? "it has" : "you have",
 		 (unsigned long long)((met->used + of - 1) / of), rows[met->limit].name);
 }
 

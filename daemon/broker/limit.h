@@ -15,7 +15,7 @@
 	X(SAMPLES, "samples", 24000, 192000, "samples a second in all sessions", "ask for a lower rate, or end a session") \
 	X(DESCRIPTORS, "descriptors", 32768, 262144, "descriptors (one for each thread of a target)", "end a session") \
 	X(MAPS, "maps", 1024, 2048, "MB of maps for samples and unwind tables", "end a session") \
-	X(MEMORY, "memory", 2048, 0, "MB of memory for engines", "end a session")
+	X(MEMORY, "memory", 2048, 0, "MB of memory", "end a session")
 #define LIMIT_ENUM(id, name, user, all, what, hint) LIMIT_##id,
 enum broker_limit { BROKER_LIMITS(LIMIT_ENUM) LIMIT_COUNT };
 #undef LIMIT_ENUM
@@ -30,8 +30,11 @@ struct broker_limits {
 struct limit_met {
 	enum broker_limit limit;
 	bool all;                /* that of all users */
+	bool engine;             /* of one engine: its share of what the user has */
 	uint64_t most, used;     /* in the unit that is counted: bytes, where words say MB */
 };
+
+#define LIMIT_MEMORY_LEAST (32ull << 20) /* an engine needs so much to begin with */
 
 void limits__default(struct broker_limits *ret);
 /* "sessions=16", "sessions=16/128": one user's may be half of all's at most, so that there is always something left for others; without the second

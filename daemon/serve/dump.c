@@ -84,7 +84,7 @@ static void failed(struct engine *engine, struct session *session, const char *w
 {
 	struct refusal refusal;
 
-	refusal__set(&refusal, "INTERNAL", "run with -vv", "%s: %s", what, strerror(-err));
+	refusal__set_internal(&refusal, engine, what, err);
 	session__refuse(engine, session, &refusal);
 }
 

@@ -304,6 +304,7 @@ int engine__main(int channel)
 	int status = 1;
 
 	keep_stacks_small();
+	memory__begin(&engine);
 	if (limit())
 		return 126;
 	signal(SIGPIPE, SIG_IGN);
@@ -325,5 +326,6 @@ int engine__main(int channel)
 	if (engine.epoll >= 0)
 		close(engine.epoll);
 	free(engine.asks);
+	memory__spend_reserve(&engine);
 	return status;
 }

@@ -382,7 +382,7 @@ void session__identified(struct engine *engine, struct session *session);
 /* What was encoded since: to the clients and the spool. */
 void session__publish(struct engine *engine, struct session *session);
 /* The last lines; they reach a lagging client too, after its gap. */
-void session__farewell(struct engine *engine, struct session *session);
+void session__farewell(struct engine *engine, struct session *session, bool ended); /* ended: `end` is pending */
 int session__open_spool(struct engine *engine, struct session *session);
 /* Bytes that are readable by themselves, also after an error. */
 uint64_t session__flush_spool(struct session *session);
@@ -427,10 +427,25 @@ struct engine {
 	size_t n_asks;
 	bool served;                    /* there was a client once */
 	bool broker_gone;
+	uint64_t memory_most;           /* bytes that it may have; 0: no limit. The sandbox does not let it ask */
+	void *reserve;
 	char hello[SERVE_HELLO_MAX];
 };
 
 uint64_t engine__now(void); /* CLOCK_MONOTONIC ns */
+
+/* memory.c */
+void memory__begin(struct engine *engine); /* before the sandbox */
+/* Some memory is kept back, for what has to be said when there is no more. */
+void memory__reserve(struct engine *engine);
+void memory__spend_reserve(struct engine *engine);
+bool memory__met(const struct engine *engine, struct limit_met *ret); /* false: there is no limit */
+/* What begins where little is left would end others with it. */
+bool memory__is_short(const struct engine *engine, struct limit_met *ret);
+void refusal__set_limit(struct refusal *refusal, const struct limit_met *met);
+/* -ENOMEM by the limit's name. */
+void refusal__set_internal(struct refusal *refusal, const struct engine *engine, const char *what, int err);
+
 uint32_t engine__token(struct engine *engine);
 int engine__ask(struct engine *engine, const struct broker_message *message);
 /* Adds, changes (same fd, other events) or removes (events 0) a watch. */

@@ -25,8 +25,7 @@ static void settled(struct engine *engine, struct tracee *tracee)
 	if (err) {
 		struct refusal refusal;
 
-		refusal__set(&refusal, "INTERNAL", "", "the sampler cannot be told of the process: %s",
-			     strerror(-err));
+		refusal__set_internal(&refusal, engine, "the sampler cannot be told of the process", err);
 		if (!session->error)
 			session->error = err;
 		if (tracee__is_awaited(tracee))
@@ -75,7 +74,7 @@ static void name_unsupported(struct tracee *tracee, const struct target_problem 
 }
 
 /* 0; -ENOENT: it shows none yet; -EAGAIN: one that is not ready yet, perhaps; others: no. */
-static int identify(struct tracee *tracee, struct refusal *refusal)
+static int identify(struct engine *engine, struct tracee *tracee, struct refusal *refusal)
 {
 	static const char *const codes[] = {
 #define NAME(id, sentence) [TARGET_PROBLEM_##id] = #id,
@@ -87,14 +86,16 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 					       "`cprofd record -s --native -- COMMAND` shows programs that are no Python, too",
 		[TARGET_PROBLEM_UNSUPPORTED] = "run the program with a CPython from 3.8 to 3.15",
 		[TARGET_PROBLEM_STARTING] = "try again in a moment",
+		[TARGET_PROBLEM_MUTE] = "try again when that file system answers",
 	};
 	struct target_problem problem = {};
 	struct target_process process;
 	struct image_key key;
+	struct limit_met met;
 	int err = target_process__init(&process, tracee->pid, tracee->mem, tracee->maps, tracee->key);
 
 	if (err)
-		problem.kind = err == -ESRCH ? TARGET_PROBLEM_GONE : TARGET_PROBLEM_NOT_PYTHON;
+		problem.kind = err == -ESRCH ? TARGET_PROBLEM_GONE : err == -ENOMEM ? TARGET_PROBLEM_NO_MEMORY : TARGET_PROBLEM_NOT_PYTHON;
 	else
 		err = target__identify(&process, &tracee->image, &key, tracee->python, &problem);
 	if (!err && (tracee->session->request.wall || tracee->session->request.idle || tracee->session->request.gil))
@@ -105,7 +106,10 @@ static int identify(struct tracee *tracee, struct refusal *refusal)
 		return 0;
 	if ((unsigned)problem.kind >= TARGET_PROBLEM_COUNT || problem.kind == TARGET_PROBLEM_NONE)
 		problem.kind = TARGET_PROBLEM_NOT_PYTHON;
-	refusal__set(refusal, codes[problem.kind], hints[problem.kind] ? hints[problem.kind] : "", "%s%s%s%s",
+	if (problem.kind == TARGET_PROBLEM_NO_MEMORY && memory__met(engine, &met))
+		refusal__set_limit(refusal, &met);
+	else
+		refusal__set(refusal, codes[problem.kind], hints[problem.kind] ? hints[problem.kind] : "", "%s%s%s%s",
 		     target_problem__sentence(problem.kind), problem.detail[0] ? " (" : "", problem.detail,
 		     problem.detail[0] ? ")" : "");
 	/* In its loader a program is no Python yet, and half an interpreter is mapped. */
@@ -117,7 +121,7 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now)
 	struct refusal refusal = {};
 	bool first = tracee__is_awaited(tracee);
 	uint64_t polled = engine__now();
-	int err = identify(tracee, &refusal);
+	int err = identify(engine, tracee, &refusal);
 
 	if (err == -ENOENT && tracee->none_until < polled + SCHEDULE_LOADS_NS)
 		tracee->none_until = polled + SCHEDULE_LOADS_NS;

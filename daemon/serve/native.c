@@ -107,6 +107,8 @@ static int finish(struct finisher *self, const struct record_sample *sample,
 	loss = ret->part.loss;
 	if (!loss)
 		return 0;
+	if (!ret->n) /* no memory to walk with */
+		return last ? -ENOENT : -EAGAIN;
 	pc = ret->pc[ret->n - 1];
 	if (!last && modules__may_retry(session->modules, process, pc, loss, time)) {
 		modules__wants(session->modules, process, pc, loss, time);

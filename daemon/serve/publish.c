@@ -50,6 +50,20 @@ void session__flush_spool_if_due(struct session *session, uint64_t now)
 	session->spool_due = now + SCHEDULE_SPOOL_NS;
 }
 
+/* There is no memory for what its clients were to get: a gap, as for one that does not read. */
+static void miss(struct engine *engine, struct session *session, size_t bytes, unsigned events)
+{
+	if (!session->error)
+		session->error = -ENOMEM;
+	for (struct client *c = engine->clients; c; c = c->next) {
+		if (c->session != session)
+			continue;
+		c->lagging = true;
+		c->gap_events += events;
+		c->gap_bytes += bytes;
+	}
+}
+
 void session__publish(struct engine *engine, struct session *session)
 {
 	struct chunk *chunk = NULL;
@@ -57,10 +71,8 @@ void session__publish(struct engine *engine, struct session *session)
 	if (!session->pending.len)
 		return;
 	spool_lines(session, session->pending.data, session->pending.len);
-	if (chunk__new(session->pending.data, session->pending.len, session->pending_events,
-		       &chunk) &&
-	    !session->error)
-		session->error = -ENOMEM;
+	if (chunk__new(session->pending.data, session->pending.len, session->pending_events, &chunk))
+		miss(engine, session, session->pending.len, session->pending_events);
 	buf__clear(&session->pending);
 	session->pending_events = 0;
 	if (!chunk)
@@ -74,7 +86,7 @@ void session__publish(struct engine *engine, struct session *session)
 	chunk__unref(chunk);
 }
 
-void session__farewell(struct engine *engine, struct session *session)
+void session__farewell(struct engine *engine, struct session *session, bool ended)
 {
 	struct buf *lines = &session->pending;
 	size_t from = lines->len;
@@ -83,7 +95,7 @@ void session__farewell(struct engine *engine, struct session *session)
 	/* `end` is the last line: all of it that a client needs who missed the rest. */
 	while (from > 0 && (from == lines->len || lines->data[from - 1] != '\n'))
 		from--;
-	if (lines->len)
+	if (lines->len && ended)
 		chunk__new(lines->data + from, lines->len - from, 1, &last);
 	session__publish(engine, session);
 	for (struct client *c = engine->clients; c; c = c->next) {
@@ -92,7 +104,10 @@ void session__farewell(struct engine *engine, struct session *session)
 		c->session = NULL;
 		if (c->lagging && last)
 			c->farewell = chunk__ref(last);
-		client__flush(engine, c);
+		if (!ended || (c->lagging && !last))
+			client__die(engine, c); /* it would wait for the end */
+		else
+			client__flush(engine, c);
 	}
 	chunk__unref(last);
 }

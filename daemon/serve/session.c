@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,32 +43,6 @@ static void set_refusal(struct refusal *ret, enum broker_error error, int err)
 		ret->number = err;
 }
 
-static void set_limit(struct refusal *ret, const struct limit_met *met)
-{
-	char sentence[sizeof(ret->error)], hint[sizeof(ret->hint)];
-
-	limit__sentence(met, sentence, sizeof(sentence));
-	limit__hint(met, hint, sizeof(hint));
-	refusal__set(ret, "LIMIT", hint, "%s", sentence);
-}
-
-/* False: there is no limit of this engine's memory. */
-static bool memory_of(struct limit_met *ret)
-{
-	struct rlimit most;
-
-	if (getrlimit(RLIMIT_DATA, &most) || most.rlim_cur == RLIM_INFINITY)
-		return false;
-	*ret = (struct limit_met){.limit = LIMIT_MEMORY, .most = most.rlim_cur, .used = proc__own_data()};
-	return true;
-}
-
-/* A session that begins where little is left would end others with it. */
-static bool lacks_memory(struct limit_met *ret)
-{
-	return memory_of(ret) && ret->used > ret->most / 4 * 3;
-}
-
 int session__new(struct engine *engine, struct client *client, const struct request *request,
 		 struct refusal *ret_refusal)
 {
@@ -97,8 +70,8 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 			     engine->n_sessions);
 		return -EDQUOT;
 	}
-	if (lacks_memory(&met)) {
-		set_limit(ret_refusal, &met);
+	if (memory__is_short(engine, &met)) {
+		refusal__set_limit(ret_refusal, &met);
 		return -EDQUOT;
 	}
 	session = calloc(1, sizeof(*session));
@@ -110,7 +83,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 		if (session)
 			rules__free(session->rules);
 		free(session);
-		refusal__set(ret_refusal, "INTERNAL", "", "the broker cannot be asked: %s", strerror(-err));
+		refusal__set_internal(ret_refusal, engine, "the broker cannot be asked", err);
 		return err;
 	}
 	session->engine = engine;
@@ -141,6 +114,7 @@ void session__reap(struct engine *engine, struct session *session)
 	buf__free(&session->pending);
 	rules__free(session->rules);
 	free(session);
+	memory__reserve(engine);
 }
 
 unsigned session__subscribers(const struct engine *engine, const struct session *session)
@@ -230,6 +204,7 @@ static void finish(struct engine *engine, struct session *session)
 	if (session->profile && session->reason) {
 		int err;
 
+		memory__spend_reserve(engine);
 		if (!session->detached)
 			close_books(session, 0);
 		drain__run(engine, session, UINT64_MAX);
@@ -238,7 +213,7 @@ static void finish(struct engine *engine, struct session *session)
 		err = profile__end(session->profile, session->detached, session->reason, session->detail);
 		if (err && !session->error)
 			session->error = err;
-		session__farewell(engine, session);
+		session__farewell(engine, session, !err);
 	}
 	session->owner = NULL;
 	session->state = SESSION_DONE;
@@ -339,7 +314,7 @@ static void fail(struct engine *engine, struct session *session)
 	struct limit_met met;
 
 	snprintf(words, sizeof(words), "%s", strerror(-session->error));
-	if (session->error == -ENOMEM && memory_of(&met))
+	if (session->error == -ENOMEM && memory__met(engine, &met))
 		limit__sentence(&met, words, sizeof(words));
 	session__stop(engine, session, "failed", words);
 }
@@ -409,12 +384,8 @@ void session__poll_soon(struct engine *engine, struct session *session)
 static void internal_error(struct engine *engine, struct session *session, const char *what, int err)
 {
 	struct refusal refusal;
-	struct limit_met met;
 
-	if (err == -ENOMEM && memory_of(&met))
-		set_limit(&refusal, &met);
-	else
-		refusal__set(&refusal, "INTERNAL", "run with -vv", "%s: %s", what, strerror(-err));
+	refusal__set_internal(&refusal, engine, what, err);
 	session__refuse(engine, session, &refusal);
 }
 
@@ -529,7 +500,7 @@ static void refused_by_broker(struct engine *engine, struct session *session,
 	struct limit_met met;
 
 	if (broker_message__limit(message, &met))
-		set_limit(&refusal, &met);
+		refusal__set_limit(&refusal, &met);
 	else
 		set_refusal(&refusal, (enum broker_error)message->error, message->error_errno);
 	session__refuse(engine, session, &refusal);

@@ -122,6 +122,7 @@ static bool each_data(struct target_process *p, const struct mapping *module,
 		if (!(m->flags & MAPPING_WRITE) || len > DATA_MAX)
 			continue;
 		data = malloc(len);
+		p->lacks_memory |= !data;
 		if (!data || p->reader.read(&p->reader, data, len, m->start))
 			continue;
 		if (fn(&(struct data_area){.bytes = data, .len = len, .address = m->start}, ctx))
@@ -265,8 +266,7 @@ static int make_layout(struct target_process *p, uint64_t runtime, uint32_t hex,
 	return py_layout__from_debug_offsets(head, sizeof(head), ret);
 }
 
-int target__identify(struct target_process *p, struct image *ret_image, struct image_key *ret_key,
-		     char version[32], struct target_problem *ret_problem)
+static int identify(struct target_process *p, struct image *ret_image, char version[32], struct target_problem *ret_problem)
 {
 	bool debug_offsets, free_threaded;
 	const char *other;
@@ -275,10 +275,6 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 	uint64_t word;
 	int err;
 
-	*ret_image = (struct image){};
-	*ret_problem = (struct target_problem){};
-	*ret_key = p->key;
-	version[0] = 0;
 	if (!find_python(p, &found)) {
 		/* Nothing at all can be read of an image that was left. */
 		if (p->reader.read(&p->reader, &word, sizeof(word), p->key.arg_start & ~7ull))
@@ -307,4 +303,23 @@ int target__identify(struct target_process *p, struct image *ret_image, struct i
 	ret_image->runtime = found.runtime;
 	ret_image->runtime_size = found.runtime_size;
 	return 0;
+}
+
+/* What could not be read is no evidence of anything else. */
+int target__identify(struct target_process *p, struct image *ret_image, struct image_key *ret_key,
+		     char version[32], struct target_problem *ret_problem)
+{
+	int err;
+
+	*ret_image = (struct image){};
+	*ret_problem = (struct target_problem){};
+	*ret_key = p->key;
+	version[0] = 0;
+	p->mute = p->lacks_memory = false;
+	err = identify(p, ret_image, version, ret_problem);
+	if (err && p->lacks_memory)
+		return problem_text(ret_problem, TARGET_PROBLEM_NO_MEMORY, -ENOMEM, "");
+	if (err && p->mute)
+		return problem_text(ret_problem, TARGET_PROBLEM_MUTE, -EAGAIN, "");
+	return err;
 }

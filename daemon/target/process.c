@@ -29,7 +29,7 @@ int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 		if (got == -EINTR)
 			continue;
 		if (got <= 0)
-			return -EFAULT;
+			return got == -ETIMEDOUT ? -ETIMEDOUT : -EFAULT;
 		done += (size_t)got;
 	}
 	return 0;
@@ -37,10 +37,11 @@ int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 
 static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
 {
-	const struct target_process *process =
-		(const struct target_process *)((char *)self - offsetof(struct target_process, reader));
+	struct target_process *process = (struct target_process *)((char *)self - offsetof(struct target_process, reader));
+	int err = process_memory__read(process->mem, dst, size, address);
 
-	return process_memory__read(process->mem, dst, size, address);
+	process->mute |= err == -ETIMEDOUT;
+	return err ? -EFAULT : 0;
 }
 
 int target_process__init(struct target_process *process, pid_t pid, int mem, int maps_fd,

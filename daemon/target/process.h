@@ -7,13 +7,14 @@
 #ifndef CPROFD_TARGET_PROCESS_H
 #define CPROFD_TARGET_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "cprofd/record.h"
 #include "target/maps.h"
 
-/* All of it, from /proc/PID/mem: 0 or -EFAULT. */
+/* All of it, from /proc/PID/mem: 0, -EFAULT, or -ETIMEDOUT when a file system does not give the page (base/blocking.h). */
 int process_memory__read(int mem, void *dst, size_t size, uint64_t address);
 
 struct target_process {
@@ -22,9 +23,11 @@ struct target_process {
 	int mem, maps_fd;          /* borrowed: /proc/PID/mem, /proc/PID/maps */
 	struct image_key key;      /* as the broker told it */
 	struct maps maps;
+	bool mute;                 /* memory did not answer */
+	bool lacks_memory;         /* our own, to look into it */
 };
 
-/* Reads the mappings. -ESRCH: the process ended or runs another image now. */
+/* Reads the mappings. -ESRCH: the process ended or runs another image now. -ENOMEM. */
 int target_process__init(struct target_process *process, pid_t pid, int mem, int maps_fd,
 			 struct image_key key);
 /* Reads them again. */
@@ -40,7 +43,9 @@ void target_process__free(struct target_process *process);
 	X(NO_VERSION, "it looks like a Python, but its version could not be read") \
 	X(UNSUPPORTED, "this version of Python is not supported (3.8 to 3.15 are)") \
 	X(LAYOUT, "the layout of this Python could not be told") \
-	X(STARTING, "its Python has not started yet, or its version could not be read")
+	X(STARTING, "its Python has not started yet, or its version could not be read") \
+	X(MUTE, "its memory does not answer: a file system keeps a page of it back") \
+	X(NO_MEMORY, "there is no memory left to look into it")
 #define TARGET_PROBLEM_ENUM(id, sentence) TARGET_PROBLEM_##id,
 enum target_problem_kind { TARGET_PROBLEMS(TARGET_PROBLEM_ENUM) TARGET_PROBLEM_COUNT };
 #undef TARGET_PROBLEM_ENUM
@@ -54,7 +59,7 @@ struct target_problem {
 /* Finds the CPython: where its runtime lies and how it is laid out. `version`
  * becomes "3.11.2", "3.14.0t". 0 or -errno with *ret_problem: -ENOENT not a
  * Python, -ENOTSUP refused by name, -EBADMSG does not fit together, -ESRCH gone,
- * -EAGAIN try again in some ms. *ret_key is set in every case. */
+ * -EAGAIN try again in some ms, -ENOMEM. *ret_key is set in every case. */
 int target__identify(struct target_process *process, struct image *ret_image,
 		     struct image_key *ret_key, char version[32],
 		     struct target_problem *ret_problem);

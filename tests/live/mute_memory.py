@@ -101,7 +101,9 @@ def one(daemon, good, holder, library, folder, kind, options, targets, file):
         lines = [line for line in client.said[0].splitlines() if line.startswith(b"{")]
         muted = sum(b"target_mute" in line for line in lines)
         print("   ", what, "exit", client.returncode, "target_mute" if muted else "-", client.said[1].decode()[:200].strip(), flush=True)
-        said += muted
+        said += muted + (b"does not answer" in client.said[1])
+        if kind == "mute-runtime":
+            check(b"does not answer" in client.said[1], "%s: who asked is told that its memory does not answer" % what, client.said[1])
         dump = asked(daemon, "dump", str(target.pid))
         check(dump[0] in (0, 1) and dump[1] < FROZEN, "%s: its own dump ends: %.2f s" % (what, dump[1]), dump[2])
         dump = asked(daemon, "dump", str(good.pid))

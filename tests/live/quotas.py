@@ -298,6 +298,25 @@ def small(folder):
         freeze.stop(own)
 
 
+def scarce(folder):
+    """Little memory: it is said by name, to who begins and to who has begun, and nobody waits for an end that does not come."""
+    own = freeze.start(USER, freeze.BUSY)
+    try:
+        with Daemon(folder, "memory=66") as daemon:
+            client = daemon.connect(USER)
+            n, answer = fill(lambda: client.request("attach", pid=own.pid, native="full", stream=False))
+            check(n < 16, "sessions in 33 MB of memory", n)
+            is_named(answer, "memory", "one more")
+            client.close()
+        with Daemon(folder, "memory=66") as daemon:
+            runs = [subprocess.Popen([CPROFD, "attach", str(own.pid), "--socket", daemon.socket, "-q", "-d", "2", "--stream"], cwd="/", stdout=subprocess.DEVNULL,
+                                     preexec_fn=freeze.become(USER), stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"}) for _ in range(4)]
+            ends = [run.communicate(timeout=120)[1] for run in runs]
+            check(all(run.returncode == 0 or b"(limit memory)" in end for run, end in zip(runs, ends)), "four at once end, or say why not", *ends)
+    finally:
+        freeze.stop(own)
+
+
 def many_cpus(folder, own):
     """As on a machine with 128 CPUs: maps have the size that they would have there."""
     with Daemon(folder, cpus=128) as daemon:
@@ -339,6 +358,7 @@ def main():
                 until(lambda: not engines_of(daemon))
                 everything(daemon, own, other, 9 if arguments.all else 3)
             small(folder)
+            scarce(folder)
             none_left(folder)
             if arguments.all:
                 many_cpus(folder, own)

@@ -27,7 +27,7 @@ static void option(void **state)
 		{"memory=64", LIMIT_MEMORY, 64 * LIMIT_MB, 0}, {"engines=none", LIMIT_ENGINES, 0, 0},
 	};
 	static const char *const bad[] = {"", "sessions", "sessions=", "sessions=0", "sessions=-1", "sessions=1x", "sessions=1/", "sessions=5/9", "sessions=1/2/3",
-					  "sessions= 1", "sessions=99999999999999999999", "memory=1/2", "session=1", "=1", "Sessions=1", "sessions=none/2"};
+					  "sessions= 1", "sessions=99999999999999999999", "memory=1/2", "memory=63", "session=1", "=1", "Sessions=1", "sessions=none/2"};
 	struct broker_limits limits;
 	size_t i;
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What memory an engine may have (RLIMIT_DATA, by the broker's limit `memory`), and how one that has no more says so. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "serve/engine.h"
+
+/* Enough for the last lines of a session that had no more. */
+#define RESERVE_BYTES (256u << 10)
+
+void memory__begin(struct engine *engine)
+{
+	struct rlimit most;
+
+	if (!getrlimit(RLIMIT_DATA, &most) && most.rlim_cur != RLIM_INFINITY)
+		engine->memory_most = most.rlim_cur;
+	memory__reserve(engine);
+}
+
+void memory__reserve(struct engine *engine)
+{
+	if (engine->memory_most && !engine->reserve)
+		engine->reserve = malloc(RESERVE_BYTES);
+}
+
+void memory__spend_reserve(struct engine *engine)
+{
+	free(engine->reserve);
+	engine->reserve = NULL;
+}
+
+bool memory__met(const struct engine *engine, struct limit_met *ret)
+{
+	if (!engine->memory_most)
+		return false;
+	*ret = (struct limit_met){.limit = LIMIT_MEMORY, .engine = true, .most = engine->memory_most, .used = proc__own_data()};
+	return true;
+}
+
+bool memory__is_short(const struct engine *engine, struct limit_met *ret)
+{
+	return memory__met(engine, ret) && ret->used > ret->most / 4 * 3;
+}
+
+void refusal__set_limit(struct refusal *refusal, const struct limit_met *met)
+{
+	char sentence[sizeof(refusal->error)], hint[sizeof(refusal->hint)];
+
+	limit__sentence(met, sentence, sizeof(sentence));
+	limit__hint(met, hint, sizeof(hint));
+	refusal__set(refusal, "LIMIT", hint, "%s", sentence);
+}
+
+void refusal__set_internal(struct refusal *refusal, const struct engine *engine, const char *what, int err)
+{
+	struct limit_met met;
+
+	if (err == -ENOMEM && memory__met(engine, &met))
+		refusal__set_limit(refusal, &met);
+	else
+		refusal__set(refusal, "INTERNAL", "run with -vv", "%s: %s", what, strerror(-err));
+}
