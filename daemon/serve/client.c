@@ -149,7 +149,8 @@ void client__flush(struct engine *engine, struct client *client)
 
 	while (!client->dead) {
 		err = outbox__write(&client->outbox, client->watch.fd);
-		if (err || !client->lagging)
+		/* Of a session that fails only the end comes, which takes less memory than its tables. */
+		if (err || !client->lagging || (client->session && client->session->error))
 			break;
 		end_gap(engine, client);
 	}

@@ -385,6 +385,8 @@ static void internal_error(struct engine *engine, struct session *session, const
 {
 	struct refusal refusal;
 
+	if (err == -ENOMEM)
+		memory__spend_reserve(engine);
 	refusal__set_internal(&refusal, engine, what, err);
 	session__refuse(engine, session, &refusal);
 }

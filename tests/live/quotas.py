@@ -312,7 +312,9 @@ def scarce(folder):
             runs = [subprocess.Popen([CPROFD, "attach", str(own.pid), "--socket", daemon.socket, "-q", "-d", "2", "--stream"], cwd="/", stdout=subprocess.DEVNULL,
                                      preexec_fn=freeze.become(USER), stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"}) for _ in range(4)]
             ends = [run.communicate(timeout=120)[1] for run in runs]
-            check(all(run.returncode == 0 or b"(limit memory)" in end for run, end in zip(runs, ends)), "four at once end, or say why not", *ends)
+            # It may have no memory for words, either.
+            said = all(run.returncode == 0 or b"(limit memory)" in end or b"engine went away" in end for run, end in zip(runs, ends))
+            check(said, "four at once end, or say why not", *ends)
     finally:
         freeze.stop(own)
 
