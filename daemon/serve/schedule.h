@@ -15,7 +15,7 @@
 #define SCHEDULE_DRAIN_NS (100 * MS)
 /* A session begins in a rush, so that the first code objects are read before they are gone: it drains this often, for so long. What
  * is not urgent is done at every fifth of these polls. */
-#define SCHEDULE_RUSH_NS (500 * MS)
+#define SCHEDULE_RUSH_NS (200 * MS)
 #define SCHEDULE_RUSH_DRAIN_NS (4 * MS)
 #define SCHEDULE_RUSH_TICKS 5u
 /* What was urgent and not done is looked at again after this. */
@@ -81,7 +81,7 @@
 #define SCHEDULE_TRIM_NS (10000 * MS)
 /* Between questions for lines: the first pause; each one is twice the one before, up to the last. */
 #define SCHEDULE_LINES_PAUSE_NS (600 * MS)
-#define SCHEDULE_LINES_PAUSE_MAX_NS (9600 * MS)
+#define SCHEDULE_LINES_PAUSE_MAX_NS (38400 * MS)
 
 /* --- a dump --- */
 
