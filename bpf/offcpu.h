@@ -60,11 +60,10 @@ struct {
 } waits SEC(".maps");
 
 /* Written by the broker. Since when switches are looked at, and since when time counts and stacks are taken (0: not yet): who left its
- * CPU before that is known then. And the period of the sampler's clock, ns. */
+ * CPU before that is known then. */
 __u64 waits_since;
 __u64 waits_begin;
 __u64 waits_over;   /* no switch is looked at any more */
-__u64 wait_period;
 __u64 waits_skew;   /* this clock less the scheduler's, ns */
 
 #define TASK_DEAD 0x80u
@@ -436,7 +435,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 		place = &slot->places[slot->at & (WAIT_PLACES - 1)];
 		wait_settle(slot, c->task);
 		/* All of them: or this one would lie too early by what is not told. */
-		if (place->waited + place->ready >= wait_period)
+		if (place->waited + place->ready >= tick_period)
 			wait_flush(c->now, 0);
 	} else {
 		slot->delay = wait_delay(c->task);
@@ -450,11 +449,11 @@ static __always_inline int wait_out(struct wait_capture *c)
 		return 0;
 	/* One in a period, of what was not used up to four at once. On credit for a new place, and for one that had none for a period of each
 	 * place: another call may be there by now, and this stay a long one, which must not have that one's stack. */
-	paid = slot->paid + 4 * wait_period > c->now ? slot->paid : c->now - 4 * wait_period;
-	fresh = place->taken && c->now - place->taken < WAIT_PLACES * wait_period;
-	if (paid + wait_period > c->now + (fresh ? 0 : WAIT_ATTRIBUTION * wait_period))
+	paid = slot->paid + 4 * tick_period > c->now ? slot->paid : c->now - 4 * tick_period;
+	fresh = place->taken && c->now - place->taken < WAIT_PLACES * tick_period;
+	if (paid + tick_period > c->now + (fresh ? 0 : WAIT_ATTRIBUTION * tick_period))
 		return 0;
-	slot->paid = paid + wait_period;
+	slot->paid = paid + tick_period;
 	place->taken = c->now;
 	c->place = place;
 	return 1;

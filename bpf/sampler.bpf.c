@@ -45,6 +45,8 @@ struct {
 __u64 target_bits[TARGET_BITS / 64];
 /* The target, where there can be no other and ids are the kernel's own: most of what the machine does ends at one look. Else 0. */
 int only_target;
+/* Of the rate that was asked for, ns. Clocks of threads tick sooner (is_chosen). Set by the broker. */
+__u32 tick_period;
 
 const volatile __u32 follow_children = 0;
 const volatile __u32 wall = 0; /* time on no CPU, too */
@@ -116,6 +118,8 @@ struct cpu_scratch {
 	struct image image;
 	__u64 tail;             /* of the ring of samples, as seen last */
 	__u64 clock_at;         /* the last tick of this CPU's own clock, CLOCK_MONOTONIC ns; 0: it has none */
+	__s64 owed;             /* what threads' ticks here had of periods, less a whole one for each that was a sample, ns */
+	__u64 skipped;          /* the last of them was none */
 	__u64 fresh_at;         /* since when there is something to be looked at soon, CLOCK_MONOTONIC ns; 0: nothing is */
 	/* Threads that ticked before, by the kernel's tid. */
 	struct thread_hint {
@@ -359,7 +363,21 @@ static __always_inline __u64 maps_of(const struct sample_ring *to)
 }
 
 /* While a CPU has a clock of its own, those of threads are silent there. */
-#define CLOCK_LATE 4 /* periods */
+#define CLOCK_LATE 8 /* periods */
+
+/* A thread's clock has a period that was drawn when it was opened, somewhat shorter than the one that was asked for. By chance one tick in five to
+ * twenty is no sample, so many as make the rate that was asked for: no program's rounds are in step with both. Never two in a row, as who has
+ * no sample for long is taken for waiting (daemon/credit/). Chance does not know what the ticks meet; it heeds a little how many are due. */
+#define OWED_PART 5 /* log2: of what is owed, or was taken too much, at one tick */
+static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
+{
+	__s64 asked = tick_period, drawn = (__u64)bpf_get_prandom_u32() * period >> 32;
+	int chosen = own->skipped || drawn >= asked - (__s64)period - (own->owed >> OWED_PART);
+
+	own->skipped = !chosen;
+	own->owed += (__s64)period - (chosen ? asked : 0);
+	return chosen;
+}
 
 /* Is this tick a sample of the thread that it interrupted? Else of nobody: the CPU's clock meets whoever runs there. */
 static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_scratch *own, struct task_struct *task)
@@ -372,12 +390,10 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 			return 0;
 		return is_target(task_tgid(task)) || (task->flags & PF_EXITING && leaving_ids(task));
 	}
-	if (!own->clock_at)
-		return 1;
-	if (bpf_ktime_get_ns() - own->clock_at < CLOCK_LATE * period)
+	if (own->clock_at && bpf_ktime_get_ns() - own->clock_at < CLOCK_LATE * period)
 		return 0;
 	own->clock_at = 0;
-	return 1;
+	return is_chosen(own, period);
 }
 
 /* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One

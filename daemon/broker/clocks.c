@@ -10,9 +10,10 @@
 
 #include "cprofd/record.h"
 
-/* How often they tick in 8,000 periods: 8,000 times, together. */
-static const unsigned ticks[] = {829, 887, 941, 983, 1031, 1069, 1109, 1151};
+/* How often they tick in 8,000,000 periods: 8,000,000 times, together. */
+static const unsigned ticks[] = {829000, 887000, 941000, 983000, 1031000, 1069000, 1109000, 1151000};
 #define CLOCKS (sizeof(ticks) / sizeof(*ticks))
+#define DRAWN 15000u /* more or less of one, and as many less or more of the next, by chance */
 
 static int open_clock(int cpu, uint64_t period, const struct perf_options *options)
 {
@@ -38,11 +39,13 @@ static int open_clock(int cpu, uint64_t period, const struct perf_options *optio
 
 static int open_cpu(struct cpu_clocks *clocks, int cpu, const struct perf_options *options)
 {
+	uint64_t often = CLOCKS * 1000000 * (1000000000ull / options->rate), drawn = 0;
 	size_t i;
 	int fd, err;
 
 	for (i = 0; i < CLOCKS; i++) {
-		fd = open_clock(cpu, CLOCKS * 1000 * (1000000000u / options->rate) / ticks[i], options);
+		drawn = i % 2 ? 2 * DRAWN - drawn : perf__draw(0, 2 * DRAWN);
+		fd = open_clock(cpu, often / (ticks[i] - DRAWN + drawn), options);
 		if (fd < 0)
 			return fd;
 		err = clocks->charge ? charge__take(clocks->charge, LIMIT_DESCRIPTORS, 1) : 0;

@@ -454,19 +454,23 @@ int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target 
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, as, BPF_ANY);
 }
 
+void sampler__set_rate(struct sampler *sampler, uint32_t rate)
+{
+	sampler->skel->bss->tick_period = 1000000000u / rate;
+}
+
 void sampler__watch_waits(struct sampler *sampler)
 {
 	if (sampler->options.wall)
 		__atomic_store_n(&sampler->skel->bss->waits_since, clock__now(), __ATOMIC_RELEASE);
 }
 
-uint64_t sampler__begin_waits(struct sampler *sampler, uint32_t rate)
+uint64_t sampler__begin_waits(struct sampler *sampler)
 {
 	uint64_t now = clock__now();
 
 	if (!sampler->options.wall)
 		return now;
-	sampler->skel->bss->wait_period = 1000000000u / rate;
 	__atomic_store_n(&sampler->skel->bss->waits_begin, now, __ATOMIC_RELEASE);
 	each_task(sampler->skel->links.each_first);
 	return now;

@@ -53,11 +53,12 @@ int sampler__samples(const struct sampler *sampler); /* struct sample_ring per C
 int sampler__processes(const struct sampler *sampler); /* struct native_key -> struct unwind_process */
 int sampler__program(const struct sampler *sampler); /* for PERF_EVENT_IOC_SET_BPF */
 
+/* Samples a second of a thread's CPU time, and so often at most is the stack taken with which a thread leaves its CPU. Before events are opened. */
+void sampler__set_rate(struct sampler *sampler, uint32_t rate);
 /* Of a sampler with `wall`. Before its first target: switches are looked at from now on. */
 void sampler__watch_waits(struct sampler *sampler);
-/* The time on no CPU counts from now on (what it returns, CLOCK_MONOTONIC ns); the stack with which a thread leaves its CPU is taken
- * `rate` times a second. */
-uint64_t sampler__begin_waits(struct sampler *sampler, uint32_t rate);
+/* The time on no CPU counts from now on (what it returns, CLOCK_MONOTONIC ns). */
+uint64_t sampler__begin_waits(struct sampler *sampler);
 /* Tells the time of each thread up to now, which it returns; 0: without `wall`. */
 uint64_t sampler__end_waits(struct sampler *sampler);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -16,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "broker/coroutine.h"
 #include "broker/process.h"
 #include "cprofd/record.h"
@@ -54,13 +56,35 @@ static int open_in_time(struct perf_event_attr *attr, pid_t tid)
 	return fd < 0 ? err : fd;
 }
 
+/* Of a thousand parts of the period that was asked for. Ticks that are no samples cost the target an interrupt, so they are fewer at high rates, where as short
+ * a time has as many periods out of step. */
+#define FAST 4000u /* Hz */
+#define SHORTEST(rate) ((rate) < FAST ? 800u : 920u)
+#define LONGEST(rate) ((rate) < FAST ? 950u : 980u)
+
+uint64_t perf__draw(uint64_t least, uint64_t most)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = hash__mix(clock__now(), UINT64_MAX / 3);
+	return least + random % (most - least + 1);
+}
+
+static uint64_t draw_period(uint32_t rate)
+{
+	uint64_t asked = 1000000000u / rate;
+
+	return perf__draw(asked * SHORTEST(rate) / 1000, asked * LONGEST(rate) / 1000) & ~CLOCK_OF_CPU;
+}
+
 static int open_event(pid_t tid, const struct perf_options *options)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = (1000000000u / options->rate) & ~CLOCK_OF_CPU,
+		.sample_period = draw_period(options->rate),
 		.disabled = 1,
 		.inherit = 1,
 		/* A forked child is a process of its own, with its own word on whether it is sampled. */

@@ -5,6 +5,10 @@
  * thread runs: an idle target and all other processes cost nothing. Threads that
  * a thread with an event makes inherit it in the kernel, without a race.
  *
+ * Its period is drawn at random, somewhat shorter than the one that was asked for, and the sampler takes so many of its ticks, at
+ * random, as make the rate that was asked for (is_chosen() in bpf/sampler.bpf.c). With the period itself a program whose
+ * rounds take as long would be met at one place of them.
+ *
  * The race is in the beginning: a thread without an event yet may make another
  * while the list is read. So the list is read again; when it shows a new thread,
  * nobody can tell whether it inherited an event, so all events are closed (which
@@ -47,6 +51,9 @@ int perf_events__enable(struct perf_events *events);
 /* Threads that got an event here. */
 size_t perf_events__count(const struct perf_events *events);
 void perf_events__close(struct perf_events *events);
+
+/* A number from `least` to `most`, at random. */
+uint64_t perf__draw(uint64_t least, uint64_t most);
 
 /* Allows as many fds as the hard limit does. */
 void perf__raise_fd_limit(void);

@@ -340,10 +340,11 @@ struct session *session__attach(const struct broker_message *request, const stru
 		goto fail;
 	}
 	/* Who is away is known when samples begin: it was seen as it left, or did not come back since now. */
-	if (session->sampler)
+	if (session->sampler) {
+		sampler__set_rate(session->sampler, request->rate);
 		sampler__watch_waits(session->sampler);
-	if (session->sampler)
 		err = sampler__add_target(session->sampler, session->target, &as);
+	}
 	if (err)
 		goto fail;
 	perf.follow_children = request->flags & BROKER_SUBPROCESSES;
@@ -511,7 +512,7 @@ void session__resume(struct session *session, struct reply *reply)
 	int err;
 
 	if (session->sampler)
-		reply->message.start = sampler__begin_waits(session->sampler, session->rate);
+		reply->message.start = sampler__begin_waits(session->sampler);
 	err = perf_events__enable(&session->events);
 	reply->message.pid = session->target;
 	reply->message.threads = perf_events__count(&session->events);

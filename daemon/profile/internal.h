@@ -57,7 +57,7 @@ struct ledger {
 	struct sampler_counts kernel;
 	uint64_t again[LOSS_COUNT];  /* of the kernel's: walked again, which counts what was lost then */
 	uint64_t excused[LOSS_COUNT]; /* counted by the sampler, and found to be none in user space */
-	uint64_t missed_ended;       /* ticks that threads ended missed */
+	int64_t missed_ended;        /* ticks that threads ended missed */
 	struct stops stops;          /* of native stacks */
 };
 
@@ -346,6 +346,6 @@ int announce__replay(const struct profile *profile, struct event_sink *sink);
 /* ledger.c */
 int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time);
 uint64_t ledger__loss(const struct profile *profile, enum loss loss);
-uint64_t ledger__missed(const struct profile *profile, const struct thread *thread);
+int64_t ledger__missed(const struct profile *profile, const struct thread *thread);
 
 #endif

@@ -10,27 +10,26 @@
 static const char *const names[LOSS_COUNT] = {CPROFD_LOSSES(LOSS_NAME)};
 #undef LOSS_NAME
 
-/* Ticks that this thread's CPU time asked for and no sample shows. */
-uint64_t ledger__missed(const struct profile *profile, const struct thread *thread)
+/* Ticks that this thread's CPU time asked for and no sample shows. Negative: it has more, as which ticks are samples is chance. */
+int64_t ledger__missed(const struct profile *profile, const struct thread *thread)
 {
 	unsigned __int128 due = (unsigned __int128)thread->cpu_used * profile->options.rate;
-	uint64_t ticks = (uint64_t)(due / 1000000000u);
 
-	return ticks > thread->samples ? ticks - thread->samples : 0;
+	return (int64_t)(due / 1000000000u) - (int64_t)thread->samples;
 }
 
 static uint64_t ticks_missed(const struct profile *profile)
 {
 	const struct sampler_counts *kernel = &profile->ledger.kernel;
-	uint64_t missed = profile->ledger.missed_ended, unsent;
+	int64_t missed = profile->ledger.missed_ended, unsent;
 	const struct thread *thread;
 
 	for (thread = profile->tasks.threads; thread; thread = thread->next)
 		if (!thread->ended)
 			missed += ledger__missed(profile, thread);
 	/* These did fire: their losses have lines of their own. */
-	unsent = kernel->ticks > kernel->samples ? kernel->ticks - kernel->samples : 0;
-	return missed > unsent ? missed - unsent : 0;
+	unsent = kernel->ticks > kernel->samples ? (int64_t)(kernel->ticks - kernel->samples) : 0;
+	return missed > unsent ? (uint64_t)(missed - unsent) : 0;
 }
 
 uint64_t ledger__loss(const struct profile *profile, enum loss loss)

@@ -268,6 +268,7 @@ int main(int argc, char **argv)
 		goto out;
 	key = (struct image_key){stat.arg_start, stat.start_data};
 	perf.program = sampler__program(own.sampler);
+	sampler__set_rate(own.sampler, perf.rate);
 	err = sampler__add_target(own.sampler, pid, &(struct target){.state = TARGET_ANY});
 	if (!err)
 		err = target_process__init(&own.process, pid, fds.mem, fds.maps, key);

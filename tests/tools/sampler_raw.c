@@ -283,6 +283,7 @@ int main(int argc, char **argv)
 	fprintf(stderr, "loaded after %.1f ms", now_ms() - begin);
 	perf.follow_children = load.follow_children;
 	perf.program = sampler__program(sampler);
+	sampler__set_rate(sampler, perf.rate);
 	err = sampler__add_target(sampler, pid, &(struct target){.state = TARGET_ANY});
 	if (!err)
 		err = perf_events__open(&events, pid, &perf);

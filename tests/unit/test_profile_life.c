@@ -52,7 +52,7 @@ static void processes_fork_exec_and_exit(void **state)
 	sample(T0 + 151 * MS, 50 * MS);
 	end(T0 + 400 * MS);
 	assert_int_equal(book->n_threads, 3);
-	assert_string_equal(book->losses, "tick_missed=46 code_uncaptured=5 thread_ended=1 ");
+	assert_string_equal(book->losses, "tick_missed=45 code_uncaptured=5 thread_ended=1 ");
 }
 
 /* The engine reads an image's name before the record of its exec was handed on. */

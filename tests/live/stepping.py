@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs whose rounds take as long as the sampler's period, or a simple part or multiple of it: they are not met at the same places.
+
+    stepping.py [--all] [--seconds SECONDS] [--python FILE] [KIND,PERIODS,MODE ...]
+
+The oracle is what the target says (tests/targets/stepping.py): `alpha` and `beta` have the share of the CPU time that the threads' own clocks say,
+within 2 points and 2.5 standard errors of so many samples; the CPU time is its rusage within 1 %; 95 % of the samples are there that the rate asks for.
+The sampler's periods are drawn at random, and about one draw in a thousand is in step with a program for as short as this: what is off is run once more. Needs root.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+from births import CPROFD, ROOT, shares, told
+
+TARGET = os.path.join(ROOT, "tests", "targets", "stepping.py")
+RATE = 999
+OUTSIDE = 0.015  # seconds: how the target begins and ends
+LONGER = {"threads": 2.5, "forks": 3.5} # for a second after births clocks of CPUs tick, and not those of threads
+QUICK = [("one", 1, "cpu"), ("one", 1, "wall"), ("one", 0.5, "cpu"), ("threads", 1, "cpu"), ("born", 1, "cpu"), ("forks", 1, "wall")]
+ALL = [(kind, periods, mode) for kind in ("one", "threads", "born", "forks") for periods in (0.5, 1, 2, 3) for mode in ("cpu", "wall")]
+
+
+def look(kind, periods, mode, folder, seconds, python):
+    recording = os.path.join(folder, "stepping.events")
+    done = subprocess.run([CPROFD, "record", "-r", str(RATE), "--mode", mode, *["-s"] * (kind == "forks"), "-f", "events", "-o", recording, "--",
+                           python, TARGET, kind, str(periods * 1e6 / RATE), str(seconds * LONGER.get(kind, 1))],
+                          capture_output=True, text=True, timeout=300)
+    own, children, *clocked = map(float, done.stdout.split())
+    cpu, samples, _ = told(recording)
+    whole, parted = shares(recording, "cpu")
+    problems, parts = [], []
+    if not 0.99 * (own + children) <= cpu <= 1.01 * (own + children) + OUTSIDE:
+        problems.append("%.3f s of CPU told, it used %.3f" % (cpu, own + children))
+    if samples < 0.95 * cpu * RATE:
+        problems.append("%.0f %% of the samples" % (100 * samples / (cpu * RATE)))
+    for name, share, true in zip(("alpha", "beta"), parted, [clock / whole for clock in clocked]):
+        parts.append("%s %.1f %% told, %.1f true" % (name, 100 * share, 100 * true))
+        if abs(share - true) > 0.02 + 2.5 * (true * (1 - true) / samples) ** 0.5:
+            problems.append("%s is wrong" % name)
+    print("%s %s, rounds of %s periods, %s: %.3f s of CPU for %.3f, %d samples, %s%s" %
+          ("off" if problems else "ok", kind, periods, mode, cpu, own + children, samples, ", ".join(parts), "".join("; " + problem for problem in problems)),
+          flush=True)
+    return not problems
+
+
+def main():
+    if os.geteuid():
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("some", nargs="*")
+    options = parser.parse_args()
+    some = [(kind, float(periods), mode) for kind, periods, mode in (word.split(",") for word in options.some)]
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        for one in some or (ALL if options.all else QUICK):
+            results.append(any(look(*one, folder, options.seconds, options.python) for _ in (1, 2)))
+            if not results[-1]:
+                print("FAIL %s %s %s" % one)
+    print("%d passed, %d failed, 0 skipped" % (sum(results), len(results) - sum(results)))
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
