@@ -193,6 +193,10 @@ check-unit: $(UNIT)
 check-order:
 	$(Q)tools/order-check daemon
 
+.PHONY: check-identity
+check-identity: all ## what this tree and OLD=/path/to/cprofd make of the same recordings is the same (root)
+	$(Q)tests/identity/identity.py $(OLD) $(B)/cprofd
+
 # A walker by itself in the kernel.
 $(B)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h include/cprofd/*/*.h)
 	@mkdir -p $(@D)
