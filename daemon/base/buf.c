@@ -39,6 +39,18 @@ int buf__append_more(struct buf *buf, const void *data, size_t len)
 	return 0;
 }
 
+int buf__lengthen(struct buf *buf, size_t len)
+{
+	size_t more = len > buf->len ? len - buf->len : 0;
+	int err = more ? buf__reserve(buf, more) : 0;
+
+	if (err || !more)
+		return err;
+	memset(buf->data + buf->len, 0, more);
+	buf->len = len;
+	return 0;
+}
+
 int buf__printf(struct buf *buf, const char *format, ...)
 {
 	va_list args;

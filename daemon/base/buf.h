@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct buf {
@@ -14,9 +15,19 @@ struct buf {
 	bool failed;
 };
 
+/* Of a buffer that is an array. */
+#define ITEM(buf, type, i) (((type *)(buf).data)[i])
+#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
+
 int buf__append_more(struct buf *buf, const void *data, size_t len); /* whether it has room or not */
 int buf__printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int buf__reserve(struct buf *buf, size_t more);
+int buf__lengthen(struct buf *buf, size_t len); /* appends zeros until `len` bytes are there */
+/* Item `i` of an array, which is lengthened to hold it. NULL: out of memory. Valid until it grows. */
+static inline void *buf__at(struct buf *buf, size_t item, size_t i)
+{
+	return buf__lengthen(buf, (i + 1) * item) ? NULL : buf->data + i * item;
+}
 /* Drops the first `len` bytes. */
 void buf__consume(struct buf *buf, size_t len);
 void buf__clear(struct buf *buf);  /* keeps the memory */

@@ -168,6 +168,18 @@ int kept__find(int folder, const char *kind, const struct kept_key *key, size_t 
 	return 0;
 }
 
+int kept__unpack(int folder, const char *kind, const struct kept_key *key, size_t max, kept_unpack *unpack, void *ret)
+{
+	struct kept_data kept;
+	int err = kept__find(folder, kind, key, max, &kept);
+
+	if (err)
+		return err;
+	err = unpack(ret, kept.data, kept.len);
+	free(kept.bytes);
+	return err;
+}
+
 int kept__put(int folder, const char *kind, const struct kept_key *key, const struct buf *data)
 {
 	struct buf all = {};

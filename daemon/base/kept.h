@@ -32,6 +32,9 @@ struct kept_data {
 };
 /* `kind` begins the name. The key is in what is kept, so that a name that two share does no harm. folder < 0: -ENOENT. */
 int kept__find(int folder, const char *kind, const struct kept_key *key, size_t max, struct kept_data *ret);
+/* Likewise, and what `unpack` makes of it in `ret`, which may be left half made by an error. */
+typedef int kept_unpack(void *ret, const char *data, size_t len);
+int kept__unpack(int folder, const char *kind, const struct kept_key *key, size_t max, kept_unpack *unpack, void *ret);
 int kept__put(int folder, const char *kind, const struct kept_key *key, const struct buf *data);
 
 #endif

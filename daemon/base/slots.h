@@ -5,11 +5,11 @@
 #ifndef CPROFD_SLOTS_H
 #define CPROFD_SLOTS_H
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
 
 struct slots {
 	uint32_t *slots;   /* 0: free */
@@ -40,6 +40,8 @@ static inline int slots__reserve(struct slots *slots, uint32_t n, slots_hash *ha
 
 	if (n + 1 <= slots->capacity / 4 * 3)
 		return 0;
+	if (!fresh.capacity)
+		return -ENOMEM;
 	fresh.slots = calloc(fresh.capacity, sizeof(*fresh.slots));
 	if (!fresh.slots)
 		return -ENOMEM;
@@ -82,22 +84,6 @@ static inline bool slots__row(const struct slots *slots, uint32_t at, uint32_t *
 static inline bool slots__may(const struct slots *slots, uint32_t at, uint64_t hash)
 {
 	return !((slots->slots[at] ^ (uint32_t)(hash >> 32)) & ~(slots->capacity - 1));
-}
-
-/* Room for item `n` of a growing array: 256 at first, or some 8 KB. */
-static inline int array__reserve(void **array, size_t item, uint32_t n, uint32_t *capacity)
-{
-	uint32_t fresh = *capacity ? *capacity + *capacity / 2 + 1 : item < 32 ? 256 : (uint32_t)(8192 / item) + 1;
-	void *data;
-
-	if (n < *capacity)
-		return 0;
-	data = realloc(*array, item * fresh);
-	if (!data)
-		return -ENOMEM;
-	*array = data;
-	*capacity = fresh;
-	return 0;
 }
 
 #endif

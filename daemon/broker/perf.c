@@ -15,6 +15,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -120,16 +121,8 @@ static bool has(const struct perf_events *events, size_t from, pid_t tid)
 
 static int add(struct perf_events *events, pid_t tid, int fd)
 {
-	size_t capacity = events->capacity ? events->capacity * 2 : 32;
-	struct perf_thread *threads;
-
-	if (events->n == events->capacity) {
-		threads = realloc(events->threads, capacity * sizeof(*threads));
-		if (!threads)
-			return -ENOMEM;
-		events->threads = threads;
-		events->capacity = capacity;
-	}
+	if (array__reserve((void **)&events->threads, sizeof(*events->threads), events->n, &events->capacity))
+		return -ENOMEM;
 	events->threads[events->n++] = (struct perf_thread){.tid = tid, .fd = fd};
 	return 0;
 }

@@ -40,7 +40,7 @@ struct perf_thread {
 
 struct perf_events {
 	struct perf_thread *threads; /* those listed; who inherits has none */
-	size_t n, capacity;
+	uint32_t n, capacity;
 	struct charge *charge; /* who pays for the descriptors; NULL: nobody */
 };
 

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "broker/coroutine.h"
@@ -190,21 +191,13 @@ bool process__is_descendant(pid_t pid, pid_t ancestor)
 
 struct pids {
 	pid_t *data;
-	size_t n, capacity;
+	uint32_t n, capacity;
 };
 
 static int pids__add(struct pids *pids, pid_t pid)
 {
-	size_t capacity = pids->capacity ? pids->capacity * 2 : 64;
-	pid_t *data;
-
-	if (pids->n == pids->capacity) {
-		data = realloc(pids->data, capacity * sizeof(*data));
-		if (!data)
-			return -ENOMEM;
-		pids->data = data;
-		pids->capacity = capacity;
-	}
+	if (array__reserve((void **)&pids->data, sizeof(*pids->data), pids->n, &pids->capacity))
+		return -ENOMEM;
 	pids->data[pids->n++] = pid;
 	return 0;
 }

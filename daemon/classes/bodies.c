@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/slots.h"
+#include "base/array.h"
 #include "classes/classes.h"
 
 #define CODE_AT_ONCE (64u << 10)

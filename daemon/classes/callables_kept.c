@@ -135,8 +135,9 @@ static int unpack_candidates(struct callables *out, const struct pack_head *head
 	return 0;
 }
 
-static int unpack(struct callables *out, const char *data, size_t len)
+static int unpack(void *to, const char *data, size_t len)
 {
+	struct callables *out = to;
 	size_t rows, candidates;
 	struct pack_head head;
 	char *names;
@@ -162,20 +163,6 @@ static int unpack(struct callables *out, const char *data, size_t len)
 
 /* --- */
 
-static int find_kept(int folder, const struct kept_key *key, struct callables *ret)
-{
-	struct kept_data kept;
-	int err = kept__find(folder, KIND, key, KEPT_MAX, &kept);
-
-	if (err)
-		return err;
-	err = unpack(ret, kept.data, kept.len);
-	free(kept.bytes);
-	if (err)
-		callables__free(ret);
-	return err;
-}
-
 static void keep(int folder, int fd, const struct kept_key *key, const struct callables *callables)
 {
 	struct buf data = {};
@@ -196,8 +183,9 @@ int callables__open(int fd, int folder, struct callables *ret)
 	int err;
 
 	*ret = (struct callables){};
-	if (keeps && !find_kept(folder, &key, ret))
+	if (keeps && !kept__unpack(folder, KIND, &key, KEPT_MAX, unpack, ret))
 		return 0;
+	callables__free(ret);
 	err = elf_bytes__init_fd(&file, fd) ?: callables__find(&file, ret);
 	if (!err && keeps && ret->n)
 		keep(folder, fd, &key, ret);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 #include "classes/jumps.h"
 
 #define CANDIDATES_MAX 65536u

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 #include "classes/slots.h"
 
 #define NAME_MAX_BYTES 128u

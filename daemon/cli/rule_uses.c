@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 
 /* A bit for each rule. */
 struct unit_use {

@@ -6,36 +6,11 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "base/safe_text.h"
 #include "cli/thread_sums.h"
 #include "cli/tally.h"
 #include "export/class_names.h"
 #include "export/told.h"
-
-/* A vector that grows; elements are zero at first. */
-struct vector {
-	void *data;
-	uint32_t n, capacity;
-};
-
-static int vector__grow(struct vector *vector, uint32_t n, size_t size)
-{
-	uint32_t capacity = vector->capacity ? vector->capacity : 64;
-	char *data;
-
-	if (n <= vector->capacity)
-		return 0;
-	while (capacity < n)
-		capacity *= 2;
-	data = realloc(vector->data, capacity * size);
-	if (!data)
-		return -ENOMEM;
-	memset(data + vector->capacity * size, 0, (capacity - vector->capacity) * size);
-	vector->data = data;
-	vector->capacity = capacity;
-	return 0;
-}
 
 struct node {
 	uint32_t parent, function; /* function: index in tally.functions */
@@ -64,23 +39,21 @@ struct tally {
 	const struct thread_sums *thread_sums;
 	struct thread_ids ids;
 	struct arena strings;
-	struct hash_seed seed;
 	/* of the epoch */
-	struct vector names;  /* uint32_t: function row -> tally.functions */
-	struct vector frames; /* uint32_t: frame row -> tally.functions, and INTERPRETER or PYTHON */
-	struct vector nodes;  /* struct node, by stack id */
+	struct buf names;  /* uint32_t: function row -> tally.functions */
+	struct buf frames; /* uint32_t: frame row -> tally.functions, and INTERPRETER or PYTHON */
+	struct buf nodes;  /* struct node, by stack id */
 	/* of the recording */
-	struct vector functions; /* struct tally_function */
-	struct vector marks;	 /* uint32_t, by function: the last node it was counted for */
-	struct vector slots;	 /* uint32_t: open hash of function index + 1 */
-	struct vector losses;	 /* struct tally_loss */
-	struct vector threads;	 /* struct known */
-	struct vector processes; /* struct known */
+	struct buf functions; /* struct tally_function */
+	struct buf marks;	 /* uint32_t, by function: the last node it was counted for */
+	struct intern keys;	 /* of functions: line, name, file */
+	struct buf key;		 /* room to make one */
+	struct buf losses;	 /* struct tally_loss */
+	struct buf threads;	 /* struct known */
+	struct buf processes; /* struct known */
 	struct class_names class_names;
-	struct vector classes;	 /* struct tally_class, by class_names' ids */
+	struct buf classes;	 /* struct tally_class, by class_names' ids */
 };
-
-#define AT(vector, type, i) (((type *)(vector).data)[i])
 
 static char *keep(struct tally *tally, const char *string)
 {
@@ -90,75 +63,30 @@ static char *keep(struct tally *tally, const char *string)
 	return copy ? memcpy(copy, string, size) : NULL;
 }
 
-static uint64_t hash_of(const struct tally *tally, const char *name, const char *file,
-			uint32_t line)
-{
-	return hash__pair(&tally->seed, hash__bytes(&tally->seed, name, strlen(name)) + line,
-			  hash__bytes(&tally->seed, file, strlen(file)));
-}
-
-static void place(struct tally *tally, uint32_t index, uint64_t hash)
-{
-	uint32_t mask = tally->slots.capacity - 1, slot = (uint32_t)hash & mask;
-
-	while (AT(tally->slots, uint32_t, slot))
-		slot = (slot + 1) & mask;
-	AT(tally->slots, uint32_t, slot) = index + 1;
-}
-
-static int grow_slots(struct tally *tally)
-{
-	uint32_t i, need = 2 * (tally->functions.n + 1);
-
-	if (tally->slots.capacity >= need)
-		return 0;
-	if (vector__grow(&tally->slots, need, sizeof(uint32_t)))
-		return -ENOMEM;
-	memset(tally->slots.data, 0, tally->slots.capacity * sizeof(uint32_t));
-	for (i = 0; i < tally->functions.n; i++) {
-		const struct tally_function *f = &AT(tally->functions, struct tally_function, i);
-
-		place(tally, i, hash_of(tally, f->name, f->file, f->line));
-	}
-	return 0;
-}
-
 /* The index of a function, the same in all epochs. */
 static int function_index(struct tally *tally, const struct function_row *row, uint32_t *ret)
 {
-	uint64_t hash = hash_of(tally, row->name, row->file, row->line);
+	uint32_t known = tally->keys.n;
 	struct tally_function *function;
-	uint32_t mask, slot;
+	int err;
 
-	if (grow_slots(tally))
+	buf__clear(&tally->key);
+	err = buf__append(&tally->key, &row->line, sizeof(row->line)) ?: buf__append(&tally->key, row->name, strlen(row->name) + 1)
+	      ?: buf__puts(&tally->key, row->file) ?: intern__id(&tally->keys, tally->key.data, tally->key.len, ret);
+	if (err || *ret < known)
+		return err;
+	function = buf__at(&tally->functions, sizeof(*function), *ret);
+	if (!function || !buf__at(&tally->marks, sizeof(uint32_t), *ret))
 		return -ENOMEM;
-	mask = tally->slots.capacity - 1;
-	for (slot = (uint32_t)hash & mask; AT(tally->slots, uint32_t, slot);
-	     slot = (slot + 1) & mask) {
-		*ret = AT(tally->slots, uint32_t, slot) - 1;
-		function = &AT(tally->functions, struct tally_function, *ret);
-		if (function->line == row->line && !strcmp(function->name, row->name) &&
-		    !strcmp(function->file, row->file))
-			return 0;
-	}
-	*ret = tally->functions.n;
-	if (vector__grow(&tally->functions, *ret + 1, sizeof(*function)) ||
-	    vector__grow(&tally->marks, *ret + 1, sizeof(uint32_t)))
-		return -ENOMEM;
-	function = &AT(tally->functions, struct tally_function, *ret);
 	function->name = keep(tally, row->name);
 	function->file = keep(tally, row->file);
 	function->line = row->line;
-	if (!function->name || !function->file)
-		return -ENOMEM;
-	tally->functions.n++;
-	place(tally, *ret, hash);
-	return 0;
+	return function->name && function->file ? 0 : -ENOMEM;
 }
 
 static int line_index(struct tally *tally, uint32_t function, uint32_t line, uint32_t *ret)
 {
-	const struct tally_function *of = &AT(tally->functions, struct tally_function, function);
+	const struct tally_function *of = &ITEM(tally->functions, struct tally_function, function);
 	const struct function_row row = {.name = of->name, .file = of->file, .line = line};
 
 	return function_index(tally, &row, ret);
@@ -166,7 +94,7 @@ static int line_index(struct tally *tally, uint32_t function, uint32_t line, uin
 
 static bool is_told(const struct tally *tally, uint32_t id, bool innermost)
 {
-	const struct node *node = &AT(tally->nodes, struct node, id);
+	const struct node *node = &ITEM(tally->nodes, struct node, id);
 
 	return frame__is_told(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, innermost && !node->python);
 }
@@ -174,20 +102,20 @@ static bool is_told(const struct tally *tally, uint32_t id, bool innermost)
 /* Hands the nodes' own weights to the functions above them, each once a stack. */
 static void fold_epoch(struct tally *tally)
 {
-	struct tally_function *functions = tally->functions.data;
-	uint32_t *marks = tally->marks.data;
+	struct tally_function *functions = (void *)tally->functions.data;
+	uint32_t *marks = (void *)tally->marks.data;
 	uint32_t id, at;
 
-	if (tally->functions.n)
-		memset(marks, 0, tally->functions.n * sizeof(*marks));
-	for (id = 1; id < tally->nodes.n; id++) {
-		const struct node *leaf = &AT(tally->nodes, struct node, id);
+	if (tally->marks.len)
+		memset(marks, 0, tally->marks.len);
+	for (id = 1; id < LENGTH(tally->nodes, struct node); id++) {
+		const struct node *leaf = &ITEM(tally->nodes, struct node, id);
 
 		if (!leaf->self)
 			continue;
 		functions[leaf->function].self += leaf->self;
-		for (at = id; at; at = AT(tally->nodes, struct node, at).parent) {
-			uint32_t function = AT(tally->nodes, struct node, at).function;
+		for (at = id; at; at = ITEM(tally->nodes, struct node, at).parent) {
+			uint32_t function = ITEM(tally->nodes, struct node, at).function;
 
 			if (marks[function] == id || !is_told(tally, at, at == id))
 				continue;
@@ -195,8 +123,9 @@ static void fold_epoch(struct tally *tally)
 			functions[function].total += leaf->self;
 		}
 	}
-	tally->names.n = tally->frames.n = 0;
-	tally->nodes.n = 1;
+	buf__clear(&tally->names);
+	buf__clear(&tally->frames);
+	tally->nodes.len = sizeof(struct node);
 }
 
 static int add_functions(struct tally *tally, const struct event_rows *event)
@@ -204,10 +133,10 @@ static int add_functions(struct tally *tally, const struct event_rows *event)
 	const struct function_row *rows = event->rows;
 	uint32_t i;
 
-	if (vector__grow(&tally->names, event->first + event->n, sizeof(uint32_t)))
+	if (buf__lengthen(&tally->names, (event->first + event->n) * sizeof(uint32_t)))
 		return -ENOMEM;
 	for (i = 0; i < event->n; i++) {
-		uint32_t *name = &AT(tally->names, uint32_t, event->first + i);
+		uint32_t *name = &ITEM(tally->names, uint32_t, event->first + i);
 
 		if (function_index(tally, &rows[i], name))
 			return -ENOMEM;
@@ -216,7 +145,6 @@ static int add_functions(struct tally *tally, const struct event_rows *event)
 		else if (rows[i].kind == FUNCTION_PYTHON)
 			*name |= PYTHON;
 	}
-	tally->names.n = event->first + event->n;
 	return 0;
 }
 
@@ -225,19 +153,18 @@ static int add_frames(struct tally *tally, const struct event_rows *event)
 	const struct frame_row *rows = event->rows;
 	uint32_t i;
 
-	if (vector__grow(&tally->frames, event->first + event->n, sizeof(uint32_t)))
+	if (buf__lengthen(&tally->frames, (event->first + event->n) * sizeof(uint32_t)))
 		return -ENOMEM;
 	for (i = 0; i < event->n; i++) {
-		uint32_t *frame = &AT(tally->frames, uint32_t, event->first + i), line;
+		uint32_t *frame = &ITEM(tally->frames, uint32_t, event->first + i), line;
 
-		*frame = AT(tally->names, uint32_t, rows[i].function);
+		*frame = ITEM(tally->names, uint32_t, rows[i].function);
 		if (!tally->result.lines || !rows[i].line)
 			continue;
 		if (line_index(tally, *frame & ~(INTERPRETER | PYTHON), rows[i].line, &line))
 			return -ENOMEM;
 		*frame = line | (*frame & (INTERPRETER | PYTHON));
 	}
-	tally->frames.n = event->first + event->n;
 	return 0;
 }
 
@@ -246,22 +173,21 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 	const struct stack_row *rows = event->rows;
 	uint32_t i;
 
-	if (vector__grow(&tally->nodes, event->first + event->n, sizeof(struct node)))
+	if (buf__lengthen(&tally->nodes, (event->first + event->n) * sizeof(struct node)))
 		return -ENOMEM;
 	for (i = 0; i < event->n; i++) {
-		uint32_t function = AT(tally->frames, uint32_t, rows[i].frame), id = event->first + i;
+		uint32_t function = ITEM(tally->frames, uint32_t, rows[i].frame), id = event->first + i;
 
-		AT(tally->nodes, struct node, id) = (struct node){
+		ITEM(tally->nodes, struct node, id) = (struct node){
 			.parent = rows[i].parent,
 			.function = function & ~(INTERPRETER | PYTHON),
 			.place = id,
 			.interpreter = function & INTERPRETER,
-			.python = function & PYTHON || AT(tally->nodes, struct node, rows[i].parent).python,
+			.python = function & PYTHON || ITEM(tally->nodes, struct node, rows[i].parent).python,
 		};
 		if (!is_told(tally, id, true))
-			AT(tally->nodes, struct node, id).place = AT(tally->nodes, struct node, rows[i].parent).place;
+			ITEM(tally->nodes, struct node, id).place = ITEM(tally->nodes, struct node, rows[i].parent).place;
 	}
-	tally->nodes.n = event->first + event->n;
 	return 0;
 }
 
@@ -273,15 +199,16 @@ static uint64_t weight(const struct tally *tally, const struct sample_row *row)
 
 static int add_to_class(struct tally *tally, const struct sample_row *row)
 {
+	struct tally_class *class;
 	uint32_t id;
-	int err = class_names__id(&tally->class_names, row->class_id, &id)
-			  ?: vector__grow(&tally->classes, id + 1, sizeof(struct tally_class));
+	int err = class_names__id(&tally->class_names, row->class_id, &id);
 
 	if (err)
 		return err;
-	if (tally->classes.n <= id)
-		tally->classes.n = id + 1;
-	AT(tally->classes, struct tally_class, id).cpu += weight(tally, row);
+	class = buf__at(&tally->classes, sizeof(*class), id);
+	if (!class)
+		return -ENOMEM;
+	class->cpu += weight(tally, row);
 	return 0;
 }
 
@@ -304,7 +231,7 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 			continue;
 		}
 		if (row->stack)
-			AT(tally->nodes, struct node, AT(tally->nodes, struct node, row->stack).place).self += weight(tally, row);
+			ITEM(tally->nodes, struct node, ITEM(tally->nodes, struct node, row->stack).place).self += weight(tally, row);
 		err = add_to_class(tally, row);
 		if (err)
 			return err;
@@ -339,38 +266,35 @@ static int set_losses(struct tally *tally, const struct event_ledger *event)
 	tally->result.samples = event->samples;
 	tally->result.whole = event->whole;
 	set_stops(tally, event);
-	if (vector__grow(&tally->losses, event->n, sizeof(struct tally_loss)))
+	if (buf__lengthen(&tally->losses, event->n * sizeof(struct tally_loss)))
 		return -ENOMEM;
+	tally->losses.len = event->n * sizeof(struct tally_loss);
 	for (i = 0; i < event->n; i++) {
-		struct tally_loss *loss = &AT(tally->losses, struct tally_loss, i);
+		struct tally_loss *loss = &ITEM(tally->losses, struct tally_loss, i);
 
 		/* Totals run on: mostly the same names in the same places. */
-		if (i >= tally->losses.n || strcmp(loss->name, event->lines[i].name))
+		if (!loss->name || strcmp(loss->name, event->lines[i].name))
 			loss->name = keep(tally, event->lines[i].name);
 		if (!loss->name)
 			return -ENOMEM;
 		loss->count = event->lines[i].count;
 	}
-	tally->losses.n = event->n;
 	return 0;
 }
 
 /* Both are told again in each epoch. */
-static int add_known(struct vector *all, int32_t id, uint64_t start)
+static int add_known(struct buf *all, int32_t id, uint64_t start)
 {
 	const struct known new = {id, start / START_TICK_NS};
 	uint32_t i;
 
-	for (i = 0; i < all->n; i++) {
-		const struct known *known = &AT(*all, struct known, i);
+	for (i = 0; i < LENGTH(*all, struct known); i++) {
+		const struct known *known = &ITEM(*all, struct known, i);
 
 		if (known->id == new.id && known->start == new.start)
 			return 0;
 	}
-	if (vector__grow(all, all->n + 1, sizeof(new)))
-		return -ENOMEM;
-	AT(*all, struct known, all->n++) = new;
-	return 0;
+	return buf__append(all, &new, sizeof(new));
 }
 
 static int on_event(struct event_sink *self, const struct event *event)
@@ -437,11 +361,10 @@ int tally__new(bool lines, const struct thread_sums *thread_sums, struct tally *
 	tally->thread_sums = thread_sums;
 	tally->result.quiet_threads = thread_sums ? thread_sums__quiet(thread_sums) : 0;
 	/* Node 0 is the empty stack. */
-	if (hash_seed__draw(&tally->seed) || vector__grow(&tally->nodes, 1, sizeof(struct node))) {
+	if (buf__lengthen(&tally->nodes, sizeof(struct node))) {
 		free(tally);
 		return -ENOMEM;
 	}
-	tally->nodes.n = 1;
 	*ret = tally;
 	return 0;
 }
@@ -451,17 +374,18 @@ struct tally *tally__free(struct tally *tally)
 	if (!tally)
 		return NULL;
 	thread_ids__free(&tally->ids);
-	free(tally->names.data);
-	free(tally->frames.data);
-	free(tally->nodes.data);
-	free(tally->functions.data);
-	free(tally->marks.data);
-	free(tally->slots.data);
-	free(tally->losses.data);
-	free(tally->threads.data);
-	free(tally->processes.data);
+	buf__free(&tally->names);
+	buf__free(&tally->frames);
+	buf__free(&tally->nodes);
+	buf__free(&tally->functions);
+	buf__free(&tally->marks);
+	intern__free(&tally->keys);
+	buf__free(&tally->key);
+	buf__free(&tally->losses);
+	buf__free(&tally->threads);
+	buf__free(&tally->processes);
 	class_names__free(&tally->class_names);
-	free(tally->classes.data);
+	buf__free(&tally->classes);
 	arena__free(&tally->strings);
 	free(tally);
 	return NULL;
@@ -490,25 +414,25 @@ static int longer(const void *a, const void *b)
 
 int tally__finish(struct tally *tally, struct tally_result *ret)
 {
-	struct tally_class *classes = tally->classes.data;
-	uint32_t i;
+	struct tally_class *classes = (void *)tally->classes.data;
+	uint32_t i, n = LENGTH(tally->classes, struct tally_class);
 
-	for (i = 0; i < tally->classes.n; i++)
+	for (i = 0; i < n; i++)
 		classes[i].name = class_names__name(&tally->class_names, i);
-	if (tally->classes.n)
-		qsort(classes, tally->classes.n, sizeof(*classes), longer);
+	if (n)
+		qsort(classes, n, sizeof(*classes), longer);
 	tally->result.classes = classes;
-	tally->result.n_classes = tally->classes.n;
+	tally->result.n_classes = n;
 	fold_epoch(tally);
-	if (tally->functions.n)
-		qsort(tally->functions.data, tally->functions.n, sizeof(struct tally_function),
-		      heavier);
-	tally->result.functions = tally->functions.data;
-	tally->result.n_functions = tally->functions.n;
-	tally->result.losses = tally->losses.data;
-	tally->result.n_losses = tally->losses.n;
-	tally->result.threads = tally->threads.n;
-	tally->result.processes = tally->processes.n;
+	n = LENGTH(tally->functions, struct tally_function);
+	if (n)
+		qsort(tally->functions.data, n, sizeof(struct tally_function), heavier);
+	tally->result.functions = (void *)tally->functions.data;
+	tally->result.n_functions = n;
+	tally->result.losses = (void *)tally->losses.data;
+	tally->result.n_losses = LENGTH(tally->losses, struct tally_loss);
+	tally->result.threads = LENGTH(tally->threads, struct known);
+	tally->result.processes = LENGTH(tally->processes, struct known);
 	*ret = tally->result;
 	return 0;
 }

@@ -6,8 +6,6 @@
 #include "export/quiet.h"
 
 #define IDS_MAX (1u << 20) /* threads of an epoch; more are not told apart */
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 struct thread_sum {
 	int32_t tid;
@@ -28,16 +26,11 @@ static uint32_t find(const struct thread_sums *thread_sums, const struct event_t
 
 int thread_ids__add(struct thread_ids *ids, const struct thread_sums *thread_sums, const struct event_thread *event)
 {
-	const uint32_t none = 0;
-	int err = 0;
+	uint32_t *thread = event->id < IDS_MAX ? buf__at(&ids->ids, sizeof(*thread), event->id) : NULL;
 
-	if (event->id >= IDS_MAX)
-		return 0;
-	while (LENGTH(ids->ids, uint32_t) <= event->id && !err)
-		err = buf__append(&ids->ids, &none, sizeof(none));
-	if (!err)
-		ITEM(ids->ids, uint32_t, event->id) = find(thread_sums, event);
-	return err;
+	if (thread)
+		*thread = find(thread_sums, event);
+	return thread || event->id >= IDS_MAX ? 0 : -ENOMEM;
 }
 
 uint32_t thread_ids__thread(const struct thread_ids *ids, uint32_t id)

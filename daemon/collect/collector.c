@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/buf.h"
 #include "collect/collect.h"
 
-#define ARENA_FIRST (128u << 10)
 #define EXPECTED 1280u /* bytes of a record: most have no more */
 
 struct held {
@@ -21,10 +22,9 @@ struct held {
 struct collector {
 	struct collect_sink *sink;
 	struct collect_counts counts;
-	char *arena;
-	size_t used, size;
+	struct buf arena;
 	struct held *held;
-	size_t n, capacity;
+	uint32_t n, capacity;
 	uint64_t newest; /* time of the youngest record handed on */
 };
 
@@ -42,7 +42,7 @@ int collector__new(struct collect_sink *sink, struct collector **ret)
 struct collector *collector__free(struct collector *collector)
 {
 	if (collector) {
-		free(collector->arena);
+		buf__free(&collector->arena);
 		free(collector->held);
 		free(collector);
 	}
@@ -56,7 +56,7 @@ void collector__counts(const struct collector *collector, struct collect_counts 
 
 static int preview(struct collector *collector, struct held *held)
 {
-	const struct record_header *header = (const void *)(collector->arena + held->offset);
+	const struct record_header *header = (const void *)(collector->arena.data + held->offset);
 
 	if (held->previewed || header->kind != RECORD_SAMPLE || !collector->sink->preview)
 		return 0;
@@ -92,38 +92,15 @@ static int hand_on(struct collector *collector, const void *record)
 	return 0;
 }
 
-static int grow(void **array, size_t item, size_t *capacity, size_t want, size_t first)
-{
-	size_t fresh = *capacity ? *capacity : first;
-	void *data;
-
-	while (fresh < want)
-		fresh *= 2;
-	if (fresh == *capacity)
-		return 0;
-	data = realloc(*array, fresh * item);
-	if (!data)
-		return -ENOMEM;
-	*array = data;
-	*capacity = fresh;
-	return 0;
-}
-
 static int hold(struct collector *collector, const struct record_header *header)
 {
-	int err;
+	const struct held held = {header->time, (uint32_t)collector->arena.len, false};
+	int err = array__reserve((void **)&collector->held, sizeof(held), collector->n, &collector->capacity)
+			  ?: buf__append(&collector->arena, header, header->size);
 
-	err = grow((void **)&collector->arena, 1, &collector->size, collector->used + header->size,
-		   ARENA_FIRST);
 	if (!err)
-		err = grow((void **)&collector->held, sizeof(*collector->held),
-			   &collector->capacity, collector->n + 1, 256);
-	if (err)
-		return err;
-	memcpy(collector->arena + collector->used, header, header->size);
-	collector->held[collector->n++] = (struct held){header->time, (uint32_t)collector->used, false};
-	collector->used += header->size;
-	return 0;
+		collector->held[collector->n++] = held;
+	return err;
 }
 
 int collector__record(struct collector *collector, const void *data, size_t len)
@@ -142,7 +119,7 @@ int collector__record(struct collector *collector, const void *data, size_t len)
 	collector->counts.records++;
 	if (header->kind == RECORD_CODE)
 		return hand_on(collector, data);
-	if (collector->used + header->size > COLLECT_ARENA_MAX) {
+	if (collector->arena.len + header->size > COLLECT_ARENA_MAX) {
 		collector->counts.early_flushes++;
 		err = collector__flush(collector, UINT64_MAX);
 		if (err)
@@ -182,7 +159,7 @@ static void compact(struct collector *collector, size_t done)
 	collector->n -= done;
 	memmove(collector->held, collector->held + done, collector->n * sizeof(*collector->held));
 	if (!collector->n) {
-		collector->used = 0;
+		collector->arena.len = 0;
 		return;
 	}
 	/* Ascending offsets, so that no move overwrites what is still to be moved. */
@@ -194,15 +171,15 @@ static void compact(struct collector *collector, size_t done)
 	qsort(collector->held, collector->n, sizeof(*collector->held), compare_held);
 	for (i = 0; i < collector->n; i++) {
 		struct held *held = &collector->held[i];
-		struct record_header *header = (void *)(collector->arena + held->offset);
+		struct record_header *header = (void *)(collector->arena.data + held->offset);
 		uint32_t size = header->size;
 
 		held->time = header->time;
-		memmove(collector->arena + used, header, size);
+		memmove(collector->arena.data + used, header, size);
 		held->offset = (uint32_t)used;
 		used += size;
 	}
-	collector->used = used;
+	collector->arena.len = used;
 }
 
 int collector__preview(struct collector *collector, uint64_t up_to)
@@ -218,7 +195,7 @@ int collector__preview(struct collector *collector, uint64_t up_to)
 
 size_t collector__held(const struct collector *collector)
 {
-	return collector->used;
+	return collector->arena.len;
 }
 
 /* It was written some 100 ms ago, and what is done for the one before takes as long as it takes to come from memory. */
@@ -229,8 +206,8 @@ static void expect(const struct collector *collector, size_t i)
 
 	if (i >= collector->n)
 		return;
-	record = collector->arena + collector->held[i].offset;
-	for (at = 0; at < EXPECTED && collector->held[i].offset + at < collector->used; at += 64)
+	record = collector->arena.data + collector->held[i].offset;
+	for (at = 0; at < EXPECTED && collector->held[i].offset + at < collector->arena.len; at += 64)
 		__builtin_prefetch(record + at);
 }
 
@@ -248,7 +225,7 @@ int collector__flush(struct collector *collector, uint64_t up_to)
 			collector->counts.late++;
 		else
 			collector->newest = held->time;
-		err = preview(collector, held) ?: hand_on(collector, collector->arena + held->offset);
+		err = preview(collector, held) ?: hand_on(collector, collector->arena.data + held->offset);
 	}
 	compact(collector, done);
 	return err;

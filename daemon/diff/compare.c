@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "diff/internal.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 /* Below so many samples the noise of the ticks is told from their number: cells that hardly ever
  * have one say less. */
 #define SAMPLES_FEW 2000u

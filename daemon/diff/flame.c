@@ -9,13 +9,12 @@
 #include "diff/internal.h"
 #include "export/places.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 /* Narrower than this part of all is not seen in a picture. */
 #define WIDTH_MIN (1.0 / 4800)
 
 struct branch flame__branch(const struct diff *diff, uint32_t id)
 {
-	return ((const struct branch *)diff->branches.keys.data)[id];
+	return ITEM(diff->branches.keys, const struct branch, id);
 }
 
 void flame__epoch(struct diff *diff)

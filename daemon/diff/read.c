@@ -13,7 +13,6 @@
 #include "export/quiet.h"
 
 #define CELL_FIRST_NS 20000000ull
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 /* --- time --- */
 
@@ -146,13 +145,11 @@ static void add_time(struct diff *diff, uint64_t ns, bool collector)
 
 static int add_spent(struct diff *diff, uint64_t ns)
 {
-	const uint64_t none = 0;
-	uint32_t node = node_now(diff->model);
+	uint64_t *spent = buf__at(&diff->spent, sizeof(*spent), node_now(diff->model));
 
-	while (diff->spent.len / sizeof(none) <= node)
-		if (buf__append(&diff->spent, &none, sizeof(none)))
-			return -ENOMEM;
-	ITEM(diff->spent, uint64_t, node) += ns;
+	if (!spent)
+		return -ENOMEM;
+	*spent += ns;
 	return 0;
 }
 

@@ -6,7 +6,6 @@
 #include "diff/internal.h"
 #include "export/places.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 struct head {
 	uint32_t by, line;
@@ -44,12 +43,7 @@ struct diff_key diff__key(const struct diff *diff, uint32_t row)
 
 uint32_t *diff__cached(struct buf *cache, uint32_t id)
 {
-	const uint32_t none = 0;
-
-	while (cache->len / sizeof(none) <= id)
-		if (buf__append(cache, &none, sizeof(none)))
-			return NULL;
-	return &ITEM(*cache, uint32_t, id);
+	return buf__at(cache, sizeof(uint32_t), id);
 }
 
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32_t *ret)

@@ -78,14 +78,5 @@ void series__free(struct series *series)
 
 struct series *series__at(struct buf *all, uint32_t i)
 {
-	size_t size = ((size_t)i + 1) * sizeof(struct series),
-	       more = size > all->len ? size - all->len : 0;
-
-	if (more) {
-		if (buf__reserve(all, more))
-			return NULL;
-		memset(all->data + all->len, 0, more);
-		all->len = size;
-	}
-	return (struct series *)all->data + i;
+	return buf__at(all, sizeof(struct series), i);
 }

@@ -86,7 +86,7 @@ static int put_stack(const struct tree *tree, uint32_t id, struct buf *path, str
 		err = buf__append(path, &tree->frame[id], sizeof(*tree->frame));
 	err = err ?: buf__puts(out, "[");
 	for (depth = path->len / sizeof(uint32_t); depth-- && !err;)
-		err = buf__printf(out, "%u%s", ((uint32_t *)path->data)[depth], depth ? "," : "");
+		err = buf__printf(out, "%u%s", ITEM(*path, uint32_t, depth), depth ? "," : "");
 	return err ?: buf__puts(out, "]");
 }
 

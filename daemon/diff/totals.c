@@ -7,7 +7,6 @@
 
 #include "diff/internal.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 /* Of one side. */
 struct mean {

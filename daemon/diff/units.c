@@ -6,7 +6,6 @@
 
 #include "diff/internal.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 static int add_series(struct measure *measure, uint32_t row, const struct series *from)
 {

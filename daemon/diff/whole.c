@@ -9,8 +9,6 @@
 
 #include "diff/internal.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 
 struct staged_key {
 	uint32_t kind, what;
@@ -44,16 +42,12 @@ static struct diff_recording *current(struct diff *diff)
 int whole__stage(struct staging *staging, enum series_kind kind, uint32_t what, uint64_t ns)
 {
 	const struct staged_key key = {kind, what};
-	const struct staged none = {};
-	uint32_t id;
-	int err = intern__id(&staging->keys, &key, sizeof(key), &id);
+	struct staged *item = intern__item(&staging->keys, &key, sizeof(key), &staging->items, sizeof(*item));
 
-	if (!err && id == LENGTH(staging->items, struct staged))
-		err = buf__append(&staging->items, &none, sizeof(none));
-	if (err)
-		return err;
-	ITEM(staging->items, struct staged, id).ns += ns;
-	ITEM(staging->items, struct staged, id).samples++;
+	if (!item)
+		return -ENOMEM;
+	item->ns += ns;
+	item->samples++;
 	return 0;
 }
 
@@ -130,13 +124,9 @@ static int close_compile(struct diff *diff, struct open_compile *compile, bool w
 
 static struct open_compile *of_thread(struct diff *diff, uint32_t thread)
 {
-	struct open_compile *none = NULL, **at;
+	struct open_compile **at = buf__at(&diff->open, sizeof(*at), thread);
 
-	while (LENGTH(diff->open, struct open_compile *) <= thread)
-		if (buf__append(&diff->open, &none, sizeof(none)))
-			return NULL;
-	at = &ITEM(diff->open, struct open_compile *, thread);
-	return *at ?: (*at = calloc(1, sizeof(**at)));
+	return at ? *at ?: (*at = calloc(1, sizeof(**at))) : NULL;
 }
 
 static void open_it(struct diff *diff, struct open_compile *compile, const struct model_thread *thread, uint32_t call)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "dump/dump.h"
 #include "elf/elf.h"
 
@@ -38,7 +39,7 @@ struct dump_unwinder {
 	const struct maps *maps;
 	unw_addr_space_t space;
 	struct object *objects;
-	uint32_t n_objects;
+	uint32_t n_objects, objects_capacity;
 	const struct dump_state *state; /* of the walk that goes on */
 	uint32_t reads;
 	struct page pages[PAGES];
@@ -183,11 +184,9 @@ static struct object *object_of(struct dump_unwinder *self, uint64_t pc)
 			return self->objects[i].good ? &self->objects[i] : NULL;
 	if (self->n_objects == OBJECTS_MAX)
 		return NULL;
-	objects = reallocarray(self->objects, self->n_objects + 1, sizeof(*objects));
-	if (!objects)
+	if (array__reserve((void **)&self->objects, sizeof(*objects), self->n_objects, &self->objects_capacity))
 		return NULL;
-	self->objects = objects;
-	objects += self->n_objects++;
+	objects = &self->objects[self->n_objects++];
 	*objects = (struct object){.base = mapping->start};
 	objects->good = read_object(self, mapping->start, objects);
 	return objects->good ? objects : NULL;

@@ -243,7 +243,7 @@ static int note_depths(struct event_decoder *decoder, const struct event_rows *r
 	int err = 0;
 
 	for (i = 0; i < rows->n && !err; i++) {
-		uint16_t depth = row[i].parent ? ((const uint16_t *)decoder->depths.data)[row[i].parent - 1] : 0;
+		uint16_t depth = row[i].parent ? ITEM(decoder->depths, const uint16_t, row[i].parent - 1) : 0;
 
 		if (depth++ == EVENTS_DEPTH_MAX)
 			return -EOVERFLOW;

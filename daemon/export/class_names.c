@@ -15,16 +15,15 @@ void class_names__epoch(struct class_names *names)
 
 int class_names__emit(struct class_names *names, uint32_t id, const char *name)
 {
-	uint32_t zero = 0, known;
-	int err = 0;
+	uint32_t known, *to;
+	int err;
 
 	if (id >= IDS_MAX)
 		return 0;
-	while (names->epoch.len <= id * sizeof(zero) && !err)
-		err = buf__append(&names->epoch, &zero, sizeof(zero));
-	err = err ?: intern__id(&names->names, name, strlen(name) + 1, &known);
+	to = buf__at(&names->epoch, sizeof(*to), id);
+	err = to ? intern__id(&names->names, name, strlen(name) + 1, &known) : -ENOMEM;
 	if (!err)
-		((uint32_t *)names->epoch.data)[id] = known + 1;
+		*to = known + 1;
 	return err;
 }
 
@@ -45,13 +44,13 @@ int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret)
 	int err = 0;
 
 	id = id < IDS_MAX ? id : IDS_MAX - 1;
-	if (names->epoch.len <= id * sizeof(id) || !((uint32_t *)names->epoch.data)[id]) {
+	if (names->epoch.len <= id * sizeof(id) || !ITEM(names->epoch, uint32_t, id)) {
 		if (id)
 			snprintf(name, sizeof(name), "class %u", id);
 		err = class_names__emit(names, id, name);
 	}
 	if (!err)
-		*ret = ((uint32_t *)names->epoch.data)[id] - 1;
+		*ret = ITEM(names->epoch, uint32_t, id) - 1;
 	return err;
 }
 

@@ -63,22 +63,18 @@ struct piece {
 
 static int words_of(struct words *words, const struct model *model, uint32_t id, struct piece *ret)
 {
-	static const struct piece none;
+	struct piece *piece = buf__at(&words->ends, sizeof(*piece), id);
 	struct model_frame frame;
-	int err = 0;
+	int err = piece ? 0 : -ENOMEM;
 
-	while (words->ends.len / sizeof(none) <= id && !err)
-		err = buf__append(&words->ends, &none, sizeof(none));
-	if (err)
-		return err;
-	*ret = ((struct piece *)words->ends.data)[id];
-	if (ret->to)
-		return 0;
-	frame = model__frame(model, id);
-	ret->from = words->text.len;
-	err = put_frame(&words->text, &frame) ?: buf__puts(&words->text, ";");
-	ret->to = words->text.len;
-	((struct piece *)words->ends.data)[id] = *ret;
+	if (piece && !piece->to) {
+		frame = model__frame(model, id);
+		piece->from = words->text.len;
+		err = put_frame(&words->text, &frame) ?: buf__puts(&words->text, ";");
+		piece->to = words->text.len;
+	}
+	if (!err)
+		*ret = *piece;
 	return err;
 }
 
@@ -100,7 +96,7 @@ static int put_stack(struct buf *out, const struct model *model, uint32_t stack,
 	depth = path->len / sizeof(uint32_t);
 	err = err ?: limits__walk(depth);
 	while (depth-- && !err) {
-		err = words_of(words, model, ((uint32_t *)path->data)[depth], &piece) ?: limits__output(words->bytes + out->len);
+		err = words_of(words, model, ITEM(*path, uint32_t, depth), &piece) ?: limits__output(words->bytes + out->len);
 		err = err ?: buf__append(out, words->text.data + piece.from, piece.to - piece.from);
 	}
 	if (!err && path->len)

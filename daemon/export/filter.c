@@ -12,8 +12,6 @@
 #include "export/places.h"
 #include "export/skip.h"
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 /* What a function, a frame or a stack answers to. */
 #define HAS_FUNCTION 1u
@@ -376,17 +374,14 @@ static int start_epoch(struct filter *filter)
 static int on_thread(struct filter *filter, const struct event_thread *event)
 {
 	const char *want = filter->options->thread;
-	bool none = false, match;
+	bool *match = buf__at(&filter->threads, sizeof(*match), event->id);
 	char *end = NULL;
 
-	while (filter->threads.len <= event->id)
-		if (buf__append(&filter->threads, &none, sizeof(none)))
-			return -ENOMEM;
-	match = !want || !strcmp(want, event->name) ||
-		(*want && strtol(want, &end, 10) == event->tid && !*end);
-	ITEM(filter->threads, bool, event->id) = match;
-	filter->thread.met |= match;
-	if (want && !match)
+	if (!match)
+		return -ENOMEM;
+	*match = !want || !strcmp(want, event->name) || (*want && strtol(want, &end, 10) == event->tid && !*end);
+	filter->thread.met |= *match;
+	if (want && !*match)
 		close__offer(&filter->thread.close, event->name);
 	return 0;
 }

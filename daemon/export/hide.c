@@ -11,7 +11,6 @@
 #include "export/pattern.h"
 #include "export/places.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 /* The note moves functions and frames up by one; it is the stack NOTE. */
 #define SHIFT 1u

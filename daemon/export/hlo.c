@@ -39,7 +39,6 @@ struct tables {
 	struct buf computations;             /* struct computation; the last one is being read */
 };
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 
 struct span {
 	char *start, *end;

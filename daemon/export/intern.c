@@ -14,76 +14,55 @@ const void *intern__key(const struct intern *intern, uint32_t id, size_t *ret_le
 	return intern->keys.data + from;
 }
 
-/* The slot of the key, or the free one where it belongs. */
-static uint32_t *find_slot(const struct intern *intern, const void *key, size_t len)
+static bool hash_key(const void *holder, uint32_t id, uint64_t *ret)
 {
-	uint32_t at = (uint32_t)hash__bytes(&intern->seed, key, len) & intern->slots_mask;
+	const struct intern *intern = holder;
+	size_t len;
+	const void *key = intern__key(intern, id, &len);
 
-	for (;; at = (at + 1) & intern->slots_mask) {
-		uint32_t *slot = &intern->slots[at];
-		const void *have;
-		size_t have_len;
-
-		if (!*slot)
-			return slot;
-		have = intern__key(intern, *slot - 1, &have_len);
-		if (have_len == len && !memcmp(have, key, len))
-			return slot;
-	}
+	*ret = hash__bytes(&intern->seed, key, len);
+	return true;
 }
 
-/* Keeps a quarter of the slots free. */
-static int grow(struct intern *intern)
+static bool is_key(const struct intern *intern, uint32_t id, const void *key, size_t len)
 {
-	size_t n = intern->slots ? (size_t)intern->slots_mask + 1 : 64;
-	uint32_t *slots, id;
+	size_t have_len;
+	const void *have = intern__key(intern, id, &have_len);
 
-	if (intern->slots && intern->n < n - n / 4)
-		return 0;
-	if (intern->slots)
-		n *= 2;
-	if (n > 1u << 31 || (!intern->slots && hash_seed__draw(&intern->seed)))
-		return -ENOMEM;
-	slots = calloc(n, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(intern->slots);
-	intern->slots = slots;
-	intern->slots_mask = (uint32_t)(n - 1);
-	for (id = 0; id < intern->n; id++) {
-		size_t len;
-		const void *key = intern__key(intern, id, &len);
-
-		*find_slot(intern, key, len) = id + 1;
-	}
-	return 0;
+	return have_len == len && !memcmp(have, key, len);
 }
 
 int intern__id(struct intern *intern, const void *key, size_t len, uint32_t *ret)
 {
-	int err = grow(intern);
-	uint32_t *slot;
-	size_t end;
+	size_t end = intern->keys.len + len;
+	uint64_t hash;
+	uint32_t at;
 
-	if (err)
-		return err;
-	slot = find_slot(intern, key, len);
-	if (!*slot) {
-		end = intern->keys.len + len;
-		if (buf__reserve(&intern->ends, sizeof(end)) ||
-		    buf__append(&intern->keys, key, len))
-			return -ENOMEM;
-		buf__append(&intern->ends, &end, sizeof(end));
-		*slot = ++intern->n;
-	}
-	*ret = *slot - 1;
+	if (!intern->slots.capacity && hash_seed__draw(&intern->seed))
+		return -ENOMEM;
+	hash = hash__bytes(&intern->seed, key, len);
+	for (at = slots__first(&intern->slots, hash); slots__row(&intern->slots, at, ret); at = slots__next(&intern->slots, at))
+		if (slots__may(&intern->slots, at, hash) && is_key(intern, *ret, key, len))
+			return 0;
+	if (slots__reserve(&intern->slots, intern->n, hash_key, intern) || buf__reserve(&intern->ends, sizeof(end)) ||
+	    buf__append(&intern->keys, key, len))
+		return -ENOMEM;
+	buf__append(&intern->ends, &end, sizeof(end));
+	slots__enter(&intern->slots, hash, *ret = intern->n++);
 	return 0;
+}
+
+void *intern__item(struct intern *intern, const void *key, size_t len, struct buf *items, size_t item)
+{
+	uint32_t id;
+
+	return intern__id(intern, key, len, &id) ? NULL : buf__at(items, item, id);
 }
 
 void intern__free(struct intern *intern)
 {
 	buf__free(&intern->keys);
 	buf__free(&intern->ends);
-	free(intern->slots);
+	free(intern->slots.slots);
 	*intern = (struct intern){};
 }

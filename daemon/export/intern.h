@@ -10,17 +10,19 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/slots.h"
 
 struct intern {
 	struct buf keys;     /* all keys, one after another */
 	struct buf ends;     /* size_t for each id: where its key ends */
 	uint32_t n;
-	uint32_t *slots;     /* id + 1, 0: free */
-	uint32_t slots_mask; /* their number - 1 */
+	struct slots slots;
 	struct hash_seed seed; /* drawn with the first slots: names are chosen by who is recorded */
 };
 
 int intern__id(struct intern *intern, const void *key, size_t len, uint32_t *ret);
+/* What is kept in `items` for the key, `item` bytes each, zeros at first. NULL: out of memory. Valid until the next call. */
+void *intern__item(struct intern *intern, const void *key, size_t len, struct buf *items, size_t item);
 /* Valid until the next intern__id(). */
 const void *intern__key(const struct intern *intern, uint32_t id, size_t *ret_len);
 void intern__free(struct intern *intern);

@@ -67,35 +67,34 @@ static int emit(struct join *join, const struct event *event)
 
 static int add_loss(struct sums *sums, const char *name, uint64_t count)
 {
-	const uint64_t none = 0;
-	uint32_t id;
-	int err = intern__id(&sums->names, name, strlen(name) + 1, &id);
+	uint64_t *sum = intern__item(&sums->names, name, strlen(name) + 1, &sums->counts, sizeof(*sum));
 
-	if (!err && id * sizeof(none) == sums->counts.len)
-		err = buf__append(&sums->counts, &none, sizeof(none));
-	if (!err)
-		((uint64_t *)sums->counts.data)[id] += count;
-	return err;
+	if (!sum)
+		return -ENOMEM;
+	*sum += count;
+	return 0;
 }
 
 static int add_stop(struct sums *sums, const struct ledger_stop *stop)
 {
 	const char *const texts[] = {stop->loss, stop->module, stop->function};
-	struct ledger_stop none = *stop;
+	struct ledger_stop *sum = NULL;
 	struct buf key = {};
-	uint32_t id, i;
+	uint64_t count;
+	uint32_t i;
 	int err = buf__append(&key, &stop->offset, sizeof(stop->offset));
 
 	for (i = 0; i < 3 && !err; i++)
 		err = buf__append(&key, texts[i], strlen(texts[i]) + 1);
-	err = err ?: intern__id(&sums->places, key.data, key.len, &id);
-	buf__free(&key);
-	none.count = 0;
-	if (!err && id * sizeof(none) == sums->stops.len)
-		err = buf__append(&sums->stops, &none, sizeof(none));
 	if (!err)
-		((struct ledger_stop *)sums->stops.data)[id].count += stop->count;
-	return err;
+		sum = intern__item(&sums->places, key.data, key.len, &sums->stops, sizeof(*sum));
+	buf__free(&key);
+	if (!sum)
+		return -ENOMEM;
+	count = sum->count + stop->count;
+	*sum = *stop;
+	sum->count = count;
+	return 0;
 }
 
 static int sums__add(struct sums *sums, const struct event_ledger *ledger)
@@ -146,7 +145,7 @@ static int sums__tell(const struct sums *sums, uint64_t time, struct buf *ret_li
 	*ret = (struct event_ledger){.time = time, .samples = sums->samples, .whole = sums->whole, .native = sums->native,
 				     .native_whole = sums->native_whole, .stops_more = sums->stops_more, .n = sums->names.n};
 	for (i = 0; i < sums->names.n && !err; i++) {
-		line = (struct ledger_line){intern__key(&sums->names, i, &len), ((const uint64_t *)sums->counts.data)[i]};
+		line = (struct ledger_line){intern__key(&sums->names, i, &len), ITEM(sums->counts, const uint64_t, i)};
 		err = buf__append(ret_lines, &line, sizeof(line));
 	}
 	for (i = 0; i < n && !err; i++) {
@@ -159,7 +158,7 @@ static int sums__tell(const struct sums *sums, uint64_t time, struct buf *ret_li
 	if (n)
 		qsort(ret_stops->data, n, sizeof(stop), most_first);
 	for (i = STOPS_MAX; i < n; i++)
-		ret->stops_more += ((const struct ledger_stop *)ret_stops->data)[i].count;
+		ret->stops_more += ITEM(*ret_stops, const struct ledger_stop, i).count;
 	ret->n_stops = n < STOPS_MAX ? n : STOPS_MAX;
 	ret->lines = (const struct ledger_line *)ret_lines->data;
 	ret->stops = (const struct ledger_stop *)ret_stops->data;

@@ -10,8 +10,6 @@
 #include "export/close.h"
 #include "export/quiet.h"
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 /* Beyond 3 months a time is nonsense, and sums of such times would wrap. */
 #define SPAN_MAX (1ull << 53)
 

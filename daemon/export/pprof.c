@@ -129,13 +129,12 @@ static int add_string(struct pprof *pprof, struct buf *message, uint32_t field, 
 /* Is it the first time that this id is met? */
 static int first_time(struct buf *seen, uint32_t id, bool *ret)
 {
-	char none = 0;
+	bool *known = buf__at(seen, sizeof(*known), id);
 
-	while (seen->len <= id)
-		if (buf__append(seen, &none, 1))
-			return -ENOMEM;
-	*ret = !seen->data[id];
-	seen->data[id] = 1;
+	if (!known)
+		return -ENOMEM;
+	*ret = !*known;
+	*known = true;
 	return 0;
 }
 

@@ -8,8 +8,6 @@
 #include "export/model.h"
 #include "export/told.h"
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 /* Who forgets the tree with each epoch tells frames by himself. */
 static bool folds(const struct model *model)
@@ -102,12 +100,10 @@ struct model_frame model__frame(const struct model *model, uint32_t id)
 /* One line may be met at several columns: then it has none to show. */
 static int note_column(struct model *model, uint32_t frame, uint32_t column)
 {
-	uint32_t none = 0, *at;
+	uint32_t *at = buf__at(&model->columns, sizeof(*at), frame);
 
-	while (LENGTH(model->columns, uint32_t) <= frame)
-		if (buf__append(&model->columns, &none, sizeof(none)))
-			return -ENOMEM;
-	at = &ITEM(model->columns, uint32_t, frame);
+	if (!at)
+		return -ENOMEM;
 	if (!column || (*at && *at != column))
 		*at = UINT32_MAX;
 	else

@@ -59,16 +59,15 @@ static int count(const struct model *model, const uint32_t *order, uint32_t n, u
 {
 	struct intern units = {};
 	struct buf counts = {}, key = {}; /* uint32_t by unit */
-	const uint32_t none = 0;
-	uint32_t i, id;
+	uint32_t i, *count = NULL;
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++) {
-		err = key_of(&key, model, order[i]) ?: intern__id(&units, key.data, key.len, &id);
-		if (!err && id * sizeof(none) == counts.len)
-			err = buf__append(&counts, &none, sizeof(none));
+		err = key_of(&key, model, order[i]);
+		if (!err && !(count = intern__item(&units, key.data, key.len, &counts, sizeof(*count))))
+			err = -ENOMEM;
 		if (!err)
-			skipped[order[i]] = ((uint32_t *)counts.data)[id]++ < first;
+			skipped[order[i]] = (*count)++ < first;
 	}
 	intern__free(&units);
 	buf__free(&counts);

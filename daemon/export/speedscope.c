@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "events/json.h"
 #include "export/formats.h"
@@ -43,16 +44,9 @@ static void write_stack(struct merge_visitor *self, uint32_t stack, uint64_t ns)
 	for (; stack != MODEL_ROOT && !writer->err; depth++) {
 		struct model_node node = model__node(writer->file->model, stack);
 
-		if (depth == writer->path_max) {
-			uint32_t max = depth ? depth * 2 : 256;
-			uint32_t *path = realloc(writer->path, max * sizeof(*path));
-
-			if (!path) {
-				writer->err = -ENOMEM;
-				return;
-			}
-			writer->path = path;
-			writer->path_max = max;
+		if (array__reserve((void **)&writer->path, sizeof(*writer->path), depth, &writer->path_max)) {
+			writer->err = -ENOMEM;
+			return;
 		}
 		writer->path[depth] = writer->file->number[node.frame];
 		stack = node.parent;

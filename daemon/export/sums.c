@@ -9,16 +9,10 @@
 
 int sums__add(struct sums *sums, const struct sum_key *key, uint64_t cpu, uint64_t wall)
 {
-	const struct sum none = {};
-	struct sum *item;
-	uint32_t id;
-	int err = intern__id(&sums->keys, key, sizeof(*key), &id);
+	struct sum *item = intern__item(&sums->keys, key, sizeof(*key), &sums->items, sizeof(*item));
 
-	if (!err && id * sizeof(none) == sums->items.len)
-		err = buf__append(&sums->items, &none, sizeof(none));
-	if (err)
-		return err;
-	item = (struct sum *)sums->items.data + id;
+	if (!item)
+		return -ENOMEM;
 	item->cpu += cpu;
 	item->wall += wall;
 	return 0;
@@ -47,12 +41,12 @@ uint32_t sums__n(const struct sums *sums)
 
 struct sum_key sums__key(const struct sums *sums, uint32_t i)
 {
-	return ((const struct sum_key *)sums->keys.keys.data)[i]; /* all keys have this size */
+	return ITEM(sums->keys.keys, const struct sum_key, i); /* all keys have this size */
 }
 
 struct sum sums__item(const struct sums *sums, uint32_t i)
 {
-	return ((const struct sum *)sums->items.data)[i];
+	return ITEM(sums->items, const struct sum, i);
 }
 
 int sums__join(const struct sums *sums, struct model *model, struct sums *ret)

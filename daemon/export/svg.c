@@ -39,17 +39,13 @@ struct svg {
 static int branch_id(struct svg *svg, uint32_t parent, uint32_t what, uint32_t *ret)
 {
 	const struct branch branch = {parent, what};
-	const uint64_t none = 0;
-	int err = intern__id(&svg->branches, &branch, sizeof(branch), ret);
 
-	if (!err && *ret * sizeof(none) == svg->ns.len)
-		err = buf__append(&svg->ns, &none, sizeof(none));
-	return err;
+	return intern__id(&svg->branches, &branch, sizeof(branch), ret) ?: buf__at(&svg->ns, sizeof(uint64_t), *ret) ? 0 : -ENOMEM;
 }
 
 static struct branch branch_of(const struct svg *svg, uint32_t id)
 {
-	return ((const struct branch *)svg->branches.keys.data)[id];
+	return ITEM(svg->branches.keys, const struct branch, id);
 }
 
 static uint64_t *ns_of(struct svg *svg, uint32_t id)
@@ -78,7 +74,7 @@ static int add_stack(struct svg *svg, const struct sum_key *key, uint64_t ns)
 	}
 	err = err ?: limits__walk(2 * svg->path.len / sizeof(uint32_t)); /* to the root, and from there */
 	for (depth = svg->path.len / sizeof(uint32_t); depth-- && !err;)
-		err = branch_id(svg, at, ((uint32_t *)svg->path.data)[depth], &at);
+		err = branch_id(svg, at, ITEM(svg->path, uint32_t, depth), &at);
 	if (!err)
 		*ns_of(svg, at) += ns;
 	return err;

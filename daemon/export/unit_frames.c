@@ -5,9 +5,6 @@
 
 #include "base/limits.h"
 
-#define ITEM(buf, i) (((uint32_t *)(buf).data)[i])
-#define LENGTH(buf) ((uint32_t)((buf).len / sizeof(uint32_t)))
-
 int unit_frames__words(const struct unit_node *node, struct buf *out)
 {
 	int err = buf__puts(out, *node->name ? node->name : UNIT_NO_NAME);
@@ -19,20 +16,19 @@ int unit_frames__words(const struct unit_node *node, struct buf *out)
 
 int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t id, uint32_t *ret)
 {
-	const uint32_t none = 0;
 	struct unit_node node = unit_tree__node(&model->units, id);
+	uint32_t *known = buf__at(&frames->frames, sizeof(*known), id);
 	struct buf name = {};
-	int err = 0;
+	int err;
 
-	while (LENGTH(frames->frames) <= id)
-		if (buf__append(&frames->frames, &none, sizeof(none)))
-			return -ENOMEM;
-	*ret = ITEM(frames->frames, id) - 1;
-	if (*ret != UINT32_MAX)
+	if (!known)
+		return -ENOMEM;
+	*ret = *known - 1;
+	if (*known)
 		return 0;
 	err = unit_frames__words(&node, &name) ?: projection__label(model, name.data, node.file, node.line, ret);
 	if (!err)
-		ITEM(frames->frames, id) = *ret + 1;
+		*known = *ret + 1;
 	buf__free(&name);
 	return err;
 }
@@ -56,10 +52,10 @@ int unit_frames__stack(struct unit_frames *frames, struct model *model, uint32_t
 	}
 	for (id = unit_tree__final(&model->units, id); id && !err; id = unit_tree__node(&model->units, id).parent)
 		err = unit_frames__frame(frames, model, id, &frame) ?: put_path(&frames->path, frame);
-	err = err ?: limits__walk(LENGTH(frames->path));
+	err = err ?: limits__walk(LENGTH(frames->path, uint32_t));
 	*ret = MODEL_ROOT;
-	for (i = LENGTH(frames->path); i-- > 0 && !err;)
-		err = projection__node(model, *ret, ITEM(frames->path, i), ret);
+	for (i = LENGTH(frames->path, uint32_t); i-- > 0 && !err;)
+		err = projection__node(model, *ret, ITEM(frames->path, uint32_t, i), ret);
 	return err;
 }
 

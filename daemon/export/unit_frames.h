@@ -19,7 +19,7 @@ int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t
 /* Of a node that was asked for before. */
 static inline uint32_t unit_frames__made(const struct unit_frames *frames, uint32_t node)
 {
-	return ((const uint32_t *)frames->frames.data)[node] - 1;
+	return ITEM(frames->frames, const uint32_t, node) - 1;
 }
 
 /* The stack with all that was at work around it as outermost frames. Not of a model that forgets its stacks. */

@@ -77,9 +77,9 @@ static int add_span(struct unit_spans *spans, const struct model *model, uint64_
 	if (buf__append(&spans->items, &span, sizeof(span)))
 		return -ENOMEM;
 	if (place->last)
-		((struct unit_span *)spans->items.data)[place->last - 1].next = span_of[id];
+		ITEM(spans->items, struct unit_span, place->last - 1).next = span_of[id];
 	else
-		((uint32_t *)spans->first.data)[span.place] = span_of[id] + 1;
+		ITEM(spans->first, uint32_t, span.place) = span_of[id] + 1;
 	place->last = span_of[id] + 1;
 	return 0;
 }
@@ -119,10 +119,8 @@ int unit_spans__make(struct model *model, struct model_thread *const *threads, u
 
 	if (model->filter || !calls || err)
 		return err;
-	if (buf__reserve(&ret->first, n * sizeof(uint32_t) + 1))
+	if (buf__lengthen(&ret->first, n * sizeof(uint32_t)))
 		return -ENOMEM;
-	memset(ret->first.data, 0, n * sizeof(uint32_t));
-	ret->first.len = n * sizeof(uint32_t);
 	for (i = 0; i < model__threads(model); i++)
 		places[i].top = UINT32_MAX;
 	for (i = 0; i < n; i++)

@@ -39,7 +39,7 @@ static inline const struct unit_span *unit_spans__item(const struct unit_spans *
 /* The first span of a thread, and the one after it; NULL: there is none. */
 static inline const struct unit_span *unit_spans__first(const struct unit_spans *spans, uint32_t place)
 {
-	uint32_t first = place < spans->first.len / sizeof(uint32_t) ? ((const uint32_t *)spans->first.data)[place] : 0;
+	uint32_t first = place < spans->first.len / sizeof(uint32_t) ? ITEM(spans->first, const uint32_t, place) : 0;
 
 	return first ? unit_spans__item(spans, first - 1) : NULL;
 }

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 /* Head of a node's key; four strings follow, but in node 0. */
 struct head {

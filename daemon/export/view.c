@@ -13,7 +13,7 @@ struct model_process *model__process(const struct model *model, uint32_t process
 
 struct model_thread *model__thread(const struct model *model, uint32_t i)
 {
-	return ((struct model_thread **)model->threads.data)[i];
+	return ITEM(model->threads, struct model_thread *, i);
 }
 
 uint32_t model__threads(const struct model *model)

@@ -9,7 +9,6 @@
 #include "export/unit_spans.h"
 #include "html/html.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 struct time_line {
 	struct model model;
@@ -70,8 +69,7 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 
 static void put_names(struct time_line *line, struct buf *out)
 {
-	const uint32_t none = 0;
-	uint32_t i;
+	uint32_t i, *known;
 
 	buf__puts(out, ",\"names\":[");
 	for (i = 0; i < unit_spans__n(&line->spans) && !out->failed; i++) {
@@ -79,15 +77,15 @@ static void put_names(struct time_line *line, struct buf *out)
 
 		if (!unit_spans__shown(&line->spans, span))
 			continue;
-		while (line->names.len / sizeof(none) <= span->node)
-			if (buf__append(&line->names, &none, sizeof(none))) {
-				out->failed = true;
-				return;
-			}
-		if (ITEM(line->names, uint32_t, span->node))
+		known = buf__at(&line->names, sizeof(*known), span->node);
+		if (!known) {
+			out->failed = true;
+			return;
+		}
+		if (*known)
 			continue;
 		put_name(line, span->node, out);
-		ITEM(line->names, uint32_t, span->node) = line->names_n;
+		*known = line->names_n;
 	}
 	buf__puts(out, "]");
 }

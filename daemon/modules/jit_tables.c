@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/slots.h"
+#include "base/array.h"
 #include "elf/elf.h"
 #include "elf/x86_64.h"
 #include "modules/internal.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "elf/elf.h"
 #include "modules/internal.h"
 
@@ -191,7 +192,7 @@ void objects__poll(struct modules *modules, struct modules_process *process, uin
 int objects__done(struct modules *modules, struct job *job)
 {
 	struct modules_process *process = modules->processes;
-	struct object object = {.id = job->object}, *objects;
+	struct object object = {.id = job->object};
 
 	while (process && process->id != job->process)
 		process = process->next;
@@ -201,15 +202,8 @@ int objects__done(struct modules *modules, struct job *job)
 		return jit_tables__done(modules, process, job);
 	if (!job->table)
 		return 0;
-	if (process->n_objects == process->objects_capacity) {
-		uint32_t capacity = process->objects_capacity ? process->objects_capacity * 2 : 64;
-
-		objects = reallocarray(process->objects, capacity, sizeof(*objects));
-		if (!objects)
-			return 0;
-		process->objects = objects;
-		process->objects_capacity = capacity;
-	}
+	if (array__reserve((void **)&process->objects, sizeof(object), process->n_objects, &process->objects_capacity))
+		return 0;
 	if (!room__table(modules, job, &object.table))
 		return -EAGAIN;
 	if (!object.table.at)

@@ -8,8 +8,6 @@
 
 #include "report/internal.h"
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 #define STAGE_NONE 1u
 #define STAGE_FIRST 2u
 
@@ -67,15 +65,15 @@ static uint8_t stage_of_name(const struct compiler *compiler, const char *name)
 static int stage_of(struct report *report, uint32_t id, uint8_t *ret)
 {
 	struct unit_node node = unit_tree__node(&report->model->units, id);
-	const uint8_t none = 0;
+	const uint8_t *known = buf__at(&report->stages, sizeof(*known), id);
 	int err = 0;
 
 	*ret = STAGE_NONE;
-	while (report->stages.len <= id && !err)
-		err = buf__append(&report->stages, &none, sizeof(none));
-	if (err || !id || node.kind == UNIT_COMPILE)
-		return err;
-	*ret = ITEM(report->stages, uint8_t, id);
+	if (!known)
+		return -ENOMEM;
+	if (!id || node.kind == UNIT_COMPILE)
+		return 0;
+	*ret = *known;
 	if (*ret)
 		return 0;
 	*ret = stage_of_name(repeats__compiler(report, node.compiler), node.name);
@@ -114,15 +112,12 @@ static int add_unnamed(struct report *report, uint32_t number, uint32_t node,
 	const struct {
 		uint32_t number, node;
 	} key = {number, node};
-	const struct times none = {};
-	uint32_t id;
-	int err = intern__id(&report->unnamed, &key, sizeof(key), &id);
+	struct times *sum = intern__item(&report->unnamed, &key, sizeof(key), &report->unnamed_times, sizeof(*sum));
 
-	if (!err && id == LENGTH(report->unnamed_times, struct times))
-		err = buf__append(&report->unnamed_times, &none, sizeof(none));
-	if (!err)
-		times__add(&ITEM(report->unnamed_times, struct times, id), times);
-	return err;
+	if (!sum)
+		return -ENOMEM;
+	times__add(sum, times);
+	return 0;
 }
 
 int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,

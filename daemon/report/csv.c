@@ -59,11 +59,11 @@ static void put_branch(const struct report *report, uint32_t first, uint32_t dep
 {
 	const struct table *table = &report->tables[REPORT_TREE];
 
-	for (; first; first = ((const uint32_t *)report->next.data)[first - 1]) {
+	for (; first; first = ITEM(report->next, const uint32_t, first - 1)) {
 		const struct rank *rank = &table->ranks[first - 1];
 
 		put_row(REPORT_TREE, table, rank, "", false, table->total, depth, 0, out);
-		put_branch(report, ((const uint32_t *)report->first.data)[rank->row], depth + 1, out);
+		put_branch(report, ITEM(report->first, const uint32_t, rank->row), depth + 1, out);
 	}
 }
 

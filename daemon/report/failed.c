@@ -8,8 +8,6 @@
 #include "export/quiet.h"
 #include "report/internal.h"
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 /* Of a compile that ran for less periods than these the last stage may have been too short for a sample. */
 #define PERIODS 10u
@@ -17,14 +15,12 @@
 
 int failed__met(struct report *report, uint32_t thread)
 {
-	const uint64_t never = 0;
-	int err = 0;
+	uint64_t *met = buf__at(&report->met, sizeof(*met), thread);
 
-	while (!err && LENGTH(report->met, uint64_t) <= thread)
-		err = buf__append(&report->met, &never, sizeof(never));
-	if (!err)
-		ITEM(report->met, uint64_t, thread) = report->model->time_now;
-	return err;
+	if (!met)
+		return -ENOMEM;
+	*met = report->model->time_now;
+	return 0;
 }
 
 static bool is_failed(const struct report *report, const struct compile *compile, const struct unit_node *node)

@@ -131,7 +131,7 @@ static uint32_t row_after(const struct table *table, uint32_t parent, uint32_t r
 
 	if (parent == ROW_NONE)
 		return row + 1 < table->keys.n ? row + 1 : ROW_NONE;
-	return at < links->len / sizeof(uint32_t) ? ((const uint32_t *)links->data)[at] - 1 : ROW_NONE;
+	return at < links->len / sizeof(uint32_t) ? ITEM(*links, const uint32_t, at) - 1 : ROW_NONE;
 }
 
 int table__rank(struct table *table, const struct report_options *options, bool wall,

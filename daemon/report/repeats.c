@@ -7,8 +7,6 @@
 
 #include "report/internal.h"
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 #define REASON_NAME(id, name, words) name,
 const char *const reason_names[REASON_COUNT] = {REPORT_REASONS(REASON_NAME)};
@@ -121,13 +119,11 @@ static int add_row(struct report *report, const struct row_key *key, const struc
 		   const struct times *inclusive, uint32_t *ret)
 {
 	struct table *table = &report->tables[REPORT_REPEAT];
-	const struct stage_times none = {};
 	struct row_times *times;
 	uint32_t i;
-	int err = table__row(table, key, ret);
+	int err = table__row(table, key, ret)
+			  ?: buf__lengthen(&report->repeated, (size_t)table->keys.n * report->files * sizeof(struct stage_times));
 
-	while (!err && report->repeated.len < (size_t)table->keys.n * report->files * sizeof(none))
-		err = buf__append(&report->repeated, &none, sizeof(none));
 	if (err)
 		return err;
 	times = table__times(table, *ret, report->read);

@@ -102,15 +102,12 @@ struct report *report__free(struct report *report)
 static int add_to(struct intern *keys, struct buf *all, const void *key, size_t len,
 		  const struct times *times)
 {
-	const struct times none = {};
-	uint32_t id;
-	int err = intern__id(keys, key, len, &id);
+	struct times *sum = intern__item(keys, key, len, all, sizeof(*sum));
 
-	if (!err && id * sizeof(none) == all->len)
-		err = buf__append(all, &none, sizeof(none));
-	if (!err)
-		times__add((struct times *)all->data + id, times);
-	return err;
+	if (!sum)
+		return -ENOMEM;
+	times__add(sum, times);
+	return 0;
 }
 
 static uint32_t part_of(const struct model *model, uint32_t stack)
@@ -245,7 +242,7 @@ static int add_losses(struct report_file *file, const struct model *model)
 	int err = 0;
 
 	for (i = 0; i < model->loss_names.n && !err; i++) {
-		uint64_t count = ((const uint64_t *)model->loss_counts.data)[i];
+		uint64_t count = ITEM(model->loss_counts, const uint64_t, i);
 		size_t len;
 
 		if (!count)

@@ -18,7 +18,7 @@
 
 static uint32_t frame_at(const struct report *report, uint32_t i)
 {
-	return ((const uint32_t *)report->stack.data)[i];
+	return ITEM(report->stack, const uint32_t, i);
 }
 
 /* Tables whose rows are made of each frame by itself. */
@@ -122,13 +122,12 @@ static int add_callees(struct report *report, uint32_t n, const struct times *ti
 static int focus_of(struct report *report, uint32_t frame, uint8_t *ret)
 {
 	const struct report_options *options = report->options;
-	char none = 0;
+	uint8_t *known = buf__at(&report->focused, sizeof(*known), frame);
 	const char *name;
 
-	while (report->focused.len <= frame)
-		if (buf__append(&report->focused, &none, 1))
-			return -ENOMEM;
-	*ret = (uint8_t)report->focused.data[frame];
+	if (!known)
+		return -ENOMEM;
+	*ret = *known;
 	if (*ret)
 		return 0;
 	*ret = FOCUS_KNOWN;
@@ -137,7 +136,7 @@ static int focus_of(struct report *report, uint32_t frame, uint8_t *ret)
 		*ret |= FOCUS_CALLERS;
 	if (options->callees && pattern__function(options->callees, name))
 		*ret |= FOCUS_CALLEES;
-	report->focused.data[frame] = (char)*ret;
+	*known = *ret;
 	return 0;
 }
 

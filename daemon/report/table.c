@@ -36,33 +36,19 @@ void table__next(struct table *table, uint32_t file)
 	buf__clear(&table->of_frame);
 }
 
-/* Appends zeros until `size` bytes are there. */
-static int lengthen(struct buf *buf, size_t size)
-{
-	size_t more = size > buf->len ? size - buf->len : 0;
-
-	if (!more)
-		return 0;
-	if (buf__reserve(buf, more))
-		return -ENOMEM;
-	memset(buf->data + buf->len, 0, more);
-	buf->len += more;
-	return 0;
-}
-
 /* A new row, among those of its parent. */
 static int link_row(struct table *table, uint32_t row, uint32_t parent)
 {
 	uint32_t *first;
-	int err = lengthen(&table->next, ((size_t)row + 1) * sizeof(uint32_t));
+	int err = buf__lengthen(&table->next, ((size_t)row + 1) * sizeof(uint32_t));
 
 	if (err || parent == ROW_NONE)
 		return err;
-	err = lengthen(&table->first, ((size_t)parent + 1) * sizeof(uint32_t));
+	err = buf__lengthen(&table->first, ((size_t)parent + 1) * sizeof(uint32_t));
 	if (err)
 		return err;
 	first = (uint32_t *)table->first.data + parent;
-	((uint32_t *)table->next.data)[row] = *first;
+	ITEM(table->next, uint32_t, row) = *first;
 	*first = row + 1;
 	return 0;
 }
@@ -88,8 +74,8 @@ int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 	n = table->keys.n;
 	if (!err && n > known)
 		err = link_row(table, *ret, key->parent);
-	err = err ?: lengthen(&table->times, n * table->files * sizeof(struct row_times));
-	return err ?: lengthen(&table->marks, n * sizeof(uint32_t));
+	err = err ?: buf__lengthen(&table->times, n * table->files * sizeof(struct row_times));
+	return err ?: buf__lengthen(&table->marks, n * sizeof(uint32_t));
 }
 
 struct row_key table__key(const struct table *table, uint32_t row)
@@ -176,7 +162,7 @@ static int make_row(struct table *table, const struct model *model, uint32_t fra
 int table__frame(struct table *table, const struct model *model, uint32_t frame, uint32_t *ret)
 {
 	uint32_t *known;
-	int err = lengthen(&table->of_frame, (frame + 1) * sizeof(*known));
+	int err = buf__lengthen(&table->of_frame, (frame + 1) * sizeof(*known));
 
 	if (err)
 		return err;

@@ -7,21 +7,10 @@
 
 #include "report/internal.h"
 
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 static struct table *tree_of(struct report *report)
 {
 	return &report->tables[REPORT_TREE];
-}
-
-static int zeros(struct buf *buf, size_t size)
-{
-	const char none = 0;
-	int err = 0;
-
-	while (buf->len < size && !err)
-		err = buf__append(buf, &none, 1);
-	return err;
 }
 
 /* The row of a node; of a phase that is not shown, that of the compile it is in. */
@@ -31,7 +20,7 @@ static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 	struct unit_node node = unit_tree__node(&report->model->units, id);
 	struct row_key key;
 	uint32_t parent = ROW_NONE;
-	int err = zeros(&table->of_frame, (id + 1) * sizeof(uint32_t));
+	int err = buf__lengthen(&table->of_frame, (id + 1) * sizeof(uint32_t));
 
 	if (err)
 		return err;
@@ -127,7 +116,7 @@ int tree__link(struct report *report)
 		count = {}; /* by row + 1: rank + 1 of the last one below it; how many there are */
 	size_t size = (table->keys.n + 2) * sizeof(uint32_t);
 	uint32_t i, row, parent;
-	int err = zeros(&last, size) ?: zeros(&count, size) ?: zeros(&report->first, size) ?: zeros(&report->next, size);
+	int err = buf__lengthen(&last, size) ?: buf__lengthen(&count, size) ?: buf__lengthen(&report->first, size) ?: buf__lengthen(&report->next, size);
 
 	report->top = 0;
 	for (i = 0; i < table->n_ranks && !err; i++) {

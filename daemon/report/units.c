@@ -34,16 +34,10 @@ static int add_to(struct report *report, uint32_t thread, uint32_t node, const s
 		  bool native, uint64_t calls, uint64_t begun)
 {
 	const struct compiled_key key = {thread, node};
-	const struct compiled none = {};
-	struct compiled *sum;
-	uint32_t id;
-	int err = intern__id(&report->compiled, &key, sizeof(key), &id);
+	struct compiled *sum = intern__item(&report->compiled, &key, sizeof(key), &report->compiled_times, sizeof(*sum));
 
-	if (!err && id * sizeof(none) == report->compiled_times.len)
-		err = buf__append(&report->compiled_times, &none, sizeof(none));
-	if (err)
-		return err;
-	sum = (struct compiled *)report->compiled_times.data + id;
+	if (!sum)
+		return -ENOMEM;
 	times__add(&sum->self, times);
 	if (native)
 		times__add(&sum->native, times);

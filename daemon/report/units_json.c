@@ -6,8 +6,6 @@
 
 #include "report/internal.h"
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 
 static int put_place(struct buf *out, const struct row_key *key)
 {

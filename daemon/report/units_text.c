@@ -8,8 +8,6 @@
 #include "report/fit.h"
 #include "report/internal.h"
 
-#define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
-#define ITEM(buf, type, i) (((type *)(buf).data)[i])
 #define UNIT_WIDTH 72
 #define INDENT 2
 #define INDENT_MAX 40 /* deeper ones are not moved further */

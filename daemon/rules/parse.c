@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "rules/internal.h"
 
 struct parser {
@@ -60,22 +61,15 @@ const char *rules__keep(struct rules *rules, const char *text, size_t len)
 
 void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
 {
-	void *grown, **blocks;
+	void *grown;
 	uint32_t i;
 
 	if (n & (n - 1)) /* room was made by doubling */
 		return array;
 	for (i = 0; array && i < rules->n_blocks && rules->blocks[i] != array; i++)
 		;
-	if (!array && rules->n_blocks == rules->blocks_capacity) {
-		uint32_t capacity = rules->blocks_capacity ? 2 * rules->blocks_capacity : 64;
-
-		blocks = realloc(rules->blocks, capacity * sizeof(*blocks));
-		if (!blocks)
-			return NULL;
-		rules->blocks = blocks;
-		rules->blocks_capacity = capacity;
-	}
+	if (!array && array__reserve((void **)&rules->blocks, sizeof(*rules->blocks), rules->n_blocks, &rules->blocks_capacity))
+		return NULL;
 	grown = realloc(array, item * (n ? 2 * n : 1));
 	if (!grown)
 		return NULL;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 #include "symbols/dwarf.h"
 
 #define TEXT_MAX 8192u

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/slots.h"
+#include "base/array.h"
 
 #define LINE_MAX_LEN 1024u /* KSYM_NAME_LEN is 512 */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 
 #define DEPTH_MAX 300u
 #define INLINED_MAX 8192u

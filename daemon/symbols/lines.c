@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 #include "symbols/dwarf.h"
 #include "symbols/line_spans.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/slots.h"
+#include "base/array.h"
 
 #define DEPTH 64u
 

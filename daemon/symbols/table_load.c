@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/slots.h"
+#include "base/array.h"
 #include "elf/elf.h"
 
 #define CHUNK 2730u /* symbols at once: a little below 64 KB */

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/slots.h"
+#include "base/array.h"
 #include "elf/x86_64.h"
 #include "symbols/vtable_words.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/blocking.h"
 
 struct cursor {
@@ -97,8 +98,8 @@ static bool parse_line(const char *line, size_t len, struct mapping *m)
 int maps__parse(const char *text, size_t len, struct maps *ret)
 {
 	const char *at = text, *end = text + len, *newline;
-	struct mapping *items = NULL, *grown;
-	size_t capacity = 0;
+	struct mapping *items = NULL;
+	uint32_t capacity = 0;
 	uint64_t last = 0;
 
 	*ret = (struct maps){};
@@ -108,15 +109,10 @@ int maps__parse(const char *text, size_t len, struct maps *ret)
 			ret->truncated = true;
 			break;
 		}
-		if (ret->n == capacity) {
-			capacity = capacity ? capacity * 2 : 256;
-			grown = realloc(items, capacity * sizeof(*items));
-			if (!grown) {
-				free(items);
-				*ret = (struct maps){};
-				return -ENOMEM;
-			}
-			items = grown;
+		if (array__reserve((void **)&items, sizeof(*items), (uint32_t)ret->n, &capacity)) {
+			free(items);
+			*ret = (struct maps){};
+			return -ENOMEM;
 		}
 		/* The kernel writes a page at a time: between two pages the target may map and
 		 * unmap, and what was told before may come again. */

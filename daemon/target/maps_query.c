@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include "base/array.h"
 #include "base/blocking.h"
 #include "target/maps.h"
 
@@ -34,8 +35,8 @@ static uint32_t flags_of(uint64_t flags)
 int maps__read_code(int fd, struct maps *ret)
 {
 	struct query query;
-	struct mapping *items = NULL, *grown;
-	size_t capacity = 0, n = 0;
+	struct mapping *items = NULL;
+	uint32_t capacity = 0, n = 0;
 	uint64_t at = 0;
 	int err = 0;
 
@@ -53,14 +54,9 @@ int maps__read_code(int fd, struct maps *ret)
 			err = -EBADMSG;
 			break;
 		}
-		if (n == capacity) {
-			capacity = capacity ? capacity * 2 : 128;
-			grown = realloc(items, capacity * sizeof(*items));
-			err = grown ? 0 : -ENOMEM;
-			if (err)
-				break;
-			items = grown;
-		}
+		err = array__reserve((void **)&items, sizeof(*items), n, &capacity);
+		if (err)
+			break;
 		items[n++] = (struct mapping){.start = query.start,
 					      .end = query.end,
 					      .offset = query.offset,

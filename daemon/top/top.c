@@ -47,41 +47,41 @@ struct top {
 	bool ended;
 };
 
-#define VIEW_SUMS(view, id) (((struct sums *)(view)->sums.data)[id])
+#define VIEW_SUMS(view, id) ITEM((view)->sums, struct sums, id)
 
 /* --- time into rows --- */
 
 static int row_of(struct view *view, uint32_t function, uint32_t line, uint32_t frame, uint32_t *ret)
 {
 	const struct key key = {function, line};
-	const struct sums none = {.frame = frame};
-	int err = intern__id(&view->keys, &key, sizeof(key), ret);
+	const uint32_t known = view->keys.n;
+	struct sums *sums = intern__item(&view->keys, &key, sizeof(key), &view->sums, sizeof(*sums));
 
-	if (!err && *ret * sizeof(none) == view->sums.len)
-		err = buf__append(&view->sums, &none, sizeof(none));
-	return err;
+	if (!sums)
+		return -ENOMEM;
+	*ret = (uint32_t)(sums - &VIEW_SUMS(view, 0));
+	if (*ret == known)
+		sums->frame = frame;
+	return 0;
 }
 
 static int row_of_frame(struct top *top, enum top_view by, uint32_t frame, uint32_t *ret)
 {
 	struct view *view = &top->views[by];
-	const uint32_t none = 0;
+	uint32_t *known = buf__at(&view->of_frame, sizeof(*known), frame);
 	struct model_frame look;
-	int err = 0;
+	int err;
 
-	while (!err && view->of_frame.len <= frame * sizeof(none))
-		err = buf__append(&view->of_frame, &none, sizeof(none));
-	if (err)
-		return err;
-	if (!((uint32_t *)view->of_frame.data)[frame]) {
-		look = model__frame(&top->model, frame);
-		err = row_of(view, look.function, by == TOP_LINE ? look.line : 0, frame, ret);
-		if (!err)
-			((uint32_t *)view->of_frame.data)[frame] = *ret + 1;
-		return err;
-	}
-	*ret = ((uint32_t *)view->of_frame.data)[frame] - 1;
-	return 0;
+	if (!known)
+		return -ENOMEM;
+	*ret = *known - 1;
+	if (*known)
+		return 0;
+	look = model__frame(&top->model, frame);
+	err = row_of(view, look.function, by == TOP_LINE ? look.line : 0, frame, ret);
+	if (!err)
+		*known = *ret + 1;
+	return err;
 }
 
 static void add(struct view *view, uint32_t id, uint64_t cpu, bool own)

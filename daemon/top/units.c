@@ -84,7 +84,7 @@ static int name_late(struct top_units *units, const struct event_unit_end *event
 		return err;
 	units->was = unit->text;
 	units->is = text;
-	((struct top_unit *)units->units.data)[event->id - 1].text = text;
+	ITEM(units->units, struct top_unit, event->id - 1).text = text;
 	return 0;
 }
 

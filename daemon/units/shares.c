@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 
 #define LOOKED_AT 8u /* a worker's sample is most often of what one of the last ones was of */
 

@@ -2,61 +2,40 @@
 #include "unwind/builder.h"
 
 #include <errno.h>
-
-#include "base/slots.h"
+#include <string.h>
 
 #define RULE_WORDS_MAX 65536u /* an index of 16 bits */
 
-static uint64_t rule_hash(const struct builder *b, const uint64_t words[2])
+static bool rule_hash(const void *holder, uint32_t i, uint64_t *ret)
 {
-	return hash__pair(&b->seed, words[0], words[1]);
-}
+	const struct builder *b = holder;
 
-static int rules_grow(struct builder *b)
-{
-	uint32_t n = b->n_slots ? b->n_slots * 2 : 1024, i, at, *slots = calloc(n, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	for (i = 0; i < b->n_rules; i++) {
-		at = (uint32_t)rule_hash(b, b->rules[i].words) & (n - 1);
-		while (slots[at])
-			at = (at + 1) & (n - 1);
-		slots[at] = i + 1;
-	}
-	free(b->slots);
-	b->slots = slots;
-	b->n_slots = n;
-	return 0;
+	*ret = hash__pair(&b->seed, b->rules[i].words[0], b->rules[i].words[1]);
+	return true;
 }
 
 static int rule_find(struct builder *b, const uint64_t words[2], uint32_t *ret)
 {
 	uint32_t at, size = words[1] ? 2 : 1;
-	uint64_t hash = rule_hash(b, words);
+	uint64_t hash = hash__pair(&b->seed, words[0], words[1]);
 	int err;
 
-	for (at = (uint32_t)hash & (b->n_slots - 1); b->slots[at];
-	     at = (at + 1) & (b->n_slots - 1)) {
-		struct rule *rule = &b->rules[b->slots[at] - 1];
-
-		if (rule->words[0] == words[0] && rule->words[1] == words[1]) {
-			*ret = b->slots[at] - 1;
+	for (at = slots__first(&b->by_words, hash); slots__row(&b->by_words, at, ret); at = slots__next(&b->by_words, at))
+		if (!memcmp(b->rules[*ret].words, words, sizeof(b->rules->words)))
 			return 0;
-		}
-	}
 	if (b->words + size > RULE_WORDS_MAX) {
 		*ret = RULE_FULL;
 		return 0;
 	}
-	err = array__reserve((void **)&b->rules, sizeof(*b->rules), b->n_rules, &b->rules_capacity);
+	err = array__reserve((void **)&b->rules, sizeof(*b->rules), b->n_rules, &b->rules_capacity)
+		      ?: slots__reserve(&b->by_words, b->n_rules, rule_hash, b);
 	if (err)
 		return err;
 	b->rules[b->n_rules] = (struct rule){.words = {words[0], words[1]}};
-	b->slots[at] = b->n_rules + 1;
+	slots__enter(&b->by_words, hash, b->n_rules);
 	*ret = b->n_rules++;
 	b->words += size;
-	return b->n_rules * 2 > b->n_slots ? rules_grow(b) : 0;
+	return 0;
 }
 
 /* A LONG rule's second word is never 0: its return address is in some place. */
@@ -149,8 +128,6 @@ int builder__init(struct builder *b, const struct elf_frames *elf)
 	b->first_weak = UINT32_MAX;
 	b->gaps = elf->loaded_only || !elf->has_sections ? RULE_NONE : RULE_LATER;
 	err = hash_seed__draw(&b->seed);
-	if (!err)
-		err = rules_grow(b);
 	for (i = 0; !err && i < sizeof(always) / sizeof(*always); i++)
 		err = rule_find(b, always[i], &rule);
 	return err;
@@ -159,7 +136,7 @@ int builder__init(struct builder *b, const struct elf_frames *elf)
 void builder__free(struct builder *b)
 {
 	free(b->rules);
-	free(b->slots);
+	free(b->by_words.slots);
 	free(b->rows);
 	free(b->functions);
 }

@@ -5,6 +5,7 @@
 #define CPROFD_UNWIND_BUILDER_H
 
 #include "base/hash.h"
+#include "base/slots.h"
 #include "unwind/cfi.h"
 
 #define RULE_NONE 0u /* ordinals of rules that are always there */
@@ -31,7 +32,7 @@ struct builder {
 	struct rule *rules;
 	uint32_t n_rules, rules_capacity;
 	uint32_t words;		  /* of all rules */
-	uint32_t *slots, n_slots; /* hash table of ordinals + 1 */
+	struct slots by_words;
 	struct hash_seed seed;
 	struct {
 		uint64_t words[2];

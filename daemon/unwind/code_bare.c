@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/slots.h"
+#include "base/array.h"
 
 #define SYMBOLS_AT_ONCE 2048u
 #define BARE_MAX (1u << 18) /* functions */

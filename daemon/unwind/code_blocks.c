@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 
 const struct code_op *flow__op(const struct flow *flow, uint32_t at)
 {

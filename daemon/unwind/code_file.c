@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/slots.h"
+#include "base/array.h"
 
 #define BYTES_MAX (256u << 20) /* of code, all in all */
 /* Of code in a linked file: its table is waited for, and so are those behind it. (OpenBLAS has

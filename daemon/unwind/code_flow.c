@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 
 static int queue(struct flow *flow, uint32_t block)
 {

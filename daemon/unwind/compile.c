@@ -20,8 +20,9 @@ struct window {
 };
 
 struct cies {
-	struct cfi_cie *items; /* by hash of id; id 0: free */
+	struct cfi_cie *items;
 	uint32_t n, capacity;
+	struct slots by_id;
 	struct hash_seed seed;
 	struct cfi_cie *last;
 };
@@ -51,42 +52,39 @@ static const uint8_t *window__get(struct window *w, uint64_t at, size_t size)
 	return w->bytes;
 }
 
-static struct cfi_cie *cies__slot(struct cies *cies, uint64_t id)
+static bool hash_cie(const void *holder, uint32_t i, uint64_t *ret)
 {
-	uint32_t at = (uint32_t)hash__pair(&cies->seed, id, 0) & (cies->capacity - 1);
+	const struct cies *cies = holder;
 
-	while (cies->items[at].id && cies->items[at].id != id)
-		at = (at + 1) & (cies->capacity - 1);
-	return &cies->items[at];
+	*ret = hash__pair(&cies->seed, cies->items[i].id, 0);
+	return true;
 }
 
+static struct cfi_cie *cies__find(struct cies *cies, uint64_t id)
+{
+	uint64_t hash = hash__pair(&cies->seed, id, 0);
+	uint32_t at, i;
+
+	for (at = slots__first(&cies->by_id, hash); slots__row(&cies->by_id, at, &i); at = slots__next(&cies->by_id, at))
+		if (cies->items[i].id == id)
+			return &cies->items[i];
+	return NULL;
+}
+
+/* Valid until the next one is added. */
 static struct cfi_cie *cies__add(struct cies *cies, uint64_t id)
 {
-	struct cfi_cie *slot;
+	struct cfi_cie *known = cies__find(cies, id);
 
-	if (cies->n >= cies->capacity / 2) {
-		struct cies more = {.capacity = cies->capacity ? cies->capacity * 2 : 16,
-				    .seed = cies->seed};
-		uint32_t i;
-
-		if (cies->n >= CIES_MAX)
-			return NULL;
-		more.items = calloc(more.capacity, sizeof(*more.items));
-		if (!more.items)
-			return NULL;
-		for (i = 0; i < cies->capacity; i++)
-			if (cies->items[i].id)
-				*cies__slot(&more, cies->items[i].id) = cies->items[i];
-		free(cies->items);
-		cies->items = more.items;
-		cies->capacity = more.capacity;
-		cies->last = NULL;
-	}
-	slot = cies__slot(cies, id);
-	if (!slot->id)
-		cies->n++;
-	slot->id = id;
-	return slot;
+	if (known)
+		return known;
+	if (cies->n >= CIES_MAX || array__reserve((void **)&cies->items, sizeof(*cies->items), cies->n, &cies->capacity) ||
+	    slots__reserve(&cies->by_id, cies->n, hash_cie, cies))
+		return NULL;
+	cies->last = NULL;
+	cies->items[cies->n] = (struct cfi_cie){.id = id};
+	slots__enter(&cies->by_id, hash__pair(&cies->seed, id, 0), cies->n);
+	return &cies->items[cies->n++];
 }
 
 struct entry {
@@ -149,8 +147,8 @@ static struct cfi_cie *find_cie(struct reading *r, uint64_t at)
 		return cies->last;
 	if (at >= r->window.section.size)
 		return NULL;
-	cie = cies->capacity ? cies__slot(cies, at + 1) : NULL;
-	if (!cie || !cie->id) {
+	cie = cies__find(cies, at + 1);
+	if (!cie) {
 		len = r->window.section.size - at < sizeof(bytes) ? r->window.section.size - at
 								  : sizeof(bytes);
 		if (elf_bytes__read(r->window.source, r->window.section.offset + at, bytes, len) ||
@@ -233,6 +231,7 @@ static int read_section(struct builder *b, const struct elf_bytes *source,
 	if (!err)
 		err = read_entries(&r);
 	free(r.cies.items);
+	free(r.cies.by_id.slots);
 	return err;
 }
 

@@ -24,8 +24,9 @@ static bool fits(const struct eval_ranges *ranges)
 	return true;
 }
 
-static int unpack(struct eval_ranges *ret, const char *data, size_t len)
+static int unpack(void *to, const char *data, size_t len)
 {
+	struct eval_ranges *ret = to;
 	struct pack_head head;
 
 	if (len < sizeof(head))
@@ -39,20 +40,6 @@ static int unpack(struct eval_ranges *ret, const char *data, size_t len)
 	memcpy(ret->ranges, data + sizeof(head), head.n * sizeof(*ret->ranges));
 	ret->n = head.n;
 	return fits(ret) ? 0 : -EBADMSG;
-}
-
-static int find_kept(int folder, const struct kept_key *key, struct eval_ranges *ret)
-{
-	struct kept_data kept;
-	int err = kept__find(folder, KIND, key, KEPT_MAX, &kept);
-
-	if (err)
-		return err;
-	err = unpack(ret, kept.data, kept.len);
-	free(kept.bytes);
-	if (err)
-		eval_ranges__free(ret);
-	return err;
 }
 
 static void keep(int folder, const struct symbol_file *symbols, const struct kept_key *key, const struct eval_ranges *ranges)
@@ -76,8 +63,9 @@ int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, str
 	int err;
 
 	*ret = (struct eval_ranges){};
-	if (keeps && !find_kept(folder, &key, ret))
+	if (keeps && !kept__unpack(folder, KIND, &key, KEPT_MAX, unpack, ret))
 		return 0;
+	eval_ranges__free(ret);
 	err = elf_bytes__init_fd(&file, fd) ?: eval_ranges__find(&file, symbols, ret);
 	if (!err && keeps)
 		keep(folder, symbols, &key, ret);

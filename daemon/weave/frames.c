@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slots.h"
+#include "base/array.h"
 
 /* The entry at `at`: bytes after its length. false: the section ends, or does not go on. */
 static bool entry_at(const struct code_frames *frames, uint64_t at, struct cfi_bytes *ret,

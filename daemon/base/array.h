@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The growth of an array that its holder keeps with a number of items and a capacity. (Bytes, and arrays that grow with zeros: buf.h.) */
+#ifndef CPROFD_ARRAY_H
+#define CPROFD_ARRAY_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Room for item `n`: 256 at first, or some 8 KB. */
+static inline int array__reserve(void **array, size_t item, uint32_t n, uint32_t *capacity)
+{
+	uint32_t fresh = *capacity ? *capacity + *capacity / 2 + 1 : item < 32 ? 256 : (uint32_t)(8192 / item) + 1;
+	void *data;
+
+	if (n < *capacity)
+		return 0;
+	data = realloc(*array, item * fresh);
+	if (!data)
+		return -ENOMEM;
+	*array = data;
+	*capacity = fresh;
+	return 0;
+}
+
+#endif
