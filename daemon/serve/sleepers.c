@@ -35,6 +35,7 @@ struct sleeper {
 	bool asleep;        /* it was then, and had no tick since */
 	struct buf record;  /* what was told */
 	bool compiles;      /* a frame in it has values */
+	int schedstat;      /* its file in /proc, + 1; 0: not opened yet */
 };
 
 struct sleepers {
@@ -46,6 +47,8 @@ struct sleepers {
 static void forget(struct sleepers *all, uint32_t i)
 {
 	buf__free(&all->of[i].record);
+	if (all->of[i].schedstat)
+		close(all->of[i].schedstat - 1);
 	all->of[i] = all->of[--all->n];
 	all->of[all->n] = (struct sleeper){};
 }
@@ -120,27 +123,40 @@ int sleepers__ticked(struct session *session, const struct record_sample *sample
 
 /* --- /proc --- */
 
-static int read_file(const struct sleeper *sleeper, const char *name, char *ret, size_t size)
+static int open_file(const struct sleeper *sleeper, const char *name)
 {
-	_cleanup_close_ int fd = -1;
 	char path[64];
-	ssize_t n;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", sleeper->task.tgid, sleeper->task.tid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, ret, size - 1);
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_text(int fd, char *ret, size_t size)
+{
+	ssize_t n = pread(fd, ret, size - 1, 0);
+
 	if (n < 0)
 		return -errno;
 	ret[n] = '\0';
 	return 0;
 }
 
-static int runs_of(const struct sleeper *sleeper, uint64_t *ret_count, uint64_t *ret_cpu)
+/* Asked fifty times a second while a compile waits: the file stays open, and is that thread's for ever. */
+static int runs_of(struct sleeper *sleeper, uint64_t *ret_count, uint64_t *ret_cpu)
 {
 	unsigned long long cpu, delay, count;
 	char text[128];
-	int err = read_file(sleeper, "schedstat", text, sizeof(text));
+	int err;
 
+	if (!sleeper->schedstat) {
+		err = open_file(sleeper, "schedstat");
+		if (err < 0)
+			return err;
+		sleeper->schedstat = err + 1;
+	}
+	err = read_text(sleeper->schedstat - 1, text, sizeof(text));
 	if (err || sscanf(text, "%llu %llu %llu", &cpu, &delay, &count) != 3)
 		return err ? err : -EBADMSG;
 	*ret_count = count;
@@ -150,8 +166,9 @@ static int runs_of(const struct sleeper *sleeper, uint64_t *ret_count, uint64_t 
 
 static bool is_asleep(const struct sleeper *sleeper)
 {
+	_cleanup_close_ int fd = open_file(sleeper, "stat");
 	char text[512];
-	const char *state = read_file(sleeper, "stat", text, sizeof(text)) ? NULL : strrchr(text, ')');
+	const char *state = fd < 0 || read_text(fd, text, sizeof(text)) ? NULL : strrchr(text, ')');
 
 	return state && (state[2] == 'S' || state[2] == 'D');
 }
