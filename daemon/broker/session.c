@@ -189,16 +189,20 @@ static struct known_process *known_of(struct session *session, pid_t pid)
 	return NULL;
 }
 
-/* What it is now was authorised just now. */
-static void remember(struct session *session, pid_t pid)
+/* It was authorised as that, which it may not be any more. Root is not asked about: what it is now. */
+static void remember(struct session *session, const struct identity *client, pid_t pid, const struct target *as)
 {
 	struct known_process *known = known_of(session, pid);
+	int err = 0;
 
 	if (!session->sampler)
 		return;
 	if (!known)
 		known = &session->known[session->next_known++ % SESSION_KNOWN_MAX];
-	known->pid = sampler__note(session->sampler, pid, &known->as) ? 0 : pid;
+	known->as = *as;
+	if (identity__may_all(client))
+		err = sampler__note(session->sampler, pid, &known->as);
+	known->pid = err ? 0 : pid;
 }
 
 /* As the kernel has it, it is what was authorised: nobody has to be asked again. */
@@ -361,7 +365,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		err = open_descendants(session, client, &perf);
 	if (err)
 		goto fail;
-	remember(session, session->target);
+	remember(session, client, session->target, &as);
 	give_maps(session, reply->fds);
 	reply->n = reply->borrowed = BROKER_MAP_FDS;
 	fill_process(reply, session->target, &stat, &fds);
@@ -401,7 +405,7 @@ void session__open_process(struct session *session, const struct identity *clien
 	if (!err && session->sampler)
 		sampler__publish(session->sampler, pid, &as);
 	if (!err)
-		remember(session, pid);
+		remember(session, client, pid, &as);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else

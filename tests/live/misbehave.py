@@ -9,8 +9,13 @@ run-live: beside
 import os
 import pathlib
 import pwd
+import random
 import subprocess
 import sys
+import tempfile
+import time
+
+from patience import until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "build/tests/tools/misbehave"
@@ -52,8 +57,48 @@ def attempt(victim, others, name, uid, *options):
     return ", ".join(tried.stdout.split("\n")[:-1]) or f"exit status {tried.returncode}"
 
 
+# Many children, so that to attach takes a while; in it, or after it, their parent becomes a program of root's.
+BECOMES = """
+import os, signal, sys
+for i in range(int(sys.argv[2])):
+    if not os.fork():
+        signal.pause()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+os.write(1, b"ready\\n")
+signal.sigwait([signal.SIGUSR1])
+os.execv(sys.argv[1], [sys.argv[1]])
+"""
+CHILDREN = 150
+
+
+def becoming(tries, chance):
+    """The user's engine asks for a file of what its target has become, which is setuid and not to be read."""
+    results, becomes = [], 0
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        os.chmod(folder, 0o755)
+        program = os.path.join(folder, "guarded")
+        subprocess.run(["gcc", "-x", "c", "-no-pie", "-o", program, "-"], input=b"#include <unistd.h>\nint main(void) { return sleep(20); }", check=True)
+        os.chmod(program, 0o4711)
+        for i in range(tries):
+            victim = subprocess.Popen(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "/usr/bin/python3", "-c", BECOMES, program, str(CHILDREN)],
+                                      stdout=subprocess.PIPE, start_new_session=True)
+            try:
+                victim.stdout.readline()
+                tool = subprocess.Popen([TOOL, "-u", str(USER), str(victim.pid), "became"], stdout=subprocess.PIPE, text=True)
+                time.sleep(chance.random() * 1.0)
+                os.kill(victim.pid, 10)
+                results.append(tool.communicate(timeout=60)[0].split("\n")[0])
+                becomes += until(lambda: os.readlink(f"/proc/{victim.pid}/exe") == program) or 0
+            finally:
+                os.killpg(victim.pid, 9)
+                victim.wait()
+    check(becomes == tries and not any(result == "succeeded" for result in results), "what a target becomes is not its user's", becomes, results)
+    print(f"{tries} targets that become a setuid program: {sorted(set(results))}")
+
+
 def main():
     global skipped
+    becoming(int(os.environ.get("TRIES", "8")), random.Random(int(os.environ.get("SEED", "1"))))
     names = subprocess.run([TOOL, "-l"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     for uid, engine in (USER, USER), (0, engine_of_root()):
         victim = subprocess.Popen(["setpriv", f"--reuid={engine}", f"--regid={engine}", "--clear-groups", "sleep", "600"],
