@@ -316,6 +316,7 @@ int client__new(struct engine *engine, int fd, enum broker_error unnamed)
 	client->unnamed = unnamed;
 	client->next = engine->clients;
 	engine->clients = client;
+	engine->n_clients++;
 	err = engine__watch(engine, &client->watch, EPOLLIN);
 	if (err) {
 		client__die(engine, client);

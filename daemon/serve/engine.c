@@ -119,7 +119,6 @@ static void accept_client(struct engine *engine, int *fd, enum broker_error unna
 		send(*fd, full, sizeof(full) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		return;
 	}
-	engine->n_clients++;
 	client__new(engine, take_fd(fd), unnamed);
 }
 
