@@ -192,6 +192,7 @@ check-unit: $(UNIT)
 		printf '  UNIT    %s: %s\n' "$$(basename $$t)" "$$(sed -n 's/^\[  PASSED  \] //p' $$t.log | tr '\n' ' ')"; done
 check-order:
 	$(Q)tools/order-check daemon
+	$(Q)tools/width-check daemon
 
 .PHONY: check-identity
 check-identity: all ## what this tree and OLD=/path/to/cprofd make of the same recordings is the same (root)

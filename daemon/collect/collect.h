@@ -4,9 +4,9 @@
  * collector__record() checks and copies a record; collector__flush() hands on
  * what was held, oldest first. RECORD_CODE needs no order: it
  * is handed on by collector__record() itself, so a code object is always known
- * before the samples of its flush. collector__preview() shows samples, each once and in that order, to who must look at the
- * target before it goes on; they are handed on later, many at a time, which costs much less of them. No byte of a record is trusted: sizes, parts,
- * counts and lengths are checked against the record before anything reads them;
+ * before the samples of its flush. collector__preview() shows samples, each once and in that order, to who must look at
+ * the target before it goes on; they are handed on later, many at a time, which costs much less of them. No byte of a
+ * record is trusted: sizes, parts, counts and lengths are checked against the record before anything reads them;
  * a record that fails is dropped, counted (LOSS_RECORD_BAD), and is no error.
  * Kinds and parts that are not known are skipped.
  *
@@ -28,7 +28,8 @@
  * -errno, which stops the flush. NULL: this kind is skipped. */
 struct collect_sink {
 	int (*code)(struct collect_sink *self, const struct record_code *code);
-	int (*preview)(struct collect_sink *self, const struct record_sample *sample); /* each sample, once, before sample() */
+	/* Each sample, once, before sample(). */
+	int (*preview)(struct collect_sink *self, const struct record_sample *sample);
 	int (*sample)(struct collect_sink *self, const struct record_sample *sample);
 	int (*fork)(struct collect_sink *self, const struct record_fork *fork);
 	int (*exec)(struct collect_sink *self, const struct record_event *exec);

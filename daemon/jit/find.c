@@ -58,7 +58,8 @@ static bool consider(void *ctx, const struct span *row)
 		return false;
 	if (!object || !possible(&object->seen.life, s->time))
 		return true;
-	if (s->object && (s->object != object || object->seen.source == JIT_SOURCE_PERF_MAP) && !says_same(s, object, row))
+	if (s->object && (s->object != object || object->seen.source == JIT_SOURCE_PERF_MAP) &&
+		    !says_same(s, object, row))
 		s->rival = true;
 	if (s->object == object) {
 		if (better_row(row, &s->row, object->seen.source))

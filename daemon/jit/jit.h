@@ -129,8 +129,8 @@ struct jit_function {
 uint32_t jit__functions(const struct jit *jit, uint64_t lo, uint64_t hi, struct jit_function *ret, uint32_t max);
 /* Is one of them of kind JIT_KIND_PY_TRAMPOLINE? */
 bool jit__has_trampolines(const struct jit *jit);
-/* Where code of theirs was replaced since `*cursor`, which is moved on: at most JIT_REPLACED_MAX. UINT32_MAX: it was more,
- * so it may have been anywhere. */
+/* Where code of theirs was replaced since `*cursor`, which is moved on: at most JIT_REPLACED_MAX. UINT32_MAX: it was
+ * more, so it may have been anywhere. */
 #define JIT_REPLACED_MAX 256u
 uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct jit_range *ret);
 
@@ -195,8 +195,8 @@ struct jit_unwind {
 };
 /* Once for each object. -ENOENT: it has none, or it was taken. */
 int jit__take_unwind(struct jit *jit, uint32_t id, struct jit_unwind *ret);
-/* The image of the object that a list was found to have last: the caller's now, free(). -ENOENT: it is another's, or was taken;
- * it may be in the target's memory still. */
+/* The image of the object that a list was found to have last: the caller's now, free(). -ENOENT: it is another's, or
+ * was taken; it may be in the target's memory still. */
 int jit__take_image(struct jit *jit, uint32_t id, void **ret_bytes, size_t *ret_size);
 
 /* No question will be asked about times before `time_ns`: what ended by then may go. */

@@ -257,7 +257,8 @@ static int step(struct jit *jit, const char *bytes, size_t len, uint64_t *ret_to
 			return -EBADMSG;
 		if (head.version != 1)
 			return -ENOTSUP;
-		dump->own_clock = head.flags & FLAG_ARCH_TIMESTAMP; /* its time is of any clock (CPython: of the epoch) */
+		/* Its time is of any clock (CPython: of the epoch). */
+		dump->own_clock = head.flags & FLAG_ARCH_TIMESTAMP;
 		dump->began = true;
 		*ret_total = head.total_size;
 		return 0;

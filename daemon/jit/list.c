@@ -32,7 +32,9 @@
 #define FAILED_MAX 16u     /* polls that met links that do not fit: it may not be a list at all, */
 #define RETRY_SHARE 20u    /* and is tried for 1/20 of the time */
 #define SLOW_SHARE 4u
-#define TAKE_NS 100000000ull /* at once, and then not for SLOW_SHARE times as long: what one object costs grows with how many others lay where it lies */
+/* At once, and then not for SLOW_SHARE times as long: what one object costs grows with how many others lay where it
+ * lies. */
+#define TAKE_NS 100000000ull
 
 static bool hash_entry(const void *holder, uint32_t row, uint64_t *ret)
 {
@@ -99,7 +101,8 @@ struct walk {
 	bool truncated;         /* more than JIT_ENTRIES_MAX */
 };
 
-/* `proof`: of so many entries in a row the names are looked at. -EAGAIN: links do not fit together: they are being changed. */
+/* `proof`: of so many entries in a row the names are looked at. -EAGAIN: links do not fit together: they are being
+ * changed. */
 static int walk(struct jit *jit, struct list *list, struct host_reader *memory, uint64_t first,
 		bool whole, uint32_t proof, struct walk *ret)
 {
@@ -255,7 +258,8 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 	return remember(list, &entry);
 }
 
-/* Oldest first, so that ids are in the order of registration. -EAGAIN: not all. -ENOBUFS: the rest comes with the next poll. */
+/* Oldest first, so that ids are in the order of registration. -EAGAIN: not all. -ENOBUFS: the rest comes with the next
+ * poll. */
 static int take_all(struct jit *jit, struct list *list, struct host_reader *memory,
 		    const struct walk *walk, size_t *budget, bool *ret_changed)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where code of JIT compilers ever lay, roughly: one bit for pieces of 64 KB, which pieces 2 GB apart share, so that one
- * can ask for each frame of each sample. What lies there is never denied; other code may be taken for it.
+/* Where code of JIT compilers ever lay, roughly: one bit for pieces of 64 KB, which pieces 2 GB apart share, so that
+ * one can ask for each frame of each sample. What lies there is never denied; other code may be taken for it.
  *
  * Zero-initialised is empty. Plain data: a copy is another one. One thread. */
 #ifndef CPROFD_JIT_REACH_H

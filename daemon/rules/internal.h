@@ -14,7 +14,8 @@ struct rules {
 	uint32_t n_rules;
 	struct compiler compilers[RULES_COMPILERS_MAX];
 	uint32_t n_compilers;
-	bool bare_natives;   /* a native pattern without a parenthesis: it may match a name that has no symbol, as libLLVM+0x1000 */
+	/* A native pattern without a parenthesis: it may match a name that has no symbol, as libLLVM+0x1000. */
+	bool bare_natives;
 };
 
 /* The text of `len` bytes, kept; NULL: out of memory. */

@@ -17,7 +17,8 @@ bool pattern__matches(const char *pattern, const char *text)
 		if (!*pattern)
 			return true;
 	}
-	/* What stands between two stars is taken where it is met first: what comes behind has the more to choose from. */
+	/* What stands between two stars is taken where it is met first: what comes behind has the more to choose
+	 * from. */
 	for (left = strlen(text);; pattern += len) {
 		pattern += strspn(pattern, "*");
 		len = strcspn(pattern, "*");
@@ -126,7 +127,8 @@ static bool matches_native(const struct rule *rule, const char *name, const stru
 	uint32_t i;
 
 	for (i = 0; i < rule->natives.n; i++)
-		if ((!pairs || has_pairs(pairs, &rule->native_pairs[i])) && pattern__matches(rule->natives.patterns[i], name))
+		if ((!pairs || has_pairs(pairs, &rule->native_pairs[i])) &&
+		    pattern__matches(rule->natives.patterns[i], name))
 			return !patterns__any(&rule->nots, name);
 	return false;
 }
@@ -144,7 +146,8 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 	for (i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
-		if (matches_python(rule, file, name) && has_all(rule, variables) && !compiler__gone(&rules->compilers[rule->compiler]))
+		if (matches_python(rule, file, name) && has_all(rule, variables) &&
+		    !compiler__gone(&rules->compilers[rule->compiler]))
 			return i;
 	}
 	return RULE_NONE;

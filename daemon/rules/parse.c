@@ -68,7 +68,8 @@ void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
 		return array;
 	for (i = 0; array && i < rules->n_blocks && rules->blocks[i] != array; i++)
 		;
-	if (!array && array__reserve((void **)&rules->blocks, sizeof(*rules->blocks), rules->n_blocks, &rules->blocks_capacity))
+	if (!array &&
+	    array__reserve((void **)&rules->blocks, sizeof(*rules->blocks), rules->n_blocks, &rules->blocks_capacity))
 		return NULL;
 	grown = realloc(array, item * (n ? 2 * n : 1));
 	if (!grown)

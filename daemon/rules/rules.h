@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules: what a compiler looks like from outside, as data. docs/rules.md is the language.
  *
- * A set of rules is parsed from texts, one a compiler; a text is taken whole or not at all. What is asked of it is pure:
- * which rule opens with this Python frame, or with this native one, and by what name.
- * Owner: whoever called rules__new(); all strings live as long as the set. Nothing changes after the last parse, so that
- * threads may share it then. Bounded: RULES_* below, and time linear in the text; matching a name is at most
+ * A set of rules is parsed from texts, one a compiler; a text is taken whole or not at all. What is asked of it is
+ * pure: which rule opens with this Python frame, or with this native one, and by what name.
+ * Owner: whoever called rules__new(); all strings live as long as the set. Nothing changes after the last parse, so
+ * that threads may share it then. Bounded: RULES_* below, and time linear in the text; matching a name is at most
  * (length of pattern) x (length of name), both bounded.
  * Errors: -errno; -EBADMSG with the file, line, column and sentence in struct rules_error.
  */
@@ -33,8 +33,8 @@ struct patterns {
 	uint32_t n;
 };
 
-/* Which pairs of neighbouring bytes a text has, by a hash of 8 bits: what a pattern needs and a name lacks is no match, and the look costs a
- * nanosecond. Most functions of a compiler are none of a rule's. */
+/* Which pairs of neighbouring bytes a text has, by a hash of 8 bits: what a pattern needs and a name lacks is no match,
+ * and the look costs a nanosecond. Most functions of a compiler are none of a rule's. */
 struct text_pairs {
 	uint64_t bits[4];
 };
@@ -75,10 +75,12 @@ struct rule {
 	enum rule_kind kind;
 	uint32_t compiler, line; /* where it begins in its text */
 	bool once;               /* of a phase: its unit has it once; where it begins again, another unit began */
-	bool apart;              /* of a phase: its time is none of the phase that it is in: while it goes on that one does not */
+	/* Of a phase: its time is none of the phase that it is in. While it goes on that one does not. */
+	bool apart;
 	struct patterns files, functions, natives, nots, has;
 	struct text_pairs *native_pairs; /* that each of `natives` needs */
-	struct patterns callers; /* only where the next Python frame outwards is of one of these functions; n 0: anywhere */
+	/* Only where the next Python frame outwards is of one of these functions; n 0: anywhere. */
+	struct patterns callers;
 	struct choices name, signature, defined;
 };
 

@@ -145,6 +145,7 @@ int value__parse(struct line_reader *reader, struct choices *ret)
 		source->joined = take(reader, '+');
 	} while (source->joined || take(reader, '|'));
 	if (reader->at < reader->end && (*reader->at == '(' || *reader->at == '['))
-		return line__fail(reader, "values are read, nothing is called; of a tuple, list or dictionary `.*` is each item");
+		return line__fail(reader, "values are read, nothing is called; "
+					  "of a tuple, list or dictionary `.*` is each item");
 	return reader->at == reader->end ? 0 : line__fail(reader, "here the line should end, or | or + follow");
 }

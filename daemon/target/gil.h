@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The GIL's own state, in the interpreter's (struct _gil_runtime_state, Include/internal/pycore_gil.h): the same in 3.8 to 3.15. Where it
- * lies differs with each version and build, so that it is found by its form: a switch interval, a thread state that exists, a lock that
- * is taken or not, a mutex. If two places look so, neither is taken, but for one with the usual interval.
+/* The GIL's own state, in the interpreter's (struct _gil_runtime_state, Include/internal/pycore_gil.h): the same in 3.8
+ * to 3.15. Where it lies differs with each version and build, so that it is found by its form: a switch interval, a
+ * thread state that exists, a lock that is taken or not, a mutex. If two places look so, neither is taken, but for one
+ * with the usual interval.
  *
  * All bytes are the target's. Threads: any. Errors: 0 or SIZE_MAX, not found: then nobody is told to hold it.
  */
@@ -28,8 +29,9 @@ _Static_assert(sizeof(struct gil_state) == 120, "up to switch_cond");
 
 /* Offset in a copy of _PyRuntime; `threads`: addresses of thread states, sorted. */
 size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t n);
-/* Address in the target; 0: not found. Without the usual interval it may be the list of thread states: in an interpreter that begins, the
- * first of them is there before the GIL is (Python/pylifecycle.c, pycore_create_interpreter). Then it is worth another look. */
+/* Address in the target; 0: not found. Without the usual interval it may be the list of thread states: in an
+ * interpreter that begins, the first of them is there before the GIL is (Python/pylifecycle.c,
+ * pycore_create_interpreter). Then it is worth another look. */
 uint64_t gil__address(struct host_reader *reader, const struct image *image, bool *ret_usual);
 
 #endif

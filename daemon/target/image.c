@@ -172,7 +172,8 @@ static const struct mapping *mapped_as(const struct target_process *p, const cha
 
 	for (i = 0; i < p->maps.n; i++) {
 		const struct mapping *m = &p->maps.items[i];
-		const char *slash = m->path_len ? memrchr(m->path, '/', m->path_len) : NULL, *name = slash ? slash + 1 : NULL;
+		const char *slash = m->path_len ? memrchr(m->path, '/', m->path_len) : NULL;
+		const char *name = slash ? slash + 1 : NULL;
 		size_t left = name ? (size_t)(m->path + m->path_len - name) : 0;
 
 		if (left > 3 && !memcmp(name, "lib", 3))
@@ -266,7 +267,8 @@ static int make_layout(struct target_process *p, uint64_t runtime, uint32_t hex,
 	return py_layout__from_debug_offsets(head, sizeof(head), ret);
 }
 
-static int identify(struct target_process *p, struct image *ret_image, char version[32], struct target_problem *ret_problem)
+static int identify(struct target_process *p, struct image *ret_image, char version[32],
+		    struct target_problem *ret_problem)
 {
 	bool debug_offsets, free_threaded;
 	const char *other;

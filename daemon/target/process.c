@@ -37,7 +37,8 @@ int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 
 static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
 {
-	struct target_process *process = (struct target_process *)((char *)self - offsetof(struct target_process, reader));
+	struct target_process *process =
+		(struct target_process *)((char *)self - offsetof(struct target_process, reader));
 	int err = process_memory__read(process->mem, dst, size, address);
 
 	process->mute |= err == -ETIMEDOUT;

@@ -14,7 +14,8 @@
 #include "cprofd/record.h"
 #include "target/maps.h"
 
-/* All of it, from /proc/PID/mem: 0, -EFAULT, or -ETIMEDOUT when a file system does not give the page (base/blocking.h). */
+/* All of it, from /proc/PID/mem: 0, -EFAULT, or -ETIMEDOUT when a file system does not give the page
+ * (base/blocking.h). */
 int process_memory__read(int mem, void *dst, size_t size, uint64_t address);
 
 struct target_process {

@@ -215,7 +215,8 @@ static void draw_row(const struct screen *screen, int y, const struct top_row *r
 	char place[CELLS_MAX] = "";
 	int x, room, wants;
 
-	x = putf(y, 0, "%7.1f%%%7.1f%%%9.2fs%9.2fs  ", 100 * row->now[0], 100 * row->now[1], (double)row->since[0] / 1e9,
+	x = putf(y, 0, "%7.1f%%%7.1f%%%9.2fs%9.2fs  ", 100 * row->now[0], 100 * row->now[1],
+		 (double)row->since[0] / 1e9,
 		 (double)row->since[1] / 1e9);
 	if (row->line && *row->place)
 		snprintf(place, sizeof(place), "%s:%u", row->place, row->line);
@@ -261,7 +262,8 @@ static void draw_help(void)
 int screen__draw(struct screen *screen, struct top *top)
 {
 	static const char keys[] =
-		"f functions  l lines  c C callees  t threads  k classes  u units | 1-4 order  / find  p pause  r reset  ? help  q quit";
+		"f functions  l lines  c C callees  t threads  k classes  u units | "
+		"1-4 order  / find  p pause  r reset  ? help  q quit";
 	static const char few_keys[] = "f l c t k u views  1-4 order  / find  p pause  r reset  ? help  q quit";
 	int room = LINES - HEAD_LINES - 2, y, err;
 	const struct top_row *rows;

@@ -13,7 +13,8 @@
 
 enum { OWN, TOTAL };
 
-/* What a row has: in the turn that goes on, in the one before; since the begin or the reset, now and at the last turn. */
+/* What a row has: in the turn that goes on, in the one before; since the begin or the reset, now and at the last
+ * turn. */
 struct sums {
 	uint64_t going[2], last[2], since[2], told[2];
 	uint32_t stamp; /* the sample that it was counted for last */
@@ -133,7 +134,8 @@ static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 		stack = node.parent;
 		if (!frame__is_told(frame.kind, alone))
 			continue;
-		err = add_frame(top, TOP_FUNCTION, node.frame, cpu, own) ?: add_frame(top, TOP_LINE, node.frame, cpu, own);
+		err = add_frame(top, TOP_FUNCTION, node.frame, cpu, own)
+			      ?: add_frame(top, TOP_LINE, node.frame, cpu, own);
 		if (!err && callee_finder__frame(&finder, &frame, node.frame, &callee))
 			err = add_frame(top, TOP_CALLEE, callee, cpu, called);
 		called &= frame.kind != FUNCTION_PYTHON;
@@ -151,7 +153,8 @@ static int on_slice(struct model *model, struct model_thread *thread, uint32_t s
 		return 0;
 	for (i = 0; i < TOP_VIEW_COUNT; i++)
 		top->views[i].stamp++;
-	return add_plain(&top->views[TOP_THREAD], thread->id, cpu) ?: add_plain(&top->views[TOP_CLASS], model->class_now, cpu)
+	return add_plain(&top->views[TOP_THREAD], thread->id, cpu)
+		       ?: add_plain(&top->views[TOP_CLASS], model->class_now, cpu)
 			?: add_stack(top, stack, cpu);
 }
 
@@ -186,7 +189,8 @@ static int rename_unit(struct top *top)
 	struct view *view = &top->views[TOP_UNIT];
 	struct sums *was, *is;
 	uint32_t from, to, i;
-	int err = row_of(view, top->units.was, 0, top->units.was, &from) ?: row_of(view, top->units.is, 0, top->units.is, &to);
+	int err = row_of(view, top->units.was, 0, top->units.was, &from)
+			  ?: row_of(view, top->units.is, 0, top->units.is, &to);
 
 	if (err)
 		return err;

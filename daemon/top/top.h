@@ -2,8 +2,8 @@
 /* A live table of where the time goes: what `cprofd top` shows.
  *
  * A sink of events as they come from the socket. Each row has the CPU time of the turn before (a second or so: what the
- * screen calls "now") and that since the begin or the last reset, exclusive ("own": the row's was the innermost frame) and
- * inclusive ("total": it was anywhere in the stack; once a stack). The interpreter's own native
+ * screen calls "now") and that since the begin or the last reset, exclusive ("own": the row's was the innermost frame)
+ * and inclusive ("total": it was anywhere in the stack; once a stack). The interpreter's own native
  * frames are no rows: their time is that of the Python frame around them.
  *
  * Owner: all text is the table's, valid until the next event. Memory: tables of one epoch, and a row for each function

@@ -16,7 +16,7 @@ struct top_unit {
 
 static const struct top_unit *unit_at(const struct top_units *units, uint32_t id)
 {
-	return id && id <= units->units.len / sizeof(struct top_unit) ? (const struct top_unit *)units->units.data + id - 1
+	return id && id <= LENGTH(units->units, struct top_unit) ? &ITEM(units->units, const struct top_unit, id - 1)
 								       : NULL;
 }
 
@@ -33,9 +33,10 @@ static int text_of(struct top_units *units, uint8_t kind, const char *name, cons
 	return err;
 }
 
-/* Of one that was met before its values could be read (what goes on when cprofd comes has them some 20 ms later): a text of
- * its own, that says what is known: the line that caused it. */
-static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t kind, const struct model *model, uint32_t *ret)
+/* Of one that was met before its values could be read (what goes on when cprofd comes has them some 20 ms later): a
+ * text of its own, that says what is known: the line that caused it. */
+static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t kind, const struct model *model,
+		   uint32_t *ret)
 {
 	const uint32_t *stacks = (const uint32_t *)model->epoch_stacks.data;
 	struct buf text = {};
@@ -61,7 +62,8 @@ static int add_rows(struct top_units *units, const struct event_rows *event, con
 	int err = 0;
 
 	for (i = 0; i < event->n && !err; i++) {
-		struct top_unit unit = {.parent = row[i].parent, .kind = row[i].kind < RULE_KINDS ? row[i].kind : RULE_PASS};
+		struct top_unit unit = {.parent = row[i].parent,
+					.kind = row[i].kind < RULE_KINDS ? row[i].kind : RULE_PASS};
 
 		if (row[i].kind != UNIT_OVER)
 			err = *row[i].name ? text_of(units, unit.kind, row[i].name, row[i].signature, &unit.text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The compile units of the epoch, for a live table: names of rows, and what goes on now. Errors: -ENOMEM. Zero-initialised
- * is empty. */
+/* The compile units of the epoch, for a live table: names of rows, and what goes on now. Errors: -ENOMEM.
+ * Zero-initialised is empty. */
 #ifndef CPROFD_TOP_UNITS_H
 #define CPROFD_TOP_UNITS_H
 
@@ -17,15 +17,16 @@ struct top_units {
 	struct buf units;    /* of the epoch: struct top_unit, by id - 1 */
 	uint32_t now;        /* unit of the last sample; 0: outside of all */
 	uint32_t unnamed;    /* how many had no name when they were met */
-	uint32_t was, is;    /* of the last event: rows of the one text are rows of the other from now on; equal: none */
+	/* Of the last event: rows of the one text are rows of the other from now on; equal: none. */
+	uint32_t was, is;
 };
 
 /* The model has had all events before this one. */
 int top_units__event(struct top_units *units, const struct event *event, const struct model *model);
 void top_units__free(struct top_units *units);
 
-/* From a sample's unit outwards, each text once: does the sample's time count as its own? Of a phase or pass that is the
- * innermost; of a compile, the innermost compile. */
+/* From a sample's unit outwards, each text once: does the sample's time count as its own? Of a phase or pass that is
+ * the innermost; of a compile, the innermost compile. */
 struct top_units_walk {
 	uint32_t at, first;
 	bool compiled;
