@@ -708,6 +708,73 @@ static __always_inline __u64 birth_flags(void)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
+static __always_inline void emit_freed(const struct leaving *leaving, struct task_struct *task)
+{
+	struct record_event event = {};
+
+	fill_place(&event.header, RECORD_FREED, sizeof(event));
+	event.header.task.tgid = leaving->tgid;
+	event.header.task.tid = leaving->tid;
+	event.header.task.process_start = leaving->process_start;
+	event.header.task.thread_start = BPF_CORE_READ(task, start_boottime);
+	event.header.task.exec = BPF_CORE_READ(task, self_exec_id);
+	event.cpu_time = BPF_CORE_READ(task, se.sum_exec_runtime);
+	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_NO_WAKEUP);
+}
+
+SEC("raw_tp/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
+
+	if (!leaving)
+		return 0;
+	emit_freed(leaving, task);
+	bpf_map_delete_elem(&leavings, &key);
+	return 0;
+}
+
+/* A process that nobody waited for is not freed. So whoever is born or ends next looks at the last ones that ended: who is dead and on no
+ * CPU ran all that it will. CPUs race for places here; what is lost is told when it is freed. */
+#define DEAD_KEPT 512u
+#define DEAD_AT_ONCE 4
+__u64 dead_tasks[DEAD_KEPT];
+__u32 dead_first, dead_end;
+
+static __always_inline void dead_add(__u64 key)
+{
+	dead_tasks[dead_end & (DEAD_KEPT - 1)] = key;
+	dead_end++;
+}
+
+static __always_inline void dead_tell(__u64 key)
+{
+	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
+	struct task_struct *task = (struct task_struct *)key;
+
+	if (!leaving || BPF_CORE_READ(task, start_boottime) != leaving->thread_start)
+		return;
+	if (!(BPF_CORE_READ(task, __state) & TASK_DEAD) || BPF_CORE_READ(task, on_cpu)) {
+		dead_add(key);
+		return;
+	}
+	emit_freed(leaving, task);
+	bpf_map_delete_elem(&leavings, &key);
+}
+
+/* A function apart: on_exit has no room on its stack (6.1). */
+IDS_APART int dead_tell_some(void)
+{
+	__u32 i, end = dead_end;
+
+	if (end - dead_first > DEAD_KEPT)
+		dead_first = end - DEAD_KEPT;
+	for (i = 0; i < DEAD_AT_ONCE && dead_first != end; i++)
+		dead_tell(dead_tasks[dead_first++ & (DEAD_KEPT - 1)]);
+	return 0;
+}
+
 SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
@@ -721,6 +788,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 
 	if (!as)
 		return 0;
+	dead_tell_some();
 	if (tgid == parent_tgid) {
 		if (authorised_as(parent, as) == AUTHORISED_NO)
 			return 0;
@@ -810,27 +878,6 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	return 0;
 }
 
-SEC("raw_tp/sched_process_free")
-int BPF_PROG(on_free, struct task_struct *task)
-{
-	__u64 key = (__u64)task;
-	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
-	struct record_event event = {};
-
-	if (!leaving)
-		return 0;
-	fill_place(&event.header, RECORD_FREED, sizeof(event));
-	event.header.task.tgid = leaving->tgid;
-	event.header.task.tid = leaving->tid;
-	event.header.task.process_start = leaving->process_start;
-	event.header.task.thread_start = BPF_CORE_READ(task, start_boottime);
-	event.header.task.exec = BPF_CORE_READ(task, self_exec_id);
-	event.cpu_time = BPF_CORE_READ(task, se.sum_exec_runtime);
-	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_NO_WAKEUP);
-	bpf_map_delete_elem(&leavings, &key);
-	return 0;
-}
-
 SEC("raw_tp/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *who)
 {
@@ -857,8 +904,11 @@ int BPF_PROG(on_exit, struct task_struct *who)
 		leaving = (struct leaving){event.header.task.process_start, event.header.task.thread_start, event.header.task.tgid,
 					   event.header.task.tid};
 		event.flags = bpf_map_update_elem(&leavings, &key, &leaving, BPF_ANY) ? 0 : EVENT_SETTLES;
+		dead_tell_some();
 	}
 	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	if (allowed)
+		dead_add(key); /* behind its end */
 	if (dead)
 		bpf_map_delete_elem(&targets, &tgid);
 	return 0;

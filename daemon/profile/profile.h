@@ -35,7 +35,7 @@
 #include "weave/symbolizer.h"
 
 #define PROFILE_HOLD_NS 50000000ull    /* a sample waits this long for its CPU time */
-#define PROFILE_FREED_NS 10000000000ull /* ... and the end of a thread for what it ran in all: a process has it when somebody waited for it */
+#define PROFILE_FREED_NS 60000000000ull /* ... and the end of a thread for what it ran in all: a process has it when somebody waited for it */
 #define PROFILE_BATCH_NS 100000000ull  /* samples go out at least this often */
 #define PROFILE_LEDGER_NS 1000000000ull
 

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Makes threads or processes that live for a short time, and says at its end what they used.
 
-    births.py KIND MS SECONDS [AT_ONCE [PROGRAM]]
+    births.py KIND MS SECONDS [AT_ONCE [PROGRAM [CGROUP]]]
 
 KIND is threads, fork, exec (a new interpreter) or small (PROGRAM, of births.c). Each runs `alpha` for a quarter of MS of its own CPU time, and then
 `beta` for the rest; with `mixed-` in front every other one runs only alpha and the others only beta. AT_ONCE are made before the first
 of them is waited for. It ends when all used SECONDS of CPU. The last line: CPU seconds of the process and of its children (rusage), how many were
-made, the seconds in alpha and in beta by the threads' own clocks, and by the wall's.
+made, the seconds in alpha and in beta by the threads' own clocks, and by the wall's; and CPU seconds of all of them by CGROUP (a folder of cgroup v2, which it
+enters), with what a thread runs after its rusage was added up; else 0.
 """
 import mmap
 import os
@@ -46,6 +47,11 @@ def used():
     return [sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 
 
+def run_in(cgroup):
+    with open(os.path.join(cgroup, "cpu.stat")) as stat:
+        return int(stat.readline().split()[1]) / 1e6
+
+
 def main():
     kind, ms, seconds, at_once = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), int((sys.argv[4:] or [1])[0])
     mixed, kind = kind.startswith("mixed-"), kind.replace("mixed-", "")
@@ -74,7 +80,11 @@ def main():
         tell(number, slot)
         os._exit(0)
 
-    n = 0
+    n, cgroup, outside = 0, (sys.argv[6:] or [None])[0], 0
+    if cgroup:
+        outside = used()[0]
+        with open(os.path.join(cgroup, "cgroup.procs"), "w") as procs:
+            procs.write("0")
     while sum(used()) < seconds:
         for wait in [make(n + slot, slot) for slot in range(at_once)]:
             wait()
@@ -83,7 +93,7 @@ def main():
                 spent[i] += clocked
         n += at_once
     own, children = used()
-    print("%.6f %.6f %d %.6f %.6f %.6f %.6f" % (own, children, n, *spent), flush=True)
+    print("%.6f %.6f %d %.6f %.6f %.6f %.6f %.6f" % (own, children, n, *spent, outside + run_in(cgroup) if cgroup else 0), flush=True)
     os._exit(0)
 
 

@@ -11,6 +11,7 @@ Without parts: all but flat.
 All figures are of this run on this machine; a ratio is of medians over interleaved pairs.
 """
 import argparse
+import glob
 import json
 import os
 import re
@@ -159,17 +160,21 @@ def start_empty(pid, rate, seconds):
     return p
 
 
-def bpf_time(pid, seconds):
-    """us of BPF a tick, of the programs that this process and its children hold."""
-    before = programs(pid)
+def due(pid, rate):
+    """Samples of all that the process ran. The program runs more often: ticks that it leaves out are no samples."""
+    ns = 0
+    for file in glob.glob("/proc/%d/task/*/schedstat" % pid):
+        with open(file) as stat:
+            ns += int(stat.read().split()[0])
+    return ns / 1e9 * rate
+
+
+def bpf_time(pid, seconds, target, rate):
+    """us of BPF a sample, of the programs that this process and its children hold."""
+    before, samples = programs(pid), due(target, rate)
     time.sleep(seconds)
-    after = programs(pid)
-    ns = runs = 0
-    for i, prog in after.items():
-        ns += prog.get("run_time_ns", 0) - before.get(i, {}).get("run_time_ns", 0)
-        if prog["name"] in ("sample", "empty"):
-            runs += prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0)
-    return ns / runs / 1000
+    after, samples = programs(pid), due(target, rate) - samples
+    return sum(prog.get("run_time_ns", 0) - before.get(i, {}).get("run_time_ns", 0) for i, prog in after.items()) / samples / 1000
 
 
 def part_bpf(target, args, native="off", name="bpf"):
@@ -185,7 +190,7 @@ def part_bpf(target, args, native="off", name="bpf"):
                     p = start_cprofd(target.process.pid, rate, args.seconds / 2 + 5, out_file(), native,
                                      NO_RULES if kind == "no rules" else CPROFD)
                     time.sleep(2)
-                seen[kind, rate].append(bpf_time(p.pid, args.seconds / 2))
+                seen[kind, rate].append(bpf_time(p.pid, args.seconds / 2, target.process.pid, rate))
                 finish(p)
         for (kind, rate), figures in seen.items():
             print("%-8s %5d Hz: %.2f us a sample (median of %d runs, %.2f to %.2f)" % (
@@ -225,11 +230,9 @@ def part_own(target, args):
         time.sleep(3)
         pids, costs, samples = tree(p.pid), [], 0
         for _ in range(args.rounds):
-            cpu, before = cpu_of(pids), programs(p.pid)
+            cpu, before = cpu_of(pids), due(target.process.pid, rate)
             time.sleep(args.seconds)
-            cpu, after = cpu_of(pids) - cpu, programs(p.pid)
-            runs = sum(prog.get("run_cnt", 0) - before.get(i, {}).get("run_cnt", 0) for i, prog in after.items()
-                       if prog["name"] == "sample")
+            cpu, runs = cpu_of(pids) - cpu, due(target.process.pid, rate) - before
             costs.append(cpu / runs * 1e6)
             samples += runs
         pss = pss_of(pids)
