@@ -38,7 +38,7 @@ static __always_inline int put_string(struct capture *cap, const struct py_layou
 	__u64 data, length, size; /* compared as a word: of a product of halves, 6.1's verifier knows nothing */
 	long err;
 
-	if (!string || bpf_probe_read_user(cap->raw, 64, (void *)string)) {
+	if (!string || py_read_object(cap->raw, 64, string)) {
 		cap->incomplete = 1;
 		return 1;
 	}
@@ -229,7 +229,7 @@ static long capture_code(__u32 i, void *context)
 	todo = &walk->todo[i];
 	code = todo->code;
 	key = todo->key;
-	if (bpf_probe_read_user(walk->code, PY_RAW_CODE, (void *)code)) {
+	if (py_read_object(walk->code, PY_RAW_CODE, code)) {
 		count_loss(c->counts, LOSS_CODE_READ);
 		return 0;
 	}

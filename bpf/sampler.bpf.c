@@ -97,6 +97,7 @@ static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
 
 #include "native.h"
 #include "kernel_stack.h"
+#include "fold.h"
 
 /* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one
  * writer is the tick, which does not nest on a CPU; no lock, no copy. The reader looks every 100 ms, or when it is woken. */
@@ -411,7 +412,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	struct py_out *out;
 	struct py_walk *walk;
 	const struct image *image;
-	int fresh, whole, exiting = !!(task->flags & PF_EXITING); /* its memory may be gone */
+	int fresh, whole, large, exiting = !!(task->flags & PF_EXITING); /* its memory may be gone */
 	__u64 leaving, head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
 						sizeof(struct values_out) + sizeof(struct part_object) + (off ? sizeof(struct part_wait) : 0);
@@ -545,6 +546,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		size = native_part(record, (__u8 *)out, size, c);
 		fresh |= record->parts > 2; /* a copied stack */
 	}
+	large = size > FOLD_FROM && record->parts <= 2;
 	if (!off && whole)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	/* Who waits for this one may have begun a compile, which no tick of its own tells. */
@@ -553,6 +555,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
 	if (off && image)
 		size = wait_part(off, image, record, (__u8 *)out, size);
+	if (large)
+		size = fold_record(record, (__u8 *)out, size);
 	record->header.size = size;
 	if (!off)
 		c->samples++;

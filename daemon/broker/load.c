@@ -54,7 +54,7 @@ static int print_all(enum libbpf_print_level level, const char *format, va_list 
 }
 
 /* One slot for each CPU. */
-static const char *const per_cpu[] = {"scratch", "captures", "samples", "natives"};
+static const char *const per_cpu[] = {"scratch", "captures", "samples", "natives", "folds"};
 
 static uint64_t ring_bytes(const struct load_options *options)
 {

@@ -8,7 +8,8 @@
  * the target before it goes on; they are handed on later, many at a time, which costs much less of them. No byte of a
  * record is trusted: sizes, parts, counts and lengths are checked against the record before anything reads them;
  * a record that fails is dropped, counted (LOSS_RECORD_BAD), and is no error.
- * Kinds and parts that are not known are skipped.
+ * Kinds and parts that are not known are skipped. Folded samples are held as they came, and
+ * the sink gets them unfolded.
  *
  * Memory: COLLECT_ARENA_MAX. When it is full, everything held is flushed early;
  * what is older than a record already handed on comes late, never lost.
@@ -17,6 +18,7 @@
 #ifndef CPROFD_COLLECT_H
 #define CPROFD_COLLECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -62,7 +64,7 @@ void collector__counts(const struct collector *collector, struct collect_counts 
 /* --- records (record.c): pure --- */
 
 /* 0, or -EBADMSG: `len` bytes at `data` (8-byte aligned) are not one record as
- * record.h gives it. -ENOTSUP: a kind that is not known. */
+ * record.h gives it, or it is folded. -ENOTSUP: a kind that is not known. */
 int record__check(const void *data, size_t len);
 
 /* The first part of this kind in a checked sample or code, or the next one
@@ -70,6 +72,15 @@ int record__check(const void *data, size_t len);
 const struct record_part *record__part(const void *record, uint16_t kind);
 const struct record_part *record__part_after(const void *record, const struct record_part *after,
 					     uint16_t kind);
+
+/* --- folded samples (fold.c): pure --- */
+
+struct record_room {
+	_Alignas(8) char bytes[SAMPLE_RECORD_MAX];
+};
+bool record__is_folded(const void *data, size_t len);
+/* The sample as it was before it was folded, not checked; -EBADMSG: there is none. */
+int record__unfold(const void *data, size_t len, struct record_room *ret);
 
 /* Bytes of the string that are there; less than length * kind when it was cut. */
 size_t part_string__bytes(const struct part_string *string);

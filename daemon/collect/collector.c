@@ -26,6 +26,7 @@ struct collector {
 	struct held *held;
 	uint32_t n, capacity;
 	uint64_t newest; /* time of the youngest record handed on */
+	struct record_room *unfolded; /* the sample in hand */
 };
 
 int collector__new(struct collect_sink *sink, struct collector **ret)
@@ -44,6 +45,7 @@ struct collector *collector__free(struct collector *collector)
 	if (collector) {
 		buf__free(&collector->arena);
 		free(collector->held);
+		free(collector->unfolded);
 		free(collector);
 	}
 	return NULL;
@@ -54,6 +56,24 @@ void collector__counts(const struct collector *collector, struct collect_counts 
 	*ret = collector->counts;
 }
 
+/* The record, unfolded if it has to be; NULL: it is none, or there is no memory. */
+static const void *unfolded(struct collector *collector, const void *data, size_t len)
+{
+	if (!record__is_folded(data, len))
+		return data;
+	if (!collector->unfolded)
+		collector->unfolded = malloc(sizeof(*collector->unfolded));
+	return collector->unfolded && !record__unfold(data, len, collector->unfolded) ? collector->unfolded : NULL;
+}
+
+/* One that was checked. */
+static const void *held_record(struct collector *collector, const struct held *held)
+{
+	const struct record_header *header = (const void *)(collector->arena.data + held->offset);
+
+	return unfolded(collector, header, header->size);
+}
+
 static int preview(struct collector *collector, struct held *held)
 {
 	const struct record_header *header = (const void *)(collector->arena.data + held->offset);
@@ -61,7 +81,7 @@ static int preview(struct collector *collector, struct held *held)
 	if (held->previewed || header->kind != RECORD_SAMPLE || !collector->sink->preview)
 		return 0;
 	held->previewed = true;
-	return collector->sink->preview(collector->sink, (const void *)header);
+	return collector->sink->preview(collector->sink, held_record(collector, held));
 }
 
 static int hand_on(struct collector *collector, const void *record)
@@ -106,7 +126,8 @@ static int hold(struct collector *collector, const struct record_header *header)
 int collector__record(struct collector *collector, const void *data, size_t len)
 {
 	const struct record_header *header = data;
-	int err = record__check(data, len);
+	const void *whole = unfolded(collector, data, len);
+	int err = whole ? record__check(whole, whole == data ? len : sizeof(struct record_room)) : -EBADMSG;
 
 	if (err) {
 		collector->counts.bad += err == -EBADMSG;
@@ -225,7 +246,7 @@ int collector__flush(struct collector *collector, uint64_t up_to)
 			collector->counts.late++;
 		else
 			collector->newest = held->time;
-		err = preview(collector, held) ?: hand_on(collector, collector->arena.data + held->offset);
+		err = preview(collector, held) ?: hand_on(collector, held_record(collector, held));
 	}
 	compact(collector, done);
 	return err;

@@ -153,7 +153,7 @@ int record__check(const void *data, size_t len)
 	if (header->size < fixed)
 		return -EBADMSG;
 	if (header->kind == RECORD_SAMPLE &&
-	    (sample->loss >= LOSS_COUNT ||
+	    (sample->flags & SAMPLE_FOLDED || sample->loss >= LOSS_COUNT ||
 	     !parts_good((const char *)(sample + 1), header->size - fixed, sample->parts, 0)))
 		return -EBADMSG;
 	if (header->kind == RECORD_CODE &&

@@ -88,6 +88,7 @@ enum record_part_kind {
 
 #define SAMPLE_OF_CPU 32u      /* a tick of the CPU's clock, and not of the thread's own: it may come at any time of a thread's life */
 #define SAMPLE_EXITING 64u     /* the thread gives back what it had, in the kernel: no frames */
+#define SAMPLE_FOLDED 128u     /* what follows struct record_sample is folded (fold.h): parts when it was unfolded, and not before */
 
 /* The sampler's clocks, told apart by their period (ns): those of CPUs have an odd one. */
 #define CLOCK_OF_CPU 1ull
@@ -319,7 +320,7 @@ struct record_map {
 
 /* Bounds of one record. */
 #define RECORD_PY_FRAMES_MAX 8192u   /* frames of one sample */
-#define RECORD_NATIVE_FRAMES_MAX 4096u
+#define RECORD_NATIVE_FRAMES_MAX 16384u /* CPython 3.8 to 3.10 have three for a Python frame */
 #define RECORD_STACK_MAX 65536u      /* bytes of a stack: LLVM has frames of some KB, and 60 KB of them */
 #define RECORD_KERNEL_FRAMES_MAX 127u /* PERF_MAX_STACK_DEPTH: the kernel gives no more */
 #define VALUES_FRAMES_MAX 64u        /* frames of one sample that have values */

@@ -27,7 +27,7 @@
 #define UNWIND_ROUND 8u     /* frames that unwind_usual() takes at most */
 #define UNWIND_SEARCH 8u    /* frames that unwind_meet() looks at at once */
 #define UNWIND_RENEW 4u     /* so many new frames are worth being remembered */
-#define UNWIND_FRAMES 4096u
+#define UNWIND_FRAMES 16384u
 #define UNWIND_UNPROVEN 0x40000000 /* beyond each window */
 
 struct unwind_pcs {

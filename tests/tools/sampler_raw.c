@@ -137,11 +137,20 @@ static void print_native(void)
 
 static int on_record(void *ctx, const void *data, size_t size)
 {
-	const struct record_sample *sample = data;
-	const struct record_header *header = data;
-	const struct part_py_frames *part = (const void *)(sample + 1);
-	unsigned kind = header->kind < 16 ? header->kind : 0;
+	static struct record_room unfolded;
+	const struct record_sample *sample;
+	const struct record_header *header;
+	const struct part_py_frames *part;
+	unsigned kind;
 
+	if (record__is_folded(data, size) && !record__unfold(data, size, &unfolded)) {
+		data = unfolded.bytes;
+		size = ((const struct record_header *)data)->size;
+	}
+	header = data;
+	sample = data;
+	part = (const void *)(sample + 1);
+	kind = header->kind < 16 ? header->kind : 0;
 	kinds[kind].records++;
 	kinds[kind].bytes += size;
 	if (kind == RECORD_SAMPLE && size >= sizeof(*sample)) {

@@ -11,7 +11,7 @@ HOST_INLINE __u64 py_mix_string(struct py_walk *walk, const struct py_layout *l,
 {
 	__u64 *words = walk->words; /* from `length` on: length, hash, state, data... */
 
-	if (!string || host_read(words, 64, string + l->unicode_length)) {
+	if (!string || py_read_object(words, 64, string + l->unicode_length)) {
 		walk->fault = string;
 		return py_mix(h, string);
 	}
@@ -101,7 +101,7 @@ PY_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, __
 	if (!walk || !image)
 		return 0;
 	l = &image->layout;
-	if (host_read(walk->code, PY_RAW_CODE, code)) {
+	if (py_read_object(walk->code, PY_RAW_CODE, code)) {
 		walk->fault = code;
 		walk->loss = LOSS_CODE_READ;
 		return 0;

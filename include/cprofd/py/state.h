@@ -143,6 +143,23 @@ HOST_INLINE int py_seen(__u64 key)
 }
 #endif
 
+/* The first bytes of an object that may be shorter, and the last of an arena behind which nothing is mapped: then up to the end of its
+ * page, and 0. */
+HOST_INLINE long py_read_object(void *to, __u32 size, __u64 address)
+{
+	__u32 left = 4096 - ((__u32)address & 4095);
+
+	if (!host_read(to, size, address))
+		return 0;
+	host_barrier(left);
+	if (left >= size)
+		return 1;
+#if !defined(__bpf__) /* there a read that fails leaves 0 */
+	memset(to, 0, size);
+#endif
+	return host_read(to, left, address);
+}
+
 HOST_INLINE __u64 py_mix(__u64 h, __u64 word)
 {
 	h ^= word;

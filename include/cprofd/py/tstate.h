@@ -11,7 +11,7 @@ HOST_INLINE int py_tstate_check(struct py_walk *walk, const struct image *image,
 {
 	const struct py_layout *l = &image->layout;
 
-	if (host_read(walk->raw, PY_RAW_TSTATE, tstate))
+	if (py_read_object(walk->raw, PY_RAW_TSTATE, tstate))
 		return 0;
 	return py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase;
 }
@@ -88,7 +88,7 @@ HOST_LOOP_FN long py_search_thread(__u32 i, void *context)
 
 	if (!walk->candidate)
 		return 1;
-	if (host_read(walk->raw, PY_RAW_TSTATE, walk->candidate)) {
+	if (py_read_object(walk->raw, PY_RAW_TSTATE, walk->candidate)) {
 		walk->fault = walk->candidate;
 		walk->loss = LOSS_TSTATE_READ;
 		walk->candidate = 0;

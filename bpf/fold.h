@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/* A large record is folded in its place: of 15,000 frames of a recursion a few dozen words are left, and the ring has room for what
+ * comes next. Included by sampler.bpf.c alone; no usual sample comes here. */
+#ifndef CPROFD_BPF_FOLD_H
+#define CPROFD_BPF_FOLD_H
+
+#include "cprofd/fold.h"
+
+#define FOLD_FROM 16384u /* bytes: 250 Python frames with 1,500 native ones */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fold);
+} folds SEC(".maps");
+
+#define FOLD_MORE 1024u
+_Static_assert((FOLD_WORDS + FOLD_MORE) * 8 + RECORD_STACK_MAX + 160 >= SAMPLE_RECORD_MAX, "all but a copied stack");
+_Static_assert(sizeof(struct record_sample) + (FOLD_WORDS + FOLD_MORE) * 8 <= SAMPLE_RECORD_MAX, "the ring has it");
+
+/* The record's size. What is behind FOLD_WORDS, of 8,192 Python frames with 16,384 native ones, goes with it as it is. */
+static __always_inline __u32 fold_record(struct record_sample *record, __u8 *base, __u32 size)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), n = (size - (__u32)sizeof(*record)) / 8, more = 0, folded;
+	struct fold *f = bpf_map_lookup_elem(&folds, &cpu);
+	__u8 *words = base + sizeof(*record);
+
+	if (!f)
+		return size;
+	if (n > FOLD_WORDS) {
+		more = n - FOLD_WORDS;
+		n = FOLD_WORDS;
+	}
+	folded = fold(f, (const struct fold_words *)words, n);
+	host_barrier(folded);
+	host_barrier(more);
+	if (!folded || folded > FOLD_OUT || more > FOLD_MORE)
+		return size;
+	host_copy(words, folded * 8, f->out);
+	if (more) {
+		*(__u64 *)(words + folded * 8) = FOLD_HEAD(more, 0, 0);
+		host_copy(words + folded * 8 + 8, more * 8, words + FOLD_WORDS * 8);
+		folded += 1 + more;
+	}
+	record->flags |= SAMPLE_FOLDED;
+	return sizeof(*record) + folded * 8;
+}
+
+#endif
