@@ -281,7 +281,7 @@ static long capture_code(__u32 i, void *context)
 	record->header.kind = RECORD_CODE;
 	record->header.size = length;
 	if (bpf_ringbuf_output(&ring, cap->data, length, BPF_RB_NO_WAKEUP)) {
-		count_loss(c->counts, LOSS_RING_FULL);
+		count_loss(c->counts, LOSS_CAPTURE_LIMIT); /* it is tried again */
 		return 0;
 	}
 	c->counts->captures++;

@@ -29,7 +29,7 @@
 	X(CODE_UNCAPTURED, DETAIL, "code_uncaptured",  "a code object was gone before its names were read") \
 	X(LINES_PARTIAL,   DETAIL, "lines_partial",    "a line table was not read whole yet: line unknown") \
 	X(LINES_BAD,       DETAIL, "lines_bad",        "a line table did not decode: line unknown") \
-	X(CAPTURE_LIMIT,   DETAIL, "capture_limit",    "more new code objects in one sample than are read at once") \
+	X(CAPTURE_LIMIT,   DETAIL, "capture_limit",    "more new code objects than are read at once") \
 	X(CHILD_MISSED,    SAMPLE, "child_missed",     "a child process ended before it was identified") \
 	X(CLIENT_GAP,      SAMPLE, "client_gap",       "the client read too slowly: events were dropped for it") \
 	X(DISK_FULL,       SAMPLE, "disk_full",        "the recording could not be written further") \
