@@ -12,8 +12,9 @@ import os
 import subprocess
 import sys
 
+from call_truth import add_interpreters, check, run, skip, told_by
 from patience import few, spread
-from samples import HERE, ROOT, kind_of, record, samples
+from samples import ROOT, kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/callees.py")
 SITES = os.path.join(ROOT, "build", "tests/tools/bytecode_sites")
@@ -23,32 +24,25 @@ SHARE = 0.995
 EACH = 0.9      # of each callee by itself, if it was met often; where that is not so often, less what chance does
 FEW = 30
 BARE = 0.02      # of methods alone, without their type
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *details, flush=True)
 
 
 def recording(python, seconds, rate):
     """What the target said, and the recording."""
-    target = subprocess.Popen([python, TARGET, str(seconds + 20)], stdout=subprocess.PIPE)
-    try:
-        return json.loads(target.stdout.readline()), record(target.pid, seconds, rate)
-    finally:
-        target.kill()
-        target.wait()
+    with told_by(python, TARGET, seconds + 20) as (target, known):
+        return known, record(target.pid, seconds, rate)
 
 
-def judge(python, seconds, rate, show, skip):
-    known, events = recording(python, seconds + skip, rate)
+def judge(python, seconds, rate, show, begin):
+    if subprocess.call([python, "-c", "import zlib"], stderr=subprocess.DEVNULL):
+        print("skipped: %s has no zlib" % python)
+        skip()
+        return
+    known, events = recording(python, seconds + begin, rate)
     right, bare, wrong = collections.Counter(), collections.Counter(), collections.defaultdict(collections.Counter)
     for sample in samples(events, innermost=True):
         path = sample.frames
         caller = path[-1][0][0].split(".")[-1] if path else ""
-        if sample.time < skip * 1e9 or len(path) < 2 or caller not in known or sample.kind in ("kernel", "GC"):
+        if sample.time < begin * 1e9 or len(path) < 2 or caller not in known or sample.kind in ("kernel", "GC"):
             continue
         if any(kind_of(f) == NOTE for f, _ in path):
             continue  # a cut stack says so
@@ -82,8 +76,7 @@ def judge(python, seconds, rate, show, skip):
 def dispatcher(python, seconds, rate):
     """Numba's dispatcher is called as any object: by its type's __call__. What is neither the kernel's nor the caller's is dispatch."""
     if subprocess.call([python, "-c", "import numba"], stderr=subprocess.DEVNULL):
-        global skipped
-        skipped += 1
+        skip()
         return
     target = subprocess.Popen([python, DISPATCHER, str(seconds + 20)], stdout=subprocess.PIPE, text=True)
     try:
@@ -165,38 +158,24 @@ def names(python):
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true")
     parser.add_argument("--names", action="store_true", help="names of callees in the standard library's bytecode, instead; 3.11+")
     parser.add_argument("--dispatcher", action="store_true", help="calls of a function that Numba compiled, instead")
     parser.add_argument("--seconds", type=int, default=7)
     parser.add_argument("--rate", type=int, default=4999)
     parser.add_argument("--show", type=int, default=12)
     parser.add_argument("--skip", type=int, default=1, help="seconds: symbols of large debug information are read meanwhile")
-    parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
+    add_interpreters(parser)
     arguments = parser.parse_args()
-    pythons = arguments.pythons
-    if arguments.all:
-        rows = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, text=True).stdout
-        pythons = [row.split()[1] for row in rows.splitlines()]
-    if os.geteuid():
-        skipped += 1
-    else:
-        for python in pythons:
-            if arguments.names:
-                names(python)
-                continue
-            if arguments.dispatcher:
-                dispatcher(python, arguments.seconds, arguments.rate)
-                continue
-            if subprocess.call([python, "-c", "import zlib"], stderr=subprocess.DEVNULL):
-                print("skipped: %s has no zlib" % python)
-                skipped += 1
-                continue
+
+    def one(python):
+        if arguments.names:
+            names(python)
+        elif arguments.dispatcher:
+            dispatcher(python, arguments.seconds, arguments.rate)
+        else:
             judge(python, arguments.seconds, arguments.rate, arguments.show, arguments.skip)
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return bool(failed)
+    return run(one, arguments)
 
 
 if __name__ == "__main__":

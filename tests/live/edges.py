@@ -4,27 +4,18 @@
 below it never happened. Many of its C functions end with a jump, or run for so short a time that a sample meets the interpreter's helpers
 alone. Needs root.
 
-    edges.py [--all] [--seconds N] [--rate HZ] [--option OPTION ...] [PYTHON ...]     --all: every interpreter of pythons.sh"""
+    edges.py [--all] [--seconds N] [--samples N] [--rate HZ] [--option OPTION ...] [PYTHON ...]
+                   --all: every interpreter of pythons.sh; --samples: as often as it takes to have so many"""
 import argparse
 import collections
-import json
 import os
-import subprocess
 import sys
 
-from samples import HERE, ROOT, kind_of, record, samples
+from call_truth import add_interpreters, calls, check, own_name, run, told_by
+from samples import ROOT, kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/edges.py")
-CALLEE = 6       # kind of a frame that names what was called
-COLLECTOR = "(GC)"
 FEW = 200
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *details, flush=True)
 
 
 def bare(names):
@@ -32,64 +23,49 @@ def bare(names):
     return [name.split(".")[-1] for name in names]
 
 
+def native(path):
+    """What is inside of the innermost Python function."""
+    return " < ".join(f[0] for f, _ in path[:next((i for i, (f, _) in enumerate(path) if not kind_of(f)), 0)])
+
+
 def wrong(path, known):
     """Each edge of a stack that the program does not have, and how many edges there are."""
-    n, false, called, runs = 0, [], None, []
-    for function, _ in path:
-        kind, name = kind_of(function), function[0]
-        if kind == CALLEE and name != COLLECTOR:
-            runs.append(name)
-        elif not kind: # no function of a library runs
-            name = name.split(".")[-1]
-            if name in known:
-                calls, may = known[name]
-                n += bool(called) + len(runs)
-                false += ["%s -> %s" % (name, called)] if called and called not in calls else []
-                false += ["%s -> %s" % (name, run) for run in runs if run not in may and run not in bare(may)]
-            called, runs = name, []
+    n, false = 0, []
+    for caller, between, inner in calls(path):
+        if caller not in known:
+            continue
+        called, may = known[caller]
+        n += bool(inner) + len(between)
+        false += ["%s -> %s" % (caller, inner)] if inner and inner not in called else []
+        false += ["%s -> %s%s (native: %s)" % (caller, name, " -> " + inner if inner else "", native(path))
+                  for name in between if name not in may and name not in bare(may)]
     return n, false
 
 
-def judge(python, seconds, rate, options):
-    target = subprocess.Popen([python, TARGET, str(seconds + 60)], stdout=subprocess.PIPE, text=True)
-    try:
-        known = json.loads(target.stdout.readline())
-        events = record(target.pid, seconds, rate, *options)
-    finally:
-        target.kill()
-        target.wait()
+def judge(python, seconds, rate, options, enough):
     n = n_samples = 0
     false, met = collections.Counter(), set()
-    for sample in samples(events):
-        more, edges = wrong(sample.frames, known)
-        n, n_samples = n + more, n_samples + 1
-        false.update(edges)
-        met.update(function[0].split(".")[-1] for function, _ in sample.frames)
+    with told_by(python, TARGET, 1e9) as (target, known):
+        while not n_samples or n_samples < enough:
+            for sample in samples(record(target.pid, seconds, rate, *options)):
+                more, edges = wrong(sample.frames, known)
+                n, n_samples = n + more, n_samples + 1
+                false.update(edges)
+                met.update(own_name(function) for function, _ in sample.frames)
     name = " ".join([os.path.basename(python), *options])
     check(n > FEW and not false, "%s: no edge that never happened" % name, "of %d in %d samples" % (n, n_samples), dict(false.most_common(20)))
     check(len(met & set(known)) > len(known) - 6, "%s: functions that were met" % name, sorted(set(known) - met))
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true")
     parser.add_argument("--seconds", type=int, default=6)
+    parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--rate", type=int, default=4999)
     parser.add_argument("--option", action="append", default=[])
-    parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
+    add_interpreters(parser)
     arguments = parser.parse_args()
-    pythons = arguments.pythons
-    if arguments.all:
-        rows = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, text=True).stdout
-        pythons = [row.split()[1] for row in rows.splitlines()]
-    if os.geteuid():
-        skipped += 1
-    else:
-        for python in pythons:
-            judge(python, arguments.seconds, arguments.rate, arguments.option)
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return bool(failed)
+    return run(lambda python: judge(python, arguments.seconds, arguments.rate, arguments.option, arguments.samples), arguments)
 
 
 if __name__ == "__main__":

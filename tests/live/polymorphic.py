@@ -11,67 +11,37 @@ import collections
 import json
 import os
 import signal
-import subprocess
 import sys
 
+from call_truth import add_interpreters, calls, check, run, told_by
 from patience import spread
-from samples import HERE, ROOT, kind_of, record, samples
+from samples import ROOT, kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/polymorphic.py")
-CALLEE = 6       # kind of a frame that names what was called
-COLLECTOR = "(GC)"
 SHARES_SECONDS = 15  # the target takes some seconds for each round
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *details, flush=True)
 
 
 def edges(path):
     """(site, C functions between, what it called), of each site of a stack; innermost first."""
-    between, inner = [], None
-    for function, _ in path:
-        kind, name = kind_of(function), function[0]
-        if kind == CALLEE and name != COLLECTOR:
-            between.append(name)
-        elif not kind:
-            name = name.split(".")[-1]
-            if name.startswith("site_") and inner is not None:
-                yield name, between, inner
-            between, inner = [], name
+    return (call for call in calls(path) if call.caller.startswith("site_") and call.inner is not None)
 
 
 def leaf_of(path):
     """(site, the C functions that it called, innermost first), where no Python function is below it."""
-    between = []
-    for function, _ in path:
-        if kind_of(function) == CALLEE and function[0] != COLLECTOR:
-            between.append(function[0])
-        elif not kind_of(function):
-            name = function[0].split(".")[-1]
-            return (name, between) if name.startswith("site_") else (None, [])
-    return None, []
+    call = next(calls(path), None)
+    return (call.caller, call.between) if call and call.caller.startswith("site_") else (None, [])
 
 
 def recording(python, seconds, rate):
     """What the target says, the events, and the CPU time of its C functions meanwhile."""
-    target = subprocess.Popen([python, TARGET, str(seconds + 60)], stdout=subprocess.PIPE, text=True)
-
-    def spent():
-        target.send_signal(signal.SIGUSR1)
-        return json.loads(target.stdout.readline())
-    try:
-        known = json.loads(target.stdout.readline())
+    with told_by(python, TARGET, seconds + 60) as (target, known):
+        def spent():
+            target.send_signal(signal.SIGUSR1)
+            return json.loads(target.stdout.readline())
         while not (before := spent()):
             pass
         events = record(target.pid, seconds, rate)
         return known, events, {key: value - before.get(key, 0) for key, value in spent().items()}
-    finally:
-        target.kill()
-        target.wait()
 
 
 def native(path):
@@ -130,26 +100,14 @@ def judge(python, seconds, rate, show, n):
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true")
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--rate", type=int, default=1999)
     parser.add_argument("--show", type=int, default=10)
-    parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
+    add_interpreters(parser)
     arguments = parser.parse_args()
-    pythons = arguments.pythons
-    if arguments.all:
-        rows = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, text=True).stdout
-        pythons = [row.split()[1] for row in rows.splitlines()]
-    if os.geteuid():
-        skipped += 1
-    else:
-        for python in pythons:
-            judge(python, arguments.seconds, arguments.rate, arguments.show, arguments.samples)
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return bool(failed)
+    return run(lambda python: judge(python, arguments.seconds, arguments.rate, arguments.show, arguments.samples), arguments)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ packages()
 				"$dir/$suite.new/usr/bin/python$minor"
 		done
 		# Makefile takes what is named *.d below build/ for lists of dependencies.
-		rm -rf "$dir/$suite.new/etc" "$dir/$suite.new/var" "$dir/$suite.new/usr/share" "$dir/$suite.new"/usr/lib/*/gconv
+		rm -rf "$dir/$suite.new/etc" "$dir/$suite.new/var" "$dir/$suite.new/usr/share" "$dir/$suite.new"/usr/lib/*.d "$dir/$suite.new"/usr/lib/*/gconv
 	fi
 	mv "$dir/$suite.new" "$dir/$suite"
 }
