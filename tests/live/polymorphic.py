@@ -18,6 +18,7 @@ from patience import spread
 from samples import ROOT, kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/polymorphic.py")
+FEW, RUNS = 300, 20  # on a machine with other work
 SHARES_SECONDS = 15  # the target takes some seconds for each round
 
 
@@ -81,7 +82,7 @@ def count(seen, known, events, spent):
 
 def judge(python, seconds, rate, show, n):
     seen, runs = Seen(), 0
-    while not runs or seen.n < n:
+    while not runs or seen.n < n or (runs < RUNS and min(seen.n_edges, seen.n_named) <= FEW):
         count(seen, *recording(python, seconds, rate))
         runs += 1
     name = os.path.basename(python)
@@ -89,7 +90,7 @@ def judge(python, seconds, rate, show, n):
         name, seen.n, seen.n_edges, seen.n_leaves, seen.n_named, sum(seen.false.values())))
     for what, number in seen.false.most_common(show):
         print("    %6d %s" % (number, what))
-    check(seen.n_edges > 300 and seen.n_named > 300 and not seen.false, "%s: edges" % name)
+    check(min(seen.n_edges, seen.n_named) > FEW and not seen.false, "%s: edges" % name)
     check(len(seen.leaves) >= 5, "%s: kinds of calls that were met" % name, dict(seen.leaves))
     if seconds * runs >= SHARES_SECONDS:
         # A call that no name leads to may be told without one (max and min are one function), but nothing has more time than it took.
