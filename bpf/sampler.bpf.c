@@ -45,6 +45,8 @@ struct {
 __u64 target_bits[TARGET_BITS / 64];
 /* The target, where there can be no other and ids are the kernel's own: most of what the machine does ends at one look. Else 0. */
 int only_target;
+/* When the engine was woken last, CLOCK_MONOTONIC ns. In one line of memory with the next, as each tick reads both. */
+__u64 woken;
 /* Of the rate that was asked for, ns. Clocks of threads tick sooner (is_chosen). Set by the broker. */
 __u32 tick_period;
 
@@ -323,7 +325,6 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 /* The engine has to look soon at what it has to read from the target's memory: values that no sample had lately, code objects (their
  * frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
 #define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
-__u64 woken; /* CLOCK_MONOTONIC ns */
 
 static __always_inline int is_seen(const struct cpu_scratch *own, const struct sample_ring *to)
 {
