@@ -27,6 +27,7 @@
 #define CALLABLE_MACHINERY_NAME "(call)"
 #define CALLABLE_ENTRY_NAME "(entry)"
 #define CALLABLE_SWITCHER_NAME "(switch)"
+#define CALLABLE_DEALLOC_NAME "(dealloc)"
 
 enum callable_kind {
 	CALLABLE_METHOD, /* of a PyMethodDef */
@@ -37,6 +38,7 @@ enum callable_kind {
 	CALLABLE_ENTRY,  /* ... enters a Python function */
 	CALLABLE_SWITCHER, /* of the interpreter: takes the GIL or gives it away, in a C function or between two instructions */
 	CALLABLE_COLLECTOR, /* of the interpreter: what gc.collect() calls. No Python code calls it */
+	CALLABLE_DEALLOC, /* of the interpreter: an object ends. What runs below it, no instruction called */
 };
 
 struct callables;

@@ -121,6 +121,8 @@ int search__machinery(struct search *search, const struct code_frames *frames)
 	for (i = 0; !err && i < sizeof(symbols) / sizeof(symbols[0]); i++)
 		if (data__symbol(search->data, symbols[i], &address))
 			err = search__add(search, address, "", CALLABLE_MACHINERY_NAME, CALLABLE_MACHINERY);
+	if (!err && data__symbol(search->data, "_Py_Dealloc", &address))
+		err = search__add(search, address, "", CALLABLE_DEALLOC_NAME, CALLABLE_DEALLOC);
 	if (!err && data__symbol(search->data, entry, &address)) {
 		err = search__add(search, address, "", CALLABLE_ENTRY_NAME, CALLABLE_ENTRY);
 		n = jumps__from(search->data, frames, address, false, targets);

@@ -216,7 +216,7 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 {
 	struct stack *stack = profile->stack;
 	const char *name, *outermost = NULL;
-	bool wanted = true, direct = true, nameless = false;
+	bool wanted = true, direct = true, nameless = false, destroys = false;
 	uint32_t i;
 
 	*ret_kind = OUTERMOST_CALLED;
@@ -224,7 +224,8 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 		const struct callable *callable = stack->callables[stack->items[i - 1].index];
 
 		stack->chosen[i - 1 - begin] = NULL;
-		if (!is_callable(callable) || !(wanted || callable->forwards))
+		destroys |= callable && callable->kind == CALLABLE_DEALLOC;
+		if (destroys || !is_callable(callable) || !(wanted || callable->forwards))
 			continue;
 		if (callable->of->builtins)
 			profile->sites.builtins = callable->of;
