@@ -106,11 +106,6 @@ const char *limit__name(enum broker_limit limit)
 	return rows[limit].name;
 }
 
-const char *limit__what(enum broker_limit limit)
-{
-	return rows[limit].what;
-}
-
 void limit__sentence(const struct limit_met *met, char *ret, size_t size)
 {
 	uint64_t of = unit(met->limit);
@@ -122,6 +117,7 @@ void limit__sentence(const struct limit_met *met, char *ret, size_t size)
 
 void limit__hint(const struct limit_met *met, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s; an administrator may allow more: cprofd serve --limit=%s=%s", met->all ? "try again later" : rows[met->limit].hint,
-		 rows[met->limit].name, met->all ? "USER/ALL" : "N");
+	snprintf(ret, size, "%s; an administrator may allow more: cprofd serve --limit=%s=%s%s", met->all ? "try again later" : rows[met->limit].hint,
+		 rows[met->limit].name, met->all ? "USER/ALL" : "N",
+		 met->limit == LIMIT_DESCRIPTORS ? ", within what the daemon itself may open (ulimit -n, LimitNOFILE=)" : "");
 }

@@ -18,7 +18,6 @@
 #define TYPE_MAPPING 112u
 #define TYPE_FLAGS 168u
 #define TYPE_HAS_VECTORCALL 0x800u /* Py_TPFLAGS_HAVE_VECTORCALL */
-#define TYPE_DOC 176u
 #define TYPE_METHODS 232u
 
 #define SLOT_METHODS 64u /* Py_tp_methods */

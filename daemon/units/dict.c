@@ -6,7 +6,6 @@
 
 #include "units/object.h"
 
-#define KEYS_NAME_MAX 256u
 #define ENTRIES_MAX 4096u
 
 struct keys {
