@@ -273,20 +273,20 @@ def small(folder):
     crowd = freeze.start(USER, freeze.THREADS, "150")
     own = freeze.start(USER, freeze.BUSY)
     try:
-        with Daemon(folder, "descriptors=200/400", "maps=40/80", "memory=100") as daemon:
+        with Daemon(folder, "descriptors=200/400", "maps=40/80", "memory=160") as daemon:
             client = daemon.connect(USER)
             is_named(refusal(lambda: client.request("attach", pid=crowd.pid, stream=False)), "descriptors", "a target of 150 threads")
             n, answer = fill(lambda: client.request("attach", pid=own.pid, stream=False))
             check(n == 3, "three sessions of 64 and a thread have room in 200 descriptors", n)
             is_named(answer, "descriptors", "the fourth")
             client.close()
-        with Daemon(folder, "maps=40/80", "memory=100") as daemon:
+        with Daemon(folder, "maps=40/80", "memory=160") as daemon:
             client = daemon.connect(USER)
             n, answer = fill(lambda: client.request("attach", pid=own.pid, native="full", stream=False))
             check(0 < n < 4, "sessions in 40 MB of maps", n)
             is_named(answer, "maps", "one more")
             time.sleep(1)
-            memory(daemon, (), "with a limit of 40 MB, and one of 100 MB", (40 + 100) * MB + 12 * MB) # the spare one's, too
+            memory(daemon, (), "with a limit of 40 MB, and one of 160 MB", (40 + 160) * MB + 12 * MB) # the spare one's, too
             client.close()
         with Daemon(folder, "sessions=2/4", "engines=1/2") as daemon:
             crowds = [daemon.connect(uid) for uid in (USER, OTHER)]
