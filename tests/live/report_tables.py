@@ -723,7 +723,7 @@ def test_diff(recordings):
     # The shares are those of the recordings' lines; nothing is known of GC without native stacks.
     result = json.loads(cprofd("diff", "--json", "--by=module", one, two).out)
     for side, name in (("before", "python"), ("after", "again")):
-        samples = recordings.rows(name)
+        samples = recordings.samples(name)
         total = sum(sample.cpu for sample in samples)
         want = {k: v[0] / total for k, v in add_up(samples, module).items() if v[0]}
         have = {row["name"]: row[side] for row in result["tables"][0]["rows"] if row[side]}
@@ -740,7 +740,7 @@ def test_diff_pictures(recordings):
     """Stacks of both sides: the shares are those of the recordings' lines, in all three files."""
     pair, truth = [("before", "python"), ("after", "again")], {}
     for side, name in pair:
-        samples = recordings.rows(name)
+        samples = recordings.samples(name)
         total = sum(sample.cpu for sample in samples)
         paths = collections.Counter()
         # The program's script may be called otherwise on the other side: its functions are those of __main__.
