@@ -62,7 +62,8 @@ tell()
 	[ "$s" = 0 ] || grep -i '^skip' "$log" | sed 's/^/          /'
 	if [ "$f" != 0 ]; then
 		bad="$bad $1"
-		[ "${V:-0}" = 1 ] || tail -n 60 "$log"
+		# What failed, wherever it stands, and the end.
+		[ "${V:-0}" = 1 ] || { head -n -60 "$log" | grep -E -A 6 '^FAILED| FAILED$'; tail -n 60 "$log"; }
 		[ "$status" != 124 ] || echo "          it took more than 15 minutes"
 	fi
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))

@@ -2,8 +2,10 @@
 /* The first lines of a summary: how much was seen, of what time, how much of it whole. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/safe_text.h"
 #include "classes/classes.h"
 #include "cli/cli.h"
@@ -270,29 +272,46 @@ static void print_native(struct head *head)
 		fprintf(head->out, "        %10s  at other places\n", words__count(others));
 }
 
-static void print_loss_rows(struct head *head)
+static int by_count(const void *a, const void *b)
 {
-	const struct tally_result *result = head->result;
+	const struct tally_loss *one = a, *other = b;
+
+	return one->count == other->count ? strcmp(one->name, other->name) : one->count < other->count ? 1 : -1;
+}
+
+/* The most frequent first; NULL: there are none, or no memory. The caller frees it. */
+static struct tally_loss *sort_losses(const struct tally_result *result)
+{
+	struct tally_loss *losses = result->n_losses ? malloc(result->n_losses * sizeof(*losses)) : NULL;
+
+	if (!losses)
+		return NULL;
+	memcpy(losses, result->losses, result->n_losses * sizeof(*losses));
+	qsort(losses, result->n_losses, sizeof(*losses), by_count);
+	return losses;
+}
+
+static void print_loss_rows(struct head *head, const struct tally_loss *losses)
+{
 	uint32_t i;
 
 	fputs("        not whole or lost (one sample can have several causes):\n", head->out);
-	for (i = 0; i < result->n_losses; i++)
-		if (result->losses[i].count)
-			fprintf(head->out, "        %10s  %s (%s)\n", words__count(result->losses[i].count),
-				loss_sentence(result->losses[i].name), result->losses[i].name);
+	for (i = 0; i < head->result->n_losses; i++)
+		if (losses[i].count)
+			fprintf(head->out, "        %10s  %s (%s)\n", words__count(losses[i].count), loss_sentence(losses[i].name),
+				losses[i].name);
 }
 
 /* In one line: the rest of them are others. */
-static void print_loss_names(struct head *head)
+static void print_loss_names(struct head *head, const struct tally_loss *losses)
 {
 	static const char title[] = "not whole or lost (-v: why)";
 	const int width = say__width() - (int)sizeof(" 99,999, 99,999 others");
-	const struct tally_result *result = head->result;
 	uint64_t others = 0;
 	uint32_t i;
 
-	for (i = 0; i < result->n_losses; i++) {
-		const struct tally_loss *loss = &result->losses[i];
+	for (i = 0; i < head->result->n_losses; i++) {
+		const struct tally_loss *loss = &losses[i];
 
 		if (others || head->at + (int)strlen(loss->name) > width)
 			others += loss->count;
@@ -307,14 +326,16 @@ static void print_loss_names(struct head *head)
 static void print_losses(struct head *head)
 {
 	const struct tally_result *result = head->result;
+	_cleanup_free_ struct tally_loss *sorted = sort_losses(result);
+	const struct tally_loss *losses = sorted ? sorted : result->losses;
 	uint32_t i, kinds = 0;
 
 	for (i = 0; i < result->n_losses; i++)
-		kinds += result->losses[i].count != 0;
+		kinds += losses[i].count != 0;
 	if (kinds && head->verbose)
-		print_loss_rows(head);
+		print_loss_rows(head, losses);
 	else if (kinds)
-		print_loss_names(head);
+		print_loss_names(head, losses);
 	if (result->gap_events)
 		fprintf(head->out, "        %s events did not reach this client in time: the file has a gap\n", words__count(result->gap_events));
 	if (!result->samples && result->seen)
