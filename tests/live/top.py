@@ -43,8 +43,12 @@ def check(good, name, *details):
 
 
 class Terminal:
+    made = 0
+
     def __init__(self, work, command, columns=120, lines=30):
-        self.tmux = ["tmux", "-S", os.path.join(work, "tmux"), "-f", "/dev/null"]
+        # A server of its own each: the one before may be about to exit.
+        Terminal.made += 1
+        self.tmux = ["tmux", "-S", os.path.join(work, "tmux%d" % Terminal.made), "-f", "/dev/null"]
         self.status = os.path.join(work, "status")
         env = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
         subprocess.run(self.tmux + ["new-session", "-d", "-x", str(columns), "-y", str(lines),
