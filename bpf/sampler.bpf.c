@@ -369,7 +369,7 @@ static __always_inline __u64 maps_of(const struct sample_ring *to)
 
 /* A thread's clock has a period that was drawn when it was opened, somewhat shorter than the one that was asked for. By chance one tick in five to
  * twenty is no sample, so many as make the rate that was asked for: no program's rounds are in step with both. Never two in a row, as who has
- * no sample for long is taken for waiting (daemon/credit/). Chance does not know what the ticks meet; it heeds a little how many are due. */
+ * no sample for long is taken for waiting (daemon/attribution/). Chance does not know what the ticks meet; it heeds a little how many are due. */
 #define OWED_PART 5 /* log2: of what is owed, or was taken too much, at one tick */
 static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
 {

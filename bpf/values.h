@@ -30,7 +30,7 @@ static __always_inline __u32 values_count(__u32 bits)
 }
 
 /* One that is not in the window that the walk has read, as a generator's; or what a cell holds. Apart, as few are such. */
-PY_APART int values_word(const struct image *image, __u64 *to, __u64 address, __u32 slot)
+HOST_APART int values_word(const struct image *image, __u64 *to, __u64 address, __u32 slot)
 {
 	long err;
 
@@ -101,7 +101,7 @@ static __always_inline __u32 values_same(__u64 a, __u64 b)
 
 /* The innermost frame of the round that has a bit left; most have none. Says whether there is another. Apart,
  * as the next one, so that the verifier comes here once. */
-PY_APART int values_put(struct py_walk *walk, const struct image *image, const struct py_out *out,
+HOST_APART int values_put(struct py_walk *walk, const struct image *image, const struct py_out *out,
 			const struct locals_captures *captured_locals, struct values_out *to)
 {
 	__u32 hits, at, set, way, size;
@@ -149,7 +149,7 @@ PY_APART int values_put(struct py_walk *walk, const struct image *image, const s
 
 #define VALUES_ROUND 32u
 /* The frames from to->part.values_at on. */
-PY_APART int values_round(struct py_walk *walk, const struct image *image, const struct py_out *out,
+HOST_APART int values_round(struct py_walk *walk, const struct image *image, const struct py_out *out,
 			  const struct locals_captures *captured_locals, struct values_out *to)
 {
 	__u32 at, n, hits = 0, bit;
@@ -193,7 +193,7 @@ static long values_rounds(__u32 i, void *context)
 }
 
 /* Puts the part, and gives its size; 0: the object is not there. */
-PY_APART int values_object(const struct py_walk *walk, struct part_object *to)
+HOST_APART int values_object(const struct py_walk *walk, struct part_object *to)
 {
 	__u32 size = OBJECT_BYTES;
 

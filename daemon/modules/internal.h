@@ -8,6 +8,7 @@
 #include "modules/tail.h"
 #include "modules/worker.h"
 #include "target/maps.h"
+#include "target/process.h"
 
 #define MS 1000000ull
 
@@ -118,11 +119,6 @@ struct jit_files {
 	uint32_t n_jit_blocks, capacity;
 };
 
-struct fd_reader {
-	struct host_reader reader;
-	int fd;
-};
-
 /* Room that was given away where no code was ever seen: most often it is no code's. */
 struct given {
 	uint64_t start, end;
@@ -135,7 +131,7 @@ struct modules_process {
 	uint64_t id;
 	int32_t pid;
 	struct image_key key;
-	struct fd_reader mem; /* fd < 0: it ended */
+	struct memory_reader mem; /* fd < 0: it ended */
 	int maps;
 	uint64_t opened, closed; /* closed 0: it runs */
 	uint64_t runtime;

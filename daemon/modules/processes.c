@@ -16,11 +16,6 @@
 #define KEPT_NS (5000 * MS)
 #define GONE_MAX 1024u
 
-static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
-{
-	return process_memory__read(((const struct fd_reader *)self)->fd, dst, size, address);
-}
-
 /* --- mappings --- */
 
 static bool same(const struct code *code, const struct mapping *m)
@@ -291,8 +286,8 @@ struct modules_process *processes__add(struct modules *modules, int32_t pid,
 	process->id = ++modules->last_process;
 	process->pid = pid;
 	process->key = *key;
-	process->mem.reader.read = read_mem;
-	process->mem.fd = process->maps = -1;
+	process->mem = memory_reader__of(-1);
+	process->maps = -1;
 	process->opened = opened;
 	process->salt = (modules->salts += 0x9e3779b97f4a7c15ull) | 1;
 	process->next = modules->processes;

@@ -3,7 +3,6 @@
  * went into the kernel; what is in their memory stays there while they sleep, and is read here: Python's frames, and a copy of the stack from
  * which the native walk is done as for any other sample. If the thread got a CPU meanwhile, nothing of it is taken. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,26 +19,6 @@
 #define STACK_PAGE 4096u
 #define RED_ZONE 128u          /* psABI x86-64, 3.2.2 */
 #define KEPT_BYTES (4u << 20)   /* of one process: some 10,000 threads */
-
-struct memory {
-	struct host_reader reader;
-	int fd;
-};
-
-static int read_at(struct host_reader *reader, void *to, size_t size, uint64_t address)
-{
-	const struct memory *self = (struct memory *)reader;
-
-	return address ? process_memory__read(self->fd, to, size, address) : -EFAULT;
-}
-
-static int open_schedstat(const struct record_task *task)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/schedstat", task->tgid, task->tid);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
 
 /* Did it not run since? */
 static bool sleeps(int schedstat, const struct record_sample *sample)
@@ -94,7 +73,7 @@ static int put_python(struct session *session, struct tracee *tracee, struct dum
 
 /* Its innermost frame, and a copy of the stack for the others. The stack of a thread, but for the first one's, lies below what its register
  * points at (glibc, musl: struct pthread); beyond it is another thread's. */
-static int put_native(const struct session *session, const struct memory *memory, const struct part_stack *from, uint64_t own,
+static int put_native(const struct session *session, const struct memory_reader *memory, const struct part_stack *from, uint64_t own,
 		      struct buf *out, uint16_t *parts)
 {
 	const uint64_t pc = from->regs[16] | NATIVE_EXACT;
@@ -131,14 +110,14 @@ static int put_native(const struct session *session, const struct memory *memory
 
 /* What a slice works with. */
 struct taking {
-	struct memory memory;
+	struct memory_reader memory;
 	struct dump_python *python;
 	struct part_native_frames *walked; /* room for RECORD_NATIVE_FRAMES_MAX */
 };
 
 static int taking__begin(struct taking *self, const struct tracee *tracee)
 {
-	*self = (struct taking){.memory = {.reader.read = read_at, .fd = tracee->mem}};
+	*self = (struct taking){.memory = memory_reader__of(tracee->mem)};
 	self->walked = malloc(sizeof(*self->walked) + RECORD_NATIVE_FRAMES_MAX * 8u);
 	return self->walked ? dump_python__new(&self->memory.reader, &tracee->image, &self->python) : -ENOMEM;
 }
@@ -195,7 +174,7 @@ static int make(struct session *session, struct tracee *tracee, struct taking *t
 	*ret_empty = true;
 	if (!stack || !wait || (tracee->exec_known && tracee->exec != sample->header.task.exec))
 		return 0;
-	schedstat = open_schedstat(&sample->header.task);
+	schedstat = proc__open_task(&sample->header.task, "schedstat");
 	if (schedstat < 0 || !sleeps(schedstat, sample))
 		return 0;
 	record.flags &= ~SAMPLE_ASLEEP;

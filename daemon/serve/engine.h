@@ -408,6 +408,7 @@ void proc__threads(struct session *session, const struct tracee *tracee, bool en
 void proc__command(int32_t pid, char *ret, size_t size);
 /* Of its first thread, ns; -errno. */
 int proc__cpu_time(int32_t pid, uint64_t *ret);
+int proc__open_task(const struct record_task *task, const char *name); /* a file of /proc/PID/task/TID; -errno */
 bool proc__alive(int32_t pid, uint64_t start);
 void proc__boot_id(char *ret, size_t size);
 uint64_t proc__own_data(void);   /* bytes that RLIMIT_DATA counts */

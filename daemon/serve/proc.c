@@ -28,6 +28,16 @@ static ssize_t slurp(const char *path, char *ret, size_t size)
 	return n;
 }
 
+int proc__open_task(const struct record_task *task, const char *name)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", task->tgid, task->tid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 static uint64_t ticks_to_ns(uint64_t ticks)
 {
 	static long hz;

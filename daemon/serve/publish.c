@@ -4,7 +4,6 @@
 
 #include "serve/engine.h"
 
-
 /* The first error ends the recording; it may come with any line, or with a flush. The last ledger
  * is on its way to the spool when `end` is, and takes no more. */
 static void poll_spool(struct session *session)

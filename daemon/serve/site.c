@@ -22,19 +22,6 @@ static inline int py_seen(uint64_t key)
 #define CODE_MAX 65536u
 #define NO_MODULES 1u /* of a tracee: they were not found */
 
-/* As it is now. */
-struct memory {
-	struct host_reader reader;
-	int fd;
-};
-
-static int read_memory(struct host_reader *reader, void *dst, size_t size, uint64_t address)
-{
-	const struct memory *memory = (const struct memory *)reader;
-
-	return address ? process_memory__read(memory->fd, dst, size, address) : -EFAULT;
-}
-
 /* Where its instructions are, and the tuple of its names, which no layout has: up to 3.10 it follows co_code and
  * co_consts, since then co_consts, the first member (Include/cpython/code.h). */
 static int parts_of(const struct py_layout *l, uint64_t code, uint64_t *ret_bytes, uint32_t *ret_size, uint64_t *ret_names)
@@ -149,7 +136,7 @@ static int read_site(const struct tracee *tracee, uint64_t code, uint32_t offset
 
 int site__ufunc(struct tracee *tracee, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size)
 {
-	struct memory memory = {.reader.read = read_memory, .fd = tracee->mem};
+	struct memory_reader memory = memory_reader__of(tracee->mem);
 	struct values values = {.memory = &memory.reader, .layout = &tracee->image.layout};
 	uint64_t interpreter = 0;
 	int err;
@@ -157,7 +144,8 @@ int site__ufunc(struct tracee *tracee, const struct record_header *header, const
 	if (tracee->mem < 0 || !tracee->image.runtime || tracee->modules == NO_MODULES)
 		return -ENOENT;
 	if (!tracee->modules) {
-		err = read_memory(&memory.reader, &interpreter, sizeof(interpreter), tracee->image.runtime + tracee->image.layout.interpreters_head);
+		err = memory.reader.read(&memory.reader, &interpreter, sizeof(interpreter),
+					 tracee->image.runtime + tracee->image.layout.interpreters_head);
 		err = err ?: values__modules(&values, interpreter, &tracee->modules);
 		if (err) {
 			tracee->modules = NO_MODULES;
@@ -172,7 +160,7 @@ int site__ufunc(struct tracee *tracee, const struct record_header *header, const
 int site__read(const struct tracee *tracee, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
 	       struct call_site *ret)
 {
-	struct memory now = {.reader.read = read_memory, .fd = tracee->mem};
+	struct memory_reader now = memory_reader__of(tracee->mem);
 	struct host_reader *before = host_reader_current;
 	int err;
 

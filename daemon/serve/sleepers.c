@@ -10,7 +10,6 @@
  * Looks come with the beats of the session. The sampler wakes the session for more of them when a thread without Python ticks, who may be
  * the one that is waited for, and when a process is made. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,16 +122,6 @@ int sleepers__ticked(struct session *session, const struct record_sample *sample
 
 /* --- /proc --- */
 
-static int open_file(const struct sleeper *sleeper, const char *name)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", sleeper->task.tgid, sleeper->task.tid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 static int read_text(int fd, char *ret, size_t size)
 {
 	ssize_t n = pread(fd, ret, size - 1, 0);
@@ -151,7 +140,7 @@ static int runs_of(struct sleeper *sleeper, uint64_t *ret_count, uint64_t *ret_c
 	int err;
 
 	if (!sleeper->schedstat) {
-		err = open_file(sleeper, "schedstat");
+		err = proc__open_task(&sleeper->task, "schedstat");
 		if (err < 0)
 			return err;
 		sleeper->schedstat = err + 1;
@@ -166,7 +155,7 @@ static int runs_of(struct sleeper *sleeper, uint64_t *ret_count, uint64_t *ret_c
 
 static bool is_asleep(const struct sleeper *sleeper)
 {
-	_cleanup_close_ int fd = open_file(sleeper, "stat");
+	_cleanup_close_ int fd = proc__open_task(&sleeper->task, "stat");
 	char text[512];
 	const char *state = fd < 0 || read_text(fd, text, sizeof(text)) ? NULL : strrchr(text, ')');
 

@@ -35,6 +35,16 @@ int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 	return 0;
 }
 
+static int read_fd(struct host_reader *self, void *dst, size_t size, uint64_t address)
+{
+	return address ? process_memory__read(((const struct memory_reader *)self)->fd, dst, size, address) : -EFAULT;
+}
+
+struct memory_reader memory_reader__of(int fd)
+{
+	return (struct memory_reader){.reader.read = read_fd, .fd = fd};
+}
+
 static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
 {
 	struct target_process *process =

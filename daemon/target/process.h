@@ -18,6 +18,13 @@
  * (base/blocking.h). */
 int process_memory__read(int mem, void *dst, size_t size, uint64_t address);
 
+/* The same as a reader. `fd`: /proc/PID/mem, borrowed. */
+struct memory_reader {
+	struct host_reader reader;
+	int fd;
+};
+struct memory_reader memory_reader__of(int fd);
+
 struct target_process {
 	struct host_reader reader; /* over `mem`; -EFAULT for what cannot be read */
 	pid_t pid;

@@ -125,14 +125,8 @@ next:
 	return end & 1;
 }
 
-#if defined(__bpf__)
-#define FOLD_APART __attribute__((noinline, weak))
-#else
-#define FOLD_APART static __attribute__((noinline, unused))
-#endif
-
 /* The first n words (not 0), folded, in f->out: how many these are, or 0 when that is no gain. */
-FOLD_APART int fold(struct fold *f, const struct fold_words *from, __u32 n)
+HOST_APART int fold(struct fold *f, const struct fold_words *from, __u32 n)
 {
 	struct fold_context c = {.f = f, .from = from};
 

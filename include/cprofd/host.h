@@ -37,6 +37,9 @@ struct host_window {
 /* bpf/kernel.h (kernel types) and libbpf's helpers come first. */
 #define HOST_INLINE static __always_inline
 #define HOST_LOOP_FN static
+/* A function apart: verified once, whoever calls it. Weak, so that clang takes nothing for granted of what it returns: the verifier
+ * does not, and newer ones (19) drop a bound that they can prove from the function's body. */
+#define HOST_APART __attribute__((noinline, weak))
 /* bpf_loop allows 1 << 23 rounds. */
 #define host_loop(n, fn, ctx) bpf_loop((n), (fn), (ctx), 0)
 typedef void *host_pool_t;
@@ -60,6 +63,7 @@ typedef void *host_pool_t;
 
 #define HOST_INLINE static inline
 #define HOST_LOOP_FN static
+#define HOST_APART static __attribute__((noinline, unused))
 #define host_barrier(var) ((void)0)
 #define host_touch(address) ((void)(address))
 #define HOST_NO_UNROLL

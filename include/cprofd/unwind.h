@@ -197,13 +197,6 @@ HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 
 /* --- tables --- */
 
-/* In BPF a function that is verified once, whoever calls it (weak: as PY_APART is). */
-#if defined(__bpf__)
-#define UNWIND_APART __attribute__((noinline, weak))
-#else
-#define UNWIND_APART static __attribute__((noinline, unused))
-#endif
-
 /* 1 when a <= b, else 0; both below 1 << 63. BPF can compare only by a branch, and each branch on
  * what was read doubles the verifier's paths. */
 HOST_INLINE __u32 unwind_at_most(__u64 a, __u64 b)
@@ -260,7 +253,7 @@ HOST_INLINE __u32 unwind_search_rows(const union unwind_block *block, __u32 at, 
 }
 
 /* The rule for `pc`, which lies in the range s->recent[which], into s->rule and s->second, and where it holds. */
-UNWIND_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc)
+HOST_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc)
 {
 	const union unwind_block *block;
 	const struct unwind_range *range;
@@ -316,7 +309,7 @@ UNWIND_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc
 }
 
 /* Puts the range of `pc` into s->recent[s->turn]; 0 or a loss. */
-UNWIND_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
+HOST_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
 {
 	const union unwind_block *block;
 	const struct unwind_range *range;
@@ -423,7 +416,7 @@ HOST_INLINE void unwind_keep(struct unwind_state *s, __u64 pc, const struct unwi
 }
 
 /* The rule for `pc`, which the cache has not, into s->rule and the cache: 0 or a loss. */
-UNWIND_APART int unwind_find_far(struct unwind_state *s, __u64 pc)
+HOST_APART int unwind_find_far(struct unwind_state *s, __u64 pc)
 {
 	__u32 which;
 	int loss;
@@ -467,7 +460,7 @@ HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
 /* --- the stack --- */
 
 /* Reads s->word and the window behind it: 0, or LOSS_PAGE_FAULT. */
-UNWIND_APART int unwind_word_read(struct unwind_state *s, __u64 word)
+HOST_APART int unwind_word_read(struct unwind_state *s, __u64 word)
 {
 	__u64 address;
 	__u32 size;
@@ -579,7 +572,7 @@ HOST_INLINE int unwind_apply_place(struct unwind_state *s, __u32 place, __u32 re
 }
 
 /* Applies s->rule (and s->second). */
-UNWIND_APART int unwind_apply(struct unwind_state *s)
+HOST_APART int unwind_apply(struct unwind_state *s)
 {
 	__u32 kind, reg, known, place;
 	__u64 rule, second, cfa, pc = 0, bp, sp;
@@ -675,7 +668,7 @@ UNWIND_APART int unwind_apply(struct unwind_state *s)
 }
 
 /* One frame up from a thread in a stub of which no rule is known, else `loss`. */
-UNWIND_APART int unwind_stub(struct unwind_state *s, int loss)
+HOST_APART int unwind_stub(struct unwind_state *s, int loss)
 {
 	const struct unwind_stub *stub;
 	__u64 *code, other, cfa = 0;

@@ -156,7 +156,7 @@ end:
 }
 
 /* Which frames of the past have their words in the window: f->low, f->top and f->stop. */
-UNWIND_APART int unwind_scan(struct unwind_fast *f, struct unwind_past *past)
+HOST_APART int unwind_scan(struct unwind_fast *f, struct unwind_past *past)
 {
 	struct unwind_past_context c = {.f = f, .past = past};
 	__u32 i;
@@ -201,7 +201,7 @@ HOST_LOOP_FN long unwind_remember_chunk(__u32 chunk, void *context)
 }
 
 /* Remembers that the walk's frame number n is frames[j], and how it was come to. */
-UNWIND_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past, __u32 j, __u32 n)
+HOST_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past, __u32 j, __u32 n)
 {
 	struct unwind_past_context c = {.f = f, .past = past};
 	__u32 count;
@@ -222,7 +222,7 @@ UNWIND_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past
 }
 
 /* Looks for the walk's frame among frames[f->low .. f->top - 1]: f->low is it, and 1; or f->stop is where to look next. */
-UNWIND_APART int unwind_search(struct unwind_fast *f, const struct unwind_past *past)
+HOST_APART int unwind_search(struct unwind_fast *f, const struct unwind_past *past)
 {
 	const struct unwind_frame_state *frame;
 	const struct unwind_state *s;
@@ -276,7 +276,7 @@ HOST_LOOP_FN long unwind_leave_base(__u32 i, void *context)
 }
 
 /* The state of the frame where a meeting ends. */
-UNWIND_APART int unwind_leave(struct unwind_fast *f, struct unwind_past *past)
+HOST_APART int unwind_leave(struct unwind_fast *f, struct unwind_past *past)
 {
 	struct unwind_past_context c = {.f = f, .past = past};
 	const struct unwind_frame_state *frame;
@@ -299,7 +299,7 @@ UNWIND_APART int unwind_leave(struct unwind_fast *f, struct unwind_past *past)
 }
 
 /* Goes on at frames[f->low], as frame number n: UNWIND_UP or UNWIND_END, with the new number in f->n. */
-UNWIND_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
+HOST_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
 {
 	__u32 j, last, count;
 
@@ -353,7 +353,7 @@ HOST_INLINE void unwind_fresh(struct unwind_frame_state *to, __u64 pc, __u64 sp,
 /* Usual frames, some of them: their rule is PLAIN and in the cache, and what it needs is in the window.
  * Writes the program counters from pcs->pc[n] on, and returns the new n. It calls nothing, so that most of what it
  * works with stays in registers; any other frame is unwind_step()'s. */
-UNWIND_APART int unwind_usual(struct unwind_fast *f, const struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
+HOST_APART int unwind_usual(struct unwind_fast *f, const struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
 {
 	struct unwind_frame_state *fresh;
 	struct unwind_state *s;

@@ -52,6 +52,17 @@ def told(recording):
     return (cpu + ends) / 1e9, samples, ends / 1e9
 
 
+def compare_shares(recording, time, clocks, samples, parts):
+    """Adds what is told and what is true to `parts`; which are wrong: by more than two points and 2.5 standard errors."""
+    wrong = []
+    whole, parted = shares(recording, time)
+    for name, share, true in zip(("alpha", "beta"), parted, [clock / whole for clock in clocks]):
+        parts.append("%s %s %.1f %% told, %.1f true" % (name, time, 100 * share, 100 * true))
+        if abs(share - true) > 0.02 + 2.5 * (true * (1 - true) / samples) ** 0.5:
+            wrong.append("%s is wrong" % name)
+    return wrong
+
+
 def shares(recording, time):
     """Of all CPU (or wall) time, inclusive: alpha's and beta's."""
     report = subprocess.run([CPROFD, "report", "--json", "--by=function", recording], capture_output=True, check=True).stdout
@@ -104,12 +115,9 @@ def run(kind, ms, mode, at_once, *more, folder, seconds, python):
     for time, clocks in (("cpu", clocked[:2]), ("wall", clocked[2:])):
         if alone or (time == "wall" and mode == "cpu"):
             continue
-        whole, parted = shares(recording, time)
-        for name, share, true in zip(("alpha", "beta"), parted, [clock / whole for clock in clocks]):
-            error = (true * (1 - true) / samples) ** 0.5
-            parts.append("%s %s %.1f %% told, %.1f true" % (name, time, 100 * share, 100 * true))
-            if abs(share - true) > 0.02 + 2.5 * error and not words:
-                problems.append("%s is wrong" % name)
+        wrong = compare_shares(recording, time, clocks, samples, parts)
+        if not words:
+            problems += wrong
     print("%s %s %.1f ms, %d at once, %s%s: %d made, %.3f s of CPU for %.3f, %d samples (%.0f %%), %s%s%s" %
           ("FAIL" if problems else "ok", kind, ms, at_once, mode, ", alone" * alone, made, cpu, used, samples, 100 * samples / (cpu * 999), ", ".join(parts),
            "".join("; " + problem for problem in problems), ", distrusted" if words else ""), flush=True)

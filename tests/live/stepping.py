@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from births import CPROFD, ROOT, shares, told
+from births import CPROFD, ROOT, compare_shares, told
 
 TARGET = os.path.join(ROOT, "tests", "targets", "stepping.py")
 RATE = 999
@@ -31,16 +31,12 @@ def look(kind, periods, mode, folder, seconds, python):
                           capture_output=True, text=True, timeout=300)
     own, children, *clocked = map(float, done.stdout.split())
     cpu, samples, _ = told(recording)
-    whole, parted = shares(recording, "cpu")
     problems, parts = [], []
     if not 0.99 * (own + children) <= cpu <= 1.01 * (own + children) + OUTSIDE:
         problems.append("%.3f s of CPU told, it used %.3f" % (cpu, own + children))
     if samples < 0.95 * cpu * RATE:
         problems.append("%.0f %% of the samples" % (100 * samples / (cpu * RATE)))
-    for name, share, true in zip(("alpha", "beta"), parted, [clock / whole for clock in clocked]):
-        parts.append("%s %.1f %% told, %.1f true" % (name, 100 * share, 100 * true))
-        if abs(share - true) > 0.02 + 2.5 * (true * (1 - true) / samples) ** 0.5:
-            problems.append("%s is wrong" % name)
+    problems += compare_shares(recording, "cpu", clocked, samples, parts)
     print("%s %s, rounds of %s periods, %s: %.3f s of CPU for %.3f, %d samples, %s%s" %
           ("off" if problems else "ok", kind, periods, mode, cpu, own + children, samples, ", ".join(parts), "".join("; " + problem for problem in problems)),
           flush=True)

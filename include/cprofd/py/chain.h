@@ -148,7 +148,7 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 
 /* A frame that is a little more than usual, and the usual ones after it. Apart: what it keeps on the stack is not below
  * py_walk_one's. */
-PY_APART int py_walk_usual(struct py_walk *walk, const struct image *image, struct py_out *out)
+HOST_APART int py_walk_usual(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
 	enum py_warm warm;
 
@@ -182,7 +182,7 @@ HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
  * tstates[which], or from walk->frame on (PY_WALK_ON). */
 #define PY_WALK_FIRST (PY_TSTATES_MAX + 0u)
 #define PY_WALK_ON (PY_TSTATES_MAX + 1u)
-PY_APART int py_walk_chain(struct py_walk *walk, const struct image *image, struct py_out *out, __u32 which,
+HOST_APART int py_walk_chain(struct py_walk *walk, const struct image *image, struct py_out *out, __u32 which,
 			   const struct host_window *stack)
 {
 	struct py_walk_context c = {.walk = walk, .image = image, .out = out};

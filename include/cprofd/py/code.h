@@ -92,7 +92,7 @@ HOST_INLINE int py_from_file(const struct py_layout *l, __u64 filename)
 
 /* Proves the key of the code object at `code` anew; 0 when it is none (loss says why). `old`: the key that
  * it had, if a file held it. walk->code_of_file: see py_from_file. */
-PY_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, __u64 code, __u64 old)
+HOST_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, __u64 code, __u64 old)
 {
 	const struct py_layout *l;
 	__u64 key, filename;
@@ -148,7 +148,7 @@ HOST_INLINE int py_slot_holds(const struct py_slot *slot, __u64 tag, __u64 now)
 }
 
 /* The key of the code object at `code`, from its slot or proven; 0 when it is none. */
-PY_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code)
+HOST_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code)
 {
 	__u64 now, tag, key, word, old;
 	__u32 index, way, version = 0;
@@ -207,7 +207,7 @@ HOST_INLINE __u64 py_recent_mix(__u64 salt, __u64 now)
 }
 
 /* The key of a code object by its slot, kept by its place then, too; 0 if no proof is fresh. */
-PY_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code)
+HOST_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code)
 {
 	__u64 now, tag;
 	struct py_slot *slot;

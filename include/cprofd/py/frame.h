@@ -30,7 +30,7 @@ HOST_INLINE int py_window(struct py_walk *walk, const struct py_layout *l, __u64
 
 /* Where in memory[] the frame at `address` lies; ~0u when it cannot be read. Frames outside of the window
  * (a generator's, an older chunk's, the frame objects of 3.8-3.10) are read alone. */
-PY_APART __u32 py_frame_fetch(struct py_walk *walk, const struct image *image, __u64 address)
+HOST_APART __u32 py_frame_fetch(struct py_walk *walk, const struct image *image, __u64 address)
 {
 	const struct py_layout *l;
 	__u64 offset;
@@ -150,7 +150,7 @@ enum py_calls { PY_CALLS_NOT, PY_CALLS_PERHAPS, PY_CALLS };
 #define PY_RETURN_CONST_312 121u /* its low byte; of 3.11 no instruction */
 #define PY_RETURN_GENERATOR_312 75u
 #define PY_NOT_BEGUN -2 /* _PyFrame_InitializeSpecials */
-PY_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 frame)
+HOST_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 frame)
 {
 	const struct py_layout *l;
 	__u64 code = 0, pointer = 0;
@@ -261,7 +261,7 @@ HOST_INLINE int py_over(struct py_walk *walk, const struct py_layout *l, __u32 a
 }
 
 /* Any frame; 1 when the chain ends. */
-PY_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct py_out *out)
+HOST_APART int py_walk_one(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
 	const struct py_layout *l;
 	__u64 code, back, key;

@@ -183,7 +183,7 @@ HOST_INLINE int py_repair_called(struct py_walk_context *c)
 
 /* 3.12: how many generators lie between `frame`, which is one, and `end`, each resumed by the next; 0: it is not so. */
 #define PY_RESUMED 8
-PY_APART int py_resumed(struct py_walk *walk, const struct image *image, __u64 frame, __u64 end)
+HOST_APART int py_resumed(struct py_walk *walk, const struct image *image, __u64 frame, __u64 end)
 {
 	const struct py_layout *l;
 	__u8 owner;
@@ -280,7 +280,7 @@ HOST_INLINE int py_repair_inlined(const struct py_walk_context *c)
 /* Some builds store in an order that leaves the innermost link in a register alone for an instant: a
  * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
  * before it knows its predecessor. 1 when walk->frame is that link, proven by a register. */
-PY_APART int py_repair_link(struct py_walk *walk, const struct image *image)
+HOST_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 {
 	struct py_walk_context c = {.walk = walk, .image = image};
 

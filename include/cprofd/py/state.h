@@ -121,14 +121,6 @@ struct py_walk {
 	__u64 places[RECORD_PY_FRAMES_MAX + PY_ROUND]; /* address of each frame of the walk */
 };
 
-/* A function apart: verified once in BPF. Weak, so that clang takes nothing for granted of what it returns: the verifier
- * does not, and newer ones (19) drop a bound that they can prove from the function's body. */
-#if defined(__bpf__)
-#define PY_APART __attribute__((noinline, weak))
-#else
-#define PY_APART static __attribute__((noinline, unused))
-#endif
-
 struct py_walk_context {
 	struct py_walk *walk;
 	const struct image *image;

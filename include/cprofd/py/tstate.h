@@ -149,7 +149,7 @@ HOST_INLINE void py_search_tstates(struct py_walk_context *c, __u64 head)
 }
 
 /* All thread states of this OS thread, by the interpreters' lists. */
-PY_APART int py_search(struct py_walk *walk, const struct image *image)
+HOST_APART int py_search(struct py_walk *walk, const struct image *image)
 {
 	struct py_walk_context c = {.walk = walk, .image = image};
 	__u64 heads[2] = {}; /* interpreters.head, interpreters.main: the newest, the oldest */
@@ -170,7 +170,7 @@ PY_APART int py_search(struct py_walk *walk, const struct image *image)
 
 /* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
  * thread state found before. That there is one is looked at every PY_HINT_NS. */
-PY_APART int py_find_tstates(struct py_walk *walk, const struct image *image, const struct host_window *stack)
+HOST_APART int py_find_tstates(struct py_walk *walk, const struct image *image, const struct host_window *stack)
 {
 	if (!walk || !image)
 		return 0;
