@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregate/rows.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/safe_text.h"
@@ -13,7 +14,7 @@
 #include "export/told.h"
 
 struct node {
-	uint32_t parent, function; /* function: index in tally.functions */
+	uint32_t parent, function; /* function: in tally.rows */
 	uint32_t place;            /* the node that its time is told of: itself, or one around it */
 	bool interpreter;          /* told only where it is alone */
 	bool python;               /* itself, or one around it, is Python's */
@@ -36,18 +37,17 @@ struct tally {
 	struct tally_result result;
 	uint64_t begin;
 	bool waits;           /* those of all threads are told */
-	const struct thread_sums *thread_sums;
+	struct thread_sums *thread_sums;
 	struct thread_ids ids;
 	struct arena strings;
 	/* of the epoch */
-	struct buf names;  /* uint32_t: function row -> tally.functions */
-	struct buf frames; /* uint32_t: frame row -> tally.functions, and INTERPRETER or PYTHON */
+	struct buf names;  /* uint32_t: function row -> tally.rows */
+	struct buf frames; /* uint32_t: frame row -> tally.rows, and INTERPRETER or PYTHON */
 	struct buf nodes;  /* struct node, by stack id */
 	/* of the recording */
-	struct buf functions; /* struct tally_function */
-	struct buf marks;	 /* uint32_t, by function: the last node it was counted for */
-	struct intern keys;	 /* of functions: line, name, file */
+	struct rows rows;     /* of functions; a key is line, name, file */
 	struct buf key;		 /* room to make one */
+	struct buf functions; /* struct tally_function: the rows, in order, when all is read */
 	struct buf losses;	 /* struct tally_loss */
 	struct buf threads;	 /* struct known */
 	struct buf processes; /* struct known */
@@ -63,33 +63,34 @@ static char *keep(struct tally *tally, const char *string)
 	return copy ? memcpy(copy, string, size) : NULL;
 }
 
-/* The index of a function, the same in all epochs. */
+/* The row of a function, the same in all epochs. */
 static int function_index(struct tally *tally, const struct function_row *row, uint32_t *ret)
 {
-	uint32_t known = tally->keys.n;
-	struct tally_function *function;
-	int err;
-
 	buf__clear(&tally->key);
-	err = buf__append(&tally->key, &row->line, sizeof(row->line)) ?: buf__append(&tally->key, row->name, strlen(row->name) + 1)
-	      ?: buf__puts(&tally->key, row->file) ?: intern__id(&tally->keys, tally->key.data, tally->key.len, ret);
-	if (err || *ret < known)
-		return err;
-	function = buf__at(&tally->functions, sizeof(*function), *ret);
-	if (!function || !buf__at(&tally->marks, sizeof(uint32_t), *ret))
-		return -ENOMEM;
-	function->name = keep(tally, row->name);
-	function->file = keep(tally, row->file);
-	function->line = row->line;
-	return function->name && function->file ? 0 : -ENOMEM;
+	return buf__append(&tally->key, &row->line, sizeof(row->line)) ?: buf__append(&tally->key, row->name, strlen(row->name) + 1)
+	       ?: buf__append(&tally->key, row->file, strlen(row->file) + 1) ?: rows__row(&tally->rows, tally->key.data, tally->key.len, ret);
+}
+
+/* Valid until the next new row. */
+static struct tally_function function_at(const struct tally *tally, uint32_t row)
+{
+	const struct row_times *times = rows__times(&tally->rows, row, 0);
+	const char *key = rows__key(&tally->rows, row);
+	struct tally_function function = {.self = times->exclusive.cpu, .total = times->inclusive.cpu};
+
+	memcpy(&function.line, key, sizeof(function.line));
+	function.name = key + sizeof(function.line);
+	function.file = function.name + strlen(function.name) + 1;
+	return function;
 }
 
 static int line_index(struct tally *tally, uint32_t function, uint32_t line, uint32_t *ret)
 {
-	const struct tally_function *of = &ITEM(tally->functions, struct tally_function, function);
-	const struct function_row row = {.name = of->name, .file = of->file, .line = line};
+	const char *key = rows__key(&tally->rows, function), *name = key + sizeof(line);
+	_cleanup_free_ char *copy = strdup(name), *file = strdup(name + strlen(name) + 1); /* a new row may move the keys */
+	const struct function_row row = {.name = copy, .file = file, .line = line};
 
-	return function_index(tally, &row, ret);
+	return copy && file ? function_index(tally, &row, ret) : -ENOMEM;
 }
 
 static bool is_told(const struct tally *tally, uint32_t id, bool innermost)
@@ -102,26 +103,19 @@ static bool is_told(const struct tally *tally, uint32_t id, bool innermost)
 /* Hands the nodes' own weights to the functions above them, each once a stack. */
 static void fold_epoch(struct tally *tally)
 {
-	struct tally_function *functions = (void *)tally->functions.data;
-	uint32_t *marks = (void *)tally->marks.data;
 	uint32_t id, at;
 
-	if (tally->marks.len)
-		memset(marks, 0, tally->marks.len);
 	for (id = 1; id < LENGTH(tally->nodes, struct node); id++) {
 		const struct node *leaf = &ITEM(tally->nodes, struct node, id);
+		const struct times times = {.cpu = leaf->self};
 
 		if (!leaf->self)
 			continue;
-		functions[leaf->function].self += leaf->self;
-		for (at = id; at; at = ITEM(tally->nodes, struct node, at).parent) {
-			uint32_t function = ITEM(tally->nodes, struct node, at).function;
-
-			if (marks[function] == id || !is_told(tally, at, at == id))
-				continue;
-			marks[function] = id;
-			functions[function].total += leaf->self;
-		}
+		rows__stack(&tally->rows);
+		rows__exclusive(&tally->rows, leaf->function, 0, &times);
+		for (at = id; at; at = ITEM(tally->nodes, struct node, at).parent)
+			if (is_told(tally, at, at == id))
+				rows__inclusive(&tally->rows, ITEM(tally->nodes, struct node, at).function, 0, &times);
 	}
 	buf__clear(&tally->names);
 	buf__clear(&tally->frames);
@@ -350,13 +344,14 @@ static int on_event(struct event_sink *self, const struct event *event)
 	}
 }
 
-int tally__new(bool lines, const struct thread_sums *thread_sums, struct tally **ret)
+int tally__new(bool lines, struct thread_sums *thread_sums, struct tally **ret)
 {
 	struct tally *tally = calloc(1, sizeof(*tally));
 
 	if (!tally)
 		return -ENOMEM;
 	tally->sink.event = on_event;
+	tally->rows.columns = 1;
 	tally->result.lines = lines;
 	tally->thread_sums = thread_sums;
 	tally->result.quiet_threads = thread_sums ? thread_sums__quiet(thread_sums) : 0;
@@ -377,9 +372,8 @@ struct tally *tally__free(struct tally *tally)
 	buf__free(&tally->names);
 	buf__free(&tally->frames);
 	buf__free(&tally->nodes);
+	rows__free(&tally->rows);
 	buf__free(&tally->functions);
-	buf__free(&tally->marks);
-	intern__free(&tally->keys);
 	buf__free(&tally->key);
 	buf__free(&tally->losses);
 	buf__free(&tally->threads);
@@ -424,7 +418,14 @@ int tally__finish(struct tally *tally, struct tally_result *ret)
 	tally->result.classes = classes;
 	tally->result.n_classes = n;
 	fold_epoch(tally);
-	n = LENGTH(tally->functions, struct tally_function);
+	n = rows__n(&tally->rows);
+	buf__clear(&tally->functions);
+	for (i = 0; i < n; i++) {
+		const struct tally_function function = function_at(tally, i);
+
+		if (buf__append(&tally->functions, &function, sizeof(function)))
+			return -ENOMEM;
+	}
 	if (n)
 		qsort(tally->functions.data, n, sizeof(struct tally_function), heavier);
 	tally->result.functions = (void *)tally->functions.data;

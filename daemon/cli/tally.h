@@ -41,7 +41,7 @@ struct tally;
 /* `lines`: each line of a function is one of its own, where it is known. `rhythm`: of a first reading, or NULL; then what
  * threads waited that hardly ran in it is a sum of its own (`quiet`), and in no function or class. */
 struct thread_sums;
-int tally__new(bool lines, const struct thread_sums *thread_sums, struct tally **ret);
+int tally__new(bool lines, struct thread_sums *thread_sums, struct tally **ret);
 struct tally *tally__free(struct tally *tally);
 struct event_sink *tally__sink(struct tally *tally);
 

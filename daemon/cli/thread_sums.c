@@ -7,30 +7,20 @@
 
 #define IDS_MAX (1u << 20) /* threads of an epoch; more are not told apart */
 
-struct thread_sum {
-	int32_t tid;
-	uint64_t start, cpu, wall;
-};
-
-static uint32_t find(const struct thread_sums *thread_sums, const struct event_thread *event)
+/* Emitted again in each epoch: it is the same thread by its number and its start. */
+int thread_ids__add(struct thread_ids *ids, struct thread_sums *thread_sums, const struct event_thread *event)
 {
-	uint32_t i;
+	const uint64_t key[] = {(uint32_t)event->tid, event->start};
+	const struct times none = {};
+	uint32_t *thread, known;
 
-	/* Told again in each epoch: the latest is the likeliest. */
-	for (i = LENGTH(thread_sums->threads, struct thread_sum); i; i--)
-		if (ITEM(thread_sums->threads, struct thread_sum, i - 1).tid == event->tid &&
-		    ITEM(thread_sums->threads, struct thread_sum, i - 1).start == event->start)
-			return i;
+	if (event->id >= IDS_MAX)
+		return 0;
+	thread = buf__at(&ids->ids, sizeof(*thread), event->id);
+	if (!thread || sums__add(&thread_sums->threads, key, sizeof(key), &none) || intern__id(&thread_sums->threads.keys, key, sizeof(key), &known))
+		return -ENOMEM;
+	*thread = known + 1;
 	return 0;
-}
-
-int thread_ids__add(struct thread_ids *ids, const struct thread_sums *thread_sums, const struct event_thread *event)
-{
-	uint32_t *thread = event->id < IDS_MAX ? buf__at(&ids->ids, sizeof(*thread), event->id) : NULL;
-
-	if (thread)
-		*thread = find(thread_sums, event);
-	return thread || event->id >= IDS_MAX ? 0 : -ENOMEM;
 }
 
 uint32_t thread_ids__thread(const struct thread_ids *ids, uint32_t id)
@@ -43,24 +33,14 @@ void thread_ids__free(struct thread_ids *ids)
 	buf__free(&ids->ids);
 }
 
-static int on_thread(struct thread_sums *thread_sums, const struct event_thread *event)
-{
-	const struct thread_sum thread_sum = {.tid = event->tid, .start = event->start};
-	int err = find(thread_sums, event) ? 0 : buf__append(&thread_sums->threads, &thread_sum, sizeof(thread_sum));
-
-	return err ?: thread_ids__add(&thread_sums->ids, thread_sums, event);
-}
-
 static void add(struct thread_sums *thread_sums, uint32_t id, uint64_t cpu, uint64_t wall)
 {
-	uint32_t thread = thread_ids__thread(&thread_sums->ids, id);
+	const uint32_t thread = thread_ids__thread(&thread_sums->ids, id);
+	const struct times times = {cpu, wall};
 
-	thread_sums->cpu += cpu;
-	thread_sums->wall += wall;
-	if (!thread)
-		return;
-	ITEM(thread_sums->threads, struct thread_sum, thread - 1).cpu += cpu;
-	ITEM(thread_sums->threads, struct thread_sum, thread - 1).wall += wall;
+	times__add(&thread_sums->all, &times);
+	if (thread)
+		times__add(&ITEM(thread_sums->threads.times, struct times, thread - 1), &times);
 }
 
 static int on_event(struct event_sink *self, const struct event *event)
@@ -69,7 +49,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	uint32_t i;
 
 	if (event->kind == EVENT_THREAD)
-		return on_thread(thread_sums, &event->thread);
+		return thread_ids__add(&thread_sums->ids, thread_sums, &event->thread);
 	if (event->kind == EVENT_THREAD_END)
 		add(thread_sums, event->ending.id, event->ending.cpu, event->ending.wall);
 	for (i = 0; event->kind == EVENT_SAMPLES && i < event->samples.n; i++)
@@ -84,25 +64,25 @@ void thread_sums__init(struct thread_sums *thread_sums)
 
 void thread_sums__free(struct thread_sums *thread_sums)
 {
-	buf__free(&thread_sums->threads);
+	sums__free(&thread_sums->threads);
 	thread_ids__free(&thread_sums->ids);
 }
 
 bool thread_sums__is_quiet(const struct thread_sums *thread_sums, uint32_t thread)
 {
-	const struct thread_sum *thread_sum;
+	const struct times *times, *all = &thread_sums->all;
 
-	if (!thread || thread > LENGTH(thread_sums->threads, struct thread_sum))
+	if (!thread || thread > sums__n(&thread_sums->threads))
 		return false;
-	thread_sum = &ITEM(thread_sums->threads, struct thread_sum, thread - 1);
-	return thread__is_quiet(thread_sum->cpu, thread_sum->wall, thread_sums->cpu, thread_sums->wall);
+	times = sums__times(&thread_sums->threads, thread - 1);
+	return thread__is_quiet(times->cpu, times->wall, all->cpu, all->wall);
 }
 
 uint32_t thread_sums__quiet(const struct thread_sums *thread_sums)
 {
 	uint32_t i, n = 0;
 
-	for (i = 1; i <= LENGTH(thread_sums->threads, struct thread_sum); i++)
+	for (i = 1; i <= sums__n(&thread_sums->threads); i++)
 		n += thread_sums__is_quiet(thread_sums, i);
 	return n;
 }

@@ -9,19 +9,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "aggregate/sums.h"
 #include "events/events.h"
 
-/* An epoch's number of a thread -> its index in the rhythm + 1; 0: not told. */
+/* An epoch's number of a thread -> its index in thread_sums.threads + 1; 0: not known. */
 struct thread_ids {
 	struct buf ids; /* uint32_t */
 };
 
 struct thread_sums {
 	struct event_sink sink;
-	struct buf threads; /* struct beat */
+	struct sums threads; /* by number and start */
 	struct thread_ids ids;
-	uint64_t cpu, wall; /* ns, of all threads */
+	struct times all;
 };
 
 void thread_sums__init(struct thread_sums *thread_sums); /* then give its sink to recording__read() */
@@ -30,7 +30,7 @@ void thread_sums__free(struct thread_sums *thread_sums);
 bool thread_sums__is_quiet(const struct thread_sums *thread_sums, uint32_t thread);
 uint32_t thread_sums__quiet(const struct thread_sums *thread_sums); /* how many */
 
-int thread_ids__add(struct thread_ids *ids, const struct thread_sums *thread_sums, const struct event_thread *event);
+int thread_ids__add(struct thread_ids *ids, struct thread_sums *thread_sums, const struct event_thread *event);
 uint32_t thread_ids__thread(const struct thread_ids *ids, uint32_t id);
 void thread_ids__free(struct thread_ids *ids);
 

@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "aggregate/unit_sums.h"
 #include "cli/cli.h"
 #include "cli/unmatched.h"
 #include "report/fit.h"
 #include "rules/rules.h"
-#include "units/units.h"
 
 /* In front of the names. */
 #define TIMES_WIDTH 29
@@ -38,7 +38,7 @@ static void count_names(struct units_summary *summary, const struct event_rows *
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct units_summary *summary = (struct units_summary *)self;
-	int err = units_table__event(summary->table, event);
+	int err = unit_sums__event(summary->sums, event);
 
 	if (event->kind == EVENT_FUNCTIONS)
 		count_names(summary, &event->rows);
@@ -49,16 +49,16 @@ static int on_event(struct event_sink *self, const struct event *event)
 int units_summary__init(struct units_summary *summary, const char *rules, struct event_sink *next)
 {
 	*summary = (struct units_summary){.sink.event = on_event, .next = next};
-	return units_table__new(&summary->table) ?: unmatched__new(rules, &summary->unmatched);
+	return unit_sums__new(&summary->sums) ?: unmatched__new(rules, &summary->unmatched);
 }
 
 void units_summary__free(struct units_summary *summary)
 {
-	summary->table = units_table__free(summary->table);
+	summary->sums = unit_sums__free(summary->sums);
 	summary->unmatched = unmatched__free(summary->unmatched);
 }
 
-static void print_line(const struct units_line *line)
+static void print_line(const struct unit_line *line)
 {
 	const char *name = *line->name ? line->name : "(name unknown)";
 	char words[1024];
@@ -80,20 +80,20 @@ static void print_no_pass(uint64_t *no_pass, uint64_t limit)
 
 uint32_t units_summary__compiles(struct units_summary *summary)
 {
-	const struct units_line *lines;
+	const struct unit_line *lines;
 	uint32_t n;
 
-	return units_table__lines(summary->table, RULE_UNIT, &lines, &n) ? 0 : n;
+	return unit_sums__lines(summary->sums, RULE_UNIT, &lines, &n) ? 0 : n;
 }
 
 static void print_table(struct units_summary *summary, uint8_t kind, bool gil, uint32_t rows)
 {
 	static const char *const titles[RULE_KINDS] = {"compile", "phase", "pass"};
-	uint64_t no_pass = kind == RULE_PASS ? units_table__no_pass(summary->table) : 0;
-	const struct units_line *lines;
+	uint64_t no_pass = kind == RULE_PASS ? unit_sums__no_pass(summary->sums) : 0;
+	const struct unit_line *lines;
 	uint32_t n, i;
 
-	if (units_table__lines(summary->table, kind, &lines, &n) || (!n && !no_pass))
+	if (unit_sums__lines(summary->sums, kind, &lines, &n) || (!n && !no_pass))
 		return;
 	/* What a thread does without the GIL is of the compile that goes on; of which phase is not known. */
 	fputc('\n', stderr);
@@ -124,11 +124,11 @@ void units_summary__print(struct units_summary *summary, bool gil, uint32_t rows
 /* What a stripped file exports has names still. */
 static bool has_no_passes(const struct units_summary *summary)
 {
-	const struct units_line *lines;
+	const struct unit_line *lines;
 	uint32_t n;
 
-	return summary->nameless * 5 > summary->functions * 4 && units_table__no_pass(summary->table) &&
-	       !units_table__lines(summary->table, RULE_PASS, &lines, &n) && !n;
+	return summary->nameless * 5 > summary->functions * 4 && unit_sums__no_pass(summary->sums) &&
+	       !unit_sums__lines(summary->sums, RULE_PASS, &lines, &n) && !n;
 }
 
 void units_summary__print_notes(struct units_summary *summary)

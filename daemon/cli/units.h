@@ -5,12 +5,12 @@
 
 #include "events/events.h"
 
-struct units_table;
+struct unit_sums;
 struct unmatched;
 /* A sink in front of another: what passes is counted too. */
 struct units_summary {
 	struct event_sink sink, *next;
-	struct units_table *table;
+	struct unit_sums *sums;
 	struct unmatched *unmatched;
 	uint64_t functions, nameless; /* of LLVM */
 	char stripped[128];           /* its file */

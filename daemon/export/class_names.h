@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "events/events.h"
-#include "export/intern.h"
+#include "base/intern.h"
 
 #define CLASS_NOT_DETERMINED "not determined"
 

@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 #include "export/formats.h"
-#include "export/sums.h"
+#include "export/stack_sums.h"
 
 /* One frame's words: what would end the frame or the line is replaced. */
 static int put_words(struct buf *out, const char *words)
@@ -113,9 +113,9 @@ static int write_lines(const struct model *model, const struct sums *sums, FILE 
 	int err = 0;
 
 	for (i = 0; i < sums__n(sums) && !err; i++, before = total) {
-		struct sum_key key = sums__key(sums, i);
+		struct stack_key key = stack_sums__key(sums, i);
 
-		total += sums__item(sums, i).wall;
+		total += sums__times(sums, i)->wall;
 		us = total / 1000 - before / 1000;
 		if (!us)
 			continue;
@@ -141,11 +141,11 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 	struct sums threads = {}, lines = {};
 	int err = model__init(&model, options);
 
-	model.slice = sums__slice;
+	model.slice = stack_sums__slice;
 	model.ctx = &threads;
 	model.with_units = options->units;
 	err = err ?: model__read(&model, recording_fd, &ret->missing);
-	err = err ?: sums__join(&threads, &model, &lines) ?: write_lines(&model, &lines, out);
+	err = err ?: stack_sums__join(&threads, &model, &lines) ?: write_lines(&model, &lines, out);
 	model__report(&model, ret);
 	sums__free(&threads);
 	sums__free(&lines);

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "export/close.h"
-#include "export/intern.h"
+#include "base/intern.h"
 #include "export/pattern.h"
 #include "export/places.h"
 

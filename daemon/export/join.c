@@ -8,12 +8,12 @@
 
 #include "base/buf.h"
 #include "events/events.h"
-#include "export/intern.h"
+#include "base/intern.h"
 
 #define STOPS_MAX 16u /* docs/protocol.md */
 
 /* Sums of the recordings that were read. */
-struct sums {
+struct totals {
 	uint64_t samples, whole, native, native_whole, stops_more;
 	struct intern names;         /* of losses */
 	struct buf counts;           /* uint64_t of each */
@@ -29,19 +29,19 @@ struct join {
 	char *kept[3];
 	bool begun, ended;            /* a `session` was read; an `end` */
 	uint32_t epochs;
-	struct sums sums;             /* without the recording that is read now, whose last ledger is `now` */
-	struct sums now;
+	struct totals sums;             /* without the recording that is read now, whose last ledger is `now` */
+	struct totals now;
 	uint64_t end;
 	char *reason, *detail;        /* of the last to end */
 };
 
-static void sums__free(struct sums *sums)
+static void totals__free(struct totals *totals)
 {
-	intern__free(&sums->names);
-	intern__free(&sums->places);
-	buf__free(&sums->counts);
-	buf__free(&sums->stops);
-	*sums = (struct sums){};
+	intern__free(&totals->names);
+	intern__free(&totals->places);
+	buf__free(&totals->counts);
+	buf__free(&totals->stops);
+	*totals = (struct totals){};
 }
 
 static int keep(char **to, const char *text)
@@ -65,9 +65,9 @@ static int emit(struct join *join, const struct event *event)
 
 /* --- the ledger --- */
 
-static int add_loss(struct sums *sums, const char *name, uint64_t count)
+static int add_loss(struct totals *totals, const char *name, uint64_t count)
 {
-	uint64_t *sum = intern__item(&sums->names, name, strlen(name) + 1, &sums->counts, sizeof(*sum));
+	uint64_t *sum = intern__item(&totals->names, name, strlen(name) + 1, &totals->counts, sizeof(*sum));
 
 	if (!sum)
 		return -ENOMEM;
@@ -75,7 +75,7 @@ static int add_loss(struct sums *sums, const char *name, uint64_t count)
 	return 0;
 }
 
-static int add_stop(struct sums *sums, const struct ledger_stop *stop)
+static int add_stop(struct totals *totals, const struct ledger_stop *stop)
 {
 	const char *const texts[] = {stop->loss, stop->module, stop->function};
 	struct ledger_stop *sum = NULL;
@@ -87,7 +87,7 @@ static int add_stop(struct sums *sums, const struct ledger_stop *stop)
 	for (i = 0; i < 3 && !err; i++)
 		err = buf__append(&key, texts[i], strlen(texts[i]) + 1);
 	if (!err)
-		sum = intern__item(&sums->places, key.data, key.len, &sums->stops, sizeof(*sum));
+		sum = intern__item(&totals->places, key.data, key.len, &totals->stops, sizeof(*sum));
 	buf__free(&key);
 	if (!sum)
 		return -ENOMEM;
@@ -97,20 +97,20 @@ static int add_stop(struct sums *sums, const struct ledger_stop *stop)
 	return 0;
 }
 
-static int sums__add(struct sums *sums, const struct event_ledger *ledger)
+static int totals__add(struct totals *totals, const struct event_ledger *ledger)
 {
 	uint32_t i;
 	int err = 0;
 
-	sums->samples += ledger->samples;
-	sums->whole += ledger->whole;
-	sums->native += ledger->native;
-	sums->native_whole += ledger->native_whole;
-	sums->stops_more += ledger->stops_more;
+	totals->samples += ledger->samples;
+	totals->whole += ledger->whole;
+	totals->native += ledger->native;
+	totals->native_whole += ledger->native_whole;
+	totals->stops_more += ledger->stops_more;
 	for (i = 0; i < ledger->n && !err; i++)
-		err = add_loss(sums, ledger->lines[i].name, ledger->lines[i].count);
+		err = add_loss(totals, ledger->lines[i].name, ledger->lines[i].count);
 	for (i = 0; i < ledger->n_stops && !err; i++)
-		err = add_stop(sums, &ledger->stops[i]);
+		err = add_stop(totals, &ledger->stops[i]);
 	return err;
 }
 
@@ -133,24 +133,24 @@ static int most_first(const void *left, const void *right)
 }
 
 /* As a ledger, until the sums change: its lists are `ret_lines` and `ret_stops`, to be freed. */
-static int sums__tell(const struct sums *sums, uint64_t time, struct buf *ret_lines, struct buf *ret_stops, struct event_ledger *ret)
+static int totals__emit(const struct totals *totals, uint64_t time, struct buf *ret_lines, struct buf *ret_stops, struct event_ledger *ret)
 {
-	const struct ledger_stop *all = (const struct ledger_stop *)sums->stops.data;
-	uint32_t n = (uint32_t)(sums->stops.len / sizeof(*all)), i;
+	const struct ledger_stop *all = (const struct ledger_stop *)totals->stops.data;
+	uint32_t n = (uint32_t)(totals->stops.len / sizeof(*all)), i;
 	struct ledger_line line;
 	struct ledger_stop stop;
 	size_t len;
 	int err = 0;
 
-	*ret = (struct event_ledger){.time = time, .samples = sums->samples, .whole = sums->whole, .native = sums->native,
-				     .native_whole = sums->native_whole, .stops_more = sums->stops_more, .n = sums->names.n};
-	for (i = 0; i < sums->names.n && !err; i++) {
-		line = (struct ledger_line){intern__key(&sums->names, i, &len), ITEM(sums->counts, const uint64_t, i)};
+	*ret = (struct event_ledger){.time = time, .samples = totals->samples, .whole = totals->whole, .native = totals->native,
+				     .native_whole = totals->native_whole, .stops_more = totals->stops_more, .n = totals->names.n};
+	for (i = 0; i < totals->names.n && !err; i++) {
+		line = (struct ledger_line){intern__key(&totals->names, i, &len), ITEM(totals->counts, const uint64_t, i)};
 		err = buf__append(ret_lines, &line, sizeof(line));
 	}
 	for (i = 0; i < n && !err; i++) {
 		stop = all[i];
-		name_stop(&sums->places, i, &stop);
+		name_stop(&totals->places, i, &stop);
 		err = buf__append(ret_stops, &stop, sizeof(stop));
 	}
 	if (err)
@@ -168,8 +168,8 @@ static int sums__tell(const struct sums *sums, uint64_t time, struct buf *ret_li
 /* Totals run on within a recording. */
 static int on_ledger(struct join *join, const struct event_ledger *ledger)
 {
-	sums__free(&join->now);
-	return sums__add(&join->now, ledger);
+	totals__free(&join->now);
+	return totals__add(&join->now, ledger);
 }
 
 /* The recording is over: its last totals are added. */
@@ -177,12 +177,12 @@ static int add_up(struct join *join)
 {
 	struct buf lines = {}, stops = {};
 	struct event event = {.kind = EVENT_LEDGER};
-	int err = sums__tell(&join->now, 0, &lines, &stops, &event.ledger);
+	int err = totals__emit(&join->now, 0, &lines, &stops, &event.ledger);
 
-	err = err ?: sums__add(&join->sums, &event.ledger);
+	err = err ?: totals__add(&join->sums, &event.ledger);
 	buf__free(&lines);
 	buf__free(&stops);
-	sums__free(&join->now);
+	totals__free(&join->now);
 	return err;
 }
 
@@ -190,7 +190,7 @@ static int emit_ledger(struct join *join)
 {
 	struct buf lines = {}, stops = {};
 	struct event event = {.kind = EVENT_LEDGER};
-	int err = sums__tell(&join->sums, join->end, &lines, &stops, &event.ledger);
+	int err = totals__emit(&join->sums, join->end, &lines, &stops, &event.ledger);
 
 	err = err ?: emit(join, &event);
 	buf__free(&lines);
@@ -305,8 +305,8 @@ int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *re
 		err = emit(&join, &end);
 	err = err ?: recording_writer__flush(join.writer);
 	recording_writer__free(join.writer);
-	sums__free(&join.sums);
-	sums__free(&join.now);
+	totals__free(&join.sums);
+	totals__free(&join.now);
 	buf__free(&join.line);
 	buf__free(&join.commands);
 	for (i = 0; i < sizeof(join.kept) / sizeof(join.kept[0]); i++)

@@ -23,7 +23,7 @@
 #include "export/export.h"
 #include "export/filter.h"
 #include "export/hide.h"
-#include "export/intern.h"
+#include "base/intern.h"
 #include "export/units.h"
 #include "export/unmet.h"
 

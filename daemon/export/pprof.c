@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "export/formats.h"
 #include "export/protobuf.h"
-#include "export/sums.h"
+#include "export/stack_sums.h"
 #include "export/unit_frames.h"
 
 /* Fields of profile.proto. */
@@ -236,7 +236,7 @@ static int add_unit_labels(struct pprof *pprof, uint32_t id)
 	return err;
 }
 
-static int add_labels(struct pprof *pprof, const struct sum_key *key)
+static int add_labels(struct pprof *pprof, const struct stack_key *key)
 {
 	const struct model *model = &pprof->model;
 	const struct model_thread *thread = model__thread(model, key->thread);
@@ -246,13 +246,13 @@ static int add_labels(struct pprof *pprof, const struct sum_key *key)
 	err = err ?: add_label(pprof, "tid", NULL, (uint64_t)thread->tid);
 	err = err ?: add_label(pprof, "process", process->name, 0);
 	err = err ?: add_label(pprof, "pid", NULL, (uint64_t)process->pid);
-	if (sums__apart(model, key->stack))
+	if (stack_sums__apart(model, key->stack))
 		return err;
 	err = err ?: add_label(pprof, "class", class_names__name(&model->classes, key->class_id), 0);
 	return err ?: add_unit_labels(pprof, key->unit);
 }
 
-static int put_sample(struct pprof *pprof, const struct sum_key *key, const struct sum *sum)
+static int put_sample(struct pprof *pprof, const struct stack_key *key, const struct times *sum)
 {
 	struct model_node node;
 	uint32_t stack;
@@ -289,14 +289,13 @@ static int put_samples(struct pprof *pprof)
 	int err = 0;
 
 	for (i = 0; i < sums__n(&pprof->sums) && !err; i++) {
-		struct sum_key key = sums__key(&pprof->sums, i);
-		struct sum sum = sums__item(&pprof->sums, i);
+		struct stack_key key = stack_sums__key(&pprof->sums, i);
 
 		if (!model__thread(&pprof->model, key.thread)->shown || model__thread(&pprof->model, key.thread)->quiet)
 			continue;
 		if (pprof->model.options->units && key.unit)
 			err = unit_frames__stack(&frames, &pprof->model, key.unit, key.stack, &key.stack);
-		err = err ?: put_sample(pprof, &key, &sum);
+		err = err ?: put_sample(pprof, &key, sums__times(&pprof->sums, i));
 	}
 	unit_frames__free(&frames);
 	return err;
@@ -361,13 +360,14 @@ static int put_strings(struct pprof *pprof)
 static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
 		     uint64_t ns)
 {
-	struct sum_key key = {.thread = thread->id, .stack = stack};
+	const struct times times = {cpu, ns};
+	struct stack_key key = {.thread = thread->id, .stack = stack};
 
-	if (!sums__apart(model, stack)) {
+	if (!stack_sums__apart(model, stack)) {
 		key.class_id = model->class_now;
-		key.unit = sums__unit(model);
+		key.unit = stack_sums__unit(model);
 	}
-	return stack == MODEL_ROOT ? 0 : sums__add(model->ctx, &key, cpu, ns);
+	return stack == MODEL_ROOT ? 0 : sums__add(model->ctx, &key, sizeof(key), &times);
 }
 
 static int write_profile(struct pprof *pprof)

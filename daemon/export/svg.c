@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "export/formats.h"
-#include "export/sums.h"
+#include "export/stack_sums.h"
 
 /* More frames than this make a browser slow, sooner so in a page that has other things; the narrowest are left out. */
 #define FRAMES_MAX 20000u
@@ -53,7 +53,7 @@ static uint64_t *ns_of(struct svg *svg, uint32_t id)
 	return (uint64_t *)svg->ns.data + id;
 }
 
-static int add_stack(struct svg *svg, const struct sum_key *key, uint64_t ns)
+static int add_stack(struct svg *svg, const struct stack_key *key, uint64_t ns)
 {
 	const struct model *model = &svg->model;
 	const struct model_thread *thread = model__thread(model, key->thread);
@@ -86,9 +86,9 @@ static int grow(struct svg *svg)
 	int err = branch_id(svg, UINT32_MAX, UINT32_MAX, &root);
 
 	for (i = 0; i < sums__n(&svg->sums) && !err; i++) {
-		struct sum_key key = sums__key(&svg->sums, i);
+		struct stack_key key = stack_sums__key(&svg->sums, i);
 
-		err = add_stack(svg, &key, sums__item(&svg->sums, i).wall);
+		err = add_stack(svg, &key, sums__times(&svg->sums, i)->wall);
 	}
 	for (i = svg->branches.n; !err && --i > BRANCH_ROOT;)
 		*ns_of(svg, branch_of(svg, i).parent) += *ns_of(svg, i);
@@ -399,11 +399,11 @@ static int draw(int recording_fd, const struct export_options *options, FILE *ou
 		return -ENOMEM;
 	svg->top = top;
 	err = model__init_detailed(&svg->model, options);
-	svg->model.slice = sums__slice;
+	svg->model.slice = stack_sums__slice;
 	svg->model.ctx = &svg->threads;
 	svg->model.with_units = options->units;
 	err = err ?: model__read(&svg->model, recording_fd, &ret->missing);
-	err = err ?: sums__join(&svg->threads, &svg->model, &svg->sums) ?: grow(svg);
+	err = err ?: stack_sums__join(&svg->threads, &svg->model, &svg->sums) ?: grow(svg);
 	if (!err) {
 		prune(svg, top ? FRAMES_MAX : FRAMES_MAX_INLINE);
 		err = write(svg, out);

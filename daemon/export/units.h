@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "events/events.h"
-#include "export/intern.h"
+#include "base/intern.h"
 
 /* As rules/rules.h has them, and docs/protocol.md. */
 enum unit_kind { UNIT_COMPILE, UNIT_PHASE, UNIT_PASS, UNIT_KINDS };

@@ -112,12 +112,8 @@ static int add_unnamed(struct report *report, uint32_t number, uint32_t node,
 	const struct {
 		uint32_t number, node;
 	} key = {number, node};
-	struct times *sum = intern__item(&report->unnamed, &key, sizeof(key), &report->unnamed_times, sizeof(*sum));
 
-	if (!sum)
-		return -ENOMEM;
-	times__add(sum, times);
-	return 0;
+	return sums__add(&report->unnamed, &key, sizeof(key), times);
 }
 
 int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
@@ -151,15 +147,14 @@ static int name_stages(struct report *report)
 		uint32_t number, node;
 	} * key;
 	uint32_t i, node;
-	size_t len;
 	int err = 0;
 
 	buf__clear(&report->stages); /* of nodes that had no name yet */
-	for (i = 0; i < report->unnamed.n && !err; i++) {
-		key = (const void *)intern__key(&report->unnamed, i, &len);
+	for (i = 0; i < sums__n(&report->unnamed) && !err; i++) {
+		key = sums__key(&report->unnamed, i);
 		node = unit_tree__final(&report->model->units, key->node);
 		compile_at(report, key->number)->unnamed |= !is_named(&report->model->units, node);
-		err = add_stage(report, key->number, node, &ITEM(report->unnamed_times, struct times, i));
+		err = add_stage(report, key->number, node, sums__times(&report->unnamed, i));
 	}
 	return err;
 }

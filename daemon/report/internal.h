@@ -3,6 +3,7 @@
 #ifndef CPROFD_REPORT_INTERNAL_H
 #define CPROFD_REPORT_INTERNAL_H
 
+#include "aggregate/sums.h"
 #include "attribution/attribution.h"
 #include "report/table.h"
 #include "rules/rules.h"
@@ -92,17 +93,14 @@ struct report {
 	/* of the recording that is being read */
 	struct model *model;
 	struct buf quiet;     /* char by thread: it hardly ran, and is in no row but those of classes and threads */
-	struct intern cells;   /* struct cell: what an epoch's samples add up to */
-	struct buf cell_times; /* struct times */
-	struct intern parts;   /* struct part: threads x classes */
-	struct buf part_times;
+	struct sums cells;     /* by struct cell: what an epoch's samples add up to */
+	struct sums parts;     /* by struct part: threads x classes */
 	struct intern compiled; /* struct compiled_key: threads x nodes of the unit tree */
 	struct buf compiled_times; /* struct compiled */
 	struct shares shares;      /* of workers, since their callers' last samples; units.c */
 	struct buf each;      /* struct compile, by number - 1 */
 	struct buf met;       /* uint64_t by thread: its last sample, ns since the start */
-	struct intern unnamed; /* struct compiled_key: compile's number x node whose name is not known yet */
-	struct buf unnamed_times; /* struct times */
+	struct sums unnamed;  /* by compile's number x node whose name is not known yet */
 	struct buf stages;    /* uint8_t by node: 0 not known yet, 1 none, else the stage + 2 */
 	struct buf focused; /* uint8_t by frame: known, is of callers, of callees */
 	struct buf stack;   /* uint32_t: frames, leaf first */

@@ -130,7 +130,7 @@ static uint32_t row_after(const struct table *table, uint32_t parent, uint32_t r
 	uint32_t at = row == ROW_NONE ? parent : row;
 
 	if (parent == ROW_NONE)
-		return row + 1 < table->keys.n ? row + 1 : ROW_NONE;
+		return row + 1 < rows__n(&table->rows) ? row + 1 : ROW_NONE;
 	return at < links->len / sizeof(uint32_t) ? ITEM(*links, const uint32_t, at) - 1 : ROW_NONE;
 }
 

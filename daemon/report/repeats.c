@@ -122,7 +122,7 @@ static int add_row(struct report *report, const struct row_key *key, const struc
 	struct row_times *times;
 	uint32_t i;
 	int err = table__row(table, key, ret)
-			  ?: buf__lengthen(&report->repeated, (size_t)table->keys.n * report->files * sizeof(struct stage_times));
+			  ?: buf__lengthen(&report->repeated, (size_t)rows__n(&table->rows) * report->files * sizeof(struct stage_times));
 
 	if (err)
 		return err;

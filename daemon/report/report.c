@@ -55,7 +55,7 @@ int report__new(const struct report_options *options, uint32_t files, struct rep
 
 struct report *report__free(struct report *report)
 {
-	struct buf *bufs[] = {&report->each, &report->unnamed_times, &report->stages, &report->chains,
+	struct buf *bufs[] = {&report->each, &report->stages, &report->chains,
 			      &report->repeated, &report->first,	 &report->next,
 			      &report->met};
 	uint32_t i;
@@ -78,13 +78,11 @@ struct report *report__free(struct report *report)
 		buf__free(&report->file[i].losses);
 	}
 	free(report->file);
-	intern__free(&report->cells);
-	intern__free(&report->parts);
-	buf__free(&report->cell_times);
-	buf__free(&report->part_times);
+	sums__free(&report->cells);
+	sums__free(&report->parts);
 	intern__free(&report->compiled);
 	buf__free(&report->compiled_times);
-	intern__free(&report->unnamed);
+	sums__free(&report->unnamed);
 	intern__free(&report->thread_names);
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
@@ -98,17 +96,6 @@ struct report *report__free(struct report *report)
 }
 
 /* --- reading --- */
-
-static int add_to(struct intern *keys, struct buf *all, const void *key, size_t len,
-		  const struct times *times)
-{
-	struct times *sum = intern__item(keys, key, len, all, sizeof(*sum));
-
-	if (!sum)
-		return -ENOMEM;
-	times__add(sum, times);
-	return 0;
-}
 
 static uint32_t part_of(const struct model *model, uint32_t stack)
 {
@@ -126,13 +113,13 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	const struct times times = {cpu, ns};
 	const struct part part = {thread->id, part_of(model, stack)};
 	const struct cell cell = {report->options->filter.thread ? thread->id : 0, stack};
-	int err = add_to(&report->parts, &report->part_times, &part, sizeof(part), &times);
+	int err = sums__add(&report->parts, &part, sizeof(part), &times);
 
 	if (err || part.class_id >= PART_LEFT_OUT || quiet__is(&report->quiet, thread->id))
 		return err;
 	if (model->how_now < ATTRIBUTION_HOW_COUNT)
 		report->file[report->read].worked[model->how_now] += cpu;
-	return add_to(&report->cells, &report->cell_times, &cell, sizeof(cell), &times);
+	return sums__add(&report->cells, &cell, sizeof(cell), &times);
 }
 
 /* Hands the epoch's time to the tables. */
@@ -142,16 +129,14 @@ static int fold(struct model *model)
 	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < report->cells.n && !err; i++) {
-		const struct cell *cell = (const struct cell *)report->cells.keys.data + i;
+	for (i = 0; i < sums__n(&report->cells) && !err; i++) {
+		const struct cell *cell = sums__key(&report->cells, i);
 
 		if (!report->options->filter.thread ||
 		    model__passes(model, model__thread(model, cell->thread)))
-			err = stacks__add(report, cell->stack,
-					  (const struct times *)report->cell_times.data + i);
+			err = stacks__add(report, cell->stack, sums__times(&report->cells, i));
 	}
-	intern__free(&report->cells);
-	buf__clear(&report->cell_times);
+	sums__free(&report->cells);
 	shares__free(&report->shares); /* numbers of calls are others in the next epoch */
 	return err;
 }
@@ -224,12 +209,11 @@ static int add_parts(struct report *report)
 		thread = model__thread(report->model, i);
 		file->quiet_threads += thread->quiet;
 	}
-	for (i = 0; i < report->parts.n && !err; i++) {
-		const struct part *part = (const struct part *)report->parts.keys.data + i;
+	for (i = 0; i < sums__n(&report->parts) && !err; i++) {
+		const struct part *part = sums__key(&report->parts, i);
 
 		if (model__thread(report->model, part->thread)->shown)
-			err = add_part(report, part,
-				       (const struct times *)report->part_times.data + i);
+			err = add_part(report, part, sums__times(&report->parts, i));
 	}
 	return err;
 }
@@ -301,9 +285,9 @@ static void look_for(struct report *report, const struct model *model, const cha
 
 static void look_for_focus(struct report *report)
 {
-	if (report->options->callers && !report->focus[0].keys.n)
+	if (report->options->callers && !rows__n(&report->focus[0].rows))
 		look_for(report, report->model, "callers", report->options->callers);
-	else if (report->options->callees && !report->focus[1].keys.n)
+	else if (report->options->callees && !rows__n(&report->focus[1].rows))
 		look_for(report, report->model, "callees", report->options->callees);
 }
 
@@ -318,14 +302,12 @@ static void start_file(struct report *report)
 	table__next(&report->ran, report->read);
 	table__next(&report->focus[0], report->read);
 	table__next(&report->focus[1], report->read);
-	intern__free(&report->parts);
-	buf__clear(&report->part_times);
+	sums__free(&report->parts);
 	intern__free(&report->compiled);
 	buf__clear(&report->compiled_times);
 	buf__clear(&report->each);
 	buf__clear(&report->met);
-	intern__free(&report->unnamed);
-	buf__clear(&report->unnamed_times);
+	sums__free(&report->unnamed);
 	buf__clear(&report->stages);
 	buf__clear(&report->focused);
 }
@@ -370,14 +352,14 @@ int report__finish(struct report *report)
 	uint32_t i;
 	int err = 0;
 
-	if ((report->options->callers && !report->focus[0].keys.n) ||
-	    (report->options->callees && !report->focus[1].keys.n))
+	if ((report->options->callers && !rows__n(&report->focus[0].rows)) ||
+	    (report->options->callees && !rows__n(&report->focus[1].rows)))
 		return -ENOENT;
 	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (report__wants(report, (enum report_by)i))
 			err = table__rank(&report->tables[i], i == REPORT_TREE ? &all : report->options, report->wall,
 					  ROW_NONE);
-	if (!err && report->ran.keys.n)
+	if (!err && rows__n(&report->ran.rows))
 		err = table__rank(&report->ran, report->options, report->wall, ROW_NONE);
 	if (!err && report__wants(report, REPORT_TREE))
 		err = tree__link(report);

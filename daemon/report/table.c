@@ -13,19 +13,16 @@ const char *const report_names[REPORT_BY_COUNT] = {REPORT_TABLES(REPORT_NAME)};
 
 int table__init(struct table *table, enum report_by by, uint32_t files)
 {
-	*table = (struct table){.by = by, .files = files};
+	*table = (struct table){.by = by, .files = files, .rows.columns = files};
 	table->totals = calloc(files, sizeof(*table->totals));
 	return table->totals ? 0 : -ENOMEM;
 }
 
 void table__free(struct table *table)
 {
-	intern__free(&table->keys);
-	buf__free(&table->times);
-	buf__free(&table->marks);
+	rows__free(&table->rows);
 	buf__free(&table->first);
 	buf__free(&table->next);
-	buf__free(&table->of_frame);
 	free(table->totals);
 	free(table->ranks);
 }
@@ -33,7 +30,7 @@ void table__free(struct table *table)
 void table__next(struct table *table, uint32_t file)
 {
 	table->file = file;
-	buf__clear(&table->of_frame);
+	rows__forget_frames(&table->rows);
 }
 
 /* A new row, among those of its parent. */
@@ -55,9 +52,8 @@ static int link_row(struct table *table, uint32_t row, uint32_t parent)
 
 int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 {
-	const uint32_t known = table->keys.n;
+	const uint32_t known = rows__n(&table->rows);
 	struct buf text = {};
-	size_t n;
 	int err;
 
 	err = buf__append(&text, &key->line, sizeof(key->line));
@@ -69,20 +65,15 @@ int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 	if (key->detail)
 		err = err ?: buf__puts(&text, key->detail);
 	err = err ?: buf__append(&text, "", 1);
-	err = err ?: intern__id(&table->keys, text.data, text.len, ret);
+	err = err ?: rows__row(&table->rows, text.data, text.len, ret);
 	buf__free(&text);
-	n = table->keys.n;
-	if (!err && n > known)
-		err = link_row(table, *ret, key->parent);
-	err = err ?: buf__lengthen(&table->times, n * table->files * sizeof(struct row_times));
-	return err ?: buf__lengthen(&table->marks, n * sizeof(uint32_t));
+	return err || rows__n(&table->rows) == known ? err : link_row(table, *ret, key->parent);
 }
 
 struct row_key table__key(const struct table *table, uint32_t row)
 {
 	struct row_key key = {};
-	size_t len;
-	const char *at = intern__key(&table->keys, row, &len);
+	const char *at = rows__key(&table->rows, row);
 
 	memcpy(&key.line, at, sizeof(key.line));
 	memcpy(&key.parent, at + sizeof(key.line), sizeof(key.parent));
@@ -97,31 +88,22 @@ struct row_key table__key(const struct table *table, uint32_t row)
 
 struct row_times *table__times(const struct table *table, uint32_t row, uint32_t file)
 {
-	return (struct row_times *)table->times.data + (size_t)row * table->files + file;
+	return rows__times(&table->rows, row, file);
 }
 
 void table__stack(struct table *table)
 {
-	if (!++table->stamp) { /* it wrapped: all marks are of another age */
-		memset(table->marks.data, 0, table->marks.len);
-		table->stamp = 1;
-	}
+	rows__stack(&table->rows);
 }
 
 bool table__inclusive(struct table *table, uint32_t row, const struct times *times)
 {
-	uint32_t *mark = (uint32_t *)table->marks.data + row;
-
-	if (*mark == table->stamp)
-		return false;
-	*mark = table->stamp;
-	times__add(&table__times(table, row, table->file)->inclusive, times);
-	return true;
+	return rows__inclusive(&table->rows, row, table->file, times);
 }
 
 void table__exclusive(struct table *table, uint32_t row, const struct times *times)
 {
-	times__add(&table__times(table, row, table->file)->exclusive, times);
+	rows__exclusive(&table->rows, row, table->file, times);
 }
 
 /* --- rows of frames --- */
@@ -161,12 +143,11 @@ static int make_row(struct table *table, const struct model *model, uint32_t fra
 
 int table__frame(struct table *table, const struct model *model, uint32_t frame, uint32_t *ret)
 {
-	uint32_t *known;
-	int err = buf__lengthen(&table->of_frame, (frame + 1) * sizeof(*known));
+	uint32_t *known = rows__of_frame(&table->rows, frame);
+	int err = 0;
 
-	if (err)
-		return err;
-	known = (uint32_t *)table->of_frame.data + frame;
+	if (!known)
+		return -ENOMEM;
 	if (!*known) {
 		err = make_row(table, model, frame, ret);
 		*known = err ? 0 : *ret + 1;

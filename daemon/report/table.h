@@ -4,6 +4,7 @@
 #ifndef CPROFD_REPORT_TABLE_H
 #define CPROFD_REPORT_TABLE_H
 
+#include "aggregate/rows.h"
 #include "export/model.h"
 #include "report/report.h"
 
@@ -18,16 +19,6 @@ struct row_key {
 	uint32_t line;	 /* 0: none */
 	uint32_t parent; /* row that it belongs to, or ROW_NONE */
 	uint8_t kind;	 /* enum function_kind, or KIND_GROUP */
-};
-
-struct times {
-	uint64_t cpu, wall; /* ns; waiting, where its stack is known, is in wall */
-};
-
-struct row_times {
-	struct times exclusive, inclusive;
-	uint64_t calls; /* of compiles, phases, passes: how many there were */
-	uint64_t begun; /* ... when the first of them began, ns since the recording's start, + 1; 0: there was none */
 };
 
 /* A row, ready to be shown: means over the recordings, in ns. */
@@ -45,12 +36,8 @@ struct table {
 	enum report_by by;
 	bool lines; /* of callers and callees: a row is a line */
 	uint32_t files, file;
-	struct intern keys;
-	struct buf times;    /* struct row_times [row * files + file] */
-	struct buf marks;    /* uint32_t by row: the stack it was counted for last */
+	struct rows rows;       /* a column for each file; of this recording of_frame */
 	struct buf first, next; /* uint32_t by parent, by row: the next row that belongs to that parent, + 1; 0: none */
-	struct buf of_frame; /* of this recording: uint32_t frame -> row + 1; 0: not known yet */
-	uint32_t stamp;
 	struct times *totals; /* by file: what the shares are shares of */
 	/* made by rank.c */
 	struct rank *ranks;
@@ -65,9 +52,8 @@ void table__next(struct table *table, uint32_t file);
 int table__row(struct table *table, const struct row_key *key, uint32_t *ret);
 struct row_key table__key(const struct table *table, uint32_t row);
 struct row_times *table__times(const struct table *table, uint32_t row, uint32_t file);
-/* A new stack: each row counts once for it. */
+/* As rows.h has them, for the recording that is being read. */
 void table__stack(struct table *table);
-/* Inclusive time, unless the row has had it for this stack: false. */
 bool table__inclusive(struct table *table, uint32_t row, const struct times *times);
 void table__exclusive(struct table *table, uint32_t row, const struct times *times);
 /* What a line of a function is called. */
@@ -85,23 +71,12 @@ enum report_sort rank__order(const struct table *table, const struct report_opti
 extern const char *const rank_orders[]; /* by that: "exclusive" ... */
 extern const char *const rank_order_words[]; /* "by exclusive time" ... */
 
-static inline uint64_t times__weight(const struct times *times, bool wall)
-{
-	return wall ? times->wall : times->cpu;
-}
-
 /* More of a row's compiles, phases or passes, the first of which began at `begun`. */
 static inline void times__count(struct row_times *times, uint64_t calls, uint64_t begun)
 {
 	times->calls += calls;
 	if (calls && (!times->begun || begun < times->begun - 1))
 		times->begun = begun + 1;
-}
-
-static inline void times__add(struct times *to, const struct times *times)
-{
-	to->cpu += times->cpu;
-	to->wall += times->wall;
 }
 
 #endif

@@ -338,9 +338,9 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 		fprintf(out, "%*s", at, "");
 		units_text__chains(report, out);
 		fputs("; --by=chain, --tree\n", out);
-		if (report->tables[REPORT_FAILED].keys.n)
+		if (rows__n(&report->tables[REPORT_FAILED].rows))
 			fprintf(out, "%*scompiles of %u of them ended before their last stage, as by an exception: --by=failed\n", at,
-				"", report->tables[REPORT_FAILED].keys.n);
+				"", rows__n(&report->tables[REPORT_FAILED].rows));
 	}
 	return err;
 }

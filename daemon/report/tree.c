@@ -20,12 +20,13 @@ static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 	struct unit_node node = unit_tree__node(&report->model->units, id);
 	struct row_key key;
 	uint32_t parent = ROW_NONE;
-	int err = buf__lengthen(&table->of_frame, (id + 1) * sizeof(uint32_t));
+	const uint32_t *known = rows__of_frame(&table->rows, id); /* frames of this table are nodes of compiles */
+	int err = 0;
 
-	if (err)
-		return err;
-	*ret = ITEM(table->of_frame, uint32_t, id) - 1;
-	if (ITEM(table->of_frame, uint32_t, id))
+	if (!known)
+		return -ENOMEM;
+	*ret = *known - 1;
+	if (*known)
 		return 0;
 	if (node.parent)
 		err = row_of(report, node.parent, &parent);
@@ -43,7 +44,7 @@ static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 						     : KIND_PASS;
 		err = table__row(table, &key, &parent);
 	}
-	ITEM(table->of_frame, uint32_t, id) = err ? 0 : parent + 1;
+	*rows__of_frame(&table->rows, id) = err ? 0 : parent + 1;
 	*ret = parent;
 	return err;
 }
@@ -114,7 +115,7 @@ int tree__link(struct report *report)
 	struct buf
 		last = {},
 		count = {}; /* by row + 1: rank + 1 of the last one below it; how many there are */
-	size_t size = (table->keys.n + 2) * sizeof(uint32_t);
+	size_t size = (rows__n(&table->rows) + 2) * sizeof(uint32_t);
 	uint32_t i, row, parent;
 	int err = buf__lengthen(&last, size) ?: buf__lengthen(&count, size) ?: buf__lengthen(&report->first, size) ?: buf__lengthen(&report->next, size);
 

@@ -109,7 +109,7 @@ void units_text__chains(const struct report *report, FILE *out)
 
 	for (i = 0; i < n; i++)
 		between += chain[i].after == UINT64_MAX ? 0 : chain[i].after;
-	for (i = 0; i < triggers->keys.n; i++)
+	for (i = 0; i < rows__n(&triggers->rows); i++)
 		lines += *table__key(triggers, i).file != '\0';
 	fprintf(out,
 		"%u outermost compile%s, caused by %u line%s",

@@ -5,27 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregate/rows.h"
 #include "events/loss_names.h"
 #include "export/callee.h"
 #include "export/model.h"
 #include "export/told.h"
 #include "top/units.h"
 
-enum { OWN, TOTAL };
-
 /* What a row has: in the turn that goes on, in the one before; since the begin or the reset, now and at the last
- * turn. */
-struct sums {
-	uint64_t going[2], last[2], since[2], told[2];
-	uint32_t stamp; /* the sample that it was counted for last */
-	uint32_t frame; /* one of its frames, for its name; of other views: its id there */
-};
+ * turn. CPU time alone. */
+enum { GOING, LAST, SINCE, SHOWN, COLUMNS };
 
 struct view {
-	struct intern keys;   /* struct key */
-	struct buf sums;      /* struct sums, by id */
-	struct buf of_frame;  /* uint32_t: id + 1; 0: not known yet */
-	uint32_t stamp;
+	struct rows rows;  /* by struct key */
+	struct buf frames; /* uint32_t by row: one of its frames, for its name; of other views: its id there */
 };
 
 struct key {
@@ -48,28 +41,21 @@ struct top {
 	bool ended;
 };
 
-#define VIEW_SUMS(view, id) ITEM((view)->sums, struct sums, id)
-
 /* --- time into rows --- */
 
 static int row_of(struct view *view, uint32_t function, uint32_t line, uint32_t frame, uint32_t *ret)
 {
 	const struct key key = {function, line};
-	const uint32_t known = view->keys.n;
-	struct sums *sums = intern__item(&view->keys, &key, sizeof(key), &view->sums, sizeof(*sums));
+	const uint32_t known = rows__n(&view->rows);
+	int err = rows__row(&view->rows, &key, sizeof(key), ret);
 
-	if (!sums)
-		return -ENOMEM;
-	*ret = (uint32_t)(sums - &VIEW_SUMS(view, 0));
-	if (*ret == known)
-		sums->frame = frame;
-	return 0;
+	return err || *ret < known ? err : buf__append(&view->frames, &frame, sizeof(frame));
 }
 
 static int row_of_frame(struct top *top, enum top_view by, uint32_t frame, uint32_t *ret)
 {
 	struct view *view = &top->views[by];
-	uint32_t *known = buf__at(&view->of_frame, sizeof(*known), frame);
+	uint32_t *known = rows__of_frame(&view->rows, frame);
 	struct model_frame look;
 	int err;
 
@@ -85,19 +71,21 @@ static int row_of_frame(struct top *top, enum top_view by, uint32_t frame, uint3
 	return err;
 }
 
-static void add(struct view *view, uint32_t id, uint64_t cpu, bool own)
+static void add(struct view *view, uint32_t row, uint64_t cpu, bool own)
 {
-	struct sums *sums = &VIEW_SUMS(view, id);
+	const struct times times = {.cpu = cpu};
+	const bool first = rows__first(&view->rows, row);
+	static const uint32_t columns[] = {GOING, SINCE};
+	size_t i;
 
-	if (own) {
-		sums->going[OWN] += cpu;
-		sums->since[OWN] += cpu;
+	for (i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		struct row_times *to = rows__times(&view->rows, row, columns[i]);
+
+		if (own)
+			times__add(&to->exclusive, &times);
+		if (first)
+			times__add(&to->inclusive, &times);
 	}
-	if (sums->stamp == view->stamp)
-		return;
-	sums->stamp = view->stamp;
-	sums->going[TOTAL] += cpu;
-	sums->since[TOTAL] += cpu;
 }
 
 static int add_frame(struct top *top, enum top_view by, uint32_t frame, uint64_t cpu, bool own)
@@ -152,7 +140,7 @@ static int on_slice(struct model *model, struct model_thread *thread, uint32_t s
 	if (!cpu || stack == model->idle || !model__passes(model, thread))
 		return 0;
 	for (i = 0; i < TOP_VIEW_COUNT; i++)
-		top->views[i].stamp++;
+		rows__stack(&top->views[i].rows);
 	return add_plain(&top->views[TOP_THREAD], thread->id, cpu)
 		       ?: add_plain(&top->views[TOP_CLASS], model->class_now, cpu)
 			?: add_stack(top, stack, cpu);
@@ -173,7 +161,7 @@ static int add_units(struct top *top, const struct event_samples *samples)
 		uint32_t text;
 		bool own;
 
-		view->stamp++;
+		rows__stack(&view->rows);
 		while (!err && top_units__next(&top->units, &walk, &text, &own)) {
 			err = row_of(view, text, 0, text, &id);
 			if (!err)
@@ -187,23 +175,18 @@ static int add_units(struct top *top, const struct event_samples *samples)
 static int rename_unit(struct top *top)
 {
 	struct view *view = &top->views[TOP_UNIT];
-	struct sums *was, *is;
 	uint32_t from, to, i;
 	int err = row_of(view, top->units.was, 0, top->units.was, &from)
 			  ?: row_of(view, top->units.is, 0, top->units.is, &to);
 
-	if (err)
-		return err;
-	was = &VIEW_SUMS(view, from);
-	is = &VIEW_SUMS(view, to);
-	for (i = 0; i < 2; i++) {
-		is->going[i] += was->going[i];
-		is->last[i] += was->last[i];
-		is->since[i] += was->since[i];
-		is->told[i] += was->told[i];
+	for (i = 0; i < COLUMNS && !err; i++) {
+		struct row_times *was = rows__times(&view->rows, from, i), *is = rows__times(&view->rows, to, i);
+
+		times__add(&is->exclusive, &was->exclusive);
+		times__add(&is->inclusive, &was->inclusive);
+		*was = (struct row_times){};
 	}
-	*was = (struct sums){.frame = was->frame};
-	return 0;
+	return err;
 }
 
 static uint64_t lost_samples(const struct event_ledger *ledger)
@@ -245,15 +228,15 @@ void top__turn(struct top *top, uint64_t time)
 	top->turned = time;
 	top->threads = 0;
 	for (i = 0; i < TOP_VIEW_COUNT; i++)
-		for (id = 0; id < top->views[i].keys.n; id++) {
-			struct sums *sums = &VIEW_SUMS(&top->views[i], id);
+		for (id = 0; id < rows__n(&top->views[i].rows); id++) {
+			struct row_times *columns = rows__times(&top->views[i].rows, id, 0);
 
-			memcpy(sums->last, sums->going, sizeof(sums->last));
-			memcpy(sums->told, sums->since, sizeof(sums->told));
-			memset(sums->going, 0, sizeof(sums->going));
+			columns[LAST] = columns[GOING];
+			columns[SHOWN] = columns[SINCE];
+			columns[GOING] = (struct row_times){};
 			if (i == TOP_THREAD) {
-				top->cpu += sums->last[OWN];
-				top->threads += sums->last[OWN] > 0;
+				top->cpu += columns[LAST].exclusive.cpu;
+				top->threads += columns[LAST].exclusive.cpu > 0;
 			}
 		}
 	top->shown = top->taken - top->taken_before;
@@ -265,23 +248,23 @@ void top__reset(struct top *top)
 	uint32_t i, id;
 
 	for (i = 0; i < TOP_VIEW_COUNT; i++)
-		for (id = 0; id < top->views[i].keys.n; id++) {
-			struct sums *sums = &VIEW_SUMS(&top->views[i], id);
+		for (id = 0; id < rows__n(&top->views[i].rows); id++) {
+			struct row_times *columns = rows__times(&top->views[i].rows, id, 0);
 
-			memset(sums->since, 0, sizeof(sums->since));
-			memset(sums->told, 0, sizeof(sums->told));
+			columns[SINCE] = columns[SHOWN] = (struct row_times){};
 		}
 }
 
 /* --- rows --- */
 
-static void name_row(struct top *top, enum top_view view, const struct sums *sums, struct top_row *ret)
+static void name_row(struct top *top, enum top_view view, uint32_t row, struct top_row *ret)
 {
+	const uint32_t id = ITEM(top->views[view].frames, uint32_t, row);
 	struct model_frame frame;
 
 	switch (view) {
 	case TOP_THREAD: {
-		const struct model_thread *thread = model__thread(&top->model, sums->frame);
+		const struct model_thread *thread = model__thread(&top->model, id);
 
 		ret->name = thread->name;
 		ret->place = "";
@@ -289,14 +272,14 @@ static void name_row(struct top *top, enum top_view view, const struct sums *sum
 		break;
 	}
 	case TOP_CLASS:
-		ret->name = class_names__name(&top->model.classes, sums->frame);
+		ret->name = class_names__name(&top->model.classes, id);
 		ret->place = "";
 		break;
 	case TOP_UNIT:
-		top_units__name(&top->units, sums->frame, &ret->name, &ret->place);
+		top_units__name(&top->units, id, &ret->name, &ret->place);
 		break;
 	default:
-		frame = model__frame(&top->model, sums->frame);
+		frame = model__frame(&top->model, id);
 		ret->name = frame.name;
 		ret->place = *frame.source ? frame.source : frame.module;
 		ret->line = view == TOP_LINE ? frame.line : *frame.source ? frame.first_line : 0;
@@ -323,23 +306,22 @@ int top__rows(struct top *top, enum top_view view, enum top_sort sort, const cha
 	      uint32_t *ret_n)
 {
 	const struct view *from = &top->views[view];
-	uint32_t i, k;
+	uint32_t i;
 	int err = 0;
 
 	buf__clear(&top->rows);
-	for (i = 0; i < from->keys.n && !err; i++) {
-		const struct sums *sums = &VIEW_SUMS(from, i);
-		struct top_row row = {};
+	for (i = 0; i < rows__n(&from->rows) && !err; i++) {
+		const struct row_times *last = rows__times(&from->rows, i, LAST);
+		const struct row_times *since = rows__times(&from->rows, i, SHOWN);
+		struct top_row row = {.since = {since->exclusive.cpu, since->inclusive.cpu}};
 
-		if (!sums->told[TOTAL] && !sums->last[TOTAL])
+		if (!since->inclusive.cpu && !last->inclusive.cpu)
 			continue;
-		name_row(top, view, sums, &row);
+		name_row(top, view, i, &row);
 		if (*pattern && !strcasestr(row.name, pattern) && !strcasestr(row.place, pattern))
 			continue;
-		for (k = 0; k < 2; k++) {
-			row.now[k] = top->turn ? (double)sums->last[k] / (double)top->turn : 0;
-			row.since[k] = sums->told[k];
-		}
+		row.now[0] = top->turn ? (double)last->exclusive.cpu / (double)top->turn : 0;
+		row.now[1] = top->turn ? (double)last->inclusive.cpu / (double)top->turn : 0;
 		err = buf__append(&top->rows, &row, sizeof(row));
 	}
 	*ret = (const struct top_row *)top->rows.data;
@@ -373,10 +355,13 @@ void top__head(struct top *top, struct top_head *ret)
 int top__new(const char *thread, struct top **ret)
 {
 	struct top *top = calloc(1, sizeof(*top));
+	uint32_t i;
 	int err;
 
 	if (!top)
 		return -ENOMEM;
+	for (i = 0; i < TOP_VIEW_COUNT; i++)
+		top->views[i].rows.columns = COLUMNS;
 	top->options = (struct export_options){.lines = true, .thread = thread, .readable = true};
 	err = model__init_detailed(&top->model, &top->options);
 	top->sink.event = on_event;
@@ -396,9 +381,8 @@ struct top *top__free(struct top *top)
 	if (!top)
 		return NULL;
 	for (i = 0; i < TOP_VIEW_COUNT; i++) {
-		intern__free(&top->views[i].keys);
-		buf__free(&top->views[i].sums);
-		buf__free(&top->views[i].of_frame);
+		rows__free(&top->views[i].rows);
+		buf__free(&top->views[i].frames);
 	}
 	top_units__free(&top->units);
 	model__free(&top->model);

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "events/events.h"
-#include "export/intern.h"
+#include "base/intern.h"
 #include "export/model.h"
 
 struct top_units {

@@ -50,22 +50,4 @@ uint32_t units__count(const struct units *units);
 /* For a late joiner, after profile__replay(): the units that go on; others of this epoch have UNIT_OVER in their places. */
 int units__replay(struct units *units, struct event_sink *sink);
 
-/* --- units_table.c: sums of a recording, for people. A sink of events. --- */
-struct units_table;
-int units_table__new(struct units_table **ret);
-struct units_table *units_table__free(struct units_table *table); /* NULL */
-/* Borrowed events; -ENOMEM. */
-int units_table__event(struct units_table *table, const struct event *event);
-struct units_line {
-	const char *compiler, *name, *signature;
-	uint8_t kind;
-	uint32_t count;
-	uint64_t inclusive, exclusive; /* ns of wall time. Inclusive: of a unit in itself, once. Exclusive of a compile
-					* is without the compiles in it, but with its phases and passes */
-};
-/* The lines of one kind, most inclusive time first; valid until the table is freed. */
-int units_table__lines(struct units_table *table, uint8_t kind, const struct units_line **ret, uint32_t *ret_n);
-/* ns of wall time in a compiler's native code, by its class, within compiles, that no pass has: none of the others' times. */
-uint64_t units_table__no_pass(const struct units_table *table);
-
 #endif

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "aggregate/unit_sums.h"
 #include "attribution/attribution.h"
 #include "records.h"
 #include "units/units.h"
@@ -67,7 +68,7 @@ static int keep_event(struct event_sink *self, const struct event *event)
 struct state {
 	struct rules *rules;
 	struct units *units;
-	struct units_table *table;
+	struct unit_sums *table;
 	struct keep keep;
 	uint64_t now;
 };
@@ -303,36 +304,36 @@ static void sums(void **state)
 		{10, 10, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}, {20, 10, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0}, {30, 10, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0}, {40, 10, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0}};
 	const struct unit_row late[] = {{0, 0, RULE_UNIT, "C", "h", "", 70, 0, "", 0, 0}, {1, 0, RULE_UNIT, "C", "i", "", 98, 0, "", 0, 0}};
 	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0};
-	const struct units_line *lines;
-	struct units_table *table;
+	const struct unit_line *lines;
+	struct unit_sums *table;
 	uint32_t n;
 
-	assert_int_equal(units_table__new(&table), 0);
-	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 4, rows}}), 0);
-	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {4, samples}}), 0);
-	assert_int_equal(units_table__lines(table, RULE_UNIT, &lines, &n), 0);
+	assert_int_equal(unit_sums__new(&table), 0);
+	assert_int_equal(unit_sums__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 4, rows}}), 0);
+	assert_int_equal(unit_sums__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {4, samples}}), 0);
+	assert_int_equal(unit_sums__lines(table, RULE_UNIT, &lines, &n), 0);
 	assert_int_equal(n, 2);
 	assert_string_equal(lines[0].name, "f");
 	assert_int_equal(lines[0].inclusive, 40);
 	assert_int_equal(lines[0].exclusive, 20); /* its own, and its phase's own */
 	assert_int_equal(lines[1].inclusive, 20);
 	assert_int_equal(lines[1].exclusive, 20);
-	assert_int_equal(units_table__lines(table, RULE_PHASE, &lines, &n), 0);
+	assert_int_equal(unit_sums__lines(table, RULE_PHASE, &lines, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(lines[0].count, 2);
 	assert_int_equal(lines[0].inclusive, 30); /* once, though it is inside of itself */
 	assert_int_equal(lines[0].exclusive, 20);
 	/* A sample that waited before the innermost began. */
-	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 2, late}}), 0);
-	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &waited}}), 0);
-	assert_int_equal(units_table__lines(table, RULE_UNIT, &lines, &n), 0);
+	assert_int_equal(unit_sums__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 2, late}}), 0);
+	assert_int_equal(unit_sums__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &waited}}), 0);
+	assert_int_equal(unit_sums__lines(table, RULE_UNIT, &lines, &n), 0);
 	assert_int_equal(n, 4);
 	assert_string_equal(lines[1].name, "h");
 	assert_int_equal(lines[1].inclusive, 30);
 	assert_int_equal(lines[1].exclusive, 28);
 	assert_string_equal(lines[3].name, "i");
 	assert_int_equal(lines[3].inclusive, 2);
-	units_table__free(table);
+	unit_sums__free(table);
 }
 
 /* What a worker did has a part of the time that its caller waited meanwhile, at most what it ran. */
@@ -349,22 +350,22 @@ static void shared_out(void **state)
 		{.time = 40, .wall = 10, .cpu = 5, .thread = 2, .unit = 3, .how = ATTRIBUTION_ONLY},
 		{.time = 50, .wall = 20, .cpu = 0, .unit = 1, .cause = 5},
 	};
-	const struct units_line *lines;
-	struct units_table *table;
+	const struct unit_line *lines;
+	struct unit_sums *table;
 	uint32_t n;
 
-	assert_int_equal(units_table__new(&table), 0);
-	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 3, rows}}), 0);
-	assert_int_equal(units_table__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {6, samples}}), 0);
-	assert_int_equal(units_table__lines(table, RULE_UNIT, &lines, &n), 0);
+	assert_int_equal(unit_sums__new(&table), 0);
+	assert_int_equal(unit_sums__event(table, &(struct event){.kind = EVENT_UNITS, .rows = {1, 3, rows}}), 0);
+	assert_int_equal(unit_sums__event(table, &(struct event){.kind = EVENT_SAMPLES, .samples = {6, samples}}), 0);
+	assert_int_equal(unit_sums__lines(table, RULE_UNIT, &lines, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(lines[0].inclusive, 50);
-	assert_int_equal(units_table__lines(table, RULE_PASS, &lines, &n), 0);
+	assert_int_equal(unit_sums__lines(table, RULE_PASS, &lines, &n), 0);
 	assert_int_equal(n, 2);
 	assert_string_equal(lines[0].name, "q");
 	assert_int_equal(lines[0].exclusive, 15 + 5);
 	assert_int_equal(lines[1].exclusive, 5);
-	units_table__free(table);
+	unit_sums__free(table);
 }
 
 static void add_variable(struct rec *rec, struct part_variables *part, const char *name, uint16_t kind)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Byte strings -> dense ids 0, 1, 2 ... in order of first sight. The one table of
- * this folder: frames, stack nodes and threads are each a key with an id.
+/* Byte strings -> dense ids 0, 1, 2 ... in order of first sight. The one keyed table of
+ * the reading half: frames, stack nodes, threads and rows of tables are each a key with an id.
  * Zero-initialised is empty. Errors: -ENOMEM. */
-#ifndef CPROFD_EXPORT_INTERN_H
-#define CPROFD_EXPORT_INTERN_H
+#ifndef CPROFD_INTERN_H
+#define CPROFD_INTERN_H
 
 #include <stddef.h>
 #include <stdint.h>

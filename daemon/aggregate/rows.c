@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "aggregate/rows.h"
+
+#include <errno.h>
+#include <string.h>
+
+int rows__row(struct rows *rows, const void *key, size_t len, uint32_t *ret)
+{
+	int err = intern__id(&rows->keys, key, len, ret);
+
+	err = err ?: buf__lengthen(&rows->times, (size_t)rows->keys.n * rows->columns * sizeof(struct row_times));
+	return err ?: buf__lengthen(&rows->marks, rows->keys.n * sizeof(uint32_t));
+}
+
+const void *rows__key(const struct rows *rows, uint32_t row)
+{
+	size_t len;
+
+	return intern__key(&rows->keys, row, &len);
+}
+
+struct row_times *rows__times(const struct rows *rows, uint32_t row, uint32_t column)
+{
+	return &ITEM(rows->times, struct row_times, (size_t)row * rows->columns + column);
+}
+
+void rows__stack(struct rows *rows)
+{
+	if (++rows->stamp)
+		return;
+	/* It wrapped: all marks are of another age. */
+	if (rows->marks.len)
+		memset(rows->marks.data, 0, rows->marks.len);
+	rows->stamp = 1;
+}
+
+bool rows__first(struct rows *rows, uint32_t row)
+{
+	uint32_t *mark = &ITEM(rows->marks, uint32_t, row);
+	const bool first = *mark != rows->stamp;
+
+	*mark = rows->stamp;
+	return first;
+}
+
+bool rows__inclusive(struct rows *rows, uint32_t row, uint32_t column, const struct times *times)
+{
+	if (!rows__first(rows, row))
+		return false;
+	times__add(&rows__times(rows, row, column)->inclusive, times);
+	return true;
+}
+
+void rows__exclusive(struct rows *rows, uint32_t row, uint32_t column, const struct times *times)
+{
+	times__add(&rows__times(rows, row, column)->exclusive, times);
+}
+
+uint32_t *rows__of_frame(struct rows *rows, uint32_t frame)
+{
+	return buf__at(&rows->of_frame, sizeof(uint32_t), frame);
+}
+
+void rows__forget_frames(struct rows *rows)
+{
+	buf__clear(&rows->of_frame);
+}
+
+void rows__free(struct rows *rows)
+{
+	intern__free(&rows->keys);
+	buf__free(&rows->times);
+	buf__free(&rows->marks);
+	buf__free(&rows->of_frame);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Times by key: the first step of every output. Samples are added up by what tells them apart (thread, stack, class ...)
+ * before anything is done once for each stack, as a recording has many more samples than stacks.
+ *
+ * A key is a struct without padding; all keys of one `sums` have one size. Zero-initialised is empty. Items keep the order of
+ * first sight. Memory: a key and 16 bytes for each. Errors: -ENOMEM. */
+#ifndef CPROFD_AGGREGATE_SUMS_H
+#define CPROFD_AGGREGATE_SUMS_H
+
+#include "aggregate/times.h"
+#include "base/intern.h"
+
+struct sums {
+	struct intern keys;
+	struct buf times; /* struct times for each key */
+};
+
+int sums__add(struct sums *sums, const void *key, size_t len, const struct times *times);
+static inline uint32_t sums__n(const struct sums *sums)
+{
+	return sums->keys.n;
+}
+/* Valid until the next addition. */
+const void *sums__key(const struct sums *sums, uint32_t i);
+const struct times *sums__times(const struct sums *sums, uint32_t i);
+void sums__free(struct sums *sums); /* leaves it empty */
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include "aggregate/unit_sums.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregate/rows.h"
+#include "attribution/attribution.h"
+#include "classes/classes.h"
+#include "rules/rules.h"
+#include "units/shares.h"
+
+/* A unit of the epoch. */
+struct open_row {
+	uint32_t parent, name, signature, compiler; /* texts but for `parent`, an id: 0 is none */
+	uint8_t kind;
+	uint32_t line;          /* its row of the sums + 1; 0: not known yet. A name may still come */
+	uint64_t begin;
+	uint64_t self;          /* wall of the samples that have it as their innermost, from its begin on */
+};
+
+/* Ids of classes are of the epoch; a compiler's native code is among the first, or not told apart. */
+#define CLASSES_MAX 1024u
+
+struct unit_sums {
+	struct intern texts;
+	struct buf open;                   /* struct open_row, by id - 1 */
+	struct rows rows;                  /* a key is kind, name, signature, compiler */
+	struct buf key;                    /* room to make one */
+	struct buf lines;                  /* struct unit_line: the rows, in order */
+	uint64_t native[CLASSES_MAX / 64]; /* classes of a compiler's native code: bits, by id */
+	struct shares shares;              /* of workers: by unit */
+	uint64_t no_pass;                  /* ns of wall time: in such code, in a compile, in no pass that is known */
+};
+
+int unit_sums__new(struct unit_sums **ret)
+{
+	struct unit_sums *sums = calloc(1, sizeof(*sums));
+
+	if (!sums)
+		return -ENOMEM;
+	sums->rows.columns = 1;
+	*ret = sums;
+	return 0;
+}
+
+struct unit_sums *unit_sums__free(struct unit_sums *sums)
+{
+	if (!sums)
+		return NULL;
+	intern__free(&sums->texts);
+	buf__free(&sums->open);
+	rows__free(&sums->rows);
+	buf__free(&sums->key);
+	buf__free(&sums->lines);
+	shares__free(&sums->shares);
+	free(sums);
+	return NULL;
+}
+
+static struct open_row *open_at(const struct unit_sums *sums, uint32_t id)
+{
+	return &ITEM(sums->open, struct open_row, id - 1);
+}
+
+static int append_text(struct unit_sums *sums, uint32_t text)
+{
+	size_t len;
+	const char *at = intern__key(&sums->texts, text, &len);
+
+	return buf__append(&sums->key, at, len);
+}
+
+static int line_of(struct unit_sums *sums, struct open_row *row, uint32_t *ret)
+{
+	int err = 0;
+
+	if (!row->line) {
+		buf__clear(&sums->key);
+		err = buf__append(&sums->key, &row->kind, 1) ?: append_text(sums, row->name) ?: append_text(sums, row->signature);
+		err = err ?: append_text(sums, row->compiler) ?: rows__row(&sums->rows, sums->key.data, sums->key.len, &row->line);
+		row->line = err ? 0 : row->line + 1;
+	}
+	*ret = row->line - 1;
+	return err;
+}
+
+/* Children come after their parents: from the last to the first, each hands on what it has. */
+static int close_epoch(struct unit_sums *sums)
+{
+	uint32_t id, line, at;
+	int err = 0;
+
+	for (id = LENGTH(sums->open, struct open_row); id && !err; id--) {
+		struct open_row *row = open_at(sums, id), *up;
+		const struct times times = {.wall = row->self};
+		bool compile_seen = false;
+
+		if (row->kind == UNIT_OVER)
+			continue;
+		err = line_of(sums, row, &line);
+		if (err)
+			break;
+		rows__times(&sums->rows, line, 0)->calls++;
+		rows__stack(&sums->rows);
+		for (at = row->self ? id : 0; at && !err; at = up->parent) {
+			up = open_at(sums, at);
+			err = line_of(sums, up, &line);
+			if (err)
+				break;
+			rows__inclusive(&sums->rows, line, 0, &times);
+			if (up->kind == RULE_UNIT ? !compile_seen : at == id)
+				rows__exclusive(&sums->rows, line, 0, &times);
+			compile_seen |= up->kind == RULE_UNIT;
+		}
+	}
+	buf__clear(&sums->open);
+	shares__free(&sums->shares);
+	return err;
+}
+
+static int keep(struct unit_sums *sums, const char *text, uint32_t *ret)
+{
+	return intern__id(&sums->texts, text, strlen(text) + 1, ret);
+}
+
+static int add_rows(struct unit_sums *sums, const struct event_rows *rows)
+{
+	const struct unit_row *units = rows->rows;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < rows->n && !err; i++) {
+		struct open_row row = {.parent = units[i].parent, .begin = units[i].time, .kind = units[i].kind};
+
+		err = keep(sums, units[i].name, &row.name) ?: keep(sums, units[i].signature, &row.signature);
+		err = err ?: keep(sums, units[i].compiler, &row.compiler) ?: buf__append(&sums->open, &row, sizeof(row));
+	}
+	return err;
+}
+
+static void add_classes(struct unit_sums *sums, const struct event_rows *rows)
+{
+	const struct class_row *classes = rows->rows;
+	uint32_t i, id;
+
+	for (i = 0; i < rows->n && rows->first + i < CLASSES_MAX; i++) {
+		id = rows->first + i;
+		sums->native[id / 64] &= ~(1ull << id % 64);
+		if (!strcmp(classes[i].name, class__name(CLASS_COMPILER)))
+			sums->native[id / 64] |= 1ull << id % 64;
+	}
+}
+
+static void add_no_pass(struct unit_sums *sums, uint32_t unit, uint32_t class_id, uint64_t wall)
+{
+	uint32_t at = unit;
+
+	if (class_id >= CLASSES_MAX || !(sums->native[class_id / 64] >> class_id % 64 & 1))
+		return;
+	for (; at && open_at(sums, at)->kind != RULE_UNIT; at = open_at(sums, at)->parent)
+		if (open_at(sums, at)->kind == RULE_PASS)
+			return;
+	if (at)
+		sums->no_pass += wall;
+}
+
+/* Wall time that ends at `time`, to the units that it is of: what was before the begin of one is of the unit around it. */
+static void add_time(struct unit_sums *sums, uint32_t unit, uint64_t time, uint64_t wall)
+{
+	uint64_t given = 0;
+	uint32_t at;
+
+	for (at = unit; at; at = open_at(sums, at)->parent) {
+		struct open_row *row = open_at(sums, at);
+		uint64_t own = time > row->begin ? time - row->begin : 0;
+
+		if (own > wall)
+			own = wall;
+		if (own > given) {
+			row->self += own - given;
+			given = own;
+		}
+	}
+}
+
+static int add_sample(struct unit_sums *sums, const struct sample_row *sample)
+{
+	uint64_t idle = sample->wall > sample->cpu ? sample->wall - sample->cpu : 0, left = sample->wall;
+	const struct share *share;
+	uint32_t n, i;
+
+	if (attribution__is_given(sample->how))
+		return shares__add(&sums->shares, sample->caller, (uint64_t)sample->class_id << 32 | sample->unit, sample->cpu);
+	share = shares__divide(&sums->shares, sample->thread, idle, &n);
+	for (i = 0; i < n; i++) {
+		add_time(sums, (uint32_t)share[i].of, sample->time, share[i].cpu);
+		add_no_pass(sums, (uint32_t)share[i].of, (uint32_t)(share[i].of >> 32), share[i].cpu);
+		left -= share[i].cpu;
+	}
+	add_time(sums, sample->unit, sample->time, left);
+	add_no_pass(sums, sample->unit, sample->class_id, left);
+	return 0;
+}
+
+int unit_sums__event(struct unit_sums *sums, const struct event *event)
+{
+	const struct event_samples *samples = &event->samples;
+	const uint32_t n_open = LENGTH(sums->open, struct open_row);
+	struct open_row *row;
+	uint32_t i;
+	int err;
+
+	switch (event->kind) {
+	case EVENT_SESSION:
+	case EVENT_EPOCH:
+	case EVENT_END:
+		return close_epoch(sums);
+	case EVENT_UNITS:
+		return add_rows(sums, &event->rows);
+	case EVENT_UNIT_NAME:
+	case EVENT_UNIT_END:
+		if (!event->unit_end.id || event->unit_end.id > n_open || !*event->unit_end.name)
+			return 0;
+		row = open_at(sums, event->unit_end.id);
+		return keep(sums, event->unit_end.name, &row->name) ?: keep(sums, event->unit_end.signature, &row->signature);
+	case EVENT_CLASSES:
+		add_classes(sums, &event->rows);
+		return 0;
+	case EVENT_SAMPLES:
+		for (i = 0; i < samples->n; i++)
+			if (samples->rows[i].unit <= n_open && (err = add_sample(sums, &samples->rows[i])))
+				return err;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static struct unit_line line_at(const struct unit_sums *sums, uint32_t row)
+{
+	const struct row_times *times = rows__times(&sums->rows, row, 0);
+	const char *key = rows__key(&sums->rows, row);
+	struct unit_line line = {.kind = (uint8_t)*key,
+				 .name = key + 1,
+				 .count = (uint32_t)times->calls,
+				 .inclusive = times->inclusive.wall,
+				 .exclusive = times->exclusive.wall};
+
+	line.signature = line.name + strlen(line.name) + 1;
+	line.compiler = line.signature + strlen(line.signature) + 1;
+	return line;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct unit_line *x = a, *y = b;
+
+	return x->inclusive < y->inclusive ? 1 : x->inclusive > y->inclusive ? -1 : 0;
+}
+
+uint64_t unit_sums__no_pass(const struct unit_sums *sums)
+{
+	return sums->no_pass;
+}
+
+int unit_sums__lines(struct unit_sums *sums, uint8_t kind, const struct unit_line **ret, uint32_t *ret_n)
+{
+	uint32_t i;
+	int err = close_epoch(sums);
+
+	buf__clear(&sums->lines);
+	for (i = 0; i < rows__n(&sums->rows) && !err; i++) {
+		const struct unit_line line = line_at(sums, i);
+
+		if (line.kind == kind)
+			err = buf__append(&sums->lines, &line, sizeof(line));
+	}
+	if (!err && sums->lines.len)
+		qsort(sums->lines.data, LENGTH(sums->lines, struct unit_line), sizeof(struct unit_line), compare);
+	*ret = (const struct unit_line *)sums->lines.data;
+	*ret_n = err ? 0 : LENGTH(sums->lines, struct unit_line);
+	return err;
+}

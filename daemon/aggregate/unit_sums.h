@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Sums of compiles, phases and passes over a recording, for the summary: a row is all calls of one name and signature.
+ * Wall time. (`report` keeps where each was called, too: report/units.c.)
+ *
+ * Give it all events. Memory: the units of an epoch, and a row for each name. Threading: none. Errors: -ENOMEM. */
+#ifndef CPROFD_AGGREGATE_UNIT_SUMS_H
+#define CPROFD_AGGREGATE_UNIT_SUMS_H
+
+#include "events/events.h"
+
+struct unit_sums;
+int unit_sums__new(struct unit_sums **ret);
+struct unit_sums *unit_sums__free(struct unit_sums *sums); /* NULL */
+/* Borrowed events. */
+int unit_sums__event(struct unit_sums *sums, const struct event *event);
+struct unit_line {
+	const char *compiler, *name, *signature;
+	uint8_t kind; /* enum rule_kind */
+	uint32_t count;
+	uint64_t inclusive, exclusive; /* ns. Inclusive: of a unit in itself, once. Exclusive of a compile is without the compiles in it,
+					* but with its phases and passes */
+};
+/* The lines of one kind, most inclusive time first; valid until the next event. */
+int unit_sums__lines(struct unit_sums *sums, uint8_t kind, const struct unit_line **ret, uint32_t *ret_n);
+/* ns of wall time in a compiler's native code, by its class, within compiles, that no pass has: none of the others' times. */
+uint64_t unit_sums__no_pass(const struct unit_sums *sums);
+
+#endif
