@@ -34,7 +34,7 @@ const struct command commands[] = {
 		.summary = "start a command and profile it from its first instruction",
 		.text = "Starts the command, profiles it until it ends, then writes the file. Under sudo the command runs as "
 			"the user who called sudo, with that user's environment. Signals are passed on to the command. "
-			"The exit status tells whether a recording was made; the command's own is told in the last line, and passed on with --exit-status.\n"
+			"The exit status says whether a recording was made. That of the command is in the last line; --exit-status passes it on.\n"
 			"With -d the recording ends earlier; the command is waited for.\n"
 			"`record -p PID` is the same as `attach PID`.",
 		.examples = "sudo cprofd record -- python3 compile.py\t\n"
@@ -47,10 +47,10 @@ const struct command commands[] = {
 		.name = "serve",
 		.operands = "",
 		.summary = "the daemon: lets users profile their own processes without sudo",
-		.text = "Listens on a socket until SIGTERM. Anyone may connect; the kernel tells who it is, and they may profile "
+		.text = "Listens on a socket until SIGTERM. Anyone may connect; the kernel says who it is, and they may profile "
 			"what they may trace: kernel.yama.ptrace_scope and kernel.perf_event_paranoid hold, unless --allow says otherwise. What one user may hold, and all together, has limits, which --limit sets; root has none. Sockets passed by systemd (LISTEN_FDS) are taken over.",
 		.examples = "sudo systemctl enable --now cprofd.socket\tstarted when someone asks\n"
-			    "sudo usermod -aG cprofd alice\talice may ask that one, too\n"
+			    "sudo usermod -aG cprofd alice\talice may use the daemon, too\n"
 			    "sudo cprofd serve --allow=own\tusers may profile all their own processes, whatever these settings are\n"
 			    "sudo cprofd serve --limit=sessions=32 --limit=maps=2048/8192\t32 sessions of each user, 2 GB of maps of one and 8 GB of all\n"
 			    "sudo cprofd serve\tby hand, on " CLI_SOCKET "\n",
@@ -82,12 +82,12 @@ const struct command commands[] = {
 			"and the running total of exclusive time. Of several recordings each time is the mean, with the standard "
 			"deviation between them.\n"
 			"Times are the CPU time that the samples carry (in a wall-clock recording, wall time), not numbers of samples. Idle "
-			"time is told apart. How often something was called is not sampled, and not told.\n"
+			"time is a line of its own. Samples do not show how often something was called, so no table has it.\n"
 			"Classes of time, the first that holds: kernel (the thread was in it); GC (Python's collector); compiler native (code "
 			"of LLVM and its like); JIT code (what a compiler made) and JIT dispatch (the way into it); import (whatever modules do "
 			"while they are imported); C call (a builtin, or an extension's function); interpreter (bytecode); unknown. In "
 			"wall-clock recordings waiting and ready, too; with -g, without the GIL.\n"
-			"Of compiles: `elapsed` is time by the clock, waiting included, `times` how many samples met.\n"
+			"Of compiles: `elapsed` is time by the clock, waiting included, `times` how many of them have samples.\n"
 			"The JSON is described in docs/report.md.",
 		.examples = "cprofd report svd.cprof\tthreads, functions and lines\n"
 			    "cprofd report svd.cprof --tree --phases --min-share 1%\twhat was compiled for what, phase by phase\n"
@@ -104,7 +104,7 @@ const struct command commands[] = {
 		.operands = "PID|NAME | -- COMMAND [ARG...]",
 		.summary = "a live view: functions, lines, C callees, threads, classes of time, compile units",
 		.text = "Shows where the time of a running process goes, second by second, until q. A key each leads to functions, lines, "
-			"C callees, threads, classes of time and compile units; 1 to 4 order the rows; / finds; ? tells of all keys.\n"
+			"C callees, threads, classes of time and compile units; 1 to 4 order the rows; / finds; ? lists all keys.\n"
 			"With a daemon it takes no sudo. Nothing is recorded.\n"
 			"A command after -- is started for this, without the terminal; with the view it ends.",
 		.examples = "sudo cprofd top 4242\t\n"
@@ -137,8 +137,8 @@ const struct command commands[] = {
 		.summary = "where is each thread now? every stack, native and Python frames in their true order",
 		.text = "Prints the stack of each thread of a running process, innermost frame first, and ends. The process is not "
 			"stopped: a thread that waits is read while it waits, one that runs is read in its next tick. A thread "
-			"that would not hold still is told without a stack.\n"
-			"A process that is no Python that is known has native frames only.\n"
+			"that ran on during each attempt is printed without a stack.\n"
+			"A process without a supported Python has native frames only.\n"
 			"Of several processes one is dumped after the other; --json is a line for each.",
 		.examples = "sudo cprofd dump 4242\t\n"
 			    "sudo cprofd dump 4242 --native=off\tPython frames alone\n"
@@ -160,10 +160,10 @@ const struct command commands[] = {
 	{
 		.name = "rules",
 		.operands = "list | check FILE...",
-		.summary = "the compilers whose work is told by name, and a test of a file of rules",
+		.summary = "the compilers whose compiles, phases and passes have names, and a test of a file of rules",
 		.text = "What a compile, a phase and a pass look like from outside is data, one file a compiler. `list` prints the "
 			"compilers that are known, those of --rules FILE too; `check` reads files, or all *.rules of a directory, and "
-			"tells the line and column of what is wrong. docs/rules.md (installed: share/doc/cprofd/rules.md) describes the language, "
+			"prints the line and column of what is wrong. docs/rules.md (installed: share/doc/cprofd/rules.md) describes the language, "
 			"and how to add a compiler step by step.",
 		.examples = "cprofd rules list\t\n"
 			    "cprofd rules check my.rules\t\n"
@@ -222,6 +222,6 @@ int command__unknown(const char *name)
 		say__failure("", "there is no command '%s': did you mean %s?", name, likely);
 	else
 		say__failure("", "there is no command '%s'", name);
-	fprintf(stderr, "        the commands are %s; `cprofd --help` tells of each\n", all);
+	fprintf(stderr, "        the commands are %s; `cprofd --help` describes each\n", all);
 	return CLI_USAGE;
 }
