@@ -215,7 +215,7 @@ def test_convert():
         expect(run.returncode == 0 and "busy" in run.out, "stdin to stdout", run.err)
         data = open(recording, "rb").read()
         with open(os.path.join(work, "cut.cprof"), "wb") as file:
-            file.write(data[:len(data) * 2 // 3])
+            file.write(data[:-2]) # within the checksum at the end: a short recording is one block, and half a block is nothing
         run = cprofd("convert", "cut.cprof", cwd=work)
         fails(0, "ends in the middle", run=run)
         with open(os.path.join(work, "bad.cprof"), "wb") as file:

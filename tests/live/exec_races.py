@@ -283,6 +283,11 @@ def attempt(folder, socket, engine_of, case, totals):
     return stream.begin - started if stream.begin else 0
 
 
+def may_enter_a_user_namespace():
+    return not subprocess.run([sys.executable, "-c", "import ctypes, os; os._exit(bool(ctypes.CDLL(None).unshare(0x10000000)))"],
+                              preexec_fn=become, stderr=subprocess.DEVNULL).returncode
+
+
 class Usual:
     """How long an attach to so many threads takes here, in us."""
 
@@ -360,6 +365,10 @@ def main():
                     usual.add(2, attempt_here(case, own))
             check(own["samples"] > 150 and not own["short"], "a program of the user's own is sampled on after exec", dict(own))
             kinds = [arguments.only] if arguments.only else [*KINDS, *OTHERS]
+            if "namespace" in kinds and not may_enter_a_user_namespace():
+                kinds.remove("namespace")
+                skipped += 1
+                print("skipped: namespace: a user may make no user namespace here (a chroot, or kernel.unprivileged_userns_clone)")
             for kind in kinds:
                 tries(chance, kind, arguments, max(1, arguments.tries // len(kinds)), attempt_here, usual)
             check(daemon.poll() is None, "the daemon goes on")
