@@ -39,6 +39,7 @@ enum callable_kind {
 	CALLABLE_SWITCHER, /* of the interpreter: takes the GIL or gives it away, in a C function or between two instructions */
 	CALLABLE_COLLECTOR, /* of the interpreter: what gc.collect() calls. No Python code calls it */
 	CALLABLE_DEALLOC, /* of the interpreter: an object ends. What runs below it, no instruction called */
+	CALLABLE_KINDS
 };
 
 struct callables;

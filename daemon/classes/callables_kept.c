@@ -108,7 +108,7 @@ static int unpack_rows(struct callables *out, const struct pack_head *head, cons
 	for (i = 0; i < head->n; i++) {
 		memcpy(&row, data + i * sizeof(row), sizeof(row));
 		if (row.first > head->n_candidates || row.n > head->n_candidates - row.first || row.end <= row.start ||
-		    row.kind > CALLABLE_COLLECTOR || (i && row.start <= out->rows[i - 1].start))
+		    row.kind >= CALLABLE_KINDS || (i && row.start <= out->rows[i - 1].start))
 			return -EBADMSG;
 		out->rows[i] = (struct callable){.of = out, .start = row.start, .end = row.end, .name = name_at(head, names, row.name),
 						 .kind = row.kind, .forwards = row.forwards, .exported = row.exported,
