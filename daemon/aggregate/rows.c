@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A row's times lie behind each other by column; a stack's stamp in `marks` is how "once a stack" is known without
+ * a set. */
 #include "aggregate/rows.h"
 
 #include <errno.h>

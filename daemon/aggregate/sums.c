@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* An intern of keys, with times by id. */
 #include "aggregate/sums.h"
 
 #include <errno.h>

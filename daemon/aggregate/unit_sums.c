@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Units of an epoch are kept until it ends, as names come late; then each hands its own time to the rows of those
+ * around it. */
 #include "aggregate/unit_sums.h"
 
 #include <errno.h>

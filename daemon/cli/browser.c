@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens a finished file in the browser of the calling user. Under sudo that is not root's: xdg-open runs as the
+ * user, in the user's session. */
 #include "cli/browser.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* `cprofd check`: prints the rows that check_system.c (this machine) and check_process.c (one process) find, for
+ * people or as JSON. Each row names one precondition, whether it holds, and the command that meets it. */
 #include <stdarg.h>
 #include <string.h>
 

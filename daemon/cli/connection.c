@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Connects to the daemon; without one it starts a broker and an engine of its own and speaks to them over a
+ * socketpair. From there on both cases are the same: lines out, lines in. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `cprofd convert`: one recording through an exporter into a file. */
 #include <errno.h>
 #include <string.h>
 

@@ -123,16 +123,7 @@ int diff__run(const struct cli_options *options)
 {
 	uint32_t tables = options->report_tables ? options->report_tables : TABLES_DEFAULT;
 	struct diff_options how = {
-		.filter = {.thread = options->thread,
-			   .from = options->from_ns,
-			   .to = options->to_ns,
-			   .class_name = options->class_name,
-			   .function = options->function,
-			   .module = options->module,
-			   .hide_imports = options->hide_imports,
-			   .n_exclude = options->n_exclude,
-			   .skip_first = options->skip_first,
-			   .readable = !options->json},
+		.filter = input__filters(options),
 		.tables = tables,
 		.inclusive = options->sort == REPORT_SORT_INCLUSIVE,
 		.per = options->per && !strcmp(options->per, diff_per_names[DIFF_COMPILE])
@@ -166,7 +157,7 @@ int diff__run(const struct cli_options *options)
 	}
 	if (!options->no_limits)
 		limits__begin();
-	memcpy(how.filter.exclude, options->exclude, sizeof(how.filter.exclude));
+	how.filter.readable = !options->json;
 	if (diff__new(&how, (uint32_t)options->n_operands, &diff)) {
 		say__failure("", "no comparison: %s", strerror(ENOMEM));
 		return CLI_COULD_NOT;

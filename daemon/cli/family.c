@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The CPU time of everything that a process started: children that run, by /proc/PID/task/TID/children, and those
+ * that were waited for, whose time the kernel adds to their parent's. If most of the time was theirs, the user
+ * wanted -s. */
 #include "cli/family.h"
 
 #include <dirent.h>

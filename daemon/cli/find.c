@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A name on the command line -> a pid, by comm and by the words of the command in /proc. When several fit, they
+ * are listed, and none is taken. */
 #include "cli/find.h"
 
 #include <ctype.h>

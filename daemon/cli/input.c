@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Opening recordings and reading options that all readers share (filters, --hlo), and the sentences for what can
+ * be wrong with a file. */
 #include "cli/input.h"
 
 #include <errno.h>
@@ -133,6 +135,24 @@ static int read_all(int fd, struct buf *text)
 		text->len += got > 0 ? (size_t)got : 0;
 	}
 	return 0;
+}
+
+struct export_options input__filters(const struct cli_options *options)
+{
+	struct export_options filters = {
+		.thread = options->thread,
+		.from = options->from_ns,
+		.to = options->to_ns,
+		.class_name = options->class_name,
+		.function = options->function,
+		.module = options->module,
+		.hide_imports = options->hide_imports,
+		.n_exclude = options->n_exclude,
+		.skip_first = options->skip_first,
+	};
+
+	memcpy(filters.exclude, options->exclude, sizeof(filters.exclude));
+	return filters;
 }
 
 int input__hlo(const char *path, struct hlo **ret)

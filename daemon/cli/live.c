@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The loop of a running session: lines from the connection go into the recording (and to stdout with --stream),
+ * the last ledger is kept for the progress line. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

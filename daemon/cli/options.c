@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The table of options: name, argument, which commands take it, help text, setter. Parsing is in parse.c; help,
+ * man page and completions are printed from the same rows. A setter checks its value and fills in one member of
+ * struct cli_options. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes beside the wanted name and renames at the end, so that a file of that name is always whole. All names are
+ * opened relative to a directory that was opened once, so a path that changes meanwhile leads nowhere else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

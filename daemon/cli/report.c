@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* `cprofd report`: options -> struct report_options, then each recording is read and the report printed as text,
+ * JSON or CSV. */
 #include "report/report.h"
 
 #include <errno.h>
@@ -92,18 +94,7 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 {
 	struct report_options how = {
 		.rules = rules,
-		.filter = {.lines = options->lines,
-			   .thread = options->thread,
-			   .from = options->from_ns,
-			   .to = options->to_ns,
-			   .class_name = options->class_name,
-			   .function = options->function,
-			   .module = options->module,
-			   .hide_imports = options->hide_imports,
-			   .n_exclude = options->n_exclude,
-			   .skip_first = options->skip_first,
-			   .hlo = hlo,
-			   .readable = !options->json},
+		.filter = input__filters(options),
 		.tables = tables_of(options),
 		.callers = options->callers,
 		.callees = options->callees,
@@ -127,7 +118,9 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 
 	if (!options->no_limits)
 		limits__begin();
-	memcpy(how.filter.exclude, options->exclude, sizeof(how.filter.exclude));
+	how.filter.lines = options->lines;
+	how.filter.hlo = hlo;
+	how.filter.readable = !options->json;
 	err = report__new(&how, (uint32_t)options->n_operands, &report);
 	if (err) {
 		say__failure("", "no report: %s", strerror(-err));

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* After a session: makes the file that was asked for out of the recording. The recording is kept when anything
+ * after it fails. */
 #include "cli/result.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Rules are bits. A function's row gets those that it answers to when it comes, and a stack has those of its
+ * parent, too: so a sample is one look at its stack. */
 #include "cli/rule_uses.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Everything that goes to stderr: one place for the prefix, the colours, -q, and numbers in words ("7,931", "1.20
+ * s"). */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `cprofd status`: asks the daemon and prints the answer, as it is (--json) or in sentences. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>

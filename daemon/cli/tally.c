@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Sums for the summary, straight from the events: the summary is printed after every recording, so it reads
+ * without the model that exporters need. Within an epoch each node of the stack tree has its own weight; when the
+ * epoch ends, fold_epoch() gives it to the functions. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* CPU and wall time by thread, of a first reading: which threads hardly ran is known only at the end. */
 #include "cli/thread_sums.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The tables of compiles in the summary: rows are made by aggregate/unit_sums.c, printed here. */
 #include "cli/units.h"
 
 #include <inttypes.h>

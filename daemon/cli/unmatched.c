@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Says when a compiler was at work but none of its rules matched: its version is new, or the rule file is wrong. */
 #include "cli/unmatched.h"
 
 #include <inttypes.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Who the user really is (SUDO_UID, or the owner of the process), and acting as that user: opening files and
+ * starting commands with that user's rights. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads and checks the files of --rules before rights are given up, and sends them ahead of the request. */
 #include "cli/user_rules.h"
 
 #include <errno.h>

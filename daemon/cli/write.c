@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The format of a file by -f or by its name; the export itself; the sentences for what no sample answers to. */
 #include "cli/write.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/input.h"
 #include "cli/user.h"
 
 static bool ends_in(const char *name, const char *ending)
@@ -117,31 +119,20 @@ int write__rules(const char *format, const struct cli_options *options, struct r
 int write__export(const char *format, const struct cli_options *options, const struct rules *rules, struct hlo *hlo, int recording_fd,
 		  struct output *output, struct export_report *ret)
 {
-	struct export_options how = {
-		.lines = options->lines,
-		.fold_interpreter = !options->interpreter_frames && strcmp(format, "events"),
-		.thread_names = options->thread_names,
-		.units = options->unit_frames,
-		.thread = options->thread,
-		.idle = options->idle,
-		.from = options->from_ns,
-		.to = options->to_ns,
-		.class_name = options->class_name,
-		.function = options->function,
-		.module = options->module,
-		.hide_imports = options->hide_imports,
-		.n_exclude = options->n_exclude,
-		.skip_first = options->skip_first,
-		.rules = rules,
-		.hlo = hlo,
-		.compress = write__compressed(output),
-	};
+	struct export_options how = input__filters(options);
 	FILE *file = output__stream(output);
 	int err;
 
-	memcpy(how.exclude, options->exclude, sizeof(how.exclude));
 	if (!file)
 		return -errno;
+	how.lines = options->lines;
+	how.fold_interpreter = !options->interpreter_frames && strcmp(format, "events");
+	how.thread_names = options->thread_names;
+	how.units = options->unit_frames;
+	how.idle = options->idle;
+	how.rules = rules;
+	how.hlo = hlo;
+	how.compress = write__compressed(output);
 	err = export__run(format, recording_fd, &how, file, ret);
 	/* Some file systems tell of a full disk at the close only. */
 	if (fclose(file) && !err)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The formulas of estimate.h, over arrays of numbers. */
 #include "diff/estimate.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Does a row change because everything does? Over the recordings of both sides, the logarithm of a row's time is
+ * fitted to that of all other rows. */
 #include <math.h>
 
 #include "diff/estimate.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A row's time by cell. Cells are few and fixed in number: when a recording is longer, neighbours are added up and
+ * a cell stands for twice the time. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A line -> an event. The forms of fields.c say which members there are; what they cannot say is checked here: ids
+ * count up by one, and a row refers only to rows before it, so that a reader of events needs no checks of its own. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* An event -> a line, by the forms of fields.c. Batches of samples become columns; a column of zeros is left out. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The form of each event: its members in the order of docs/protocol.md, where each lies in the struct, and its
+ * bounds. */
 #include "events/fields.h"
 
 #define EVENT_NAME(id, name) [EVENT_##id] = name,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Recursive descent over one line, at most DEPTH_MAX deep, as a line may be anybody's text. */
 #include "events/json_read.h"
 
 #include <errno.h>

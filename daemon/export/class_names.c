@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* An epoch numbers classes anew: ids of the epoch -> ids that hold for the whole recording. */
 #include "export/class_names.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Edit distance, one row of the usual table at a time. Of qualified names the last parts are compared, too. */
 #include "export/close.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The table of output formats, and how a format is found by name or by the end of a file's name. */
 #include "export/export.h"
 
 #include <errno.h>

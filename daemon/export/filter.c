@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Each function, frame and stack of the epoch gets the bits HAS_* when its row comes: a stack has what its parent
+ * has and what its frame has. So whether a sample passes is one look at its stack's bits. */
 #include "export/filter.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Rewrites the tables of an epoch: a stack whose frame is hidden becomes its parent. Stacks that are equal
+ * afterwards get one id, as a reader relies on each pair of parent and frame to come once. */
 #include "export/hide.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A parser of HLO text, line by line: tables of files and lines at its head, computations, instructions. The text
+ * is kept and names point into it (struct span). */
 #include "export/hlo.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Rewrites ids of epochs and of processes while several recordings are copied into one, and adds up their ledgers:
+ * a ledger is a running total, so that of the recordings read before is added to that of the one being read. */
 #include "export/join.h"
 
 #include <errno.h>

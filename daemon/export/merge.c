@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A k-way merge of the threads' slices by time (a heap of cursors), with neighbours of one stack joined. */
 #include "export/merge.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Events -> the model. A session numbers its rows anew in each epoch; here every function, frame, stack and thread
+ * has one id for the whole recording. Times become nanoseconds since the session's start. What a sample's time is
+ * spent on, timeline.c decides. */
 #include "export/model.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A function is named by its whole name or by the end of a qualified one, a module by its name or the begin of it
+ * up to a dot, both by * and ?. */
 #include "export/pattern.h"
 
 #include <stddef.h>

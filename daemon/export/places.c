@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Paths -> packages and modules: site-packages/NAME, the standard library, native libraries without their version. */
 #include "export/places.h"
 
 #include <stdbool.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads the recording once more in front of the real reading: the first N compiles of each unit are known only
+ * when all of them are sorted by their begin. */
 #include "export/skip.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Sums by thread, stack and unit, and how those of several threads become one stack each for formats without
+ * threads. */
 #include "export/stack_sums.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Puts frames of a compile, its phases and passes around a stack: new nodes of the model's tree. A frame of a unit
+ * is made once. */
 #include "export/unit_frames.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The tree of compiles. A call whose name arrives late gets a node of its own under the empty name;
+ * unit_tree__finish() merges it into the node of its name. */
 #include "export/units.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A queue of CPU time without a sample, oldest first; a sample with `others` takes from its front. */
 #include "export/unmet.h"
 
 #include <errno.h>

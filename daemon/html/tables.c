@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The tables of the page, each a list of columns and a function for each column's cells. */
 #include "html/html.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Text that is safe inside HTML and inside a <script>, and numbers for people. */
 #include <stdio.h>
 #include <string.h>
 

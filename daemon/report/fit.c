@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Shortens names by what they say least: template arguments first, then the middle. Counts terminal columns, not
+ * bytes. */
 #include "report/fit.h"
 
 #include <ctype.h>

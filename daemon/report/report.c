@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading recordings into the tables. Samples are added up by (thread, stack) first, and each stack's time goes to
+ * the rows once an epoch (fold()): a recording has far more samples than stacks. */
 #include "report/report.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Rows of one table: the key of a row is a string of all that must differ, kept by aggregate/rows.c. */
 #include "report/table.h"
 
 #include <errno.h>

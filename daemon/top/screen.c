@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ncurses: a head, a table, one line of keys. Nothing is counted here; all figures are top.c's. */
 #include "top/screen.h"
 
 #include <errno.h>

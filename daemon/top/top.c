@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The live view is the same model and the same rows as a report. A turn moves what was added since the last one
+ * from the column GOING to LAST. */
 #include "top/top.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Names of compiles for the live view. In a live stream a name may come after samples of its compile: rows of the
+ * provisional name are then added to those of the real one. */
 #include "top/units.h"
 
 #include <errno.h>
