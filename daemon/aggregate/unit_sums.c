@@ -22,7 +22,7 @@ struct open_row {
 	uint64_t self;          /* wall of the samples that have it as their innermost, from its begin on */
 };
 
-/* Ids of classes are of the epoch; a compiler's native code is among the first, or not told apart. */
+/* Ids of classes are of the epoch; a compiler's native code is among the first, or counts as any other. */
 #define CLASSES_MAX 1024u
 
 struct unit_sums {
@@ -94,6 +94,7 @@ static int close_epoch(struct unit_sums *sums)
 	uint32_t id, line, at;
 	int err = 0;
 
+	/* Rows get their order by who is met first here: ties in the summary follow it. */
 	for (id = LENGTH(sums->open, struct open_row); id && !err; id--) {
 		struct open_row *row = open_at(sums, id), *up;
 		const struct times times = {.wall = row->self};

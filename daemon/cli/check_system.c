@@ -185,7 +185,7 @@ static void check_bpf(struct check_list *list, bool verbose)
 				    : "cprofd does not use unprivileged BPF");
 }
 
-/* What a user may ask a daemon for. Whoever may read a process is told there. */
+/* What a user may ask a daemon for, and so whose processes it reads. */
 static void check_policy(struct check_list *list)
 {
 	int scope = policy__ptrace_scope(), paranoid = policy__perf_paranoid();

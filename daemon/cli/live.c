@@ -108,7 +108,7 @@ static void look(struct live *live, const char *line, size_t len)
 		return;
 	}
 	if (line__is(line, len, "epoch")) {
-		live->threads = 0; /* the living ones are told again */
+		live->threads = 0; /* the living ones are emitted again */
 		return;
 	}
 	if (line__is(line, len, "gap")) {

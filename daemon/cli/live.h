@@ -35,7 +35,7 @@ struct live {
 	bool gap;                        /* events are missing: the client was too slow */
 };
 
-/* Milliseconds until samples are told: to people who look, and to files. */
+/* Milliseconds until samples are emitted: for a screen, and for files. */
 #define LIVE_SEEN_MS 200u
 #define LIVE_KEPT_MS 1000u
 

@@ -16,7 +16,7 @@
 #include "cli/recorder.h"
 #include "cli/user.h"
 
-/* Until it is executed, the command has its own name in /proc already: what is told of the process from the first sample
+/* Until it is executed, the command has its own name in /proc already: what is recorded of the process from the first sample
  * on. argv is the end of this process's own arguments, one after another in memory. */
 static char **take_name(char **argv)
 {

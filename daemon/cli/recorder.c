@@ -274,7 +274,7 @@ static void print_children(struct recorder *recorder, uint64_t recorded)
 
 	if (recorder->options->subprocesses || say__is_quiet())
 		return;
-	/* The end of the session may be told before its end is. */
+	/* The end of the session may come before its end is. */
 	for (int i = 0; launch && !launch->reaped && !strcmp(recorder->live.reason, "exited") && i < 20; i++) {
 		reap(recorder);
 		if (!launch->reaped)

@@ -33,7 +33,7 @@ struct rule_uses {
 	uint32_t n_functions, functions_capacity, n_frames, frames_capacity, n_stacks, stacks_capacity, n_units, units_capacity;
 	struct rule_use uses[RULE_USES_MAX];
 	uint64_t kinds[RULE_USES_MAX]; /* of each rule: those of its compiler and kind, itself among them */
-	uint64_t told;     /* rules that had units */
+	uint64_t useful;   /* rules that had units */
 	struct lack lacks[LACKS_MAX];
 	uint32_t n_lacks;
 };
@@ -172,7 +172,7 @@ static void add_sample(struct rule_uses *uses, const struct sample_row *row)
 		if (n_units < n)
 			add_lack(uses, rules, n - n_units);
 		else
-			uses->told |= rules;
+			uses->useful |= rules;
 	}
 }
 
@@ -238,7 +238,7 @@ void rule_uses__get(struct rule_uses *uses, uint32_t rule, struct rule_use *ret)
 	*ret = uses->uses[rule];
 	for (i = 0; i < uses->n_lacks; i++) {
 		const struct lack *lack = &uses->lacks[i];
-		uint64_t open = lack->rules & ~uses->told;
+		uint64_t open = lack->rules & ~uses->useful;
 
 		if (open >> rule & 1 && (uint32_t)__builtin_popcountll(open) == lack->lacking)
 			ret->missed += lack->samples;

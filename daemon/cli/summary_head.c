@@ -212,7 +212,7 @@ static void print_classes(struct head *head)
 	if (result->quiet_threads)
 		fprintf(head->out, "%*s%u thread%s that hardly ran waited %s: no part of the shares here\n", INDENT, "", result->quiet_threads,
 			plural(result->quiet_threads), words__duration(result->quiet));
-	/* Without native stacks only what the kernel did is told apart. */
+	/* Without native stacks only what the kernel did is a class of its own. */
 	if (!result->native || !result->n_classes)
 		return;
 	for (i = 0; i < result->n_classes; i++) {

@@ -14,12 +14,12 @@
 #include "cli/thread_sums.h"
 #include "cli/tally.h"
 #include "export/class_names.h"
-#include "export/told.h"
+#include "export/shown.h"
 
 struct node {
 	uint32_t parent, function; /* function: in tally.rows */
-	uint32_t place;            /* the node that its time is told of: itself, or one around it */
-	bool interpreter;          /* told only where it is alone */
+	uint32_t place;            /* the node that its time is shown at: itself, or one around it */
+	bool interpreter;          /* shown only where it is alone */
 	bool python;               /* itself, or one around it, is Python's */
 	uint64_t self;
 };
@@ -28,7 +28,7 @@ struct node {
 #define PYTHON 0x40000000u
 
 /* A process or a thread: its number and its start, in ticks of the kernel's clock for people. One that called exec, and so is
- * told anew, is the same: of the first image a start may come from /proc, which knows it to a tick only. */
+ * emitted again, is the same: of the first image a start may come from /proc, which knows it to a tick only. */
 struct known {
 	int32_t id;
 	uint64_t start;
@@ -39,7 +39,7 @@ struct tally {
 	struct event_sink sink;
 	struct tally_result result;
 	uint64_t begin;
-	bool waits;           /* those of all threads are told */
+	bool waits;           /* those of all threads are recorded */
 	struct thread_sums *thread_sums;
 	struct thread_ids ids;
 	struct arena strings;
@@ -96,11 +96,12 @@ static int line_index(struct tally *tally, uint32_t function, uint32_t line, uin
 	return copy && file ? function_index(tally, &row, ret) : -ENOMEM;
 }
 
-static bool is_told(const struct tally *tally, uint32_t id, bool innermost)
+/* The same rule as in reports (export/shown.h), where kinds are kept as two bits beside the function. */
+static bool is_shown(const struct tally *tally, uint32_t id, bool innermost)
 {
 	const struct node *node = &ITEM(tally->nodes, struct node, id);
 
-	return frame__is_told(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, innermost && !node->python);
+	return frame__is_shown(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, innermost && !node->python);
 }
 
 /* Hands the nodes' own weights to the functions above them, each once a stack. */
@@ -117,7 +118,7 @@ static void fold_epoch(struct tally *tally)
 		rows__stack(&tally->rows);
 		rows__exclusive(&tally->rows, leaf->function, 0, &times);
 		for (at = id; at; at = ITEM(tally->nodes, struct node, at).parent)
-			if (is_told(tally, at, at == id))
+			if (is_shown(tally, at, at == id))
 				rows__inclusive(&tally->rows, ITEM(tally->nodes, struct node, at).function, 0, &times);
 	}
 	buf__clear(&tally->names);
@@ -182,13 +183,13 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 			.interpreter = function & INTERPRETER,
 			.python = function & PYTHON || ITEM(tally->nodes, struct node, rows[i].parent).python,
 		};
-		if (!is_told(tally, id, true))
+		if (!is_shown(tally, id, true))
 			ITEM(tally->nodes, struct node, id).place = ITEM(tally->nodes, struct node, rows[i].parent).place;
 	}
 	return 0;
 }
 
-/* What is told of waiting in sessions of CPU time is for the compiles alone. */
+/* What is recorded of waiting in sessions of CPU time is for the compiles alone. */
 static uint64_t weight(const struct tally *tally, const struct sample_row *row)
 {
 	return row->cause && tally->waits ? row->wall : sample__weight(row->cpu, row->given, row->others);
@@ -209,6 +210,7 @@ static int add_to_class(struct tally *tally, const struct sample_row *row)
 	return 0;
 }
 
+/* A sample costs one addition to its node; functions are not looked at before the epoch ends. */
 static int add_samples(struct tally *tally, const struct event_samples *event)
 {
 	uint32_t i;
@@ -279,7 +281,7 @@ static int set_losses(struct tally *tally, const struct event_ledger *event)
 	return 0;
 }
 
-/* Both are told again in each epoch. */
+/* Both are emitted again in each epoch. */
 static int add_known(struct buf *all, int32_t id, uint64_t start)
 {
 	const struct known new = {id, start / START_TICK_NS};

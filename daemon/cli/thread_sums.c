@@ -6,7 +6,7 @@
 
 #include "export/quiet.h"
 
-#define IDS_MAX (1u << 20) /* threads of an epoch; more are not told apart */
+#define IDS_MAX (1u << 20) /* threads of an epoch; more count as one without a name */
 
 /* Emitted again in each epoch: it is the same thread by its number and its start. */
 int thread_ids__add(struct thread_ids *ids, struct thread_sums *thread_sums, const struct event_thread *event)

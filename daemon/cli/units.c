@@ -17,7 +17,7 @@
 
 static const uint32_t verbose_rows[RULE_KINDS] = {[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6};
 
-/* LLVM's functions, and those of them that are told by their offset in the file: passes are known by names. */
+/* LLVM's functions, and those of them that are named by their offset in the file: passes are known by names. */
 static void count_names(struct units_summary *summary, const struct event_rows *rows)
 {
 	const struct function_row *row = rows->rows;

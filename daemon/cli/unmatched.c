@@ -22,7 +22,7 @@ struct unmatched {
 	uint32_t builtin, first;             /* compilers of the program: the first ones; the first rule of --rules */
 	bool matched[RULES_MAX];             /* of --rules: by a function, whatever variables it has */
 	uint32_t seen[RULES_COMPILERS_MAX];  /* functions of a file that `loaded` names */
-	bool told[RULES_COMPILERS_MAX];      /* a compile */
+	bool found[RULES_COMPILERS_MAX];     /* a compile */
 	struct rule_uses *uses;              /* of the rules of --rules */
 };
 
@@ -89,7 +89,7 @@ void unmatched__event(struct unmatched *unmatched, const struct event *event)
 	for (i = 0; units && i < event->rows.n; i++)
 		for (j = 0; units[i].kind == RULE_UNIT && j < rules__compilers(unmatched->rules); j++)
 			if (!strcmp(rules__compiler(unmatched->rules, j)->name, units[i].compiler))
-				unmatched->told[j] = true;
+				unmatched->found[j] = true;
 }
 
 static const char *last_of(const char *path)
@@ -144,10 +144,10 @@ static void print_rules(const struct unmatched *unmatched, uint32_t number)
 			said += print_use(unmatched, i);
 }
 
-/* A compiler of the program itself worked, and no compile of it was told. */
+/* A compiler of the program itself worked, and no compile of it was found. */
 static bool is_strange(const struct unmatched *unmatched, uint32_t number)
 {
-	return unmatched->seen[number] >= AT_WORK && !unmatched->told[number];
+	return unmatched->seen[number] >= AT_WORK && !unmatched->found[number];
 }
 
 uint32_t unmatched__lines(const struct unmatched *unmatched)

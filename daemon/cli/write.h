@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "export/export.h"
 
-/* The canonical name of the format: asked for, or told by the end of the output's name, else speedscope. CLI_DONE, or
+/* The canonical name of the format: asked for, or known by the end of the output's name, else speedscope. CLI_DONE, or
  * CLI_USAGE (said already) where the two contradict each other, or the name's end is none of any format. */
 int write__format(const char *asked, const char *output, const char **ret);
 /* Of a default file name, with its dot. */

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "diff/internal.h"
 
-/* Below so many samples the noise of the ticks is told from their number: cells that hardly ever
+/* Below so many samples the noise of the ticks follows from their number: cells that hardly ever
  * have one say less. */
 #define SAMPLES_FEW 2000u
 
@@ -126,7 +126,7 @@ int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what,
 	return 0;
 }
 
-/* A row that is nearly all there is has no rest to be told from. */
+/* A row that is nearly all there is has no rest to be compared with. */
 #define REST_LEAST 0.05
 
 /* All that is not the row, ns: a compile has the garbage collector in it, no other row has. */
@@ -158,9 +158,9 @@ static int compare_rest(const struct diff *diff, uint32_t row, struct rest_chang
 		const struct series *series = series_of(diff, i, SERIES_ROW, row);
 		double own = series ? (double)series->total : 0;
 
-		if (!series || !measure->told)
+		if (!series || !measure->counted)
 			return 0;
-		recordings[i] = (struct beside){own / (double)measure->told, rest_of(diff, measure, row, own) / (double)measure->told,
+		recordings[i] = (struct beside){own / (double)measure->counted, rest_of(diff, measure, row, own) / (double)measure->counted,
 						diff->recordings[i].after};
 		samples[diff->recordings[i].after] += (double)series->samples;
 	}

@@ -128,7 +128,7 @@ double flame__width(const struct diff *diff, uint32_t id)
 	return (diff->flame[id].comparison.before + diff->flame[id].comparison.after) / 2;
 }
 
-/* Changes of a part that is on one side alone, too, are told: all of it came or went. */
+/* Changes of a part that is on one side alone, too, are shown: all of it came or went. */
 static void prune(struct diff *diff)
 {
 	uint32_t i, n;

@@ -60,10 +60,10 @@ enum series_kind {
 
 /* The time of rows, in cells of equal time, or of equally many compiles each. */
 struct measure {
-	double against[DIFF_CELLS];   /* what `told` counts: time, or compiles begun */
+	double against[DIFF_CELLS];   /* what `counted` is: time, or compiles begun */
 	double time[DIFF_CELLS];      /* ns of all rows together, without the garbage collector */
 	double collector[DIFF_CELLS]; /* ns of the garbage collector */
-	uint64_t told, cell;	      /* of that so far; how much of it is a cell */
+	uint64_t counted, cell;	      /* of that so far; how much of it is a cell */
 	uint32_t n_cells;
 	struct buf series[SERIES_KINDS]; /* struct series by row, by node */
 };

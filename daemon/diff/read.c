@@ -43,13 +43,13 @@ static void halve(struct measure *measure)
 
 void measure__advance(struct measure *measure, uint64_t more)
 {
-	uint64_t last = measure->told + (more ? more - 1 : 0);
+	uint64_t last = measure->counted + (more ? more - 1 : 0);
 	uint32_t cell;
 
 	while (last / measure->cell >= DIFF_CELLS)
 		halve(measure);
 	cell = (uint32_t)(last / measure->cell);
-	measure->told += more;
+	measure->counted += more;
 	measure->against[cell] += (double)more;
 	measure->n_cells = cell + 1;
 }

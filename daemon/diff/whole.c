@@ -198,7 +198,7 @@ int whole__finish(struct diff *diff)
 		struct open_compile *compile = ITEM(diff->open, struct open_compile *, i);
 		const struct model_thread *thread = model__thread(model, i);
 
-		/* All units are told to have ended when the recording does. */
+		/* All units have ended when the recording does. */
 		if (compile && compile->open)
 			err = close_compile(diff, compile, !compile->cut && (compile->left || thread->finish + model->period < model->finish));
 	}

@@ -13,7 +13,8 @@
 #include "events/fields.h"
 #include "events/json_read.h"
 
-/* Ids stay below this in one epoch, so that arithmetic on them cannot wrap. */
+/* Ids stay below this in one epoch, so that arithmetic on them cannot wrap: readers add 1, shift by a note, or take a bit for a
+ * flag of their own, without a check. */
 #define IDS_MAX (1u << 30)
 
 struct event_decoder {
@@ -365,7 +366,7 @@ static int read_unit_ends(struct event_decoder *decoder, const struct json_value
 	return 0;
 }
 
-/* A process or thread is the next one, or a known one told anew (its name changed). */
+/* A process or thread is the next one, or a known one emitted again (its name changed). */
 static int admit(struct event_decoder *decoder, enum event_kind kind, uint32_t id)
 {
 	if (id > decoder->next[kind] || id >= IDS_MAX)

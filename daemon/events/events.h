@@ -42,7 +42,7 @@
 	X(SAMPLES, "samples")       /* a batch */ \
 	X(UNIT_NAME, "unit_name")   /* since 1.4: a unit whose row had no name has one now */ \
 	X(UNIT_END, "unit_end") \
-	X(UNIT_ENDS, "unit_ends")   /* since 1.7: a batch of those of which their rows told all */ \
+	X(UNIT_ENDS, "unit_ends")   /* since 1.7: a batch of those of which their rows said all */ \
 	X(THREAD_END, "thread_end") \
 	X(PROCESS_END, "process_end") \
 	X(LEDGER, "ledger")         /* running totals, about once a second and last */ \
@@ -160,7 +160,7 @@ struct sample_row {
 	uint32_t class_id, unit, cause; /* 0: not determined */
 	/* Since 1.5: the call of another thread that it worked for (enum attribution_how, attribution/attribution.h): by that thread, and where that is, a stack. */
 	uint32_t how, caller, call;
-	/* Since 1.7: CPU time of other threads, told at their ends, that no sample met: this one stands for it. */
+	/* Since 1.7: CPU time of other threads, known at their ends, that no sample has: this one stands for it. */
 	uint64_t others;
 	/* Since 1.9: of `cpu`, what samples of others stand for in turn. */
 	uint64_t given;
@@ -196,7 +196,7 @@ struct event_unit_ends {
 struct event_ending {               /* thread_end, process_end */
 	uint32_t id;
 	uint64_t time;
-	uint64_t wall, cpu;             /* thread_end: idle tail since the last sample; CPU not yet told */
+	uint64_t wall, cpu;             /* thread_end: idle tail since the last sample; CPU time since the last sample */
 };
 
 struct event_unit_end {             /* unit_name, unit_end */
@@ -281,7 +281,7 @@ int event__encode(const struct event *event, struct buf *ret_out);
  * length of each table of the epoch; bounds and order of ids are checked, so
  * that a sink may trust them: rows go on where their table ended, a row refers
  * only to rows before it, a sample to a known thread and stack, a process or
- * thread is the next one or a known one told anew (with a changed name). */
+ * thread is the next one or a known one emitted again (with a changed name). */
 struct event_decoder;
 int event_decoder__new(struct event_decoder **ret);
 struct event_decoder *event_decoder__free(struct event_decoder *decoder); /* NULL */
@@ -299,7 +299,7 @@ int recording_writer__lines(struct recording_writer *writer, const char *lines, 
 int recording_writer__flush(struct recording_writer *writer);   /* ends a zstd frame */
 struct recording_writer *recording_writer__free(struct recording_writer *writer);
 
-/* Reads a recording (plain or zstd, told by its first bytes) from the fd's
+/* Reads a recording (plain or zstd, known by its first bytes) from the fd's
  * position into the sink, in constant memory. *ret_cut: true when it ends in the
  * middle of a line or frame, or without an `end` event (what was whole was
  * delivered). `readable`: for people (event_decoder__readable()). -EBADMSG: damaged; -E2BIG: it

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ids beyond are not told by anybody; they are one class. */
+/* Nobody emits ids beyond; they are one class. */
 #define IDS_MAX 65536u
 
 void class_names__epoch(struct class_names *names)

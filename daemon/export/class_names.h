@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Classes of time: the ids that samples carry -> names. 0 is "not determined".
- * The names of an epoch are told by whoever reads the events; an id without a
+ * The names of an epoch come from whoever reads the events; an id without a
  * name is "class N". Dense ids, as of an intern, go on over epochs and serve as
  * keys. Errors: -ENOMEM. Zero-initialised is empty. */
 #ifndef CPROFD_EXPORT_CLASS_NAMES_H
@@ -16,7 +16,7 @@
 
 struct class_names {
 	struct intern names; /* NUL-terminated */
-	struct buf epoch;    /* uint32_t: id of the epoch -> id here + 1; 0: not told */
+	struct buf epoch;    /* uint32_t: id of the epoch -> id here + 1; 0: not known yet */
 };
 
 /* Ids of the epoch are void. */

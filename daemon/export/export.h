@@ -28,7 +28,7 @@ struct rules;
 struct export_options {
 	bool lines;             /* frames are lines; false: functions */
 	bool idle;              /* waiting time shows the stack that waits, where it is known */
-	bool fold_interpreter;  /* the interpreter's own native frames are part of the frame around them (told.h). Not events */
+	bool fold_interpreter;  /* the interpreter's own native frames are part of the frame around them (shown.h). Not events */
 	bool thread_names;      /* collapsed: the thread is a frame (py-spy's -t) */
 	bool units;             /* collapsed, svg, pprof: compiles, phases and passes as the outermost frames */
 	const char *thread;     /* NULL: all; digits: the tid; else the name */

@@ -35,7 +35,7 @@ struct filter {
 	bool whole; /* threads and windows are cut here */
 	bool noted; /* this epoch's tables begin with the note */
 	uint8_t need;
-	uint64_t origin, last;	 /* instants: the session's first, the last one told of */
+	uint64_t origin, last;	 /* instants: the session's first, the last one that was read */
 	uint64_t kept, kept_whole; /* samples, and those without a hole, where `whole` */
 	struct name class_name, function, module, thread, skip_first;
 	struct skip skip;
@@ -279,7 +279,7 @@ static int keep_samples(struct filter *filter, const struct event_samples *event
 }
 
 /* The rest, where a recording is made: its times, and the ledger's counts of samples. How native stacks ended, and what was
- * lost, is told of the session as a whole: the former is left out. */
+ * lost, is known for the session as a whole: the former is left out. */
 static int keep_event(struct filter *filter, const struct event *event)
 {
 	struct event out = *event;

@@ -25,7 +25,7 @@ enum visibility {
 	VISIBILITY_MACHINE,  /* native code by which that machinery calls itself, or the module: hidden below it */
 };
 
-/* A stack of the recording, by ids that are told on. */
+/* A stack of the recording, by ids that are passed on. */
 struct way {
 	uint32_t self; /* what samples of it are samples of */
 	uint32_t base; /* what is called from it was called from */
@@ -41,7 +41,7 @@ struct hide {
 	struct close close[EXPORT_EXCLUDE_MAX];
 	struct buf functions, frames; /* uint8_t: enum look, by id of the epoch */
 	struct buf ways;              /* struct way, by stack */
-	struct intern stacks;         /* struct stack_row as it is told: id 0 is stack 2 */
+	struct intern stacks;         /* struct stack_row as it is passed on: id 0 is stack 2 */
 	struct buf rows;              /* of the event that is handed on */
 };
 
@@ -162,17 +162,17 @@ static int on_frames(struct hide *hide, const struct event_rows *event)
 
 static int seen_stack(struct hide *hide, const struct stack_row *row, uint32_t base, uint32_t *ret)
 {
-	struct stack_row told;
+	struct stack_row shown;
 	uint32_t id, before = hide->stacks.n;
 	int err;
 
-	memset(&told, 0, sizeof(told));
-	told.parent = base;
-	told.frame = row->frame + SHIFT;
-	err = intern__id(&hide->stacks, &told, sizeof(told), &id);
+	memset(&shown, 0, sizeof(shown));
+	shown.parent = base;
+	shown.frame = row->frame + SHIFT;
+	err = intern__id(&hide->stacks, &shown, sizeof(shown), &id);
 	*ret = id + NOTE + 1;
 	if (!err && hide->stacks.n != before)
-		err = buf__append(&hide->rows, &told, sizeof(told));
+		err = buf__append(&hide->rows, &shown, sizeof(shown));
 	return err;
 }
 
@@ -198,6 +198,7 @@ static int on_stacks(struct hide *hide, const struct event_rows *event)
 	return err ?: hand_on(hide, EVENT_STACKS, first, (uint32_t)(hide->rows.len / sizeof(*row)), hide->rows.data);
 }
 
+/* Where a stack of the recording went: to itself, to its nearest ancestor that is shown, or to the note. */
 static uint32_t way_of(const struct hide *hide, uint32_t stack)
 {
 	return ITEM(hide->ways, struct way, stack).self;

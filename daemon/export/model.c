@@ -165,6 +165,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 
 		if (time > SPAN_MAX || row->wall > SPAN_MAX || row->cpu > SPAN_MAX)
 			return -EBADMSG;
+		/* A hostile file: after its end a thread has no time that could be the sample's. */
 		if (thread->ended)
 			continue;
 		thread->samples += (!row->cause || model->waits_asked) && time >= model->options->from && (!model->options->to || time <= model->options->to) &&
@@ -217,7 +218,7 @@ static int on_session(struct model *model, const struct event_session *event)
 	int err = replace(&model->mode, event->mode);
 
 	if (model->begun)
-		return 0; /* told again to a late joiner */
+		return 0; /* emitted again for a late joiner */
 	model->begun = true;
 	model->origin = event->monotonic;
 	model->realtime = event->realtime;
@@ -230,7 +231,8 @@ static int on_session(struct model *model, const struct event_session *event)
 	return err ? err : replace(&model->command, event->command);
 }
 
-/* The tree with nothing but its notes, whose ids are the same each time. */
+/* The tree with nothing but its notes, whose ids are the same each time: who keeps a note's id over epochs (model->idle ...) may
+ * compare with it always. */
 static int plant(struct model *model)
 {
 	uint32_t root;
@@ -247,6 +249,8 @@ static int plant(struct model *model)
 	return err ?: projection__note(model, FILTER_LEFT_OUT, &model->left_out);
 }
 
+/* Ids of rows begin at 0 again. What is keyed by names goes on (functions, frames, threads, classes); the tree of stacks goes on too,
+ * unless somebody folds it at each epoch's end. */
 static int start_epoch(struct model *model)
 {
 	const uint32_t root = MODEL_ROOT;
@@ -320,7 +324,7 @@ static int on_end(struct model *model, const struct event_end *event)
 {
 	int err = replace(&model->reason, event->reason);
 
-	/* The last ledger is told when all is read, which is later; threads that go on longer are seen to afterwards. */
+	/* The last ledger is emitted when all is read, which is later; threads that go on longer are seen to afterwards. */
 	model->finish = 0;
 	since_start(model, event->time);
 	return err ? err : replace(&model->detail, event->detail);
@@ -464,7 +468,7 @@ struct same {
 	bool several;	  /* there are others in other images */
 };
 
-/* It called exec, and what it was before is told, too: one thread, of two programs. */
+/* It called exec, and what it was before is in the recording, too: one thread, of two programs. */
 static int note_counted(struct model *model)
 {
 	struct intern keys = {};
@@ -517,6 +521,7 @@ static int give_up_unmet(struct model *model)
 	return err ?: unmet__finish(model);
 }
 
+/* What can be known at the end only: how long each thread lived, which of them are shown, listed, counted, quiet. */
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
 	int err = read_filtered(model, recording_fd, ret_missing) ?: give_up_unmet(model) ?: unit_tree__finish(&model->units);

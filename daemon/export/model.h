@@ -46,7 +46,7 @@ struct model_thread {
 	bool quiet;	       /* hardly ran (quiet.h): it is part of no share */
 	bool counted;	       /* as a thread of the image before: it called exec */
 	bool ended;
-	uint64_t begin, clock; /* told up to here */
+	uint64_t begin, clock; /* its time is known up to here */
 	uint64_t finish;       /* ended: then */
 	uint64_t carry;	       /* idle not given out yet; as int64_t: negative is owed */
 	uint64_t wall, cpu;    /* within the window */
@@ -137,7 +137,7 @@ void model__free(struct model *model);
 /* The thread has the tid or the name that is asked for. */
 bool model__passes(const struct model *model, const struct model_thread *thread);
 struct model_node model__node(const struct model *model, uint32_t stack);
-/* Its innermost frame is the interpreter's own, and no Python frame is around (told.h). */
+/* Its innermost frame is the interpreter's own, and no Python frame is around (shown.h). */
 bool model__is_alone(const struct model *model, uint32_t stack);
 struct model_frame model__frame(const struct model *model, uint32_t frame);
 struct model_process *model__process(const struct model *model, uint32_t process);

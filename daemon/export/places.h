@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a function belongs: its module and its package, from the paths and names
- * that a recording holds. Pure; what is told is text in the caller's buffer,
+ * that a recording holds. Pure; the answer is text in the caller's buffer,
  * cut to its size. */
 #ifndef CPROFD_EXPORT_PLACES_H
 #define CPROFD_EXPORT_PLACES_H

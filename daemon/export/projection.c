@@ -6,7 +6,7 @@
 
 #include "export/hlo.h"
 #include "export/model.h"
-#include "export/told.h"
+#include "export/shown.h"
 
 
 /* Who forgets the tree with each epoch tells frames by himself. */
@@ -115,7 +115,7 @@ int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint3
 {
 	const struct model_node node = {parent, frame};
 
-	/* Of one epoch each is told once: a tree that is forgotten needs no index. */
+	/* Of one epoch each comes once: a tree that is forgotten needs no index. */
 	if (model->epoch) {
 		*ret = model->left_out;
 		if (parent == MODEL_ROOT && *ret && frame == model__node(model, *ret).frame)
@@ -231,7 +231,7 @@ static int fold_stack(struct model *model, const struct stack_row *row)
 	int err = 0;
 
 	fold.python |= kind == FUNCTION_PYTHON;
-	if (frame__is_told(kind, !parent.python))
+	if (frame__is_shown(kind, !parent.python))
 		err = projection__node(model, parent.node, ITEM(model->epoch_frames, uint32_t, row->frame), &node);
 	else
 		node = parent.node;

@@ -55,7 +55,7 @@ int quiet__find(int recording_fd, const struct export_options *how, struct buf *
 	if (!err)
 		err = note(&model, ret);
 	model__free(&model);
-	/* What is wrong with it is told when it is read the second time. */
+	/* What is wrong with it is said when it is read the second time. */
 	if (err == -ENOMEM)
 		return err;
 	return lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that hardly ran: of wall time, the waiting of one that nobody needs (of a pool) would make half of all, so it is told
+/* Threads that hardly ran: of wall time, the waiting of one that nobody needs (of a pool) would make half of all, so it is shown
  * apart, and is part of no share, in any output. Less than 0.1 % of the CPU time of all threads; and 1 % of their wall time or more, as less changes no share much. */
 #ifndef CPROFD_EXPORT_QUIET_H
 #define CPROFD_EXPORT_QUIET_H

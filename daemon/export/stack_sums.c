@@ -38,6 +38,7 @@ int stack_sums__join(const struct sums *sums, struct model *model, struct sums *
 	uint32_t i;
 	int err = 0;
 
+	/* From the last thread to the first, so that a process's first thread stands for it: the main one, in nearly all recordings. */
 	first = calloc(model->process_keys.n + 1, sizeof(*first));
 	if (!first)
 		return -ENOMEM;

@@ -33,7 +33,8 @@ static int emit(struct model *model, struct model_thread *thread, uint32_t stack
 	return buf__append(&thread->slices, &next, sizeof(next));
 }
 
-/* Length of [from, to) inside the window. */
+/* Length of [from, to) inside the window. Every nanosecond that is given out goes through here, so that a window cuts a sample
+ * exactly and sums over windows side by side are those of the whole. */
 static uint64_t inside(const struct model *model, uint64_t from, uint64_t to)
 {
 	uint64_t low = model->options->from;
@@ -44,7 +45,10 @@ static uint64_t inside(const struct model *model, uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-/* Idle time is given out when it has added up to a period. */
+/* Idle time is given out when it has added up to a period: a thread that runs has some microseconds of it at each sample, and
+ * a slice for each would break every stretch of one stack in two.
+ *
+ * thread->carry is kept as a uint64_t but is a signed sum: below zero where the CPU clock was ahead of the wall clock. */
 static int idle(struct model *model, struct model_thread *thread, uint64_t ns)
 {
 	uint64_t due;
@@ -83,6 +87,7 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 
 	if (err)
 		return err;
+	/* It may lie before the end of the one before it (clocks of two CPUs, a damaged file): time does not run backwards. */
 	from = thread->clock;
 	time = time > from ? time : from;
 	start = time > cpu ? time - cpu : 0; /* it ran in [start, time) */
@@ -109,6 +114,8 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 		err = idle(model, thread, waited);
 	if (err || !model->slice)
 		return err ? err : emit(model, thread, stack, ran, ran);
+	/* `given` is CPU time of before, that no sample of this thread met: in sums over threads it goes to the samples of others
+	 * that stand for it (unmet.h). In a time line, which returned above, it stays where it was. */
 	given = model->given_now > ran ? ran : model->given_now;
 	err = unmet__keep(model, thread, given);
 	return err ? err : emit(model, thread, stack, ran - given, ran - given);

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 
-/* When a call ends: what was not told to end goes on to the end of its thread, and a caller as long
+/* When a call ends: what has no end goes on to the end of its thread, and a caller as long
  * as what it called. */
 static void set_ends(struct model *model)
 {

@@ -90,7 +90,7 @@ static uint32_t call_of(const struct unit_tree *tree, uint32_t unit)
 							     : CALL_NONE;
 }
 
-/* What was not told again has ended. */
+/* What was not emitted again has ended. */
 static void expect_nothing(struct unit_tree *tree, uint32_t thread)
 {
 	struct expected *expected;
@@ -261,7 +261,7 @@ static int set_expect(struct unit_tree *tree, struct buf *last, uint32_t thread,
 	return 0;
 }
 
-/* Those that have not ended may be told again; the others are forgotten, unless all are kept. */
+/* Those that have not ended may be emitted again; the others are forgotten, unless all are kept. */
 int unit_tree__epoch(struct unit_tree *tree)
 {
 	struct buf moved = {},

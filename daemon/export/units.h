@@ -3,7 +3,7 @@
  * Private to this folder and those after it.
  *
  * A call is one compile (phase, pass) from its begin to its end. Calls of one name below callers of one name are one
- * node of a tree; node 0 is the time outside of all. Calls that go on in a new epoch, where they are told again, stay the
+ * node of a tree; node 0 is the time outside of all. Calls that go on in a new epoch, where they are emitted again, stay the
  * same call. A name that comes late makes a node of its own first: unit_tree__finish() puts it where it belongs, and
  * unit_tree__node() of an id from before leads there.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CPU time that no sample of its thread met (profile/stands.c), for sums over threads: samples of others stand for it.
  *
- * It waits in the order in which ends told it, and goes to the stacks of samples that stand for it, as time of the thread that
+ * It waits in the order of the ends that brought it, and goes to the stacks of samples that stand for it, as time of the thread that
  * ran it: sums by thread and by stack are what ran, both. What nobody stands for in the end is (not sampled). Time lines keep it where it was. */
 #ifndef CPROFD_EXPORT_UNMET_H
 #define CPROFD_EXPORT_UNMET_H

@@ -74,7 +74,8 @@ static int keep(json_t *table, size_t max)
 	return 0;
 }
 
-/* A row is some 400 bytes; when names are long, fewer rows make up for it. */
+/* A row is some 400 bytes; when names are long, fewer rows make up for it. The bound is for the browser, which parses the data before it
+ * shows the page; that names of 16 KB cost a second pass here does not matter. */
 static int fit(json_t *report)
 {
 	size_t i, tree = HTML_TREE_MAX, max = HTML_ROWS_MAX;

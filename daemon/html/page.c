@@ -48,7 +48,7 @@ static void put_head(struct buf *out, const json_t *report)
 		    html_style.text);
 }
 
-/* The time line is drawn by its script: here is its place. */
+/* The time line is drawn by its script: here is its place. All else can be read without JavaScript. */
 static void put_time_line(struct buf *out, const json_t *report)
 {
 	const json_t *line = json_object_get(report, "timeline");

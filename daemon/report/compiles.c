@@ -116,6 +116,8 @@ static int add_unnamed(struct report *report, uint32_t number, uint32_t node,
 	return sums__add(&report->unnamed, &key, sizeof(key), times);
 }
 
+/* Nodes are as they were when the call began: a name that comes late makes another node of it (export/units.h). So stages by name
+ * are looked up at once where the name is known, and after the reading where it is not. */
 int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
 		      const struct times *times)
 {
@@ -226,7 +228,8 @@ int compiles__add(struct report *report)
 	uint32_t *inside = calloc(n + 1, sizeof(*inside));
 	int err = inclusive && inside ? name_stages(report) : -ENOMEM;
 
-	/* What a compile is in has a lower number. */
+	/* What a compile is in has a lower number, as number_calls() goes from the outermost inwards: from the last to the first each one
+	 * is complete when it is added to the one around it. */
 	for (i = n; i-- && !err;) {
 		const struct compile *compile = compile_at(report, i + 1);
 

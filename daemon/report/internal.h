@@ -9,7 +9,7 @@
 #include "rules/rules.h"
 #include "units/shares.h"
 
-/* What is told of each recording. */
+/* What is printed of each recording. */
 struct report_file {
 	char *name, *command, *mode, *reason;
 	char *unsupported;	      /* a Python that ran and whose frames are not read; NULL: none */

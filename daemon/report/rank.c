@@ -71,6 +71,7 @@ static void add_means(const struct table *table, struct rank *rank)
 	}
 }
 
+/* No two rows compare as equal (names, then numbers of rows): the output is the same in every run. */
 struct order {
 	const struct table *table;
 	bool inclusive, start;
@@ -101,6 +102,8 @@ static int compare(const void *left, const void *right, void *arg)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
+/* `running` is a sum of exclusive times in the order shown: only so does --until mean "rows that make 90 % of the time",
+ * whatever the rows are sorted by. Rows that --min-share leaves out are no part of it. */
 static void cut(struct table *table, const struct report_options *options, const struct order *order)
 {
 	double running = 0;

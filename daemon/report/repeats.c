@@ -65,7 +65,8 @@ static int judge_object(struct compiled_before *before, struct buf *key, uint32_
 	return err;
 }
 
-/* -ENOENT: it was compiled for the first time. */
+/* -ENOENT: it was compiled for the first time. Compiles come in the order of their begin, but may overlap (threads): what is still going on
+ * when another one of the same begins could not have been found in any cache, so MEANWHILE is not AGAIN. */
 static int find_reason(struct compiled_before *before, const struct row_key *row, uint32_t process,
 		       const struct compile *compile, uint32_t object, enum reason *ret)
 {

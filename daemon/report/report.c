@@ -124,7 +124,8 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	return sums__add(&report->cells, &cell, sizeof(cell), &times);
 }
 
-/* Hands the epoch's time to the tables. */
+/* Hands the epoch's time to the tables: stacks are forgotten with their epoch, so now or never. Filters of threads are judged
+ * here too, as a thread may get its name after its first samples. */
 static int fold(struct model *model)
 {
 	struct report *report = model->ctx;
@@ -220,7 +221,7 @@ static int add_parts(struct report *report)
 	return err;
 }
 
-/* --- what is told of the recording --- */
+/* --- what is printed of the recording --- */
 
 static int add_losses(struct report_file *file, const struct model *model)
 {
@@ -323,7 +324,8 @@ int report__read(struct report *report, int recording_fd, const char *name)
 
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
-	/* A line of callers, callees and of the table of lines is one of the recording; so is what caused a compile. */
+	/* Frames that differ in their line alone are one, unless a table needs lines: fewer frames, fewer stacks, less memory.
+	 * A line of callers, callees and of the table of lines is one of the recording; so is what caused a compile. */
 	how.lines = how.lines || report__wants(report, REPORT_LINE) || report__wants(report, REPORT_CALLEE) ||
 		    units__wanted(report);
 	start_file(report);

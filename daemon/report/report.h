@@ -68,10 +68,10 @@ struct report_options {
 	enum report_sort sort;
 	uint32_t top;		 /* rows of a table; 0: all */
 	double until, min_share; /* of the total, 0 to 1; until 0: no end */
-	bool native_frames;	 /* the interpreter's own are rows, too: export/told.h */
+	bool native_frames;	 /* the interpreter's own are rows, too: export/shown.h */
 	uint32_t depth;		 /* of the tree; 0: all of it */
 	bool phases;		 /* the tree has phases and passes, too */
-	const struct rules *rules; /* borrowed: stages of compiles, whose outcome a cache may hold; NULL: none are told */
+	const struct rules *rules; /* borrowed: stages of compiles, whose outcome a cache may hold; NULL: none are shown */
 	bool brief;		 /* no table was asked for by name: in text, those that say nothing are left out */
 };
 

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "export/callee.h"
 #include "export/pattern.h"
-#include "export/told.h"
+#include "export/shown.h"
 #include "report/internal.h"
 
 #define FOCUS_KNOWN 1u
@@ -203,11 +203,11 @@ static int add_focus(struct report *report, uint32_t n, const struct times *time
 	return err;
 }
 
-/* The frames of a stack that are told, into report->stack; `focus`: those of callers and callees as well. */
+/* The frames of a stack that are shown, into report->stack; `focus`: those of callers and callees as well. */
 static int find_frames(struct report *report, uint32_t stack, bool focus, uint32_t *ret_n)
 {
 	uint8_t how = FOCUS_KNOWN;
-	bool alone = model__is_alone(report->model, stack), told;
+	bool alone = model__is_alone(report->model, stack), shown;
 	uint64_t walked = 0;
 	int err = 0;
 
@@ -218,13 +218,13 @@ static int find_frames(struct report *report, uint32_t stack, bool focus, uint32
 
 		walked++;
 		stack = node.parent;
-		told = report->options->native_frames || frame__is_told(kind, alone);
-		if (focus && !told) {
+		shown = report->options->native_frames || frame__is_shown(kind, alone);
+		if (focus && !shown) {
 			err = focus_of(report, node.frame, &how);
-			told = how != FOCUS_KNOWN;
+			shown = how != FOCUS_KNOWN;
 		}
 		alone = false;
-		if (told)
+		if (shown)
 			err = err ?: buf__append(&report->stack, &node.frame, sizeof(node.frame));
 	}
 	*ret_n = (uint32_t)(report->stack.len / sizeof(uint32_t));

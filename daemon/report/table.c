@@ -34,7 +34,8 @@ void table__next(struct table *table, uint32_t file)
 	rows__forget_frames(&table->rows);
 }
 
-/* A new row, among those of its parent. */
+/* A new row, among those of its parent: a list by two arrays, as rows are known by number and arrays may move. The newest comes first,
+ * which does not matter, as they are ranked. */
 static int link_row(struct table *table, uint32_t row, uint32_t parent)
 {
 	uint32_t *first;

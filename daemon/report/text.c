@@ -167,7 +167,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	return at;
 }
 
-/* A name that looks like that of a row above it, both being cut, is told in full. */
+/* A name that looks like that of a row above it, both being cut, is printed in full. */
 static void put_distinct(struct intern *shown, const char *name, int width, FILE *out)
 {
 	uint32_t before = shown->n, id;

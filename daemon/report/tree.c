@@ -107,7 +107,8 @@ static uint32_t depth_of(const struct table *table, uint32_t row)
 	return depth;
 }
 
-/* Ranks are in order: the next one that is below the same row goes to its end. */
+/* Ranks are in order: the next one that is below the same row goes to its end. Links hold number + 1, so that zeroed memory
+ * means none. A row whose parent is cut is not reached, so needs no check of its own. */
 int tree__link(struct report *report)
 {
 	struct table *table = tree_of(report);

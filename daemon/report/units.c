@@ -62,7 +62,8 @@ static int add_time(struct report *report, uint32_t thread, uint32_t id, const s
 	return err || !call || !compiles__wanted(report) ? err : compiles__sampled(report, call->thread, id, times);
 }
 
-/* What a worker did is its call's and its class's. */
+/* What a worker did is its call's and its class's: all in one word, as shares.h keeps one for each part. Bit 63: the
+ * class is a compiler's native code; 32 to 62: the thread; below: the call. */
 #define WORD_NATIVE (1ull << 63)
 static uint64_t share__word(uint32_t thread, uint32_t call, bool native)
 {
@@ -114,6 +115,8 @@ static int add_before(struct report *report, uint32_t thread, struct times *time
 	return err || !left ? err : add_time(report, thread, CALL_NONE, &part, false);
 }
 
+/* A sample's CPU time is its innermost unit's. Its wall time may have four owners: workers that ran meanwhile (divide()), units around
+ * it for what lies before its own unit's begin (add_before()), nobody, and the unit itself for the rest. */
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
 		   uint64_t shown)
 {

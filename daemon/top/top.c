@@ -11,7 +11,7 @@
 #include "events/loss_names.h"
 #include "export/callee.h"
 #include "export/model.h"
-#include "export/told.h"
+#include "export/shown.h"
 #include "top/units.h"
 
 /* What a row has: in the turn that goes on, in the one before; since the begin or the reset, now and at the last
@@ -73,6 +73,7 @@ static int row_of_frame(struct top *top, enum top_view by, uint32_t frame, uint3
 	return err;
 }
 
+/* Two columns grow: what the turn has, and what is since the reset. A reset within a turn must not take from it. */
 static void add(struct view *view, uint32_t row, uint64_t cpu, bool own)
 {
 	const struct times times = {.cpu = cpu};
@@ -122,7 +123,7 @@ static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 		struct model_frame frame = model__frame(&top->model, node.frame);
 
 		stack = node.parent;
-		if (!frame__is_told(frame.kind, alone))
+		if (!frame__is_shown(frame.kind, alone))
 			continue;
 		err = add_frame(top, TOP_FUNCTION, node.frame, cpu, own)
 			      ?: add_frame(top, TOP_LINE, node.frame, cpu, own);
@@ -148,9 +149,10 @@ static int on_slice(struct model *model, struct model_thread *thread, uint32_t s
 			?: add_stack(top, stack, cpu);
 }
 
+/* There to make the model forget stacks with their epoch: a live view runs for days. */
 static int on_epoch(struct model *model) { return 0; }
 
-/* The time of units is told by the samples themselves. */
+/* The time of units comes with the samples themselves. */
 static int add_units(struct top *top, const struct event_samples *samples)
 {
 	struct view *view = &top->views[TOP_UNIT];

@@ -9,7 +9,7 @@
 
 #include "rules/rules.h"
 
-#define DEPTH_MAX 256u /* units in units that are told */
+#define DEPTH_MAX 256u /* units in units that are shown */
 
 struct top_unit {
 	uint32_t parent, text;
