@@ -100,6 +100,11 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 		if (err)
 			return err;
 	}
+	if (!options->follow_children) {
+		err = bpf_map__set_max_entries(skel->maps.targets, 1);
+		if (err)
+			return err;
+	}
 	if (!options->native) {
 		err = bpf_map__set_max_entries(skel->maps.processes, 1);
 		if (err)
