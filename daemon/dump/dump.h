@@ -74,6 +74,8 @@ const struct dump_tstate *dump_tstates__find(const struct dump_tstates *tstates,
 /* `memory` is borrowed, `image` copied (image->runtime 0: not a Python; then no thread has frames). */
 int dump_python__new(struct host_reader *memory, const struct image *image, struct dump_python **ret);
 struct dump_python *dump_python__free(struct dump_python *python); /* NULL */
+/* What is walked next has this image. What is known of code objects stays: their keys tell processes apart. */
+void dump_python__turn_to(struct dump_python *python, const struct image *image);
 
 struct dump_frames {
 	struct py_frame *frames; /* the caller's: free() */

@@ -13,18 +13,20 @@ static const struct dump_codes *known;
 
 static inline int py_seen(__u64 key)
 {
-	return dump_codes__find(known, key)->key == key;
+	return dump_codes__find(known, key) != 0;
 }
 #define PY_SEEN
 #include "cprofd/pywalk.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "dump/dump.h"
 #include "name/lines.h"
 #include "name/text.h"
 
 #define ROUNDS 256u            /* 64 new code objects each */
+#define CODES_KEPT 8192u
 #define STRING_MAX 4096u       /* bytes of a name */
 #define LINES_MAX (1u << 20)
 
@@ -40,12 +42,8 @@ int dump_python__new(struct host_reader *memory, const struct image *image, stru
 {
 	struct dump_python *self = calloc(1, sizeof(*self));
 
-	if (self)
-		self->codes.slots = calloc(CODES_MAX * 2, sizeof(*self->codes.slots));
-	if (!self || !self->codes.slots) {
-		free(self);
+	if (!self)
 		return -ENOMEM;
-	}
 	self->memory = memory;
 	self->image = *image;
 	*ret = self;
@@ -55,9 +53,16 @@ int dump_python__new(struct host_reader *memory, const struct image *image, stru
 struct dump_python *dump_python__free(struct dump_python *self)
 {
 	if (self)
-		free(self->codes.slots);
+		dump_codes__free(&self->codes);
 	free(self);
 	return NULL;
+}
+
+void dump_python__turn_to(struct dump_python *self, const struct image *image)
+{
+	self->image = *image;
+	if (self->codes.n > CODES_KEPT)
+		dump_codes__free(&self->codes);
 }
 
 /* --- frames --- */
@@ -121,7 +126,7 @@ int dump_python__walk(struct dump_python *self, const struct dump_thread *thread
 	/* As the kernel side does: equal keys for equal code objects. */
 	walk->salt = py_mix(thread->process_start, thread->tgid | (uint64_t)thread->exec << 32);
 	for (round = 0; round < ROUNDS; round++) {
-		walk->now += PY_PROOF_NS * 2;
+		walk->now = clock__now();
 		walk->hint = walk->hint_until = 0;
 		if (tstates)
 			walk_known(self, tstates);
@@ -156,9 +161,7 @@ int dump_python__take(struct dump_python *self, const struct dump_slot *slot, st
 
 uint64_t dump_python__code(const struct dump_python *self, uint64_t key)
 {
-	const struct dump_code *found = dump_codes__find(&self->codes, key);
-
-	return found->key == key ? found->code : 0;
+	return dump_codes__find(&self->codes, key);
 }
 
 uint64_t dump_python__place(const struct dump_python *self, uint32_t i)
@@ -224,7 +227,7 @@ static uint32_t line_at(const struct dump_python *self, uint64_t code, int32_t o
 json_t *dump_python__frame(const struct dump_python *self, const struct py_frame *frame)
 {
 	const struct py_layout *l = &self->image.layout;
-	uint64_t code = dump_codes__find(&self->codes, frame->code)->code;
+	uint64_t code = dump_codes__find(&self->codes, frame->code);
 	json_t *function = NULL, *file = NULL;
 
 	if (code) {

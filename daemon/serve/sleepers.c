@@ -34,13 +34,14 @@ struct sleeper {
 	bool asleep;        /* it was then, and had no tick since */
 	struct buf record;  /* what was told */
 	bool compiles;      /* a frame in it has values */
-	int schedstat;      /* its file in /proc, + 1; 0: not opened yet */
+	int schedstat, stat; /* its files in /proc, + 1; 0: not opened yet */
 };
 
 struct sleepers {
 	struct sleeper of[SLEEPERS_MAX];
 	uint32_t n, last;   /* last: whose tick came last */
 	uint32_t polls;     /* after a fork, to come */
+	struct dump_python *python;
 };
 
 static void forget(struct sleepers *all, uint32_t i)
@@ -48,6 +49,8 @@ static void forget(struct sleepers *all, uint32_t i)
 	buf__free(&all->of[i].record);
 	if (all->of[i].schedstat)
 		close(all->of[i].schedstat - 1);
+	if (all->of[i].stat)
+		close(all->of[i].stat - 1);
 	all->of[i] = all->of[--all->n];
 	all->of[all->n] = (struct sleeper){};
 }
@@ -58,6 +61,8 @@ void sleepers__close(struct session *session)
 
 	while (all && all->n)
 		forget(all, 0);
+	if (all)
+		dump_python__free(all->python);
 	free(all);
 	session->sleepers = NULL;
 }
@@ -122,30 +127,31 @@ int sleepers__ticked(struct session *session, const struct record_sample *sample
 
 /* --- /proc --- */
 
-static int read_text(int fd, char *ret, size_t size)
+/* Asked fifty times a second while a compile waits: the file stays open, and is that thread's for ever. */
+static int read_text(const struct sleeper *sleeper, const char *name, int *file, char *ret, size_t size)
 {
-	ssize_t n = pread(fd, ret, size - 1, 0);
+	ssize_t n;
+	int fd;
 
+	if (!*file) {
+		fd = proc__open_task(&sleeper->task, name);
+		if (fd < 0)
+			return fd;
+		*file = fd + 1;
+	}
+	n = pread(*file - 1, ret, size - 1, 0);
 	if (n < 0)
 		return -errno;
 	ret[n] = '\0';
 	return 0;
 }
 
-/* Asked fifty times a second while a compile waits: the file stays open, and is that thread's for ever. */
 static int runs_of(struct sleeper *sleeper, uint64_t *ret_count, uint64_t *ret_cpu)
 {
 	unsigned long long cpu, delay, count;
 	char text[128];
-	int err;
+	int err = read_text(sleeper, "schedstat", &sleeper->schedstat, text, sizeof(text));
 
-	if (!sleeper->schedstat) {
-		err = proc__open_task(&sleeper->task, "schedstat");
-		if (err < 0)
-			return err;
-		sleeper->schedstat = err + 1;
-	}
-	err = read_text(sleeper->schedstat - 1, text, sizeof(text));
 	if (err || sscanf(text, "%llu %llu %llu", &cpu, &delay, &count) != 3)
 		return err ? err : -EBADMSG;
 	*ret_count = count;
@@ -153,11 +159,10 @@ static int runs_of(struct sleeper *sleeper, uint64_t *ret_count, uint64_t *ret_c
 	return 0;
 }
 
-static bool is_asleep(const struct sleeper *sleeper)
+static bool is_asleep(struct sleeper *sleeper)
 {
-	_cleanup_close_ int fd = proc__open_task(&sleeper->task, "stat");
 	char text[512];
-	const char *state = fd < 0 || read_text(fd, text, sizeof(text)) ? NULL : strrchr(text, ')');
+	const char *state = read_text(sleeper, "stat", &sleeper->stat, text, sizeof(text)) ? NULL : strrchr(text, ')');
 
 	return state && (state[2] == 'S' || state[2] == 'D');
 }
@@ -240,12 +245,14 @@ static int write_record(struct session *session, const struct tracee *tracee, st
 	struct part_py_frames part = {.part.kind = PART_PY_FRAMES};
 	struct buf *out = &sleeper->record;
 	struct dump_frames frames = {};
-	struct dump_python *python;
-	int err = dump_python__new(memory, &tracee->image, &python), n = 0;
+	struct dump_python **kept = &session->sleepers->python, *python;
+	int err = *kept ? 0 : dump_python__new(memory, &tracee->image, kept), n = 0;
 
 	buf__clear(out);
 	if (err)
 		return err;
+	python = *kept;
+	dump_python__turn_to(python, &tracee->image);
 	err = dump_python__walk(python, &thread, NULL, &frames);
 	if (!err && !frames.loss && frames.n) {
 		err = announce_codes(session, sleeper, memory, &tracee->image.layout, python, &frames);
@@ -257,7 +264,6 @@ static int write_record(struct session *session, const struct tracee *tracee, st
 		err = n < 0 ? n : buf__append(out, &wait, sizeof(wait));
 	}
 	free(frames.frames);
-	dump_python__free(python);
 	sleeper->compiles = n > 0;
 	if (err || !out->len)
 		return err;
@@ -282,7 +288,7 @@ static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t un
 /* --- looks --- */
 
 /* It is on no CPU: it sleeps, or could run and got none since it was looked at last; else it would have had a tick. */
-static bool is_off(const struct sleeper *sleeper, uint64_t count, uint64_t at)
+static bool is_off(struct sleeper *sleeper, uint64_t count, uint64_t at)
 {
 	return (sleeper->polled && sleeper->count == count && at - sleeper->polled >= SCHEDULE_PREEMPTED_NS) || is_asleep(sleeper);
 }

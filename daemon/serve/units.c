@@ -167,10 +167,14 @@ struct host_reader *session_units__pages(struct session *session, const struct t
 struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee)
 {
 	struct page_reader *memory = &session->units->memory;
+	const struct image *image = &tracee->image;
+	uint32_t i;
 
-	/* The state of the first thread, too, lies in the interpreter's image. */
-	memory->of = NULL;
 	refresh(memory, tracee, engine__now());
+	/* The state of the first thread lies in the interpreter's image, too. */
+	for (i = 0; i < PAGES; i++)
+		if (memory->still.numbers[i] * PAGE > image->runtime && (memory->still.numbers[i] - 1) * PAGE < image->runtime + image->runtime_size)
+			memory->still.numbers[i] = 0;
 	return &memory->reader;
 }
 
