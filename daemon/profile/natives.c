@@ -54,7 +54,7 @@ static int add_native(struct tables *tables, const struct code_location *place, 
 				    .state = FUNCTION_CODE,
 				    .since = tables->tick,
 				    .code = tables->n_natives};
-	struct native native = {.name = keep(tables, place->name),
+	struct native native = {.name = place->kept ? place->name : keep(tables, place->name),
 				.module = keep_module(tables, place->module_name),
 				.file = "",
 				.start = place->start,
@@ -71,6 +71,7 @@ static int add_native(struct tables *tables, const struct code_location *place, 
 	*ret_function = tables->n_functions;
 	err = tables__add_function(tables, &function);
 	tables->n_natives += !err;
+	tables->kept_bytes += place->kept ? strlen(place->name) + 1 : 0;
 	return err;
 }
 

@@ -32,6 +32,8 @@ void tables__clear(struct tables *tables)
 	const struct tables old = *tables;
 
 	arena__free(&tables->strings);
+	if (tables->symbolizer && tables->symbolizer->new_epoch)
+		tables->symbolizer->new_epoch(tables->symbolizer);
 	*tables = (struct tables){
 		.codes = old.codes,
 		.symbolizer = old.symbolizer,
@@ -61,7 +63,7 @@ uint64_t tables__used(const struct tables *tables)
 	       (uint64_t)tables->n_frames * (sizeof(*tables->frames) + 1 + SLOT_BYTES) +
 	       (uint64_t)tables->n_stacks * (sizeof(*tables->stacks) + sizeof(*tables->paths) + SLOT_BYTES) +
 	       (uint64_t)tables->n_natives * sizeof(*tables->natives) +
-	       (uint64_t)tables->n_pendings * (sizeof(*tables->pendings) + SLOT_BYTES) + tables->strings.bytes;
+	       (uint64_t)tables->n_pendings * (sizeof(*tables->pendings) + SLOT_BYTES) + tables->strings.bytes + tables->kept_bytes;
 }
 
 uint64_t tables__bytes(const struct tables *tables)

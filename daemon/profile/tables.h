@@ -87,6 +87,7 @@ struct tables {
 	struct native *natives;
 	uint32_t n_natives, natives_capacity;
 	struct arena strings;
+	uint64_t kept_bytes;        /* of names that the symbolizer keeps */
 	uint32_t n_late, late_tick; /* functions and frames; when they were looked at last */
 	uint64_t late_news;         /* symbolizer.lines_generation of then */
 	uint64_t asked_news;        /* ... as lines were asked for last, of so many functions and frames */

@@ -3,9 +3,18 @@
 
 static void forget(struct known_names *known)
 {
-	arena__free(&known->text);
+	known->stale |= known->n > 0;
 	slots__clear(&known->by_place);
 	known->n = 0;
+}
+
+void known_names__new_epoch(struct known_names *known)
+{
+	if (!known->stale && known->text.bytes <= KNOWN_NAMES_EPOCH)
+		return;
+	forget(known);
+	arena__free(&known->text);
+	known->stale = false;
 }
 
 void known_names__free(struct known_names *known)
@@ -36,19 +45,20 @@ const char *known_names__find(const struct known_names *known, uint64_t files, u
 	return NULL;
 }
 
-void known_names__keep(struct known_names *known, uint64_t files, uint32_t module, uint64_t start, const char *name)
+const char *known_names__keep(struct known_names *known, uint64_t files, uint32_t module, uint64_t start, const char *name)
 {
 	const size_t size = strlen(name) + 1;
 	uint64_t hash;
 	char *copy;
 
-	if (known->files != files || known->text.bytes + size > KNOWN_NAMES_BYTES)
+	if (known->files != files)
 		forget(known);
 	known->files = files;
-	if (array__reserve((void **)&known->rows, sizeof(*known->rows), known->n, &known->capacity) ||
+	if (known->text.bytes + size > KNOWN_NAMES_BYTES || array__reserve((void **)&known->rows, sizeof(*known->rows), known->n, &known->capacity) ||
 	    slots__reserve(&known->by_place, known->n, hash_row, known) || !(copy = arena__take(&known->text, size)))
-		return;
+		return NULL;
 	known->rows[known->n] = (struct known_name){start, module, memcpy(copy, name, size)};
 	hash_row(known, known->n, &hash);
 	slots__enter(&known->by_place, hash, known->n++);
+	return copy;
 }

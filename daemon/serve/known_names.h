@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of libraries' functions as people know them, which are read from a file, demangled, and the file looked at again: tables ask for each
- * function once an epoch, and in each epoch for nearly the same. Bounded: when it is full all are forgotten. Owner: the symbolizer. Threads: one. */
+ * function once an epoch, and in each epoch for nearly the same. They hold no copy of it. Bounded: of what finds no room the tables have a copy,
+ * and an epoch that begins with little room left begins with none of the names. Owner: the symbolizer. Threads: one. */
 #ifndef CPROFD_KNOWN_NAMES_H
 #define CPROFD_KNOWN_NAMES_H
 
@@ -10,7 +11,9 @@
 #include "base/hash.h"
 #include "base/slots.h"
 
-#define KNOWN_NAMES_BYTES (2u << 20) /* of their text; Numba's loop meets 11,000 in half a minute at 9999 Hz, of 180 bytes each */
+/* Of their text; Numba's loop meets 11,000 in half a minute at 9999 Hz, of 180 bytes each; JAX's has 13,000 in an epoch. */
+#define KNOWN_NAMES_BYTES (4u << 20)
+#define KNOWN_NAMES_EPOCH (3u << 20) /* ... as an epoch begins */
 
 struct known_name {
 	uint64_t start;
@@ -24,13 +27,15 @@ struct known_names {
 	struct slots by_place;
 	struct arena text;
 	uint64_t files; /* differs when another file tells the names of a module */
+	bool stale;     /* there is text of other files */
 	struct hash_seed seed;
 };
 
 void known_names__free(struct known_names *known); /* what it holds */
-/* Of the function at `start`; NULL: not known. Lives until the next known_names__keep(). */
+/* Of the function at `start`; NULL: not known. Lives until known_names__new_epoch(). */
 const char *known_names__find(const struct known_names *known, uint64_t files, uint32_t module, uint64_t start);
-/* One that is not known; or not, where memory is short. */
-void known_names__keep(struct known_names *known, uint64_t files, uint32_t module, uint64_t start, const char *name);
+/* One that is not known: a copy that lives as long. NULL: there is no room. */
+const char *known_names__keep(struct known_names *known, uint64_t files, uint32_t module, uint64_t start, const char *name);
+void known_names__new_epoch(struct known_names *known);
 
 #endif

@@ -147,7 +147,7 @@ static bool find_known(struct native_symbolizer *self, const struct module_names
 		return false;
 	ret->function = ret->start;
 	ret->name = known_names__find(&self->known, namer__renewed(self->namer), names->module->id, ret->start);
-	return ret->name;
+	return ret->kept = ret->name;
 }
 
 /* 0, or why it has no name: -EAGAIN. */
@@ -156,6 +156,7 @@ static int name_file(struct native_symbolizer *self, const struct module_names *
 {
 	const struct module *module = names->module;
 	const struct callable *callable = NULL;
+	const char *kept = NULL;
 	int err = -ENOENT;
 
 	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
@@ -165,6 +166,7 @@ static int name_file(struct native_symbolizer *self, const struct module_names *
 	ret->module = module->id;
 	ret->module_name = self->module_name;
 	ret->vaddr = vaddr;
+	ret->kept = false;
 	if (vaddr_known && names->names)
 		callable = names__callable(names->names, vaddr);
 	ret->callable = callable;
@@ -178,7 +180,9 @@ static int name_file(struct native_symbolizer *self, const struct module_names *
 		ret->function = self->symbol.start;
 		ret->name = display(self, self->symbol.name.data, false);
 		if (is_plain(names))
-			known_names__keep(&self->known, namer__renewed(self->namer), module->id, ret->start, ret->name);
+			kept = known_names__keep(&self->known, namer__renewed(self->namer), module->id, ret->start, ret->name);
+		ret->kept = kept;
+		ret->name = kept ?: ret->name;
 		return 0;
 	}
 	if (callable && callable->name && err == -ENOENT) { /* no symbol, but Python's own name */
@@ -562,6 +566,11 @@ static int ufunc(struct symbolizer *symbolizer, const struct record_header *head
 	return tracee ? site__ufunc(tracee, header, owner, attribute, ret, size) : -ENOENT;
 }
 
+static void new_epoch(struct symbolizer *symbolizer)
+{
+	known_names__new_epoch(&of(symbolizer)->known);
+}
+
 /* --- files that the namer asks for --- */
 
 static void asked(struct engine *engine, struct watch *watch, uint32_t events)
@@ -625,7 +634,7 @@ int symbolizer__new(struct session *session, bool kernel, struct native_symboliz
 		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->roles.seed) ?: hash_seed__draw(&self->known.seed);
 	if (!err) {
 		self->symbolizer = (struct symbolizer){find,	    name, changes,   eval_known, line,
-					       read_memory, site, lines_generation, locate,	 stable, ufunc};
+					       read_memory, site, lines_generation, locate,	 stable, ufunc, new_epoch};
 		self->session = session;
 		self->watch = (struct watch){.fd = fcntl(namer__event(self->namer), F_DUPFD_CLOEXEC, 3),
 					     .ready = asked};

@@ -33,6 +33,7 @@ struct code_location {
 	uint64_t function;       /* likewise, in its module: the same for all addresses of a function */
 	const char *module_name; /* for people: "libLLVM-14.so.1"; "" if there is none */
 	const char *name;        /* for people; "module+0xoffset" where no symbol is */
+	bool kept;               /* `name` is valid until new_epoch() */
 	uint64_t vaddr;          /* as the module counts (JIT, kernel: an address) */
 	uint64_t start;          /* of the function; without a name: of what `name` says */
 	uint8_t kind;            /* enum location_kind */
@@ -112,6 +113,9 @@ struct symbolizer {
 	/* The name (PyUFuncObject.name) of the ufunc that a global `owner`, if that is NumPy, has by the name of this attribute; owner NULL: that
 	 * is called by the name of this global. -ENOENT, -ENODATA: it is not known. May be NULL. */
 	int (*ufunc)(struct symbolizer *self, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size);
+
+	/* Names that were `kept` are not used any more. May be NULL. */
+	void (*new_epoch)(struct symbolizer *self);
 };
 
 #endif

@@ -17,40 +17,69 @@ static void name_of(uint32_t module, uint64_t start, char ret[300])
 	snprintf(ret + 200, 100, "f%u+%llu", module, (unsigned long long)start);
 }
 
+/* What was given to an epoch stays as it was to its end. */
 static void names(void **state)
 {
+	static const char *given[40000];
 	struct known_names known = {};
 	char name[300];
 	uint32_t i, n = 0;
 
 	assert_int_equal(hash_seed__draw(&known.seed), 0);
 	assert_null(known_names__find(&known, 0, 1, 16));
-	for (i = 0; i < 20000; i++) { /* twice what there is room for */
+	for (i = 0; i < 40000; i++) { /* twice what there is room for */
 		name_of(i % 3, i * 16, name);
-		known_names__keep(&known, 7, i % 3, i * 16, name);
-		assert_string_equal(known_names__find(&known, 7, i % 3, i * 16), name);
+		given[i] = known_names__keep(&known, 7, i % 3, i * 16, name);
+		assert_ptr_equal(known_names__find(&known, 7, i % 3, i * 16), given[i]);
 		assert_true(known.text.bytes <= KNOWN_NAMES_BYTES + ARENA_CHUNK + 100);
 	}
-	for (i = 0; i < 20000; i++) {
-		const char *found = known_names__find(&known, 7, i % 3, i * 16);
-
+	known_names__keep(&known, 8, 0, 0, "g");
+	for (i = 0; i < 40000; i++) {
 		name_of(i % 3, i * 16, name);
-		if (found)
-			assert_string_equal(found, name);
-		n += found != NULL;
+		if (given[i])
+			assert_string_equal(given[i], name);
+		n += given[i] != NULL;
+	}
+	assert_true(n > 15000 && n < 25000);
+	known_names__free(&known);
+}
+
+static void epochs(void **state)
+{
+	struct known_names known = {};
+	char name[300];
+	uint32_t i;
+
+	assert_int_equal(hash_seed__draw(&known.seed), 0);
+	for (i = 0; i < 10000; i++) {
+		name_of(i % 3, i * 16, name);
+		known_names__keep(&known, 7, i % 3, i * 16, name);
+	}
+	known_names__new_epoch(&known);
+	for (i = 0; i < 10000; i++) { /* they were few */
+		name_of(i % 3, i * 16, name);
+		assert_string_equal(known_names__find(&known, 7, i % 3, i * 16), name);
 		assert_null(known_names__find(&known, 7, (i + 1) % 3, i * 16));
 		assert_null(known_names__find(&known, 8, i % 3, i * 16));
 	}
-	assert_true(n > 100 && n < 20000);
-	known_names__keep(&known, 8, 0, 0, "g");
+	for (; i < 20000; i++)
+		known_names__keep(&known, 7, 0, i * 16, name);
+	known_names__new_epoch(&known);
 	assert_null(known_names__find(&known, 7, 0, 0));
-	assert_string_equal(known_names__find(&known, 8, 0, 0), "g");
+	assert_int_equal(known.text.bytes, 0);
+	/* Another file tells the names. */
+	known_names__keep(&known, 7, 0, 16, "f");
+	known_names__keep(&known, 8, 0, 16, "g");
+	assert_null(known_names__find(&known, 7, 0, 16));
+	assert_string_equal(known_names__find(&known, 8, 0, 16), "g");
+	known_names__new_epoch(&known);
+	assert_int_equal(known.text.bytes, 0);
 	known_names__free(&known);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(names)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(epochs)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
