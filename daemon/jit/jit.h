@@ -35,7 +35,6 @@
 #define JIT_NAME_MAX 65535u            /* longer names are cut */
 
 enum jit_source { JIT_SOURCE_GDB, JIT_SOURCE_JITDUMP, JIT_SOURCE_PERF_MAP, JIT_SOURCE_COUNT };
-const char *jit_source__name(enum jit_source source); /* "gdb", "jitdump", "perf-map" */
 
 /* What was met. X(id, sentence) */
 #define JIT_COUNTS(X) \
@@ -53,7 +52,6 @@ const char *jit_source__name(enum jit_source source); /* "gdb", "jitdump", "perf
 #define JIT_COUNT_ENUM(id, sentence) JIT_COUNT_##id,
 enum jit_count { JIT_COUNTS(JIT_COUNT_ENUM) JIT_COUNT_COUNT };
 #undef JIT_COUNT_ENUM
-const char *jit_count__sentence(enum jit_count count);
 
 struct jit;
 /* CLOCK_MONOTONIC when `clock` is NULL; tests have their own. */

@@ -7,23 +7,6 @@
 #include "base/clock.h"
 #include "jit/internal.h"
 
-static const char *const sentences[] = {
-#define COUNT_SENTENCE(id, sentence) [JIT_COUNT_##id] = sentence,
-	JIT_COUNTS(COUNT_SENTENCE)
-};
-
-const char *jit_count__sentence(enum jit_count count)
-{
-	return (unsigned)count < JIT_COUNT_COUNT ? sentences[count] : "an unknown count";
-}
-
-const char *jit_source__name(enum jit_source source)
-{
-	static const char *const names[] = {"gdb", "jitdump", "perf-map"};
-
-	return (unsigned)source < JIT_SOURCE_COUNT ? names[source] : "unknown";
-}
-
 int jit__new(uint64_t (*clock)(void), struct jit **ret)
 {
 	struct jit *jit = calloc(1, sizeof(*jit));

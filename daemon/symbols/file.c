@@ -15,15 +15,6 @@
 
 #define READ_STEP (64u << 10)
 
-static const char *const words[] = {
-#define SOURCE_WORD(id, word) [SYMBOL_FROM_##id] = word,
-	SYMBOL_SOURCES(SOURCE_WORD)};
-
-const char *symbol_source__word(enum symbol_source source)
-{
-	return (unsigned)source < SYMBOL_SOURCE_COUNT ? words[source] : "unknown";
-}
-
 void symbol__free(struct symbol *symbol)
 {
 	buf__free(&symbol->name);

@@ -53,7 +53,6 @@ struct symbol_opener {
 #define SYMBOL_SOURCE_ENUM(id, word) SYMBOL_FROM_##id,
 enum symbol_source { SYMBOL_SOURCES(SYMBOL_SOURCE_ENUM) SYMBOL_SOURCE_COUNT };
 #undef SYMBOL_SOURCE_ENUM
-const char *symbol_source__word(enum symbol_source source);
 
 /* A symbol that was found. `name` belongs to the caller, who may use one struct
  * for any number of calls and frees it with symbol__free(). Zero-initialised is

@@ -22,6 +22,8 @@
 #include "jit/jit.h"
 #include "target/maps.h"
 
+static const char *const source_names[] = {[JIT_SOURCE_GDB] = "gdb", [JIT_SOURCE_JITDUMP] = "jitdump", [JIT_SOURCE_PERF_MAP] = "perf-map"};
+
 struct fd_reader {
 	struct host_reader reader;
 	int fd;
@@ -139,7 +141,7 @@ static void put_object(struct jit *jit, const struct jit_object *o)
 
 	printf("{\"object\": %u, \"source\": \"%s\", \"image\": %llu, \"image_size\": %llu, "
 	       "\"born_after\": %llu, \"born_by\": %llu, \"died_by\": %llu, \"lines\": %s, \"ranges\": [",
-	       id, jit_source__name(o->source), (unsigned long long)o->image,
+	       id, source_names[o->source], (unsigned long long)o->image,
 	       (unsigned long long)o->image_size, (unsigned long long)o->life.born_after,
 	       (unsigned long long)o->life.born_by, (unsigned long long)o->life.died_by,
 	       o->has_lines ? "true" : "false");
@@ -176,7 +178,7 @@ static void put_found(const struct jit *jit, uint64_t pc, uint64_t time)
 	printf(", \"start\": %llu, \"size\": %llu, \"source\": \"%s\", \"trampoline\": %s, \"object\": %u, "
 	       "\"doubtful\": %s}\n",
 	       (unsigned long long)found.start, (unsigned long long)found.size,
-	       jit_source__name(found.source),
+	       source_names[found.source],
 	       found.kind == JIT_KIND_PY_TRAMPOLINE ? "true" : "false", found.object,
 	       found.doubtful ? "true" : "false");
 }

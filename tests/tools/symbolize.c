@@ -23,6 +23,10 @@
 
 #include "symbols/symbols.h"
 
+static const char *const source_words[] = {
+#define SOURCE_WORD(id, word) [SYMBOL_FROM_##id] = word,
+	SYMBOL_SOURCES(SOURCE_WORD)};
+
 static int open_path(void *context, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -87,7 +91,7 @@ static void find(struct symbol_file *file, int kernel)
 		else
 			printf("%llx %llx %llx %s%s %s\n", vaddr, (unsigned long long)symbol.start,
 			       (unsigned long long)symbol.offset,
-			       symbol_source__word(symbol.source), symbol.extended ? "+" : "",
+			       source_words[symbol.source], symbol.extended ? "+" : "",
 			       symbol.name.data);
 	}
 	symbol__free(&symbol);
@@ -139,7 +143,7 @@ static void stats(const char *path)
 	printf("%.1f ms, %zu bytes", end - begin, s.bytes);
 	for (i = 0; i < SYMBOL_SOURCE_COUNT; i++)
 		if (s.symbols[i])
-			printf(", %s %u", symbol_source__word(i), s.symbols[i]);
+			printf(", %s %u", source_words[i], s.symbols[i]);
 	printf("\n");
 	symbol_file__free(file);
 }
