@@ -148,14 +148,14 @@ static int read_text(const struct sleeper *sleeper, const char *name, int *file,
 
 static int runs_of(struct sleeper *sleeper, uint64_t *ret_count, uint64_t *ret_cpu)
 {
-	unsigned long long cpu, delay, count;
-	char text[128];
+	char text[128], *at = text;
 	int err = read_text(sleeper, "schedstat", &sleeper->schedstat, text, sizeof(text));
 
-	if (err || sscanf(text, "%llu %llu %llu", &cpu, &delay, &count) != 3)
-		return err ? err : -EBADMSG;
-	*ret_count = count;
-	*ret_cpu = cpu;
+	if (err)
+		return err;
+	*ret_cpu = strtoull(at, &at, 10);
+	strtoull(at, &at, 10); /* how long it waited for a CPU */
+	*ret_count = strtoull(at, &at, 10);
 	return 0;
 }
 

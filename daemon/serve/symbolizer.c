@@ -221,7 +221,7 @@ static bool locate_file(struct native_symbolizer *self, const struct modules_fou
 	    names__start(names->names, found->vaddr, &ret->start))
 		return false;
 	if (found->interpreter || names->switches) {
-		if (!known_roles__find(&self->roles, found, ret->start, namer__changes(self->namer), &role))
+		if (!known_roles__find(&self->roles, found, ret->start, namer__renewed(self->namer), &role))
 			return false;
 		ret->role = role;
 	}
@@ -247,7 +247,7 @@ static void find_file(struct native_symbolizer *self, const struct modules_found
 		return;
 	role = (names->switches ? frame_role__of_switcher : frame_role__of)(err ? NULL : self->symbol.name.data);
 	if (!err)
-		known_roles__keep(&self->roles, found, ret->start, namer__changes(self->namer), role);
+		known_roles__keep(&self->roles, found, ret->start, namer__renewed(self->namer), role);
 	ret->role = found->interpreter ? role_at(found, names, role) : role;
 }
 
