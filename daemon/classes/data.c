@@ -264,14 +264,27 @@ static bool names_have(const struct data *data, const struct elf_tags *tags, con
 	return found;
 }
 
+/* One by one where there are more than were read. */
+static bool symbol_at(const struct data *data, const struct elf_tags *tags, uint64_t number, Elf64_Sym *ret)
+{
+	uint64_t offset;
+
+	if (number < data->n_symbols) {
+		*ret = ((const Elf64_Sym *)data->symbols)[number];
+		return true;
+	}
+	return file_offset(data, tags->symbols + number * sizeof(*ret), sizeof(*ret), &offset) &&
+	       !elf_bytes__read(data->source, offset, ret, sizeof(*ret));
+}
+
 /* Addresses that other files give become 0. */
 static void relocate(struct data *data, const struct elf_tags *tags, uint16_t machine,
 		     const Elf64_Rela *rela)
 {
 	struct elf_relocation relocation = elf_relocation__of(machine, rela->r_info);
 	uint8_t *at = bytes_at(data, rela->r_offset, 8);
-	uint64_t value = 0, offset;
 	Elf64_Sym symbol;
+	uint64_t value = 0;
 
 	if (!at || relocation.width != sizeof(value))
 		return;
@@ -281,10 +294,7 @@ static void relocate(struct data *data, const struct elf_tags *tags, uint16_t ma
 		break;
 	case ELF_RELOCATION_ABSOLUTE:
 	case ELF_RELOCATION_SLOT:
-		if (file_offset(data, tags->symbols + ELF64_R_SYM(rela->r_info) * sizeof(symbol),
-				sizeof(symbol), &offset) &&
-		    !elf_bytes__read(data->source, offset, &symbol, sizeof(symbol)) &&
-		    symbol.st_shndx != SHN_UNDEF)
+		if (symbol_at(data, tags, ELF64_R_SYM(rela->r_info), &symbol) && symbol.st_shndx != SHN_UNDEF)
 			value = symbol.st_value + (uint64_t)rela->r_addend;
 		break;
 	default:
