@@ -71,7 +71,7 @@ static void reap_engines(struct broker *broker, unsigned wait_ms)
 
 	while (*slot) {
 		next = (*slot)->next;
-		if (!engine__gone(*slot, wait_ms, &broker->status)) {
+		if (!engine__gone(*slot, wait_ms, &broker->spare, &broker->status)) {
 			slot = &(*slot)->next;
 			continue;
 		}
@@ -316,6 +316,7 @@ int broker__run(const struct broker_options *options)
 	broker.reserve = open_reserve();
 	privileges__engine_of_root();
 	broker.spare.options = load_options__of(options->expect_flags, options->verbose);
+	broker.spare.keeps = options->listen_fd >= 0;
 	broker.signals = open_signals(options->listen_fd >= 0);
 	if (broker.signals < 0)
 		return 1;
@@ -335,11 +336,12 @@ int broker__run(const struct broker_options *options)
 	if (!err)
 		err = run(&broker);
 	notify__stopping();
+	broker.spare.keeps = false;
 	while (broker.engines)
 		end_engine(&broker, &broker.engines, false);
 	while (broker.ending)
 		reap_engines(&broker, 5);
-	sampler__free(broker.spare.sampler);
+	spare__free(&broker.spare);
 	close(broker.signals);
 	if (err)
 		return 1;

@@ -154,7 +154,7 @@ int engine__start(struct identity *client, const struct engine_program *program,
 			int status;
 
 			engine__leave(engine, true);
-			while (!engine__gone(engine, 0, &status))
+			while (!engine__gone(engine, 0, NULL, &status))
 				engine->until = 0;
 		} else {
 			close(engine->channel);
@@ -226,7 +226,7 @@ void engine__leave(struct engine *engine, bool now)
 }
 
 /* Frees it; its exit status. */
-static int reap(struct engine *engine, bool gone)
+static int reap(struct engine *engine, bool gone, struct spare *spare)
 {
 	int status = SIGKILL;
 
@@ -234,6 +234,10 @@ static int reap(struct engine *engine, bool gone)
 		;
 	if (!gone && n_held < HELD_MAX)
 		held[n_held++] = engine->pid;
+	/* Who broke or was killed may have left its maps to somebody. */
+	if (gone && spare && !status && !engine->killed)
+		spare__return(spare, &engine->spent, &engine->client);
+	spent__free(&engine->spent);
 	if (engine->pidfd >= 0)
 		close(engine->pidfd);
 	identity__free(&engine->client);
@@ -243,18 +247,18 @@ static int reap(struct engine *engine, bool gone)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-bool engine__gone(struct engine *engine, unsigned wait_ms, int *ret_status)
+bool engine__gone(struct engine *engine, unsigned wait_ms, struct spare *spare, int *ret_status)
 {
 	struct pollfd ended = {.fd = engine->pidfd, .events = POLLIN};
 
 	if (engine->pidfd >= 0 && poll(&ended, 1, (int)wait_ms) == 1) {
-		*ret_status = reap(engine, true);
+		*ret_status = reap(engine, true, spare);
 		return true;
 	}
 	if (clock__now() < engine->until)
 		return false;
 	if (engine->killed) {
-		*ret_status = reap(engine, engine->pidfd < 0);
+		*ret_status = reap(engine, engine->pidfd < 0, NULL);
 		return true;
 	}
 	kill(engine->pid, SIGKILL);

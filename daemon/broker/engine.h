@@ -31,6 +31,7 @@ struct engine {
 	struct charge charge;  /* for the engine itself */
 	uint32_t last_session;
 	struct session *sessions[BROKER_SESSIONS_MAX];
+	struct spent spent;    /* of the last of them, until the engine has ended */
 };
 
 /* What an engine runs: what program__open() found (program.h), or a function of a test. */
@@ -52,7 +53,7 @@ int engine__writable(const struct engine *engine);
 /* Ends its request and all of its sessions, and closes its channel: a healthy engine ends then. */
 void engine__leave(struct engine *engine, bool now);
 /* After engine__leave(): has it ended? Waits `wait_ms` at most. It is killed two seconds after that (with `now`: at once), and one that cannot be
- * killed is left alone a second later. True: it was freed, and *ret_status is its exit status. */
-bool engine__gone(struct engine *engine, unsigned wait_ms, int *ret_status);
+ * killed is left alone a second later. True: it was freed, *ret_status is its exit status, and `spare` (NULL: nobody) may have its sampler. */
+bool engine__gone(struct engine *engine, unsigned wait_ms, struct spare *spare, int *ret_status);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "broker/attach_points.h"
 #include "broker/coroutine.h"
+#include "broker/empty.h"
 #include "broker/kernel_types.h"
 #include "broker/namespace.h"
 #include "sampler.skel.h"
@@ -46,6 +47,9 @@ struct sampler {
 	struct load_options options;
 	uint32_t pools;
 	uint64_t pool_bytes;
+	pthread_t emptier; /* where it was recycled */
+	bool recycled;
+	int emptied;       /* by the emptier: 0, -errno; 1: not yet */
 };
 
 static int print_all(enum libbpf_print_level level, const char *format, va_list args)
@@ -256,15 +260,17 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 	return 0;
 }
 
+struct attachment {
+	struct bpf_program *program;
+	struct bpf_link **link;
+	bool needed;
+};
+#define ATTACHMENTS 9
+
 /* `sample` is attached to each event. */
-int sampler__start(struct sampler *sampler)
+static void list_attachments(struct sampler_bpf *skel, struct attachment ret[ATTACHMENTS])
 {
-	struct sampler_bpf *skel = sampler->skel;
-	struct {
-		struct bpf_program *program;
-		struct bpf_link **link;
-		bool needed;
-	} const all[] = {
+	const struct attachment all[ATTACHMENTS] = {
 		{skel->progs.on_fork, &skel->links.on_fork, true},
 		{skel->progs.on_exec, &skel->links.on_exec, true},
 		{skel->progs.on_exit, &skel->links.on_exit, true},
@@ -277,9 +283,17 @@ int sampler__start(struct sampler *sampler)
 		{skel->progs.each_first, &skel->links.each_first, true},
 		{skel->progs.each_last, &skel->links.each_last, true},
 	};
+
+	memcpy(ret, all, sizeof(all));
+}
+
+int sampler__start(struct sampler *sampler)
+{
+	struct attachment all[ATTACHMENTS];
 	size_t i;
 
-	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	list_attachments(sampler->skel, all);
+	for (i = 0; i < ATTACHMENTS; i++) {
 		if (*all[i].link || bpf_program__fd(all[i].program) < 0)
 			continue;
 		*all[i].link = attach_points__attach(all[i].program);
@@ -303,10 +317,56 @@ struct sampler *sampler__free(struct sampler *sampler)
 {
 	if (!sampler)
 		return NULL;
+	if (sampler->recycled)
+		pthread_join(sampler->emptier, NULL);
 	if (sampler->skel)
 		sampler_bpf__destroy(sampler->skel);
 	free(sampler);
 	return NULL;
+}
+
+/* --- once more --- */
+
+static void *empty(void *context)
+{
+	struct sampler *sampler = context;
+
+	__atomic_store_n(&sampler->emptied, empty__maps(sampler->skel->obj), __ATOMIC_RELEASE);
+	return NULL;
+}
+
+void sampler__stop(struct sampler *sampler)
+{
+	struct attachment all[ATTACHMENTS];
+	size_t i;
+
+	list_attachments(sampler->skel, all);
+	for (i = 0; i < ATTACHMENTS; i++) {
+		bpf_link__destroy(*all[i].link);
+		*all[i].link = NULL;
+	}
+}
+
+struct sampler *sampler__recycle(struct sampler *sampler)
+{
+	/* Without a pool to take out nothing waits for programs that run; in a namespace some variables are no zeros. */
+	if (!sampler->pools || sampler->skel->rodata->nested)
+		return sampler__free(sampler);
+	if (sampler->recycled)
+		pthread_join(sampler->emptier, NULL);
+	sampler->pools = 0;
+	sampler->pool_bytes = 0;
+	sampler->emptied = 1;
+	sampler->recycled = !thread__start(&sampler->emptier, empty, sampler);
+	return sampler->recycled ? sampler : sampler__free(sampler);
+}
+
+bool sampler__is_empty(const struct sampler *sampler, bool *ret_failed)
+{
+	int emptied = __atomic_load_n(&sampler->emptied, __ATOMIC_ACQUIRE);
+
+	*ret_failed = emptied < 0;
+	return !emptied;
 }
 
 int sampler__ring(const struct sampler *sampler)

@@ -92,6 +92,7 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 		reply__fail(reply, error, error == BROKER_ERROR_NOT_NAMED ? EPERM : ESRCH);
 		return send_now(engine, &reply->message, NULL, 0);
 	}
+	spent__free(&engine->spent);
 	session = session__attach(request, &engine->client, &engine->clients, &engine->charge, spare, verbose, reply);
 	/* What is open now stays that process: and that is a named one. */
 	error = session ? is_named(engine, request->pid) : BROKER_ERROR_OK;
@@ -117,6 +118,20 @@ static bool has_unsent(const struct engine *engine)
 		if (engine->sessions[i] && engine->sessions[i]->n_sent < engine->sessions[i]->n_children)
 			return true;
 	return false;
+}
+
+/* A sampler that is perhaps used again is kept of the last session alone: it counts as the user's as long. */
+static void leave(struct engine *engine, struct session *session)
+{
+	size_t i;
+
+	for (i = 0; i < BROKER_SESSIONS_MAX && !engine->sessions[i]; i++)
+		;
+	spent__free(&engine->spent);
+	if (i < BROKER_SESSIONS_MAX)
+		session__free(session);
+	else
+		session__leave(session, &engine->spent);
 }
 
 /* --- one request, in a coroutine --- */
@@ -178,7 +193,8 @@ static bool serve_session(struct engine *engine, struct session **slot, const st
 		reply->message.kind = BROKER_DETACHED;
 		if (session) {
 			session__end(session, reply);
-			*slot = session__free(session);
+			*slot = NULL;
+			leave(engine, session);
 		}
 		return true;
 	default:

@@ -124,7 +124,55 @@ static bool may_see_kernel(const struct identity *client)
 	return capable || policy__perf_paranoid() < POLICY_NO_KERNEL;
 }
 
-static struct sampler *take_sampler(const struct broker_message *request, struct spare *spare,
+/* --- samplers that are loaded --- */
+
+static void drop_used(struct spare *spare)
+{
+	spare->used = sampler__free(spare->used);
+	identity__free(&spare->owner);
+	spare->owner = (struct identity){};
+}
+
+void spent__free(struct spent *spent)
+{
+	spent->sampler = sampler__free(spent->sampler);
+	charge__end(&spent->charge);
+}
+
+void spare__return(struct spare *spare, struct spent *spent, struct identity *owner)
+{
+	bool failed;
+
+	/* One that is emptied still would have to be waited for. */
+	if (spent->sampler && spare->keeps && (!spare->used || sampler__is_empty(spare->used, &failed) || failed)) {
+		drop_used(spare);
+		spare->used = sampler__recycle(take_ptr(spent->sampler));
+		spare->owner = *owner;
+		*owner = (struct identity){};
+	}
+	spent__free(spent);
+}
+
+void spare__free(struct spare *spare)
+{
+	spare->sampler = sampler__free(spare->sampler);
+	drop_used(spare);
+}
+
+/* Rings and tables keep bytes of its session: nobody else gets it. */
+static struct sampler *take_used(struct spare *spare, const struct identity *client, const struct load_options *options)
+{
+	struct sampler *sampler;
+	bool failed;
+
+	if (!spare->used || !identity__same(&spare->owner, client) || !sampler__fits(spare->used, options) || !sampler__is_empty(spare->used, &failed))
+		return NULL;
+	sampler = take_ptr(spare->used);
+	drop_used(spare);
+	return sampler;
+}
+
+static struct sampler *take_sampler(const struct broker_message *request, const struct identity *client, struct spare *spare,
 				    bool verbose, enum broker_error *ret_error, int *ret_err)
 {
 	struct load_options options = load_options__of(request->flags, verbose);
@@ -132,9 +180,10 @@ static struct sampler *take_sampler(const struct broker_message *request, struct
 
 	options.ring_bytes = request->ring_bytes;
 	*ret_error = BROKER_ERROR_OK;
-	if (spare->sampler && sampler__fits(spare->sampler, &options))
+	sampler = take_used(spare, client, &options);
+	if (!sampler && spare->sampler && sampler__fits(spare->sampler, &options))
 		sampler = take_ptr(spare->sampler);
-	else
+	if (!sampler)
 		*ret_err = sampler__load(&options, &sampler, ret_error);
 	if (!sampler)
 		return NULL;
@@ -329,7 +378,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	if (!denied && request->flags & BROKER_DUMP)
 		err = load_dump(session, &fds, verbose, &error);
 	else if (!denied)
-		session->sampler = take_sampler(request, spare, verbose, &error, &err);
+		session->sampler = take_sampler(request, client, spare, verbose, &error, &err);
 	if (!denied && !err && !error) /* what it is can be noted now */
 		denied = authorise(session->sampler, client, rule, request->pid, &fds, &stat, &as);
 	if (denied) {
@@ -540,6 +589,24 @@ void session__add_pool(struct session *session, const struct broker_message *req
 		reply__fail_at(reply, &session->charge, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_MEMORY, err);
 	else
 		reply->fds[reply->n++] = fd;
+}
+
+struct session *session__leave(struct session *session, struct spent *spent)
+{
+	int limit;
+
+	if (!session->sampler)
+		return session__free(session);
+	cpu_clocks__close(&session->clocks);
+	perf_events__close(&session->events);
+	sampler__stop(session->sampler);
+	spent->sampler = take_ptr(session->sampler);
+	spent->charge = session->charge;
+	session->charge = (struct charge){};
+	for (limit = 0; limit < LIMIT_COUNT; limit++)
+		if (limit != LIMIT_MAPS)
+			charge__give(&spent->charge, limit, spent->charge.taken[limit]);
+	return session__free(session);
 }
 
 struct session *session__free(struct session *session)

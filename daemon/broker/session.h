@@ -53,12 +53,25 @@ void reply__fail(struct reply *reply, enum broker_error error, int err);
 void reply__fail_at(struct reply *reply, const struct charge *charge, enum broker_error error, int err);
 void reply__close(struct reply *reply);
 
-/* A sampler that was loaded ahead, or NULL, and how it is to be loaded: as the last session asked. */
+/* The sampler of an engine's last session, which is over; NULL: none. */
+struct spent {
+	struct sampler *sampler;
+	struct charge charge;
+};
+void spent__free(struct spent *spent);
+
+/* Samplers that were loaded ahead, or NULL. */
 struct spare {
 	struct sampler *sampler;
-	struct load_options options;
+	struct load_options options; /* how it is to be loaded: as the last session asked */
 	bool wanted;           /* it was taken */
+	bool keeps;            /* used ones, too: */
+	struct sampler *used;  /* of a session that is over, emptied, for the next one of the same client */
+	struct identity owner; /* of the used one */
 };
+/* Of an engine that ended: both are moved. */
+void spare__return(struct spare *spare, struct spent *spent, struct identity *owner);
+void spare__free(struct spare *spare);
 
 /* `clients`: the client's processes; `payer`: a charge of who pays. The spare one is taken (and set to NULL) when it fits. NULL on failure: reply says why. */
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
@@ -76,5 +89,7 @@ void session__set_clocks(struct session *session, bool on, struct reply *reply);
 /* Before it is freed: nothing is sampled any more, and the answer says since when. */
 void session__end(struct session *session, struct reply *reply);
 struct session *session__free(struct session *session); /* NULL; closes all events */
+/* Likewise, but its sampler, whose maps its engine reads still, stays, and so does what is charged for them. `spent` has none. */
+struct session *session__leave(struct session *session, struct spent *spent);
 
 #endif

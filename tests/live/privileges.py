@@ -424,6 +424,63 @@ POLICIES = [
 ]
 
 
+SPIN = """
+def %s():
+    for i in range(10000):
+        pass
+print("up", flush=True)
+while True:
+    %s()
+"""
+
+
+def attached_programs(broker):
+    """What the kernel calls the programs that the broker has attached somewhere."""
+    found = set()
+    for fd in os.listdir(f"/proc/{broker}/fdinfo"):
+        with contextlib.suppress(OSError), open(f"/proc/{broker}/fdinfo/{fd}") as file:
+            text = file.read()
+            found |= set(re.findall(r"^prog_id:\s*(\d+)", text, re.M)) if "link_type:" in text else set()
+    return found
+
+
+def session(broker, path, process, name, prefix=()):
+    """The programs of a session that must see this function, and no other of SPIN's."""
+    with folder(NOBODY) as work:
+        client = subprocess.Popen([*prefix, CPROFD, "attach", "-q", str(process.pid), "-d", "0.5", "--mode", "wall", "--socket", path, "-o", "a.json"],
+                                  cwd=work, env=environment(), stderr=subprocess.PIPE)
+        try:
+            programs = until(lambda: attached_programs(broker) or client.poll() is not None)
+            err = client.communicate(timeout=60)[1].decode()
+            expect(client.returncode == 0 and isinstance(programs, set), "no session", err)
+        finally:
+            client.kill()
+        seen = {frame["name"] for frame in profile(os.path.join(work, "a.json"))["shared"]["frames"]} & {"first", "second", "third"}
+        expect(seen == {name}, "it saw other functions", seen)
+    expect(until(lambda: not attached_programs(broker)), "programs stay attached")
+    return programs
+
+
+def test_sampler_of_a_session_before():
+    """A sampler that is loaded serves the next session of the same client, with nothing of the one before, and nobody else's."""
+    with folder() as run_dir, target(SPIN % ("first", "first")) as one, target(SPIN % ("second", "second")) as two, \
+            target(SPIN % ("third", "third"), uid=NOBODY) as theirs:
+        path = os.path.join(run_dir, "s.sock")
+        with daemon(path) as process:
+            roots, again = session(process.pid, path, one, "first"), False
+            for turn in range(8):  # it is emptied a moment after a session's end
+                until(lambda: not children(process.pid))
+                time.sleep(0.3)
+                found = session(process.pid, path, one if turn % 2 else two, "first" if turn % 2 else "second")
+                again, roots = bool(found & roots), roots | found
+                if again:
+                    break
+            expect(again, "each session loaded a sampler")
+            until(lambda: not children(process.pid))
+            time.sleep(0.3)
+            expect(not session(process.pid, path, theirs, "third", as_nobody()) & roots, "another client has the sampler of root's session")
+
+
 def test_policy():
     """Settings of the machine, and of the daemon, decide about users as they would without it."""
     if not mount_namespaces():
