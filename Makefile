@@ -30,10 +30,7 @@ OBJECTS := $(SOURCES:%.c=$(B)/%.o)
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 TOOLS := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-# Live tests are what can be executed there, but for what other tests call.
-# Not by themselves: what lists interpreters, and what needs compilers of PyPI.
-LIVE := $(filter-out tests/live/pythons.sh tests/live/units_jax.py tests/live/units_cython.py tests/live/units_triton.py tests/live/units_inductor.py tests/live/units_pythran.py tests/live/units_nuitka.py \
-	tests/live/units_pytensor.py,$(shell find tests/live -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -perm -u+x 2>/dev/null | LC_ALL=C sort))
+LIVE := $(shell sed -n 's|^\([^ \#]*\) *test$$|tests/live/\1|p' tests/live/LIST)
 
 # Under sudo what is built belongs to the user who called it.
 AS_USER := $(if $(filter-out 0,$(SUDO_UID)),setpriv --reuid=$(SUDO_UID) --regid=$(SUDO_GID) --init-groups --)

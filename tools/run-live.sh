@@ -21,12 +21,11 @@ logs=build/artifacts/live
 mkdir -p $logs
 passed=0 failed=0 skipped=0 bad=
 
-# A test whose mode bits were lost would not be found, and nobody would miss it.
-for program in tests/live/*; do
-	if [ "$(head -c 2 "$program")" = '#!' ] && [ ! -x "$program" ]; then
-		echo "run-live: $program is a program, but not executable: chmod +x" >&2
-		exit 1
-	fi
+# A test whose mode bits were lost, or that is not in the list, would not run, and nobody would miss it.
+for program in tests/live/*.py tests/live/*.sh; do
+	[ "$(head -c 2 "$program")" = '#!' ] || continue
+	[ -x "$program" ] || { echo "run-live: $program is a program, but not executable: chmod +x" >&2; exit 1; }
+	grep -q "^${program#tests/live/} " tests/live/LIST || echo "run-live: $program is not in tests/live/LIST, so it does not run" >&2
 done
 [ $# -gt 0 ] || { echo "run-live: no test was found" >&2; exit 1; }
 

@@ -19,7 +19,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(ROOT, "tests/live"))
+sys.path[:0] = [os.path.join(ROOT, "tests/live"), os.path.join(ROOT, "tests")]
 import truth  # noqa: E402
 
 TARGET = os.path.join(ROOT, "tests/targets/chains.py")

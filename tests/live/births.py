@@ -19,6 +19,8 @@ import sys
 import tempfile
 import time
 
+from lib.recording import read
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
@@ -41,9 +43,7 @@ SWEEP = [(kind, lives / 0.999, mode, at_once) for at_once in AT_ONCE for lives i
 def told(recording):
     """CPU seconds, samples, and how many of the seconds no sample has."""
     cpu = ends = samples = 0
-    lines = subprocess.run(["zstd", "-dcq", recording], capture_output=True, check=True).stdout.splitlines()
-    for line in lines:
-        event = json.loads(line)
+    for event in read(recording):
         if event["ev"] == "samples":
             cpu += sum(event.get("cpu", []))
             samples += event.get("cause", [0] * len(event["t"])).count(0)

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from cli_util import BUSY, CPROFD, PYTHON, environment, expect
+from lib.command import BUSY, CPROFD, PYTHON, environment, expect
 
 TARGET = BUSY + "import ssl, decimal, ctypes\nbusy(60)\n"
 

@@ -23,7 +23,8 @@ import tempfile
 import time
 
 import mute_files
-from cli_util import CPROFD, PYTHON, environment, expect
+from lib.command import CPROFD, PYTHON, environment, expect
+from lib.result import check, finish, skip
 
 DEPTH = 12
 FUNCTIONS = 3000    # others: small tables are not worth keeping
@@ -34,14 +35,6 @@ SOURCE = "volatile long sink;\n" \
         for i in range(1, DEPTH)) + "long work(long n) { return deep%d(n) + 1; }\n" % (DEPTH - 1) + "".join(
         "long other%d(long n) { volatile char pad[%d]; pad[n & 7] = 1; return deep0(n) + pad[n & 7]; }\n" % (i, 24 + i % 4 * 16) for i in range(FUNCTIONS))
 TARGET = "import ctypes, sys\nlib = ctypes.CDLL(sys.argv[1])\nprint('up', flush=True)\nwhile True: lib.work(3000000)\n"
-passed = failed = skipped = 0
-
-
-def check(good, what, *details):
-    global passed, failed
-    passed += bool(good)
-    failed += not good
-    print(("ok      " if good else "FAILED  ") + what + "".join("\n        %s" % d for d in details if not good), flush=True)
 
 
 def build(work):
@@ -256,7 +249,6 @@ ATTACKS = (renamed, rewritten, mapped, other_system, bound, overlaid, of_fuse)
 
 
 def attack(how, work, genuine, forged):
-    global skipped
     cache = work + "/cache"
     os.mkdir(cache, 0o755)
     steps = how(work, genuine, forged)
@@ -275,8 +267,7 @@ def attack(how, work, genuine, forged):
         whole = attach(path, cache, work)
         check(whole > 0.9, f"{how.__name__}: the genuine one is whole behind it: {whole:.2f}")
     except (OSError, subprocess.CalledProcessError) as error:
-        skipped += 1
-        print(f"skipped {how.__name__}: {error}")
+        skip(f"{how.__name__}: {error}")
     finally:
         steps.close()
 
@@ -323,9 +314,9 @@ def damaged(work, genuine):
 
 
 def main():
-    global skipped
     if os.geteuid():
-        print("0 passed, 0 failed, 1 skipped")
+        skip("needs root")
+        finish()
         return 0
     with tempfile.TemporaryDirectory() as top:
         os.chmod(top, 0o755)
@@ -338,8 +329,7 @@ def main():
         work = os.path.join(top, "damaged")
         os.mkdir(work)
         damaged(work, genuine)
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return failed > 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -12,19 +12,14 @@ import os
 import subprocess
 import sys
 
-from patience import few, spread
-from samples import ROOT, kind_of, record, samples
+from lib.wait import few, spread
+from lib import ROOT
+from lib.recording import kind_of, record, samples
+from lib.result import check_figures, finish, skip
 
 TARGET = os.path.join(ROOT, "tests/targets/callables.py")
 CALLEE = 6
 SHARE = 0.99
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *details, flush=True)
 
 
 def recording(python, seconds, rate):
@@ -71,16 +66,15 @@ def judge(python, seconds, rate, show, skip):
     for caller in sorted(n_of, key=lambda c: right[c] - n_of[c])[:show]:
         if right[caller] < n_of[caller]:
             print("    %5d of %5d right: %s: %s" % (right[caller], n_of[caller], known[caller]["expression"], dict(told[caller])))
-    check(n > 300 and not false, "%s: no unrelated method" % name, dict(false))
-    check(n - sum(right.values()) <= few(n, 1 - SHARE), "%s: names" % name)
+    check_figures(n > 300 and not false, "%s: no unrelated method" % name, dict(false))
+    check_figures(n - sum(right.values()) <= few(n, 1 - SHARE), "%s: names" % name)
     total, told_total = sum(spent.values()), sum(cpu.values())
     off = {known[c]["expression"]: (round(cpu[c] / told_total, 4), round(s / total, 4)) for c, s in spent.items()
            if abs(cpu[c] / told_total - s / total) > 0.005 + spread(s / total, sum(n_of.values()))}
-    check(not off, "%s: shares" % name, off)
+    check_figures(not off, "%s: shares" % name, off)
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=6)
     parser.add_argument("--rate", type=int, default=3999)
@@ -89,12 +83,11 @@ def main():
     parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
     arguments = parser.parse_args()
     if os.geteuid():
-        skipped += 1
+        skip("needs root")
     else:
         for python in arguments.pythons:
             judge(python, arguments.seconds, arguments.rate, arguments.show, arguments.skip)
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return bool(failed)
+    return finish()
 
 
 if __name__ == "__main__":

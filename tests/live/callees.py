@@ -12,9 +12,11 @@ import os
 import subprocess
 import sys
 
-from call_truth import add_interpreters, check, run, skip, told_by
-from patience import few, spread
-from samples import ROOT, kind_of, record, samples
+from lib.calls import add_interpreters, run, told_by
+from lib.result import check_figures, skip
+from lib.wait import few, spread
+from lib import ROOT
+from lib.recording import kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/callees.py")
 SITES = os.path.join(ROOT, "build", "tests/tools/bytecode_sites")
@@ -34,8 +36,7 @@ def recording(python, seconds, rate):
 
 def judge(python, seconds, rate, show, begin):
     if subprocess.call([python, "-c", "import zlib"], stderr=subprocess.DEVNULL):
-        print("skipped: %s has no zlib" % python)
-        skip()
+        skip("%s has no zlib" % python)
         return
     known, events = recording(python, seconds + begin, rate)
     right, bare, wrong = collections.Counter(), collections.Counter(), collections.defaultdict(collections.Counter)
@@ -65,18 +66,18 @@ def judge(python, seconds, rate, show, begin):
         print("    %5d of %5d  %s" % (sum(c.values()), sum(c.values()) + right[text], text))
         for what, n in c.most_common(2):
             print("          %5d %s" % (n, what))
-    check(sum(bare.values()) <= few(total, BARE), "%s: types of methods" % name)
+    check_figures(sum(bare.values()) <= few(total, BARE), "%s: types of methods" % name)
     right.update(bare)
-    check(total > 500 and n_wrong <= few(total, 1 - SHARE), "%s: callees" % name)
+    check_figures(total > 500 and n_wrong <= few(total, 1 - SHARE), "%s: callees" % name)
     n_of = {t: sum(c.values()) + right[t] for t, c in wrong.items()}
     bad = [t for t, n in n_of.items() if n >= FEW and right[t] < (EACH - spread(EACH, n)) * n]
-    check(not bad, "%s: each callee" % name, *bad[:8])
+    check_figures(not bad, "%s: each callee" % name, *bad[:8])
 
 
 def dispatcher(python, seconds, rate):
     """Numba's dispatcher is called as any object: by its type's __call__. What is neither the kernel's nor the caller's is dispatch."""
     if subprocess.call([python, "-c", "import numba"], stderr=subprocess.DEVNULL):
-        skip()
+        skip("%s has no numba" % python)
         return
     target = subprocess.Popen([python, DISPATCHER, str(seconds + 20)], stdout=subprocess.PIPE, text=True)
     try:
@@ -100,8 +101,8 @@ def dispatcher(python, seconds, rate):
     print("dispatcher: %d samples: %s; %s" % (n, ", ".join("%s %d" % row for row in classes.most_common()), dict(callees)))
     for what, count in odd.most_common(5):
         print("    %5d %s" % (count, what))
-    check(n and n - callees["_dispatcher.Dispatcher.__call__"] <= few(n, 1 - SHARE), "dispatcher: callee")
-    check(n and sum(odd.values()) <= few(n, 1 - SHARE), "dispatcher: classes")
+    check_figures(n and n - callees["_dispatcher.Dispatcher.__call__"] <= few(n, 1 - SHARE), "dispatcher: callee")
+    check_figures(n and sum(odd.values()) <= few(n, 1 - SHARE), "dispatcher: classes")
 
 
 NAMES = r'''
@@ -154,7 +155,7 @@ def names(python):
                     print("    %s, not %s, at %d of %s" % (known[name], expected, offset, known[:6]))
     name = os.path.basename(python)
     print("%s: %d calls, %.2f %% exact, %d wrong" % (name, n, 100.0 * exact / max(n, 1), wrong))
-    check(n and exact >= 0.9 * n and not wrong, "%s: names of what calls call" % name)
+    check_figures(n and exact >= 0.9 * n and not wrong, "%s: names of what calls call" % name)
 
 
 def main():

@@ -33,8 +33,8 @@ import sys
 import tempfile
 import time
 
-from engine_client import Tables
-from patience import until
+from lib.recording import Tables
+from lib.wait import until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))

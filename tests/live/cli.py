@@ -23,9 +23,9 @@ import time
 import cli_files
 import cli_processes
 import cli_summary
-from cli_util import (CPROFD, NOBODY, ROOT, Skip, as_nobody, attached, cprofd, daemon, environment, expect, fails, folder,
+from lib.command import (CPROFD, NOBODY, ROOT, Skip, as_nobody, attached, cprofd, daemon, environment, expect, fails, folder,
                       names, sampled, target)
-from patience import until
+from lib.wait import until
 
 # --- what it is asked to do ---
 

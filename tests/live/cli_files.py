@@ -9,9 +9,9 @@ import signal
 import subprocess
 import time
 
-from cli_util import (BUSY, CHURN, CPROFD, NOBODY, PYTHON, caller, cprofd, environment, expect, fails, folder, names, only_file, profile,
+from lib.command import (BUSY, CHURN, CPROFD, NOBODY, PYTHON, caller, cprofd, environment, expect, fails, folder, names, only_file, profile,
                       sudo, target)
-from patience import until
+from lib.wait import until
 
 # --- files ---
 

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import time
 
-from patience import kernel_thread, until
-from cli_util import (BUSY, CPROFD, NOBODY, PYTHON, UNTIL_TOLD, Skip, attached, cprofd, environment, expect, fails, folder, names,
+from lib.wait import kernel_thread, until
+from lib.command import (BUSY, CPROFD, NOBODY, PYTHON, UNTIL_TOLD, Skip, attached, cprofd, environment, expect, fails, folder, names,
                       profile, sudo, target)
 
 # --- processes ---

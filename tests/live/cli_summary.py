@@ -7,7 +7,7 @@ import re
 import subprocess
 import time
 
-from cli_util import BUSY, CPROFD, PYTHON, cprofd, environment, expect, fails, folder, profile, target
+from lib.command import BUSY, CPROFD, PYTHON, cprofd, environment, expect, fails, folder, profile, target
 
 # pbkdf2_hmac gives the GIL up, at 80 % of the time of each round; what it takes, the program says itself.
 RELEASES = BUSY + """

@@ -21,7 +21,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from mixed import SENTENCES  # noqa: E402
-from patience import few, until  # noqa: E402
+from lib.wait import few, until  # noqa: E402
 from truth import CPROFD, ROOT, Recording  # noqa: E402
 
 TARGETS = os.path.join(ROOT, "tests/targets")

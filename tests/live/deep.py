@@ -8,8 +8,10 @@ import collections
 import os
 import sys
 
-from call_truth import add_interpreters, check, every_interpreter, own_name, run, told_by
-from samples import ROOT, kind_of, record, samples
+from lib.calls import add_interpreters, every_interpreter, own_name, run, told_by
+from lib.result import check_figures
+from lib import ROOT
+from lib.recording import kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/deep.py")
 KINDS = (("calls", 5000), ("eval", 900), ("mixed", 1200))
@@ -45,10 +47,10 @@ def judge(python, kind, depth, seconds):
                 if not cut and not is_way(before, way):
                     other["%d calls, not %d" % (len(before), len(way))] += 1
     name = "%s, %s, %d calls" % (os.path.basename(python), kind, len(way))
-    check(n >= ENOUGH, name + ": samples", n)
-    check(not other, name + ": each stack has every call", dict(other.most_common(3)))
-    check(sum(cuts.values()) <= 1 + SHARE * n, name + ": cut", "%d of %d" % (sum(cuts.values()), n), dict(cuts), dict(losses))
-    check(losses["ring_full"] <= 1 + SHARE * n, name + ": lost in a full ring", "%d of %d" % (losses["ring_full"], n))
+    check_figures(n >= ENOUGH, name + ": samples", n)
+    check_figures(not other, name + ": each stack has every call", dict(other.most_common(3)))
+    check_figures(sum(cuts.values()) <= 1 + SHARE * n, name + ": cut", "%d of %d" % (sum(cuts.values()), n), dict(cuts), dict(losses))
+    check_figures(losses["ring_full"] <= 1 + SHARE * n, name + ": lost in a full ring", "%d of %d" % (losses["ring_full"], n))
 
 
 def oldest():

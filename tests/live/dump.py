@@ -12,13 +12,13 @@ import sys
 import tempfile
 import time
 
-from patience import asleep, kernel_thread, until
+from lib.wait import asleep, kernel_thread, until
+from lib.result import check, finish
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 NOBODY = 65534
-passed = failed = skipped = 0
 
 RUNNING = """
 import threading, time
@@ -46,13 +46,6 @@ print("ready", flush=True)
 time.sleep(1000)
 """
 EXECS = "import os, sys\nprint('ready', flush=True)\nos.execv(sys.executable, [sys.executable, '-c', sys.argv[1], sys.argv[1]])"
-
-
-def check(good, name, *more):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    if not good:
-        print("FAILED", name, *more, flush=True)
 
 
 def dump(pid, *options, prefix=()):
@@ -211,8 +204,7 @@ def main():
             check(False, test.__name__, type(error).__name__, error)
     run = subprocess.run([os.path.join(ROOT, "build/tests/tools/dump_pin")], capture_output=True, text=True)
     check(run.returncode == 0, "another image is never told of", run.stdout)
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed or not passed else 0
+    return finish()
 
 
 sys.exit(main())

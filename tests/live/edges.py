@@ -11,8 +11,10 @@ import collections
 import os
 import sys
 
-from call_truth import add_interpreters, calls, check, own_name, run, told_by
-from samples import ROOT, kind_of, record, samples
+from lib.calls import add_interpreters, calls, own_name, run, told_by
+from lib.result import check_figures
+from lib import ROOT
+from lib.recording import kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/edges.py")
 FEW, RUNS = 200, 20  # on a machine with other work
@@ -54,8 +56,8 @@ def judge(python, seconds, rate, options, enough):
                 false.update(edges)
                 met.update(own_name(function) for function, _ in sample.frames)
     name = " ".join([os.path.basename(python), *options])
-    check(n > FEW and not false, "%s: no edge that never happened" % name, "of %d in %d samples" % (n, n_samples), dict(false.most_common(20)))
-    check(len(met & set(known)) > len(known) - 6, "%s: functions that were met" % name, sorted(set(known) - met))
+    check_figures(n > FEW and not false, "%s: no edge that never happened" % name, "of %d in %d samples" % (n, n_samples), dict(false.most_common(20)))
+    check_figures(len(met & set(known)) > len(known) - 6, "%s: functions that were met" % name, sorted(set(known) - met))
 
 
 def main():

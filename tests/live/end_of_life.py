@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from engine_client import Daemon, Refused
+from lib.client import Daemon, Refused
 
 # Threads, children that end, children that go on.
 TARGET = """

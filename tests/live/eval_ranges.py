@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from patience import burned
+from lib.wait import burned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "../../build/tests/tools/eval_ranges")

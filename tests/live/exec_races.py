@@ -24,8 +24,9 @@ import tempfile
 import time
 
 import bpf_maps
-from patience import until
-from samples import CPROFD, ROOT
+from lib.wait import until
+from lib import CPROFD, ROOT
+from lib.result import check_figures, finish, skip
 
 NOBODY = 65534
 SECRET, OWN_SECRET = ((0x5ec7e75ec7e70000 ^ mask).to_bytes(8, "little") * 4 for mask in (0x1111111111110000, 0x2222222222220000))
@@ -96,13 +97,6 @@ while time.monotonic() < end:
     sum(range(1000))
 os._exit(0)
 """.replace("PYTHON_THREADS", "8")
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *details, flush=True)
 
 
 def become():
@@ -324,11 +318,10 @@ def tries(chance, kind, arguments, n, attempt, usual):
             print(kind, dict(totals), flush=True)
     bad = any(totals[what] for what in ("samples", "named", "secrets", "in maps", "stuck"))
     judged = totals["judged"] or kind in ROOTS # which chance may refuse all of
-    check(not bad and 2 * totals["short"] <= max(4, totals["under way"]) and judged, "%s: nothing of it" % kind, dict(totals))
+    check_figures(not bad and 2 * totals["short"] <= max(4, totals["under way"]) and judged, "%s: nothing of it" % kind, dict(totals))
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
     parser.add_argument("--tries", type=int, default=27)
     parser.add_argument("--threads", type=int, default=300)
@@ -338,9 +331,8 @@ def main():
     parser.add_argument("--only", choices=[*KINDS, *OTHERS])
     arguments = parser.parse_args()
     if os.geteuid():
-        skipped += 1
-        print("skip: needs root\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip("needs root")
+        return finish()
     # A session has a descriptor for each thread, and a user a quarter of the daemon's.
     arguments.threads = min(arguments.threads, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 4 - 100)
     chance = random.Random(arguments.seed)
@@ -363,7 +355,7 @@ def main():
                 for way in ("self", "fork", "spawn"):
                     case = {"kind": "own", "way": way, "middle": True, "mode": mode, "threads": 2, "delay": 1000, "maps": True}
                     usual.add(2, attempt_here(case, own))
-            check(own["samples"] > 150 and not own["short"], "a program of the user's own is sampled on after exec", dict(own))
+            check_figures(own["samples"] > 150 and not own["short"], "a program of the user's own is sampled on after exec", dict(own))
             kinds = [arguments.only] if arguments.only else [*KINDS, *OTHERS]
             if "namespace" in kinds and not may_enter_a_user_namespace():
                 kinds.remove("namespace")
@@ -371,12 +363,11 @@ def main():
                 print("skipped: namespace: a user may make no user namespace here (a chroot, or kernel.unprivileged_userns_clone)")
             for kind in kinds:
                 tries(chance, kind, arguments, max(1, arguments.tries // len(kinds)), attempt_here, usual)
-            check(daemon.poll() is None, "the daemon goes on")
+            check_figures(daemon.poll() is None, "the daemon goes on")
         finally:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait(30)
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return bool(failed)
+    return finish()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@
 Users' targets have their arguments on a page of a FUSE mount that does not answer; another one's engine is stopped while it has to be told
 of many children. Meanwhile somebody else attaches, and the daemon ends when it is told to."""
 import argparse
-import collections
 import ctypes
 import os
 import select
@@ -22,8 +21,9 @@ import threading
 import time
 
 import mute_files
-from patience import until
-from samples import CPROFD
+from lib.wait import until
+from lib import CPROFD
+from lib.result import check, finish, skip
 
 USER, OTHER = 65534, 65533
 CROWD = 65500
@@ -60,12 +60,6 @@ print("ready", flush=True)
 while True:
     sum(range(1000))
 """
-counts = collections.Counter()
-
-
-def check(good, name, *details):
-    counts["passed" if good else "failed"] += 1
-    print("ok" if good else "FAILED", name, *([] if good else details), flush=True)
 
 
 def become(uid):
@@ -139,7 +133,6 @@ class Daemon:
         except subprocess.TimeoutExpired:
             pass
         return time.monotonic() - begin
-
 
 
 def start(uid, *words):
@@ -272,8 +265,8 @@ def main():
     parser.add_argument("--all", action="store_true", help="5,000 threads and 2,000 children, too")
     arguments = parser.parse_args()
     if os.geteuid():
-        print("skip: needs root\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip("needs root")
+        return finish()
     other = start(OTHER, BUSY)
     try:
         cases = {mute_arguments: None, stopped_engine: arguments.children, half_open: 40}
@@ -292,8 +285,7 @@ def main():
                     daemon.process.wait()
     finally:
         stop(other)
-    print("%d passed, %d failed, 0 skipped" % (counts["passed"], counts["failed"]))
-    return bool(counts["failed"])
+    return finish()
 
 
 if __name__ == "__main__":

@@ -13,18 +13,13 @@ import subprocess
 import sys
 import tempfile
 
-from samples import CPROFD, ROOT
+from lib import CPROFD, ROOT
+from lib.result import check_figures, finish, skip
 
 TARGET = os.path.join(ROOT, "tests/targets/greenlets.py")
 FUNCTION = re.compile(r"^(\S+) \(.*/greenlets\.py:\d+\)$")
 FIRST = ["first"] + ["deep"] * 6 + ["turn"]
 SECOND = ["second"] + ["deep"] * 10 + ["turn"]
-counts = collections.Counter()
-
-
-def check(good, name, *details):
-    counts["passed" if good else "failed"] += 1
-    print("ok" if good else "FAILED", name, *details, flush=True)
 
 
 def legal(stack):
@@ -38,8 +33,7 @@ def legal(stack):
 def run(python, kind, seconds, folder):
     name = "%s, %s" % (kind, python)
     if subprocess.run([python, "-c", "import " + kind], stderr=subprocess.DEVNULL).returncode:
-        counts["skipped"] += 1
-        print("skip: %s has no %s" % (python, kind))
+        skip("%s has no %s" % (python, kind))
         return
     target = subprocess.Popen([python, TARGET, kind], stdout=subprocess.PIPE)
     recording = os.path.join(folder, kind + ".cprof")
@@ -62,9 +56,9 @@ def run(python, kind, seconds, folder):
         sums["leaf"] += ("leaf" in ours) * int(ns)
         if ours and not cut and not legal(ours):
             bad[";".join(ours)] += int(ns)
-    check(not bad, name + ": each stack is one of the program's", bad.most_common(3))
-    check(sums["cut"] <= 0.01 * sums["all"], name + ": cut: %.2f %%" % (100 * sums["cut"] / sums["all"]), dict(cuts))
-    check(sums["leaf"] > 0.8 * sums["all"], name + ": in the leaf: %.1f %%" % (100 * sums["leaf"] / sums["all"]))
+    check_figures(not bad, name + ": each stack is one of the program's", bad.most_common(3))
+    check_figures(sums["cut"] <= 0.01 * sums["all"], name + ": cut: %.2f %%" % (100 * sums["cut"] / sums["all"]), dict(cuts))
+    check_figures(sums["leaf"] > 0.8 * sums["all"], name + ": in the leaf: %.1f %%" % (100 * sums["leaf"] / sums["all"]))
 
 
 def main():
@@ -76,8 +70,7 @@ def main():
         for python in ["/usr/bin/python3", *arguments.python]:
             for kind in ("greenlet", "gevent"):
                 run(python, kind, arguments.seconds, folder)
-    print("%d passed, %d failed, %d skipped" % (counts["passed"], counts["failed"], counts["skipped"]))
-    return bool(counts["failed"])
+    return finish()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from cli_util import CPROFD, environment, expect, folder
+from lib.command import CPROFD, environment, expect, folder
 
 SIZE = 1_000_000    # of a file
 MEMORY_KB = 300 << 10

@@ -22,11 +22,12 @@ import tempfile
 import threading
 import time
 
-from patience import until
-from samples import HERE, ROOT
+from lib.wait import until
+from lib import LIVE, ROOT
 
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "targets"))
+sys.path.insert(0, os.path.join(os.path.dirname(LIVE), "targets"))
 import hostile # noqa: E402
+from lib.result import check, counts, finish, skip
 
 SAN = os.environ.get("CPROFD_SAN", os.path.join(ROOT, "build", "san")) # else it is built
 # The sandbox lets no other program be run, which would turn addresses into names (addr2line does), nor LeakSanitizer stop the process.
@@ -36,13 +37,6 @@ BUSY = "print('ready', flush=True)\nwhile True: sum(range(1000))"
 # What is asked of each target, in turn.
 SESSIONS = (("attach", "--native=full"), ("attach", "--mode=wall", "-i", "--native=full"), ("dump",), ("attach", "-s", "--native=full"),
             ("attach", "--gil", "--native=leaf"), ("dump", "--json"), ("attach", "--mode=wall", "-s"), ("attach", "-r", "5k", "--stream"))
-counts = collections.Counter()
-
-
-def check(good, name, *details):
-    counts["passed" if good else "failed"] += 1
-    print("ok" if good else "FAILED", name, *([] if good else details), flush=True)
-    return good
 
 
 def name_of(pid):
@@ -94,7 +88,7 @@ class Daemon:
 
 
 def pythons():
-    lines = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
+    lines = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
     paths = [line.split()[1] for line in lines if len(line.split()) == 2]
     return paths or [sys.executable]
 
@@ -203,8 +197,8 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="number of the first session, of which its kind and its seed are made")
     arguments = parser.parse_args()
     if os.geteuid():
-        print("skip: needs root\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip("needs root")
+        return finish()
     if "CPROFD_SAN" not in os.environ:
         sanitized()
     kinds = [kind for kind in hostile.KINDS if not arguments.only or kind in arguments.only.split(",")]
@@ -238,8 +232,7 @@ def main():
         check(not daemon.findings(), "sanitizers find nothing", *daemon.findings()[:5])
         if counts["failed"]:
             shutil.copy(daemon.log.name, os.path.join(ROOT, "build", "hostile_targets.log"))
-    print("%d passed, %d failed, 0 skipped" % (counts["passed"], counts["failed"]))
-    return bool(counts["failed"])
+    return finish()
 
 
 if __name__ == "__main__":

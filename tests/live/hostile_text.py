@@ -20,7 +20,7 @@ import sys
 import time
 import unicodedata
 
-from cli_util import CPROFD, PYTHON, cprofd, environment, expect, folder
+from lib.command import CPROFD, PYTHON, cprofd, environment, expect, folder
 
 EVIL = "e\x1b]0;PWNED\x07\x1b[31m\r\x9b2J\u202eetihw\u2066\u2028;\n=FORGED\t,\"<b>'&"
 SHORT = "\x1b]0;P\x07\r\n\x08"     # a thread's name: 15 bytes

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from patience import until
+from lib.wait import until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))

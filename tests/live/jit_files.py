@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 
-import native_life
-from patience import few, mount_namespaces, spread, until
-from native_life import CPROFD, HERE, PYTHON, ROOT, check, read, skip
+from lib.result import check, finish, skip
+from lib.wait import few, mount_namespaces, spread, until
+from native_life import CPROFD, HERE, PYTHON, ROOT, read
 
 NOBODY = 65534
 # Starts a program that is no Python, as its child.
@@ -424,8 +424,7 @@ def main():
     for name in sys.argv[1:] or ALL:
         with tempfile.TemporaryDirectory(prefix="cprofd-jit-", dir="/var/tmp") as work:
             ALL[name](work)
-    print("%d passed, %d failed, %d skipped" % (native_life.passed, native_life.failed, native_life.skipped))
-    return 1 if native_life.failed or not native_life.passed else 0
+    return finish()
 
 
 if __name__ == "__main__":

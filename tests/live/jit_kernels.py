@@ -10,14 +10,14 @@ Each kind runs until SAMPLES were taken in JIT code, at most JIT_KERNELS_SECONDS
 made is told, and not counted; of XLA each sample counts, with an empty cache. Needs root.
 """
 import collections
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 
-from patience import few
+from lib.recording import Batches, kind_of, rows
+from lib.wait import few
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -56,29 +56,13 @@ def verdict(part, what, why=None, skipped=False, note=""):
 
 def stacks_of(stream):
     """(seconds since the begin, [(name, kind)]) of each sample, outermost first."""
-    functions, frames, stacks, first = {}, {}, {}, None
+    tables = Batches()
     for line in stream:
-        e = json.loads(line)
-        kind = e.get("ev")
-        if kind == "epoch":
-            functions, frames, stacks = {}, {}, {}
-        elif kind == "functions":
-            functions.update((e["first"] + i, (r[0], r[4] if len(r) > 4 else 0)) for i, r in enumerate(e["rows"]))
-        elif kind == "frames":
-            frames.update((e["first"] + i, r[0]) for i, r in enumerate(e["rows"]))
-        elif kind == "stacks":
-            stacks.update((e["first"] + i, tuple(r)) for i, r in enumerate(e["rows"]))
-        elif kind == "session":
-            first = e["monotonic"]
-        elif kind == "samples":
-            at = 0
-            for i, delta in enumerate(e["t"]):
-                at += delta
-                path, stack = [], e.get("stack", [0] * len(e["t"]))[i]
-                while stack:
-                    stack, frame = stacks[stack]
-                    path.append(functions[frames[frame]])
-                yield (at - first) / 1e9, path[::-1]
+        event = tables.feed(line)
+        if event["ev"] == "samples":
+            for at, stack in rows(event, "stack"):
+                path = [(function[0], kind_of(function)) for function, _ in tables.path(stack)]
+                yield (at - tables.session["monotonic"]) / 1e9, path[::-1]
 
 
 JIT, NOTE, PYTHON = 4, 3, 0

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-from patience import until
+from lib.wait import until
+from lib.result import check, finish, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
@@ -32,19 +32,6 @@ def outside():
 print("up", flush=True)
 globals()[sys.argv[1]]()
 """
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *([] if good else details))
-
-
-def skip(name):
-    global skipped
-    skipped += 1
-    print("skip", name)
 
 
 def target(function):
@@ -192,5 +179,4 @@ with tempfile.TemporaryDirectory() as work:
     none(work)
     hidden(work)
     others(work)
-print(f"{passed} passed, {failed} failed, {skipped} skipped")
-sys.exit(1 if failed else 0)
+sys.exit(finish())

@@ -14,8 +14,9 @@ import sys
 import tempfile
 import time
 
-from patience import asleep, until
-from samples import CPROFD
+from lib.wait import asleep, until
+from lib import CPROFD
+from lib.result import check, finish, skip
 
 TARGET = """
 import sys, threading, time
@@ -28,12 +29,6 @@ for _ in range(int(sys.argv[1])):
 print("ready", flush=True)
 never.wait()
 """
-counts = collections.Counter()
-
-
-def check(good, name, *details):
-    counts["passed" if good else "failed"] += 1
-    print("ok" if good else "FAILED", name, *(() if good else details), flush=True)
 
 
 def status(socket):
@@ -92,8 +87,8 @@ def main():
     parser.add_argument("--threads", type=int, default=5000)
     options = parser.parse_args()
     if os.geteuid():
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
+        skip("needs root")
+        return finish()
     folder = tempfile.mkdtemp()
     socket = os.path.join(folder, "socket")
     target = subprocess.Popen(["/usr/bin/python3", "-c", TARGET, str(options.threads)], stdout=subprocess.PIPE)
@@ -112,8 +107,7 @@ def main():
         target.wait()
         daemon.wait()
         shutil.rmtree(folder)
-    print("%(passed)d passed, %(failed)d failed, 0 skipped" % collections.Counter(passed=counts["passed"], failed=counts["failed"]))
-    return counts["failed"] > 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 
-from patience import until
+from lib.wait import until
+from lib.result import check, finish, skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "build/tests/tools/misbehave"
@@ -25,16 +26,6 @@ OTHER = "import subprocess; p = subprocess.Popen(['sleep', '600']); print(p.pid,
 ASKED = {"pid_one", "pid_one_sample", "other_dump", "other_sample", "other_children", "other_child", "the_broker", "pid_zero",
          "pid_negative", "other_authorised", "other_child_authorised", "pid_one_authorised", "other_file", "other_debug",
          "other_perf_map", "forged_target"}
-
-passed = failed = skipped = 0
-
-
-def check(good, name, *what):
-    global passed, failed
-    passed += bool(good)
-    failed += not good
-    if not good:
-        print("FAILED", name, *what)
 
 
 def engine_of_root():
@@ -97,7 +88,6 @@ def becoming(tries, chance):
 
 
 def main():
-    global skipped
     becoming(int(os.environ.get("TRIES", "8")), random.Random(int(os.environ.get("SEED", "1"))))
     names = subprocess.run([TOOL, "-l"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     for uid, engine in (USER, USER), (0, engine_of_root()):
@@ -127,11 +117,10 @@ def main():
         if os.environ.get("V"):
             print("\n".join(f"  {name}: {result}" for name, result in found.items()))
         print(f"uid {uid}: {len(names)} attempts, {kills} killed by seccomp; without the sandbox {len(can)} succeed: {' '.join(can)}")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    return finish()
 
 
 if os.geteuid():
-    print("skipped: needs root\n0 passed, 0 failed, 1 skipped")
-    sys.exit(0)
+    skip("needs root")
+    sys.exit(finish())
 sys.exit(main())

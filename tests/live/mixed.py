@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from truth import CPROFD, ROOT, Recording  # noqa: E402
 from eval_ranges import module_of, output  # noqa: E402
-from patience import few  # noqa: E402
+from lib.wait import few  # noqa: E402
 
 TARGET = os.path.join(ROOT, "tests/targets/mixed.py")
 EXTENSION = os.path.join(ROOT, "tests/targets/mixed_ext.c")

@@ -17,8 +17,8 @@ import tempfile
 import threading
 import time
 
-from freeze import BUSY, USER, Daemon, Mute, become, check, counts, start, stop
-from samples import ROOT
+from freeze import BUSY, USER, Daemon, Mute, become, check, finish, skip, start, stop
+from lib import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "tests/targets"))
 import hostile # noqa: E402
@@ -120,8 +120,8 @@ def main():
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
     if os.geteuid():
-        print("skip: needs root\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip("needs root")
+        return finish()
     few = arguments.only.split(",") if arguments.only else ["mute-" + kind for kind in FEW]
     kinds = [kind for kind in hostile.MUTES if arguments.all or kind in few]
     kinds += ["many-maps"] if not arguments.only or "many-maps" in few else []
@@ -151,8 +151,7 @@ def main():
             daemon.process.kill()
             daemon.process.wait()
             stop(good)
-    print("%d passed, %d failed, 0 skipped" % (counts["passed"], counts["failed"]))
-    return bool(counts["failed"])
+    return finish()
 
 
 if __name__ == "__main__":

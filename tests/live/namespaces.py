@@ -26,10 +26,11 @@ import tempfile
 import threading
 import time
 
-import engine_client
-from patience import asleep, mount_namespaces, until
+from lib.recording import Tables
+from lib.wait import asleep, mount_namespaces, until
 import truth
 import waits
+from lib.result import check, finish, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -39,14 +40,6 @@ CLONE_NEWPID = 0x20000000
 # With a shell as its first process, which takes what has no parent.
 ENTER = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", '"$@"; exit $?', "sh"]
 libc = ctypes.CDLL(None, use_errno=True)
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *(details if not good else ()), flush=True)
-    return good
 
 
 def run(*command, **options):
@@ -218,7 +211,7 @@ if "wait" in sys.argv: print("done", flush=True); sys.stdin.read() # with it all
 """
 
 
-class Children(engine_client.Tables):
+class Children(Tables):
     """ns of each function, and whose process that was: pid, parent's pid."""
 
     def __init__(self):
@@ -298,7 +291,7 @@ def first():
 ASKS = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from engine_client import Client, Refused
+from lib.client import Client, Refused
 client = Client(sys.argv[2])
 for request in {"req": "attach", "pid": int(sys.argv[3])}, {"req": "dump", "pid": int(sys.argv[3])}, {"req": "status"}:
     try:
@@ -358,9 +351,7 @@ OTHER_CLOCKS = ["unshare", "--time", "--boottime", "1000000", "--monotonic", "50
 def clocks():
     """Times of the kernel's programs are not those that a process reads in a time namespace."""
     if not os.path.exists("/proc/self/ns/time"):
-        global skipped
-        skipped += 1
-        print("skipped: namespaces: this kernel has no time namespaces")
+        skip("namespaces: this kernel has no time namespaces")
         return
     row = re.compile(r"^ *([\d.]+) % +([\d.]+) %  (?:alpha|sum)\b", re.M)
     for title, enter, mode in [("inside, both", OTHER_CLOCKS, "cpu"), ("inside, both", OTHER_CLOCKS, "wall"), ("the target", [], "cpu")]:
@@ -397,23 +388,19 @@ def told():
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
     parts = {f.__name__: f for f in (inside, below, first, socket, clocks, told)}
     parser.add_argument("--only", choices=parts)
     parser.add_argument("--all", action="store_true", help="with every interpreter")
     options = parser.parse_args()
     if os.geteuid():
-        skipped += 1
-        print("skipped: namespaces needs root")
+        skip("namespaces needs root")
     elif not mount_namespaces():
-        skipped += 1
-        print("skipped: namespaces: no mount namespace can be made here (is / a mount point?)")
+        skip("namespaces: no mount namespace can be made here (is / a mount point?)")
     else:
         for part in [parts[options.only]] if options.only else parts.values():
             part(*[True] * (options.all and part in (inside, below)))
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return 1 if failed else 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ import sys
 import tempfile
 import time
 
-from patience import few, spread, until, used
+from lib.recording import Batches, rows
+from lib.wait import few, spread, until, used
+from lib.result import check, finish, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.path.join(HERE, "../../build/tests/tools/sampler_raw")
@@ -31,13 +33,6 @@ void spin(int ms) { inner(now() + ms); }
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
 CUT = 0.001  # of the samples taken in user space, once tables are there
 EXACT = 1 << 63
-passed = failed = skipped = 0
-
-
-def check(good, name):
-    global passed, failed
-    passed, failed = passed + good, failed + (not good)
-    print("ok" if good else "FAILED", name)
 
 
 # innermost first; functions of the program only. spin runs at the bottom of the recursion alone.
@@ -182,9 +177,7 @@ def share(name, command):
 def walked(name, command, settle, seconds):
     target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     if "ready" not in target.stdout.readline():
-        global skipped
-        skipped += 1
-        print(f"skipped {name}: it does not run here")
+        skip(f"{name}: it does not run here")
         return None
     run = subprocess.run([RAW, "-n", "full", "-w", str(settle), str(target.pid), "999", str(seconds + settle), "-"],
                          capture_output=True, text=True)
@@ -201,21 +194,15 @@ def walked(name, command, settle, seconds):
 def read_events(lines, function):
     """When the first sample was taken; how many there are, and how many have a function of this name."""
     first = samples = met = 0
-    functions, frames, stacks = [], [], [False]
-    for line in lines:
-        if line["ev"] == "epoch":
-            functions, frames, stacks = [], [], [False]
-        elif line["ev"] == "functions":
-            functions += [bool(function) and re.search(function, row[0]) is not None for row in line["rows"]]
-        elif line["ev"] == "frames":
-            frames += [functions[row[0]] for row in line["rows"]]
-        elif line["ev"] == "stacks":
-            for parent, frame in line["rows"]:
-                stacks.append(stacks[parent] or frames[frame])
-        elif line["ev"] == "samples":
-            first = first or line["t"][0]
-            samples += len(line["t"])
-            met += sum(stacks[stack] for stack in line["stack"])
+    tables, has = Batches(), {}  # has: by stack of the epoch
+    for event in lines:
+        tables.feed(event)
+        if event["ev"] == "epoch":
+            has = {}
+        for time, stack in rows(event, "stack") if event["ev"] == "samples" else ():
+            if stack not in has:
+                has[stack] = bool(function) and any(re.search(function, row[0]) for row, _ in tables.path(stack))
+            first, samples, met = first or time, samples + 1, met + has[stack]
     return first, samples, met
 
 
@@ -249,9 +236,7 @@ def session(name, command, must=None, spare=1):
     for _ in range(2):
         found = attached(name, command, must)
         if found is None:
-            global skipped
-            skipped += 1
-            print(f"skipped {name}: it does not run here")
+            skip(f"{name}: it does not run here")
             return
         ledger, stacks, met = found
         whole = ledger["samples"] > 100 and ledger["samples"] - ledger["whole"] <= max(spare, few(ledger["samples"], CUT))
@@ -283,5 +268,4 @@ with tempfile.TemporaryDirectory() as work:
     subprocess.run(["gcc", "-g0", "-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-x", "c", "-", "-o", spin],
                    input=SPIN, text=True, check=True)
     session("libraries that are run as soon as they are loaded", ["/usr/bin/python3", SHORT, "library", spin, work], "^inner$", 32)
-print(f"{passed} passed, {failed} failed, {skipped} skipped")
-sys.exit(1 if failed else 0)
+sys.exit(finish())

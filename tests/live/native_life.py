@@ -17,27 +17,15 @@ import sys
 import tempfile
 import time
 
-from engine_client import Tables
-from patience import few, recorded, spread
+from lib import recording
+from lib.recording import Tables
+from lib.wait import few, recorded, spread
+from lib.result import check, finish, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 PYTHON = "/usr/bin/python3"
-passed = failed = skipped = 0
-
-
-def check(good, name):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, flush=True)
-    return good
-
-
-def skip(name):
-    global skipped
-    skipped += 1
-    print("skipped", name)
 
 
 class Stream(Tables):
@@ -113,9 +101,8 @@ class Stream(Tables):
 
 def read(path):
     stream = Stream()
-    text = subprocess.run(["zstdcat", path], capture_output=True, check=True).stdout
-    for line in text.splitlines():
-        stream.feed(line)
+    for event in recording.read(path):
+        stream.feed(event)
     return stream
 
 
@@ -598,8 +585,7 @@ def main():
         print(f"--- {name}")
         with tempfile.TemporaryDirectory() as work:
             CASES[name](work)
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -9,15 +9,15 @@ import http.server
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 
-from engine_client import Tables
-from patience import cpu_share, mount_namespaces, until
+from lib.recording import Tables
+from lib.wait import cpu_share, mount_namespaces, until
+from lib.result import check, finish, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
@@ -71,19 +71,6 @@ print(hex(r.library.get_pointer_to_function(r.fndesc.llvm_func_name)), flush=Tru
 while True:
     inner(a)
 """
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *([] if good else details))
-
-
-def skip(name):
-    global skipped
-    skipped += 1
-    print("skip", name)
 
 
 def run(*command):
@@ -431,5 +418,4 @@ for case in [x for x in list(globals()) if x.startswith("case_")]:
     with tempfile.TemporaryDirectory() as work:
         os.chmod(work, 0o755)
         globals()[case](work)
-print(f"{passed} passed, {failed} failed, {skipped} skipped")
-sys.exit(1 if failed else 0)
+sys.exit(finish())

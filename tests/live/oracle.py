@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 
-from patience import burned, until
+from lib.wait import burned, until
+from lib.result import check, finish, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "../../build/tests/tools/oracle")
@@ -25,23 +26,14 @@ CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
 SAMPLES = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 STATES = int(sys.argv[2]) if len(sys.argv) > 2 else 16
 WHOLE = 0.5  # of samples at least: stacks deeper than the copy (32 KB) are compared as far as it goes
-passed = failed = skipped = 0
-
-
-def check(good, name):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, flush=True)
 
 
 # --- recorded samples ---
 
 def recorded(name, command, must=lambda found: True):
-    global skipped
     target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     if "ready" not in target.stdout.readline():
-        skipped += 1
-        print(f"skipped {name}: it does not run here")
+        skip(f"{name}: it does not run here")
         return
     # A shell has become the program.
     until(lambda: not os.readlink("/proc/%d/exe" % target.pid).endswith(("/sh", "/dash", "/bash")))
@@ -210,5 +202,4 @@ with tempfile.TemporaryDirectory() as folder:
     recorded("signals, alloca, recursion in C", ["sh", "-c", f"echo ready; exec {stacks} 100000"],
              lambda found: found["signals"] > 0)
 states(STATES)
-print(f"{passed} passed, {failed} failed, {skipped} skipped")
-sys.exit(1 if failed else 0)
+sys.exit(finish())

@@ -18,11 +18,11 @@ import subprocess
 import sys
 import tempfile
 
-from samples import CPROFD
+from lib import CPROFD, recording
+from lib.result import check_figures, finish, skip
 
 PYTHON = "/usr/bin/python3"
 POINT = 0.1 + 0.051  # what is told has one digit
-passed = failed = skipped = 0
 WORK = """
 import sys, threading, time, os
 def leaf(n):
@@ -78,12 +78,6 @@ while True:
     make(i)(block)
     time.sleep(0.05)
 """
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *details, flush=True)
 
 
 def run(*arguments, **how):
@@ -217,7 +211,7 @@ def pprof_functions(data, wall):
 
 def compare(name, what, expected, told, names, slack=0):
     off = {n: (round(expected[n], 2), round(told.get(n, 0), 2)) for n in names if abs(expected[n] - told.get(n, 0)) > POINT + slack}
-    check(told and not off, "%s: %s" % (name, what), off)
+    check_figures(told and not off, "%s: %s" % (name, what), off)
 
 
 def judge(name, code, seconds, *options):
@@ -240,14 +234,14 @@ def judge(name, code, seconds, *options):
                 return file.read()
         told = json.loads(run("report", path, "--json", env=env)[0])
         classes, total = json_shares(told, "class")
-        check(abs(sum(classes.values()) - 100) < 0.01, "%s: classes are all" % name, sum(classes.values()))
+        check_figures(abs(sum(classes.values()) - 100) < 0.01, "%s: classes are all" % name, sum(classes.values()))
         big = [c for c, share in classes.items() if share >= 1]
         compare(name, "classes of the text", classes, percent(run("report", path, "--by=class", env=env)[0].decode()), big)
         compare(name, "classes of the CSV", classes, csv_shares(run("report", path, "--by=class", "--csv", env=env)[0].decode(), "class"), big)
         compare(name, "classes of the page", classes, page_classes(convert("html").decode()), big)
         short = summary_classes(summary)
         compare(name, "classes of the summary", classes, short, big)
-        check(abs(sum(short.values()) - 100) < 0.06 * len(short), "%s: the summary's classes add up" % name, short)
+        check_figures(abs(sum(short.values()) - 100) < 0.06 * len(short), "%s: the summary's classes add up" % name, short)
         functions, _ = json_shares(told, "function", True)
         once = collections.Counter(row["name"] for table in told["tables"] if table["by"] == "function" for row in table["rows"])
         most = [f for f in sorted(functions, key=lambda f: -functions[f]) if once[f] == 1 and not f.startswith("(")][:12]
@@ -260,8 +254,7 @@ def judge(name, code, seconds, *options):
         compare(name, "functions of pprof", functions, shares, most)
         shares, sums["speedscope"] = speedscope_functions(json.loads(convert("speedscope", *idle)))
         # Time lines keep in its place what samples of other threads stand for.
-        lines = subprocess.run(["zstd", "-dcq", path], stdout=subprocess.PIPE, check=True).stdout.splitlines()
-        stood = sum(sum(event.get("others", [])) for event in map(json.loads, lines) if event["ev"] == "samples")
+        stood = sum(sum(event.get("others", [])) for event in recording.read(path) if event["ev"] == "samples")
         compare(name, "functions of speedscope", functions, shares, most, 100 * stood / sums["speedscope"])
         top = [f for f in most if "<" not in f][:6]
         shares = svg_functions(convert("svg", *idle).decode())
@@ -275,18 +268,16 @@ CASES = {"threads, wall time": (THREADS, "--mode=wall"), "threads, CPU time": (T
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("only", nargs="*")
     arguments = parser.parse_args()
     for name, (code, *options) in CASES.items():
         if os.geteuid() or (code is NUMBA and subprocess.call([PYTHON, "-c", "import numba"], stderr=subprocess.DEVNULL)):
-            skipped += 1
+            skip(name + ": needs root" if os.geteuid() else name + ": python3 has no numba")
         elif not arguments.only or any(word in name for word in arguments.only):
             judge(name, code, arguments.seconds, *options)
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return bool(failed)
+    return finish()
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ import os
 import signal
 import sys
 
-from call_truth import add_interpreters, calls, check, run, told_by
-from patience import spread
-from samples import ROOT, kind_of, record, samples
+from lib.calls import add_interpreters, calls, run, told_by
+from lib.result import check_figures
+from lib.wait import spread
+from lib import ROOT
+from lib.recording import kind_of, record, samples
 
 TARGET = os.path.join(ROOT, "tests/targets/polymorphic.py")
 FEW, RUNS = 300, 20  # on a machine with other work
@@ -90,14 +92,14 @@ def judge(python, seconds, rate, show, n):
         name, seen.n, seen.n_edges, seen.n_leaves, seen.n_named, sum(seen.false.values())))
     for what, number in seen.false.most_common(show):
         print("    %6d %s" % (number, what))
-    check(min(seen.n_edges, seen.n_named) > FEW and not seen.false, "%s: edges" % name)
-    check(len(seen.leaves) >= 5, "%s: kinds of calls that were met" % name, dict(seen.leaves))
+    check_figures(min(seen.n_edges, seen.n_named) > FEW and not seen.false, "%s: edges" % name)
+    check_figures(len(seen.leaves) >= 5, "%s: kinds of calls that were met" % name, dict(seen.leaves))
     if seconds * runs >= SHARES_SECONDS:
         # A call that no name leads to may be told without one (max and min are one function), but nothing has more time than it took.
         all_true = sum(seen.true.values())
         over = {key: (round(told / 1e9, 3), round(seen.true[key], 3)) for key, told in seen.told.items()
                 if told / 1e9 > 1.02 * seen.true[key] + spread(seen.true[key] / all_true, seen.n_leaves) * all_true}
-        check(not over, "%s: no C function has more time than its calls took, told and true" % name, over)
+        check_figures(not over, "%s: no C function has more time than its calls took, told and true" % name, over)
 
 
 def main():

@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 
-from cli_util import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, profile, target
-import engine_client
-from patience import asleep, mount_namespaces, until
+from lib.command import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, profile, target
+from lib.client import Client, Refused
+from lib.wait import asleep, mount_namespaces, until
 
 # Its dump is larger than a pipe: who prints it waits there.
 THREADS = """
@@ -258,7 +258,7 @@ sys.path.insert(0, sys.argv[1])
 os.setgroups([])
 os.setgid(int(sys.argv[4]))
 os.setuid(int(sys.argv[4]))
-from engine_client import Client
+from lib.client import Client
 client = Client(sys.argv[2])
 session = client.request("attach", pid=int(sys.argv[3]), spool=True, stream=False)["session"]
 print("up", flush=True)
@@ -305,7 +305,7 @@ FEWER = {
     "root of a user namespace": ("unshare", "--user", "--map-root-user"),
 }
 
-SESSIONS = "import sys, engine_client as e; print(len(e.Client(sys.argv[1]).request('sessions')['sessions']))"
+SESSIONS = "import sys; from lib import client as e; print(len(e.Client(sys.argv[1]).request('sessions')['sessions']))"
 
 
 def test_root_without_its_capabilities():
@@ -313,7 +313,7 @@ def test_root_without_its_capabilities():
     with folder() as work, target(uid=NOBODY) as process, target() as own, daemon(os.path.join(work, "socket")):
         path = os.path.join(work, "socket")
         fails(0, run=cprofd("dump", process.pid, "--socket", path))
-        recorded = engine_client.Client(path)
+        recorded = Client(path)
         recorded.request("attach", pid=process.pid, stream=False)
         for name, prefix in FEWER.items():
             for of in process, own:
@@ -339,12 +339,12 @@ def test_client_that_ended():
                             str(end.fileno()), path], pass_fds=[end.fileno()], check=True)
         finally:
             broker.send_signal(signal.SIGCONT)
-        client = engine_client.Client(path, connected=end)
+        client = Client(path, connected=end)
         for request in "attach", "dump":
             try:
                 client.request(request, pid=process.pid)
                 expect(False, request + " of one that has ended is served")
-            except engine_client.Refused as refused:
+            except Refused as refused:
                 expect(refused.code == "CLIENT_ENDED", request + " is refused with other words", refused)
         client.close()
 
@@ -361,7 +361,7 @@ def refused(client, code, **keys):
         try:
             client.request(request, **keys)
             expect(False, request + " is served, expected " + code)
-        except engine_client.Refused as refused:
+        except Refused as refused:
             expect(refused.code == code, "%s is refused with other words than %s" % (request, code), refused)
 
 
@@ -372,17 +372,17 @@ def test_root_names_its_targets():
         path = os.path.join(work, "socket")
         child = until(lambda: children(parent.pid))[0]
         asleep(child)
-        client = engine_client.Client(path)
+        client = Client(path)
         for pid in process.pid, users.pid, parent.pid, child, 1:
             refused(client, "NOT_NAMED", pid=pid)
         refused(client, "NO_PROCESS", pid=1 << 22)
-        other = engine_client.Client(path, pids=[users.pid, parent.pid])
+        other = Client(path, pids=[users.pid, parent.pid])
         sessions = [other.request("attach", pid=pid, stream=False, starting=True)["session"] for pid in (users.pid, parent.pid)]
         other.named.add(child)  # below one that was named
         other.request("dump", pid=child)
         refused(other, "NOT_NAMED", pid=process.pid)
         # A reader that comes later names nothing, and sees root's sessions.
-        reader = engine_client.Client(path)
+        reader = Client(path)
         expect({row["session"] for row in reader.request("sessions")["sessions"]} == set(sessions), "not root's sessions")
         reader.request("subscribe", session=sessions[0])
         for end in client, other, reader:
@@ -391,7 +391,7 @@ def test_root_names_its_targets():
             end = socket.socket(socket.AF_UNIX)
             end.bind(address)
             end.connect(path)
-            client = engine_client.Client(path, connected=end)
+            client = Client(path, connected=end)
             refused(client, "NOT_NAMED", pid=process.pid)
             client.close()
 

@@ -23,11 +23,12 @@ import tempfile
 import time
 
 import freeze
-import engine_client
-from engine_client import Client, Refused
-from patience import until
+import lib
+from lib.client import Client, Refused
+from lib.result import check, finish, skip
+from lib.wait import until
 
-CPROFD = os.path.abspath(engine_client.CPROFD)
+CPROFD = os.path.abspath(lib.CPROFD)
 USER, OTHER, NAME = 65534, 65533, "nobody"
 SUBUIDS = 200000
 SUBUID = "/etc/subuid"
@@ -35,9 +36,6 @@ MB = 1 << 20
 BOUND = (1024 + 2048) * MB # docs/privileges.md: maps, memory
 # Ticks that did not come, and native stacks that were met before there was a CPU to make their tables on: no record is lost.
 LATE = ("tick_missed", "native_pending")
-counts = collections.Counter()
-check = freeze.check
-freeze.counts = counts
 
 
 class Daemon:
@@ -348,8 +346,8 @@ def main():
     parser.add_argument("--all", action="store_true", help="with 128 CPUs, too, and more tries")
     arguments = parser.parse_args()
     if os.geteuid() or not os.path.exists(SUBUID):
-        print("skip: needs root and %s\n0 passed, 0 failed, 1 skipped" % SUBUID)
-        return 0
+        skip("needs root and %s" % SUBUID)
+        return finish()
     own, other = freeze.start(USER, freeze.BUSY), freeze.start(OTHER, freeze.BUSY)
     try:
         with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
@@ -367,8 +365,7 @@ def main():
     finally:
         freeze.stop(own)
         freeze.stop(other)
-    print("%d passed, %d failed, 0 skipped" % (counts["passed"], counts["failed"]))
-    return bool(counts["failed"])
+    return finish()
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ import subprocess
 import sys
 import time
 
-from cli_util import CPROFD, NOBODY, ROOT, Skip, as_nobody, cprofd, environment, expect, fails, folder, target
-from patience import until
+from lib.command import CPROFD, NOBODY, ROOT, Skip, as_nobody, cprofd, environment, expect, fails, folder, target
+from lib.wait import until
 
 UNIT = os.path.join(ROOT, "systemd", "cprofd.service.in")
 HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"

@@ -17,8 +17,9 @@ import tempfile
 import threading
 import time
 
-from engine_client import Client, Daemon, Refused, decode
-from patience import kernel_thread, until
+from lib.client import Client, Daemon, Refused
+from lib.recording import decode
+from lib.wait import kernel_thread, until
 
 PYTHON = os.environ.get("CPROFD_PYTHON", sys.executable)
 

@@ -15,8 +15,10 @@ import os
 import subprocess
 import sys
 
-from patience import few, spread
-from samples import ROOT, record, samples
+from lib.wait import few, spread
+from lib import ROOT
+from lib.recording import record, samples
+from lib.result import check_figures, finish, skip
 
 TARGET = os.path.join(ROOT, "tests/targets/splits.py")
 POINTS = 1.0
@@ -29,13 +31,6 @@ KEEP = dict(os.environ, PYTHONMALLOC="malloc", MALLOC_TRIM_THRESHOLD_="100000000
             MALLOC_TOP_PAD_="200000000")
 WAYS = ("bytecode", "builtin", "extension", "collector", "import", "fault", "syscall")
 KEEP.pop("PYTHONDONTWRITEBYTECODE", None)
-passed = failed = skipped = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *details, flush=True)
 
 
 def recording(python, seconds, rate, wall):
@@ -117,7 +112,7 @@ def judge(python, seconds, rate, wall, at_least):
     if wall:
         threads, main = walls(events, marks["tid"])
         for tid, (begin, end, told) in threads.items():
-            check(abs(told - (end - begin)) <= (end - begin) / 1000, "%s: the classes of %s add up to its wall time" % (
+            check_figures(abs(told - (end - begin)) <= (end - begin) / 1000, "%s: the classes of %s add up to its wall time" % (
                 name, "the main thread" if tid == marks["tid"] else "another thread"), told, end - begin)
         truth, since, until = window(marks["marks"], *threads[marks["tid"]][:2])
     measured, within = collections.Counter(), collections.defaultdict(collections.Counter)
@@ -140,25 +135,24 @@ def judge(python, seconds, rate, wall, at_least):
         share, got = 100.0 * truth[way] / all_truth, 100.0 * measured[way] / total
         print("    %-12s %7.2f%% %7.2f%%   %s" % (way, share, got, ", ".join(
             "%s %s %.1f%%" % (k, d, 100.0 * c / max(1, sum(within[way].values()))) for (k, d), c in within[way].most_common(4))))
-    check(collected[False] <= 0.01 * collected[True], "%s: the collector has a frame of its own" % name, *([collected] if collected[False] else []))
+    check_figures(collected[False] <= 0.01 * collected[True], "%s: the collector has a frame of its own" % name, *([collected] if collected[False] else []))
     rest = {k: 100.0 * v / total for k, v in measured.items() if k not in truth}
     print("    others:", ", ".join("%s %.2f%%" % row for row in sorted(rest.items(), key=lambda r: -r[1])[:8]))
     for way in truth:
         share = truth[way] / all_truth
         # Of a short run, what chance does.
         allowed = POINTS if n >= FULL else max(POINTS, 100 * spread(share, n))
-        check(abs(100.0 * share - 100.0 * measured[way] / total) <= allowed, "%s: %s" % (name, way))
+        check_figures(abs(100.0 * share - 100.0 * measured[way] / total) <= allowed, "%s: %s" % (name, way))
     for way, names in KERNEL.items():
         kernel = {d: cpu for (kind, d), cpu in within[way].items() if kind == "kernel" and d != "interrupt"}
         named = sum(cpu for d, cpu in kernel.items() if d in names)
         period = 1e9 / rate
-        check(sum(kernel.values()) - named <= few(sum(kernel.values()) / period, 1 - NAMED) * period and named > 0, "%s: the kernel's work in %s has its name" % (name, way),
+        check_figures(sum(kernel.values()) - named <= few(sum(kernel.values()) / period, 1 - NAMED) * period and named > 0, "%s: the kernel's work in %s has its name" % (name, way),
               "%.1f %%" % (100.0 * named / max(1, sum(kernel.values()))))
-    check(sum(v for k, v in rest.items() if str(k).startswith("unknown")) < 100 * few(n, 0.001) / n, "%s: unknown" % name)
+    check_figures(sum(v for k, v in rest.items() if str(k).startswith("unknown")) < 100 * few(n, 0.001) / n, "%s: unknown" % name)
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--rate", type=int, default=1999)
@@ -167,13 +161,12 @@ def main():
     parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
     arguments = parser.parse_args()
     if os.geteuid():
-        skipped += 1
+        skip("needs root")
     else:
         for python in arguments.pythons:
             seconds = max(arguments.seconds, arguments.samples // 750)
             judge(python, seconds, arguments.rate, arguments.mode == "wall", arguments.samples)
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return bool(failed)
+    return finish()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from lib.result import check, finish
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SYMBOLIZE = os.path.join(HERE, "../../build/tests/tools/symbolize")
@@ -59,13 +60,6 @@ METHODS = {
     "get": "int get(int x) const override {{ return x - {i} * n; }}",
     "other": "double other(double x, std::vector<lib::Thing> &v) override {{ return x * {i} + v.size(); }}",
 }
-passed = failed = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *([] if good else details))
 
 
 def run(*command, stdin=None):
@@ -174,5 +168,4 @@ else:
     for case in (case_made, case_damaged):
         with tempfile.TemporaryDirectory() as folder:
             case(folder)
-print(f"{passed} passed, {failed} failed, 0 skipped")
-sys.exit(1 if failed else 0)
+sys.exit(finish())

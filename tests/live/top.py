@@ -8,7 +8,8 @@ import sys
 import tempfile
 import time
 
-from patience import until
+from lib.wait import until
+from lib.result import check, finish
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CPROFD = os.path.abspath(os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd")))
@@ -33,13 +34,6 @@ worker = threading.Thread(target=work, args=(time.monotonic() + %s,))
 worker.start()
 worker.join()
 """
-passed = failed = 0
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *([] if good else details))
 
 
 class Terminal:
@@ -228,5 +222,4 @@ for case in [x for x in list(globals()) if x.startswith("case_")]:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         globals()[case](folder)
-print(f"{passed} passed, {failed} failed, 0 skipped")
-sys.exit(1 if failed else 0)
+sys.exit(finish())

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 
-from patience import few
+from lib.wait import few
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))

@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 import time
 
+from lib.recording import Batches, rows
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
@@ -98,8 +100,10 @@ class Told:
         self.cpu = self.locked = 0  # locked: ticks in Numba's compiler lock, by the functions that take it
         self.elapsed = collections.Counter()  # (tid, innermost unit): ns by the clock, those without a unit left out
         self.timers = collections.Counter()  # ticks in LLVM's timers of passes by innermost unit
+        self.tables = Batches()
         self.begin_epoch()
         for event in events:
+            self.tables.feed(event)
             kind = event["ev"]
             if kind == "epoch":
                 self.begin_epoch()
@@ -114,22 +118,20 @@ class Told:
             elif kind == "unit_ends":
                 for id, time in zip(event["id"], itertools.accumulate(event["t"])):
                     self.units[self.ids[id]]["end"] = time
-            elif kind == "thread":
-                self.tids[event["id"]] = event["tid"]
-            elif kind in ("functions", "frames", "stacks"):
-                getattr(self, kind).extend(event["rows"])
             elif kind == "samples":
                 self.take(event)
 
     def begin_epoch(self):
-        self.tids, self.ids = {}, [0]  # the epoch's -> a tid; a place in self.units
-        self.functions, self.frames, self.stacks = [], [], [None]
+        self.ids = [0]  # the epoch's -> a place in self.units
         self.before_epoch, self.gone_on = len(self.units), set()
         self.lock_of, self.timer_of = {0: False}, {0: False}
 
+    def tid(self, thread):
+        return self.tables.threads[thread]["tid"]
+
     def add(self, row):
         row = row + [0, "", 0, 0][len(row) - 7:]
-        unit = {"parent": self.ids[row[0]], "thread": self.tids[row[1]], "kind": row[2], "name": row[4], "signature": row[5],
+        unit = {"parent": self.ids[row[0]], "thread": self.tid(row[1]), "kind": row[2], "name": row[4], "signature": row[5],
                 "begin": row[6], "end": None, "trigger": self.file(row[7]), "file": row[8], "line": row[9], "first": None, "last": None,
                 "ticks": 0, "own_ticks": 0}
         same = ("parent", "thread", "kind", "name", "signature")
@@ -143,34 +145,30 @@ class Told:
 
     def file(self, stack):
         """Of a stack's innermost frame."""
-        return stack and self.functions[self.frames[self.stacks[stack][1]][0]][1].rsplit("/", 1)[-1]
+        return stack and next(self.tables.path(stack))[0][1].rsplit("/", 1)[-1]
 
     def is_below(self, stack, known, is_it):
         """A function of which is_it(name, file) holds is on the stack; known: of the stacks before."""
         path = []
         while stack not in known:
             path.append(stack)
-            parent, frame = self.stacks[stack]
-            if is_it(*self.functions[self.frames[frame][0]][:2]):
+            if is_it(*next(self.tables.path(stack))[0][:2]):
                 known[stack] = True
             else:
-                stack = parent
+                stack = self.tables.stacks[stack][0]
         for of in path:
             known[of] = known[stack]
         return known[stack]
 
     def take(self, event):
-        when, none = 0, [0] * len(event["t"])
-        columns = [event.get(name, none) for name in ("thread", "unit", "cpu", "wall", "cause", "stack", "how")]
-        for delta, thread, number, cpu, wall, cause, stack, how in zip(event["t"], *columns):
-            when += delta
+        for when, thread, number, cpu, wall, cause, stack, how in rows(event, "thread", "unit", "cpu", "wall", "cause", "stack", "how"):
             at = self.ids[number]
             self.cpu += cpu
             self.hows[how] += how != 0
             if at:
-                self.elapsed[self.tids[thread], at] += wall
+                self.elapsed[self.tid(thread), at] += wall
             if not cause:
-                self.samples[self.tids[thread]].append(when)
+                self.samples[self.tid(thread)].append(when)
                 self.leaves[at] += 1
                 self.locked += self.is_below(stack, self.lock_of, takes_lock)
                 self.timers[at] += self.is_below(stack, self.timer_of, is_timer)
@@ -179,7 +177,7 @@ class Told:
                 unit["first"] = unit["first"] or when
                 unit["last"] = when
                 unit["ticks"] += not cause
-                unit["own_ticks"] += not cause and unit["thread"] == self.tids[thread]
+                unit["own_ticks"] += not cause and unit["thread"] == self.tid(thread)
                 at = unit["parent"]
 
     def path(self, unit):

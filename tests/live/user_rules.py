@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-from patience import recorded, spread
+from lib.wait import recorded, spread
+from lib.result import check, finish
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CPROFD = os.path.abspath(os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd")))
@@ -82,7 +83,6 @@ pass
 """
 KERNELS = ["the kernel_%s(8 of optimise)" % x for x in "abc"]
 PERIOD = 1e9 / 999
-passed = failed = 0
 
 
 # Functions with loops: some seconds of clang -O2.
@@ -99,12 +99,6 @@ double work%(i)d(struct s%(i)d *p, int *q, int n)
 	return sum;
 }
 """
-
-
-def check(good, name, *details):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    print("ok" if good else "FAILED", name, *([] if good else details))
 
 
 def units(path):
@@ -310,5 +304,4 @@ def case_nac3(work):
 for case in [x for x in list(globals()) if x.startswith("case_")]:
     with tempfile.TemporaryDirectory() as folder:
         globals()[case](folder)
-print(f"{passed} passed, {failed} failed, 0 skipped")
-sys.exit(1 if failed else 0)
+sys.exit(finish())

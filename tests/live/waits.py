@@ -20,6 +20,9 @@ import tempfile
 import threading
 import time
 
+from lib import result
+from lib.recording import Tables, rows
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGET = os.path.join(ROOT, "tests/targets/waits.py")
@@ -29,7 +32,6 @@ VERBOSE = "--show" in sys.argv
 CAUSES = {"sleep": "sleep", "pipe": "pipe I/O", "socket": "socket I/O", "lock": "lock", "gil": "GIL", "child": "child process",
           "stopped": "stopped", "calls": "lock", "long_call": "lock", "short_call": "lock"}
 CALLS = ("long_call", "short_call")
-passed = failed = skipped = 0
 results = {}  # name -> what was wrong
 
 
@@ -40,50 +42,40 @@ def check(good, name, *details):
 
 
 def tell():
-    global passed, failed
     for name, wrong in results.items():
-        passed, failed = passed + (not wrong), failed + bool(wrong)
-        print("FAILED" if wrong else "ok", name, *wrong, flush=True)
+        result.check(not wrong, name, *wrong)
     results.clear()
 
 
-class Recording:
+class Recording(Tables):
     def __init__(self, lines):
+        super().__init__()
         self.rows = collections.defaultdict(list)  # tid -> (from, to, class, stack)
-        self.begin, self.end, self.told = {}, {}, collections.Counter()
+        self.begin, self.end_of, self.told = {}, {}, collections.Counter()
         self.losses, self.mains, self.samples = {}, [], 0
         for e in lines:
             self.event(e)
 
+    def batch(self, event):
+        self.samples += len(event["t"])
+        for time, thread, wall, cpu, klass, stack in rows(event, "thread", "wall", "cpu", "class", "stack"):
+            tid, klass = self.threads[thread]["tid"], self.classes[klass]
+            self.told[tid] += wall
+            key = tuple(klass) if klass[0] == "waiting" else ("ready", "") if klass[0] == "ready" else "cpu"
+            if key == "cpu" and wall > cpu:
+                self.rows[tid].append((time - wall, time - cpu, "hole", 0))
+                wall = cpu
+            self.rows[tid].append((time - wall, time, key, stack))
+
     def event(self, e):
+        self.feed(e)
         kind = e["ev"]
-        if kind == "epoch":
-            self.classes, self.functions, self.frames, self.stacks, self.threads = [("", "")], [], [], [None], {}
-        elif kind == "classes":
-            self.classes += [tuple(r) for r in e["rows"]]
-        elif kind in ("functions", "frames", "stacks"):
-            getattr(self, kind).extend(e["rows"])
-        elif kind == "thread":
-            self.threads[e["id"]] = e["tid"]
+        if kind == "thread":
             self.begin.setdefault(e["tid"], e["time"])
             self.mains.append(e["tid"])
-        elif kind == "samples":
-            n = len(e["t"])
-            self.samples += n
-            zeros, time = [0] * n, 0
-            for i in range(n):
-                tid, wall, cpu = self.threads[e.get("thread", zeros)[i]], e.get("wall", zeros)[i], e.get("cpu", zeros)[i]
-                klass = self.classes[e.get("class", zeros)[i]]
-                self.told[tid] += wall
-                time += e["t"][i]
-                key = klass if klass[0] == "waiting" else ("ready", "") if klass[0] == "ready" else "cpu"
-                if key == "cpu" and wall > cpu:
-                    self.rows[tid].append((time - wall, time - cpu, "hole", 0))
-                    wall = cpu
-                self.rows[tid].append((time - wall, time, key, e.get("stack", zeros)[i]))
         elif kind == "thread_end":
-            tid = self.threads[e["id"]]
-            self.end[tid] = e["time"]
+            tid = self.threads[e["id"]]["tid"]
+            self.end_of[tid] = e["time"]
             self.told[tid] += e["wall"]
             self.rows[tid] += [(e["time"] - e["wall"], e["time"] - e["cpu"], "hole", 0), (e["time"] - e["cpu"], e["time"], "cpu", 0)]
         elif kind == "ledger":
@@ -99,12 +91,8 @@ class Recording:
                 stacks[stack] += ns
         return classes, stacks
 
-    def path(self, stack):
-        found = []
-        while stack:
-            stack, frame = self.stacks[stack]
-            found.append(self.functions[self.frames[frame][0]][0])
-        return found
+    def names(self, stack):
+        return [function[0] for function, _ in self.path(stack)]
 
 
 def stop_and_go(pid, over):
@@ -195,24 +183,24 @@ def judge(python, seconds, rate, only, show, at_least=0):
     right, wrong = collections.Counter(), collections.defaultdict(collections.Counter)
     for pid in recording.mains:
         if pid in truth_pids - {stopped}:
-            spent, stacks = recording.spent(pid, recording.begin[pid], recording.end[pid])
+            spent, stacks = recording.spent(pid, recording.begin[pid], recording.end_of[pid])
             # Somebody may stop it.
-            wall = recording.end[pid] - recording.begin[pid] - spent["waiting", "stopped"]
-            paths = (recording.path(stack) for stack, _ in stacks.most_common())
+            wall = recording.end_of[pid] - recording.begin[pid] - spent["waiting", "stopped"]
+            paths = (recording.names(stack) for stack, _ in stacks.most_common())
             path = next((path for path in paths if path and path[0] != "(waiting: stopped)"), [])
             check(spent[("waiting", "pipe I/O")] >= 0.99 * wall and {"main", "<module>", "__libc_start_main"} <= {re.sub("_impl$|_34$|@.*", "", f) for f in path},
                   "%s: a thread that waits since before" % name, dict(spent), path[:8], path[-4:])
     for tid, log in truth.items():
         title = "%s: %s" % (name, log["role"])
-        if tid not in recording.end:
+        if tid not in recording.end_of:
             check(False, title + ": the thread is there")
             continue
-        begin, end = recording.begin[tid], recording.end[tid]
+        begin, end = recording.begin[tid], recording.end_of[tid]
         check(abs(recording.told[tid] - (end - begin)) <= (end - begin) / 1000, title + ": all classes are its wall time",
               recording.told[tid], end - begin)
         if log["held"]:
             others = {other: it["held"] for other, it in truth.items() if it["role"] == log["role"]}
-            n, those = holders(tid, others, recording.rows[tid], recording.path)
+            n, those = holders(tid, others, recording.rows[tid], recording.names)
             right[log["role"]] += n
             wrong[log["role"]] += those
             continue
@@ -228,8 +216,8 @@ def judge(python, seconds, rate, only, show, at_least=0):
             spent[own] += spent.pop(("waiting", "pipe I/O"), 0)
         # Until tables of native code are made, nobody sees that a futex is a lock.
         if own == ("waiting", "lock"):
-            cut = sum(ns for stack, ns in stacks.items() if (recording.path(stack) or [""])[0] == "(waiting: futex)" and
-                      (len(recording.path(stack)) == 1 or any(f.startswith("(cut") for f in recording.path(stack))))
+            cut = sum(ns for stack, ns in stacks.items() if (recording.names(stack) or [""])[0] == "(waiting: futex)" and
+                      (len(recording.names(stack)) == 1 or any(f.startswith("(cut") for f in recording.names(stack))))
             spent[own] += cut
             spent[("waiting", "futex")] -= cut
         wall, total, bad = max(1, end - begin), max(1, sum(known.values())), []
@@ -243,7 +231,7 @@ def judge(python, seconds, rate, only, show, at_least=0):
                 bad.append(words)
         check(not bad, title + ": each class", *bad)
         if "gil" in log["role"]:
-            paths = [recording.path(stack) for stack in stacks]
+            paths = [recording.names(stack) for stack in stacks]
             check(any("(waiting: GIL)" in path for path in paths), title + ": waits are there")
             check(not [path for path in paths if "(waiting: GIL)" in path and {"sum", "range"} & set(path)],
                   title + ": no builtin waits for it that gives it to nobody")
@@ -251,7 +239,7 @@ def judge(python, seconds, rate, only, show, at_least=0):
             marks, bad = [row for row in log["rows"] if begin <= row[0] <= end], []
             for call in CALLS:
                 share = 100.0 * sum(row[0] - before[0] for before, row in zip(marks, marks[1:]) if row[3] == call) / wall
-                got = 100.0 * sum(ns for stack, ns in stacks.items() if call in recording.path(stack)) / wall
+                got = 100.0 * sum(ns for stack, ns in stacks.items() if call in recording.names(stack)) / wall
                 if abs(share - got) > POINTS:
                     bad.append("%s: %.2f %%, measured %.2f %%" % (call, share, got))
             check(not bad, title + ": the function that waited", *bad)
@@ -259,7 +247,7 @@ def judge(python, seconds, rate, only, show, at_least=0):
             marks = collections.Counter(row[3] for row in log["rows"] if begin < row[0] <= end)
             print("      %.3f s, marks %s" % (wall / 1e9, dict(marks)))
             for stack, ns in stacks.most_common(3):
-                print("      %5.1f %%  %s" % (100.0 * ns / wall, " < ".join(recording.path(stack)[:7])))
+                print("      %5.1f %%  %s" % (100.0 * ns / wall, " < ".join(recording.names(stack)[:7])))
 
 
     for role in right:
@@ -269,7 +257,6 @@ def judge(python, seconds, rate, only, show, at_least=0):
 
 
 def main():
-    global skipped
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--samples", type=int, default=0)
@@ -279,7 +266,7 @@ def main():
     parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
     arguments = parser.parse_args()
     if os.geteuid():
-        skipped += 1
+        result.skip("needs root")
     else:
         for python in arguments.pythons:
             seconds = max(arguments.seconds, arguments.samples / 1000)
@@ -293,8 +280,7 @@ def main():
                         del results[name]
                     judge(python, seconds, arguments.rate, role, arguments.show)
             tell()
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return bool(failed)
+    return result.finish()
 
 
 if __name__ == "__main__":

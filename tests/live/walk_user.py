@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from patience import asleep, until
+from lib.wait import asleep, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))

@@ -12,14 +12,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
 TARGET = os.path.join(ROOT, "tests/targets/workers.py")
 sys.path.insert(0, HERE)
-from patience import few  # noqa: E402
+from lib.recording import Batches, kind_of, rows  # noqa: E402
+from lib.wait import few  # noqa: E402
 from units_told import await_session, finish, verdict  # noqa: E402
 
 HOW = ["", "woken", "child", "only", "likely", "not known"]
@@ -54,32 +54,15 @@ def record(kinds, seconds, library, folder):
 
 def told(events):
     """Of each sample with `how`: time, tid or pid, how, the caller's tid, the caller's innermost function."""
-    functions, frames, stacks, threads, processes = [], [], [None], {}, {}
+    tables = Batches()
     for e in events:
-        kind = e["ev"]
-        if kind == "epoch":
-            functions, frames, stacks, threads, processes = [], [], [None], {}, {}
-        elif kind == "functions":
-            functions += e["rows"]
-        elif kind == "frames":
-            frames += e["rows"]
-        elif kind == "stacks":
-            stacks += e["rows"]
-        elif kind == "process":
-            processes[e["id"]] = e["pid"]
-        elif kind == "thread":
-            threads[e["id"]] = (e["tid"], processes[e["process"]])
-        elif kind == "samples":
-            none, when = [0] * len(e["t"]), 0
-            for delta, thread, how, caller, call in zip(e["t"], *(e.get(name, none) for name in ("thread", "how", "caller", "call"))):
-                when += delta
-                names = []
-                while call:
-                    call, frame = stacks[call]
-                    if not (functions[frames[frame][0]] + ["", 0])[4]:
-                        names.append(functions[frames[frame][0]][0])
+        tables.feed(e)
+        if e["ev"] == "samples":
+            for when, thread, how, caller, call in rows(e, "thread", "how", "caller", "call"):
+                thread, caller = tables.threads[thread], tables.threads[caller]
+                names = [function[0] for function, _ in tables.path(call) if not kind_of(function)]
                 if how:
-                    yield when, threads[thread], how, threads[caller][0], names
+                    yield when, (thread["tid"], tables.processes[thread["process"]]["pid"]), how, caller["tid"], names
 
 
 def judge(kind, bars, since, to, truth, samples, show):

@@ -1,30 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""For tests of what calls what: a count of what was checked, which interpreters are tested, a target that says what it does, and the calls
-of a stack."""
+"""For tests of what calls what: which interpreters are tested, a target that says what it does, and the calls of a stack."""
 import collections
 import contextlib
 import json
 import os
 import subprocess
 
-from samples import HERE, kind_of
+from lib import LIVE
+from lib.recording import kind_of
+from lib.result import finish, skip
 
 CALLEE = 6       # kind of a frame that names what was called
 COLLECTOR = "(GC)"
-counts = collections.Counter()
 
 # A Python function of a stack: the C functions that it called, innermost first, and the Python function that these called (None: it is
 # the innermost one).
 Call = collections.namedtuple("Call", "caller between inner")
-
-
-def check(good, name, *details):
-    counts["passed" if good else "failed"] += 1
-    print("ok" if good else "FAILED", name, *details, flush=True)
-
-
-def skip():
-    counts["skipped"] += 1
 
 
 def add_interpreters(parser, default=("/usr/bin/python3",)):
@@ -33,19 +24,18 @@ def add_interpreters(parser, default=("/usr/bin/python3",)):
 
 
 def every_interpreter():
-    rows = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, text=True).stdout
+    rows = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE, text=True).stdout
     return [row.split()[1] for row in rows.splitlines()]
 
 
 def run(judge, arguments):
     """Judges each interpreter that was asked for, as root; the test's exit status."""
     if os.geteuid():
-        skip()
+        skip("needs root")
     else:
         for python in every_interpreter() if arguments.all else arguments.pythons:
             judge(python)
-    print("%d passed, %d failed, %d skipped" % (counts["passed"], counts["failed"], counts["skipped"]))
-    return bool(counts["failed"])
+    return finish()
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client of cprofd's socket for tests: stdlib only."""
+"""A client of cprofd's socket, and a daemon of one's own."""
 import array
 import contextlib
 import json
@@ -9,7 +9,7 @@ import struct
 import subprocess
 import time
 
-CPROFD = os.environ.get("CPROFD", "build/cprofd")
+from lib import CPROFD
 
 
 class Refused(Exception):
@@ -92,70 +92,6 @@ class Client:
             if not line.startswith(b'{"ev":"answer"'):
                 self.events.append(line)
         return self.events
-
-
-class Tables:
-    """Decodes a stream of event lines: tables by id, and samples as words."""
-
-    def __init__(self):
-        self.clear()
-        self.samples, self.kinds, self.gaps, self.session = [], [], [], None
-        self.whole_stacks = []
-
-    def clear(self):
-        self.processes, self.threads = {}, {}
-        self.functions, self.frames, self.stacks = [], [], [None]
-
-    def feed(self, line):
-        event = json.loads(line)
-        kind = event["ev"]
-        self.kinds.append(kind)
-        if kind == "session":
-            self.session = event
-        elif kind == "epoch":
-            self.clear()
-        elif kind == "process":
-            self.processes[event["id"]] = event
-        elif kind == "thread":
-            self.threads[event["id"]] = event
-        elif kind in ("functions", "frames", "stacks"):
-            table = getattr(self, kind)
-            assert event["first"] == len(table), f"{kind}: row {event['first']} after {len(table)}"
-            table += event["rows"]
-        elif kind == "samples":
-            self.batch(event)
-        elif kind == "gap":
-            self.gaps.append(event)
-        elif kind == "ledger":
-            self.ledger = event
-        elif kind == "end":
-            self.end = event
-        return event
-
-    def batch(self, event):
-        n, time = len(event["t"]), 0
-        zeros = [0] * n
-        for i in range(n):
-            time += event["t"][i]
-            thread = self.threads[event.get("thread", zeros)[i]]
-            self.samples.append((thread["tid"], time, event.get("wall", zeros)[i], event.get("cpu", zeros)[i],
-                                 self.words(event.get("stack", zeros)[i])))
-
-    def words(self, stack):
-        """(function name, line) from the outermost frame to the leaf."""
-        out = []
-        while stack:
-            stack, frame = self.stacks[stack][:2]
-            row = self.frames[frame]
-            out.append((self.functions[row[0]][0], row[2] if len(row) > 2 else 0))
-        return tuple(reversed(out))
-
-
-def decode(lines):
-    tables = Tables()
-    for line in lines:
-        tables.feed(line)
-    return tables
 
 
 class Daemon:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the command line share."""
+"""The command line: cprofd as a user calls it, in a folder of its own, and a target to begin with."""
 import contextlib
 import json
 import os
@@ -8,11 +8,9 @@ import subprocess
 import tempfile
 import time
 
-from patience import until
+from lib import CPROFD, ROOT  # noqa: F401 (of those who import it from here)
+from lib.wait import until
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 PYTHON = "/usr/bin/python3"
 NOBODY = 65534
 BUSY = """
