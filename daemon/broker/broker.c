@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "broker/closer.h"
 #include "broker/engine.h"
 #include "broker/notify.h"
 #include "broker/perf.h"
@@ -168,7 +169,7 @@ static void refuse_one(struct broker *broker)
 	fd = accept_one(broker);
 	if (fd >= 0) {
 		refuse__client(fd, broker->options->hello, -EMFILE, NULL);
-		close(fd);
+		closer__close(fd);
 	}
 	broker->reserve = open_reserve();
 }
@@ -185,9 +186,9 @@ static void accept_client(struct broker *broker)
 	err = serve_client(broker, fd, &met);
 	if (err)
 		refuse__client(fd, broker->options->hello, err, &met);
-	else if (!broker->spare.sampler)
+	closer__close(fd);
+	if (!err && !broker->spare.sampler)
 		load_spare(broker);
-	close(fd);
 }
 
 /* Some milliseconds of each engine's request in turn: nobody can keep the others waiting. */

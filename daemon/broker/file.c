@@ -5,30 +5,27 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "broker/broker.h"
-#include "broker/coroutine.h"
 #include "broker/privileges.h"
 #include "broker/process.h"
 
 #define DEBUG_ROOT "usr/lib/debug"
 
-#define DEBUG_IDLE_MS 5000 /* files are asked for when a session begins, and seldom later */
+#define SENT_MS 10000 /* waits for nothing but a CPU */
+#define IDLE_MS 5000 /* files are asked for when a session begins, and seldom later */
 
 /* What an opener is for: nothing of this, for mapped files. */
 struct purpose {
-	pid_t pid;                     /* in whose root */
+	pid_t pid;                     /* in whose root; 0: mapped files */
 	const struct identity *client; /* debug files, with this one's rights */
 	const struct process_own *own; /* a perf map, with its own rights */
 };
@@ -112,17 +109,11 @@ static int become_client(const struct identity *client)
 }
 
 /* Likewise. /tmp may be a link to another folder; the file may not. */
-static int open_perf_map(const struct purpose *purpose, int *ret_fd)
+static int open_perf_map(int root, const struct process_own *own, int *ret_fd)
 {
-	const struct process_own *own = purpose->own;
-	int root = open_root(purpose->pid), folder, handle, err;
+	int folder, handle;
 	char name[32];
 
-	if (root < 0)
-		return root;
-	err = privileges__become(own->uid, own->gid, NULL, 0);
-	if (err)
-		return err;
 	folder = open_below(root, "tmp", O_DIRECTORY, RESOLVE_IN_ROOT);
 	if (folder < 0)
 		return folder;
@@ -131,187 +122,166 @@ static int open_perf_map(const struct purpose *purpose, int *ret_fd)
 	return handle < 0 ? handle : open_regular(handle, own, ret_fd);
 }
 
-/* The opener: a process with nothing but its socket, so that no event, program or channel of the broker lives on
- * in one that waits for a file that does not open. It opens one after the other: 80 files by a fork each would
- * be 100 ms, while walks wait for their tables. Who does not answer in time is left alone, and ends when its
- * file does. */
+/* The opener: it opens one after the other, as 80 files by a fork each would be 100 ms, while walks wait for their tables. With the rights of somebody
+ * else alone, if it has a purpose, from the first one on. Who does not answer in time is killed, and ends when its file does. */
 
-static void answer(int err, int fd)
+struct opener {
+	const struct purpose *purpose;
+	int root;    /* where it looks, or why not: -errno */
+	int refused; /* it has no rights: -errno */
+	int kept;    /* the file opened last, for nobody yet; -1: none */
+};
+
+static void give_up(struct opener *opener)
 {
-	struct broker_message message = {.kind = BROKER_FILE, .error_errno = -err};
-
-	if (broker__send(0, &message, &fd, err ? 0 : 1))
-		_exit(0);
-	if (fd >= 0)
-		close(fd);
+	if (opener->kept >= 0)
+		close(opener->kept);
+	opener->kept = -1;
 }
 
-static void __attribute__((noreturn)) serve_mapped(void)
+static int open_asked(struct opener *opener, const struct broker_message *asked)
 {
-	struct pollfd asked = {.events = POLLIN};
-	struct broker_message message;
-	int fds[BROKER_FDS_MAX], fd, err;
-	unsigned n;
+	if (opener->refused)
+		return opener->refused;
+	if (!opener->purpose->pid)
+		return process__open_file(asked->pid, asked->start, asked->end, &opener->kept);
+	if (opener->purpose->client)
+		return open_debug(opener->root, asked->debug_path, &opener->kept);
+	return open_perf_map(opener->root, opener->purpose->own, &opener->kept);
+}
 
-	for (;;) {
-		if (poll(&asked, 1, -1) != 1 || broker__receive(0, &message, fds, &n) || n)
-			_exit(0); /* the broker is gone */
-		fd = -1;
-		err = process__open_file(message.pid, message.start, message.end, &fd);
-		answer(err, fd);
+/* With a channel the message is the engine's, else a question. It is answered before the file is closed, which may last. */
+static bool serve_one(struct opener *opener, int socket, const struct broker_message *message, int channel)
+{
+	struct broker_message answer = {.kind = message->kind};
+	int err;
+
+	if (channel < 0) {
+		give_up(opener);
+		err = open_asked(opener, message);
+	} else {
+		err = opener->kept < 0 ? -EBADF : broker__send(channel, message, &opener->kept, 1);
+		close(channel);
 	}
+	answer.error_errno = -err;
+	if (broker__send(socket, &answer, NULL, 0))
+		return false;
+	if (channel >= 0)
+		give_up(opener);
+	return channel < 0 || !opener->purpose->own; /* there is one perf map */
 }
 
-/* With the rights of somebody else alone, from the first one on. It ends when nothing was asked for a while. */
-static void __attribute__((noreturn)) serve_debug(const struct purpose *purpose)
+static int become_who(const struct purpose *purpose)
 {
-	int root = open_root(purpose->pid), refused = root < 0 ? root : become_client(purpose->client);
-	struct pollfd asked = {.events = POLLIN};
-	struct broker_message message;
-	int fds[BROKER_FDS_MAX], fd, err;
-	unsigned n;
-
-	for (;;) {
-		if (poll(&asked, 1, DEBUG_IDLE_MS) != 1 || broker__receive(0, &message, fds, &n) || n)
-			_exit(0);
-		fd = -1;
-		err = refused ? refused : open_debug(root, message.debug_path, &fd);
-		answer(err, fd);
-	}
+	if (!purpose->pid)
+		return 0;
+	return purpose->client ? become_client(purpose->client) : privileges__become(purpose->own->uid, purpose->own->gid, NULL, 0);
 }
 
-static void __attribute__((noreturn)) serve(int socket, const struct purpose *purpose)
+/* It ends when the broker is gone; in another's root, when nothing was asked for a while. */
+static void serve(void *context, int socket)
 {
-	int fd = -1, err;
-
-	if (dup2(socket, 0) < 0 || close_range(1, ~0u, 0))
-		_exit(1);
-	if (!purpose)
-		serve_mapped();
-	if (purpose->client)
-		serve_debug(purpose);
-	err = open_perf_map(purpose, &fd);
-	answer(err, fd);
-	_exit(0);
-}
-
-/* Forks twice: the opener is not the caller's to wait for. */
-static int start_opener(int socket, const struct purpose *purpose)
-{
-	pid_t between = fork(), second;
-	int status;
-
-	if (between < 0)
-		return -errno;
-	if (!between) {
-		coroutine__forked();
-		second = fork();
-		if (!second)
-			serve(socket, purpose);
-		_exit(second < 0 ? errno : 0);
-	}
-	while (waitpid(between, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return !WIFEXITED(status) ? -ECHILD : -WEXITSTATUS(status);
-}
-
-/* Its socket, or -errno. */
-static int new_opener(const struct purpose *purpose)
-{
-	int pair[2], err;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	err = start_opener(pair[1], purpose);
-	close(pair[1]);
-	if (err)
-		close(pair[0]);
-	return err ? err : pair[0];
-}
-
-/* What an opener answers. *ret_answered: it did, if with an error. */
-static int take_file(int socket, bool *ret_answered, int *ret_fd)
-{
-	int err = coroutine__wait(socket, POLLIN, clock__now() + FILE_OPEN_MS * 1000000ull);
+	struct opener opener = {.purpose = context, .kept = -1};
+	struct pollfd asked = {.fd = socket, .events = POLLIN};
 	struct broker_message message;
 	int fds[BROKER_FDS_MAX];
+	bool more = true;
 	unsigned n;
 
+	opener.root = opener.purpose->pid ? open_root(opener.purpose->pid) : 0;
+	opener.refused = opener.root < 0 ? opener.root : become_who(opener.purpose);
+	while (more && poll(&asked, 1, opener.purpose->pid ? IDLE_MS : -1) == 1 && !broker__receive(socket, &message, fds, &n) && n <= 1)
+		more = serve_one(&opener, socket, &message, n ? fds[0] : -1);
+}
+
+/* What an opener answers, in time. *ret_answered: it did, if with an error. */
+static int take_answer(struct helper *opener, unsigned ms, bool *ret_answered)
+{
+	struct broker_message message;
+	int fds[BROKER_FDS_MAX], err;
+	unsigned n = 0;
+
 	*ret_answered = false;
-	if (err)
-		return err;
-	err = broker__receive(socket, &message, fds, &n);
+	opener->until = clock__now() + ms * 1000000ull;
+	err = helper__take(opener, &message, fds, &n);
 	if (err)
 		return err == -EPIPE ? -EIO : err;
 	*ret_answered = true;
-	if (message.error_errno || n != 1) {
-		while (n)
-			close(fds[--n]);
-		return message.error_errno ? -message.error_errno : -EIO;
-	}
-	*ret_fd = fds[0];
-	return 0;
-}
-
-static void leave(int *opener)
-{
-	if (*opener >= 0)
-		close(*opener);
-	*opener = -1;
+	return -message.error_errno;
 }
 
 void openers__leave(struct openers *openers)
 {
-	leave(&openers->mapped);
-	leave(&openers->debug);
+	helper__end(&openers->mapped);
+	helper__end(&openers->debug);
+	helper__end(&openers->perf_map);
 }
 
 /* One that was killed, or has ended meanwhile, is asked anew. */
-static int ask(int *opener, const struct purpose *purpose, const struct broker_message *message, int *ret_fd)
+static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, const struct broker_message *message)
 {
 	bool answered = false;
 	int err = 0, tries;
 
-	for (tries = 0; tries < 2 && !answered && err != -ETIMEDOUT; tries++) {
-		if (*opener < 0)
-			*opener = new_opener(purpose);
-		if (*opener < 0)
-			return *opener;
-		err = broker__send(*opener, message, NULL, 0);
+	for (tries = 0; tries < 2 && !answered && err != -ETIMEDOUT && err != -ECANCELED; tries++) {
+		err = opener->pid ? 0 : helper__begin(opener, payer, serve, purpose, NULL, 0);
+		if (err)
+			return err;
+		err = broker__send(opener->socket, message, NULL, 0);
 		if (!err)
-			err = take_file(*opener, &answered, ret_fd);
+			err = take_answer(opener, FILE_OPEN_MS, &answered);
 		if (!answered)
-			leave(opener);
+			helper__end(opener);
 	}
 	return err;
 }
 
-int file__open_mapped(struct openers *openers, pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
+int file__open_mapped(struct openers *openers, uid_t payer, pid_t pid, uint64_t start, uint64_t end, struct helper **ret)
 {
 	const struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
+	struct purpose purpose = {};
 
-	return ask(&openers->mapped, NULL, &message, ret_fd);
+	*ret = &openers->mapped;
+	return ask(*ret, payer, &purpose, &message);
 }
 
-int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const struct identity *client, const char *path, int *ret_fd)
+int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const struct identity *client, const char *path, struct helper **ret)
 {
-	const struct purpose purpose = {.pid = pid, .client = client};
 	struct broker_message message = {.kind = BROKER_OPEN_DEBUG};
+	struct purpose purpose = {.pid = pid, .client = client};
 
 	if (openers->root != pid || openers->root_started != started)
-		leave(&openers->debug);
+		helper__end(&openers->debug);
 	openers->root = pid;
 	openers->root_started = started;
 	snprintf(message.debug_path, sizeof(message.debug_path), "%s", path);
-	return ask(&openers->debug, &purpose, &message, ret_fd);
+	*ret = &openers->debug;
+	return ask(*ret, client->payer, &purpose, &message);
 }
 
-int file__open_perf_map(pid_t pid, const struct process_own *own, int *ret_fd)
+int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, const struct process_own *own, struct helper **ret)
 {
-	const struct purpose purpose = {.pid = pid, .own = own};
-	_cleanup_close_ int socket = new_opener(&purpose);
-	bool answered;
+	const struct broker_message message = {.kind = BROKER_OPEN_PERF_MAP};
+	struct purpose purpose = {.pid = pid, .own = own};
 
-	return socket < 0 ? socket : take_file(socket, &answered, ret_fd);
+	helper__end(&openers->perf_map); /* another process's */
+	*ret = &openers->perf_map;
+	return ask(*ret, payer, &purpose, &message);
+}
+
+int file__hand_over(struct helper *opener, int channel, const struct broker_message *message)
+{
+	bool answered = false;
+	int err = opener->pid ? broker__send(opener->socket, message, &channel, 1) : -EPIPE;
+
+	if (!err)
+		err = take_answer(opener, SENT_MS, &answered);
+	if (!answered)
+		helper__end(opener);
+	return err;
+}
+
+void file__drop(struct helper *opener)
+{
+	helper__end(opener);
 }

@@ -17,8 +17,8 @@
 
 #define END_MS 50 /* a process that was killed, and waits for nothing, is gone by then */
 
-/* An engine has one request at a time, and a request one helper: so those that run have room, however many of them become late. */
-#define RUNNING_MAX 256u
+/* An engine has one request at a time, a request one helper, and an engine three openers (file.h): so those that run have room, however many of them become late. */
+#define RUNNING_MAX 4096u
 static struct running {
 	pid_t pid;
 	uid_t payer;

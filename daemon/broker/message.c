@@ -82,8 +82,9 @@ int broker__send(int channel, const struct broker_message *message, const int *f
 		c->cmsg_len = CMSG_LEN(sizeof(int) * n);
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
 	}
+	/* An engine's sandbox refuses sendmsg(). */
 	do {
-		sent = sendmsg(channel, &msg, MSG_NOSIGNAL);
+		sent = n ? sendmsg(channel, &msg, MSG_NOSIGNAL) : send(channel, message, sizeof(*message), MSG_NOSIGNAL);
 	} while (sent < 0 && errno == EINTR);
 	if (sent < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;

@@ -19,6 +19,14 @@ static int send_now(struct engine *engine, const struct broker_message *message,
 	return err ? -EPIPE : 0;
 }
 
+/* A file is sent by who opened it: it may not be closed here. */
+static int send_reply(struct engine *engine, const struct reply *reply)
+{
+	if (!reply->opener)
+		return send_now(engine, &reply->message, reply->fds, reply->n);
+	return file__hand_over(reply->opener, engine->channel, &reply->message) ? -EPIPE : 0;
+}
+
 static struct session **slot_of(struct engine *engine, uint32_t id)
 {
 	size_t i;
@@ -222,7 +230,7 @@ static int serve(void *context)
 	if (!slot)
 		reply__fail(&reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 	reply.message.pid = request->pid;
-	err = serve_session(engine, slot, request, &reply) ? send_now(engine, &reply.message, reply.fds, reply.n) : -EBADMSG;
+	err = serve_session(engine, slot, request, &reply) ? send_reply(engine, &reply) : -EBADMSG;
 	reply__close(&reply);
 	return err;
 }

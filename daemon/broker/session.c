@@ -461,30 +461,30 @@ void session__open_process(struct session *session, const struct identity *clien
 		fill_process(reply, pid, &stat, &fds);
 }
 
-static int open_perf_map(pid_t pid, const struct process_stat *stat, uint32_t *ret_own, int *ret_fd)
+static int open_perf_map(pid_t pid, const struct identity *client, const struct process_stat *stat, struct openers *openers, struct reply *reply)
 {
 	struct process_own own;
 	int err = process__own(pid, stat, &own);
 
 	if (err)
 		return err;
-	*ret_own = (uint32_t)own.pid;
-	return file__open_perf_map(pid, &own, ret_fd);
+	reply->message.number = (uint32_t)own.pid;
+	return file__open_perf_map(openers, client->payer, pid, &own, &reply->opener);
 }
 
 static int open_file(const struct broker_message *request, const struct identity *client,
-		     const struct process_stat *stat, struct openers *openers, bool *stalled, uint32_t *ret_own, int *ret_fd)
+		     const struct process_stat *stat, struct openers *openers, bool *stalled, struct reply *reply)
 {
 	int err;
 
 	if (*stalled)
 		err = -ETIMEDOUT;
 	else if (request->kind == BROKER_OPEN_PERF_MAP)
-		err = open_perf_map(request->pid, stat, ret_own, ret_fd);
+		err = open_perf_map(request->pid, client, stat, openers, reply);
 	else if (request->kind == BROKER_OPEN_DEBUG)
-		err = file__open_debug(openers, request->pid, stat->start_ticks, client, request->debug_path, ret_fd);
+		err = file__open_debug(openers, request->pid, stat->start_ticks, client, request->debug_path, &reply->opener);
 	else
-		err = file__open_mapped(openers, request->pid, request->start, request->end, ret_fd);
+		err = file__open_mapped(openers, client->payer, request->pid, request->start, request->end, &reply->opener);
 	*stalled = err == -ETIMEDOUT;
 	return err;
 }
@@ -495,8 +495,8 @@ void session__open_file(struct session *session, const struct identity *client,
 	struct process_fds fds = PROCESS_FDS_NONE;
 	pid_t pid = request->pid;
 	struct process_stat stat;
-	int err, fd = -1;
-	bool known;
+	bool known, opened;
+	int err;
 
 	/* Which file it is the kernel decides: below one folder, by the rights of the client. */
 	if (request->kind == BROKER_OPEN_DEBUG && !memchr(request->debug_path, 0, sizeof(request->debug_path))) {
@@ -511,7 +511,8 @@ void session__open_file(struct session *session, const struct identity *client,
 	err = known ? process__stat(pid, &stat)
 		    : open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
 	if (!err)
-		err = open_file(request, client, &stat, openers, stalled, &reply->message.number, &fd);
+		err = open_file(request, client, &stat, openers, stalled, reply);
+	opened = !err;
 	if (!err) /* the mapping was one of the image that the client may read */
 		err = known ? (recognises(session, pid) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);
 	if (!err && !may_open(session, pid))
@@ -520,13 +521,12 @@ void session__open_file(struct session *session, const struct identity *client,
 	reply->message.pid = pid;
 	reply->message.start = request->start;
 	reply->message.end = request->end;
+	if (opened && err)
+		file__drop(reply->opener);
 	if (err) {
-		if (fd >= 0)
-			close(fd);
+		reply->opener = NULL;
 		reply__fail(reply, err == -ENOENT ? BROKER_ERROR_NO_PROCESS : process__error(err), err);
-		return;
 	}
-	reply->fds[reply->n++] = fd;
 }
 
 void session__open_kallsyms(struct session *session, struct reply *reply)

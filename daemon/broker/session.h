@@ -47,6 +47,7 @@ struct reply {
 	struct broker_message message;
 	int fds[BROKER_FDS_MAX];
 	unsigned n, borrowed;
+	struct helper *opener; /* keeps the file that was asked for, and sends it; NULL: there is none */
 };
 void reply__fail(struct reply *reply, enum broker_error error, int err);
 /* The charge's limit, if the error is that it was met. */

@@ -4,9 +4,10 @@
 
     freeze.py [--children N] [--all]
 
-Users' targets have their arguments on a page of a FUSE mount that does not answer; another one's engine is stopped while it has to be told
-of many children. Meanwhile somebody else attaches, and the daemon ends when it is told to."""
+Users' targets have their arguments on a page of a FUSE mount that does not answer, or a library on one that never lets it be closed; another one's engine is stopped
+while it has to be told of many children; clients send sockets that linger. Meanwhile somebody else attaches, and the daemon ends when it is told to."""
 import argparse
+import contextlib
 import ctypes
 import os
 import select
@@ -27,6 +28,7 @@ from lib.result import check, finish, skip
 
 USER, OTHER = 65534, 65533
 CROWD = 65500
+ENGINES = 4 # of one user (docs/privileges.md, Limits)
 BUSY = "print('ready', flush=True)\nwhile True: sum(range(1000))"
 # Its arguments' page becomes the file's; nothing here touches it.
 MUTE_ARGUMENTS = """
@@ -85,12 +87,16 @@ class Mute:
 
     def serve(self):
         while self.ends not in select.select([self.device, self.ends], [], [])[0]:
-            _, operation, unique, node = struct.unpack("<IIQQ", os.read(self.device, 1 << 17)[:24])
-            if operation in (2, 42, mute_files.READ):
+            request = os.read(self.device, 1 << 17)
+            _, operation, unique, node = struct.unpack("<IIQQ", request[:24])
+            body = None if operation in (2, 42) else self.answer(operation, node, request)
+            if body is None:
                 continue
-            body = mute_files.answer(operation, node)
             error, body = (-body, b"") if isinstance(body, int) else (0, body)
             os.write(self.device, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
+
+    def answer(self, operation, node, request):
+        return None if operation == mute_files.READ else mute_files.answer(operation, node)
 
     def close(self):
         os.write(self.told, b"x")
@@ -99,11 +105,28 @@ class Mute:
         subprocess.run(["umount", "-l", self.folder], stderr=subprocess.DEVNULL)
 
 
+class Unflushed(Mute):
+    """A mount whose file is mapped and read. Once it is `silent`, who closes it waits for ever."""
+
+    def __init__(self, folder, content):
+        self.content, self.silent, self.closers = content, False, []
+        super().__init__(folder)
+
+    def answer(self, operation, node, request):
+        if operation == mute_files.READ:
+            offset, size = struct.unpack_from("<QI", request, 48)
+            return self.content[offset:offset + size]
+        if operation == mute_files.FLUSH and self.silent:
+            self.closers.append(struct.unpack_from("<I", request, 32)[0])
+            return None
+        return mute_files.answer(operation, node, len(self.content))
+
+
 class Daemon:
-    def __init__(self, folder):
+    def __init__(self, folder, log=subprocess.DEVNULL, env=None):
         self.program = shutil.copy(CPROFD, folder)
         self.socket = os.path.join(folder, "socket")
-        self.process = subprocess.Popen([self.program, "serve", "--socket", self.socket], stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([self.program, "serve", "--socket", self.socket], stderr=log, env=env)
         until(lambda: os.path.exists(self.socket))
         os.chmod(self.socket, 0o666)
 
@@ -227,6 +250,90 @@ def stopped_engine(daemon, other, usual, children):
         stop(parent)
 
 
+def mute_flush(daemon, other, usual, folder):
+    """A user's target has mapped a library of a file system that lets it be opened and read, and never closed."""
+    library, mount = (os.path.join(folder, name) for name in ("library.so", "mount"))
+    subprocess.run(["gcc", "-shared", "-x", "c", "-o", library, "-"], input=b"int work(int n) { int s = 0; while (n--) s += n; return s; }", check=True)
+    os.mkdir(mount)
+    with open(library, "rb") as file:
+        mute = Unflushed(mount, file.read())
+    target = None
+    try:
+        target = start(USER, "import ctypes, sys\nwork = ctypes.CDLL(sys.argv[1]).work\n" + BUSY.replace("sum(range(1000))", "work(100000)"), os.path.join(mount, "file"))
+        mute.silent = True
+        client = daemon.attach(USER, target.pid, "--native=full", "-d", "60", wait=False)
+        check(until(lambda: len(mute.closers) > 1), "mute flush: who opened it waits, and who read it", mute.closers)
+        others(daemon, other, usual, "mute flush")
+        took = daemon.end()
+        check(daemon.process.poll() is not None and took < 6, "mute flush: SIGTERM ends the daemon: %.2f s" % took)
+        client.kill()
+        client.communicate()
+    finally:
+        mute.close()
+        if target:
+            stop(target)
+
+
+def lingering_socket(seconds):
+    """Whoever closes it last waits for its peer, who does not read."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    sender = socket.create_connection(listener.getsockname())
+    peer = listener.accept()[0]
+    sender.setblocking(False)
+    try:
+        while True:
+            sender.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, seconds))
+    return sender, peer
+
+
+def connect(daemon, uid, groups):
+    os.setgroups(groups)
+    os.setegid(uid)
+    os.seteuid(uid)
+    client = socket.socket(socket.AF_UNIX)
+    try:
+        client.connect(daemon.socket)
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+    return client
+
+
+def read_all(client):
+    text = b""
+    client.settimeout(10)
+    with contextlib.suppress(ConnectionResetError, TimeoutError): # it did not read what came
+        while more := client.recv(1 << 16):
+            text += more
+    return text
+
+
+def lingering(daemon, other, usual, _):
+    """Who is refused has sent sockets that wait for long as they are closed: one more login of a user than may have engines."""
+    logins = [connect(daemon, USER, [i]) for i in range(ENGINES)]
+    for login in logins:
+        login.recv(4096) # its engine is there
+    os.kill(daemon.process.pid, signal.SIGSTOP) # all of it is there when they are refused
+    refused, peers = [], []
+    for _ in range(4):
+        sender, peer = lingering_socket(600)
+        refused.append(connect(daemon, USER, [ENGINES]))
+        socket.send_fds(refused[-1], [b"{"], [sender.fileno()])
+        sender.close()
+        peers.append(peer)
+    os.kill(daemon.process.pid, signal.SIGCONT)
+    said = [read_all(client) for client in refused]
+    check(all(b"answer" in words for words in said), "lingering sockets: who is refused is told", *said)
+    others(daemon, other, usual, "lingering sockets")
+    took = daemon.end()
+    check(daemon.process.poll() is not None and took < 6, "lingering sockets: SIGTERM ends the daemon: %.2f s" % took)
+    for one in *logins, *refused, *peers:
+        one.close()
+
+
 def half_open(daemon, other, usual, n):
     """Clients that say nothing, or half a request, and read nothing."""
     clients = []
@@ -269,7 +376,7 @@ def main():
         return finish()
     other = start(OTHER, BUSY)
     try:
-        cases = {mute_arguments: None, stopped_engine: arguments.children, half_open: 40}
+        cases = {mute_arguments: None, stopped_engine: arguments.children, half_open: 40, mute_flush: None, lingering: None}
         if arguments.all:
             cases[crowds] = 5000
         for case, given in cases.items():

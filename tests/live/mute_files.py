@@ -25,20 +25,20 @@ time.sleep(600)
 """
 
 
-def attributes(node):
+def attributes(node, size):
     """struct fuse_attr"""
     mode = 0o40755 if node == FOLDER else 0o100644
-    return struct.pack("<6Q10I", node, 0 if node == FOLDER else len(BYTES), 8, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+    return struct.pack("<6Q10I", node, 0 if node == FOLDER else size, 8, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
 
-def answer(operation, node):
+def answer(operation, node, size=len(BYTES)):
     """The body, or an errno."""
     if operation == INIT:
         return struct.pack("<4I2H7I", 7, 31, 4096, 0, 8, 8, 4096, 0, 0, 0, 0, 0, 0).ljust(64, b"\0")
     if operation == GETATTR:
-        return struct.pack("<Q2I", 1000, 0, 0) + attributes(node)
+        return struct.pack("<Q2I", 1000, 0, 0) + attributes(node, size)
     if operation == LOOKUP:
-        return struct.pack("<4Q2I", FILE, 0, 1000, 1000, 0, 0) + attributes(FILE)
+        return struct.pack("<4Q2I", FILE, 0, 1000, 1000, 0, 0) + attributes(FILE, size)
     if operation == OPEN:
         return struct.pack("<Q2I", 1, 0, 0)
     if operation == READ:
