@@ -144,9 +144,11 @@ static void detach(struct engine *engine, struct session *session)
 
 void session__refuse(struct engine *engine, struct session *session, const struct refusal *refusal)
 {
-	if (session->owner) {
-		command__refuse(engine, session->owner, &session->request, refusal);
-		client__flush(engine, session->owner);
+	struct client *owner = session->owner;
+
+	if (owner) {
+		command__refuse(engine, owner, &session->request, refusal);
+		client__flush(engine, owner); /* which died of it, where there was no memory for the words */
 	}
 	session->owner = NULL;
 	session->profile = profile__free(session->profile); /* nothing is told at its end */
