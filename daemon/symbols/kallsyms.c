@@ -118,7 +118,8 @@ int kallsyms__feed(struct kallsyms *k, const char *text, size_t len)
 		size_t piece = end ? (size_t)(end - text) : len;
 
 		if (end && !k->partial_len && !k->overlong) {
-			err = take_line(k, text, piece);
+			if (piece <= sizeof(k->partial)) /* as when it comes in pieces */
+				err = take_line(k, text, piece);
 		} else {
 			if (k->partial_len + piece > sizeof(k->partial)) {
 				k->overlong = true;
