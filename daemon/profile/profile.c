@@ -24,7 +24,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	if (!profile->options.stacks_max)
 		profile->options.stacks_max = options->symbolizer ? 200000 : 12000;
 	if (!profile->options.bytes_max)
-		profile->options.bytes_max = 6u << 20;
+		profile->options.bytes_max = 4u << 20;
 	if (!profile->options.ended_max)
 		profile->options.ended_max = 2048;
 	if (!profile->options.pending_max)

@@ -55,7 +55,7 @@ struct finisher {
 struct profile_options {
 	uint32_t rate;           /* Hz: what the ledger's missed ticks are counted by */
 	uint32_t stacks_max;     /* nodes of an epoch; 200,000, or 12,000 of Python frames alone: all tables have 100 bytes of each */
-	uint32_t bytes_max;      /* rows of an epoch, with their names; 6 MiB */
+	uint32_t bytes_max;      /* rows of an epoch, with their names; 4 MiB */
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
 	uint32_t pending_max;    /* samples that wait; 65,536 */
 	bool gil;                /* samples that do not hold the GIL have no stack but a note */
