@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The registry of code objects: an array by serial number, an open-addressing
- * index by key, and an arena for strings and line tables. File names repeat in
+ * index by key, one by what they are, and an arena for strings and line tables. File names repeat in
  * every code object of a file, so they are kept once; qualified names hardly do. */
 #include "name/codes.h"
 
@@ -21,7 +21,7 @@ struct codes {
 	struct arena arena;
 	struct code *codes;
 	uint32_t n, capacity;
-	struct slots by_key;
+	struct slots by_key, by_content; /* by_content: of those that are equal the first, of whole ones alone */
 	const char **files;
 	uint32_t n_files, files_capacity;
 	struct slots by_file;
@@ -69,6 +69,7 @@ static void free_contents(struct codes *codes)
 		free(codes->codes[i].pieces);
 	free(codes->codes);
 	free(codes->by_key.slots);
+	free(codes->by_content.slots);
 	free(codes->files);
 	free(codes->by_file.slots);
 	arena__free(&codes->arena);
@@ -95,10 +96,12 @@ const struct code *codes__get(const struct codes *codes, uint32_t serial)
 
 size_t codes__bytes(const struct codes *codes)
 {
+	size_t slots = (size_t)codes->by_key.capacity + codes->by_content.capacity + codes->by_file.capacity;
+
 	return codes->arena.bytes + codes->pieces_bytes +
 	       (size_t)codes->capacity * sizeof(*codes->codes) +
 	       (size_t)codes->files_capacity * sizeof(*codes->files) +
-	       ((size_t)codes->by_key.capacity + codes->by_file.capacity) * sizeof(uint32_t);
+	       slots * sizeof(uint32_t);
 }
 
 uint32_t codes__find(const struct codes *codes, uint64_t key)
@@ -305,6 +308,7 @@ static int append(struct codes *codes, const struct record_code *record, uint32_
 		.first_line = record->first_line,
 		.lines_total = record->lines_total,
 		.code_size = record->code_size,
+		.first = codes->n,
 	};
 	*ret_serial = codes->n;
 	enter_code(codes);
@@ -316,6 +320,58 @@ static bool lines_known(const struct code *code)
 {
 	return code->lines_whole && code->format &&
 	       (code->lines_total || code->format == PY_LINES_LNOTAB);
+}
+
+/* --- those that are equal --- */
+
+static bool is_whole(const struct code *code)
+{
+	return code->named && lines_known(code);
+}
+
+static bool hash_content(const void *holder, uint32_t serial, uint64_t *ret)
+{
+	const struct codes *codes = holder;
+	const struct code *code = &codes->codes[serial];
+	uint64_t name, lines;
+
+	if (!is_whole(code) || code->first != serial)
+		return false;
+	name = hash__bytes(&codes->seed, code->name, strlen(code->name));
+	lines = hash__bytes(&codes->seed, code->lines, code->lines ? code->lines_total : 0);
+	*ret = hash__pair(&codes->seed, name ^ code->first_line, lines ^ (uintptr_t)code->file);
+	return true;
+}
+
+/* Files are kept once. */
+static bool are_equal(const struct code *a, const struct code *b)
+{
+	return a->file == b->file && a->first_line == b->first_line && a->code_size == b->code_size &&
+	       a->lines_total == b->lines_total && a->format == b->format && !strcmp(a->name, b->name) &&
+	       (!a->lines || !memcmp(a->lines, b->lines, a->lines_total));
+}
+
+/* Finds the first that is equal to a new whole one: text is compiled again and again, and forked children have what
+ * their parent has. */
+static int find_first(struct codes *codes, uint32_t serial)
+{
+	const struct slots *slots = &codes->by_content;
+	uint32_t at, row;
+	uint64_t hash;
+	int err;
+
+	codes->codes[serial].first = CODE_NONE; /* it has no slot yet */
+	err = slots__reserve(&codes->by_content, codes->n, hash_content, codes);
+	codes->codes[serial].first = serial;
+	if (err || !hash_content(codes, serial, &hash))
+		return err;
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at))
+		if (slots__may(slots, at, hash) && are_equal(&codes->codes[row], &codes->codes[serial])) {
+			codes->codes[serial].first = row;
+			return 0;
+		}
+	slots__enter(&codes->by_content, hash, serial);
+	return 0;
 }
 
 int codes__add(struct codes *codes, const struct record_code *record, enum py_lines format,
@@ -344,7 +400,8 @@ int codes__add(struct codes *codes, const struct record_code *record, enum py_li
 	if (!code->format)
 		code->format = (uint8_t)format;
 	err = code->named ? 0 : take_names(codes, code, record);
-	return err ? err : take_lines(codes, code, record);
+	err = err ?: take_lines(codes, code, record);
+	return err || !is_whole(code) ? err : find_first(codes, serial);
 }
 
 int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
@@ -382,8 +439,9 @@ static int copy(struct codes *to, const struct code *from)
 	}
 	if (err)
 		return err;
+	code->first = to->n;
 	enter_code(to);
-	return 0;
+	return is_whole(code) ? find_first(to, code->first) : 0;
 }
 
 int codes__retain(struct codes *codes, const uint8_t *keep)

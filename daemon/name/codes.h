@@ -41,6 +41,7 @@ struct code {
 	uint32_t first_line;
 	uint32_t lines_total;
 	uint32_t code_size;
+	uint32_t first;         /* the serial of the first one with these names, place and line table, of any process */
 	bool lines_whole;
 	bool named;             /* name and file came */
 	bool shim;              /* the interpreter's own, no function of the program */

@@ -167,6 +167,9 @@ static int retain_codes(struct profile *profile)
 	for (i = 0; i < tables->n_functions; i++)
 		if (tables->functions[i].state == FUNCTION_NAMED)
 			keep[tables->functions[i].code / 8] |= 1u << tables->functions[i].code % 8;
+	for (i = 0; i < n; i++) /* those that are equal are one function */
+		if (keep[codes__get(profile->codes, i)->first / 8] & 1u << codes__get(profile->codes, i)->first % 8)
+			keep[i / 8] |= 1u << i % 8;
 	for (i = 0; i < n / 8 + 1; i++)
 		keep[i] = living < n / 2 ? lives[i] : keep[i] & lives[i];
 	for (i = 0; i < profile->codes_seen; i++)

@@ -160,6 +160,8 @@ static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 		return err;
 	}
 	fresh.code = codes__find(tables->codes, key);
+	if (named(tables, fresh.code) && codes__get(tables->codes, fresh.code)->first != fresh.code)
+		return function_of(tables, codes__get(tables->codes, codes__get(tables->codes, fresh.code)->first)->key, ret);
 	fresh.since = tables->tick;
 	fresh.note = NOTE_UNKNOWN;
 	if (named(tables, fresh.code)) {

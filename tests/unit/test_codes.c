@@ -273,6 +273,35 @@ static void pieces_survive_retain(void **state)
 	assert_int_equal(line, 7);
 }
 
+static void equal_ones_know_their_first(void **state)
+{
+	uint8_t keep[1] = {6};
+	uint32_t i;
+
+	rec_code_whole(&rec, 1, &task, 1, "f", "f.py", 5);
+	add(true);
+	rec_code(&rec, 1, &task, 2, 5, 64); /* not whole yet */
+	rec_lines(&rec, rec_table, 0, 16);
+	add(true);
+	rec_code_whole(&rec, 1, &task, 3, "f", "f.py", 5);
+	add(true);
+	rec_code_whole(&rec, 1, &task, 4, "f", "f.py", 6);
+	add(true);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(codes__get(codes, i)->first, i == 2 ? 0 : i);
+	assert_int_equal(codes__retain(codes, keep), 0);
+	assert_int_equal(codes__get(codes, 1)->key, 3);
+	assert_int_equal(codes__get(codes, 1)->first, 1);
+	rec_code_whole(&rec, 1, &task, 1, "f", "f.py", 5);
+	assert_int_equal(codes__get(codes, add(true))->first, 1);
+	for (i = 0; i < 1000; i++) {
+		rec_code_whole(&rec, 1, &task, 100 + i, "f", "f.py", i);
+		add(true);
+	}
+	rec_code_whole(&rec, 1, &task, 5000, "f", "f.py", 5);
+	assert_int_equal(codes__get(codes, add(true))->first, 1);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -289,6 +318,7 @@ int main(void)
 		TEST(a_hostile_length_takes_no_memory),
 		TEST(memory_is_bounded_and_room_is_made),
 		TEST(pieces_survive_retain),
+		TEST(equal_ones_know_their_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
