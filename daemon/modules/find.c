@@ -82,11 +82,9 @@ uint64_t modules_process__id(const struct modules_process *process)
 int modules__jit_object(const struct modules *modules, uint64_t process, uint32_t object, struct jit_object *ret,
 			int *ret_mem)
 {
-	const struct modules_process *found = modules->processes;
+	const struct modules_process *found = modules__numbered(modules, process);
 	const struct jit_object *o;
 
-	while (found && found->id != process)
-		found = found->next;
 	o = found && found->jit && found->mem.fd >= 0 ? jit__object(found->jit, object) : NULL;
 	if (!o || o->id != object)
 		return -ENOENT;

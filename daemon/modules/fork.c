@@ -91,11 +91,9 @@ static int fork_jit(struct modules_process *to, struct modules_process *from, ui
 struct modules_process *modules__fork_process(struct modules *modules, int32_t pid, uint64_t parent,
 					      uint64_t time, uint64_t now)
 {
-	struct modules_process *from = modules->processes, *process;
+	struct modules_process *from = modules__numbered(modules, parent), *process;
 	int err;
 
-	while (from && from->id != parent)
-		from = from->next;
 	process = from ? processes__add(modules, pid, &from->key, time) : NULL;
 	if (!process)
 		return NULL;

@@ -103,6 +103,9 @@ void modules__close_process(struct modules *modules, struct modules_process *pro
 /* Who ran as `pid` at that time; NULL: nobody known (a child that was just forked has no entry of
  * its own: ask for its parent). */
 struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time);
+/* By modules_process__id(); NULL: it is forgotten. */
+struct modules_process *modules__numbered(const struct modules *modules, uint64_t id);
+bool modules_process__is_later(const struct modules_process *process, uint64_t time); /* opened after that time */
 
 /* A walk ended early at pc, and is late: it will be done again. */
 void modules__wants(struct modules *modules, struct modules_process *process, uint64_t pc,

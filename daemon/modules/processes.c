@@ -383,6 +383,20 @@ struct modules_process *modules__process(struct modules *modules, int32_t pid, u
 	return best;
 }
 
+struct modules_process *modules__numbered(const struct modules *modules, uint64_t id)
+{
+	struct modules_process *process = modules->processes;
+
+	while (process && process->id != id)
+		process = process->next;
+	return process;
+}
+
+bool modules_process__is_later(const struct modules_process *process, uint64_t time)
+{
+	return process->opened > time;
+}
+
 const struct module *modules__interpreter(const struct modules_process *process)
 {
 	return process->interpreter ? &process->interpreter->seen : NULL;

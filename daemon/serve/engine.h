@@ -117,6 +117,7 @@ struct tracee {
 	bool dead;                      /* ended */
 	bool pidfd_told;                /* dead, and its pidfd said so: the profile is told in order */
 	bool root;                      /* the one that was attached to */
+	bool forked;                    /* in this session */
 	bool list;                      /* ran before: its threads are listed once it is known */
 	uint64_t gil_due;               /* gil.c */
 	uint32_t gil_looks;
@@ -145,11 +146,16 @@ struct tracee {
 	uint64_t asleep_due;            /* monotonic ns: when they are gone on with */
 	struct dump_tstates tstates;    /* asleep.c: as they were then */
 	uint64_t tstates_at;            /* monotonic ns; 0: never */
-	uint64_t native_from, native_since; /* FORKED: whose mappings it has (modules_process__id), of when */
+	uint64_t native_from, native_since; /* as a fork: whose mappings it has (modules_process__id), of when */
+	uint32_t native_exec;               /* ... and up to which exec */
+	bool native_met;                    /* it had samples since then */
 };
 
 struct tracee *tracee__new(struct session *session, int32_t pid);
 struct tracee *tracee__find(struct session *session, int32_t pid);
+/* Of one that may have ended, or have executed another program, since it was forked. NULL: it was not forked in this
+ * session. */
+const struct tracee *tracee__forked_as(const struct session *session, const struct record_task *task);
 void tracee__free(struct engine *engine, struct tracee *tracee);
 /* Takes the fds of ATTACHED or PROCESS (pidfd, mem, maps). */
 void tracee__open(struct engine *engine, struct tracee *tracee, const struct broker_message *message,

@@ -214,7 +214,9 @@ void native__poll(struct tracee *tracee)
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time)
 {
 	/* One that was not met itself has what it inherited. */
-	child->native_from = parent->native ? modules_process__id(parent->native) : parent->native_from;
+	bool same_image = parent->forked && parent->native_exec == child->native_exec;
+
+	child->native_from = parent->native ? modules_process__id(parent->native) : same_image ? parent->native_from : 0;
 	child->native_since = parent->native ? time : parent->native_since;
 }
 
@@ -226,10 +228,10 @@ static struct modules_process *meet(struct session *session, int32_t pid)
 
 	if (!tracee || tracee->state != TRACEE_FORKED)
 		return NULL;
-	if (!tracee->native && tracee->native_from)
+	if (!tracee->native && tracee->native_from && !tracee->native_met)
 		tracee->native = modules__fork_process(session->modules, pid, tracee->native_from,
 						       tracee->native_since, engine__now());
-	tracee->native_from = 0;
+	tracee->native_met = true;
 	tracee__ask_memory(session->engine, tracee);
 	return tracee->native;
 }
@@ -260,6 +262,9 @@ uint32_t native__sample(struct session *session, const struct record_sample *sam
 	process = modules__process(session->modules, pid, sample->header.time);
 	if (!process)
 		process = meet(session, pid);
+	else if (modules_process__is_later(process, sample->header.time) &&
+		 tracee__forked_as(session, &sample->header.task))
+		return UINT32_MAX; /* of before its exec */
 	if (!process)
 		return UINT32_MAX;
 	trusted = modules_process__trusted(process, part->pc, part->n, sample->header.time);

@@ -71,22 +71,33 @@ static struct native_symbolizer *of(struct symbolizer *symbolizer)
 	return (struct native_symbolizer *)((char *)symbolizer - offsetof(struct native_symbolizer, symbolizer));
 }
 
-/* A forked child that has mapped nothing of its own is asked for by its parent. */
-struct modules_process *symbolizer__process(struct native_symbolizer *self, const struct record_task *task, uint64_t time)
+/* A forked child that has mapped nothing of its own has what its parent had at the fork; also if it ended, or executed
+ * another program, before its samples are handed on. */
+struct modules_process *symbolizer__process(struct native_symbolizer *self, const struct record_task *task,
+					    uint64_t time)
 {
-	struct modules_process *process;
+	struct modules *modules = self->session->modules;
+	struct modules_process *process, *inherited = NULL;
 	int32_t pid = (int32_t)task->tgid;
 	const struct tracee *tracee;
 	unsigned i;
 
-	for (i = 0; self->session->modules && i < GENERATIONS; i++) {
-		process = modules__process(self->session->modules, pid, time);
-		tracee = process ? NULL : tracee__find(self->session, pid);
+	process = modules ? modules__process(modules, pid, time) : NULL;
+	if (!modules || (process && !modules_process__is_later(process, time)))
+		return process;
+	tracee = tracee__forked_as(self->session, task);
+	if (tracee && tracee->native_from)
+		inherited = modules__numbered(modules, tracee->native_from);
+	if (inherited)
+		return inherited;
+	for (i = 0; !process && i < GENERATIONS; i++) {
+		tracee = i || !tracee ? tracee__find(self->session, pid) : tracee;
 		if (!tracee)
-			return process;
+			return NULL;
 		pid = tracee->parent;
+		process = modules__process(modules, pid, time);
 	}
-	return NULL;
+	return process;
 }
 
 /* --- files --- */
@@ -550,10 +561,22 @@ static int read_memory(struct symbolizer *symbolizer, const struct record_task *
 	return process_memory__read(tracee->mem, dst, size, address);
 }
 
+/* Whose memory has a code object of `task`: its own, or, while that is not open or when it ended, that of who forked it.
+ * Which object it is is proven by its key. */
+static const struct tracee *reader_of(struct session *session, const struct record_task *task)
+{
+	const struct tracee *tracee = tracee__find(session, (int32_t)task->tgid) ?: tracee__forked_as(session, task);
+	unsigned i;
+
+	for (i = 0; tracee && tracee->mem < 0 && tracee->forked && i < GENERATIONS; i++)
+		tracee = tracee__find(session, tracee->parent);
+	return tracee;
+}
+
 static int site(struct symbolizer *symbolizer, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
 		struct call_site *ret)
 {
-	const struct tracee *tracee = tracee__find(of(symbolizer)->session, (int32_t)header->task.tgid);
+	const struct tracee *tracee = reader_of(of(symbolizer)->session, &header->task);
 
 	return tracee ? site__read(tracee, header, key, code, offset, ret) : -ENOENT;
 }

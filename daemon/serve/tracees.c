@@ -19,6 +19,14 @@ struct tracee *tracee__find(struct session *session, int32_t pid)
 	return NULL;
 }
 
+const struct tracee *tracee__forked_as(const struct session *session, const struct record_task *task)
+{
+	for (const struct tracee *p = session->tracees; p; p = p->next)
+		if (p->pid == (int32_t)task->tgid && p->start == task->process_start && p->forked && p->native_exec == task->exec)
+			return p;
+	return NULL;
+}
+
 struct tracee *tracee__new(struct session *session, int32_t pid)
 {
 	struct tracee *tracee = session->n_tracees < SERVE_PROCESSES_MAX ? calloc(1, sizeof(*tracee)) : NULL;
@@ -312,6 +320,8 @@ static void forked(struct session *session, const struct record_fork *fork)
 	child->start = task->process_start;
 	child->exec = task->exec;
 	child->exec_known = true;
+	child->forked = true;
+	child->native_exec = task->exec;
 	if (!parent)
 		return;
 	inherit(child, parent);
@@ -340,7 +350,6 @@ static void executed(struct engine *engine, struct session *session, const struc
 	tracee->exec_known = true;
 	tracee->exec_cpu = exec->cpu_time;
 	tracee->none_until = exec->header.time + SCHEDULE_SHOWS_NS;
-	tracee->native_from = 0;
 	ask(engine, tracee);
 }
 

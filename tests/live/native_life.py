@@ -198,6 +198,46 @@ def case_pool(work):
     ledger_adds_up(stream, "a pool")
 
 
+BRIEF = r"""
+import os, subprocess, time
+DATA = list(range(20000))
+def parents():
+    until = time.process_time() + 0.4
+    while time.process_time() < until:
+        sum(DATA)
+def work():
+    until = time.process_time() + 0.006
+    while time.process_time() < until:
+        sum(DATA)
+parents()  # tables are there
+for number in range(160):
+    pid = os.fork()
+    if not pid:
+        work()
+        if number % 4 == 0:
+            os.execv("/bin/true", ["true"])
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+def case_brief(work):
+    """Children that end, or execute another program, before their samples are handed on: their image was their parent's."""
+    stream, _ = record(work, [PYTHON, "-c", BRIEF], name="brief")
+    rows = sum(row[:2] == ["work", "<string>"] for row in stream.functions)
+    pids = [pid for pid in stream.of if stream.with_name(pid, "work")]
+    total, whole = (sum(n for pid in pids for stack, n in stream.of[pid].items() if "work" in stack and good(stack))
+                    for good in (bool, lambda stack: not any(w.startswith("(cut:") for w in stack)))
+    told = sum(n for pid in pids for stack, n in stream.of[pid].items()
+               if "work" in stack and set(stack[stack.index("work") + 1:]) & {"sum", "time.process_time", "process_time"})
+    stream.worst(pids)
+    print(f"    {len(pids)} children, {total} samples, {whole} whole, {told} in what was called")
+    check(len(pids) > 100 and total - whole <= few(total, 0.01), "children of 6 ms: stacks are whole")
+    check(rows == 1, f"children of 6 ms: their function is one row of the recording ({rows})")
+    check(told >= total - few(total, 0.05), "children of 6 ms: what they called has its name")
+    ledger_adds_up(stream, "children of 6 ms")
+
+
 # --- children that are no Python ---
 
 PROGRAM = r"""
