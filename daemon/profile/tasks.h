@@ -91,7 +91,7 @@ struct thread {
 	bool cpu_rough;              /* the baseline may be older than `begin` */
 	bool start_rough;            /* 10 ms of it */
 	bool asleep;                 /* waits.c: it was when it was met last ... */
-	uint32_t asleep_runs;        /* ... and had got a CPU so often */
+	uint64_t asleep_cpu;         /* ... and had run so long, ns */
 	bool lost;                   /* the client is not authorised for it any more: its time line ends with `last`, or goes on later */
 	bool changed, ending, end_queued, ended;
 	char comm[17];

@@ -328,22 +328,23 @@ int waits__asleep(struct profile *profile, struct thread *thread, const struct r
 
 	err = err ?: waits__keep(profile, thread, sample);
 	thread->asleep = part != NULL;
-	thread->asleep_runs = part ? (uint32_t)part->args[1] : 0;
+	thread->asleep_cpu = sample->cpu_time;
 	return err ?: sleep_until(profile, thread, sample->header.time);
 }
 
-/* If it got a CPU once since, it slept until a period of the sampler's clock before its tick. Else it waited elsewhere, too: that is told of
- * where the tick found it. */
+/* Until its tick it ran for less than a period, wherever that was: half of one at random, or more if its CPU time says
+ * so (the scheduler may have to count the last of it yet). All that was before that is the wait's, in however many
+ * parts: what lies between two was shorter than a look. */
 int waits__woke(struct profile *profile, struct thread *thread, const struct record_sample *sample)
 {
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
 	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
-	bool once = python && python->runs == (uint32_t)thread->asleep_runs + 1;
+	uint64_t ran = sample->cpu_time > thread->asleep_cpu ? sample->cpu_time - thread->asleep_cpu : 0;
 
 	if (!thread->asleep)
 		return 0;
 	thread->asleep = false;
-	return once ? sleep_until(profile, thread, sample->header.time - period) : 0;
+	ran = ran < period / 2 ? period / 2 : ran < period ? ran : period;
+	return sleep_until(profile, thread, sample->header.time - ran);
 }
 
 int profile__wait(struct profile *profile, const struct record_wait *wait)

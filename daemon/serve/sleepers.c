@@ -281,7 +281,6 @@ static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t un
 
 	sleeper->seen = record->header.time = at;
 	wait->args[0] = until;
-	wait->args[1] = sleeper->count;
 	return collector__record(session->collector, record, sleeper->record.len);
 }
 

@@ -3,7 +3,8 @@
 kernels, and tells which. compile_artiq_units.py KERNELS
 
 The last line on stdout is JSON: {"kernels": [[name, begin, end]], "phases": {name: ns}}, CLOCK_MONOTONIC ns; a phase's time is
-with what is in it. Visitors go into a tree by recursion, most through a visit() that they share; a link waits for a child."""
+with what is in it. Visitors go into a tree by recursion, most through a visit() that they share; a link waits for a child, and for
+what it writes."""
 import functools
 import json
 import os
@@ -183,7 +184,7 @@ class Target:
 
     def link(self, objects):
         work(1)
-        subprocess.check_call(["sleep", "0.02"])
+        subprocess.run(["sh", "-c", "sleep 0.02; echo linked; sleep 0.03; echo written; sleep 0.004"], stdout=subprocess.PIPE, check=True)
 
     def compile_and_link(self, modules):
         objects = []
