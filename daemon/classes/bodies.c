@@ -4,7 +4,8 @@
  * Its frame stands for such a function only if nothing else leads there: what other code jumps to or calls, too, is a helper
  * (_PyObject_VectorcallTstate, to which one method of Debian's 3.11 ends with a jump), and tells nothing: `shared`.
  *
- * What a pointer leads to (a type's dealloc, in its data or loaded by `lea`) may be called by anyone: `pointed`.
+ * What a pointer leads to (a type's dealloc, in its data or loaded by `lea`) may be called by anyone: `pointed`. So may what a function ends
+ * with a jump to that no table has and a pointer leads to (partial_vectorcall, which each partial object has).
  *
  * The body of a function that calls what it was given (functools.partial) is one to which that function alone leads: it gets
  * its name. Else what the body calls on its way, to make a tuple of its arguments, would pass for what Python code called. */
@@ -20,9 +21,11 @@
 #include "base/array.h"
 #include "classes/classes.h"
 
+#define CALL_OPCODE 0xe8     /* the next one is that of `jmp` */
 #define CODE_AT_ONCE (64u << 10)
 #define INSTRUCTION_BYTES 6u /* 0f 8x and a distance */
 #define LEA 0x8d             /* and a ModRM of rip: a distance follows */
+#define FIXED_FROM 0x400000u /* where the linker puts a program that is not moved */
 #define TARGETS (1u << 16)   /* bits: is anything at such an address looked for? */
 #define LEADS_MAX 65536u
 #define CHAIN_MAX 64u
@@ -32,8 +35,17 @@ struct lead {
 	struct callable *from, *to;
 };
 
+/* A jump from a function that no table has, and that has no name for others to call it by. */
+struct outsider {
+	uint64_t start;
+	struct callable *to;
+};
+
 struct bodies {
 	const struct search *search;
+	const struct code_frames *frames;
+	struct outsider *outsiders;
+	uint32_t n_outsiders, outsiders_capacity;
 	struct lead *leads;
 	uint32_t n, capacity;
 	uint8_t targets[TARGETS / 8];
@@ -61,16 +73,19 @@ static struct callable *row_at(const struct bodies *bodies, uint64_t vaddr)
 	return (struct callable *)callables__at(bodies->search->out, vaddr);
 }
 
+static void add_target(struct bodies *bodies, uint64_t vaddr)
+{
+	bodies->targets[vaddr % TARGETS / 8] |= (uint8_t)(1u << vaddr % 8);
+}
+
 static void collect(struct bodies *bodies)
 {
 	const struct callables *out = bodies->search->out;
-	uint32_t i, bit;
+	uint32_t i;
 
 	for (i = 0; i < out->n; i++)
-		if (is_open(&out->rows[i])) {
-			bit = out->rows[i].start % TARGETS;
-			bodies->targets[bit / 8] |= (uint8_t)(1u << bit % 8);
-		}
+		if (is_open(&out->rows[i]))
+			add_target(bodies, out->rows[i].start);
 }
 
 static bool is_target(const struct bodies *bodies, uint64_t vaddr)
@@ -88,14 +103,30 @@ static bool tells(const struct callable *from, const struct callable *to)
 	return !name || class__forwards(name) == FORWARDS_NOT || !strcmp(from->name, name);
 }
 
-static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr)
+static int add_outsider(struct bodies *bodies, uint64_t at, struct callable *to)
+{
+	const struct code_piece *piece = code_frames__find(bodies->frames, at);
+	int err;
+
+	if (!piece || bodies->n_outsiders == LEADS_MAX || data__is_exported(bodies->search->data, piece->start))
+		return 0;
+	err = array__reserve((void **)&bodies->outsiders, sizeof(*bodies->outsiders), bodies->n_outsiders, &bodies->outsiders_capacity);
+	if (!err)
+		bodies->outsiders[bodies->n_outsiders++] = (struct outsider){piece->start, to};
+	return err;
+}
+
+static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr, bool jumps)
 {
 	struct callable *to = row_at(bodies, vaddr), *from = row_at(bodies, at);
 	const char *name, *other;
 	int err;
 
-	if (!is_open(to) || to->start != vaddr || to->shared || from == to || tells(from, to))
+	if (!is_open(to) || to->start != vaddr || from == to || tells(from, to))
 		return 0;
+	err = jumps && !from ? add_outsider(bodies, at, to) : 0;
+	if (err || to->shared)
+		return err;
 	name = only_name(to);
 	other = is_open(from) ? only_name(from) : NULL;
 	if (!name || !other || strcmp(name, other) || bodies->n == LEADS_MAX) {
@@ -108,12 +139,45 @@ static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr)
 	return err;
 }
 
+static int outsiders_by_start(const void *left, const void *right)
+{
+	const struct outsider *a = left, *b = right;
+
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+static void sort_outsiders(struct bodies *bodies)
+{
+	uint32_t i;
+
+	if (bodies->n_outsiders)
+		qsort(bodies->outsiders, bodies->n_outsiders, sizeof(*bodies->outsiders), outsiders_by_start);
+	for (i = 0; i < bodies->n_outsiders; i++)
+		add_target(bodies, bodies->outsiders[i].start);
+}
+
+static void point_to(struct callable *to)
+{
+	to->shared = to->pointed = true;
+}
+
 static void points(struct bodies *bodies, uint64_t vaddr)
 {
-	struct callable *to = is_target(bodies, vaddr) ? row_at(bodies, vaddr) : NULL;
+	const struct outsider *end = bodies->outsiders + bodies->n_outsiders, *at;
+	struct callable *to;
 
+	if (!is_target(bodies, vaddr))
+		return;
+	to = row_at(bodies, vaddr);
 	if (is_open(to) && to->start == vaddr)
-		to->shared = to->pointed = true;
+		point_to(to);
+	if (!bodies->n_outsiders)
+		return;
+	at = bsearch(&(struct outsider){.start = vaddr}, bodies->outsiders, bodies->n_outsiders, sizeof(*at), outsiders_by_start);
+	while (at && at > bodies->outsiders && at[-1].start == vaddr)
+		at--;
+	for (; at && at < end && at->start == vaddr; at++)
+		point_to(at->to);
 }
 
 /* Words of initialised data. */
@@ -126,12 +190,59 @@ static void scan_data(struct bodies *bodies, const struct data_segment *segment)
 			points(bodies, word);
 }
 
-/* All jumps and calls in the file's code. Bytes are tried as instructions wherever they could be one: a false one meets
- * a begin by chance only. */
-static int scan(struct bodies *bodies, const struct data_segment *segment, uint8_t *code)
+/* --- code. Bytes are tried as instructions wherever they could be one: a false one meets a begin by chance only --- */
+
+static int find_leads(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
 {
-	uint64_t at, to, left;
-	uint32_t size, i;
+	uint64_t to;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i + INSTRUCTION_BYTES <= size; i++) {
+		if (code[i] >> 1 != CALL_OPCODE >> 1 && !(i && code[i - 1] == 0x0f && code[i] >> 4 == 8))
+			continue;
+		to = jumps__target(code + i, at + i);
+		if (is_target(bodies, to))
+			err = leads(bodies, at + i, to, code[i] != CALL_OPCODE);
+	}
+	return err;
+}
+
+/* Are the 4 bytes at `at` what an instruction loads, pushes or stores: `mov $x,register`, `push $x`, `movq $x,...`? */
+static bool is_immediate(const uint8_t *code, uint32_t at)
+{
+	static const uint8_t before[] = {2, 3, 4, 6}; /* ModRM; a distance of 8 bits; SIB; a distance of 32 bits */
+	uint32_t i;
+
+	if (at && (code[at - 1] >> 3 == 0xb8 >> 3 || code[at - 1] == 0x68))
+		return true;
+	for (i = 0; i < sizeof(before); i++)
+		if (at >= before[i] && code[at - before[i]] == 0xc7 && (code[at - before[i] + 1] & 0xc7) != 5)
+			return true;
+	return false;
+}
+
+/* `lea`, and in a program that is not moved addresses themselves. */
+static int find_pointers(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
+{
+	bool fixed = at >= FIXED_FROM;
+	uint32_t i, word;
+
+	for (i = 0; i + INSTRUCTION_BYTES <= size; i++) {
+		if (code[i] == LEA && (code[i + 1] & 0xc7) == 5)
+			points(bodies, jumps__target(code + i + 1, at + i + 1));
+		memcpy(&word, code + i, sizeof(word));
+		if (fixed && is_target(bodies, word) && is_immediate(code, i))
+			points(bodies, word);
+	}
+	return 0;
+}
+
+static int scan(struct bodies *bodies, const struct data_segment *segment, uint8_t *code,
+		int (*find)(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size))
+{
+	uint64_t at, left;
+	uint32_t size;
 	int err = 0;
 
 	for (at = segment->start; !err && at < segment->end; at += CODE_AT_ONCE) {
@@ -139,15 +250,7 @@ static int scan(struct bodies *bodies, const struct data_segment *segment, uint8
 		size = left < CODE_AT_ONCE + INSTRUCTION_BYTES ? (uint32_t)left : CODE_AT_ONCE + INSTRUCTION_BYTES;
 		if (!data__bytes(bodies->search->data, at, code, size))
 			return -EBADMSG;
-		for (i = 0; !err && i + INSTRUCTION_BYTES <= size; i++) {
-			if (code[i] == LEA && (code[i + 1] & 0xc7) == 5)
-				points(bodies, jumps__target(code + i + 1, at + i + 1));
-			if (code[i] >> 1 != 0xe8 >> 1 && !(i && code[i - 1] == 0x0f && code[i] >> 4 == 8))
-				continue;
-			to = jumps__target(code + i, at + i);
-			if (is_target(bodies, to))
-				err = leads(bodies, at + i, to);
-		}
+		err = find(bodies, at, code, size);
 	}
 	return err;
 }
@@ -182,7 +285,7 @@ static void name_bodies(struct callables *out)
 	}
 }
 
-int search__bodies(struct search *search)
+int search__bodies(struct search *search, const struct code_frames *frames)
 {
 	_cleanup_free_ uint8_t *code = malloc(CODE_AT_ONCE + INSTRUCTION_BYTES);
 	_cleanup_free_ struct bodies *bodies = calloc(1, sizeof(*bodies));
@@ -193,10 +296,15 @@ int search__bodies(struct search *search)
 	if (!code || !bodies)
 		return -ENOMEM;
 	bodies->search = search;
+	bodies->frames = frames;
 	collect(bodies);
+	for (i = 0; !err && i < data->n_segments; i++)
+		if (data->segments[i].code)
+			err = scan(bodies, &data->segments[i], code, find_leads);
+	sort_outsiders(bodies);
 	for (i = 0; !err && i < data->n_segments; i++) {
 		if (data->segments[i].code)
-			err = scan(bodies, &data->segments[i], code);
+			err = scan(bodies, &data->segments[i], code, find_pointers);
 		else if (data->segments[i].writable)
 			scan_data(bodies, &data->segments[i]);
 	}
@@ -204,5 +312,6 @@ int search__bodies(struct search *search)
 	if (!err)
 		name_bodies(search->out);
 	free(bodies->leads);
+	free(bodies->outsiders);
 	return err == -ENOMEM ? err : 0;
 }

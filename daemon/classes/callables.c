@@ -113,7 +113,7 @@ int callables__find(const struct elf_bytes *elf, struct callables *ret)
 		if (!err)
 			err = make_rows(&search, &frames);
 		if (!err)
-			err = search__bodies(&search);
+			err = search__bodies(&search, &frames);
 		code_frames__free(&frames);
 	}
 	free(search.found);

@@ -52,6 +52,6 @@ int search__switchers(struct search *search, const struct code_frames *frames);
 /* Of all that were found, by address. */
 int search__candidates(struct search *search, const struct code_frames *frames);
 /* bodies.c: who jumps to rows without a name, or calls them. The body of one function alone, which calls what it was given, gets its name. */
-int search__bodies(struct search *search);
+int search__bodies(struct search *search, const struct code_frames *frames);
 
 #endif
