@@ -359,8 +359,7 @@ def main():
             kinds = [arguments.only] if arguments.only else [*KINDS, *OTHERS]
             if "namespace" in kinds and not may_enter_a_user_namespace():
                 kinds.remove("namespace")
-                skipped += 1
-                print("skipped: namespace: a user may make no user namespace here (a chroot, or kernel.unprivileged_userns_clone)")
+                skip("a user may make no user namespace here (a chroot, or kernel.unprivileged_userns_clone)")
             for kind in kinds:
                 tries(chance, kind, arguments, max(1, arguments.tries // len(kinds)), attempt_here, usual)
             check_figures(daemon.poll() is None, "the daemon goes on")
