@@ -459,7 +459,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 	return 1;
 }
 
-/* struct _gil_runtime_state up to its end: two conditions and two mutexes (daemon/target/gil.h). */
+/* struct _gil_runtime_state up to its end: two conditions and two mutexes (daemon/python/gil.h). */
 #define WAIT_GIL_BYTES 208u
 
 static __always_inline __u64 wait_holder(const struct image *image, struct task_struct *task)

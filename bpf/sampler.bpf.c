@@ -306,7 +306,7 @@ static __always_inline void fill_registers(__u64 *to, struct task_struct *task)
 	to[15] = 0;
 }
 
-/* The thread state that holds the GIL (struct _gil_runtime_state, daemon/target/gil.h), or 0. A function apart, for the room on
+/* The thread state that holds the GIL (struct _gil_runtime_state, daemon/python/gil.h), or 0. A function apart, for the room on
  * the stack. */
 __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 {

@@ -38,7 +38,7 @@ HOST_APART int values_word(const struct image *image, __u64 *to, __u64 address, 
 		return 1;
 	err = host_read(to, 8, address);
 	if (slot & VALUE_SLOT_CELL && *to && !err)
-		err = host_read(to, 8, (*to & ~7ull) + image->layout.var_size); /* ob_ref follows the head */
+		err = host_read(to, 8, (*to & ~7ull) + image->layout.cell_ref);
 	return err != 0;
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "cprofd/dump.h"
+#include "python/walk.h"
 #include "target/maps.h"
 #include "weave/symbolizer.h"
 
@@ -48,56 +49,6 @@ int dump_unwinder__new(struct host_reader *memory, const struct maps *maps, stru
 struct dump_unwinder *dump_unwinder__free(struct dump_unwinder *unwinder); /* NULL */
 void dump_unwinder__walk(struct dump_unwinder *unwinder, const struct dump_state *state, struct dump_native *ret);
 
-struct dump_python;
-
-/* --- tstates.c: the thread states of a process, by thread --- */
-
-/* Finding a thread's by following the interpreters' lists takes as long as there are threads: to walk many of them the lists are
- * followed once. What was found is proven again by who uses it. */
-struct dump_tstates {
-	struct dump_tstate {
-		uint64_t thread_id, address;
-		uint32_t order;  /* in the lists */
-	} *of;                   /* by thread_id, then as in the lists: the inner one first */
-	uint32_t n;
-	uint16_t loss;           /* why there may be more; 0: these are all */
-};
-/* -ENOMEM. */
-int dump_tstates__read(struct host_reader *memory, const struct image *image, struct dump_tstates *ret);
-int dump_python__list(const struct dump_python *python, struct dump_tstates *ret); /* of its process */
-void dump_tstates__free(struct dump_tstates *tstates); /* all 0: nothing */
-/* Those of one thread; NULL: none. */
-const struct dump_tstate *dump_tstates__find(const struct dump_tstates *tstates, uint64_t thread_id, uint32_t *ret_n);
-
-/* --- python.c: Python frames --- */
-
-/* `memory` is borrowed, `image` copied (image->runtime 0: not a Python; then no thread has frames). */
-int dump_python__new(struct host_reader *memory, const struct image *image, struct dump_python **ret);
-struct dump_python *dump_python__free(struct dump_python *python); /* NULL */
-/* What is walked next has this image. What is known of code objects stays: their keys tell processes apart. */
-void dump_python__turn_to(struct dump_python *python, const struct image *image);
-
-struct dump_frames {
-	struct py_frame *frames; /* the caller's: free() */
-	uint32_t n;
-	uint16_t loss;           /* why it was cut, or 0 */
-	bool no_python;          /* the thread has no thread state */
-};
-/* Walks a thread that does not run: the caller makes sure of that, afterwards. `tstates`: read while it slept already; NULL: its thread
- * states are looked for. */
-int dump_python__walk(struct dump_python *python, const struct dump_thread *thread, const struct dump_tstates *tstates,
-		      struct dump_frames *ret);
-/* Takes the walk that the kernel did in the thread's tick, and the code objects that it met. */
-int dump_python__take(struct dump_python *python, const struct dump_slot *slot, struct dump_frames *ret);
-void dump_python__learn(struct dump_python *python, const struct dump_slot *slot);
-
-/* Where the code object of a frame that was walked lies; 0: not known. */
-uint64_t dump_python__code(const struct dump_python *python, uint64_t key);
-/* Where the i-th frame of the last walk lies. */
-uint64_t dump_python__place(const struct dump_python *python, uint32_t i);
-/* {"function", "file", "line"}: a new reference; NULL: no memory. */
-json_t *dump_python__frame(const struct dump_python *python, const struct py_frame *frame);
-
 /* --- emit.c: a thread as people and programs get it --- */
 
 struct dump_result {
@@ -105,7 +56,7 @@ struct dump_result {
 	uint8_t how;             /* enum dump_how; 0: it never held still, and no tick came: no stack */
 	uint8_t native;          /* 0: left out, 1: the innermost frame, 2: all */
 	struct dump_native *natives; /* NULL: none were asked for */
-	struct dump_frames python;
+	struct python_frames python;
 };
 static inline struct record_task dump_task(const struct dump_result *told)
 {
@@ -116,6 +67,6 @@ static inline struct record_task dump_task(const struct dump_result *told)
 }
 
 /* docs/protocol.md, `dump`. `places` NULL: no native frames. NULL: no memory. */
-json_t *dump__emit(struct dump_python *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now);
+json_t *dump__emit(struct python_walker *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now);
 
 #endif

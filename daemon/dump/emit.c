@@ -107,9 +107,25 @@ static void put(struct emitting *emitting, json_t *frame)
 	json_array_append_new(emitting->frames, frame);
 }
 
-static void put_python(struct emitting *emitting, const struct dump_python *python, const struct py_frame *frame)
+static json_t *buf_text(const struct buf *buf)
 {
-	json_t *told = dump_python__frame(python, frame);
+	return json_stringn(buf->data ? buf->data : "", buf->len);
+}
+
+static json_t *python_frame(const struct python_walker *python, const struct py_frame *frame)
+{
+	_cleanup_(buf__free) struct buf function = {}, file = {};
+	uint32_t line;
+
+	if (python_walker__locate(python, frame, &function, &file, &line))
+		return NULL;
+	return json_pack("{s:s, s:o, s:o, s:i}", "kind", "python", "function", buf_text(&function), "file", buf_text(&file), "line",
+			 (int)line);
+}
+
+static void put_python(struct emitting *emitting, const struct python_walker *python, const struct py_frame *frame)
+{
+	json_t *told = python_frame(python, frame);
 
 	if (is_shim(told))
 		json_decref(told);
@@ -117,7 +133,7 @@ static void put_python(struct emitting *emitting, const struct dump_python *pyth
 		put(emitting, told);
 }
 
-static void put_woven(struct emitting *emitting, struct dump_python *python, struct symbolizer *symbolizer,
+static void put_woven(struct emitting *emitting, struct python_walker *python, struct symbolizer *symbolizer,
 		      const struct dump_result *told, uint64_t now)
 {
 	_cleanup_free_ struct weaving *weaving = malloc(sizeof(*weaving));
@@ -173,7 +189,7 @@ static const char *state_of(const struct dump_thread *thread)
 	return thread->state & 1 ? "sleeping" : "waiting";
 }
 
-json_t *dump__emit(struct dump_python *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now)
+json_t *dump__emit(struct python_walker *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now)
 {
 	static const char *const hows[] = {"moving", "still", "tick"};
 	struct emitting emitting = {.frames = json_array()};

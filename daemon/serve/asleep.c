@@ -12,7 +12,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "collect/collect.h"
-#include "dump/dump.h"
+#include "python/code.h"
+#include "python/walk.h"
 #include "serve/engine.h"
 #include "target/process.h"
 
@@ -31,6 +32,18 @@ static bool sleeps(int schedstat, const struct record_sample *sample)
 	return sscanf(text, "%llu %llu %llu", &cpu, &delay, &count) == 3 && count == sample->cpu_time;
 }
 
+int session__code(struct session *session, struct host_reader *memory, const struct py_layout *l, const struct record_header *of,
+		  uint64_t key, uint64_t code)
+{
+	_cleanup_(buf__free) struct buf out = {};
+	int err = python_code__record(memory, l, of, key, code, &out);
+
+	if (err || record__check(out.data, out.len))
+		return err;
+	session_units__code(session, (const void *)out.data);
+	return profile__code(session->profile, (const void *)out.data);
+}
+
 /* --- the sample --- */
 
 /* The thread states of its process, read once for all threads that slept at that time. */
@@ -38,27 +51,27 @@ static int list_tstates(struct tracee *tracee, struct host_reader *memory, uint6
 {
 	if (tracee->tstates_at > asleep_at)
 		return 0;
-	dump_tstates__free(&tracee->tstates);
+	python_tstates__free(&tracee->tstates);
 	tracee->tstates_at = engine__now();
-	return dump_tstates__read(memory, &tracee->image, &tracee->tstates);
+	return python_tstates__read(memory, &tracee->image, &tracee->tstates);
 }
 
-static int put_python(struct session *session, struct tracee *tracee, struct dump_python *python, struct host_reader *memory,
+static int put_python(struct session *session, struct tracee *tracee, struct python_walker *python, struct host_reader *memory,
 		      const struct record_sample *sample, const struct part_wait *wait, struct buf *out, bool *ret_none)
 {
 	const struct record_task *task = &sample->header.task;
 	const struct dump_thread thread = {.tgid = task->tgid, .tid = task->tid, .process_start = task->process_start,
 					   .thread_start = task->thread_start, .exec = task->exec, .fsbase = wait->own};
 	struct part_py_frames part = {.part.kind = PART_PY_FRAMES};
-	struct dump_frames frames = {};
+	struct python_frames frames = {};
 	uint32_t i;
-	int err = list_tstates(tracee, memory, sample->header.time) ?: dump_python__walk(python, &thread, &tracee->tstates, &frames);
+	int err = list_tstates(tracee, memory, sample->header.time) ?: python_walker__walk(python, &thread, &tracee->tstates, &frames);
 
 	for (i = 0; !err && i < frames.n; i++) {
-		uint64_t code = profile__knows_code(session->profile, frames.frames[i].code) ? 0 : dump_python__code(python, frames.frames[i].code);
+		uint64_t code = profile__knows_code(session->profile, frames.frames[i].code) ? 0 : python_walker__code(python, frames.frames[i].code);
 
 		if (code)
-			err = code_record__emit(session, memory, &tracee->image.layout, &sample->header, frames.frames[i].code, code);
+			err = session__code(session, memory, &tracee->image.layout, &sample->header, frames.frames[i].code, code);
 	}
 	if (!err) {
 		*ret_none = frames.no_python;
@@ -111,7 +124,7 @@ static int put_native(const struct session *session, const struct memory_reader 
 /* What a slice works with. */
 struct taking {
 	struct memory_reader memory;
-	struct dump_python *python;
+	struct python_walker *python;
 	struct part_native_frames *walked; /* room for RECORD_NATIVE_FRAMES_MAX */
 };
 
@@ -119,12 +132,12 @@ static int taking__begin(struct taking *self, const struct tracee *tracee)
 {
 	*self = (struct taking){.memory = memory_reader__of(tracee->mem)};
 	self->walked = malloc(sizeof(*self->walked) + RECORD_NATIVE_FRAMES_MAX * 8u);
-	return self->walked ? dump_python__new(&self->memory.reader, &tracee->image, &self->python) : -ENOMEM;
+	return self->walked ? python_walker__new(&self->memory.reader, &tracee->image, &self->python) : -ENOMEM;
 }
 
 static void taking__end(struct taking *self)
 {
-	dump_python__free(self->python);
+	python_walker__free(self->python);
 	free(self->walked);
 }
 
@@ -291,6 +304,6 @@ void asleep__forget(struct tracee *tracee)
 	tracee->asleep_at = 0;
 	tracee->asleep_due = 0;
 	tracee->asleep_again = false;
-	dump_tstates__free(&tracee->tstates);
+	python_tstates__free(&tracee->tstates);
 	tracee->tstates_at = 0;
 }

@@ -7,11 +7,38 @@
 #include <unistd.h>
 
 #include "base/blocking.h"
+#include "python/code.h"
 #include "serve/engine.h"
+#include "target/process.h"
 
 static struct session *of(struct collect_sink *sink)
 {
 	return (struct session *)((char *)sink - offsetof(struct session, collect_sink));
+}
+
+/* Does the record lack what a capture sends when it could read all? Further
+ * pieces of a line table come alone. */
+static bool is_whole(const struct record_code *code)
+{
+	const struct record_part *lines = record__part(code, PART_LINES), *variables = record__part(code, PART_VARIABLES);
+
+	if (lines && ((const struct part_bytes *)lines)->offset)
+		return true;
+	/* A qualified name that equals the name is left out. */
+	return lines && record__part(code, PART_NAME) && record__part(code, PART_FILE) && variables && !variables->loss;
+}
+
+/* The next capture of it can read all then. */
+static void prefault(struct engine *engine, struct tracee *tracee, const struct record_code *code)
+{
+	struct memory_reader memory = memory_reader__of(tracee->mem);
+
+	if (!tracee->image.runtime || is_whole(code))
+		return;
+	if (tracee->mem < 0)
+		tracee__ask_memory(engine, tracee);
+	else
+		python_code__prefault(&memory.reader, &tracee->image.layout, code->address);
 }
 
 static int on_code(struct collect_sink *self, const struct record_code *code)
@@ -20,7 +47,7 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 	struct tracee *tracee = tracee__find(session, (int32_t)code->header.task.tgid);
 
 	if (tracee)
-		prefault__code(session->engine, tracee, code);
+		prefault(session->engine, tracee, code);
 	session_units__code(session, code);
 	return profile__code(session->profile, code);
 }

@@ -31,7 +31,7 @@ struct dumping {
 	struct target_process process;
 	bool opened;            /* the process */
 	struct dump_unwinder *unwinder;
-	struct dump_python *python;
+	struct python_walker *python;
 	struct thread *threads;
 	uint32_t n, told;
 	uint32_t in[DUMP_SLOTS]; /* thread + 1 of each slot; 0: free */
@@ -64,7 +64,7 @@ void dump__close(struct session *session)
 	}
 	free(dump->threads);
 	dump_unwinder__free(dump->unwinder);
-	dump_python__free(dump->python);
+	python_walker__free(dump->python);
 	if (dump->opened)
 		target_process__free(&dump->process);
 	dump_slots__free(dump->slots);
@@ -196,7 +196,7 @@ static void again(struct dumping *dump, uint32_t i)
 	struct thread *thread = thread_in(dump, i);
 
 	free(thread->told.python.frames);
-	thread->told.python = (struct dump_frames){};
+	thread->told.python = (struct python_frames){};
 	if (++thread->tries < TRIES)
 		dump_slots__again(dump->slots, i);
 	else
@@ -207,7 +207,7 @@ static void again(struct dumping *dump, uint32_t i)
  * where it was even then. */
 static int walk_python(struct dumping *dump)
 {
-	_cleanup_(dump_tstates__free) struct dump_tstates tstates = {};
+	_cleanup_(python_tstates__free) struct python_tstates tstates = {};
 	bool walked[DUMP_SLOTS] = {}, any = false;
 	const struct dump_thread *rows = NULL;
 	uint32_t n = 0, i;
@@ -220,15 +220,15 @@ static int walk_python(struct dumping *dump)
 		if (!slot)
 			continue;
 		/* Others may know code objects by their keys that this slot tells of. */
-		dump_python__learn(dump->python, slot);
+		python_walker__learn(dump->python, slot);
 		if (slot->thread.tid != thread->told.thread.tid) {
 			again(dump, i);
 		} else if (slot->how == DUMP_TICK) {
-			err = dump_python__take(dump->python, slot, &thread->told.python);
+			err = python_walker__take(dump->python, slot, &thread->told.python);
 			thread->proven = true;
 		} else {
-			err = any ? 0 : dump_python__list(dump->python, &tstates);
-			err = err ?: dump_python__walk(dump->python, &slot->thread, &tstates, &thread->told.python);
+			err = any ? 0 : python_walker__list(dump->python, &tstates);
+			err = err ?: python_walker__walk(dump->python, &slot->thread, &tstates, &thread->told.python);
 			any = walked[i] = true;
 		}
 	}
@@ -443,7 +443,7 @@ void dump__resumed(struct engine *engine, struct session *session)
 	err = target_process__init(&dump->process, root->pid, root->mem, root->maps, root->key);
 	dump->opened = !err;
 	if (!err)
-		err = dump_python__new(&dump->process.reader, &root->image, &dump->python);
+		err = python_walker__new(&dump->process.reader, &root->image, &dump->python);
 	if (!err)
 		err = dump_unwinder__new(&dump->process.reader, &dump->process.maps, &dump->unwinder);
 	if (!err)

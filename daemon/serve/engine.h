@@ -144,7 +144,7 @@ struct tracee {
 	size_t asleep_at;               /* the next */
 	bool asleep_again;              /* they were all met once */
 	uint64_t asleep_due;            /* monotonic ns: when they are gone on with */
-	struct dump_tstates tstates;    /* asleep.c: as they were then */
+	struct python_tstates tstates;    /* asleep.c: as they were then */
 	uint64_t tstates_at;            /* monotonic ns; 0: never */
 	uint64_t native_from, native_since; /* as a fork: whose mappings it has (modules_process__id), of when */
 	uint32_t native_exec;               /* ... and up to which exec */
@@ -186,10 +186,6 @@ bool tracee__any_alive(struct session *session);
 void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now);
 /* The root, and the session waits for it. */
 bool tracee__is_awaited(const struct tracee *tracee);
-
-/* --- prefault.c: pages that an interrupt could not read --- */
-/* What a captured code object lacks. */
-void prefault__code(struct engine *engine, struct tracee *tracee, const struct record_code *code);
 
 /* --- site.c: what a Python frame is about to call --- */
 struct call_site;
@@ -266,10 +262,10 @@ struct host_reader *session_units__pages(struct session *session, const struct t
 /* ... as it is from now on. */
 struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee);
 
-/* --- code_record.c --- */
+/* --- asleep.c --- */
 /* Tells units and profile of a code object, read from `memory`; `of`: whose it is. */
-int code_record__emit(struct session *session, struct host_reader *memory, const struct py_layout *layout, const struct record_header *of,
-		      uint64_t key, uint64_t code);
+int session__code(struct session *session, struct host_reader *memory, const struct py_layout *layout, const struct record_header *of,
+		  uint64_t key, uint64_t code);
 
 /* --- sleepers.c: threads that wait inside of a compile, in sessions of CPU time --- */
 struct sleepers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the GIL's state lies: an interpreter that begins has no thread yet by which it is found, or a thread and no GIL. */
 #include "serve/engine.h"
-#include "target/gil.h"
+#include "python/gil.h"
 #include "target/process.h"
 
 void gil__poll(struct session *session, uint64_t now)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "serve/engine.h"
-#include "target/gil.h"
+#include "python/gil.h"
 #include "target/process.h"
 
 bool tracee__is_awaited(const struct tracee *tracee)

@@ -18,7 +18,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "collect/collect.h"
-#include "dump/dump.h"
+#include "python/code.h"
+#include "python/walk.h"
 #include "serve/engine.h"
 
 #define SLEEPERS_MAX 64u
@@ -41,7 +42,7 @@ struct sleepers {
 	struct sleeper of[SLEEPERS_MAX];
 	uint32_t n, last;   /* last: whose tick came last */
 	uint32_t polls;     /* after a fork, to come */
-	struct dump_python *python;
+	struct python_walker *python;
 };
 
 static void forget(struct sleepers *all, uint32_t i)
@@ -62,7 +63,7 @@ void sleepers__close(struct session *session)
 	while (all && all->n)
 		forget(all, 0);
 	if (all)
-		dump_python__free(all->python);
+		python_walker__free(all->python);
 	free(all);
 	session->sleepers = NULL;
 }
@@ -169,39 +170,21 @@ static bool is_asleep(struct sleeper *sleeper)
 
 /* --- its frames --- */
 
-/* What bpf/values.h would give of this frame. */
-static int put_frame(struct host_reader *memory, const struct py_layout *l, const struct locals_capture *capture, uint32_t at, uint64_t address,
-		     struct buf *out)
-{
-	struct frame_values values = {.frame = (uint16_t)at, .address = address};
-	uint64_t slot;
-	uint32_t i;
-
-	memcpy(values.slots, capture->slots, sizeof(values.slots));
-	for (i = 0; i < FRAME_VALUES_WORDS && capture->slots[i] != VALUE_SLOT_NONE; i++) {
-		slot = address + l->frame_locals + (capture->slots[i] & ~VALUE_SLOT_CELL) * 8ull;
-		if (memory->read(memory, &values.words[i], 8, slot) ||
-		    (capture->slots[i] & VALUE_SLOT_CELL && values.words[i] &&
-		     memory->read(memory, &values.words[i], 8, (values.words[i] & ~7ull) + l->var_size)))
-			values.unread |= (uint8_t)(1u << i);
-	}
-	values.n = (uint8_t)i;
-	return buf__append(out, &values, FRAME_VALUES_HEAD + i * 8u);
-}
-
-static int put_values(const struct session *session, struct host_reader *memory, const struct py_layout *l, const struct dump_python *python,
-		      const struct dump_frames *frames, const struct sleeper *sleeper, struct buf *out)
+static int put_values(const struct session *session, struct host_reader *memory, const struct py_layout *l, const struct python_walker *python,
+		      const struct python_frames *frames, const struct sleeper *sleeper, struct buf *out)
 {
 	struct part_values part = {.part.kind = PART_VALUES, .own = sleeper->own};
 	size_t at = out->len;
 	struct locals_capture capture;
+	struct frame_values values;
 	uint32_t i;
 	int err = buf__append(out, &part, sizeof(part));
 
 	for (i = 0; i < frames->n && !err && part.n < VALUES_FRAMES_MAX; i++) {
 		if (!session_units__locals_capture(session, frames->frames[i].code, &capture))
 			continue;
-		err = put_frame(memory, l, &capture, i, dump_python__place(python, i), out);
+		python_locals__read(memory, l, &capture, (uint16_t)i, python_walker__place(python, i), &values);
+		err = buf__append(out, &values, FRAME_VALUES_HEAD + values.n * 8u);
 		part.n++;
 	}
 	if (err)
@@ -214,7 +197,7 @@ static int put_values(const struct session *session, struct host_reader *memory,
 }
 
 static int announce_codes(struct session *session, const struct sleeper *sleeper, struct host_reader *memory, const struct py_layout *l,
-		      const struct dump_python *python, const struct dump_frames *frames)
+		      const struct python_walker *python, const struct python_frames *frames)
 {
 	uint64_t code;
 	uint32_t i;
@@ -223,9 +206,9 @@ static int announce_codes(struct session *session, const struct sleeper *sleeper
 	for (i = 0; i < frames->n && !err; i++) {
 		if (profile__knows_code(session->profile, frames->frames[i].code))
 			continue;
-		code = dump_python__code(python, frames->frames[i].code);
+		code = python_walker__code(python, frames->frames[i].code);
 		if (code)
-			err = code_record__emit(session, memory, l, &(struct record_header){.task = sleeper->task, .time = sleeper->polled},
+			err = session__code(session, memory, l, &(struct record_header){.task = sleeper->task, .time = sleeper->polled},
 						frames->frames[i].code, code);
 	}
 	return err;
@@ -244,16 +227,16 @@ static int write_record(struct session *session, const struct tracee *tracee, st
 				 .own = sleeper->own};
 	struct part_py_frames part = {.part.kind = PART_PY_FRAMES};
 	struct buf *out = &sleeper->record;
-	struct dump_frames frames = {};
-	struct dump_python **kept = &session->sleepers->python, *python;
-	int err = *kept ? 0 : dump_python__new(memory, &tracee->image, kept), n = 0;
+	struct python_frames frames = {};
+	struct python_walker **kept = &session->sleepers->python, *python;
+	int err = *kept ? 0 : python_walker__new(memory, &tracee->image, kept), n = 0;
 
 	buf__clear(out);
 	if (err)
 		return err;
 	python = *kept;
-	dump_python__turn_to(python, &tracee->image);
-	err = dump_python__walk(python, &thread, NULL, &frames);
+	python_walker__turn_to(python, &tracee->image);
+	err = python_walker__walk(python, &thread, NULL, &frames);
 	if (!err && !frames.loss && frames.n) {
 		err = announce_codes(session, sleeper, memory, &tracee->image.layout, python, &frames);
 		part.n = frames.n;

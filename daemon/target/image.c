@@ -212,10 +212,8 @@ struct type_search {
 static bool area_code_type(const struct data_area *area, void *ctx)
 {
 	struct type_search *s = ctx;
-	/* PyVarObject: the object's head and ob_size; then tp_name (Include/cpython/object.h). */
-	uint32_t type = s->layout->object_type, name = type + 16;
 
-	s->address = data_scan__type(area, s->reader, type, name, "code");
+	s->address = data_scan__type(area, s->reader, s->layout->object_type, s->layout->type_name, "code");
 	return s->address != 0;
 }
 

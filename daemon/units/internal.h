@@ -13,7 +13,7 @@
 #include "base/slots.h"
 #include "attribution/attribution.h"
 #include "units/units.h"
-#include "units/values.h"
+#include "python/values.h"
 
 /* A text that is kept once; id 0 is "". */
 struct texts {

@@ -6,8 +6,8 @@
 
 #include "collect/collect.h"
 #include "symbols/symbols.h"
+#include "python/object.h"
 #include "units/internal.h"
-#include "units/values.h"
 
 #define UNITS_PAUSE_MAX 1023
 #define WAITING_FIRST 1024u
@@ -193,14 +193,10 @@ static uint64_t hash_words(const struct units *units, const struct frame_values 
 static uint64_t hash_object(const struct units *units, const struct frame_values *frame, const struct rule_code *rule_code,
 			    const struct part_object *object, const struct py_layout *layout, uint64_t hash)
 {
-	size_t len = object->part.size - offsetof(struct part_object, bytes), text = layout->unicode_ascii_data, size = 0;
+	size_t len = object->part.size - offsetof(struct part_object, bytes), size = 0;
+	const uint8_t *text = (frame->words[rule_code->object - 1] & ~7ull) == object->address ? object__text_in(layout, object->bytes, len, &size) : NULL;
 
-	if ((frame->words[rule_code->object - 1] & ~7ull) != object->address || len < text || text < layout->unicode_length + sizeof(size))
-		return hash;
-	memcpy(&size, object->bytes + layout->unicode_length, sizeof(size));
-	if (size > len - text)
-		size = len - text;
-	return hash__pair(&units->seed, hash, hash__bytes(&units->seed, object->bytes + text, size)) | 1;
+	return text ? hash__pair(&units->seed, hash, hash__bytes(&units->seed, text, size)) | 1 : hash;
 }
 
 /* A bit for each word whose variable is unset. */

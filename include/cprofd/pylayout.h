@@ -46,7 +46,8 @@ enum py_lines {
  * (tools/offsets) and the dump of `check -v` walk the same list.
  *  runtime: _PyRuntimeState;   interp: PyInterpreterState;  tstate: PyThreadState
  *  cframe: _PyCFrame (3.11/3.12); frame: PyFrameObject or _PyInterpreterFrame
- *  code: PyCodeObject;  object/var/bytes/tuple/unicode: as named
+ *  code: PyCodeObject;  object/var/bytes/tuple/unicode...: as named; descriptor: PyDescrObject and what begins so;
+ *  keys: PyDictKeysObject;  values: PyDictValues
  *  tlbc: _PyCodeArray of 3.14t+ */
 /* clang-format off */
 #define PY_LAYOUT_FIELDS(X) \
@@ -90,7 +91,37 @@ enum py_lines {
 	X(unicode, hash) \
 	X(unicode, state)          /* u32: bit field, see state_kind_shift in daemon/target */ \
 	X(unicode, ascii_data)     /* sizeof(PyASCIIObject) */ \
-	X(unicode, compact_data)   /* sizeof(PyCompactUnicodeObject) */
+	X(unicode, compact_data)   /* sizeof(PyCompactUnicodeObject) */ \
+	X(cell, ref) \
+	/* From here on: what only daemon/python reads, for the values of locals and for call sites. */ \
+	X(interp, modules)         /* the dictionary of all modules: modules, or imports.modules from 3.12 */ \
+	X(code, names)             /* tuple */ \
+	X(function, name) \
+	X(function, qualname) \
+	X(function, code) \
+	X(method, function)        /* im_func of a bound method */ \
+	X(module, dict)            /* md_dict */ \
+	X(descriptor, member)      /* PyMemberDescrObject: PyMemberDef * */ \
+	X(descriptor, method)      /* PyMethodDescrObject: PyMethodDef * */ \
+	X(type, name)              /* tp_name: const char * */ \
+	X(type, basic_size)        /* Py_ssize_t */ \
+	X(type, flags)             /* tp_flags: u64 */ \
+	X(type, dict) \
+	X(type, dict_offset)       /* Py_ssize_t */ \
+	X(type, mro) \
+	X(type, version)           /* tp_version_tag: u32 */ \
+	X(type, cached_keys)       /* PyHeapTypeObject.ht_cached_keys */ \
+	X(list, items)             /* PyObject ** */ \
+	X(long, head)              /* ob_size; from 3.12 lv_tag */ \
+	X(long, digits)            /* u32[] */ \
+	X(dict, keys)              /* PyDictKeysObject * */ \
+	X(dict, values)            /* PyObject **, or PyDictValues * from 3.11 */ \
+	X(values, items)           /* PyDictValues.values; 0 before 3.11 */ \
+	X(keys, size)              /* 3.8-3.10: dk_size, slots of the index */ \
+	X(keys, log2_index)        /* 3.11+: u8 dk_log2_index_bytes */ \
+	X(keys, kind)              /* 3.11+: u8 dk_kind */ \
+	X(keys, n)                 /* dk_nentries */ \
+	X(keys, index)             /* dk_indices; the entries follow it */
 /* clang-format on */
 
 struct py_layout {

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "units/values.h"
+#include "python/values.h"
+#include "target/py_layout.h"
 
 #define BASE 0x10000ull
 
@@ -36,20 +37,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{.kind = SOURCE_VALUE, .n = 3, .steps = {{STEP_NAME, "p"}, {STEP_NAME, "__class__"}, {STEP_NAME, "__name__"}}},
 		{.kind = SOURCE_VALUE, .n = 2, .steps = {{STEP_NAME, "f"}, {STEP_NAME, "__code__"}}},
 	};
-	static const uint32_t versions[] = {0x030812, 0x030912, 0x030a0d, 0x030b07, 0x030c01, 0x030d00, 0x030f02};
+	static const uint32_t versions[] = {0x030812f0, 0x030912f0, 0x030a0df0, 0x030b07f0, 0x030c01f0, 0x030d00f0, 0x030f02f0};
 	struct memory memory = {.reader = {read_memory}, .data = data + 2, .size = size - 2};
-	struct py_layout layout = {.object_type = 8, .var_size = 16, .tuple_items = 24, .code_filename = 112,
-				   .code_firstlineno = 68, .unicode_length = 16, .unicode_state = 32, .unicode_ascii_data = 40,
-				   .unicode_compact_data = 56, .state_kind_shift = 2, .state_ascii_shift = 6};
+	struct py_layout layout;
 	static struct class_memo classes;
 	struct buf text = {}, again = {};
 	uint32_t line;
 	size_t i;
 	int err, round;
 
-	if (size < 2)
+	if (size < 2 || py_layout__from_table(versions[data[0] % 7], false, &layout))
 		return 0;
-	layout.version = versions[data[0] % 7];
 	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		struct values values = {.memory = &memory.reader, .layout = &layout};
 

@@ -69,34 +69,34 @@ static void fill(struct memory *m)
 
 static void all_are_found(void **state)
 {
-	struct dump_tstates all;
+	struct python_tstates all;
 	struct memory m;
 	uint32_t n;
 
 	fill(&m);
-	assert_int_equal(dump_tstates__read(&m.reader, &image, &all), 0);
+	assert_int_equal(python_tstates__read(&m.reader, &image, &all), 0);
 	assert_int_equal(all.n, STATES);
 	assert_int_equal(all.loss, 0);
 	for (unsigned i = 0; i < STATES; i++) {
-		const struct dump_tstate *of = dump_tstates__find(&all, 100 + i, &n);
+		const struct python_tstate *of = python_tstates__find(&all, 100 + i, &n);
 
 		assert_int_equal(n, 1);
 		assert_int_equal(of->address, STATE(i));
 	}
-	assert_null(dump_tstates__find(&all, 99, &n));
-	assert_null(dump_tstates__find(&all, 100 + STATES, &n));
+	assert_null(python_tstates__find(&all, 99, &n));
+	assert_null(python_tstates__find(&all, 100 + STATES, &n));
 	assert_int_equal(n, 0);
 	/* Each state was read once, and not again for each thread. */
 	assert_true(m.reads < 2 * STATES);
-	dump_tstates__free(&all);
+	python_tstates__free(&all);
 }
 
 static void inner_interpreter_comes_first(void **state)
 {
-	struct dump_tstates all;
+	struct python_tstates all;
 	struct memory m;
 	uint32_t n;
-	const struct dump_tstate *of;
+	const struct python_tstate *of;
 
 	fill(&m); /* the newest interpreter is first in the list, and runs thread 105 too */
 	put(&m, RUNTIME, INTERP(1));
@@ -105,70 +105,70 @@ static void inner_interpreter_comes_first(void **state)
 	put(&m, INTERP(0) + THREADS_HEAD, STATE(STATES - 2));
 	put(&m, STATE(STATES - 1) + NEXT, 0);
 	put(&m, STATE(STATES - 1) + ID, 105);
-	assert_int_equal(dump_tstates__read(&m.reader, &image, &all), 0);
+	assert_int_equal(python_tstates__read(&m.reader, &image, &all), 0);
 	assert_int_equal(all.n, STATES);
-	of = dump_tstates__find(&all, 105, &n);
+	of = python_tstates__find(&all, 105, &n);
 	assert_int_equal(n, 2);
 	assert_int_equal(of[0].address, STATE(STATES - 1));
 	assert_int_equal(of[1].address, STATE(5));
-	dump_tstates__free(&all);
+	python_tstates__free(&all);
 }
 
 /* A thread ended while its list was followed: it is followed again. */
 static void gone_astray_once(void **state)
 {
-	struct dump_tstates all;
+	struct python_tstates all;
 	struct memory m;
 
 	fill(&m);
 	m.faulty = 1;
-	assert_int_equal(dump_tstates__read(&m.reader, &image, &all), 0);
+	assert_int_equal(python_tstates__read(&m.reader, &image, &all), 0);
 	assert_int_equal(all.n, STATES);
 	assert_int_equal(all.loss, 0);
-	dump_tstates__free(&all);
+	python_tstates__free(&all);
 }
 
 static void unreadable(void **state)
 {
-	struct dump_tstates all;
+	struct python_tstates all;
 	struct memory m;
 
 	fill(&m);
 	put(&m, STATE(10) + NEXT, 0x10);
-	assert_int_equal(dump_tstates__read(&m.reader, &image, &all), 0);
+	assert_int_equal(python_tstates__read(&m.reader, &image, &all), 0);
 	assert_int_equal(all.loss, LOSS_TSTATE_READ);
 	assert_int_equal(all.n, STATES - 10);
-	dump_tstates__free(&all);
+	python_tstates__free(&all);
 }
 
 /* A list that is a ring, of each length, is left after a few turns. */
 static void ring(void **state)
 {
-	struct dump_tstates all;
+	struct python_tstates all;
 	struct memory m;
 
 	for (unsigned end = 0; end < STATES; end++)
 		for (unsigned back = end; back < STATES; back++) {
 			fill(&m);
 			put(&m, STATE(end) + NEXT, STATE(back));
-			assert_int_equal(dump_tstates__read(&m.reader, &image, &all), 0);
+			assert_int_equal(python_tstates__read(&m.reader, &image, &all), 0);
 			assert_int_equal(all.loss, LOSS_TSTATE_SEARCH);
 			assert_true(m.reads <= 4 * STATES);
-			dump_tstates__free(&all);
+			python_tstates__free(&all);
 		}
 }
 
 static void no_python(void **state)
 {
 	const struct image none = {};
-	struct dump_tstates all;
+	struct python_tstates all;
 	struct memory m;
 
 	fill(&m);
-	assert_int_equal(dump_tstates__read(&m.reader, &none, &all), 0);
+	assert_int_equal(python_tstates__read(&m.reader, &none, &all), 0);
 	assert_int_equal(all.n, 0);
 	assert_int_equal(m.reads, 0);
-	dump_tstates__free(&all);
+	python_tstates__free(&all);
 }
 
 int main(void)

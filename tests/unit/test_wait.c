@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "target/gil.h"
+#include "python/gil.h"
 #include "wait/wait.h"
 
 #define NATIVE(name) {name, "", false}

@@ -20,6 +20,12 @@
 #include <internal/pycore_interp.h>
 #endif
 #include <internal/pycore_pystate.h>
+#if PY_VERSION_HEX >= 0x030b0000
+#include <internal/pycore_dict.h>
+#endif
+#if PY_VERSION_HEX >= 0x030a0000
+#include <internal/pycore_moduleobject.h>
+#endif
 
 #include <stddef.h>
 #include <stdio.h>
@@ -183,6 +189,70 @@ static void code(void)
 		NUMBER(key, __builtin_ctz(word_)); \
 	} while (0)
 
+/* PyDictKeysObject; up to 3.10 no header has it (Objects/dict-common.h). */
+static void keys(void)
+{
+#if AT(11)
+	FIELD("keys_log2_index", PyDictKeysObject, dk_log2_index_bytes);
+	FIELD("keys_kind", PyDictKeysObject, dk_kind);
+	FIELD("keys_n", PyDictKeysObject, dk_nentries);
+	FIELD("keys_index", PyDictKeysObject, dk_indices);
+	FIELD("values_items", PyDictValues, values);
+#else
+	struct {
+		Py_ssize_t refcnt, size;
+		void *lookup;
+		Py_ssize_t usable, n;
+		char index[8];
+	} *from = NULL;
+
+	NUMBER("keys_size", (size_t)&from->size);
+	NUMBER("keys_n", (size_t)&from->n);
+	NUMBER("keys_index", (size_t)&from->index);
+	NUMBER("values_items", 0);
+#endif
+}
+
+static void attributes(void)
+{
+#if AT(12)
+	FIELD("interp_modules", PyInterpreterState, imports.modules);
+#else
+	FIELD("interp_modules", PyInterpreterState, modules);
+#endif
+	FIELD("code_names", PyCodeObject, co_names);
+	FIELD("function_name", PyFunctionObject, func_name);
+	FIELD("function_qualname", PyFunctionObject, func_qualname);
+	FIELD("function_code", PyFunctionObject, func_code);
+	FIELD("method_function", PyMethodObject, im_func);
+#if AT(10)
+	FIELD("module_dict", PyModuleObject, md_dict);
+#else
+	NUMBER("module_dict", sizeof(PyObject)); /* Objects/moduleobject.c: the first member */
+#endif
+	FIELD("descriptor_member", PyMemberDescrObject, d_member);
+	FIELD("descriptor_method", PyMethodDescrObject, d_method);
+	FIELD("type_name", PyTypeObject, tp_name);
+	FIELD("type_basic_size", PyTypeObject, tp_basicsize);
+	FIELD("type_flags", PyTypeObject, tp_flags);
+	FIELD("type_dict", PyTypeObject, tp_dict);
+	FIELD("type_dict_offset", PyTypeObject, tp_dictoffset);
+	FIELD("type_mro", PyTypeObject, tp_mro);
+	FIELD("type_version", PyTypeObject, tp_version_tag);
+	FIELD("type_cached_keys", PyHeapTypeObject, ht_cached_keys);
+	FIELD("list_items", PyListObject, ob_item);
+#if AT(12)
+	FIELD("long_head", PyLongObject, long_value.lv_tag);
+	FIELD("long_digits", PyLongObject, long_value.ob_digit);
+#else
+	FIELD("long_head", PyVarObject, ob_size);
+	FIELD("long_digits", PyLongObject, ob_digit);
+#endif
+	FIELD("dict_keys", PyDictObject, ma_keys);
+	FIELD("dict_values", PyDictObject, ma_values);
+	FIELD("cell_ref", PyCellObject, ob_ref);
+}
+
 static void objects(void)
 {
 #ifdef Py_GIL_DISABLED
@@ -241,12 +311,23 @@ static void debug_offsets(void)
 	TOLD("unicode_length", unicode_object.length);
 	TOLD("unicode_state", unicode_object.state);
 	TOLD("unicode_ascii_data", unicode_object.asciiobject_size);
+	TOLD("interp_modules", interpreter_state.imports_modules);
+	TOLD("type_name", type_object.tp_name);
+	TOLD("type_flags", type_object.tp_flags);
+	TOLD("list_items", list_object.ob_item);
+	TOLD("long_head", long_object.lv_tag);
+	TOLD("long_digits", long_object.ob_digit);
+	TOLD("dict_keys", dict_object.ma_keys);
+	TOLD("dict_values", dict_object.ma_values);
 #if AT(14) && defined(Py_GIL_DISABLED)
 	TOLD("frame_tlbc_index", interpreter_frame.tlbc_index);
 	TOLD("code_tlbc", code_object.co_tlbc);
 #endif
 #if AT(15)
 	TOLD("unicode_compact_data", unicode_object.compactunicodeobject_size);
+	TOLD("type_basic_size", type_object.tp_basicsize);
+	TOLD("type_dict_offset", type_object.tp_dictoffset);
+	TOLD("type_cached_keys", heap_type_object.ht_cached_keys);
 #endif
 #endif
 }
@@ -276,6 +357,8 @@ int main(void)
 	frame();
 	code();
 	objects();
+	attributes();
+	keys();
 	debug_offsets();
 	return 0;
 }

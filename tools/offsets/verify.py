@@ -158,6 +158,74 @@ def inside(library):
     keep.extend([thing] * 5)
     check("object.refcnt", read(id(thing) + layout.object_refcnt, "<I") - before, 5)
 
+    # What values of locals and call sites are read by
+    def text_at(address):
+        return ctypes.string_at(pointer(address)).decode()
+
+    class Plain:
+        def method(self):
+            pass
+
+    class Slotted:
+        __slots__ = ("slot",)
+
+    plain, function = Plain(), Plain.method
+    check("function.name", pointer(id(function) + layout.function_name), id(function.__name__))
+    check("function.qualname", pointer(id(function) + layout.function_qualname), id(function.__qualname__))
+    check("function.code", pointer(id(function) + layout.function_code), id(function.__code__))
+    bound = plain.method
+    check("method.function", pointer(id(bound) + layout.method_function), id(function))
+    check("module.dict", pointer(id(sys) + layout.module_dict), id(vars(sys)))
+    join, slot = str.join, Slotted.slot  # PyMethodDef and PyMemberDef begin with the name
+    check("descriptor.method", text_at(pointer(id(join) + layout.descriptor_method)), "join")
+    check("descriptor.member", text_at(pointer(id(slot) + layout.descriptor_member)), "slot")
+    for code in codes:
+        check("code.names", pointer(id(code) + layout.code_names), id(code.co_names))
+    for kind in (dict, Plain, Slotted):
+        check("type.name", text_at(id(kind) + layout.type_name), kind.__name__)
+        check("type.basic_size", read(id(kind) + layout.type_basic_size, "<q"), kind.__basicsize__)
+        check("type.flags", read(id(kind) + layout.type_flags, "<Q"), kind.__flags__)
+        check("type.dict_offset", read(id(kind) + layout.type_dict_offset, "<q"), kind.__dictoffset__)
+        check("type.mro", pointer(id(kind) + layout.type_mro), id(kind.__mro__))
+    inside_plain = ctypes.cast(pointer(id(Plain) + layout.type_dict), ctypes.py_object).value
+    check("type.dict", inside_plain == dict(Plain.__dict__), True)
+    versions = []
+    for value in range(3):
+        Plain.changed = value
+        [getattr(plain, "changed") for _ in range(3)]
+        versions.append(read(id(Plain) + layout.type_version, "<I"))
+    check("type.version changes", len(set(versions)), 3)
+    things = [object(), object()]
+    check("list.items", pointer(pointer(id(things) + layout.list_items) + 8), id(things[1]))
+    for number in (1, 12345, (3 << 30) + 77):
+        digits = (number.bit_length() + 29) // 30
+        head = read(id(number) + layout.long_head, "<q")
+        check("long.head", head >> 3 if version >= (3, 12) else head, digits)
+        check("long.digits", [read(id(number) + layout.long_digits + 4 * i, "<I") for i in range(digits)],
+              [number >> 30 * i & (1 << 30) - 1 for i in range(digits)])
+
+    def entries_of(keys):
+        """(address of the first entry, bytes of one, where its key is)"""
+        if layout.keys_size != absent:
+            slots = pointer(keys + layout.keys_size)
+            return keys + layout.keys_index + slots * (1 if slots <= 0xff else 2), 24, 8
+        wide = not read(keys + layout.keys_kind, "<B")
+        return keys + layout.keys_index + (1 << read(keys + layout.keys_log2_index, "<B")), 24 if wide else 16, 8 * wide
+
+    for table in ({"a": things, "b": plain}, {i: str(i) + "x" for i in range(1, 300)}):
+        keys = pointer(id(table) + layout.dict_keys)
+        check("keys.n", pointer(keys + layout.keys_n), len(table))
+        check("dict.values of its own", pointer(id(table) + layout.dict_values), 0)
+        at, size, key_at = entries_of(keys)
+        check("entries", [(pointer(at + size * i + key_at), pointer(at + size * i + key_at + 8)) for i in range(len(table))],
+              [(id(key), id(value)) for key, value in table.items()])
+    plain.first = things
+    shared = plain.__dict__
+    check("type.cached_keys", pointer(id(Plain) + layout.type_cached_keys), pointer(id(shared) + layout.dict_keys))
+    check("values.items", pointer(pointer(id(shared) + layout.dict_values) + layout.values_items), id(things))
+    cell = (lambda: things).__closure__[0]
+    check("cell.ref", pointer(id(cell) + layout.cell_ref), id(things))
+
     # The thread state of this thread, and the way to it
     api = ctypes.pythonapi
     api.PyThreadState_Get.restype = ctypes.c_void_p
@@ -165,6 +233,7 @@ def inside(library):
     interp = pointer(runtime + layout.interpreters_head)
     check("interpreters.main follows head", pointer(runtime + layout.interpreters_head + 8), interp)
     check("interp.next", pointer(interp + layout.interp_next), 0)
+    check("interp.modules", pointer(interp + layout.interp_modules), id(sys.modules))
     if version >= (3, 9):
         api.PyInterpreterState_Get.restype = ctypes.c_void_p
         check("interpreters.head", interp, api.PyInterpreterState_Get())

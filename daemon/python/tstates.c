@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump/dump.h"
 #include "cprofd/py/state.h"
+#include "python/walk.h"
 
 #define TRIES 3u /* a thread that ends while its list is followed leads astray */
 
@@ -18,9 +18,9 @@ static uint64_t word(const uint8_t *raw, uint32_t at)
 	return value;
 }
 
-static int add(struct dump_tstates *self, uint64_t thread_id, uint64_t address)
+static int add(struct python_tstates *self, uint64_t thread_id, uint64_t address)
 {
-	struct dump_tstate *to;
+	struct python_tstate *to;
 
 	if (self->n % 1024 == 0) {
 		to = reallocarray(self->of, self->n + 1024, sizeof(*to));
@@ -28,13 +28,13 @@ static int add(struct dump_tstates *self, uint64_t thread_id, uint64_t address)
 			return -ENOMEM;
 		self->of = to;
 	}
-	self->of[self->n] = (struct dump_tstate){.thread_id = thread_id, .address = address, .order = self->n};
+	self->of[self->n] = (struct python_tstate){.thread_id = thread_id, .address = address, .order = self->n};
 	self->n++;
 	return 0;
 }
 
 /* Those of one interpreter. A list that comes back to where it was before, at the latest after twice its length, is none (Brent). */
-static int read_list(struct host_reader *memory, const struct py_layout *l, uint64_t at, struct dump_tstates *self)
+static int read_list(struct host_reader *memory, const struct py_layout *l, uint64_t at, struct python_tstates *self)
 {
 	uint64_t before = 0;
 	uint32_t steps = 0, again = 1;
@@ -61,7 +61,7 @@ static int read_list(struct host_reader *memory, const struct py_layout *l, uint
 	return err;
 }
 
-static int read_lists(struct host_reader *memory, const struct image *image, struct dump_tstates *self)
+static int read_lists(struct host_reader *memory, const struct image *image, struct python_tstates *self)
 {
 	const struct py_layout *l = &image->layout;
 	uint64_t interp = 0, head = 0;
@@ -84,19 +84,19 @@ static int read_lists(struct host_reader *memory, const struct image *image, str
 
 static int in_order(const void *a, const void *b)
 {
-	const struct dump_tstate *x = a, *y = b;
+	const struct python_tstate *x = a, *y = b;
 
 	if (x->thread_id != y->thread_id)
 		return x->thread_id < y->thread_id ? -1 : 1;
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-int dump_tstates__read(struct host_reader *memory, const struct image *image, struct dump_tstates *ret)
+int python_tstates__read(struct host_reader *memory, const struct image *image, struct python_tstates *ret)
 {
 	uint32_t i;
 	int err = 0;
 
-	*ret = (struct dump_tstates){};
+	*ret = (struct python_tstates){};
 	for (i = 0; i < TRIES && !err; i++) {
 		ret->n = 0;
 		ret->loss = 0;
@@ -106,19 +106,19 @@ int dump_tstates__read(struct host_reader *memory, const struct image *image, st
 			break;
 	}
 	if (err)
-		dump_tstates__free(ret);
+		python_tstates__free(ret);
 	else if (ret->n)
 		qsort(ret->of, ret->n, sizeof(*ret->of), in_order);
 	return err;
 }
 
-void dump_tstates__free(struct dump_tstates *self)
+void python_tstates__free(struct python_tstates *self)
 {
 	free(self->of);
-	*self = (struct dump_tstates){};
+	*self = (struct python_tstates){};
 }
 
-const struct dump_tstate *dump_tstates__find(const struct dump_tstates *self, uint64_t thread_id, uint32_t *ret_n)
+const struct python_tstate *python_tstates__find(const struct python_tstates *self, uint64_t thread_id, uint32_t *ret_n)
 {
 	uint32_t low = 0, high = self->n, n = 0;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of CPython: one file reads them, the other their attributes. Inside daemon/units/ only. Errors as values.h;
+/* Objects of CPython: one file reads them, the other their attributes. Inside daemon/python/ only. Errors as values.h;
  * -EBADMSG: these bytes are no such object. */
-#ifndef CPROFD_UNITS_OBJECT_H
-#define CPROFD_UNITS_OBJECT_H
+#ifndef CPROFD_PYTHON_OBJECT_H
+#define CPROFD_PYTHON_OBJECT_H
 
-#include "units/values.h"
+#include "python/values.h"
 
 /* tp_flags (Include/object.h) */
 #define TYPE_INLINE_VALUES (1u << 2)  /* 3.13+ */
@@ -21,15 +21,33 @@ struct object_type {
 	uint64_t address, flags, dict, mro, cached_keys, basic_size;
 	uint32_t version;     /* tp_version_tag; 0: it has none that is valid */
 	int64_t dict_offset;
-	char name[128];       /* tp_name: cut; of a class that Python made it is not read: */
-	uint64_t name_at;
+	uint64_t name_at;     /* tp_name */
+	char name[128];       /* cut; of a class that Python made it is not read */
 };
 
 int object__read(struct values *values, void *ret, size_t size, uint64_t address);
 int object__word(struct values *values, uint64_t address, uint64_t *ret);
 int object__type(struct values *values, uint64_t object, struct object_type *ret);
+
+/* A str. */
+struct object_text {
+	uint64_t length, data;   /* in characters; the address of the first */
+	uint8_t kind;            /* bytes of a character: 1, 2, 4 */
+	bool ascii;
+};
+int object__text(struct values *values, uint64_t object, struct object_text *ret);
+/* ... as UTF-8, appended; VALUES_TEXT_MAX bytes of it at most. */
+int object__put_text(struct values *values, uint64_t object, struct buf *ret);
+/* ... that is ASCII, shorter than `size`, and has no NUL; -ENODATA: it is not. */
+int object__ascii(struct values *values, uint64_t object, char *ret, size_t size);
 /* Is it a str that says this (ASCII)? */
 bool object__is_text(struct values *values, uint64_t object, const char *text);
+/* The characters of a short ASCII str whose first `len` bytes are `bytes`. */
+const uint8_t *object__text_in(const struct py_layout *layout, const uint8_t *bytes, size_t len, size_t *ret_size);
+
+/* An item of a tuple, and how many there are. */
+int object__items(struct values *values, uint64_t tuple, uint64_t *ret_n);
+int object__item(struct values *values, uint64_t tuple, uint64_t i, uint64_t *ret);
 
 int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t *ret);
 /* Its values in the order in which they were put there, from *at on, which is 0 at first; -ENODATA: that was the last. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "units/object.h"
+#include "python/object.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,15 +9,11 @@
 #include "base/cleanup.h"
 #include "name/text.h"
 
-/* PyFunctionObject: func_qualname, func_code; the order changed in 3.10. */
-#define FUNCTION_QUALNAME(version) ((version) < 0x030a00 ? 104u : 40u)
-#define FUNCTION_NAME(version) ((version) < 0x030a00 ? 64u : 32u)
-#define FUNCTION_CODE(version) ((version) < 0x030a00 ? 16u : 48u)
-#define METHOD_FUNCTION 16u
 #define VALID_VERSION_TAG (1u << 19) /* tp_flags, up to 3.12; since 3.10 a version that is not valid is 0 */
-#define LIST_ITEMS 24u
 #define LONG_DIGIT_BITS 30u
+#define TYPE_BYTES 512u /* up to tp_version_tag, of any version */
 #define ITEMS_DEEP 3u
+#define TEXT_HEAD_MAX 64u /* bytes; free-threaded builds have 56 */
 
 int object__read(struct values *values, void *ret, size_t size, uint64_t address)
 {
@@ -33,74 +29,73 @@ int object__word(struct values *values, uint64_t address, uint64_t *ret)
 	return object__read(values, ret, sizeof(*ret), address);
 }
 
-/* PyHeapTypeObject.ht_cached_keys: what is in front of it grew and shrank. */
-static uint32_t cached_keys(uint32_t version)
+static int read_name(struct values *values, struct object_type *type)
 {
-	if (version >= 0x030f00)
-		return 888;
-	if (version >= 0x030c00)
-		return 880;
-	return version >= 0x030a00 || version < 0x030900 ? 872 : 864;
-}
-
-static int read_name(struct values *values, uint64_t address, struct object_type *ret)
-{
-	int err = object__read(values, ret->name, sizeof(ret->name) - 1, address);
+	int err = object__read(values, type->name, sizeof(type->name) - 1, type->name_at);
 
 	if (err == -EFAULT) /* a name at the end of a page */
-		err = object__read(values, ret->name, 16, address);
-	ret->name[sizeof(ret->name) - 1] = '\0';
+		err = object__read(values, type->name, 16, type->name_at);
+	type->name[sizeof(type->name) - 1] = '\0';
 	return err;
 }
 
-/* PyTypeObject: offsets are equal in all versions but for ht_cached_keys behind it. */
+static uint64_t word_at(const uint8_t raw[TYPE_BYTES], uint16_t offset)
+{
+	uint64_t word = 0;
+
+	if (offset <= TYPE_BYTES - sizeof(word))
+		memcpy(&word, raw + offset, sizeof(word));
+	return word;
+}
+
 int object__type(struct values *values, uint64_t object, struct object_type *ret)
 {
-	uint32_t version = values->layout->version;
-	uint64_t words[49], address = 0;
-	int err = object__word(values, object + values->layout->object_type, &address);
+	const struct py_layout *l = values->layout;
+	uint64_t address = 0;
+	uint8_t raw[TYPE_BYTES];
+	int err = object__word(values, object + l->object_type, &address);
 
+	if (l->type_version > TYPE_BYTES - 8)
+		return -ENOTSUP;
 	if (!err)
-		err = object__read(values, words, 49 * 8, address);
+		err = object__read(values, raw, l->type_version + 8u, address); /* the last of those below */
 	if (err)
 		return err;
 	*ret = (struct object_type){.address = address,
-				    .flags = words[21],
-				    .dict = words[33],
-				    .mro = words[43],
-				    .basic_size = words[4],
-				    .dict_offset = (int64_t)words[36]};
-	if (version >= 0x030d00 || ret->flags & VALID_VERSION_TAG)
-		ret->version = (uint32_t)words[48];
+				    .flags = word_at(raw, l->type_flags),
+				    .dict = word_at(raw, l->type_dict),
+				    .mro = word_at(raw, l->type_mro),
+				    .basic_size = word_at(raw, l->type_basic_size),
+				    .dict_offset = (int64_t)word_at(raw, l->type_dict_offset),
+				    .name_at = word_at(raw, l->type_name)};
+	if (l->version >= 0x030d00 || ret->flags & VALID_VERSION_TAG)
+		ret->version = (uint32_t)word_at(raw, l->type_version);
 	if (ret->basic_size > 1u << 24)
 		return -EBADMSG;
 	/* Classes of Python are told apart by their flags; their names lie elsewhere. */
-	if (ret->flags & TYPE_HEAP) {
-		ret->name_at = words[3];
-		return object__word(values, address + cached_keys(version), &ret->cached_keys);
-	}
-	return read_name(values, words[3], ret);
+	return ret->flags & TYPE_HEAP ? object__word(values, address + l->type_cached_keys, &ret->cached_keys) : read_name(values, ret);
 }
 
 /* --- text --- */
 
-struct text_head {
-	uint64_t length, data;
-	uint32_t kind, size;   /* size: bytes that are there */
-	bool ascii;
-};
+static bool is_head_whole(const struct py_layout *l)
+{
+	return l->unicode_ascii_data <= TEXT_HEAD_MAX && l->unicode_length + 8u <= l->unicode_ascii_data &&
+	       l->unicode_state + 4u <= l->unicode_ascii_data;
+}
 
-static int text_head(struct values *values, uint64_t object, struct text_head *ret)
+int object__text(struct values *values, uint64_t object, struct object_text *ret)
 {
 	const struct py_layout *l = values->layout;
-	uint8_t raw[64];
+	uint8_t raw[TEXT_HEAD_MAX];
 	uint32_t state;
-	int err = object__read(values, raw, sizeof(raw), object);
+	int err;
 
+	if (!is_head_whole(l))
+		return -ENOTSUP;
+	err = object__read(values, raw, l->unicode_ascii_data, object);
 	if (err)
 		return err;
-	if (l->unicode_length > 56 || l->unicode_state > 60)
-		return -ENOTSUP;
 	memcpy(&ret->length, raw + l->unicode_length, 8);
 	memcpy(&state, raw + l->unicode_state, 4);
 	ret->kind = state >> l->state_kind_shift & 7;
@@ -109,35 +104,69 @@ static int text_head(struct values *values, uint64_t object, struct text_head *r
 		return -EBADMSG;
 	ret->data = object + (ret->ascii ? l->unicode_ascii_data : l->unicode_compact_data);
 	/* One of a class below str (Cython's EncodedString) is not compact: its letters are elsewhere. */
-	if (!(state >> (l->state_ascii_shift - 1) & 1))
-		err = object__word(values, object + l->unicode_compact_data, &ret->data);
+	return state >> l->state_compact_shift & 1 ? 0 : object__word(values, object + l->unicode_compact_data, &ret->data);
+}
+
+int object__ascii(struct values *values, uint64_t object, char *ret, size_t size)
+{
+	struct object_text text;
+	int err = object__text(values, object, &text);
+
 	if (err)
 		return err;
-	ret->size = (uint32_t)((ret->length < VALUES_TEXT_MAX ? ret->length : VALUES_TEXT_MAX / 4) * ret->kind);
-	if (ret->size > VALUES_TEXT_MAX)
-		ret->size = VALUES_TEXT_MAX;
-	return 0;
+	if (!text.ascii || text.length >= size)
+		return -ENODATA;
+	err = object__read(values, ret, text.length, text.data);
+	ret[text.length] = '\0';
+	return err ? err : strlen(ret) == text.length ? 0 : -ENODATA;
 }
 
 bool object__is_text(struct values *values, uint64_t object, const char *text)
 {
 	size_t len = strlen(text);
-	struct text_head head;
+	struct object_text head;
 	char data[256];
 
-	return len < sizeof(data) && !text_head(values, object, &head) && head.ascii && head.length == len &&
+	return len < sizeof(data) && !object__text(values, object, &head) && head.ascii && head.length == len &&
 	       !object__read(values, data, len, head.data) && !memcmp(data, text, len);
 }
 
-static int put_text(struct values *values, uint64_t object, struct buf *ret)
+int object__put_text(struct values *values, uint64_t object, struct buf *ret)
 {
 	uint8_t data[VALUES_TEXT_MAX];
-	struct text_head head;
-	int err = text_head(values, object, &head);
+	struct object_text text;
+	size_t size = 0;
+	int err = object__text(values, object, &text);
 
-	if (!err && head.size)
-		err = object__read(values, data, head.size, head.data);
-	return err ? err : text__from_unicode(data, head.size, head.kind, head.ascii, ret);
+	if (!err) {
+		size = (text.length < VALUES_TEXT_MAX / text.kind ? text.length : VALUES_TEXT_MAX / text.kind) * text.kind;
+		err = size ? object__read(values, data, size, text.data) : 0;
+	}
+	return err ? err : text__from_unicode(data, size, text.kind, text.ascii, ret);
+}
+
+const uint8_t *object__text_in(const struct py_layout *l, const uint8_t *bytes, size_t len, size_t *ret_size)
+{
+	uint64_t length;
+
+	if (!is_head_whole(l) || len < l->unicode_ascii_data)
+		return NULL;
+	memcpy(&length, bytes + l->unicode_length, sizeof(length));
+	len -= l->unicode_ascii_data;
+	*ret_size = length < len ? length : len;
+	return bytes + l->unicode_ascii_data;
+}
+
+/* --- tuples --- */
+
+int object__items(struct values *values, uint64_t tuple, uint64_t *ret_n)
+{
+	return object__word(values, tuple + values->layout->var_size, ret_n);
+}
+
+int object__item(struct values *values, uint64_t tuple, uint64_t i, uint64_t *ret)
+{
+	return object__word(values, tuple + values->layout->tuple_items + i * 8, ret);
 }
 
 /* --- attributes --- */
@@ -150,12 +179,12 @@ static bool is(const struct object_type *type, const char *name)
 static int class_find(struct values *values, const struct object_type *type, const char *name, uint64_t *ret)
 {
 	uint64_t size = 0, base, dict, i;
-	int err = object__word(values, type->mro + values->layout->var_size, &size), found = -ENODATA;
+	int err = object__items(values, type->mro, &size), found = -ENODATA;
 
 	for (i = 0; !err && i < size && i < 32; i++) {
-		err = object__word(values, type->mro + values->layout->tuple_items + i * 8, &base);
+		err = object__item(values, type->mro, i, &base);
 		if (!err)
-			err = object__word(values, base + 264, &dict); /* tp_dict */
+			err = object__word(values, base + values->layout->type_dict, &dict);
 		if (err || !dict)
 			continue;
 		err = dict__find(values, dict, name, ret);
@@ -171,8 +200,7 @@ static int class_find(struct values *values, const struct object_type *type, con
 enum class_kind { CLASS_NOTHING, CLASS_OBJECT, CLASS_MEMBER };
 
 /* What stands in the class for all instances: a slot's descriptor tells where in the instance its value is
- * (PyMemberDescrObject.d_member, PyMemberDef); what a property or another descriptor gives, it computes. */
-#define DESCRIPTOR_MEMBER 40u
+ * (PyMemberDef); what a property or another descriptor gives, it computes. */
 #define MEMBER_OBJECT 6u     /* Py_T_OBJECT */
 #define MEMBER_OBJECT_EX 16u
 static int through_descriptor(struct values *values, struct class_memo_row *ret)
@@ -189,7 +217,7 @@ static int through_descriptor(struct values *values, struct class_memo_row *ret)
 	ret->kind = CLASS_OBJECT;
 	if (strcmp(type.name, "member_descriptor"))
 		return 0;
-	err = object__word(values, ret->at + DESCRIPTOR_MEMBER, &member[0]);
+	err = object__word(values, ret->at + values->layout->descriptor_member, &member[0]);
 	if (!err)
 		err = object__read(values, member, sizeof(member), member[0]);
 	ret->kind = CLASS_NOTHING;
@@ -254,7 +282,7 @@ static int code_attribute(struct values *values, uint64_t object, const char *na
 
 static int attribute(struct values *values, uint64_t object, const char *name, uint64_t *ret)
 {
-	uint32_t version = values->layout->version;
+	const struct py_layout *l = values->layout;
 	struct object_type type;
 	int err = object__type(values, object, &type);
 
@@ -265,18 +293,18 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 		return 0;
 	}
 	if (is(&type, "method")) {
-		err = object__word(values, object + METHOD_FUNCTION, &object);
+		err = object__word(values, object + l->method_function, &object);
 		if (!err)
 			err = object__type(values, object, &type);
 		if (err)
 			return err;
 	}
 	if (is(&type, "function") && !strcmp(name, "__qualname__"))
-		return object__word(values, object + FUNCTION_QUALNAME(version), ret);
+		return object__word(values, object + l->function_qualname, ret);
 	if (is(&type, "function") && !strcmp(name, "__name__"))
-		return object__word(values, object + FUNCTION_NAME(version), ret);
+		return object__word(values, object + l->function_name, ret);
 	if (is(&type, "function") && !strcmp(name, "__code__"))
-		return object__word(values, object + FUNCTION_CODE(version), ret);
+		return object__word(values, object + l->function_code, ret);
 	if (is(&type, "code"))
 		return code_attribute(values, object, name, ret);
 	err = instance__find(values, object, &type, name, ret);
@@ -295,7 +323,7 @@ static int put_number(struct values *values, uint64_t object, const struct objec
 	char text[24];
 	int64_t count;
 	bool negative;
-	int err = object__word(values, object + values->layout->var_size, &head);
+	int err = object__word(values, object + values->layout->long_head, &head);
 
 	if (err)
 		return err;
@@ -310,7 +338,7 @@ static int put_number(struct values *values, uint64_t object, const struct objec
 	if (count < 0 || count > 2)
 		return buf__puts(ret, "int");
 	if (count)
-		err = object__read(values, digits, (size_t)count * sizeof(digits[0]), object + values->layout->var_size + 8);
+		err = object__read(values, digits, (size_t)count * sizeof(digits[0]), object + values->layout->long_digits);
 	if (err)
 		return err;
 	number = digits[0] | (uint64_t)digits[1] << LONG_DIGIT_BITS;
@@ -332,17 +360,17 @@ static int tell(struct values *values, uint64_t object, struct buf *ret)
 	if (err)
 		return err;
 	if (type.flags & TYPE_TEXT)
-		return put_text(values, object, ret);
+		return object__put_text(values, object, ret);
 	if (is(&type, "NoneType"))
 		return -ENODATA;
 	if (type.flags & TYPE_LONG && !(type.flags & TYPE_HEAP))
 		return put_number(values, object, &type, ret);
 	if (!attribute(values, object, "__qualname__", &text) && is(&type, "function"))
-		return put_text(values, text, ret);
-	if (type.flags & TYPE_TYPE) /* its own tp_name */
-		err = object__word(values, object + 24, &type.name_at);
-	if (!err && type.name_at)
-		err = read_name(values, type.name_at, &type);
+		return object__put_text(values, text, ret);
+	if (type.flags & TYPE_TYPE) /* its own */
+		err = object__word(values, object + values->layout->type_name, &type.name_at);
+	if (!err && (type.flags & (TYPE_TYPE | TYPE_HEAP)))
+		err = read_name(values, &type);
 	if (err)
 		return err;
 	name = strrchr(type.name, '.');
@@ -368,9 +396,9 @@ static int follow_items(struct values *values, uint64_t object, const struct sou
 	if (type.flags & TYPE_DICT)
 		n = UINT64_MAX;
 	else
-		err = object__word(values, object + values->layout->var_size, &n);
+		err = object__items(values, object, &n);
 	if (!err && type.flags & TYPE_LIST)
-		err = object__word(values, object + LIST_ITEMS, &items);
+		err = object__word(values, object + values->layout->list_items, &items);
 	for (i = 0; !err && i < n; i++) {
 		err = type.flags & TYPE_DICT ? dict__next(values, object, &at, &item) : object__word(values, items + i * 8, &item);
 		if (type.flags & TYPE_DICT && err == -ENODATA)
@@ -447,5 +475,5 @@ int values__defined(struct values *values, uint64_t address, const struct source
 	err = object__word(values, code + values->layout->code_filename, &file);
 	if (!err)
 		err = object__read(values, ret_line, sizeof(*ret_line), code + values->layout->code_firstlineno);
-	return err ? err : put_text(values, file, ret_file);
+	return err ? err : object__put_text(values, file, ret_file);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Dictionaries and attributes, as CPython lays them out. Offsets are of Include/internal/pycore_dict.h and
- * Include/cpython/object.h, equal in 3.8 to 3.15 unless said; free-threaded builds differ and are refused. */
+/* Dictionaries and attributes, as CPython lays them out. Free-threaded builds differ and are refused. */
 #include <errno.h>
 #include <string.h>
 
-#include "units/object.h"
+#include "python/object.h"
 
 #define ENTRIES_MAX 4096u
 
@@ -14,40 +13,48 @@ struct keys {
 	bool hashed;        /* the key is the second word */
 };
 
-static int read_keys_old(struct values *values, uint64_t address, struct keys *ret)
-{
-	uint64_t head[5], width; /* dk_refcnt, dk_size, dk_lookup, dk_usable, dk_nentries */
-	int err = object__read(values, head, sizeof(head), address);
+#define KEYS_HEAD_MAX 64u
 
-	if (err)
-		return err;
-	width = head[1] <= 0xff ? 1 : head[1] <= 0xffff ? 2 : head[1] <= 0xffffffff ? 4 : 8;
-	if (head[1] > 1u << 26 || head[4] > head[1])
+/* Up to 3.10 the index has as many slots as the head says, each as wide as that number needs; the key follows its hash. */
+static int keys_old(const struct py_layout *l, const uint8_t *head, uint64_t n, struct keys *ret)
+{
+	uint64_t size, width;
+
+	memcpy(&size, head + l->keys_size, sizeof(size));
+	width = size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8;
+	if (size > 1u << 26 || n > size)
 		return -EBADMSG;
-	*ret = (struct keys){address + 40 + head[1] * width, (uint32_t)head[4], 24, true};
+	*ret = (struct keys){size * width, (uint32_t)n, 24, true};
 	return 0;
 }
 
-/* 3.11+: dk_refcnt, then four bytes: log2 of size, log2 of the index's bytes, kind; dk_version; dk_usable; dk_nentries */
+/* Since 3.11 it says the index's bytes. Kind 0: a hash is before each key. */
+static int keys_new(const struct py_layout *l, const uint8_t *head, uint64_t n, struct keys *ret)
+{
+	uint8_t log2_index = head[l->keys_log2_index], kind = head[l->keys_kind];
+
+	if (log2_index > 30 || kind > 2 || n > 1u << 26)
+		return -EBADMSG;
+	*ret = (struct keys){1ull << log2_index, (uint32_t)n, kind ? 16 : 24, !kind};
+	return 0;
+}
+
 static int read_keys(struct values *values, uint64_t address, struct keys *ret)
 {
-	struct {
-		uint64_t refcnt;
-		uint8_t log2_size, log2_index, kind, pad;
-		uint32_t version;
-		uint64_t usable, n;
-	} head;
+	const struct py_layout *l = values->layout;
+	uint8_t head[KEYS_HEAD_MAX] = {};
+	uint64_t n;
 	int err;
 
-	if (values->layout->version < 0x030b00)
-		return read_keys_old(values, address, ret);
-	err = object__read(values, &head, sizeof(head), address);
+	if (l->keys_index > sizeof(head) || l->keys_n + 8u > l->keys_index)
+		return -ENOTSUP;
+	err = object__read(values, head, l->keys_index, address);
 	if (err)
 		return err;
-	if (head.log2_index > 30 || head.kind > 2 || head.n > 1u << 26)
-		return -EBADMSG;
-	*ret = (struct keys){address + 32 + (1ull << head.log2_index), (uint32_t)head.n, head.kind ? 16 : 24, !head.kind};
-	return 0;
+	memcpy(&n, head + l->keys_n, sizeof(n));
+	err = l->keys_size != PY_ABSENT ? keys_old(l, head, n, ret) : keys_new(l, head, n, ret);
+	ret->entries += address + l->keys_index;
+	return err;
 }
 
 /* The number of the entry whose key is `name`, and its value's word. */
@@ -84,18 +91,25 @@ static int find_split(struct values *values, uint64_t keys_address, uint64_t fir
 	return err ? err : *ret ? 0 : -ENODATA;
 }
 
+static int read_dict(struct values *values, uint64_t dict, uint64_t *ret_keys, uint64_t *ret_values)
+{
+	int err = object__word(values, dict + values->layout->dict_keys, ret_keys);
+
+	return err ? err : object__word(values, dict + values->layout->dict_values, ret_values);
+}
+
 int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t *ret)
 {
-	uint64_t words[2]; /* ma_keys, ma_values */
+	uint64_t keys_at, values_at;
 	struct keys keys;
 	uint32_t number;
-	int err = object__read(values, words, sizeof(words), dict + 32);
+	int err = read_dict(values, dict, &keys_at, &values_at);
 
 	if (err)
 		return err;
-	if (words[1]) /* 3.13 has four bytes in front of the values, padded */
-		return find_split(values, words[0], words[1] + (values->layout->version >= 0x030d00 ? 8 : 0), name, ret);
-	err = read_keys(values, words[0], &keys);
+	if (values_at)
+		return find_split(values, keys_at, values_at + values->layout->values_items, name, ret);
+	err = read_keys(values, keys_at, &keys);
 	if (!err)
 		err = find_key(values, &keys, name, &number, ret);
 	return err ? err : *ret ? 0 : -ENODATA;
@@ -103,13 +117,13 @@ int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t 
 
 int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret)
 {
-	uint64_t words[2], entry[3] = {}; /* ma_keys, ma_values */
+	uint64_t keys_at, values_at, entry[3] = {};
 	struct keys keys;
-	int err = object__read(values, words, sizeof(words), dict + 32);
+	int err = read_dict(values, dict, &keys_at, &values_at);
 
 	if (!err)
-		err = read_keys(values, words[0], &keys);
-	if (!err && words[1]) /* an instance's: what it holds is beside the keys */
+		err = read_keys(values, keys_at, &keys);
+	if (!err && values_at) /* an instance's: what it holds is beside the keys */
 		return -ENOTSUP;
 	for (; !err && *at < keys.n && *at < ENTRIES_MAX; ++*at) {
 		err = object__read(values, entry, keys.size, keys.entries + (uint64_t)*at * keys.size);
@@ -139,7 +153,7 @@ static int find_managed(struct values *values, uint64_t object, const struct obj
 		if (before[1] & 1) /* _PyDictOrValues_GetValues */
 			return find_split(values, type->cached_keys, before[1] + 1, name, ret);
 	} else if (!before[1] && type->flags & TYPE_INLINE_VALUES) {
-		return find_split(values, type->cached_keys, object + type->basic_size + 8, name, ret);
+		return find_split(values, type->cached_keys, object + type->basic_size + values->layout->values_items, name, ret);
 	}
 	return before[1] ? dict__find(values, before[1], name, ret) : -ENODATA;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/gil.h"
+#include "python/gil.h"
 
 #include <stdlib.h>
 #include <string.h>

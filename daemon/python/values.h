@@ -6,8 +6,8 @@
  * The target runs on: what is read may be torn or freed. Each address is only read, never believed: types by their
  * flags, sizes bounded; all reads of one value VALUES_READS at most. Pure over a reader; one thread at a time.
  */
-#ifndef CPROFD_UNITS_VALUES_H
-#define CPROFD_UNITS_VALUES_H
+#ifndef CPROFD_PYTHON_VALUES_H
+#define CPROFD_PYTHON_VALUES_H
 
 #include "base/buf.h"
 #include "cprofd/host.h"
@@ -42,10 +42,10 @@ struct values {
 /* What follows steps[1..n) from the object at `address`, as text, appended. 0; -ENODATA: there is no such thing;
  * -EFAULT: memory that cannot be read; -E2BIG: too many reads; -ENOTSUP: of this CPython nothing is known. */
 int values__text(struct values *values, uint64_t address, const struct source *source, struct buf *ret);
-/* The dictionary of all modules, of an interpreter's state: some thousand reads, so keep it. And the name of the ufunc that
+/* The dictionary of all modules, of the first interpreter of _PyRuntime. And the name of the ufunc that
  * a global `owner`, if that is NumPy, has by this attribute's name; owner NULL: that is called by the name of this global.
  * -ENODATA: there is none, or it may be another at times. */
-int values__modules(struct values *values, uint64_t interpreter, uint64_t *ret);
+int values__modules(struct values *values, uint64_t runtime, uint64_t *ret);
 int values__ufunc(struct values *values, uint64_t modules, const char *owner, const char *attribute, char *ret, size_t size);
 /* Where the code object that they lead to is defined. */
 int values__defined(struct values *values, uint64_t address, const struct source *source, struct buf *ret_file,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A code object as the sampler sends it, read from user space: for threads that sleep, of which no tick tells. */
+/* A code object's names, its line at an offset, and all of it as the sampler sends it: of threads that sleep no tick sends anything. */
+#include "python/code.h"
+
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "collect/collect.h"
-#include "serve/engine.h"
+#include "name/lines.h"
+#include "python/object.h"
 
 #define CO_FAST_CELLS 0xc0 /* CO_FAST_CELL | CO_FAST_FREE: pycore_code.h, 3.11+ */
+#define LINES_MAX (1u << 20)
 
 static uint64_t word(struct host_reader *memory, uint64_t address)
 {
@@ -24,6 +27,39 @@ static uint32_t half(struct host_reader *memory, uint64_t address)
 	return memory->read(memory, &value, sizeof(value), address) ? 0 : value;
 }
 
+/* --- names and lines --- */
+
+int python_code__name(struct values *values, uint64_t code, struct buf *ret)
+{
+	const struct py_layout *l = values->layout;
+	int err = -ENODATA;
+
+	if (l->code_qualname != PY_ABSENT)
+		err = object__put_text(values, word(values->memory, code + l->code_qualname), ret);
+	return err && err != -ENOMEM ? object__put_text(values, word(values->memory, code + l->code_name), ret) : err;
+}
+
+int python_code__file(struct values *values, uint64_t code, struct buf *ret)
+{
+	return object__put_text(values, word(values->memory, code + values->layout->code_filename), ret);
+}
+
+uint32_t python_code__line(struct values *values, uint64_t code, int32_t offset)
+{
+	const struct py_layout *l = values->layout;
+	struct host_reader *memory = values->memory;
+	uint64_t table = word(memory, code + l->code_linetable), len = word(memory, table + l->var_size);
+	_cleanup_free_ char *bytes = table && len <= LINES_MAX ? malloc(len + 1) : NULL;
+	struct position position;
+
+	if (!bytes || memory->read(memory, bytes, len, table + l->bytes_data) ||
+	    lines__position(l->lines, bytes, len, half(memory, code + l->code_firstlineno), offset, &position))
+		return 0;
+	return position.line;
+}
+
+/* --- as a record --- */
+
 static int pad(struct buf *out)
 {
 	static const char zeros[8];
@@ -34,17 +70,20 @@ static int pad(struct buf *out)
 static int put_string(struct buf *out, struct host_reader *memory, const struct py_layout *l, uint16_t kind, uint64_t string, uint64_t most,
 		      uint16_t variable)
 {
-	uint64_t length = word(memory, string + l->unicode_length), size;
-	uint32_t state = half(memory, string + l->unicode_state);
-	struct part_string part = {.kind = state >> l->state_kind_shift & 7, .ascii = state >> l->state_ascii_shift & 1, .variable = variable};
+	struct values values = {.memory = memory, .layout = l};
+	struct part_string part = {.variable = variable};
 	char bytes[RECORD_STRING_MAX];
+	struct object_text text;
+	uint64_t size;
 
-	if (!string || length >> 31 || (part.kind != 1 && part.kind != 2 && part.kind != 4))
+	if (object__text(&values, string, &text) || text.length >> 31)
 		return -EFAULT;
-	size = length * part.kind < most ? length * part.kind : most;
-	if (memory->read(memory, bytes, size, string + (part.ascii ? l->unicode_ascii_data : l->unicode_compact_data)))
+	size = text.length * text.kind < most ? text.length * text.kind : most;
+	if (memory->read(memory, bytes, size, text.data))
 		return -EFAULT;
-	part.length = (uint32_t)length;
+	part.kind = text.kind;
+	part.ascii = text.ascii;
+	part.length = (uint32_t)text.length;
 	part.part = (struct record_part){.kind = kind, .size = (uint32_t)(sizeof(part) + ((size + 7) & ~7ull))};
 	return buf__append(out, &part, sizeof(part)) ?: buf__append(out, bytes, size) ?: pad(out);
 }
@@ -112,38 +151,38 @@ static int put_variables(struct buf *out, struct host_reader *memory, const stru
 	return 0;
 }
 
-int code_record__emit(struct session *session, struct host_reader *memory, const struct py_layout *l, const struct record_header *of,
-		      uint64_t key, uint64_t code)
+static uint32_t code_size(struct host_reader *memory, const struct py_layout *l, uint64_t code)
+{
+	if (l->frames == PY_FRAMES_OBJECTS)
+		return (uint32_t)word(memory, word(memory, code + l->code_instructions) + l->var_size);
+	return 2 * half(memory, code + l->var_size);
+}
+
+int python_code__record(struct host_reader *memory, const struct py_layout *l, const struct record_header *of, uint64_t key, uint64_t code,
+			struct buf *ret)
 {
 	uint64_t table = word(memory, code + l->code_linetable), lines = word(memory, table + l->var_size);
 	struct record_code record = {.header = *of, .key = key, .address = code,
 				     .first_line = half(memory, code + l->code_firstlineno),
 				     .code_flags = half(memory, code + l->code_flags),
 				     .arg_count = half(memory, code + l->code_argcount),
-				     .lines_total = lines >> 31 ? 0 : (uint32_t)lines};
+				     .lines_total = lines >> 31 ? 0 : (uint32_t)lines,
+				     .code_size = code_size(memory, l, code)};
 	uint64_t name = word(memory, code + l->code_name), qualname = name;
-	_cleanup_(buf__free) struct buf out = {};
-	int err = buf__append(&out, &record, sizeof(record));
+	int err = buf__append(ret, &record, sizeof(record));
 
-	record.code_size = l->frames == PY_FRAMES_OBJECTS ?
-				   (uint32_t)word(memory, word(memory, code + l->code_instructions) + l->var_size) :
-				   2 * half(memory, code + l->var_size);
 	if (l->code_qualname != PY_ABSENT)
 		qualname = word(memory, code + l->code_qualname);
-	record.parts += !put_string(&out, memory, l, PART_NAME, name, RECORD_STRING_MAX, 0);
+	record.parts += !put_string(ret, memory, l, PART_NAME, name, RECORD_STRING_MAX, 0);
 	if (qualname != name)
-		record.parts += !put_string(&out, memory, l, PART_QUALNAME, qualname, RECORD_STRING_MAX, 0);
-	record.parts += !put_string(&out, memory, l, PART_FILE, word(memory, code + l->code_filename), RECORD_STRING_MAX, 0);
-	record.parts += !put_variables(&out, memory, l, code);
-	record.parts += !put_lines(&out, memory, l, table,
-				   record.lines_total < RECORD_LINES_MAX ? record.lines_total : RECORD_LINES_MAX);
-	if (err || out.failed)
+		record.parts += !put_string(ret, memory, l, PART_QUALNAME, qualname, RECORD_STRING_MAX, 0);
+	record.parts += !put_string(ret, memory, l, PART_FILE, word(memory, code + l->code_filename), RECORD_STRING_MAX, 0);
+	record.parts += !put_variables(ret, memory, l, code);
+	record.parts += !put_lines(ret, memory, l, table, record.lines_total < RECORD_LINES_MAX ? record.lines_total : RECORD_LINES_MAX);
+	if (err || ret->failed)
 		return -ENOMEM;
 	record.header.kind = RECORD_CODE;
-	record.header.size = (uint32_t)out.len;
-	memcpy(out.data, &record, sizeof(record));
-	if (record__check(out.data, out.len))
-		return 0;
-	session_units__code(session, (const void *)out.data);
-	return profile__code(session->profile, (const void *)out.data);
+	record.header.size = (uint32_t)ret->len;
+	memcpy(ret->data, &record, sizeof(record));
+	return 0;
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a ufunc is called: PyUFuncObject.name, of the one that the module numpy has by an attribute's name, or the program by a global's. The
- * dictionary of modules is in the interpreter's state, at a place that no layout has: it is found by what it holds, a module `sys`. */
+/* What a ufunc is called: PyUFuncObject.name, of the one that the module numpy has by an attribute's name, or the program by a global's. */
 #include <errno.h>
 #include <string.h>
 
-#include "units/object.h"
+#include "python/object.h"
 
-#define STATE_BYTES (32u << 10) /* 3.13 has imports.modules at 7 KB */
-#define STATE_AT_ONCE 4096u
 #define UFUNC_NAME 56u   /* numpy/core/include/numpy/ufuncobject.h: after nin, nout, nargs, identity, functions, data, ntypes, reserved1 */
-#define MODULE_DICT 16u  /* PyModuleObject.md_dict */
 #define UFUNC_TYPE "numpy.ufunc"
 
 static bool has_type(struct values *values, uint64_t object, const char *name)
@@ -20,38 +16,18 @@ static bool has_type(struct values *values, uint64_t object, const char *name)
 	return !object__type(values, object, &type) && !strcmp(type.name, name);
 }
 
-/* *known: the address of `dict`; 0: not yet. */
-static bool is_dict(struct values *values, uint64_t object, uint64_t *known)
+int values__modules(struct values *values, uint64_t runtime, uint64_t *ret)
 {
-	uint64_t type = 0;
-
-	values->reads = 0;
-	if (object % 8 || object < 1u << 16 || object >> 47 || object__word(values, object + values->layout->object_type, &type))
-		return false;
-	if (!*known && has_type(values, object, "dict"))
-		*known = type;
-	return *known && type == *known;
-}
-
-int values__modules(struct values *values, uint64_t interpreter, uint64_t *ret)
-{
-	uint64_t words[STATE_AT_ONCE / 8], known = 0, sys;
-	uint32_t at, i;
+	uint64_t interpreter = 0;
+	int err;
 
 	if (values->layout->flags & PY_FREE_THREADED)
 		return -ENOTSUP;
-	for (at = 0; at < STATE_BYTES; at += STATE_AT_ONCE) {
-		values->reads = 0;
-		if (object__read(values, words, sizeof(words), interpreter + at))
-			break;
-		for (i = 0; i < STATE_AT_ONCE / 8; i++) {
-			if (!is_dict(values, words[i], &known) || dict__find(values, words[i], "sys", &sys) || !has_type(values, sys, "module"))
-				continue;
-			*ret = words[i];
-			return 0;
-		}
-	}
-	return -ENODATA;
+	values->reads = 0;
+	err = object__word(values, runtime + values->layout->interpreters_head, &interpreter);
+	if (!err)
+		err = object__word(values, interpreter + values->layout->interp_modules, ret);
+	return err ? err : has_type(values, *ret, "dict") ? 0 : -ENODATA;
 }
 
 static int member(struct values *values, uint64_t modules, const char *module, const char *attribute, uint64_t *ret)
@@ -60,7 +36,7 @@ static int member(struct values *values, uint64_t modules, const char *module, c
 	int err;
 
 	values->reads = 0;
-	err = dict__find(values, modules, module, &object) ?: object__word(values, object + MODULE_DICT, &dict);
+	err = dict__find(values, modules, module, &object) ?: object__word(values, object + values->layout->module_dict, &dict);
 	values->reads = 0;
 	return err ?: dict__find(values, dict, attribute, ret);
 }

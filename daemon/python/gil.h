@@ -6,8 +6,8 @@
  *
  * All bytes are the target's. Threads: any. Errors: 0 or SIZE_MAX, not found: then nobody is told to hold it.
  */
-#ifndef CPROFD_TARGET_GIL_H
-#define CPROFD_TARGET_GIL_H
+#ifndef CPROFD_PYTHON_GIL_H
+#define CPROFD_PYTHON_GIL_H
 
 #include <stdbool.h>
 #include <stddef.h>

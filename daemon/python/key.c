@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The key of a code object, as the sampler has it. */
+#include <stdint.h>
+
+#include "cprofd/host.h"
+static inline int py_seen(uint64_t key)
+{
+	return 1;
+}
+#define PY_SEEN
+#include "cprofd/pywalk.h"
+#include "python/code.h"
+
+uint64_t python_code__key(struct host_reader *memory, const struct image *image, const struct record_task *task, uint64_t code)
+{
+	static struct py_walk walk; /* of the loop's thread: it is large */
+	struct host_reader *before = host_reader_current;
+	uint64_t key;
+
+	host_reader_current = memory;
+	walk.salt = py_mix(task->process_start, task->tgid | (uint64_t)task->exec << 32);
+	walk.loss = 0;
+	key = py_code_prove(&walk, image, code, 0);
+	host_reader_current = before;
+	return key;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages of a code object: reading them here makes them resident, and the next sample is whole. Nothing that is read is believed: addresses
+ * only lead to further reads of the same target. */
+#include <string.h>
+
+#include "python/code.h"
+
+#define PAGE 4096u
+#define CODE_BYTES 256u
+#define VARIABLES_MAX RECORD_VARIABLES_MAX
+
+static void touch(struct host_reader *memory, uint64_t address, uint64_t len)
+{
+	uint64_t end = address + len;
+	char byte;
+
+	for (; address < end && !memory->read(memory, &byte, 1, address); address = (address | (PAGE - 1)) + 1)
+		;
+}
+
+static uint64_t word_at(const uint8_t *raw, uint16_t offset)
+{
+	uint64_t word = 0;
+
+	if (offset != PY_ABSENT && offset + sizeof(word) <= CODE_BYTES)
+		memcpy(&word, raw + offset, sizeof(word));
+	return word;
+}
+
+static void touch_string(struct host_reader *memory, const struct py_layout *layout, uint64_t string)
+{
+	if (string)
+		touch(memory, string, layout->unicode_compact_data + RECORD_STRING_MAX);
+}
+
+static void touch_variables(struct host_reader *memory, const struct py_layout *layout, uint64_t tuple)
+{
+	uint64_t items[VARIABLES_MAX], n = 0;
+
+	if (!tuple || memory->read(memory, &n, sizeof(n), tuple + layout->var_size))
+		return;
+	if (n > VARIABLES_MAX)
+		n = VARIABLES_MAX;
+	if (memory->read(memory, items, n * sizeof(items[0]), tuple + layout->tuple_items))
+		return;
+	for (uint64_t i = 0; i < n; i++)
+		if (items[i])
+			touch(memory, items[i], layout->unicode_compact_data + RECORD_VARIABLE_MAX);
+}
+
+void python_code__prefault(struct host_reader *memory, const struct py_layout *layout, uint64_t code)
+{
+	uint8_t raw[CODE_BYTES];
+	uint64_t lines, size = 0;
+
+	if (memory->read(memory, raw, sizeof(raw), code))
+		return;
+	touch_string(memory, layout, word_at(raw, layout->code_name));
+	touch_string(memory, layout, word_at(raw, layout->code_qualname));
+	touch_string(memory, layout, word_at(raw, layout->code_filename));
+	touch_variables(memory, layout, word_at(raw, layout->code_varnames));
+	if (layout->frames == PY_FRAMES_OBJECTS) { /* bpf/capture.h: what lies beside */
+		touch_variables(memory, layout, word_at(raw, layout->code_varnames + 8));
+		touch_variables(memory, layout, word_at(raw, layout->code_varnames + 16));
+	} else if (word_at(raw, layout->code_varnames + 8)) {
+		touch(memory, word_at(raw, layout->code_varnames + 8), layout->bytes_data + VARIABLES_MAX);
+	}
+	lines = word_at(raw, layout->code_linetable);
+	if (lines && !memory->read(memory, &size, sizeof(size), lines + layout->var_size))
+		touch(memory, lines, layout->bytes_data + (size < RECORD_LINES_MAX ? size : RECORD_LINES_MAX));
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Python frames: the walker in user space. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/types.h>
+
+#include "python/codes.h"
+
+/* Which code objects the walker may take as known: those of the walk that goes on, in the loop. Before pywalk.h. */
+static const struct python_codes *known;
+
+static inline int py_seen(__u64 key)
+{
+	return python_codes__find(known, key) != 0;
+}
+#define PY_SEEN
+#include "cprofd/pywalk.h"
+
+#include "base/clock.h"
+#include "python/code.h"
+#include "python/walk.h"
+
+#define ROUNDS 256u            /* 64 new code objects each */
+#define CODES_KEPT 8192u
+
+struct python_walker {
+	struct host_reader *memory;
+	struct image image;
+	struct python_codes codes;
+	struct py_walk walk;
+	struct py_out out;
+};
+
+int python_walker__new(struct host_reader *memory, const struct image *image, struct python_walker **ret)
+{
+	struct python_walker *self = calloc(1, sizeof(*self));
+
+	if (!self)
+		return -ENOMEM;
+	self->memory = memory;
+	self->image = *image;
+	*ret = self;
+	return 0;
+}
+
+struct python_walker *python_walker__free(struct python_walker *self)
+{
+	if (self)
+		python_codes__free(&self->codes);
+	free(self);
+	return NULL;
+}
+
+void python_walker__turn_to(struct python_walker *self, const struct image *image)
+{
+	self->image = *image;
+	if (self->codes.n > CODES_KEPT)
+		python_codes__free(&self->codes);
+}
+
+/* --- frames --- */
+
+static int copy(const struct py_frame *frames, uint32_t n, struct python_frames *ret)
+{
+	ret->n = n < RECORD_PY_FRAMES_MAX ? n : RECORD_PY_FRAMES_MAX;
+	ret->frames = calloc(ret->n + 1, sizeof(*ret->frames));
+	if (!ret->frames)
+		return -ENOMEM;
+	if (ret->n)
+		memcpy(ret->frames, frames, ret->n * sizeof(*frames));
+	return 0;
+}
+
+int python_walker__list(const struct python_walker *self, struct python_tstates *ret)
+{
+	return python_tstates__read(self->memory, &self->image, ret);
+}
+
+/* As py_walk(), of a thread whose thread states are known. */
+static void walk_known(struct python_walker *self, const struct python_tstates *tstates)
+{
+	struct py_walk *walk = &self->walk;
+	const struct py_layout *l = &self->image.layout;
+	__u64 current = 0;
+	uint32_t n, i;
+	const struct python_tstate *of = python_tstates__find(tstates, walk->fsbase, &n);
+
+	py_walk_begin(walk);
+	for (i = 0; i < n; i++)
+		if (py_tstate_check(walk, &self->image, of[i].address))
+			py_tstate_add(walk, &self->image, NULL, of[i].address);
+	if (!n)
+		walk->loss = tstates->loss;
+	if (walk->n_tstates > 1 && l->tstate_current != ~0u)
+		py_read64(walk, self->image.runtime + l->tstate_current, &current);
+	for (i = 0; i < walk->n_tstates; i++)
+		if (walk->tstates[i].address == current)
+			walk->first = i;
+	if (walk->n_tstates && !walk->loss)
+		py_walk_chain(walk, &self->image, &self->out, walk->first, NULL);
+	for (i = 0; i < walk->n_tstates && !walk->loss; i++)
+		if (i != walk->first)
+			py_walk_chain(walk, &self->image, &self->out, i, NULL);
+}
+
+int python_walker__walk(struct python_walker *self, const struct dump_thread *thread, const struct python_tstates *tstates, struct python_frames *ret)
+{
+	struct host_reader *before = host_reader_current;
+	struct py_walk *walk = &self->walk;
+	unsigned round;
+	uint32_t i;
+
+	*ret = (struct python_frames){.no_python = true};
+	if (!self->image.runtime)
+		return copy(NULL, 0, ret);
+	host_reader_current = self->memory;
+	known = &self->codes;
+	walk->fsbase = thread->fsbase;
+	/* As the kernel side does: equal keys for equal code objects. */
+	walk->salt = py_mix(thread->process_start, thread->tgid | (uint64_t)thread->exec << 32);
+	for (round = 0; round < ROUNDS; round++) {
+		walk->now = clock__now();
+		walk->hint = walk->hint_until = 0;
+		if (tstates)
+			walk_known(self, tstates);
+		else
+			py_walk(walk, &self->image, &self->out, NULL);
+		if (!walk->n_todo)
+			break;
+		for (i = 0; i < walk->n_todo; i++)
+			python_codes__add(&self->codes, walk->todo[i].key, walk->todo[i].code);
+	}
+	host_reader_current = before;
+	ret->loss = walk->loss;
+	ret->no_python = !walk->n_tstates;
+	return copy(self->out.frames, walk->n, ret);
+}
+
+void python_walker__learn(struct python_walker *self, const struct dump_slot *slot)
+{
+	uint32_t n = slot->n_codes, i;
+
+	for (i = 0; i < n && i < DUMP_CODES; i++)
+		python_codes__add(&self->codes, slot->codes[i].key, slot->codes[i].code);
+}
+
+int python_walker__take(struct python_walker *self, const struct dump_slot *slot, struct python_frames *ret)
+{
+	python_walker__learn(self, slot);
+	*ret = (struct python_frames){.loss = slot->loss < LOSS_COUNT ? slot->loss : LOSS_FRAME_READ,
+				    .no_python = slot->no_python};
+	return copy(slot->python.frames, slot->n_frames, ret);
+}
+
+uint64_t python_walker__code(const struct python_walker *self, uint64_t key)
+{
+	return python_codes__find(&self->codes, key);
+}
+
+uint64_t python_walker__place(const struct python_walker *self, uint32_t i)
+{
+	return i < self->walk.n && i < RECORD_PY_FRAMES_MAX ? self->walk.places[i] : 0;
+}
+
+int python_walker__locate(const struct python_walker *self, const struct py_frame *frame, struct buf *ret_function, struct buf *ret_file,
+			  uint32_t *ret_line)
+{
+	struct values values = {.memory = self->memory, .layout = &self->image.layout};
+	uint64_t code = python_walker__code(self, frame->code);
+	int err = 0;
+
+	if (!code || python_code__name(&values, code, ret_function))
+		err = buf__puts(ret_function, "?");
+	if (!code || python_code__file(&values, code, ret_file))
+		err = err ?: buf__puts(ret_file, "?");
+	*ret_line = code ? python_code__line(&values, code, frame->offset) : 0;
+	return err;
+}
