@@ -113,7 +113,7 @@ void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t
 
 	steps.n = 0;
 	*ret = (struct bytecode_site){};
-	if (minor < OPCODE_FIRST || minor >= OPCODE_FIRST + OPCODE_VERSIONS)
+	if (minor < OPCODE_FIRST || minor - OPCODE_FIRST >= opcodes_n)
 		return;
 	for (at = 0; size >= 2 && at <= size - 2; at = next) {
 		const struct opcode *opcode = &opcodes[minor - OPCODE_FIRST][code[at]];

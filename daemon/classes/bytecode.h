@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #define OPCODE_FIRST 8 /* 3.8 */
-#define OPCODE_VERSIONS 8
 #define BYTECODE_NAMES 16u
 
 enum opcode_kind {
@@ -50,7 +49,8 @@ struct opcode {
 	uint8_t flags;        /* OPCODE_BUILTIN... */
 	const char *callee;   /* what it was specialised for; NULL: none */
 };
-extern const struct opcode opcodes[OPCODE_VERSIONS][256];
+extern const struct opcode opcodes[][256]; /* of 3.8, 3.9...; made by tools/opcodes */
+extern const uint32_t opcodes_n;
 
 enum bytecode_builtin {
 	BUILTIN_ATTRIBUTE, /* no global at all */

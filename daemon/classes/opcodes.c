@@ -5,7 +5,7 @@
 /* What is left out of a row is 0. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 /* clang-format off */
-const struct opcode opcodes[OPCODE_VERSIONS][256] = {
+const struct opcode opcodes[][256] = {
 	[8 - OPCODE_FIRST] = {
 		[9] = {OPCODE_OTHER, 0, 0, GROWS_NONE, 0, GROWS_UNKNOWN, OPCODE_KEEPS}, [10] = {OPCODE_OPERATOR, 0, 0, GROWS_NONE}, [11] = {OPCODE_OPERATOR, 0, 0, GROWS_NONE}, [12] = {OPCODE_OPERATOR, 0, 0, GROWS_NONE},
 		[15] = {OPCODE_OPERATOR, 0, 0, GROWS_NONE}, [16] = {OPCODE_OPERATOR, 0, -1, GROWS_NONE}, [17] = {OPCODE_OPERATOR, 0, -1, GROWS_NONE}, [19] = {OPCODE_OPERATOR, 0, -1, GROWS_NONE},
@@ -304,3 +304,5 @@ const struct opcode opcodes[OPCODE_VERSIONS][256] = {
 	},
 };
 /* clang-format on */
+
+const uint32_t opcodes_n = sizeof(opcodes) / sizeof(opcodes[0]);

@@ -149,7 +149,7 @@ static bool print_unsupported(struct head *head)
 		return false;
 	fputs("cprofd: ", head->out);
 	safe_text__put(head->out, head->result->unsupported);
-	fputs(EVENT_UNSUPPORTED_WORDS "\n", head->out);
+	fprintf(head->out, EVENT_UNSUPPORTED_FORMAT "\n", py_versions);
 	return true;
 }
 

@@ -99,8 +99,9 @@ struct event_process {
 	const char *unsupported;        /* "Python 2.7.18", "PyPy": its frames are not read; NULL or "": none */
 };
 
-/* What a reader says behind it. */
-#define EVENT_UNSUPPORTED_WORDS " is not supported (CPython 3.8 to 3.15 is): its functions have no names"
+/* What a reader says behind it, and of which versions (as in cprofd/pylayout.h). */
+extern const char py_versions[];
+#define EVENT_UNSUPPORTED_FORMAT " is not supported (CPython %s is): its functions have no names"
 
 struct event_thread {
 	uint32_t id;

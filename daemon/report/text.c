@@ -73,7 +73,7 @@ static void put_file(const struct report *report, const struct report_file *file
 		fputs("\n    ", out);
 		style__begin(out, STYLE_WARN);
 		safe_text__put(out, file->unsupported);
-		fputs(EVENT_UNSUPPORTED_WORDS, out);
+		fprintf(out, EVENT_UNSUPPORTED_FORMAT, py_versions);
 		style__end(out);
 	}
 	if (file->cut) {

@@ -73,6 +73,23 @@ static void name_unsupported(struct tracee *tracee, const struct target_problem 
 		snprintf(tracee->unsupported, sizeof(tracee->unsupported), "%s%.20s", version ? "Python " : "", detail);
 }
 
+static const char *hint_of(enum target_problem_kind kind)
+{
+	static const char *const hints[TARGET_PROBLEM_COUNT] = {
+		[TARGET_PROBLEM_NOT_PYTHON] = "attach to the Python among its children, if there is one; "
+					       "`cprofd record -s --native -- COMMAND` shows programs that are no Python, too",
+		[TARGET_PROBLEM_STARTING] = "try again in a moment",
+		[TARGET_PROBLEM_MUTE] = "try again when that file system answers",
+	};
+	static char versions[64];
+
+	if (kind == TARGET_PROBLEM_UNSUPPORTED) {
+		snprintf(versions, sizeof(versions), "run the program with a CPython from %s", py_versions);
+		return versions;
+	}
+	return hints[kind] ? hints[kind] : "";
+}
+
 /* 0; -ENOENT: it shows none yet; -EAGAIN: one that is not ready yet, perhaps; others: no. */
 static int identify(struct engine *engine, struct tracee *tracee, struct refusal *refusal)
 {
@@ -80,13 +97,6 @@ static int identify(struct engine *engine, struct tracee *tracee, struct refusal
 #define NAME(id, sentence) [TARGET_PROBLEM_##id] = #id,
 		TARGET_PROBLEMS(NAME)
 #undef NAME
-	};
-	static const char *const hints[TARGET_PROBLEM_COUNT] = {
-		[TARGET_PROBLEM_NOT_PYTHON] = "attach to the Python among its children, if there is one; "
-					       "`cprofd record -s --native -- COMMAND` shows programs that are no Python, too",
-		[TARGET_PROBLEM_UNSUPPORTED] = "run the program with a CPython from 3.8 to 3.15",
-		[TARGET_PROBLEM_STARTING] = "try again in a moment",
-		[TARGET_PROBLEM_MUTE] = "try again when that file system answers",
 	};
 	struct target_problem problem = {};
 	struct target_process process;
@@ -109,7 +119,7 @@ static int identify(struct engine *engine, struct tracee *tracee, struct refusal
 	if (problem.kind == TARGET_PROBLEM_NO_MEMORY && memory__met(engine, &met))
 		refusal__set_limit(refusal, &met);
 	else
-		refusal__set(refusal, codes[problem.kind], hints[problem.kind] ? hints[problem.kind] : "", "%s%s%s%s",
+		refusal__set(refusal, codes[problem.kind], hint_of(problem.kind), "%s%s%s%s",
 		     target_problem__sentence(problem.kind), problem.detail[0] ? " (" : "", problem.detail,
 		     problem.detail[0] ? ")" : "");
 	/* In its loader a program is no Python yet, and half an interpreter is mapped. */

@@ -2,6 +2,7 @@
 #include "target/process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/blocking.h"
@@ -13,6 +14,12 @@ static const char *const sentences[] = {
 
 const char *target_problem__sentence(enum target_problem_kind kind)
 {
+	static _Thread_local char with_versions[96];
+
+	if (kind == TARGET_PROBLEM_UNSUPPORTED) {
+		snprintf(with_versions, sizeof(with_versions), sentences[kind], py_versions);
+		return with_versions;
+	}
 	return (unsigned)kind < TARGET_PROBLEM_COUNT ? sentences[kind] : "an unknown problem";
 }
 

@@ -49,7 +49,7 @@ void target_process__free(struct target_process *process);
 	X(GONE, "the process ended, or runs another program now") \
 	X(NO_SYMBOL, "its Python lacks a symbol that is needed") \
 	X(NO_VERSION, "it looks like a Python, but its version could not be read") \
-	X(UNSUPPORTED, "this version of Python is not supported (3.8 to 3.15 are)") \
+	X(UNSUPPORTED, "this version of Python is not supported (%s are)") \
 	X(LAYOUT, "the layout of this Python could not be told") \
 	X(STARTING, "its Python has not started yet, or its version could not be read") \
 	X(MUTE, "its memory does not answer: a file system keeps a page of it back") \
@@ -57,7 +57,7 @@ void target_process__free(struct target_process *process);
 #define TARGET_PROBLEM_ENUM(id, sentence) TARGET_PROBLEM_##id,
 enum target_problem_kind { TARGET_PROBLEMS(TARGET_PROBLEM_ENUM) TARGET_PROBLEM_COUNT };
 #undef TARGET_PROBLEM_ENUM
-const char *target_problem__sentence(enum target_problem_kind kind);
+const char *target_problem__sentence(enum target_problem_kind kind); /* valid until the thread's next call */
 
 struct target_problem {
 	enum target_problem_kind kind;

@@ -536,3 +536,4 @@ const struct py_table py_tables[] = {
 /* clang-format on */
 
 const size_t py_tables_n = sizeof(py_tables) / sizeof(py_tables[0]);
+const char py_versions[] = "3.8 to 3.15";

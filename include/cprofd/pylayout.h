@@ -144,4 +144,8 @@ struct py_layout {
 #undef PY_LAYOUT_MEMBER
 };
 
+#ifndef __bpf__
+extern const char py_versions[]; /* "3.8 to 3.15": what the tables serve */
+#endif
+
 #endif

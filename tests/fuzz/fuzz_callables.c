@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t i;
 
 	if (size > 2) {
-		bytecode__site(OPCODE_FIRST + data[0] % OPCODE_VERSIONS, data + 2, (uint32_t)size - 2, data[1] * 4u, &site);
+		bytecode__site(OPCODE_FIRST + data[0] % opcodes_n, data + 2, (uint32_t)size - 2, data[1] * 4u, &site);
 		if (site.n > BYTECODE_NAMES || (site.named && !site.exact) || (site.owned && !site.named) ||
 		    (site.pointer && site.pointer + 8u > size - 2))
 			abort();

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "python/values.h"
-#include "target/py_layout.h"
+#include "target/py_tables.h"
 
 #define BASE 0x10000ull
 
@@ -37,7 +37,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{.kind = SOURCE_VALUE, .n = 3, .steps = {{STEP_NAME, "p"}, {STEP_NAME, "__class__"}, {STEP_NAME, "__name__"}}},
 		{.kind = SOURCE_VALUE, .n = 2, .steps = {{STEP_NAME, "f"}, {STEP_NAME, "__code__"}}},
 	};
-	static const uint32_t versions[] = {0x030812f0, 0x030912f0, 0x030a0df0, 0x030b07f0, 0x030c01f0, 0x030d00f0, 0x030f02f0};
 	struct memory memory = {.reader = {read_memory}, .data = data + 2, .size = size - 2};
 	struct py_layout layout;
 	static struct class_memo classes;
@@ -46,8 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t i;
 	int err, round;
 
-	if (size < 2 || py_layout__from_table(versions[data[0] % 7], false, &layout))
+	if (size < 2)
 		return 0;
+	layout = py_tables[data[0] % py_tables_n].layout;
+	layout.version = py_tables[data[0] % py_tables_n].first >> 8;
 	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		struct values values = {.memory = &memory.reader, .layout = &layout};
 

@@ -5,7 +5,7 @@
 #   fetch.sh DIR [WHAT..]       only these: a suite, or a name of the builds below
 #     DIR/LIST                  "name path" a line, for $CPROFD_PYTHONS_LIST of tests/live/pythons.sh
 #     DIR/SUITE                 CPython 3.13 and later of Debian's newer suites, with the libraries of the same suite
-#     DIR/3.13t, 3.14t, 3.15t   built from Debian's source packages: free-threaded
+#     DIR/3.13t, 3.14t...       built from Debian's source packages: free-threaded
 #     DIR/3.13-shared, -static, -musl
 # What was made stays until DIR is removed. What cannot be had is named on stderr and left out; the status is 1
 # when there is nothing at all. The mirror is the system's own, from /etc/apt.
@@ -17,7 +17,8 @@ wanted=" $* "
 apt=$dir/apt
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 suites="trixie forky sid experimental"
-minors="3.13 3.14 3.15"
+# Those that the program knows, from 3.13 on: older ones are pyenv's.
+minors=$(sed -n 's|^\t/\* \(3\.[1-9][0-9]\): read from.*|\1|p' "$(dirname "$0")/../../daemon/target/py_tables.c" | grep -v '^3\.1[0-2]$' | uniq)
 # What the make above was told is not for the makes below.
 unset MAKEFLAGS MFLAGS MAKELEVEL CC CFLAGS CPPFLAGS LDFLAGS
 

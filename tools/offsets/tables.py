@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Makes daemon/target/py_tables.c from CPython's headers, or compares with it.
 
-    tables.py --check [DIR...]   compare what the headers found say (make tables-check)
-    tables.py --write [DIR...]   make the file anew; needs every line of sources.txt
+    tables.py --check [DIR...]                     compare what the headers found say (make tables-check)
+    tables.py --write [--add NAME TEXT]... [DIR...]
+                                                   make the file anew, from the headers that it lists and those that
+                                                   are added: --add "3.16.0" "Debian libpython3.16-dev 3.16.0-1"
 
-DIR is a folder that holds Python.h. Without any: $CPROFD_HEADERS (separated by
+DIR is a folder that holds Python.h. A "t" behind a version marks a free-threaded build's own headers; for 3.13 and
+later each set of headers gives the free-threaded layout as well, by -DPy_GIL_DISABLED=1. Without any: $CPROFD_HEADERS (separated by
 colons), pyenv's versions, /usr/include/python3.*, /usr/local/include/python3.*.
 
 Exit: 0 equal or written, 1 different, 2 nothing could be compared.
@@ -20,14 +23,12 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.dirname(os.path.dirname(HERE))
 OUTPUT = os.path.join(TREE, "daemon/target/py_tables.c")
-SOURCES = os.path.join(HERE, "sources.txt")
-MINORS = range(8, 16)
+FIRST_MINOR = 8
 ENUMS = {
     "frames": ["PY_FRAMES_OBJECTS", "PY_FRAMES_CFRAME", "PY_FRAMES_CURRENT"],
     "lasti": ["PY_LASTI_BYTES", "PY_LASTI_UNITS", "PY_LASTI_POINTER"],
     "lines": ["PY_LINES_LNOTAB", "PY_LINES_LINETABLE", "PY_LINES_LOCATIONS"],
 }
-FLAGS = ["PY_FREE_THREADED", "PY_TAGGED_REFS", "PY_TLBC", "PY_COMPACT_UNICODE_40", "PY_BASE_FRAME"]
 WORDS = ["interpreters_head", "tstate_current", "threads_head", "frame_size"]
 BYTES = ["owner_native_first", "state_kind_shift", "state_compact_shift", "state_ascii_shift"]
 
@@ -41,6 +42,14 @@ def offset_fields():
     with open(os.path.join(TREE, "include/cprofd/pylayout.h")) as f:
         return ["_".join(m) for m in re.findall(r"\bX\((\w+), (\w+)\)\s*(?:/\*.*?\*/)?\s*\\?\n", f.read())
                 if m != ("group", "field")]
+
+
+def flags():
+    """The names of the bits of py_layout.flags, from the header that has them."""
+    with open(os.path.join(TREE, "include/cprofd/pylayout.h")) as f:
+        text = f.read()
+    found = re.findall(r"^#define (PY_\w+) (\d+)u", text[text.index("/* py_layout.flags */"):], re.M)
+    return {int(value): name for name, value in found}
 
 
 def default_directories():
@@ -112,8 +121,7 @@ def debug_offsets_body(found):
 def layout_body(found, fields):
     """The initializers of a struct py_layout, without its version."""
     items = [".%s = %s," % (k, names[found[k] - 1]) for k, names in ENUMS.items()]
-    flags = " | ".join(name for bit, name in enumerate(FLAGS) if found["flags"] >> bit & 1)
-    items.append(".flags = %s," % (flags or "0"))
+    items.append(".flags = %s," % (" | ".join(name for bit, name in flags().items() if found["flags"] & bit) or "0"))
     for key in WORDS:
         items.append(".%s = %s," % (key, "~0u" if found[key] == 0xffffffff else found[key]))
     items += [".%s = %d," % (key, found[key]) for key in BYTES]
@@ -159,7 +167,7 @@ def collect(directories):
     for directory in directories:
         directory = directory.rstrip("/")
         known = header_version(directory)
-        if not known or known[0][0] != 3 or known[0][1] not in MINORS:
+        if not known or known[0][0] != 3 or known[0][1] < FIRST_MINOR:
             continue
         version, final, own = known
         if not os.path.isdir(directory + "/internal"):
@@ -197,9 +205,10 @@ def ranges(minor, found):
 
 
 def sources():
-    with open(SOURCES) as f:
-        lines = [line.split(None, 1) for line in f if line.strip() and not line.startswith("#")]
-    return {name: text.strip() for name, text in lines}
+    """{version: where its headers came from}, as the committed file says."""
+    with open(OUTPUT) as f:
+        head = f.read().split("*/")[1]
+    return dict(re.findall(r"^ \*   (\S+) +(.*)$", head, re.M))
 
 
 HEAD = """/* SPDX-License-Identifier: MIT */
@@ -237,16 +246,18 @@ def text_of(all_rows, names):
         if row.debug_offsets:
             out.append("\t\t.debug_offsets = %s,\n\t\t.n_debug_offsets = sizeof(%s) / sizeof(%s[0])," % ((arrays[row.debug_offsets],) * 3))
         out.append(row.body()[0] + "\t},")
-    out.append("};\n/* clang-format on */\n\nconst size_t py_tables_n = sizeof(py_tables) / sizeof(py_tables[0]);\n")
+    out.append("};\n/* clang-format on */\n\nconst size_t py_tables_n = sizeof(py_tables) / sizeof(py_tables[0]);")
+    minors = sorted({row.minor for row in all_rows})
+    out.append('const char py_versions[] = "3.%d to 3.%d";\n' % (minors[0], minors[-1]))
     return "\n".join(out)
 
 
-def write(rows, seen):
-    names = sources()
+def write(rows, seen, added):
+    names = {**sources(), **added}
     missing = [n for n in names if n not in seen]
     extra = [n for n in seen if n not in names]
     if missing or extra:
-        raise Failure("sources.txt and the headers found differ: missing %s, not listed %s" % (missing, extra))
+        raise Failure("the file's list and the headers found differ: missing %s, not listed %s (--add)" % (missing, extra))
     all_rows = [row for (minor, _), found in sorted(rows.items()) for row in ranges(minor, found)]
     with open(OUTPUT, "w") as f:
         f.write(text_of(all_rows, names))
@@ -290,9 +301,13 @@ def main(arguments):
     if not arguments or arguments[0] not in ("--check", "--write"):
         print(__doc__, file=sys.stderr)
         return 2
+    command, rest, added = arguments[0], arguments[1:], {}
+    while rest[:1] == ["--add"] and len(rest) > 2:
+        added[rest[1]] = rest[2]
+        rest = rest[3:]
     try:
-        rows, seen = collect(arguments[1:] or default_directories())
-        return write(rows, seen) if arguments[0] == "--write" else check(rows, seen)
+        rows, seen = collect(rest or default_directories())
+        return write(rows, seen, added) if command == "--write" else check(rows, seen)
     except Failure as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -137,14 +137,14 @@ def main():
     print("/* SPDX-License-Identifier: MIT */\n" "/* Made by tools/opcodes/opcodes.py from the interpreters' own tables (dis, opcode, _opcode_metadata). */")
     print('#include "classes/bytecode.h"\n\n/* What is left out of a row is 0. */\n'
           '#pragma GCC diagnostic ignored "-Wmissing-field-initializers"\n/* clang-format off */')
-    print("const struct opcode opcodes[OPCODE_VERSIONS][256] = {")
+    print("const struct opcode opcodes[][256] = {")
     for python in sys.argv[1:]:
         minor, *rows = subprocess.run([python, "-c", ROWS], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
         print("\t[%s - OPCODE_FIRST] = {" % minor)
         for i in range(0, len(rows), 4):
             print("\t\t" + ", ".join(rows[i:i + 4]) + ",")
         print("\t},")
-    print("};\n/* clang-format on */")
+    print("};\n/* clang-format on */\n\nconst uint32_t opcodes_n = sizeof(opcodes) / sizeof(opcodes[0]);")
 
 
 main()
