@@ -26,13 +26,25 @@
 
 #define COLLECT_ARENA_MAX (4u << 20)
 
+/* A checked sample, parsed once: its parts, NULL for those that it has not. All point into the record. */
+struct sample {
+	const struct record_sample *record;
+	const struct part_py_frames *python;
+	const struct part_native_frames *native;
+	const struct part_kernel_frames *kernel;
+	const struct part_stack *stack;
+	const struct part_values *values;
+	const struct part_object *object;
+	const struct part_wait *wait;
+};
+
 /* Takes checked records: header.size bytes, borrowed for the call. Returns 0 or
  * -errno, which stops the flush. NULL: this kind is skipped. */
 struct collect_sink {
 	int (*code)(struct collect_sink *self, const struct record_code *code);
 	/* Each sample, once, before sample(). */
-	int (*preview)(struct collect_sink *self, const struct record_sample *sample);
-	int (*sample)(struct collect_sink *self, const struct record_sample *sample);
+	int (*preview)(struct collect_sink *self, const struct sample *sample);
+	int (*sample)(struct collect_sink *self, const struct sample *sample);
 	int (*fork)(struct collect_sink *self, const struct record_fork *fork);
 	int (*exec)(struct collect_sink *self, const struct record_event *exec);
 	int (*exit)(struct collect_sink *self, const struct record_event *exit);
@@ -67,10 +79,15 @@ void collector__counts(const struct collector *collector, struct collect_counts 
  * record.h gives it, or it is folded. -ENOTSUP: a kind that is not known. */
 int record__check(const void *data, size_t len);
 
-/* The first part of this kind in a checked sample or code, or the next one
+/* Of a checked record. The one place that looks for the parts of samples. */
+void record__parse(const struct record_sample *record, struct sample *ret);
+/* A copy of the record at `to`, which has room for header.size bytes (8-byte aligned), and its parts there. */
+void sample__copy(const struct sample *sample, void *to, struct sample *ret);
+
+/* The first part of this kind in a checked code record, or the next one
  * after `after` (NULL: none left). */
-const struct record_part *record__part(const void *record, uint16_t kind);
-const struct record_part *record__part_after(const void *record, const struct record_part *after,
+const struct record_part *record__part(const struct record_code *record, uint16_t kind);
+const struct record_part *record__part_after(const struct record_code *record, const struct record_part *after,
 					     uint16_t kind);
 
 /* --- folded samples (fold.c): pure --- */

@@ -76,24 +76,30 @@ static const void *held_record(struct collector *collector, const struct held *h
 
 static int preview(struct collector *collector, struct held *held)
 {
+	struct sample sample;
 	const struct record_header *header = (const void *)(collector->arena.data + held->offset);
 
 	if (held->previewed || header->kind != RECORD_SAMPLE || !collector->sink->preview)
 		return 0;
 	held->previewed = true;
-	return collector->sink->preview(collector->sink, held_record(collector, held));
+	record__parse(held_record(collector, held), &sample);
+	return collector->sink->preview(collector->sink, &sample);
 }
 
 static int hand_on(struct collector *collector, const void *record)
 {
 	const struct record_header *header = record;
 	struct collect_sink *sink = collector->sink;
+	struct sample sample;
 
 	switch (header->kind) {
 	case RECORD_CODE:
 		return sink->code ? sink->code(sink, record) : 0;
 	case RECORD_SAMPLE:
-		return sink->sample ? sink->sample(sink, record) : 0;
+		if (!sink->sample)
+			return 0;
+		record__parse(record, &sample);
+		return sink->sample(sink, &sample);
 	case RECORD_FORK:
 		return sink->fork ? sink->fork(sink, record) : 0;
 	case RECORD_EXEC:

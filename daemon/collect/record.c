@@ -2,6 +2,7 @@
 /* Checks of records: the one place that reads lengths which nobody checked. */
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "cprofd/loss.h"
 #include "collect/collect.h"
@@ -94,6 +95,13 @@ static bool parts_good(const char *at, size_t left, uint32_t n, uint32_t lines_t
 		case PART_WAIT:
 			good = part->size >= sizeof(struct part_wait);
 			break;
+		case PART_VALUES:
+			good = part->size >= sizeof(struct part_values);
+			break;
+		case PART_OBJECT:
+			good = part->size >= offsetof(struct part_object, bytes) &&
+			       part->size <= sizeof(struct part_object);
+			break;
 		case PART_NAME:
 		case PART_QUALNAME:
 		case PART_FILE:
@@ -163,22 +171,14 @@ int record__check(const void *data, size_t len)
 	return 0;
 }
 
-static uint32_t parts_count(const struct record_header *header)
-{
-	if (header->kind == RECORD_SAMPLE)
-		return ((const struct record_sample *)header)->parts;
-	return header->kind == RECORD_CODE ? ((const struct record_code *)header)->parts : 0;
-}
-
-const struct record_part *record__part_after(const void *record, const struct record_part *after,
+const struct record_part *record__part_after(const struct record_code *record, const struct record_part *after,
 					     uint16_t kind)
 {
-	const struct record_header *header = record;
-	const char *at = (const char *)record + fixed_size(header->kind);
+	const char *at = (const char *)(record + 1);
 	bool passed = !after;
 	uint32_t n;
 
-	for (n = parts_count(header); n; n--) {
+	for (n = record->parts; n; n--) {
 		const struct record_part *part = (const void *)at;
 
 		if (passed && part->kind == kind)
@@ -190,9 +190,70 @@ const struct record_part *record__part_after(const void *record, const struct re
 	return NULL;
 }
 
-const struct record_part *record__part(const void *record, uint16_t kind)
+const struct record_part *record__part(const struct record_code *record, uint16_t kind)
 {
 	return record__part_after(record, NULL, kind);
+}
+
+/* Of two parts of one kind the first counts. */
+#define TAKE(part, member) ret->member = ret->member ? ret->member : (const void *)(part)
+void record__parse(const struct record_sample *record, struct sample *ret)
+{
+	const char *at = (const char *)(record + 1);
+	uint32_t n;
+
+	*ret = (struct sample){.record = record};
+	for (n = record->parts; n; n--) {
+		const struct record_part *part = (const void *)at;
+
+		switch (part->kind) {
+		case PART_PY_FRAMES:
+			TAKE(part, python);
+			break;
+		case PART_NATIVE_FRAMES:
+			TAKE(part, native);
+			break;
+		case PART_KERNEL_FRAMES:
+			TAKE(part, kernel);
+			break;
+		case PART_STACK:
+			TAKE(part, stack);
+			break;
+		case PART_VALUES:
+			TAKE(part, values);
+			break;
+		case PART_OBJECT:
+			TAKE(part, object);
+			break;
+		case PART_WAIT:
+			TAKE(part, wait);
+			break;
+		}
+		at += part->size;
+	}
+}
+#undef TAKE
+
+/* Where what lies at `part` of `from` lies in `to`. */
+static const void *moved(const void *part, const void *from, const void *to)
+{
+	return part ? (const char *)to + ((const char *)part - (const char *)from) : NULL;
+}
+
+void sample__copy(const struct sample *sample, void *to, struct sample *ret)
+{
+	const void *from = sample->record;
+
+	*ret = (struct sample){
+		.record = memcpy(to, from, sample->record->header.size),
+		.python = moved(sample->python, from, to),
+		.native = moved(sample->native, from, to),
+		.kernel = moved(sample->kernel, from, to),
+		.stack = moved(sample->stack, from, to),
+		.values = moved(sample->values, from, to),
+		.object = moved(sample->object, from, to),
+		.wait = moved(sample->wait, from, to),
+	};
 }
 
 size_t part_string__bytes(const struct part_string *string)

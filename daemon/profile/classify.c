@@ -222,7 +222,7 @@ int classify__without_gil(struct profile *profile, struct item *item)
 }
 
 /* A tick in the kernel: behind a system call's instruction, or anywhere else. Most often its number is loaded right before it. */
-uint16_t classify__kernel(struct profile *profile, const struct record_sample *sample,
+uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 			  const struct part_native_frames *native)
 {
 	static const uint8_t syscall[] = {0x0f, 0x05};
@@ -231,13 +231,13 @@ uint16_t classify__kernel(struct profile *profile, const struct record_sample *s
 	uint64_t pc;
 	uint32_t number;
 
-	if (!(sample->flags & SAMPLE_IN_KERNEL))
+	if (!(sample->record->flags & SAMPLE_IN_KERNEL))
 		return KERNEL_NO;
 	if (!symbolizer || !symbolizer->read || !native || !native->n)
 		return KERNEL_FAULT;
 	pc = native->pc[0] & ~NATIVE_EXACT;
-	if (symbolizer->read(symbolizer, &sample->header.task, pc - sizeof(before), before, sizeof(before)) &&
-	    symbolizer->read(symbolizer, &sample->header.task, pc - 2, before + 5, 2))
+	if (symbolizer->read(symbolizer, &sample->record->header.task, pc - sizeof(before), before, sizeof(before)) &&
+	    symbolizer->read(symbolizer, &sample->record->header.task, pc - 2, before + 5, 2))
 		return KERNEL_FAULT;
 	if (memcmp(before + 5, syscall, sizeof(syscall)))
 		return KERNEL_FAULT;

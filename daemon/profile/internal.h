@@ -39,8 +39,8 @@ struct item {
 /* A sample that is read when tables are there. */
 struct unfinished {
 	uint64_t until;            /* monotonic */
-	const struct record_sample *sample; /* in here */
-	uint64_t bytes[];
+	struct sample sample;
+	uint64_t bytes[];          /* its record */
 };
 
 /* A ring; items have numbers that only grow. */
@@ -231,20 +231,20 @@ void stands__end(struct profile *profile, const struct item *item);
 /* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. `native`: the part that
  * holds, or NULL; `again`: user space walked it. */
 int stack__read(struct profile *profile, struct process *process,
-		const struct record_sample *sample, const struct part_native_frames *native,
+		const struct sample *sample, const struct part_native_frames *native,
 		bool again, bool *ret_whole);
 uint32_t stack__since(struct stack *stack, struct known_since *since, uint64_t number);
 void stack__forget(struct stack *stack); /* a new epoch: ids of frames are void */
 
 /* unfinished.c */
 /* Finds a sample's stack for item->row, or lets the item wait for it. */
-int unfinished__read(struct profile *profile, const struct record_sample *sample, struct item *item);
+int unfinished__read(struct profile *profile, const struct sample *sample, struct item *item);
 /* Those that wait, if they need not any more (all: as they are). */
 int unfinished__run(struct profile *profile, uint64_t now, bool all);
 void unfinished__free(struct profile *profile);
 
 /* kernel.c. Puts the frames of the kernel, which are inside of all others. */
-int kernel__put(struct profile *profile, const struct record_sample *sample, bool *ret_whole);
+int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_whole);
 
 /* sites.c */
 /* Of a frame's position; valid until the next call. NULL: no memory. */
@@ -268,7 +268,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 /* The class of an item whose stack is told. */
 int classify__item(struct profile *profile, struct item *item);
 /* How a sample met the thread: enum class_kernel. */
-uint16_t classify__kernel(struct profile *profile, const struct record_sample *sample,
+uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 			 const struct part_native_frames *native);
 /* Rows since the last call (all: from the first). */
 int classify__without_gil(struct profile *profile, struct item *item);
@@ -277,20 +277,20 @@ void classify__forget(struct profile *profile); /* a new epoch; the arrays stay 
 void classify__free(struct profile *profile);
 
 /* sample.c */
-int sample__place(struct profile *profile, struct thread *thread, const struct record_sample *sample,
+int sample__place(struct profile *profile, struct thread *thread, const struct sample *sample,
 		  const struct part_native_frames *native, bool again, uint32_t *ret_stack);
 bool profile__full(const struct profile *profile);
 
-int unfinished__now(struct profile *profile, const struct record_sample *sample, struct item *item);
+int unfinished__now(struct profile *profile, const struct sample *sample, struct item *item);
 
 /* workers.c: for whose call threads without Python work (attribution/attribution.h) */
-void workers__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack);
+void workers__ticked(struct profile *profile, struct thread *thread, const struct sample *sample, uint32_t stack);
 void workers__ended(struct thread *thread, uint64_t time);
-void workers__left(struct thread *thread, const struct record_sample *sample, uint64_t key);
+void workers__left(struct thread *thread, const struct sample *sample, uint64_t key);
 void workers__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait);
 void workers__made(struct profile *profile, struct thread *thread, const struct record_event *clone);
 /* A tick: who it worked for. */
-int workers__give(struct profile *profile, const struct record_sample *sample, struct item *item);
+int workers__give(struct profile *profile, const struct sample *sample, struct item *item);
 /* Where a thread was, told again in its order among those that are not decided. */
 void workers__met(const struct profile *profile, const struct item *item);
 /* Once more, when stacks before it are known (last: for good). */
@@ -298,13 +298,13 @@ int workers__decide(struct profile *profile, struct item *item, bool last);
 
 /* waits.c. Only in wall mode. */
 /* The stack that is kept of this key, if it is of that time; NULL: none. */
-const struct record_sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time);
+const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time);
 void waits__forget(struct profile *profile, struct thread *thread);
-int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample);
+int waits__keep(struct profile *profile, struct thread *thread, const struct sample *sample);
 /* Sessions of CPU time: it was found asleep; a tick shows that it is no more. */
-int waits__asleep(struct profile *profile, struct thread *thread, const struct record_sample *sample);
-int waits__woke(struct profile *profile, struct thread *thread, const struct record_sample *sample);
-int waits__place(struct profile *profile, struct item *item, const struct record_sample *sample,
+int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample);
+int waits__woke(struct profile *profile, struct thread *thread, const struct sample *sample);
+int waits__place(struct profile *profile, struct item *item, const struct sample *sample,
 		 const struct part_native_frames *native, bool again);
 /* This thread held the GIL then. */
 void waits__held(struct thread *thread, uint64_t time);

@@ -27,9 +27,9 @@ static int find(struct profile *profile, const struct record_header *header, uin
 	return err;
 }
 
-int kernel__put(struct profile *profile, const struct record_sample *sample, bool *ret_whole)
+int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_whole)
 {
-	const struct part_kernel_frames *part = (const void *)record__part(sample, PART_KERNEL_FRAMES);
+	const struct part_kernel_frames *part = sample->kernel;
 	struct symbolizer *symbolizer = profile->options.symbolizer;
 	struct stack *stack = profile->stack;
 	bool hidden = false;
@@ -43,7 +43,7 @@ int kernel__put(struct profile *profile, const struct record_sample *sample, boo
 	}
 	/* No process: the kernel is the same for all. */
 	since = stack__since(stack, &stack->kernel,
-			     (symbolizer->stable ? symbolizer->stable : symbolizer->changes)(symbolizer, &sample->header.task, sample->header.time));
+			     (symbolizer->stable ? symbolizer->stable : symbolizer->changes)(symbolizer, &sample->record->header.task, sample->record->header.time));
 	for (i = 0; i < part->n; i++) {
 		/* A return address may be the first byte of what follows its function. */
 		uint64_t address = part->pc[i] - (i > 0);
@@ -51,7 +51,7 @@ int kernel__put(struct profile *profile, const struct record_sample *sample, boo
 		struct known_location *known = &stack->known[hash % KNOWN_LOCATIONS];
 
 		if (known->pc != address || known->since != since) {
-			int err = find(profile, &sample->header, address, since, known);
+			int err = find(profile, &sample->record->header, address, since, known);
 
 			if (err)
 				return err;

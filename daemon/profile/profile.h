@@ -30,6 +30,7 @@
 
 #include "cprofd/loss.h"
 #include "cprofd/pylayout.h"
+#include "collect/collect.h"
 #include "cprofd/record.h"
 #include "events/events.h"
 #include "weave/symbolizer.h"
@@ -43,8 +44,7 @@
  * 0: `ret` (room for RECORD_NATIVE_FRAMES_MAX) holds n, flags, pc and the part's loss. -EAGAIN: a table is
  * missing that may come; not said to the `last` question. Others: there is no better walk than the kernel's. */
 struct finisher {
-	int (*finish)(struct finisher *self, const struct record_sample *sample,
-		      const struct part_stack *stack, bool last, struct part_native_frames *ret);
+	int (*finish)(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret);
 };
 /* With a finisher, samples that have Python and native frames wait likewise until it is known where the eval
  * loop lies. */
@@ -117,7 +117,7 @@ int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t proce
 int profile__code(struct profile *profile, const struct record_code *code);
 /* Is it known from a record before? */
 bool profile__knows_code(const struct profile *profile, uint64_t key);
-int profile__sample(struct profile *profile, const struct record_sample *sample);
+int profile__sample(struct profile *profile, const struct sample *sample);
 /* In wall mode the time of waits counts from here on, and so do the time lines of threads: after begin, before the first record. */
 void profile__waits_begin(struct profile *profile, uint64_t time);
 int profile__wait(struct profile *profile, const struct record_wait *wait); /* wall mode */

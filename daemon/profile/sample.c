@@ -104,7 +104,7 @@ static int find_stack(struct profile *profile, struct memo *memo, struct step *s
 	return 0;
 }
 
-int sample__place(struct profile *profile, struct thread *thread, const struct record_sample *sample,
+int sample__place(struct profile *profile, struct thread *thread, const struct sample *sample,
 		  const struct part_native_frames *native, bool again, uint32_t *ret_stack)
 {
 	bool whole;
@@ -118,9 +118,9 @@ int sample__place(struct profile *profile, struct thread *thread, const struct r
 	return err;
 }
 
-int profile__sample(struct profile *profile, const struct record_sample *sample)
+int profile__sample(struct profile *profile, const struct sample *sample)
 {
-	const struct record_header *header = &sample->header;
+	const struct record_header *header = &sample->record->header;
 	struct process *process = life__process(profile, header);
 	struct thread *thread = NULL;
 	struct item item;
@@ -136,20 +136,20 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 		profile->ledger.own[LOSS_THREAD_ENDED]++;
 		return 0;
 	}
-	if (sample->flags & SAMPLE_OFF_CPU && profile->wall)
+	if (sample->record->flags & SAMPLE_OFF_CPU && profile->wall)
 		return waits__keep(profile, thread, sample);
 	if (profile__full(profile))
 		err = profile__rotate(profile, header->time);
-	if (sample->flags & SAMPLE_OFF_CPU)
+	if (sample->record->flags & SAMPLE_OFF_CPU)
 		return err ?: waits__asleep(profile, thread, sample);
 	err = err ?: waits__found(profile, thread, header->time);
 	err = err ?: waits__woke(profile, thread, sample);
-	item = (struct item){.thread = thread, .waits = true, .of_cpu = sample->flags & SAMPLE_OF_CPU};
+	item = (struct item){.thread = thread, .waits = true, .of_cpu = sample->record->flags & SAMPLE_OF_CPU};
 	if (!err)
 		err = unfinished__read(profile, sample, &item);
 	if (err)
 		return err;
-	cpu__seen(profile, thread, sample->cpu_time, header->time > thread->last ? header->time : thread->last);
+	cpu__seen(profile, thread, sample->record->cpu_time, header->time > thread->last ? header->time : thread->last);
 	if (profile->wall)
 		err = waits__untold(profile, thread, header->time);
 	if (err) {
@@ -160,9 +160,9 @@ int profile__sample(struct profile *profile, const struct record_sample *sample)
 	item.row.wall = item.row.time - thread->last;
 	life__lasts(thread, item.row.time);
 	thread->samples++;
-	if (profile->wall && !(sample->flags & SAMPLE_EXITING)) /* waits of who exits are not told */
+	if (profile->wall && !(sample->record->flags & SAMPLE_EXITING)) /* waits of who exits are not told */
 		waits__ran(thread, &item);
-	if (sample->flags & SAMPLE_GIL)
+	if (sample->record->flags & SAMPLE_GIL)
 		waits__held(thread, header->time);
 	err = workers__give(profile, sample, &item);
 	err = err ?: profile__push(profile, &item, &number);

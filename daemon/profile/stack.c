@@ -286,7 +286,7 @@ static int put_items(struct profile *profile, const struct record_header *header
 }
 
 static int read_woven(struct profile *profile, struct process *process,
-		      const struct record_sample *sample, const struct part_py_frames *python,
+		      const struct sample *sample, const struct part_py_frames *python,
 		      const struct part_native_frames *native, bool again, uint16_t loss,
 		      bool *ret_whole)
 {
@@ -294,8 +294,8 @@ static int read_woven(struct profile *profile, struct process *process,
 	struct stack *stack = profile->stack;
 	struct ledger *ledger = &profile->ledger;
 	uint16_t native_loss = native->part.loss;
-	bool off = sample->flags & SAMPLE_OFF_CPU; /* the sampler's count of it is excused */
-	int eval = symbolizer->eval_known(symbolizer, &sample->header.task, sample->header.time);
+	bool off = sample->record->flags & SAMPLE_OFF_CPU; /* the sampler's count of it is excused */
+	int eval = symbolizer->eval_known(symbolizer, &sample->record->header.task, sample->record->header.time);
 	struct weave_input in = {
 		.python = python ? python->frames : NULL,
 		.n_python = python ? python->n : 0,
@@ -306,7 +306,7 @@ static int read_woven(struct profile *profile, struct process *process,
 		.eval_known = eval > 0,
 	};
 	struct weave_result woven;
-	int err = find_locations(profile, process, &sample->header, native);
+	int err = find_locations(profile, process, &sample->record->header, native);
 
 	if (err)
 		return err;
@@ -323,26 +323,26 @@ static int read_woven(struct profile *profile, struct process *process,
 	*ret_whole = *ret_whole && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
 		(again || off ? ledger->own : ledger->shown)[native_loss]++;
-	stops__count(&ledger->stops, symbolizer, &sample->header, native, in.native_whole, native_loss);
+	stops__count(&ledger->stops, symbolizer, &sample->record->header, native, in.native_whole, native_loss);
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
-	return put_items(profile, &sample->header, &in, &woven, loss, native_loss);
+	return put_items(profile, &sample->record->header, &in, &woven, loss, native_loss);
 }
 
 int stack__read(struct profile *profile, struct process *process,
-		const struct record_sample *sample, const struct part_native_frames *native,
+		const struct sample *sample, const struct part_native_frames *native,
 		bool again, bool *ret_whole)
 {
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
-	uint16_t loss = sample->loss ? sample->loss : python ? python->part.loss : 0;
+	const struct part_py_frames *python = sample->python;
+	uint16_t loss = sample->record->loss ? sample->record->loss : python ? python->part.loss : 0;
 	uint32_t n = python ? python->n : 0, i;
 	int err;
 
 	profile->stack->n = 0;
 	*ret_whole = !loss;
 	if (loss)
-		(sample->flags & SAMPLE_OFF_CPU ? profile->ledger.own : profile->ledger.shown)[loss]++;
+		(sample->record->flags & SAMPLE_OFF_CPU ? profile->ledger.own : profile->ledger.shown)[loss]++;
 	err = kernel__put(profile, sample, ret_whole);
 	if (err)
 		return err;
@@ -354,8 +354,8 @@ int stack__read(struct profile *profile, struct process *process,
 		return put_note(profile, NOTE_CUT + loss);
 	if (!n)
 		return put_note(profile,
-				sample->flags & SAMPLE_EXITING	   ? NOTE_EXITING
-				: sample->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON
+				sample->record->flags & SAMPLE_EXITING	   ? NOTE_EXITING
+				: sample->record->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON
 								   : NOTE_NO_FRAME);
 	return 0;
 }

@@ -11,13 +11,13 @@
 
 /* Python frames find their place among native ones when the eval loop is known, some 50 ms after the first of
  * an interpreter is met. */
-static bool awaits_eval(const struct profile *profile, const struct record_sample *sample)
+static bool awaits_eval(const struct profile *profile, const struct sample *sample)
 {
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	const struct part_py_frames *python = sample->python;
 	struct symbolizer *symbolizer = profile->options.symbolizer;
 
-	return python && python->n && record__part(sample, PART_NATIVE_FRAMES) && symbolizer &&
-	       symbolizer->eval_known(symbolizer, &sample->header.task, sample->header.time) == -EAGAIN;
+	return python && python->n && sample->native && symbolizer &&
+	       symbolizer->eval_known(symbolizer, &sample->record->header.task, sample->record->header.time) == -EAGAIN;
 }
 
 static int without_gil(struct profile *profile, struct item *item)
@@ -32,27 +32,25 @@ static int without_gil(struct profile *profile, struct item *item)
 }
 
 /* 0, or -EAGAIN: later. */
-static int read_now(struct profile *profile, const struct record_sample *sample, bool last,
+static int read_now(struct profile *profile, const struct sample *sample, bool last,
 		    struct item *item)
 {
-	const struct part_native_frames *native =
-		(const void *)record__part(sample, PART_NATIVE_FRAMES);
-	const struct part_stack *stack = (const void *)record__part(sample, PART_STACK);
+	const struct part_native_frames *native = sample->native;
 	struct finisher *finisher = profile->options.finisher;
 	struct part_native_frames *walked = (void *)profile->stack->native;
-	bool again = finisher && native && native->part.loss && stack;
+	bool again = finisher && native && native->part.loss && sample->stack;
 	int err;
 
-	if (profile->options.gil && !(sample->flags & (SAMPLE_GIL | SAMPLE_OFF_CPU)))
+	if (profile->options.gil && !(sample->record->flags & (SAMPLE_GIL | SAMPLE_OFF_CPU)))
 		return without_gil(profile, item);
-	err = again ? finisher->finish(finisher, sample, stack, last, walked) : -ENOENT;
+	err = again ? finisher->finish(finisher, sample, last, walked) : -ENOENT;
 
 	if (!last && (err == -EAGAIN || (finisher && awaits_eval(profile, sample))))
 		return -EAGAIN;
 	if (err)
 		walked = (void *)native;
 	item->native = walked && profile->options.symbolizer;
-	if (sample->flags & SAMPLE_OFF_CPU)
+	if (sample->record->flags & SAMPLE_OFF_CPU)
 		return waits__place(profile, item, sample, walked, again);
 	item->kernel = classify__kernel(profile, sample, walked);
 	err = sample__place(profile, item->thread, sample, walked, again, &item->row.stack);
@@ -62,22 +60,22 @@ static int read_now(struct profile *profile, const struct record_sample *sample,
 	return err;
 }
 
-int unfinished__now(struct profile *profile, const struct record_sample *sample, struct item *item)
+int unfinished__now(struct profile *profile, const struct sample *sample, struct item *item)
 {
 	return read_now(profile, sample, false, item);
 }
 
-static bool keep(struct profile *profile, const struct record_sample *sample, struct item *item)
+static bool keep(struct profile *profile, const struct sample *sample, struct item *item)
 {
-	size_t size = sample->header.size;
+	size_t size = sample->record->header.size;
 	struct unfinished *unfinished = NULL;
 
 	if (profile->unfinished_bytes + size <= PROFILE_FINISH_BYTES)
 		unfinished = malloc(sizeof(*unfinished) + size);
 	if (!unfinished)
 		return false;
-	unfinished->until = sample->header.time + PROFILE_FINISH_NS;
-	unfinished->sample = memcpy(unfinished->bytes, sample, size);
+	unfinished->until = sample->record->header.time + PROFILE_FINISH_NS;
+	sample__copy(sample, unfinished->bytes, &unfinished->sample);
 	item->unfinished = unfinished;
 	profile->n_unfinished++;
 	profile->unfinished_bytes += size;
@@ -87,19 +85,17 @@ static bool keep(struct profile *profile, const struct record_sample *sample, st
 static void drop(struct profile *profile, struct item *item)
 {
 	profile->n_unfinished--;
-	profile->unfinished_bytes -= item->unfinished->sample->header.size;
+	profile->unfinished_bytes -= item->unfinished->sample.record->header.size;
 	free(item->unfinished);
 	item->unfinished = NULL;
 }
 
-int unfinished__read(struct profile *profile, const struct record_sample *sample, struct item *item)
+int unfinished__read(struct profile *profile, const struct sample *sample, struct item *item)
 {
-	const struct part_native_frames *native =
-		(const void *)record__part(sample, PART_NATIVE_FRAMES);
+	const struct part_native_frames *native = sample->native;
 	int err = read_now(profile, sample, false, item);
 
-	if (profile->options.finisher && native && native->part.loss &&
-	    record__part(sample, PART_STACK) && !(sample->flags & SAMPLE_OFF_CPU))
+	if (profile->options.finisher && native && native->part.loss && sample->stack && !(sample->record->flags & SAMPLE_OFF_CPU))
 		profile->ledger.again[native->part.loss]++;
 	if (err != -EAGAIN || keep(profile, sample, item))
 		return err == -EAGAIN ? 0 : err;
@@ -124,7 +120,7 @@ int unfinished__run(struct profile *profile, uint64_t now, bool all)
 			workers__met(profile, item);
 		if (!unfinished || err)
 			continue;
-		err = read_now(profile, unfinished->sample, all || now >= unfinished->until, item);
+		err = read_now(profile, &unfinished->sample, all || now >= unfinished->until, item);
 		if (err == -EAGAIN) {
 			err = 0;
 			blocked = true;

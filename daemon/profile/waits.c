@@ -24,10 +24,16 @@
 #define FRAMES_OF_CAUSE 24u            /* looked at for the cause */
 #define PYTHON_OF_CAUSE 4u             /* of these, Python's */
 
+/* The sample of a place, and its record. */
+struct kept {
+	struct sample sample;
+	uint64_t bytes[];
+};
+
 struct wait_place {
 	uint64_t key;                  /* 0: free */
 	uint64_t used;                 /* when */
-	struct record_sample *sample;
+	const struct sample *sample;   /* begins a struct kept */
 	uint32_t epoch;                /* of the stacks */
 	uint32_t waiting, ready;       /* stack ids, 0: not looked up */
 	uint8_t cause;                 /* enum wait_cause */
@@ -41,8 +47,8 @@ struct waits {
 static void drop(struct profile *profile, struct wait_place *place)
 {
 	if (place->sample)
-		profile->waits_bytes -= place->sample->header.size;
-	free(place->sample);
+		profile->waits_bytes -= place->sample->record->header.size;
+	free((void *)place->sample);
 	*place = (struct wait_place){};
 }
 
@@ -101,11 +107,12 @@ static bool has_room(const struct profile *profile, size_t size)
 	return profile->waits_bytes + size <= (most < WAITS_BYTES_MAX ? most : WAITS_BYTES_MAX);
 }
 
-int waits__keep(struct profile *profile, struct thread *thread, const struct record_sample *sample)
+int waits__keep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
-	const struct part_wait *part = (const void *)record__part(sample, PART_WAIT);
+	const struct part_wait *part = sample->wait;
 	struct wait_place *place;
 	struct thread *holder;
+	struct kept *kept;
 
 	if (!part || !part->key)
 		return 0;
@@ -116,26 +123,27 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct rec
 	thread->pthread = part->own;
 	holder = by_holder(profile, thread, part->holder);
 	if (holder)
-		waits__held(holder, sample->header.time);
+		waits__held(holder, sample->record->header.time);
 	if (profile->wall)
 		workers__left(thread, sample, part->key);
 	place = take(profile, thread->waits, part->key);
-	place->used = sample->header.time;
-	if (!has_room(profile, sample->header.size))
+	place->used = sample->record->header.time;
+	if (!has_room(profile, sample->record->header.size))
 		return 0;
-	place->sample = malloc(sample->header.size);
-	if (!place->sample)
+	kept = malloc(sizeof(*kept) + sample->record->header.size);
+	if (!kept)
 		return -ENOMEM;
-	memcpy(place->sample, sample, sample->header.size);
-	profile->waits_bytes += sample->header.size;
+	sample__copy(sample, kept->bytes, &kept->sample);
+	place->sample = &kept->sample;
+	profile->waits_bytes += sample->record->header.size;
 	return 0;
 }
 
-const struct record_sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time)
+const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time)
 {
 	const struct wait_place *place = thread->waits ? find(thread->waits, key) : NULL;
 
-	return place && place->sample && place->sample->header.time == time ? place->sample : NULL;
+	return place && place->sample && place->sample->record->header.time == time ? place->sample : NULL;
 }
 
 /* --- its stack --- */
@@ -232,7 +240,7 @@ static int use(struct profile *profile, struct item *item, const struct wait_pla
 	item->row.cause = item->ready ? WAIT_READY : place->cause;
 	if (item->ready || !(gil || place->cause == WAIT_LOCK || place->cause == WAIT_COMPILER_LOCK))
 		return 0;
-	waker = gil && place->sample ? next_holder(profile, item->thread, place->sample->header.time) : NULL;
+	waker = gil && place->sample ? next_holder(profile, item->thread, place->sample->record->header.time) : NULL;
 	if (!waker)
 		waker = by_tid(profile, item->thread, item->waker);
 	return waker ? add_who(profile, gil ? "held by" : "released by", waker, &item->row.stack) : 0;
@@ -248,10 +256,10 @@ static int settle(struct profile *profile, struct wait_place *place, enum wait_c
 	return err ? err : node(profile, stack, WAIT_READY, &place->ready);
 }
 
-int waits__place(struct profile *profile, struct item *item, const struct record_sample *sample,
+int waits__place(struct profile *profile, struct item *item, const struct sample *sample,
 		 const struct part_native_frames *native, bool again)
 {
-	const struct part_wait *part = (const void *)record__part(sample, PART_WAIT);
+	const struct part_wait *part = sample->wait;
 	struct thread *thread = item->thread;
 	struct wait_place *place = thread->waits ? find(thread->waits, part->key) : NULL, own = {};
 	uint32_t stack;
@@ -259,10 +267,10 @@ int waits__place(struct profile *profile, struct item *item, const struct record
 
 	if (err)
 		return err;
-	if (!place || !place->sample || place->sample->header.time != sample->header.time)
+	if (!place || !place->sample || place->sample->record->header.time != sample->record->header.time)
 		place = &own; /* a newer stack is kept there already */
 	if (place == &own)
-		own.sample = (struct record_sample *)sample;
+		own.sample = sample;
 	err = settle(profile, place, cause_of(profile, thread, part, stack), stack);
 	if (!err && place->cause == WAIT_GIL) {
 		const struct thread *holder = by_holder(profile, thread, part->holder);
@@ -321,30 +329,30 @@ static int sleep_until(struct profile *profile, struct thread *thread, uint64_t 
 
 /* Sessions of CPU time see no switches. Where a thread was found asleep it is taken to have been since its last tick, or since it was
  * seen elsewhere: of a place that is met by chance, that is most likely right. */
-int waits__asleep(struct profile *profile, struct thread *thread, const struct record_sample *sample)
+int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
-	const struct part_wait *part = (const void *)record__part(sample, PART_WAIT);
+	const struct part_wait *part = sample->wait;
 	int err = part && thread->asleep ? sleep_until(profile, thread, part->args[0]) : 0;
 
 	err = err ?: waits__keep(profile, thread, sample);
 	thread->asleep = part != NULL;
-	thread->asleep_cpu = sample->cpu_time;
-	return err ?: sleep_until(profile, thread, sample->header.time);
+	thread->asleep_cpu = sample->record->cpu_time;
+	return err ?: sleep_until(profile, thread, sample->record->header.time);
 }
 
 /* Until its tick it ran for less than a period, wherever that was: half of one at random, or more if its CPU time says
  * so (the scheduler may have to count the last of it yet). All that was before that is the wait's, in however many
  * parts: what lies between two was shorter than a look. */
-int waits__woke(struct profile *profile, struct thread *thread, const struct record_sample *sample)
+int waits__woke(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
-	uint64_t ran = sample->cpu_time > thread->asleep_cpu ? sample->cpu_time - thread->asleep_cpu : 0;
+	uint64_t ran = sample->record->cpu_time > thread->asleep_cpu ? sample->record->cpu_time - thread->asleep_cpu : 0;
 
 	if (!thread->asleep)
 		return 0;
 	thread->asleep = false;
 	ran = ran < period / 2 ? period / 2 : ran < period ? ran : period;
-	return sleep_until(profile, thread, sample->header.time - ran);
+	return sleep_until(profile, thread, sample->record->header.time - ran);
 }
 
 int profile__wait(struct profile *profile, const struct record_wait *wait)

@@ -30,10 +30,10 @@ static void tick(const struct profile *profile, struct thread *thread, uint64_t 
 		thread->tick = (struct attribution_seen){.time = time, .stack = stack, .state = ATTRIBUTION_RUNS};
 }
 
-void workers__ticked(struct profile *profile, struct thread *thread, const struct record_sample *sample, uint32_t stack)
+void workers__ticked(struct profile *profile, struct thread *thread, const struct sample *sample, uint32_t stack)
 {
-	if (sample->header.time >= thread->tick.time)
-		tick(profile, thread, sample->header.time, stack);
+	if (sample->record->header.time >= thread->tick.time)
+		tick(profile, thread, sample->record->header.time, stack);
 }
 
 void workers__met(const struct profile *profile, const struct item *item)
@@ -47,12 +47,12 @@ void workers__ended(struct thread *thread, uint64_t time)
 	thread->left = 0;
 }
 
-void workers__left(struct thread *thread, const struct record_sample *sample, uint64_t key)
+void workers__left(struct thread *thread, const struct sample *sample, uint64_t key)
 {
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	const struct part_py_frames *python = sample->python;
 
 	thread->attribution.python |= python && python->n;
-	thread->left = sample->header.time;
+	thread->left = sample->record->header.time;
 	thread->left_key = key;
 }
 
@@ -112,7 +112,7 @@ static enum attribution_state state_of(enum wait_cause cause, const struct part_
 /* Where it left its CPU. */
 static int decide_left(struct profile *profile, struct thread *thread)
 {
-	const struct record_sample *kept = waits__kept(thread, thread->left_key, thread->left);
+	const struct sample *kept = waits__kept(thread, thread->left_key, thread->left);
 	struct item item = {.thread = thread};
 	int err = kept ? unfinished__now(profile, kept, &item) : 0;
 
@@ -123,7 +123,7 @@ static int decide_left(struct profile *profile, struct thread *thread)
 		thread->off = (struct attribution_seen){
 			.time = thread->left,
 			.stack = item.row.stack ? profile->tables.stacks[item.row.stack - 1].parent : 0,
-			.state = (uint8_t)state_of((enum wait_cause)item.row.cause, (const void *)record__part(kept, PART_WAIT)),
+			.state = (uint8_t)state_of((enum wait_cause)item.row.cause, kept->wait),
 		};
 	thread->left = 0;
 	return err;
@@ -314,12 +314,12 @@ static int decide(struct profile *profile, struct item *item, bool late, bool la
 	return 0;
 }
 
-int workers__give(struct profile *profile, const struct record_sample *sample, struct item *item)
+int workers__give(struct profile *profile, const struct sample *sample, struct item *item)
 {
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	const struct part_py_frames *python = sample->python;
 
 	item->thread->attribution.python |= python && python->n;
-	if (!(sample->flags & SAMPLE_NO_PYTHON) || item->thread->attribution.python || !profile->options.rate)
+	if (!(sample->record->flags & SAMPLE_NO_PYTHON) || item->thread->attribution.python || !profile->options.rate)
 		return 0;
 	item->undecided = true;
 	profile->n_undecided++;

@@ -143,23 +143,24 @@ static void taking__end(struct taking *self)
 
 /* Python frames find their place among native ones by where the eval loop lies: somebody has to ask, or it is never looked for in a
  * process where nothing runs. */
-static bool awaits_eval(const struct session *session, const struct record_sample *sample)
+static bool awaits_eval(const struct session *session, const struct sample *sample)
 {
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
+	const struct record_header *header = &sample->record->header;
 	struct symbolizer *symbolizer = session->modules ? symbolizer__of(session->symbolizer) : NULL;
 
-	return symbolizer && python && python->n && symbolizer->eval_known(symbolizer, &sample->header.task, sample->header.time) == -EAGAIN;
+	return symbolizer && sample->python && sample->python->n && symbolizer->eval_known(symbolizer, &header->task, header->time) == -EAGAIN;
 }
 
 /* Frames in place of the copy, which lies behind `native`. -EAGAIN: tables are still being built. */
 static int walk(struct session *session, struct taking *taking, size_t native, const struct part_wait *wait, struct buf *out)
 {
-	const struct record_sample *sample = (const void *)out->data;
-	const struct part_stack *copy = (const void *)record__part(sample, PART_STACK);
 	struct part_native_frames *walked = taking->walked;
-	int err = copy ? session->finisher.finish(&session->finisher, sample, copy, false, walked) : -ENOENT;
+	struct sample sample;
+	int err;
 
-	if (err || awaits_eval(session, sample))
+	record__parse((const void *)out->data, &sample);
+	err = sample.stack ? session->finisher.finish(&session->finisher, &sample, false, walked) : -ENOENT;
+	if (err || awaits_eval(session, &sample))
 		return !err || err == -EAGAIN ? -EAGAIN : 0;
 	walked->part.kind = PART_NATIVE_FRAMES;
 	walked->part.size = (uint32_t)(sizeof(*walked) + walked->n * 8u);
@@ -176,8 +177,7 @@ static int walk(struct session *session, struct taking *taking, size_t native, c
 static int make(struct session *session, struct tracee *tracee, struct taking *taking, const struct record_sample *sample, struct buf *out,
 		bool *ret_empty)
 {
-	const struct part_stack *stack = (const void *)record__part(sample, PART_STACK);
-	const struct part_wait *wait = (const void *)record__part(sample, PART_WAIT);
+	struct sample from;
 	_cleanup_close_ int schedstat = -1;
 	struct record_sample record = *sample;
 	bool none = true;
@@ -185,7 +185,8 @@ static int make(struct session *session, struct tracee *tracee, struct taking *t
 	int err;
 
 	*ret_empty = true;
-	if (!stack || !wait || (tracee->exec_known && tracee->exec != sample->header.task.exec))
+	record__parse(sample, &from);
+	if (!from.stack || !from.wait || (tracee->exec_known && tracee->exec != sample->header.task.exec))
 		return 0;
 	schedstat = proc__open_task(&sample->header.task, "schedstat");
 	if (schedstat < 0 || !sleeps(schedstat, sample))
@@ -193,23 +194,24 @@ static int make(struct session *session, struct tracee *tracee, struct taking *t
 	record.flags &= ~SAMPLE_ASLEEP;
 	record.parts = 2;
 	err = buf__append(out, &record, sizeof(record));
-	err = err ?: put_python(session, tracee, taking->python, &taking->memory.reader, sample, wait, out, &none);
+	err = err ?: put_python(session, tracee, taking->python, &taking->memory.reader, sample, from.wait, out, &none);
 	native = out->len;
-	err = err ?: put_native(session, &taking->memory, stack, wait->own, out, &record.parts);
-	err = err ?: buf__append(out, wait, wait->part.size);
+	err = err ?: put_native(session, &taking->memory, from.stack, from.wait->own, out, &record.parts);
+	err = err ?: buf__append(out, from.wait, from.wait->part.size);
 	if (err || !sleeps(schedstat, sample))
 		return err;
 	record.flags |= none ? SAMPLE_NO_PYTHON : 0;
 	record.header.size = (uint32_t)out->len;
 	memcpy(out->data, &record, sizeof(record));
 	*ret_empty = record__check(out->data, out->len) != 0;
-	return *ret_empty ? 0 : walk(session, taking, native, wait, out);
+	return *ret_empty ? 0 : walk(session, taking, native, from.wait, out);
 }
 
 /* *ret_again: it was handed on with a copy of the stack, and can be done better when tables are there. */
 static int take(struct session *session, struct tracee *tracee, struct taking *taking, const struct record_sample *sample, bool *ret_again)
 {
 	_cleanup_(buf__free) struct buf out = {};
+	struct sample made;
 	bool empty;
 	int err = make(session, tracee, taking, sample, &out, &empty);
 
@@ -218,7 +220,8 @@ static int take(struct session *session, struct tracee *tracee, struct taking *t
 		return 0;
 	if (empty || (err && err != -EAGAIN))
 		return err;
-	return profile__sample(session->profile, (const void *)out.data);
+	record__parse((const void *)out.data, &made);
+	return profile__sample(session->profile, &made);
 }
 
 /* All of them come at once as sampling begins, of thousands of threads perhaps, and of children that ran already before their image is

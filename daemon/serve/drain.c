@@ -53,62 +53,59 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 }
 
 /* The sample as what is known by now has it. */
-static int correct(struct session *session, const struct record_sample *sample, bool no_python,
-		   uint32_t trusted)
+static int correct(struct session *session, const struct sample *sample, bool no_python, uint32_t trusted)
 {
-	struct record_sample *copy = malloc(sample->header.size);
+	struct record_sample *record = malloc(sample->record->header.size);
+	struct sample copy;
 	int err;
 
-	if (!copy)
+	if (!record)
 		return -ENOMEM;
-	memcpy(copy, sample, sample->header.size);
+	sample__copy(sample, record, &copy);
 	if (no_python) {
-		copy->loss = LOSS_NONE;
-		copy->flags |= SAMPLE_NO_PYTHON;
+		record->loss = LOSS_NONE;
+		record->flags |= SAMPLE_NO_PYTHON;
 		profile__excuse(session->profile, LOSS_PROCESS_UNKNOWN, 1);
 	}
-	native__cut(session, copy, trusted);
-	err = profile__sample(session->profile, copy);
-	free(copy);
+	native__cut(session, &copy, trusted);
+	err = profile__sample(session->profile, &copy);
+	free(record);
 	return err;
 }
 
 /* A stack at a switch is no sample yet: what it lacks counts for each sample that it becomes, which may be none. */
-static void excuse(struct session *session, const struct record_sample *sample)
+static void excuse(struct session *session, const struct sample *sample)
 {
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
-	const struct part_native_frames *native = (const void *)record__part(sample, PART_NATIVE_FRAMES);
-
-	if (python && python->part.loss)
-		profile__excuse(session->profile, python->part.loss, 1);
-	if (native && native->part.loss)
-		profile__excuse(session->profile, native->part.loss, 1);
+	if (sample->python && sample->python->part.loss)
+		profile__excuse(session->profile, sample->python->part.loss, 1);
+	if (sample->native && sample->native->part.loss)
+		profile__excuse(session->profile, sample->native->part.loss, 1);
 }
 
-static int on_sample(struct collect_sink *self, const struct record_sample *sample)
+static int on_sample(struct collect_sink *self, const struct sample *sample)
 {
 	struct session *session = of(self);
 	uint32_t trusted = native__sample(session, sample);
 	/* A program that began just now is no Python for its first moments, or for ever. */
-	bool no_python = sample->loss == LOSS_PROCESS_UNKNOWN &&
-			 tracee__ran_no_python(session, &sample->header);
+	bool no_python = sample->record->loss == LOSS_PROCESS_UNKNOWN &&
+			 tracee__ran_no_python(session, &sample->record->header);
 
-	if (sample->flags & SAMPLE_ASLEEP)
-		return asleep__sample(session, sample);
-	if (sample->flags & SAMPLE_OFF_CPU)
+	if (sample->record->flags & SAMPLE_ASLEEP)
+		return asleep__sample(session, sample->record);
+	if (sample->record->flags & SAMPLE_OFF_CPU)
 		excuse(session, sample);
 	if (no_python || trusted != UINT32_MAX)
 		return correct(session, sample, no_python, trusted);
 	return profile__sample(session->profile, sample);
 }
 
-static int on_preview(struct collect_sink *self, const struct record_sample *sample)
+static int on_preview(struct collect_sink *self, const struct sample *sample)
 {
 	struct session *session = of(self);
 
-	if (sample->flags & SAMPLE_ASLEEP)
+	if (sample->record->flags & SAMPLE_ASLEEP)
 		return 0;
-	session->urgent = session->urgent || record__part(sample, PART_STACK) || native__near_jit(session, sample);
+	session->urgent = session->urgent || sample->stack || native__near_jit(session, sample);
 	return session_units__sample(session, sample) ?: sleepers__ticked(session, sample);
 }
 

@@ -229,11 +229,11 @@ void native__poll(struct tracee *tracee);
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
 /* A child is met for the first time; learns from walks that ended early. How many native frames can be
  * believed: UINT32_MAX: all. */
-uint32_t native__sample(struct session *session, const struct record_sample *sample);
+uint32_t native__sample(struct session *session, const struct sample *sample);
 /* May it have met code of a JIT compiler? */
-bool native__near_jit(struct session *session, const struct record_sample *sample);
-/* Cuts its native frames behind so many. */
-void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted);
+bool native__near_jit(struct session *session, const struct sample *sample);
+/* Cuts the native frames of a copy behind so many. */
+void native__cut(struct session *session, const struct sample *copy, uint32_t trusted);
 /* Something was mapped; if it came to the place of code, that is looked at. */
 void native__mapped(struct session *session, const struct record_map *map);
 uint64_t native__refresh(struct session *session); /* monotonic ns: when there is more to do */
@@ -245,7 +245,7 @@ void session_units__close(struct session *session); /* its profile is gone */
 struct event_sink *session_units__sink(struct session *session);
 void session_units__code(struct session *session, const struct record_code *code);
 void session_units__other_memory(struct session *session); /* a process begins, or leaves its image */
-int session_units__sample(struct session *session, const struct record_sample *sample);
+int session_units__sample(struct session *session, const struct sample *sample);
 /* gil.c */
 void gil__poll(struct session *session, uint64_t now);
 /* --- asleep.c: threads that slept as the session began --- */
@@ -270,7 +270,7 @@ int session__code(struct session *session, struct host_reader *memory, const str
 /* --- sleepers.c: threads that wait inside of a compile, in sessions of CPU time --- */
 struct sleepers;
 /* A tick. */
-int sleepers__ticked(struct session *session, const struct record_sample *sample);
+int sleepers__ticked(struct session *session, const struct sample *sample);
 /* After all ticks until `at` were previewed. */
 int sleepers__poll(struct session *session, uint64_t at);
 /* Nothing is sampled after this time. */

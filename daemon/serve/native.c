@@ -92,18 +92,16 @@ void native__answered(struct session *session, const struct broker_message *mess
 
 /* --- walks that the sampler could not finish --- */
 
-static int finish(struct finisher *self, const struct record_sample *sample,
-		  const struct part_stack *stack, bool last, struct part_native_frames *ret)
+static int finish(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret)
 {
 	struct session *session = (struct session *)((char *)self - offsetof(struct session, finisher));
-	const struct part_native_frames *part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
-	uint64_t time = sample->header.time, pc;
-	struct modules_process *process = symbolizer__process(session->symbolizer, &sample->header.task, time);
+	uint64_t time = sample->record->header.time, pc;
+	struct modules_process *process = symbolizer__process(session->symbolizer, &sample->record->header.task, time);
 	enum loss loss;
 
 	if (!process)
 		return last ? -ENOENT : -EAGAIN;
-	modules__walk(session->modules, process, stack, time, ret);
+	modules__walk(session->modules, process, sample->stack, time, ret);
 	loss = ret->part.loss;
 	if (!loss)
 		return 0;
@@ -115,7 +113,7 @@ static int finish(struct finisher *self, const struct record_sample *sample,
 		return -EAGAIN;
 	}
 	if (loss == LOSS_PAGE_FAULT) /* the copy ends: with the table in time it would not have mattered */
-		ret->part.loss = part->part.loss;
+		ret->part.loss = sample->native->part.loss;
 	modules__stopped(session->modules, process, pc, ret->part.loss, time);
 	return 0;
 }
@@ -239,59 +237,59 @@ static struct modules_process *meet(struct session *session, int32_t pid)
 #define NATIVE_BEGUN (UINT32_MAX - 1)
 
 /* A thread's first instruction is where its stack ends. */
-static bool is_begun(const struct modules_process *process, const struct record_sample *sample,
+static bool is_begun(const struct modules_process *process, const struct sample *sample,
 		     const struct part_native_frames *part)
 {
 	return (part->part.loss == LOSS_PAGE_FAULT || part->part.loss == LOSS_NATIVE_MAPPING ||
 		part->part.loss == LOSS_NATIVE_ORDER) &&
-	       part->n && part->n <= 2 && modules__begins(process, part->pc[0], sample->header.time);
+	       part->n && part->n <= 2 && modules__begins(process, part->pc[0], sample->record->header.time);
 }
 
-uint32_t native__sample(struct session *session, const struct record_sample *sample)
+uint32_t native__sample(struct session *session, const struct sample *sample)
 {
-	int32_t pid = (int32_t)sample->header.task.tgid;
+	int32_t pid = (int32_t)sample->record->header.task.tgid;
 	const struct part_native_frames *part;
 	struct modules_process *process;
 	uint32_t trusted;
 
 	if (!session->modules)
 		return UINT32_MAX;
-	part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+	part = sample->native;
 	if (!part)
 		return UINT32_MAX;
-	process = modules__process(session->modules, pid, sample->header.time);
+	process = modules__process(session->modules, pid, sample->record->header.time);
 	if (!process)
 		process = meet(session, pid);
-	else if (modules_process__is_later(process, sample->header.time) &&
-		 tracee__forked_as(session, &sample->header.task))
+	else if (modules_process__is_later(process, sample->record->header.time) &&
+		 tracee__forked_as(session, &sample->record->header.task))
 		return UINT32_MAX; /* of before its exec */
 	if (!process)
 		return UINT32_MAX;
-	trusted = modules_process__trusted(process, part->pc, part->n, sample->header.time);
+	trusted = modules_process__trusted(process, part->pc, part->n, sample->record->header.time);
 	if (trusted < part->n)
 		return trusted;
 	if (is_begun(process, sample, part))
 		return NATIVE_BEGUN;
-	if (part->part.loss && part->n && !record__part(sample, PART_STACK)) /* else it is not over */
+	if (part->part.loss && part->n && !sample->stack) /* else it is not over */
 		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
-				 sample->header.time);
+				 sample->record->header.time);
 	return UINT32_MAX;
 }
 
-bool native__near_jit(struct session *session, const struct record_sample *sample)
+bool native__near_jit(struct session *session, const struct sample *sample)
 {
-	const struct part_native_frames *part = (const void *)record__part(sample, PART_NATIVE_FRAMES);
+	const struct part_native_frames *part = sample->native;
 	struct modules_process *process = NULL;
 
 	if (session->modules && part)
-		process = modules__process(session->modules, (int32_t)sample->header.task.tgid, sample->header.time);
-	return process && modules_process__near_jit(process, part->pc, part->n, sample->header.time);
+		process = modules__process(session->modules, (int32_t)sample->record->header.task.tgid, sample->record->header.time);
+	return process && modules_process__near_jit(process, part->pc, part->n, sample->record->header.time);
 }
 
-void native__cut(struct session *session, struct record_sample *sample, uint32_t trusted)
+void native__cut(struct session *session, const struct sample *sample, uint32_t trusted)
 {
-	struct part_native_frames *part = (void *)record__part(sample, PART_NATIVE_FRAMES);
-	bool counts = !(sample->flags & SAMPLE_OFF_CPU); /* else that is excused already */
+	struct part_native_frames *part = (struct part_native_frames *)sample->native;
+	bool counts = !(sample->record->flags & SAMPLE_OFF_CPU); /* else that is excused already */
 
 	if (part && trusted == NATIVE_BEGUN) {
 		if (counts)
@@ -304,7 +302,7 @@ void native__cut(struct session *session, struct record_sample *sample, uint32_t
 		return;
 	part->n = trusted;
 	part->flags &= ~NATIVE_WHOLE;
-	if (part->part.loss && record__part(sample, PART_STACK))
+	if (part->part.loss && sample->stack)
 		return; /* it is walked again */
 	if (part->part.loss && counts)
 		profile__excuse(session->profile, part->part.loss, 1);

@@ -97,32 +97,32 @@ static struct sleeper *add(struct sleepers *all)
 	return &all->of[all->n++];
 }
 
-int sleepers__ticked(struct session *session, const struct record_sample *sample)
+int sleepers__ticked(struct session *session, const struct sample *sample)
 {
 	const struct part_values *values;
 	struct sleepers *all = session->sleepers;
 	struct sleeper *sleeper;
 
-	if (session->request.wall || session->request.idle || sample->flags & (SAMPLE_OFF_CPU | SAMPLE_NO_PYTHON))
+	if (session->request.wall || session->request.idle || sample->record->flags & (SAMPLE_OFF_CPU | SAMPLE_NO_PYTHON))
 		return 0;
-	values = (const void *)record__part(sample, PART_VALUES);
+	values = sample->values;
 	if (!all && values)
 		all = session->sleepers = calloc(1, sizeof(*all));
 	if (!all)
 		return values ? -ENOMEM : 0;
-	sleeper = find(all, &sample->header.task);
+	sleeper = find(all, &sample->record->header.task);
 	if (!sleeper && values)
 		sleeper = add(all);
 	if (!sleeper)
 		return 0;
-	sleeper->ticked = sample->header.time;
+	sleeper->ticked = sample->record->header.time;
 	sleeper->asleep = false;
 	sleeper->polled = 0;
-	if (!values || values->part.size < sizeof(*values))
+	if (!values)
 		return 0;
-	sleeper->task = sample->header.task;
+	sleeper->task = sample->record->header.task;
 	sleeper->own = values->own;
-	sleeper->valued = sample->header.time;
+	sleeper->valued = sample->record->header.time;
 	return 0;
 }
 

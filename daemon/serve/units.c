@@ -134,19 +134,19 @@ void session_units__other_memory(struct session *session)
 	session->units->memory.of = NULL;
 }
 
-int session_units__sample(struct session *session, const struct record_sample *sample)
+int session_units__sample(struct session *session, const struct sample *sample)
 {
 	struct page_reader *memory = &session->units->memory;
 	struct tracee *tracee;
 
 	if (units__count(session->units->units) >= UNITS_EPOCH_MAX)
 		profile__end_epoch(session->profile);
-	if (!record__part(sample, PART_VALUES))
+	if (!sample->values)
 		return units__sample(session->units->units, sample, NULL, NULL);
-	tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
+	tracee = tracee__find(session, (int32_t)sample->record->header.task.tgid);
 	if (!tracee || !tracee->image.runtime)
 		return 0;
-	refresh(memory, tracee, sample->header.time);
+	refresh(memory, tracee, sample->record->header.time);
 	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
 			     &tracee->image.layout);
 }

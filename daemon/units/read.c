@@ -374,12 +374,12 @@ static uint32_t take_part(const struct part_values *part, struct frame_values re
 	return n;
 }
 
-int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
+int units__sample(struct units *units, const struct sample *sample, struct host_reader *memory,
 		  const struct py_layout *layout)
 {
-	const struct part_values *part = (const void *)record__part(sample, PART_VALUES);
-	const struct part_py_frames *python = (const void *)record__part(sample, PART_PY_FRAMES);
-	const struct part_object *object = (const void *)record__part(sample, PART_OBJECT);
+	const struct part_py_frames *python = sample->python;
+	const struct part_object *object = sample->object;
+	const struct record_header *header = &sample->record->header;
 	struct frame_values values[VALUES_FRAMES_MAX];
 	struct seen_frame frames[VALUES_FRAMES_MAX];
 	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS];
@@ -388,25 +388,23 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	uint32_t i, n_values, n = 0;
 	bool again;
 
-	if (!part || !python || part->part.size < sizeof(*part)) {
+	if (!sample->values || !python) {
 		/* The frames are gone: another call may lie where they lay, and so may all that it holds. */
-		reading = python && !python->part.loss ? find_reading(units, sample->header.task.tid) : NULL;
+		reading = python && !python->part.loss ? find_reading(units, header->task.tid) : NULL;
 		if (reading)
 			reading->n = 0;
 		return 0;
 	}
-	if (object && (object->part.size < offsetof(struct part_object, bytes) || object->part.size > sizeof(*object)))
-		object = NULL;
-	n_values = take_part(part, values);
-	reading = reading_of(units, &sample->header.task);
+	n_values = take_part(sample->values, values);
+	reading = reading_of(units, &header->task);
 	if (!reading)
 		return -ENOMEM;
-	units->process = hash__pair(&units->seed, sample->header.task.process_start,
-				    sample->header.task.tgid | (uint64_t)sample->header.task.exec << 32);
+	units->process = hash__pair(&units->seed, header->task.process_start,
+				    header->task.tgid | (uint64_t)header->task.exec << 32);
 	again = begun_again(units, reading, python);
-	if (sample->header.time - reading->time > REUSED_MAX)
+	if (header->time - reading->time > REUSED_MAX)
 		reading->n = 0;
-	reading->time = sample->header.time;
+	reading->time = header->time;
 	for (i = n_values; i-- > 0;) { /* outermost first */
 		const struct seen_frame *before;
 		const struct rule_code *rule_code;
@@ -438,7 +436,7 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 			to->value = before->value;
 		if (memory && to_be_read(&to->value)) {
 			read_value(units, rule_code, &values[i], object, memory, layout, &to->value);
-			to->value.read = sample->header.time;
+			to->value.read = header->time;
 		}
 	}
 	if (!reading->shared || reading->n != n || memcmp(reading->shared, frames, n * sizeof(*frames)) != 0) {
@@ -451,10 +449,10 @@ int units__sample(struct units *units, const struct record_sample *sample, struc
 	waiting = reading->shared ? wait_for(units, reading->shared) : NULL;
 	if (!waiting)
 		return -ENOMEM;
-	waiting->time = sample->header.time;
-	waiting->tid = sample->header.task.tid;
+	waiting->time = header->time;
+	waiting->tid = header->task.tid;
 	waiting->n = n;
-	waiting->away = sample->flags & SAMPLE_OFF_CPU;
+	waiting->away = sample->record->flags & SAMPLE_OFF_CPU;
 	waiting->python = python->n;
 	return 0;
 }

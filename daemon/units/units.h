@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collect/collect.h"
 #include "cprofd/host.h"
 #include "cprofd/pylayout.h"
 #include "cprofd/record.h"
@@ -42,7 +43,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 bool units__locals_capture(const struct units *units, uint64_t key, struct locals_capture *ret);
 /* A checked sample record, of a tick or of a thread that leaves its CPU, before it is made an event; `memory` NULL: values
  * cannot be read now; `layout` may be NULL for one that has none. */
-int units__sample(struct units *units, const struct record_sample *sample, struct host_reader *memory,
+int units__sample(struct units *units, const struct sample *sample, struct host_reader *memory,
 		  const struct py_layout *layout);
 /* Ids told in this epoch. A late joiner gets a row for each (8 MiB may wait for a client), and its tables are as long. */
 #define UNITS_EPOCH_MAX 65536u

@@ -28,7 +28,7 @@ static struct way *way_of(struct collect_sink *self)
 		return profile__##name(way_of(self)->profile, record);                             \
 	}
 HAND_ON(code, record_code)
-HAND_ON(sample, record_sample)
+HAND_ON(sample, sample)
 HAND_ON(fork, record_fork)
 HAND_ON(exec, record_event)
 HAND_ON(exit, record_event)
@@ -87,9 +87,9 @@ static int place_line(struct symbolizer *self, uint64_t module, uint64_t vaddr, 
 }
 
 /* Reads all that the check has let through. */
-static int finish(struct finisher *self, const struct record_sample *sample,
-		  const struct part_stack *stack, bool last, struct part_native_frames *ret)
+static int finish(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret)
 {
+	const struct part_stack *stack = sample->stack;
 	uint64_t sum = stack->sp + stack->regs[16];
 	uint32_t i;
 

@@ -157,10 +157,10 @@ static bool agree(const struct part_native_frames *bpf, const uint64_t *other, u
 	return true;
 }
 
-static void compare(const struct record_sample *sample)
+static void compare(const struct sample *sample)
 {
-	const struct part_native_frames *bpf = (const void *)record__part(sample, PART_NATIVE_FRAMES);
-	const struct part_stack *stack = (const void *)record__part(sample, PART_STACK);
+	const struct part_native_frames *bpf = sample->native;
+	const struct part_stack *stack = sample->stack;
 	static struct dump_native theirs;
 	static struct pcs ours;
 	struct dump_state state;
@@ -173,7 +173,7 @@ static void compare(const struct record_sample *sample)
 		return;
 	}
 	counts.samples++;
-	counts.in_kernel += sample->flags & SAMPLE_IN_KERNEL;
+	counts.in_kernel += sample->record->flags & SAMPLE_IN_KERNEL;
 	counts.frames += bpf->n;
 	for (i = 1; i < bpf->n; i++)
 		counts.signals += bpf->pc[i] >> 63;
@@ -187,7 +187,7 @@ static void compare(const struct record_sample *sample)
 	counts.by_bpf[bpf->part.loss]++;
 	counts.by_libunwind[theirs.loss]++;
 	if (bpf->part.loss == LOSS_NATIVE_MAPPING || bpf->part.loss == LOSS_NATIVE_PENDING)
-		modules__stopped(own.modules, own.of, bpf->pc[bpf->n - 1], bpf->part.loss, sample->header.time);
+		modules__stopped(own.modules, own.of, bpf->pc[bpf->n - 1], bpf->part.loss, sample->record->header.time);
 	/* Whose walk is longer than a whole one? */
 	longer = (bpf_whole && theirs.n > bpf->n) || (!theirs.loss && bpf->n > theirs.n);
 	if (!agree(bpf, theirs.pc, theirs.n) || longer) {
@@ -210,9 +210,12 @@ static void compare(const struct record_sample *sample)
 static int on_record(void *context, const void *data, size_t size)
 {
 	const struct record_header *header = data;
+	struct sample sample;
 
-	if (header->kind == RECORD_SAMPLE && now() > own.settled && record__check(data, size) == 0)
-		compare(data);
+	if (header->kind != RECORD_SAMPLE || now() <= own.settled || record__check(data, size))
+		return 0;
+	record__parse(data, &sample);
+	compare(&sample);
 	return 0;
 }
 

@@ -140,6 +140,7 @@ static int on_record(void *ctx, const void *data, size_t size)
 	static struct record_room unfolded;
 	const struct record_sample *sample;
 	const struct record_header *header;
+	struct sample parsed;
 	const struct part_py_frames *part;
 	unsigned kind;
 
@@ -157,9 +158,11 @@ static int on_record(void *ctx, const void *data, size_t size)
 		kinds[kind].losses[sample->loss < LOSS_COUNT ? sample->loss : LOSS_COUNT]++;
 		if (size >= sizeof(*sample) + sizeof(*part))
 			kinds[kind].frames += part->n;
-		if (native.modules && record__check(data, size) == 0 &&
-		    record__part(data, PART_NATIVE_FRAMES))
-			look_at_native(sample, (const void *)record__part(data, PART_NATIVE_FRAMES));
+		if (native.modules && record__check(data, size) == 0) {
+			record__parse(sample, &parsed);
+			if (parsed.native)
+				look_at_native(sample, parsed.native);
+		}
 	}
 	if (out && fwrite(data, 1, size, out) != size)
 		return -EIO;

@@ -88,12 +88,14 @@ static inline void code(uint64_t key, const char *name, uint32_t line)
 static inline void sample_full(uint64_t time, uint64_t cpu, const struct py_frame *frames, uint32_t n,
 			uint16_t loss, uint16_t part_loss, uint32_t flags)
 {
-	struct record_sample *sample = rec_sample(&rec, time, &task, cpu);
+	struct record_sample *record = rec_sample(&rec, time, &task, cpu);
+	struct sample sample;
 
-	sample->loss = loss;
-	sample->flags = flags;
+	record->loss = loss;
+	record->flags = flags;
 	rec_frames(&rec, part_loss, frames, n);
-	assert_int_equal(profile__sample(profile, (void *)rec.data), 0);
+	record__parse(record, &sample);
+	assert_int_equal(profile__sample(profile, &sample), 0);
 }
 
 static inline void sample(uint64_t time, uint64_t cpu)

@@ -39,16 +39,16 @@ static int note_code(struct collect_sink *s, const struct record_code *r)
 {
 	return note(s, r);
 }
-static int note_sample(struct collect_sink *s, const struct record_sample *r)
+static int note_sample(struct collect_sink *s, const struct sample *r)
 {
-	return note(s, r);
+	return note(s, r->record);
 }
-static int note_preview(struct collect_sink *s, const struct record_sample *r)
+static int note_preview(struct collect_sink *s, const struct sample *r)
 {
 	struct noted *noted = (struct noted *)s;
 
 	if (noted->n_previewed < 16)
-		noted->previewed[noted->n_previewed] = r->header.time;
+		noted->previewed[noted->n_previewed] = r->record->header.time;
 	noted->n_previewed++;
 	return noted->fail_preview;
 }
@@ -65,6 +65,14 @@ static struct noted noted;
 static struct collector *collector;
 static struct rec rec;
 static struct record_task task;
+
+static struct sample parsed(void)
+{
+	struct sample sample;
+
+	record__parse((const void *)rec.data, &sample);
+	return sample;
+}
 
 static int set_up(void **state)
 {
@@ -322,7 +330,7 @@ static void stacks_are_checked(void **state)
 	const struct part_stack *stack = good_stack();
 
 	assert_int_equal(record__check(rec.data, rec.size), 0);
-	assert_ptr_equal(record__part(rec.data, PART_STACK), stack);
+	assert_ptr_equal(parsed().stack, stack);
 	good_stack()->size = 25; /* more than its bytes are */
 	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
 	good_stack()->size = UINT32_MAX;
@@ -341,7 +349,7 @@ static void native_frames_are_checked(void **state)
 	const struct part_native_frames *native = good_native();
 
 	assert_int_equal(record__check(rec.data, rec.size), 0);
-	assert_ptr_equal(record__part(rec.data, PART_NATIVE_FRAMES), native);
+	assert_ptr_equal(parsed().native, native);
 	assert_int_equal(native->pc[2], 0x3000);
 	good_native()->n = 4; /* more than its bytes hold */
 	refuse();
@@ -430,8 +438,48 @@ static void unknown_kinds_and_parts_are_skipped(void **state)
 	take();
 	assert_int_equal(counts().bad, 0);
 	assert_int_equal(counts().records, 1);
-	assert_ptr_equal(record__part(rec.data, PART_PY_FRAMES),
-			 rec.data + sizeof(struct record_sample) + 48);
+	assert_ptr_equal(parsed().python, rec.data + sizeof(struct record_sample) + 48);
+}
+
+/* Of two of a kind the first; a copy's parts lie in the copy. */
+static void a_sample_is_parsed_and_copied(void **state)
+{
+	static const struct py_frame frame = {.code = 1};
+	const struct part_py_frames *python;
+	uint64_t bytes[sizeof(rec.data) / 8];
+	struct sample sample, copy;
+
+	rec_sample(&rec, 1, &task, 0);
+	python = (const void *)(rec.data + rec.size);
+	rec_frames(&rec, 0, &frame, 1);
+	rec_frames(&rec, 0, &frame, 1);
+	rec_part(&rec, PART_WAIT, 0, sizeof(struct part_wait), 0);
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	sample = parsed();
+	assert_ptr_equal(sample.record, rec.data);
+	assert_ptr_equal(sample.python, python);
+	assert_ptr_equal(sample.wait, rec.data + rec.size - sizeof(struct part_wait));
+	assert_true(!sample.native && !sample.kernel && !sample.stack && !sample.values && !sample.object);
+	sample__copy(&sample, bytes, &copy);
+	assert_memory_equal(bytes, rec.data, rec.size);
+	assert_ptr_equal(copy.record, bytes);
+	assert_int_equal((const char *)copy.python - (const char *)bytes, (const char *)python - (const char *)rec.data);
+	assert_int_equal((const char *)copy.wait - (const char *)bytes, rec.size - sizeof(struct part_wait));
+	assert_true(!copy.native && !copy.values);
+}
+
+static void values_are_checked(void **state)
+{
+	rec_sample(&rec, 1, &task, 0);
+	rec_part(&rec, PART_VALUES, 0, sizeof(struct part_values), 0);
+	rec_part(&rec, PART_OBJECT, 0, offsetof(struct part_object, bytes), 8);
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	rec_sample(&rec, 1, &task, 0);
+	rec_part(&rec, PART_VALUES, 0, sizeof(struct part_values) - 8, 0); /* shorter than its head */
+	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
+	rec_sample(&rec, 1, &task, 0);
+	rec_part(&rec, PART_OBJECT, 0, sizeof(struct part_object), 8);
+	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
 }
 
 static void parts_of_one_kind_follow_each_other(void **state)
@@ -444,14 +492,14 @@ static void parts_of_one_kind_follow_each_other(void **state)
 	rec_string(&rec, PART_NAME, "x");
 	rec_lines(&rec, rec_table, 16, 48);
 	assert_int_equal(record__check(rec.data, rec.size), 0);
-	part = record__part(rec.data, PART_LINES);
+	part = record__part((const void *)rec.data, PART_LINES);
 	bytes = (const void *)part;
 	assert_int_equal(bytes->length, 16);
-	part = record__part_after(rec.data, part, PART_LINES);
+	part = record__part_after((const void *)rec.data, part, PART_LINES);
 	bytes = (const void *)part;
 	assert_int_equal(bytes->length, 48);
-	assert_null(record__part_after(rec.data, part, PART_LINES));
-	assert_null(record__part(rec.data, PART_FILE));
+	assert_null(record__part_after((const void *)rec.data, part, PART_LINES));
+	assert_null(record__part((const void *)rec.data, PART_FILE));
 }
 
 static void a_string_tells_what_is_there(void **state)
@@ -460,11 +508,11 @@ static void a_string_tells_what_is_there(void **state)
 
 	rec_code(&rec, 1, &task, 7, 1, 0);
 	rec_string_raw(&rec, PART_NAME, "abcdefgh", 3, 2, 0, 6);
-	string = (const void *)record__part(rec.data, PART_NAME);
+	string = (const void *)record__part((const void *)rec.data, PART_NAME);
 	assert_int_equal(part_string__bytes(string), 6);
 	rec_code(&rec, 1, &task, 7, 1, 0);
 	rec_string_raw(&rec, PART_NAME, "abcdefgh", UINT32_MAX, 4, 0, 8);
-	string = (const void *)record__part(rec.data, PART_NAME);
+	string = (const void *)record__part((const void *)rec.data, PART_NAME);
 	assert_int_equal(part_string__bytes(string), 8);
 }
 
@@ -487,6 +535,8 @@ int main(void)
 		TEST(every_cut_of_a_record_is_bad),
 		TEST(unknown_kinds_and_parts_are_skipped),
 		TEST(parts_of_one_kind_follow_each_other),
+		TEST(a_sample_is_parsed_and_copied),
+		TEST(values_are_checked),
 		TEST(a_string_tells_what_is_there),
 	};
 

@@ -167,17 +167,17 @@ static void same(const struct record_sample *sample)
 	assert_memory_equal(sample, whole.bytes, sample->header.size);
 }
 
-static int on_preview(struct collect_sink *self, const struct record_sample *sample)
+static int on_preview(struct collect_sink *self, const struct sample *sample)
 {
 	((struct seen *)self)->previews++;
-	same(sample);
+	same(sample->record);
 	return 0;
 }
 
-static int on_sample(struct collect_sink *self, const struct record_sample *sample)
+static int on_sample(struct collect_sink *self, const struct sample *sample)
 {
 	((struct seen *)self)->samples++;
-	same(sample);
+	same(sample->record);
 	return 0;
 }
 

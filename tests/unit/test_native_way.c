@@ -176,7 +176,7 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 {
 	return profile__code(profile, code);
 }
-static int on_sample(struct collect_sink *self, const struct record_sample *sample)
+static int on_sample(struct collect_sink *self, const struct sample *sample)
 {
 	return profile__sample(profile, sample);
 }

@@ -55,16 +55,15 @@ static struct made_up {
 	unsigned asked, last;
 } made_up;
 
-static int finish(struct finisher *self, const struct record_sample *sample,
-		  const struct part_stack *stack, bool last, struct part_native_frames *ret)
+static int finish(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret)
 {
 	struct made_up *m = (struct made_up *)self;
 
 	m->asked++;
 	m->last += last;
-	assert_int_equal(stack->size, 16);
-	assert_int_equal(stack->bytes[15], 0x5a);
-	assert_int_equal(stack->regs[16], 0x1010);
+	assert_int_equal(sample->stack->size, 16);
+	assert_int_equal(sample->stack->bytes[15], 0x5a);
+	assert_int_equal(sample->stack->regs[16], 0x1010);
 	if (!m->ready)
 		return last ? -ENOENT : -EAGAIN;
 	ret->pc[0] = NATIVE_EXACT | 0x1010;
@@ -83,6 +82,14 @@ static struct book *book;
 static struct wire wire;
 static struct rec rec;
 static struct record_task task;
+
+static int give(const struct record_sample *record)
+{
+	struct sample sample;
+
+	record__parse(record, &sample);
+	return profile__sample(profile, &sample);
+}
 
 static int set_up_mode(const char *mode)
 {
@@ -143,7 +150,7 @@ static void sample(unsigned at, enum loss loss, bool copied)
 		memset(stack->bytes, 0x5a, 16);
 	}
 	assert_int_equal(record__check(rec.data, rec.size), 0);
-	assert_int_equal(profile__sample(profile, record), 0);
+	assert_int_equal(give(record), 0);
 }
 
 /* Leaves its CPU; the engine excuses what the sampler counted. */
@@ -168,7 +175,7 @@ static void leaves(unsigned at, enum loss loss)
 	wait->syscall = 9999;
 	assert_int_equal(record__check(rec.data, rec.size), 0);
 	profile__excuse(profile, loss, 1);
-	assert_int_equal(profile__sample(profile, record), 0);
+	assert_int_equal(give(record), 0);
 }
 
 static void waited(unsigned at, unsigned ms)
@@ -366,7 +373,7 @@ static void waits_for_the_eval_loop(void **state)
 	rec_frames(&rec, 0, &frame, 1);
 	rec_native(&rec, 0, whole, 2);
 	eval = -EAGAIN;
-	assert_int_equal(profile__sample(profile, record), 0);
+	assert_int_equal(give(record), 0);
 	tick(500);
 	tick(900);
 	assert_int_equal(book->n_samples, 0);
@@ -376,7 +383,7 @@ static void waits_for_the_eval_loop(void **state)
 	assert_int_equal(book->n_samples, 1);
 	eval = -EAGAIN;
 	record->header.time += 1900 * MS;
-	assert_int_equal(profile__sample(profile, record), 0);
+	assert_int_equal(give(record), 0);
 	end(2000);
 	eval = 1;
 	assert_int_equal(book->n_samples, 2);

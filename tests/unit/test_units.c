@@ -473,13 +473,15 @@ static void valued_record(struct state *s, uint32_t flags, uint64_t address, uin
 	struct frame_values values = {.frame = 1, .unread = unread, .n = 1, .slots = {0, 0xff, 0xff, 0xff}, .address = address, .words = {word}};
 	struct part_values *part;
 	static struct rec rec;
+	struct sample sample;
 
 	rec_sample(&rec, s->now += 10, &task, 0)->flags = flags;
 	rec_frames(&rec, 0, frames, 2);
 	part = rec_part(&rec, PART_VALUES, 0, sizeof(*part), FRAME_VALUES_HEAD + 8);
 	part->n = 1;
 	memcpy(part + 1, &values, FRAME_VALUES_HEAD + 8);
-	assert_int_equal(units__sample(s->units, (void *)rec.data, memory, &layout), 0);
+	record__parse((void *)rec.data, &sample);
+	assert_int_equal(units__sample(s->units, &sample, memory, &layout), 0);
 }
 
 /* ... and its event: a tick's, or a wait's, which comes later. */
@@ -565,10 +567,12 @@ static void record_without_values(struct state *s, uint16_t loss)
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
 	const struct py_frame frames[] = {{.code = KEY + 1}};
 	static struct rec rec;
+	struct sample sample;
 
 	rec_sample(&rec, s->now += 10, &task, 0);
 	rec_frames(&rec, loss, frames, 1);
-	assert_int_equal(units__sample(s->units, (void *)rec.data, memory, NULL), 0);
+	record__parse((void *)rec.data, &sample);
+	assert_int_equal(units__sample(s->units, &sample, memory, NULL), 0);
 }
 
 /* What a frame's words point to is read once, as long as each record of the thread has the frame. */
