@@ -87,13 +87,16 @@ def one(daemon, good, holder, library, folder, kind, options, targets, file):
         client = daemon.attach(USER, target.pid, "-d", str(SECONDS), *options, wait=False)
         reader = threading.Thread(target=lambda: setattr(client, "said", client.communicate()))
         reader.start()
-        slowest = 0
+        slowest, refused = 0, []
         while client.poll() is None and time.monotonic() - begin < 30:
             status = asked(daemon, "status")
-            slowest = max(slowest, status[1]) if not status[0] else 60
+            slowest = max(slowest, status[1])
+            refused += [status[2]] if status[0] else []
             time.sleep(0.1)
         took = time.monotonic() - begin
-        check(slowest < FROZEN, "%s: status answers: %.2f s" % (what, slowest))
+        # A busy machine: one answer may come too late for its client.
+        check(slowest < FROZEN and len(refused) < 2, "%s: status answers: %.2f s" % (what, slowest), *refused)
+        print("    %s: no answer: %s" % (what, refused) if refused else "", end="\n" if refused else "")
         check(client.poll() in (0, 1) and took < SECONDS + 15, "%s: its own session ends: %.1f s" % (what, took), client.poll())
         if client.poll() is None:
             client.kill()
