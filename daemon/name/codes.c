@@ -379,6 +379,7 @@ int codes__add(struct codes *codes, const struct record_code *record, enum py_li
 {
 	uint32_t serial = codes__find(codes, record->key);
 	struct code *code = serial == CODE_NONE ? NULL : &codes->codes[serial];
+	bool entered = code && is_whole(code);
 	int err;
 
 	*ret_changed = false;
@@ -401,7 +402,12 @@ int codes__add(struct codes *codes, const struct record_code *record, enum py_li
 		code->format = (uint8_t)format;
 	err = code->named ? 0 : take_names(codes, code, record);
 	err = err ?: take_lines(codes, code, record);
-	return err || !is_whole(code) ? err : find_first(codes, serial);
+	if (err || !is_whole(code))
+		return err;
+	if (!entered)
+		return find_first(codes, serial);
+	code->first = serial; /* its table came late: another slot for it might be one too many */
+	return 0;
 }
 
 int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
