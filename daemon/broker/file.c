@@ -280,8 +280,3 @@ int file__hand_over(struct helper *opener, int channel, const struct broker_mess
 		helper__end(opener);
 	return err;
 }
-
-void file__drop(struct helper *opener)
-{
-	helper__end(opener);
-}

@@ -39,9 +39,7 @@ int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const
  * that belongs to its user, is no link, and was written to since the process began. */
 int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, const struct process_own *own, struct helper **ret);
 
-/* The message, with the file that the opener keeps, is sent to an engine. */
+/* The message, with the file that the opener keeps, is sent to an engine. (If nobody is to get the file: helper__end().) */
 int file__hand_over(struct helper *opener, int channel, const struct broker_message *message);
-/* Nobody gets the file. */
-void file__drop(struct helper *opener);
 
 #endif

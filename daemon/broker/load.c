@@ -260,17 +260,15 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 	return 0;
 }
 
-struct attachment {
-	struct bpf_program *program;
-	struct bpf_link **link;
-	bool needed;
-};
-#define ATTACHMENTS 9
-
 /* `sample` is attached to each event. */
-static void list_attachments(struct sampler_bpf *skel, struct attachment ret[ATTACHMENTS])
+int sampler__start(struct sampler *sampler)
 {
-	const struct attachment all[ATTACHMENTS] = {
+	struct sampler_bpf *skel = sampler->skel;
+	struct {
+		struct bpf_program *program;
+		struct bpf_link **link;
+		bool needed;
+	} const all[] = {
 		{skel->progs.on_fork, &skel->links.on_fork, true},
 		{skel->progs.on_exec, &skel->links.on_exec, true},
 		{skel->progs.on_exit, &skel->links.on_exit, true},
@@ -283,17 +281,9 @@ static void list_attachments(struct sampler_bpf *skel, struct attachment ret[ATT
 		{skel->progs.each_first, &skel->links.each_first, true},
 		{skel->progs.each_last, &skel->links.each_last, true},
 	};
-
-	memcpy(ret, all, sizeof(all));
-}
-
-int sampler__start(struct sampler *sampler)
-{
-	struct attachment all[ATTACHMENTS];
 	size_t i;
 
-	list_attachments(sampler->skel, all);
-	for (i = 0; i < ATTACHMENTS; i++) {
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		if (*all[i].link || bpf_program__fd(all[i].program) < 0)
 			continue;
 		*all[i].link = attach_points__attach(all[i].program);
@@ -337,14 +327,7 @@ static void *empty(void *context)
 
 void sampler__stop(struct sampler *sampler)
 {
-	struct attachment all[ATTACHMENTS];
-	size_t i;
-
-	list_attachments(sampler->skel, all);
-	for (i = 0; i < ATTACHMENTS; i++) {
-		bpf_link__destroy(*all[i].link);
-		*all[i].link = NULL;
-	}
+	sampler_bpf__detach(sampler->skel);
 }
 
 struct sampler *sampler__recycle(struct sampler *sampler)

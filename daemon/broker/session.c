@@ -150,7 +150,6 @@ void spare__return(struct spare *spare, struct spent *spent, struct identity *ow
 		spare->owner = *owner;
 		*owner = (struct identity){};
 	}
-	spent__free(spent);
 }
 
 void spare__free(struct spare *spare)
@@ -522,7 +521,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	reply->message.start = request->start;
 	reply->message.end = request->end;
 	if (opened && err)
-		file__drop(reply->opener);
+		helper__end(reply->opener);
 	if (err) {
 		reply->opener = NULL;
 		reply__fail(reply, err == -ENOENT ? BROKER_ERROR_NO_PROCESS : process__error(err), err);

@@ -70,7 +70,7 @@ struct spare {
 	struct sampler *used;  /* of a session that is over, emptied, for the next one of the same client */
 	struct identity owner; /* of the used one */
 };
-/* Of an engine that ended: both are moved. */
+/* Of an engine that ended: the sampler and its owner are moved, if they are kept. */
 void spare__return(struct spare *spare, struct spent *spent, struct identity *owner);
 void spare__free(struct spare *spare);
 
