@@ -5,7 +5,7 @@
  * in; a stack that it is in several times (recursion) counts once. For that each stack has a stamp, and each row that of
  * the stack that it was counted for last: rows__stack(), then rows__inclusive() for each frame.
  *
- * A row is a key: bytes that no other row has; what is in them is for who makes the table. Its times stand in columns: a report has one for each
+ * A row is a key: bytes that no other row has; their meaning is up to the table. Its times stand in columns: a report has one for each
  * recording, the live view one for each turn.
  *
  * Zero-initialised, with the number of columns, is empty. Rows keep the order of first sight. Threading: none. Errors: -ENOMEM. */

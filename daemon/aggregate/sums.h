@@ -16,6 +16,9 @@ struct sums {
 };
 
 int sums__add(struct sums *sums, const void *key, size_t len, const struct times *times);
+/* The same in two steps: its number, and time to that. */
+int sums__id(struct sums *sums, const void *key, size_t len, uint32_t *ret);
+void sums__add_to(struct sums *sums, uint32_t i, const struct times *times);
 static inline uint32_t sums__n(const struct sums *sums)
 {
 	return sums->keys.n;

@@ -17,12 +17,12 @@ struct unit_line {
 	const char *compiler, *name, *signature;
 	uint8_t kind; /* enum rule_kind */
 	uint32_t count;
-	uint64_t inclusive, exclusive; /* ns. Inclusive: of a unit in itself, once. Exclusive of a compile is without the compiles in it,
+	uint64_t inclusive, exclusive; /* ns. Inclusive: recursion counts once. Exclusive of a compile is without the compiles in it,
 					* but with its phases and passes */
 };
 /* The lines of one kind, most inclusive time first; valid until the next event. */
 int unit_sums__lines(struct unit_sums *sums, uint8_t kind, const struct unit_line **ret, uint32_t *ret_n);
-/* ns of wall time in a compiler's native code, by its class, within compiles, that no pass has: none of the others' times. */
+/* ns of wall time in a compiler's native code, by its class, within compiles, in no known pass; not part of the times above. */
 uint64_t unit_sums__no_pass(const struct unit_sums *sums);
 
 #endif

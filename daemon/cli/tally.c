@@ -89,11 +89,10 @@ static struct tally_function function_at(const struct tally *tally, uint32_t row
 
 static int line_index(struct tally *tally, uint32_t function, uint32_t line, uint32_t *ret)
 {
-	const char *key = rows__key(&tally->rows, function), *name = key + sizeof(line);
-	_cleanup_free_ char *copy = strdup(name), *file = strdup(name + strlen(name) + 1); /* a new row may move the keys */
-	const struct function_row row = {.name = copy, .file = file, .line = line};
+	const struct tally_function of = function_at(tally, function);
+	const struct function_row row = {.name = of.name, .file = of.file, .line = line};
 
-	return copy && file ? function_index(tally, &row, ret) : -ENOMEM;
+	return function_index(tally, &row, ret); /* which copies the texts before a new row may move them */
 }
 
 /* The same rule as in reports (export/shown.h), where kinds are kept as two bits beside the function. */

@@ -12,13 +12,12 @@
 int thread_ids__add(struct thread_ids *ids, struct thread_sums *thread_sums, const struct event_thread *event)
 {
 	const uint64_t key[] = {(uint32_t)event->tid, event->start};
-	const struct times none = {};
 	uint32_t *thread, known;
 
 	if (event->id >= IDS_MAX)
 		return 0;
 	thread = buf__at(&ids->ids, sizeof(*thread), event->id);
-	if (!thread || sums__add(&thread_sums->threads, key, sizeof(key), &none) || intern__id(&thread_sums->threads.keys, key, sizeof(key), &known))
+	if (!thread || sums__id(&thread_sums->threads, key, sizeof(key), &known))
 		return -ENOMEM;
 	*thread = known + 1;
 	return 0;
@@ -41,7 +40,7 @@ static void add(struct thread_sums *thread_sums, uint32_t id, uint64_t cpu, uint
 
 	times__add(&thread_sums->all, &times);
 	if (thread)
-		times__add(&ITEM(thread_sums->threads.times, struct times, thread - 1), &times);
+		sums__add_to(&thread_sums->threads, thread - 1, &times);
 }
 
 static int on_event(struct event_sink *self, const struct event *event)

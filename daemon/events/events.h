@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cprofd/pylayout.h"
+
 #define EVENTS_MAJOR 1
 #define EVENTS_MINOR 9
 /* A longer line is refused by decoders and never made by encoders. */
@@ -99,8 +101,7 @@ struct event_process {
 	const char *unsupported;        /* "Python 2.7.18", "PyPy": its frames are not read; NULL or "": none */
 };
 
-/* What a reader says behind it, and of which versions (as in cprofd/pylayout.h). */
-extern const char py_versions[];
+/* What a reader says behind it, and of which versions: py_versions. */
 #define EVENT_UNSUPPORTED_FORMAT " is not supported (CPython %s is): its functions have no names"
 
 struct event_thread {

@@ -90,12 +90,10 @@ struct modules_process *symbolizer__process(struct native_symbolizer *self, cons
 		inherited = modules__numbered(modules, tracee->native_from);
 	if (inherited)
 		return inherited;
-	for (i = 0; !process && i < GENERATIONS; i++) {
-		tracee = i || !tracee ? tracee__find(self->session, pid) : tracee;
-		if (!tracee)
-			return NULL;
-		pid = tracee->parent;
-		process = modules__process(modules, pid, time);
+	tracee = tracee ?: tracee__find(self->session, pid);
+	for (i = 0; tracee && !process && i < GENERATIONS; i++) {
+		process = modules__process(modules, tracee->parent, time);
+		tracee = tracee__find(self->session, tracee->parent);
 	}
 	return process;
 }
