@@ -44,6 +44,7 @@ struct outsider {
 struct bodies {
 	const struct search *search;
 	const struct code_frames *frames;
+	bool fixed;       /* the program is not moved: its code has addresses themselves */
 	struct outsider *outsiders;
 	uint32_t n_outsiders, outsiders_capacity;
 	struct lead *leads;
@@ -225,14 +226,13 @@ static bool is_immediate(const uint8_t *code, uint32_t at)
 /* `lea`, and in a program that is not moved addresses themselves. */
 static int find_pointers(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
 {
-	bool fixed = at >= FIXED_FROM;
 	uint32_t i, word;
 
 	for (i = 0; i + INSTRUCTION_BYTES <= size; i++) {
 		if (code[i] == LEA && (code[i + 1] & 0xc7) == 5)
 			points(bodies, jumps__target(code + i + 1, at + i + 1));
 		memcpy(&word, code + i, sizeof(word));
-		if (fixed && is_target(bodies, word) && is_immediate(code, i))
+		if (bodies->fixed && is_target(bodies, word) && is_immediate(code, i))
 			points(bodies, word);
 	}
 	return 0;
@@ -297,6 +297,9 @@ int search__bodies(struct search *search, const struct code_frames *frames)
 		return -ENOMEM;
 	bodies->search = search;
 	bodies->frames = frames;
+	bodies->fixed = true;
+	for (i = 0; i < data->n_segments; i++)
+		bodies->fixed &= data->segments[i].start >= FIXED_FROM;
 	collect(bodies);
 	for (i = 0; !err && i < data->n_segments; i++)
 		if (data->segments[i].code)

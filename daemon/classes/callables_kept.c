@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define KIND "callables"
-#define VERSION 6u /* of the bytes, and of what is found */
+#define VERSION 7u /* of the bytes, and of what is found */
 #define KEPT_MAX (32u << 20)
 
 /* --- as bytes: head, rows, candidates, names with their NULs --- */
