@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What live tests share: `result` (what was checked), `target` and `calls` (programs that are profiled), `recording` (events and their tables), `client`
+"""What live tests share: `result` (what was checked), `calls` (programs that are profiled), `recording` (events and their tables), `client`
 (the socket), `command` (the command line), `wait` (conditions, never times). tests/README.md says how a test is made of them."""
 import os
 

@@ -11,18 +11,15 @@ name and the time of the last change where they are put. The forged one is profi
 run-live: beside
 """
 import contextlib
-import ctypes
 import mmap
 import os
 import re
-import select
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-import mute_files
+import freeze
 from lib.command import CPROFD, PYTHON, environment, expect
 from lib.result import check, finish, skip
 
@@ -196,50 +193,14 @@ def overlaid(work, genuine, forged):
             yield path
 
 
-@contextlib.contextmanager
-def fuse(folder, data):
-    """The file of mute_files.py, with these bytes, for as long as it lasts."""
-    device = os.open("/dev/fuse", os.O_RDWR)
-    options = "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % device
-    if ctypes.CDLL(None, use_errno=True).mount(b"cprofd-test", folder.encode(), b"fuse", 0, options.encode()):
-        raise OSError(ctypes.get_errno(), "mount of fuse")
-    until, stop = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(stop)
-        with contextlib.suppress(OSError):
-            serve(device, until, data)
-        os._exit(0)
-    os.close(until)
-    os.close(device)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=False)
-        os.close(stop)
-        os.waitpid(child, 0)
-
-
-def serve(device, until, data):
-    while until not in select.select([device, until], [], [])[0]:
-        request = os.read(device, 1 << 17)
-        _, operation, unique, node = struct.unpack("<IIQQ", request[:24])
-        if operation in (2, 42):
-            continue
-        body = mute_files.answer(operation, node, len(data))
-        if operation == mute_files.READ:
-            _, offset, size = struct.unpack("<QQI", request[40:60])
-            body = data[offset:offset + size]
-        error = -body if isinstance(body, int) else 0
-        body = b"" if error else body
-        os.write(device, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
-
-
 def of_fuse(work, genuine, forged):
     folder = work + "/fuse"
     os.makedirs(folder, exist_ok=True)
-    with fuse(folder, forged):
+    mute = freeze.Unflushed(folder, forged)
+    try:
         yield folder + "/file"
+    finally:
+        mute.close()
     put(folder + "/file", genuine)
     yield folder + "/file"
 

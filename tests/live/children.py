@@ -26,7 +26,6 @@ import collections
 import json
 import os
 import re
-import signal
 import statistics
 import subprocess
 import sys

@@ -129,7 +129,7 @@ def test_summary_of_compilers_fits_a_screen():
 
 
 def told_rate(code):
-    """(samples/s while it runs, the target's share of a CPU)"""
+    """(samples/s in the middle of those shown while it runs, the target's share of a CPU, all that were shown)"""
     with folder() as work, target(code) as process:
         def ran():
             return int(open("/proc/%d/schedstat" % process.pid).read().split()[0]) / 1e9

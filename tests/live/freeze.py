@@ -185,6 +185,11 @@ def others(daemon, target, usual, what):
     check(not status.returncode, "%s: status answers: %.2f s" % (what, time.monotonic() - begin), status.stderr)
 
 
+def ends(daemon, what):
+    took = daemon.end()
+    check(daemon.process.poll() is not None and took < 6, "%s: SIGTERM ends the daemon: %.2f s" % (what, took))
+
+
 def mute_arguments(daemon, other, usual, folder):
     """Three attaches of one user at once, and of eight users."""
     mount = os.path.join(folder, "mount")
@@ -204,8 +209,7 @@ def mute_arguments(daemon, other, usual, folder):
         others(daemon, other, usual, "after mute arguments")
         clients = [daemon.attach(user, target.pid, wait=False) for user, target in zip(users, targets)]
         time.sleep(0.3)
-        took = daemon.end()
-        check(daemon.process.poll() is not None and took < 6, "mute arguments: SIGTERM ends the daemon: %.2f s" % took)
+        ends(daemon, "mute arguments")
         for client in clients:
             client.communicate(timeout=30)
     finally:
@@ -268,8 +272,7 @@ def mute_flush(daemon, other, usual, folder):
         client = daemon.attach(USER, target.pid, "--native=full", "-d", "60", wait=False)
         check(until(lambda: len(mute.closers) > 1), "mute flush: who opened it waits, and who read it", mute.closers)
         others(daemon, other, usual, "mute flush")
-        took = daemon.end()
-        check(daemon.process.poll() is not None and took < 6, "mute flush: SIGTERM ends the daemon: %.2f s" % took)
+        ends(daemon, "mute flush")
         client.kill()
         client.communicate()
     finally:
@@ -332,8 +335,7 @@ def lingering(daemon, other, usual, _):
     said = [read_all(client) for client in refused]
     check(all(b"answer" in words for words in said), "lingering sockets: who is refused is told", *said)
     others(daemon, other, usual, "lingering sockets")
-    took = daemon.end()
-    check(daemon.process.poll() is not None and took < 6, "lingering sockets: SIGTERM ends the daemon: %.2f s" % took)
+    ends(daemon, "lingering sockets")
     for one in *logins, *refused, *peers:
         one.close()
 
@@ -348,8 +350,7 @@ def half_open(daemon, other, usual, n):
             client.sendall(b'{"request":"att')
         clients.append(client)
     others(daemon, other, usual, "%d half-open clients" % n)
-    took = daemon.end()
-    check(daemon.process.poll() is not None and took < 6, "half-open clients: SIGTERM ends the daemon: %.2f s" % took)
+    ends(daemon, "half-open clients")
     for client in clients:
         client.close()
 
@@ -366,8 +367,7 @@ def crowds(daemon, other, usual, n):
             client.kill()
             client.communicate()
             stop(target)
-    took = daemon.end()
-    check(daemon.process.poll() is not None and took < 6, "crowds: SIGTERM ends the daemon: %.2f s" % took)
+    ends(daemon, "crowds")
 
 
 def main():

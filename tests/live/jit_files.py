@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from lib.result import check, finish, skip
+from lib.result import check, counts, finish, skip
 from lib.wait import few, mount_namespaces, spread, until
 from native_life import CPROFD, HERE, PYTHON, ROOT, read
 
@@ -424,7 +424,7 @@ def main():
     for name in sys.argv[1:] or ALL:
         with tempfile.TemporaryDirectory(prefix="cprofd-jit-", dir="/var/tmp") as work:
             ALL[name](work)
-    return finish()
+    return finish() or int(not counts["passed"])
 
 
 if __name__ == "__main__":

@@ -91,12 +91,15 @@ def one(daemon, good, holder, library, folder, kind, options, targets, file):
         while client.poll() is None and time.monotonic() - begin < 30:
             status = asked(daemon, "status")
             slowest = max(slowest, status[1])
-            refused += [status[2]] if status[0] else []
+            if status[0]:
+                refused.append(status[2])
             time.sleep(0.1)
         took = time.monotonic() - begin
-        # A busy machine: one answer may come too late for its client.
-        check(slowest < FROZEN and len(refused) < 2, "%s: status answers: %.2f s" % (what, slowest), *refused)
-        print("    %s: no answer: %s" % (what, refused) if refused else "", end="\n" if refused else "")
+        # On a busy machine one answer may take longer than the 5 s after which `status` gives up.
+        late = [words for words in refused if b"did not answer: Connection timed out" in words]
+        check(slowest < FROZEN and len(late) == len(refused) < 2, "%s: status answers: %.2f s" % (what, slowest), *refused)
+        if late:
+            print("    %s: one answer of status came too late" % what)
         check(client.poll() in (0, 1) and took < SECONDS + 15, "%s: its own session ends: %.1f s" % (what, took), client.poll())
         if client.poll() is None:
             client.kill()

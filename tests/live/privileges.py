@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from lib.command import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, profile, target
+from lib.command import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, names, profile, target
 from lib.client import Client, Refused
 from lib.wait import asleep, mount_namespaces, until
 
@@ -455,7 +455,7 @@ def session(broker, path, process, name, prefix=()):
             expect(client.returncode == 0 and isinstance(programs, set), "no session", err)
         finally:
             client.kill()
-        seen = {frame["name"] for frame in profile(os.path.join(work, "a.json"))["shared"]["frames"]} & {"first", "second", "third"}
+        seen = names(os.path.join(work, "a.json")) & {"first", "second", "third"}
         expect(seen == {name}, "it saw other functions", seen)
     expect(until(lambda: not attached_programs(broker)), "programs stay attached")
     return programs

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import resource
-import signal
 import socket
 import statistics
 import subprocess
@@ -66,16 +65,7 @@ class Daemon:
 
     def connect(self, uid):
         """As this user, as the kernel sees who connects."""
-        client = socket.socket(socket.AF_UNIX)
-        os.setgroups([])
-        os.setegid(uid)
-        os.seteuid(uid)
-        try:
-            client.connect(self.socket)
-        finally:
-            os.seteuid(0)
-            os.setegid(0)
-        return Client(self.socket, connected=client)
+        return Client(self.socket, connected=freeze.connect(self, uid, []))
 
     def attach(self, uid, pid, *options):
         begin = time.monotonic()

@@ -36,7 +36,7 @@ def compare(options, mode, tries=3):
     if mode == "cpu":  # where a thread could run and had no CPU, which a busy machine makes, nobody sees there
         rows, bar = [row for row in rows if row[2] == "link"], 1
     # A thousand samples: a share of 12 % has a deviation of one point.
-    if tries > 1 and ([u["name"] for u in units] != names or any(abs(true - share) > bar for true, share, _ in rows)):
+    if tries > 1 and any(abs(true - share) > bar for true, share, _ in rows):
         compare(options, mode, tries - 1)
         return
     verdict("ARTIQ, mode " + mode + ": kernels by name", None if [u["name"] for u in units] == names else "%s told %s" % (names, [u["name"] for u in units]),

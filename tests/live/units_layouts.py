@@ -8,7 +8,6 @@ tells what it was asked for; cprofd must tell the same, in the same order, name 
 Each compile and phase has some 6 ms of CPU. Free-threaded interpreters are left out: their objects are not read. Needs root.
 """
 import difflib
-import json
 import os
 import subprocess
 import sys

@@ -8,7 +8,6 @@ Python frames: each pair of neighbours in each stack must have just that between
 import argparse
 import collections
 import os
-import re
 import subprocess
 import sys
 

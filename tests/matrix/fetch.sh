@@ -19,6 +19,7 @@ keys=/usr/share/keyrings/debian-archive-keyring.gpg
 suites="trixie forky sid experimental"
 # Those that the program knows, from 3.13 on: older ones are pyenv's.
 minors=$(sed -n 's|^\t/\* \(3\.[1-9][0-9]\): read from.*|\1|p' "$(dirname "$0")/../../daemon/target/py_tables.c" | grep -v '^3\.1[0-2]$' | uniq)
+[ -n "$minors" ] || { echo "fetch: daemon/target/py_tables.c names no version" >&2; exit 1; }
 # What the make above was told is not for the makes below.
 unset MAKEFLAGS MFLAGS MAKELEVEL CC CFLAGS CPPFLAGS LDFLAGS
 
