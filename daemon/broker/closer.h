@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Closes connections of clients. A client may have sent descriptors along that nobody received: what is closed last is closed with them. A TCP
- * socket of theirs may linger, and a file system may not answer. So other threads do it; those that are held hold nothing but their own. */
+/* Closes connections of clients. A client may have sent descriptors that nobody received: the kernel closes them with the connection,
+ * which may block (a lingering TCP socket, a file system that does not answer). So threads do it; a blocked one delays nobody. */
 #ifndef CPROFD_BROKER_CLOSER_H
 #define CPROFD_BROKER_CLOSER_H
 

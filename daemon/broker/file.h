@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Files that lie on anybody's file system. A FUSE server, or an overlay on one, may
- * let an open() wait for ever, where no signal reaches it; nothing tells before. And
- * so may a close(), which asks it to flush. So a helper opens the file, sends it to the engine
- * itself once the broker says so, and closes it: the broker never holds one, and who asked waits only so long. */
+ * let an open() wait for ever, where no signal reaches it, which cannot be known beforehand. So may
+ * a close(), which asks it to flush. So a helper opens the file, sends it to the engine
+ * itself once the broker says so, and closes it: the broker never holds one, and the asker waits FILE_OPEN_MS at most. */
 #ifndef CPROFD_BROKER_FILE_H
 #define CPROFD_BROKER_FILE_H
 
@@ -24,7 +24,7 @@ struct openers {
 #define OPENERS_NONE ((struct openers){.mapped = HELPER_NONE, .debug = HELPER_NONE, .perf_map = HELPER_NONE})
 void openers__leave(struct openers *openers);
 
-/* Each of them has an opener open a file within FILE_OPEN_MS, or -ETIMEDOUT, and keep it: *ret is that opener. -EBUSY: too many of this user's
+/* Each makes an opener open a file within FILE_OPEN_MS, or -ETIMEDOUT, and keep it: *ret is that opener. -EBUSY: too many of this user's
  * do not answer (helper.h). */
 
 /* process__open_file(). */

@@ -46,11 +46,11 @@ int sampler__start(struct sampler *sampler);
 bool sampler__fits(const struct sampler *sampler, const struct load_options *options);
 struct sampler *sampler__free(struct sampler *sampler); /* NULL */
 
-/* What sampler__start() attached is not any more. */
+/* Detaches what sampler__start() attached. */
 void sampler__stop(struct sampler *sampler);
 /* Of one that was stopped, and whose engine is gone: a thread empties it, and then it can be started again. NULL, freed: it cannot be. */
 struct sampler *sampler__recycle(struct sampler *sampler);
-/* Is it emptied? *ret_failed: it never will be. */
+/* Have its maps been cleared? *ret_failed: they cannot be. */
 bool sampler__is_empty(const struct sampler *sampler, bool *ret_failed);
 
 /* fds that the sampler owns. */

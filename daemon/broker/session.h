@@ -90,7 +90,7 @@ void session__set_clocks(struct session *session, bool on, struct reply *reply);
 /* Before it is freed: nothing is sampled any more, and the answer says since when. */
 void session__end(struct session *session, struct reply *reply);
 struct session *session__free(struct session *session); /* NULL; closes all events */
-/* Likewise, but its sampler, whose maps its engine reads still, stays, and so does what is charged for them. `spent` has none. */
+/* Likewise, but keeps the sampler and its charge in `spent` (which is empty): the engine still reads its maps. */
 struct session *session__leave(struct session *session, struct spent *spent);
 
 #endif

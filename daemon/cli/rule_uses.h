@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What rules were good for: of each, in how many samples one of its functions was on the stack, and which units came of it.
+/* Use of each rule: in how many samples one of its functions was on the stack, and which units came of it.
  *
  * Looks at the events of a recording. A unit does not say which rule it is of: of a stack with functions of three rules of a kind and
- * two units of it, the rule that lacks one is known if the other two have theirs elsewhere. What stays open is not said.
+ * two units of it, the rule that lacks one is known if the other two have theirs elsewhere. Otherwise nothing is reported.
  */
 #ifndef CPROFD_CLI_RULE_USES_H
 #define CPROFD_CLI_RULE_USES_H

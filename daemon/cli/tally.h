@@ -38,7 +38,7 @@ struct tally_stop {
 #define TALLY_STOPS 16u
 
 struct tally;
-/* `lines`: each line of a function is one of its own, where it is known. `rhythm`: of a first reading, or NULL; then what
+/* `lines`: each line of a function is one of its own, where it is known. `thread_sums`: of a first reading, or NULL; then what
  * threads waited that hardly ran in it is a sum of its own (`quiet`), and in no function or class. */
 struct thread_sums;
 int tally__new(bool lines, struct thread_sums *thread_sums, struct tally **ret);

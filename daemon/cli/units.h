@@ -22,7 +22,7 @@ uint32_t units_summary__compiles(struct units_summary *summary);
 /* So many rows of compiles, with an empty line in front; 0: of phases and passes, too, as many as --verbose shows. Nothing
  * when there was no compile. `gil`: samples without the GIL have no stacks. */
 void units_summary__print(struct units_summary *summary, bool gil, uint32_t rows);
-/* Of rules that found no compile, of passes that have no names; how many lines that is, about. */
+/* Notes on rules that matched no compile, and on passes without names; about how many lines they take. */
 void units_summary__print_notes(struct units_summary *summary);
 uint32_t units_summary__note_lines(const struct units_summary *summary);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules that found nothing although their compiler was at work: a file that is wrong, or a version that it does not know.
  *
- * It looks at the functions and units of a recording. Of the rules of --rules each one is named that no function on a stack is of; of those
- * of the program only that a compiler was at work, and no compile of it was found. */
+ * It looks at the functions and units of a recording. For --rules it names each rule that matched no function on a stack; for the
+ * built-in rules it says only that a compiler ran of which no compile was found. */
 #ifndef CPROFD_CLI_UNMATCHED_H
 #define CPROFD_CLI_UNMATCHED_H
 

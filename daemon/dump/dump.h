@@ -66,7 +66,7 @@ static inline struct record_task dump_task(const struct dump_result *told)
 				    .exec = told->thread.exec};
 }
 
-/* docs/protocol.md, `dump`. `places` NULL: no native frames. NULL: no memory. */
+/* docs/protocol.md, `dump`. `symbolizer` NULL: no native frames. NULL: no memory. */
 json_t *dump__emit(struct python_walker *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #define CLOSE_NAMES 3
-#define CLOSE_LENGTH 128 /* of longer names the begin is compared and shown */
+#define CLOSE_LENGTH 128 /* longer names are compared and shown by their begin */
 
 struct close {
 	const char *want;

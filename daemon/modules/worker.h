@@ -23,7 +23,7 @@ enum job_rank {
 	JOB_STORE,  /* its table goes to the cache */
 };
 
-#define WORKER_JIT_BLOCK UINT32_MAX /* an object that is none: functions that begin at `stretch` (jit_tables.c) */
+#define WORKER_JIT_BLOCK UINT32_MAX /* an object that is none: functions that begin at `jit_block` (jit_tables.c) */
 
 struct job {
 	struct job *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Profile: checked records in order of time -> events (events.h).
  *
- * Native frames are woven among the Python frames (weave/weave.h) by what `places` says of them; their
+ * Native frames are woven among the Python frames (weave/weave.h) by what the symbolizer says of them; their
  * rows wait some batches for lines that are still being read.
  *
  * Holds the tables of the epoch (functions, frames, stack tree), the processes

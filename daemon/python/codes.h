@@ -40,7 +40,7 @@ static inline uint64_t python_codes__find(const struct python_codes *codes, uint
 	return 0;
 }
 
-/* Of a known key the code object lies where it lay: the key is of its address, too. */
+/* A known key needs no update: it includes the address. */
 static inline void python_codes__add(struct python_codes *codes, uint64_t key, uint64_t code)
 {
 	if (!key || codes->n == CODES_MAX || python_codes__find(codes, key) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of CPython: one file reads them, the other their attributes. Inside daemon/python/ only. Errors as values.h;
+/* Objects of CPython: object.c, and dict.c for attributes. Private to daemon/python/, but for object__text_in(). Errors as values.h;
  * -EBADMSG: these bytes are no such object. */
 #ifndef CPROFD_PYTHON_OBJECT_H
 #define CPROFD_PYTHON_OBJECT_H

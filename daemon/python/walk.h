@@ -17,7 +17,7 @@
 
 /* --- tstates.c: the thread states of a process, by thread --- */
 
-/* Finding a thread's by following the interpreters' lists takes as long as there are threads: to walk many of them the lists are
+/* Finding one thread's state takes time linear in the number of threads: to walk many of them the lists are
  * followed once. What was found is proven again by who uses it. */
 struct python_tstates {
 	struct python_tstate {
@@ -49,7 +49,7 @@ struct python_frames {
 	bool no_python;          /* the thread has no thread state */
 };
 int python_walker__list(const struct python_walker *python, struct python_tstates *ret); /* thread states of its process */
-/* Walks a thread that does not run: the caller makes sure of that, afterwards. `tstates`: read while it slept already; NULL: its thread
+/* Walks a thread that does not run: the caller verifies afterwards that it did not. `tstates`: read while it slept already; NULL: its thread
  * states are looked for. */
 int python_walker__walk(struct python_walker *python, const struct dump_thread *thread, const struct python_tstates *tstates,
 		      struct python_frames *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of libraries' functions as people know them, which are read from a file, demangled, and the file looked at again: tables ask for each
- * function once an epoch, and in each epoch for nearly the same. They hold no copy of it. Bounded: of what finds no room the tables have a copy,
- * and an epoch that begins with little room left begins with none of the names. Owner: the symbolizer. Threads: one. */
+ * function once an epoch, and in each epoch for nearly the same. Tables borrow the name; if there is no room for it here they copy it. When
+ * an epoch begins with more than KNOWN_NAMES_EPOCH used, all names are dropped. Owner: the symbolizer. Threads: one. */
 #ifndef CPROFD_KNOWN_NAMES_H
 #define CPROFD_KNOWN_NAMES_H
 

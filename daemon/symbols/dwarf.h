@@ -111,11 +111,11 @@ struct dwarf_die {
 		call_line, call_column;
 };
 
-/* abbrev.c. `code`: up to this one (for a single entry), 0: all. */
+/* dwarf_form.c. `code`: up to this one (for a single entry), 0: all. */
 int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint64_t offset, uint64_t code);
 const struct dwarf_abbrev *dwarf_abbrevs__find(const struct dwarf_abbrevs *abbrevs, uint64_t code);
 
-/* form.c. Reads a value (ret may be NULL), or leaves it behind. */
+/* dwarf_form.c. Reads a value (ret may be NULL), or leaves it behind. */
 void dwarf__value(const struct dwarf_unit *unit, struct debug_cursor *cursor, uint32_t form, int32_t constant,
 		  struct dwarf_value *ret);
 /* The number that stands in a section: of an index, or itself. */
@@ -123,7 +123,7 @@ int dwarf__address(const struct dwarf_unit *unit, const struct dwarf_value *valu
 /* Appends its text. -ENOENT: it is none, or is in another file. */
 int dwarf__text(const struct dwarf_unit *unit, const struct dwarf_value *value, struct buf *ret);
 
-/* die.c */
+/* dwarf_die.c */
 /* The header at `offset`. -ENOENT: behind the last unit. */
 int dwarf_unit__read(struct dwarf *dwarf, uint64_t offset, struct dwarf_unit *ret);
 /* What its first DIE says of all. `abbrevs`: for that one, begun anew here. */
@@ -131,11 +131,11 @@ int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, str
 int dwarf_die__read(const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs, uint64_t offset,
 		    struct dwarf_die *ret);
 
-/* ranges.c. Calls back for each range of addresses of a DIE, until that returns not 0: its result. */
+/* dwarf_ranges.c. Calls back for each range of addresses of a DIE, until that returns not 0: its result. */
 typedef int dwarf_range(void *context, uint64_t start, uint64_t end);
 int dwarf_die__ranges(const struct dwarf_unit *unit, const struct dwarf_die *die, dwarf_range *range, void *context);
 
-/* line_program.c: the line table of a unit. */
+/* dwarf_lines.c: the line table of a unit. */
 struct dwarf_line {
 	uint32_t offset;        /* from its sequence's start */
 	uint32_t line;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where things are inside one build of CPython: the walker's only knowledge
+/* Where things are inside one build of CPython: all that cprofd knows
  * of a version. One value per process image, made by daemon/target/ from
  * _Py_DebugOffsets of the target (3.13+) or from generated tables, and written
  * into the sampler's `images` map.
