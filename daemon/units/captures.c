@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Code objects that rules ask values of. */
+/* Locals capture: which code objects does a rule name, and which of their locals must the sampler copy at each tick?
+ *
+ * The answer is computed once for each code object, when its record comes (units__code). Example: a rule of Numba says
+ * `name = self.func_id.func_qualname`; the local `self` is slot 0 of the frame, so word 0 of each capture is `self`, and
+ * read.c follows the attributes from there. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,7 +28,7 @@ static int put_string(const struct part_string *string, struct buf *out)
 	return err ? err : buf__append(out, "", 1);
 }
 
-/* A checked record's part may still hold strings that do not fit in it. */
+/* The names of the local variables. record__check() has checked the part's own size, not the strings inside it. */
 static void read_names(const struct part_variables *part, struct names *ret)
 {
 	const char *at = (const char *)(part + 1), *end = (const char *)part + part->part.size;
@@ -48,8 +52,8 @@ static void read_names(const struct part_variables *part, struct names *ret)
 		ret->names[i] = ret->text.data + starts[i];
 }
 
-/* The slot of this name, as a mark has it. Before 3.11 an argument that is a cell is there twice, and its first slot is
- * unset: the last one counts. */
+/* The slot of the local with this name, as struct locals_capture has it. Before CPython 3.11 an argument that a closure
+ * uses (a cell) has two slots, and the first one is unset: take the last. */
 static uint8_t slot_of(const struct names *names, const char *name)
 {
 	uint32_t i;
@@ -70,7 +74,7 @@ static bool is_argument(const struct names *names, const char *name, uint32_t ar
 	return false;
 }
 
-/* The word that has this slot, WORD_NONE: all words are taken. */
+/* The word that captures this slot; a free one is assigned. WORD_NONE: all are in use. */
 static uint8_t word_of(struct rule_code *rule_code, uint8_t slot)
 {
 	uint8_t i;
@@ -84,7 +88,7 @@ static uint8_t word_of(struct rule_code *rule_code, uint8_t slot)
 	return WORD_NONE;
 }
 
-/* Where the words of all its sources lie; false: it needs none. */
+/* Assigns a word to each local that the rule's sources begin with. False: the rule needs no local. */
 static bool place_words(const struct rule *rule, const struct names *names, uint32_t arguments, struct rule_code *ret)
 {
 	const struct choices *all[3] = {&rule->name, &rule->signature, &rule->defined};
@@ -110,7 +114,7 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 	return ret->slots[0] != VALUE_SLOT_NONE;
 }
 
-/* What @function and its like are, of each source: the record has the frame's own name. */
+/* Evaluates the sources that need only the function's own name (@function, @class ...), once for all samples. */
 static void keep_own(struct units *units, const struct rule *rule, const char *name, struct rule_code *ret)
 {
 	const struct choices *all[2] = {&rule->name, &rule->signature};
@@ -177,6 +181,7 @@ static const struct function_rule *find_function_rule(const struct units *units,
 	return NULL;
 }
 
+/* Remembers the answer for captures__rule(). Without memory it is left out: the function's name alone decides then. */
 static void emit_function(struct units *units, uint64_t hash, uint32_t rule, bool valued)
 {
 	if (find_function_rule(units, hash) ||
@@ -195,6 +200,7 @@ uint32_t captures__rule(const struct units *units, const char *name, const char 
 	return told ? told->rule : rules__python(units->rules, file, name, NULL);
 }
 
+/* A code object of a phase that a unit has at most once; read.c looks for it in each record. */
 static void keep_once(struct units *units, uint64_t key)
 {
 	uint32_t i;
@@ -242,7 +248,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 	buf__clear(&text[1]);
 	if (put_string((const void *)name, &text[0]) || put_string((const void *)file, &text[1]))
 		return false;
-	/* Most code objects are of no rule: their variables are not looked at. */
+	/* Most code objects match no rule by name: stop before their variables are decoded. */
 	rule_code.rule = rules__python(units->rules, text[1].data, text[0].data, NULL);
 	if (rule_code.rule == RULE_NONE)
 		return false;

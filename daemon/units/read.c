@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Values of frames: read when their record comes, kept until its sample event does. */
+/* Values of frames: what the rules' sources give for the locals that the sampler captured.
+ *
+ * They must be read when the record comes, as the objects may be freed at any time; the sample event, which says where
+ * the frames are in the stack, comes up to seconds later. So each record's frames wait in a ring (struct waiting) until
+ * tree.c takes them by thread and time. A thread that shows the same frames again costs no reading. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +15,10 @@
 
 #define UNITS_PAUSE_MAX 1023
 #define WAITING_FIRST 1024u
-#define REUSED_MAX 50000000u /* ns: after more than this without a record a frame that looks like it did is read again */
+#define REUSED_MAX 50000000u /* ns: without a record for longer than this, a frame at the same address may be another call: read it again */
 
-/* What stands in quotes from `begin` on, a compiler's name of a function, as people write it. */
+/* Replaces the text from `begin` on by the symbol in it, demangled: what stands between the first and the last single
+ * quote, or all of it. */
 static void put_symbol(struct buf *out, size_t begin)
 {
 	const char *text = out->data + begin, *end = out->data + out->len, *first, *last;
@@ -32,7 +37,7 @@ static void put_symbol(struct buf *out, size_t begin)
 	buf__free(&name);
 }
 
-/* Memory as the tick found it, where the record has it; else as it is now. */
+/* Reads target memory: from the copy that the record carries where it covers the address, else as it is now. */
 struct record_reader {
 	struct host_reader reader;
 	struct host_reader *now;
@@ -52,7 +57,8 @@ static int read_record(struct host_reader *reader, void *dst, size_t size, uint6
 	return 0;
 }
 
-/* The text that a name of a function is in does not live long: it is the record's, or not told. */
+/* The symbol in a text (.@symbol). Such texts are freed soon, so only the record's copy is trusted; without one there
+ * is no name. `word & ~7`: CPython keeps flags in the low bits of a captured reference (tagged pointers, 3.13+). */
 static int read_symbol(const struct values *values, const struct part_object *object, uint64_t word, const struct source *source,
 		       struct buf *out)
 {
@@ -66,13 +72,14 @@ static int read_symbol(const struct values *values, const struct part_object *ob
 	return err;
 }
 
+/* The mask of one word; none for WORD_NONE. */
 static uint8_t ask(uint8_t word)
 {
 	return word < FRAME_VALUES_WORDS ? (uint8_t)(1u << word) : 0;
 }
 
-/* The first choice that gives something; the word that it begins with is where the rule's marks say, `own`: what the frame's
- * own name gives. `asked`: a bit for each word that it, or one before it, begins with. */
+/* Appends the first choice of `a | b + c | d` that gives a text. `words`: the word that each source begins with; `own`:
+ * what it gives without a value. *asked: mask of the words that the answer depends on, so those of failed choices, too. */
 static bool read_choice(struct units *units, struct values *values, const struct part_object *object, const struct choices *choices,
 			const uint8_t *words, const uint32_t *own, const struct frame_values *frame, struct buf *out, uint8_t *asked)
 {
@@ -99,7 +106,7 @@ static bool read_choice(struct units *units, struct values *values, const struct
 	return false;
 }
 
-/* What has no name most often never gets one: it is tried again ever less often. */
+/* A value without a name most often never gets one: back off, 1, 3, 7 ... 1023 samples between two tries. */
 static bool to_be_read(struct value *value)
 {
 	if (value->named)
@@ -110,6 +117,8 @@ static bool to_be_read(struct value *value)
 	return false;
 }
 
+/* Reads name, signature and definition of one frame, by its rule. If the name, or the signature of a compile, could not
+ * be read, ret->rest says how many samples to skip before the next try. */
 static void read_value(struct units *units, const struct rule_code *rule_code, const struct frame_values *frame,
 		       const struct part_object *object, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
 {
@@ -174,7 +183,7 @@ static struct reading *reading_of(struct units *units, const struct record_task 
 		*reading = (struct reading){.tid = task->tid};
 	}
 	if (reading->process_start != task->process_start)
-		reading->n = 0; /* the number was given again */
+		reading->n = 0; /* the kernel reused the thread id */
 	reading->process_start = task->process_start;
 	return reading;
 }
@@ -189,7 +198,7 @@ static uint64_t hash_words(const struct units *units, const struct frame_values 
 	return hash | 1;
 }
 
-/* With the text that the object holds: another one may lie where the last one lay. */
+/* Adds the text of the captured object to the hash: another text may lie at the same address as the last one. */
 static uint64_t hash_object(const struct units *units, const struct frame_values *frame, const struct rule_code *rule_code,
 			    const struct part_object *object, const struct py_layout *layout, uint64_t hash)
 {
@@ -211,7 +220,7 @@ static uint8_t unset_words(const struct rule_code *rule_code, const struct frame
 	return unset;
 }
 
-/* The same words, but for some that the call had not come to yet, which no name was asked of. */
+/* Are the words the same, but for locals that were unset before and that the name does not depend on? */
 static bool goes_on_with(const uint64_t *before, uint8_t asked, const struct frame_values *now)
 {
 	uint32_t i;
@@ -222,8 +231,8 @@ static bool goes_on_with(const uint64_t *before, uint8_t asked, const struct fra
 	return true;
 }
 
-/* The same call in the sample before: it was read then, and the frame has held the objects since. What had a name then keeps it
- * as further variables are set: once more it may be read too late. */
+/* The same call in the sample before. Its values were read then, and the frame has held references to the objects
+ * since, so they are still right. A name survives when further locals are set: a second read might come too late. */
 static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame,
 					    const struct frame_values *values, const struct rule_code *rule_code)
 {
@@ -248,8 +257,8 @@ static bool is_in(const uint64_t *keys, uint32_t n, uint64_t key)
 	return false;
 }
 
-/* Has a phase that there is once begun again? What looks like the unit of the record before is another one then: what it holds
- * is read while it is there, and not when the tree finds out. */
+/* Has a phase that a unit has only once begun again? Then the frame that looks like the unit of the record before is a
+ * new call. tree.c finds that out, too, but seconds later: the values must be read now, while the objects exist. */
 static bool begun_again(const struct units *units, struct reading *reading, const struct part_py_frames *python)
 {
 	uint64_t now[HAD_MAX];
@@ -274,6 +283,7 @@ static bool begun_again(const struct units *units, struct reading *reading, cons
 
 /* --- frames of records that wait --- */
 
+/* Reference counted: successive records of a thread mostly have equal frames. Only `frames` is passed around. */
 struct shared_frames {
 	uint64_t holds;
 	struct seen_frame frames[];
@@ -307,7 +317,8 @@ static void frames__drop(struct seen_frame *frames)
 		free(shared_of(frames));
 }
 
-/* Time on no CPU is told once it is over, with a time of its own: what was read as it began stays until then. */
+/* Removes the oldest record. One of a thread that was switched out is kept as the thread's `away`: the event of its
+ * off-CPU time comes when that time is over, however late. */
 static void drop_first(struct units *units)
 {
 	struct waiting *first = &units->waiting[units->waiting_first];
@@ -354,7 +365,8 @@ static struct waiting *wait_for(struct units *units, struct seen_frame *frames)
 	return waiting;
 }
 
-/* What the part tells of, innermost first; words that a frame does not have are 0. The count. */
+/* Unpacks the captured frames of a record, innermost first; words that a frame does not have are 0. Returns the number
+ * of frames; a part that does not fit its own size (it comes from the ring) ends there. */
 static uint32_t take_part(const struct part_values *part, struct frame_values ret[static VALUES_FRAMES_MAX])
 {
 	const uint8_t *at = (const void *)(part + 1);
@@ -389,7 +401,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 	bool again;
 
 	if (!sample->values || !python) {
-		/* The frames are gone: another call may lie where they lay, and so may all that it holds. */
+		/* No frame of a rule is on the stack now: the old ones ended, and their addresses may be used again. */
 		reading = python && !python->part.loss ? find_reading(units, header->task.tid) : NULL;
 		if (reading)
 			reading->n = 0;
@@ -416,12 +428,13 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		rule_code = captures__find(units, python->frames[values[i].frame].code);
 		if (!rule_code)
 			continue;
-		memset(to, 0, sizeof(*to)); /* they are compared as bytes */
+		memset(to, 0, sizeof(*to)); /* padding too: frames are compared with memcmp() */
 		memcpy(words[n], values[i].words, sizeof(words[n]));
 		to->key = rule_code->key;
 		to->rule = rule_code->rule;
 		to->outside = python->n - 1 - values[i].frame;
 		n++;
+		/* Unread locals, or slots of an older capture of this code (the sampler's map was not updated yet): no value. */
 		if (values[i].unread || memcmp(values[i].slots, rule_code->slots, sizeof(rule_code->slots)) != 0)
 			continue;
 		to->address = values[i].address;
@@ -457,6 +470,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 	return 0;
 }
 
+/* Events come in order of time: a record older than the current event's was dropped as a sample, or its event came. */
 static void drop_before(struct units *units, uint64_t time)
 {
 	while (units->n_waiting && units->waiting[units->waiting_first].time < time)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Division of waiting time among workers (shares.h): a list of rows, and one pass over it for each division. */
 #include "units/shares.h"
 
 #include <stdlib.h>
 
 #include "base/array.h"
 
-#define LOOKED_AT 8u /* a worker's sample is most often of what one of the last ones was of */
+#define LOOKED_AT 8u /* a sample is most often of the same kind as one of the last few: only these rows are searched */
 
 int shares__add(struct shares *shares, uint32_t caller, uint64_t of, uint64_t cpu)
 {
@@ -37,7 +38,7 @@ const struct share *shares__divide(struct shares *shares, uint32_t caller, uint6
 	if (!all)
 		return NULL;
 	time = time < all ? time : all;
-	/* From the front: the caller's go behind all others. */
+	/* Partition: the caller's rows move behind all others. */
 	for (i = 0; i < end;) {
 		if (shares->rows[i].caller != caller) {
 			i++;
@@ -48,6 +49,7 @@ const struct share *shares__divide(struct shares *shares, uint32_t caller, uint6
 		shares->rows[end] = row;
 	}
 	kept = end;
+	/* Round the running sum, not each part: the parts then add up to `time` exactly. */
 	for (i = kept; i < shares->n; i++) {
 		sum += shares->rows[i].cpu;
 		part = (uint64_t)((__uint128_t)time * sum / all);

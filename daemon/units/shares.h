@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Shares: the time that a thread waited for its workers, divided among what they did meanwhile, by their CPU time. So what a parallel
- * region did adds up to the time that it took; what it took of CPU time is told beside.
+/* Shares: divides the time that a thread waited for its workers among what the workers did meanwhile, by their CPU
+ * time. So the parts of a parallel region add up to its wall time; its CPU time is shown beside.
+ * Example: the caller waits 10 ms; workers run 30 ms of pass A and 10 ms of pass B. A gets 7.5 ms, B 2.5 ms.
  *
- * In order of the stream: what workers did since the caller's last sample, then that sample. A caller that did not wait leaves them nothing:
- * it has had its time itself. Memory: SHARES_MAX rows; more count for the last one. Zero is empty. One thread. */
+ * Call in order of the stream: shares__add() for what workers did since the caller's last sample, then
+ * shares__divide() for that sample. If the caller did not wait, the workers get nothing: the caller used its time
+ * itself. Memory: SHARES_MAX rows; further CPU time is added to the last row. All zeroes is empty. One thread. */
 #ifndef CPROFD_UNITS_SHARES_H
 #define CPROFD_UNITS_SHARES_H
 
@@ -13,7 +15,7 @@
 
 struct share {
 	uint32_t caller;
-	uint64_t of;  /* the reader's own word */
+	uint64_t of;  /* what the time is for: an id that the user of this header chooses */
 	uint64_t cpu; /* ns */
 };
 struct shares {
@@ -22,8 +24,9 @@ struct shares {
 };
 
 int shares__add(struct shares *shares, uint32_t caller, uint64_t of, uint64_t cpu);
-/* Moves the caller's rows to the end, *ret_n of them: each one's part of `time` is its cpu then. They have no more than they ran: the rest
- * of `time` stays the caller's. The rows are forgotten with the next call of any function here. */
+/* Removes the caller's rows and returns them, *ret_n of them, with `cpu` replaced by the row's part of `time`. All
+ * parts together are at most the CPU time that the rows had; the rest of `time` stays with the caller. The rows are
+ * valid until the next call of any function here. */
 const struct share *shares__divide(struct shares *shares, uint32_t caller, uint64_t time, uint32_t *ret_n);
 void shares__free(struct shares *shares);
 

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Which units a sample is of: those of the sample before that go on, and new ones inside of them. */
+/* The tree of units: compares each sample's stack with the thread's open units, from the outermost inwards. Those that
+ * match continue; at the first that differs the open ones inside end, and the new frames begin units.
+ *
+ * Example: open compile f > phase lower; the stack now has compile f > phase codegen. f continues, lower ends, codegen
+ * begins. The hard part is telling one call from the next: a loop that compiles calls from the same line, its frames
+ * lie at the same address, and freed objects give their addresses to new ones. So matching uses the captured locals
+ * (read.c), and phases that a unit has only `once`. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "units/internal.h"
 
-/* A frame of a stack that a rule names. */
+/* A frame of the sample's stack whose function a rule names. */
 struct mark {
 	uint32_t stack, function, rule;
 	uint32_t place; /* as in struct open_unit */
@@ -18,7 +24,8 @@ static const struct function_info *function_of(const struct units *units, uint32
 	return &units->functions[units->frames[units->stacks[stack - 1].frame]];
 }
 
-/* Frames that called stay where they are: from another place comes another call. */
+/* Where a Python frame was called from. As long as one call lasts, the frames outside of it do not move on: a different
+ * line there means a different call. */
 static uint32_t called_from(const struct units *units, uint32_t stack)
 {
 	uint32_t parent = units->stacks[stack - 1].parent;
@@ -26,7 +33,7 @@ static uint32_t called_from(const struct units *units, uint32_t stack)
 	return parent && function_of(units, stack)->python ? units->stacks[parent - 1].place : 0;
 }
 
-/* A phase that is apart interrupts the phase that calls it. */
+/* A phase with `apart` interrupts the phase that calls it: drop the outer one. */
 static uint32_t without_interrupted(const struct units *units, struct mark *marks, uint32_t n)
 {
 	uint32_t i, kept = 0;
@@ -37,7 +44,7 @@ static uint32_t without_interrupted(const struct units *units, struct mark *mark
 	return kept;
 }
 
-/* The marks of a stack, outermost first; at most UNITS_DEPTH_MAX of the outermost. */
+/* The frames of a stack that rules name, outermost first; the UNITS_DEPTH_MAX outermost if there are more. */
 static uint32_t find_marks(const struct units *units, uint32_t stack, struct mark *ret)
 {
 	uint32_t at, n = 0, i;
@@ -61,9 +68,9 @@ static uint32_t find_marks(const struct units *units, uint32_t stack, struct mar
 	return without_interrupted(units, ret, n < UNITS_DEPTH_MAX ? n : UNITS_DEPTH_MAX);
 }
 
-/* Both are in the order of the stack. Some marks have no values: code objects that the sampler was not told of yet, and the
- * outermost of very many. Which frame is which, its place tells; if the stack that came out of the record has another number
- * of Python frames, their order. */
+/* Joins the stack's frames with the values of the record; both are in stack order. Some frames have no values: the
+ * sampler did not know their code objects yet, or a stack had more than it captures. Frames are matched by depth, or,
+ * if the emitted stack has another number of Python frames than the record (some were cut), by rule and order. */
 static void add_values(const struct units *units, uint32_t stack, struct mark *marks, uint32_t n, const struct waiting *waiting)
 {
 	uint32_t python = units->stacks[stack - 1].python, i, next = 0;
@@ -81,8 +88,8 @@ static void add_values(const struct units *units, uint32_t stack, struct mark *m
 	}
 }
 
-/* A pass inside of itself (GVNPass::runImpl below GVNLegacyPass::runOnFunction) is one; a phase or a pass of no compile
- * is none of ours. `inside`: all of them are in a compile. */
+/* Drops what makes no unit: a pass directly inside itself (GVNPass::runImpl below GVNLegacyPass::runOnFunction are one
+ * pass), and a phase or pass outside of any compile. `inside`: a worker, whose caller is in a compile. */
 static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32_t n, bool inside)
 {
 	uint32_t i, kept = 0;
@@ -100,18 +107,19 @@ static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32
 	return kept;
 }
 
-/* A phase or a pass whose name comes of a variable that was set meanwhile is the next one. */
+/* A phase or pass that takes its name from a variable: if the variable changed, the next phase has begun. */
 static bool is_called_otherwise(const struct open_unit *open, const struct seen_frame *seen)
 {
 	return open->row.kind != RULE_UNIT && seen && open->value.named && seen->value.named && !open->doubted &&
 	       seen->value.read >= open->since && open->value.name != seen->value.name;
 }
 
+/* Is this frame the same call as the open unit? Unknown values count as equal. */
 static bool goes_on(const struct units *units, const struct open_unit *open, const struct mark *mark)
 {
 	if (open->rule != mark->rule || (open->place && mark->place && open->place != mark->place))
 		return false;
-	/* Two functions of one pass: the same pass at work. */
+	/* Two functions with one display name belong to the same pass. */
 	if (open->function != mark->function &&
 	    (!units->functions[open->function].text ||
 	     units->functions[open->function].text != units->functions[mark->function].text))
@@ -135,6 +143,7 @@ static bool unit__had(const struct open_unit *unit, uint32_t function)
 	return false;
 }
 
+/* Notes in the innermost compile that it has had this `once` phase. */
 static void unit__have(struct thread_units *thread, uint32_t function)
 {
 	uint32_t i;
@@ -150,8 +159,9 @@ static void unit__have(struct thread_units *thread, uint32_t function)
 	}
 }
 
-/* How many of the first `keep` units go on: what looks like one of them has begun again with such a phase. (A loop that
- * compiles calls from one place, and an object that was freed gives its address to the next one.) */
+/* How many of the first `keep` units really continue. If a `once` phase begins that its unit has had already, the unit
+ * is a new one, although its frame looks the same: a loop compiles from one call site, and a freed object gives its
+ * address to the next. */
 static uint32_t begun_again(const struct units *units, const struct thread_units *thread, const struct mark *marks, uint32_t n,
 			    uint32_t keep)
 {
@@ -168,7 +178,7 @@ static uint32_t begun_again(const struct units *units, const struct thread_units
 	return keep;
 }
 
-/* What became known after its row. */
+/* The end of a unit, with what became known after its row was emitted. */
 static struct event_unit_end late_of(const struct open_unit *open)
 {
 	return (struct event_unit_end){
@@ -191,8 +201,8 @@ static void put_value(const struct units *units, const struct value *value, stru
 	row->object = value->object;
 }
 
-/* It is another call, by its place, with a frame at the same address and the same words: what they point to may be another
- * object, too, in the memory of one that was freed. It is called so until it was read again. */
+/* Another call site, yet a frame at the same address with the same words: the words may point to new objects in the
+ * memory of freed ones. The new unit takes over the old name until its values were read again. */
 static bool same_words(const struct open_unit *open, const struct mark *mark)
 {
 	return open->rule == mark->rule && mark->seen && mark->seen->address && open->address == mark->seen->address &&
@@ -211,7 +221,7 @@ static int end_units(struct units *units, struct thread_units *thread, uint32_t 
 	return 0;
 }
 
-/* The innermost frame outside of this unit that is none of its compiler's. */
+/* The trigger: the innermost Python frame outside of the unit that does not belong to the compiler itself. */
 static uint32_t find_trigger(const struct units *units, uint32_t stack, uint32_t compiler)
 {
 	for (stack = units->stacks[stack - 1].parent; stack; stack = units->stacks[stack - 1].parent) {
@@ -223,7 +233,8 @@ static uint32_t find_trigger(const struct units *units, uint32_t stack, uint32_t
 	return 0;
 }
 
-/* Whose it is: LLVM's passes are named by the rules of one compiler, and are at work for any. */
+/* The compiler of a unit. LLVM's passes are listed in one compiler's rules but run for several, so a pass belongs to
+ * the compile around it. */
 static const char *compiler_of(const struct units *units, const struct thread_units *thread, const struct rule *rule)
 {
 	uint32_t i = thread->n;
@@ -277,7 +288,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	return 0;
 }
 
-/* What this sample tells of a unit that goes on. */
+/* Updates a unit that continues with this sample's values; a name that is new is queued as a late name. */
 static int learn(struct units *units, struct open_unit *open, const struct mark *mark)
 {
 	if (!mark->seen || !mark->seen->address)
@@ -298,6 +309,7 @@ static int learn(struct units *units, struct open_unit *open, const struct mark 
 	return 0;
 }
 
+/* Allocates the thread's stack of open units at its first unit: most threads never compile. */
 static int open_room(struct thread_units *thread)
 {
 	if (!thread->open)
@@ -305,8 +317,8 @@ static int open_room(struct thread_units *thread)
 	return thread->open ? 0 : -ENOMEM;
 }
 
-/* A worker belongs to what its caller is in: of the caller's units those that the call's stack has, too; what the call has
- * beyond, and no sample of the caller has told of yet, begins. */
+/* Puts a worker inside a unit of its caller: the innermost open unit of the caller that the stack of the call (row->call)
+ * has, too. Units in that stack that no sample of the caller has shown yet begin here. */
 static int find_outer(struct units *units, struct thread_units *worker, const struct sample_row *row)
 {
 	struct thread_units *caller = &units->threads[row->caller];
@@ -320,7 +332,8 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 	for (i = 0; i < n && i < caller->n && goes_on(units, &caller->open[i], &marks[i]); i++)
 		;
 	if (units->period) {
-		/* What its last tick had was told then, and may be over: it was seen asleep since, or it was not. */
+		/* CPU time: a caller that waits has no ticks, so its open units are those of its last tick. They still hold if
+		 * it was seen asleep since; else they may have ended. */
 		n = caller->asleep ? caller->n : n;
 		i = caller->asleep ? n : i;
 	} else if (i == caller->n && i < n) {
@@ -333,7 +346,7 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 	}
 	if (!err && i)
 		outer = caller->open[i - 1].id;
-	else if (!err && !n && caller->n) /* its stack is not known */
+	else if (!err && !n && caller->n) /* the stack of the call is not known */
 		outer = caller->open[caller->n - 1].id, i = caller->n;
 	if (worker->outer != outer)
 		err = err ?: end_units(units, worker, 0);
@@ -354,7 +367,7 @@ static int leave_outer(struct units *units, struct thread_units *thread)
 int tree__sample(struct units *units, struct sample_row *row)
 {
 	struct thread_units *thread = &units->threads[row->thread];
-	/* What it waited before, it waited before this began: a period of CPU has gone by since the last sample. */
+	/* CPU time: one period of CPU passed since the last sample; wall time beyond that was waiting, before this work. */
 	uint64_t span = !row->cause && units->period && units->period < row->wall ? units->period : row->wall;
 	uint64_t begin = row->time > span ? row->time - span : 0;
 	uint64_t since;
@@ -367,7 +380,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if (!row->cause)
 		thread->last = row->time;
 	thread->asleep = row->cause;
-	if (thread->outer && row->cause) /* a worker's rest, or a pause in its work */
+	if (thread->outer && row->cause) /* a worker that waits: for its next work, or shortly within it */
 		return row->wall < units->tick ? 0 : leave_outer(units, thread);
 	if (attribution__is_given(row->how) && row->caller != row->thread)
 		err = find_outer(units, thread, row);
@@ -377,7 +390,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if (err || (!n && !thread->n))
 		return err;
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
-		/* What it lacks may be of what goes on: it ends nothing, and counts for the innermost compile. */
+		/* The missing frames may be those of open units: end nothing, and count it for the innermost compile. */
 		for (i = thread->n; i && thread->open[i - 1].row.kind != RULE_UNIT; i--)
 			;
 		row->unit = i ? thread->open[i - 1].id : thread->outer;
@@ -399,7 +412,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if (err)
 		return err;
 	if (row->cause && row->wall < units->tick) {
-		/* Short waits are told by place, which is not their order in time (docs/waits.md): they end and begin nothing. */
+		/* Short waits are summed by location and emitted out of order (docs/waits.md): they end and begin nothing. */
 		row->unit = i ? thread->open[i - 1].id : thread->outer;
 		for (; i; i--)
 			thread->open[i - 1].last = row->time;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The sink in front of another: it keeps the tables that the tree needs, and lets everything through. */
+/* The event sink: takes functions, frames, stacks and threads into tables that tree.c needs, hands samples to it, and
+ * passes everything on to the next sink, with the new units in between. */
 #include "units/units.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ uint32_t texts__keep(struct texts *texts, const char *text, size_t len)
 	uint32_t at, row;
 	char *copy;
 
-	if (memchr(text, '\0', len)) /* no end of a C string */
+	if (memchr(text, '\0', len)) /* the text comes from the target and may hold NUL bytes: cut there */
 		len = strlen(text);
 	if (!len)
 		return 0;
@@ -72,7 +73,8 @@ static int add_function(struct units *units, const struct function_row *row)
 	if (info.rule != RULE_NONE) {
 		const struct rule *rule = rules__get(units->rules, info.rule);
 
-		/* What is said first, and is there, needs no value behind it: @class | self.__class__.__name__ */
+		/* If a first choice without a value succeeds, those after it do not count: in
+		 * `@class | self.__class__.__name__` a method never needs `self`. */
 		struct choices first = rule->name;
 
 		first.n = first.n ? choices__next(&first, 0) : 0;
@@ -112,7 +114,7 @@ static int add_frame(struct units *units, const struct frame_row *row)
 	return err;
 }
 
-/* Is its frame of a rule, and called by whom the rule says? */
+/* Does a rule name the function of this stack's frame, and does it accept the caller? */
 static bool is_marked(const struct units *units, const struct stack_row *row)
 {
 	const struct function_info *function = &units->functions[units->frames[row->frame]];
@@ -163,7 +165,7 @@ static int add_thread(struct units *units, const struct event_thread *thread)
 	return err;
 }
 
-/* A new epoch: ids are void. What goes on begins again, with its first sample there. */
+/* A new epoch: all ids become invalid. An open unit begins again with its first sample in the new epoch. */
 static void forget(struct units *units)
 {
 	uint32_t i;
@@ -174,9 +176,9 @@ static void forget(struct units *units)
 	units->emitted_rows = units->n_rows = units->n_names = units->n_ends = 0;
 }
 
-/* --- what is told --- */
+/* --- emitting --- */
 
-/* Ids of units that are over are not told of: a late joiner gets rows of no kind in their places. */
+/* Rows of one event: bounds the length of a line of the stream. */
 #define ROWS_A_LINE 1024u
 #define ENDS_A_LINE 256u
 
@@ -195,6 +197,7 @@ static int emit_each(struct event_sink *sink, enum event_kind kind, const struct
 	return err;
 }
 
+/* Does the end carry nothing but id and time? Then it can be one row of a batch (`unit_ends`). */
 static bool is_whole_end(const struct event_unit_end *end)
 {
 	return !*end->name && !*end->signature && !*end->file && !end->line && !end->object;
@@ -217,6 +220,7 @@ static int emit_ends(struct event_sink *sink, const struct event_unit_end *ends,
 	return err;
 }
 
+/* Order matters to readers: rows of new units first, then late names, the samples that refer to them, and the ends. */
 static int emit_news(struct units *units, const struct event_samples *samples)
 {
 	struct event event = {.kind = EVENT_SAMPLES};
@@ -290,7 +294,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	switch (event->kind) {
 	case EVENT_SAMPLES:
 		return take_samples(units, &event->samples);
-	case EVENT_UNITS: /* of a recording: they are found anew */
+	case EVENT_UNITS: /* from a recording that is processed again: ours replace them */
 	case EVENT_UNIT_NAME:
 	case EVENT_UNIT_END:
 	case EVENT_UNIT_ENDS:
@@ -328,7 +332,7 @@ uint32_t units__count(const struct units *units)
 	return units->emitted_rows;
 }
 
-/* Rows of no kind, up to `end`. */
+/* Rows of kind UNIT_OVER for ended units, so that ids of a late joiner count on. */
 static int emit_over(struct event_sink *sink, uint32_t first, uint32_t end)
 {
 	struct unit_row over[ROWS_A_LINE];
@@ -372,7 +376,7 @@ int units__replay(struct units *units, struct event_sink *sink)
 	return err ?: emit_over(sink, next, units->emitted_rows + 1);
 }
 
-/* --- itself --- */
+/* --- life --- */
 
 int units__new(const struct rules *rules, struct event_sink *next, struct units **ret)
 {

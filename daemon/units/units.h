@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Units: samples in order of time -> which compile, phase and pass each is of.
+/* Units: which compile, phase and pass does each sample belong to? Samples must come in order of time.
  *
- * A sink of events in front of another: what comes in goes out, samples with their `unit` filled in, and `units`,
- * `unit_end` between them (events.h). The rules (rules/rules.h) say which frames count. Frames of one thread's samples
- * in a row are one unit as long as they are the same call: the same function, called from the same place in the stack of units,
- * and, where the sampler gave values, at the same address with the same locals. What is missing of that is taken for equal.
+ * This is an event sink in front of another. Events pass through it: samples leave with their `unit` filled in, and
+ * `units` and `unit_end` events are inserted between them (events.h). The rules (rules/rules.h) say which frames make
+ * a unit. Frames in successive samples of one thread are one unit as long as they are the same call: the same
+ * function, called from the same call site, and, where the sampler captured locals, a frame at the same address with
+ * the same locals. What is not known of these counts as equal.
  *
- * Values come beside: units__code() for each code object, units__sample() for each record before its sample event comes.
- * They are read then, from the target's memory; a unit whose values could not be read has the name "" until they can.
+ * Captured locals take another way: units__code() for each code object, units__sample() for each record, before its
+ * sample event comes. The objects that they point to are read there, from the target's memory. A unit whose values
+ * could not be read has the name "" until they can.
  *
- * A unit's time is that of its samples' spans: it begins where its first one's wall begins (in sessions of CPU time at most
- * one period before that sample: what the thread waited for then was no part of it) and ends with its last one.
- * Memory: tables of one epoch (of units only those that go on), UNITS_TEXT_MAX of names. Owner: the session. One thread. Errors: -errno; the sink's are
- * handed up.
+ * A unit begins where the wall time of its first sample begins, and ends with its last sample. In sessions of CPU time
+ * it begins at most one period before its first sample: the thread waited before that, for something else.
+ * Memory: tables of one epoch (of units only the open ones), UNITS_TEXT_MAX of names. Owner: the session. One thread.
+ * Errors: -errno; those of the next sink are passed on.
  */
 #ifndef CPROFD_UNITS_H
 #define CPROFD_UNITS_H
@@ -28,8 +30,8 @@
 #include "rules/rules.h"
 
 #define UNITS_TEXT_MAX (8u << 20)
-#define UNITS_DEPTH_MAX 256u    /* units, phases and passes of one stack; deeper ones count for these */
-#define UNITS_WAITING_MAX 65536u /* records whose sample event has not come: what a session's begin holds back, for 2 s at 20 kHz */
+#define UNITS_DEPTH_MAX 256u    /* units, phases and passes of one stack; deeper ones are counted for the last of these */
+#define UNITS_WAITING_MAX 65536u /* records whose sample event has not come: 2 s at 20 kHz, which the start of a session delays */
 
 struct units;
 /* `rules` and `next` are borrowed and outlive it. */
@@ -37,18 +39,19 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 struct units *units__free(struct units *units); /* NULL */
 struct event_sink *units__sink(struct units *units);
 
-/* A checked code record. True: the sampler should give its locals. */
+/* A checked code record. True: the sampler should capture the locals in *ret. */
 bool units__code(struct units *units, const struct record_code *code, struct locals_capture *ret);
 /* What units__code() answered for this code object. */
 bool units__locals_capture(const struct units *units, uint64_t key, struct locals_capture *ret);
-/* A checked sample record, of a tick or of a thread that leaves its CPU, before it is made an event; `memory` NULL: values
- * cannot be read now; `layout` may be NULL for one that has none. */
+/* A checked sample record, of a tick or of a thread that is switched out, before its event comes. `memory` NULL: values
+ * cannot be read now. `layout` may be NULL if the record has no Python frames. */
 int units__sample(struct units *units, const struct sample *sample, struct host_reader *memory,
 		  const struct py_layout *layout);
-/* Ids told in this epoch. A late joiner gets a row for each (8 MiB may wait for a client), and its tables are as long. */
+/* Number of ids emitted in this epoch; the session begins a new epoch at UNITS_EPOCH_MAX. A late joiner gets a row for
+ * each, at most 8 MiB may be queued for a client, and the client's tables are as long. */
 #define UNITS_EPOCH_MAX 65536u
 uint32_t units__count(const struct units *units);
-/* For a late joiner, after profile__replay(): the units that go on; others of this epoch have UNIT_OVER in their places. */
+/* For a late joiner, after profile__replay(): rows of the open units; the ids of ended ones get rows of kind UNIT_OVER. */
 int units__replay(struct units *units, struct event_sink *sink);
 
 #endif
