@@ -2,8 +2,8 @@
 /* Locals capture: which code objects does a rule name, and which of their locals must the sampler copy at each tick?
  *
  * The answer is computed once for each code object, when its record comes (units__code). Example: a rule of Numba says
- * `name = self.func_id.func_qualname`; the local `self` is slot 0 of the frame, so word 0 of each capture is `self`, and
- * read.c follows the attributes from there. */
+ * `name = self.func_id.func_qualname`; the local `self` is slot 0 of the frame, so word 0 of each capture is `self`,
+ * and read.c follows the attributes from there. */
 #include <errno.h>
 #include <string.h>
 
@@ -131,7 +131,7 @@ static bool hash_rule_code(const void *holder, uint32_t i, uint64_t *ret)
 {
 	const struct units *units = holder;
 
-	*ret = hash__pair(&units->seed, units->rule_code[i].key, 0);
+	*ret = hash__pair(&units->seed, units->rule_codes[i].key, 0);
 	return true;
 }
 
@@ -141,17 +141,18 @@ const struct rule_code *captures__find(const struct units *units, uint64_t key)
 
 	for (at = slots__first(&units->by_key, hash__pair(&units->seed, key, 0));
 	     slots__row(&units->by_key, at, &row); at = slots__next(&units->by_key, at))
-		if (units->rule_code[row].key == key)
-			return &units->rule_code[row];
+		if (units->rule_codes[row].key == key)
+			return &units->rule_codes[row];
 	return NULL;
 }
 
 static bool capture(struct units *units, const struct rule_code *rule_code)
 {
-	if (array__reserve((void **)&units->rule_code, sizeof(*rule_code), units->n_rule_codes, &units->rule_codes_capacity) ||
+	if (array__reserve((void **)&units->rule_codes, sizeof(*rule_code), units->n_rule_codes,
+			   &units->rule_codes_capacity) ||
 	    slots__reserve(&units->by_key, units->n_rule_codes, hash_rule_code, units))
 		return false;
-	units->rule_code[units->n_rule_codes] = *rule_code;
+	units->rule_codes[units->n_rule_codes] = *rule_code;
 	slots__enter(&units->by_key, hash__pair(&units->seed, rule_code->key, 0), units->n_rule_codes++);
 	return true;
 }
@@ -166,7 +167,7 @@ static uint64_t hash_function(const struct units *units, const char *name, const
 
 static bool hash_function_rule(const void *holder, uint32_t i, uint64_t *ret)
 {
-	*ret = ((const struct units *)holder)->told[i].hash;
+	*ret = ((const struct units *)holder)->function_rules[i].hash;
 	return true;
 }
 
@@ -176,28 +177,31 @@ static const struct function_rule *find_function_rule(const struct units *units,
 
 	for (at = slots__first(&units->by_function, hash); slots__row(&units->by_function, at, &row);
 	     at = slots__next(&units->by_function, at))
-		if (units->told[row].hash == hash)
-			return &units->told[row];
+		if (units->function_rules[row].hash == hash)
+			return &units->function_rules[row];
 	return NULL;
 }
 
 /* Remembers the answer for captures__rule(). Without memory it is left out: the function's name alone decides then. */
-static void emit_function(struct units *units, uint64_t hash, uint32_t rule, bool valued)
+static void keep_function_rule(struct units *units, uint64_t hash, uint32_t rule, bool valued)
 {
 	if (find_function_rule(units, hash) ||
-	    array__reserve((void **)&units->told, sizeof(*units->told), units->n_function_rules, &units->function_rules_capacity) ||
+	    array__reserve((void **)&units->function_rules, sizeof(*units->function_rules), units->n_function_rules,
+			   &units->function_rules_capacity) ||
 	    slots__reserve(&units->by_function, units->n_function_rules, hash_function_rule, units))
 		return;
-	units->told[units->n_function_rules] = (struct function_rule){hash, rule, valued};
+	units->function_rules[units->n_function_rules] = (struct function_rule){hash, rule, valued};
 	slots__enter(&units->by_function, hash, units->n_function_rules++);
 }
 
 uint32_t captures__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued)
 {
-	const struct function_rule *told = units->n_function_rules ? find_function_rule(units, hash_function(units, name, file, line)) : NULL;
+	const struct function_rule *known = NULL;
 
-	*ret_valued = !told || told->valued;
-	return told ? told->rule : rules__python(units->rules, file, name, NULL);
+	if (units->n_function_rules)
+		known = find_function_rule(units, hash_function(units, name, file, line));
+	*ret_valued = !known || known->valued;
+	return known ? known->rule : rules__python(units->rules, file, name, NULL);
 }
 
 /* A code object of a phase that a unit has at most once; read.c looks for it in each record. */
@@ -261,7 +265,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 		keep_own(units, rules__get(units->rules, rule_code.rule), text[0].data, &rule_code);
 		wanted = capture(units, &rule_code);
 	}
-	emit_function(units, hash_function(units, text[0].data, text[1].data, code->first_line), rule_code.rule, wanted);
+	keep_function_rule(units, hash_function(units, text[0].data, text[1].data, code->first_line), rule_code.rule, wanted);
 	fill_capture(&rule_code, ret);
 	buf__free(&names.text);
 	return wanted;

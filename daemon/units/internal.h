@@ -37,8 +37,8 @@ struct value {
 	uint32_t object;       /* hash of the object that names it; 0: not known */
 	bool named;            /* false: reading is tried again with later samples */
 	uint8_t asked;         /* mask of the words that the value depends on, unset ones among them */
-	uint16_t rest;         /* samples to skip before the next try */
-	uint16_t pause;        /* the last such number: it doubles with each try (back-off) */
+	uint16_t skip;         /* samples to skip before the next try */
+	uint16_t backoff;       /* the last such number: it doubles with each try (back-off) */
 };
 
 /* A frame of a sample record whose code a rule names. */
@@ -60,10 +60,12 @@ struct rule_code {
 	uint64_t key;
 	uint32_t rule;
 	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct locals_capture has them */
-	uint8_t words[RULES_CHOICES_MAX * 3]; /* of each source of name, signature, defined: the word it begins with; 255: none */
+	/* of each source of name, signature, defined: the word it begins with; 255: none */
+	uint8_t words[RULES_CHOICES_MAX * 3];
 	uint8_t object;    /* the word, from 1, that is a str whose bytes the record carries (PART_OBJECT); 0: none */
 	uint8_t arguments; /* mask of the words that are arguments: they were set when the call began */
-	uint32_t own[RULES_CHOICES_MAX * 2]; /* of each source of name, signature: what @function and the like give (texts) */
+	/* of each source of name, signature: what @function and the like give (texts) */
+	uint32_t own[RULES_CHOICES_MAX * 2];
 };
 
 /* Which rule a Python function matched when its local variables were known (`has` in a rule). The function rows of the
@@ -78,7 +80,7 @@ struct function_rule {
 struct waiting {
 	uint64_t time;
 	uint32_t tid, n;
-	bool away;               /* the thread was switched out: its event has a later time, or never comes */
+	bool off_cpu;             /* the thread was switched out: its event has a later time, or never comes */
 	uint32_t python;         /* number of Python frames in its stack */
 	struct seen_frame *frames; /* reference counted: equal ones in a row are stored once */
 };
@@ -90,8 +92,9 @@ struct reading {
 	struct seen_frame frames[VALUES_FRAMES_MAX];
 	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS]; /* of these frames */
 	struct seen_frame *shared; /* the same, with a reference; NULL: none */
-	struct waiting away;     /* the newest off-CPU record that no event took; frames NULL: none */
-	uint64_t had[HAD_MAX], now[HAD_MAX]; /* code of `once` phases: seen since one began again, and in the last record */
+	struct waiting off_cpu;    /* the newest off-CPU record that no event took; frames NULL: none */
+	/* code of `once` phases: seen since one began again, and in the last record */
+	uint64_t had[HAD_MAX], now[HAD_MAX];
 	uint32_t n_had, n_now;
 };
 
@@ -145,15 +148,16 @@ struct units {
 	struct event_sink *next;
 	const struct rules *rules;
 	uint64_t tick;           /* ns between ticks */
-	uint64_t period;         /* the same in sessions of CPU time, where waiting before a tick is not counted; else 0 */
+	/* the same in sessions of CPU time, where waiting before a tick is not counted; else 0 */
+	uint64_t period;
 	struct texts texts;
 
-	struct rule_code *rule_code;
+	struct rule_code *rule_codes;
 	uint32_t n_rule_codes, rule_codes_capacity;
 	struct slots by_key;
 	struct hash_seed seed;
 
-	struct function_rule *told;
+	struct function_rule *function_rules;
 	uint32_t n_function_rules, function_rules_capacity;
 	struct slots by_function;
 
@@ -195,7 +199,7 @@ const struct rule_code *captures__find(const struct units *units, uint64_t key);
 /* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);
 /* The same for off-CPU time that ended at `time`; the thread was switched out at `since` or later. */
-const struct waiting *read__away(struct units *units, uint32_t tid, uint64_t since, uint64_t time);
+const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t since, uint64_t time);
 /* The thread's frame at this address turned out to be another call: its values are read again with the next record. */
 void read__again(struct units *units, uint32_t tid, uint64_t address);
 void read__free(struct units *units);

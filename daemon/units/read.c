@@ -13,9 +13,10 @@
 #include "python/object.h"
 #include "units/internal.h"
 
-#define UNITS_PAUSE_MAX 1023
+#define BACKOFF_MAX 1023
 #define WAITING_FIRST 1024u
-#define REUSED_MAX 50000000u /* ns: without a record for longer than this, a frame at the same address may be another call: read it again */
+/* ns: without a record for longer than this, a frame at the same address may be another call: read it again */
+#define REUSED_MAX 50000000u
 
 /* Replaces the text from `begin` on by the symbol in it, demangled: what stands between the first and the last single
  * quote, or all of it. */
@@ -58,7 +59,7 @@ static int read_record(struct host_reader *reader, void *dst, size_t size, uint6
 }
 
 /* The symbol in a text (.@symbol). Such texts are freed soon, so only the record's copy is trusted; without one there
- * is no name. `word & ~7`: CPython keeps flags in the low bits of a captured reference (tagged pointers, 3.13+). */
+ * is no name. `word & ~7`: new CPythons keep flags in the low bits of a reference (_PyStackRef). */
 static int read_symbol(const struct values *values, const struct part_object *object, uint64_t word, const struct source *source,
 		       struct buf *out)
 {
@@ -73,13 +74,14 @@ static int read_symbol(const struct values *values, const struct part_object *ob
 }
 
 /* The mask of one word; none for WORD_NONE. */
-static uint8_t ask(uint8_t word)
+static uint8_t word_bit(uint8_t word)
 {
 	return word < FRAME_VALUES_WORDS ? (uint8_t)(1u << word) : 0;
 }
 
 /* Appends the first choice of `a | b + c | d` that gives a text. `words`: the word that each source begins with; `own`:
- * what it gives without a value. *asked: mask of the words that the answer depends on, so those of failed choices, too. */
+ * what it gives without a value. *asked: mask of the words that the answer depends on, so those of failed choices, too.
+ * */
 static bool read_choice(struct units *units, struct values *values, const struct part_object *object, const struct choices *choices,
 			const uint8_t *words, const uint32_t *own, const struct frame_values *frame, struct buf *out, uint8_t *asked)
 {
@@ -88,19 +90,20 @@ static bool read_choice(struct units *units, struct values *values, const struct
 	buf__clear(out);
 	while (i < choices->n) {
 		const struct source *source = &choices->sources[i];
-		bool told = source->kind == SOURCE_TEXT && !buf__puts(out, source->text);
+		bool found = source->kind == SOURCE_TEXT && !buf__puts(out, source->text);
 
-		*asked |= ask(words[i]);
+		*asked |= word_bit(words[i]);
 		if (source->symbol)
-			told = words[i] < FRAME_VALUES_WORDS && !read_symbol(values, object, frame->words[words[i]], source, out);
+			found = words[i] < FRAME_VALUES_WORDS &&
+				!read_symbol(values, object, frame->words[words[i]], source, out);
 		else if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
-			told = !values__text(values, frame->words[words[i]], source, out);
+			found = !values__text(values, frame->words[words[i]], source, out);
 		else if (own[i])
-			told = !buf__puts(out, texts__get(&units->texts, own[i]));
-		if (told && !source->joined)
+			found = !buf__puts(out, texts__get(&units->texts, own[i]));
+		if (found && !source->joined)
 			return true;
-		i = told ? i + 1 : choices__next(choices, i);
-		if (!told)
+		i = found ? i + 1 : choices__next(choices, i);
+		if (!found)
 			buf__clear(out);
 	}
 	return false;
@@ -111,14 +114,14 @@ static bool to_be_read(struct value *value)
 {
 	if (value->named)
 		return false;
-	if (!value->rest)
+	if (!value->skip)
 		return true;
-	value->rest--;
+	value->skip--;
 	return false;
 }
 
 /* Reads name, signature and definition of one frame, by its rule. If the name, or the signature of a compile, could not
- * be read, ret->rest says how many samples to skip before the next try. */
+ * be read, ret->skip says how many samples to skip before the next try. */
 static void read_value(struct units *units, const struct rule_code *rule_code, const struct frame_values *frame,
 		       const struct part_object *object, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
 {
@@ -147,7 +150,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 	for (i = 0; i < rule->defined.n; i++) {
 		uint8_t word = rule_code->words[2 * RULES_CHOICES_MAX + i];
 
-		ret->asked |= ask(word);
+		ret->asked |= word_bit(word);
 		buf__clear(out);
 		if (word < FRAME_VALUES_WORDS &&
 		    !values__defined(&values, frame->words[word], &rule->defined.sources[i], out, &ret->line)) {
@@ -159,7 +162,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 	if (ret->named && rule->kind == RULE_UNIT && i < FRAME_VALUES_WORDS)
 		ret->object = (uint32_t)hash__pair(&units->seed, frame->words[i] & ~7ull, 1) | 1;
 	if (!ret->named)
-		ret->rest = ret->pause = (uint16_t)(ret->pause < UNITS_PAUSE_MAX ? 2 * ret->pause + 1 : UNITS_PAUSE_MAX);
+		ret->skip = ret->backoff = (uint16_t)(ret->backoff < BACKOFF_MAX ? 2 * ret->backoff + 1 : BACKOFF_MAX);
 }
 
 static struct reading *find_reading(struct units *units, uint32_t tid)
@@ -221,7 +224,7 @@ static uint8_t unset_words(const struct rule_code *rule_code, const struct frame
 }
 
 /* Are the words the same, but for locals that were unset before and that the name does not depend on? */
-static bool goes_on_with(const uint64_t *before, uint8_t asked, const struct frame_values *now)
+static bool same_but_unset(const uint64_t *before, uint8_t asked, const struct frame_values *now)
 {
 	uint32_t i;
 
@@ -242,7 +245,7 @@ static const struct seen_frame *seen_before(const struct reading *reading, const
 		if (reading->frames[i].address == frame->address && reading->frames[i].key == frame->key &&
 		    (reading->frames[i].words == frame->words ||
 		     (reading->frames[i].value.named && !rule_code->object &&
-		      goes_on_with(reading->words[i], reading->frames[i].value.asked, values))))
+		      same_but_unset(reading->words[i], reading->frames[i].value.asked, values))))
 			return &reading->frames[i];
 	return NULL;
 }
@@ -317,16 +320,16 @@ static void frames__drop(struct seen_frame *frames)
 		free(shared_of(frames));
 }
 
-/* Removes the oldest record. One of a thread that was switched out is kept as the thread's `away`: the event of its
+/* Removes the oldest record. One of a thread that was switched out is kept as the thread's `off_cpu`: the event of its
  * off-CPU time comes when that time is over, however late. */
 static void drop_first(struct units *units)
 {
 	struct waiting *first = &units->waiting[units->waiting_first];
-	struct reading *reading = first->away ? find_reading(units, first->tid) : NULL;
+	struct reading *reading = first->off_cpu ? find_reading(units, first->tid) : NULL;
 
 	if (reading) {
-		frames__drop(reading->away.frames);
-		reading->away = *first;
+		frames__drop(reading->off_cpu.frames);
+		reading->off_cpu = *first;
 	} else {
 		frames__drop(first->frames);
 	}
@@ -434,7 +437,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		to->rule = rule_code->rule;
 		to->outside = python->n - 1 - values[i].frame;
 		n++;
-		/* Unread locals, or slots of an older capture of this code (the sampler's map was not updated yet): no value. */
+		/* Locals that could not be read, or other slots than this rule asks for: no values. */
 		if (values[i].unread || memcmp(values[i].slots, rule_code->slots, sizeof(rule_code->slots)) != 0)
 			continue;
 		to->address = values[i].address;
@@ -465,7 +468,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 	waiting->time = header->time;
 	waiting->tid = header->task.tid;
 	waiting->n = n;
-	waiting->away = sample->record->flags & SAMPLE_OFF_CPU;
+	waiting->off_cpu = sample->record->flags & SAMPLE_OFF_CPU;
 	waiting->python = python->n;
 	return 0;
 }
@@ -477,12 +480,12 @@ static void drop_before(struct units *units, uint64_t time)
 		drop_first(units);
 }
 
-const struct waiting *read__away(struct units *units, uint32_t tid, uint64_t since, uint64_t time)
+const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t since, uint64_t time)
 {
 	struct reading *reading = find_reading(units, tid);
 
 	drop_before(units, time);
-	return reading && reading->away.frames && reading->away.time >= since ? &reading->away : NULL;
+	return reading && reading->off_cpu.frames && reading->off_cpu.time >= since ? &reading->off_cpu : NULL;
 }
 
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time)
@@ -495,7 +498,7 @@ const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t tim
 
 		if (waiting->time != time)
 			break;
-		if (waiting->tid == tid && !waiting->away)
+		if (waiting->tid == tid && !waiting->off_cpu)
 			return waiting;
 	}
 	return NULL;
@@ -518,7 +521,7 @@ void read__free(struct units *units)
 	for (i = 0; i < units->waiting_capacity; i++)
 		frames__drop(units->waiting[i].frames);
 	for (i = 0; i < units->n_readings; i++) {
-		frames__drop(units->readings[i].away.frames);
+		frames__drop(units->readings[i].off_cpu.frames);
 		frames__drop(units->readings[i].shared);
 	}
 	free(units->waiting);

@@ -6,11 +6,12 @@
 
 #include "base/array.h"
 
-#define LOOKED_AT 8u /* a sample is most often of the same kind as one of the last few: only these rows are searched */
+/* a sample is most often of the same kind as one of the last few: only these rows are searched */
+#define ROWS_CHECKED 8u
 
 int shares__add(struct shares *shares, uint32_t caller, uint64_t of, uint64_t cpu)
 {
-	uint32_t i, first = shares->n > LOOKED_AT ? shares->n - LOOKED_AT : 0;
+	uint32_t i, first = shares->n > ROWS_CHECKED ? shares->n - ROWS_CHECKED : 0;
 	int err;
 
 	for (i = shares->n; i-- > first;)

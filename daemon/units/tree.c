@@ -13,7 +13,7 @@
 #include "units/internal.h"
 
 /* A frame of the sample's stack whose function a rule names. */
-struct mark {
+struct rule_frame {
 	uint32_t stack, function, rule;
 	uint32_t place; /* as in struct open_unit */
 	const struct seen_frame *seen; /* NULL: no values came with it */
@@ -34,18 +34,19 @@ static uint32_t called_from(const struct units *units, uint32_t stack)
 }
 
 /* A phase with `apart` interrupts the phase that calls it: drop the outer one. */
-static uint32_t without_interrupted(const struct units *units, struct mark *marks, uint32_t n)
+static uint32_t without_interrupted(const struct units *units, struct rule_frame *frames, uint32_t n)
 {
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < n; i++)
-		if (i + 1 == n || !rules__get(units->rules, marks[i + 1].rule)->apart || rules__get(units->rules, marks[i].rule)->kind != RULE_PHASE)
-			marks[kept++] = marks[i];
+		if (i + 1 == n || !rules__get(units->rules, frames[i + 1].rule)->apart ||
+		    rules__get(units->rules, frames[i].rule)->kind != RULE_PHASE)
+			frames[kept++] = frames[i];
 	return kept;
 }
 
 /* The frames of a stack that rules name, outermost first; the UNITS_DEPTH_MAX outermost if there are more. */
-static uint32_t find_marks(const struct units *units, uint32_t stack, struct mark *ret)
+static uint32_t find_rule_frames(const struct units *units, uint32_t stack, struct rule_frame *ret)
 {
 	uint32_t at, n = 0, i;
 
@@ -58,7 +59,7 @@ static uint32_t find_marks(const struct units *units, uint32_t stack, struct mar
 	for (at = units->stacks[stack - 1].rule_code; at;) {
 		i--;
 		if (i < UNITS_DEPTH_MAX)
-			ret[i] = (struct mark){.stack = at,
+			ret[i] = (struct rule_frame){.stack = at,
 					       .function = units->frames[units->stacks[at - 1].frame],
 					       .rule = function_of(units, at)->rule,
 					       .place = called_from(units, at)};
@@ -71,69 +72,71 @@ static uint32_t find_marks(const struct units *units, uint32_t stack, struct mar
 /* Joins the stack's frames with the values of the record; both are in stack order. Some frames have no values: the
  * sampler did not know their code objects yet, or a stack had more than it captures. Frames are matched by depth, or,
  * if the emitted stack has another number of Python frames than the record (some were cut), by rule and order. */
-static void add_values(const struct units *units, uint32_t stack, struct mark *marks, uint32_t n, const struct waiting *waiting)
+static void add_values(const struct units *units, uint32_t stack, struct rule_frame *frames, uint32_t n,
+		       const struct waiting *waiting)
 {
 	uint32_t python = units->stacks[stack - 1].python, i, next = 0;
 
 	for (i = 0; waiting && i < n && next < waiting->n; i++) {
-		const uint32_t outside = units->stacks[marks[i].stack - 1].python - 1;
+		const uint32_t outside = units->stacks[frames[i].stack - 1].python - 1;
 
-		if (!units->functions[marks[i].function].valued)
+		if (!units->functions[frames[i].function].valued)
 			continue;
 		while (waiting->python == python && next < waiting->n && waiting->frames[next].outside < outside)
 			next++;
-		if (next < waiting->n && waiting->frames[next].rule == marks[i].rule &&
+		if (next < waiting->n && waiting->frames[next].rule == frames[i].rule &&
 		    (waiting->python != python || waiting->frames[next].outside == outside))
-			marks[i].seen = &waiting->frames[next++];
+			frames[i].seen = &waiting->frames[next++];
 	}
 }
 
 /* Drops what makes no unit: a pass directly inside itself (GVNPass::runImpl below GVNLegacyPass::runOnFunction are one
  * pass), and a phase or pass outside of any compile. `inside`: a worker, whose caller is in a compile. */
-static uint32_t drop_marks(const struct units *units, struct mark *marks, uint32_t n, bool inside)
+static uint32_t drop_without_unit(const struct units *units, struct rule_frame *frames, uint32_t n, bool inside)
 {
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < n; i++) {
-		const struct rule *rule = rules__get(units->rules, marks[i].rule);
-		const struct function_info *info = &units->functions[marks[i].function];
+		const struct rule *rule = rules__get(units->rules, frames[i].rule);
+		const struct function_info *info = &units->functions[frames[i].function];
 
 		if (rule->kind != RULE_UNIT && !kept && !inside)
 			continue;
-		if (rule->kind == RULE_PASS && kept && info->text && info->text == units->functions[marks[kept - 1].function].text)
+		if (rule->kind == RULE_PASS && kept && info->text &&
+		    info->text == units->functions[frames[kept - 1].function].text)
 			continue;
-		marks[kept++] = marks[i];
+		frames[kept++] = frames[i];
 	}
 	return kept;
 }
 
 /* A phase or pass that takes its name from a variable: if the variable changed, the next phase has begun. */
-static bool is_called_otherwise(const struct open_unit *open, const struct seen_frame *seen)
+static bool is_renamed(const struct open_unit *open, const struct seen_frame *seen)
 {
 	return open->row.kind != RULE_UNIT && seen && open->value.named && seen->value.named && !open->doubted &&
 	       seen->value.read >= open->since && open->value.name != seen->value.name;
 }
 
 /* Is this frame the same call as the open unit? Unknown values count as equal. */
-static bool goes_on(const struct units *units, const struct open_unit *open, const struct mark *mark)
+static bool continues(const struct units *units, const struct open_unit *open, const struct rule_frame *frame)
 {
-	if (open->rule != mark->rule || (open->place && mark->place && open->place != mark->place))
+	if (open->rule != frame->rule || (open->place && frame->place && open->place != frame->place))
 		return false;
 	/* Two functions with one display name belong to the same pass. */
-	if (open->function != mark->function &&
+	if (open->function != frame->function &&
 	    (!units->functions[open->function].text ||
-	     units->functions[open->function].text != units->functions[mark->function].text))
+	     units->functions[open->function].text != units->functions[frame->function].text))
 		return false;
-	if (is_called_otherwise(open, mark->seen))
+	if (is_renamed(open, frame->seen))
 		return false;
-	return !mark->seen || !open->address || !mark->seen->address ||
-	       (mark->seen->address == open->address &&
-		(mark->seen->words == open->words || open->unset || mark->seen->deleted));
+	return !frame->seen || !open->address || !frame->seen->address ||
+	       (frame->seen->address == open->address &&
+		(frame->seen->words == open->words || open->unset || frame->seen->deleted));
 }
 
 /* --- phases that a unit has once --- */
 
-static bool unit__had(const struct open_unit *unit, uint32_t function)
+static bool unit__has_had(const struct open_unit *unit, uint32_t function)
 {
 	uint32_t i;
 
@@ -144,7 +147,7 @@ static bool unit__had(const struct open_unit *unit, uint32_t function)
 }
 
 /* Notes in the innermost compile that it has had this `once` phase. */
-static void unit__have(struct thread_units *thread, uint32_t function)
+static void unit__add_had(struct thread_units *thread, uint32_t function)
 {
 	uint32_t i;
 
@@ -153,7 +156,7 @@ static void unit__have(struct thread_units *thread, uint32_t function)
 
 		if (unit->row.kind != RULE_UNIT)
 			continue;
-		if (unit->n_had < HAD_MAX && !unit__had(unit, function))
+		if (unit->n_had < HAD_MAX && !unit__has_had(unit, function))
 			unit->had[unit->n_had++] = function;
 		return;
 	}
@@ -162,17 +165,17 @@ static void unit__have(struct thread_units *thread, uint32_t function)
 /* How many of the first `keep` units really continue. If a `once` phase begins that its unit has had already, the unit
  * is a new one, although its frame looks the same: a loop compiles from one call site, and a freed object gives its
  * address to the next. */
-static uint32_t begun_again(const struct units *units, const struct thread_units *thread, const struct mark *marks, uint32_t n,
-			    uint32_t keep)
+static uint32_t begun_again(const struct units *units, const struct thread_units *thread,
+			    const struct rule_frame *frames, uint32_t n, uint32_t keep)
 {
 	uint32_t i, unit;
 
 	for (i = keep; i < n; i++) {
-		if (!rules__get(units->rules, marks[i].rule)->once)
+		if (!rules__get(units->rules, frames[i].rule)->once)
 			continue;
-		for (unit = i; unit > 0 && rules__get(units->rules, marks[unit - 1].rule)->kind != RULE_UNIT; unit--)
+		for (unit = i; unit > 0 && rules__get(units->rules, frames[unit - 1].rule)->kind != RULE_UNIT; unit--)
 			;
-		if (unit && unit <= keep && unit__had(&thread->open[unit - 1], marks[i].function))
+		if (unit && unit <= keep && unit__has_had(&thread->open[unit - 1], frames[i].function))
 			return unit - 1;
 	}
 	return keep;
@@ -203,10 +206,10 @@ static void put_value(const struct units *units, const struct value *value, stru
 
 /* Another call site, yet a frame at the same address with the same words: the words may point to new objects in the
  * memory of freed ones. The new unit takes over the old name until its values were read again. */
-static bool same_words(const struct open_unit *open, const struct mark *mark)
+static bool same_words(const struct open_unit *open, const struct rule_frame *frame)
 {
-	return open->rule == mark->rule && mark->seen && mark->seen->address && open->address == mark->seen->address &&
-	       open->words == mark->seen->words;
+	return open->rule == frame->rule && frame->seen && frame->seen->address &&
+	       open->address == frame->seen->address && open->words == frame->seen->words;
 }
 
 static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
@@ -249,56 +252,60 @@ static const char *compiler_of(const struct units *units, const struct thread_un
 	return rules__compiler(units->rules, rule->compiler)->name;
 }
 
-static int begin_unit(struct units *units, uint32_t thread_id, struct thread_units *thread, const struct mark *mark,
-		      uint64_t time, uint64_t since, bool doubted)
+static int begin_unit(struct units *units, uint32_t thread_id, struct thread_units *thread,
+		      const struct rule_frame *frame, uint64_t time, uint64_t since, bool doubted)
 {
-	const struct rule *rule = rules__get(units->rules, mark->rule);
+	const struct rule *rule = rules__get(units->rules, frame->rule);
 	struct open_unit *open = &thread->open[thread->n];
 
 	if (array__reserve((void **)&units->rows, sizeof(*units->rows), units->n_rows, &units->rows_capacity))
 		return -ENOMEM;
 	*open = (struct open_unit){
-		.id = units->emitted_rows + units->n_rows + 1, .function = mark->function, .rule = mark->rule, .place = mark->place};
-	if (mark->seen) {
-		open->address = mark->seen->address;
-		open->words = mark->seen->words;
-		open->unset = mark->seen->unset;
+		.id = units->emitted_rows + units->n_rows + 1,
+		.function = frame->function,
+		.rule = frame->rule,
+		.place = frame->place,
+	};
+	if (frame->seen) {
+		open->address = frame->seen->address;
+		open->words = frame->seen->words;
+		open->unset = frame->seen->unset;
 		open->since = since;
-		open->doubted = doubted && mark->seen->value.read < since;
-		if (doubted || mark->seen->value.read >= since)
-			open->value = mark->seen->value;
+		open->doubted = doubted && frame->seen->value.read < since;
+		if (doubted || frame->seen->value.read >= since)
+			open->value = frame->seen->value;
 	}
-	if (!open->value.name && (!units->functions[mark->function].valued || !rules__values(&rule->name)))
-		open->value.name = units->functions[mark->function].text;
+	if (!open->value.name && (!units->functions[frame->function].valued || !rules__values(&rule->name)))
+		open->value.name = units->functions[frame->function].text;
 	if (!open->value.signature)
-		open->value.signature = units->functions[mark->function].signature;
+		open->value.signature = units->functions[frame->function].signature;
 	open->row = (struct unit_row){
 		.parent = thread->n ? thread->open[thread->n - 1].id : thread->outer,
 		.thread = thread_id,
 		.kind = (uint8_t)rule->kind,
 		.compiler = compiler_of(units, thread, rule),
 		.time = time,
-		.trigger = thread->n || thread->outer ? 0 : find_trigger(units, mark->stack, rule->compiler),
+		.trigger = thread->n || thread->outer ? 0 : find_trigger(units, frame->stack, rule->compiler),
 	};
 	put_value(units, &open->value, &open->row);
 	units->rows[units->n_rows++] = open->row;
 	if (rule->once)
-		unit__have(thread, mark->function);
+		unit__add_had(thread, frame->function);
 	thread->n++;
 	return 0;
 }
 
 /* Updates a unit that continues with this sample's values; a name that is new is queued as a late name. */
-static int learn(struct units *units, struct open_unit *open, const struct mark *mark)
+static int update_open(struct units *units, struct open_unit *open, const struct rule_frame *frame)
 {
-	if (!mark->seen || !mark->seen->address)
+	if (!frame->seen || !frame->seen->address)
 		return 0;
-	open->address = mark->seen->address;
-	open->words = mark->seen->words;
-	open->unset = mark->seen->unset;
-	if ((!open->value.named || open->doubted) && mark->seen->value.read >= open->since &&
-	    (mark->seen->value.named || (mark->seen->value.name && !open->value.name))) {
-		open->value = mark->seen->value;
+	open->address = frame->seen->address;
+	open->words = frame->seen->words;
+	open->unset = frame->seen->unset;
+	if ((!open->value.named || open->doubted) && frame->seen->value.read >= open->since &&
+	    (frame->seen->value.named || (frame->seen->value.name && !open->value.name))) {
+		open->value = frame->seen->value;
 		put_value(units, &open->value, &open->row);
 		open->late = true;
 		open->doubted = false;
@@ -317,29 +324,29 @@ static int open_room(struct thread_units *thread)
 	return thread->open ? 0 : -ENOMEM;
 }
 
-/* Puts a worker inside a unit of its caller: the innermost open unit of the caller that the stack of the call (row->call)
- * has, too. Units in that stack that no sample of the caller has shown yet begin here. */
+/* Puts a worker inside a unit of its caller: the innermost open unit of the caller that the stack of the call
+ * (row->call) has, too. Units in that stack that no sample of the caller has shown yet begin here. */
 static int find_outer(struct units *units, struct thread_units *worker, const struct sample_row *row)
 {
 	struct thread_units *caller = &units->threads[row->caller];
-	struct mark marks[UNITS_DEPTH_MAX];
-	uint32_t n = row->call ? find_marks(units, row->call, marks) : 0, i, outer = 0;
+	struct rule_frame frames[UNITS_DEPTH_MAX];
+	uint32_t n = row->call ? find_rule_frames(units, row->call, frames) : 0, i, outer = 0;
 	int err = 0;
 
 	if (row->call && units->stacks[row->call - 1].cut)
 		n = 0;
-	n = drop_marks(units, marks, n, false);
-	for (i = 0; i < n && i < caller->n && goes_on(units, &caller->open[i], &marks[i]); i++)
+	n = drop_without_unit(units, frames, n, false);
+	for (i = 0; i < n && i < caller->n && continues(units, &caller->open[i], &frames[i]); i++)
 		;
 	if (units->period) {
-		/* CPU time: a caller that waits has no ticks, so its open units are those of its last tick. They still hold if
-		 * it was seen asleep since; else they may have ended. */
+		/* CPU time: a caller that waits has no ticks, so its open units are those of its last tick. They still
+		 * hold if it was seen asleep since; else they may have ended. */
 		n = caller->asleep ? caller->n : n;
 		i = caller->asleep ? n : i;
 	} else if (i == caller->n && i < n) {
 		err = open_room(caller);
 		for (; !err && i < n; i++) {
-			err = begin_unit(units, row->caller, caller, &marks[i], row->time, 0, false);
+			err = begin_unit(units, row->caller, caller, &frames[i], row->time, 0, false);
 			if (!err)
 				caller->open[i].last = row->time;
 		}
@@ -367,12 +374,13 @@ static int leave_outer(struct units *units, struct thread_units *thread)
 int tree__sample(struct units *units, struct sample_row *row)
 {
 	struct thread_units *thread = &units->threads[row->thread];
-	/* CPU time: one period of CPU passed since the last sample; wall time beyond that was waiting, before this work. */
+	/* CPU time: one period of CPU passed since the last sample; wall time beyond that was waiting, before this
+	 * work. */
 	uint64_t span = !row->cause && units->period && units->period < row->wall ? units->period : row->wall;
 	uint64_t begin = row->time > span ? row->time - span : 0;
 	uint64_t since;
-	struct mark marks[UNITS_DEPTH_MAX];
-	uint32_t n = row->stack ? find_marks(units, row->stack, marks) : 0, i, again;
+	struct rule_frame frames[UNITS_DEPTH_MAX];
+	uint32_t n = row->stack ? find_rule_frames(units, row->stack, frames) : 0, i, again;
 	const struct waiting *waiting = NULL;
 	bool doubted;
 	int err = 0;
@@ -390,7 +398,8 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if (err || (!n && !thread->n))
 		return err;
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
-		/* The missing frames may be those of open units: end nothing, and count it for the innermost compile. */
+		/* The missing frames may be those of open units: end nothing, and count it for the innermost compile.
+		 * */
 		for (i = thread->n; i && thread->open[i - 1].row.kind != RULE_UNIT; i--)
 			;
 		row->unit = i ? thread->open[i - 1].id : thread->outer;
@@ -399,34 +408,36 @@ int tree__sample(struct units *units, struct sample_row *row)
 		return 0;
 	}
 	if (row->stack)
-		waiting = row->cause ? read__away(units, thread->tid, thread->last, row->time)
+		waiting = row->cause ? read__off_cpu(units, thread->tid, thread->last, row->time)
 				     : read__take(units, thread->tid, row->time);
 	if (row->stack)
-		add_values(units, row->stack, marks, n, waiting);
-	n = drop_marks(units, marks, n, thread->outer != 0);
+		add_values(units, row->stack, frames, n, waiting);
+	n = drop_without_unit(units, frames, n, thread->outer != 0);
 	err = open_room(thread);
 	if (err)
 		return err;
-	for (i = 0; !err && i < n && i < thread->n && goes_on(units, &thread->open[i], &marks[i]); i++)
-		err = learn(units, &thread->open[i], &marks[i]);
+	for (i = 0; !err && i < n && i < thread->n && continues(units, &thread->open[i], &frames[i]); i++)
+		err = update_open(units, &thread->open[i], &frames[i]);
 	if (err)
 		return err;
 	if (row->cause && row->wall < units->tick) {
-		/* Short waits are summed by location and emitted out of order (docs/waits.md): they end and begin nothing. */
+		/* Short waits are summed by location and emitted out of order (docs/waits.md): they end and begin
+		 * nothing. */
 		row->unit = i ? thread->open[i - 1].id : thread->outer;
 		for (; i; i--)
 			thread->open[i - 1].last = row->time;
 		return 0;
 	}
-	again = begun_again(units, thread, marks, n, i);
-	doubted = again == i && i < n && i < thread->n && same_words(&thread->open[i], &marks[i]);
-	if ((doubted || again < i) && marks[again].seen)
-		read__again(units, thread->tid, marks[again].seen->address);
+	again = begun_again(units, thread, frames, n, i);
+	doubted = again == i && i < n && i < thread->n && same_words(&thread->open[i], &frames[i]);
+	if ((doubted || again < i) && frames[again].seen)
+		read__again(units, thread->tid, frames[again].seen->address);
 	i = doubted || again < i ? again : UINT32_MAX;
 	since = waiting ? waiting->time : row->time;
 	err = end_units(units, thread, again);
 	while (!err && thread->n < n)
-		err = begin_unit(units, row->thread, thread, &marks[thread->n], begin, thread->n == i ? since : 0, doubted);
+		err = begin_unit(units, row->thread, thread, &frames[thread->n], begin, thread->n == i ? since : 0,
+				 doubted);
 	for (i = 0; i < thread->n; i++)
 		thread->open[i].last = row->time;
 	row->unit = thread->n ? thread->open[thread->n - 1].id : thread->outer;

@@ -115,7 +115,7 @@ static int add_frame(struct units *units, const struct frame_row *row)
 }
 
 /* Does a rule name the function of this stack's frame, and does it accept the caller? */
-static bool is_marked(const struct units *units, const struct stack_row *row)
+static bool is_of_rule(const struct units *units, const struct stack_row *row)
 {
 	const struct function_info *function = &units->functions[units->frames[row->frame]];
 	const struct stack_info *parent = row->parent ? &units->stacks[row->parent - 1] : NULL;
@@ -144,7 +144,7 @@ static int add_stack(struct units *units, const struct stack_row *row)
 	info->place = row->parent ? units->stacks[row->parent - 1].place : 0;
 	if (units->functions[units->frames[row->frame]].python)
 		info->place = (uint32_t)hash__pair(&units->seed, info->place, row->frame) | 1;
-	if (is_marked(units, row))
+	if (is_of_rule(units, row))
 		info->rule_code = id;
 	else if (row->parent)
 		info->rule_code = units->stacks[row->parent - 1].rule_code;
@@ -412,9 +412,9 @@ struct units *units__free(struct units *units)
 	free(units->texts.texts);
 	free(units->texts.slots.slots);
 	arena__free(&units->texts.arena);
-	free(units->rule_code);
+	free(units->rule_codes);
 	free(units->by_key.slots);
-	free(units->told);
+	free(units->function_rules);
 	free(units->by_function.slots);
 	buf__free(&units->scratch[0]);
 	buf__free(&units->scratch[1]);

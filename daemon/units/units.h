@@ -30,8 +30,10 @@
 #include "rules/rules.h"
 
 #define UNITS_TEXT_MAX (8u << 20)
-#define UNITS_DEPTH_MAX 256u    /* units, phases and passes of one stack; deeper ones are counted for the last of these */
-#define UNITS_WAITING_MAX 65536u /* records whose sample event has not come: 2 s at 20 kHz, which the start of a session delays */
+/* units, phases and passes of one stack; deeper ones are counted for the last of these */
+#define UNITS_DEPTH_MAX 256u
+/* records whose sample event has not come: 2 s at 20 kHz, which the start of a session delays */
+#define UNITS_WAITING_MAX 65536u
 
 struct units;
 /* `rules` and `next` are borrowed and outlive it. */
@@ -51,7 +53,8 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
  * each, at most 8 MiB may be queued for a client, and the client's tables are as long. */
 #define UNITS_EPOCH_MAX 65536u
 uint32_t units__count(const struct units *units);
-/* For a late joiner, after profile__replay(): rows of the open units; the ids of ended ones get rows of kind UNIT_OVER. */
+/* For a late joiner, after profile__replay(): rows of the open units; the ids of ended ones get rows of kind UNIT_OVER.
+ * */
 int units__replay(struct units *units, struct event_sink *sink);
 
 #endif
