@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Who leads to code that no table has, and that functions of tables jump to.
+/* Bodies: functions without a name in any table, to which a named function ends with a jump (a tail call). The named
+ * function then has no frame, and the body's frame must stand for it. Example: math_sin jumps to math_1, so a stack
+ * shows math_1 only.
  *
- * Its frame stands for such a function only if nothing else leads there: what other code jumps to or calls, too, is a helper
- * (_PyObject_VectorcallTstate, to which one method of Debian's 3.11 ends with a jump), and tells nothing: `shared`.
+ * That is right only if no other code leads to the body. This file scans all code of the module for calls and jumps to
+ * such bodies, and all data and code for pointers to them:
+ *   shared   other code calls or jumps there, too: a helper. Example: _PyObject_VectorcallTstate, to which one method
+ *            of Debian's 3.11 jumps. Its frame says nothing about who was called
+ *   pointed  a pointer leads there, in data (a type's dealloc) or loaded by `lea`: anyone may call it. So may a body to
+ *            which an unnamed function jumps that a pointer leads to (partial_vectorcall, stored in each partial
+ *            object)
  *
- * What a pointer leads to (a type's dealloc, in its data or loaded by `lea`) may be called by anyone: `pointed`. So may what a function ends
- * with a jump to that no table has and a pointer leads to (partial_vectorcall, which each partial object has).
- *
- * The body of a function that calls what it was given (functools.partial) is one to which that function alone leads: it gets
- * its name. Else what the body calls on its way, to make a tuple of its arguments, would pass for what Python code called. */
+ * The body of a forwarding function (functools.partial), if no one else leads to it, gets that function's name.
+ * Otherwise what it calls on the way, to build a tuple of arguments, would look as if Python code had called it. */
 #include "classes/search.h"
 
 #include "classes/jumps.h"
@@ -26,16 +30,17 @@
 #define INSTRUCTION_BYTES 6u /* 0f 8x and a distance */
 #define LEA 0x8d             /* and a ModRM of rip: a distance follows */
 #define FIXED_FROM 0x400000u /* where the linker puts a program that is not moved */
-#define TARGETS (1u << 16)   /* bits: is anything at such an address looked for? */
+/* bits of a Bloom filter: does a row or outsider begin at such an address? Nearly all are rejected by it */
+#define TARGETS (1u << 16)
 #define LEADS_MAX 65536u
 #define CHAIN_MAX 64u
 
-/* From one row without a name to another one of the same name. */
+/* A jump or call between two unnamed rows whose candidates have the same name. */
 struct lead {
 	struct callable *from, *to;
 };
 
-/* A jump from a function that no table has, and that has no name for others to call it by. */
+/* A function in no table and not exported, which jumps to a row. If a pointer leads to it, the row is `pointed`. */
 struct outsider {
 	uint64_t start;
 	struct callable *to;
@@ -52,7 +57,7 @@ struct bodies {
 	uint8_t targets[TARGETS / 8];
 };
 
-/* The name that all its candidates have. */
+/* The name that all candidates of the row agree on, or NULL. */
 static const char *only_name(const struct callable *row)
 {
 	const char *name = row->n ? row->of->candidates[row->first].name : NULL;
@@ -64,6 +69,7 @@ static const char *only_name(const struct callable *row)
 	return name;
 }
 
+/* Is this a row whose name is still to be decided? */
 static bool is_open(const struct callable *row)
 {
 	return row && !row->name && !row->exported;
@@ -94,7 +100,7 @@ static bool is_target(const struct bodies *bodies, uint64_t vaddr)
 	return bodies->targets[vaddr % TARGETS / 8] >> vaddr % 8 & 1;
 }
 
-/* Does the row that holds `from` have a frame that tells what runs, whatever it calls? */
+/* Does `from` have a frame and a name of its own, so that a call from it to `to` needs no other name? */
 static bool tells(const struct callable *from, const struct callable *to)
 {
 	const char *name = only_name(to);
@@ -117,6 +123,7 @@ static int add_outsider(struct bodies *bodies, uint64_t at, struct callable *to)
 	return err;
 }
 
+/* Code at `at` calls (jumps: jumps to) `vaddr`. */
 static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr, bool jumps)
 {
 	struct callable *to = row_at(bodies, vaddr), *from = row_at(bodies, at);
@@ -181,7 +188,7 @@ static void points(struct bodies *bodies, uint64_t vaddr)
 		point_to(at->to);
 }
 
-/* Words of initialised data. */
+/* Function pointers in initialised data, after relocation. */
 static void scan_data(struct bodies *bodies, const struct data_segment *segment)
 {
 	uint64_t at, word;
@@ -255,8 +262,8 @@ static int scan(struct bodies *bodies, const struct data_segment *segment, uint8
 	return err;
 }
 
-/* What is reached from shared code is shared, too. Chains of jumps are short; at the end of a longer one, as a hostile file
- * may have, all is taken for shared. */
+/* What shared code leads to is shared, too. Real chains of jumps are short; after CHAIN_MAX rounds (a hostile file)
+ * everything counts as shared. */
 static void spread(struct bodies *bodies)
 {
 	bool more = true;

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/* Decoding bytecode up to one instruction (bytecode.h): forwards to keep the last instructions, then backwards from a
+ * call, by their effects on the value stack, to the one that pushed the callee.
+ *
+ * Example: `a.f(x, y)` is LOAD_NAME a; LOAD_ATTR f; LOAD_NAME x; LOAD_NAME y; CALL 2. The callee is two items below the
+ * top; going back over x and y leads to LOAD_ATTR f, whose owner is a. */
 #include "classes/bytecode.h"
 
 #include <string.h>
 
-#define STEPS 64u /* instructions that are looked back at */
+#define STEPS 64u /* instructions before a call that are searched for its callee */
 
 struct step {
 	const struct opcode *opcode;
-	uint32_t argument, end; /* end: behind its caches */
+	uint32_t argument, end; /* end: offset of the next one, after its inline caches */
 };
 
-/* The last instructions, a ring. */
+/* A ring of the last instructions; n counts all of them. */
 struct steps {
 	struct step last[STEPS];
 	uint32_t n;
@@ -40,6 +45,7 @@ static uint32_t name_of(const struct step *step)
 	return step->argument >> shifts[step->opcode->kind];
 }
 
+/* A number that depends on the instruction's argument: its effect on the stack, or the callee's depth. */
 static bool grown(int base, uint8_t growth, uint32_t argument, int64_t *ret)
 {
 	static const int8_t factors[] = {[GROWS_PLUS] = 1, [GROWS_MINUS] = -1, [GROWS_MINUS_2] = -2, [GROWS_BIT] = 1, [GROWS_MINUS_BIT] = -1};
@@ -48,7 +54,8 @@ static bool grown(int base, uint8_t growth, uint32_t argument, int64_t *ret)
 	return growth != GROWS_UNKNOWN;
 }
 
-/* What pushed the item that has `depth` others above it, before instruction `at`; or NULL. *ret_at: its number. */
+/* The instruction before number `at` that pushed the stack item `depth` below the top, or NULL. *ret_at: its number.
+ * A jump among them would make the answer wrong: effects of jumps are GROWS_UNKNOWN, so the search ends there. */
 static const struct step *producer(const struct steps *steps, uint32_t at, int64_t depth, uint32_t *ret_at)
 {
 	int64_t effect, pops, pushes;
@@ -59,7 +66,9 @@ static const struct step *producer(const struct steps *steps, uint32_t at, int64
 
 		if (!grown(step->opcode->effect, step->opcode->growth, step->argument, &effect))
 			return NULL;
-		/* An expression's instructions push one result, but for those that load a method and its object. */
+		/* The net effect does not say how many items were popped. Instructions of expressions push one result;
+		 * a load of
+			 * a method may push two (the method, and its object or NULL). */
 		if (step->opcode->flags & OPCODE_KEEPS)
 			pops = -effect;
 		else if (step->opcode->kind == OPCODE_NAME || step->opcode->kind == OPCODE_NAME_1)
@@ -78,7 +87,7 @@ static const struct step *producer(const struct steps *steps, uint32_t at, int64
 	return NULL;
 }
 
-/* The instruction that comes next is a call. */
+/* `call` is the instruction after those in `steps`: what does it call? */
 static void find_callee(const struct steps *steps, const struct opcode *call, uint32_t argument, struct bytecode_site *ret)
 {
 	const struct step *callee, *owner;
@@ -97,6 +106,7 @@ static void find_callee(const struct steps *steps, const struct opcode *call, ui
 		ret->builtin = callee->opcode->flags & OPCODE_BUILTIN  ? BUILTIN_YES
 			       : callee->opcode->flags & OPCODE_MODULE ? BUILTIN_NO
 								       : BUILTIN_MAYBE;
+	/* The caches of 2 bytes end with an 8-byte pointer: 4 of them at least. */
 	if (callee->opcode->flags & OPCODE_POINTER && callee->opcode->caches >= 4)
 		ret->pointer = callee->end - 8;
 	owner = is_global(callee->opcode) ? NULL : producer(steps, at, 0, &at);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The search for callables (callables.h): runs its steps (search.h) in order, then makes one row for each function and
+ * chooses its name. Lookup is a binary search over the rows. */
 #include "classes/callables.h"
 
 #include <errno.h>
@@ -10,7 +12,8 @@
 #include "classes/classes.h"
 #include "classes/search.h"
 
-#define SHARED 2u               /* a slot's function that more types have is the interpreter's helper */
+/* a slot function in so many other types, under other names, is a helper of the interpreter */
+#define SHARED 2u
 
 static int by_address(const void *left, const void *right)
 {
@@ -23,7 +26,7 @@ static int by_address(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Of the names of one function: of a method the shortest ("set.union", not "frozenset.union"). */
+/* One name for a function that has several: the shortest ("set.union", not "frozenset.union"). NULL: it is shared. */
 static const struct found *choose(const struct found *found, uint32_t n)
 {
 	const struct found *best = found;
@@ -82,7 +85,7 @@ static int make_rows(struct search *search, const struct code_frames *frames)
 			break;
 		out->rows[out->n - 1].first = first;
 		out->rows[out->n - 1].n = at - first;
-		/* What many types share is a helper, whoever jumps to it. */
+		/* A function that many types share is a helper: it gets no row, whatever jumps to it. */
 		if (n && !out->rows[out->n - 1].name)
 			out->n--;
 		i += n;
@@ -104,7 +107,7 @@ int callables__find(const struct elf_bytes *elf, struct callables *ret)
 	search.data = &data;
 	err = search__members(&search);
 	if (!err || err == -E2BIG) {
-		code_frames__open(elf, &frames); /* without it rows have one byte */
+		code_frames__open(elf, &frames); /* if it fails, ends of functions are unknown: rows of one byte */
 		err = search__collector(&search, &frames);
 		if (!err && ret->builtins)
 			err = search__machinery(&search, &frames) ?: search__switchers(&search, &frames);
@@ -133,7 +136,7 @@ void callables__free(struct callables *callables)
 	*callables = (struct callables){};
 }
 
-/* How many of them begin at vaddr or before. */
+/* Number of rows that begin at vaddr or before. */
 static uint32_t before(const struct callables *callables, uint64_t vaddr)
 {
 	uint32_t low = 0, high = callables->n, middle;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Callables: which functions of a module Python code can call, and what it calls them.
+/* Callables: the C functions of a module that Python code can call, and their Python names.
  *
- * An extension module, and the interpreter itself, tells CPython of its C functions by tables in its data:
- * methods (PyMethodDef), types (PyTypeObject, PyType_Spec with their slots), modules (PyModuleDef). They are there whether
- * or not the file has symbols, and hold the names that a user knows: "list.sort", "math.sin", "int.__add__". They are found
- * by their form. docs/classes.md.
+ * An extension module, and the interpreter itself, registers its C functions with CPython by tables in its data:
+ * methods (PyMethodDef), types (PyTypeObject, PyType_Spec with their slots), modules (PyModuleDef). The tables exist
+ * whether or not the file has symbols, and hold the names that a user knows: "list.sort", "math.sin", "int.__add__".
+ * They are recognised by their form: a word that points to a string, one that points to code, and so on.
+ * docs/classes.md.
  *
- * Not told: what a type shares with many others (PyObject_GenericGetAttr), and slots that no expression names (dealloc,
- * traverse, getattro): these are the interpreter's helpers.
+ * Left out: functions that many types share (PyObject_GenericGetAttr), and slots that no expression names (dealloc,
+ * traverse, getattro). These are helpers of the interpreter.
  *
- * All bytes are the target's. Errors: -errno; -ENOENT: the module does not use Python's C interface. Threads: none kept.
+ * All bytes are the target's. Errors: -errno; -ENOENT: the module does not use Python's C API. Threads: none kept.
  * Sources: CPython Include/methodobject.h, Include/cpython/object.h, Include/typeslots.h, Include/moduleobject.h.
  */
 #ifndef CPROFD_CLASSES_CALLABLES_H
@@ -31,28 +32,30 @@
 
 enum callable_kind {
 	CALLABLE_METHOD, /* of a PyMethodDef */
-	CALLABLE_NEW,    /* makes or fills an object: the name is the type's */
+	CALLABLE_NEW,    /* tp_new, tp_init: the name is the type's */
 	CALLABLE_SLOT,   /* "type.__op__" */
-	CALLABLE_INSTANCE, /* "type.__call__": of no table; objects of the type have it (instances.c) */
-	CALLABLE_MACHINERY, /* of the C interface: calls whatever it is given (PyObject_Vectorcall) */
-	CALLABLE_ENTRY,  /* ... enters a Python function */
-	CALLABLE_SWITCHER, /* of the interpreter: takes the GIL or gives it away, in a C function or between two instructions */
-	CALLABLE_COLLECTOR, /* of the interpreter: what gc.collect() calls. No Python code calls it */
-	CALLABLE_DEALLOC, /* of the interpreter: an object ends. What runs below it, no instruction called */
+	CALLABLE_INSTANCE, /* "type.__call__": in no table; each object has a pointer to it (instances.c) */
+	CALLABLE_MACHINERY, /* of the C API: calls the object that it is given (PyObject_Vectorcall) */
+	CALLABLE_ENTRY,  /* of the C API: enters a Python function */
+	/* of the interpreter: takes or releases the GIL, in a C function or between two instructions */
+	CALLABLE_SWITCHER,
+	/* of the interpreter: the garbage collector, which gc.collect() calls; no Python code calls it itself */
+	CALLABLE_COLLECTOR,
+	CALLABLE_DEALLOC, /* of the interpreter: frees an object. No instruction called what runs below it */
 	CALLABLE_KINDS
 };
 
 struct callables;
 struct callable {
 	const struct callables *of;
-	uint64_t start, end; /* vaddr of its code; end: where its call frame information ends, or start + 1 */
-	const char *name;    /* NULL: no table has it, but those of `candidates` end with a jump to it */
+	uint64_t start, end; /* vaddrs of its code; end: by its call frame information, or start + 1 */
+	const char *name;    /* NULL: no table has it, but functions in `candidates` end with a jump to it */
 	uint8_t kind;        /* enum callable_kind */
 	uint8_t forwards;    /* enum class_forwards (classes.h) */
-	bool exported;       /* of no name: others may call it as well */
-	bool shared;         /* of no name: code that is of none of its candidates leads to it */
-	bool pointed;        /* ... by a pointer */
-	uint32_t first, n;   /* candidates: all names that it has, or that jump to it */
+	bool exported;       /* only without a name: other files may call it */
+	bool shared;         /* only without a name: code other than its candidates leads to it (bodies.c) */
+	bool pointed;        /* the same, and a pointer does */
+	uint32_t first, n;   /* its candidates: all its own names, and those of functions that jump to it */
 };
 
 #define CANDIDATE_CALLED 9u
@@ -60,32 +63,32 @@ struct candidate {
 	uint64_t start;
 	const char *name;
 	uint8_t kind;
-	uint8_t deep;        /* by how many jumps; CANDIDATE_CALLED: a slot calls it */
+	uint8_t deep;        /* number of jumps from the named function; CANDIDATE_CALLED: a slot calls it */
 };
 
 struct callables {
-	struct callable *rows; /* by address */
+	struct callable *rows; /* sorted by address */
 	uint32_t n, capacity;
 	struct candidate *candidates;
 	uint32_t n_candidates, candidates_capacity;
-	bool builtins;         /* those of the module `builtins` are among them */
+	bool builtins;         /* this file is the interpreter: it has the module `builtins` */
 	struct arena names;
 };
 
 /* Takes 2 to 10 ms for an interpreter. */
 int callables__find(const struct elf_bytes *elf, struct callables *ret);
-/* Of the file `fd`, from `folder` (< 0: nowhere) if they were found before: a folder that this process alone may write to. *ret
- * stays where it is. */
+/* The callables of the file `fd`, from the cache in directory `folder` (< 0: no cache) if they were found before. Only
+ * this process may write to that directory. *ret must not be moved: its rows point to it. */
 int callables__open(int fd, int folder, struct callables *ret);
 void callables__free(struct callables *callables);
-/* Whose code is at vaddr; NULL: of none. */
+/* The callable whose code contains vaddr, or NULL. */
 const struct callable *callables__at(const struct callables *callables, uint64_t vaddr);
-/* Narrows [*from, *to), vaddr in it, to where that is the same. */
+/* Narrows [*from, *to), which contains vaddr, to the range in which callables__at() gives the same answer. */
 void callables__range(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to);
 
-/* What Python calls the function of `builtins`, or the type, of this name; or the method, without its type if several have
- * one of that name. NULL: none. Takes 10 us. */
+/* The name of a builtin function or type; NULL: there is none of this name. Takes 10 us. */
 const char *callables__named(const struct callables *callables, const char *name);
+/* The qualified name of the method `name` ("append" -> "list.append"); without the type if several types have one. */
 const char *callables__method(const struct callables *callables, const char *name);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A module's callables, from session to session: an interpreter's take 30 ms to find. */
+/* A cache of callables on disk, for later sessions: finding those of an interpreter takes 30 ms. The key is the file's
+ * identity (base/kept.h); the bytes are checked on reading, as a file could be damaged. */
 #include "classes/callables.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 
 #define KIND "callables"
-#define VERSION 7u /* of the bytes, and of what is found */
+#define VERSION 7u /* raise it when the format changes, or what is found */
 #define KEPT_MAX (32u << 20)
 
 /* --- as bytes: head, rows, candidates, names with their NULs --- */
@@ -32,7 +33,8 @@ struct pack_candidate {
 	uint8_t kind, deep, unused[2];
 };
 
-/* What the arena holds, then names that are constants of the program. A name that is there once stays one pointer. */
+/* The packed names: the arena's bytes as they are, then names that are constants of this program. Names that were one
+ * pointer stay one offset, as they are compared by pointer. */
 struct names {
 	const struct arena *arena;
 	struct buf bytes;
@@ -161,14 +163,14 @@ static int unpack(void *to, const char *data, size_t len)
 	return unpack_rows(out, &head, data, names) ?: unpack_candidates(out, &head, data + rows, names);
 }
 
-/* --- */
+/* --- the cache --- */
 
 static void keep(int folder, int fd, const struct kept_key *key, const struct callables *callables)
 {
 	struct buf data = {};
 	struct kept_key now;
 
-	/* The same file, after all of it was read. */
+	/* Only if the file did not change while it was read. */
 	if (!kept_key__of(fd, -1, &now) && !memcmp(&now, key, sizeof(now)) && !pack(callables, &data) &&
 	    data.len <= KEPT_MAX - sizeof(*key))
 		kept__put(folder, KIND, key, &data);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which names each function could have: its own, of those that jump to it, of slots that call it. */
+/* Candidates: all names that a function's frame could stand for. Its own names; those of functions that end with a jump
+ * to it (they leave no frame); those of slots that call it (specialised instructions call it directly). The call site's
+ * bytecode decides later which one it was (profile/callee.c). */
 #include "classes/search.h"
 
 #include <errno.h>
@@ -21,7 +23,8 @@ static int add_candidate(struct callables *out, uint64_t start, const struct fou
 	return err;
 }
 
-/* What calls whatever the type of an object has for it (Include/abstract.h) runs for every type: no slot's body. */
+/* Functions of the C API that dispatch on an object's type (Include/abstract.h) run for every type: not a slot's body.
+ * */
 static bool dispatches(const struct data *data, uint64_t vaddr)
 {
 	static const char *const prefixes[] = {"PyObject_", "PyNumber_", "PySequence_", "PyMapping_", "PyIter_", NULL};
@@ -29,10 +32,10 @@ static bool dispatches(const struct data *data, uint64_t vaddr)
 	return data__is_exported_as(data, vaddr, prefixes);
 }
 
-#define JUMPS_DEEP 3u
-#define JUMPS_MAX 24u
+#define JUMPS_DEEP 3u /* jumps in a row that are followed */
+#define JUMPS_MAX 24u /* functions reached from one; more are helpers of large functions */
 
-/* A function that ends with a jump to another has no frame while that runs. */
+/* A function that ends with a jump to another has no frame while that one runs: it becomes a candidate there. */
 static int add_jumps(struct search *search, const struct code_frames *frames, const struct found *found)
 {
 	uint64_t seen[JUMPS_MAX + JUMPS_FROM] = {found->address}, targets[JUMPS_FROM];
@@ -65,7 +68,7 @@ static int candidates_by_start(const void *left, const void *right)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* An instruction that was specialised may call what the slot calls: _PyLong_Multiply for int.__mul__. */
+/* A specialised instruction may skip the slot and call its helper: _PyLong_Multiply for int.__mul__. */
 static int add_called(struct search *search, const struct code_frames *frames, const struct found *found)
 {
 	uint64_t targets[JUMPS_FROM];
@@ -78,8 +81,8 @@ static int add_called(struct search *search, const struct code_frames *frames, c
 	return err;
 }
 
-/* 3.11+ specialises calls of these: the instruction calls the function of the C interface itself (CALL_NO_KW_STR_1,
- * CALL_LEN... of Python/bytecodes.c). */
+/* CPython 3.11+ specialises calls of these: the instruction calls the C API function directly (CALL_NO_KW_STR_1,
+ * CALL_LEN ... in Python/bytecodes.c). */
 static int add_specialised(struct search *search)
 {
 	static const struct {
@@ -87,7 +90,7 @@ static int add_specialised(struct search *search)
 	} calls[] = {
 		{"PyObject_Str", "str"}, {"PySequence_Tuple", "tuple"}, {"PyObject_Size", "len"}, {"PyObject_Length", "len"},
 		{"PyObject_IsInstance", "isinstance"}, {"_PyList_AppendTakeRefListResize", "list.append"}, {"PyList_Append", "list.append"},
-		{"PyUnicode_Append", "str.__add__"}, /* up to 3.10 the eval loop itself does what unicode_concatenate is */
+		{"PyUnicode_Append", "str.__add__"}, /* up to 3.10 unicode_concatenate() is part of the eval loop */
 	};
 	struct found found = {.kind = CALLABLE_METHOD};
 	uint64_t address;
@@ -103,8 +106,8 @@ static int add_specialised(struct search *search)
 	return err;
 }
 
-/* Those that the eval loop calls for a call, or jump to each other (Include/abstract.h, Include/cpython/abstract.h); and what enters a Python
- * function, up to 3.10 by way of a function of its own (function_code_fastcall, function_code). */
+/* Functions through which the eval loop makes calls (Include/abstract.h, Include/cpython/abstract.h), and those that
+ * enter a Python function; up to 3.10 that jumps to a function of its own (function_code_fastcall). */
 int search__machinery(struct search *search, const struct code_frames *frames)
 {
 	static const char *const symbols[] = {
@@ -133,7 +136,7 @@ int search__machinery(struct search *search, const struct code_frames *frames)
 	return err;
 }
 
-/* Names of one function, and which names jump to which function. */
+/* Fills out->candidates, sorted by address. */
 int search__candidates(struct search *search, const struct code_frames *frames)
 {
 	uint32_t i;

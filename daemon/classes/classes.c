@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Which class of time is a sample in? First each function gets a trait, by its name and module; then class__of()
+ * decides by the traits of the innermost frames. Pure code; docs/classes.md has the rules in words. */
 #include "classes/classes.h"
 
 #include <fnmatch.h>
@@ -55,7 +57,7 @@ static struct trait python_trait(const char *name, const char *file)
 	return trait;
 }
 
-/* By symbols, where the interpreter has them. */
+/* Collector and eval loop by their symbols, if the interpreter has any. "(GC)": found without (collector.c). */
 static struct trait interpreter_trait(const char *name)
 {
 	static const char *const collector[] = {"gc_collect_*", "_PyGC_Collect*", "PyGC_Collect", "collect_with_callback*", "collect", "collect [[]clone *", /* 3.8 */
@@ -76,6 +78,7 @@ enum class_forwards class__forwards(const char *callee)
 		"functools.partial.__call__", "functools._lru_cache_wrapper.__call__", "map.__next__", "filter.__next__",
 		"itertools.starmap.__next__", "operator.methodcaller.__call__", "_ctypes.*.__call__",
 	};
+	/* They only unwrap and call: the user wants to see what they called. */
 	static const char *const silent[] = {
 		"method.__call__", "method_descriptor.__call__", "method-wrapper.__call__", "wrapper_descriptor.__call__",
 		"classmethod_descriptor.__call__", "builtin_function_or_method.__call__", "builtin_method.__call__",
@@ -87,7 +90,7 @@ enum class_forwards class__forwards(const char *callee)
 	return ANY(silent, callee) ? FORWARDS_SILENTLY : FORWARDS_NOT;
 }
 
-/* What a rule says of it; TRAIT_NONE: no rule does. */
+/* The trait by the first rule that matches; TRAIT_NONE: none does. */
 static struct trait rule_trait(const char *name, const char *module)
 {
 	uint32_t i;
@@ -145,7 +148,8 @@ struct trait class__trait(enum class_origin origin, const char *name, const char
 enum import_phase class__import(enum import_phase outer, struct trait frame)
 {
 	if (frame.kind == TRAIT_IMPORT)
-		/* _call_with_frames_removed runs a module's body, or an extension's code. */
+		/* detail 0: _call_with_frames_removed, which runs a module's body or an extension's code: the phase
+		 * stays. */
 		return frame.detail ? (enum import_phase)frame.detail : outer ? outer : IMPORT_FIND;
 	if (outer && frame.kind == TRAIT_PYTHON)
 		return IMPORT_EXECUTE;
@@ -162,7 +166,8 @@ static const char *phase_name(enum import_phase phase)
 
 /* --- the kernel --- */
 
-/* Where no number stands before the instruction: by the C library's name, "__read_nocancel" -> "read". */
+/* The system call, if its number is not known: from the name of the C library's function, "__read_nocancel" -> "read".
+ * */
 static const char *call_name(const char *name)
 {
 	static const struct {
@@ -189,7 +194,8 @@ static const char *call_name(const char *name)
 	return name + strspn(name, "_");
 }
 
-/* From the kernel's frames, if they were asked for, outermost first: who came in. */
+/* How the thread entered the kernel: from the kernel's frames, outermost first, if the session has them; else from the
+ * number of the system call; else from the user function that was innermost. */
 static const char *kernel_name(const struct class_input *in)
 {
 	uint32_t n, i;
@@ -200,7 +206,7 @@ static const char *kernel_name(const struct class_input *in)
 	for (i = n; i; i--) {
 		name = in->frames[i - 1].name;
 		if (!strncmp(name, "__x64_sys_", 10) || !strncmp(name, "__arm64_sys_", 12))
-			return strchr(name + 4, '_') + 5; /* behind "sys_" */
+			return strchr(name + 4, '_') + 5; /* after "sys_" */
 		if (!fnmatch("*page_fault*", name, 0))
 			return "page fault";
 		if (!fnmatch("*sysvec_*", name, 0) || !fnmatch("*common_interrupt*", name, 0) || !fnmatch("*irq*", name, 0))
@@ -215,7 +221,7 @@ static const char *kernel_name(const struct class_input *in)
 
 /* --- a sample --- */
 
-/* The innermost frame that decides by itself. */
+/* Does a frame decide alone, whatever is around it? The innermost such one counts; Python frames end the search. */
 static bool decided(const struct class_input *in, struct class_result *ret)
 {
 	uint32_t i;
@@ -242,7 +248,8 @@ static bool decided(const struct class_input *in, struct class_result *ret)
 	return false;
 }
 
-/* Outermost first: what was called; of what forwards, what it called. */
+/* The function that the Python code called, directly or through one that forwards (functools.partial); NULL: unknown.
+ * */
 static const char *callee(const struct class_input *in)
 {
 	const char *name = NULL;
@@ -255,7 +262,7 @@ static const char *callee(const struct class_input *in)
 		if (frame->trait.kind == TRAIT_CALL || frame->trait.kind == TRAIT_FORWARDS)
 			name = frame->name;
 		bridge = bridge || frame->trait.kind == TRAIT_BRIDGE;
-		/* A function that ctypes called has no table, but a name of its own. */
+		/* A function called through ctypes or cffi is in no table, but has its symbol. */
 		if (bridge && frame->trait.kind == TRAIT_NATIVE)
 			return frame->name;
 	}

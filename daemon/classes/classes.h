@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Classes: in which class of time a sample is, by its innermost frames. Pure functions; docs/classes.md is the written form.
+/* Classes of time: is a sample interpreter work, a C call, compiler work, GC ...? Pure functions; docs/classes.md has
+ * the rules in words.
  *
- * The frames up to and with the innermost Python frame decide, and, of those further out, whether an import goes on. What
- * a frame is to this is said once for each function (its trait); a sample's class follows from the traits alone.
+ * The frames up to the innermost Python frame decide, that frame included; the ones further out only say whether an
+ * import is in progress. Each function gets a trait once (class__trait); the class of a sample follows from traits
+ * alone. Example: frames ins1 (interpreter), list.append (call), f (Python) are class "C call" with the name
+ * list.append.
  *
- * Memory: none; strings in results are those that came in, or live for ever. Threads: any. Errors: none.
+ * Memory: none; strings in results are those of the input, or constants. Threads: any. Errors: none.
  */
 #ifndef CPROFD_CLASSES_CLASSES_H
 #define CPROFD_CLASSES_CLASSES_H
@@ -24,9 +27,9 @@
 	X(CALL, "C call") \
 	X(INTERPRETER, "interpreter") \
 	X(UNKNOWN, "unknown") \
-	X(WAITING, "waiting") /* in wall mode: on no CPU; never of a tick (wait/wait.h) */ \
+	X(WAITING, "waiting") /* wall mode: off-CPU; never at a tick (wait/wait.h) */ \
 	X(READY, "ready") \
-	X(WITHOUT_GIL, "without the GIL") /* a tick of a thread without it, in sessions that ask for its holders alone */
+	X(WITHOUT_GIL, "without the GIL") /* with --gil: a tick of a thread that does not hold the GIL */
 
 #define CLASS_ENUM(id, name) CLASS_##id,
 enum class_kind { CPROFD_CLASSES(CLASS_ENUM) CLASS_COUNT };
@@ -34,28 +37,28 @@ enum class_kind { CPROFD_CLASSES(CLASS_ENUM) CLASS_COUNT };
 
 const char *class__name(enum class_kind kind);
 
-/* What made a function; as enum function_kind of events.h. */
+/* The kind of a function; same order as enum function_kind of events.h. */
 enum class_origin {
 	ORIGIN_PYTHON, ORIGIN_NATIVE, ORIGIN_KERNEL, ORIGIN_NOTE, ORIGIN_JIT, ORIGIN_INTERPRETER, ORIGIN_CALL,
 };
 
 enum trait_kind {
-	TRAIT_NONE,        /* not asked for yet */
+	TRAIT_NONE,        /* not determined yet */
 	TRAIT_PYTHON,
 	TRAIT_IMPORT,      /* a Python function of importlib: `detail` is enum import_phase */
-	TRAIT_NOTE,        /* something is missing here */
-	TRAIT_NOWHERE,     /* native code of nobody knows whom */
-	TRAIT_INTERPRETER, /* the interpreter's own */
-	TRAIT_EVAL,        /* ... its eval loop */
-	TRAIT_GC,          /* ... its collector */
-	TRAIT_SYSTEM,      /* the C library: part of who calls it */
-	TRAIT_BRIDGE,      /* ctypes, libffi: part of what they call */
+	TRAIT_NOTE,        /* frames are missing here */
+	TRAIT_NOWHERE,     /* native code in no known mapping */
+	TRAIT_INTERPRETER, /* a C function of the interpreter */
+	TRAIT_EVAL,        /* its eval loop */
+	TRAIT_GC,          /* its garbage collector */
+	TRAIT_SYSTEM,      /* the C library and the like: counts for its caller */
+	TRAIT_BRIDGE,      /* ctypes, libffi: count for what they call */
 	TRAIT_NATIVE,
 	TRAIT_JIT,
-	TRAIT_RULE,        /* `detail`: which rule */
+	TRAIT_RULE,        /* `detail`: index into class_rules */
 	TRAIT_KERNEL,
-	TRAIT_CALL,        /* what an instruction called, by its name */
-	TRAIT_FORWARDS,    /* ... and that called what it was given */
+	TRAIT_CALL,        /* a callable that an instruction called, by its Python name */
+	TRAIT_FORWARDS,    /* a callable that calls its argument (functools.partial) */
 };
 
 struct trait {
@@ -66,12 +69,12 @@ struct trait {
 /* `name`, `module`, `file`: "" where there is none. */
 struct trait class__trait(enum class_origin origin, const char *name, const char *module, const char *file);
 
-/* Does what has this name call what it was given? Some are of interest (partial, map), others but the way to call
- * (a bound method). */
+/* Does the callable of this name call one of its arguments? Some are of interest themselves (partial, map), others are
+ * only a way to call (a bound method). */
 enum class_forwards { FORWARDS_NOT, FORWARDS_SHOWN, FORWARDS_SILENTLY };
 enum class_forwards class__forwards(const char *callee);
 
-/* --- imports: a context of all frames further in --- */
+/* --- imports: the phase holds for all frames further in --- */
 
 #define IMPORT_PHASES(X) \
 	X(NO, "") X(FIND, "find") X(READ, "read") X(UNMARSHAL, "unmarshal") X(COMPILE, "compile") \
@@ -80,16 +83,16 @@ enum class_forwards class__forwards(const char *callee);
 enum import_phase { IMPORT_PHASES(IMPORT_ENUM) };
 #undef IMPORT_ENUM
 
-/* Of a frame whose caller's phase is `outer`. */
+/* The phase of a frame whose caller's phase is `outer`. */
 enum import_phase class__import(enum import_phase outer, struct trait frame);
 
 /* --- a sample --- */
 
 enum class_kernel {
-	KERNEL_NO,      /* the tick met the thread in user space */
+	KERNEL_NO,      /* the thread was in user space */
 	KERNEL_CALL,    /* in a system call */
-	KERNEL_FAULT,   /* at an instruction that is none: a page fault, an interrupt */
-	KERNEL_NUMBERED, /* + n: in system call n */
+	KERNEL_FAULT,   /* in the kernel, but not at a `syscall` instruction: a page fault, an interrupt */
+	KERNEL_NUMBERED, /* KERNEL_NUMBERED + n: in system call n */
 };
 
 struct class_frame {
@@ -106,7 +109,7 @@ struct class_input {
 
 struct class_result {
 	enum class_kind kind;
-	const char *name; /* what of the class: the callee, the compiler, the system call, the phase; "" */
+	const char *name; /* detail of the class: callee, compiler, system call or import phase; "" */
 };
 
 void class__of(const struct class_input *in, struct class_result *ret);

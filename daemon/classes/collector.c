@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Which function of an interpreter is its collector. */
+/* Finds the garbage collector of an interpreter without symbols: gc.collect() and PyGC_Collect() both call it, and it
+ * is the largest function that they call. The result is a callable with the name "(GC)". */
 #include "classes/search.h"
 
 #include <string.h>
 
 #include "classes/jumps.h"
 
-#define COLLECTOR_BYTES 1000u /* 3.9 to 3.15 have 4 to 9 KB of it */
+#define COLLECTOR_BYTES 1000u /* the least size; in 3.9 to 3.15 it has 4 to 9 KB */
 
-/* The largest function that the one at `at` calls, or that a small one does which it calls. */
+/* The largest function, above *size, that the one at `at` calls, directly or through `deep` others. */
 static uint64_t largest(const struct search *search, const struct code_frames *frames, uint64_t at, uint32_t deep, uint64_t *size)
 {
 	uint64_t targets[JUMPS_FROM], best = 0, inner;
@@ -34,8 +35,8 @@ static int add(struct search *search, uint64_t address)
 	return search__add(search, address, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR);
 }
 
-/* gc.collect() and PyGC_Collect() both call the collector, which is no exported function; of what they
- * call else none is as large (Modules/gcmodule.c, Python/gc.c). */
+/* Both entry points call the collector, which is not exported; nothing else that they call is as large
+ * (Modules/gcmodule.c, Python/gc.c). */
 int search__collector(struct search *search, const struct code_frames *frames)
 {
 	uint64_t method = 0, exported, a[JUMPS_FROM], b[JUMPS_FROM], best = 0, best_size = 0;
@@ -60,7 +61,8 @@ int search__collector(struct search *search, const struct code_frames *frames)
 		}
 	if (best_size >= COLLECTOR_BYTES)
 		return add(search, best);
-	/* Each may have its own, as gcc knows an argument of it (3.8); there may be a small one in between, which tells callbacks of it. */
+	/* Each may call a clone of its own, with a constant argument (gcc, 3.8), or a small function in between that
+	 * runs the callbacks of gc. */
 	for (i = 0; !err && i < 2; i++) {
 		best_size = COLLECTOR_BYTES;
 		best = largest(search, frames, i ? exported : method, 1, &best_size);

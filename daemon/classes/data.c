@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Program headers and the dynamic section only: section headers may be gone. */
+/* Loads the writable segments of an ELF file and applies relocations (data.h). Uses program headers and the dynamic
+ * section only: section headers may be stripped. */
 #include "classes/data.h"
 
 #include <errno.h>
@@ -13,14 +14,15 @@
 #define RELOCATIONS_AT_ONCE 1024u
 #define SYMBOLS_MAX 65536u
 
+/* A direct-mapped cache of file pages, for the many short reads of names: they lie close together. */
 #define PIECE 4096u
 #define PIECES 16u
 struct data_pieces {
-	uint64_t numbers[PIECES]; /* + 1; 0: none */
+	uint64_t numbers[PIECES]; /* page number + 1; 0: empty */
 	uint8_t bytes[PIECES][PIECE];
 };
 
-/* As elf_bytes__read(), of what is short. */
+/* As elf_bytes__read(), through the cache if the bytes lie in one page. */
 static int get_near(const struct data *data, void *dst, uint64_t size, uint64_t offset)
 {
 	struct data_pieces *pieces = data->pieces;
@@ -48,7 +50,7 @@ static const struct data_segment *segment_of(const struct data *data, uint64_t v
 	return NULL;
 }
 
-/* `size` bytes at vaddr, which lie in one segment: where in the file. */
+/* The file offset of `size` bytes at vaddr; false: they do not lie in one segment. */
 static bool file_offset(const struct data *data, uint64_t vaddr, uint64_t size, uint64_t *ret)
 {
 	const struct data_segment *segment = segment_of(data, vaddr);
@@ -119,7 +121,8 @@ bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t si
 	return file_offset(data, vaddr, size, &offset) && !get_near(data, ret, size, offset);
 }
 
-/* Their count is told nowhere but in hash tables: they end where their names begin, as linkers place them. */
+/* The dynamic section does not say how many symbols there are. Linkers place the string table right after them, so they
+ * end where it begins, or with the segment. */
 static int read_symbols(struct data *data, uint64_t symbols, uint64_t strings)
 {
 	const struct data_segment *segment = segment_of(data, symbols);
@@ -243,7 +246,7 @@ static int read_bytes(struct data *data)
 	return err;
 }
 
-/* A program that patchelf has changed has its names across two segments. */
+/* Does a dynamic symbol's name contain `needs`? The names may lie across two segments (after patchelf). */
 static bool names_have(const struct data *data, const struct elf_tags *tags, const char *needs)
 {
 	uint64_t left = tags->strings_size, at = tags->strings, part;
@@ -264,7 +267,7 @@ static bool names_have(const struct data *data, const struct elf_tags *tags, con
 	return found;
 }
 
-/* One by one where there are more than were read. */
+/* Symbols beyond those that were loaded at once are read one by one. */
 static bool symbol_at(const struct data *data, const struct elf_tags *tags, uint64_t number, Elf64_Sym *ret)
 {
 	uint64_t offset;
@@ -277,7 +280,7 @@ static bool symbol_at(const struct data *data, const struct elf_tags *tags, uint
 	       !elf_bytes__read(data->source, offset, ret, sizeof(*ret));
 }
 
-/* Addresses that other files give become 0. */
+/* Applies one relocation as the dynamic linker would at load address 0; symbols of other files give 0. */
 static void relocate(struct data *data, const struct elf_tags *tags, uint16_t machine,
 		     const Elf64_Rela *rela)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The initialised data of an ELF file as the dynamic linker would leave it: words with their relocations
- * applied, for whoever looks for tables of pointers in it. Private to this folder.
+/* The initialised data of an ELF file with its relocations applied, as the dynamic linker leaves it in memory: so that
+ * tables of pointers can be found in the file. Private to this folder.
  *
- * All bytes are the target's: addresses that lie nowhere are words that are not there. */
+ * All bytes are the target's: reading at an address outside of all segments returns false. */
 #ifndef CPROFD_CLASSES_DATA_H
 #define CPROFD_CLASSES_DATA_H
 
@@ -13,11 +13,11 @@
 
 #define DATA_SEGMENTS 32u
 #define DATA_BYTES (64u << 20)  /* of writable segments; libtorch_python has 3 MB, an interpreter 1 MB */
-#define DATA_STRINGS (1u << 20) /* of dynamic symbols' names that are searched */
+#define DATA_STRINGS (1u << 20) /* bytes of dynamic symbol names that are searched */
 
 struct data_segment {
-	uint64_t start, end, offset; /* vaddrs; `end` of what the file holds */
-	uint64_t bytes;              /* writable: where in `bytes` of the data */
+	uint64_t start, end, offset; /* vaddrs and file offset; `end` of the bytes in the file, so without .bss */
+	uint64_t bytes;              /* writable segment: its offset in data.bytes */
 	bool code, writable;
 };
 
@@ -25,28 +25,28 @@ struct data {
 	const struct elf_bytes *source;
 	struct data_segment segments[DATA_SEGMENTS];
 	uint32_t n_segments;
-	void *symbols;    /* dynamic ones: Elf64_Sym */
+	void *symbols;    /* dynamic symbols: Elf64_Sym */
 	uint32_t n_symbols;
 	uint64_t strings; /* vaddr of their names */
 	uint8_t *bytes; /* of all writable segments, one after the other */
-	struct data_pieces *pieces; /* of the file, for names, which lie together; NULL: none */
+	struct data_pieces *pieces; /* cache of file pages; NULL: no memory for it */
 };
 
-/* -ENOENT: no dynamic symbol of the file has `needs` in its name: nothing was read. */
+/* -ENOENT: no dynamic symbol's name contains `needs`, so that the file is of no interest; nothing was read. */
 int data__open(const struct elf_bytes *source, const char *needs, struct data *ret);
 void data__free(struct data *data);
 
-/* A word of a writable segment. An address that another file gives is 0. */
+/* A word of a writable segment. A pointer into another file is 0. */
 bool data__word(const struct data *data, uint64_t vaddr, uint64_t *ret);
 bool data__is_code(const struct data *data, uint64_t vaddr);
-/* In a segment that is not written to, as literals are. */
+/* In a read-only segment, where string literals are. */
 bool data__is_constant(const struct data *data, uint64_t vaddr);
 bool data__is_variable(const struct data *data, uint64_t vaddr);
 bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t size);
-/* Of the dynamic symbols. */
+/* The address of the dynamic function symbol `name`, if this file defines it. */
 bool data__symbol(const struct data *data, const char *name, uint64_t *ret);
 bool data__is_exported(const struct data *data, uint64_t vaddr);
-/* ... by a name that begins with one of `prefixes`, the last of which is NULL. */
+/* The same, under a name that begins with one of `prefixes` (NULL-terminated). */
 bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *const *prefixes);
 /* The string at vaddr, with its NUL, if it fits. */
 bool data__string(const struct data *data, uint64_t vaddr, char *ret, uint32_t size);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that the tables of a module name. */
+/* Finds CPython's tables in the data of a module by their form: each aligned word of a writable segment is tried as the
+ * begin of a PyMethodDef, PyTypeObject, PyType_Spec or PyModuleDef. First all method tables, then their owners (types
+ * and modules), as a method's name needs its owner's; tables without an owner give names without one. */
 #include "classes/search.h"
 
 #include <ctype.h>
@@ -13,7 +15,7 @@
 #define NAME_MAX_BYTES 128u
 #define METHOD_BYTES 32u        /* PyMethodDef */
 #define METHODS_A_TABLE 4096u
-#define FREE_THREADED 16u       /* what a PyObject has more */
+#define FREE_THREADED 16u       /* bytes by which a PyObject is larger there */
 
 static bool is_name(const char *text, bool dots)
 {
@@ -39,7 +41,7 @@ int search__add(struct search *search, uint64_t address, const char *owner, cons
 	char *text;
 	int err;
 
-	/* object.__init__ runs after every other type's __new__. */
+	/* object.__init__ runs after every type's __new__: its name would say nothing. */
 	if (kind == CALLABLE_NEW && !strcmp(owner, "object"))
 		return 0;
 	if (search->n >= CALLABLES_MAX)
@@ -65,7 +67,7 @@ int search__add(struct search *search, uint64_t address, const char *owner, cons
 
 /* --- methods: {name, function, flags, doc} --- */
 
-/* METH_VARARGS to METH_METHOD; one of the calling conventions. */
+/* Only known METH_ flags, among them at least one calling convention (Include/methodobject.h). */
 static bool is_flags(uint64_t flags)
 {
 	return flags < 0x400 && flags & 0x8f;
@@ -99,6 +101,7 @@ static int add_methods(struct search *search, uint64_t at, const char *owner)
 	return err;
 }
 
+/* Collects the begins of method tables; scanning goes by address, so they are sorted. */
 static int find_tables(struct search *search, const struct data_segment *segment)
 {
 	uint64_t at, end = segment->end;
@@ -117,7 +120,7 @@ static int find_tables(struct search *search, const struct data_segment *segment
 	return err;
 }
 
-/* Which table begins at `at`; n_tables: none. */
+/* Index of the table that begins at `at`; n_tables: none does. */
 static uint32_t table_at(const struct search *search, uint64_t at)
 {
 	uint32_t low = 0, high = search->n_tables, middle;
@@ -141,6 +144,7 @@ static bool is_zero_or(const struct data *data, uint64_t at, bool (*what)(const 
 	return data__word(data, at, &word) && (!word || what(data, word));
 }
 
+/* `functions`: offsets of members that must be 0 or point to code: tp_dealloc, tp_repr, tp_hash ... */
 static bool is_type(const struct data *data, uint64_t at, char ret_name[NAME_MAX_BYTES])
 {
 	static const uint16_t functions[] = {48, 88, 120, 128, 136, 144, 152, 184, 192, 200, 216, 224, 296, 312, 320};
@@ -158,10 +162,12 @@ static bool is_type(const struct data *data, uint64_t at, char ret_name[NAME_MAX
 	for (i = TYPE_NUMBER; i <= TYPE_MAPPING; i += 8)
 		if (!is_zero_or(data, at + i, data__is_variable))
 			return false;
-	return read_name(data, name, true, ret_name) && strncmp(ret_name, "__", 2); /* else a PyGetSetDef */
+	/* a name such as __dict__ begins a PyGetSetDef */
+	return read_name(data, name, true, ret_name) && strncmp(ret_name, "__", 2);
 }
 
-/* A type that is made by PyType_Spec says by a member where its objects have a function each (Doc/c-api/call.rst). */
+/* Where objects of a PyType_Spec's type hold their vectorcall function: the offset of the member
+ * __vectorcalloffset__ (Doc/c-api/call.rst). 0: they have none. */
 static uint64_t vectorcall_offset(const struct data *data, uint64_t members)
 {
 	uint64_t name, offset;
@@ -281,15 +287,13 @@ static int find_owners(struct search *search, const struct data_segment *segment
 		} else if (is_type(search->data, at, name)) {
 			err = add_type(search, at, name);
 		} else if (is_type(search->data, at + FREE_THREADED, name)) {
-			continue; /* it is met there */
+			continue; /* a free-threaded type, 16 bytes further: the loop comes to it */
 		} else if (is_spec(search->data, at, &there, name)) {
 			err = add_spec(search, there, name);
 		}
 	}
 	return err;
 }
-
-/* --- all --- */
 
 int search__members(struct search *search)
 {

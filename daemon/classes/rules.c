@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/* The table of native code that belongs to a compiler or to a JIT's dispatch (rules.h). The first row that matches
+ * applies. */
 #include "classes/rules.h"
 
 #include <stddef.h>
 
 #include "classes/classes.h"
 
-/* The first that fits holds. */
 /* clang-format off */
 const struct class_rule class_rules[] = {
-	/* Numba: the dispatcher finds the compiled version by the arguments' types, its helpers and a wrapper of each kernel unbox
-	 * and box; what counts references works for both. */
+	/* Numba: the dispatcher selects the compiled version by the types of the arguments; its helpers, and a wrapper
+	 * around each kernel, unbox and box values. Reference counting (NRT) works for both, so it counts for its
+	 * caller. */
 	{"(callee)", "_dispatcher.Dispatcher.__call__", CLASS_DISPATCH, "Numba"},
 	{"_dispatcher.*", NULL, CLASS_DISPATCH, "Numba"},
 	{"_nrt_python.*", NULL, RULE_OF_CALLER, ""},
@@ -31,7 +33,7 @@ const struct class_rule class_rules[] = {
 	{"libptxcompiler*", NULL, CLASS_COMPILER, "ptxas"},
 	{"libgccjit*", NULL, CLASS_COMPILER, "gcc"},
 
-	/* jaxlib has the compiler, its passes and the runtime in one file: what is named tells. */
+	/* jaxlib has compiler, passes and runtime in one file: only names tell them apart. */
 	{"libjax_common*", "*llvm::*", CLASS_COMPILER, "LLVM"},
 	{"libjax_common*", "*mlir::*", CLASS_COMPILER, "MLIR"},
 	{"libjax_common*", "*xla::*Compile*", CLASS_COMPILER, "XLA"},

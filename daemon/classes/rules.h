@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Which native code belongs to a compiler, or to the way into code of a JIT: one table, and data only. Private to this
- * folder. */
+/* Which native code belongs to a compiler, or to the dispatch into JIT code? One table (rules.c), data only. A row here
+ * is what CONTRIBUTING's recipe for a compiler adds for a library of its own. Private to this folder. */
 #ifndef CPROFD_CLASSES_RULES_H
 #define CPROFD_CLASSES_RULES_H
 
 #include <stdint.h>
 
-#define RULE_OF_CALLER CLASS_COUNT /* part of who called it */
+#define RULE_OF_CALLER CLASS_COUNT /* counts for its caller, as the C library does */
 
 struct class_rule {
-	const char *module; /* pattern (fnmatch) of the file's name, or of who made it ("JIT"); "(callee)": what Python called */
+	/* pattern (fnmatch) of the file name; "JIT": code of a JIT compiler; "(callee)": what Python code called */
+	const char *module;
 	const char *name;   /* pattern of the function's name; NULL: any */
-	uint8_t kind;       /* enum class_kind; CLASS_NONE: the rest of the list is not asked */
+	uint8_t kind;       /* enum class_kind; CLASS_NONE: no rule applies, and later rows are not tried */
 	const char *what;
 };
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The search for a module's callables, in steps; each file has one. Private to this folder. */
+/* The search for a module's callables, in steps; each file of this folder has one. Private to this folder.
+ *   members.c     functions in tables: methods, slots of types
+ *   collector.c   the garbage collector
+ *   candidates.c  the call machinery; which names end in a jump to which function
+ *   switchers.c   functions that take or release the GIL
+ *   instances.c   functions that each object has a pointer to (vectorcall)
+ *   bodies.c      unnamed functions to which named ones jump
+ * callables.c runs them in this order and makes the rows before the last one. */
 #ifndef CPROFD_CLASSES_SEARCH_H
 #define CPROFD_CLASSES_SEARCH_H
 
@@ -7,7 +14,7 @@
 #include "classes/data.h"
 #include "weave/frames.h"
 
-/* A function on its way: the address that a table has. */
+/* A function that was found, under one name. */
 struct found {
 	uint64_t address;
 	const char *name;
@@ -15,11 +22,11 @@ struct found {
 	uint8_t kind;
 };
 
-/* A type that says where each of its objects has the function that a call of it calls. */
+/* A type whose objects each hold the function that a call of the object runs (tp_vectorcall_offset). */
 #define SEARCH_INSTANCES 32u
 struct search_instance {
-	uint64_t offset;
-	uint64_t at;    /* of the type; 0: it is made of a PyType_Spec */
+	uint64_t offset; /* of the function pointer in an object */
+	uint64_t at;    /* vaddr of the type; 0: it is made at run time, from a PyType_Spec */
 	uint64_t maker; /* the type's tp_new; 0: it has none */
 	char type[128];
 };
@@ -29,18 +36,18 @@ struct search {
 	struct callables *out;
 	struct found *found;
 	uint32_t n, capacity;
-	uint64_t *tables; /* where tables of methods begin, by address */
+	uint64_t *tables; /* vaddrs of method tables, sorted */
 	uint32_t n_tables, tables_capacity;
-	uint8_t *owned;   /* of tables: it is known whose they are */
+	uint8_t *owned;   /* for each table: its type or module is known */
 	struct search_instance instances[SEARCH_INSTANCES];
 	uint32_t n_instances;
 };
 
-/* "owner.name"; what is in `builtins` needs no owner. */
+/* Adds "owner.name"; the owner `builtins` is left out. */
 int search__add(struct search *search, uint64_t address, const char *owner, const char *name, enum callable_kind kind);
-/* members.c: all that tables name. -E2BIG: there are more. */
+/* members.c: all functions in tables. -E2BIG: more than CALLABLES_MAX, the first of which were added. */
 int search__members(struct search *search);
-/* instances.c: a type whose objects have a function each, at this offset; all those functions. */
+/* instances.c: remembers such a type; then finds the functions of all that were remembered. */
 void search__instance(struct search *search, uint64_t offset, uint64_t at, uint64_t maker, const char *type);
 int search__instances(struct search *search, const struct code_frames *frames);
 /* collector.c */
@@ -49,9 +56,9 @@ int search__collector(struct search *search, const struct code_frames *frames);
 int search__machinery(struct search *search, const struct code_frames *frames);
 /* switchers.c */
 int search__switchers(struct search *search, const struct code_frames *frames);
-/* Of all that were found, by address. */
+/* candidates.c: after search->found was sorted by address. */
 int search__candidates(struct search *search, const struct code_frames *frames);
-/* bodies.c: who jumps to rows without a name, or calls them. The body of one function alone, which calls what it was given, gets its name. */
+/* bodies.c: which code jumps to, calls or points to rows without a name. */
 int search__bodies(struct search *search, const struct code_frames *frames);
 
 #endif

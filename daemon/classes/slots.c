@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The table of slots: {number in typeslots.h, table, offset in it, Python name}. */
 #include "classes/slots.h"
 
 /* clang-format off */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a type's functions are, and what an expression calls them. Private to this folder.
+/* The slots of a type: where its functions are, and their Python names. Example: the function at offset 0 of the
+ * PyNumberMethods table is "__add__". Private to this folder.
  * Sources: CPython Include/cpython/object.h (PyTypeObject and the tables it points to; these parts are the same in 3.8 to
  * 3.15), Include/typeslots.h (numbers that never change: a part of the stable ABI). */
 #ifndef CPROFD_CLASSES_SLOTS_H
@@ -25,13 +26,13 @@
 #define SLOT_MEMBERS 72u /* Py_tp_members */
 #define MEMBER_BYTES 40u /* PyMemberDef: name, int type, offset, int flags, doc */
 #define MEMBERS_MAX 64u
-#define SLOT_LAST 100u   /* 81 in 3.13; the list grows */
+#define SLOT_LAST 100u   /* bound for a valid number: the last one is 81 in 3.13, and the list grows */
 
-/* Whose table a slot is in. */
+/* The table that a slot is in. */
 enum slot_table { SLOT_TYPE, SLOT_NUMBER, SLOT_SEQUENCE, SLOT_MAPPING };
 
 struct slot {
-	uint8_t number;     /* Include/typeslots.h; 0: has none */
+	uint8_t number;     /* number in Include/typeslots.h; 0: it has none */
 	uint8_t table;      /* enum slot_table */
 	uint16_t offset;    /* in that table */
 	const char *name;   /* "__add__"; "": the type itself is called */

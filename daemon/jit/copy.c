@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* An entry's image, copied while the target may be freeing it.
+/* Copies the ELF image of a list entry while the target runs and may be freeing it.
  *
- * What can go wrong: the entry is unlinked, its image freed, and both addresses given
- * to the next object, while a copy is under way: the copy would be the beginning of
- * one object and the end of another. Two looks at the entry do not tell, as the next
- * object may have the same addresses and the same size (a function that is compiled
- * again does). So five steps:
+ * The race: while the copy is being made, the target unlinks the entry, frees its image, and gives both addresses to
+ * the next object. The copy would then be the begin of one object and the end of another. Checking the entry before and
+ * after is not enough, as the next object may have the same addresses and size (a function that is compiled again
+ * does). So:
  *
- *   1  the entry is on the list, and says image and size
+ *   1  check that the entry is on the list; it has image address and size
  *   2  copy the image
- *   3  the entry is on the list, and says the same
- *   4  read the image again: each byte is equal to the copy
- *   5  the entry is on the list, and says the same
+ *   3  check that the entry is on the list, with the same address and size
+ *   4  read the image again and compare it with the copy
+ *   5  check the entry once more, as in 3
  *
- * A byte that is equal in 2 and 4 had that value during 3, as far as it did not
- * change and change back. So the copy is what memory held at the instant of 3; and an
- * entry that is linked has a whole image, as a JIT writes the image first, and unlinks
- * before it frees. Step 5 leaves no copy of an object that ended meanwhile.
+ * A byte that is equal in 2 and 4 had that value during 3 (unless it changed and changed back). So the copy is what
+ * memory held at the instant of 3. A linked entry has a complete image, because a JIT writes the image before it links
+ * the entry, and unlinks before it frees. Step 5 rejects objects that ended meanwhile.
  *
- * "On the list": the entry before it, or the head, points to it. One look at one
- * pointer is one instant; a whole walk would be many. */
+ * "On the list": the previous entry, or the head, points to it. Reading one pointer is one instant; walking the whole
+ * list would be many. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +25,8 @@
 #include "base/cleanup.h"
 #include "jit/internal.h"
 
-#define PIECE 16384u
-#define POLLS 4u
+#define PIECE 16384u /* bytes that are compared at once */
+#define POLLS 4u     /* tries to find the entry linked while its neighbours change */
 
 static int get(struct jit *jit, struct host_reader *memory, void *dst, size_t size, uint64_t address)
 {
@@ -49,14 +47,14 @@ int node__read(struct jit *jit, struct host_reader *memory, uint64_t address, st
 	uint64_t words[4]; /* struct jit_code_entry: next, prev, symfile_addr, symfile_size */
 
 	if (!address || address & 7)
-		return -EFAULT; /* malloc would not have given it */
+		return -EFAULT; /* no result of malloc(): the list is damaged, or is none */
 	if (get(jit, memory, words, sizeof(words), address))
 		return -EFAULT;
 	*ret = (struct node){address, words[0], words[1], words[2], words[3]};
 	return 0;
 }
 
-/* Whether what is before it points to it. */
+/* Does the previous entry, or the head, point to this one? 1, 0, -EFAULT. */
 static int points_to(struct jit *jit, struct host_reader *memory, const struct list *list, const struct node *node)
 {
 	struct node before;
@@ -77,7 +75,8 @@ int node__linked(struct jit *jit, struct host_reader *memory, const struct list 
 	unsigned i;
 	int linked = 0;
 
-	/* Another may come in front of it, or what was in front go, between two reads: its own link tells. */
+	/* Between two reads an entry may be linked in front of this one, or the previous one unlinked. Its own `prev`
+	 * then changed: try again. If `prev` is the same and does not point here, the entry was unlinked. */
 	for (i = 0; !linked && i < POLLS; i++) {
 		prev = now.prev;
 		if (node__read(jit, memory, node->address, &now))
@@ -92,7 +91,7 @@ int node__linked(struct jit *jit, struct host_reader *memory, const struct list 
 static int same_again(struct jit *jit, struct host_reader *memory, const struct node *node,
 		      const char *copy)
 {
-	char piece[PIECE]; /* the same each time: memory that is fresh costs a fault a page */
+	char piece[PIECE]; /* on the stack: fresh heap memory would cost a page fault for each page */
 	size_t at, len;
 
 	for (at = 0; at < node->size; at += len) {
@@ -114,7 +113,7 @@ int node__copy(struct jit *jit, struct host_reader *memory, const struct list *l
 	if (linked != 1)
 		return linked ? linked : -ENOENT;
 	if (node->size < 64 || node->size > JIT_IMAGE_MAX)
-		return -EBADMSG; /* no ELF header fits, or more than is taken */
+		return -EBADMSG; /* smaller than an ELF header, or above our limit */
 	copy = malloc(node->size);
 	if (!copy)
 		return -ENOMEM;
@@ -134,6 +133,7 @@ int node__copy(struct jit *jit, struct host_reader *memory, const struct list *l
 	return 0;
 }
 
+/* See struct entry: section headers and names identify an object, and cost one or two short reads. 0: unreadable. */
 uint64_t entry__probe(struct jit *jit, struct host_reader *memory, const struct entry *entry)
 {
 	uint64_t hash = 1;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a module keeps the list of its JIT's objects.
+/* Finds the variable __jit_debug_descriptor in a module: the head of the list of its JIT's objects.
  *
- * The symbol is global in Debian's libLLVM; it is local, so only in .symtab, in
- * llvmlite's wheels and in jaxlib. Names are compared for the few symbols that can
- * be it: variables of its size, in data that is written to. libjax_common.so has
- * 700,000 symbols and 74 MB of names; 2,271 of them are compared. */
+ * Its symbol is global in Debian's libLLVM, but local in llvmlite's wheels and in jaxlib, so only in .symtab. Names are
+ * compared only for symbols that could be it: variables of its size in writable data. libjax_common.so has 700,000
+ * symbols and 74 MB of names; 2,271 of them are compared. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +14,16 @@
 
 #define NAME "__jit_debug_descriptor"
 #define DESCRIPTOR_SIZE 24u
-#define SYMBOLS_PIECE 4096u              /* symbols a read: 96 KB */
-#define SYMBOLS_MAX (256u << 20)         /* bytes of one table */
-#define COMPARED_MAX 65536u
+#define SYMBOLS_PIECE 4096u              /* symbols per read: 96 KB */
+#define SYMBOLS_MAX (256u << 20)         /* bytes of one symbol table */
+#define COMPARED_MAX 65536u              /* names; a hostile file could make each comparison a page read */
 
 struct module {
 	struct elf_image image;
-	uint64_t relro, relro_end; /* not written to once it is relocated: vtables */
+	uint64_t relro, relro_end; /* read-only after relocation (vtables): not the descriptor */
 };
 
+/* Could this symbol be the descriptor, judged without its name? */
 static bool may_be(const struct module *module, const Elf64_Sym *symbol)
 {
 	return symbol->st_size == DESCRIPTOR_SIZE && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT &&
@@ -32,7 +32,7 @@ static bool may_be(const struct module *module, const Elf64_Sym *symbol)
 	       (symbol->st_value < module->relro || symbol->st_value >= module->relro_end);
 }
 
-/* 0: *ret_value; -ENOENT; -EBADMSG. The table is read in pieces. */
+/* Looks for the name in one symbol table, which is read in pieces. 0: *ret_value; -ENOENT; -EBADMSG. */
 static int search(const struct module *module, const Elf64_Shdr *table, uint64_t *ret_value)
 {
 	const Elf64_Shdr *strings = &module->image.sections[table->sh_link];

@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* Which function was at an address at a time. */
+/* Which function was at this address at this time? JIT compilers free code and reuse its addresses, so several objects
+ * may have rows (spans.h) over one pc. Objects that certainly did not live at that time are left out; of the others the
+ * newest wins. If another one could have been there, too, the answer is `doubtful`: the next poll may decide. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jit/internal.h"
 
-/* More rows over one address are only made to burn time. */
+/* Rows over one address; only a hostile target has more. */
 #define ROWS_MAX 4096u
 
-/* The best row so far. Objects that surely were not there do not compete; among the
- * others the newest wins, as its code overwrote the rest. */
+/* The best row so far. Objects that certainly were not there do not compete; of the others the newest wins, as its code
+ * overwrote the rest. */
 struct search {
 	const struct jit *jit;
 	uint64_t time;
 	uint32_t seen;
 	struct span row;
 	const struct object *object; /* NULL: none */
-	bool rival;             /* another one can have been there, too */
+	bool rival;             /* another object could have been there, too */
 };
 
+/* Could an object with this life have been there at `time`? */
 static bool possible(const struct jit_life *life, uint64_t time)
 {
-	/* Both ends are exact where a jitdump says so. */
+	/* born_by == born_after: an exact time, from a jitdump. */
 	if (time < life->born_by && time <= life->born_after)
 		return false;
 	return !life->died_by || time < life->died_by;
 }
 
-/* Of the rows of one object: functions before bare text, the innermost function;
- * of a perf map the line that came later. */
+/* Two rows of one object: a function is better than bare text, the inner function better than the outer one; in a perf
+ * map the later line is right. */
 static bool better_row(const struct span *a, const struct span *b, enum jit_source source)
 {
 	bool a_named = a->name != SPAN_NO_NAME, b_named = b->name != SPAN_NO_NAME;
@@ -41,7 +44,7 @@ static bool better_row(const struct span *a, const struct span *b, enum jit_sour
 	return a->seq > b->seq;
 }
 
-/* A line that was written once more. */
+/* Is it the same function, written to the file once more? */
 static bool says_same(const struct search *s, const struct object *object, const struct span *row)
 {
 	return object->seen.source != JIT_SOURCE_GDB && row->start == s->row.start && row->size == s->row.size &&
@@ -73,8 +76,8 @@ static bool consider(void *ctx, const struct span *row)
 	return true;
 }
 
-/* A JIT may write a line of its perf map after the code ran first: where no line is
- * of that time, the first one for the address is. */
+/* A JIT may write the line of a perf map after the code first ran: if no line is old enough, the first one for the
+ * address is taken. */
 static bool consider_first(void *ctx, const struct span *row)
 {
 	struct search *s = ctx;
@@ -106,13 +109,13 @@ static bool search(const struct jit *jit, enum jit_source source, uint64_t pc, u
 	return ret->object != NULL;
 }
 
-/* A name is certain from the first look that saw the object to the last one; where a
- * JIT never drops anything, and for lack of a rival, also before and after. */
+/* A name is certain between the first and the last poll that saw the object. If the JIT never dropped an object, and no
+ * other object competes, it is certain before and after, too. */
 static bool is_doubtful(const struct search *s)
 {
 	const struct object *object = s->object;
 	const struct jit_life *life = &object->seen.life;
-	bool drops = object->list && object->list->drops; /* whenever that was seen: one may have been missed before */
+	bool drops = object->list && object->list->drops; /* at any time: an earlier drop may have been missed */
 
 	if (s->time < life->born_by)
 		return s->rival || drops;
@@ -156,7 +159,7 @@ int jit__find(const struct jit *jit, uint64_t pc, uint64_t time_ns, struct jit_f
 	return found ? 0 : -ENOENT;
 }
 
-/* --- functions of files --- */
+/* --- all functions that jitdump and perf map name in a range --- */
 
 struct gathering {
 	struct jit_function *to;
@@ -182,7 +185,7 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Is it what is there now? */
+/* Is this function what is at its address now? Also sets its kind. */
 static bool is_current(const struct jit *jit, struct jit_function *function)
 {
 	struct jit_found found;
@@ -206,7 +209,7 @@ uint32_t jit__functions(const struct jit *jit, uint64_t lo, uint64_t hi, struct 
 	for (i = 0; i < g.n; i++) {
 		if (!is_current(jit, &ret[i]))
 			continue;
-		/* What begins within another one took the rest of its place, too. */
+		/* A function that begins inside another one overwrote the rest of it. */
 		if (n && ret[i].start - ret[n - 1].start < ret[n - 1].size)
 			n--;
 		ret[n++] = ret[i];

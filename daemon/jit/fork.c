@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What a forked child has of its parent's objects: memory is copied, so they are all there, at their
- * addresses, and from then on they live and end apart. */
+/* fork(): the child has a copy of all of its parent's JIT code, at the same addresses; from then on the objects of both
+ * live and end independently. So the child gets a copy of what is known of the parent, and polls its own list. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jit/internal.h"
 
-#define ROOM 64u /* for what comes: arrays grow by half */
+#define ROOM 64u /* for new objects: without it the first one would grow the array by half */
 
 void jit__set_origin(struct jit *jit, uint32_t origin)
 {
@@ -21,7 +21,7 @@ static void *copy(const void *from, size_t size)
 	return to && size ? memcpy(to, from, size) : to;
 }
 
-/* Between two looks at the list it may have come, or gone: the child's memory will tell. */
+/* Could the object have been there? If it came or went between two polls, the child's own list decides later. */
 static bool was_there(const struct jit_life *life, uint64_t time)
 {
 	return life->born_after < time && (!life->died_by || life->died_by > time);
@@ -40,7 +40,8 @@ static int fork_object(struct jit *to, const struct jit *from, const struct obje
 	if (!fresh->ranges || !fresh->names || (object->unwind.eh_frame && !fresh->unwind.eh_frame))
 		return -ENOMEM;
 	fresh->seen.ranges = fresh->ranges;
-	fresh->seen.had_unwind = fresh->seen.has_unwind; /* else the parent took it, and has a table or will have */
+	/* if it was taken: the parent has made a table of it, or will */
+	fresh->seen.had_unwind = fresh->seen.has_unwind;
 	fresh->seen.life.died_after = fresh->seen.life.died_by = 0;
 	if (object->list)
 		fresh->list = &to->lists[object->list - from->lists];
@@ -66,7 +67,7 @@ int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret)
 	for (i = 0; !err && i < jit->n_objects; i++)
 		if (was_there(&jit->objects[i].seen.life, time_ns))
 			err = fork_object(to, jit, &jit->objects[i]);
-	/* Rows of objects that are left out find nothing. */
+	/* Rows of objects that were left out stay: their ids lead to no object. */
 	for (i = 0; !err && i < JIT_SOURCE_COUNT; i++)
 		err = spans__copy(&jit->spans[i], &to->spans[i]);
 	for (i = 0; !err && i < jit->n_lists; i++) {

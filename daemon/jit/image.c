@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Parses an ELF image that a JIT registered (image.h): code ranges, functions, .eh_frame. The bytes are a copy of the
+ * target's memory and may be anything; each offset is checked against the image before it is used. */
 #include "jit/image.h"
 
 #include <errno.h>
@@ -11,11 +13,11 @@
 
 #define SYMBOLS_MAX (1u << 18)
 #define RELOCATIONS_MAX (4u << 20)
-#define NAMES_MAX (16u << 20) /* names may share their bytes: more than the image can be meant */
-#define PROBE_HEADERS 4096u
+#define NAMES_MAX (16u << 20) /* all names together; symbols may share one name's bytes, so this can exceed the image */
+#define PROBE_HEADERS 4096u /* bytes of section headers and of names that identify an object (list.c) */
 #define PROBE_NAMES 16384u
 
-/* A string of a table; NULL: it does not end there. */
+/* A string of a string table; NULL: it does not end inside the table. */
 static const char *string(const struct elf_image *elf, const Elf64_Shdr *table, uint32_t offset)
 {
 	const char *begin;
@@ -25,10 +27,10 @@ static const char *string(const struct elf_image *elf, const Elf64_Shdr *table, 
 	    offset >= table->sh_size)
 		return NULL;
 	begin = (const char *)elf->bytes->data + table->sh_offset;
-	return begin[table->sh_size - 1] ? NULL : begin + offset; /* gABI: a table ends with NUL */
+	return begin[table->sh_size - 1] ? NULL : begin + offset; /* gABI: a string table ends with NUL */
 }
 
-/* Code that has been placed. LLVM leaves an empty .text at address 0 beside .ltext. */
+/* A code section that was loaded. LLVM leaves an empty .text at address 0 beside .ltext. */
 static bool is_code(const Elf64_Shdr *s)
 {
 	return (s->sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) == (SHF_ALLOC | SHF_EXECINSTR) &&
@@ -62,7 +64,7 @@ static int read_ranges(const struct elf_image *elf, struct jit_image *image)
 				(struct jit_range){s->sh_addr, s->sh_addr + s->sh_size};
 	}
 	qsort(image->ranges, n, sizeof(*image->ranges), by_range);
-	/* Sections are apart from each other where an object was really loaded. */
+	/* Loaded sections do not overlap: if they do, the image is not what was loaded. */
 	for (i = 1; i < n; i++)
 		if (image->ranges[i].start < image->ranges[i - 1].end)
 			return -EBADMSG;
@@ -84,6 +86,7 @@ static const struct jit_range *range_of(const struct jit_image *image, uint64_t 
 	return lo < image->n_ranges && image->ranges[lo].start <= address ? &image->ranges[lo] : NULL;
 }
 
+/* A symbol that may become a function of the object. */
 struct candidate {
 	uint64_t start;
 	uint64_t size;
@@ -98,12 +101,14 @@ static int by_candidate(const void *a, const void *b)
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	if (x->local != y->local)
-		return x->local ? 1 : -1; /* an alias that is seen from outside is the better name */
+		return x->local ? 1 : -1; /* a global alias is the better name */
 	if (x->size != y->size)
 		return x->size > y->size ? -1 : 1;
-	return x->name < y->name ? -1 : x->name > y->name; /* places, as strings may be long */
+	/* compares addresses: strings may be long, and any fixed order will do */
+	return x->name < y->name ? -1 : x->name > y->name;
 }
 
+/* Is this symbol a function with a name in one of the code ranges? *ret: it, cut to its range. */
 static bool candidate(const struct elf_image *elf, const struct jit_image *image,
 		      const Elf64_Shdr *names, const Elf64_Sym *symbol, struct candidate *ret)
 {
@@ -125,7 +130,7 @@ static bool candidate(const struct elf_image *elf, const struct jit_image *image
 	return ret->name && *ret->name;
 }
 
-/* Sorts, leaves one symbol for each address, and gives a size to those without. */
+/* Sorts, keeps the best symbol of each address, and gives those of size 0 the space to the next one. */
 static uint32_t tidy(const struct jit_image *image, struct candidate *c, uint32_t n)
 {
 	uint32_t i, kept = 0;
@@ -208,6 +213,7 @@ static int read_symbols(const struct elf_image *elf, const Elf64_Shdr *table,
 	return keep_symbols(image, found, tidy(image, found, kept));
 }
 
+/* Takes .eh_frame. In a relocatable image it is not relocated yet: done here, `whole` says whether completely. */
 static int read_unwind(const struct elf_image *elf, uint32_t number, struct jit_image *image)
 {
 	struct jit_unwind *unwind = &image->unwind;
@@ -228,7 +234,7 @@ static int read_unwind(const struct elf_image *elf, uint32_t number, struct jit_
 	return 0;
 }
 
-/* LLVM writes names and section headers side by side: one read is cheaper than two. */
+/* LLVM writes names and section headers next to each other: if both fit, probe them with one read. */
 static void join_probes(struct jit_image *image)
 {
 	uint64_t from = image->probe[0].offset, to = from + image->probe[0].len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* jit-PID.dump, as it grows: tools/perf/Documentation/jitdump-specification.txt of
- * Linux. A record is passed over but for its head; so is the machine code in it. */
+/* Parser of jit-PID.dump while it grows (Linux, tools/perf/Documentation/jitdump-specification.txt). It is fed with
+ * bytes split anywhere, so it collects the head of a record until step() can take it; machine code is skipped. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define MAGIC 0x4a695444u
 #define MAGIC_SWAPPED 0x4454694au
 #define FLAG_ARCH_TIMESTAMP 1u
-#define UNWIND_MAX (1u << 20)
+#define UNWIND_MAX (1u << 20) /* bytes of one function's unwind information */
 
 enum { LOAD, MOVE, DEBUG_INFO, CLOSE, UNWINDING_INFO };
 
@@ -58,7 +58,7 @@ static uint64_t align8(uint64_t value)
 	return (value + 7) & ~7ull;
 }
 
-/* How much of a record is looked at. */
+/* How many bytes of a record are parsed; the rest (code, line entries) is skipped. */
 static uint32_t needed(const struct prefix *prefix)
 {
 	uint32_t want = prefix->id == LOAD	     ? sizeof(struct load) + JIT_NAME_MAX + 1
@@ -70,14 +70,16 @@ static uint32_t needed(const struct prefix *prefix)
 	return want < prefix->total_size ? want : prefix->total_size;
 }
 
+/* A record that does not fit is counted and skipped: its size says where the next one begins. */
 static int bad(struct jit *jit)
 {
-	free(jit->dump.unwind.eh_frame); /* of this load, or of none */
+	free(jit->dump.unwind.eh_frame); /* it would belong to this load */
 	jit->dump.unwind = (struct jit_unwind){};
 	jit->counts[JIT_COUNT_BAD_RECORDS]++;
-	return 0; /* the next record's place is known */
+	return 0;
 }
 
+/* The record's time, but not later than now: a timestamp in the future would hide the function. */
 static uint64_t time_of(const struct jit *jit, const struct prefix *prefix)
 {
 	uint64_t now = jit->clock();
@@ -85,7 +87,7 @@ static uint64_t time_of(const struct jit *jit, const struct prefix *prefix)
 	return jit->dump.own_clock || prefix->timestamp > now ? now : prefix->timestamp;
 }
 
-/* One function as an object of its own: it moves and ends alone. */
+/* Adds one function as an object of its own, because it can move and end alone. */
 static int add(struct jit *jit, const char *name, size_t name_len, uint64_t start, uint64_t size,
 	       uint64_t time, uint64_t code_index)
 {
@@ -113,7 +115,7 @@ static int add(struct jit *jit, const char *name, size_t name_len, uint64_t star
 	image.names[name_len] = 0;
 	image.has_lines = dump->lines_of && dump->lines_of == start;
 	image.unwind = dump->unwind;
-	/* Where perf puts it when it writes an ELF file of it: after the code. */
+	/* .eh_frame is relative to its own address. perf, for which it was written, puts it behind the code. */
 	image.unwind.address = start + align8(size);
 	dump->unwind = (struct jit_unwind){};
 	dump->lines_of = 0;
@@ -140,7 +142,7 @@ static int take_load(struct jit *jit, const char *bytes, size_t len)
 	if (!is_range(load.code_addr, load.code_size) ||
 	    load.code_size > load.prefix.total_size - sizeof(load))
 		return bad(jit);
-	/* What is here may hold code behind the name. */
+	/* `bytes` may contain code after the name. */
 	name_len = strnlen(bytes, len < JIT_NAME_MAX ? len : JIT_NAME_MAX);
 	return add(jit, bytes, name_len, load.code_addr, load.code_size,
 		   time_of(jit, &load.prefix), load.code_index);
@@ -204,7 +206,7 @@ static int take_unwinding(struct jit *jit, const char *bytes, size_t len)
 		return bad(jit);
 	unwind->len = info.size - info.hdr_size;
 	if (!unwind->len || unwind->len > len - sizeof(info))
-		return 0; /* none, or more than is kept */
+		return 0; /* empty, or larger than UNWIND_MAX */
 	unwind->eh_frame = malloc(unwind->len);
 	if (!unwind->eh_frame)
 		return -ENOMEM;
@@ -238,8 +240,7 @@ static int take_record(struct jit *jit, const struct prefix *prefix, const char 
 	}
 }
 
-/* What begins at `bytes`, when enough of it is there: *ret_total bytes belong to it.
- * -EAGAIN: more is needed. */
+/* Takes the file head or record at `bytes` if enough of it is there; *ret_total: its size. -EAGAIN: more is needed. */
 static int step(struct jit *jit, const char *bytes, size_t len, uint64_t *ret_total)
 {
 	struct jitdump *dump = &jit->dump;
@@ -252,12 +253,12 @@ static int step(struct jit *jit, const char *bytes, size_t len, uint64_t *ret_to
 			return -EAGAIN;
 		memcpy(&head, bytes, sizeof(head));
 		if (head.magic == MAGIC_SWAPPED)
-			return -ENOTSUP; /* of another byte order: not of this machine */
+			return -ENOTSUP; /* other byte order: not written on this machine */
 		if (head.magic != MAGIC || head.total_size < sizeof(head))
 			return -EBADMSG;
 		if (head.version != 1)
 			return -ENOTSUP;
-		/* Its time is of any clock (CPython: of the epoch). */
+		/* An architecture's own counter; unlike this flag says, the clock can be any. */
 		dump->own_clock = head.flags & FLAG_ARCH_TIMESTAMP;
 		dump->began = true;
 		*ret_total = head.total_size;
@@ -275,7 +276,7 @@ static int step(struct jit *jit, const char *bytes, size_t len, uint64_t *ret_to
 	return err;
 }
 
-/* How many bytes step() wants: it is asked again only when they are there. */
+/* Number of bytes that step() needs next. */
 static size_t wanted(const struct jitdump *dump)
 {
 	struct prefix prefix;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* One list of objects, followed from outside.
+/* Follows one list of JIT objects (GDB's interface) by polling it from outside.
  *
- * LLVM (and all that were read) push a new entry at the head: a poll walks from the
- * head until it meets an entry that it knows and that is as it was. Entries that are
- * unlinked further down show only in the descriptor's `relevant_entry`, and not at all
- * when another was registered since: after any change the whole list is walked once
- * more, later: for at most 1 % of the time of a list that was seen to drop objects, and
- * for 1/40 of that of one that was not (Numba's never does). An end that is seen late does
- * no harm: no pc lies in code that is gone, and code that comes to its place ends it (registry.c).
+ * New entries: LLVM, like every JIT whose source was read, links a new entry at the head. So a poll walks from the head
+ * until it reaches an entry that is known and unchanged.
  *
- * A poll that finds descriptor, head entry and the head's names as they were is done.
- * The names are looked at since a function that is dropped and compiled again may come
- * to the very addresses of the former. What lies behind an entry that is as it was is not
- * looked at so: it would have had to come back in front of it. Where something was dropped,
- * an entry that is as it was may be another with the same names; of PROOF in a row not all are.
- * One thing is not seen: after a drop, between two looks, an entry that comes and goes at the
- * address of the dropped one, with another dropped meanwhile. The next change shows it. */
+ * Ended entries: one that was unlinked further down shows only in the descriptor's `relevant_entry`, and not even there
+ * if another was registered since. So after any change the whole list is walked once, later: for at most 1 % of the
+ * time if the list is known to drop objects, and for 1/40 of that if not (Numba's never does). Seeing an end late does
+ * no harm: no pc lies in freed code, and new code at its addresses ends it (registry.c).
+ *
+ * No change: if descriptor, head entry and the head's names are as before, the poll is done. Names (the "probe") are
+ * compared because a function that is dropped and compiled again may get the same addresses. For entries after an
+ * unchanged one this is not needed: to change, they would have had to be linked anew, in front of it. But if the list
+ * drops objects, an entry that looks unchanged may be another one with the same names; PROOF such entries in a row are
+ * not.
+ *
+ * One case is missed: after a drop, between two polls, an entry appears at the address of the dropped one and ends, and
+ * another one is dropped meanwhile. The next change shows it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,16 +25,16 @@
 #include "jit/internal.h"
 
 #define JIT_UNREGISTER 2u  /* of GDB's manual */
-#define ROUNDS 4u          /* over a list that changes */
+#define ROUNDS 4u          /* tries of one poll while the list changes */
 #define WHOLE_SHARE 100u   /* whole walks take at most 1/100 of the time, */
-#define STEADY_SHARE 4000u /* and 1/4000 where nothing was ever dropped */
-#define PROOF 16u
-#define KEPT_MAX (1u << 20) /* bytes of an image */
-#define FAILED_MAX 16u     /* polls that met links that do not fit: it may not be a list at all, */
-#define RETRY_SHARE 20u    /* and is tried for 1/20 of the time */
+#define STEADY_SHARE 4000u /* and 1/4000 if nothing was ever dropped */
+#define PROOF 16u          /* unchanged entries in a row after which the rest counts as unchanged */
+#define KEPT_MAX (1u << 20) /* bytes of an image that is kept for jit__take_image() */
+#define FAILED_MAX 16u     /* after so many polls with inconsistent links it may not be a list at all: */
+#define RETRY_SHARE 20u    /* try again for 1/20 of the time only */
 #define SLOW_SHARE 4u
-/* At once, and then not for SLOW_SHARE times as long: what one object costs grows with how many others lay where it
- * lies. */
+/* A poll may spend TAKE_NS on taking objects; then it pauses SLOW_SHARE times as long. An object's cost grows with the
+ * number of older ones at its addresses, so a hostile target could make it arbitrarily slow. */
 #define TAKE_NS 100000000ull
 
 static bool hash_entry(const void *holder, uint32_t row, uint64_t *ret)
@@ -84,7 +85,7 @@ static bool has_names(struct jit *jit, struct host_reader *memory, const struct 
 	return !entry->probe || entry__probe(jit, memory, entry) == entry->probe;
 }
 
-/* `behind`: one that was registered later is as it was. */
+/* Is the entry still the same object? `behind`: a later one is unchanged, so its names need not be compared. */
 static bool unchanged(struct jit *jit, struct host_reader *memory, const struct entry *entry,
 		      const struct node *node, bool behind)
 {
@@ -96,13 +97,13 @@ static bool unchanged(struct jit *jit, struct host_reader *memory, const struct 
 /* --- the walk --- */
 
 struct walk {
-	struct node *fresh;     /* entries that are not known, the newest first */
+	struct node *fresh;     /* unknown entries, the newest first */
 	uint32_t n, capacity;
 	bool truncated;         /* more than JIT_ENTRIES_MAX */
 };
 
-/* `proof`: of so many entries in a row the names are looked at. -EAGAIN: links do not fit together: they are being
- * changed. */
+/* Walks from `first` to the first unchanged entry (`whole`: to the end). `proof`: compare names until so many entries
+ * in a row were unchanged. -EAGAIN: links are inconsistent, so the target is changing them. */
 static int walk(struct jit *jit, struct list *list, struct host_reader *memory, uint64_t first,
 		bool whole, uint32_t proof, struct walk *ret)
 {
@@ -122,7 +123,7 @@ static int walk(struct jit *jit, struct list *list, struct host_reader *memory, 
 			ret->truncated = true;
 			break;
 		}
-		/* A link back that fits at each step leaves no room for a cycle. */
+		/* Each entry's `prev` must be the one before: that also excludes cycles. */
 		if (node__read(jit, memory, at, &node) || node.prev != before)
 			return -EAGAIN;
 		if (entry && unchanged(jit, memory, entry, &node, behind && entry->next == node.next)) {
@@ -178,7 +179,7 @@ static int keep(struct jit *jit, struct list *list, const struct node *node, con
 	err = registry__add(jit, &making, &entry->object);
 	jit_image__free(&image);
 	if (err == -ENOSPC)
-		return 0; /* counted; not to be read again */
+		return 0; /* counted; the entry is remembered, so that it is not read again */
 	jit->counts[JIT_COUNT_TAKEN] += !err;
 	return err;
 }
@@ -197,7 +198,7 @@ static int read_copy(struct host_reader *self, void *dst, size_t size, uint64_t 
 	return 0;
 }
 
-/* The probe is read from the copy: what the target has now may be another's. */
+/* The probe comes from the copy, as the target's memory may hold another object by now. */
 static uint64_t probe_copy(struct jit *jit, const struct entry *entry, const char *bytes)
 {
 	struct copy_reader copy = {{read_copy}, bytes, entry->image};
@@ -205,7 +206,7 @@ static uint64_t probe_copy(struct jit *jit, const struct entry *entry, const cha
 	return entry->object ? entry__probe(jit, &copy.reader, entry) : 0;
 }
 
-/* Most often one object comes at a time, and its image is asked for next. */
+/* Keeps the newest image: mostly one object comes at a time, and its lines are read next (jit__take_image). */
 static void keep_image(struct jit *jit, uint32_t object, char *bytes, size_t size)
 {
 	free(jit->image.bytes);
@@ -238,7 +239,7 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 	_cleanup_free_ char *bytes = NULL;
 	int err = node__copy(jit, memory, list, node, &bytes);
 
-	if (former && (!err || err == -ENOENT || err == -EBADMSG)) { /* another is there now, or none */
+	if (former && (!err || err == -ENOENT || err == -EBADMSG)) { /* the known object at this entry is gone */
 		registry__end(jit, former->object, list->sound, jit->clock());
 		list->drops = true;
 		former->image = former->size = 0;
@@ -258,8 +259,8 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 	return remember(list, &entry);
 }
 
-/* Oldest first, so that ids are in the order of registration. -EAGAIN: not all. -ENOBUFS: the rest comes with the next
- * poll. */
+/* Takes all new entries, oldest first, so that ids are in the order of registration. -EAGAIN: one changed; walk again.
+ * -ENOBUFS: out of time or bytes; the next poll takes the rest. */
 static int take_all(struct jit *jit, struct list *list, struct host_reader *memory,
 		    const struct walk *walk, size_t *budget, bool *ret_changed)
 {
@@ -295,7 +296,7 @@ static int take_all(struct jit *jit, struct list *list, struct host_reader *memo
 
 /* --- ends --- */
 
-/* The first n entries are those that stay. */
+/* Keeps the first n entries and rebuilds the hash index. */
 static void shrink(struct list *list, uint32_t n)
 {
 	uint64_t hash;
@@ -309,7 +310,7 @@ static void shrink(struct list *list, uint32_t n)
 	}
 }
 
-/* Is it still that one, or did another come to its place since the walk? */
+/* Is the entry still linked, with the same names? (Another may have taken its place since the walk.) */
 static bool is_there(struct jit *jit, struct list *list, struct host_reader *memory,
 		     const struct entry *entry)
 {
@@ -318,7 +319,7 @@ static bool is_there(struct jit *jit, struct list *list, struct host_reader *mem
 	return node__linked(jit, memory, list, &node) != 0 && has_names(jit, memory, entry);
 }
 
-/* After a whole walk: what it did not meet, and what is not linked, has ended. */
+/* After a whole walk: an entry that the walk did not see and that is not linked has ended. */
 static int sweep(struct jit *jit, struct list *list, struct host_reader *memory, bool *ret_changed)
 {
 	uint32_t i, n = 0;
@@ -339,6 +340,7 @@ static int sweep(struct jit *jit, struct list *list, struct host_reader *memory,
 	return 0;
 }
 
+/* Is nothing new? Costs 3 reads: descriptor (by the caller), head entry, its probe. */
 static bool quiet(struct jit *jit, const struct list *list, struct host_reader *memory,
 		  const struct jit_head *head)
 {
@@ -373,13 +375,14 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 		err = head__read(jit, memory, list->address, &head);
 		if (err)
 			return -EFAULT;
-		if (head.version != 1) /* the interface has one version; 0: not loaded yet */
+		if (head.version != 1) /* there is only version 1; 0: the library is still being loaded */
 			return 0;
 		whole = full || (list->whole_wanted && begin >= list->whole_due);
 		if (!whole && quiet(jit, list, memory, &head)) {
 			jit->counts[JIT_COUNT_QUIET]++;
 			list->complete = begin;
-			if (!list->whole_wanted) /* what did not change is as the last whole walk saw it */
+			/* nothing changed since the last whole walk, so all objects are still there */
+			if (!list->whole_wanted)
 				list->sound = begin;
 			return news;
 		}
@@ -403,7 +406,7 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 		list->sound = begin;
 		list->whole_due = jit->clock() + (jit->clock() - begin) * (list->drops ? WHOLE_SHARE : STEADY_SHARE);
 	}
-	/* All that was linked when the round began is known, or has gone. */
+	/* All entries that were linked when this round began are known, or are gone. */
 	list->complete = begin;
 	return err ? err : news;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* /tmp/perf-PID.map: "START SIZE name" a line, in hex, as it grows. A line that comes
- * later is right where it overlaps one that came before (find.c). */
+/* Parser of /tmp/perf-PID.map while it grows. Each line is "START SIZE name", numbers in hex:
+ *   7f0012345000 80 py::fib:/home/me/fib.py
+ * If lines overlap, the later one is right (find.c). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "jit/internal.h"
 
 #define LINE_MAX (JIT_NAME_MAX + 64u)
-/* Lines that came together make an object: what is kept for each is then 32 bytes and its name. */
+/* Lines that came together become one object: a line then costs 32 bytes and its name. */
 #define BATCH_LINES 1024u
 #define BATCH_NAMES (128u << 10)
 
@@ -64,7 +65,7 @@ static int room(struct batch *batch, size_t name_len)
 	return 0;
 }
 
-/* A hex number, with or without 0x, and what follows it. */
+/* Parses a hex number, with or without 0x; *at moves behind it. */
 static bool hex(const char **at, const char *end, uint64_t *ret)
 {
 	const char *c = *at;
@@ -137,7 +138,7 @@ static int line(struct jit *jit, struct batch *batch, const char *at, size_t len
 	return 0;
 }
 
-/* The half line of before, with the first `len` bytes of these. */
+/* Completes the line whose begin came with earlier bytes. */
 static int joined(struct jit *jit, struct batch *batch, const char *bytes, size_t len)
 {
 	struct perf_map *map = &jit->perf_map;
@@ -150,7 +151,7 @@ static int joined(struct jit *jit, struct batch *batch, const char *bytes, size_
 	return err;
 }
 
-/* Keeps what is not a whole line yet; of an overlong one, what its name may have. */
+/* Keeps the begin of a line that is not complete yet; of an overlong one LINE_MAX bytes. */
 static int half(struct perf_map *map, const char *bytes, size_t len)
 {
 	size_t fits = LINE_MAX - map->line.len < len ? LINE_MAX - map->line.len : len;

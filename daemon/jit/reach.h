@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where code of JIT compilers ever lay, roughly: one bit for pieces of 64 KB, which pieces 2 GB apart share, so that
- * one can ask for each frame of each sample. What lies there is never denied; other code may be taken for it.
+/* Reach: could there ever have been JIT code at this address? A bitmap with one bit per 64 KB; addresses 2 GB apart
+ * share a bit. It is fast enough to be asked for each frame of each sample. "No" is certain; "yes" may be wrong.
  *
  * Zero-initialised is empty. Plain data: a copy is another one. One thread. */
 #ifndef CPROFD_JIT_REACH_H
@@ -16,7 +16,7 @@ struct jit_reach {
 	uint64_t bits[REACH_BITS / 64];
 };
 
-/* start < end. The byte behind it counts, too: a return address may be that one. */
+/* Adds [start, end], the byte at `end` included: the return address of a final call lies there. */
 static inline void reach__add(struct jit_reach *reach, uint64_t start, uint64_t end)
 {
 	uint64_t piece = start >> REACH_SHIFT, n = (end >> REACH_SHIFT) - piece + 1;

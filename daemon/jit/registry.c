@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The objects that are known, their lives, and what is at an address at a time. */
+/* The registry of JIT objects: when each lived (struct jit_life), its names, and rows in spans.c over its code. New
+ * code ends older objects at the same addresses; jit__done() frees what ended before the oldest sample. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ void jit__file_ended(struct jit *jit, enum jit_source source, uint64_t time)
 	*(source == JIT_SOURCE_PERF_MAP ? &jit->perf_map.ended : &jit->dump.ended) = time;
 }
 
-/* The first object whose id is not less. */
+/* Index of the first object with an id >= `id`. */
 static uint32_t lower(const struct jit *jit, uint32_t id)
 {
 	uint32_t lo = 0, hi = jit->n_objects;
@@ -115,7 +116,7 @@ struct overlapping {
 	bool found;
 };
 
-/* Code that lies where a newer object's is has gone, whatever its list says. */
+/* Code of an older object at a newer one's addresses is gone, whatever its list says. */
 static bool end_older(void *ctx, const struct span *span)
 {
 	struct overlapping *o = ctx;
@@ -148,6 +149,7 @@ uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct jit_range
 	return n;
 }
 
+/* Files have no record of an end: their code may be replaced at any time. */
 bool jit__replaces(const struct jit *jit)
 {
 	uint32_t i;
@@ -210,6 +212,7 @@ const struct jit_reach *jit__reach(const struct jit *jit)
 	return &jit->reach;
 }
 
+/* Adds a row. If another object of a file had code there, the range counts as replaced (jit__replaced). */
 static int add_row(struct jit *jit, enum jit_source source, const struct span *row)
 {
 	struct taking taking = {.object = row->object};
@@ -287,7 +290,8 @@ int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 	err = array__reserve((void **)&jit->objects, sizeof(*jit->objects), jit->n_objects,
 			     &jit->capacity);
 	if (!err)
-		err = add_rows(jit, &object.seen, image); /* rows without an object are never found */
+		/* if it fails midway: rows without an object are never found */
+		err = add_rows(jit, &object.seen, image);
 	jit->next_id++;
 	if (err)
 		return err;
@@ -342,7 +346,7 @@ void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symbol_fn *fn, voi
 		spans__each(&jit->spans[each.object->seen.source], 0, UINT64_MAX, tell_symbol, &each);
 }
 
-/* --- forgetting --- */
+/* --- freeing what ended --- */
 
 static void object__free(struct jit *jit, struct object *object)
 {
@@ -357,7 +361,7 @@ struct done {
 	uint64_t time;
 };
 
-/* A row of an object that ended goes, and one of a perf map that a later one covers. */
+/* Is the row still needed? Not if its object ended, nor in a perf map if a later line covers it. */
 static bool still_asked(void *ctx, const struct span *span, const struct span *next)
 {
 	const struct done *done = ctx;
@@ -365,7 +369,7 @@ static bool still_asked(void *ctx, const struct span *span, const struct span *n
 	const struct jit_life *life = object ? &object->seen.life : NULL;
 
 	if (!object)
-		return false; /* was left by an add that failed midway */
+		return false; /* left by registry__add() that failed midway */
 	if (life->died_by && life->died_by <= done->time)
 		return false;
 	if (object->seen.source != JIT_SOURCE_PERF_MAP || !next || next->start != span->start ||
@@ -389,7 +393,7 @@ void jit__done(struct jit *jit, uint64_t time_ns)
 
 		dead += life->died_by && life->died_by <= time_ns;
 	}
-	/* It costs a sort of all rows: only for a good part of them, or when room is short. */
+	/* Freeing sorts all rows: only if a quarter of the objects ended, or memory is short. */
 	if (dead <= jit->n_objects / 4 && bytes < JIT_BYTES_MAX / 2)
 		return;
 	for (i = 0; i < JIT_SOURCE_COUNT; i++)

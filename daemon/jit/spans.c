@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* The index of overlapping ranges (spans.h): a log-structured set of sorted arrays, each an implicit interval tree. */
 #include "jit/spans.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST 256u
+#define FIRST 256u /* rows of level 0, which is searched from end to end */
 
 static int by_start(const void *a, const void *b)
 {
@@ -23,7 +24,7 @@ static uint64_t span_end(const struct span *span)
 	return span->start + span->size;
 }
 
-/* Depth: log2 of n. */
+/* Sets max_end of a subtree: its root is the middle row. Recursion depth: log2 of n. */
 static uint64_t set_max_end(struct span *rows, uint32_t n)
 {
 	uint32_t mid = n / 2;
@@ -61,7 +62,7 @@ static struct span *merge(const struct span *a, uint32_t n_a, const struct span 
 	return out;
 }
 
-/* Empties level 0 into the first level that is empty, with all levels between. */
+/* Merges level 0 and all levels up to the first empty one into that one. */
 static int spill(struct spans *spans)
 {
 	struct span *rows, *merged;
@@ -115,7 +116,7 @@ int spans__add(struct spans *spans, const struct span *span)
 	return 0;
 }
 
-/* Recursion to the left only; depth: log2 of n. */
+/* Visits the rows of a subtree that meet [lo, hi), in order of start. Recursion to the left only; depth: log2 of n. */
 static bool visit(const struct span *rows, uint32_t n, uint64_t lo, uint64_t hi, spans_fn *fn,
 		  void *ctx)
 {
@@ -169,7 +170,7 @@ int spans__retain(struct spans *spans, spans_keep *keep, void *ctx)
 		n += spans->n[level];
 	}
 	qsort(rows, n, sizeof(*rows), by_start);
-	for (i = n = 0; i < total; i++) /* a row is judged before its place is written to */
+	for (i = n = 0; i < total; i++) /* n <= i: a row is asked for before it can be overwritten */
 		if (keep(ctx, &rows[i], i + 1 < total ? &rows[i + 1] : NULL))
 			rows[n++] = rows[i];
 	spans__free(spans);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* An index over address ranges that may overlap: which ones meet [lo, hi)?
+/* Spans: an index over address ranges that may overlap. Which ranges intersect [lo, hi)?
  *
- * Arrays of doubling capacity, each sorted by start (a full one is merged into the
- * next): adding costs O(log n) on average, 32 bytes a row, no pointers. In each, the
- * middle row is the root of a tree that lies in the array itself, and a row holds
- * the largest end of its subtree.
+ * It is a list of arrays of doubling capacity, each sorted by start; a full one is merged into the next. Adding costs
+ * O(log n) on average and 32 bytes per row. Each array is also an interval tree without pointers: the middle row of
+ * a range is the root, and each row holds the largest end in its subtree.
  *
  * Owner: its holder; zero-initialised is empty. Threads: one. */
 #ifndef CPROFD_JIT_SPANS_H
@@ -16,11 +15,11 @@
 
 struct span {
 	uint64_t start;
-	uint64_t max_end;       /* the index's own */
+	uint64_t max_end;       /* of its subtree; set by the index */
 	uint32_t size;
 	uint32_t object;
 	uint32_t name;          /* offset in the object's names; SPAN_NO_NAME */
-	uint32_t seq;           /* in its object */
+	uint32_t seq;           /* number of the row in its object */
 };
 _Static_assert(sizeof(struct span) == 32, "a span is half a cache line");
 
@@ -34,11 +33,11 @@ struct spans {
 };
 
 int spans__add(struct spans *spans, const struct span *span); /* -ENOMEM, -ENOSPC */
-/* Calls fn for each row that meets [lo, hi), in no order, until it returns false. */
+/* Calls fn for each row that intersects [lo, hi), in no order, until it returns false. */
 typedef bool spans_fn(void *ctx, const struct span *span);
 void spans__each(const struct spans *spans, uint64_t lo, uint64_t hi, spans_fn *fn, void *ctx);
-/* Keeps the rows for which `keep` is true. It is called in the order of start, object
- * and seq over all rows; `next` is the one that follows, or NULL. */
+/* Keeps the rows for which `keep` returns true. It is called for all rows in the order of start, object and seq; `next`
+ * is the row after this one, or NULL. */
 typedef bool spans_keep(void *ctx, const struct span *span, const struct span *next);
 int spans__retain(struct spans *spans, spans_keep *keep, void *ctx);
 int spans__copy(const struct spans *spans, struct spans *ret); /* -ENOMEM: *ret is empty */
