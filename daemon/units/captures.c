@@ -265,7 +265,8 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 		keep_own(units, rules__get(units->rules, rule_code.rule), text[0].data, &rule_code);
 		wanted = capture(units, &rule_code);
 	}
-	keep_function_rule(units, hash_function(units, text[0].data, text[1].data, code->first_line), rule_code.rule, wanted);
+	keep_function_rule(units, hash_function(units, text[0].data, text[1].data, code->first_line), rule_code.rule,
+			   wanted);
 	fill_capture(&rule_code, ret);
 	buf__free(&names.text);
 	return wanted;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Collects functions and their rows (builder.h). Rules are interned: a table of a million rows has some hundred
+ * different ones. A first, direct-mapped lookup (`recent`) answers nearly all. */
 #include "unwind/builder.h"
 
 #include <errno.h>
@@ -38,7 +40,8 @@ static int rule_find(struct builder *b, const uint64_t words[2], uint32_t *ret)
 	return 0;
 }
 
-/* A LONG rule's second word is never 0: its return address is in some place. */
+/* The ordinal of a rule; it is added if it is new. words[1] == 0 means "one word": a LONG rule's second word is never
+ * 0, as it says where the return address is. */
 static int rule_intern(struct builder *b, const uint64_t words[2], uint32_t *ret)
 {
 	uint32_t at = (uint32_t)((words[0] * 0x9e3779b97f4a7c15ull) >> 56) & 255;
@@ -57,6 +60,7 @@ static int rule_intern(struct builder *b, const uint64_t words[2], uint32_t *ret
 	return 0;
 }
 
+/* Appends a row. A distance above 65535 becomes several rows: the first ones repeat the rule before. */
 static int row_append(struct builder *b, uint64_t distance, uint32_t rule)
 {
 	int err;
@@ -77,6 +81,7 @@ static int row_append(struct builder *b, uint64_t distance, uint32_t rule)
 	}
 }
 
+/* From `pc` on this rule holds. Without a change there is no row. */
 static int row_rule(struct builder *b, uint64_t pc, uint32_t rule)
 {
 	int err;
@@ -141,7 +146,8 @@ void builder__free(struct builder *b)
 	free(b->functions);
 }
 
-/* Cut to the code of this file: what a linker threw away is at address 0. */
+/* Begins a function, cut to the code of this file. -ENOENT: it lies outside; sections that a linker discarded leave
+ * entries at address 0. */
 static int function_begin(struct builder *b, uint64_t start, uint64_t *size)
 {
 	uint64_t end = b->elf->text + b->elf->text_size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache's files: named by the build-id and a hash of the rest of the identity, written beside
- * and renamed, so that a reader finds a whole one or none. They are read, not mapped (whoever may
- * write the directory may cut them short), and believed when checksum, identity and table__check()
- * agree. */
+/* The cache of unwind tables on disk. A file is named BUILD-ID-HASH.unwind, with a hash of the whole identity. It is
+ * written under a temporary name and renamed, so that a reader finds a complete file or none. Files are read, not
+ * mapped (truncating a mapped file would kill the engine with SIGBUS), and used only if checksum, identity and
+ * table__check() are right. */
 #include "unwind/unwind.h"
 
 #include <dirent.h>
@@ -22,8 +22,9 @@
 
 #define SUFFIX ".unwind"
 #define FILE_MAX (256u << 20)
-#define TEMPORARY_AGE 3600 /* seconds after which one that was left behind is removed */
-/* Names are the same in each process; the checksum is against damage, not against forgery. */
+#define TEMPORARY_AGE 3600 /* seconds after which a leftover temporary file is removed */
+/* A constant seed: names must be the same in each process. The checksum protects from damage, not from forgery: the
+ * directory belongs to the engine's user alone. */
 static const struct hash_seed seed = {0x2d358dccaa6c78a5ull, 0x8bb84b93962eacc9ull};
 
 typedef char name_t[2 * 32 + 1 + 16 + sizeof(SUFFIX)];
@@ -73,7 +74,7 @@ static int load(int fd, const struct unwind_identity *identity, struct unwind_si
 	table = sink->allot(sink, size);
 	if (!table)
 		return -ENOMEM;
-	*ret = table; /* what was allotted is the caller's, also when it is of no use */
+	*ret = table; /* allotted memory belongs to the caller, also after an error */
 	if (read_all(fd, table, size, 0) || memcmp(table, &head, sizeof(head)) ||
 	    table->checksum != checksum(table) || table__check(table, size))
 		return -EBADMSG;
@@ -96,6 +97,7 @@ int cache__load(const struct unwind_cache *cache, const struct unwind_identity *
 	if (err == -EBADMSG)
 		unlinkat(cache->directory, name, 0);
 	else if (!err)
+		/* Access time now, whatever the file system's mount options are: cache__trim() goes by it. */
 		futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
 	return err;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* The interpreter of call frame information (cfi.h): parses CIEs and FDEs of .eh_frame and .debug_frame, and runs their
+ * DW_CFA_* instructions. A row is emitted whenever the pc advances after the state changed. Numbers of instructions and
+ * encodings are those of DWARF 5, 7.24, and LSB 5.0, 10.5. */
 #include "unwind/cfi.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define REMEMBER_MAX 32u
+#define REMEMBER_MAX 32u /* nested DW_CFA_remember_state; compilers nest one or two */
 
 /* DW_EH_PE_*: format in bits 0-3, what it is relative to in bits 4-6, indirect in bit 7. */
 enum pointer {
@@ -31,7 +34,7 @@ static bool fixed(struct cfi_bytes *bytes, void *dst, size_t size)
 	return true;
 }
 
-/* A pointer whose first byte is at ELF address `address`. */
+/* Reads an encoded pointer; its first byte is at ELF address `address`, to which it may be relative. */
 static bool pointer(const struct cfi_section *section, struct cfi_bytes *bytes, uint64_t address,
 		    unsigned encoding, uint64_t *ret)
 {
@@ -105,10 +108,11 @@ struct run {
 	struct cfi_state remembered[REMEMBER_MAX];
 	unsigned depth;
 	uint64_t pc, end;
-	bool changed;	       /* since the last row */
-	struct cfi_rows *rows; /* NULL: a CIE's instructions */
+	bool changed;	       /* the state changed after the last row */
+	struct cfi_rows *rows; /* NULL while a CIE's instructions run: they have no pc */
 };
 
+/* Moves the pc; what held until here becomes a row. */
 static int advance(struct run *run, uint64_t pc)
 {
 	int err = 0;
@@ -134,6 +138,7 @@ static void set_cfa(struct run *run, uint64_t reg, int64_t offset)
 	run->changed = true;
 }
 
+/* Where a register of the caller is, if it is one that is tracked. */
 static void set_place(struct run *run, uint64_t reg, enum cfi_how how, uint64_t other,
 		      int64_t offset)
 {
@@ -156,7 +161,7 @@ static void restore(struct run *run, uint64_t reg)
 	run->changed = true;
 }
 
-/* Instructions whose operands are in bytes of their own. */
+/* Instructions with the high two bits 0: their operands follow as LEB128 numbers or blocks. */
 static int extended(struct run *run, unsigned op, const uint8_t **at, const uint8_t *end)
 {
 	const struct cfi_cie *cie = run->cie;
@@ -232,8 +237,8 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 			(int64_t)((uint64_t)cfi_sleb(at, end) * (uint64_t)cie->data_align));
 		return 0;
 	case 0x0d: /* def_cfa_register */
-		/* DWARF wants a register and offset before it. libgcrypt has it after an
-		 * expression, and libgcc's unwinder takes the offset that was said before that. */
+		/* DWARF requires that the CFA is register + offset now. libgcrypt has it after an expression; libgcc's
+		 * unwinder then uses the offset from before the expression. */
 		reg = cfi_uleb(at, end);
 		if (run->state.cfa == CFA_UNDEFINED)
 			return -EBADMSG;
@@ -285,7 +290,7 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 		offset = (int64_t)(cfi_uleb(at, end) * (uint64_t)cie->data_align);
 		set_place(run, reg, CFI_VAL_OFFSET, 0, offset);
 		return 0;
-	case 0x2e: /* GNU_args_size: of no use here */
+	case 0x2e: /* GNU_args_size: only for exception handling */
 		cfi_uleb(at, end);
 		return 0;
 	case 0x2f: /* GNU_negative_offset_extended */
@@ -294,10 +299,10 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 		set_place(run, reg, CFI_OFFSET, 0, offset);
 		return 0;
 	}
-	return -EBADMSG; /* GNU_window_save and the like: other machines' */
+	return -EBADMSG; /* GNU_window_save and the like: of other architectures */
 }
 
-/* 0, -EBADMSG (damaged from run->pc on), or what the taker of rows returned. */
+/* Runs all instructions. 0, -EBADMSG (damaged from run->pc on), or the error of rows->row(). */
 static int execute(struct run *run)
 {
 	const uint8_t *at = run->bytes.at, *end = run->bytes.end;
@@ -337,7 +342,7 @@ int fde__run(const struct cfi_section *section, const struct cfi_cie *cie, struc
 	struct run run;
 	int err;
 
-	/* Not all of it: remembered[] is filled when it is used. */
+	/* Member by member: clearing remembered[], 3 KB, would take most of the time. */
 	run.section = section;
 	run.cie = cie;
 	run.bytes = bytes;
@@ -357,8 +362,8 @@ int fde__run(const struct cfi_section *section, const struct cfi_cie *cie, struc
 
 /* --- entries --- */
 
-/* LSB 5.0, 10.6.1.1.1. A letter that is not known ends it: what the rest holds cannot be told, but
- * with 'z' first its length can. */
+/* The augmentation string and data of a CIE (LSB 5.0, 10.6.1.1.1). An unknown letter ends the parsing: the meaning of
+ * the rest is unknown, but 'z' gives its length, so it can be skipped. */
 static bool augmentation(const struct cfi_section *section, struct cfi_bytes *entry,
 			 uint64_t address, const char *letters, struct cfi_cie *cie)
 {
@@ -391,7 +396,7 @@ static bool augmentation(const struct cfi_section *section, struct cfi_bytes *en
 				return false;
 			break;
 		case 'P':
-			/* The value does not matter, its length does. */
+			/* The personality routine: parsed for its length only. */
 			if (!fixed(&data, &encoding, 1) ||
 			    (encoding != PE_OMIT &&
 			     !pointer(section, &data, address + (uint64_t)(data.at - begin),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything that a walker relies on, of a table of unknown origin. (The walker itself bounds every
- * position; what is checked here keeps a damaged file from giving wrong stacks.) */
+/* Checks a table of unknown origin (the cache on disk) for everything that the walker relies on. The walker itself
+ * bounds every position, so a bad table cannot crash it; these checks keep a damaged file from giving wrong stacks. */
 #include "unwind/unwind.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static bool rule_ok(const uint64_t *rules, uint32_t n, uint32_t i)
 	return unwind_rule_kind(rules[i]) < UNWIND_KIND_COUNT;
 }
 
-/* A rule begins at each word that is no second word. */
+/* Are all rules valid? Marks in `begins` the words at which a rule begins, so not second words of LONG rules. */
 static bool rules_ok(const uint64_t *rules, uint32_t n, uint64_t *begins)
 {
 	uint32_t i = 0;
@@ -37,6 +37,7 @@ static bool is_rule(const uint64_t *begins, uint32_t n, uint32_t i)
 	return i < n && begins[i / 64] >> (i % 64) & 1;
 }
 
+/* One word of the index: the page's first rule, and rows with ascending offsets that lie in one block of the pool. */
 static bool page_ok(const struct unwind_table *t, const uint64_t *begins, uint64_t entry)
 {
 	const uint32_t *rows = (const uint32_t *)((const uint64_t *)t + t->rows);
@@ -71,7 +72,7 @@ int table__check(const void *bytes, size_t size)
 	if (size < sizeof(*t) || t->magic != UNWIND_MAGIC || t->version != UNWIND_VERSION ||
 	    size != table__size(t) || t->identity.build_id_size > sizeof(t->identity.build_id))
 		return -EBADMSG;
-	/* One behind the other: head, rules, index, rows. */
+	/* Head, rules, index and rows follow each other without gaps. */
 	if (t->shift < 10 || t->shift > 16 || !t->n_rules || t->n_rules > 65536 || !t->pages ||
 	    t->rules != sizeof(*t) / 8 || t->index != t->rules + t->n_rules ||
 	    (uint64_t)t->index + t->pages != t->rows || t->n_rows > UINT32_MAX / 8 ||

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Which functions of an ELF file no call frame information describes: those of its symbol table, the stubs of
- * linkage (.plt) that some linkers leave without, and, where a walk stopped in code that no symbol names, the
- * function around that place (code__find()). */
+/* Finds the functions of an ELF file that no call frame information describes ("bare" functions):
+ *   - those of its symbol table,
+ *   - PLT stubs, for which some linkers write no entries,
+ *   - where a walk stopped in code without a symbol: the function around that address (code__find()).
+ * code_file.c then follows their instructions. */
 #include "unwind/code_file.h"
 
 #include <errno.h>
@@ -15,6 +17,8 @@
 
 /* --- what is covered --- */
 
+/* Sorts the functions that have entries: f->starts[i], and in f->reach[i] the largest end of functions 0 to i (they may
+ * overlap). */
 static int cover(struct following *f)
 {
 	const struct builder *b = f->b;
@@ -41,7 +45,7 @@ static int cover(struct following *f)
 	return 0;
 }
 
-/* How many of the covered functions begin at or below `at`. */
+/* Number of covered functions that begin at or below `at`. */
 static uint32_t count_starts(const struct following *f, uint64_t at)
 {
 	uint32_t low = 0, high = f->n_starts;
@@ -57,7 +61,7 @@ static uint32_t count_starts(const struct following *f, uint64_t at)
 	return low;
 }
 
-/* False: an entry describes its first byte. Cuts it to what none describes. */
+/* Cuts a function to the part before the next one with an entry. False: an entry covers its first byte already. */
 static bool is_bare(const struct following *f, uint64_t start, uint64_t *size)
 {
 	uint32_t n = count_starts(f, start);
@@ -100,7 +104,7 @@ static int add(struct following *f, uint64_t start, uint64_t size, struct bare w
 	return 0;
 }
 
-/* gcc names the halves that it moves away NAME.cold. */
+/* Is the symbol the cold part of a function? gcc moves unlikely code away and names it NAME.cold. */
 static bool is_cold(struct following *f, const Elf64_Shdr *names, const Elf64_Sym *symbol)
 {
 	char name[256] = "";
@@ -109,7 +113,7 @@ static bool is_cold(struct following *f, const Elf64_Shdr *names, const Elf64_Sy
 	if (!names->sh_size || symbol->st_name >= names->sh_size)
 		return false;
 	left = names->sh_size - symbol->st_name;
-	/* Long names end in it: read on until one is whole. */
+	/* ".cold" is at the end of the name, and C++ names can be longer than the buffer: read on. */
 	while (left) {
 		uint64_t size = left < sizeof(name) - 1 ? left : sizeof(name) - 1;
 
@@ -121,13 +125,14 @@ static bool is_cold(struct following *f, const Elf64_Shdr *names, const Elf64_Sy
 			return true;
 		if (strlen(name) < size || left <= size)
 			return false;
-		left -= size - 8; /* which may lie across */
+		left -= size - 8; /* 8 bytes of overlap: ".cold" may lie across two pieces */
 		if (names->sh_size - symbol->st_name - left > 65536)
-			return true; /* whoever has such names */
+			return true; /* a name this long is hostile: the answer with fewer consequences */
 	}
 	return false;
 }
 
+/* A symbol of size 0 describes no range, but the function of a place may begin there: it becomes a hint. */
 static int take_symbol(struct following *f, const struct elf_image *image, const Elf64_Shdr *names,
 		       const Elf64_Sym *symbol)
 {
@@ -210,7 +215,8 @@ static int find(struct following *f)
 
 /* --- code that no symbol names --- */
 
-/* Between what is known, within its section; from a symbol on, if there is one. */
+/* The gap around `place`: code in its section between functions that are known; from `hint` on, a symbol without size.
+ * */
 static bool find_gap(const struct following *f, uint64_t place, uint64_t hint, uint64_t *ret_start,
 		     uint64_t *ret_end)
 {
@@ -227,7 +233,7 @@ static bool find_gap(const struct following *f, uint64_t place, uint64_t hint, u
 	reach = n ? f->b->base + f->reach[n - 1] : 0;
 	if (reach > *ret_start)
 		*ret_start = reach;
-	for (i = 0; i < f->n_bare; i++) { /* in order, but for what was added here */
+	for (i = 0; i < f->n_bare; i++) { /* sorted, but for those added by take_gap() */
 		const struct bare *bare = &f->bare[i];
 
 		if (place - bare->start < bare->size)
@@ -242,6 +248,8 @@ static bool find_gap(const struct following *f, uint64_t place, uint64_t hint, u
 	return true;
 }
 
+/* Adds the function that contains `place`. If it cannot be found, an aligned block of 16 bytes is marked as hopeless,
+ * so that walks that stop there do not ask again. */
 static int take_gap(struct following *f, uint64_t place, uint64_t hint)
 {
 	struct bare what = {.cold = true, .hopeless = true};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations and blocks of a function. */
+/* Decodes a function along its control flow, and divides it into basic blocks (struct flow_block). Only bytes that some
+ * path reaches are decoded, so data between code does no harm. */
 #include "unwind/code_flow.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ static int decode(struct flow *flow, uint32_t at)
 	return 0;
 }
 
+/* Queues an address from which decoding must go on: it begins a block. */
 static int later(struct flow *flow, uint32_t at, uint8_t marks)
 {
 	int err = array__reserve((void **)&flow->stack, sizeof(*flow->stack), flow->n_stack,
@@ -53,7 +55,7 @@ static bool ends(const struct code_op *op)
 	       op->kind == CODE_STOP || op->kind == CODE_BAD;
 }
 
-/* From `at` on, as far as one way leads; its branches are put on the stack. */
+/* Decodes one path from `at` to its end, or to code that was reached before; its branches are queued. */
 static int follow(struct flow *flow, uint32_t at)
 {
 	uint32_t size = flow->function->size, i;
@@ -100,8 +102,8 @@ static int follow_all(struct flow *flow)
 	return err;
 }
 
-/* What nothing leads to, but for padding, an indirect jump may lead to. Behind what is banned are
- * data, or more of the same. */
+/* Code that no path reaches, and that is not padding, may be the target of an indirect jump (a switch): a seed. After a
+ * seed that proved wrong (banned) come data, or more of the same. */
 static int seed(struct flow *flow)
 {
 	bool banned = false;

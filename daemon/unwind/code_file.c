@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of an ELF file that no call frame information describes (code_bare.c). Each is followed from its first
- * instruction, as one that is called.
+/* Makes rows for the functions that code_bare.c found. Each is followed from its first instruction, with the state of a
+ * function that was just called.
  *
- * A jump from one into another, with something on the stack, tells how the other is reached: then
- * it is followed once more from there. The cold half of a function (gcc's NAME.cold) is reached in
- * no other way. */
+ * A jump from one function into another, with something on the stack, shows how the other is entered: it is then
+ * followed a second time, with that state as well. The cold part of a function (gcc's NAME.cold) is entered in no other
+ * way. */
 #include "unwind/code_file.h"
 
 #include <errno.h>
@@ -13,14 +13,14 @@
 #include "base/cleanup.h"
 #include "base/array.h"
 
-#define BYTES_MAX (256u << 20) /* of code, all in all */
-/* Of code in a linked file: its table is waited for, and so are those behind it. (OpenBLAS has
- * kernels for each CPU that there is, 0.6 s of following.) The smallest come first; the others are
- * followed when a walk stops in them (table__follow()). */
+#define BYTES_MAX (256u << 20) /* of code that one call may follow */
+/* The same for a file that is not a JIT object: samples wait for its table, and so do other files (OpenBLAS has kernels
+ * for every CPU: 0.6 s of following). The smallest functions come first; others are followed when a walk stops in one
+ * of them (table__follow()). */
 #define FILE_BYTES (64u << 10)
-/* What lies around a function that a walk stopped in is likely to be met next: one job for all. */
+/* Walks are likely to stop in neighbours of such a function next: these are followed in the same job. */
 #define AROUND_BYTES (16u << 10)
-#define ARRIVALS_MAX 4096u /* jumps from one into another */
+#define ARRIVALS_MAX 4096u /* jumps from one function into another */
 #define STUB 16u
 
 /* --- following --- */
@@ -36,7 +36,7 @@ static int take_row(struct code_rows *rows, uint64_t pc, const struct code_state
 	return b->rows_of.row(&b->rows_of, pc, &cie, why < 0 ? &cfi : NULL, why);
 }
 
-/* The function that holds `at`, as far as there is one; they do not overlap any more. */
+/* The function that contains `at`, or NULL; they no longer overlap. */
 static struct bare *holder(struct following *f, uint64_t at)
 {
 	uint32_t low = 0, high = f->n_bare;
@@ -64,6 +64,8 @@ static bool is_known(const struct following *f, const struct arrival *arrival)
 	return false;
 }
 
+/* A path leaves one function for `target` in another. An ordinary tail call needs nothing; otherwise the state is an
+ * entry for the second pass. In the second pass new ones come too late: their function is refused. */
 static int take_arrival(struct code_rows *rows, uint64_t target, const struct code_state *state)
 {
 	struct following *f = (struct following *)rows;
@@ -81,7 +83,7 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 		return 0;
 	}
 	if (to->size <= FILE_BYTES && f->n_places)
-		to->later = false; /* the other half of one that is followed */
+		to->later = false; /* the other part of a function that is being followed */
 	err = array__reserve((void **)&f->arrivals, sizeof(*f->arrivals), f->n_arrivals,
 			     &f->arrivals_capacity);
 	if (err)
@@ -103,7 +105,7 @@ static int add_entry(struct following *f, struct code_entry entry)
 	return err;
 }
 
-/* Where it is entered: at its start, at symbols within it (which `inside` says), by jumps. */
+/* The entries of a function: its start, symbols inside it (`inside`), and jumps from other functions. */
 static int make_entries(struct following *f, const struct bare *bare, const uint8_t *bytes, const uint64_t *inside,
 			uint32_t n_inside)
 {
@@ -120,7 +122,7 @@ static int make_entries(struct following *f, const struct bare *bare, const uint
 		err = add_entry(f, (struct code_entry){});
 	for (i = 0; !err && i < n_inside; i++)
 		err = add_entry(f, (struct code_entry){.at = (uint32_t)(inside[i] - bare->start)});
-	/* A stub goes on behind its jump when it is used first. */
+	/* On its first use a PLT stub goes on after its jump (lazy binding): an entry of its own. */
 	for (at = bare->head ? STUB : 0; !err && bare->stubs && at + STUB <= bare->size && f->n_entries + 1 < ENTRIES_MAX; at += STUB) {
 		err = add_entry(f, (struct code_entry){.at = (uint32_t)at});
 		if (!err && bytes[at] == 0xff && bytes[at + 1] == 0x25)
@@ -179,7 +181,7 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Did a walk stop in it? */
+/* Did a walk stop in this function? */
 static bool is_wanted(const struct following *f, const struct bare *bare)
 {
 	uint32_t low = 0, high = f->n_places;
@@ -212,8 +214,8 @@ static void take_around(struct following *f, uint32_t at)
 	}
 }
 
-/* Which are left out now: the largest, so that the others are within what may be followed; or those in
- * which no walk stopped. */
+/* Sets `later` for the functions that are not followed now: the largest, so that the rest fits into the limit; or with
+ * places, those in which no walk stopped. */
 static int choose(struct following *f)
 {
 	_cleanup_free_ uint64_t *sizes = malloc((f->n_bare + 1) * sizeof(*sizes));
@@ -242,7 +244,7 @@ static int choose(struct following *f)
 	return 0;
 }
 
-/* Symbols within another's function are places where it is entered, too. */
+/* Follows all functions. A symbol inside another function is no function of its own but a further entry of that one. */
 static int follow_all(struct following *f)
 {
 	_cleanup_free_ uint64_t *inside = malloc((f->n_bare + 1) * sizeof(*inside));
@@ -268,7 +270,7 @@ static int follow_all(struct following *f)
 	err = choose(f);
 	for (i = 0; !err && i < n; i++)
 		err = follow(f, &f->bare[i], inside + first[i], first[i + 1] - first[i]);
-	/* Once more where jumps lead. What is not known then is not said. */
+	/* Second pass, for functions that jumps enter. If their entries are still incomplete, they get no rows. */
 	f->again = true;
 	for (i = 0; !err && i < n; i++)
 		if (f->bare[i].entered)

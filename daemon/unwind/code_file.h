@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of a file without call frame information, while they are looked for and followed; inside of code_file.c
- * and code_bare.c. */
+/* Functions of a file without call frame information, while they are found and followed. Private to code_bare.c (finds
+ * them) and code_file.c (follows them). */
 #ifndef CPROFD_UNWIND_CODE_FILE_H
 #define CPROFD_UNWIND_CODE_FILE_H
 
@@ -13,13 +13,14 @@
 
 struct bare {
 	uint64_t start, size;
-	uint32_t function;	/* of the builder; UINT32_MAX: none yet */
-	bool cold, stubs, head; /* head: its first stub is none, others jump to it */
-	bool entered, refused;	/* by jumps: known; not all of them known */
-	bool later;		/* not now */
-	bool hopeless;		/* nothing can be said of it */
+	uint32_t function;	/* its number in the builder; UINT32_MAX: none yet */
+	bool cold, stubs, head; /* .cold part; PLT; head: the first 16 bytes are PLT0, to which the stubs jump */
+	bool entered, refused;	/* entered: by known jumps; refused: not all such jumps are known */
+	bool later;		/* is not followed in this call */
+	bool hopeless;		/* cannot be followed: its begin was not found */
 };
 
+/* A jump into a function, with the state that it brings. */
 struct arrival {
 	uint64_t at;
 	struct code_state state;
@@ -32,27 +33,28 @@ struct following {
 	struct code_decoder *decoder;
 	Elf64_Shdr *code; /* executable sections */
 	uint32_t n_code;
-	/* What has entries: by start; how far those up to here reach. */
+	/* Functions with entries: starts, sorted; the largest end so far. */
 	uint64_t *starts;
 	uint32_t *reach, n_starts;
 	struct bare *bare;
 	uint32_t n_bare, bare_capacity;
 	struct arrival *arrivals;
 	uint32_t n_arrivals, arrivals_capacity;
-	bool again; /* the first time is over */
-	struct code_entry *entries; /* of the function at hand */
+	bool again; /* second pass */
+	struct code_entry *entries; /* of the current function */
 	uint32_t n_entries, entries_capacity;
-	uint64_t bytes; /* left */
-	/* table__follow(): where walks stopped, ascending; a symbol without a size at or below each. */
+	uint64_t bytes; /* of code that may still be followed */
+	/* table__follow(): addresses where walks stopped, ascending; hints: for each the nearest symbol without size
+	 * below. */
 	const uint64_t *places;
 	uint64_t *hints;
 	uint32_t n_places;
-	int unfollowed; /* why there are no rows of functions that are left out */
+	int unfollowed; /* the reason in the rows of functions that are left out */
 };
 
 /* --- code_bare.c --- */
 
-/* All that there are, by address; of code that no symbol names those that hold one of f->places. */
+/* Finds all of them, sorted by address; in code without symbols those that contain one of f->places. */
 int following__find(struct following *f);
 const Elf64_Shdr *following__section(const struct following *f, uint64_t at);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The sections of call frame information, read in order through one window. */
+/* Compiles the call frame information of a file into an unwind table (table__compile). .eh_frame and .debug_frame are
+ * read from begin to end through one window of memory: a CIE comes before its FDEs, so it is in `cies` when they need
+ * it. What has no entries is then followed by its code (code_file.c). */
 #include "unwind/builder.h"
 
 #include <errno.h>
@@ -9,13 +11,13 @@
 
 #define WINDOW (256u << 10) /* bytes; a longer entry is dropped (the longest seen: 41 KB) */
 #define CIES_MAX 65536u	    /* of one section; a linker leaves a few (LLVM 14: 3) */
-#define CIE_READ_MAX 4096u  /* of one that is met before it was passed */
+#define CIE_READ_MAX 4096u  /* bytes of a CIE that lies after its FDE */
 
 struct window {
 	const struct elf_bytes *source;
 	struct elf_section section;
 	uint8_t *bytes;
-	uint64_t at; /* in the section, of bytes[0] */
+	uint64_t at; /* offset in the section of bytes[0] */
 	size_t len;
 };
 
@@ -34,8 +36,7 @@ struct reading {
 	struct builder *builder;
 };
 
-/* `size` bytes at `at`, which lie in the section; NULL: cannot be read. Valid until the next call.
- */
+/* `size` bytes at offset `at`, inside the section; NULL: they cannot be read. Valid until the next call. */
 static const uint8_t *window__get(struct window *w, uint64_t at, size_t size)
 {
 	size_t len;
@@ -71,7 +72,7 @@ static struct cfi_cie *cies__find(struct cies *cies, uint64_t id)
 	return NULL;
 }
 
-/* Valid until the next one is added. */
+/* A new CIE, or the known one. Valid until the next one is added. */
 static struct cfi_cie *cies__add(struct cies *cies, uint64_t id)
 {
 	struct cfi_cie *known = cies__find(cies, id);
@@ -88,12 +89,12 @@ static struct cfi_cie *cies__add(struct cies *cies, uint64_t id)
 }
 
 struct entry {
-	uint64_t at, length; /* in the section; of what follows `head` bytes */
+	uint64_t at, length; /* offset in the section; bytes after the `head` */
 	unsigned head, id_size;
 	uint64_t id;
 };
 
-/* The head of the entry at `at`: 0, or -ENODATA at the section's end. */
+/* Reads length and id of the entry at e->at. 0, or -ENODATA at the section's end. */
 static int read_head(const struct reading *r, const uint8_t *bytes, size_t len, struct entry *e)
 {
 	uint32_t word;
@@ -109,7 +110,7 @@ static int read_head(const struct reading *r, const uint8_t *bytes, size_t len, 
 		memcpy(&e->length, bytes + 4, 8);
 		e->head = 12;
 	}
-	/* In .eh_frame the id has 4 bytes, whatever the length has. */
+	/* In .eh_frame the id has always 4 bytes, even if the length has 8. */
 	e->id_size = r->section.debug && e->head == 12 ? 8 : 4;
 	e->id = 0;
 	if (e->length < e->id_size || len < e->head + e->id_size)
@@ -134,7 +135,7 @@ static struct cfi_bytes body(const struct reading *r, const struct entry *e, con
 				  .address = r->window.section.address + e->at + head};
 }
 
-/* The CIE at `at`: passed already, but for .debug_frame of an unusual order. */
+/* The CIE at `at`: known already, except in a .debug_frame of unusual order, where it is read here. */
 static struct cfi_cie *find_cie(struct reading *r, uint64_t at)
 {
 	struct cies *cies = &r->cies;
@@ -204,8 +205,7 @@ static int read_entries(struct reading *r)
 			b->dropped++;
 			break;
 		}
-		/* A terminator (length 0) may be followed by more: of the objects linked after it.
-		 */
+		/* A terminator (length 0) ends one object file's entries; those of other objects may follow. */
 		if (e.length > WINDOW - e.head) {
 			b->dropped++;
 		} else if (e.length >= e.id_size) {
@@ -265,8 +265,7 @@ int table__compile(const struct elf_bytes *source, struct unwind_sink *sink,
 	b->first_weak = b->n_functions;
 	if (!err && elf.debug_frame.size)
 		err = read_section(b, source, &elf.debug_frame, true);
-	/* Where the kernel begins a program there is no caller (musl's and old _start say nothing).
-	 */
+	/* The entry point has no caller. Newer glibc says so in its entry; musl's _start and old ones do not. */
 	if (!err && elf.entry)
 		err = builder__range(b, elf.entry, 64, RULE_END);
 	if (!err)

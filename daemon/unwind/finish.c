@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* From functions in the order of the section to rows in the order of addresses, by page.
+/* Writes the table: from functions in the order of the section to rows in the order of addresses, divided into pages.
  *
- * The functions are walked twice: once to count, as the size must be known before there is memory
- * to write to, and once to write. Where functions overlap the later start wins, as it does with a
- * search in .eh_frame_hdr. Between two functions there is usually padding, in which no code is run:
- * up to the next multiple of 16 it costs no row. */
+ * It goes over the functions twice: once to count, as the size must be known before memory can be allotted, and once to
+ * write. Where functions overlap, the later start wins, as in a search of .eh_frame_hdr. Padding between two functions
+ * is never executed: up to the next multiple of 16 it gets no row. */
 #include "unwind/builder.h"
 
 #include <errno.h>
@@ -13,12 +12,12 @@
 
 #define SHIFT_MIN 10u
 #define SHIFT_MAX 16u
-/* Pages for which the index is about a seventh of the rows. */
+/* Rows per page: the index is then about a seventh of the rows' size. */
 #define ROWS_A_PAGE 14u
 
 /* --- order --- */
 
-/* Keys: start << 32 | ordinal. Least significant digit first, which keeps the order of equals. */
+/* Radix sort of keys start << 32 | ordinal, least significant byte of `start` first; it is stable. */
 int builder__sort(uint64_t *keys, uint32_t n)
 {
 	_cleanup_free_ uint64_t *other = NULL;
@@ -48,10 +47,10 @@ int builder__sort(uint64_t *keys, uint32_t n)
 		from = to;
 		to = swap;
 	}
-	return 0; /* after an even number of passes it is in keys again */
+	return 0; /* after an even number of passes the result is in `keys` */
 }
 
-/* Functions in order, without those that others take the place of. */
+/* Ordinals of the functions sorted by address, without duplicates and without weak ones that others cover. */
 static uint32_t *in_order(struct builder *b, uint32_t *ret_n)
 {
 	uint64_t *keys = malloc((b->n_functions + 1) * sizeof(*keys)), end = 0, last = UINT64_MAX;
@@ -65,7 +64,7 @@ static uint32_t *in_order(struct builder *b, uint32_t *ret_n)
 		free(keys);
 		return NULL;
 	}
-	order = (uint32_t *)keys; /* a half-word is written after its word was read */
+	order = (uint32_t *)keys; /* in place: order[n] overwrites keys that were read already */
 	for (i = 0; i < b->n_functions; i++) {
 		uint32_t ordinal = (uint32_t)keys[i];
 		const struct function *f = &b->functions[ordinal];
@@ -83,7 +82,7 @@ static uint32_t *in_order(struct builder *b, uint32_t *ret_n)
 	return order;
 }
 
-/* The most frequent rules first: they share cache lines. */
+/* The most frequent rules come first, so that they share cache lines. */
 static int by_uses(const void *a, const void *b)
 {
 	const struct rule *x = *(const struct rule *const *)a, *y = *(const struct rule *const *)b;
@@ -112,15 +111,16 @@ static int place_rules(struct builder *b)
 
 struct writer {
 	struct builder *b;
-	struct unwind_table *table; /* positions are set */
-	uint64_t *words;	    /* of the table; NULL: only count */
+	struct unwind_table *table; /* its head; positions are set */
+	uint64_t *words;	    /* the table's memory; NULL: count only */
 	uint32_t page, in_page;
-	uint32_t rule, page_rule; /* that holds now; that held at the page's start */
+	uint32_t rule, page_rule; /* position of the current rule; of the one at the page's start */
 	uint32_t n_rows, changes;
 	uint32_t unsupported[UNWIND_UNSUPPORTED_COUNT];
 	uint32_t rows[UNWIND_BLOCK_ROWS];
 };
 
+/* Ends a page: its rows must not cross a block of the pool, as the walker searches them in one block. */
 static void close_page(struct writer *w)
 {
 	uint32_t at = w->table->rows * 2 + w->n_rows, i, *to;
@@ -141,7 +141,7 @@ static void close_page(struct writer *w)
 	w->page++;
 }
 
-/* A rule (by ordinal) holds from `pc` (after base) on. -ERANGE: too many rows in a page. */
+/* The rule `ordinal` holds from `pc` (relative to base) on. -ERANGE: too many rows in a page. */
 static int put(struct writer *w, uint32_t pc, uint32_t ordinal)
 {
 	const struct rule *rule = &w->b->rules[ordinal];
@@ -253,6 +253,7 @@ int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_t
 		return -ENOMEM;
 	while (shift < SHIFT_MAX && (span >> shift) * ROWS_A_PAGE > b->n_rows)
 		shift++;
+	/* The largest pages that have room for their rows. */
 	for (;; shift--) {
 		set_shift(&head, b, shift);
 		writer_reset(w, b, &head);

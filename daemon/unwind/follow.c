@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A table to which functions are added: what it says is taken as it is, and what it left for later is
- * followed where walks stopped. */
+/* table__follow(): a new table from an old one, with more functions followed by their code. Rows of the old table are
+ * copied; of the code with the rule CODE_LATER, the functions in which walks stopped are followed now. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct reading {
 	struct builder *b;
 	const struct unwind_table *table;
 	const uint64_t *words;
-	bool open; /* there is a stretch */
+	bool open; /* a range of copied rows has begun */
 	uint32_t rule;
 };
 
@@ -24,14 +24,14 @@ static void end_range(struct reading *r, uint64_t end)
 {
 	struct function *function;
 
-	if (!r->open) /* there may be no function at all */
+	if (!r->open) /* no range is open, and there may be no function at all */
 		return;
 	function = &r->b->functions[r->b->n_functions - 1];
 	function->size = (uint32_t)(end - r->b->base) - function->start;
 	r->open = false;
 }
 
-/* The rule of [pc, next). */
+/* Copies the rule of [pc, next); CODE_LATER ends the range instead. */
 static int take(struct reading *r, uint64_t pc, uint64_t next, uint32_t rule)
 {
 	const uint64_t *at = r->words + r->table->rules + rule;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Room in a pool: first fit, by blocks. What is smaller than a block shares one, and its room is
- * given back when the last in it goes. */
+/* The allocator of a pool: first fit, in whole blocks. Tables smaller than a block share one, which becomes free when
+ * the last table in it is released. */
 #include "unwind/unwind.h"
 
 #include <errno.h>
@@ -28,8 +28,7 @@ void pool__free(struct unwind_pool *pool)
 	pool->n = 0;
 }
 
-/* used[2i]: BLOCK_WHOLE, or words handed out from the block's start; used[2i + 1]: how many live in
- * it. */
+/* used[2i]: BLOCK_WHOLE, or number of words given out from the block's start; used[2i + 1]: number of tables in it. */
 static uint16_t *used_of(struct unwind_pool *pool, uint32_t i)
 {
 	return pool->used + 2 * (size_t)i;
@@ -80,7 +79,7 @@ void *pool__place(struct unwind_pool *pool, size_t size)
 	else
 		place = place_blocks(pool, (uint32_t)((size + UNWIND_BLOCK - 1) / UNWIND_BLOCK));
 	while (pool->next < pool->n && used_of(pool, pool->next)[0] >= UNWIND_BLOCK_WORDS - 32)
-		pool->next++; /* as good as full */
+		pool->next++; /* 32 words are left at most: as good as full */
 	return place;
 }
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* A process's list of ranges: which table describes the code at an address. The walker searches it in two steps, so a
+ * list is laid out as blocks of a pool: a fence (every 512th start), the starts, and then the ranges themselves. Unused
+ * words are UNWIND_NO_START, larger than any address. */
 #include "unwind/unwind.h"
 
 #include <errno.h>

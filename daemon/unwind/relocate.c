@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The .eh_frame of an object that a JIT compiler registered with the debugger. LLVM writes into its
- * copy where the sections were loaded, but does not always relocate what is in them: the addresses
- * of functions are then 0 and have to be made from .rela.eh_frame. It gives the same when they
- * were. */
+/* Relocates the .eh_frame of an object that a JIT compiler registered with the debugger. LLVM sets in its copy where
+ * the sections were loaded, but does not always apply relocations: addresses of functions are then 0 and follow from
+ * .rela.eh_frame. Applying them a second time gives the same values. */
 #include "unwind/elf.h"
 
 #include <errno.h>

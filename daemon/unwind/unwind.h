@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Native unwind tables: made from the call frame information of ELF files, kept on disk, placed in
- * the pools that the walker of include/cprofd/unwind.h reads, and used by a walk in user space.
+/* Native unwind tables: compiled from the call frame information of ELF files, cached on disk, placed in the pools that
+ * the walker of include/cprofd/unwind.h reads, and used for walks in user space, too.
  *
- *   source (ELF bytes) -> table__compile() -> table -> pool__place() -> range -> ranges__write() ->
- * list
+ *   ELF bytes -> table__compile() -> table -> pool__place() -> range -> ranges__write() -> list of a process
  *
- * All bytes of a source and of a cache file are hostile: they are read with bounds, never mapped;
- * what does not decode is a rule that says so. Nothing here keeps state between calls or has locks:
- * any thread may call, each with its own objects. Errors are -errno.
+ * All bytes of ELF files and cache files may be hostile: they are read with bounds, never mapped; code whose
+ * description does not decode gets a rule that says so. Nothing here keeps state between calls or has locks: any thread
+ * may call, each with its own objects. Errors are -errno.
  *
  * Sources: System V ABI (ELF), DWARF 5 section 6.4, Linux Standard Base 5.0 "Exception Frames".
  */
@@ -27,67 +26,69 @@
 #define UNWIND_MAGIC 0x31757763u /* "cwu1" */
 #define UNWIND_VERSION 5u
 
-/* What a table was made from. Whoever writes an ELF file chooses its build-id and everything else in it: which file it was
- * is part of it, as the kernel knows it. Nobody can choose the time of its last change (ctime). */
+/* What a table was made from: the key of the cache. The author of an ELF file can forge its build-id and everything
+ * else in it, so the file's identity as the kernel knows it is part of the key: the time of its last change (ctime)
+ * cannot be chosen. */
 struct unwind_identity {
 	uint8_t build_id[32];	/* GNU build-id, filled up with zeros */
 	uint32_t build_id_size; /* 0: there is none */
 	uint32_t machine;	/* e_machine */
 	uint64_t text, text_size, frames, frames_size; /* addresses of the ELF file */
-	uint64_t symbols, symbols_size; /* in the file: a stripped one has other functions */
-	struct file_identity file; /* zeros: it was none (identity__from_file()) */
+	uint64_t symbols, symbols_size; /* offset in the file: a stripped file has other functions */
+	struct file_identity file; /* zeros: not from a file (identity__from_file()) */
 };
 
-/* The head of a table; positions are words of 8 bytes from here. */
+/* The head of a table. Positions count words of 8 bytes from here. The parts follow in the order rules, index, rows:
+ * index[page] leads to the page's rows, a row is (offset in the page) << 16 | rule. */
 struct unwind_table {
 	uint32_t magic, version;
-	uint64_t checksum; /* of all that follows; set by cache__store(), 0 otherwise */
+	uint64_t checksum; /* of everything after it; set by cache__store(), 0 otherwise */
 	struct unwind_identity identity;
 	uint64_t base;		  /* ELF address of the first page */
-	uint64_t text, text_size; /* ELF addresses that it knows of, within its pages */
-	uint32_t size;		  /* words, all in all */
+	uint64_t text, text_size; /* ELF addresses that it describes, within its pages */
+	uint32_t size;		  /* in words, of the whole table */
 	uint32_t shift, pages;
 	uint32_t rules, n_rules; /* position; words */
 	uint32_t index;
 	uint32_t rows, n_rows; /* position; rows with their padding */
-	/* What it was made of */
+	/* Statistics */
 	uint32_t functions; /* FDEs used */
 	uint32_t dropped;   /* FDEs that are damaged, overlap, or describe no code of this file */
-	uint32_t changes;   /* rows that are in use */
-	uint32_t followed;  /* functions without call frame information that were followed */
+	uint32_t changes;   /* rows without padding */
+	uint32_t followed;  /* functions without call frame information whose code was followed */
 	uint32_t unsupported[16]; /* rows, by reason */
 };
 _Static_assert(sizeof(struct unwind_table) % 8 == 0 && UNWIND_UNSUPPORTED_COUNT <= 16,
 	       "unwind_table");
 
-/* Gives the memory that a table is written into, once its size is known: 8-aligned and filled with
- * zeros, at a block's start or wholly in one block (pool__place() does). NULL: no room. */
+/* Allocates memory for a table once its size is known: 8-aligned and zeroed, at a block's start or within one block
+ * (pool__place() does that). NULL: no memory. */
 struct unwind_sink {
 	void *(*allot)(struct unwind_sink *self, size_t size);
 };
 
-/* Compiles .eh_frame, and .debug_frame where that says nothing; functions (of the symbol table) and
- * stubs that neither describes are followed by their instructions (code.h). -ENODATA: nothing of
- * these. -EBADMSG: no ELF file of this machine. -E2BIG: more than UNWIND_FUNCTIONS_MAX or
- * UNWIND_ROWS_MAX. Needs 4 bytes a row and 20 a function while it runs, besides 320 KB. */
+/* Compiles .eh_frame, and .debug_frame where .eh_frame has no entry. Functions of the symbol table and PLT stubs that
+ * neither describes are followed by their instructions (code.h). -ENODATA: the file has none of these. -EBADMSG: not an
+ * ELF file of this architecture. -E2BIG: more than UNWIND_FUNCTIONS_MAX or UNWIND_ROWS_MAX. Memory while it runs: 4
+ * bytes per row, 20 per function, and 320 KB. */
 #define UNWIND_FUNCTIONS_MAX (4u << 20)
 #define UNWIND_ROWS_MAX (16u << 20)
 int table__compile(const struct elf_bytes *elf, struct unwind_sink *sink,
 		   struct unwind_table **ret);
 
-/* Another table, in which the functions that hold one of these places (ELF addresses, ascending, at most
- * UNWIND_PLACES_MAX) were followed, too: a walk that came to them said PENDING, by a rule CODE_LATER. None of
- * the places has that rule then; what no symbol names is found by its instructions, or it is said to be
- * unknown. `last`: no code has that rule. Takes as long as the table is large: 10 ms a million rows. */
+/* Makes a new table in which the functions that contain one of `places` are followed, too: ELF addresses, ascending, at
+ * most UNWIND_PLACES_MAX, at which walks stopped with PENDING because of the rule CODE_LATER. No place has that rule in
+ * the new table; code without a symbol is found by its instructions, or marked as unknown. `last`: no code has that
+ * rule any more. Time grows with the table: 10 ms per million rows. */
 #define UNWIND_PLACES_MAX 64u
 int table__follow(const struct elf_bytes *elf, const struct unwind_table *table,
 		  const uint64_t *places, uint32_t n, bool last, struct unwind_sink *sink,
 		  struct unwind_table **ret);
 
-/* Who it is, without compiling: build-id and places. -ENODATA as above. */
+/* The identity alone, without compiling. -ENODATA as above. */
 int table__identify(const struct elf_bytes *elf, struct unwind_identity *ret);
 
-/* Whether everything that a walker relies on holds, for bytes of unknown origin: 0 or -EBADMSG. */
+/* Checks bytes of unknown origin for everything that the walker relies on: 0 or -EBADMSG. */
 int table__check(const void *bytes, size_t size);
 
 static inline size_t table__size(const struct unwind_table *table)
@@ -95,40 +96,38 @@ static inline size_t table__size(const struct unwind_table *table)
 	return (size_t)table->size * 8;
 }
 
-/* --- the cache on disk: a file for each identity in a directory that the caller chose --- */
+/* --- the cache on disk: one file per identity, in a directory that the caller chooses --- */
 
-/* `directory` is a descriptor; it must belong to the engine's user, as whoever writes there chooses
- * what stacks look like. */
+/* `directory` is a descriptor. Only the engine's user may write there: whoever can, decides what stacks look like. */
 struct unwind_cache {
 	int directory;
 };
-/* -ENOENT: not there; -EBADMSG: damaged, it was removed. */
+/* -ENOENT: not cached; -EBADMSG: the file was damaged and is removed. */
 int cache__load(const struct unwind_cache *cache, const struct unwind_identity *identity,
 		struct unwind_sink *sink, struct unwind_table **ret);
 int cache__store(const struct unwind_cache *cache, const struct unwind_table *table);
-/* Removes the files used longest ago until all of them are below `bytes`. */
+/* Removes the least recently used files until the rest has at most `bytes`. */
 int cache__trim(const struct unwind_cache *cache, uint64_t bytes);
-/* Which file it is. -EPERM: the file system cannot be believed (FUSE): its table is not to be kept. */
+/* Sets identity->file. -EPERM: a file system that cannot be trusted (FUSE): the table must not be cached. */
 int identity__from_file(struct unwind_identity *identity, int fd);
 
-/* --- pools: arrays of blocks, in plain memory or a BPF map's --- */
+/* --- pools: arrays of blocks, in plain memory or the memory of a BPF map --- */
 
 struct unwind_pool {
 	struct unwind_sink sink; /* allots from the pool */
 	char *blocks;		 /* not owned; page-aligned, of zeros at first */
 	uint32_t n;		 /* blocks */
-	uint32_t next;		 /* the search for room begins here */
-	uint16_t *used;		 /* two for each block: words in use, and by how many */
+	uint32_t next;		 /* the first block that may have room */
+	uint16_t *used;		 /* two for each block (pool.c) */
 };
 int pool__init(struct unwind_pool *pool, void *blocks, uint32_t n);
 void pool__free(struct unwind_pool *pool);
-/* A block's start, or a place within one block for what is smaller. NULL: no room. */
+/* Memory at a block's start, or within one block if it is smaller. NULL: no room. */
 void *pool__place(struct unwind_pool *pool, size_t size);
 void pool__release(struct unwind_pool *pool, void *place, size_t size);
 
-/* The range of a table in pool `number`; its first byte is at `start` of a process in which the ELF
- * file's addresses are moved by `bias`. Cut to what the table knows of: size 0 when that is
- * nothing. */
+/* The range [start, end) of a process that a table in pool `number` describes; `bias` is the file's load bias there. It
+ * is cut to what the table describes; size 0 if that is nothing. */
 struct unwind_placed {
 	uint64_t start;
 	struct unwind_range range;
@@ -136,16 +135,16 @@ struct unwind_placed {
 void placed__make(struct unwind_placed *place, const struct unwind_pool *pool, uint16_t number,
 		  const struct unwind_table *table, uint64_t bias, uint64_t start, uint64_t end);
 
-/* --- lists --- */
+/* --- lists: all ranges of a process, sorted --- */
 
-/* Blocks that a list of n ranges takes. */
+/* Number of blocks that a list of n ranges takes. */
 uint32_t ranges__blocks(uint32_t n);
 /* Writes a list to `blocks`; `places` ascend and do not overlap (-EINVAL), at most
  * UNWIND_RANGES_MAX. */
 int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n);
-/* The n of a list, as they were written. */
+/* Reads back the n ranges of a list. */
 void ranges__read(const void *blocks, uint32_t n, struct unwind_placed *ret);
-/* Is each of the n ranges that were written there among `m` places, the same? But for those without a table. */
+/* Are all n ranges of the list, except those without a table, among the `m` places, unchanged? */
 bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_placed *places, uint32_t m);
 
 /* --- a walk in user space --- */
@@ -154,15 +153,16 @@ struct unwind_walk {
 	struct unwind_state state;
 	const struct host_pool *pools;
 	uint32_t n_pools;
-	/* Memory recorded with the registers, and who is asked for all else (NULL: nobody). */
+	/* The copy of the stack that was recorded with the registers, and a reader for all other memory (NULL: none).
+	 * */
 	uint64_t stack_at;
 	const void *stack;
 	size_t stack_size;
 	struct host_reader *reader;
 };
-/* Walks from state.regs, known and exact on; `list` and `salt` as in struct unwind_process. Calls
- * `frame` for each frame, innermost first, which returns false to stop. Returns the loss that ended
- * it (LOSS_NONE: it came to the thread's entry, or was stopped). */
+/* Walks from state.regs (with `known` and `exact` set); `list` and `salt` as in struct unwind_process. Calls `frame`
+ * for each frame, innermost first, until it returns false. Returns the loss that ended the walk; LOSS_NONE: it reached
+ * the thread's entry, or `frame` stopped it. */
 typedef bool unwind_frame(void *ctx, const struct unwind_state *state);
 enum loss walk__run(struct unwind_walk *walk, uint64_t list, uint64_t salt, uint32_t max,
 		    unwind_frame *frame, void *ctx);

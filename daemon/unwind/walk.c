@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Walks a stack in user space with the kernel's walker, compiled for the host (include/cprofd/unwind.h): for samples
+ * whose stack was copied because an unwind table was still missing. Memory comes from the copy first. */
 #include "unwind/unwind.h"
 
 #include <errno.h>
@@ -18,7 +20,7 @@ static int read_recorded(struct host_reader *reader, void *dst, size_t size, uin
 		memcpy(dst, (const char *)walk->stack + at, size);
 		return 0;
 	}
-	/* The walker's window may reach beyond the record; what is in it comes first. */
+	/* The read begins in the copy and ends beyond it: take both parts. */
 	if (walk->stack && at < walk->stack_size) {
 		size_t here = walk->stack_size - at;
 
